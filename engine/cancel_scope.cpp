@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/cancel_scope.h>
+
+#include <cohort/engine/assert.h>
+#include <cohort/engine/engine.h>
+
+namespace cohort {
+
+Operation::~Operation() { COHORT_ASSERT(!is_pending(), "a frame was destroyed with an operation in flight"); }
+
+bool Operation::suspend(std::coroutine_handle<> waiter, CancelScope* scope) noexcept {
+  scope_ = scope;
+  if (scope != nullptr) {
+    if (scope->is_cancelled()) {
+      cancelled_ = true;
+      return false;
+    }
+    scope->operations_.push_back(*this);
+  }
+  waiter_ = waiter;
+  return true;
+}
+
+void Operation::complete() noexcept {
+  unlink();
+  Engine::current().schedule(std::exchange(waiter_, nullptr));
+}
+
+void Operation::complete_cancelled() noexcept {
+  cancelled_ = true;
+  complete();
+}
+
+void Operation::throw_if_cancelled() const {
+  if (cancelled_) throw Error(scope_->cause());
+}
+
+CancelScope::CancelScope(CancelScope* parent) {
+  if (parent == nullptr) return;
+  if (parent->is_cancelled()) cause_ = parent->cause_;
+  parent->children_.push_back(*this);
+}
+
+CancelScope::~CancelScope() {
+  COHORT_ASSERT(operations_.empty() && children_.empty(), "a cancel scope ended before the work inside it");
+  unlink();
+}
+
+void CancelScope::cancel(Error cause) noexcept {
+  if (is_cancelled()) return;
+  cause_ = std::move(cause);
+  while (Operation* operation = operations_.pop_front()) operation->request_cancel();
+  children_.for_each([this](CancelScope& child) { child.cancel(*cause_); });
+}
+
+void CancelScope::cancel() noexcept {
+  cancel(Error(ErrorKind::Cancelled, "the caller asked this work to stop"));
+}
+
+void CancelScope::set_deadline(Engine& engine, TimePoint deadline) {
+  timer_.given = deadline == kNever ? Duration::zero() : deadline - engine.now();
+  engine.timers().arm(timer_, deadline);
+}
+
+void CancelScope::throw_if_cancelled() const {
+  if (is_cancelled()) throw Error(cause());
+}
+
+void CancelScope::DeadlineTimer::expire() noexcept {
+  using Seconds = std::chrono::duration<double>;
+  scope.cancel(Error(ErrorKind::DeadlineExceeded,
+                     fmt::format("not finished within {:.3f} s; give it a longer deadline, or find what it waits for",
+                                 std::chrono::duration_cast<Seconds>(given).count())));
+}
+
+}  // namespace cohort

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/engine.h>
+
+#include <cohort/engine/assert.h>
+#include <cohort/engine/environment.h>
+#include <cohort/engine/processor.h>
+#include <cohort/engine/uring_driver.h>
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+thread_local constinit Engine* current_engine = nullptr;
+
+/// A reaction within 50 us covers a loopback round trip; waking a sleeping core costs about 17 us a side.
+constexpr Duration kDefaultSpin = std::chrono::microseconds(50);
+/// Reading the clock costs as much as ten polls of an idle loop.
+constexpr unsigned kTurnsBetweenClockReads = 16;
+/// With more ranks than cores, the rank that would answer may be waiting for this very core.
+constexpr unsigned kTurnsBeforeYield = 4;
+
+Duration spin_from_environment(Duration asked) {
+  if (asked >= Duration::zero()) return asked;
+  return environment::microseconds("COHORT_SPIN_US").value_or(kDefaultSpin);
+}
+
+unsigned compute_threads_from_environment(unsigned asked) {
+  if (asked != 0) return asked;
+  const auto configured = environment::number("COHORT_COMPUTE_THREADS", 1, 1024);
+  return configured ? static_cast<unsigned>(*configured) : processor::available_cores();
+}
+
+}  // namespace
+
+void detail::schedule_on_current_engine(std::coroutine_handle<> handle) noexcept {
+  Engine::current().schedule(handle);
+}
+
+Engine& Engine::current() noexcept {
+  COHORT_ASSERT(current_engine != nullptr, "no engine lives on this thread");
+  return *current_engine;
+}
+
+Engine::Engine(EngineOptions options)
+    : driver_(options.driver ? std::move(options.driver) : make_uring_driver()),
+      clock_(options.clock ? std::move(options.clock) : std::make_unique<MonotonicClock>()),
+      spin_(spin_from_environment(options.spin)),
+      previous_(std::exchange(current_engine, this)),
+      inbox_(*driver_),
+      pool_(inbox_, compute_threads_from_environment(options.compute_threads)) {}
+
+Engine::~Engine() {
+  COHORT_ASSERT(current_engine == this, "an engine must be destroyed on its own thread, innermost first");
+  current_engine = previous_;
+}
+
+void Engine::post(std::function<void()> fn) {
+  struct Call final : InboxItem {
+    explicit Call(std::function<void()> function) : body(std::move(function)) {}
+    void deliver() noexcept override {
+      const std::unique_ptr<Call> self(this);
+      body();
+    }
+    std::function<void()> body;
+  };
+  inbox_.post(*new Call(std::move(fn)));
+}
+
+void Engine::drive_until(const bool& done) {
+  while (!done) {
+    if (turn())
+      idle_turns_ = 0;
+    else
+      idle();
+  }
+}
+
+bool Engine::turn() noexcept {
+  const std::size_t ready = ready_.size();
+  for (std::size_t i = 0; i < ready; ++i) ready_.pop().resume();
+
+  bool progress = ready != 0;
+  if (timers_.earliest() != kNever) progress |= timers_.expire_due(now());
+  progress |= inbox_.drain();
+  sources_.for_each([&](Source& source) { progress |= source.poll(); });
+  progress |= driver_->poll();
+  return progress || !ready_.empty();
+}
+
+void Engine::idle() noexcept {
+  if (idle_turns_++ == 0) idle_since_ = now();
+  if (is_crowded_ && idle_turns_ % kTurnsBeforeYield == 0)
+    processor::yield();
+  else
+    processor::relax();
+  const bool check = spin_ == Duration::zero() || idle_turns_ % kTurnsBetweenClockReads == 0;
+  if (check && now() - idle_since_ >= spin_) sleep();
+}
+
+void Engine::sleep() noexcept {
+  bool may_sleep = inbox_.arm();
+  sources_.for_each([&](Source& source) { may_sleep = source.arm() && may_sleep; });
+  if (may_sleep && ready_.empty()) {
+    driver_->sleep(now(), timers_.earliest());
+    idle_turns_ = 0;
+  }
+  inbox_.disarm();
+  sources_.for_each([](Source& source) { source.disarm(); });
+}
+
+}  // namespace cohort

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/clock.h>
+#include <cohort/engine/compute_pool.h>
+#include <cohort/engine/driver.h>
+#include <cohort/engine/inbox.h>
+#include <cohort/engine/ready_queue.h>
+#include <cohort/engine/source.h>
+#include <cohort/engine/task.h>
+#include <cohort/engine/task_scope.h>
+#include <cohort/engine/timer.h>
+
+#include <functional>
+#include <memory>
+
+namespace cohort {
+
+class SleepAwaiter;
+
+struct EngineOptions {
+  std::unique_ptr<Driver> driver;     ///< null: io_uring
+  std::unique_ptr<Clock> clock;       ///< null: CLOCK_MONOTONIC
+  unsigned compute_threads = 0;       ///< 0: COHORT_COMPUTE_THREADS, or one per core
+  Duration spin{-1};                  ///< how long an idle loop spins before it sleeps; negative: COHORT_SPIN_US, or 50 us
+};
+
+/// One thread, one loop, and everything that runs on it. Only the loop resumes coroutines.
+///
+/// A turn: run what was ready at its start, expire timers, drain the inbox, poll the driver and the sources; if there
+/// was nothing, spin for a while, then sleep until something completes. Threads: created, run and destroyed on one;
+/// post() from any. Lifetime: outlives every task, operation and communicator on it.
+class Engine : Immovable {
+ public:
+  explicit Engine(EngineOptions options = {});
+  ~Engine();
+
+  /// The engine of this thread; asserts that there is one.
+  [[nodiscard]] static Engine& current() noexcept;
+
+  /// Drives the loop in this thread until the task is over; returns its result or throws what it threw.
+  /// Then finishes what runs in background(), such as a communicator saying goodbye.
+  template <class T>
+  T run(Task<T> task);
+
+  [[nodiscard]] TimePoint now() noexcept { return clock_->now(); }
+  /// Suspends for at least that long; zero lets everything else that is ready run first.
+  [[nodiscard]] SleepAwaiter sleep_for(Duration duration) noexcept;
+  [[nodiscard]] SleepAwaiter sleep_until(TimePoint when) noexcept;
+
+  /// Runs fn on a pool thread: `const int x = co_await engine.offload(fn)`. fn is kept in the awaiting frame.
+  template <class Function>
+  [[nodiscard]] Offload<Function> offload(Function fn) {
+    return Offload<Function>(pool_, std::move(fn));
+  }
+
+  /// From any thread: runs fn on the loop.
+  void post(std::function<void()> fn);
+
+  // For primitives built on the engine:
+  void schedule(std::coroutine_handle<> handle) noexcept { ready_.push(handle); }
+  [[nodiscard]] Driver& driver() noexcept { return *driver_; }
+  [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
+  [[nodiscard]] Inbox& inbox() noexcept { return inbox_; }
+  [[nodiscard]] ComputePool& compute_pool() noexcept { return pool_; }
+  /// Services that live as long as the engine needs them; run() ends only after they did.
+  [[nodiscard]] TaskScope& background() noexcept { return background_; }
+  void add_source(Source& source) noexcept { sources_.push_back(source); }
+
+  /// While crowded (more ranks than cores on this host), idle turns give the core away instead of spinning on it.
+  void set_crowded(bool crowded) noexcept { is_crowded_ = crowded; }
+  [[nodiscard]] bool is_crowded() const noexcept { return is_crowded_; }
+  [[nodiscard]] Duration spin_budget() const noexcept { return spin_; }
+
+ private:
+  class RootTask;
+
+  void drive_until(const bool& done);
+  bool turn() noexcept;
+  void idle() noexcept;
+  void sleep() noexcept;
+
+  std::unique_ptr<Driver> driver_;
+  std::unique_ptr<Clock> clock_;
+  Duration spin_;
+  Engine* const previous_;
+
+  ReadyQueue ready_;
+  TimerQueue timers_;
+  IntrusiveList<Source> sources_;
+  bool is_crowded_ = false;
+  unsigned idle_turns_ = 0;
+  TimePoint idle_since_{};
+
+  Inbox inbox_;
+  ComputePool pool_;
+  TaskScope background_;
+};
+
+/// `co_await engine.sleep_for(10ms)`.
+class SleepAwaiter final : public Operation, private Timer {
+ public:
+  SleepAwaiter(Engine& engine, TimePoint when) noexcept : engine_(engine), wake_at_(when) {}
+
+  bool await_ready() const noexcept { return false; }
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> waiter) {
+    if (!suspend(waiter, detail::scope_of(waiter))) return false;
+    engine_.timers().arm(*this, wake_at_);
+    return true;
+  }
+  void await_resume() const { throw_if_cancelled(); }
+
+ private:
+  void expire() noexcept override { complete(); }
+  void request_cancel() noexcept override {
+    engine_.timers().disarm(*this);
+    complete_cancelled();
+  }
+
+  Engine& engine_;
+  TimePoint wake_at_;
+};
+
+inline SleepAwaiter Engine::sleep_until(TimePoint when) noexcept { return SleepAwaiter(*this, when); }
+inline SleepAwaiter Engine::sleep_for(Duration duration) noexcept {
+  return SleepAwaiter(*this, after(now(), duration));
+}
+
+/// Tells the loop when the outermost task is over.
+class Engine::RootTask final : public detail::TaskOwner {
+ public:
+  void task_finished(detail::PromiseBase&) noexcept override { done = true; }
+  bool done = false;
+};
+
+template <class T>
+T Engine::run(Task<T> task) {
+  RootTask root;
+  auto& promise = task.handle().promise();
+  promise.set_owner(&root);
+  task.handle().resume();
+  drive_until(root.done);
+  if (!background_.empty()) {
+    bool idle = false;
+    auto settle = [&]() -> Task<> {
+      co_await background_.join();
+      idle = true;
+    };
+    Task<> settling = settle();
+    settling.handle().resume();
+    drive_until(idle);
+  }
+  return promise.take();
+}
+
+/// `co_await with_deadline(30s, task)`: DeadlineExceeded in every wait inside when the time is over.
+template <class T>
+Task<T> with_deadline(Duration duration, Task<T> task) {
+  CancelScope* around = co_await current_scope();
+  Engine& engine = Engine::current();
+  CancelScope scope(around);
+  scope.set_deadline(engine, after(engine.now(), duration));
+  Task<T> inside = with_scope(scope, std::move(task));
+  co_return co_await inside;
+}
+
+}  // namespace cohort

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/error.h>
+
+#include <cohort/engine/assert.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+namespace cohort {
+
+std::string_view to_string(ErrorKind kind) noexcept {
+  switch (kind) {
+    case ErrorKind::InvalidArgument: return "InvalidArgument";
+    case ErrorKind::Mismatch: return "Mismatch";
+    case ErrorKind::PeerDied: return "PeerDied";
+    case ErrorKind::PeerSilent: return "PeerSilent";
+    case ErrorKind::PeerAborted: return "PeerAborted";
+    case ErrorKind::LinkFault: return "LinkFault";
+    case ErrorKind::ProtocolError: return "ProtocolError";
+    case ErrorKind::DeadlineExceeded: return "DeadlineExceeded";
+    case ErrorKind::Cancelled: return "Cancelled";
+    case ErrorKind::Revoked: return "Revoked";
+    case ErrorKind::AuthFailed: return "AuthFailed";
+    case ErrorKind::DuplicateRank: return "DuplicateRank";
+    case ErrorKind::WorldSize: return "WorldSize";
+    case ErrorKind::MissingRanks: return "MissingRanks";
+    case ErrorKind::ResourceLimit: return "ResourceLimit";
+    case ErrorKind::Unsupported: return "Unsupported";
+    case ErrorKind::SystemError: return "SystemError";
+    case ErrorKind::Internal: return "Internal";
+  }
+  return "Unknown";
+}
+
+Error::Error(ErrorKind kind, std::string message)
+    : record_(std::make_shared<const Record>(
+          Record{kind, std::nullopt, std::string(to_string(kind)) + ": " + std::move(message)})) {}
+
+Error Error::with_culprit(std::uint32_t rank) const {
+  return Error(std::make_shared<const Record>(Record{record_->kind, rank, record_->text}));
+}
+
+std::string_view Error::message() const noexcept {
+  return std::string_view(record_->text).substr(to_string(record_->kind).size() + 2);
+}
+
+Error system_error(int error_number, std::string_view doing_what) {
+  const bool limit =
+      error_number == ENOMEM || error_number == ENOSPC || error_number == EMFILE || error_number == ENFILE;
+  return Error(limit ? ErrorKind::ResourceLimit : ErrorKind::SystemError,
+               fmt::format("{}: {} (errno {})", doing_what, std::system_category().message(error_number),
+                           error_number));
+}
+
+void detail::assertion_failed(const char* claim, const char* file, int line, const std::string& values) noexcept {
+  std::fprintf(stderr, "cohort: %s:%d: assertion failed: %s: %s\n", file, line, claim, values.c_str());
+  std::abort();
+}
+
+}  // namespace cohort

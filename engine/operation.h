@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/intrusive_list.h>
+
+#include <coroutine>
+#include <cstdint>
+
+namespace cohort {
+
+class CancelScope;
+class Engine;
+
+/// One suspended wait: lives in the awaiting frame until it completes, from its own loop and never inside suspend().
+///
+/// A primitive derives from it, says in request_cancel() how its wait is ended early, and calls complete() when it is
+/// over. Whoever must not be abandoned at once (the kernel, a pool thread) completes later: cancel asks, the
+/// completion answers. Threads: the owning engine only. Errors: throw_if_cancelled() rethrows the scope's cause.
+class Operation : public ListHook {
+ public:
+  [[nodiscard]] bool is_pending() const noexcept { return waiter_ != nullptr; }
+
+ protected:
+  Operation() = default;
+  ~Operation();
+
+  /// Asked once, when the scope is cancelled. Ends in complete_cancelled(), now or when the other party answers.
+  virtual void request_cancel() noexcept = 0;
+
+  /// Registers the waiter. False: the scope is cancelled already; do not suspend, throw_if_cancelled() will throw.
+  [[nodiscard]] bool suspend(std::coroutine_handle<> waiter, CancelScope* scope) noexcept;
+  /// The wait is over: moves the waiter to the engine's ready queue.
+  void complete() noexcept;
+  /// As complete(), and throw_if_cancelled() will throw.
+  void complete_cancelled() noexcept;
+  void throw_if_cancelled() const;
+
+ private:
+  friend class CancelScope;
+
+  std::coroutine_handle<> waiter_ = nullptr;
+  CancelScope* scope_ = nullptr;
+  bool cancelled_ = false;
+};
+
+}  // namespace cohort

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/task_scope.h>
+
+#include <cohort/engine/assert.h>
+
+namespace cohort {
+
+TaskScope::~TaskScope() { COHORT_ASSERT(empty(), "a task scope with {} running tasks was destroyed", running_); }
+
+void TaskScope::spawn(Task<> task) {
+  auto handle = task.release();
+  handle.promise().set_scope(&scope_);
+  handle.promise().set_owner(this);
+  ++running_;
+  handle.resume();
+}
+
+void TaskScope::task_finished(detail::PromiseBase& promise) noexcept {
+  const bool failed = promise.exception() != nullptr && !scope_.is_cancelled();
+  if (failed) {
+    first_failure_ = promise.exception();
+    scope_.cancel(Error(ErrorKind::Cancelled, "a task beside this one failed"));
+  }
+  auto& whole = static_cast<detail::Promise<void>&>(promise);
+  std::coroutine_handle<detail::Promise<void>>::from_promise(whole).destroy();
+  if (--running_ == 0 && is_pending()) complete();
+}
+
+}  // namespace cohort

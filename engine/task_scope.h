@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/task.h>
+
+namespace cohort {
+
+/// A place for tasks that run beside their parent: started by spawn(), over before the scope is.
+///
+/// The first failure cancels the others, and join() throws it; a cancelled sibling's Error is no failure of its own.
+/// Threads: one engine. Lifetime: joined (or never used) before it is destroyed, asserted.
+class TaskScope final : public detail::TaskOwner, public Operation {
+ public:
+  /// Cancelled together with `around`, if given.
+  explicit TaskScope(CancelScope* around = nullptr) : scope_(around) {}
+  ~TaskScope();
+
+  /// Runs the task until its first suspension. It owns its arguments: pass values, or what outlives the scope.
+  void spawn(Task<> task);
+
+  /// Waits until every task is over; throws the first failure. More tasks may be spawned meanwhile and afterwards.
+  class JoinAwaiter;
+  [[nodiscard]] JoinAwaiter join() noexcept;
+
+  void cancel() noexcept { scope_.cancel(); }
+  void cancel(Error cause) noexcept { scope_.cancel(std::move(cause)); }
+  [[nodiscard]] CancelScope& cancel_scope() noexcept { return scope_; }
+  [[nodiscard]] bool empty() const noexcept { return running_ == 0; }
+  /// The first failure so far, or null.
+  [[nodiscard]] std::exception_ptr failure() const noexcept { return first_failure_; }
+
+  void task_finished(detail::PromiseBase& promise) noexcept override;
+
+ private:
+  void request_cancel() noexcept override {}
+
+  CancelScope scope_;
+  std::size_t running_ = 0;
+  std::exception_ptr first_failure_;
+};
+
+class TaskScope::JoinAwaiter {
+ public:
+  explicit JoinAwaiter(TaskScope& scope) noexcept : scope_(scope) {}
+  bool await_ready() const noexcept { return scope_.empty(); }
+  /// Not cancelled by the waiter's scope: the tasks are, and their end ends the join.
+  bool await_suspend(std::coroutine_handle<> waiter) noexcept { return scope_.suspend(waiter, nullptr); }
+  void await_resume() const {
+    if (scope_.first_failure_) std::rethrow_exception(std::exchange(scope_.first_failure_, nullptr));
+  }
+
+ private:
+  TaskScope& scope_;
+};
+
+inline TaskScope::JoinAwaiter TaskScope::join() noexcept { return JoinAwaiter(*this); }
+
+}  // namespace cohort
