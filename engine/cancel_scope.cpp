@@ -10,6 +10,7 @@ Operation::~Operation() { COHORT_ASSERT(!is_pending(), "a frame was destroyed wi
 
 bool Operation::suspend(std::coroutine_handle<> waiter, CancelScope* scope) noexcept {
   scope_ = scope;
+  cancelled_ = false;
   if (scope != nullptr) {
     if (scope->is_cancelled()) {
       cancelled_ = true;

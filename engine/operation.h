@@ -27,8 +27,13 @@ class Operation : public ListHook {
   /// Asked once, when the scope is cancelled. Ends in complete_cancelled(), now or when the other party answers.
   virtual void request_cancel() noexcept = 0;
 
-  /// Registers the waiter. False: the scope is cancelled already; do not suspend, throw_if_cancelled() will throw.
+  /// Registers the waiter; an operation may be used again after it completed. False: the scope is cancelled already; do not suspend, throw_if_cancelled() will throw.
   [[nodiscard]] bool suspend(std::coroutine_handle<> waiter, CancelScope* scope) noexcept;
+  /// Takes suspend() back: the wait was over before it began, and the coroutine goes on without a hop.
+  void unsuspend() noexcept {
+    unlink();
+    waiter_ = nullptr;
+  }
   /// The wait is over: moves the waiter to the engine's ready queue.
   void complete() noexcept;
   /// As complete(), and throw_if_cancelled() will throw.

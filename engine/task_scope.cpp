@@ -23,7 +23,8 @@ void TaskScope::task_finished(detail::PromiseBase& promise) noexcept {
   }
   auto& whole = static_cast<detail::Promise<void>&>(promise);
   std::coroutine_handle<detail::Promise<void>>::from_promise(whole).destroy();
-  if (--running_ == 0 && is_pending()) complete();
+  if (--running_ != 0 || !is_pending()) return;
+  join_cancelled_ ? complete_cancelled() : complete();
 }
 
 }  // namespace cohort

@@ -32,10 +32,15 @@ class TaskScope final : public detail::TaskOwner, public Operation {
   void task_finished(detail::PromiseBase& promise) noexcept override;
 
  private:
-  void request_cancel() noexcept override {}
+  /// Whoever joins is to stop: so are the tasks, and their end ends the join.
+  void request_cancel() noexcept override {
+    join_cancelled_ = true;
+    scope_.cancel();
+  }
 
   CancelScope scope_;
   std::size_t running_ = 0;
+  bool join_cancelled_ = false;
   std::exception_ptr first_failure_;
 };
 
@@ -43,9 +48,16 @@ class TaskScope::JoinAwaiter {
  public:
   explicit JoinAwaiter(TaskScope& scope) noexcept : scope_(scope) {}
   bool await_ready() const noexcept { return scope_.empty(); }
-  /// Not cancelled by the waiter's scope: the tasks are, and their end ends the join.
-  bool await_suspend(std::coroutine_handle<> waiter) noexcept { return scope_.suspend(waiter, nullptr); }
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
+    CancelScope* scope = detail::scope_of(waiter);
+    if (scope_.suspend(waiter, scope)) return true;
+    // The waiter's scope is cancelled already: the tasks must end all the same before it may go on.
+    scope_.request_cancel();
+    return !scope_.empty() && scope_.suspend(waiter, nullptr);
+  }
   void await_resume() const {
+    scope_.throw_if_cancelled();
     if (scope_.first_failure_) std::rethrow_exception(std::exchange(scope_.first_failure_, nullptr));
   }
 

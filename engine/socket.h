@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/engine.h>
+#include <cohort/engine/immovable.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+struct msghdr;
+
+namespace cohort {
+
+/// An owned file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) noexcept : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() { close(); }
+
+  [[nodiscard]] int number() const noexcept { return number_; }
+  [[nodiscard]] bool is_open() const noexcept { return number_ >= 0; }
+  [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
+  void close() noexcept;
+
+ private:
+  int number_ = -1;
+};
+
+/// Where a socket listens or connects to: "unix:NAME" (abstract, so nothing is left on disk), "HOST:PORT", "[V6]:PORT".
+class Address {
+ public:
+  /// Throws InvalidArgument with what is accepted. HOST is a numeric address or a name that resolves; PORT 0 is any.
+  static Address parse(std::string_view text);
+  static Address unix_abstract(std::string_view name);
+
+  [[nodiscard]] bool is_unix() const noexcept;
+  [[nodiscard]] bool is_loopback() const noexcept;
+  /// As parse() reads it.
+  [[nodiscard]] std::string to_string() const;
+  /// The same host with any free port.
+  [[nodiscard]] Address with_any_port() const;
+
+  // The sockaddr itself, for the driver.
+  [[nodiscard]] const std::byte* data() const noexcept { return storage_.data(); }
+  [[nodiscard]] std::size_t size_bytes() const noexcept { return size_bytes_; }
+
+ private:
+  friend class Socket;
+  friend class Listener;
+  static constexpr std::size_t kLargest = 128;
+
+  alignas(8) std::array<std::byte, kLargest> storage_{};
+  std::size_t size_bytes_ = 0;
+};
+
+/// Who is at the other end of a Unix socket, as the kernel says.
+struct PeerCredentials {
+  std::uint32_t process = 0;
+  std::uint32_t user = 0;
+};
+
+/// A connected stream socket on an engine. All waits obey the awaiting task's scope.
+///
+/// Errors: SystemError with the address when the kernel refuses; the end of the stream is a value, or LinkFault where
+/// more was needed. Lifetime: no operation in flight when it is destroyed; shutdown() ends those.
+class Socket {
+ public:
+  Socket() = default;
+  Socket(Engine& engine, Descriptor descriptor) noexcept : engine_(&engine), descriptor_(std::move(descriptor)) {}
+
+  /// Connects once. Throws SystemError (refused, unreachable).
+  static Task<Socket> connect(Engine& engine, Address to);
+  /// Keeps trying until `deadline`, as when the listener is not up yet; then throws the last refusal.
+  static Task<Socket> connect_until(Engine& engine, Address to, TimePoint deadline);
+
+  [[nodiscard]] bool is_open() const noexcept { return descriptor_.is_open(); }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_.number(); }
+
+  /// At least one byte, or 0 at the end of the stream, or minus the error number.
+  [[nodiscard]] IoOperation receive_some(std::span<std::byte> into) noexcept;
+  /// Exactly so many bytes; false if the stream ended before the first one. Throws LinkFault if it ended within.
+  Task<bool> receive(std::span<std::byte> into);
+  /// All of it.
+  Task<> send(std::span<const std::byte> bytes);
+  /// Two pieces in one go, such as a header and its payload.
+  Task<> send(std::span<const std::byte> first, std::span<const std::byte> second);
+
+  /// With descriptors attached (Unix sockets).
+  Task<> send(std::span<const std::byte> bytes, std::span<const int> descriptors);
+  /// Exactly so many bytes; descriptors that came along are appended, at most `most` of them (further ones are closed).
+  Task<bool> receive(std::span<std::byte> into, std::vector<Descriptor>& descriptors, std::size_t most);
+
+  /// One attempt to send without waiting, for goodbyes; false if it did not go out whole.
+  bool try_send(std::span<const std::byte> bytes) noexcept;
+
+  /// Both directions, at once: the other end sees the end of the stream, and waits here complete.
+  void shutdown() noexcept;
+  void set_no_delay() noexcept;
+
+  /// Unix sockets only; throws SystemError otherwise.
+  [[nodiscard]] PeerCredentials peer_credentials() const;
+  [[nodiscard]] Address local_address() const;
+  [[nodiscard]] Address remote_address() const;
+
+ private:
+  Task<> send_message(::msghdr& message, std::size_t total_bytes);
+  Task<std::size_t> receive_message(std::span<std::byte> into, std::vector<Descriptor>& descriptors, std::size_t most);
+
+  Engine* engine_ = nullptr;
+  Descriptor descriptor_;
+};
+
+/// A listening socket.
+class Listener {
+ public:
+  Listener() = default;
+  /// Throws SystemError naming the address and, when it is taken, what to do.
+  Listener(Engine& engine, const Address& at);
+
+  [[nodiscard]] bool is_open() const noexcept { return descriptor_.is_open(); }
+  [[nodiscard]] Address local_address() const;
+
+  /// The next connection. When descriptors run out, refuses connections for a while instead of failing.
+  Task<Socket> accept();
+
+ private:
+  Engine* engine_ = nullptr;
+  Descriptor descriptor_;
+  Descriptor reserve_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/link.h>
+
+namespace cohort {
+
+bool LinkOperation::start(std::coroutine_handle<> waiter, CancelScope* scope) {
+  if (!suspend(waiter, scope)) return false;
+  if (!link_.start(*this)) return true;
+  unsuspend();
+  return false;
+}
+
+void LinkOperation::request_cancel() noexcept {
+  cancel_requested_ = true;
+  link_.cancel(*this);
+}
+
+}  // namespace cohort
