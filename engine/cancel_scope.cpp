@@ -9,6 +9,7 @@ namespace cohort {
 Operation::~Operation() { COHORT_ASSERT(!is_pending(), "a frame was destroyed with an operation in flight"); }
 
 bool Operation::suspend(std::coroutine_handle<> waiter, CancelScope* scope) noexcept {
+  COHORT_ASSERT(!is_pending(), "two coroutines wait for one operation");
   scope_ = scope;
   cancelled_ = false;
   if (scope != nullptr) {

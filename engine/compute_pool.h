@@ -25,17 +25,19 @@ class ComputeJob : public InboxItem, public ListHook {
   ~ComputeJob() = default;
 };
 
-/// Threads that compute so that the loop need not. Started by the first job; first in, first out.
+/// Threads that compute so that the loop need not. Started when a job finds none idle; first in, first out.
 class ComputePool : Immovable {
  public:
   ComputePool(Inbox& inbox, unsigned threads) : inbox_(inbox), thread_count_(threads) {}
   /// Waits for the jobs that have begun; no job may be queued any more.
   ~ComputePool();
 
+  /// Throws ResourceLimit if there is no thread and none can be had; with fewer than wanted it goes on.
   void submit(ComputeJob& job);
   [[nodiscard]] unsigned threads() const noexcept { return thread_count_; }
 
  private:
+  void start_thread();
   void work();
 
   Inbox& inbox_;
@@ -44,6 +46,8 @@ class ComputePool : Immovable {
   std::mutex mutex_;
   std::condition_variable wakeup_;
   IntrusiveList<ComputeJob> jobs_;
+  std::size_t queued_ = 0;
+  std::size_t idle_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
@@ -62,7 +66,12 @@ class Offload final : public ComputeJob, private Operation {
   template <class P>
   bool await_suspend(std::coroutine_handle<P> waiter) {
     if (!suspend(waiter, detail::scope_of(waiter))) return false;
-    pool_.submit(*this);
+    try {
+      pool_.submit(*this);
+    } catch (...) {
+      unsuspend();
+      throw;
+    }
     return true;
   }
   Result await_resume() {

@@ -46,12 +46,26 @@ Engine::Engine(EngineOptions options)
     : driver_(options.driver ? std::move(options.driver) : make_uring_driver()),
       clock_(options.clock ? std::move(options.clock) : std::make_unique<MonotonicClock>()),
       spin_(spin_from_environment(options.spin)),
-      previous_(std::exchange(current_engine, this)),
+      previous_(current_engine),
       inbox_(*driver_),
-      pool_(inbox_, compute_threads_from_environment(options.compute_threads)) {}
+      pool_(inbox_, compute_threads_from_environment(options.compute_threads)) {
+  current_engine = this;
+}
 
 Engine::~Engine() {
   COHORT_ASSERT(current_engine == this, "an engine must be destroyed on its own thread, innermost first");
+  COHORT_ASSERT(!is_running_, "an engine was destroyed by a task that it runs");
+  current_engine = previous_;
+}
+
+Engine::Activation::Activation(Engine& engine) noexcept
+    : engine_(engine), previous_(std::exchange(current_engine, &engine)) {
+  COHORT_ASSERT(!engine.is_running_, "run() was called from a task of the same engine; co_await the task instead");
+  engine.is_running_ = true;
+}
+
+Engine::Activation::~Activation() {
+  engine_.is_running_ = false;
   current_engine = previous_;
 }
 
@@ -62,9 +76,18 @@ void Engine::post(std::function<void()> fn) {
       const std::unique_ptr<Call> self(this);
       body();
     }
+    void discard() noexcept override { delete this; }
     std::function<void()> body;
   };
   inbox_.post(*new Call(std::move(fn)));
+}
+
+std::exception_ptr Engine::settle_background() {
+  if (background_.empty() && !background_.failure()) return nullptr;
+  auto join = [this]() -> Task<> { co_await background_.join(); };
+  Task<> settling = join();
+  drive(settling);
+  return settling.handle().promise().exception();
 }
 
 void Engine::drive_until(const bool& done) {

@@ -38,8 +38,9 @@ class Engine : Immovable {
   /// The engine of this thread; asserts that there is one.
   [[nodiscard]] static Engine& current() noexcept;
 
-  /// Drives the loop in this thread until the task is over; returns its result or throws what it threw.
-  /// Then finishes what runs in background(), such as a communicator saying goodbye.
+  /// Drives the loop in this thread until the task is over, then finishes what runs in background(), such as a
+  /// communicator saying goodbye. Returns the task's result; throws what it threw, or else what failed in background().
+  /// Not from a task of this engine (asserted); another engine of the thread may run inside one.
   template <class T>
   T run(Task<T> task);
 
@@ -54,7 +55,7 @@ class Engine : Immovable {
     return Offload<Function>(pool_, std::move(fn));
   }
 
-  /// From any thread: runs fn on the loop.
+  /// From any thread: runs fn on the loop. fn must not throw. What was not run when the engine ends is dropped.
   void post(std::function<void()> fn);
 
   // For primitives built on the engine:
@@ -75,7 +76,22 @@ class Engine : Immovable {
  private:
   class RootTask;
 
+  /// While run() is on the stack: this is the thread's engine.
+  class Activation : Immovable {
+   public:
+    explicit Activation(Engine& engine) noexcept;
+    ~Activation();
+
+   private:
+    Engine& engine_;
+    Engine* const previous_;
+  };
+
+  template <class T>
+  void drive(Task<T>& task);
   void drive_until(const bool& done);
+  /// What failed in background(), or null.
+  std::exception_ptr settle_background();
   bool turn() noexcept;
   void idle() noexcept;
   void sleep() noexcept;
@@ -88,6 +104,7 @@ class Engine : Immovable {
   ReadyQueue ready_;
   TimerQueue timers_;
   IntrusiveList<Source> sources_;
+  bool is_running_ = false;
   bool is_crowded_ = false;
   unsigned idle_turns_ = 0;
   TimePoint idle_since_{};
@@ -105,9 +122,10 @@ class SleepAwaiter final : public Operation, private Timer {
   bool await_ready() const noexcept { return false; }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> waiter) {
-    if (!suspend(waiter, detail::scope_of(waiter))) return false;
     engine_.timers().arm(*this, wake_at_);
-    return true;
+    if (suspend(waiter, detail::scope_of(waiter))) return true;
+    engine_.timers().disarm(*this);
+    return false;
   }
   void await_resume() const { throw_if_cancelled(); }
 
@@ -135,22 +153,20 @@ class Engine::RootTask final : public detail::TaskOwner {
 };
 
 template <class T>
-T Engine::run(Task<T> task) {
+void Engine::drive(Task<T>& task) {
   RootTask root;
-  auto& promise = task.handle().promise();
-  promise.set_owner(&root);
+  task.handle().promise().set_owner(&root);
   task.handle().resume();
   drive_until(root.done);
-  if (!background_.empty()) {
-    bool idle = false;
-    auto settle = [&]() -> Task<> {
-      co_await background_.join();
-      idle = true;
-    };
-    Task<> settling = settle();
-    settling.handle().resume();
-    drive_until(idle);
-  }
+}
+
+template <class T>
+T Engine::run(Task<T> task) {
+  const Activation active(*this);
+  drive(task);
+  const std::exception_ptr background_failure = settle_background();
+  auto& promise = task.handle().promise();
+  if (background_failure && !promise.exception()) std::rethrow_exception(background_failure);
   return promise.take();
 }
 

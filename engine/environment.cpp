@@ -25,10 +25,9 @@ constexpr std::array kUnits = {Unit{"", 1.0},      Unit{"s", 1.0},    Unit{"ms",
 
 /// The shift that a size suffix means, or nullopt.
 std::optional<unsigned> size_shift(std::string_view suffix) {
-  if (suffix.size() > 1 && (suffix.ends_with("iB") || suffix.ends_with("ib"))) suffix.remove_suffix(2);
-  if (suffix.size() > 1 && (suffix.ends_with('B') || suffix.ends_with('b'))) suffix.remove_suffix(1);
   if (suffix.empty() || suffix == "B" || suffix == "b") return 0U;
-  if (suffix.size() != 1) return std::nullopt;
+  const std::string_view unit = suffix.substr(1);
+  if (!unit.empty() && unit != "B" && unit != "b" && unit != "iB" && unit != "ib") return std::nullopt;
   switch (suffix.front()) {
     case 'k': case 'K': return 10U;
     case 'm': case 'M': return 20U;

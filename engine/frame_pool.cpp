@@ -48,12 +48,14 @@ struct PoolGuard {
 
 std::size_t size_class(std::size_t bytes) noexcept { return (bytes - 1) / kAlignment; }
 
+/// Before this thread keeps its first block. A thread may have blocks that it never asked the system for.
+void guard_pool() {
+  thread_local PoolGuard guard;
+  (void)guard;
+  pool.guarded = true;
+}
+
 void* from_system(std::size_t bytes) {
-  if (!pool.guarded) {
-    thread_local PoolGuard guard;
-    (void)guard;
-    pool.guarded = true;
-  }
   ++pool.statistics.from_system;
   void* block = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   if (block == nullptr) throw std::bad_alloc();
@@ -78,6 +80,7 @@ void FramePool::release(void* block, std::size_t bytes) noexcept {
     std::free(block);
     return;
   }
+  if (!pool.guarded) guard_pool();
   pool.free[index] = new (block) FreeBlock{pool.free[index]};
 }
 

@@ -13,7 +13,10 @@ struct Inbox::Queue {
 
 Inbox::Inbox(Driver& driver) : driver_(driver), queue_(std::make_unique<Queue>()) {}
 
-Inbox::~Inbox() = default;
+Inbox::~Inbox() {
+  InboxItem* item = nullptr;
+  while (queue_->items.try_dequeue(item)) item->discard();
+}
 
 void Inbox::post(InboxItem& item) {
   queue_->items.enqueue(&item);
@@ -22,10 +25,11 @@ void Inbox::post(InboxItem& item) {
 }
 
 bool Inbox::drain() noexcept {
-  if (waiting_.load(std::memory_order_acquire) == 0) return false;
+  const std::size_t budget = waiting_.load(std::memory_order_acquire);
+  if (budget == 0) return false;
   InboxItem* item = nullptr;
   std::size_t taken = 0;
-  while (queue_->items.try_dequeue(item)) {
+  while (taken != budget && queue_->items.try_dequeue(item)) {
     ++taken;
     item->deliver();
   }

@@ -15,6 +15,8 @@ class InboxItem {
  public:
   /// Runs on the loop, once.
   virtual void deliver() noexcept = 0;
+  /// Instead of deliver(), when the engine ends first.
+  virtual void discard() noexcept {}
 
  protected:
   ~InboxItem() = default;
@@ -26,11 +28,11 @@ class Inbox : Immovable {
   explicit Inbox(Driver& driver);
   ~Inbox();
 
-  /// From any thread. Wakes the loop only if it sleeps.
+  /// From any thread. Wakes the loop only if it sleeps. Must have returned before the inbox is destroyed.
   void post(InboxItem& item);
 
   // For the loop:
-  /// Delivers everything that is there; true if there was anything.
+  /// Delivers what is there now, not what that posts in turn; true if there was anything.
   bool drain() noexcept;
   /// Announces that the loop is about to sleep. False: something came in meanwhile, do not sleep.
   [[nodiscard]] bool arm() noexcept;

@@ -27,8 +27,12 @@ class Operation : public ListHook {
   /// Asked once, when the scope is cancelled. Ends in complete_cancelled(), now or when the other party answers.
   virtual void request_cancel() noexcept = 0;
 
-  /// Registers the waiter; an operation may be used again after it completed. False: the scope is cancelled already; do not suspend, throw_if_cancelled() will throw.
+  /// Registers the waiter, of which there is one at a time (asserted); an operation may be used again after it
+  /// completed. False: the scope is cancelled already; do not suspend, throw_if_cancelled() will throw.
   [[nodiscard]] bool suspend(std::coroutine_handle<> waiter, CancelScope* scope) noexcept;
+  /// For a wait that may not be abandoned although its scope is cancelled: suspends all the same, out of the scope's
+  /// reach. Requires that suspend() refused.
+  void suspend_cancelled(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
   /// Takes suspend() back: the wait was over before it began, and the coroutine goes on without a hop.
   void unsuspend() noexcept {
     unlink();
@@ -39,6 +43,8 @@ class Operation : public ListHook {
   /// As complete(), and throw_if_cancelled() will throw.
   void complete_cancelled() noexcept;
   void throw_if_cancelled() const;
+  /// The scope of the last suspend(), or null.
+  [[nodiscard]] CancelScope* waiter_scope() const noexcept { return scope_; }
 
  private:
   friend class CancelScope;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <sched.h>
+#include <unistd.h>
 
+#include <cstddef>
 #include <thread>
 
 /// What a spinning loop asks of the processor and of the scheduler.
@@ -25,6 +27,13 @@ inline void yield() noexcept { ::sched_yield(); }
   cpu_set_t set;
   if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
   return std::thread::hardware_concurrency();
+}
+
+/// Bytes of the largest cache; 32 MiB where the system does not say.
+[[nodiscard]] inline std::size_t last_level_cache_bytes() noexcept {
+  constexpr std::size_t kUsual = std::size_t{32} << 20;
+  const long found = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return found > 0 ? static_cast<std::size_t>(found) : kUsual;
 }
 
 }  // namespace cohort::processor

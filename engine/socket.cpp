@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -278,17 +279,23 @@ Address Listener::local_address() const {
   return address;
 }
 
+/// Out of descriptors: gives one up to take the newcomer, if there is one, off the queue and close its connection.
+void Listener::turn_away() noexcept {
+  pollfd newcomer{.fd = descriptor_.number(), .events = POLLIN, .revents = 0};
+  if (::poll(&newcomer, 1, 0) != 1) return;  // the kernel reserves a descriptor before anybody has come
+  reserve_.close();
+  Descriptor turned_away(::accept4(descriptor_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+  turned_away.close();
+  reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
 Task<Socket> Listener::accept() {
   for (;;) {
     IoOperation operation(engine_->driver(), {.kind = IoKind::accept, .descriptor = descriptor_.number()});
     const int result = co_await operation;
     if (result >= 0) co_return Socket(*engine_, Descriptor(result));
     if (result == -EMFILE || result == -ENFILE) {
-      // Out of descriptors: give one up to take the newcomer off the queue and turn it away.
-      reserve_.close();
-      Descriptor turned_away(::accept4(descriptor_.number(), nullptr, nullptr, SOCK_CLOEXEC));
-      turned_away.close();
-      reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+      turn_away();
       co_await engine_->sleep_for(kDescriptorBackoff);
       continue;
     }

@@ -136,6 +136,8 @@ class Listener {
   Task<Socket> accept();
 
  private:
+  void turn_away() noexcept;
+
   Engine* engine_ = nullptr;
   Descriptor descriptor_;
   Descriptor reserve_;

@@ -54,6 +54,10 @@ class PromiseBase : public ListHook {
 
   [[nodiscard]] CancelScope* scope() const noexcept { return scope_; }
   void set_scope(CancelScope* scope) noexcept { scope_ = scope; }
+  /// A scope that with_scope() gave is kept: its deadline was asked for.
+  void inherit_scope(CancelScope* scope) noexcept {
+    if (scope_ == nullptr) scope_ = scope;
+  }
   void set_continuation(std::coroutine_handle<> continuation) noexcept { continuation_ = continuation; }
   void set_owner(TaskOwner* owner) noexcept { owner_ = owner; }
   [[nodiscard]] std::exception_ptr exception() const noexcept { return exception_; }
@@ -153,7 +157,7 @@ class [[nodiscard]] Task {
     template <class P>
     bool await_suspend(std::coroutine_handle<P> parent) {
       auto& promise = child_.promise();
-      if (promise.scope() == nullptr) promise.set_scope(detail::scope_of(parent));
+      promise.inherit_scope(detail::scope_of(parent));
       child_.resume();
       if (child_.done()) return false;
       promise.set_continuation(parent);
@@ -198,7 +202,8 @@ class current_scope {
   CancelScope* scope_ = nullptr;
 };
 
-/// Runs the task in another cancel scope than its parent's.
+/// Runs the task in another cancel scope than its parent's, when_all's or TaskScope's, which then cannot cancel it
+/// unless `scope` lies within theirs.
 template <class T>
 Task<T> with_scope(CancelScope& scope, Task<T> task) {
   auto handle = task.release();

@@ -9,7 +9,7 @@ TaskScope::~TaskScope() { COHORT_ASSERT(empty(), "a task scope with {} running t
 
 void TaskScope::spawn(Task<> task) {
   auto handle = task.release();
-  handle.promise().set_scope(&scope_);
+  handle.promise().inherit_scope(&scope_);
   handle.promise().set_owner(this);
   ++running_;
   handle.resume();

@@ -35,7 +35,7 @@ class TaskScope final : public detail::TaskOwner, public Operation {
   /// Whoever joins is to stop: so are the tasks, and their end ends the join.
   void request_cancel() noexcept override {
     join_cancelled_ = true;
-    scope_.cancel();
+    scope_.cancel(waiter_scope()->cause());
   }
 
   CancelScope scope_;
@@ -50,19 +50,22 @@ class TaskScope::JoinAwaiter {
   bool await_ready() const noexcept { return scope_.empty(); }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
-    CancelScope* scope = detail::scope_of(waiter);
-    if (scope_.suspend(waiter, scope)) return true;
+    has_waited_ = true;
+    scope_.join_cancelled_ = false;
+    if (scope_.suspend(waiter, detail::scope_of(waiter))) return true;
     // The waiter's scope is cancelled already: the tasks must end all the same before it may go on.
     scope_.request_cancel();
-    return !scope_.empty() && scope_.suspend(waiter, nullptr);
+    scope_.suspend_cancelled(waiter);
+    return true;
   }
   void await_resume() const {
-    scope_.throw_if_cancelled();
+    if (has_waited_) scope_.throw_if_cancelled();
     if (scope_.first_failure_) std::rethrow_exception(std::exchange(scope_.first_failure_, nullptr));
   }
 
  private:
   TaskScope& scope_;
+  bool has_waited_ = false;
 };
 
 inline TaskScope::JoinAwaiter TaskScope::join() noexcept { return JoinAwaiter(*this); }

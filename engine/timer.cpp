@@ -7,8 +7,12 @@ Timer::~Timer() {
   if (is_armed()) queue_->disarm(*this);
 }
 
+TimerQueue::~TimerQueue() {
+  for (Timer* timer : heap_) timer->index_ = Timer::kIdle;
+}
+
 void TimerQueue::arm(Timer& timer, TimePoint when) {
-  if (timer.is_armed()) disarm(timer);
+  if (timer.is_armed()) timer.queue_->disarm(timer);
   if (when == kNever) return;
   timer.queue_ = this;
   timer.when_ = when;

@@ -35,6 +35,10 @@ class Timer : Immovable {
 /// Armed timers of one engine: a binary heap of pointers. Arming and disarming are O(log n) and allocate only to grow.
 class TimerQueue : Immovable {
  public:
+  TimerQueue() = default;
+  /// What is still armed will never expire, and may outlive the queue.
+  ~TimerQueue();
+
   /// Arms, or moves an armed timer. kNever disarms.
   void arm(Timer& timer, TimePoint when);
   void disarm(Timer& timer) noexcept;

@@ -6,10 +6,12 @@
 
 #include <fmt/format.h>
 #include <liburing.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -31,6 +33,8 @@ constexpr unsigned kCompletionEntries = 4096;      // beyond that the kernel kee
 constexpr std::uint8_t kFutexWaitOpcode = 51;      // IORING_OP_FUTEX_WAIT, Linux 6.7; liburing 2.3 does not know it
 constexpr std::uint32_t kFutex2SizeU32 = 2;        // FUTEX2_SIZE_U32; shared between processes without FUTEX2_PRIVATE
 constexpr std::uint64_t kFutexBitsetAny = 0xffffffffU;
+constexpr std::size_t kMostBytes = 0x7ffff000;     // Linux moves no more at once; a request's length has 32 bits
+constexpr auto kCurrentPosition = ~std::uint64_t{0};
 
 // user_data of requests that belong to no operation.
 constexpr std::uint64_t kCancelTag = 1;
@@ -64,13 +68,13 @@ class UringDriver final : public Driver {
   io_uring_sqe* next_sqe() noexcept;
   void prepare(io_uring_sqe* sqe, IoOperation& operation) noexcept;
   void watch_wake_event() noexcept;
+  void take_wake_event() noexcept;
   bool reap() noexcept;
   void enter() noexcept;
 
   io_uring ring_{};
   const SetupChoice* choice_ = nullptr;
   int wake_event_ = -1;
-  std::uint64_t wake_count_ = 0;
   bool has_futex_ = false;
   std::size_t in_flight_ = 0;
   unsigned idle_polls_ = 0;
@@ -104,7 +108,7 @@ UringDriver::UringDriver() {
     has_futex_ = io_uring_opcode_supported(probe, kFutexWaitOpcode) != 0;
     io_uring_free_probe(probe);
   }
-  wake_event_ = ::eventfd(0, EFD_CLOEXEC);
+  wake_event_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_event_ < 0) {
     const int error_number = errno;
     io_uring_queue_exit(&ring_);
@@ -125,43 +129,50 @@ std::string UringDriver::description() const {
 
 io_uring_sqe* UringDriver::next_sqe() noexcept {
   io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-  while (sqe == nullptr) {  // full: hand over what is there, which always makes room
-    io_uring_submit(&ring_);
+  while (sqe == nullptr) {  // full: hand over what is there
+    if (io_uring_submit(&ring_) < 0) reap();  // older kernels take no more until completions were taken (EBUSY)
     sqe = io_uring_get_sqe(&ring_);
   }
   return sqe;
 }
 
 /// The kernel's writes escape AddressSanitizer, so the memory is checked where it is handed over.
-void check_memory([[maybe_unused]] const IoOperation::Request& request) noexcept {
+void check_memory([[maybe_unused]] void* address, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef COHORT_CHECK_MEMORY
-  const bool is_data =
-      request.kind == IoKind::read || request.kind == IoKind::recv || request.kind == IoKind::send;
-  if (!is_data || request.bytes == 0) return;
-  COHORT_ASSERT(__asan_region_is_poisoned(request.address, request.bytes) == nullptr,
-                "{} bytes at {} handed to the kernel are not all valid", request.bytes, request.address);
+  COHORT_ASSERT(bytes == 0 || __asan_region_is_poisoned(address, bytes) == nullptr,
+                "{} bytes at {} handed to the kernel are not all valid", bytes, address);
 #endif
+}
+
+msghdr* message_of(const IoOperation::Request& request) noexcept {
+  auto* message = static_cast<msghdr*>(request.address);
+  check_memory(message, sizeof *message);
+  for (std::size_t i = 0; i < message->msg_iovlen; ++i)
+    check_memory(message->msg_iov[i].iov_base, message->msg_iov[i].iov_len);
+  return message;
 }
 
 void UringDriver::prepare(io_uring_sqe* sqe, IoOperation& operation) noexcept {
   const IoOperation::Request& request = operation.request();
-  check_memory(request);
   const int flags = static_cast<int>(request.flags);
+  const auto bytes = static_cast<unsigned>(std::min(request.bytes, kMostBytes));
+  if (request.kind == IoKind::read || request.kind == IoKind::recv || request.kind == IoKind::send)
+    check_memory(request.address, bytes);
   switch (request.kind) {
     case IoKind::read:
-      io_uring_prep_read(sqe, request.descriptor, request.address, static_cast<unsigned>(request.bytes), 0);
+      io_uring_prep_read(sqe, request.descriptor, request.address, bytes, kCurrentPosition);
       break;
     case IoKind::recv:
-      io_uring_prep_recv(sqe, request.descriptor, request.address, request.bytes, flags);
+      io_uring_prep_recv(sqe, request.descriptor, request.address, bytes, flags);
       break;
     case IoKind::send:
-      io_uring_prep_send(sqe, request.descriptor, request.address, request.bytes, flags);
+      io_uring_prep_send(sqe, request.descriptor, request.address, bytes, flags);
       break;
     case IoKind::recv_message:
-      io_uring_prep_recvmsg(sqe, request.descriptor, static_cast<msghdr*>(request.address), request.flags);
+      io_uring_prep_recvmsg(sqe, request.descriptor, message_of(request), request.flags);
       break;
     case IoKind::send_message:
-      io_uring_prep_sendmsg(sqe, request.descriptor, static_cast<msghdr*>(request.address), request.flags);
+      io_uring_prep_sendmsg(sqe, request.descriptor, message_of(request), request.flags);
       break;
     case IoKind::accept:
       io_uring_prep_accept(sqe, request.descriptor, nullptr, nullptr, SOCK_CLOEXEC);
@@ -193,16 +204,24 @@ void UringDriver::cancel(IoOperation& operation) noexcept {
   io_uring_sqe_set_data64(sqe, kCancelTag);
 }
 
+/// Polled rather than read through the ring: a read would still be writing when the driver is gone.
 void UringDriver::watch_wake_event() noexcept {
   io_uring_sqe* sqe = next_sqe();
-  io_uring_prep_read(sqe, wake_event_, &wake_count_, sizeof wake_count_, 0);
+  io_uring_prep_poll_add(sqe, wake_event_, POLLIN);
   io_uring_sqe_set_data64(sqe, kWakeTag);
+}
+
+void UringDriver::take_wake_event() noexcept {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(wake_event_, &count, sizeof count);
+  watch_wake_event();
 }
 
 /// Moves completions to the ready queue. Runs no coroutine.
 bool UringDriver::reap() noexcept {
   std::array<io_uring_cqe*, 64> batch;
   bool any = false;
+  bool woken = false;
   for (;;) {
     const unsigned count = io_uring_peek_batch_cqe(&ring_, batch.data(), batch.size());
     for (unsigned i = 0; i < count; ++i) {
@@ -211,15 +230,17 @@ bool UringDriver::reap() noexcept {
       if (tag == kCancelTag) continue;
       any = true;
       if (tag == kWakeTag) {
-        watch_wake_event();
+        woken = true;
         continue;
       }
       --in_flight_;
       static_cast<IoOperation*>(io_uring_cqe_get_data(batch[i]))->finish(result);
     }
     io_uring_cq_advance(&ring_, count);
-    if (count < batch.size()) return any;
+    if (count < batch.size()) break;
   }
+  if (woken) take_wake_event();
+  return any;
 }
 
 /// Enters the kernel once, to submit and to run deferred work.

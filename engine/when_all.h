@@ -21,7 +21,7 @@ class JoinGroup : public TaskOwner, public Operation {
   template <class T>
   void start(std::coroutine_handle<Promise<T>> handle) {
     auto& promise = handle.promise();
-    promise.set_scope(&*scope_);
+    promise.inherit_scope(&*scope_);
     promise.set_owner(this);
     ++running_;
     handle.resume();

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Everything a program needs; each part can also be included by itself.
+#include <cohort/collectives/communicator.h>
+#include <cohort/collectives/run.h>
+#include <cohort/engine/engine.h>
+#include <cohort/engine/socket.h>
+#include <cohort/engine/when_all.h>
+#include <cohort/notify/event.h>
+#include <cohort/notify/notify.h>
+#include <cohort/streams/stream.h>

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/table.h>
+
+namespace cohort {
+namespace {
+
+/// Mesh all_gather: every rank reads every peer's block, all peers at once. The Hello World of schedules.
+/// Cost: 1 round; (p-1) * block bytes read per rank. Streams: main and p-1 sub streams. Scratch: none.
+/// Source: the seed's mesh executor for one server; Thakur, Rabenseifner, Gropp 2005, section 3.
+Task<> all_gather_mesh(Exec& x, AllGather op) {
+  const Slice mine = x.ccl_out(0, op.send.bytes);
+  co_await x.copy(mine, op.send);                        // main: publish my block
+
+  auto exchange = [&](Rank peer) -> Task<> {             // one sub stream per peer
+    Link& link = x.link(peer);
+    co_await link.post(Signal::Ack);                     // my block may be read
+    co_await link.wait(Signal::Ack);                     // yours too
+    co_await link.get(mine, op.block(peer));             // the same place in your window
+    co_await link.post(Signal::DataSignal);              // I am done with your window
+    co_await link.wait(Signal::DataSignal);              // you are done with mine
+  };
+  co_await x.copy(op.block(x.rank()), op.send);          // main: my own block
+  co_await x.fork_join(x.peers(), exchange);
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  // Two signal exchanges around a read: three one-way latencies before the bytes are there.
+  return {.rounds = 3, .bytes_moved = static_cast<double>(bytes) * ranks, .bytes_reduced = 0};
+}
+
+Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }
+
+std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
+
+}  // namespace
+
+const Algorithm<AllGather> kAllGatherMesh = {AlgorithmId::mesh, false, cost, needs, largest_piece, all_gather_mesh};
+
+}  // namespace cohort

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/exchange.h>
+#include <cohort/collectives/algorithms/table.h>
+
+namespace cohort {
+namespace {
+
+/// One-shot all_gather: every rank sends its block to every peer, all at once and without asking first.
+/// Cost: 1 round; (p-1) * block bytes sent per rank. Streams: main and p-1 sub streams. Scratch: none.
+Task<> all_gather_one_shot(Exec& x, AllGather op) {
+  co_await x.copy(op.block(x.rank()), op.send);
+  auto swap = [&](Rank peer) -> Task<> {
+    Link& link = x.link(peer);
+    co_await exchange(link, op.send, link, op.block(peer));
+  };
+  co_await x.fork_join(x.peers(), swap);
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  return {.rounds = 1, .bytes_moved = static_cast<double>(bytes) * (ranks - 1), .bytes_reduced = 0};
+}
+
+Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }
+
+std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
+
+}  // namespace
+
+const Algorithm<AllGather> kAllGatherOneShot = {AlgorithmId::one_shot, false, cost, needs, largest_piece,
+                                                all_gather_one_shot};
+
+}  // namespace cohort

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/ring.h>
+#include <cohort/collectives/algorithms/table.h>
+
+namespace cohort {
+namespace {
+
+/// Ring all_gather: blocks travel once around; in step t a rank passes on the block it got in step t-1.
+/// Cost: p-1 rounds; (p-1) * block bytes sent per rank. Streams: main. Scratch: none. Source: Chan et al. 2007.
+Task<> all_gather_ring(Exec& x, AllGather op) {
+  Ring ring(x);
+  co_await x.copy(op.block(x.rank()), op.send);
+  for (Rank step = 0; step + 1 < ring.size(); ++step)
+    co_await ring.shift(op.block(ring.behind(step)), op.block(ring.behind(step + 1)));
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  return {.rounds = ranks - 1.0, .bytes_moved = static_cast<double>(bytes) * (ranks - 1), .bytes_reduced = 0};
+}
+
+Needs needs(std::size_t, Rank) { return {.links_to_neighbours = true}; }
+
+std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
+
+}  // namespace
+
+const Algorithm<AllGather> kAllGatherRing = {AlgorithmId::ring, false, cost, needs, largest_piece, all_gather_ring};
+
+}  // namespace cohort

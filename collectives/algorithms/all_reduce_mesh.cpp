@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/share_exchange.h>
+#include <cohort/collectives/algorithms/table.h>
+
+namespace cohort {
+namespace {
+
+/// Two-shot mesh all_reduce: every rank combines its share of all inputs, then sends it to everybody.
+/// Cost: 2 rounds; 2(p-1)/p * bytes sent and (p-1)/p * bytes reduced per rank. Streams: main and p-1 sub streams.
+/// Scratch: (p-1)/p * bytes for more than two ranks. Order of reduction: by rank (determinism D3).
+Task<> all_reduce_mesh(Exec& x, AllReduce op) {
+  const Blocks send(op.send, x.size(), op.element_bytes);
+  const Blocks recv(op.recv, x.size(), op.element_bytes);
+  const Slice mine = recv[x.rank()];
+  auto share = [&](Rank rank) { return send[rank]; };
+  co_await exchange_shares(x, share, mine, op.combine);
+
+  auto swap = [&](Rank peer) -> Task<> {
+    Link& link = x.link(peer);
+    co_await exchange(link, mine, link, recv[peer]);
+  };
+  co_await x.fork_join(x.peers(), swap);
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double share = static_cast<double>(bytes) * (ranks - 1) / ranks;
+  return {.rounds = 2, .bytes_moved = 2 * share, .bytes_reduced = share};
+}
+
+Needs needs(std::size_t bytes, Rank ranks) {
+  // Shares are rounded up to whole elements: one element per rank is enough of a margin.
+  constexpr std::size_t kLargestElement = 16;
+  return {.links_to_all = true, .scratch_bytes = ranks > 2 ? bytes + ranks * kLargestElement : 0};
+}
+
+std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return ranks > 2 ? buffer_bytes : kWholeMessage; }
+
+}  // namespace
+
+const Algorithm<AllReduce> kAllReduceMesh = {AlgorithmId::mesh, false, cost, needs, largest_piece, all_reduce_mesh};
+
+}  // namespace cohort

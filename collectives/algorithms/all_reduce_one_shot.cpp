@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/exchange.h>
+#include <cohort/collectives/algorithms/placed.h>
+#include <cohort/collectives/algorithms/table.h>
+
+namespace cohort {
+namespace {
+
+/// One-shot all_reduce: everybody sends its whole input to everybody, and everybody combines all of them in rank order.
+/// Cost: 1 round; (p-1) * bytes sent and reduced per rank. Streams: main and p-1 sub streams. Scratch: (p-1) * bytes.
+/// Order of reduction: by rank (determinism D3).
+Task<> all_reduce_one_shot(Exec& x, AllReduce op) {
+  Placed inputs(x, op.send);
+  std::size_t at = 0;
+  for (Rank peer = 0; peer < x.size(); ++peer) {
+    if (peer == x.rank()) continue;
+    inputs.replace(peer, x.scratch(at, op.send.bytes));
+    at += op.send.bytes;
+  }
+  auto swap = [&](Rank peer) -> Task<> {
+    Link& link = x.link(peer);
+    co_await exchange(link, op.send, link, inputs.slices()[peer].slice);
+  };
+  co_await x.fork_join(x.peers(), swap);
+  inputs.bring_home(x.rank());
+  const PlacedSlice output[] = {{x.rank(), op.recv}};
+  co_await x.reduce(output, inputs.slices(), op.combine);
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
+}
+
+Needs needs(std::size_t bytes, Rank ranks) {
+  return {.links_to_all = true, .scratch_bytes = bytes * (ranks - 1)};
+}
+
+std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return buffer_bytes / std::max<Rank>(1, ranks - 1); }
+
+}  // namespace
+
+const Algorithm<AllReduce> kAllReduceOneShot = {AlgorithmId::one_shot, false, cost, needs, largest_piece,
+                                                all_reduce_one_shot};
+
+}  // namespace cohort

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/staging.h>
+#include <cohort/collectives/algorithms/table.h>
+
+namespace cohort {
+namespace {
+
+Task<> from_user_window(Exec& x, Broadcast op) {
+  if (x.rank() != op.root) co_await x.copy_from(op.root, op.data, op.data);
+  co_await x.phase();
+}
+
+/// Private memory: the root publishes pieces in ccl_out, everybody copies them out behind it.
+Task<> through_ccl_buffer(Exec& x, Broadcast op) {
+  const Staging staging(x.ccl_bytes(), op.data.bytes, op.element_bytes);
+  for (std::size_t k = 0; k < staging.pieces(); ++k) {
+    const Slice piece = op.data.part(staging.offset(k), staging.bytes(k));
+    const Slice published = x.ccl_out(staging.half(k), piece.bytes);
+    if (x.rank() == op.root) co_await x.copy(published, piece);
+    co_await x.phase();
+    if (x.rank() != op.root) co_await x.copy_from(op.root, piece, published);
+  }
+  co_await x.phase();
+}
+
+/// Direct broadcast on mapped memory: everybody reads the root's buffer.
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer; bytes read per rank. Streams: main.
+Task<> broadcast_direct(Exec& x, Broadcast op) {
+  return x.maps_user_windows() ? from_user_window(x, op) : through_ccl_buffer(x, op);
+}
+
+Cost cost(std::size_t bytes, Rank) {
+  return {.rounds = 1, .bytes_moved = 2.0 * static_cast<double>(bytes), .bytes_reduced = 0};
+}
+
+Needs needs(std::size_t, Rank) { return {}; }
+
+std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
+
+}  // namespace
+
+const Algorithm<Broadcast> kBroadcastDirect = {AlgorithmId::direct, true, cost, needs, largest_piece,
+                                               broadcast_direct};
+
+}  // namespace cohort

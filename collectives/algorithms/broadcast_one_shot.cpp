@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/exchange.h>
+#include <cohort/collectives/algorithms/table.h>
+
+namespace cohort {
+namespace {
+
+/// One-shot broadcast: the root sends everything to everybody at once.
+/// Cost: 1 round; (p-1) * bytes sent by the root. Streams: main and p-1 sub streams of the root. Scratch: none.
+///
+/// The receivers' Ack costs no time, since it travels while the data does; it tells the root what they run.
+Task<> broadcast_one_shot(Exec& x, Broadcast op) {
+  if (x.rank() != op.root) {
+    Link& link = x.link(op.root);
+    co_await link.post(Signal::Ack);
+    co_await link.recv(op.data);
+    co_return;
+  }
+  auto serve = [&](Rank peer) -> Task<> {
+    Link& link = x.link(peer);
+    co_await link.send(op.data);
+    co_await link.wait(Signal::Ack);
+  };
+  co_await x.fork_join(x.peers(), serve);
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  return {.rounds = 1, .bytes_moved = static_cast<double>(bytes) * (ranks - 1), .bytes_reduced = 0};
+}
+
+Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }
+
+std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
+
+}  // namespace
+
+const Algorithm<Broadcast> kBroadcastOneShot = {AlgorithmId::one_shot, false, cost, needs, largest_piece,
+                                                broadcast_one_shot};
+
+}  // namespace cohort

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/exchange.h>
+#include <cohort/collectives/algorithms/table.h>
+#include <cohort/notify/notify.h>
+
+#include <limits>
+
+namespace cohort {
+namespace {
+
+/// Long enough to amortise a message, short enough that the chain fills soon.
+constexpr std::size_t kChunkBytes = 256 * 1024;
+
+/// Receives the chunks one after the other and tells the forwarding stream of each.
+Task<> take_chunks(Link& previous, Slice data, Notify& arrived) {
+  for (std::size_t at = 0; at < data.bytes; at += kChunkBytes) {
+    co_await previous.recv(data.part(at, std::min(kChunkBytes, data.bytes - at)));
+    arrived.post();
+  }
+}
+
+Task<> pass_chunks(Link& next, Slice data, Notify& arrived) {
+  for (std::size_t at = 0; at < data.bytes; at += kChunkBytes) {
+    co_await arrived.wait();
+    co_await next.send(data.part(at, std::min(kChunkBytes, data.bytes - at)));
+  }
+}
+
+/// Ring broadcast: a chain from the root around to the rank before it, in chunks, every rank receiving one chunk while
+/// it passes on the one before. The last rank closes the ring with an Ack that tells the root that all are there.
+/// Cost: p-1 + chunks rounds; bytes sent per rank. Streams: main and one sub stream. Scratch: none.
+Task<> broadcast_ring(Exec& x, Broadcast op) {
+  Link& next = x.link(x.ahead(1));
+  Link& previous = x.link(x.behind(1));
+  Notify arrived(std::numeric_limits<std::uint32_t>::max());
+  const bool is_last = x.ahead(1) == op.root;
+  if (x.rank() == op.root) {
+    for (std::size_t at = 0; at < op.data.bytes; at += kChunkBytes) arrived.post();
+    co_await pass_chunks(next, op.data, arrived);
+    co_await previous.wait(Signal::Ack);
+  } else if (is_last) {
+    co_await take_chunks(previous, op.data, arrived);
+    co_await next.post(Signal::Ack);
+  } else {
+    co_await when_all(take_chunks(previous, op.data, arrived), pass_chunks(next, op.data, arrived));
+  }
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes);
+  const double fill = static_cast<double>(std::min(bytes, kChunkBytes)) * (ranks - 2.0);
+  return {.rounds = ranks - 1.0, .bytes_moved = n + fill, .bytes_reduced = 0};
+}
+
+Needs needs(std::size_t, Rank) { return {.links_to_neighbours = true}; }
+
+std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
+
+}  // namespace
+
+const Algorithm<Broadcast> kBroadcastRing = {AlgorithmId::ring, false, cost, needs, largest_piece, broadcast_ring};
+
+}  // namespace cohort

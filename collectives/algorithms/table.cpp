@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/table.h>
+
+#include <array>
+
+namespace cohort {
+namespace {
+
+constexpr std::array<std::string_view, kAlgorithms> kNames = {"one_shot", "mesh", "ring", "direct"};
+
+}  // namespace
+
+std::string_view to_string(AlgorithmId id) noexcept { return kNames[static_cast<std::size_t>(id)]; }
+
+std::optional<AlgorithmId> parse_algorithm(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    if (kNames[i] == text) return static_cast<AlgorithmId>(i);
+  return std::nullopt;
+}
+
+template <>
+std::span<const Algorithm<Barrier>> algorithms() {
+  static const std::array kTable = {kBarrierDirect, kBarrierOneShot, kBarrierRing};
+  return kTable;
+}
+
+template <>
+std::span<const Algorithm<Broadcast>> algorithms() {
+  static const std::array kTable = {kBroadcastDirect, kBroadcastOneShot, kBroadcastMesh, kBroadcastRing};
+  return kTable;
+}
+
+template <>
+std::span<const Algorithm<AllReduce>> algorithms() {
+  static const std::array kTable = {kAllReduceDirect, kAllReduceOneShot, kAllReduceMesh, kAllReduceRing};
+  return kTable;
+}
+
+template <>
+std::span<const Algorithm<AllGather>> algorithms() {
+  static const std::array kTable = {kAllGatherDirect, kAllGatherOneShot, kAllGatherMesh, kAllGatherRing};
+  return kTable;
+}
+
+template <>
+std::span<const Algorithm<ReduceScatter>> algorithms() {
+  static const std::array kTable = {kReduceScatterDirect, kReduceScatterMesh, kReduceScatterRing};
+  return kTable;
+}
+
+}  // namespace cohort

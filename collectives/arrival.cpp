@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the ranks of one host meet at the start of a collective, and how small data travels with that.
+#include <cohort/collectives/communicator_core.h>
+#include <cohort/collectives/reduction/reduce.h>
+
+#include <cstring>
+
+namespace cohort {
+namespace {
+
+// What a slot says about its owner's user windows when they are too large to travel in it.
+constexpr std::uint32_t kSendInSegment = 1;
+constexpr std::uint32_t kRecvInSegment = 2;
+
+struct WindowAddresses {
+  std::uint64_t send_offset = 0;
+  std::uint64_t recv_offset = 0;
+  std::uint64_t send_address = 0;  ///< means something within one process only
+  std::uint64_t recv_address = 0;
+};
+
+}  // namespace
+
+void CommunicatorCore::announce(const Call& call) noexcept {
+  shm::ShmGroup& group = *resources_.group();
+  shm::ArrivalSlot& slot = group.own_arrival(running_.sequence);
+  slot.signature = running_.signature;
+  slot.reachable = 0;
+  if (uses_slots(call)) {
+    const bool has_data = call.op != Operator::broadcast || call.root == membership_.rank;
+    if (has_data && call.send_bytes != 0) std::memcpy(slot.payload, call.send, call.send_bytes);
+  } else {
+    const SharedMemory& memory = group.own().memory();
+    const auto offset = [&](const std::byte* address) { return static_cast<std::uint64_t>(address - memory.data()); };
+    WindowAddresses where;
+    where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
+    where.recv_address = reinterpret_cast<std::uintptr_t>(call.recv);
+    if (memory.contains(call.send, call.send_bytes)) {
+      slot.reachable |= kSendInSegment;
+      where.send_offset = offset(call.send);
+    }
+    if (memory.contains(call.recv, call.recv_bytes)) {
+      slot.reachable |= kRecvInSegment;
+      where.recv_offset = offset(call.recv);
+    }
+    std::memcpy(slot.payload, &where, sizeof where);
+  }
+  group.announce(running_.sequence);
+}
+
+bool CommunicatorCore::agrees(Rank peer) const noexcept {
+  return resources_.group()->arrival(peer, running_.sequence).signature == running_.signature;
+}
+
+/// Everybody is here and runs the same. A disagreement ends by the cancellation that its verdict brings.
+Task<> CommunicatorCore::meet() {
+  shm::ShmGroup& group = *resources_.group();
+  for (const Rank peer : exec_.peers()) {
+    co_await group.arrived(peer, running_.sequence);
+    if (agrees(peer)) continue;
+    const Signature theirs = group.arrival(peer, running_.sequence).signature;
+    health_.report_mismatch(peer, running_.sequence, theirs);
+    co_await engine_.sleep_until(kNever);
+  }
+}
+
+/// Finds every peer's user windows; true if all of them can be reached, which then is so on every rank.
+bool CommunicatorCore::bind_peer_windows(const Call& call) noexcept {
+  shm::ShmGroup& group = *resources_.group();
+  const std::uint64_t segment_bytes = group.layout().size_bytes();
+  bool all_reached = true;
+  for (Rank peer = 0; peer < membership_.size; ++peer) {
+    const shm::ArrivalSlot& slot = group.arrival(peer, running_.sequence);
+    WindowAddresses where;
+    std::memcpy(&where, slot.payload, sizeof where);
+    const auto bind = [&](WindowId window, std::uint32_t flag, std::uint64_t offset, std::uint64_t address,
+                          std::size_t bytes) {
+      if (bytes == 0) return;
+      const bool in_segment =
+          (slot.reachable & flag) != 0 && offset <= segment_bytes && bytes <= segment_bytes - offset;
+      if (is_one_process_)
+        group.windows(peer).bind(window, reinterpret_cast<std::byte*>(address), bytes);
+      else if (in_segment)
+        group.windows(peer).bind(window, group.segment(peer).at(offset), bytes);
+      else
+        all_reached = false;
+    };
+    const bool has_send = call.op != Operator::broadcast;
+    if (has_send) bind(WindowId::send, kSendInSegment, where.send_offset, where.send_address, call.send_bytes);
+    bind(WindowId::recv, kRecvInSegment, where.recv_offset, where.recv_address, call.recv_bytes);
+  }
+  return all_reached;
+}
+
+void CommunicatorCore::reduce_slots(const Call& call, std::size_t at, std::size_t count) noexcept {
+  shm::ShmGroup& group = *resources_.group();
+  for (Rank rank = 0; rank < membership_.size; ++rank)
+    slot_inputs_[rank] = group.arrival(rank, running_.sequence).payload + at;
+  std::byte* const output[] = {call.recv};
+  reduce(Reduction{.type = call.type,
+                   .op = call.reduce,
+                   .count = count,
+                   .inputs = slot_inputs_,
+                   .outputs = output,
+                   .average_over = call.reduce == ReduceOp::avg ? membership_.size : 0,
+                   .stores = Stores::cached});
+}
+
+/// All data lies in the slots: take what this rank gets. In rank order, so that all ranks get the same bits.
+void CommunicatorCore::combine_slots(const Call& call) noexcept {
+  shm::ShmGroup& group = *resources_.group();
+  const std::size_t element = size_bytes(call.type);
+  switch (call.op) {
+    case Operator::barrier: return;
+    case Operator::broadcast:
+      if (call.root != membership_.rank && call.recv_bytes != 0)
+        std::memcpy(call.recv, group.arrival(call.root, running_.sequence).payload, call.recv_bytes);
+      return;
+    case Operator::all_reduce: reduce_slots(call, 0, call.count); return;
+    case Operator::reduce_scatter:
+      reduce_slots(call, membership_.rank * call.recv_bytes, call.recv_bytes / element);
+      return;
+    case Operator::all_gather:
+      if (call.send_bytes == 0) return;
+      for (Rank rank = 0; rank < membership_.size; ++rank)
+        std::memcpy(call.recv + rank * call.send_bytes, group.arrival(rank, running_.sequence).payload,
+                    call.send_bytes);
+      return;
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/communicator_core.h>
+
+#include <optional>
+
+namespace cohort {
+
+/// A collective that has been asked for: `co_await` it, once. It takes its place in the communicator's order when it is
+/// awaited, not before.
+///
+/// Small messages between ranks of one host complete inside await_ready(): no suspension, no allocation, no system call.
+/// Converts to Task<> for when_all and TaskScope, and can be enqueued on a Stream. The buffers belong to it until it
+/// completes. Throws Mismatch, PeerDied, PeerAborted, LinkFault, DeadlineExceeded, Cancelled, ...: whatever it is, the
+/// communicator cannot be used any more after it, on any rank, and all ranks are given the same cause.
+class [[nodiscard]] Collective {
+ public:
+  Collective(CommunicatorCore& core, const Call& call) noexcept : core_(&core), call_(call) {}
+
+  /// Another time limit than the communicator's.
+  Collective&& with_deadline(Duration timeout) && {
+    call_.timeout = timeout;
+    return std::move(*this);
+  }
+  /// This algorithm, on every rank. Throws InvalidArgument if it cannot run the call here.
+  Collective&& with_algorithm(AlgorithmId algorithm) && {
+    call_.forced = algorithm;
+    call_.algorithm = core_->select(call_);
+    return std::move(*this);
+  }
+
+  /// Which algorithm was selected.
+  [[nodiscard]] AlgorithmId algorithm() const noexcept { return call_.algorithm; }
+
+  bool await_ready() noexcept { return core_->try_complete_now(call_, has_begun_); }
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> waiter) {
+    task_ = core_->run(call_, has_begun_);
+    return Task<>::Awaiter(task_.handle()).await_suspend(waiter);
+  }
+  void await_resume() {
+    if (task_) task_.handle().promise().take();
+  }
+
+  operator Task<>() && { return await_as_task(std::move(*this)); }  // NOLINT(google-explicit-constructor)
+
+ private:
+  static Task<> await_as_task(Collective collective) { co_await std::move(collective); }
+
+  CommunicatorCore* core_;
+  Call call_;
+  bool has_begun_ = false;
+  Task<> task_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/communicator_core.h>
+
+#include <cohort/engine/assert.h>
+#include <cohort/engine/environment.h>
+#include <cohort/engine/processor.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kDefaultBufferBytes = std::size_t{4} << 20;
+constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
+constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
+constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
+constexpr Duration kStall = std::chrono::milliseconds(100);
+constexpr Duration kLongestStallInterval = std::chrono::seconds(2);
+
+/// Calls that may complete in a row without suspending before everything else on the engine gets a turn.
+constexpr unsigned kCompletedInARow = 64;
+
+std::size_t buffer_bytes_of(const CommunicatorOptions& options) {
+  const std::size_t bytes = options.buffer_bytes != 0 ? options.buffer_bytes : kDefaultBufferBytes;
+  if (bytes < kLeastBufferBytes)
+    throw Error(ErrorKind::InvalidArgument, fmt::format("a CCL buffer of {} bytes is too small; COHORT_BUFFSIZE must be "
+                                                        "at least {} (64K)",
+                                                        bytes, kLeastBufferBytes));
+  return bytes;
+}
+
+Transport choose_transport(const CommunicatorOptions& options, const Membership& membership) {
+  bool one_host = true;
+  for (Rank peer = 0; peer < membership.size; ++peer) one_host = one_host && membership.shares_host(peer);
+  if (options.transport == Transport::shm && !one_host)
+    throw Error(ErrorKind::Unsupported,
+                fmt::format("transport shm was asked for, but the {} ranks of '{}' are on several hosts (or in several "
+                            "network namespaces); use tcp, or leave the choice to cohort",
+                            membership.size, membership.name));
+  if (options.transport) return *options.transport;
+  return one_host ? Transport::shm : Transport::tcp;
+}
+
+/// Latencies and rates that rank schedules against each other; only their proportions matter.
+/// Loopback TCP: 5 us a message, 4 GB/s; a combination at 20 GB/s. Shared memory needs no choice by cost.
+constexpr CostModel kLinkModel = {.alpha_us = 5.0, .beta_us_per_byte = 1.0 / 4000, .gamma_us_per_byte = 1.0 / 20000};
+
+std::size_t footprint_of(const Call& call, Rank ranks) {
+  return static_cast<std::size_t>(ranks) * (call.send_bytes + call.recv_bytes);
+}
+
+}  // namespace
+
+CommunicatorOptions CommunicatorOptions::from_environment() {
+  CommunicatorOptions options;
+  options.join = JoinOptions::from_environment();
+  if (const auto name = environment::text("COHORT_TRANSPORT")) {
+    if (*name != "shm" && *name != "tcp")
+      throw Error(ErrorKind::InvalidArgument, fmt::format("COHORT_TRANSPORT='{}' is neither shm nor tcp", *name));
+    options.transport = *name == "shm" ? Transport::shm : Transport::tcp;
+  }
+  if (const auto name = environment::text("COHORT_ALGO")) {
+    options.algorithm = parse_algorithm(*name);
+    if (!options.algorithm)
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("COHORT_ALGO='{}' is none of one_shot, mesh, ring, direct", *name));
+  }
+  options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
+  options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
+  options.timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
+  return options;
+}
+
+/// A place in the order of calls.
+class CommunicatorCore::Turn final : public ListHook {
+ public:
+  explicit Turn(CommunicatorCore& core) noexcept : core_(core), wait_(*this) {}
+
+  bool await_ready() const noexcept { return !std::exchange(core_.is_busy_, true); }
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
+    if (!wait_.begin(waiter, detail::scope_of(waiter))) return false;
+    core_.turns_.push_back(*this);
+    return true;
+  }
+  void await_resume() const { wait_.check(); }
+  void give() noexcept { wait_.end(); }
+
+ private:
+  class Wait final : public Operation {
+   public:
+    explicit Wait(Turn& turn) noexcept : turn_(turn) {}
+    bool begin(std::coroutine_handle<> waiter, CancelScope* scope) noexcept { return suspend(waiter, scope); }
+    void end() noexcept { complete(); }
+    void check() const { throw_if_cancelled(); }
+
+   private:
+    void request_cancel() noexcept override {
+      turn_.unlink();
+      complete_cancelled();
+    }
+    Turn& turn_;
+  };
+
+  CommunicatorCore& core_;
+  Wait wait_;
+};
+
+CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options)
+    : engine_(engine),
+      membership_(std::move(membership)),
+      timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
+      forced_algorithm_(options.algorithm),
+      control_(engine, membership_, health_),
+      health_(engine, membership_, control_, running_, services_,
+              [this](const Error& cause) {
+                if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
+                resources_.shutdown();
+              }),
+      resources_(engine, membership_, *this, choose_transport(options, membership_), buffer_bytes_of(options),
+                 options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes),
+      exec_(membership_.rank, membership_.size, running_, resources_) {
+  shm::ShmGroup* group = resources_.group();
+  reach_ = {.is_host_wide = group != nullptr, .ranks = membership_.size, .model = kLinkModel};
+  slot_inputs_.resize(membership_.size);
+  if (group != nullptr) {
+    heap_ = SharedHeap(group->own().memory(), group->layout().heap(), group->layout().heap_bytes());
+    return;
+  }
+  const std::size_t heap_bytes = options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes;
+  private_heap_ = SharedMemory::create(heap_bytes);
+  heap_ = SharedHeap(private_heap_, 0, heap_bytes);
+}
+
+CommunicatorCore::~CommunicatorCore() {
+  COHORT_ASSERT(!is_busy_, "communicator '{}' ended with a collective running", membership_.name);
+}
+
+Task<> CommunicatorCore::establish() {
+  shm::ShmGroup* group = resources_.group();
+  ControlMessage mine;
+  mine.sequence = resources_.buffer_bytes();
+  mine.signature = {.what = static_cast<std::uint64_t>(transport()),
+                    .count = group != nullptr ? group->layout().heap_bytes() : 0};
+  auto taken = [&](Rank peer, const ControlMessage& theirs, std::vector<Descriptor> descriptors) {
+    check_hello(peer, theirs, mine);
+    if (group != nullptr) group->adopt(peer, std::move(descriptors));
+  };
+  const std::vector<int> descriptors = group != nullptr ? group->descriptors_for_peers() : std::vector<int>();
+  co_await control_.exchange_hellos(mine, descriptors, taken);
+  control_.start(services_);
+  resources_.start(services_);
+
+  Rank local_ranks = 0;
+  is_one_process_ = true;
+  for (Rank peer = 0; peer < membership_.size; ++peer) {
+    local_ranks += membership_.shares_host(peer) ? 1 : 0;
+    is_one_process_ = is_one_process_ && membership_.shares_process(peer);
+    if (group == nullptr) continue;
+    const bool same_engine = peer != membership_.rank && membership_.shares_process(peer) &&
+                             membership_.peers[peer].engine == membership_.self().engine;
+    if (same_engine) group->forbid_spinning();
+    if (membership_.shares_process(peer)) group->set_in_process(peer);
+    group->windows(peer).bind(WindowId::ccl_in, group->segment(peer).at(group->layout().ccl_in()),
+                              resources_.buffer_bytes());
+    group->windows(peer).bind(WindowId::ccl_out, group->segment(peer).at(group->layout().ccl_out()),
+                              resources_.buffer_bytes());
+  }
+  engine_.set_crowded(engine_.is_crowded() || local_ranks > processor::available_cores());
+}
+
+void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs, const ControlMessage& mine) const {
+  const auto refuse = [&](std::string_view what, std::string_view variable, std::uint64_t their_value,
+                          std::uint64_t my_value) {
+    throw Error(ErrorKind::Mismatch,
+                fmt::format("{} differs: {} has {}, rank {} has {}; give all ranks the same {}", what,
+                            membership_.peers[peer].describe(), their_value, membership_.rank, my_value, variable))
+        .with_culprit(peer);
+  };
+  if (theirs.signature.what != mine.signature.what)
+    refuse("transport (0 shm, 1 tcp)", "COHORT_TRANSPORT", theirs.signature.what, mine.signature.what);
+  if (theirs.sequence != mine.sequence) refuse("CCL buffer size", "COHORT_BUFFSIZE", theirs.sequence, mine.sequence);
+  if (theirs.signature.count != mine.signature.count)
+    refuse("shared heap size", "COHORT_HEAPSIZE", theirs.signature.count, mine.signature.count);
+}
+
+Task<> CommunicatorCore::close() {
+  if (std::exchange(is_closed_, true)) co_return;
+  health_.leave();
+  ControlMessage goodbye;
+  goodbye.type = ControlMessage::Type::goodbye;
+  goodbye.sequence = running_.sequence;
+  control_.broadcast(goodbye);
+  services_.cancel();
+  resources_.shutdown();
+  control_.shutdown();
+  co_await services_.join();
+}
+
+void CommunicatorCore::abort(const std::string& reason) noexcept {
+  if (health_.is_failed() || is_closed_) return;
+  health_.fail(Error(ErrorKind::PeerAborted,
+                     fmt::format("{} gave up after collective #{}: {}", membership_.self().describe(),
+                                 running_.sequence, reason))
+                   .with_culprit(membership_.rank));
+}
+
+void CommunicatorCore::begin(const Call& call) noexcept {
+  ++running_.sequence;
+  running_.signature = sign(call);
+  running_.windows.bind(WindowId::send, call.send, call.send_bytes);
+  running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
+  resources_.bind(running_.windows);
+  running_.is_running = true;
+}
+
+void CommunicatorCore::end() noexcept {
+  running_.is_running = false;
+  Turn* next = turns_.pop_front();
+  if (next != nullptr)
+    next->give();
+  else
+    is_busy_ = false;
+}
+
+bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
+  const bool may = !is_busy_ && !is_closed_ && !health_.is_failed() && membership_.size > 1 && uses_slots(call);
+  if (!may || ++completed_in_a_row_ >= kCompletedInARow) return false;
+  is_busy_ = has_begun = true;
+  begin(call);
+  (void)health_.begin(running_.sequence, running_.signature);
+  announce(call);
+  shm::ShmGroup& group = *resources_.group();
+  for (const Rank peer : exec_.peers())
+    if (!group.spin_for_arrival(peer, running_.sequence) || !agrees(peer)) return false;
+  combine_slots(call);
+  end();
+  return true;
+}
+
+Task<> CommunicatorCore::run(Call call, bool has_begun) {
+  if (!has_begun) {
+    if (std::exchange(completed_in_a_row_, 0U) >= kCompletedInARow) co_await engine_.sleep_for(Duration::zero());
+    co_await Turn(*this);
+    CancelScope* scope = co_await current_scope();
+    const bool stopped = scope != nullptr && scope->is_cancelled();
+    if (stopped || health_.is_failed() || is_closed_) {
+      end();
+      if (stopped) scope->throw_if_cancelled();
+      if (health_.is_failed()) throw Error(health_.cause());
+      throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
+    }
+    begin(call);
+    (void)health_.begin(running_.sequence, running_.signature);
+  }
+  std::exception_ptr failure;
+  try {
+    co_await run_watched(call);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure) {
+    const Error cause = settle_failure(failure);
+    end();
+    throw cause;
+  }
+  end();
+}
+
+Task<> CommunicatorCore::run_watched(Call call) {
+  CancelScope* around = co_await current_scope();
+  CancelScope scope(around);
+  operation_scope_ = &scope;
+  watchdog_.begin(call.timeout > Duration::zero() ? call.timeout : timeout_);
+  if (health_.is_failed()) scope.cancel(health_.cause());
+  Task<> schedule = with_scope(scope, run_schedule(call));
+  struct Guard {
+    explicit Guard(CommunicatorCore& owner) : core(owner) {}
+    ~Guard() {
+      core.watchdog_.end();
+      core.operation_scope_ = nullptr;
+    }
+    CommunicatorCore& core;
+  } guard(*this);
+  co_await schedule;
+}
+
+Task<> CommunicatorCore::run_schedule(Call call) {
+  if (membership_.size == 1) {
+    run_alone(call);
+    co_return;
+  }
+  bool maps_user_windows = false;
+  if (reach_.is_host_wide) {
+    const bool is_announced = resources_.group()->has_arrived(membership_.rank, running_.sequence);
+    if (!is_announced) announce(call);
+    co_await meet();
+    if (uses_slots(call)) {
+      combine_slots(call);
+      co_return;
+    }
+    maps_user_windows = bind_peer_windows(call);
+  }
+  exec_.begin(maps_user_windows, footprint_of(call, membership_.size));
+  const std::size_t element = size_bytes(call.type);
+  const Slice send{WindowId::send, 0, call.send_bytes};
+  const Slice recv{WindowId::recv, 0, call.recv_bytes};
+  const Combine combine(call.type, call.reduce, membership_.size);
+  const std::size_t block = call.message_bytes();
+  switch (call.op) {
+    case Operator::barrier: co_await orchestrate(call, Barrier{}); break;
+    case Operator::broadcast: co_await orchestrate(call, Broadcast{recv, call.root, element}); break;
+    case Operator::all_reduce: co_await orchestrate(call, AllReduce{send, recv, combine, element}); break;
+    case Operator::all_gather:
+      co_await orchestrate(call, AllGather{send, recv.part(0, block), block, element});
+      break;
+    case Operator::reduce_scatter:
+      co_await orchestrate(call, ReduceScatter{send.part(0, block), recv, block, combine, element});
+      break;
+  }
+}
+
+/// Phases 2 and 3: provide what the algorithm needs, then run its schedule, in pieces if it must.
+template <class Op>
+Task<> CommunicatorCore::orchestrate(const Call& call, Op op) {
+  const auto table = algorithms<Op>();
+  const auto chosen = std::find_if(table.begin(), table.end(), [&](const auto& a) { return a.id == call.algorithm; });
+  const Algorithm<Op>& algorithm = *chosen;
+  const std::size_t bytes = call.message_bytes();
+  const std::size_t grain = size_bytes(call.type) * 64;
+  const std::size_t largest = algorithm.largest_piece(resources_.buffer_bytes(), membership_.size);
+  const std::size_t piece = std::min(bytes, std::max(grain, largest / grain * grain));
+  const ResourceTag tag{call.op, call.algorithm, static_cast<std::uint8_t>(std::bit_width(piece))};
+  if (!resources_.is_provided(tag)) {
+    const std::size_t class_bytes = piece == 0 ? 0 : std::bit_ceil(piece);
+    const Needs needs = algorithm.needs(class_bytes, membership_.size);
+    co_await resources_.provide(tag, needs);
+    resources_.bind(running_.windows);
+  }
+  resources_.operation_started();
+  if constexpr (std::same_as<Op, Barrier>) {
+    co_await algorithm.schedule(exec_, op);
+  } else {
+    std::size_t at = 0;
+    do {
+      const Op part = op.part(at, std::min(piece, bytes - at));
+      co_await algorithm.schedule(exec_, part);
+      at += piece;
+    } while (at < bytes);
+  }
+}
+
+/// A communicator of one: the result is the input.
+void CommunicatorCore::run_alone(const Call& call) noexcept {
+  const bool moves = call.op != Operator::barrier && call.op != Operator::broadcast;
+  if (moves && call.recv != call.send && call.recv_bytes != 0) std::memmove(call.recv, call.send, call.recv_bytes);
+}
+
+/// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error, which the
+/// others hear of as this rank's giving up.
+Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexcept {
+  if (health_.is_failed()) return health_.cause();
+  Error own(ErrorKind::Internal, "an unknown exception");
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    own = error.kind() == ErrorKind::DeadlineExceeded ? deadline_exceeded() : error;
+  } catch (const std::exception& error) {
+    own = Error(ErrorKind::Internal, error.what());
+  }
+  if (own.kind() == ErrorKind::DeadlineExceeded)
+    health_.fail(own);
+  else
+    abort(fmt::format("{} of {} #{}", own.what(), describe(running_.signature), running_.sequence));
+  return own;
+}
+
+Error CommunicatorCore::deadline_exceeded() const {
+  const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
+  std::string missing;
+  std::optional<Rank> culprit;
+  for (const Rank peer : exec_.peers()) {
+    const bool is_here = reach_.is_host_wide ? resources_.group()->has_arrived(peer, running_.sequence)
+                                             : health_.last_seen(peer) >= running_.sequence;
+    if (is_here) continue;
+    missing += (missing.empty() ? "" : ", ") + membership_.peers[peer].describe();
+    culprit = culprit ? std::min(*culprit, peer) : peer;
+  }
+  const std::string who = missing.empty() ? std::string("all ranks have called it and wait for data")
+                                          : fmt::format("not called so far by {}", missing);
+  Error error(ErrorKind::DeadlineExceeded,
+              fmt::format("{} #{} on '{}' was not finished within {:.3f} s: {}; find out what that rank does instead, or "
+                          "give the call a longer deadline (COHORT_TIMEOUT)",
+                          describe(running_.signature), running_.sequence, membership_.name, seconds, who));
+  return culprit ? error.with_culprit(*culprit) : error;
+}
+
+void CommunicatorCore::Watchdog::begin(Duration timeout) {
+  started_ = core_.engine_.now();
+  deadline_ = after(started_, timeout);
+  interval_ = kStall;
+  core_.engine_.timers().arm(*this, std::min(deadline_, started_ + kStall));
+}
+
+void CommunicatorCore::Watchdog::end() noexcept { core_.engine_.timers().disarm(*this); }
+
+void CommunicatorCore::Watchdog::expire() noexcept {
+  const TimePoint now = core_.engine_.now();
+  if (now >= deadline_) {
+    core_.health_.fail(core_.deadline_exceeded());
+    return;
+  }
+  core_.health_.report_stall();
+  interval_ = std::min(interval_ * 2, kLongestStallInterval);
+  core_.engine_.timers().arm(*this, std::min(deadline_, now + interval_));
+}
+
+}  // namespace cohort

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/health.h>
+#include <cohort/collectives/memory_exec.h>
+#include <cohort/collectives/resources.h>
+#include <cohort/collectives/selection.h>
+#include <cohort/collectives/shared_heap.h>
+#include <cohort/net/join/join.h>
+
+namespace cohort {
+
+/// How a communicator is made. Everything that ranks must agree on is checked at joining.
+struct CommunicatorOptions {
+  JoinOptions join;
+  std::optional<Transport> transport;       ///< nullopt: COHORT_TRANSPORT, or shm where all ranks share a host
+  std::optional<AlgorithmId> algorithm;     ///< for all calls; nullopt: COHORT_ALGO, or the cheapest
+  std::size_t buffer_bytes = 0;             ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
+  std::size_t heap_bytes = 0;               ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB
+  Duration timeout{0};                      ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
+
+  /// All from the environment.
+  static CommunicatorOptions from_environment();
+};
+
+/// A communicator's inside: runs one collective after the other, in the order of the calls.
+///
+/// From call to result: sign and number the call, select the algorithm, provide its resources (phases 1 to 3), then run
+/// the schedule. Threads: the engine's.
+class CommunicatorCore final : public LinkHost, Immovable {
+ public:
+  CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options);
+  ~CommunicatorCore();
+
+  /// Exchanges shared memory and configuration with all ranks; then collectives may run.
+  Task<> establish();
+  /// Says goodbye and ends what runs beside. Idempotent. No collective may be running.
+  Task<> close();
+  /// Gives the communicator up for a reason of this rank's own.
+  void abort(const std::string& reason) noexcept;
+
+  [[nodiscard]] Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] const Membership& membership() const noexcept { return membership_; }
+  [[nodiscard]] Transport transport() const noexcept { return resources_.transport(); }
+  [[nodiscard]] const Health& health() const noexcept { return health_; }
+  [[nodiscard]] SharedHeap& heap() noexcept { return heap_; }
+  [[nodiscard]] std::uint64_t sequence() const noexcept { return running_.sequence; }
+  [[nodiscard]] AlgorithmId select(const Call& call) const {
+    return select_algorithm(call, reach_, forced_algorithm_);
+  }
+
+  /// The path of small messages: completes the call without suspending if it can. Otherwise run() does; `has_begun`
+  /// tells it that the call has its number already and waits for peers.
+  [[nodiscard]] bool try_complete_now(const Call& call, bool& has_begun) noexcept;
+  /// Runs the call, in its turn.
+  [[nodiscard]] Task<> run(Call call, bool has_begun);
+
+  // LinkHost:
+  [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
+  void link_failed(Rank peer, const Error& error) noexcept override { health_.report_link_fault(peer, error); }
+  void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept override {
+    health_.report_mismatch(peer, sequence, theirs);
+  }
+
+ private:
+  /// Waits for the calls before this one.
+  class Turn;
+  /// Watches the running collective: reports a stall, and ends it at its deadline, naming whom it waits for.
+  class Watchdog final : public Timer {
+   public:
+    explicit Watchdog(CommunicatorCore& core) noexcept : core_(core) {}
+    void begin(Duration timeout);
+    void end() noexcept;
+    [[nodiscard]] Duration elapsed() const noexcept { return core_.engine_.now() - started_; }
+
+   private:
+    void expire() noexcept override;
+    CommunicatorCore& core_;
+    TimePoint started_{};
+    TimePoint deadline_{};
+    Duration interval_{};
+  };
+
+  // One collective (communicator_core.cpp):
+  void begin(const Call& call) noexcept;
+  void end() noexcept;
+  Task<> run_watched(Call call);
+  Task<> run_schedule(Call call);
+  template <class Op>
+  Task<> orchestrate(const Call& call, Op op);
+  void run_alone(const Call& call) noexcept;
+  [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
+  [[nodiscard]] Error deadline_exceeded() const;
+  void check_hello(Rank peer, const ControlMessage& theirs, const ControlMessage& mine) const;
+
+  // Meeting in shared memory (arrival.cpp):
+  [[nodiscard]] bool uses_slots(const Call& call) const noexcept {
+    return fits_arrival_slots(call, call.algorithm, reach_.is_host_wide);
+  }
+  void announce(const Call& call) noexcept;
+  [[nodiscard]] bool agrees(Rank peer) const noexcept;
+  Task<> meet();
+  [[nodiscard]] bool bind_peer_windows(const Call& call) noexcept;
+  void combine_slots(const Call& call) noexcept;
+  void reduce_slots(const Call& call, std::size_t at, std::size_t count) noexcept;
+
+  Engine& engine_;
+  Membership membership_;
+  const Duration timeout_;
+  const std::optional<AlgorithmId> forced_algorithm_;
+
+  RunningOperation running_;
+  TaskScope services_;
+  ControlPlane control_;
+  Health health_;
+  Resources resources_;
+  SharedMemory private_heap_;  ///< where no peer maps it
+  SharedHeap heap_;
+  MemoryExec exec_;
+  Reach reach_;
+  bool is_one_process_ = false;
+
+  bool is_busy_ = false;
+  bool is_closed_ = false;
+  unsigned completed_in_a_row_ = 0;
+  IntrusiveList<Turn> turns_;
+  CancelScope* operation_scope_ = nullptr;
+  Watchdog watchdog_{*this};
+  std::vector<const std::byte*> slot_inputs_;
+};
+
+}  // namespace cohort

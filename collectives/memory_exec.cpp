@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/memory_exec.h>
+
+#include <cohort/collectives/reduction/reduce.h>
+#include <cohort/engine/processor.h>
+
+namespace cohort {
+namespace {
+
+void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_t bytes) noexcept {
+  reduce_into(static_cast<DataType>(self.type), static_cast<ReduceOp>(self.op), inout, in, bytes / self.element_bytes);
+}
+
+bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
+
+}  // namespace
+
+MemoryExec::MemoryExec(Rank rank, Rank size, const RunningOperation& running, Resources& resources)
+    : Exec(rank, size), running_(running), resources_(resources) {
+  inputs_.reserve(size);
+  outputs_.reserve(size);
+}
+
+void MemoryExec::begin(bool maps_user_windows, std::size_t footprint_bytes) noexcept {
+  static const std::size_t cache_bytes = processor::last_level_cache_bytes();
+  maps_user_windows_ = maps_user_windows;
+  is_beyond_cache_ = footprint_bytes > cache_bytes;
+}
+
+Reducer MemoryExec::reducer(const Combine& combine) const noexcept {
+  return {.fold = fold,
+          .type = static_cast<std::uint8_t>(combine.type),
+          .op = static_cast<std::uint8_t>(combine.op),
+          .element_bytes = static_cast<std::uint8_t>(size_bytes(combine.type))};
+}
+
+void MemoryExec::finish_average(const Combine& combine, const Slice& sum) {
+  if (combine.average_over == 0 || sum.empty()) return;
+  cohort::finish_average(combine.type, running_.windows.at(sum), sum.bytes / size_bytes(combine.type),
+                         combine.average_over);
+}
+
+Task<> MemoryExec::phase() {
+  shm::ShmGroup& group = *resources_.group();
+  group.arrive_at_phase();
+  return group.wait_for_phase();
+}
+
+std::byte* MemoryExec::address(const PlacedSlice& place) const noexcept {
+  if (place.rank == rank()) return running_.windows.at(place.slice);
+  return resources_.group()->windows(place.rank).at(place.slice);
+}
+
+void MemoryExec::perform(const LocalStep& step) {
+  const std::size_t bytes = step.outputs().front().slice.bytes;
+  if (bytes == 0) return;
+  const bool is_final = step.outputs().size() == 1 || maps_user_windows_;
+  const bool streams = is_beyond_cache_ && is_final && is_user_window(step.outputs().front().slice.window);
+  const Stores stores = streams ? Stores::streaming : Stores::cached;
+  if (step.kind() == LocalStep::Kind::copy) {
+    std::byte* to = address(step.outputs().front());
+    const std::byte* from = address(step.inputs().front());
+    if (to != from) cohort::copy(to, from, bytes, stores);
+    return;
+  }
+  inputs_.clear();
+  outputs_.clear();
+  for (const PlacedSlice& place : step.inputs()) inputs_.push_back(address(place));
+  for (const PlacedSlice& place : step.outputs()) outputs_.push_back(address(place));
+  const Combine& combine = step.combine();
+  cohort::reduce(Reduction{.type = combine.type,
+                   .op = combine.op,
+                   .count = bytes / size_bytes(combine.type),
+                   .inputs = inputs_,
+                   .outputs = outputs_,
+                   .average_over = combine.average_over,
+                   .stores = stores});
+}
+
+}  // namespace cohort

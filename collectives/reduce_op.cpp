@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/reduce_op.h>
+
+#include <cstddef>
+
+namespace cohort {
+
+namespace {
+
+/// In the order of the enumerators.
+constexpr std::array<std::string_view, kReduceOps.size()> kNames{"sum", "avg", "max", "min", "prod"};
+
+}  // namespace
+
+std::string_view to_string(ReduceOp op) noexcept {
+  const auto index = static_cast<std::size_t>(op);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+std::optional<ReduceOp> parse_reduce_op(std::string_view name) noexcept {
+  for (const ReduceOp op : kReduceOps) {
+    if (to_string(op) == name) return op;
+  }
+  return std::nullopt;
+}
+
+}  // namespace cohort

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/control_plane.h>
+
+#include <cohort/engine/process_watch.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace cohort {
+namespace {
+
+/// A process that ends says goodbye through its socket first; this long we let that arrive after its end was seen.
+constexpr Duration kLastWordsGrace = std::chrono::milliseconds(50);
+constexpr std::size_t kMostDescriptors = 2;
+
+std::span<const std::byte> bytes_of(const ControlMessage& message) {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+}  // namespace
+
+void ControlMessage::set_text(std::string_view value) noexcept {
+  const std::size_t length = std::min(value.size(), text.size() - 1);
+  std::copy_n(value.data(), length, text.data());
+  text[length] = '\0';
+}
+
+std::string ControlMessage::text_for_people() const {
+  std::string result(text.data(), strnlen(text.data(), text.size()));
+  for (char& letter : result)
+    if (letter < ' ' || letter > '~') letter = '?';
+  return result;
+}
+
+ControlMessage ControlMessage::revoke(const Error& cause) {
+  ControlMessage message;
+  message.type = Type::revoke;
+  message.kind = static_cast<std::uint8_t>(cause.kind());
+  message.culprit = cause.culprit().value_or(kNobody);
+  message.set_text(cause.message());
+  return message;
+}
+
+Error ControlMessage::cause() const {
+  const auto last = static_cast<std::uint8_t>(ErrorKind::Internal);
+  const auto error_kind = kind <= last ? static_cast<ErrorKind>(kind) : ErrorKind::Revoked;
+  Error error(error_kind, text_for_people());
+  return culprit == kNobody ? error : error.with_culprit(culprit);
+}
+
+Task<> ControlPlane::send_hello(Rank peer, const ControlMessage& message, std::span<const int> descriptors) {
+  co_await membership_.control[peer].send(bytes_of(message), descriptors);
+}
+
+Task<> ControlPlane::receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors) {
+  const auto into = std::as_writable_bytes(std::span(&message, 1));
+  const bool came = co_await membership_.control[peer].receive(into, descriptors, kMostDescriptors);
+  if (!came)
+    throw Error(ErrorKind::PeerDied,
+                fmt::format("{} ended while the ranks were joining", membership_.peers[peer].describe()))
+        .with_culprit(peer);
+  if (message.magic != ControlMessage::kMagic || message.type != ControlMessage::Type::hello)
+    throw Error(ErrorKind::ProtocolError, fmt::format("{} sent something else than its hello (type {})",
+                                                      membership_.peers[peer].describe(),
+                                                      static_cast<unsigned>(message.type)))
+        .with_culprit(peer);
+}
+
+void ControlPlane::start(TaskScope& scope) {
+  for (Rank peer = 0; peer < membership_.size; ++peer) {
+    if (peer == membership_.rank) continue;
+    scope.spawn(listen(peer));
+    if (membership_.shares_host(peer) && !membership_.shares_process(peer)) scope.spawn(watch_process(peer));
+  }
+}
+
+Task<> ControlPlane::listen(Rank peer) {
+  try {
+    for (;;) {
+      ControlMessage message;
+      const auto into = std::as_writable_bytes(std::span(&message, 1));
+      const bool came = co_await membership_.control[peer].receive(into);
+      if (!came || message.magic != ControlMessage::kMagic) break;
+      if (message.type == ControlMessage::Type::goodbye) {
+        peers_[peer].said_goodbye = true;
+        peers_[peer].goodbye_after = message.sequence;
+        break;
+      }
+      handler_.on_control(peer, message);
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Cancelled) co_return;  // this rank is leaving itself
+  }
+  depart(peer);
+}
+
+/// A forked child may hold the peer's sockets open after its end; the kernel's word about the process does not depend
+/// on that. Where it cannot be had (another PID namespace), the socket alone tells.
+Task<> ControlPlane::watch_process(Rank peer) {
+  try {
+    ProcessWatch watch(engine_, membership_.peers[peer].process);
+    co_await watch.until_exit();
+    co_await engine_.sleep_for(kLastWordsGrace);
+  } catch (const Error&) {
+    co_return;
+  }
+  depart(peer);
+}
+
+void ControlPlane::depart(Rank peer) noexcept {
+  Peer& state = peers_[peer];
+  if (std::exchange(state.departed, true)) return;
+  handler_.on_departure(peer, state.said_goodbye, state.goodbye_after);
+}
+
+void ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
+  Socket& socket = membership_.control[peer];
+  if (socket.is_open() && !peers_[peer].departed && !socket.try_send(bytes_of(message))) socket.shutdown();
+}
+
+void ControlPlane::broadcast(const ControlMessage& message) noexcept {
+  for (Rank peer = 0; peer < membership_.size; ++peer)
+    if (peer != membership_.rank) send(peer, message);
+}
+
+void ControlPlane::shutdown() noexcept {
+  for (Socket& socket : membership_.control) socket.shutdown();
+}
+
+}  // namespace cohort

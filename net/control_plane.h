@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/error.h>
+#include <cohort/net/link_host.h>
+#include <cohort/net/membership.h>
+
+#include <array>
+#include <string_view>
+
+namespace cohort {
+
+/// What ranks tell each other beside the data: of fixed size, so that no length comes from a peer.
+struct ControlMessage {
+  enum class Type : std::uint8_t {
+    hello = 1,  ///< once per connection: configuration, and descriptors of the sender's shared memory
+    status,     ///< "I run this collective"; sent when a collective stalls, and as the answer to `query`
+    query,      ///< as status, and asks for the receiver's status of the same collective
+    revoke,     ///< the communicator is given up: kind, culprit, cause
+    goodbye,    ///< the sender leaves in good order after this sequence number
+  };
+  static constexpr std::uint32_t kMagic = 0x31637463;  // "ctc1"
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+
+  std::uint32_t magic = kMagic;
+  Type type = Type::hello;
+  std::uint8_t kind = 0;       ///< ErrorKind of a revoke
+  std::uint16_t reserved = 0;
+  std::uint32_t culprit = kNobody;
+  std::uint32_t reserved_too = 0;
+  std::uint64_t sequence = 0;
+  Signature signature;
+  std::array<char, 472> text{};
+
+  void set_text(std::string_view value) noexcept;
+  /// Unprintable characters replaced; at most the field.
+  [[nodiscard]] std::string text_for_people() const;
+
+  [[nodiscard]] static ControlMessage revoke(const Error& cause);
+  /// The cause that a revoke carries.
+  [[nodiscard]] Error cause() const;
+};
+static_assert(sizeof(ControlMessage) == 512);
+
+/// The authenticated connections between all ranks, apart from the data: who lives, who left, what went wrong.
+///
+/// Threads: the engine's. Lifetime: its tasks run in the scope given to start(), which is joined before it ends.
+class ControlPlane : Immovable {
+ public:
+  class Handler {
+   public:
+    virtual void on_control(Rank from, const ControlMessage& message) noexcept = 0;
+    /// The peer's connection ended: after a goodbye with that sequence number, or without one.
+    virtual void on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept = 0;
+
+   protected:
+    ~Handler() = default;
+  };
+
+  ControlPlane(Engine& engine, Membership& membership, Handler& handler)
+      : engine_(engine), membership_(membership), handler_(handler) {}
+
+  /// Before start(): sends each peer a hello with descriptors (those on this host) and takes theirs.
+  /// `taken(peer, message, descriptors)` is called for each.
+  template <class Taken>
+  Task<> exchange_hellos(const ControlMessage& mine, std::span<const int> descriptors, Taken& taken) {
+    for (Rank peer = 0; peer < membership_.size; ++peer) {
+      if (peer == membership_.rank) continue;
+      const std::span<const int> for_peer = membership_.shares_host(peer) ? descriptors : std::span<const int>();
+      co_await send_hello(peer, mine, for_peer);
+    }
+    for (Rank peer = 0; peer < membership_.size; ++peer) {
+      if (peer == membership_.rank) continue;
+      ControlMessage message;
+      std::vector<Descriptor> received;
+      co_await receive_hello(peer, message, received);
+      taken(peer, message, std::move(received));
+    }
+  }
+
+  /// Listens to every peer, and watches the processes of those on this host.
+  void start(TaskScope& scope);
+
+  /// Never waits: a peer that does not take a short message is treated as lost.
+  void send(Rank peer, const ControlMessage& message) noexcept;
+  void broadcast(const ControlMessage& message) noexcept;
+  /// Ends all connections; the listening tasks end.
+  void shutdown() noexcept;
+
+ private:
+  Task<> send_hello(Rank peer, const ControlMessage& message, std::span<const int> descriptors);
+  Task<> receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors);
+  Task<> listen(Rank peer);
+  Task<> watch_process(Rank peer);
+  void depart(Rank peer) noexcept;
+
+  struct Peer {
+    bool departed = false;
+    bool said_goodbye = false;
+    std::uint64_t goodbye_after = 0;
+  };
+
+  Engine& engine_;
+  Membership& membership_;
+  Handler& handler_;
+  std::vector<Peer> peers_ = std::vector<Peer>(membership_.size);
+};
+
+}  // namespace cohort

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/shm/shm_group.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/engine/processor.h>
+#include <cohort/net/shm/shm_link.h>
+
+#include <fmt/format.h>
+
+namespace cohort::shm {
+namespace {
+
+/// An answer that is under way comes within a few cache-line transfers: look often first, then politely.
+constexpr unsigned kEagerLooks = 200;
+constexpr unsigned kPatientLooks = 1000;
+/// With more ranks than cores, the answer comes after the one who gives it has had this core.
+constexpr unsigned kCrowdedLooks = 20;
+constexpr unsigned kCrowdedYields = 60;
+
+DoorbellWords& doorbell_words(const Segment& segment, const Layout& layout) {
+  return *reinterpret_cast<DoorbellWords*>(segment.at(layout.doorbell()));
+}
+
+std::vector<Segment> segments_with_own(const Membership& membership, const Layout& layout) {
+  std::vector<Segment> segments(membership.size);
+  segments[membership.rank] = Segment(SharedMemory::create(layout.size_bytes()), layout);
+  return segments;
+}
+
+}  // namespace
+
+ShmGroup::ShmGroup(Engine& engine, const Membership& membership, std::size_t buffer_bytes,
+                   std::size_t heap_bytes)
+    : engine_(engine),
+      rank_(membership.rank),
+      layout_(membership.size, buffer_bytes, heap_bytes),
+      segments_(segments_with_own(membership, layout_)),
+      doorbells_(membership.size),
+      windows_(membership.size),
+      in_process_(membership.size, false),
+      listener_(engine, doorbell_words(own(), layout_)) {
+  own().memory().commit(0, layout_.signals(0, 0));
+  doorbells_[rank_] = Doorbell(doorbell_words(own(), layout_), Descriptor());
+  in_process_[rank_] = true;
+  engine_.add_source(*this);
+}
+
+ShmGroup::~ShmGroup() { unlink(); }
+
+std::vector<int> ShmGroup::descriptors_for_peers() const {
+  std::vector<int> descriptors = {const_cast<Segment&>(segments_[rank_]).memory().descriptor()};
+  if (listener_.event_descriptor() >= 0) descriptors.push_back(listener_.event_descriptor());
+  return descriptors;
+}
+
+void ShmGroup::adopt(Rank peer, std::vector<Descriptor> descriptors) {
+  if (descriptors.empty() || descriptors.size() > kMostDescriptors)
+    throw Error(ErrorKind::ProtocolError, fmt::format("rank {} passed {} descriptors for its segment, expected 1 or 2",
+                                                      peer, descriptors.size()))
+        .with_culprit(peer);
+  segments_[peer] = Segment(SharedMemory::map(std::move(descriptors[0]), layout_.size_bytes()), layout_);
+  Descriptor event = descriptors.size() > 1 ? std::move(descriptors[1]) : Descriptor();
+  doorbells_[peer] = Doorbell(doorbell_words(segments_[peer], layout_), std::move(event));
+}
+
+void ShmGroup::notify_all() noexcept {
+  for (Rank peer = 0; peer < doorbells_.size(); ++peer)
+    if (peer != rank_) notify(peer);
+}
+
+void ShmGroup::announce(std::uint64_t sequence) noexcept {
+  own_arrival(sequence).stamp.store(static_cast<std::uint32_t>(sequence), std::memory_order_seq_cst);
+  notify_all();
+}
+
+void ShmGroup::arrive_at_phase() noexcept {
+  own().phase().store(++phase_, std::memory_order_seq_cst);
+  notify_all();
+}
+
+Task<> ShmGroup::wait_for_phase() {
+  for (Rank peer = 0; peer < segments_.size(); ++peer) {
+    if (peer == rank_) continue;
+    co_await until(segments_[peer].phase(), phase_);
+  }
+}
+
+bool ShmGroup::spin_until(const Counter& counter, std::uint32_t target) const noexcept {
+  const auto is_there = [&] { return has_reached(counter.load(std::memory_order_acquire), target); };
+  if (!may_spin_) return is_there();
+  if (engine_.is_crowded()) {
+    for (unsigned yields = 0; yields < kCrowdedYields; ++yields) {
+      for (unsigned look = 0; look < kCrowdedLooks; ++look)
+        if (is_there()) return true;
+      processor::yield();
+    }
+    return is_there();
+  }
+  for (unsigned look = 0; look < kEagerLooks; ++look)
+    if (is_there()) return true;
+  for (unsigned look = 0; look < kPatientLooks; ++look) {
+    if (is_there()) return true;
+    processor::relax();
+  }
+  return false;
+}
+
+bool ShmGroup::poll() noexcept {
+  bool progress = false;
+  waits_.for_each([&](CounterWait& wait) {
+    if (!wait.is_over()) return;
+    wait.unlink();
+    wait.operation_.end();
+    progress = true;
+  });
+  busy_links_.for_each([&](ShmLink& link) { progress |= link.poll(); });
+  return progress;
+}
+
+/// A rank that waits for nothing here need not be woken by peers: its slots and signals keep until it looks.
+bool ShmGroup::arm() noexcept {
+  if (waits_.empty() && busy_links_.empty()) return true;
+  listener_.fall_asleep();
+  return !poll();
+}
+
+}  // namespace cohort::shm

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/engine.h>
+#include <cohort/net/membership.h>
+#include <cohort/net/shm/doorbell.h>
+#include <cohort/net/shm/segment.h>
+
+#include <vector>
+
+namespace cohort::shm {
+
+class ShmLink;
+class CounterWait;
+
+/// The ranks of a communicator that share this host's memory: everybody's segment mapped, arrivals, phases, waiting.
+///
+/// A source of the engine: while something here is waited for, the loop polls the counters, and when it sleeps a peer's
+/// doorbell wakes it. Threads: the engine's. Lifetime: outlives its links and waits.
+class ShmGroup final : public Source {
+ public:
+  /// Creates this rank's segment. Throws ResourceLimit.
+  ShmGroup(Engine& engine, const Membership& membership, std::size_t buffer_bytes, std::size_t heap_bytes);
+  ~ShmGroup();
+
+  [[nodiscard]] Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] Rank rank() const noexcept { return rank_; }
+
+  // Establishing:
+  /// What every peer on this host must be given: the segment, and the doorbell's eventfd if there is one.
+  [[nodiscard]] std::vector<int> descriptors_for_peers() const;
+  static constexpr std::size_t kMostDescriptors = 2;
+  /// Takes a peer's. Throws ProtocolError when they are not what they should be.
+  void adopt(Rank peer, std::vector<Descriptor> descriptors);
+  /// Runs until cancelled; wakes the engine for peers.
+  Task<> listen() { return listener_.listen(); }
+  /// Declares that another rank of this group lives on this engine: waiting in place would wait for oneself.
+  void forbid_spinning() noexcept { may_spin_ = false; }
+  /// Says which peers run in this very process, so that any of their memory can be reached.
+  void set_in_process(Rank peer) noexcept { in_process_[peer] = true; }
+
+  [[nodiscard]] bool is_mapped(Rank peer) const noexcept { return segments_[peer].is_mapped(); }
+  [[nodiscard]] bool is_in_process(Rank peer) const noexcept { return in_process_[peer]; }
+  [[nodiscard]] Segment& segment(Rank of) noexcept { return segments_[of]; }
+  [[nodiscard]] Segment& own() noexcept { return segments_[rank_]; }
+
+  /// Rings a peer that sleeps. After a seq_cst store that the peer may wait for.
+  void notify(Rank peer) noexcept { doorbells_[peer].ring_if_asleep(); }
+  void notify_all() noexcept;
+
+  // Arrivals: "I am here, and this is what I run".
+  [[nodiscard]] ArrivalSlot& own_arrival(std::uint64_t sequence) noexcept { return own().arrival(sequence); }
+  [[nodiscard]] const ArrivalSlot& arrival(Rank of, std::uint64_t sequence) const noexcept {
+    return segments_[of].arrival(sequence);
+  }
+  /// Publishes the own slot, which was filled before.
+  void announce(std::uint64_t sequence) noexcept;
+  [[nodiscard]] bool has_arrived(Rank of, std::uint64_t sequence) const noexcept {
+    return has_reached(arrival(of, sequence).stamp.load(std::memory_order_acquire),
+                       static_cast<std::uint32_t>(sequence));
+  }
+
+  /// Spins for a bounded while for a rank to arrive; false if it did not.
+  [[nodiscard]] bool spin_for_arrival(Rank of, std::uint64_t sequence) noexcept {
+    return has_arrived(of, sequence) ||
+           spin_until(arrival(of, sequence).stamp, static_cast<std::uint32_t>(sequence));
+  }
+
+  /// Suspends until the rank has arrived at that collective.
+  [[nodiscard]] CounterWait arrived(Rank of, std::uint64_t sequence) noexcept;
+
+  // Phases inside a collective: a barrier of the group's ranks.
+  /// Tells everybody that this rank has come this far.
+  void arrive_at_phase() noexcept;
+  /// Waits until everybody has come as far as this rank.
+  Task<> wait_for_phase();
+
+  /// Suspends until a counter has reached a value.
+  [[nodiscard]] CounterWait until(const Counter& counter, std::uint32_t target) noexcept;
+
+  /// Where a peer's windows lie in this process, as far as they can be reached, for the collective that runs.
+  [[nodiscard]] WindowTable& windows(Rank of) noexcept { return windows_[of]; }
+
+  // Source:
+  bool poll() noexcept override;
+  [[nodiscard]] bool arm() noexcept override;
+  void disarm() noexcept override { listener_.wake_up(); }
+
+ private:
+  friend class ShmLink;
+  friend class CounterWait;
+
+  bool spin_until(const Counter& counter, std::uint32_t target) const noexcept;
+
+  Engine& engine_;
+  const Rank rank_;
+  const Layout layout_;
+  std::vector<Segment> segments_;
+  std::vector<Doorbell> doorbells_;
+  std::vector<WindowTable> windows_;
+  std::vector<bool> in_process_;
+  DoorbellListener listener_;
+  bool may_spin_ = true;
+  std::uint32_t phase_ = 0;
+
+  IntrusiveList<CounterWait> waits_;
+  IntrusiveList<ShmLink> busy_links_;
+};
+
+/// `co_await group.until(counter, value)`: looks, spins for a while, and only then suspends.
+class CounterWait final : public ListHook {
+ public:
+  CounterWait(ShmGroup& group, const Counter& counter, std::uint32_t target) noexcept
+      : group_(group), counter_(counter), target_(target), operation_(*this) {}
+
+  bool await_ready() const noexcept {
+    return is_over() || (group_.may_spin_ && group_.spin_until(counter_, target_));
+  }
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
+    if (!operation_.begin(waiter, detail::scope_of(waiter))) return false;
+    group_.waits_.push_back(*this);
+    return true;
+  }
+  void await_resume() const { operation_.check(); }
+
+ private:
+  friend class ShmGroup;
+
+  /// The group's list holds the wait, the cancel scope's list holds its operation.
+  class Wait final : public Operation {
+   public:
+    explicit Wait(CounterWait& owner) noexcept : owner_(owner) {}
+    bool begin(std::coroutine_handle<> waiter, CancelScope* scope) noexcept { return suspend(waiter, scope); }
+    void end() noexcept { complete(); }
+    void check() const { throw_if_cancelled(); }
+
+   private:
+    void request_cancel() noexcept override {
+      owner_.unlink();
+      complete_cancelled();
+    }
+    CounterWait& owner_;
+  };
+
+  [[nodiscard]] bool is_over() const noexcept {
+    return has_reached(counter_.load(std::memory_order_seq_cst), target_);
+  }
+
+  ShmGroup& group_;
+  const Counter& counter_;
+  const std::uint32_t target_;
+  Wait operation_;
+};
+
+inline CounterWait ShmGroup::until(const Counter& counter, std::uint32_t target) noexcept {
+  return CounterWait(*this, counter, target);
+}
+
+inline CounterWait ShmGroup::arrived(Rank of, std::uint64_t sequence) noexcept {
+  return until(arrival(of, sequence).stamp, static_cast<std::uint32_t>(sequence));
+}
+
+}  // namespace cohort::shm

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/shm/shm_link.h>
+
+#include <cohort/engine/assert.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace cohort::shm {
+
+using Kind = LinkOperation::Kind;
+
+ShmLink::ShmLink(ShmGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept
+    : Link(peer), group_(group), host_(host), lane_(lane) {}
+
+ShmLink::~ShmLink() {
+  COHORT_ASSERT(waiting_count_ == 0, "a link to rank {} ended with {} operations on it", peer(), waiting_count_);
+  unlink();
+}
+
+std::byte* ShmLink::local(const Slice& slice) const noexcept { return host_.running().windows.at(slice); }
+std::byte* ShmLink::remote(const Slice& slice) const noexcept { return group_.windows(peer()).at(slice); }
+
+std::size_t ShmLink::place_of(const LinkOperation::Request& request) noexcept {
+  if (request.kind == Kind::send) return 0;
+  if (request.kind == Kind::recv || request.kind == Kind::recv_reduce) return 1;
+  return 2 + static_cast<std::size_t>(request.signal);
+}
+
+bool ShmLink::start(LinkOperation& operation) {
+  const LinkOperation::Request& request = operation.request();
+  switch (request.kind) {
+    case Kind::post: post(request.signal); return true;
+    case Kind::put: put(request); return true;
+    case Kind::get:
+    case Kind::get_reduce: get(request); return true;
+    case Kind::wait:
+    case Kind::send:
+    case Kind::recv:
+    case Kind::recv_reduce: break;
+  }
+  operation.progress = 0;
+  if (advance(operation)) return true;
+  LinkOperation*& place = waiting_[place_of(request)];
+  COHORT_ASSERT(place == nullptr, "two coroutines use the same direction of the link to rank {}", peer());
+  place = &operation;
+  if (waiting_count_++ == 0) group_.busy_links_.push_back(*this);
+  return false;
+}
+
+/// Nothing of an operation is left in a kernel or with the peer: a receiver only ever reads our memory while the
+/// collective's windows live, which is why a cancelled collective revokes the communicator before its buffers go.
+void ShmLink::cancel(LinkOperation& operation) noexcept {
+  waiting_[place_of(operation.request())] = nullptr;
+  if (--waiting_count_ == 0) unlink();
+  operation.finish();
+}
+
+bool ShmLink::poll() noexcept {
+  bool progress = false;
+  for (LinkOperation*& place : waiting_) {
+    if (place == nullptr || !advance(*place)) continue;
+    LinkOperation* done = std::exchange(place, nullptr);
+    if (--waiting_count_ == 0) unlink();
+    done->finish();
+    progress = true;
+  }
+  return progress;
+}
+
+bool ShmLink::advance(LinkOperation& operation) noexcept {
+  switch (operation.request().kind) {
+    case Kind::wait: return advance_wait(operation);
+    case Kind::send: return advance_send(operation);
+    default: return advance_receive(operation);
+  }
+}
+
+void ShmLink::post(Signal signal) noexcept {
+  const auto index = static_cast<std::size_t>(signal);
+  SignalCell& cell = group_.segment(peer()).signals(group_.rank(), lane_);
+  cell.posted[index].store(++posted_[index], std::memory_order_seq_cst);
+  group_.notify(peer());
+}
+
+bool ShmLink::advance_wait(const LinkOperation& operation) noexcept {
+  const auto index = static_cast<std::size_t>(operation.request().signal);
+  const SignalCell& cell = group_.own().signals(peer(), lane_);
+  if (!has_reached(cell.posted[index].load(std::memory_order_seq_cst), taken_[index] + 1)) return false;
+  ++taken_[index];
+  return true;
+}
+
+void ShmLink::put(const LinkOperation::Request& request) noexcept {
+  COHORT_ASSERT(request.local.bytes == request.remote.bytes, "put of {} bytes to a slice of {}",
+                request.local.bytes, request.remote.bytes);
+  if (!request.local.empty()) std::memcpy(remote(request.remote), local(request.local), request.local.bytes);
+  post(request.signal);
+}
+
+void ShmLink::get(const LinkOperation::Request& request) noexcept {
+  COHORT_ASSERT(request.local.bytes == request.remote.bytes, "get of {} bytes to a slice of {}",
+                request.remote.bytes, request.local.bytes);
+  if (request.local.empty()) return;
+  if (request.kind == Kind::get)
+    std::memcpy(local(request.local), remote(request.remote), request.local.bytes);
+  else
+    request.reducer.fold(request.reducer, local(request.local), remote(request.remote), request.local.bytes);
+}
+
+void ShmLink::announce_piece(std::byte* at, std::size_t bytes, bool in_process) noexcept {
+  SendCell& cell = group_.own().sends(peer(), lane_);
+  SendCell::Piece& piece = cell.piece[sent_ % kStages];
+  piece.address_or_offset = in_process ? reinterpret_cast<std::uintptr_t>(at)
+                                       : static_cast<std::uint64_t>(at - group_.own().memory().data());
+  piece.bytes = bytes;
+  piece.in_process = in_process ? 1 : 0;
+  cell.sent.store(++sent_, std::memory_order_seq_cst);
+  group_.notify(peer());
+}
+
+/// progress counts announced bytes. Complete when the peer has consumed all that was announced.
+bool ShmLink::advance_send(LinkOperation& operation) noexcept {
+  const Slice& slice = operation.request().local;
+  std::byte* const from = local(slice);
+  const bool in_process = group_.is_in_process(peer());
+  const bool in_place = in_process || group_.own().memory().contains(from, slice.bytes);
+  for (;;) {
+    const std::uint32_t consumed =
+        group_.segment(peer()).receives(group_.rank(), lane_).consumed.load(std::memory_order_seq_cst);
+    const std::size_t left = slice.bytes - operation.progress;
+    if (left == 0) return has_reached(consumed, sent_);
+    if (!has_reached(consumed + kStages - 1, sent_)) return false;
+    if (in_place) {
+      announce_piece(from, left, in_process);
+      operation.progress = slice.bytes;
+      continue;
+    }
+    const std::size_t bytes = std::min(left, kStageBytes);
+    std::byte* stage = group_.own().at(group_.layout().stage(peer(), lane_, sent_));
+    std::memcpy(stage, from + operation.progress, bytes);
+    announce_piece(stage, bytes, false);
+    operation.progress += bytes;
+  }
+}
+
+const std::byte* ShmLink::announced(std::size_t left, std::size_t& bytes) noexcept {
+  Segment& theirs = group_.segment(peer());
+  const SendCell::Piece piece = theirs.sends(group_.rank(), lane_).piece[received_ % kStages];
+  bytes = piece.bytes;
+  const bool fits_segment = piece.address_or_offset <= group_.layout().size_bytes() &&
+                            piece.bytes <= group_.layout().size_bytes() - piece.address_or_offset;
+  const bool is_valid = piece.in_process != 0 ? group_.is_in_process(peer()) : fits_segment;
+  if (piece.bytes > left || !is_valid) {
+    host_.link_failed(peer(), Error(ErrorKind::ProtocolError,
+                                    fmt::format("rank {} sends {} bytes where {} were expected", peer(), piece.bytes,
+                                                left))
+                                  .with_culprit(peer()));
+    return nullptr;
+  }
+  if (piece.in_process != 0) return reinterpret_cast<const std::byte*>(piece.address_or_offset);
+  return theirs.at(piece.address_or_offset);
+}
+
+/// progress counts bytes that have arrived.
+bool ShmLink::advance_receive(LinkOperation& operation) noexcept {
+  const LinkOperation::Request& request = operation.request();
+  const SendCell& cell = group_.segment(peer()).sends(group_.rank(), lane_);
+  while (operation.progress < request.local.bytes) {
+    if (!has_reached(cell.sent.load(std::memory_order_seq_cst), received_ + 1)) return false;
+    std::size_t bytes = 0;
+    const std::byte* from = announced(request.local.bytes - operation.progress, bytes);
+    if (from == nullptr) return false;
+    std::byte* to = local(request.local) + operation.progress;
+    if (request.kind == Kind::recv)
+      std::memcpy(to, from, bytes);
+    else
+      request.reducer.fold(request.reducer, to, from, bytes);
+    operation.progress += bytes;
+    group_.own().receives(peer(), lane_).consumed.store(++received_, std::memory_order_seq_cst);
+    group_.notify(peer());
+  }
+  return true;
+}
+
+}  // namespace cohort::shm

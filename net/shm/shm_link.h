@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/link.h>
+#include <cohort/net/link_host.h>
+#include <cohort/net/shm/shm_group.h>
+
+#include <array>
+
+namespace cohort::shm {
+
+/// A link through shared memory: one-sided operations are a copy by whoever asks, signals are counters, and a two-sided
+/// message is announced by the sender and pulled by the receiver.
+///
+/// Source memory that the receiver maps (a communicator's buffer, or any memory inside one process) is read in place;
+/// private memory goes through two staging slots of 128 KiB that the sender fills while the receiver empties.
+class ShmLink final : public Link, public ListHook {
+ public:
+  ShmLink(ShmGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept;
+  ~ShmLink() override;
+
+  [[nodiscard]] std::string_view transport() const noexcept override { return "shm"; }
+
+  /// Advances whatever waits; true if anything did.
+  bool poll() noexcept;
+
+ private:
+  bool start(LinkOperation& operation) override;
+  void cancel(LinkOperation& operation) noexcept override;
+
+  /// Does as much of an operation as can be done now; true when it is complete.
+  bool advance(LinkOperation& operation) noexcept;
+  bool advance_wait(const LinkOperation& operation) noexcept;
+  bool advance_send(LinkOperation& operation) noexcept;
+  bool advance_receive(LinkOperation& operation) noexcept;
+  void announce_piece(std::byte* at, std::size_t bytes, bool in_process) noexcept;
+  /// The announced piece as this process sees it, or null after reporting a peer that announced nonsense.
+  const std::byte* announced(std::size_t left, std::size_t& bytes) noexcept;
+
+  void post(Signal signal) noexcept;
+  void put(const LinkOperation::Request& request) noexcept;
+  void get(const LinkOperation::Request& request) noexcept;
+  [[nodiscard]] std::byte* local(const Slice& slice) const noexcept;
+  [[nodiscard]] std::byte* remote(const Slice& slice) const noexcept;
+
+  /// Operations that could not complete at once: one outgoing, one incoming, one wait per signal.
+  static constexpr std::size_t kPlaces = 2 + kSignals;
+  [[nodiscard]] static std::size_t place_of(const LinkOperation::Request& request) noexcept;
+
+  ShmGroup& group_;
+  LinkHost& host_;
+  const Lane lane_;
+  std::array<LinkOperation*, kPlaces> waiting_{};
+  std::size_t waiting_count_ = 0;
+
+  std::array<std::uint32_t, kSignals> posted_{};
+  std::array<std::uint32_t, kSignals> taken_{};
+  std::uint32_t sent_ = 0;
+  std::uint32_t received_ = 0;
+};
+
+}  // namespace cohort::shm
