@@ -41,7 +41,7 @@ Communicator::~Communicator() {
 
 Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions options) {
   const Duration timeout = options.join.timeout;
-  Membership membership = co_await cohort::join(engine, options.join);
+  Membership membership = co_await cohort::join(engine, std::move(options.join));
   auto core = std::make_unique<CommunicatorCore>(engine, std::move(membership), options);
   Communicator communicator(std::move(core));
   co_await with_deadline(timeout, communicator.core_->establish());

@@ -75,6 +75,24 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
   return options;
 }
 
+CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
+  CommunicatorOptions other;
+  other.join.name = join.name;
+  other.join.rank = rank;
+  other.join.size = size;
+  other.join.address = join.address;
+  other.join.timeout = join.timeout;
+  if (join.secret) other.join.secret = Secret::from_bytes(join.secret->bytes());
+  other.join.secret_source = join.secret_source;
+  other.join.is_unauthenticated = join.is_unauthenticated;
+  other.transport = transport;
+  other.algorithm = algorithm;
+  other.buffer_bytes = buffer_bytes;
+  other.heap_bytes = heap_bytes;
+  other.timeout = timeout;
+  return other;
+}
+
 /// A place in the order of calls.
 class CommunicatorCore::Turn final : public ListHook {
  public:

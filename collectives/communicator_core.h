@@ -12,6 +12,8 @@ namespace cohort {
 
 /// How a communicator is made. Everything that ranks must agree on is checked at joining.
 struct CommunicatorOptions {
+  CommunicatorOptions() = default;
+
   JoinOptions join;
   std::optional<Transport> transport;       ///< nullopt: COHORT_TRANSPORT, or shm where all ranks share a host
   std::optional<AlgorithmId> algorithm;     ///< for all calls; nullopt: COHORT_ALGO, or the cheapest
@@ -21,6 +23,8 @@ struct CommunicatorOptions {
 
   /// All from the environment.
   static CommunicatorOptions from_environment();
+  /// The same for another rank, as when one process runs several.
+  [[nodiscard]] CommunicatorOptions for_rank(Rank rank, Rank size) const;
 };
 
 /// A communicator's inside: runs one collective after the other, in the order of the calls.

@@ -30,7 +30,7 @@ Resources::Resources(Engine& engine, Membership& membership, LinkHost& host, Tra
     group_ = std::make_unique<shm::ShmGroup>(engine, membership, buffer_bytes, heap_bytes);
     return;
   }
-  acceptor_ = std::make_unique<DataAcceptor>(engine, membership);
+  acceptor_ = std::make_unique<DataAcceptor>(membership);
   ccl_in_ = allocate(buffer_bytes);
   ccl_out_ = allocate(buffer_bytes);
 }

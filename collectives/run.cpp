@@ -64,10 +64,9 @@ int run_threads(Rank ranks, const RankFunction& function, CommunicatorOptions op
     std::vector<int> status(ranks, 1);
     std::vector<std::thread> threads;
     for (Rank rank = 0; rank < ranks; ++rank) {
-      CommunicatorOptions mine = options;
-      mine.join.rank = rank;
-      mine.join.size = ranks;
-      threads.emplace_back([&status, &function, rank, mine] { status[rank] = run_rank(mine, function); });
+      threads.emplace_back([&status, &function, &options, rank, ranks] {
+        status[rank] = run_rank(options.for_rank(rank, ranks), function);
+      });
     }
     for (std::thread& thread : threads) thread.join();
     for (const int one : status)

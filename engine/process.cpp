@@ -166,6 +166,17 @@ PipeReader make_output_pipe(Engine& engine, Descriptor& write_end) {
 
 }  // namespace
 
+std::uint32_t current_process() noexcept { return static_cast<std::uint32_t>(::getpid()); }
+
+void open_standard_descriptors() noexcept {
+  int number = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  while (number >= 0 && number <= STDERR_FILENO) {
+    ::fcntl(number, F_SETFD, 0);
+    number = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  }
+  if (number >= 0) ::close(number);
+}
+
 std::string ExitStatus::describe() const {
   if (signal == 0) return fmt::format("exited with status {}", code);
   const char* meaning = ::sigdescr_np(signal);

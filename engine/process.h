@@ -13,6 +13,13 @@
 
 namespace cohort {
 
+/// The number of this process, in its own pid namespace.
+[[nodiscard]] std::uint32_t current_process() noexcept;
+
+/// Opens the descriptors 0 to 2 on /dev/null where this process was started without them, so that nothing opened later
+/// is taken for standard output. For main().
+void open_standard_descriptors() noexcept;
+
 /// How a process ended.
 struct ExitStatus {
   int code = 0;    ///< what it returned, if no signal ended it
@@ -30,11 +37,11 @@ struct ExitStatus {
 
 struct SpawnOptions {
   /// The program, by path or as found in PATH, and its arguments.
-  std::vector<std::string> command;
+  std::vector<std::string> command = {};
   /// Variables set on top of this process's environment.
-  std::vector<std::pair<std::string, std::string>> environment;
+  std::vector<std::pair<std::string, std::string>> environment = {};
   /// Descriptors of this process that the program gets, under the same numbers; none of 0 to 2.
-  std::vector<int> inherited;
+  std::vector<int> inherited = {};
   /// Whether output() and errors() are pipes; otherwise the program writes where this process does.
   bool has_output_pipes = false;
 };

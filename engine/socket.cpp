@@ -223,6 +223,29 @@ bool Socket::try_send(std::span<const std::byte> bytes) noexcept {
   return sent == static_cast<ssize_t>(bytes.size());
 }
 
+int Socket::try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
+  std::array<iovec, 2> pieces = {iovec{const_cast<std::byte*>(first.data()), first.size()},
+                                 iovec{const_cast<std::byte*>(second.data()), second.size()}};
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  const ssize_t sent = ::sendmsg(descriptor(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent < 0 ? -errno : static_cast<int>(sent);
+}
+
+int Socket::try_receive_some(std::span<std::byte> into) noexcept {
+  const ssize_t got = ::recv(descriptor(), into.data(), into.size(), MSG_DONTWAIT);
+  return got < 0 ? -errno : static_cast<int>(got);
+}
+
+IoOperation Socket::writable() noexcept {
+  return IoOperation(engine_->driver(), {.kind = IoKind::poll, .descriptor = descriptor(), .flags = POLLOUT});
+}
+
+IoOperation Socket::readable() noexcept {
+  return IoOperation(engine_->driver(), {.kind = IoKind::poll, .descriptor = descriptor(), .flags = POLLIN});
+}
+
 void Socket::shutdown() noexcept {
   if (is_open()) ::shutdown(descriptor(), SHUT_RDWR);
 }

@@ -104,6 +104,14 @@ class Socket {
 
   /// One attempt to send without waiting, for goodbyes; false if it did not go out whole.
   bool try_send(std::span<const std::byte> bytes) noexcept;
+  /// One attempt to send two pieces without waiting: how many bytes went out, or minus the error number (EAGAIN).
+  [[nodiscard]] int try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept;
+  /// One attempt to receive without waiting: how many bytes came, 0 at the end of the stream, or minus the error number.
+  [[nodiscard]] int try_receive_some(std::span<std::byte> into) noexcept;
+  /// Until try_send_some() would not answer EAGAIN: there is room, or an error to be told.
+  [[nodiscard]] IoOperation writable() noexcept;
+  /// Until try_receive_some() would not answer EAGAIN: there are bytes, their end, or an error to be told.
+  [[nodiscard]] IoOperation readable() noexcept;
 
   /// Both directions, at once: the other end sees the end of the stream, and waits here complete.
   void shutdown() noexcept;

@@ -16,6 +16,7 @@ void TimerQueue::arm(Timer& timer, TimePoint when) {
   if (when == kNever) return;
   timer.queue_ = this;
   timer.when_ = when;
+  timer.order_ = ++armed_;
   heap_.push_back(&timer);
   place(heap_.size() - 1, &timer);
   sift_up(timer.index_);
@@ -52,7 +53,7 @@ void TimerQueue::place(std::size_t index, Timer* timer) noexcept {
 void TimerQueue::sift_up(std::size_t index) noexcept {
   while (index > 0) {
     const std::size_t parent = (index - 1) / 2;
-    if (heap_[parent]->when_ <= heap_[index]->when_) return;
+    if (!is_before(*heap_[index], *heap_[parent])) return;
     Timer* moved = heap_[parent];
     place(parent, heap_[index]);
     place(index, moved);
@@ -64,8 +65,8 @@ void TimerQueue::sift_down(std::size_t index) noexcept {
   for (;;) {
     std::size_t least = 2 * index + 1;
     if (least >= heap_.size()) return;
-    if (least + 1 < heap_.size() && heap_[least + 1]->when_ < heap_[least]->when_) ++least;
-    if (heap_[index]->when_ <= heap_[least]->when_) return;
+    if (least + 1 < heap_.size() && is_before(*heap_[least + 1], *heap_[least])) ++least;
+    if (!is_before(*heap_[least], *heap_[index])) return;
     Timer* moved = heap_[least];
     place(least, heap_[index]);
     place(index, moved);

@@ -5,6 +5,7 @@
 #include <cohort/engine/immovable.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace cohort {
@@ -29,10 +30,12 @@ class Timer : Immovable {
 
   TimerQueue* queue_ = nullptr;
   TimePoint when_ = kNever;
+  std::uint64_t order_ = 0;
   std::size_t index_ = kIdle;
 };
 
 /// Armed timers of one engine: a binary heap of pointers. Arming and disarming are O(log n) and allocate only to grow.
+/// Of timers for one moment, the one armed first expires first.
 class TimerQueue : Immovable {
  public:
   TimerQueue() = default;
@@ -48,11 +51,15 @@ class TimerQueue : Immovable {
   [[nodiscard]] TimePoint earliest() const noexcept { return heap_.empty() ? kNever : heap_.front()->when_; }
 
  private:
+  static bool is_before(const Timer& a, const Timer& b) noexcept {
+    return a.when_ != b.when_ ? a.when_ < b.when_ : a.order_ < b.order_;
+  }
   void place(std::size_t index, Timer* timer) noexcept;
   void sift_up(std::size_t index) noexcept;
   void sift_down(std::size_t index) noexcept;
 
   std::vector<Timer*> heap_;
+  std::uint64_t armed_ = 0;
 };
 
 }  // namespace cohort

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MPI's collectives under the method of measure.h. Built once with Open MPI and once with MPICH; started by
+// their mpirun, whose options choose transport and waiting (see compare). --transport only names it in the
+// output.
+
+#include <mpi.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <span>
+#include <string>
+
+#include <cohort/bench/peers/measure.h>
+
+namespace {
+
+using namespace cohort::peers;
+
+#if defined(OPEN_MPI)
+constexpr const char* kPeerName = "openmpi";
+#else
+constexpr const char* kPeerName = "mpich";
+#endif
+
+Board* share_board(int rank) {
+  char path[64] = {};
+  Board* board = nullptr;
+  if (rank == 0) {
+    const auto [created, where] = Board::create();
+    board = created;
+    where.copy(path, sizeof path - 1);
+  }
+  MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+  return rank == 0 ? board : Board::attach(path);
+}
+
+Point make_point(Collective collective, std::size_t bytes, int ranks, float* in, float* out) {
+  const Shape shape = shape_of(collective, bytes, ranks);
+  const int in_count = static_cast<int>(shape.in);
+  const int out_count = static_cast<int>(shape.out);
+  Point point{collective, bytes, {in, shape.in}, {out, shape.out}, {}};
+  switch (collective) {
+    case Collective::barrier: point.operation = [] { MPI_Barrier(MPI_COMM_WORLD); }; break;
+    case Collective::broadcast:
+      point.out = point.in;
+      point.operation = [=] { MPI_Bcast(in, in_count, MPI_FLOAT, 0, MPI_COMM_WORLD); };
+      break;
+    case Collective::all_reduce:
+      point.operation = [=] { MPI_Allreduce(in, out, in_count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+      break;
+    case Collective::all_gather:
+      point.operation = [=] {
+        MPI_Allgather(in, in_count, MPI_FLOAT, out, in_count, MPI_FLOAT, MPI_COMM_WORLD);
+      };
+      break;
+    case Collective::reduce_scatter:
+      point.operation = [=] {
+        MPI_Reduce_scatter_block(in, out, out_count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      };
+      break;
+  }
+  return point;
+}
+
+void measure_all(const Options& options) {
+  int rank = 0;
+  int ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const auto barrier = [] { MPI_Barrier(MPI_COMM_WORLD); };
+  const auto progress = [] {
+    int found = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+  };
+  Measurement measurement(options, *share_board(rank),
+                          {kPeerName, rank, ranks, Waiting::awake, barrier, progress});
+  const std::size_t largest = largest_elements(options, ranks);
+  const Buffer in(largest);
+  const Buffer out(largest);
+  for_each_point(options, [&](Collective collective, std::size_t bytes) {
+    const Point point = make_point(collective, bytes, ranks, in.data(), out.data());
+    measurement.print(point, measurement.measure(point));
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  try {
+    const Options options = parse_options(std::span(argv, static_cast<std::size_t>(argc)));
+    alarm(options.timeout_s);
+    measure_all(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n%s", argv[0], error.what(), kUsage);
+    MPI_Abort(MPI_COMM_WORLD, 3);
+  }
+  MPI_Finalize();
+  return 0;
+}

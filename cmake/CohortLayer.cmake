@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# One layer of the library: every source below the calling folder, as cohort_NAME, alias cohort::NAME.
+#
+#   cohort_add_layer(NAME [PUBLIC library...] [PRIVATE library...])
+#
+# PUBLIC is what the layer's headers need, PRIVATE what only its sources do. A layer of headers alone is INTERFACE.
+function(cohort_add_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "PUBLIC;PRIVATE")
+  set(target cohort_${name})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(sources)
+    add_library(${target} ${sources})
+    set(scope PUBLIC)
+    # BUILD_INTERFACE: the flags are not part of the installed package.
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:cohort_options> ${layer_PRIVATE})
+    set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION}
+                                               SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(cohort::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} INSTALL_RPATH $ORIGIN)
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} ${scope} ${layer_PUBLIC})
+
+  install(TARGETS ${target} EXPORT cohort)
+  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort/${name}
+          FILES_MATCHING PATTERN "*.h")
+endfunction()
+
+# A program of ours, in bin/ of the build.
+#
+#   cohort_add_program(TARGET source... [LIBRARIES library...])
+function(cohort_add_program target)
+  cmake_parse_arguments(PARSE_ARGV 1 program "" "" "LIBRARIES")
+  add_executable(${target} ${program_UNPARSED_ARGUMENTS})
+  target_link_libraries(${target} PRIVATE cohort_options cohort::cohort ${program_LIBRARIES})
+endfunction()
+
+# A program of several files in one folder. All but its main file (main.cpp or FOLDER.cpp) become the library PARTS, so
+# that tests can link them.
+#
+#   cohort_add_program_of_parts(TARGET PARTS FOLDER [LIBRARIES library...])
+function(cohort_add_program_of_parts target parts folder)
+  cmake_parse_arguments(PARSE_ARGV 3 program "" "" "LIBRARIES")
+  cmake_path(GET folder FILENAME folder_name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  file(GLOB main CONFIGURE_DEPENDS ${folder}/main.cpp ${folder}/${folder_name}.cpp)
+  if(main)
+    list(REMOVE_ITEM sources ${main})
+  endif()
+  set(libraries ${program_LIBRARIES})
+  if(sources)
+    add_library(${parts} STATIC ${sources})
+    target_link_libraries(${parts} PUBLIC cohort::cohort ${libraries} PRIVATE cohort_options)
+    set(libraries ${parts})
+  endif()
+  if(main)
+    cohort_add_program(${target} ${main} LIBRARIES ${libraries})
+  endif()
+endfunction()

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cohort_options: how everything of ours is compiled. Linked PRIVATE, so that no user inherits a warning or a flag.
+
+set(COHORT_SANITIZE "" CACHE STRING "Sanitizer: empty, address (implies undefined) or thread")
+set_property(CACHE COHORT_SANITIZE PROPERTY STRINGS "" address thread)
+
+add_library(cohort_options INTERFACE)
+target_compile_options(cohort_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Resuming is a tail call on g++ only with sibling calls, which -O0 to -O1 leave out (PR 94794). Interposition would
+  # keep position independent code from inlining its own functions; clang does not honour it to begin with.
+  target_compile_options(cohort_options INTERFACE -foptimize-sibling-calls -fno-semantic-interposition)
+endif()
+
+if(COHORT_SANITIZE STREQUAL "address")
+  set(COHORT_SANITIZE_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(COHORT_SANITIZE STREQUAL "thread")
+  set(COHORT_SANITIZE_FLAGS -fsanitize=thread -fno-omit-frame-pointer)
+elseif(COHORT_SANITIZE)
+  message(FATAL_ERROR "COHORT_SANITIZE=${COHORT_SANITIZE}: give address, thread or nothing")
+endif()
+target_compile_options(cohort_options INTERFACE ${COHORT_SANITIZE_FLAGS})
+target_link_options(cohort_options INTERFACE ${COHORT_SANITIZE_FLAGS})
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(COHORT_CCACHE ccache)
+  mark_as_advanced(COHORT_CCACHE)
+  if(COHORT_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${COHORT_CCACHE})
+  endif()
+endif()

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What a user of the installed library finds: find_package(cohort) and pkg-config cohort.
+
+include(CMakePackageConfigHelpers)
+
+set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/cohortConfig.cmake.in ${PROJECT_BINARY_DIR}/cohortConfig.cmake
+                              INSTALL_DESTINATION ${config_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/cohortConfig.cmake ${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake
+        DESTINATION ${config_dir})
+install(EXPORT cohort NAMESPACE cohort:: FILE cohortTargets.cmake DESTINATION ${config_dir})
+install(FILES cohort.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort)
+
+# Static archives leave their dependencies to whoever links them, so they are plain Requires then: `pkg-config --libs
+# cohort` is enough, without --static.
+set(private_modules "${LIBURING_SPEC}, libcrypto, ${HWY_SPEC}")
+if(BUILD_SHARED_LIBS)
+  set(COHORT_PC_REQUIRES "fmt")
+  set(COHORT_PC_REQUIRES_PRIVATE "${private_modules}")
+else()
+  set(COHORT_PC_REQUIRES "fmt, ${private_modules}")
+  set(COHORT_PC_REQUIRES_PRIVATE "")
+endif()
+# From top to bottom: a static archive stands before the ones it needs.
+set(COHORT_PC_LIBS "")
+foreach(layer collectives streams net notify engine)
+  get_target_property(type cohort_${layer} TYPE)
+  if(NOT type STREQUAL "INTERFACE_LIBRARY")
+    string(APPEND COHORT_PC_LIBS " -lcohort_${layer}")
+  endif()
+endforeach()
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+           OUTPUT_VARIABLE COHORT_PC_PREFIX)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/cohort.pc.in ${PROJECT_BINARY_DIR}/cohort.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/cohort.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/join/join.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/engine/log.h>
+#include <cohort/net/join/join_state.h>
+#include <cohort/net/join/member.h>
+#include <cohort/net/join/rendezvous.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+/// A rank 0 that was killed may hold its address for a moment longer: the kernel ends its operations later than itself.
+constexpr Duration kBindPatience = std::chrono::milliseconds(500);
+constexpr Duration kBindInterval = std::chrono::milliseconds(20);
+
+/// What everybody knows under COHORT_AUTH=none.
+Secret no_secret() {
+  static std::atomic_flag was_warned;
+  if (!was_warned.test_and_set())
+    log(LogLevel::warn,
+        "COHORT_AUTH=none: whoever reaches this job's ports can join it, read its data and change it");
+  constexpr std::array<std::byte, Secret::kBytes> zeros{};
+  return Secret::from_bytes(zeros);
+}
+
+void choose_secret(JoinState& state) {
+  Membership& membership = state.membership;
+  if (state.options.secret && state.options.secret->is_set()) {
+    membership.secret = Secret::from_bytes(state.options.secret->bytes());
+  } else if (!state.meets_by_tcp() || state.options.size == 1) {
+    state.is_secret_made_here = state.options.rank == 0;  // the others are given it
+    if (state.is_secret_made_here) membership.secret = Secret::random();
+  } else if (state.options.is_unauthenticated) {
+    membership.secret = no_secret();
+  } else {
+    throw Error(ErrorKind::AuthFailed,
+                fmt::format("rank {} will not meet others at {} without a secret, since anybody could join there: put one "
+                            "into a file (umask 077; openssl rand -hex 32 > FILE) and give all ranks "
+                            "COHORT_SECRET_FILE=FILE, or set COHORT_AUTH=none where nobody else reaches this network",
+                            state.options.rank, state.where));
+  }
+}
+
+Task<Listener> listen_patiently(const JoinState& state) {
+  const TimePoint until = after(state.engine.now(), kBindPatience);
+  for (;;) {
+    try {
+      Listener listener(state.engine, state.address);
+      co_return listener;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::SystemError || state.engine.now() >= until) throw;
+    }
+    co_await state.engine.sleep_for(kBindInterval);
+  }
+}
+
+/// Somebody else listens at our address. If that is a rank 0 of the same job, both shall hear of each other.
+Task<> look_who_listens(const JoinState& state) {
+  constexpr Duration kPatience = std::chrono::seconds(1);
+  std::optional<Secret> secret;
+  if (!state.is_secret_made_here) secret = Secret::from_bytes(state.membership.secret.bytes());
+  try {
+    Task<Socket> call = call_rank_0(state, secret);
+    Task<Socket> timed = with_deadline(kPatience, std::move(call));
+    co_await timed;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::DuplicateRank) throw;
+    log(LogLevel::debug, "who listens at {}: {}", state.where, error.message());
+  }
+}
+
+Task<> join_as_rank_0(JoinState& state) {
+  if (state.where.ends_with(":0") && state.meets_by_tcp())
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("rank 0 cannot listen at {}: the other ranks have to know its port", state.where));
+  std::optional<Error> taken;
+  Listener listener;
+  try {
+    Listener bound = co_await listen_patiently(state);
+    listener = std::move(bound);
+  } catch (const Error& error) {
+    taken = error;
+  }
+  if (taken) {
+    co_await look_who_listens(state);
+    throw Error(*taken);
+  }
+  state.listen(state.address);
+  Rendezvous rendezvous(state, listener);
+  co_await rendezvous.run();
+}
+
+}  // namespace
+
+Task<Membership> join(Engine& engine, JoinOptions options) {
+  options.check();
+  set_log_rank(options.rank);
+  JoinState state(engine, std::move(options));
+  choose_secret(state);
+  if (state.options.size == 1) co_return std::move(state.membership);
+  if (state.options.rank == 0) {
+    co_await join_as_rank_0(state);
+  } else {
+    Member member(state);
+    co_await member.run();
+  }
+  log(LogLevel::debug, "rank {} joined '{}' of {} after {}", state.options.rank, state.options.name, state.options.size,
+      state.elapsed());
+  co_return std::move(state.membership);
+}
+
+}  // namespace cohort

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/error.h>
+#include <cohort/net/membership.h>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+/// What rank 0 and a member tell each other once they have proven who they are, as bytes. Everything has a fixed size:
+///
+///     member                                   rank 0
+///     introduction  who I am, my patience -->
+///                                         <--  table, then a record per rank, when all have come
+///     ready         all my connections stand -->
+///                                         <--  go, when all are ready
+///
+/// Either may send a refusal instead, which ends the joining. Errors: ProtocolError for whatever these would not write.
+namespace cohort {
+
+inline constexpr std::size_t kJoinFrameBytes = 272;
+inline constexpr std::size_t kPeerRecordBytes = 176;
+/// Of a refusal's text on the wire.
+inline constexpr std::size_t kMostRefusalText = 256;
+
+using JoinFrameBytes = std::array<std::byte, kJoinFrameBytes>;
+
+struct JoinFrame {
+  enum class Kind : std::uint8_t { introduction = 1, table, ready, go, refusal };
+
+  Kind kind = Kind::introduction;
+  Duration patience{};           ///< introduction: how long the member will wait for the others
+  PeerInfo info;                 ///< introduction
+  std::optional<Error> refusal;  ///< refusal: the cause, with its culprit
+};
+
+[[nodiscard]] std::string_view to_string(JoinFrame::Kind kind) noexcept;
+
+[[nodiscard]] JoinFrameBytes encode_introduction(const PeerInfo& info, Duration patience);
+/// table, ready, go.
+[[nodiscard]] JoinFrameBytes encode_signal(JoinFrame::Kind kind);
+[[nodiscard]] JoinFrameBytes encode_refusal(const Error& cause);
+/// `from` is the sender, for the error.
+[[nodiscard]] JoinFrame decode_frame(std::span<const std::byte, kJoinFrameBytes> bytes, std::string_view from);
+
+void encode_record(const PeerInfo& info, std::span<std::byte, kPeerRecordBytes> into);
+[[nodiscard]] PeerInfo decode_record(std::span<const std::byte, kPeerRecordBytes> bytes, std::string_view from);
+
+/// Cut to `most` letters, with everything but printable ASCII replaced: safe to print whoever wrote it.
+[[nodiscard]] std::string printable(std::string_view text, std::size_t most);
+
+}  // namespace cohort

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/join/join_options.h>
+
+#include <cohort/engine/environment.h>
+#include <cohort/engine/error.h>
+#include <cohort/engine/log.h>
+#include <cohort/engine/secret_file.h>
+#include <cohort/net/join/host.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <mutex>
+
+namespace cohort {
+namespace {
+
+constexpr std::uint64_t kMostRanks = 65536;
+constexpr std::size_t kMostNameCharacters = 64;
+
+Secret copy_of(const Secret& secret) { return Secret::from_bytes(secret.bytes()); }
+
+/// A descriptor can be read once, and its number may belong to something else afterwards.
+Secret secret_from_descriptor(int descriptor, const std::string& source) {
+  static std::mutex mutex;
+  static std::optional<Secret> remembered;
+  static int remembered_descriptor = -1;
+  const std::lock_guard guard(mutex);
+  if (!remembered || remembered_descriptor != descriptor) {
+    remembered = Secret::parse(read_secret_fd(descriptor), source);
+    remembered_descriptor = descriptor;
+  }
+  return copy_of(*remembered);
+}
+
+void read_secret(JoinOptions& options) {
+  constexpr auto kLastDescriptor = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
+  if (const auto descriptor = environment::number("COHORT_SECRET_FD", 0, kLastDescriptor)) {
+    options.secret_source = fmt::format("COHORT_SECRET_FD={}", *descriptor);
+    options.secret = secret_from_descriptor(static_cast<int>(*descriptor), options.secret_source);
+  } else if (const auto path = environment::text("COHORT_SECRET_FILE")) {
+    options.secret_source = fmt::format("COHORT_SECRET_FILE={}", *path);
+    options.secret = Secret::parse(read_secret_file(*path), options.secret_source);
+  } else if (const auto text = environment::text("COHORT_SECRET")) {
+    options.secret_source = "COHORT_SECRET";
+    options.secret = Secret::parse(std::as_bytes(std::span(*text)), options.secret_source);
+    static std::atomic_flag was_warned;
+    if (!was_warned.test_and_set())
+      log(LogLevel::warn,
+          "COHORT_SECRET can be read by every process of this user in /proc/PID/environ: rather use "
+          "COHORT_SECRET_FILE or COHORT_SECRET_FD");
+  }
+}
+
+void read_place(JoinOptions& options) {
+  const auto rank = environment::text("COHORT_RANK");
+  const auto size = environment::text("COHORT_SIZE");
+  if (rank.has_value() != size.has_value())
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("{} is set and {} is not: set both, as in COHORT_RANK=0 COHORT_SIZE=4, or neither to run "
+                            "alone",
+                            rank ? "COHORT_RANK" : "COHORT_SIZE", rank ? "COHORT_SIZE" : "COHORT_RANK"));
+  if (!rank) return;
+  options.size = static_cast<Rank>(environment::parse_number("COHORT_SIZE", *size, 1, kMostRanks));
+  options.rank = static_cast<Rank>(environment::parse_number("COHORT_RANK", *rank, 0, kMostRanks));
+  if (options.rank >= options.size)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("COHORT_RANK={} is not below COHORT_SIZE={}: ranks are numbered from 0 to {}", options.rank,
+                            options.size, options.size - 1));
+}
+
+}  // namespace
+
+JoinOptions JoinOptions::from_environment() {
+  JoinOptions options;
+  read_place(options);
+  options.name = environment::text("COHORT_NAME").value_or(options.name);
+  options.address = environment::text("COHORT_ADDR").value_or(options.address);
+  options.timeout = environment::duration("COHORT_JOIN_TIMEOUT").value_or(options.timeout);
+  const auto authentication = environment::text("COHORT_AUTH");
+  if (authentication && *authentication != "none")
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("COHORT_AUTH='{}' is not 'none': leave it unset to have every connection authenticated",
+                            *authentication));
+  options.is_unauthenticated = authentication.has_value();
+  read_secret(options);
+  options.check();
+  return options;
+}
+
+void JoinOptions::check() const {
+  if (size == 0 || size > kMostRanks)
+    throw Error(ErrorKind::InvalidArgument, fmt::format("size {} is not between 1 and {}", size, kMostRanks));
+  if (rank >= size)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("rank {} is not below size {}: ranks are numbered from 0 to {}", rank, size, size - 1));
+  const bool is_plain = std::ranges::all_of(name, [](char letter) { return letter > ' ' && letter <= '~'; });
+  if (name.empty() || name.size() > kMostNameCharacters || !is_plain)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("the communicator's name has {} characters; it takes 1 to {} printable ones without blanks "
+                            "(COHORT_NAME)",
+                            name.size(), kMostNameCharacters));
+  if (timeout <= Duration::zero())
+    throw Error(ErrorKind::InvalidArgument, "the time to join in must be more than zero (COHORT_JOIN_TIMEOUT)");
+}
+
+std::string JoinOptions::address_or_default() const {
+  return address.empty() ? fmt::format("unix:cohort-{}-{}", host::user_id(), name) : address;
+}
+
+}  // namespace cohort

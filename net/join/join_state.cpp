@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/join/join_state.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/engine/log.h>
+#include <cohort/net/join/crypto.h>
+#include <cohort/net/join/host.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+/// The same for all ranks on one engine, another for each other engine of the process; tells nobody where memory lies.
+std::uint64_t number_of(const Engine& engine) {
+  const Engine* address = &engine;
+  const crypto::Digest digest = crypto::sha256(std::as_bytes(std::span(&address, 1)));
+  std::array<std::byte, sizeof(std::uint64_t)> first{};
+  std::copy_n(digest.begin(), first.size(), first.begin());
+  return std::bit_cast<std::uint64_t>(first);
+}
+
+Identity make_identity(const JoinOptions& options) {
+  Identity identity;
+  identity.job = job_id(options.name);
+  identity.rank = options.rank;
+  identity.world = options.size;
+  identity.incarnation = random_incarnation();
+  identity.pid = host::process_id();
+  return identity;
+}
+
+}  // namespace
+
+JoinState::JoinState(Engine& on, JoinOptions asked)
+    : engine(on),
+      options(std::move(asked)),
+      address(Address::parse(options.address_or_default())),
+      where(address.to_string()),
+      started(engine.now()),
+      deadline(after(started, options.timeout)),
+      identity(make_identity(options)) {
+  membership.name = options.name;
+  membership.rank = options.rank;
+  membership.size = options.size;
+  membership.incarnation = identity.incarnation;
+  membership.peers.resize(options.size);
+  membership.control.resize(options.size);
+
+  PeerInfo& self = membership.peers[options.rank];
+  self.rank = options.rank;
+  self.process = identity.pid;
+  self.incarnation = identity.incarnation;
+  self.engine = number_of(engine);
+  self.host_id = host::id();
+  self.host = host::name();
+}
+
+std::string JoinState::elapsed() const {
+  const auto seconds = std::chrono::duration_cast<std::chrono::duration<double>>(engine.now() - started);
+  return fmt::format("{:.1f} s", seconds.count());
+}
+
+Identity JoinState::identity_for(Purpose purpose) const {
+  Identity other = identity;
+  other.purpose = purpose;
+  return other;
+}
+
+void JoinState::listen(const Address& near) {
+  PeerInfo& self = membership.peers[membership.rank];
+  control_listener = Listener(engine, control_address(self));
+  const Address any = near.is_unix() ? Address::parse("127.0.0.1:0") : near.with_any_port();
+  try {
+    membership.data_listener = Listener(engine, any);
+    self.data_address = membership.data_listener.local_address();
+  } catch (const Error& error) {
+    if (!near.is_unix()) throw;
+    // A network namespace without a loopback interface: shared memory does not need one.
+    log(LogLevel::info, "no TCP between the ranks of this host: {}", error.message());
+  }
+}
+
+Address control_address(const PeerInfo& peer) {
+  return Address::unix_abstract(fmt::format("cohort-control-{:016x}-{}", peer.incarnation, peer.rank));
+}
+
+std::string list_of_ranks(const std::vector<Rank>& ascending) {
+  std::string text;
+  for (std::size_t first = 0; first < ascending.size();) {
+    std::size_t last = first;
+    while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
+    text += text.empty() ? "" : ", ";
+    text += first == last ? fmt::format("{}", ascending[first]) : fmt::format("{}-{}", ascending[first], ascending[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+}  // namespace cohort

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/join/member.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/engine/log.h>
+#include <cohort/engine/when_all.h>
+#include <cohort/net/join/authenticated_socket.h>
+#include <cohort/net/join/secret_handover.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+constexpr Duration kRetryInterval = std::chrono::milliseconds(50);
+constexpr Duration kReportInterval = std::chrono::seconds(10);
+/// At the deadline rank 0 tells everybody who was missing; so long we wait for that.
+constexpr Duration kVerdictTime = std::chrono::seconds(2);
+
+Error about_rank_0(ErrorKind kind, const std::string& text) { return Error(kind, text).with_culprit(0); }
+
+bool is_transient(const Error& error) {
+  return error.kind() == ErrorKind::SystemError || error.kind() == ErrorKind::LinkFault ||
+         error.kind() == ErrorKind::DeadlineExceeded;
+}
+
+/// One attempt. Errors: those that another attempt may not have, too.
+Task<Socket> call_once(const JoinState& state, std::optional<Secret>& secret, TimePoint until) {
+  Socket socket = co_await Socket::connect_until(state.engine, state.address, until);
+  if (!is_own_user(socket))
+    throw about_rank_0(ErrorKind::AuthFailed,
+                       fmt::format("user {} listens at {}, and this process runs as another: choose another address",
+                                   socket.peer_credentials().user, state.where));
+  const std::string& source = state.options.secret_source;
+  if (!state.meets_by_tcp()) co_await obtain_secret(socket, secret, state.options.rank, state.where, source);
+  const Callee callee{state.where, Rank{0}, std::nullopt};
+  std::optional<Error> refusal;
+  try {
+    co_await authenticate_as_client(socket, *secret, state.identity, callee);
+    co_return socket;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::AuthFailed) throw;
+    refusal = about_rank_0(ErrorKind::AuthFailed, fmt::format("{}; this one is from {}", error.message(), source));
+  }
+  throw Error(*refusal);
+}
+
+Error unreachable(const JoinState& state, const std::string& reason) {
+  return about_rank_0(ErrorKind::MissingRanks,
+                      fmt::format("rank {} found nobody at {} for {} ({}): rank 0 is missing; start it, or give all ranks "
+                                  "its address in COHORT_ADDR",
+                                  state.options.rank, state.where, state.elapsed(), reason));
+}
+
+}  // namespace
+
+Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret) {
+  CancelScope* around = co_await current_scope();
+  Engine& engine = state.engine;
+  std::string reason;
+  TimePoint next_report = after(engine.now(), kReportInterval);
+  while (engine.now() < state.deadline) {
+    const TimePoint until = std::min(state.deadline, next_report);
+    try {
+      Task<Socket> attempt = call_once(state, secret, until);
+      // Authentication has a deadline of its own; this one is for hosts that do not even refuse.
+      const Duration most = std::max(state.deadline - engine.now(), kRetryInterval);
+      const Duration patience = std::min(most, until - engine.now() + kAuthenticationTime);
+      Task<Socket> timed = with_deadline(patience, std::move(attempt));
+      co_return co_await timed;
+    } catch (const Error& error) {
+      const bool is_cancelled = around != nullptr && around->is_cancelled();
+      if (is_cancelled || !is_transient(error)) throw;
+      reason = error.message();
+    }
+    if (engine.now() >= next_report) {
+      next_report = after(engine.now(), kReportInterval);
+      log(LogLevel::warn, "rank {} has waited {} for rank 0 at {}: {}", state.options.rank, state.elapsed(), state.where,
+          reason);
+    }
+    co_await engine.sleep_for(kRetryInterval);
+  }
+  throw unreachable(state, reason);
+}
+
+Task<> Member::run() {
+  std::optional<Secret> secret;
+  if (membership_.secret.is_set()) secret = std::move(membership_.secret);
+  Socket rank_0 = co_await call_rank_0(state_, secret);
+  membership_.secret = *std::move(secret);
+
+  CancelScope* around = co_await current_scope();
+  std::optional<Error> failure;
+  try {
+    const Duration patience = std::max(state_.deadline - state_.engine.now(), Duration::zero()) + kVerdictTime;
+    Task<> joining = join_through(rank_0);
+    Task<> timed = with_deadline(patience, std::move(joining));
+    co_await timed;
+  } catch (const Error& error) {
+    failure = error;
+    const bool is_cancelled = around != nullptr && around->is_cancelled();
+    if (error.kind() == ErrorKind::DeadlineExceeded && !is_cancelled)
+      failure = about_rank_0(ErrorKind::PeerSilent,
+                             fmt::format("{} at {} did not say who is missing, {} after this process (rank {}) began to "
+                                         "join: it hangs, or the network between us does",
+                                         "rank 0", state_.where, state_.elapsed(), state_.options.rank));
+    rank_0.try_send(encode_refusal(*failure));
+  }
+  if (failure) throw Error(*failure);
+  const bool is_control = ControlMesh::is_served_by_joining(state_, 0);
+  if (is_control) membership_.control[0] = std::move(rank_0);
+}
+
+Task<> Member::join_through(Socket& rank_0) {
+  rank_0.set_no_delay();
+  state_.listen(rank_0.local_address());
+  const Duration patience = state_.deadline - state_.engine.now();
+  const JoinFrameBytes introduction = encode_introduction(membership_.self(), patience);
+  co_await rank_0.send(introduction);
+  co_await hear_table(rank_0);
+  co_await when_all(connect(rank_0), hear_go(rank_0));
+}
+
+/// The cause, if rank 0 sends one instead of what is expected.
+Task<JoinFrame> Member::hear(Socket& rank_0) {
+  JoinFrameBytes bytes{};
+  std::string end = "the connection ended";
+  bool came = false;
+  try {
+    const bool received = co_await rank_0.receive(bytes);
+    came = received;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
+    end = error.message();
+  }
+  if (!came)
+    throw about_rank_0(ErrorKind::PeerDied,
+                       fmt::format("rank 0 at {} died while rank {} was joining ({}); see what it printed, then start all "
+                                   "ranks again",
+                                   state_.where, state_.options.rank, end));
+  const JoinFrame frame = decode_frame(bytes, fmt::format("rank 0 at {}", state_.where));
+  if (frame.refusal) throw Error(*frame.refusal);
+  co_return frame;
+}
+
+Task<> Member::hear_table(Socket& rank_0) {
+  const JoinFrame head = co_await hear(rank_0);
+  const std::string who = fmt::format("rank 0 at {}", state_.where);
+  if (head.kind != JoinFrame::Kind::table)
+    throw about_rank_0(ErrorKind::ProtocolError, fmt::format("{} sent '{}' before the table", who, to_string(head.kind)));
+  std::vector<std::byte> records(membership_.size * kPeerRecordBytes);  // our own size: the handshake saw to it
+  co_await rank_0.receive(records);
+  for (Rank rank = 0; rank < membership_.size; ++rank) {
+    const auto record = std::span(records).subspan(rank * kPeerRecordBytes).first<kPeerRecordBytes>();
+    PeerInfo info = decode_record(record, who);
+    const bool is_own = rank == membership_.rank;
+    if (info.rank != rank || (is_own && info.incarnation != membership_.incarnation))
+      throw about_rank_0(ErrorKind::ProtocolError,
+                         fmt::format("{} sent {} where rank {} belongs in the table", who, info.describe(), rank));
+    if (!is_own) membership_.peers[rank] = std::move(info);
+  }
+  advertise_rank_0(rank_0);
+}
+
+/// Rank 0 may listen on all interfaces, and cannot know by which of its addresses this host reaches it.
+void Member::advertise_rank_0(const Socket& rank_0) {
+  Address& address = membership_.peers[0].data_address;
+  if (!state_.meets_by_tcp() || address.size_bytes() == 0) return;
+  const std::string text = address.to_string();
+  const bool is_wildcard = text.starts_with("0.0.0.0:") || text.starts_with("[::]:");
+  if (!is_wildcard) return;
+  const std::string reached = rank_0.remote_address().to_string();
+  address = Address::parse(reached.substr(0, reached.rfind(':')) + text.substr(text.rfind(':')));
+}
+
+Task<> Member::connect(Socket& rank_0) {
+  ControlMesh mesh(state_);
+  co_await mesh.connect();
+  const JoinFrameBytes ready = encode_signal(JoinFrame::Kind::ready);
+  co_await rank_0.send(ready);
+}
+
+Task<> Member::hear_go(Socket& rank_0) {
+  const JoinFrame frame = co_await hear(rank_0);
+  if (frame.kind != JoinFrame::Kind::go)
+    throw about_rank_0(ErrorKind::ProtocolError, fmt::format("rank 0 at {} sent '{}' where 'go' belongs", state_.where,
+                                                             to_string(frame.kind)));
+}
+
+}  // namespace cohort

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/join/rendezvous.h>
+
+#include <cohort/engine/log.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+constexpr Service kJoinOnly{.join = true};
+/// The kernel takes up to 45 ms to close what a killed process had in flight through io_uring.
+constexpr Duration kVacationTime = std::chrono::milliseconds(250);
+constexpr Duration kVacationInterval = std::chrono::milliseconds(5);
+constexpr Duration kReportInterval = std::chrono::seconds(10);
+constexpr std::size_t kMostNotes = 8;
+
+Gate::Handover handover_of(const JoinState& state) {
+  if (state.meets_by_tcp()) return Gate::Handover::none;
+  return state.is_secret_made_here ? Gate::Handover::secret_is_made_here : Gate::Handover::secret_is_given;
+}
+
+/// What stops rank 0 alone, as the others should see it.
+Error as_told_by_rank_0(const Error& error) {
+  const bool is_own_wish = error.kind() == ErrorKind::Cancelled || error.kind() == ErrorKind::DeadlineExceeded;
+  const Error told(is_own_wish ? ErrorKind::PeerAborted : error.kind(),
+                   fmt::format("rank 0 gave up joining: {}", error.message()));
+  return told.with_culprit(error.culprit().value_or(0));
+}
+
+Task<JoinFrame> receive_frame(Socket& socket, std::string from) {
+  JoinFrameBytes bytes{};
+  const bool came = co_await socket.receive(bytes);
+  if (!came) throw Error(ErrorKind::LinkFault, "the connection ended");
+  co_return decode_frame(bytes, from);
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(JoinState& state, Listener& listener)
+    : state_(state),
+      membership_(state.membership),
+      gate_(listener, membership_.secret, state.identity, kJoinOnly, *this, handover_of(state)),
+      places_(membership_.size),
+      earliest_deadline_(state.deadline) {
+  places_[0].is_taken = true;
+}
+
+Task<> Rendezvous::run() {
+  CancelScope* around = co_await current_scope();
+  {
+    TaskScope scope(around);
+    scope_ = &scope;
+    scope.spawn(gate_.serve());
+    scope.spawn(report_progress());
+    scope.spawn(watch_deadline(0, membership_.incarnation, state_.deadline));
+    try {
+      co_await scope.join();
+    } catch (const Error& error) {
+      if (!failure_) failure_ = as_told_by_rank_0(error);
+      for (Rank rank = 1; rank < places_.size(); ++rank) tell(places_[rank].socket, places_[rank]);
+      throw;
+    }
+  }
+  if (failure_) throw Error(*failure_);
+  co_await send_go();
+}
+
+// Coming and going.
+
+Task<> Rendezvous::welcome(Visitor visitor) {
+  const Rank rank = visitor.peer.rank;
+  const std::optional<JoinFrame> introduction = co_await hear_introduction(visitor);
+  if (!introduction) co_return;
+  if (!failure_) {
+    const bool is_vacant = co_await wait_until_vacant(rank);
+    if (!is_vacant && !failure_)
+      fail(Error(ErrorKind::DuplicateRank,
+                 fmt::format("two processes claim rank {}: {} and {}; give each process a rank of its own", rank,
+                             membership_.peers[rank].describe(), introduction->info.describe()))
+               .with_culprit(rank));
+  }
+  Place newcomer;  // of one that comes too late
+  if (failure_) {
+    tell(visitor.socket, newcomer);
+    conclude_if_all_informed();
+    co_return;
+  }
+  seat(visitor, *introduction);
+  co_await attend(rank);
+}
+
+Task<std::optional<JoinFrame>> Rendezvous::hear_introduction(Visitor& visitor) {
+  CancelScope* around = co_await current_scope();
+  try {
+    Task<JoinFrame> reading = receive_frame(visitor.socket, visitor.where);
+    Task<JoinFrame> timed = with_deadline(kAuthenticationTime, std::move(reading));
+    JoinFrame frame = co_await timed;
+    const bool is_consistent = frame.kind == JoinFrame::Kind::introduction && frame.info.rank == visitor.peer.rank &&
+                               frame.info.incarnation == visitor.peer.incarnation;
+    if (is_consistent) co_return frame;
+    note(fmt::format("rank {} at {} introduced itself with a message that is not allowed", visitor.peer.rank, visitor.where));
+  } catch (const Error& error) {
+    if (around->is_cancelled()) throw;
+    log(LogLevel::debug, "rank {} at {} went away before it was seated: {}", visitor.peer.rank, visitor.where,
+        error.message());
+  }
+  co_return std::nullopt;
+}
+
+Task<bool> Rendezvous::wait_until_vacant(Rank rank) {
+  const TimePoint until = after(state_.engine.now(), kVacationTime);
+  while (places_[rank].is_taken && !failure_) {
+    if (state_.engine.now() >= until) co_return false;
+    co_await state_.engine.sleep_for(kVacationInterval);
+  }
+  co_return true;
+}
+
+void Rendezvous::seat(Visitor& visitor, const JoinFrame& introduction) {
+  const Rank rank = visitor.peer.rank;
+  Place& place = places_[rank];
+  place.is_taken = true;
+  place.is_informed = false;
+  place.socket = std::move(visitor.socket);
+  place.where = visitor.where;
+  membership_.peers[rank] = introduction.info;
+  log(LogLevel::debug, "{} is here", introduction.info.describe());
+
+  const TimePoint deadline = after(state_.engine.now(), introduction.patience);
+  if (deadline < earliest_deadline_) {
+    earliest_deadline_ = deadline;
+    scope_->spawn(watch_deadline(rank, introduction.info.incarnation, deadline));
+  }
+  if (missing().empty()) begin_connecting();
+}
+
+Task<> Rendezvous::attend(Rank rank) {
+  CancelScope* around = co_await current_scope();
+  try {
+    for (;;) {
+      const JoinFrame frame = co_await receive_frame(places_[rank].socket, membership_.peers[rank].describe());
+      heard(rank, frame);
+    }
+  } catch (const Error& error) {
+    if (around->is_cancelled()) throw;
+    log(LogLevel::debug, "{} left: {}", membership_.peers[rank].describe(), error.message());
+    if (error.kind() == ErrorKind::ProtocolError) fail(error.with_culprit(rank));
+  }
+  departed(rank);
+}
+
+void Rendezvous::departed(Rank rank) {
+  Place& place = places_[rank];
+  place.is_taken = false;
+  if (phase_ == Phase::connecting) mark_informed(place);
+  if (!place.is_sending) place.socket = Socket();
+  if (phase_ == Phase::connecting && !failure_)
+    fail(Error(ErrorKind::PeerDied,
+               fmt::format("{} died while the ranks were connecting; see what it printed, then start all ranks again",
+                           membership_.peers[rank].describe()))
+             .with_culprit(rank));
+  conclude_if_all_informed();
+}
+
+void Rendezvous::heard(Rank rank, const JoinFrame& frame) {
+  const std::string who = membership_.peers[rank].describe();
+  if (frame.kind == JoinFrame::Kind::ready && phase_ == Phase::connecting) {
+    places_[rank].is_ready = true;
+    conclude_if_ready();
+    return;
+  }
+  if (frame.kind != JoinFrame::Kind::refusal)
+    throw Error(ErrorKind::ProtocolError, fmt::format("{} sent '{}' out of turn", who, to_string(frame.kind)));
+  if (failure_) return;
+  if (phase_ == Phase::gathering) {  // it gave up alone; another may come in its place
+    note(fmt::format("{} gave up: {}", who, frame.refusal->message()));
+    return;
+  }
+  mark_informed(places_[rank]);
+  const Error cause(frame.refusal->kind(), fmt::format("{} reports: {}", who, frame.refusal->message()));
+  fail(cause.with_culprit(frame.refusal->culprit().value_or(rank)));
+}
+
+void Rendezvous::on_refusal(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept {
+  if (!claimed) {
+    if (refusal.reason == RefusalReason::bad_mac) note(refusal.text);
+    return;
+  }
+  const bool ends_all = refusal.reason == RefusalReason::world_mismatch || refusal.reason == RefusalReason::rank_range ||
+                        refusal.reason == RefusalReason::same_rank;
+  if (!refusal.is_authenticated || !ends_all) {
+    if (refusal.reason != RefusalReason::truncated)
+      note(fmt::format("a process claiming rank {} (pid {}) failed authentication: {}", claimed->rank, claimed->pid,
+                       refusal.text));
+    return;
+  }
+  ++informed_;  // by the handshake, which it refused too
+  fail(refusal.to_error().with_culprit(claimed->rank));
+}
+
+// The table and after.
+
+void Rendezvous::begin_connecting() {
+  phase_ = Phase::connecting;
+  log(LogLevel::debug, "all {} ranks are here after {}", places_.size(), state_.elapsed());
+  const JoinFrameBytes head = encode_signal(JoinFrame::Kind::table);
+  table_.assign(head.begin(), head.end());
+  for (const PeerInfo& info : membership_.peers) {
+    std::array<std::byte, kPeerRecordBytes> record{};
+    encode_record(info, record);
+    table_.insert(table_.end(), record.begin(), record.end());
+  }
+  mesh_.emplace(state_);
+  for (Rank rank = 1; rank < places_.size(); ++rank) scope_->spawn(send_table(rank));
+  scope_->spawn(connect_own());
+}
+
+Task<> Rendezvous::send_table(Rank rank) {
+  Place& place = places_[rank];
+  place.is_sending = true;
+  try {
+    co_await place.socket.send(table_);
+  } catch (const Error& error) {
+    log(LogLevel::debug, "sending the table to rank {}: {}", rank, error.message());  // attend() sees its end too
+  }
+  place.is_sending = false;
+  if (failure_) tell(place.socket, place);
+}
+
+Task<> Rendezvous::connect_own() {
+  co_await mesh_->connect();
+  places_[0].is_ready = true;
+  conclude_if_ready();
+}
+
+void Rendezvous::conclude_if_ready() {
+  const bool all = std::ranges::all_of(places_, [](const Place& place) { return place.is_ready; });
+  if (all && !failure_) {
+    phase_ = Phase::over;
+    scope_->cancel();
+  }
+}
+
+Task<> Rendezvous::send_go() {
+  const JoinFrameBytes go = encode_signal(JoinFrame::Kind::go);
+  for (Rank rank = 1; rank < places_.size(); ++rank) {
+    Socket& socket = places_[rank].socket;
+    try {
+      co_await socket.send(go);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::SystemError) throw;  // it died just now: who uses the connection will see
+    }
+    socket.set_no_delay();
+    if (ControlMesh::is_served_by_joining(state_, rank)) membership_.control[rank] = std::move(socket);
+  }
+}
+
+// Failing.
+
+void Rendezvous::fail(const Error& cause) {
+  if (failure_) return;
+  failure_ = cause;
+  log(LogLevel::debug, "joining fails: {}", cause.what());
+  for (Rank rank = 1; rank < places_.size(); ++rank) tell(places_[rank].socket, places_[rank]);
+  scope_->spawn(say_farewell());
+}
+
+/// Short enough for the socket's buffer; a member that does not take it learns from the end of the connection.
+void Rendezvous::tell(Socket& socket, Place& place) {
+  if (!socket.is_open() || place.is_informed || place.is_sending) return;
+  mark_informed(place);
+  if (!socket.try_send(encode_refusal(*failure_))) socket.shutdown();
+}
+
+void Rendezvous::mark_informed(Place& place) noexcept {
+  if (std::exchange(place.is_informed, true)) return;
+  ++informed_;
+}
+
+Task<> Rendezvous::say_farewell() {
+  conclude_if_all_informed();
+  const bool is_deadline = failure_->kind() == ErrorKind::MissingRanks || failure_->kind() == ErrorKind::PeerSilent;
+  co_await state_.engine.sleep_for(is_deadline ? kLastFarewell : kFarewell);
+  scope_->cancel();
+}
+
+/// Members hang up when they have read the cause. To close before that could reset the connection under it.
+void Rendezvous::conclude_if_all_informed() {
+  if (!failure_) return;
+  const auto others = std::span(places_).subspan(1);
+  const bool nobody_is_here = std::ranges::none_of(others, [](const Place& place) { return place.is_taken; });
+  const bool nobody_will_come = failure_->kind() == ErrorKind::MissingRanks ||
+                                informed_ >= others.size();
+  if (nobody_is_here && nobody_will_come) scope_->cancel();
+}
+
+/// Everybody fails when the first loses patience, for one cause that rank 0 can name.
+Task<> Rendezvous::watch_deadline(Rank rank, std::uint64_t incarnation, TimePoint deadline) {
+  co_await state_.engine.sleep_until(deadline);
+  const bool is_still_here = places_[rank].is_taken && membership_.peers[rank].incarnation == incarnation;
+  if (is_still_here) fail(deadline_error());
+}
+
+Task<> Rendezvous::report_progress() {
+  for (;;) {
+    co_await state_.engine.sleep_for(kReportInterval);
+    if (failure_) co_return;
+    if (phase_ == Phase::gathering)
+      log(LogLevel::warn, "joining '{}' at {}: after {}, {}{}", membership_.name, state_.where, state_.elapsed(),
+          missing_and_present(), notes());
+  }
+}
+
+// Texts.
+
+Error Rendezvous::deadline_error() const {
+  const std::vector<Rank> absent = missing();
+  if (!absent.empty()) {
+    const Error error(ErrorKind::MissingRanks,
+                      fmt::format("joining '{}' at {}: after {}, {}{}", membership_.name, state_.where, state_.elapsed(),
+                                  missing_and_present(), notes()));
+    return error.with_culprit(absent.front());
+  }
+  std::vector<Rank> waiting = mesh_ ? mesh_->missing() : std::vector<Rank>();
+  if (waiting.empty())
+    for (Rank rank = 1; rank < places_.size(); ++rank)
+      if (!places_[rank].is_ready) waiting.push_back(rank);
+  const Rank first = waiting.empty() ? 0 : waiting.front();
+  const Error error(ErrorKind::PeerSilent,
+                    fmt::format("joining '{}': all ranks came, but after {} rank{} {} had not connected to all others: "
+                                "they hang, or a firewall is between the hosts",
+                                membership_.name, state_.elapsed(), waiting.size() == 1 ? "" : "s",
+                                list_of_ranks(waiting)));
+  return error.with_culprit(first);
+}
+
+std::vector<Rank> Rendezvous::missing() const {
+  std::vector<Rank> ranks;
+  for (Rank rank = 1; rank < places_.size(); ++rank)
+    if (!places_[rank].is_taken) ranks.push_back(rank);
+  return ranks;
+}
+
+std::string Rendezvous::missing_and_present() const {
+  const std::vector<Rank> absent = missing();
+  constexpr std::size_t kMostNamed = 16;
+  std::string present;
+  std::size_t named = 0;
+  for (Rank rank = 0; rank < places_.size(); ++rank) {
+    if (!places_[rank].is_taken) continue;
+    if (++named > kMostNamed) break;
+    present += (present.empty() ? "" : ", ") + membership_.peers[rank].describe();
+  }
+  return fmt::format("rank{} {} of {} {} missing: start {} with this address, or look at what {} printed; here: {}{}",
+                     absent.size() == 1 ? "" : "s", list_of_ranks(absent), places_.size(),
+                     absent.size() == 1 ? "is" : "are", absent.size() == 1 ? "it" : "them",
+                     absent.size() == 1 ? "it" : "they", present, named > kMostNamed ? ", and more" : "");
+}
+
+std::string Rendezvous::notes() const {
+  std::string text;
+  for (const auto& [what, times] : notes_)
+    text += fmt::format("; {}{}", what, times == 1 ? "" : fmt::format(" ({} times)", times));
+  return text;
+}
+
+void Rendezvous::note(std::string text) {
+  log(LogLevel::info, "joining '{}': {}", membership_.name, text);
+  const auto found = notes_.find(text);
+  if (found != notes_.end())
+    ++found->second;
+  else if (notes_.size() < kMostNotes)
+    notes_.emplace(std::move(text), 1);
+}
+
+}  // namespace cohort

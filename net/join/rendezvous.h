@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/join/control_mesh.h>
+#include <cohort/net/join/gate.h>
+#include <cohort/net/join/join_frame.h>
+#include <cohort/net/join/join_state.h>
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+/// Rank 0's side of joining: gathers the members, tells everybody the table, and lets all go when all are ready.
+///
+/// A cause that ends the joining is told to every member, also to those that come within kFarewell after it. A member that
+/// dies while others are missing frees its place for a new incarnation of it; once the table is out, a death ends the
+/// joining. Threads: the engine's. Lifetime: `state` and `listener` outlive run().
+class Rendezvous final : private Gate::Handler, Immovable {
+ public:
+  static constexpr Duration kFarewell = std::chrono::seconds(2);
+  /// After a deadline nobody else will come; those who are here get this long to hang up.
+  static constexpr Duration kLastFarewell = std::chrono::milliseconds(200);
+
+  Rendezvous(JoinState& state, Listener& listener);
+
+  /// Fills the state's membership. Errors: WorldSize, DuplicateRank (all told by name), MissingRanks at the earliest
+  /// deadline of all that are there, PeerDied, PeerSilent; or what a member reported.
+  Task<> run();
+
+ private:
+  enum class Phase : std::uint8_t { gathering, connecting, over };
+
+  struct Place {
+    bool is_taken = false;
+    bool is_ready = false;
+    bool is_sending = false;  ///< in the middle of the table: nothing may come between
+    bool is_informed = false;  ///< of the failure, or is its cause
+    Socket socket;            ///< until Membership::control takes it
+    std::string where;
+  };
+
+  // Coming and going.
+  Task<> welcome(Visitor visitor) override;
+  void on_refusal(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept override;
+  Task<std::optional<JoinFrame>> hear_introduction(Visitor& visitor);
+  Task<bool> wait_until_vacant(Rank rank);
+  void seat(Visitor& visitor, const JoinFrame& introduction);
+  Task<> attend(Rank rank);
+  void departed(Rank rank);
+  void heard(Rank rank, const JoinFrame& frame);
+
+  // The table and after.
+  void begin_connecting();
+  Task<> send_table(Rank rank);
+  Task<> connect_own();
+  void conclude_if_ready();
+  Task<> send_go();
+
+  // Failing.
+  void fail(const Error& cause);
+  void tell(Socket& socket, Place& place);
+  void mark_informed(Place& place) noexcept;
+  Task<> say_farewell();
+  void conclude_if_all_informed();
+  Task<> watch_deadline(Rank rank, std::uint64_t incarnation, TimePoint deadline);
+  Task<> report_progress();
+
+  // Texts.
+  [[nodiscard]] Error deadline_error() const;
+  [[nodiscard]] std::vector<Rank> missing() const;
+  [[nodiscard]] std::string missing_and_present() const;
+  [[nodiscard]] std::string notes() const;
+  void note(std::string text);
+
+  JoinState& state_;
+  Membership& membership_;
+  Gate gate_;
+  Phase phase_ = Phase::gathering;
+  std::vector<Place> places_;  ///< by rank; 0 is this process
+  TimePoint earliest_deadline_;
+  std::vector<std::byte> table_;
+  std::optional<ControlMesh> mesh_;
+  std::optional<Error> failure_;
+  std::size_t informed_ = 0;               ///< processes that know the failure; of two with one rank, both count
+  std::map<std::string, unsigned> notes_;  ///< who was turned away, and how often; bounded
+  TaskScope* scope_ = nullptr;
+};
+
+}  // namespace cohort

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/engine.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cohort {
+
+struct LaunchOptions {
+  unsigned ranks = 1;
+  /// The program, by path or as found in PATH, and its arguments.
+  std::vector<std::string> command = {};
+  /// From the start of the last rank; nothing: as long as it takes.
+  std::optional<Duration> timeout = {};
+  /// "[3] " before each line that rank 3 writes. Lines stay whole in any case.
+  bool prefix_output = true;
+  /// Variables for every rank besides those below, such as COHORT_TRANSPORT.
+  std::vector<std::pair<std::string, std::string>> environment = {};
+  /// Where the output of the ranks goes, and their errors together with what the launcher has to say.
+  int output_descriptor = 1;
+  int errors_descriptor = 2;
+};
+
+/// Runs a program as the ranks of one job on this host, and leaves nothing of it behind: no process, no file.
+///
+/// Each rank gets COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR (an abstract Unix socket
+/// of a random name) and COHORT_SECRET_FD, the number of a descriptor from which it can read the 32 bytes of the job's
+/// secret. Its standard input is empty. What a rank started ends with the job; if the launcher is killed, so is all of it.
+///
+/// Returns the job's status: 0; that of the first rank that failed (128 + signal if one ended it), whose fellows get a
+/// second to notice by themselves, then SIGTERM, two seconds later SIGKILL; 124 after the timeout; 128 + signal after
+/// SIGINT, SIGTERM or SIGHUP, which the ranks get too and which end the job within two seconds (a second one at once);
+/// 141 when nobody reads the output any more; 127 when the program cannot be started. Each but the last but one is
+/// explained on the errors' descriptor. Throws InvalidArgument for options that mean nothing, ResourceLimit and SystemError
+/// before there is a job. Threads: the main one, since the end of the thread that started them ends the ranks.
+Task<int> launch(Engine& engine, LaunchOptions options);
+
+}  // namespace cohort

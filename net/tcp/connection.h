@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/socket.h>
+#include <cohort/net/link.h>
+#include <cohort/net/link_host.h>
+#include <cohort/notify/notify.h>
+
+namespace cohort::tcp {
+
+/// What the two halves of a TCP link share: the socket, who is at its ends, and whether it still works.
+struct Connection : Immovable {
+  Connection(Engine& on_engine, Socket connected, LinkHost& link_host, Rank own, Rank other,
+             Lane path) noexcept
+      : engine(on_engine),
+        socket(std::move(connected)),
+        host(link_host),
+        self(own),
+        peer(other),
+        lane(path) {}
+
+  /// Ends both directions and wakes both halves, which then end.
+  void close() noexcept {
+    is_open = false;
+    socket.shutdown();
+    wake(reader_work);
+    wake(writer_work);
+  }
+
+  static void wake(Notify& half) noexcept {
+    if (half.untaken_posts() == 0) half.post();
+  }
+
+  /// Closes, and tells the host why. Only the first failure of an open connection counts.
+  void fail(const Error& error) noexcept {
+    if (!is_open) return;
+    close();
+    host.link_failed(peer, error.with_culprit(peer));
+  }
+
+  Engine& engine;
+  Socket socket;
+  LinkHost& host;
+  const Rank self;
+  const Rank peer;
+  const Lane lane;
+  bool is_open = true;
+  Notify reader_work;
+  Notify writer_work;
+  /// The get whose request has gone out and whose reply has not come whole.
+  LinkOperation* get = nullptr;
+};
+
+/// `co_await NextTurn{}`: lets the loop look at everything else once. Out of any scope's reach: it always
+/// comes back.
+struct NextTurn {
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> self) const noexcept {
+    detail::schedule_on_current_engine(self);
+  }
+  void await_resume() const noexcept {}
+};
+
+}  // namespace cohort::tcp

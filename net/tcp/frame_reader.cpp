@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/tcp/frame_reader.h>
+
+#include <cohort/engine/assert.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace cohort::tcp {
+namespace {
+
+using Kind = LinkOperation::Kind;
+
+/// What is combined passes through here in pieces that stay in the cache.
+constexpr std::size_t kStagingBytes = std::size_t{256} << 10;
+/// The most that is received together with a header, and copied once more on its way.
+constexpr std::size_t kReceiveBytes = std::size_t{64} << 10;
+/// The most that is received before the loop looks at everything else.
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+constexpr std::size_t kAlignment = 64;
+
+std::string_view name_of(Signal signal) noexcept {
+  switch (signal) {
+    case Signal::Ack: return "Ack";
+    case Signal::DataSignal: return "DataSignal";
+    case Signal::DataAck: return "DataAck";
+  }
+  return "unknown";
+}
+
+std::byte* allocate_staging() {
+  void* const memory = std::aligned_alloc(kAlignment, kStagingBytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return static_cast<std::byte*>(memory);
+}
+
+template <class... Values>
+[[noreturn]] void throw_protocol(fmt::format_string<Values...> text, Values&&... values) {
+  throw Error(ErrorKind::ProtocolError, fmt::format(text, std::forward<Values>(values)...));
+}
+
+}  // namespace
+
+void FrameReader::AlignedFree::operator()(std::byte* memory) const noexcept { std::free(memory); }
+
+FrameReader::FrameReader(Connection& connection, FrameWriter& writer)
+    : connection_(connection), writer_(writer), staging_(allocate_staging()) {}
+
+bool FrameReader::start_wait(LinkOperation& operation) noexcept {
+  const auto index = static_cast<std::size_t>(operation.request().signal);
+  COHORT_ASSERT(waits_[index] == nullptr, "two coroutines wait for one signal of rank {}", connection_.peer);
+  if (untaken_[index] == 0) {
+    waits_[index] = &operation;
+    return false;
+  }
+  --untaken_[index];
+  return true;
+}
+
+bool FrameReader::start_receive(LinkOperation& operation) noexcept {
+  const LinkOperation::Request& request = operation.request();
+  COHORT_ASSERT(receive_ == nullptr, "two coroutines receive from rank {}", connection_.peer);
+  COHORT_ASSERT(request.local.bytes % request.reducer.element_bytes == 0,
+                "{} bytes are not whole elements of {}", request.local.bytes, request.reducer.element_bytes);
+  receive_ = &operation;
+  if (!is_parked_ || !connection_.is_open) return false;
+  Connection::wake(connection_.reader_work);
+  const bool is_here = frame_.type == FrameType::data && frame_.bytes == request.local.bytes &&
+                       frame_.bytes <= staged() && is_of_running_operation();
+  if (!is_here) return false;
+  aim_at(operation);
+  take_staged();
+  has_frame_ = false;
+  receive_ = nullptr;
+  return true;
+}
+
+bool FrameReader::forget(LinkOperation& operation) noexcept {
+  if (connection_.get == &operation) {
+    connection_.get = nullptr;
+    return false;
+  }
+  if (receive_ == &operation) {
+    receive_ = nullptr;
+    return !has_begun_ || frame_.type != FrameType::data;
+  }
+  std::replace(waits_.begin(), waits_.end(), &operation, static_cast<LinkOperation*>(nullptr));
+  return true;
+}
+
+bool FrameReader::is_awaited() const noexcept {
+  const auto is_waiting = [](const LinkOperation* place) { return place != nullptr; };
+  return receive_ != nullptr || connection_.get != nullptr ||
+         std::any_of(waits_.begin(), waits_.end(), is_waiting);
+}
+
+void FrameReader::start_collective() {
+  for (std::size_t i = 0; i < kSignals; ++i)
+    if (untaken_[i] != 0)
+      throw_protocol("rank {} posted {} {} times more than this rank waited for it in the last collective",
+                     connection_.peer, name_of(static_cast<Signal>(i)), untaken_[i]);
+  if (is_parked_) Connection::wake(connection_.reader_work);
+}
+
+bool FrameReader::is_of_running_operation() const noexcept {
+  const RunningOperation& running = connection_.host.running();
+  return running.is_running && frame_.sequence == running.sequence && frame_.signature == running.signature;
+}
+
+bool FrameReader::is_due() {
+  if (is_of_running_operation()) return true;
+  const RunningOperation& running = connection_.host.running();
+  if (frame_.sequence < running.sequence)
+    throw_protocol("rank {} sends a {} frame of collective {} while this rank is at {}", connection_.peer,
+                   to_string(frame_.type), frame_.sequence, running.sequence);
+  if (frame_.sequence == running.sequence && running.is_running && !is_mismatched_) {
+    is_mismatched_ = true;
+    connection_.host.mismatch(connection_.peer, frame_.sequence, frame_.signature);
+  }
+  return false;
+}
+
+void FrameReader::take_header() {
+  frame_ = decode(std::span<const std::byte, kFrameBytes>(staging_.get() + begin_, kFrameBytes));
+  begin_ += kFrameBytes;
+  has_frame_ = true;
+  if (frame_.source != connection_.peer)
+    throw_protocol("a frame of rank {} came on the link to rank {}", frame_.source, connection_.peer);
+  if (frame_.lane != connection_.lane)
+    throw_protocol("a frame of lane {} came from rank {} on lane {}", frame_.lane, connection_.peer,
+                   connection_.lane);
+}
+
+FrameReader::Next FrameReader::advance() {
+  for (;;) {
+    if (!has_frame_) {
+      if (staged() < kFrameBytes) return Next::receive;
+      take_header();
+    }
+    if (!has_begun_) {
+      if (!is_due() || !begin_payload()) return Next::park;
+      has_begun_ = true;
+      take_staged();
+    }
+    if (left_ != 0) return Next::payload;
+    finish_frame();
+  }
+}
+
+bool FrameReader::begin_payload() {
+  reducer_ = nullptr;
+  to_ = nullptr;
+  left_ = 0;
+  switch (frame_.type) {
+    case FrameType::signal: return true;
+    case FrameType::put:
+      to_ = connection_.host.running().windows.at(checked_slice());
+      left_ = frame_.bytes;
+      return true;
+    case FrameType::get:
+      (void)checked_slice();
+      if (!writer_.can_reply()) return false;
+      writer_.reply(frame_);
+      return true;
+    case FrameType::get_reply:
+      if (connection_.get == nullptr)
+        throw_protocol("rank {} sends {} bytes that this rank did not ask for", connection_.peer,
+                       frame_.bytes);
+      aim_at(*connection_.get);
+      return true;
+    case FrameType::data:
+      if (receive_ == nullptr) return false;
+      aim_at(*receive_);
+      return true;
+  }
+  return false;
+}
+
+Slice FrameReader::checked_slice() const {
+  const Slice slice(frame_.window, frame_.offset, frame_.bytes);
+  const WindowTable& windows = connection_.host.running().windows;
+  const bool is_put = frame_.type == FrameType::put;
+  const bool is_exposed = slice.window != WindowId::scratch && !(is_put && slice.window == WindowId::send);
+  if (!is_exposed)
+    throw_protocol("rank {} wants to {} {} bytes in this rank's window {}, which peers may not",
+                   connection_.peer, to_string(frame_.type), slice.bytes, to_string(slice.window));
+  if (!windows.contains(slice))
+    throw_protocol("rank {} wants to {} {} bytes at {} in this rank's window {}, which has {} bytes",
+                   connection_.peer, to_string(frame_.type), slice.bytes, slice.offset,
+                   to_string(slice.window), windows.size_bytes(slice.window));
+  return slice;
+}
+
+void FrameReader::aim_at(const LinkOperation& operation) {
+  const LinkOperation::Request& request = operation.request();
+  if (frame_.bytes != request.local.bytes)
+    throw_protocol("rank {} sends {} bytes where this rank expects {}", connection_.peer, frame_.bytes,
+                   request.local.bytes);
+  const bool is_combined = request.kind == Kind::recv_reduce || request.kind == Kind::get_reduce;
+  reducer_ = is_combined ? &request.reducer : nullptr;
+  to_ = connection_.host.running().windows.at(request.local);
+  left_ = request.local.bytes;
+}
+
+void FrameReader::take_staged() noexcept {
+  if (reducer_ != nullptr) {
+    fold_staged();
+    return;
+  }
+  const std::size_t bytes = std::min(left_, staged());
+  if (bytes == 0) return;
+  std::memcpy(to_, staging_.get() + begin_, bytes);
+  begin_ += bytes;
+  to_ += bytes;
+  left_ -= bytes;
+}
+
+void FrameReader::fold_staged() noexcept {
+  const std::size_t available = std::min(left_, staged());
+  const std::size_t bytes = available - available % reducer_->element_bytes;
+  if (bytes == 0) return;
+  if (begin_ % kAlignment != 0) {  // behind a frame of odd size
+    std::memmove(staging_.get(), staging_.get() + begin_, staged());
+    end_ -= std::exchange(begin_, 0);
+  }
+  reducer_->fold(*reducer_, to_, staging_.get() + begin_, bytes);
+  begin_ += bytes;
+  to_ += bytes;
+  left_ -= bytes;
+}
+
+void FrameReader::finish_frame() {
+  has_frame_ = false;
+  has_begun_ = false;
+  switch (frame_.type) {
+    case FrameType::signal:
+    case FrameType::put: count(frame_.signal); break;
+    case FrameType::get: break;
+    case FrameType::get_reply: finish(connection_.get); break;
+    case FrameType::data: finish(receive_); break;
+  }
+}
+
+void FrameReader::count(Signal signal) {
+  const auto index = static_cast<std::size_t>(signal);
+  if (waits_[index] != nullptr) {
+    finish(waits_[index]);
+    return;
+  }
+  if (++untaken_[index] > kMostUntaken)
+    throw_protocol("rank {} posted {} {} times without a wait, at most {} are allowed", connection_.peer,
+                   name_of(signal), untaken_[index], kMostUntaken);
+}
+
+std::span<std::byte> FrameReader::room(std::size_t most_bytes) noexcept {
+  std::memmove(staging_.get(), staging_.get() + begin_, staged());
+  end_ -= std::exchange(begin_, 0);
+  return {staging_.get() + end_, std::min(most_bytes, kStagingBytes - end_)};
+}
+
+int FrameReader::receive_piece() {
+  if (!is_of_running_operation())
+    throw_protocol("rank {} still sends {} bytes of collective {}, which is over here", connection_.peer,
+                   left_, frame_.sequence);
+  if (reducer_ == nullptr) {
+    const int result = connection_.socket.try_receive_some({to_, std::min(left_, kPieceBytes)});
+    if (result <= 0) return result;
+    to_ += result;
+    left_ -= static_cast<std::size_t>(result);
+    return result;
+  }
+  const int result = connection_.socket.try_receive_some(room(left_ - staged()));
+  if (result <= 0) return result;
+  end_ += static_cast<std::size_t>(result);
+  fold_staged();
+  return result;
+}
+
+void FrameReader::throw_broken(int result) const {
+  const std::string_view where = has_frame_ ? " in the middle of a frame" : "";
+  if (result == 0)
+    throw Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of lane {}{}",
+                                                  connection_.peer, connection_.lane, where));
+  throw Error(ErrorKind::LinkFault,
+              fmt::format("receiving from rank {} failed{}: {}", connection_.peer, where,
+                          system_error(-result, "the connection broke").message()));
+}
+
+Task<> FrameReader::run() {
+  while (connection_.is_open) {
+    const Next next = advance();
+    if (next == Next::park) {
+      is_parked_ = true;
+      co_await connection_.reader_work.wait();
+      is_parked_ = false;
+    } else if (next == Next::receive) {
+      const std::span<std::byte> into = room(kReceiveBytes);
+      const int result = co_await connection_.socket.receive_some(into);
+      if (!connection_.is_open) co_return;
+      if (result > 0) end_ += static_cast<std::size_t>(result);
+      if (result <= 0 && result != -EINTR && result != -EAGAIN) throw_broken(result);
+    } else {
+      const int result = receive_piece();
+      if (result == -EAGAIN)
+        co_await connection_.socket.readable();
+      else if (result > 0)
+        co_await NextTurn();
+      else if (result != -EINTR)
+        throw_broken(result);
+    }
+  }
+}
+
+}  // namespace cohort::tcp

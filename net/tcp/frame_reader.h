@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/tcp/connection.h>
+#include <cohort/net/tcp/frame.h>
+#include <cohort/net/tcp/frame_writer.h>
+
+#include <array>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace cohort::tcp {
+
+/// The receiving half of a TCP link: takes frames off the stream and brings each to what waits for it.
+///
+/// Frames come into a staging buffer, several at a time if they are small, so that one completion serves a
+/// small message. The rest of a larger payload goes straight to its destination, or, to be combined, through
+/// the staging buffer. A frame whose time has not come stays where it is and nothing is read behind it: the
+/// peer's sending then waits in TCP. The kernel never holds on to the memory of an operation or window:
+/// pieces are taken while somebody runs here.
+class FrameReader : Immovable {
+ public:
+  FrameReader(Connection& connection, FrameWriter& writer);
+
+  /// Receives until the connection closes. Throws ProtocolError or LinkFault.
+  Task<> run();
+
+  /// True: the signal was there and is taken.
+  bool start_wait(LinkOperation& operation) noexcept;
+  /// True: the bytes were there and are delivered.
+  bool start_receive(LinkOperation& operation) noexcept;
+  /// Forgets a wait, recv or requested get. False: bytes for it are about to come or half there, and the
+  /// stream is of no use any more.
+  bool forget(LinkOperation& operation) noexcept;
+  /// Whether any operation waits here.
+  [[nodiscard]] bool is_awaited() const noexcept;
+  /// A collective starts: frames that came early may go on. Throws ProtocolError if the last one left signals
+  /// behind.
+  void start_collective();
+
+ private:
+  /// What run() has to do before advance() can go on.
+  enum class Next : std::uint8_t {
+    receive,  ///< bytes into the staging buffer
+    payload,  ///< the payload, which has begun
+    park,     ///< nothing, until this rank's schedule comes along
+  };
+  Next advance();
+  void take_header();
+  [[nodiscard]] bool is_of_running_operation() const noexcept;
+  /// Whether the frame belongs to what runs here now; false: not yet, or it is a mismatch. Throws if it never
+  /// will.
+  [[nodiscard]] bool is_due();
+  /// Finds out where the frame's payload goes; false: nowhere yet.
+  [[nodiscard]] bool begin_payload();
+  void aim_at(const LinkOperation& operation);
+  [[nodiscard]] Slice checked_slice() const;
+  /// Moves what is staged of the payload to where it goes.
+  void take_staged() noexcept;
+  void fold_staged() noexcept;
+  /// The payload is complete.
+  void finish_frame();
+  void count(Signal signal);
+
+  /// Room behind what is staged, of which there is less than a header or an element.
+  [[nodiscard]] std::span<std::byte> room(std::size_t most_bytes) noexcept;
+  [[nodiscard]] std::size_t staged() const noexcept { return end_ - begin_; }
+  /// One attempt to take more of the payload: bytes, 0 at the end of the stream, or minus the error number.
+  [[nodiscard]] int receive_piece();
+  [[noreturn]] void throw_broken(int result) const;
+  static void finish(LinkOperation*& place) noexcept { std::exchange(place, nullptr)->finish(); }
+
+  static constexpr std::uint32_t kMostUntaken = 4;
+
+  Connection& connection_;
+  FrameWriter& writer_;
+
+  struct AlignedFree {
+    void operator()(std::byte* memory) const noexcept;
+  };
+  std::unique_ptr<std::byte, AlignedFree> staging_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+
+  /// The frame at hand: its header is taken off the staging buffer.
+  bool has_frame_ = false;
+  bool has_begun_ = false;
+  bool is_parked_ = false;
+  /// The peer runs something else, which the host knows.
+  bool is_mismatched_ = false;
+  FrameHeader frame_;
+  std::byte* to_ = nullptr;
+  std::size_t left_ = 0;
+  const Reducer* reducer_ = nullptr;
+
+  LinkOperation* receive_ = nullptr;
+  std::array<LinkOperation*, kSignals> waits_{};
+  std::array<std::uint32_t, kSignals> untaken_{};
+};
+
+}  // namespace cohort::tcp

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/tcp/connection.h>
+#include <cohort/net/tcp/frame.h>
+
+#include <optional>
+#include <span>
+
+namespace cohort::tcp {
+
+/// The sending half of a TCP link: frames of local operations in the order of their start, and replies to the
+/// peer's gets.
+///
+/// A frame that fits the socket's buffer goes out inside start(), with one system call and no coroutine; the
+/// rest is sent by run(). The kernel never holds on to an operation's memory: each piece is copied while
+/// somebody runs here.
+class FrameWriter : Immovable {
+ public:
+  explicit FrameWriter(Connection& connection) noexcept : connection_(connection) {}
+
+  /// Sends, or queues what does not go out at once. True: all bytes are out.
+  bool start(LinkOperation& operation) noexcept;
+  /// Forgets an operation that has not gone out whole. False: half of it has, and the stream is of no use any
+  /// more.
+  bool forget(LinkOperation& operation) noexcept;
+  /// Whether this operation still waits here.
+  [[nodiscard]] bool holds(const LinkOperation& operation) const noexcept;
+
+  [[nodiscard]] bool is_awaited() const noexcept { return first_ != nullptr; }
+
+  [[nodiscard]] bool can_reply() const noexcept { return !reply_.has_value(); }
+  /// Answers a get whose slice was checked.
+  void reply(const FrameHeader& request) noexcept;
+
+  /// Sends what is queued until the connection closes. Throws LinkFault.
+  Task<> run();
+
+ private:
+  [[nodiscard]] bool is_idle() const noexcept { return first_ == nullptr && !reply_; }
+  [[nodiscard]] FrameHeader header_of(const LinkOperation::Request& request) const noexcept;
+  void begin(const FrameHeader& header) noexcept;
+  /// One attempt to send more of the frame that was begun: bytes, or minus the error number.
+  [[nodiscard]] int send_piece(const Slice& payload) noexcept;
+  [[nodiscard]] bool is_sent(const Slice& payload) const noexcept {
+    return sent_ == kFrameBytes + payload.bytes;
+  }
+  void pop(LinkOperation& operation) noexcept;
+
+  /// Begins the next frame in line, or goes on with the one that was begun; its payload. Requires !is_idle().
+  [[nodiscard]] Slice current();
+  void finish_current() noexcept;
+
+  Connection& connection_;
+
+  /// Operations that have not gone out whole, in order.
+  LinkOperation* first_ = nullptr;
+  LinkOperation* last_ = nullptr;
+  std::optional<FrameHeader> reply_;
+
+  /// The frame that is going out.
+  bool is_begun_ = false;
+  bool is_reply_ = false;
+  FrameBytes header_{};
+  std::size_t sent_ = 0;
+};
+
+}  // namespace cohort::tcp

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data parallel training on handwritten digits: gradients are averaged as they become ready, while the rest of the
+// backward pass still computes.
+//   build/release/bin/cohort run -n 4 -- build/release/bin/train_digits
+#include <cohort/cohort.h>
+#include <cohort/samples/train_digits/trainer.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+
+namespace {
+
+using cohort::samples::Recipe;
+using cohort::samples::Trainer;
+
+/// Where the data lies when nobody says: beside this program, or in the source tree.
+std::filesystem::path find_data() {
+  const std::filesystem::path in_tree = "samples/data/digits.csv";
+  const auto beside = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "data" / "digits.csv";
+  return std::filesystem::exists(beside) ? beside : in_tree;
+}
+
+cohort::Task<bool> weights_are_identical(cohort::Communicator& comm, std::uint64_t hash) {
+  std::array<std::int64_t, 1> mine = {static_cast<std::int64_t>(hash)};
+  std::vector<std::int64_t> all(comm.size());
+  co_await comm.all_gather<std::int64_t>(mine, all);
+  bool identical = true;
+  for (const std::int64_t other : all) identical = identical && other == mine[0];
+  co_return identical;
+}
+
+cohort::Task<> train(cohort::Communicator& comm, const std::filesystem::path& data, const Recipe& recipe) {
+  Trainer trainer(comm, data, recipe);
+  for (std::size_t epoch = 0; epoch < recipe.epochs; ++epoch) {
+    const double loss = co_await trainer.train_epoch(epoch);
+    if (comm.rank() == 0) fmt::print("epoch {:2}/{}  loss {:.4f}\n", epoch + 1, recipe.epochs, loss);
+  }
+  const double accuracy = trainer.held_out_accuracy();
+  const bool identical = co_await weights_are_identical(comm, trainer.parameters_hash());
+  const cohort::samples::Timing timing = co_await trainer.slowest_timing();
+  if (comm.rank() == 0)
+    fmt::print("result: transport={} ranks={} accuracy={:.3f} identical={} compute_ms={:.0f} comm_ms={:.0f} "
+               "hidden={:.0f}%\n",
+               cohort::to_string(comm.transport()), comm.size(), accuracy, identical ? "yes" : "no", timing.compute_ms,
+               timing.communication_ms, timing.hidden() * 100);
+  if (!identical) throw cohort::Error(cohort::ErrorKind::Internal, "the ranks ended with different weights");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains a small network on handwritten digits, data parallel");
+  std::filesystem::path data = find_data();
+  Recipe recipe;
+  app.add_option("--data", data, "digits.csv")->capture_default_str();
+  app.add_option("--epochs", recipe.epochs, "Passes over the training images")->capture_default_str();
+  app.add_option("--seed", recipe.seed, "Of the split, the order of images and the first weights")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return cohort::run([&](cohort::Communicator& comm) { return train(comm, data, recipe); });
+}

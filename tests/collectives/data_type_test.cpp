@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/data_type.h>
+#include <gtest/gtest.h>
+
+namespace cohort {
+namespace {
+
+static_assert(data_type_of<float>() == DataType::float32 && data_type_of<double>() == DataType::float64);
+static_assert(data_type_of<std::int32_t>() == DataType::int32 &&
+              data_type_of<std::int64_t>() == DataType::int64);
+static_assert(!Element<std::byte> && !Element<bool> && !Element<long double>);
+
+TEST(DataTypeTest, every_type_is_found_by_its_name) {
+  for (const DataType type : kDataTypes) EXPECT_EQ(parse_data_type(to_string(type)), type);
+  EXPECT_EQ(to_string(DataType::int64), "int64");
+  EXPECT_EQ(parse_data_type("float"), std::nullopt);
+  EXPECT_EQ(parse_data_type(""), std::nullopt);
+}
+
+TEST(DataTypeTest, size_is_that_of_the_element) {
+  EXPECT_EQ(size_bytes(data_type_of<float>()), sizeof(float));
+  EXPECT_EQ(size_bytes(data_type_of<double>()), sizeof(double));
+  EXPECT_EQ(size_bytes(data_type_of<std::int32_t>()), sizeof(std::int32_t));
+  EXPECT_EQ(size_bytes(data_type_of<std::int64_t>()), sizeof(std::int64_t));
+}
+
+TEST(DataTypeTest, damaged_number_still_has_a_name_to_print) {
+  EXPECT_EQ(to_string(static_cast<DataType>(200)), "unknown");
+}
+
+}  // namespace
+}  // namespace cohort

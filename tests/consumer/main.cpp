@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/cohort.h>
+#include <fmt/core.h>
+
+#include <vector>
+
+cohort::Task<> train(cohort::Communicator& comm) {
+  std::vector<float> grad(1 << 20, comm.rank() + 1.0f);
+  co_await comm.all_reduce(std::span(grad), cohort::ReduceOp::sum);
+  fmt::print("rank {} of {}: {}\n", comm.rank(), comm.size(), grad[0]);
+}
+
+int main() { return cohort::run(train); }

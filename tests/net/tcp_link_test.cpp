@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/tcp/tcp_link.h>
+
+#include <cohort/tests/net/link_conformance.h>
+
+#include <gmock/gmock.h>
+
+#include <span>
+#include <string_view>
+
+namespace cohort::testing {
+namespace {
+
+using tcp::FrameBytes;
+using tcp::FrameHeader;
+using tcp::FrameType;
+using tcp::TcpLink;
+using ::testing::HasSubstr;
+
+constexpr Lane kLane = 2;
+
+/// Two ends of a TCP connection over loopback.
+Task<std::pair<Socket, Socket>> connect(Engine& engine) {
+  Listener listener(engine, Address::parse("127.0.0.1:0"));
+  Socket one = co_await Socket::connect(engine, listener.local_address());
+  Socket other = co_await listener.accept();
+  std::pair<Socket, Socket> ends(std::move(one), std::move(other));
+  co_return ends;
+}
+
+class TcpPair final : public LinkPair {
+ public:
+  TcpPair(Engine& engine, std::pair<Socket, Socket> ends)
+      : links_{TcpLink(engine, std::move(ends.first), host(0), 0, 1, kLane),
+               TcpLink(engine, std::move(ends.second), host(1), 1, 0, kLane)} {
+    for (const Rank rank : {0U, 1U})
+      for (std::size_t window = 0; window < kWindows; ++window)
+        host(rank).bind_own(static_cast<WindowId>(window), kWindowBytes);
+  }
+
+  Link& link(Rank of) override { return links_[of]; }
+  Task<> serve() override { co_await when_all(links_[0].serve(), links_[1].serve()); }
+  void operation_started(Rank of) override { links_[of].operation_started(); }
+  void shutdown(Rank of) override { links_[of].shutdown(); }
+
+ private:
+  TcpLink links_[2];
+};
+
+Task<std::unique_ptr<LinkPair>> make_tcp_pair(Engine& engine) {
+  std::pair<Socket, Socket> ends = co_await connect(engine);
+  co_return std::make_unique<TcpPair>(engine, std::move(ends));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tcp, LinkConformance,
+    ::testing::Values(LinkFactory{
+        .name = "tcp", .make = make_tcp_pair, .reaches_user_windows = true, .reports_closing = true}),
+    ::testing::PrintToStringParamName());
+
+/// A link of rank 0 to a rank 1 that the test plays itself, byte by byte.
+class TcpLinkToRawPeer : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kWindowBytes = 4096;
+
+  /// Runs body(link, peer) and ends the link. The collective of the body is cancelled when the link fails.
+  template <class Body>
+  void run(Body& body) {
+    auto whole = [&]() -> Task<> {
+      std::pair<Socket, Socket> ends = co_await connect(engine);
+      TcpLink link(engine, std::move(ends.first), host, 0, 1, kLane);
+      TaskScope services;
+      services.spawn(link.serve());
+      const auto error = co_await error_of(with_deadline(std::chrono::seconds(60), body(link, ends.second)));
+      EXPECT_FALSE(error) << error->what();
+      link.shutdown();
+      co_await services.join();
+    };
+    engine.run(whole());
+  }
+
+  /// Sends these bytes as rank 1 and expects that rank 0's link fails, once.
+  template <class Bytes>
+  void expect_failure(const Bytes& bytes, ErrorKind kind, std::string_view text) {
+    auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+      CancelScope collective;
+      host.collective = &collective;
+      TaskScope sending;
+      sending.spawn(peer.send(std::as_bytes(std::span(bytes))));
+      const auto error = co_await error_of(with_scope(collective, recv(link, in_recv(100))));
+      EXPECT_EQ(kind_of(error), to_string(kind));
+      EXPECT_THAT(std::string(error->message()), HasSubstr(std::string(text)));
+      EXPECT_EQ(error->culprit(), 1U);
+      sending.cancel();
+      co_await sending.join();
+      co_await engine.sleep_for(std::chrono::milliseconds(1));
+      EXPECT_EQ(host.failures.size(), 1U);
+      host.collective = nullptr;
+    };
+    run(body);
+  }
+
+  [[nodiscard]] FrameHeader header(FrameType type, std::uint64_t bytes = 0) const {
+    FrameHeader header;
+    header.type = type;
+    header.lane = kLane;
+    header.source = 1;
+    header.sequence = host.state.sequence;
+    header.signature = host.state.signature;
+    header.window = WindowId::ccl_in;
+    header.bytes = bytes;
+    return header;
+  }
+
+  static void append(std::vector<std::byte>& stream, const FrameHeader& header,
+                     std::string_view payload = {}) {
+    const FrameBytes bytes = tcp::encode(header);
+    stream.insert(stream.end(), bytes.begin(), bytes.end());
+    const auto more = std::as_bytes(std::span(payload));
+    stream.insert(stream.end(), more.begin(), more.end());
+  }
+
+  [[nodiscard]] std::string_view text(const Slice& slice) const {
+    return {reinterpret_cast<const char*>(host.state.windows.at(slice)), slice.bytes};
+  }
+
+  void SetUp() override {
+    host.expected_peer = 1;
+    for (std::size_t window = 0; window < kWindows; ++window)
+      host.bind_own(static_cast<WindowId>(window), kWindowBytes);
+  }
+
+  Engine engine;
+  FakeHost host;
+};
+
+TEST_F(TcpLinkToRawPeer, frames_may_come_byte_by_byte) {
+  auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+    std::vector<std::byte> stream;
+    append(stream, header(FrameType::data, 5), "hello");
+    append(stream, header(FrameType::signal));
+    append(stream, header(FrameType::put, 3), "put");
+    auto dribble = [&]() -> Task<> {
+      peer.set_no_delay();
+      for (std::size_t i = 0; i < stream.size(); ++i) {
+        co_await peer.send(std::span(stream).subspan(i, 1));
+        co_await engine.sleep_for(std::chrono::microseconds(20));
+      }
+    };
+    auto receive = [&]() -> Task<> {
+      co_await link.recv(in_recv(5));
+      EXPECT_EQ(text(in_recv(5)), "hello");
+      co_await link.wait(Signal::Ack);
+      co_await link.wait(Signal::Ack);
+      EXPECT_EQ(text(in_ccl_in(3)), "put");
+    };
+    co_await when_all(dribble(), receive());
+  };
+  run(body);
+}
+
+TEST_F(TcpLinkToRawPeer, several_frames_may_come_in_one_segment) {
+  auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+    std::vector<std::byte> stream;
+    for (int i = 0; i < 3; ++i) append(stream, header(FrameType::data, 5), "hello");
+    append(stream, header(FrameType::data));
+    for (int i = 0; i < 4; ++i) append(stream, header(FrameType::signal));
+    append(stream, header(FrameType::data, 3), "end");
+    co_await peer.send(stream);
+    for (std::size_t i = 0; i < 3; ++i) {
+      co_await link.recv(in_recv(5, i * 8));
+      EXPECT_EQ(text(in_recv(5, i * 8)), "hello");
+    }
+    co_await link.recv(in_recv(0));
+    for (int i = 0; i < 4; ++i) co_await link.wait(Signal::Ack);
+    co_await link.recv(in_recv(3));
+    EXPECT_EQ(text(in_recv(3)), "end");
+  };
+  run(body);
+}
+
+TEST_F(TcpLinkToRawPeer, frames_of_the_next_collective_wait_for_it) {
+  auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+    FrameHeader early = header(FrameType::put, 4);
+    early.sequence = 2;
+    early.signature = {.what = 3, .count = 4};
+    std::vector<std::byte> stream;
+    append(stream, early, "next");
+    FrameHeader early_data = early;
+    early_data.type = FrameType::data;
+    append(stream, early_data, "data");
+    std::memset(host.state.windows.at(in_ccl_in(4)), '-', 4);
+    co_await peer.send(stream);
+    co_await engine.sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(text(in_ccl_in(4)), "----");
+    host.state.is_running = false;
+    link.operation_started();  // nothing runs: nothing happens
+    co_await engine.sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(text(in_ccl_in(4)), "----");
+    host.state.sequence = 2;
+    host.state.signature = early.signature;
+    host.state.is_running = true;
+    link.operation_started();
+    co_await link.wait(Signal::Ack);
+    EXPECT_EQ(text(in_ccl_in(4)), "next");
+    co_await link.recv(in_recv(4));
+    EXPECT_EQ(text(in_recv(4)), "data");
+  };
+  run(body);
+  EXPECT_TRUE(host.failures.empty());
+}
+
+TEST_F(TcpLinkToRawPeer, another_signature_is_a_mismatch_told_once) {
+  auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+    FrameHeader other = header(FrameType::data, 8);
+    other.signature.count = 12;
+    std::vector<std::byte> stream;
+    append(stream, other, "12345678");
+    append(stream, other, "12345678");
+    co_await peer.send(stream);
+    CancelScope collective;
+    host.collective = &collective;
+    const auto error = co_await error_of(with_scope(collective, recv(link, in_recv(8))));
+    EXPECT_EQ(kind_of(error), "Mismatch");
+    host.collective = nullptr;
+    // The other direction still works, so that the peer learns of it too.
+    co_await link.send(in_send(4));
+    std::array<std::byte, tcp::kFrameBytes + 4> came;
+    const bool whole = co_await peer.receive(came);
+    EXPECT_TRUE(whole);
+  };
+  run(body);
+  ASSERT_EQ(host.mismatches.size(), 1U);
+  EXPECT_EQ(host.mismatches[0].first, 1U);
+  EXPECT_EQ(host.mismatches[0].second, (Signature{.what = 7, .count = 12}));
+  EXPECT_TRUE(host.failures.empty());
+}
+
+TEST_F(TcpLinkToRawPeer, stale_frame_fails_the_link) {
+  host.state.sequence = 8;
+  FrameHeader stale = header(FrameType::signal);
+  stale.sequence = 7;
+  expect_failure(tcp::encode(stale), ErrorKind::ProtocolError, "collective 7 while this rank is at 8");
+}
+
+TEST_F(TcpLinkToRawPeer, other_lane_or_rank_fails_the_link) {
+  FrameHeader lane = header(FrameType::signal);
+  lane.lane = 3;
+  expect_failure(tcp::encode(lane), ErrorKind::ProtocolError, "a frame of lane 3 came from rank 1 on lane 2");
+  host.failures.clear();
+  FrameHeader source = header(FrameType::signal);
+  source.source = 5;
+  expect_failure(tcp::encode(source), ErrorKind::ProtocolError,
+                 "a frame of rank 5 came on the link to rank 1");
+}
+
+TEST_F(TcpLinkToRawPeer, other_length_than_the_schedule_expects_fails_the_link) {
+  expect_failure(tcp::encode(header(FrameType::data, 99)), ErrorKind::ProtocolError,
+                 "sends 99 bytes where this rank expects 100");
+}
+
+TEST_F(TcpLinkToRawPeer, places_outside_a_window_fail_the_link) {
+  struct Case {
+    FrameType type;
+    Slice place;
+    std::string_view text;
+  };
+  const std::size_t top = ~std::size_t{0};
+  const Case cases[] = {
+      {FrameType::put,
+       {WindowId::ccl_in, kWindowBytes - 7, 8},
+       "put 8 bytes at 4089 in this rank's window ccl_in, which has 4096"},
+      {FrameType::put, {WindowId::recv, top, 2}, "put 2 bytes at 18446744073709551615"},
+      {FrameType::put, {WindowId::ccl_out, 8, top}, "put 18446744073709551615 bytes at 8"},
+      {FrameType::put, {WindowId::send, 0, 8}, "window send, which peers may not"},
+      {FrameType::put, {WindowId::scratch, 0, 8}, "window scratch, which peers may not"},
+      {FrameType::get, {WindowId::ccl_in, 1, kWindowBytes}, "get 4096 bytes at 1"},
+      {FrameType::get, {WindowId::send, kWindowBytes + 1, 0}, "get 0 bytes at 4097"},
+      {FrameType::get, {WindowId::scratch, 0, 8}, "window scratch, which peers may not"},
+  };
+  for (const Case& wrong : cases) {
+    host.failures.clear();
+    FrameHeader frame = header(wrong.type, wrong.place.bytes);
+    frame.window = wrong.place.window;
+    frame.offset = wrong.place.offset;
+    expect_failure(tcp::encode(frame), ErrorKind::ProtocolError, wrong.text);
+  }
+}
+
+TEST_F(TcpLinkToRawPeer, five_signals_without_a_wait_fail_the_link) {
+  std::vector<std::byte> stream;
+  for (int i = 0; i < 5; ++i) append(stream, header(FrameType::signal));
+  expect_failure(stream, ErrorKind::ProtocolError, "posted Ack 5 times without a wait");
+}
+
+TEST_F(TcpLinkToRawPeer, signals_left_over_from_a_collective_fail_the_link) {
+  auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+    co_await peer.send(tcp::encode(header(FrameType::signal)));
+    co_await engine.sleep_for(std::chrono::milliseconds(5));
+    host.state.sequence = 2;
+    link.operation_started();
+  };
+  run(body);
+  ASSERT_EQ(host.failures.size(), 1U);
+  EXPECT_THAT(host.failures[0].what(), HasSubstr("posted Ack 1 times more"));
+}
+
+TEST_F(TcpLinkToRawPeer, reply_that_nobody_asked_for_fails_the_link) {
+  expect_failure(tcp::encode(header(FrameType::get_reply, 100)), ErrorKind::ProtocolError, "did not ask for");
+}
+
+TEST_F(TcpLinkToRawPeer, bytes_that_are_no_frame_fail_the_link) {
+  FrameBytes frame = tcp::encode(header(FrameType::signal));
+  frame[0] = std::byte{'G'};
+  expect_failure(frame, ErrorKind::ProtocolError, "magic 0x50435447 where 0x50435443 is expected");
+}
+
+TEST_F(TcpLinkToRawPeer, peer_that_disappears_in_the_middle_of_a_frame_is_a_link_fault) {
+  for (const std::size_t sent : {std::size_t{0}, std::size_t{10}, tcp::kFrameBytes, tcp::kFrameBytes + 60}) {
+    host.failures.clear();
+    auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+      std::vector<std::byte> stream;
+      append(stream, header(FrameType::data, 100), std::string(100, 'x'));
+      stream.resize(sent);
+      co_await peer.send(stream);
+      peer.shutdown();
+      CancelScope collective;
+      host.collective = &collective;
+      const auto error = co_await error_of(with_scope(collective, recv(link, in_recv(100))));
+      EXPECT_EQ(kind_of(error), "LinkFault") << sent;
+      EXPECT_EQ(error->culprit(), 1U);
+      host.collective = nullptr;
+    };
+    run(body);
+    EXPECT_EQ(host.failures.size(), 1U) << sent;
+  }
+}
+
+TEST_F(TcpLinkToRawPeer, cancelled_get_closes_the_link_since_its_reply_is_on_its_way) {
+  auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+    CancelScope scope;
+    scope.set_deadline(engine, engine.now() + std::chrono::milliseconds(2));
+    const auto error = co_await error_of(with_scope(scope, get(link, in_ccl_in(8), in_recv(8))));
+    EXPECT_EQ(kind_of(error), "DeadlineExceeded");
+    std::array<std::byte, tcp::kFrameBytes> request;
+    const bool came = co_await peer.receive(request);
+    EXPECT_TRUE(came);
+    const FrameHeader asked = tcp::decode(request);
+    EXPECT_EQ(asked.type, FrameType::get);
+    const bool more = co_await peer.receive(request);
+    EXPECT_FALSE(more);
+  };
+  run(body);
+  EXPECT_TRUE(host.failures.empty());
+}
+
+TEST_F(TcpLinkToRawPeer, cancelled_while_it_waits_in_line_leaves_the_link_whole) {
+  host.bind_own(WindowId::send, 32 * kMiB);
+  auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+    TaskScope first;
+    first.spawn(send(link, in_send(32 * kMiB)));
+    CancelScope scope;
+    scope.set_deadline(engine, engine.now() + std::chrono::milliseconds(5));
+    const auto error = co_await error_of(with_scope(scope, send(link, in_send(1))));
+    EXPECT_EQ(kind_of(error), "DeadlineExceeded");
+    std::vector<std::byte> came(tcp::kFrameBytes + 32 * kMiB);
+    const bool whole = co_await peer.receive(came);
+    EXPECT_TRUE(whole);
+    co_await first.join();
+    co_await link.post(Signal::Ack);
+    std::array<std::byte, tcp::kFrameBytes> next;
+    const bool more = co_await peer.receive(next);
+    EXPECT_TRUE(more);
+    EXPECT_EQ(tcp::decode(next).type, FrameType::signal);
+  };
+  run(body);
+  EXPECT_TRUE(host.failures.empty());
+}
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "joining.h"
+
+#include <cohort/engine/when_all.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <iterator>
+#include <thread>
+
+namespace cohort::testing {
+
+std::string fresh_unix_address() {
+  static std::atomic<int> next = 0;
+  return fmt::format("unix:cohort-test-{}-{}", ::getpid(), next++);
+}
+
+std::string fresh_tcp_address() {
+  Engine engine;
+  const Listener listener(engine, Address::parse("127.0.0.1:0"));
+  return listener.local_address().to_string();
+}
+
+std::vector<JoinOptions> world_of(Rank size, const std::string& address) {
+  std::vector<JoinOptions> world;
+  for (Rank rank = 0; rank < size; ++rank) {
+    JoinOptions options;
+    options.rank = rank;
+    options.size = size;
+    options.address = address;
+    options.timeout = std::chrono::seconds(10);
+    world.push_back(std::move(options));
+  }
+  return world;
+}
+
+Secret secret_of(int seed) {
+  std::array<std::byte, Secret::kBytes> bytes{};
+  bytes.fill(static_cast<std::byte>(seed));
+  return Secret::from_bytes(bytes);
+}
+
+void give_secret(std::vector<JoinOptions>& world, int seed) {
+  for (JoinOptions& options : world) options.secret = secret_of(seed);
+}
+
+Task<> join_into(Engine& engine, JoinOptions options, Joined& outcome) {
+  try {
+    Membership membership = co_await join(engine, std::move(options));
+    outcome.membership = std::move(membership);
+  } catch (const Error& error) {
+    outcome.error = error;
+  }
+}
+
+std::vector<Joined> join_on(Engine& engine, std::vector<JoinOptions> world) {
+  std::vector<Joined> outcomes(world.size());
+  auto everybody = [&]() -> Task<> {
+    std::vector<Task<>> ranks;
+    for (std::size_t i = 0; i < world.size(); ++i)
+      ranks.push_back(join_into(engine, std::move(world[i]), outcomes[i]));
+    co_await when_all(ranks);
+  };
+  engine.run(everybody());
+  return outcomes;
+}
+
+void join_on_threads(std::vector<JoinOptions> world, const std::function<void(Engine&, Joined&)>& check) {
+  std::vector<std::thread> threads;
+  for (JoinOptions& options : world)
+    threads.emplace_back([mine = std::move(options), &check]() mutable {
+      Engine engine;
+      Joined outcome;
+      engine.run(join_into(engine, std::move(mine), outcome));
+      check(engine, outcome);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+Task<> exchange_ranks(Membership& membership) {
+  const Rank mine = membership.rank;
+  for (Rank peer = 0; peer < membership.size; ++peer)
+    if (peer != mine) co_await membership.control[peer].send(std::as_bytes(std::span(&mine, 1)));
+  for (Rank peer = 0; peer < membership.size; ++peer) {
+    if (peer == mine) continue;
+    Rank theirs = ~Rank{0};
+    const bool came = co_await membership.control[peer].receive(std::as_writable_bytes(std::span(&theirs, 1)));
+    EXPECT_TRUE(came);
+    EXPECT_EQ(theirs, peer) << "rank " << mine << " reached another rank than it thinks";
+  }
+}
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator begin("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator()));
+}
+
+}  // namespace cohort::testing

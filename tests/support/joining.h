@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/engine.h>
+#include <cohort/net/join/join.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cohort::testing {
+
+/// A Unix address that nothing else of this machine uses.
+[[nodiscard]] std::string fresh_unix_address();
+/// "127.0.0.1:PORT" with a port that was free just now.
+[[nodiscard]] std::string fresh_tcp_address();
+
+/// The options of all ranks of a world that meets there; ten seconds to join.
+[[nodiscard]] std::vector<JoinOptions> world_of(Rank size, const std::string& address);
+/// The same secret for all of them, told apart by `seed`.
+void give_secret(std::vector<JoinOptions>& world, int seed = 1);
+[[nodiscard]] Secret secret_of(int seed);
+
+/// What became of one rank.
+struct Joined {
+  std::optional<Membership> membership;
+  std::optional<Error> error;
+};
+
+Task<> join_into(Engine& engine, JoinOptions options, Joined& outcome);
+
+/// All of them as coroutines on one engine, which was made for that.
+[[nodiscard]] std::vector<Joined> join_on(Engine& engine, std::vector<JoinOptions> world);
+
+/// Each on a thread and an engine of its own; `check` runs there, with whatever came of it.
+void join_on_threads(std::vector<JoinOptions> world, const std::function<void(Engine&, Joined&)>& check);
+
+/// Sends the own rank over every control connection, and expects the peers' ones: all stand, none is crossed.
+Task<> exchange_ranks(Membership& membership);
+
+/// Entries of /proc/self/fd.
+[[nodiscard]] std::size_t open_descriptors();
+
+}  // namespace cohort::testing

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/cohort.h>
+
+#include <string>
+#include <vector>
+
+namespace cohort::test {
+
+/// What one rank ended with: no error, or the one that its function threw.
+struct Outcome {
+  std::optional<Error> error;
+};
+
+/// Runs the function on `ranks` ranks, each on a thread and an engine of its own; expects that none throws.
+void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options = {});
+
+/// The same for ranks that are expected to throw: what each one got, by rank.
+std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options = {});
+
+}  // namespace cohort::test

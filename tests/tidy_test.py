@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules that hold for every file of the tree. Usage: tidy_test.py [ROOT]; prints what breaks one, fails if any does.
+
+tidy_selftest.py proves that each rule can fail.
+"""
+
+import ast
+import collections
+import pathlib
+import re
+import sys
+
+sys.dont_write_bytecode = True
+from tidy_source import (Block, blocks_of, directives, functions_in, is_lambda_introducer, split_control,
+                         statements_in, tokenize, without_comments_and_literals)
+
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 60
+MAX_COLUMNS = 110  # ColumnLimit of .clang-format, which does not break everything
+
+# The layers: a folder may include itself and what it names here. Programs see public headers only; tests see all.
+LIBRARY = ("engine", "notify", "streams", "net", "collectives")
+LAYERS = {
+    "engine": (),
+    "notify": ("engine",),
+    "streams": ("engine", "notify"),
+    "net": ("engine", "notify"),
+    "collectives": ("engine", "notify", "streams", "net"),
+    "graph": LIBRARY,
+    "bindings": LIBRARY + ("graph",),
+    "tools": LIBRARY + ("graph",),
+    "samples": LIBRARY + ("graph",),
+    "bench": LIBRARY + ("graph",),
+    "tests": None,
+    "cmake": (),
+}
+PROGRAMS = ("bindings", "tools", "samples", "bench")
+INTERNAL = re.compile(r"engine/(uring_driver|inbox)\.h|net/(shm|tcp|verbs)/|collectives/algorithms/")
+ABOVE_ENGINE = ("notify", "streams", "net", "collectives", "graph")
+
+# Third-party headers stay behind their fence; tests may reach over it.
+FENCES = (
+    (r"liburing|linux/io_uring", r"engine/uring_driver\."),
+    (r"concurrentqueue|blockingconcurrentqueue|lightweightsemaphore", r"engine/inbox\."),
+    (r"openssl/", r"net/join/"),
+    (r"hwy/", r"collectives/reduction/"),
+    (r"infiniband/|rdma/", r"net/verbs/"),
+    (r"CLI/|nlohmann/", r"(tools|bench|samples)/"),
+    (r"benchmark/", r"bench/"),
+    (r"mpi\.h|gloo/", r"bench/peers/"),
+    (r"gtest/|gmock/", r"tests/"),
+)
+SYSTEM_IO = re.compile(
+    r"(sys|netinet|arpa|linux|net)/.*|(unistd|fcntl|poll|time|netdb|ifaddrs|signal|spawn|pthread|sched)\.h|ctime|csignal"
+)
+SYSTEM_TIME = re.compile(
+    r"\b(steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday|this_thread|nanosleep|usleep)\b"
+)
+UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")) + r")\b")
+SOMEBODYS_FOLDER = re.compile(r"(?<![\w.$}-])/(work|home|root|Users)/\w")
+MACRO_NAME = re.compile(r"[A-Z][A-Z0-9_]+|assert")
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+
+Finding = collections.namedtuple("Finding", "path line rule message")
+
+
+def cpp_includes(text, code):
+    """(line, name, quote) of each #include; `code` tells which of them stand in a comment."""
+    alive = code.split("\n")
+    for line, raw in enumerate(text.split("\n"), 1):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', raw)
+        if match and alive[line - 1].lstrip().startswith("#"):
+            yield line, match[2], match[1]
+
+
+def check_includes(path, text, code, has_own_header):
+    folder = path.split("/")[0] if "/" in path else ""
+    own = "cohort/" + re.sub(r"\.cpp$", ".h", path)
+    for position, (line, name, quote) in enumerate(cpp_includes(text, code)):
+        if quote == '"':
+            yield line, "include-spelling", f'#include "{name}": write <cohort/FOLDER/file.h>'
+        if position == 0 and has_own_header and name != own:
+            yield line, "own-header", f"a source includes its own header first: <{own}>"
+        if folder in ABOVE_ENGINE and SYSTEM_IO.fullmatch(name):
+            yield line, "system-io", f"<{name}>: nothing above engine/ talks to the system; add what is missing to engine/"
+        for header, fence in FENCES:
+            if folder != "tests" and re.match(header, name) and not re.match(fence, path):
+                yield line, "fence", f"<{name}> stays behind its fence: {fence}"
+        if name.startswith("cohort/") and folder in LAYERS and LAYERS[folder] is not None:
+            target = name.split("/")[1]
+            if target not in (folder, "cohort.h") + LAYERS[folder] or (target == "cohort.h" and folder not in PROGRAMS):
+                yield line, "layer", f"{folder}/ may not include <{name}>; it sees {', '.join(LAYERS[folder]) or 'nothing'}"
+            if folder in PROGRAMS and INTERNAL.match(name.removeprefix("cohort/")):
+                yield line, "layer", f"<{name}> is internal: {folder}/ uses public headers only"
+
+
+def check_layout(path, text, code):
+    folder = path.split("/")[0] if "/" in path else ""
+    lines = text.split("\n")
+    if folder and folder not in LAYERS:
+        yield 1, "layer", f"{folder}/ is in no layer: add it to LAYERS"
+    if path.endswith(".h") and not path.endswith("-inl.h") and not any(line.strip() == "#pragma once" for line in lines[1:2]):
+        yield 2, "pragma-once", "a header's second line is #pragma once"
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_COLUMNS and "://" not in line:
+            yield number, "line-length", f"{len(line)} columns; at most {MAX_COLUMNS}"
+    if folder in ABOVE_ENGINE:
+        for number, line in enumerate(code.split("\n"), 1):
+            if match := SYSTEM_TIME.search(line):
+                yield number, "clock", f"{match[0]}: nothing above engine/ reads the system's clock; ask the Engine"
+
+
+def awaits_in(tokens):
+    return [
+        index for index, token in enumerate(tokens)
+        if token.text == "co_await" and not (index > 0 and tokens[index - 1].text == "operator")
+    ]
+
+
+def is_bound(tokens, index):
+    """Whether the co_await stands alone, starts a named local or is returned."""
+    before = [token.text for token in tokens[:index]]
+    opened = sum(text in ("(", "[") for text in before) - sum(text in (")", "]") for text in before)
+    return not before or before in (["co_return"], ["(", "void", ")"]) or (before[-1] == "=" and opened == 0)
+
+
+def check_statement(tokens):
+    """Findings of a statement, without the parentheses of if, for, ... before it, that has a co_await of its own."""
+    awaits = awaits_in(tokens)
+    if len(awaits) > 1:
+        yield "await-twice", "two co_await in a statement: give each result a name in a statement of its own"
+    for index, token in enumerate(tokens):
+        after = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        before = tokens[index - 1].text if index > 0 else ""
+        if (isinstance(token, Block) and token.kind == "lambda") or is_lambda_introducer(tokens, index):
+            yield "await-lambda", "a lambda in a statement with co_await: name it first"
+        elif token.text == "{" or isinstance(token, Block):
+            yield "await-braces", "braces in a statement with co_await: name the value first"
+        elif token.text == "[" and (before == "auto" or tokens[max(index - 2, 0)].text == "auto"):
+            yield "await-binding", "a structured binding of co_await: name the whole result first"
+        elif token.text == "?":
+            yield "await-ternary", "?: in a statement with co_await: use if, or await first"
+        elif token.text in ("&&", "||", "and", "or") and not (token.text == "&&" and before == "auto"):
+            yield "await-logic", f"{token.text} in a statement with co_await: await first"
+        elif MACRO_NAME.fullmatch(token.text) and after == "(":
+            yield "await-macro", f"co_await in a statement with the macro {token.text}: await first"
+    if not is_bound(tokens, awaits[0]):
+        yield "await-unbound", "the result of co_await starts a named local, is returned or is dropped: nothing else"
+
+
+def check_awaits(code):
+    """g++ 12 compiles co_await in these places into wrong programs, without a word."""
+    for number, text in directives(code):
+        if re.search(r"\bco_await\b", text):
+            yield number, "await-macro", "co_await in a macro"
+    for tree in blocks_of(code):
+        for statement, _ in statements_in(tree):
+            groups, rest = split_control(statement)
+            for group in groups:
+                if awaits := awaits_in(group):
+                    yield group[awaits[0]].line, "await-condition", "co_await in a condition: give its result a name first"
+            if awaits := awaits_in(rest):
+                for rule, message in check_statement(rest):
+                    yield rest[awaits[0]].line, rule, message
+
+
+def check_cpp_functions(code):
+    for tree in blocks_of(code):
+        for first, last in functions_in(tree):
+            if last - first + 1 > MAX_FUNCTION_LINES:
+                yield first, "function-length", f"a function of {last - first + 1} lines; at most {MAX_FUNCTION_LINES}"
+
+
+def check_cpp(path, text, has_own_header):
+    code = without_comments_and_literals(text)
+    yield from check_includes(path, text, code, has_own_header)
+    yield from check_layout(path, text, code)
+    yield from check_cpp_functions(code)
+    if not path.startswith("cmake/"):  # the probe is there to see what g++ does with them
+        yield from check_awaits(code)
+
+
+def check_python(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            length = node.end_lineno - node.lineno + 1
+            if length > MAX_FUNCTION_LINES:
+                yield node.lineno, "function-length", f"a function of {length} lines; at most {MAX_FUNCTION_LINES}"
+
+
+def is_program_text(path, text):
+    return path.endswith((".h", ".cpp", ".py", ".cmake", ".sh", "CMakeLists.txt", "Makefile")) or text.startswith("#!")
+
+
+def check_text(path, text):
+    lines = text.split("\n")
+    if is_program_text(path, text):
+        head = lines[1:2] if text.startswith("#!") else lines[:1]
+        if not any(SPDX in line for line in head):
+            yield 1, "spdx", f"the first line is {'//' if path.endswith(('.h', '.cpp')) else '#'} {SPDX}"
+        if len(lines) - 1 > MAX_FILE_LINES:
+            yield MAX_FILE_LINES, "file-length", f"{len(lines) - 1} lines; at most {MAX_FILE_LINES}"
+    if text and not text.endswith("\n"):
+        yield len(lines), "final-newline", "no newline at the end of the file"
+    for number, line in enumerate(lines, 1):
+        if "\t" in line and not path.endswith("Makefile"):
+            yield number, "tab", "a tab"
+        if line != line.rstrip():
+            yield number, "trailing-blank", "blanks at the end of the line"
+        if match := UNFINISHED.search(line):
+            yield number, "unfinished", f"{match[0]}: finish it, or file an issue"
+        if match := SOMEBODYS_FOLDER.search(line):
+            yield number, "absolute-path", f"{match[0]}...: a path of somebody's machine"
+
+
+def check_file(path, text, has_own_header=False):
+    """Every finding of one file; path is relative to the root, with slashes."""
+    found = list(check_text(path, text))
+    if path.endswith((".h", ".cpp")):
+        found += check_cpp(path, text, has_own_header)
+    elif path.endswith(".py"):
+        found += check_python(text)
+    return [Finding(path, *entry) for entry in sorted(set(found))]
+
+
+def is_text_of_ours(path):
+    if path.suffix in (".h", ".cpp", ".py", ".cmake", ".sh", ".json", ".md", ".yml", ".in", ".txt"):
+        return True
+    return path.suffix == "" and path.name != "LICENSE"
+
+
+def files_below(folder):
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or path.name in (".git", "build", "__pycache__"):
+            continue
+        if path.is_dir() and not (path / "CMakeCache.txt").exists():
+            yield from files_below(path)
+        elif path.is_file() and is_text_of_ours(path):
+            yield path
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
+    findings, count = [], 0
+    for path in files_below(root):
+        count += 1
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            continue  # a data file
+        has_own_header = path.suffix == ".cpp" and path.with_suffix(".h").exists()
+        findings += check_file(path.relative_to(root).as_posix(), text, has_own_header)
+    for finding in findings:
+        print(f"{finding.path}:{finding.line}: {finding.rule}: {finding.message}")
+    print(f"{count} files, {len(findings)} findings")
+    return 1 if findings or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

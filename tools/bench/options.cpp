@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/bench/options.h>
+
+#include <cohort/engine/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort::bench {
+
+void Options::check() const {
+  if (root >= ranks)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("--root {} is no rank: with --ranks {} they are 0 to {}", root, ranks, ranks - 1));
+  if (sizes_bytes.empty())
+    throw Error(ErrorKind::InvalidArgument, "no size to measure: --min must not be larger than --max");
+}
+
+std::vector<std::size_t> sizes_between(std::size_t least, std::size_t most, std::size_t factor) {
+  std::vector<std::size_t> sizes;
+  for (std::size_t size = least; size <= most; size *= factor) {
+    sizes.push_back(size);
+    if (size > most / factor) break;
+  }
+  return sizes;
+}
+
+Shape shape_of(Operator op, std::size_t bytes, std::size_t element_bytes, Rank ranks) {
+  const std::size_t whole = std::max<std::size_t>(bytes / element_bytes, 1);
+  const std::size_t share = std::max<std::size_t>(whole / ranks, 1);
+  switch (op) {
+    case Operator::barrier: return {};
+    case Operator::broadcast:
+    case Operator::all_reduce: return {whole, whole, whole, whole * element_bytes};
+    case Operator::all_gather: return {share, share * ranks, share, share * ranks * element_bytes};
+    case Operator::reduce_scatter: return {share * ranks, share, share, share * ranks * element_bytes};
+  }
+  return {};
+}
+
+}  // namespace cohort::bench

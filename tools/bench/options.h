@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/communicator.h>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cohort::bench {
+
+/// The start line keeps a place for each.
+inline constexpr Rank kMostRanks = 128;
+/// Samples that are kept of one point.
+inline constexpr std::size_t kMostIterations = 20'000;
+
+enum class Format { table, csv, json };
+
+/// What `cohort bench` was asked for. The same in the process that was started and in the ranks that it starts.
+struct Options {
+  std::vector<Operator> operators;
+  std::vector<std::size_t> sizes_bytes;
+  Rank ranks = 2;
+  std::string transport;  ///< empty: COHORT_TRANSPORT, or what the library chooses
+  DataType type = DataType::float32;
+  ReduceOp reduce = ReduceOp::sum;
+  Rank root = 0;
+  std::optional<AlgorithmId> algorithm;
+
+  std::optional<std::size_t> iterations;  ///< nothing: until the budget is used
+  std::optional<std::size_t> warmup;
+  std::chrono::nanoseconds budget = std::chrono::milliseconds(100);
+  std::optional<std::chrono::nanoseconds> timeout;
+
+  bool is_in_process = false;  ///< ranks are threads
+  bool is_shared = false;      ///< buffers that peers map
+  bool is_in_place = false;
+  bool rewrites_inputs = true;
+  bool checks_results = true;
+  bool pins_ranks = true;
+  Format format = Format::table;
+
+  /// Throws InvalidArgument for what each option allows alone but not together.
+  void check() const;
+};
+
+/// `least`, `least` * factor, ... up to `most`.
+[[nodiscard]] std::vector<std::size_t> sizes_between(std::size_t least, std::size_t most, std::size_t factor);
+
+/// What one operation moves, in elements of one rank.
+struct Shape {
+  std::size_t in = 0;
+  std::size_t out = 0;
+  std::size_t count = 0;       ///< as nccl-tests counts: of one rank's block for all_gather and reduce_scatter
+  std::size_t size_bytes = 0;  ///< of the whole vector, all_gather's output or reduce_scatter's input
+};
+
+/// `bytes` is the vector on every rank for broadcast and all_reduce, the whole output for all_gather, the whole input
+/// for reduce_scatter: rounded down to whole elements, the same number for each rank, and at least one.
+[[nodiscard]] Shape shape_of(Operator op, std::size_t bytes, std::size_t element_bytes, Rank ranks);
+
+[[nodiscard]] constexpr bool is_reducing(Operator op) noexcept {
+  return op == Operator::all_reduce || op == Operator::reduce_scatter;
+}
+
+}  // namespace cohort::bench

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/bench/start_line.h>
+
+#include <cohort/engine/processor.h>
+
+namespace cohort::bench {
+namespace {
+
+constexpr std::int64_t kHeadStartNs = 1'000;  // a release reaches the farthest core earlier
+constexpr int kSpins = 2'000;
+constexpr int kYields = 256;
+
+}  // namespace
+
+void StartLine::arrive(bool stop) noexcept {
+  ++generation_;
+  if (rank_ == 0) board_.stop[generation_ % 2] = stop;
+  const std::uint64_t all = std::uint64_t{generation_} * ranks_;
+  if (board_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != all) return;
+  board_.start_ns = now_ns() + kHeadStartNs;
+  board_.released.store(generation_, std::memory_order_release);
+}
+
+bool StartLine::is_released() const noexcept {
+  const int polls = spins_ ? kSpins : kYields;
+  for (int poll = 0; poll < polls; ++poll) {
+    if (board_.released.load(std::memory_order_acquire) == generation_) return true;
+    if (spins_)
+      processor::relax();
+    else
+      processor::yield();
+  }
+  return false;
+}
+
+bool StartLine::leave() const noexcept {
+  const bool stop = board_.stop[generation_ % 2];
+  while (spins_ && now_ns() < board_.start_ns) processor::relax();
+  return stop;
+}
+
+Rank StartLine::arrived() const noexcept {
+  const std::uint64_t before = std::uint64_t{generation_ - 1} * ranks_;
+  return static_cast<Rank>(board_.arrived.load(std::memory_order_relaxed) - before);
+}
+
+}  // namespace cohort::bench
