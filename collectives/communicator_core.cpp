@@ -234,6 +234,7 @@ void CommunicatorCore::begin(const Call& call) noexcept {
   running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
   resources_.bind(running_.windows);
   running_.is_running = true;
+  resources_.operation_started();
 }
 
 void CommunicatorCore::end() noexcept {
@@ -359,7 +360,6 @@ Task<> CommunicatorCore::orchestrate(const Call& call, Op op) {
     co_await resources_.provide(tag, needs);
     resources_.bind(running_.windows);
   }
-  resources_.operation_started();
   if constexpr (std::same_as<Op, Barrier>) {
     co_await algorithm.schedule(exec_, op);
   } else {

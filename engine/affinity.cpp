@@ -26,7 +26,8 @@ std::string siblings_of(unsigned processor) {
 std::vector<unsigned> usable_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) throw system_error(errno, "asking for the usable processors");
+  if (::sched_getaffinity(0, sizeof set, &set) != 0)
+    throw system_error(errno, "asking for the usable processors");
   std::vector<unsigned> first_of_core;
   std::vector<unsigned> others;
   std::set<std::string> cores;

@@ -6,8 +6,8 @@
 /// Where threads run. The library itself never binds a thread: that belongs to whoever starts the job.
 namespace cohort::affinity {
 
-/// Logical processors that the calling thread may run on: one of each core first, then the cores' other hardware
-/// threads. Ascending within both.
+/// Logical processors that the calling thread may run on: one of each core first, then the cores' other
+/// hardware threads. Ascending within both.
 [[nodiscard]] std::vector<unsigned> usable_processors();
 
 /// The calling thread runs only there from now on. Throws SystemError naming the processor.

@@ -2,8 +2,7 @@
 #include <cohort/engine/log.h>
 
 #include <cohort/engine/environment.h>
-
-#include <unistd.h>
+#include <cohort/engine/process.h>
 
 #include <array>
 #include <cstdio>
@@ -43,8 +42,9 @@ void set_log_rank(std::uint32_t rank) noexcept {
 }
 
 std::string log_line(LogLevel level, std::string_view text) {
-  const std::string who =
-      rank_of_thread < kSeveral ? fmt::format("rank {} pid {}", rank_of_thread, ::getpid()) : fmt::format("pid {}", ::getpid());
+  const std::string who = rank_of_thread < kSeveral
+                              ? fmt::format("rank {} pid {}", rank_of_thread, current_process())
+                              : fmt::format("pid {}", current_process());
   std::string line = fmt::format("cohort[{}] {}: {}", who, name_of(level), text);
   for (char& letter : line)
     if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f') letter = '?';

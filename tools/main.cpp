@@ -2,12 +2,14 @@
 // The command `cohort`: one subcommand per header beside this file.
 #include <cohort/engine/error.h>
 #include <cohort/engine/process.h>
+#include <cohort/tools/bench_command.h>
 #include <cohort/tools/run_command.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fmt/format.h>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -29,6 +31,7 @@ int main(int argc, char** argv) {
   app.failure_message(explain_usage);
   int status = 0;
   cohort::add_run_command(app, status);
+  cohort::add_bench_command(app, std::vector<std::string>(argv, argv + argc), status);
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw CLI::ValidationError("what to do is missing, such as run");

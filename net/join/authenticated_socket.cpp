@@ -2,7 +2,7 @@
 #include <cohort/net/join/authenticated_socket.h>
 
 #include <cohort/engine/error.h>
-#include <cohort/net/join/host.h>
+#include <cohort/engine/host.h>
 
 #include <fmt/format.h>
 
@@ -48,8 +48,9 @@ Task<Identity> run_client(Socket& socket, const Secret& secret, const Identity& 
   std::array<std::byte, 1> verdict{};
   const bool came = co_await socket.receive(verdict);
   if (!came || verdict[0] != kTaken)
-    throw Error(ErrorKind::LinkFault, fmt::format("{} closed the connection instead of taking it; its own log says why",
-                                                  callee.where));
+    throw Error(
+        ErrorKind::LinkFault,
+        fmt::format("{} closed the connection instead of taking it; its own log says why", callee.where));
   co_return handshake.peer();
 }
 
@@ -88,9 +89,10 @@ Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Iden
   } catch (const Error& error) {
     const bool is_silent = is_only_own_deadline(error, around);
     if (!is_silent && error.kind() != ErrorKind::SystemError) throw;
-    failure = is_silent ? fmt::format("{} did not answer for {} s", callee.where,
-                                      std::chrono::duration_cast<std::chrono::seconds>(kAuthenticationTime).count())
-                        : fmt::format("{}: {}", callee.where, error.message());
+    failure = is_silent
+                  ? fmt::format("{} did not answer for {} s", callee.where,
+                                std::chrono::duration_cast<std::chrono::seconds>(kAuthenticationTime).count())
+                  : fmt::format("{}: {}", callee.where, error.message());
   }
   const Error fault(ErrorKind::LinkFault, failure);
   throw callee.rank ? fault.with_culprit(*callee.rank) : fault;
@@ -107,8 +109,8 @@ Task<Admission> authenticate_as_server(Socket& socket, const Secret& secret, Ide
   } catch (const Error& error) {
     const bool is_silent = is_only_own_deadline(error, around);
     if (!is_silent && error.kind() != ErrorKind::SystemError) throw;
-    failed.refusal =
-        Refusal{RefusalReason::truncated, false, fmt::format("{} did not prove who it is: {}", where, error.message())};
+    failed.refusal = Refusal{RefusalReason::truncated, false,
+                             fmt::format("{} did not prove who it is: {}", where, error.message())};
   }
   co_return failed;
 }

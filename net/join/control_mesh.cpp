@@ -19,9 +19,10 @@ constexpr Duration kRetryInterval = std::chrono::milliseconds(20);
 
 ControlMesh::ControlMesh(JoinState& state)
     : state_(state),
-      own_host_(state.control_listener, state.membership.secret, state.identity_for(Purpose::control), kControlOnly, *this),
-      other_hosts_(state.membership.data_listener, state.membership.secret, state.identity_for(Purpose::control),
-                   kControlOnly, *this),
+      own_host_(state.control_listener, state.membership.secret, state.identity_for(Purpose::control),
+                kControlOnly, *this),
+      other_hosts_(state.membership.data_listener, state.membership.secret,
+                   state.identity_for(Purpose::control), kControlOnly, *this),
       is_missing_(state.membership.size, true) {
   is_missing_[state.membership.rank] = false;
   for (Rank peer = 0; peer < state.membership.size; ++peer) {
@@ -102,7 +103,8 @@ Task<> ControlMesh::welcome(Visitor visitor) {
   if (peer > state_.membership.rank && visitor.peer.incarnation == expected.incarnation)
     connected(peer, std::move(visitor.socket));
   else
-    log(LogLevel::warn, "a control connection that says it is {} but is none that joined was closed", expected.describe());
+    log(LogLevel::warn, "a control connection that says it is {} but is none that joined was closed",
+        expected.describe());
   co_return;
 }
 

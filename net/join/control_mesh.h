@@ -6,18 +6,19 @@
 
 namespace cohort {
 
-/// Fills Membership::control: this rank calls every lower one and is called by every higher one, over an abstract Unix
-/// socket within a host and over TCP otherwise, each connection authenticated both ways.
+/// Fills Membership::control: this rank calls every lower one and is called by every higher one, over an
+/// abstract Unix socket within a host and over TCP otherwise, each connection authenticated both ways.
 ///
-/// The connection to rank 0 that joining began with is the control connection too, except where ranks of one host met by
-/// TCP: descriptors travel over control connections within a host, so these get one of their own.
+/// The connection to rank 0 that joining began with is the control connection too, except where ranks of one
+/// host met by TCP: descriptors travel over control connections within a host, so these get one of their own.
 class ControlMesh final : private Gate::Handler, Immovable {
  public:
   /// Everybody's entry in the table is known by now.
   explicit ControlMesh(JoinState& state);
 
-  /// Returns when all connections stand. A peer that is not reached is tried again until the scope's deadline: rank 0
-  /// knows whether it has died. Errors: of authenticate_as_client(), where another attempt would not help.
+  /// Returns when all connections stand. A peer that is not reached is tried again until the scope's
+  /// deadline: rank 0 knows whether it has died. Errors: of authenticate_as_client(), where another attempt
+  /// would not help.
   Task<> connect();
 
   /// Whom it still waits for, ascending.

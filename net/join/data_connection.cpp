@@ -46,9 +46,10 @@ Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank pee
                 "rank {} connects to rank {} of {}, lane {}", membership.rank, peer, membership.size, lane);
   const PeerInfo& info = membership.peers[peer];
   if (info.data_address.size_bytes() == 0)
-    throw Error(ErrorKind::Unsupported, fmt::format("{} takes no TCP connections: its network namespace has no loopback "
-                                                    "interface; use COHORT_TRANSPORT=shm",
-                                                    info.describe()))
+    throw Error(ErrorKind::Unsupported,
+                fmt::format("{} takes no TCP connections: its network namespace has no loopback "
+                            "interface; use COHORT_TRANSPORT=shm",
+                            info.describe()))
         .with_culprit(peer);
   std::string reason;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -60,7 +61,8 @@ Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank pee
     }
     co_await engine.sleep_for(kRetryInterval);
   }
-  throw Error(ErrorKind::LinkFault, fmt::format("no data connection to {}: {}", info.describe(), reason)).with_culprit(peer);
+  throw Error(ErrorKind::LinkFault, fmt::format("no data connection to {}: {}", info.describe(), reason))
+      .with_culprit(peer);
 }
 
 DataAcceptor::DataAcceptor(Membership& membership)
@@ -81,7 +83,8 @@ Task<Socket> DataAcceptor::take(Rank peer, Lane lane) {
 Task<> DataAcceptor::welcome(Visitor visitor) {
   const PeerInfo& expected = membership_.peers[visitor.peer.rank];
   if (visitor.peer.incarnation != expected.incarnation) {
-    log(LogLevel::warn, "a data connection that says it is {} but is none that joined was closed", expected.describe());
+    log(LogLevel::warn, "a data connection that says it is {} but is none that joined was closed",
+        expected.describe());
     co_return;
   }
   Slot& place = slot(visitor.peer.rank, visitor.peer.lane);
@@ -91,7 +94,8 @@ Task<> DataAcceptor::welcome(Visitor visitor) {
 }
 
 DataAcceptor::Slot& DataAcceptor::slot(Rank peer, Lane lane) {
-  COHORT_ASSERT(peer < membership_.size && lane < kMostLanes, "rank {} of {}, lane {}", peer, membership_.size, lane);
+  COHORT_ASSERT(peer < membership_.size && lane < kMostLanes, "rank {} of {}, lane {}", peer,
+                membership_.size, lane);
   return slots_[std::size_t{peer} * kMostLanes + lane];
 }
 

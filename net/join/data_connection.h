@@ -10,21 +10,24 @@
 
 namespace cohort {
 
-/// An authenticated TCP connection to a peer's data listener, for one lane. The peer takes it with DataAcceptor::take().
+/// An authenticated TCP connection to a peer's data listener, for one lane. The peer takes it with
+/// DataAcceptor::take().
 ///
-/// Errors: LinkFault when it cannot be reached after a few attempts, Unsupported when it takes no TCP connections,
-/// AuthFailed, Mismatch (it was restarted); all with the peer as culprit. Its deadline is the caller's.
+/// Errors: LinkFault when it cannot be reached after a few attempts, Unsupported when it takes no TCP
+/// connections, AuthFailed, Mismatch (it was restarted); all with the peer as culprit. Its deadline is the
+/// caller's.
 Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Lane lane);
 
-/// Accepts on Membership::data_listener and keeps each authenticated connection for whoever takes it: at most one per
-/// peer and lane, the latest. Strangers are turned away and disturb nobody.
+/// Accepts on Membership::data_listener and keeps each authenticated connection for whoever takes it: at most
+/// one per peer and lane, the latest. Strangers are turned away and disturb nobody.
 ///
 /// Threads: the engine's. Lifetime: the membership outlives serve(), and both outlive take().
 class DataAcceptor final : private Gate::Handler, Immovable {
  public:
   explicit DataAcceptor(Membership& membership);
 
-  /// Until its scope is cancelled, which it throws as the others do. Nothing to do without a listener: returns.
+  /// Until its scope is cancelled, which it throws as the others do. Nothing to do without a listener:
+  /// returns.
   Task<> serve();
 
   /// Waits for the peer's connection. One waiter at a time for each peer and lane.

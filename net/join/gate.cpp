@@ -57,7 +57,8 @@ Task<> Gate::admit(Socket socket) {
     Admission outcome = co_await evictable;
     admission = std::move(outcome);
   } catch (const Error& error) {
-    if (around->is_cancelled()) throw;  // not an eviction, and not a connection that was gone before we looked
+    if (around->is_cancelled())
+      throw;  // not an eviction, and not a connection that was gone before we looked
     admission.refusal = Refusal{RefusalReason::truncated, false, std::string(error.message())};
   }
   if (admission.refusal) {
@@ -73,9 +74,10 @@ Task<Admission> Gate::authenticate(Socket& socket, std::string where) {
   Admission refused;
   if (!is_own_user(socket)) {
     const PeerCredentials who = socket.peer_credentials();
-    refused.refusal = Refusal{RefusalReason::bad_mac, false,
-                              fmt::format("process {} of user {} tried to join at {}: only the user of this process may",
-                                          who.process, who.user, where)};
+    refused.refusal =
+        Refusal{RefusalReason::bad_mac, false,
+                fmt::format("process {} of user {} tried to join at {}: only the user of this process may",
+                            who.process, who.user, where)};
     co_return refused;
   }
   if (handover_ != Handover::none) {
@@ -95,13 +97,15 @@ std::size_t Gate::places_of(const std::string& source) const noexcept {
 
 void Gate::make_room() noexcept {
   if (pending_.size() < kMostPending) return;
-  const auto most = std::ranges::max_element(
-      pending_, {}, [this](const Pending* pending) { return places_of(pending->source); });  // the oldest of equals
+  const auto most = std::ranges::max_element(pending_, {}, [this](const Pending* pending) {
+    return places_of(pending->source);
+  });  // the oldest of equals
   Pending& loser = **most;
   pending_.erase(most);
-  loser.scope.cancel(Error(ErrorKind::ResourceLimit,
-                           fmt::format("{} had to give way: {} connections that have not proven who they are is the most",
-                                       loser.source, kMostPending)));
+  loser.scope.cancel(
+      Error(ErrorKind::ResourceLimit,
+            fmt::format("{} had to give way: {} connections that have not proven who they are is the most",
+                        loser.source, kMostPending)));
 }
 
 void Gate::refuse(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept {

@@ -20,11 +20,12 @@ struct Visitor {
   std::string where;
 };
 
-/// Takes the connections of one listener, and lets those through that know the secret. Nobody else can disturb it.
+/// Takes the connections of one listener, and lets those through that know the secret. Nobody else can
+/// disturb it.
 ///
 /// Before it has proven itself, a connection costs one place of kMostPending and one fixed buffer, for
-/// kAuthenticationTime. When the places are taken, the oldest connection of whoever holds most of them gives way, so
-/// that idle strangers cannot keep ranks out; a rank that had to give way comes again.
+/// kAuthenticationTime. When the places are taken, the oldest connection of whoever holds most of them gives
+/// way, so that idle strangers cannot keep ranks out; a rank that had to give way comes again.
 ///
 /// Threads: the engine's. Lifetime: the references and the handler outlive serve().
 class Gate : Immovable {
@@ -33,7 +34,8 @@ class Gate : Immovable {
 
   class Handler {
    public:
-    /// Takes over; may stay for as long as it likes, until serve()'s scope is cancelled. What it throws ends serve().
+    /// Takes over; may stay for as long as it likes, until serve()'s scope is cancelled. What it throws ends
+    /// serve().
     virtual Task<> welcome(Visitor visitor) = 0;
     /// A connection was not taken. It is closed already, and logged.
     virtual void on_refusal(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept;
@@ -47,7 +49,12 @@ class Gate : Immovable {
 
   Gate(Listener& listener, const Secret& secret, const Identity& mine, Service service, Handler& handler,
        Handover handover = Handover::none)
-      : listener_(listener), secret_(secret), mine_(mine), service_(service), handler_(handler), handover_(handover) {}
+      : listener_(listener),
+        secret_(secret),
+        mine_(mine),
+        service_(service),
+        handler_(handler),
+        handover_(handover) {}
 
   /// Until its scope is cancelled. Throws that cause, or SystemError when listening itself fails.
   Task<> serve();

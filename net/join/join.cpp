@@ -17,7 +17,8 @@
 namespace cohort {
 namespace {
 
-/// A rank 0 that was killed may hold its address for a moment longer: the kernel ends its operations later than itself.
+/// A rank 0 that was killed may hold its address for a moment longer: the kernel ends its operations later
+/// than itself.
 constexpr Duration kBindPatience = std::chrono::milliseconds(500);
 constexpr Duration kBindInterval = std::chrono::milliseconds(20);
 
@@ -41,11 +42,13 @@ void choose_secret(JoinState& state) {
   } else if (state.options.is_unauthenticated) {
     membership.secret = no_secret();
   } else {
-    throw Error(ErrorKind::AuthFailed,
-                fmt::format("rank {} will not meet others at {} without a secret, since anybody could join there: put one "
-                            "into a file (umask 077; openssl rand -hex 32 > FILE) and give all ranks "
-                            "COHORT_SECRET_FILE=FILE, or set COHORT_AUTH=none where nobody else reaches this network",
-                            state.options.rank, state.where));
+    throw Error(
+        ErrorKind::AuthFailed,
+        fmt::format(
+            "rank {} will not meet others at {} without a secret, since anybody could join there: put one "
+            "into a file (umask 077; openssl rand -hex 32 > FILE) and give all ranks "
+            "COHORT_SECRET_FILE=FILE, or set COHORT_AUTH=none where nobody else reaches this network",
+            state.options.rank, state.where));
   }
 }
 
@@ -79,8 +82,9 @@ Task<> look_who_listens(const JoinState& state) {
 
 Task<> join_as_rank_0(JoinState& state) {
   if (state.where.ends_with(":0") && state.meets_by_tcp())
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("rank 0 cannot listen at {}: the other ranks have to know its port", state.where));
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("rank 0 cannot listen at {}: the other ranks have to know its port", state.where));
   std::optional<Error> taken;
   Listener listener;
   try {
@@ -112,8 +116,8 @@ Task<Membership> join(Engine& engine, JoinOptions options) {
     Member member(state);
     co_await member.run();
   }
-  log(LogLevel::debug, "rank {} joined '{}' of {} after {}", state.options.rank, state.options.name, state.options.size,
-      state.elapsed());
+  log(LogLevel::debug, "rank {} joined '{}' of {} after {}", state.options.rank, state.options.name,
+      state.options.size, state.elapsed());
   co_return std::move(state.membership);
 }
 

@@ -7,19 +7,21 @@
 
 namespace cohort {
 
-/// Meets the other ranks of a communicator: each learns who all the others are and has an authenticated control
-/// connection to each of them.
+/// Meets the other ranks of a communicator: each learns who all the others are and has an authenticated
+/// control connection to each of them.
 ///
-/// Rank 0 listens at the address, the others call there, in any order. Every connection proves both ways that its ends
-/// know the job's secret, before anything is allocated for it; strangers are turned away and disturb nobody. It returns on
-/// every rank when all connections of all ranks stand, or throws on every rank for one cause.
+/// Rank 0 listens at the address, the others call there, in any order. Every connection proves both ways that
+/// its ends know the job's secret, before anything is allocated for it; strangers are turned away and disturb
+/// nobody. It returns on every rank when all connections of all ranks stand, or throws on every rank for one
+/// cause.
 ///
 /// Threads: the engine's. Lifetime: the engine outlives the membership. Nothing is left listening but
 /// Membership::data_listener. Cost: a few round trips, and size * (size - 1) / 2 connections.
 ///
-/// Errors, on all ranks that take part: WorldSize and DuplicateRank with both sides' claims, MissingRanks with who is
-/// missing and who is there, PeerDied; at the ranks concerned: AuthFailed (another secret, another user, or no secret
-/// where one is needed), Mismatch (another communicator or build), InvalidArgument, SystemError (the address is taken).
+/// Errors, on all ranks that take part: WorldSize and DuplicateRank with both sides' claims, MissingRanks
+/// with who is missing and who is there, PeerDied; at the ranks concerned: AuthFailed (another secret,
+/// another user, or no secret where one is needed), Mismatch (another communicator or build),
+/// InvalidArgument, SystemError (the address is taken).
 Task<Membership> join(Engine& engine, JoinOptions options);
 
 }  // namespace cohort

@@ -17,10 +17,11 @@ constexpr std::size_t kAddressField = 64;
 constexpr std::chrono::milliseconds kMostPatience{~std::uint32_t{0}};
 
 [[noreturn]] void refuse(std::string_view from, std::string_view what) {
-  throw Error(ErrorKind::ProtocolError,
-              fmt::format("{} sent a message while joining that is not allowed: {}; run the same build of cohort "
-                          "on all ranks",
-                          from, what));
+  throw Error(
+      ErrorKind::ProtocolError,
+      fmt::format("{} sent a message while joining that is not allowed: {}; run the same build of cohort "
+                  "on all ranks",
+                  from, what));
 }
 
 wire::Writer begin(JoinFrameBytes& bytes, JoinFrame::Kind kind, std::uint8_t code, std::uint32_t number) {
@@ -53,7 +54,8 @@ Address decode_address(const std::string& text, std::string_view from) {
 }
 
 Error decode_refusal(std::uint8_t code, std::uint32_t culprit, std::string_view text, std::string_view from) {
-  if (code > static_cast<std::uint8_t>(ErrorKind::Internal)) refuse(from, fmt::format("{} is no kind of error", code));
+  if (code > static_cast<std::uint8_t>(ErrorKind::Internal))
+    refuse(from, fmt::format("{} is no kind of error", code));
   const Error error(static_cast<ErrorKind>(code), printable(text, kMostRefusalText));
   return culprit == kNobody ? error : error.with_culprit(culprit);
 }
@@ -99,7 +101,8 @@ JoinFrameBytes encode_refusal(const Error& cause) {
 JoinFrame decode_frame(std::span<const std::byte, kJoinFrameBytes> bytes, std::string_view from) {
   wire::Reader reader(bytes);
   const auto magic = reader.get<std::uint32_t>();
-  if (magic != kFrameMagic) refuse(from, fmt::format("it begins with {:08x} instead of {:08x}", magic, kFrameMagic));
+  if (magic != kFrameMagic)
+    refuse(from, fmt::format("it begins with {:08x} instead of {:08x}", magic, kFrameMagic));
   const auto kind = reader.get<std::uint8_t>();
   const auto code = reader.get<std::uint8_t>();
   const auto reserved = reader.get<std::uint16_t>();

@@ -11,7 +11,8 @@
 #include <string>
 #include <string_view>
 
-/// What rank 0 and a member tell each other once they have proven who they are, as bytes. Everything has a fixed size:
+/// What rank 0 and a member tell each other once they have proven who they are, as bytes. Everything has a
+/// fixed size:
 ///
 ///     member                                   rank 0
 ///     introduction  who I am, my patience -->
@@ -19,7 +20,8 @@
 ///     ready         all my connections stand -->
 ///                                         <--  go, when all are ready
 ///
-/// Either may send a refusal instead, which ends the joining. Errors: ProtocolError for whatever these would not write.
+/// Either may send a refusal instead, which ends the joining. Errors: ProtocolError for whatever these would
+/// not write.
 namespace cohort {
 
 inline constexpr std::size_t kJoinFrameBytes = 272;
@@ -45,10 +47,12 @@ struct JoinFrame {
 [[nodiscard]] JoinFrameBytes encode_signal(JoinFrame::Kind kind);
 [[nodiscard]] JoinFrameBytes encode_refusal(const Error& cause);
 /// `from` is the sender, for the error.
-[[nodiscard]] JoinFrame decode_frame(std::span<const std::byte, kJoinFrameBytes> bytes, std::string_view from);
+[[nodiscard]] JoinFrame decode_frame(std::span<const std::byte, kJoinFrameBytes> bytes,
+                                     std::string_view from);
 
 void encode_record(const PeerInfo& info, std::span<std::byte, kPeerRecordBytes> into);
-[[nodiscard]] PeerInfo decode_record(std::span<const std::byte, kPeerRecordBytes> bytes, std::string_view from);
+[[nodiscard]] PeerInfo decode_record(std::span<const std::byte, kPeerRecordBytes> bytes,
+                                     std::string_view from);
 
 /// Cut to `most` letters, with everything but printable ASCII replaced: safe to print whoever wrote it.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t most);

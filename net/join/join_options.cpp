@@ -3,9 +3,9 @@
 
 #include <cohort/engine/environment.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/host.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/secret_file.h>
-#include <cohort/net/join/host.h>
 
 #include <fmt/format.h>
 
@@ -58,17 +58,18 @@ void read_place(JoinOptions& options) {
   const auto rank = environment::text("COHORT_RANK");
   const auto size = environment::text("COHORT_SIZE");
   if (rank.has_value() != size.has_value())
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("{} is set and {} is not: set both, as in COHORT_RANK=0 COHORT_SIZE=4, or neither to run "
-                            "alone",
-                            rank ? "COHORT_RANK" : "COHORT_SIZE", rank ? "COHORT_SIZE" : "COHORT_RANK"));
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("{} is set and {} is not: set both, as in COHORT_RANK=0 COHORT_SIZE=4, or neither to run "
+                    "alone",
+                    rank ? "COHORT_RANK" : "COHORT_SIZE", rank ? "COHORT_SIZE" : "COHORT_RANK"));
   if (!rank) return;
   options.size = static_cast<Rank>(environment::parse_number("COHORT_SIZE", *size, 1, kMostRanks));
   options.rank = static_cast<Rank>(environment::parse_number("COHORT_RANK", *rank, 0, kMostRanks));
   if (options.rank >= options.size)
     throw Error(ErrorKind::InvalidArgument,
-                fmt::format("COHORT_RANK={} is not below COHORT_SIZE={}: ranks are numbered from 0 to {}", options.rank,
-                            options.size, options.size - 1));
+                fmt::format("COHORT_RANK={} is not below COHORT_SIZE={}: ranks are numbered from 0 to {}",
+                            options.rank, options.size, options.size - 1));
 }
 
 }  // namespace
@@ -81,9 +82,10 @@ JoinOptions JoinOptions::from_environment() {
   options.timeout = environment::duration("COHORT_JOIN_TIMEOUT").value_or(options.timeout);
   const auto authentication = environment::text("COHORT_AUTH");
   if (authentication && *authentication != "none")
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("COHORT_AUTH='{}' is not 'none': leave it unset to have every connection authenticated",
-                            *authentication));
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("COHORT_AUTH='{}' is not 'none': leave it unset to have every connection authenticated",
+                    *authentication));
   options.is_unauthenticated = authentication.has_value();
   read_secret(options);
   options.check();
@@ -94,16 +96,20 @@ void JoinOptions::check() const {
   if (size == 0 || size > kMostRanks)
     throw Error(ErrorKind::InvalidArgument, fmt::format("size {} is not between 1 and {}", size, kMostRanks));
   if (rank >= size)
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("rank {} is not below size {}: ranks are numbered from 0 to {}", rank, size, size - 1));
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("rank {} is not below size {}: ranks are numbered from 0 to {}", rank, size, size - 1));
   const bool is_plain = std::ranges::all_of(name, [](char letter) { return letter > ' ' && letter <= '~'; });
   if (name.empty() || name.size() > kMostNameCharacters || !is_plain)
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("the communicator's name has {} characters; it takes 1 to {} printable ones without blanks "
-                            "(COHORT_NAME)",
-                            name.size(), kMostNameCharacters));
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format(
+            "the communicator's name has {} characters; it takes 1 to {} printable ones without blanks "
+            "(COHORT_NAME)",
+            name.size(), kMostNameCharacters));
   if (timeout <= Duration::zero())
-    throw Error(ErrorKind::InvalidArgument, "the time to join in must be more than zero (COHORT_JOIN_TIMEOUT)");
+    throw Error(ErrorKind::InvalidArgument,
+                "the time to join in must be more than zero (COHORT_JOIN_TIMEOUT)");
 }
 
 std::string JoinOptions::address_or_default() const {

@@ -2,12 +2,14 @@
 #include <cohort/net/join/join_state.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/host.h>
 #include <cohort/engine/log.h>
+#include <cohort/engine/process.h>
 #include <cohort/net/join/crypto.h>
-#include <cohort/net/join/host.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <utility>
@@ -15,13 +17,24 @@
 namespace cohort {
 namespace {
 
-/// The same for all ranks on one engine, another for each other engine of the process; tells nobody where memory lies.
+template <std::size_t N>
+std::array<std::byte, N> hash_of(std::span<const std::byte> bytes) {
+  const crypto::Digest digest = crypto::sha256(bytes);
+  std::array<std::byte, N> first{};
+  std::copy_n(digest.begin(), N, first.begin());
+  return first;
+}
+
+/// The same for all ranks on one engine, another for each other engine of the process; tells nobody where
+/// memory lies.
 std::uint64_t number_of(const Engine& engine) {
   const Engine* address = &engine;
-  const crypto::Digest digest = crypto::sha256(std::as_bytes(std::span(&address, 1)));
-  std::array<std::byte, sizeof(std::uint64_t)> first{};
-  std::copy_n(digest.begin(), first.size(), first.begin());
-  return std::bit_cast<std::uint64_t>(first);
+  return std::bit_cast<std::uint64_t>(hash_of<sizeof(std::uint64_t)>(std::as_bytes(std::span(&address, 1))));
+}
+
+std::array<std::byte, 16> host_id() {
+  const std::string fingerprint = host::fingerprint();
+  return hash_of<16>(std::as_bytes(std::span(fingerprint)));
 }
 
 Identity make_identity(const JoinOptions& options) {
@@ -30,7 +43,7 @@ Identity make_identity(const JoinOptions& options) {
   identity.rank = options.rank;
   identity.world = options.size;
   identity.incarnation = random_incarnation();
-  identity.pid = host::process_id();
+  identity.pid = current_process();
   return identity;
 }
 
@@ -56,7 +69,7 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
   self.process = identity.pid;
   self.incarnation = identity.incarnation;
   self.engine = number_of(engine);
-  self.host_id = host::id();
+  self.host_id = host_id();
   self.host = host::name();
 }
 
@@ -95,7 +108,8 @@ std::string list_of_ranks(const std::vector<Rank>& ascending) {
     std::size_t last = first;
     while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
     text += text.empty() ? "" : ", ";
-    text += first == last ? fmt::format("{}", ascending[first]) : fmt::format("{}-{}", ascending[first], ascending[last]);
+    text += first == last ? fmt::format("{}", ascending[first])
+                          : fmt::format("{}-{}", ascending[first], ascending[last]);
     first = last + 1;
   }
   return text;

@@ -17,11 +17,11 @@ struct JoinState : Immovable {
 
   Engine& engine;
   const JoinOptions options;
-  const Address address;      ///< of rank 0
-  const std::string where;    ///< the same for people
+  const Address address;    ///< of rank 0
+  const std::string where;  ///< the same for people
   const TimePoint started;
   const TimePoint deadline;
-  const Identity identity;    ///< purpose: join
+  const Identity identity;           ///< purpose: join
   bool is_secret_made_here = false;  ///< rank 0 at a Unix address, and nobody gave one
 
   Membership membership;      ///< filled as far as joining has come
@@ -32,12 +32,13 @@ struct JoinState : Immovable {
   [[nodiscard]] std::string elapsed() const;
   [[nodiscard]] Identity identity_for(Purpose purpose) const;
 
-  /// Listens for control connections of this host's ranks and for data connections, and fills in the own entry of the
-  /// table. `near` is an address of this host that the others can reach.
+  /// Listens for control connections of this host's ranks and for data connections, and fills in the own
+  /// entry of the table. `near` is an address of this host that the others can reach.
   void listen(const Address& near);
 };
 
-/// Where a rank takes control connections of its host: an abstract Unix socket, named after what is random about it.
+/// Where a rank takes control connections of its host: an abstract Unix socket, named after what is random
+/// about it.
 [[nodiscard]] Address control_address(const PeerInfo& peer);
 
 /// "0, 2-4, 7".

@@ -31,9 +31,10 @@ bool is_transient(const Error& error) {
 Task<Socket> call_once(const JoinState& state, std::optional<Secret>& secret, TimePoint until) {
   Socket socket = co_await Socket::connect_until(state.engine, state.address, until);
   if (!is_own_user(socket))
-    throw about_rank_0(ErrorKind::AuthFailed,
-                       fmt::format("user {} listens at {}, and this process runs as another: choose another address",
-                                   socket.peer_credentials().user, state.where));
+    throw about_rank_0(
+        ErrorKind::AuthFailed,
+        fmt::format("user {} listens at {}, and this process runs as another: choose another address",
+                    socket.peer_credentials().user, state.where));
   const std::string& source = state.options.secret_source;
   if (!state.meets_by_tcp()) co_await obtain_secret(socket, secret, state.options.rank, state.where, source);
   const Callee callee{state.where, Rank{0}, std::nullopt};
@@ -43,16 +44,18 @@ Task<Socket> call_once(const JoinState& state, std::optional<Secret>& secret, Ti
     co_return socket;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::AuthFailed) throw;
-    refusal = about_rank_0(ErrorKind::AuthFailed, fmt::format("{}; this one is from {}", error.message(), source));
+    refusal =
+        about_rank_0(ErrorKind::AuthFailed, fmt::format("{}; this one is from {}", error.message(), source));
   }
   throw Error(*refusal);
 }
 
 Error unreachable(const JoinState& state, const std::string& reason) {
-  return about_rank_0(ErrorKind::MissingRanks,
-                      fmt::format("rank {} found nobody at {} for {} ({}): rank 0 is missing; start it, or give all ranks "
-                                  "its address in COHORT_ADDR",
-                                  state.options.rank, state.where, state.elapsed(), reason));
+  return about_rank_0(
+      ErrorKind::MissingRanks,
+      fmt::format("rank {} found nobody at {} for {} ({}): rank 0 is missing; start it, or give all ranks "
+                  "its address in COHORT_ADDR",
+                  state.options.rank, state.where, state.elapsed(), reason));
 }
 
 }  // namespace
@@ -78,8 +81,8 @@ Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret) 
     }
     if (engine.now() >= next_report) {
       next_report = after(engine.now(), kReportInterval);
-      log(LogLevel::warn, "rank {} has waited {} for rank 0 at {}: {}", state.options.rank, state.elapsed(), state.where,
-          reason);
+      log(LogLevel::warn, "rank {} has waited {} for rank 0 at {}: {}", state.options.rank, state.elapsed(),
+          state.where, reason);
     }
     co_await engine.sleep_for(kRetryInterval);
   }
@@ -95,7 +98,8 @@ Task<> Member::run() {
   CancelScope* around = co_await current_scope();
   std::optional<Error> failure;
   try {
-    const Duration patience = std::max(state_.deadline - state_.engine.now(), Duration::zero()) + kVerdictTime;
+    const Duration patience =
+        std::max(state_.deadline - state_.engine.now(), Duration::zero()) + kVerdictTime;
     Task<> joining = join_through(rank_0);
     Task<> timed = with_deadline(patience, std::move(joining));
     co_await timed;
@@ -103,10 +107,11 @@ Task<> Member::run() {
     failure = error;
     const bool is_cancelled = around != nullptr && around->is_cancelled();
     if (error.kind() == ErrorKind::DeadlineExceeded && !is_cancelled)
-      failure = about_rank_0(ErrorKind::PeerSilent,
-                             fmt::format("{} at {} did not say who is missing, {} after this process (rank {}) began to "
-                                         "join: it hangs, or the network between us does",
-                                         "rank 0", state_.where, state_.elapsed(), state_.options.rank));
+      failure = about_rank_0(
+          ErrorKind::PeerSilent,
+          fmt::format("{} at {} did not say who is missing, {} after this process (rank {}) began to "
+                      "join: it hangs, or the network between us does",
+                      "rank 0", state_.where, state_.elapsed(), state_.options.rank));
     rank_0.try_send(encode_refusal(*failure));
   }
   if (failure) throw Error(*failure);
@@ -137,10 +142,11 @@ Task<JoinFrame> Member::hear(Socket& rank_0) {
     end = error.message();
   }
   if (!came)
-    throw about_rank_0(ErrorKind::PeerDied,
-                       fmt::format("rank 0 at {} died while rank {} was joining ({}); see what it printed, then start all "
-                                   "ranks again",
-                                   state_.where, state_.options.rank, end));
+    throw about_rank_0(
+        ErrorKind::PeerDied,
+        fmt::format("rank 0 at {} died while rank {} was joining ({}); see what it printed, then start all "
+                    "ranks again",
+                    state_.where, state_.options.rank, end));
   const JoinFrame frame = decode_frame(bytes, fmt::format("rank 0 at {}", state_.where));
   if (frame.refusal) throw Error(*frame.refusal);
   co_return frame;
@@ -150,16 +156,19 @@ Task<> Member::hear_table(Socket& rank_0) {
   const JoinFrame head = co_await hear(rank_0);
   const std::string who = fmt::format("rank 0 at {}", state_.where);
   if (head.kind != JoinFrame::Kind::table)
-    throw about_rank_0(ErrorKind::ProtocolError, fmt::format("{} sent '{}' before the table", who, to_string(head.kind)));
-  std::vector<std::byte> records(membership_.size * kPeerRecordBytes);  // our own size: the handshake saw to it
+    throw about_rank_0(ErrorKind::ProtocolError,
+                       fmt::format("{} sent '{}' before the table", who, to_string(head.kind)));
+  std::vector<std::byte> records(membership_.size *
+                                 kPeerRecordBytes);  // our own size: the handshake saw to it
   co_await rank_0.receive(records);
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     const auto record = std::span(records).subspan(rank * kPeerRecordBytes).first<kPeerRecordBytes>();
     PeerInfo info = decode_record(record, who);
     const bool is_own = rank == membership_.rank;
     if (info.rank != rank || (is_own && info.incarnation != membership_.incarnation))
-      throw about_rank_0(ErrorKind::ProtocolError,
-                         fmt::format("{} sent {} where rank {} belongs in the table", who, info.describe(), rank));
+      throw about_rank_0(
+          ErrorKind::ProtocolError,
+          fmt::format("{} sent {} where rank {} belongs in the table", who, info.describe(), rank));
     if (!is_own) membership_.peers[rank] = std::move(info);
   }
   advertise_rank_0(rank_0);
@@ -186,8 +195,8 @@ Task<> Member::connect(Socket& rank_0) {
 Task<> Member::hear_go(Socket& rank_0) {
   const JoinFrame frame = co_await hear(rank_0);
   if (frame.kind != JoinFrame::Kind::go)
-    throw about_rank_0(ErrorKind::ProtocolError, fmt::format("rank 0 at {} sent '{}' where 'go' belongs", state_.where,
-                                                             to_string(frame.kind)));
+    throw about_rank_0(ErrorKind::ProtocolError, fmt::format("rank 0 at {} sent '{}' where 'go' belongs",
+                                                             state_.where, to_string(frame.kind)));
 }
 
 }  // namespace cohort

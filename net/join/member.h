@@ -9,10 +9,10 @@
 
 namespace cohort {
 
-/// Calls rank 0 at the state's address and proves who this process is, until it is taken or the deadline comes. Fills
-/// `secret` where rank 0 hands one over; `identity` is what is claimed.
-/// Errors: MissingRanks (nobody there, or nobody who answers), AuthFailed, WorldSize, DuplicateRank,
-/// Mismatch, ProtocolError; all with culprit 0.
+/// Calls rank 0 at the state's address and proves who this process is, until it is taken or the deadline
+/// comes. Fills `secret` where rank 0 hands one over; `identity` is what is claimed. Errors: MissingRanks
+/// (nobody there, or nobody who answers), AuthFailed, WorldSize, DuplicateRank, Mismatch, ProtocolError; all
+/// with culprit 0.
 Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret);
 
 /// The side of all ranks but 0 of joining.
@@ -22,8 +22,9 @@ class Member : Immovable {
  public:
   explicit Member(JoinState& state) : state_(state), membership_(state.membership) {}
 
-  /// Fills the state's membership. Errors: of call_rank_0(); what rank 0 told as the cause, its culprit included; PeerDied
-  /// when rank 0 ended; PeerSilent when it said nothing for kVerdictTime after the deadline.
+  /// Fills the state's membership. Errors: of call_rank_0(); what rank 0 told as the cause, its culprit
+  /// included; PeerDied when rank 0 ended; PeerSilent when it said nothing for kVerdictTime after the
+  /// deadline.
   Task<> run();
 
  private:

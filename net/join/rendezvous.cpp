@@ -25,7 +25,8 @@ Gate::Handover handover_of(const JoinState& state) {
 
 /// What stops rank 0 alone, as the others should see it.
 Error as_told_by_rank_0(const Error& error) {
-  const bool is_own_wish = error.kind() == ErrorKind::Cancelled || error.kind() == ErrorKind::DeadlineExceeded;
+  const bool is_own_wish =
+      error.kind() == ErrorKind::Cancelled || error.kind() == ErrorKind::DeadlineExceeded;
   const Error told(is_own_wish ? ErrorKind::PeerAborted : error.kind(),
                    fmt::format("rank 0 gave up joining: {}", error.message()));
   return told.with_culprit(error.culprit().value_or(0));
@@ -79,8 +80,8 @@ Task<> Rendezvous::welcome(Visitor visitor) {
     const bool is_vacant = co_await wait_until_vacant(rank);
     if (!is_vacant && !failure_)
       fail(Error(ErrorKind::DuplicateRank,
-                 fmt::format("two processes claim rank {}: {} and {}; give each process a rank of its own", rank,
-                             membership_.peers[rank].describe(), introduction->info.describe()))
+                 fmt::format("two processes claim rank {}: {} and {}; give each process a rank of its own",
+                             rank, membership_.peers[rank].describe(), introduction->info.describe()))
                .with_culprit(rank));
   }
   Place newcomer;  // of one that comes too late
@@ -99,10 +100,12 @@ Task<std::optional<JoinFrame>> Rendezvous::hear_introduction(Visitor& visitor) {
     Task<JoinFrame> reading = receive_frame(visitor.socket, visitor.where);
     Task<JoinFrame> timed = with_deadline(kAuthenticationTime, std::move(reading));
     JoinFrame frame = co_await timed;
-    const bool is_consistent = frame.kind == JoinFrame::Kind::introduction && frame.info.rank == visitor.peer.rank &&
+    const bool is_consistent = frame.kind == JoinFrame::Kind::introduction &&
+                               frame.info.rank == visitor.peer.rank &&
                                frame.info.incarnation == visitor.peer.incarnation;
     if (is_consistent) co_return frame;
-    note(fmt::format("rank {} at {} introduced itself with a message that is not allowed", visitor.peer.rank, visitor.where));
+    note(fmt::format("rank {} at {} introduced itself with a message that is not allowed", visitor.peer.rank,
+                     visitor.where));
   } catch (const Error& error) {
     if (around->is_cancelled()) throw;
     log(LogLevel::debug, "rank {} at {} went away before it was seated: {}", visitor.peer.rank, visitor.where,
@@ -142,7 +145,8 @@ Task<> Rendezvous::attend(Rank rank) {
   CancelScope* around = co_await current_scope();
   try {
     for (;;) {
-      const JoinFrame frame = co_await receive_frame(places_[rank].socket, membership_.peers[rank].describe());
+      const JoinFrame frame =
+          co_await receive_frame(places_[rank].socket, membership_.peers[rank].describe());
       heard(rank, frame);
     }
   } catch (const Error& error) {
@@ -160,8 +164,9 @@ void Rendezvous::departed(Rank rank) {
   if (!place.is_sending) place.socket = Socket();
   if (phase_ == Phase::connecting && !failure_)
     fail(Error(ErrorKind::PeerDied,
-               fmt::format("{} died while the ranks were connecting; see what it printed, then start all ranks again",
-                           membership_.peers[rank].describe()))
+               fmt::format(
+                   "{} died while the ranks were connecting; see what it printed, then start all ranks again",
+                   membership_.peers[rank].describe()))
              .with_culprit(rank));
   conclude_if_all_informed();
 }
@@ -174,7 +179,8 @@ void Rendezvous::heard(Rank rank, const JoinFrame& frame) {
     return;
   }
   if (frame.kind != JoinFrame::Kind::refusal)
-    throw Error(ErrorKind::ProtocolError, fmt::format("{} sent '{}' out of turn", who, to_string(frame.kind)));
+    throw Error(ErrorKind::ProtocolError,
+                fmt::format("{} sent '{}' out of turn", who, to_string(frame.kind)));
   if (failure_) return;
   if (phase_ == Phase::gathering) {  // it gave up alone; another may come in its place
     note(fmt::format("{} gave up: {}", who, frame.refusal->message()));
@@ -190,12 +196,13 @@ void Rendezvous::on_refusal(const Refusal& refusal, const std::optional<Identity
     if (refusal.reason == RefusalReason::bad_mac) note(refusal.text);
     return;
   }
-  const bool ends_all = refusal.reason == RefusalReason::world_mismatch || refusal.reason == RefusalReason::rank_range ||
+  const bool ends_all = refusal.reason == RefusalReason::world_mismatch ||
+                        refusal.reason == RefusalReason::rank_range ||
                         refusal.reason == RefusalReason::same_rank;
   if (!refusal.is_authenticated || !ends_all) {
     if (refusal.reason != RefusalReason::truncated)
-      note(fmt::format("a process claiming rank {} (pid {}) failed authentication: {}", claimed->rank, claimed->pid,
-                       refusal.text));
+      note(fmt::format("a process claiming rank {} (pid {}) failed authentication: {}", claimed->rank,
+                       claimed->pid, refusal.text));
     return;
   }
   ++informed_;  // by the handshake, which it refused too
@@ -225,7 +232,8 @@ Task<> Rendezvous::send_table(Rank rank) {
   try {
     co_await place.socket.send(table_);
   } catch (const Error& error) {
-    log(LogLevel::debug, "sending the table to rank {}: {}", rank, error.message());  // attend() sees its end too
+    log(LogLevel::debug, "sending the table to rank {}: {}", rank,
+        error.message());  // attend() sees its end too
   }
   place.is_sending = false;
   if (failure_) tell(place.socket, place);
@@ -252,7 +260,8 @@ Task<> Rendezvous::send_go() {
     try {
       co_await socket.send(go);
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::SystemError) throw;  // it died just now: who uses the connection will see
+      if (error.kind() != ErrorKind::SystemError)
+        throw;  // it died just now: who uses the connection will see
     }
     socket.set_no_delay();
     if (ControlMesh::is_served_by_joining(state_, rank)) membership_.control[rank] = std::move(socket);
@@ -269,7 +278,8 @@ void Rendezvous::fail(const Error& cause) {
   scope_->spawn(say_farewell());
 }
 
-/// Short enough for the socket's buffer; a member that does not take it learns from the end of the connection.
+/// Short enough for the socket's buffer; a member that does not take it learns from the end of the
+/// connection.
 void Rendezvous::tell(Socket& socket, Place& place) {
   if (!socket.is_open() || place.is_informed || place.is_sending) return;
   mark_informed(place);
@@ -283,8 +293,10 @@ void Rendezvous::mark_informed(Place& place) noexcept {
 
 Task<> Rendezvous::say_farewell() {
   conclude_if_all_informed();
-  const bool is_deadline = failure_->kind() == ErrorKind::MissingRanks || failure_->kind() == ErrorKind::PeerSilent;
-  co_await state_.engine.sleep_for(is_deadline ? kLastFarewell : kFarewell);
+  const bool is_deadline =
+      failure_->kind() == ErrorKind::MissingRanks || failure_->kind() == ErrorKind::PeerSilent;
+  const Duration farewell = is_deadline ? kLastFarewell : kFarewell;
+  co_await state_.engine.sleep_for(farewell);
   scope_->cancel();
 }
 
@@ -293,8 +305,7 @@ void Rendezvous::conclude_if_all_informed() {
   if (!failure_) return;
   const auto others = std::span(places_).subspan(1);
   const bool nobody_is_here = std::ranges::none_of(others, [](const Place& place) { return place.is_taken; });
-  const bool nobody_will_come = failure_->kind() == ErrorKind::MissingRanks ||
-                                informed_ >= others.size();
+  const bool nobody_will_come = failure_->kind() == ErrorKind::MissingRanks || informed_ >= others.size();
   if (nobody_is_here && nobody_will_come) scope_->cancel();
 }
 
@@ -310,8 +321,8 @@ Task<> Rendezvous::report_progress() {
     co_await state_.engine.sleep_for(kReportInterval);
     if (failure_) co_return;
     if (phase_ == Phase::gathering)
-      log(LogLevel::warn, "joining '{}' at {}: after {}, {}{}", membership_.name, state_.where, state_.elapsed(),
-          missing_and_present(), notes());
+      log(LogLevel::warn, "joining '{}' at {}: after {}, {}{}", membership_.name, state_.where,
+          state_.elapsed(), missing_and_present(), notes());
   }
 }
 
@@ -321,8 +332,8 @@ Error Rendezvous::deadline_error() const {
   const std::vector<Rank> absent = missing();
   if (!absent.empty()) {
     const Error error(ErrorKind::MissingRanks,
-                      fmt::format("joining '{}' at {}: after {}, {}{}", membership_.name, state_.where, state_.elapsed(),
-                                  missing_and_present(), notes()));
+                      fmt::format("joining '{}' at {}: after {}, {}{}", membership_.name, state_.where,
+                                  state_.elapsed(), missing_and_present(), notes()));
     return error.with_culprit(absent.front());
   }
   std::vector<Rank> waiting = mesh_ ? mesh_->missing() : std::vector<Rank>();
@@ -330,11 +341,12 @@ Error Rendezvous::deadline_error() const {
     for (Rank rank = 1; rank < places_.size(); ++rank)
       if (!places_[rank].is_ready) waiting.push_back(rank);
   const Rank first = waiting.empty() ? 0 : waiting.front();
-  const Error error(ErrorKind::PeerSilent,
-                    fmt::format("joining '{}': all ranks came, but after {} rank{} {} had not connected to all others: "
-                                "they hang, or a firewall is between the hosts",
-                                membership_.name, state_.elapsed(), waiting.size() == 1 ? "" : "s",
-                                list_of_ranks(waiting)));
+  const Error error(
+      ErrorKind::PeerSilent,
+      fmt::format("joining '{}': all ranks came, but after {} rank{} {} had not connected to all others: "
+                  "they hang, or a firewall is between the hosts",
+                  membership_.name, state_.elapsed(), waiting.size() == 1 ? "" : "s",
+                  list_of_ranks(waiting)));
   return error.with_culprit(first);
 }
 
@@ -355,10 +367,11 @@ std::string Rendezvous::missing_and_present() const {
     if (++named > kMostNamed) break;
     present += (present.empty() ? "" : ", ") + membership_.peers[rank].describe();
   }
-  return fmt::format("rank{} {} of {} {} missing: start {} with this address, or look at what {} printed; here: {}{}",
-                     absent.size() == 1 ? "" : "s", list_of_ranks(absent), places_.size(),
-                     absent.size() == 1 ? "is" : "are", absent.size() == 1 ? "it" : "them",
-                     absent.size() == 1 ? "it" : "they", present, named > kMostNamed ? ", and more" : "");
+  return fmt::format(
+      "rank{} {} of {} {} missing: start {} with this address, or look at what {} printed; here: {}{}",
+      absent.size() == 1 ? "" : "s", list_of_ranks(absent), places_.size(), absent.size() == 1 ? "is" : "are",
+      absent.size() == 1 ? "it" : "them", absent.size() == 1 ? "it" : "they", present,
+      named > kMostNamed ? ", and more" : "");
 }
 
 std::string Rendezvous::notes() const {

@@ -14,11 +14,12 @@
 
 namespace cohort {
 
-/// Rank 0's side of joining: gathers the members, tells everybody the table, and lets all go when all are ready.
+/// Rank 0's side of joining: gathers the members, tells everybody the table, and lets all go when all are
+/// ready.
 ///
-/// A cause that ends the joining is told to every member, also to those that come within kFarewell after it. A member that
-/// dies while others are missing frees its place for a new incarnation of it; once the table is out, a death ends the
-/// joining. Threads: the engine's. Lifetime: `state` and `listener` outlive run().
+/// A cause that ends the joining is told to every member, also to those that come within kFarewell after it.
+/// A member that dies while others are missing frees its place for a new incarnation of it; once the table is
+/// out, a death ends the joining. Threads: the engine's. Lifetime: `state` and `listener` outlive run().
 class Rendezvous final : private Gate::Handler, Immovable {
  public:
   static constexpr Duration kFarewell = std::chrono::seconds(2);
@@ -27,8 +28,8 @@ class Rendezvous final : private Gate::Handler, Immovable {
 
   Rendezvous(JoinState& state, Listener& listener);
 
-  /// Fills the state's membership. Errors: WorldSize, DuplicateRank (all told by name), MissingRanks at the earliest
-  /// deadline of all that are there, PeerDied, PeerSilent; or what a member reported.
+  /// Fills the state's membership. Errors: WorldSize, DuplicateRank (all told by name), MissingRanks at the
+  /// earliest deadline of all that are there, PeerDied, PeerSilent; or what a member reported.
   Task<> run();
 
  private:
@@ -37,9 +38,9 @@ class Rendezvous final : private Gate::Handler, Immovable {
   struct Place {
     bool is_taken = false;
     bool is_ready = false;
-    bool is_sending = false;  ///< in the middle of the table: nothing may come between
+    bool is_sending = false;   ///< in the middle of the table: nothing may come between
     bool is_informed = false;  ///< of the failure, or is its cause
-    Socket socket;            ///< until Membership::control takes it
+    Socket socket;             ///< until Membership::control takes it
     std::string where;
   };
 
@@ -85,7 +86,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
   std::vector<std::byte> table_;
   std::optional<ControlMesh> mesh_;
   std::optional<Error> failure_;
-  std::size_t informed_ = 0;               ///< processes that know the failure; of two with one rank, both count
+  std::size_t informed_ = 0;  ///< processes that know the failure; of two with one rank, both count
   std::map<std::string, unsigned> notes_;  ///< who was turned away, and how often; bounded
   TaskScope* scope_ = nullptr;
 };

@@ -51,7 +51,8 @@ Task<std::optional<Refusal>> run_offer(Socket& socket, const Secret& secret, boo
                                        const std::string& where) {
   std::array<std::byte, kRequestBytes> request{};
   const bool came = co_await socket.receive(request);
-  if (!came) co_return refused(RefusalReason::truncated, fmt::format("{} closed the connection at once", where));
+  if (!came)
+    co_return refused(RefusalReason::truncated, fmt::format("{} closed the connection at once", where));
   wire::Reader reader(request);
   const auto magic = reader.get<std::uint64_t>();
   const auto has_secret = reader.get<std::uint32_t>();
@@ -68,9 +69,10 @@ Task<std::optional<Refusal>> run_offer(Socket& socket, const Secret& secret, boo
   co_await socket.send(message.bytes);
   if (answer == Answer::use_yours || answer == Answer::take_this) co_return std::nullopt;
   const bool lacks = answer == Answer::you_need_mine;
-  co_return refused(RefusalReason::bad_mac,
-                    fmt::format("a process that calls itself rank {} (pid {}) {}", rank, socket.peer_credentials().process,
-                                lacks ? "has no secret" : "has a secret, and rank 0 was started without one"));
+  co_return refused(
+      RefusalReason::bad_mac,
+      fmt::format("a process that calls itself rank {} (pid {}) {}", rank, socket.peer_credentials().process,
+                  lacks ? "has no secret" : "has a secret, and rank 0 was started without one"));
 }
 
 Task<> run_request(Socket& socket, std::optional<Secret>& secret, Rank rank, const std::string& where,
@@ -84,23 +86,29 @@ Task<> run_request(Socket& socket, std::optional<Secret>& secret, Rank rank, con
   const auto magic = reader.get<std::uint64_t>();
   const auto answer = reader.get<std::uint64_t>();
   if (magic != kAnswerMagic)
-    throw Error(ErrorKind::ProtocolError,
-                fmt::format("whoever listens at {} does not speak cohort's protocol: check who uses this address", where));
+    throw Error(
+        ErrorKind::ProtocolError,
+        fmt::format("whoever listens at {} does not speak cohort's protocol: check who uses this address",
+                    where));
   if (answer == static_cast<std::uint64_t>(Answer::you_need_mine))
-    throw Error(ErrorKind::AuthFailed, fmt::format("rank 0 at {} has a secret and this process (rank {}) has none: give "
-                                                   "all ranks the same COHORT_SECRET_FILE or COHORT_SECRET_FD",
-                                                   where, rank))
+    throw Error(ErrorKind::AuthFailed,
+                fmt::format("rank 0 at {} has a secret and this process (rank {}) has none: give "
+                            "all ranks the same COHORT_SECRET_FILE or COHORT_SECRET_FD",
+                            where, rank))
         .with_culprit(0);
   if (answer == static_cast<std::uint64_t>(Answer::have_none))
-    throw Error(ErrorKind::AuthFailed,
-                fmt::format("this process (rank {}) has a secret from {}, and rank 0 at {} was started without one: give "
-                            "all ranks the same secret, or none",
-                            rank, source, where))
+    throw Error(
+        ErrorKind::AuthFailed,
+        fmt::format(
+            "this process (rank {}) has a secret from {}, and rank 0 at {} was started without one: give "
+            "all ranks the same secret, or none",
+            rank, source, where))
         .with_culprit(0);
   if (answer != static_cast<std::uint64_t>(secret ? Answer::use_yours : Answer::take_this))
-    throw Error(ErrorKind::ProtocolError, fmt::format("rank 0 at {} gave the answer {} to the question for a secret, "
-                                                      "which is not allowed here",
-                                                      where, answer));
+    throw Error(ErrorKind::ProtocolError,
+                fmt::format("rank 0 at {} gave the answer {} to the question for a secret, "
+                            "which is not allowed here",
+                            where, answer));
   if (secret) co_return;
   Wiped<Secret::kBytes> bytes;
   reader.get(bytes.bytes);
@@ -109,7 +117,8 @@ Task<> run_request(Socket& socket, std::optional<Secret>& secret, Rank rank, con
 
 }  // namespace
 
-Task<std::optional<Refusal>> offer_secret(Socket& socket, const Secret& secret, bool is_made_here, std::string where) {
+Task<std::optional<Refusal>> offer_secret(Socket& socket, const Secret& secret, bool is_made_here,
+                                          std::string where) {
   CancelScope* around = co_await current_scope();
   std::optional<Refusal> failed;
   try {
@@ -118,7 +127,8 @@ Task<std::optional<Refusal>> offer_secret(Socket& socket, const Secret& secret, 
     co_return co_await timed;
   } catch (const Error& error) {
     if (around != nullptr && around->is_cancelled()) throw;
-    failed = refused(RefusalReason::truncated, fmt::format("{} did not say who it is: {}", where, error.message()));
+    failed = refused(RefusalReason::truncated,
+                     fmt::format("{} did not say who it is: {}", where, error.message()));
   }
   co_return failed;
 }
@@ -134,7 +144,8 @@ Task<> obtain_secret(Socket& socket, std::optional<Secret>& secret, Rank rank, s
     co_return;
   } catch (const Error& error) {
     const bool is_cancelled = around != nullptr && around->is_cancelled();
-    const bool is_fault = error.kind() == ErrorKind::DeadlineExceeded || error.kind() == ErrorKind::SystemError;
+    const bool is_fault =
+        error.kind() == ErrorKind::DeadlineExceeded || error.kind() == ErrorKind::SystemError;
     if (is_cancelled || !is_fault) throw;
     failure = fmt::format("{} did not answer: {}", where, error.message());
   }

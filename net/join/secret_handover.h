@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-/// Before the handshake with rank 0 at a Unix address: processes of one user on one host may begin without a secret. Rank 0
-/// then makes one and gives it to whoever the kernel says runs under the same user; a secret that somebody chose is
-/// never given away, and a process that has one does not trade it for another.
+/// Before the handshake with rank 0 at a Unix address: processes of one user on one host may begin without a
+/// secret. Rank 0 then makes one and gives it to whoever the kernel says runs under the same user; a secret
+/// that somebody chose is never given away, and a process that has one does not trade it for another.
 ///
 ///     connecting                     rank 0
 ///     do I have a secret?  ----->
@@ -18,11 +18,12 @@
 namespace cohort {
 
 /// At rank 0. Nothing: the handshake may follow. Otherwise the connection is not taken, and why.
-Task<std::optional<Refusal>> offer_secret(Socket& socket, const Secret& secret, bool is_made_here, std::string where);
+Task<std::optional<Refusal>> offer_secret(Socket& socket, const Secret& secret, bool is_made_here,
+                                          std::string where);
 
 /// At the others. Fills `secret` unless it is set. `source` says where it came from, for errors.
-/// Errors: AuthFailed (one end has a secret, the other none; culprit 0), LinkFault (ended or silent: worth another attempt),
-/// ProtocolError.
+/// Errors: AuthFailed (one end has a secret, the other none; culprit 0), LinkFault (ended or silent: worth
+/// another attempt), ProtocolError.
 Task<> obtain_secret(Socket& socket, std::optional<Secret>& secret, Rank rank, std::string where,
                      std::string_view source);
 

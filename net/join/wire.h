@@ -13,8 +13,8 @@
 
 namespace cohort::wire {
 
-/// Writes fields one after another into a message of fixed size: little-endian, no padding, the rest stays as it was.
-/// Too many fields for the message is a bug: asserts.
+/// Writes fields one after another into a message of fixed size: little-endian, no padding, the rest stays as
+/// it was. Too many fields for the message is a bug: asserts.
 class Writer {
  public:
   explicit Writer(std::span<std::byte> message) noexcept : rest_(message) {}
@@ -45,7 +45,8 @@ class Writer {
   std::span<std::byte> rest_;
 };
 
-/// Reads the same fields. The message has its full size, so this cannot fail; what the values mean is the caller's to check.
+/// Reads the same fields. The message has its full size, so this cannot fail; what the values mean is the
+/// caller's to check.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> message) noexcept : rest_(message) {}

@@ -53,14 +53,17 @@ Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     // A file of its own for each: reading one moves no other's offset.
     const Descriptor secret_file = make_sealed_bytes(secret.bytes());
+    std::vector<int> inherited = options_.inherited;
+    inherited.push_back(secret_file.number());
     const SpawnOptions spawn{.command = options_.command,
                              .environment = environment_of(rank, options_, address, secret_file.number()),
-                             .inherited = {secret_file.number()},
+                             .inherited = inherited,
                              .has_output_pipes = true};
     RankProcess& started = ranks_.emplace_back(rank, ChildProcess::spawn(engine_, spawn), options_, output_);
     guard_.add(started.process.id());
   }
   running_count_ = ranks_.size();
+  output_.when_reader_is_gone([this] { wake(); });
 }
 
 Task<int> Job::run() {

@@ -20,6 +20,7 @@ Task<> JobOutput::write(OutputChannel where, std::string_view text) {
       const bool has_reader = co_await channel.stream.write(text);
       if (has_reader) co_return;
       reader_is_gone_ = true;
+      when_reader_is_gone_();
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::ResourceLimit) throw;
       problem = fmt::format("cohort: {}; what follows on this channel is lost\n", error.message());

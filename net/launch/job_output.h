@@ -4,7 +4,9 @@
 #include <cohort/engine/mutex.h>
 #include <cohort/engine/output_stream.h>
 
+#include <functional>
 #include <string_view>
+#include <utility>
 
 namespace cohort {
 
@@ -22,6 +24,8 @@ class JobOutput : Immovable {
 
   /// Whether a reader has closed its end, as `head` does when it has seen enough.
   [[nodiscard]] bool reader_is_gone() const noexcept { return reader_is_gone_; }
+  /// Calls it when that happens.
+  void when_reader_is_gone(std::function<void()> call) { when_reader_is_gone_ = std::move(call); }
 
  private:
   struct Channel {
@@ -38,6 +42,7 @@ class JobOutput : Immovable {
   Channel errors_;
   const bool is_one_place_;
   bool reader_is_gone_ = false;
+  std::function<void()> when_reader_is_gone_ = [] {};
 };
 
 }  // namespace cohort

@@ -20,6 +20,8 @@ struct LaunchOptions {
   bool prefix_output = true;
   /// Variables for every rank besides those below, such as COHORT_TRANSPORT.
   std::vector<std::pair<std::string, std::string>> environment = {};
+  /// Descriptors of this process that every rank gets under the same numbers; none of 0 to 2.
+  std::vector<int> inherited = {};
   /// Where the output of the ranks goes, and their errors together with what the launcher has to say.
   int output_descriptor = 1;
   int errors_descriptor = 2;

@@ -70,7 +70,7 @@ bool FrameReader::start_receive(LinkOperation& operation) noexcept {
   receive_ = &operation;
   if (!is_parked_ || !connection_.is_open) return false;
   Connection::wake(connection_.reader_work);
-  const bool is_here = frame_.type == FrameType::data && frame_.bytes == request.local.bytes &&
+  const bool is_here = has_frame_ && frame_.type == FrameType::data && frame_.bytes == request.local.bytes &&
                        frame_.bytes <= staged() && is_of_running_operation();
   if (!is_here) return false;
   aim_at(operation);

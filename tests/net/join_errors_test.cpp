@@ -11,8 +11,8 @@
 
 #include <string>
 
-#include "../support/joining.h"
-#include "../support/outcome.h"
+#include <cohort/tests/support/joining.h>
+#include <cohort/tests/support/outcome.h>
 
 namespace cohort {
 namespace {
@@ -228,8 +228,8 @@ TEST_F(JoinErrors, a_missing_rank_0_is_named_with_its_address) {
     set_timeout(world, kShort);
     const std::vector<Joined> joined = join_on(engine_, std::move(world));
     expect_error(joined[0], ErrorKind::MissingRanks, 0);
-    EXPECT_THAT(text_of(joined[0]), AllOf(HasSubstr("rank 1 found nobody at " + address), HasSubstr("start it"),
-                                          HasSubstr("0.3 s"), HasSubstr("refused")));
+    EXPECT_THAT(text_of(joined[0]), AllOf(HasSubstr("rank 1 found nobody at " + address),
+                                          HasSubstr("start it"), HasSubstr("0.3 s"), HasSubstr("refused")));
   }
 }
 
@@ -341,7 +341,8 @@ TEST_F(JoinErrors, options_that_cannot_be_are_refused_at_once) {
   std::vector<JoinOptions> world = world_of(2, "");
   world[0].rank = 2;
   world[1].name = "with blank";
-  for (const Joined& one : join_on(engine_, std::move(world))) expect_error(one, ErrorKind::InvalidArgument, std::nullopt);
+  for (const Joined& one : join_on(engine_, std::move(world)))
+    expect_error(one, ErrorKind::InvalidArgument, std::nullopt);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <string>
 
-#include "../support/joining.h"
+#include <cohort/tests/support/joining.h>
 
 namespace cohort {
 namespace {
@@ -158,7 +158,8 @@ TEST(Join, two_communicators_of_the_same_ranks_join_at_once) {
       world.push_back(std::move(options));
     }
   Engine engine;
-  for (const Joined& one : join_on(engine, std::move(world))) EXPECT_TRUE(one.membership) << one.error->what();
+  for (const Joined& one : join_on(engine, std::move(world)))
+    EXPECT_TRUE(one.membership) << one.error->what();
 }
 
 TEST(Join, a_rank_alone_needs_no_address) {

@@ -163,7 +163,7 @@ TEST_F(LauncherTest, the_first_failure_is_named_and_is_the_status_and_the_rest_i
 }
 
 TEST_F(LauncherTest, a_rank_killed_by_a_signal_is_named_with_it) {
-  const Outcome outcome = outcome_of(script(2, "[ $COHORT_RANK = 0 ] || { kill -SEGV $$; }; exit 0"));
+  const Outcome outcome = outcome_of(script(2, "[ $COHORT_RANK = 0 ] || { ulimit -c 0; kill -SEGV $$; }; exit 0"));
   EXPECT_EQ(outcome.status, 128 + SIGSEGV);
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("cohort: rank 1 (process "), HasSubstr("was killed by SIGSEGV (Segm"),
                                     Not(HasSubstr("ending"))));

@@ -217,9 +217,9 @@ TEST_F(TcpLinkToRawPeer, another_signature_is_a_mismatch_told_once) {
     std::vector<std::byte> stream;
     append(stream, other, "12345678");
     append(stream, other, "12345678");
-    co_await peer.send(stream);
     CancelScope collective;
     host.collective = &collective;
+    co_await peer.send(stream);
     const auto error = co_await error_of(with_scope(collective, recv(link, in_recv(8))));
     EXPECT_EQ(kind_of(error), "Mismatch");
     host.collective = nullptr;
@@ -322,10 +322,10 @@ TEST_F(TcpLinkToRawPeer, peer_that_disappears_in_the_middle_of_a_frame_is_a_link
       std::vector<std::byte> stream;
       append(stream, header(FrameType::data, 100), std::string(100, 'x'));
       stream.resize(sent);
-      co_await peer.send(stream);
-      peer.shutdown();
       CancelScope collective;
       host.collective = &collective;
+      co_await peer.send(stream);
+      peer.shutdown();
       const auto error = co_await error_of(with_scope(collective, recv(link, in_recv(100))));
       EXPECT_EQ(kind_of(error), "LinkFault") << sent;
       EXPECT_EQ(error->culprit(), 1U);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "joining.h"
+#include <cohort/tests/support/joining.h>
 
 #include <cohort/engine/when_all.h>
 
@@ -89,7 +89,8 @@ Task<> exchange_ranks(Membership& membership) {
   for (Rank peer = 0; peer < membership.size; ++peer) {
     if (peer == mine) continue;
     Rank theirs = ~Rank{0};
-    const bool came = co_await membership.control[peer].receive(std::as_writable_bytes(std::span(&theirs, 1)));
+    const bool came =
+        co_await membership.control[peer].receive(std::as_writable_bytes(std::span(&theirs, 1)));
     EXPECT_TRUE(came);
     EXPECT_EQ(theirs, peer) << "rank " << mine << " reached another rank than it thinks";
   }

@@ -11,8 +11,9 @@ namespace cohort::bench {
 
 void Options::check() const {
   if (root >= ranks)
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("--root {} is no rank: with --ranks {} they are 0 to {}", root, ranks, ranks - 1));
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("--root {} is no rank: with --ranks {} they are 0 to {}", root, ranks, ranks - 1));
   if (sizes_bytes.empty())
     throw Error(ErrorKind::InvalidArgument, "no size to measure: --min must not be larger than --max");
 }

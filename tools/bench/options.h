@@ -18,7 +18,8 @@ inline constexpr std::size_t kMostIterations = 20'000;
 
 enum class Format { table, csv, json };
 
-/// What `cohort bench` was asked for. The same in the process that was started and in the ranks that it starts.
+/// What `cohort bench` was asked for. The same in the process that was started and in the ranks that it
+/// starts.
 struct Options {
   std::vector<Operator> operators;
   std::vector<std::size_t> sizes_bytes;
@@ -53,12 +54,13 @@ struct Options {
 struct Shape {
   std::size_t in = 0;
   std::size_t out = 0;
-  std::size_t count = 0;       ///< as nccl-tests counts: of one rank's block for all_gather and reduce_scatter
+  std::size_t count = 0;  ///< as nccl-tests counts: of one rank's block for all_gather and reduce_scatter
   std::size_t size_bytes = 0;  ///< of the whole vector, all_gather's output or reduce_scatter's input
 };
 
-/// `bytes` is the vector on every rank for broadcast and all_reduce, the whole output for all_gather, the whole input
-/// for reduce_scatter: rounded down to whole elements, the same number for each rank, and at least one.
+/// `bytes` is the vector on every rank for broadcast and all_reduce, the whole output for all_gather, the
+/// whole input for reduce_scatter: rounded down to whole elements, the same number for each rank, and at
+/// least one.
 [[nodiscard]] Shape shape_of(Operator op, std::size_t bytes, std::size_t element_bytes, Rank ranks);
 
 [[nodiscard]] constexpr bool is_reducing(Operator op) noexcept {

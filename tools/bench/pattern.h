@@ -34,9 +34,9 @@ class Pattern {
   std::vector<std::byte> elements_;
 };
 
-/// What one rank contributes, and what the contributions of all become: small whole numbers, so that results are exact
-/// in any order of combination. In iteration s, element i of rank r is number i + first_of(r, s) of `input`, and element
-/// i of the combination of all ranks is number i + first_of(0, s) of `combined`.
+/// What one rank contributes, and what the contributions of all become: small whole numbers, so that results
+/// are exact in any order of combination. In iteration s, element i of rank r is number i + first_of(r, s) of
+/// `input`, and element i of the combination of all ranks is number i + first_of(0, s) of `combined`.
 struct TestData {
   TestData(DataType type, ReduceOp op, Rank ranks);
 

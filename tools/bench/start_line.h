@@ -16,8 +16,8 @@ namespace cohort::bench {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// What the ranks of a measurement share besides the communicator under test: the start line, and the samples of each.
-/// Lies in memory that all of them map; all zero is its start. Only touched pages exist.
+/// What the ranks of a measurement share besides the communicator under test: the start line, and the samples
+/// of each. Lies in memory that all of them map; all zero is its start. Only touched pages exist.
 struct Board {
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> entered{0};  ///< how often this rank has entered a barrier that is verified
@@ -26,21 +26,21 @@ struct Board {
   };
 
   alignas(64) std::atomic<std::uint64_t> arrived{0};
-  // Written before the release below. A fast rank 0 may arrive at the next crossing before a slow rank has read the
-  // answer of this one, but not at the one after: hence two answers, by parity.
+  // Written before the release below. A fast rank 0 may arrive at the next crossing before a slow rank has
+  // read the answer of this one, but not at the one after: hence two answers, by parity.
   std::int64_t start_ns = 0;
   std::array<bool, 2> stop{};
   alignas(64) std::atomic<std::uint32_t> released{0};
   std::array<Slot, kMostRanks> slots{};
 };
 
-/// Brings all ranks to one point at one time without the communicator under test, as bench/peers/board.h does for
-/// other libraries: figures compare only if the start is the same.
+/// Brings all ranks to one point at one time without the communicator under test, as bench/peers/board.h does
+/// for other libraries: figures compare only if the start is the same.
 ///
-/// One crossing: arrive(), is_released() until it says so, leave(). Between two polls the caller lets its engine take a
-/// turn: a peer that is not here yet may wait for bytes that this rank has still to send. Where each rank has a
-/// processor, polls spin, and all leave at a time that the last one has set, so that nobody has a head start. Where
-/// they do not, polls yield, and each leaves as it is scheduled.
+/// One crossing: arrive(), is_released() until it says so, leave(). Between two polls the caller lets its
+/// engine take a turn: a peer that is not here yet may wait for bytes that this rank has still to send. Where
+/// each rank has a processor, polls spin, and all leave at a time that the last one has set, so that nobody
+/// has a head start. Where they do not, polls yield, and each leaves as it is scheduled.
 class StartLine : Immovable {
  public:
   StartLine(Board& board, Rank rank, Rank ranks, bool spins) noexcept

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// What this process knows about where it runs. Threads: any.
+namespace cohort::host {
+
+/// The effective user: what the kernel tells the other end of a Unix socket.
+[[nodiscard]] std::uint32_t user_id() noexcept;
+
+/// For people only: it is never resolved to an address.
+[[nodiscard]] std::string name();
+
+/// Equal for processes that can share memory and abstract Unix sockets, different for all others: the
+/// kernel's boot id, the network namespace and the user. Tells about this host; hash it before it goes
+/// anywhere.
+[[nodiscard]] std::string fingerprint();
+
+}  // namespace cohort::host

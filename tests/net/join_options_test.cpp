@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/join/join_options.h>
+
+#include <cohort/tests/support/outcome.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace cohort {
+namespace {
+
+using ::cohort::testing::error_from;
+using ::cohort::testing::kind_of;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::string kHexSecret(64, 'a');
+
+/// Sets variables; all of ours are gone before and after.
+class JoinOptionsFromEnvironment : public ::testing::Test {
+ protected:
+  void SetUp() override { clear(); }
+  void TearDown() override { clear(); }
+
+  static void clear() {
+    for (const char* name :
+         {"COHORT_RANK", "COHORT_SIZE", "COHORT_ADDR", "COHORT_NAME", "COHORT_JOIN_TIMEOUT", "COHORT_AUTH",
+          "COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET"})
+      ::unsetenv(name);
+  }
+  static void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
+  static std::optional<Error> error() {
+    return error_from([] { static_cast<void>(JoinOptions::from_environment()); });
+  }
+  static void expect_invalid(std::initializer_list<const char*> words) {
+    const auto found = error();
+    ASSERT_EQ(kind_of(found), "InvalidArgument");
+    for (const char* word : words) EXPECT_THAT(found->what(), HasSubstr(word));
+  }
+};
+
+bool is_secret_of_as(const JoinOptions& options) {
+  return options.secret &&
+         std::ranges::all_of(options.secret->bytes(), [](std::byte byte) { return byte == std::byte{0xaa}; });
+}
+
+TEST_F(JoinOptionsFromEnvironment, nothing_set_means_alone) {
+  const JoinOptions options = JoinOptions::from_environment();
+  EXPECT_EQ(options.rank, 0U);
+  EXPECT_EQ(options.size, 1U);
+  EXPECT_EQ(options.name, "world");
+  EXPECT_EQ(options.timeout, std::chrono::seconds(120));
+  EXPECT_FALSE(options.secret);
+  EXPECT_FALSE(options.is_unauthenticated);
+  EXPECT_THAT(options.address_or_default(), AllOf(HasSubstr("unix:cohort-"), HasSubstr("-world")));
+}
+
+TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
+  set("COHORT_RANK", "3");
+  set("COHORT_SIZE", "8");
+  set("COHORT_ADDR", "10.0.0.1:4711");
+  set("COHORT_NAME", "dp");
+  set("COHORT_JOIN_TIMEOUT", "250ms");
+  set("COHORT_AUTH", "none");
+  const JoinOptions options = JoinOptions::from_environment();
+  EXPECT_EQ(options.rank, 3U);
+  EXPECT_EQ(options.size, 8U);
+  EXPECT_EQ(options.address, "10.0.0.1:4711");
+  EXPECT_EQ(options.name, "dp");
+  EXPECT_EQ(options.timeout, std::chrono::milliseconds(250));
+  EXPECT_TRUE(options.is_unauthenticated);
+}
+
+TEST_F(JoinOptionsFromEnvironment, half_a_place_says_which_half_is_missing) {
+  set("COHORT_RANK", "0");
+  expect_invalid({"COHORT_RANK is set and COHORT_SIZE is not"});
+  clear();
+  set("COHORT_SIZE", "4");
+  expect_invalid({"COHORT_SIZE is set and COHORT_RANK is not"});
+}
+
+TEST_F(JoinOptionsFromEnvironment, a_rank_that_cannot_be_names_both_values) {
+  set("COHORT_RANK", "4");
+  set("COHORT_SIZE", "4");
+  expect_invalid({"COHORT_RANK=4", "COHORT_SIZE=4", "0 to 3"});
+  set("COHORT_RANK", "-1");
+  expect_invalid({"COHORT_RANK='-1'"});
+  set("COHORT_SIZE", "0");
+  expect_invalid({"COHORT_SIZE='0'"});
+}
+
+TEST_F(JoinOptionsFromEnvironment, other_values_that_cannot_be_name_their_variable) {
+  set("COHORT_JOIN_TIMEOUT", "soon");
+  expect_invalid({"COHORT_JOIN_TIMEOUT"});
+  set("COHORT_JOIN_TIMEOUT", "0");
+  expect_invalid({"COHORT_JOIN_TIMEOUT"});
+  clear();
+  set("COHORT_AUTH", "off");
+  expect_invalid({"COHORT_AUTH='off'"});
+  clear();
+  set("COHORT_NAME", std::string(65, 'n'));
+  expect_invalid({"COHORT_NAME"});
+}
+
+TEST_F(JoinOptionsFromEnvironment, a_secret_descriptor_serves_every_communicator_of_the_process) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], kHexSecret.data(), kHexSecret.size()), 64);
+  ::close(ends[1]);
+  set("COHORT_SECRET_FD", std::to_string(ends[0]));
+  for (int round = 0; round < 3; ++round) {
+    const JoinOptions options = JoinOptions::from_environment();
+    EXPECT_TRUE(is_secret_of_as(options));
+    EXPECT_EQ(options.secret_source, "COHORT_SECRET_FD=" + std::to_string(ends[0]));
+  }
+  EXPECT_EQ(::close(ends[0]), -1) << "it was closed when it was read";
+}
+
+TEST_F(JoinOptionsFromEnvironment, a_secret_file_that_others_may_read_is_refused) {
+  const std::string path = ::testing::TempDir() + "cohort_join_options_secret";
+  std::ofstream(path) << kHexSecret << '\n';
+  set("COHORT_SECRET_FILE", path);
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  EXPECT_TRUE(is_secret_of_as(JoinOptions::from_environment()));
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  EXPECT_EQ(kind_of(error()), "AuthFailed");
+  ::unlink(path.c_str());
+}
+
+TEST_F(JoinOptionsFromEnvironment, a_secret_in_a_variable_is_taken_with_one_warning) {
+  set("COHORT_SECRET", kHexSecret);
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(is_secret_of_as(JoinOptions::from_environment()));
+  const std::string first = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(first, AllOf(HasSubstr("warn: COHORT_SECRET"), HasSubstr("COHORT_SECRET_FILE")));
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(is_secret_of_as(JoinOptions::from_environment()));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/bench/job.h>
+
+#include <cohort/collectives/run.h>
+#include <cohort/engine/affinity.h>
+#include <cohort/engine/environment.h>
+#include <cohort/engine/processor.h>
+#include <cohort/engine/shared_memory.h>
+#include <cohort/net/launch/launcher.h>
+#include <cohort/tools/bench/report.h>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <new>
+
+namespace cohort::bench {
+namespace {
+
+constexpr int kWrongStatus = 1;
+
+/// In the environment of a rank's process: the descriptor of the board.
+constexpr const char* kBoardVariable = "COHORT_BENCH_BOARD_FD";
+
+void print(const std::string& text) {
+  const bool is_out = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  if (!is_out) throw system_error(errno, "writing results to standard output");
+}
+
+/// After joining: from how many processors a rank may run on, the communicator learns whether ranks are
+/// crowded.
+void pin(Rank rank, Rank ranks) {
+  const std::vector<unsigned> processors = affinity::usable_processors();
+  if (processors.size() >= ranks) affinity::bind_thread(processors[rank]);
+}
+
+/// This very program, wherever PATH leads by now.
+std::string own_program(const std::string& as_started) {
+  std::error_code failure;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", failure);
+  return failure ? as_started : path.string();
+}
+
+std::vector<std::size_t> sizes_of(Operator op, const Options& options) {
+  return op == Operator::barrier ? std::vector<std::size_t>{0} : options.sizes_bytes;
+}
+
+/// What every rank does. Returns how many elements were wrong, on all ranks together.
+Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Board& board) {
+  const bool has_processors = processor::available_cores() >= options.ranks;
+  if (options.pins_ranks) pin(comm.rank(), comm.size());
+  Measurement measurement(comm, options, board, has_processors);
+  Report report(options, comm.transport());
+  const bool prints = comm.rank() == 0;
+  for (const Operator op : options.operators) {
+    const std::string head = report.begin(op);
+    if (prints) print(head);
+    for (const std::size_t bytes : sizes_of(op, options)) {
+      const Point point{op, bytes};
+      const Result result = co_await measurement.measure(point);
+      const std::string row = report.row(result);
+      if (!prints) continue;
+      print(row);
+      if (result.wrong != 0)
+        fmt::print(stderr, "cohort: bench: {} of {} bytes over {}: {} wrong {}\n", to_string(op), bytes,
+                   report.label(), result.wrong, op == Operator::barrier ? "departures" : "elements");
+    }
+    const std::string tail = report.end();
+    if (prints) print(tail);
+  }
+  co_return report.total_wrong();
+}
+
+class BoardMemory {
+ public:
+  BoardMemory() : memory_(SharedMemory::create(sizeof(Board))), board_(new (memory_.data()) Board) {}
+  explicit BoardMemory(int descriptor)
+      : memory_(SharedMemory::map(Descriptor(descriptor), sizeof(Board))),
+        board_(std::launder(reinterpret_cast<Board*>(memory_.data()))) {}
+
+  [[nodiscard]] Board& board() const noexcept { return *board_; }
+  [[nodiscard]] int descriptor() const noexcept { return memory_.descriptor(); }
+
+ private:
+  SharedMemory memory_;
+  Board* board_;
+};
+
+/// The ranks' function, and what rank 0 counted.
+class Body {
+ public:
+  Body(const Options& options, Board& board) : options_(options), board_(board) {}
+
+  Task<> operator()(Communicator& comm) {
+    Task<std::uint64_t> measure = measure_all(comm, options_, board_);
+    // Processes are ended by their launcher.
+    if (options_.is_in_process && options_.timeout)
+      measure = with_deadline(*options_.timeout, std::move(measure));
+    const std::uint64_t wrong = co_await measure;
+    if (comm.rank() == 0) wrong_ = wrong;
+  }
+  [[nodiscard]] int status(int of_run) const noexcept {
+    if (of_run != 0) return of_run;
+    return wrong_ == 0 ? 0 : kWrongStatus;
+  }
+
+ private:
+  const Options& options_;
+  Board& board_;
+  std::uint64_t wrong_ = 0;
+};
+
+int run_rank_process(const Options& options, int descriptor) {
+  const BoardMemory memory(descriptor);
+  Body body(options, memory.board());
+  return body.status(run(std::ref(body)));
+}
+
+int run_in_threads(const Options& options) {
+  const BoardMemory memory;
+  Body body(options, memory.board());
+  CommunicatorOptions communicator = CommunicatorOptions::from_environment();
+  communicator.join = JoinOptions();
+  if (!options.transport.empty())
+    communicator.transport = options.transport == "shm" ? Transport::shm : Transport::tcp;
+  return body.status(run_threads(options.ranks, std::ref(body), std::move(communicator)));
+}
+
+int run_in_processes(const Options& options, const std::vector<std::string>& command) {
+  const BoardMemory memory;
+  LaunchOptions job;
+  job.ranks = options.ranks;
+  job.command = command;
+  job.command.front() = own_program(command.front());
+  job.timeout = options.timeout;
+  job.prefix_output = false;
+  job.inherited = {memory.descriptor()};
+  job.environment.emplace_back(kBoardVariable, std::to_string(memory.descriptor()));
+  if (!options.transport.empty()) job.environment.emplace_back("COHORT_TRANSPORT", options.transport);
+  EngineOptions idle;
+  idle.spin = Duration::zero();  // the cores belong to the ranks
+  Engine engine(std::move(idle));
+  return engine.run(launch(engine, std::move(job)));
+}
+
+}  // namespace
+
+int run_job(const Options& options, const std::vector<std::string>& command) {
+  options.check();
+  constexpr auto kLastDescriptor = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
+  const auto board = environment::number(kBoardVariable, 3, kLastDescriptor);
+  if (board) return run_rank_process(options, static_cast<int>(*board));
+  return options.is_in_process ? run_in_threads(options) : run_in_processes(options, command);
+}
+
+}  // namespace cohort::bench

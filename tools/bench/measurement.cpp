@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/bench/measurement.h>
+
+#include <cohort/engine/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort::bench {
+namespace {
+
+constexpr std::size_t kLeastIterations = 5;
+constexpr std::size_t kLeastWarmup = 3;
+constexpr std::size_t kMostWarmup = 200;
+constexpr int kWarmupPart = 6;  ///< of the budget
+
+/// For all ranks to come to the start line: writing and checking the largest inputs takes a fraction of it.
+constexpr Duration kPatience = std::chrono::minutes(2);
+
+}  // namespace
+
+void summarise(std::span<double> samples_us, Result& result) {
+  std::sort(samples_us.begin(), samples_us.end());
+  const std::size_t count = samples_us.size();
+  result.iterations = count;
+  result.min_us = samples_us.front();
+  result.median_us = samples_us[count / 2];
+  result.p99_us = samples_us[std::min(count - 1, count * 99 / 100)];
+}
+
+Measurement::Measurement(Communicator& comm, const Options& options, Board& board, bool spins)
+    : comm_(comm),
+      options_(options),
+      board_(board),
+      own_(board.slots[comm.rank()]),
+      line_(board, comm.rank(), comm.size(), spins),
+      workload_(comm, options, board) {
+  own_.sample_us.fill(0);  // the pages are there before anything is timed
+}
+
+Measurement::Limits Measurement::warmup_limits() const {
+  if (options_.warmup) return {*options_.warmup, *options_.warmup, {}};
+  return {kLeastWarmup, kMostWarmup, options_.budget / kWarmupPart};
+}
+
+Measurement::Limits Measurement::timed_limits() const {
+  if (options_.iterations) return {*options_.iterations, *options_.iterations, {}};
+  return {kLeastIterations, kMostIterations, options_.budget};
+}
+
+Task<Result> Measurement::measure(Point point) {
+  workload_.select(point);
+  Result result;
+  result.point = point;
+  result.shape = workload_.shape();
+  result.algorithm = workload_.algorithm();
+  own_.wrong = 0;
+  if (options_.checks_results) {
+    const std::size_t wrong = co_await verify();
+    own_.wrong = wrong;
+  }
+  const std::span<double> dropped;
+  co_await iterate(warmup_limits(), dropped);
+  const std::size_t iterations = co_await iterate(timed_limits(), own_.sample_us);
+  result.iterations = iterations;
+  // Inputs that were neither rewritten nor kept hold the sums of sums by now.
+  const bool is_known =
+      point.op != Operator::barrier && (options_.rewrites_inputs || workload_.keeps_input());
+  if (options_.checks_results && is_known) own_.wrong += workload_.count_wrong();
+  co_await meet();
+  result.wrong = total_wrong();
+  if (comm_.rank() == 0) collect(result);
+  co_await meet();  // the slots are written again only when rank 0 has read them
+  co_return result;
+}
+
+Task<std::size_t> Measurement::iterate(Limits limits, std::span<double> samples_us) {
+  Engine& engine = comm_.engine();
+  const std::int64_t begin = now_ns();
+  for (std::size_t done = 0;; ++done) {
+    co_await comm_.barrier();
+    if (options_.rewrites_inputs || done == 0) workload_.write_input(++sequence_);
+    const bool is_enough = done >= limits.least && now_ns() - begin >= limits.budget.count();
+    const TimePoint deadline = line_deadline();
+    line_.arrive(is_enough || done == limits.most);
+    while (!line_.is_released()) {
+      co_await engine.sleep_for(Duration::zero());
+      check_peers(deadline);
+    }
+    if (line_.leave()) co_return done;
+    const std::int64_t start = now_ns();
+    Collective operation = workload_.make();
+    co_await operation;
+    const std::int64_t end = now_ns();
+    if (!samples_us.empty()) samples_us[done] = static_cast<double>(end - start) * 1e-3;
+  }
+}
+
+Task<std::size_t> Measurement::verify() {
+  workload_.poison();
+  co_await meet();
+  workload_.write_input(++sequence_);
+  co_await meet();
+  co_await workload_.enter();
+  Collective operation = workload_.make();
+  co_await operation;
+  co_return workload_.count_wrong();
+}
+
+Task<> Measurement::meet() {
+  Engine& engine = comm_.engine();
+  const TimePoint deadline = line_deadline();
+  line_.arrive(false);
+  while (!line_.is_released()) {
+    co_await engine.sleep_for(Duration::zero());
+    check_peers(deadline);
+  }
+  (void)line_.leave();
+}
+
+TimePoint Measurement::line_deadline() const { return after(comm_.engine().now(), kPatience); }
+
+void Measurement::check_peers(TimePoint deadline) const {
+  if (comm_.is_failed()) throw Error(comm_.failure());
+  if (comm_.engine().now() < deadline) return;
+  throw Error(
+      ErrorKind::DeadlineExceeded,
+      fmt::format("rank {} waits at the start line of the benchmark, where {} of {} ranks have arrived; a "
+                  "rank is stopped or the machine overloaded",
+                  comm_.rank(), line_.arrived(), comm_.size()));
+}
+
+std::uint64_t Measurement::total_wrong() const {
+  std::uint64_t wrong = 0;
+  for (Rank rank = 0; rank < comm_.size(); ++rank) wrong += board_.slots[rank].wrong;
+  return wrong;
+}
+
+void Measurement::collect(Result& result) const {
+  std::vector<double> slowest(result.iterations, 0.0);
+  for (Rank rank = 0; rank < comm_.size(); ++rank) {
+    const auto& samples = board_.slots[rank].sample_us;
+    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], samples[i]);
+  }
+  summarise(slowest, result);
+}
+
+}  // namespace cohort::bench

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/tools/bench/workload.h>
+
+namespace cohort::bench {
+
+/// One line of the report. Times are over iterations, of the slowest rank's duration in each.
+struct Result {
+  Point point;
+  Shape shape;
+  AlgorithmId algorithm = AlgorithmId::one_shot;
+  double min_us = 0;
+  double median_us = 0;
+  double p99_us = 0;
+  std::size_t iterations = 0;
+  std::uint64_t wrong = 0;  ///< elements, on all ranks together
+};
+
+/// Sorts the samples, of which there is at least one, and puts the statistics into `result`.
+void summarise(std::span<double> samples_us, Result& result);
+
+/// The method, the same as in bench/peers: figures of other libraries and these compare. All ranks measure
+/// the same points in the same order.
+///
+/// One iteration: a barrier of the communicator; new values in the input, unless they shall stay; the start
+/// line; the operation, timed by each rank's own clock. Iterations run until the budget is used, at least
+/// five, at most kMostIterations. Results are verified in an iteration before the timed ones, over destroyed
+/// old results, and after the last timed one.
+class Measurement : Immovable {
+ public:
+  Measurement(Communicator& comm, const Options& options, Board& board, bool spins);
+
+  /// The times are rank 0's to know; `wrong` everybody's.
+  Task<Result> measure(Point point);
+
+ private:
+  struct Limits {
+    std::size_t least = 0;
+    std::size_t most = 0;
+    std::chrono::nanoseconds budget{0};
+  };
+
+  [[nodiscard]] Limits warmup_limits() const;
+  [[nodiscard]] Limits timed_limits() const;
+  /// Rank 0 decides, at the start line, whether there is another iteration. How many there were.
+  Task<std::size_t> iterate(Limits limits, std::span<double> samples_us);
+  /// One iteration whose result is checked. Wrong elements on this rank.
+  Task<std::size_t> verify();
+  /// All ranks meet outside the timed part.
+  Task<> meet();
+  /// Gives up when nobody will come to the start line any more.
+  void check_peers(TimePoint deadline) const;
+  [[nodiscard]] TimePoint line_deadline() const;
+  [[nodiscard]] std::uint64_t total_wrong() const;
+  void collect(Result& result) const;
+
+  Communicator& comm_;
+  const Options& options_;
+  Board& board_;
+  Board::Slot& own_;
+  StartLine line_;
+  Workload workload_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace cohort::bench

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/bench/report.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace cohort::bench {
+namespace {
+
+constexpr std::string_view kNone = "none";
+
+std::string label_of(const Options& options, Transport transport) {
+  std::string label(to_string(transport));
+  if (options.is_in_process) label += "-threads";
+  if (options.is_shared) label += "-shared";
+  return label;
+}
+
+/// 10^9 bytes per second, of the median.
+double algorithm_rate(const Result& result) {
+  return result.median_us > 0 ? static_cast<double>(result.shape.size_bytes) * 1e-3 / result.median_us : 0;
+}
+
+double bus_rate(const Result& result, Rank ranks) {
+  return algorithm_rate(result) * bus_factor(result.point.op, ranks);
+}
+
+}  // namespace
+
+double bus_factor(Operator op, Rank ranks) noexcept {
+  const double n = ranks;
+  switch (op) {
+    case Operator::barrier: return 0;
+    case Operator::broadcast: return 1;
+    case Operator::all_reduce: return 2 * (n - 1) / n;
+    case Operator::all_gather:
+    case Operator::reduce_scatter: return (n - 1) / n;
+  }
+  return 0;
+}
+
+Report::Report(const Options& options, Transport transport)
+    : options_(options), transport_(transport), label_(label_of(options, transport)) {}
+
+std::string_view Report::type_of(Operator op) const {
+  return op == Operator::barrier ? kNone : to_string(options_.type);
+}
+
+std::string_view Report::reduction_of(Operator op) const {
+  return is_reducing(op) ? to_string(options_.reduce) : kNone;
+}
+
+std::string Report::root_of(Operator op) const {
+  return op == Operator::broadcast ? std::to_string(options_.root) : "-1";
+}
+
+std::string Report::begin(Operator op) {
+  wrong_ = 0;
+  bus_gb_per_s_ = 0;
+  rows_ = 0;
+  const bool is_first = !std::exchange(has_begun_, true);
+  if (options_.format == Format::json) return "";
+  if (options_.format == Format::csv)
+    return is_first ? "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters\n" : "";
+  std::string text = is_first ? "" : "\n";
+  text += fmt::format("# cohort {}: {} {} over {}, {} buffers, {}\n", to_string(op), options_.ranks,
+                      options_.is_in_process ? "threads" : "processes", to_string(transport_),
+                      options_.is_shared ? "shared" : "private",
+                      options_.is_in_place || op == Operator::broadcast ? "in place" : "out of place");
+  text += fmt::format("# time: median over iterations of the slowest rank; inputs {} before each\n#\n",
+                      options_.rewrites_inputs ? "rewritten" : "not rewritten");
+  text += fmt::format("#{:>12} {:>12} {:>9} {:>7} {:>5} {:>10} {:>8} {:>8} {:>7}  {}\n", "size", "count",
+                      "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm");
+  text += fmt::format("#{:>12} {:>12} {:>9} {:>7} {:>5} {:>10} {:>8} {:>8}\n", "(B)", "(elements)", "", "",
+                      "", "(us)", "(GB/s)", "(GB/s)");
+  return text;
+}
+
+std::string Report::row(const Result& result) {
+  wrong_ += result.wrong;
+  all_wrong_ += result.wrong;
+  bus_gb_per_s_ += bus_rate(result, options_.ranks);
+  ++rows_;
+  switch (options_.format) {
+    case Format::table: return table_row(result);
+    case Format::csv: return csv_row(result);
+    case Format::json: return json_row(result);
+  }
+  return "";
+}
+
+std::string Report::end() {
+  if (options_.format != Format::table) return "";
+  std::string text;
+  if (options_.checks_results)
+    text += fmt::format("# Wrong elements    : {} {}\n", wrong_, wrong_ == 0 ? "OK" : "FAILED");
+  if (rows_ != 0)
+    text += fmt::format("# Avg bus bandwidth : {:.4f} GB/s\n", bus_gb_per_s_ / static_cast<double>(rows_));
+  return text;
+}
+
+std::string Report::table_row(const Result& result) const {
+  const Operator op = result.point.op;
+  const std::string wrong = options_.checks_results ? std::to_string(result.wrong) : "N/A";
+  return fmt::format(" {:>12} {:>12} {:>9} {:>7} {:>5} {:>10.2f} {:>8.2f} {:>8.2f} {:>7}  {}\n",
+                     result.shape.size_bytes, result.shape.count, type_of(op), reduction_of(op), root_of(op),
+                     result.median_us, algorithm_rate(result), bus_rate(result, options_.ranks), wrong,
+                     to_string(result.algorithm));
+}
+
+/// As bench/peers prints: the size that was asked for, and nothing for a result that is wrong.
+std::string Report::csv_row(const Result& result) const {
+  if (result.wrong != 0) return "";
+  return fmt::format("cohort,{},{},{},{},{:.2f},{:.2f},{:.2f},{}\n", label_, to_string(result.point.op),
+                     options_.ranks, result.point.bytes, result.min_us, result.median_us, result.p99_us,
+                     result.iterations);
+}
+
+std::string Report::json_row(const Result& result) const {
+  const Operator op = result.point.op;
+  nlohmann::ordered_json row;
+  row["peer"] = "cohort";
+  row["transport"] = to_string(transport_);
+  row["is_in_process"] = options_.is_in_process;
+  row["is_shared"] = options_.is_shared;
+  row["is_in_place"] = options_.is_in_place || op == Operator::broadcast;
+  row["rewrites_inputs"] = options_.rewrites_inputs;
+  row["collective"] = to_string(op);
+  row["algorithm"] = to_string(result.algorithm);
+  row["ranks"] = options_.ranks;
+  row["bytes"] = result.point.bytes;
+  row["size_bytes"] = result.shape.size_bytes;
+  row["count"] = result.shape.count;
+  row["type"] = type_of(op);
+  row["redop"] = reduction_of(op);
+  row["root"] = op == Operator::broadcast ? static_cast<int>(options_.root) : -1;
+  row["min_us"] = result.min_us;
+  row["median_us"] = result.median_us;
+  row["p99_us"] = result.p99_us;
+  row["iters"] = result.iterations;
+  row["algbw_gb_per_s"] = algorithm_rate(result);
+  row["busbw_gb_per_s"] = bus_rate(result, options_.ranks);
+  if (options_.checks_results) row["wrong"] = result.wrong;
+  return row.dump() + "\n";
+}
+
+}  // namespace cohort::bench

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/tools/bench/measurement.h>
+
+#include <string>
+
+namespace cohort::bench {
+
+/// Writes results as text: the table of nccl-tests, the rows that bench/peers/compare reads, or a JSON object
+/// a line.
+class Report {
+ public:
+  Report(const Options& options, Transport transport);
+
+  /// Before the first point of an operator.
+  [[nodiscard]] std::string begin(Operator op);
+  [[nodiscard]] std::string row(const Result& result);
+  /// After its last one.
+  [[nodiscard]] std::string end();
+
+  [[nodiscard]] std::uint64_t total_wrong() const noexcept { return all_wrong_; }
+  /// "shm", "tcp-threads", ...: as it stands in rows.
+  [[nodiscard]] const std::string& label() const noexcept { return label_; }
+
+ private:
+  [[nodiscard]] std::string table_row(const Result& result) const;
+  [[nodiscard]] std::string csv_row(const Result& result) const;
+  [[nodiscard]] std::string json_row(const Result& result) const;
+  [[nodiscard]] std::string root_of(Operator op) const;
+  [[nodiscard]] std::string_view reduction_of(Operator op) const;
+  [[nodiscard]] std::string_view type_of(Operator op) const;
+
+  const Options& options_;
+  const Transport transport_;
+  const std::string label_;
+  bool has_begun_ = false;
+  std::uint64_t all_wrong_ = 0;
+  // Of the current operator.
+  std::uint64_t wrong_ = 0;
+  double bus_gb_per_s_ = 0;
+  std::size_t rows_ = 0;
+};
+
+/// What hardware must move, against what the operation moves: makes rates of different operators and numbers
+/// of ranks comparable with a link's. Source: nccl-tests, doc/PERFORMANCE.md.
+[[nodiscard]] double bus_factor(Operator op, Rank ranks) noexcept;
+
+}  // namespace cohort::bench
