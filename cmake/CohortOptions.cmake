@@ -11,7 +11,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Resuming is a tail call on g++ only with sibling calls, which -O0 to -O1 leave out (PR 94794). Interposition would
   # keep position independent code from inlining its own functions; clang does not honour it to begin with.
   target_compile_options(cohort_options INTERFACE -foptimize-sibling-calls -fno-semantic-interposition)
+else()
+  # Sign conversions are not part of -Wconversion on g++; the deprecated thing is inside of std::stable_sort.
+  target_compile_options(cohort_options INTERFACE -Wno-sign-conversion -Wno-deprecated-declarations)
 endif()
+target_compile_definitions(cohort_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 
 if(COHORT_SANITIZE STREQUAL "address")
   set(COHORT_SANITIZE_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -90,6 +90,7 @@ CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
   other.buffer_bytes = buffer_bytes;
   other.heap_bytes = heap_bytes;
   other.timeout = timeout;
+  other.is_isolated = is_isolated;
   return other;
 }
 
@@ -133,6 +134,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       membership_(std::move(membership)),
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
       forced_algorithm_(options.algorithm),
+      is_isolated_(options.is_isolated),
       control_(engine, membership_, health_),
       health_(engine, membership_, control_, running_, services_,
               [this](const Error& cause) {
@@ -174,7 +176,7 @@ Task<> CommunicatorCore::establish() {
   resources_.start(services_);
 
   Rank local_ranks = 0;
-  is_one_process_ = true;
+  is_one_process_ = !is_isolated_;
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     local_ranks += membership_.shares_host(peer) ? 1 : 0;
     is_one_process_ = is_one_process_ && membership_.shares_process(peer);
@@ -182,7 +184,7 @@ Task<> CommunicatorCore::establish() {
     const bool same_engine = peer != membership_.rank && membership_.shares_process(peer) &&
                              membership_.peers[peer].engine == membership_.self().engine;
     if (same_engine) group->forbid_spinning();
-    if (membership_.shares_process(peer)) group->set_in_process(peer);
+    if (membership_.shares_process(peer) && !is_isolated_) group->set_in_process(peer);
     group->windows(peer).bind(WindowId::ccl_in, group->segment(peer).at(group->layout().ccl_in()),
                               resources_.buffer_bytes());
     group->windows(peer).bind(WindowId::ccl_out, group->segment(peer).at(group->layout().ccl_out()),
@@ -355,7 +357,7 @@ Task<> CommunicatorCore::orchestrate(const Call& call, Op op) {
   const std::size_t piece = std::min(bytes, std::max(grain, largest / grain * grain));
   const ResourceTag tag{call.op, call.algorithm, static_cast<std::uint8_t>(std::bit_width(piece))};
   if (!resources_.is_provided(tag)) {
-    const std::size_t class_bytes = piece == 0 ? 0 : std::bit_ceil(piece);
+    const std::size_t class_bytes = std::size_t{1} << tag.size_class;  // no piece of the class is larger
     const Needs needs = algorithm.needs(class_bytes, membership_.size);
     co_await resources_.provide(tag, needs);
     resources_.bind(running_.windows);

@@ -20,6 +20,7 @@ struct CommunicatorOptions {
   std::size_t buffer_bytes = 0;             ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
   std::size_t heap_bytes = 0;               ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB
   Duration timeout{0};                      ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
+  bool is_isolated = false;                 ///< reach ranks of this process as if they were in others; on all ranks
 
   /// All from the environment.
   static CommunicatorOptions from_environment();
@@ -112,6 +113,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   Membership membership_;
   const Duration timeout_;
   const std::optional<AlgorithmId> forced_algorithm_;
+  const bool is_isolated_;
 
   RunningOperation running_;
   TaskScope services_;

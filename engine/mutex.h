@@ -11,8 +11,9 @@ namespace cohort {
 
 /// Lets one coroutine at a time into a piece of work that suspends: first come, first served.
 ///
-/// `const Mutex::Guard guard = co_await mutex.lock();` holds it until the guard dies. Threads: one engine. Errors: lock()
-/// throws the cause of its cancel scope if it had to wait. Lifetime: outlives every guard and every wait, asserted.
+/// `const Mutex::Guard guard = co_await mutex.lock();` holds it until the guard dies. Threads: one engine.
+/// Errors: lock() throws the cause of its cancel scope if it had to wait. Lifetime: outlives every guard and
+/// every wait, asserted.
 class Mutex : Immovable {
  public:
   Mutex() = default;

@@ -18,7 +18,8 @@
 namespace cohort {
 namespace {
 
-/// write(2), but a pipe without a reader is an error and not a signal, whatever the program does about SIGPIPE.
+/// write(2), but a pipe without a reader is an error and not a signal, whatever the program does about
+/// SIGPIPE.
 ssize_t write_without_signal(int descriptor, std::string_view text) noexcept {
   sigset_t pipe_signal;
   sigset_t before;
@@ -43,12 +44,14 @@ ssize_t write_without_signal(int descriptor, std::string_view text) noexcept {
 
 OutputStream::OutputStream(Engine& engine, int descriptor) : engine_(&engine), descriptor_(descriptor) {
   struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || S_ISREG(status.st_mode)) return;  // a closed one fails when it is written
+  if (::fstat(descriptor, &status) != 0 || S_ISREG(status.st_mode))
+    return;  // a closed one fails when it is written
   if (S_ISSOCK(status.st_mode)) {
     kind_ = Kind::socket;
     return;
   }
-  // O_NONBLOCK belongs to the open file, which the shell and the next command share; a second opening is ours alone.
+  // O_NONBLOCK belongs to the open file, which the shell and the next command share; a second opening is ours
+  // alone.
   const std::string path = fmt::format("/proc/self/fd/{}", descriptor);
   reopened_ = Descriptor(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   kind_ = reopened_.is_open() ? Kind::stream : Kind::blocking_stream;
@@ -56,7 +59,8 @@ OutputStream::OutputStream(Engine& engine, int descriptor) : engine_(&engine), d
 }
 
 long OutputStream::write_now(std::string_view text) noexcept {
-  if (kind_ == Kind::socket) return ::send(descriptor_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (kind_ == Kind::socket)
+    return ::send(descriptor_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   // A writable pipe has room for this much, so that even a blocking one does not block.
   if (kind_ == Kind::blocking_stream) text = text.substr(0, PIPE_BUF);
   return write_without_signal(descriptor_, text);

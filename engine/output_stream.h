@@ -8,8 +8,8 @@
 
 namespace cohort {
 
-/// Writing to a descriptor that others share, such as standard output, without blocking the loop and without changing
-/// it for them.
+/// Writing to a descriptor that others share, such as standard output, without blocking the loop and without
+/// changing it for them.
 ///
 /// A terminal or pipe is opened a second time for that; a file or socket needs it not. One write at a time.
 class OutputStream {
@@ -17,7 +17,8 @@ class OutputStream {
   /// `descriptor` stays the caller's and outlives this object.
   OutputStream(Engine& engine, int descriptor);
 
-  /// All of it, waiting as long as the reader is slow. False: nobody reads any more (never SIGPIPE). Throws SystemError.
+  /// All of it, waiting as long as the reader is slow. False: nobody reads any more (never SIGPIPE). Throws
+  /// SystemError.
   Task<bool> write(std::string_view text);
 
   /// Whether both go to the same terminal, pipe or file, where pieces of lines could mix.

@@ -18,7 +18,8 @@ Pipe Pipe::create() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-PipeReader::PipeReader(Engine& engine, Descriptor read_end) : engine_(&engine), descriptor_(std::move(read_end)) {
+PipeReader::PipeReader(Engine& engine, Descriptor read_end)
+    : engine_(&engine), descriptor_(std::move(read_end)) {
   // Not shared with the writing end, nor with whoever inherited that.
   const int flags = ::fcntl(descriptor_.number(), F_GETFL);
   if (flags < 0 || ::fcntl(descriptor_.number(), F_SETFL, flags | O_NONBLOCK) != 0)

@@ -28,7 +28,8 @@ class PipeReader {
   [[nodiscard]] bool is_open() const noexcept { return descriptor_.is_open(); }
   /// Suspends until there are bytes or every writer has closed.
   Task<> until_readable();
-  /// What is there, at most so much; 0: every writer has closed; nullopt: nothing there now. Throws SystemError.
+  /// What is there, at most so much; 0: every writer has closed; nullopt: nothing there now. Throws
+  /// SystemError.
   [[nodiscard]] std::optional<std::size_t> try_read(std::span<std::byte> into);
   void close() noexcept { descriptor_.close(); }
 

@@ -25,7 +25,8 @@
 namespace cohort {
 namespace {
 
-/// All that the child needs, made before the fork: between fork and exec a child of a threaded process may not allocate.
+/// All that the child needs, made before the fork: between fork and exec a child of a threaded process may
+/// not allocate.
 struct ChildPlan {
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -131,9 +132,11 @@ std::string_view advice_for(const std::string& program, int error_number) {
   const bool is_path = program.find('/') != std::string::npos;
   if (error_number == ENOENT && is_path && ::access(program.c_str(), F_OK) == 0)
     return "it exists, but the interpreter that it asks for does not";
-  if (error_number == ENOENT) return is_path ? "give the path of a program" : "give a path, or a name that is in PATH";
+  if (error_number == ENOENT)
+    return is_path ? "give the path of a program" : "give a path, or a name that is in PATH";
   if (error_number == EACCES) return "give a program that this user may execute";
-  if (error_number == ENOEXEC) return "it is neither a program for this machine nor a script that starts with #!";
+  if (error_number == ENOEXEC)
+    return "it is neither a program for this machine nor a script that starts with #!";
   return "check the program and its arguments";
 }
 
@@ -142,8 +145,8 @@ Error cannot_start(const std::string& program, const ChildFailure& failure) {
   if (failure.step == ChildFailure::Step::prepare || number == ENOMEM || number == EMFILE || number == ENFILE)
     return system_error(number, fmt::format("starting '{}'", program));
   return Error(ErrorKind::InvalidArgument,
-               fmt::format("'{}' cannot be started: {} (errno {}); {}", program, ::strerrordesc_np(number), number,
-                           advice_for(program, number)));
+               fmt::format("'{}' cannot be started: {} (errno {}); {}", program, ::strerrordesc_np(number),
+                           number, advice_for(program, number)));
 }
 
 /// Its ends never take the numbers 0 to 2, even if this process was started without those.
@@ -210,7 +213,8 @@ ChildProcess ChildProcess::spawn(Engine& engine, const SpawnOptions& options) {
 
   keep_exit_statuses();
   const pid_t process = ::fork();
-  if (process < 0) throw system_error(errno, fmt::format("starting '{}' (check ulimit -u)", options.command[0]));
+  if (process < 0)
+    throw system_error(errno, fmt::format("starting '{}' (check ulimit -u)", options.command[0]));
   if (process == 0) become_program(plan);
   report.write_end.close();
   const std::optional<ChildFailure> failure = read_report(report.read_end.number());
@@ -231,7 +235,8 @@ ChildProcess::~ChildProcess() {
   if (!watch_.pidfd_.is_open()) return;  // moved from
   signal(Signal::kill);
   siginfo_t info{};
-  while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(watch_.pidfd_.number()), &info, WEXITED) != 0 &&
+  while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(watch_.pidfd_.number()), &info,
+                  WEXITED) != 0 &&
          errno == EINTR) {
   }
 }

@@ -16,8 +16,8 @@ namespace cohort {
 /// The number of this process, in its own pid namespace.
 [[nodiscard]] std::uint32_t current_process() noexcept;
 
-/// Opens the descriptors 0 to 2 on /dev/null where this process was started without them, so that nothing opened later
-/// is taken for standard output. For main().
+/// Opens the descriptors 0 to 2 on /dev/null where this process was started without them, so that nothing
+/// opened later is taken for standard output. For main().
 void open_standard_descriptors() noexcept;
 
 /// How a process ended.
@@ -48,10 +48,10 @@ struct SpawnOptions {
 
 /// A program that was started from here, together with what it starts in turn (its process group).
 ///
-/// It reads nothing from standard input, starts with no signal blocked, and is killed when the thread that started it
-/// ends, however that happens. It stays a zombie until this object dies, so that its numbers cannot come to mean a
-/// stranger. Threads: the owning engine's. The destructor kills the whole group and waits for the kernel to end the
-/// program, which takes microseconds; wait() first for an orderly end.
+/// It reads nothing from standard input, starts with no signal blocked, and is killed when the thread that
+/// started it ends, however that happens. It stays a zombie until this object dies, so that its numbers
+/// cannot come to mean a stranger. Threads: the owning engine's. The destructor kills the whole group and
+/// waits for the kernel to end the program, which takes microseconds; wait() first for an orderly end.
 class ChildProcess {
  public:
   /// Returns when the program runs. Throws InvalidArgument naming a program that cannot be run and why, or

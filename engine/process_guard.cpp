@@ -25,7 +25,8 @@ void close_all_but(int kept) noexcept {
   ::close_range(number + 1, ~0U, 0);
 }
 
-/// The guard process: a copy of this one that keeps nothing of it but the channel. Async-signal-safe calls only.
+/// The guard process: a copy of this one that keeps nothing of it but the channel. Async-signal-safe calls
+/// only.
 [[noreturn]] void stand_guard(int channel, std::span<std::uint32_t> groups) noexcept {
   sigset_t all;
   ::sigfillset(&all);

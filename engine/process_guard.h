@@ -12,8 +12,8 @@ namespace cohort {
 /// Kills process groups when this process ends without having said so, even by SIGKILL.
 ///
 /// The parent-death signal reaches only children, not what they start; the guard is a small process with a
-/// connection to this one; when that ends it kills every group that it was told. Make it before the groups and destroy it after they have ended:
-/// its destructor stands it down and waits for it to exit.
+/// connection to this one; when that ends it kills every group that it was told. Make it before the groups
+/// and destroy it after they have ended: its destructor stands it down and waits for it to exit.
 class ProcessGuard : Immovable {
  public:
   /// For at most so many groups. Throws ResourceLimit or SystemError.

@@ -17,7 +17,8 @@ ProcessWatch::ProcessWatch(Engine& engine, std::uint32_t process) : engine_(&eng
   pidfd_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   if (pidfd_.is_open()) return;
   if (errno == ENOSYS)
-    throw Error(ErrorKind::Unsupported, "this kernel has no pidfd_open (ENOSYS); Linux 5.3 or newer is needed");
+    throw Error(ErrorKind::Unsupported,
+                "this kernel has no pidfd_open (ENOSYS); Linux 5.3 or newer is needed");
   throw system_error(errno, fmt::format("watching process {} (is it in another pid namespace?)", process));
 }
 

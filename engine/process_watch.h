@@ -10,12 +10,12 @@ namespace cohort {
 
 /// A hold on a process of this host, of this program or not, that tells when it ends (a pidfd).
 ///
-/// Whoever learned the number from elsewhere makes sure, after opening, that it still is who was meant. Threads: the
-/// owning engine.
+/// Whoever learned the number from elsewhere makes sure, after opening, that it still is who was meant.
+/// Threads: the owning engine.
 class ProcessWatch {
  public:
-  /// Throws SystemError if there is no such process: it is gone, or lives in another pid namespace, which cannot be told
-  /// apart. Throws ResourceLimit, and Unsupported before Linux 5.3.
+  /// Throws SystemError if there is no such process: it is gone, or lives in another pid namespace, which
+  /// cannot be told apart. Throws ResourceLimit, and Unsupported before Linux 5.3.
   ProcessWatch(Engine& engine, std::uint32_t process);
 
   [[nodiscard]] std::uint32_t process() const noexcept { return process_; }

@@ -5,8 +5,8 @@
 
 namespace cohort {
 
-/// Suspends until reading from the descriptor would not block: there are bytes, or its end, or an error to be read.
-/// For pidfds: until the process has ended. Throws SystemError when the descriptor cannot be polled.
+/// Suspends until reading from the descriptor would not block: there are bytes, or its end, or an error to be
+/// read. For pidfds: until the process has ended. Throws SystemError when the descriptor cannot be polled.
 Task<> until_readable(Engine& engine, int descriptor);
 
 /// The same for writing.

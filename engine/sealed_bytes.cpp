@@ -18,8 +18,9 @@ Descriptor make_sealed_bytes(std::span<const std::byte> bytes) {
   const ssize_t written = ::write(file.number(), bytes.data(), bytes.size());
   if (written < 0) throw system_error(errno, "writing a file in memory (memfd)");
   if (static_cast<std::size_t>(written) != bytes.size())
-    throw Error(ErrorKind::ResourceLimit,
-                fmt::format("only {} of {} bytes fitted into a file in memory (memfd)", written, bytes.size()));
+    throw Error(
+        ErrorKind::ResourceLimit,
+        fmt::format("only {} of {} bytes fitted into a file in memory (memfd)", written, bytes.size()));
   constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   if (::fcntl(file.number(), F_ADD_SEALS, kSeals) != 0) throw system_error(errno, "sealing a file in memory");
   if (file.number() > STDERR_FILENO) return file;

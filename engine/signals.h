@@ -19,8 +19,9 @@ enum class Signal : int { hang_up = 1, interrupt = 2, kill = 9, terminate = 15, 
 
 /// Signals to this process as values to await instead of an end of it, for as long as the object lives.
 ///
-/// Those that the process was started to ignore (nohup, a job in the background of a script) stay ignored. Threads: the
-/// owning engine; threads that run already keep taking signals their own way, so make it before they start.
+/// Those that the process was started to ignore (nohup, a job in the background of a script) stay ignored.
+/// Threads: the owning engine; threads that run already keep taking signals their own way, so make it before
+/// they start.
 class Signals : Immovable {
  public:
   /// Throws SystemError or ResourceLimit.

@@ -5,9 +5,9 @@
 #include <cohort/tools/bench_command.h>
 #include <cohort/tools/run_command.h>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fmt/format.h>
 #include <string>
 #include <vector>
 

@@ -21,11 +21,12 @@ Examples:
   cohort run -n 4 -- ./train --epochs 10
   cohort run -n 2 --transport tcp --timeout 5min -- python3 train.py
 
-Each rank finds COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR and COHORT_SECRET_FD in its
-environment, and an empty standard input. Its process group ends with the job.
+Each rank finds COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR and
+COHORT_SECRET_FD in its environment, and an empty standard input. What it started ends with the job.
 
-Status: 0 when all ranks succeed; that of the first rank that failed (128 + signal if one ended it); 124 after the
-timeout; 127 when the program cannot be started; 128 + signal after SIGINT, SIGTERM or SIGHUP; 2 for wrong options.)";
+Status: 0 when all ranks succeed; that of the first rank that failed (128 + signal if one ended it); 124
+after the timeout; 127 when the program cannot be started; 128 + signal after SIGINT, SIGTERM or SIGHUP;
+141 when nobody reads the output any more; 2 for wrong options.)";
 
 struct RunArguments {
   LaunchOptions launch;
@@ -72,13 +73,15 @@ void add_run_command(CLI::App& app, int& status) {
       ->required()
       ->check(CLI::Range(1U, kMostRanks))
       ->option_text("COUNT");
-  run->add_option_function<std::string>("--timeout", [](const std::string&) {}, "End the job with status 124 after it")
+  run->add_option_function<std::string>(
+         "--timeout", [](const std::string&) {}, "End the job with status 124 after it")
       ->check([arguments](const std::string& text) { return take_timeout(*arguments, text); })
       ->option_text("TIME");
   run->add_option("--transport", arguments->transport, "Force a transport (sets COHORT_TRANSPORT)")
       ->check(CLI::IsMember({"shm", "tcp"}))
       ->option_text("shm|tcp");
-  run->add_flag("--no-prefix", arguments->is_without_prefix, "Do not write \"[RANK] \" before each line of output");
+  run->add_flag("--no-prefix", arguments->is_without_prefix,
+                "Do not write \"[RANK] \" before each line of output");
   run->add_option("program", arguments->launch.command, "The program and its arguments")->group("");
   run->positionals_at_end();
   run->footer(kFooter);

@@ -80,6 +80,7 @@ JoinOptions JoinOptions::from_environment() {
   options.name = environment::text("COHORT_NAME").value_or(options.name);
   options.address = environment::text("COHORT_ADDR").value_or(options.address);
   options.timeout = environment::duration("COHORT_JOIN_TIMEOUT").value_or(options.timeout);
+  options.host_id = environment::text("COHORT_HOST_ID").value_or("");
   const auto authentication = environment::text("COHORT_AUTH");
   if (authentication && *authentication != "none")
     throw Error(

@@ -24,10 +24,14 @@ struct JoinOptions {
   /// 0 hands a fresh one over; anywhere else joining is refused.
   std::optional<Secret> secret;
   std::string secret_source = "JoinOptions";  ///< where it came from, for errors
+  /// Ranks of one machine with different texts treat each other as ranks of different hosts: no shared
+  /// memory.
+  std::string host_id;
   bool is_unauthenticated = false;  ///< COHORT_AUTH=none: TCP without a secret, for anybody who can reach it
 
   /// COHORT_RANK, COHORT_SIZE (neither: rank 0 of 1), COHORT_ADDR, COHORT_NAME, COHORT_JOIN_TIMEOUT,
-  /// COHORT_AUTH=none, and the first of COHORT_SECRET_FD, COHORT_SECRET_FILE, COHORT_SECRET that is set.
+  /// COHORT_AUTH=none, COHORT_HOST_ID, and the first of COHORT_SECRET_FD, COHORT_SECRET_FILE,
+  /// COHORT_SECRET that is set.
   ///
   /// The descriptor is read and closed once per process and remembered, so that a second communicator can
   /// join too. Blocks while a pipe is read. Throws InvalidArgument naming the variable, AuthFailed for a

@@ -32,8 +32,8 @@ std::uint64_t number_of(const Engine& engine) {
   return std::bit_cast<std::uint64_t>(hash_of<sizeof(std::uint64_t)>(std::as_bytes(std::span(&address, 1))));
 }
 
-std::array<std::byte, 16> host_id() {
-  const std::string fingerprint = host::fingerprint();
+std::array<std::byte, 16> host_id(std::string_view asked) {
+  const std::string fingerprint = fmt::format("{}|{}", host::fingerprint(), asked);
   return hash_of<16>(std::as_bytes(std::span(fingerprint)));
 }
 
@@ -69,7 +69,7 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
   self.process = identity.pid;
   self.incarnation = identity.incarnation;
   self.engine = number_of(engine);
-  self.host_id = host_id();
+  self.host_id = host_id(options.host_id);
   self.host = host::name();
 }
 

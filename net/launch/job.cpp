@@ -127,7 +127,8 @@ Task<> Job::explain_failure(RankProcess& rank) {
     if (error.kind() != ErrorKind::DeadlineExceeded) throw;  // somebody else keeps its output open
   }
   is_explaining_ = false;
-  tasks_->spawn(say(fmt::format("rank {} (process {}) {}", rank.rank, rank.process.id(), rank.status->describe())));
+  tasks_->spawn(
+      say(fmt::format("rank {} (process {}) {}", rank.rank, rank.process.id(), rank.status->describe())));
   wake();
 }
 

@@ -20,7 +20,8 @@ namespace cohort {
 
 /// The ranks of one job on this host, from their start until nothing is left of them.
 ///
-/// Tasks of their own note what happens and wake supervise(), which alone decides: one loop over events and deadlines.
+/// Tasks of their own note what happens and wake supervise(), which alone decides: one loop over events and
+/// deadlines.
 class Job : Immovable {
  public:
   /// Starts every rank; if one cannot be started, none is left. Throws what ChildProcess::spawn throws.
@@ -51,11 +52,11 @@ class Job : Immovable {
   /// When something is to be done; kNever: not planned.
   struct Plan {
     TimePoint time_out = kNever;
-    TimePoint terminate = kNever;        ///< SIGTERM to the ranks that still run
-    TimePoint kill = kNever;             ///< SIGKILL to them
-    TimePoint kill_leftovers = kNever;   ///< the ranks have ended: to what they started
-    TimePoint stop_relays = kNever;      ///< not even that has closed a rank's output
-    TimePoint abandon_output = kNever;   ///< the user wants to leave: what nobody reads is lost
+    TimePoint terminate = kNever;       ///< SIGTERM to the ranks that still run
+    TimePoint kill = kNever;            ///< SIGKILL to them
+    TimePoint kill_leftovers = kNever;  ///< the ranks have ended: to what they started
+    TimePoint stop_relays = kNever;     ///< not even that has closed a rank's output
+    TimePoint abandon_output = kNever;  ///< the user wants to leave: what nobody reads is lost
 
     [[nodiscard]] TimePoint earliest() const noexcept;
   };

@@ -8,7 +8,9 @@
 namespace cohort {
 
 JobOutput::JobOutput(Engine& engine, int output, int errors)
-    : output_(engine, output), errors_(engine, errors), is_one_place_(output_.stream.is_same_place(errors_.stream)) {}
+    : output_(engine, output),
+      errors_(engine, errors),
+      is_one_place_(output_.stream.is_same_place(errors_.stream)) {}
 
 Task<> JobOutput::write(OutputChannel where, std::string_view text) {
   Channel& channel = at(where);

@@ -18,8 +18,8 @@ class JobOutput : Immovable {
   /// The descriptors stay the caller's.
   JobOutput(Engine& engine, int output, int errors);
 
-  /// Writes the text in one piece when those before it are out. Does not fail: what cannot be written is dropped, and
-  /// said once on the other channel. Throws only the cause of the scope.
+  /// Writes the text in one piece when those before it are out. Does not fail: what cannot be written is
+  /// dropped, and said once on the other channel. Throws only the cause of the scope.
   Task<> write(OutputChannel channel, std::string_view text);
 
   /// Whether a reader has closed its end, as `head` does when it has seen enough.

@@ -10,6 +10,7 @@ namespace cohort {
 namespace {
 
 constexpr int kCannotStartStatus = 127;
+constexpr unsigned kDescriptorsPerRank = 3;  // two pipes and a pidfd
 
 void check(const LaunchOptions& options) {
   if (options.ranks == 0)
@@ -28,6 +29,12 @@ Task<int> launch(Engine& engine, LaunchOptions options) {
   try {
     job.emplace(engine, options, output);
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::ResourceLimit)
+      throw Error(
+          ErrorKind::ResourceLimit,
+          fmt::format("{}; {} ranks need {} descriptors here (ulimit -n) and {} processes (ulimit -u)",
+                      error.message(), options.ranks, kDescriptorsPerRank * options.ranks,
+                      options.ranks + 1));
     if (error.kind() != ErrorKind::InvalidArgument) throw;
     refusal = fmt::format("cohort: {}\n", error.message());
   }

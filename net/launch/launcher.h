@@ -29,16 +29,24 @@ struct LaunchOptions {
 
 /// Runs a program as the ranks of one job on this host, and leaves nothing of it behind: no process, no file.
 ///
-/// Each rank gets COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR (an abstract Unix socket
-/// of a random name) and COHORT_SECRET_FD, the number of a descriptor from which it can read the 32 bytes of the job's
-/// secret. Its standard input is empty. What a rank started ends with the job; if the launcher is killed, so is all of it.
+/// Each rank gets COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR (an abstract
+/// Unix socket of a random name) and COHORT_SECRET_FD, the number of a descriptor from which it can read the
+/// 32 bytes of the job's secret. Its standard input is empty. What a rank started ends with the job; if the
+/// launcher is killed, so is all of it.
 ///
-/// Returns the job's status: 0; that of the first rank that failed (128 + signal if one ended it), whose fellows get a
-/// second to notice by themselves, then SIGTERM, two seconds later SIGKILL; 124 after the timeout; 128 + signal after
-/// SIGINT, SIGTERM or SIGHUP, which the ranks get too and which end the job within two seconds (a second one at once);
-/// 141 when nobody reads the output any more; 127 when the program cannot be started. Each but the last but one is
-/// explained on the errors' descriptor. Throws InvalidArgument for options that mean nothing, ResourceLimit and SystemError
-/// before there is a job. Threads: the main one, since the end of the thread that started them ends the ranks.
+/// Returns the job's status:
+///  - 0 when every rank succeeded;
+///  - that of the first rank that failed, 128 + signal if one ended it. The others get a second to notice by
+///    themselves, then SIGTERM, two seconds later SIGKILL;
+///  - 124 after the timeout, when the ranks are told to end likewise;
+///  - 128 + signal after SIGINT, SIGTERM or SIGHUP, which the ranks get too and which end the job within two
+///    seconds; a second one at once;
+///  - 141 when nobody reads the output any more;
+///  - 127 when the program cannot be started.
+///
+/// What went wrong, and with which rank, is written to the errors' descriptor. Throws InvalidArgument for
+/// options that mean nothing, ResourceLimit or SystemError if the job cannot be started for want of something
+/// else. Threads: the main one, since the ranks are killed when the thread that started them ends.
 Task<int> launch(Engine& engine, LaunchOptions options);
 
 }  // namespace cohort

@@ -7,7 +7,8 @@
 
 namespace cohort {
 
-/// Cuts a rank's output into whole lines, each with a prefix, so that the lines of several ranks can be mixed.
+/// Cuts a rank's output into whole lines, each with a prefix, so that the lines of several ranks can be
+/// mixed.
 ///
 /// A line longer than kLongestLine is cut there into several. What has no newline at the end gets one.
 class LineBuffer {

@@ -16,10 +16,12 @@ class OutputRelay : Immovable {
   OutputRelay(PipeReader from, LineBuffer lines, JobOutput& to, OutputChannel channel)
       : from_(std::move(from)), lines_(std::move(lines)), to_(to), channel_(channel) {}
 
-  /// Until every writer has closed its end, or stop(). `scratch` is used between suspensions only: all relays share it.
+  /// Until every writer has closed its end, or stop(). `scratch` is used between suspensions only: all relays
+  /// share it.
   Task<> run(std::span<std::byte> scratch);
 
-  /// Takes what is in the pipe now and ends: for when somebody who left the rank's process group keeps it open.
+  /// Takes what is in the pipe now and ends: for when somebody who left the rank's process group keeps it
+  /// open.
   void stop() noexcept;
 
   [[nodiscard]] bool is_over() const noexcept { return is_over_; }

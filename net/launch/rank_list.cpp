@@ -16,7 +16,8 @@ std::string describe_ranks(std::span<const Rank> ranks) {
     if (first != 0) text += ", ";
     fmt::format_to(std::back_inserter(text), "{}", ranks[first]);
     // Two in a row read better as a list.
-    if (last != first) fmt::format_to(std::back_inserter(text), "{}{}", last == first + 1 ? ", " : "-", ranks[last]);
+    if (last != first)
+      fmt::format_to(std::back_inserter(text), "{}{}", last == first + 1 ? ", " : "-", ranks[last]);
     first = last + 1;
   }
   return text;

@@ -186,12 +186,17 @@ Task<> check_barriers(Communicator& comm) {
   }
 }
 
-class EveryAlgorithm : public testing::TestWithParam<std::tuple<Transport, Rank>> {
+/// How the ranks, threads of this process, reach each other. Processes differ from threads in that their private memory is
+/// not mapped, which `isolated` stands for.
+enum class Way { shm_one_process, shm_isolated, tcp };
+
+class EveryAlgorithm : public testing::TestWithParam<std::tuple<Way, Rank>> {
  protected:
   void run_on_all(const RankFunction& function) {
-    const auto [transport, ranks] = GetParam();
+    const auto [way, ranks] = GetParam();
     CommunicatorOptions options;
-    options.transport = transport;
+    options.transport = way == Way::tcp ? Transport::tcp : Transport::shm;
+    options.is_isolated = way == Way::shm_isolated;
     options.buffer_bytes = kBufferBytes;
     test::run_ranks(ranks, function, std::move(options));
   }
@@ -202,10 +207,12 @@ TEST_P(EveryAlgorithm, gives_the_right_result_for_every_type_and_reduction) { ru
 TEST_P(EveryAlgorithm, barrier_holds_everybody_until_the_last_one_is_there) { run_on_all(check_barriers); }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, EveryAlgorithm,
-                         testing::Combine(testing::Values(Transport::shm, Transport::tcp),
+                         testing::Combine(testing::Values(Way::shm_one_process, Way::shm_isolated, Way::tcp),
                                           testing::Range(Rank{1}, Rank{9})),
-                         [](const auto& info) {
-                           return fmt::format("{}_{}_ranks", to_string(std::get<0>(info.param)), std::get<1>(info.param));
+                         [](const auto& test) {
+                           const char* const names[] = {"shm_one_process", "shm_isolated", "tcp"};
+                           return fmt::format("{}_{}_ranks", names[static_cast<int>(std::get<0>(test.param))],
+                                              std::get<1>(test.param));
                          });
 
 }  // namespace

@@ -57,7 +57,8 @@ void expect_to_pass_whole(int write_end, Descriptor read_end) {
 TEST(OutputStream, a_slow_reader_of_a_pipe_gets_everything) {
   Pipe pipe = Pipe::create();
   expect_to_pass_whole(pipe.write_end.number(), std::move(pipe.read_end));
-  EXPECT_EQ(::fcntl(pipe.write_end.number(), F_GETFL) & O_NONBLOCK, 0) << "others share it and expect it to block";
+  EXPECT_EQ(::fcntl(pipe.write_end.number(), F_GETFL) & O_NONBLOCK, 0)
+      << "others share it and expect it to block";
 }
 
 TEST(OutputStream, a_slow_reader_of_a_socket_gets_everything) {

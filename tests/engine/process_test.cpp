@@ -96,7 +96,8 @@ TEST_F(ProcessTest, output_and_errors_arrive_apart_and_to_the_end) {
 TEST_F(ProcessTest, environment_is_added_to_and_replaced) {
   ::setenv("COHORT_TEST_KEPT", "kept", 1);
   ::setenv("COHORT_TEST_REPLACED", "old", 1);
-  SpawnOptions options = shell("echo $COHORT_TEST_KEPT $COHORT_TEST_REPLACED $COHORT_TEST_NEW; env | grep -c COHORT_TEST_");
+  SpawnOptions options =
+      shell("echo $COHORT_TEST_KEPT $COHORT_TEST_REPLACED $COHORT_TEST_NEW; env | grep -c COHORT_TEST_");
   options.environment = {{"COHORT_TEST_REPLACED", "new"}, {"COHORT_TEST_NEW", "a b=c"}};
   EXPECT_EQ(output_of(options), "kept new a b=c\n3\n");
   ::unsetenv("COHORT_TEST_KEPT");
@@ -116,9 +117,7 @@ TEST_F(ProcessTest, only_the_descriptors_named_are_inherited) {
   EXPECT_EQ(with.size(), without.size() + number.size());
 }
 
-TEST_F(ProcessTest, standard_input_is_empty) {
-  EXPECT_EQ(output_of(shell("cat; echo end")), "end\n");
-}
+TEST_F(ProcessTest, standard_input_is_empty) { EXPECT_EQ(output_of(shell("cat; echo end")), "end\n"); }
 
 TEST_F(ProcessTest, a_program_starts_with_no_signal_blocked) {
   const Signals signals(engine(), {Signal::terminate, Signal::interrupt});
@@ -206,7 +205,8 @@ void start_and_wait_for_death(int report, bool with_guard) {
   std::optional<ProcessGuard> guard;
   if (with_guard) guard.emplace(1);
   const std::string script = "sleep 1000 & echo $$ $! >/proc/self/fd/" + std::to_string(report) + "; wait";
-  ChildProcess child = ChildProcess::spawn(engine, {.command = {"/bin/sh", "-c", script}, .inherited = {report}});
+  ChildProcess child =
+      ChildProcess::spawn(engine, {.command = {"/bin/sh", "-c", script}, .inherited = {report}});
   if (with_guard) guard->add(child.id());
   engine.run(child.wait());
 }

@@ -32,7 +32,7 @@ class JoinOptionsFromEnvironment : public ::testing::Test {
   static void clear() {
     for (const char* name :
          {"COHORT_RANK", "COHORT_SIZE", "COHORT_ADDR", "COHORT_NAME", "COHORT_JOIN_TIMEOUT", "COHORT_AUTH",
-          "COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET"})
+          "COHORT_HOST_ID", "COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET"})
       ::unsetenv(name);
   }
   static void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
@@ -69,6 +69,7 @@ TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
   set("COHORT_NAME", "dp");
   set("COHORT_JOIN_TIMEOUT", "250ms");
   set("COHORT_AUTH", "none");
+  set("COHORT_HOST_ID", "left half");
   const JoinOptions options = JoinOptions::from_environment();
   EXPECT_EQ(options.rank, 3U);
   EXPECT_EQ(options.size, 8U);
@@ -76,6 +77,7 @@ TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
   EXPECT_EQ(options.name, "dp");
   EXPECT_EQ(options.timeout, std::chrono::milliseconds(250));
   EXPECT_TRUE(options.is_unauthenticated);
+  EXPECT_EQ(options.host_id, "left half");
 }
 
 TEST_F(JoinOptionsFromEnvironment, half_a_place_says_which_half_is_missing) {

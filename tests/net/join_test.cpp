@@ -103,6 +103,29 @@ TEST(Join, ranks_meet_at_all_interfaces_if_asked) {
       << "not the wildcard, which is no address to connect to";
 }
 
+TEST(Join, control_connections_are_unix_within_a_host_and_tcp_between_hosts) {
+  std::vector<JoinOptions> world = world_of(5, fresh_tcp_address());
+  give_secret(world);
+  for (JoinOptions& options : world) options.host_id = options.rank % 2 == 0 ? "even" : "odd";
+  Engine engine;
+  std::vector<Joined> joined = join_on(engine, std::move(world));
+  for (const Joined& one : joined) ASSERT_TRUE(one.membership) << one.error->what();
+  for (Rank rank = 0; rank < 5; ++rank) {
+    const Membership& membership = *joined[rank].membership;
+    for (Rank peer = 0; peer < 5; ++peer) {
+      if (peer == rank) continue;
+      EXPECT_EQ(membership.shares_host(peer), peer % 2 == rank % 2);
+      EXPECT_EQ(membership.control[peer].local_address().is_unix(), membership.shares_host(peer));
+    }
+  }
+  auto everybody = [&]() -> Task<> {
+    std::vector<Task<>> ranks;
+    for (Joined& one : joined) ranks.push_back(exchange_ranks(*one.membership));
+    co_await when_all(ranks);
+  };
+  engine.run(everybody());
+}
+
 TEST(Join, ranks_on_threads_meet) {
   for (const Rank size : kSizes) {
     join_on_threads(world_of(size, fresh_unix_address()), [size](Engine& engine, Joined& joined) {

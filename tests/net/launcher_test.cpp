@@ -82,8 +82,9 @@ class LauncherTest : public ::testing::Test {
 };
 
 TEST_F(LauncherTest, each_rank_finds_its_place_in_the_environment) {
-  LaunchOptions options =
-      script(3, "echo $COHORT_RANK $COHORT_SIZE $COHORT_LOCAL_RANK $COHORT_LOCAL_SIZE $EXTRA; echo $COHORT_ADDR >&2");
+  LaunchOptions options = script(
+      3,
+      "echo $COHORT_RANK $COHORT_SIZE $COHORT_LOCAL_RANK $COHORT_LOCAL_SIZE $EXTRA; echo $COHORT_ADDR >&2");
   options.environment = {{"EXTRA", "more words"}};
   const Outcome outcome = outcome_of(options);
   EXPECT_EQ(outcome.status, 0);
@@ -119,7 +120,11 @@ TEST_F(LauncherTest, the_secret_is_in_no_variable_and_no_argument_and_cannot_be_
 
 TEST_F(LauncherTest, lines_of_all_ranks_stay_whole_and_in_order) {
   const Outcome outcome = outcome_of(script(8, R"(
-    i=0; while [ $i -lt 2000 ]; do echo "line $i of rank $COHORT_RANK, long enough to be cut somewhere"; i=$((i+1)); done
+    i=0
+    while [ $i -lt 2000 ]; do
+      echo "line $i of rank $COHORT_RANK, long enough to be cut somewhere"
+      i=$((i+1))
+    done
     printf unfinished)"));
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.errors, "");
@@ -128,7 +133,8 @@ TEST_F(LauncherTest, lines_of_all_ranks_stay_whole_and_in_order) {
   for (const auto& [rank, lines] : ranks) {
     ASSERT_EQ(lines.size(), 2001U);
     for (std::size_t i = 0; i < 2000; ++i)
-      ASSERT_EQ(lines[i], "line " + std::to_string(i) + " of rank " + rank + ", long enough to be cut somewhere");
+      ASSERT_EQ(lines[i],
+                "line " + std::to_string(i) + " of rank " + rank + ", long enough to be cut somewhere");
     EXPECT_EQ(lines[2000], "unfinished");
   }
 }
@@ -153,7 +159,8 @@ TEST_F(LauncherTest, sixty_four_ranks) {
 }
 
 TEST_F(LauncherTest, the_first_failure_is_named_and_is_the_status_and_the_rest_is_ended) {
-  const Outcome outcome = outcome_of(script(4, "if [ $COHORT_RANK = 2 ]; then echo last words >&2; exit 3; fi; sleep 1000"));
+  const Outcome outcome =
+      outcome_of(script(4, "if [ $COHORT_RANK = 2 ]; then echo last words >&2; exit 3; fi; sleep 1000"));
   EXPECT_EQ(outcome.status, 3);
   const auto lines = lines_of(outcome.errors);
   ASSERT_EQ(lines.size(), 3U) << outcome.errors;
@@ -163,10 +170,11 @@ TEST_F(LauncherTest, the_first_failure_is_named_and_is_the_status_and_the_rest_i
 }
 
 TEST_F(LauncherTest, a_rank_killed_by_a_signal_is_named_with_it) {
-  const Outcome outcome = outcome_of(script(2, "[ $COHORT_RANK = 0 ] || { ulimit -c 0; kill -SEGV $$; }; exit 0"));
+  const Outcome outcome =
+      outcome_of(script(2, "[ $COHORT_RANK = 0 ] || { ulimit -c 0; kill -SEGV $$; }; exit 0"));
   EXPECT_EQ(outcome.status, 128 + SIGSEGV);
-  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("cohort: rank 1 (process "), HasSubstr("was killed by SIGSEGV (Segm"),
-                                    Not(HasSubstr("ending"))));
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("cohort: rank 1 (process "),
+                                    HasSubstr("was killed by SIGSEGV (Segm"), Not(HasSubstr("ending"))));
 }
 
 TEST_F(LauncherTest, ranks_that_notice_a_failure_get_the_time_to_say_so_themselves) {
@@ -176,9 +184,9 @@ TEST_F(LauncherTest, ranks_that_notice_a_failure_get_the_time_to_say_so_themselv
     sleep 0.2; echo rank 0 died >&2; exit 5)"));
   EXPECT_EQ(outcome.status, 4);
   EXPECT_EQ(outcome.output, "");
-  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("[1] rank 0 died\n"), HasSubstr("[2] rank 0 died\n"),
-                                    HasSubstr("cohort: then ranks 1, 2 exited with status 5\n"),
-                                    Not(HasSubstr("ending"))));
+  EXPECT_THAT(outcome.errors,
+              AllOf(HasSubstr("[1] rank 0 died\n"), HasSubstr("[2] rank 0 died\n"),
+                    HasSubstr("cohort: then ranks 1, 2 exited with status 5\n"), Not(HasSubstr("ending"))));
 }
 
 TEST_F(LauncherTest, who_ignores_being_told_to_end_is_killed_even_if_stopped) {
@@ -209,11 +217,13 @@ TEST_F(LauncherTest, a_program_that_cannot_be_started_is_named) {
   const Outcome outcome = outcome_of({.ranks = 4, .command = {"no-such-program-anywhere", "argument"}});
   EXPECT_EQ(outcome.status, 127);
   EXPECT_EQ(lines_of(outcome.errors).size(), 1U);
-  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("cohort: 'no-such-program-anywhere'"), HasSubstr("No such file")));
+  EXPECT_THAT(outcome.errors,
+              AllOf(HasSubstr("cohort: 'no-such-program-anywhere'"), HasSubstr("No such file")));
 }
 
 TEST_F(LauncherTest, options_that_mean_nothing_are_refused) {
-  for (const LaunchOptions& options : {LaunchOptions{.ranks = 0, .command = {"true"}}, LaunchOptions{.ranks = 1}}) {
+  for (const LaunchOptions& options :
+       {LaunchOptions{.ranks = 0, .command = {"true"}}, LaunchOptions{.ranks = 1}}) {
     const auto error = testing::error_from([&] { outcome_of(options); });
     EXPECT_EQ(testing::kind_of(error), "InvalidArgument");
   }
@@ -306,8 +316,8 @@ class LauncherProcess {
 TEST_F(LauncherTest, a_signal_to_the_launcher_reaches_every_rank_and_ends_the_job) {
   const std::pair<int, const char*> cases[] = {{SIGINT, "INT"}, {SIGTERM, "TERM"}, {SIGHUP, "HUP"}};
   for (const auto& [number, name] : cases) {
-    LauncherProcess launcher(script(2, std::string("trap 'echo told; exit 0' ") + name +
-                                           "; echo ready; while :; do sleep 0.02; done"));
+    LauncherProcess launcher(script(
+        2, std::string("trap 'echo told; exit 0' ") + name + "; echo ready; while :; do sleep 0.02; done"));
     launcher.read_until("ready\n");
     launcher.read_until("ready\n");
     launcher.signal(number);
@@ -342,7 +352,8 @@ TEST_F(LauncherTest, a_killed_launcher_leaves_no_process) {
   EXPECT_EQ(launcher.status(), 137);
   for (const auto& [rank, lines] : ranks) {
     std::istringstream numbers(lines.at(0));
-    for (int process = 0; numbers >> process;) EXPECT_TRUE(testing::ends(process)) << process << " of rank " << rank;
+    for (int process = 0; numbers >> process;)
+      EXPECT_TRUE(testing::ends(process)) << process << " of rank " << rank;
   }
 }
 

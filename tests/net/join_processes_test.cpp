@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining between real processes, which die as real processes do.
+#include <cohort/net/join/join.h>
+
+#include <cohort/engine/when_all.h>
+#include <cohort/tests/support/joining.h>
+#include <cohort/tests/support/outcome.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+using ::cohort::testing::exchange_ranks;
+using ::cohort::testing::fresh_unix_address;
+using ::cohort::testing::join_into;
+using ::cohort::testing::Joined;
+using ::cohort::testing::kind_of;
+using ::cohort::testing::world_of;
+using ::testing::HasSubstr;
+
+/// Runs `body` in a process of its own, started before this one has an engine; its result is the exit status.
+class Child {
+ public:
+  explicit Child(const std::function<int()>& body) : process_(::fork()) {
+    if (process_ == 0) ::_exit(body());
+  }
+  ~Child() {
+    if (process_ > 0) kill();
+  }
+  void kill() {
+    ::kill(process_, SIGKILL);
+    static_cast<void>(wait());
+  }
+  [[nodiscard]] int wait() {
+    int status = -1;
+    ::waitpid(process_, &status, 0);
+    process_ = -1;
+    return status;
+  }
+  [[nodiscard]] pid_t process() const { return process_; }
+
+ private:
+  pid_t process_;
+};
+
+/// Joins, talks to everybody, and returns 0; or the kind of error.
+int take_part(JoinOptions options) {
+  Engine engine;
+  Joined joined;
+  engine.run(join_into(engine, std::move(options), joined));
+  if (joined.error) return 100 + static_cast<int>(joined.error->kind());
+  engine.run(exchange_ranks(*joined.membership));
+  return 0;
+}
+
+TEST(JoinProcesses, eight_processes_meet) {
+  constexpr Rank kSize = 8;
+  const std::string address = fresh_unix_address();
+  std::vector<std::unique_ptr<Child>> children;
+  for (Rank rank = 1; rank < kSize; ++rank)
+    children.push_back(
+        std::make_unique<Child>([&] { return take_part(std::move(world_of(kSize, address)[rank])); }));
+  Engine engine;
+  Joined joined;
+  engine.run(join_into(engine, std::move(world_of(kSize, address)[0]), joined));
+  ASSERT_TRUE(joined.membership) << joined.error->what();
+  for (Rank rank = 1; rank < kSize; ++rank) {
+    EXPECT_EQ(joined.membership->peers[rank].process,
+              static_cast<std::uint32_t>(children[rank - 1]->process()));
+    EXPECT_TRUE(joined.membership->shares_host(rank));
+    EXPECT_FALSE(joined.membership->shares_process(rank));
+  }
+  engine.run(exchange_ranks(*joined.membership));
+  for (const auto& child : children) EXPECT_EQ(child->wait(), 0);
+}
+
+TEST(JoinProcesses, a_killed_rank_0_is_named_to_those_who_joined_it) {
+  const std::string address = fresh_unix_address();
+  Child rank_0([&] { return take_part(std::move(world_of(4, address)[0])); });
+  Engine engine;
+  std::vector<JoinOptions> world = world_of(4, address);
+  std::vector<Joined> joined(3);
+  auto kill_it = [&]() -> Task<> {
+    co_await engine.sleep_for(std::chrono::milliseconds(200));
+    rank_0.kill();
+  };
+  auto everybody = [&]() -> Task<> {
+    co_await when_all(join_into(engine, std::move(world[1]), joined[1]),
+                      join_into(engine, std::move(world[2]), joined[2]), kill_it());
+  };
+  engine.run(everybody());
+  for (const Rank rank : {1, 2}) {
+    ASSERT_EQ(kind_of(joined[rank].error), "PeerDied");
+    EXPECT_EQ(joined[rank].error->culprit(), Rank{0});
+    EXPECT_THAT(joined[rank].error->what(), HasSubstr("rank 0 at " + address + " died while rank"));
+  }
+}
+
+TEST(JoinProcesses, a_killed_member_is_succeeded_by_its_restart) {
+  const std::string address = fresh_unix_address();
+  int go[2] = {-1, -1};
+  ASSERT_EQ(::pipe(go), 0);
+  Child first([&] { return take_part(std::move(world_of(3, address)[1])); });
+  Child second([&] {
+    char byte = 0;
+    return ::read(go[0], &byte, 1) == 1 ? take_part(std::move(world_of(3, address)[1])) : 99;
+  });
+  Engine engine;
+  std::vector<JoinOptions> world = world_of(3, address);
+  std::vector<Joined> joined(3);
+  auto restart = [&]() -> Task<> {
+    co_await engine.sleep_for(std::chrono::milliseconds(200));
+    first.kill();
+    EXPECT_EQ(::write(go[1], "x", 1), 1);
+    co_await engine.sleep_for(std::chrono::milliseconds(200));
+    co_await join_into(engine, std::move(world[2]), joined[2]);
+  };
+  auto everybody = [&]() -> Task<> {
+    co_await when_all(join_into(engine, std::move(world[0]), joined[0]), restart());
+  };
+  engine.run(everybody());
+  for (const Rank rank : {0, 2}) ASSERT_TRUE(joined[rank].membership) << joined[rank].error->what();
+  EXPECT_EQ(joined[0].membership->peers[1].process, static_cast<std::uint32_t>(second.process()));
+  auto talk = [&]() -> Task<> {
+    co_await when_all(exchange_ranks(*joined[0].membership), exchange_ranks(*joined[2].membership));
+  };
+  engine.run(talk());
+  EXPECT_EQ(second.wait(), 0);
+  ::close(go[0]);
+  ::close(go[1]);
+}
+
+TEST(JoinProcesses, a_stopped_member_that_never_connects_is_named_at_the_deadline) {
+  const std::string address = fresh_unix_address();
+  Child rank_1([&] { return take_part(std::move(world_of(3, address)[1])); });
+  Engine engine;
+  std::vector<JoinOptions> world = world_of(3, address);
+  world[0].timeout = std::chrono::milliseconds(600);
+  std::vector<Joined> joined(3);
+  auto stop_it = [&]() -> Task<> {
+    co_await engine.sleep_for(std::chrono::milliseconds(300));
+    ::kill(rank_1.process(), SIGSTOP);
+    co_await join_into(engine, std::move(world[2]), joined[2]);
+  };
+  auto everybody = [&]() -> Task<> {
+    co_await when_all(join_into(engine, std::move(world[0]), joined[0]), stop_it());
+  };
+  engine.run(everybody());
+  for (const Rank rank : {0, 2}) {
+    EXPECT_EQ(kind_of(joined[rank].error), "PeerSilent");
+    EXPECT_EQ(joined[rank].error->culprit(), Rank{1});
+  }
+}
+
+}  // namespace
+}  // namespace cohort
