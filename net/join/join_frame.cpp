@@ -56,7 +56,7 @@ Address decode_address(const std::string& text, std::string_view from) {
 Error decode_refusal(std::uint8_t code, std::uint32_t culprit, std::string_view text, std::string_view from) {
   if (code > static_cast<std::uint8_t>(ErrorKind::Internal))
     refuse(from, fmt::format("{} is no kind of error", code));
-  const Error error(static_cast<ErrorKind>(code), printable(text, kMostRefusalText));
+  const Error error(static_cast<ErrorKind>(code), printable(text, kMostFrameText));
   return culprit == kNobody ? error : error.with_culprit(culprit);
 }
 
@@ -66,6 +66,7 @@ std::string_view to_string(JoinFrame::Kind kind) noexcept {
   switch (kind) {
     case JoinFrame::Kind::introduction: return "introduction";
     case JoinFrame::Kind::table: return "table";
+    case JoinFrame::Kind::waiting: return "waiting";
     case JoinFrame::Kind::ready: return "ready";
     case JoinFrame::Kind::go: return "go";
     case JoinFrame::Kind::refusal: return "refusal";
@@ -90,11 +91,18 @@ JoinFrameBytes encode_signal(JoinFrame::Kind kind) {
   return bytes;
 }
 
+JoinFrameBytes encode_waiting(std::string_view for_ranks) {
+  JoinFrameBytes bytes{};
+  wire::Writer writer = begin(bytes, JoinFrame::Kind::waiting, 0, 0);
+  writer.put_text(for_ranks, kMostFrameText);
+  return bytes;
+}
+
 JoinFrameBytes encode_refusal(const Error& cause) {
   JoinFrameBytes bytes{};
   const auto code = static_cast<std::uint8_t>(cause.kind());
   wire::Writer writer = begin(bytes, JoinFrame::Kind::refusal, code, cause.culprit().value_or(kNobody));
-  writer.put_text(printable(cause.message(), kMostRefusalText), kMostRefusalText);
+  writer.put_text(printable(cause.message(), kMostFrameText), kMostFrameText);
   return bytes;
 }
 
@@ -123,8 +131,11 @@ JoinFrame decode_frame(std::span<const std::byte, kJoinFrameBytes> bytes, std::s
       frame.info = decode_record(record, from);
       return frame;
     }
+    case JoinFrame::Kind::waiting:
+      frame.text = printable(reader.get_text(kMostFrameText), kMostFrameText);
+      return frame;
     case JoinFrame::Kind::refusal:
-      frame.refusal = decode_refusal(code, number, reader.get_text(kMostRefusalText), from);
+      frame.refusal = decode_refusal(code, number, reader.get_text(kMostFrameText), from);
       return frame;
   }
   refuse(from, fmt::format("{} is no kind of message", kind));

@@ -17,6 +17,7 @@
 ///     member                                   rank 0
 ///     introduction  who I am, my patience -->
 ///                                         <--  table, then a record per rank, when all have come
+///     waiting       so far, for these ranks -->        (only if connecting takes long)
 ///     ready         all my connections stand -->
 ///                                         <--  go, when all are ready
 ///
@@ -26,17 +27,18 @@ namespace cohort {
 
 inline constexpr std::size_t kJoinFrameBytes = 272;
 inline constexpr std::size_t kPeerRecordBytes = 176;
-/// Of a refusal's text on the wire.
-inline constexpr std::size_t kMostRefusalText = 256;
+/// Of a text on the wire.
+inline constexpr std::size_t kMostFrameText = 256;
 
 using JoinFrameBytes = std::array<std::byte, kJoinFrameBytes>;
 
 struct JoinFrame {
-  enum class Kind : std::uint8_t { introduction = 1, table, ready, go, refusal };
+  enum class Kind : std::uint8_t { introduction = 1, table, waiting, ready, go, refusal };
 
   Kind kind = Kind::introduction;
   Duration patience{};           ///< introduction: how long the member will wait for the others
   PeerInfo info;                 ///< introduction
+  std::string text;              ///< waiting: the ranks, for people
   std::optional<Error> refusal;  ///< refusal: the cause, with its culprit
 };
 
@@ -45,6 +47,7 @@ struct JoinFrame {
 [[nodiscard]] JoinFrameBytes encode_introduction(const PeerInfo& info, Duration patience);
 /// table, ready, go.
 [[nodiscard]] JoinFrameBytes encode_signal(JoinFrame::Kind kind);
+[[nodiscard]] JoinFrameBytes encode_waiting(std::string_view for_ranks);
 [[nodiscard]] JoinFrameBytes encode_refusal(const Error& cause);
 /// `from` is the sender, for the error.
 [[nodiscard]] JoinFrame decode_frame(std::span<const std::byte, kJoinFrameBytes> bytes,

@@ -50,6 +50,26 @@ Task<Socket> call_once(const JoinState& state, std::optional<Secret>& secret, Ti
   throw Error(*refusal);
 }
 
+/// Tells rank 0 for whom this one waits, so that it can tell who hangs from those who wait for it.
+class WaitingReport final : private Timer {
+ public:
+  WaitingReport(const JoinState& state, const ControlMesh& mesh, Socket& rank_0) : mesh_(mesh), rank_0_(rank_0) {
+    const TimePoint now = state.engine.now();
+    const Duration half = (state.deadline - now) / 2;
+    state.engine.timers().arm(*this, after(now, std::clamp(half, Duration::zero(), kLongest)));
+  }
+
+ private:
+  static constexpr Duration kLongest = std::chrono::seconds(1);
+
+  void expire() noexcept override {
+    if (!mesh_.missing().empty()) rank_0_.try_send(encode_waiting(list_of_ranks(mesh_.missing())));
+  }
+
+  const ControlMesh& mesh_;
+  Socket& rank_0_;
+};
+
 Error unreachable(const JoinState& state, const std::string& reason) {
   return about_rank_0(
       ErrorKind::MissingRanks,
@@ -187,6 +207,7 @@ void Member::advertise_rank_0(const Socket& rank_0) {
 
 Task<> Member::connect(Socket& rank_0) {
   ControlMesh mesh(state_);
+  const WaitingReport report(state_, mesh, rank_0);
   co_await mesh.connect();
   const JoinFrameBytes ready = encode_signal(JoinFrame::Kind::ready);
   co_await rank_0.send(ready);

@@ -38,6 +38,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
   struct Place {
     bool is_taken = false;
     bool is_ready = false;
+    std::string waits_for;    ///< while connecting, if it said so
     bool is_sending = false;   ///< in the middle of the table: nothing may come between
     bool is_informed = false;  ///< of the failure, or is its cause
     Socket socket;             ///< until Membership::control takes it
@@ -72,8 +73,9 @@ class Rendezvous final : private Gate::Handler, Immovable {
 
   // Texts.
   [[nodiscard]] Error deadline_error() const;
+  [[nodiscard]] Error connecting_deadline_error() const;
   [[nodiscard]] std::vector<Rank> missing() const;
-  [[nodiscard]] std::string missing_and_present() const;
+  [[nodiscard]] std::string missing_and_present() const;  ///< with the notes in between
   [[nodiscard]] std::string notes() const;
   void note(std::string text);
 

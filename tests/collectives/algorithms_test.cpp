@@ -206,14 +206,15 @@ TEST_P(EveryAlgorithm, gives_the_right_result_for_every_size) { run_on_all(check
 TEST_P(EveryAlgorithm, gives_the_right_result_for_every_type_and_reduction) { run_on_all(check_every_type); }
 TEST_P(EveryAlgorithm, barrier_holds_everybody_until_the_last_one_is_there) { run_on_all(check_barriers); }
 
+std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& test) {
+  const char* const names[] = {"shm_one_process", "shm_isolated", "tcp"};
+  return fmt::format("{}_{}_ranks", names[static_cast<int>(std::get<0>(test.param))], std::get<1>(test.param));
+}
+
 INSTANTIATE_TEST_SUITE_P(Everywhere, EveryAlgorithm,
                          testing::Combine(testing::Values(Way::shm_one_process, Way::shm_isolated, Way::tcp),
                                           testing::Range(Rank{1}, Rank{9})),
-                         [](const auto& test) {
-                           const char* const names[] = {"shm_one_process", "shm_isolated", "tcp"};
-                           return fmt::format("{}_{}_ranks", names[static_cast<int>(std::get<0>(test.param))],
-                                              std::get<1>(test.param));
-                         });
+                         name_of_case);
 
 }  // namespace
 }  // namespace cohort

@@ -92,6 +92,9 @@ TEST(JoinFrame, names_are_never_resolved_for_a_peer) {
 TEST(JoinFrame, signals_come_back) {
   for (const auto kind : {JoinFrame::Kind::table, JoinFrame::Kind::ready, JoinFrame::Kind::go})
     EXPECT_EQ(decode_frame(encode_signal(kind), "rank 3").kind, kind);
+  const JoinFrame waiting = decode_frame(encode_waiting("2, 5-7"), "rank 3");
+  EXPECT_EQ(waiting.kind, JoinFrame::Kind::waiting);
+  EXPECT_EQ(waiting.text, "2, 5-7");
 }
 
 TEST(JoinFrame, a_refusal_carries_kind_culprit_and_text) {
@@ -108,7 +111,7 @@ TEST(JoinFrame, a_refusal_carries_kind_culprit_and_text) {
 TEST(JoinFrame, texts_and_host_names_are_cut_and_cannot_play_with_a_terminal) {
   const std::string text = "\x1b[2J\n" + std::string(1000, 'x');
   const JoinFrame frame = decode_frame(encode_refusal(Error(ErrorKind::PeerDied, text)), "rank 0");
-  EXPECT_EQ(frame.refusal->message(), "?[2J?" + std::string(kMostRefusalText - 5, 'x'));
+  EXPECT_EQ(frame.refusal->message(), "?[2J?" + std::string(kMostFrameText - 5, 'x'));
 
   PeerInfo info = rank_3();
   info.host = text;
@@ -126,7 +129,7 @@ TEST(JoinFrame, what_no_encoder_writes_is_refused_with_the_value) {
     return error_from([&] { static_cast<void>(decode_frame(bytes, "rank 5")); });
   };
   for (const auto& [at, value] :
-       {std::pair{0U, 0x00U}, {4U, 0U}, {4U, 6U}, {5U, 200U}, {6U, 1U}, {12U, 1U}}) {
+       {std::pair{0U, 0x00U}, {4U, 0U}, {4U, 7U}, {5U, 200U}, {6U, 1U}, {12U, 1U}}) {
     const auto error = error_after(at, value);
     EXPECT_EQ(kind_of(error), "ProtocolError") << "byte " << at << " = " << value;
     if (error) {

@@ -88,12 +88,13 @@ Task<std::size_t> Measurement::iterate(Limits limits, std::span<double> samples_
       co_await engine.sleep_for(Duration::zero());
       check_peers(deadline);
     }
-    if (line_.leave()) co_return done;
+    const bool is_last = line_.leave();
     const std::int64_t start = now_ns();
     Collective operation = workload_.make();
     co_await operation;
     const std::int64_t end = now_ns();
-    if (!samples_us.empty()) samples_us[done] = static_cast<double>(end - start) * 1e-3;
+    if (is_last) co_return done;
+    if (!samples_us.empty()) samples_us[done] = static_cast<double>(end - start) / 1e3;
   }
 }
 

@@ -26,7 +26,7 @@ void summarise(std::span<double> samples_us, Result& result);
 /// One iteration: a barrier of the communicator; new values in the input, unless they shall stay; the start
 /// line; the operation, timed by each rank's own clock. Iterations run until the budget is used, at least
 /// five, at most kMostIterations. Results are verified in an iteration before the timed ones, over destroyed
-/// old results, and after the last timed one.
+/// old results, and in one more after them, which differs from them in nothing.
 class Measurement : Immovable {
  public:
   Measurement(Communicator& comm, const Options& options, Board& board, bool spins);
@@ -43,7 +43,8 @@ class Measurement : Immovable {
 
   [[nodiscard]] Limits warmup_limits() const;
   [[nodiscard]] Limits timed_limits() const;
-  /// Rank 0 decides, at the start line, whether there is another iteration. How many there were.
+  /// Rank 0 decides, at the start line, that this iteration is the last and does not count. How many there
+  /// were before.
   Task<std::size_t> iterate(Limits limits, std::span<double> samples_us);
   /// One iteration whose result is checked. Wrong elements on this rank.
   Task<std::size_t> verify();
