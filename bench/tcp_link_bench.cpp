@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Two ranks over TCP loopback, each an engine on a thread of its own: what one exchange costs through a link.
+#include <cohort/engine/affinity.h>
 #include <cohort/engine/engine.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/net/tcp/tcp_link.h>
@@ -33,11 +34,11 @@ class BenchHost final : public LinkHost {
   }
   [[nodiscard]] const RunningOperation& running() const noexcept override { return state_; }
   void link_failed(Rank, const Error& error) noexcept override {
-    if (!is_over) give_up(error.what());
+    if (!is_over && received() == std::byte{0}) give_up(error.what());
   }
   void mismatch(Rank, std::uint64_t, const Signature&) noexcept override { give_up("mismatch"); }
 
-  /// From then on the peer may close.
+  /// From then on the peer may close; rank 1 is told so by what it receives.
   bool is_over = false;
 
   [[nodiscard]] std::byte& first_byte() noexcept { return memory_[0]; }
@@ -89,6 +90,8 @@ class Side {
  public:
   template <class Connect>
   Side(Rank self, Connect& connect) {
+    static const std::vector<unsigned> processors = affinity::usable_processors();
+    affinity::bind_thread(processors[self % processors.size()]);
     Socket socket = engine_.run(connect(engine_));
     link_.emplace(engine_, std::move(socket), host_, self, 1 - self, Lane{0});
   }
@@ -121,7 +124,6 @@ void serve_peer(Address address, Step step, std::size_t bytes) {
       co_await exchange(link, step, bytes, false);
       if (host.received() != std::byte{0}) break;
     }
-    host.is_over = true;
   };
   side.run(body);
 }

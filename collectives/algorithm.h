@@ -38,7 +38,8 @@ struct Needs {
 
 /// One algorithm for one operator: what it costs, what it needs, and the schedule.
 ///
-/// `bytes` is Op::size_bytes() of the piece that a run handles. A message above largest_piece is run in pieces.
+/// `bytes` is Op::size_bytes() of the piece that a run handles. A message above largest_piece is run in
+/// pieces.
 template <class Op>
 struct Algorithm {
   AlgorithmId id;
@@ -50,7 +51,8 @@ struct Algorithm {
   Task<> (*schedule)(Exec& x, Op op);
 };
 
-/// The algorithms of an operator, in the order in which equals are preferred. Defined in algorithms/table.cpp.
+/// The algorithms of an operator, in the order in which equals are preferred. Defined in
+/// algorithms/table.cpp.
 template <class Op>
 std::span<const Algorithm<Op>> algorithms();
 

@@ -31,7 +31,9 @@ void CommunicatorCore::announce(const Call& call) noexcept {
     if (has_data && call.send_bytes != 0) std::memcpy(slot.payload, call.send, call.send_bytes);
   } else {
     const SharedMemory& memory = group.own().memory();
-    const auto offset = [&](const std::byte* address) { return static_cast<std::uint64_t>(address - memory.data()); };
+    const auto offset = [&](const std::byte* address) {
+      return static_cast<std::uint64_t>(address - memory.data());
+    };
     WindowAddresses where;
     where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
     where.recv_address = reinterpret_cast<std::uintptr_t>(call.recv);
@@ -86,7 +88,8 @@ bool CommunicatorCore::bind_peer_windows(const Call& call) noexcept {
         all_reached = false;
     };
     const bool has_send = call.op != Operator::broadcast;
-    if (has_send) bind(WindowId::send, kSendInSegment, where.send_offset, where.send_address, call.send_bytes);
+    if (has_send)
+      bind(WindowId::send, kSendInSegment, where.send_offset, where.send_address, call.send_bytes);
     bind(WindowId::recv, kRecvInSegment, where.recv_offset, where.recv_address, call.recv_bytes);
   }
   return all_reached;

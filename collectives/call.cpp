@@ -9,7 +9,8 @@
 namespace cohort {
 namespace {
 
-// Layout of Signature::what, from the low end: operator, type, reduction, algorithm (8 bits each), root (32 bits).
+// Layout of Signature::what, from the low end: operator, type, reduction, algorithm (8 bits each), root (32
+// bits).
 constexpr unsigned kTypeShift = 8;
 constexpr unsigned kReduceShift = 16;
 constexpr unsigned kAlgorithmShift = 24;
@@ -37,13 +38,19 @@ struct Field {
 const std::array kFields = {
     Field{"operator", [](const Signature& s) { return name_of<Operator>(byte_at(s.what, 0), kOperators); }},
     Field{"data type",
-          [](const Signature& s) { return name_of<DataType>(byte_at(s.what, kTypeShift), std::size(kDataTypes)); }},
+          [](const Signature& s) {
+            return name_of<DataType>(byte_at(s.what, kTypeShift), std::size(kDataTypes));
+          }},
     Field{"reduction",
-          [](const Signature& s) { return name_of<ReduceOp>(byte_at(s.what, kReduceShift), std::size(kReduceOps)); }},
+          [](const Signature& s) {
+            return name_of<ReduceOp>(byte_at(s.what, kReduceShift), std::size(kReduceOps));
+          }},
     Field{"root", [](const Signature& s) { return fmt::format("{}", s.what >> kRootShift); }},
     Field{"count", [](const Signature& s) { return fmt::format("{}", s.count); }},
     Field{"algorithm",
-          [](const Signature& s) { return name_of<AlgorithmId>(byte_at(s.what, kAlgorithmShift), kAlgorithms); }},
+          [](const Signature& s) {
+            return name_of<AlgorithmId>(byte_at(s.what, kAlgorithmShift), kAlgorithms);
+          }},
 };
 
 struct Holder {
@@ -56,7 +63,8 @@ std::vector<Holder> holders_of(const Field& field, const std::vector<SignatureOf
   std::vector<Holder> holders;
   for (const SignatureOfRank& entry : table) {
     const std::string value = field.value(entry.signature);
-    const auto same = std::find_if(holders.begin(), holders.end(), [&](const Holder& h) { return h.value == value; });
+    const auto same =
+        std::find_if(holders.begin(), holders.end(), [&](const Holder& h) { return h.value == value; });
     if (same != holders.end())
       same->ranks.push_back(entry.rank);
     else
@@ -69,8 +77,8 @@ std::vector<Holder> holders_of(const Field& field, const std::vector<SignatureOf
 
 std::string who_has(const Holder& holder) {
   const bool one = holder.ranks.size() == 1;
-  return fmt::format("{} {} {} {}", one ? "rank" : "ranks", fmt::join(holder.ranks, ", "), one ? "has" : "have",
-                     holder.value);
+  return fmt::format("{} {} {} {}", one ? "rank" : "ranks", fmt::join(holder.ranks, ", "),
+                     one ? "has" : "have", holder.value);
 }
 
 }  // namespace
@@ -97,7 +105,8 @@ std::string describe(const Signature& signature) {
   if (op == static_cast<std::uint64_t>(Operator::barrier)) return text;
   text += fmt::format("({}", kFields[1].value(signature));
   if (reduces(op)) text += fmt::format(" {}", kFields[2].value(signature));
-  if (op == static_cast<std::uint64_t>(Operator::broadcast)) text += fmt::format(", root {}", kFields[3].value(signature));
+  if (op == static_cast<std::uint64_t>(Operator::broadcast))
+    text += fmt::format(", root {}", kFields[3].value(signature));
   return text + fmt::format(", count {})", signature.count);
 }
 

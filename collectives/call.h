@@ -11,8 +11,9 @@
 
 namespace cohort {
 
-/// One collective as the caller asked for it. `count` is what the ranks must agree on: elements of the whole buffer
-/// for broadcast and all_reduce, of one rank's block for all_gather, of the whole input for reduce_scatter.
+/// One collective as the caller asked for it. `count` is what the ranks must agree on: elements of the whole
+/// buffer for broadcast and all_reduce, of one rank's block for all_gather, of the whole input for
+/// reduce_scatter.
 struct Call {
   Operator op = Operator::barrier;
   DataType type = DataType::float32;
@@ -23,9 +24,9 @@ struct Call {
   std::byte* recv = nullptr;
   std::size_t send_bytes = 0;
   std::size_t recv_bytes = 0;
-  std::optional<AlgorithmId> forced;                 ///< by the caller
-  AlgorithmId algorithm = AlgorithmId::one_shot;     ///< selected
-  Duration timeout{0};                               ///< zero: the communicator's
+  std::optional<AlgorithmId> forced;              ///< by the caller
+  AlgorithmId algorithm = AlgorithmId::one_shot;  ///< selected
+  Duration timeout{0};                            ///< zero: the communicator's
 
   /// Bytes of the piece size that algorithms are chosen by: Op::size_bytes().
   [[nodiscard]] std::size_t message_bytes() const noexcept;
@@ -43,8 +44,8 @@ struct SignatureOfRank {
   Signature signature;
 };
 
-/// The verdict on ranks that disagree, the same on every rank that sees the same table: which field differs, who has
-/// which value, and whom most others contradict (the lowest ranks' value decides a tie).
+/// The verdict on ranks that disagree, the same on every rank that sees the same table: which field differs,
+/// who has which value, and whom most others contradict (the lowest ranks' value decides a tie).
 struct Disagreement {
   Rank culprit = 0;
   std::string text;  ///< "count differs: rank 2 has 5, ranks 0, 1, 3 have 4"

@@ -7,13 +7,14 @@
 
 namespace cohort {
 
-/// A collective that has been asked for: `co_await` it, once. It takes its place in the communicator's order when it is
-/// awaited, not before.
+/// A collective that has been asked for: `co_await` it, once. It takes its place in the communicator's order
+/// when it is awaited, not before.
 ///
-/// Small messages between ranks of one host complete inside await_ready(): no suspension, no allocation, no system call.
-/// Converts to Task<> for when_all and TaskScope, and can be enqueued on a Stream. The buffers belong to it until it
-/// completes. Throws Mismatch, PeerDied, PeerAborted, LinkFault, DeadlineExceeded, Cancelled, ...: whatever it is, the
-/// communicator cannot be used any more after it, on any rank, and all ranks are given the same cause.
+/// Small messages between ranks of one host complete inside await_ready(): no suspension, no allocation, no
+/// system call. Converts to Task<> for when_all and TaskScope, and can be enqueued on a Stream. The buffers
+/// belong to it until it completes. Throws Mismatch, PeerDied, PeerAborted, LinkFault, DeadlineExceeded,
+/// Cancelled, ...: whatever it is, the communicator cannot be used any more after it, on any rank, and all
+/// ranks are given the same cause.
 class [[nodiscard]] Collective {
  public:
   Collective(CommunicatorCore& core, const Call& call) noexcept : core_(&core), call_(call) {}

@@ -10,7 +10,8 @@ namespace {
 
 std::size_t count_of(Operator op, DataType type, std::size_t bytes) {
   if (bytes % size_bytes(type) != 0)
-    refuse(fmt::format("{} of {} bytes, which is no whole number of {}", to_string(op), bytes, to_string(type)));
+    refuse(
+        fmt::format("{} of {} bytes, which is no whole number of {}", to_string(op), bytes, to_string(type)));
   return bytes / size_bytes(type);
 }
 
@@ -23,8 +24,9 @@ void refuse_partial_overlap(Operator op, std::span<const std::byte> in, std::spa
   const bool apart = in.data() + in.size() <= out.data() || out.data() + out.size() <= in.data();
   const bool in_place = in.data() + in_place_at_in == out.data() + in_place_at_out;
   if (!apart && !in_place)
-    refuse(fmt::format("{}: input and output overlap in part; give the same place (in place) or separate memory",
-                       to_string(op)));
+    refuse(
+        fmt::format("{}: input and output overlap in part; give the same place (in place) or separate memory",
+                    to_string(op)));
 }
 
 Task<> close_and_release(std::unique_ptr<CommunicatorCore> core) { co_await core->close(); }
@@ -58,7 +60,8 @@ Collective Communicator::make(Call call) {
 Collective Communicator::barrier() { return make(Call{}); }
 
 Collective Communicator::broadcast(DataType type, std::span<std::byte> data, Rank root) {
-  if (root >= size()) refuse(fmt::format("broadcast from rank {}, but the ranks are 0 to {}", root, size() - 1));
+  if (root >= size())
+    refuse(fmt::format("broadcast from rank {}, but the ranks are 0 to {}", root, size() - 1));
   Call call;
   call.op = Operator::broadcast;
   call.type = type;
@@ -74,8 +77,8 @@ Collective Communicator::all_reduce(DataType type, std::span<const std::byte> in
   Call call;
   call.op = Operator::all_reduce;
   if (in.size() != out.size())
-    refuse(fmt::format("all_reduce with {} bytes of input and {} of output; both have the same size", in.size(),
-                       out.size()));
+    refuse(fmt::format("all_reduce with {} bytes of input and {} of output; both have the same size",
+                       in.size(), out.size()));
   refuse_partial_overlap(call.op, in, out, 0, 0);
   call.type = type;
   call.reduce = op;
@@ -90,8 +93,8 @@ Collective Communicator::all_gather(DataType type, std::span<const std::byte> in
   Call call;
   call.op = Operator::all_gather;
   if (in.size() * size() != out.size())
-    refuse(fmt::format("all_gather of {} bytes from each of {} ranks needs {} bytes of output, not {}", in.size(), size(),
-                       in.size() * size(), out.size()));
+    refuse(fmt::format("all_gather of {} bytes from each of {} ranks needs {} bytes of output, not {}",
+                       in.size(), size(), in.size() * size(), out.size()));
   refuse_partial_overlap(call.op, in, out, 0, rank() * in.size());
   call.type = type;
   call.count = count_of(call.op, type, in.size());
@@ -102,20 +105,21 @@ Collective Communicator::all_gather(DataType type, std::span<const std::byte> in
   return make(call);
 }
 
-Collective Communicator::reduce_scatter(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                        ReduceOp op) {
+Collective Communicator::reduce_scatter(DataType type, std::span<const std::byte> in,
+                                        std::span<std::byte> out, ReduceOp op) {
   Call call;
   call.op = Operator::reduce_scatter;
   const std::size_t count = count_of(call.op, type, in.size());
   if (count % size() != 0) {
     const std::size_t padded = (count + size() - 1) / size() * size();
-    refuse(fmt::format("reduce_scatter of {} elements cannot be split evenly over {} ranks; pad the input with {} "
-                       "neutral elements to {} on every rank",
-                       count, size(), padded - count, padded));
+    refuse(fmt::format(
+        "reduce_scatter of {} elements cannot be split evenly over {} ranks; pad the input with {} "
+        "neutral elements to {} on every rank",
+        count, size(), padded - count, padded));
   }
   if (in.size() != out.size() * size())
-    refuse(fmt::format("reduce_scatter of {} bytes over {} ranks needs {} bytes of output, not {}", in.size(), size(),
-                       in.size() / size(), out.size()));
+    refuse(fmt::format("reduce_scatter of {} bytes over {} ranks needs {} bytes of output, not {}", in.size(),
+                       size(), in.size() / size(), out.size()));
   refuse_partial_overlap(call.op, in, out, rank() * out.size(), 0);
   call.type = type;
   call.reduce = op;

@@ -8,8 +8,8 @@
 
 namespace cohort {
 
-/// A buffer that peers on this host map: collectives on it copy nothing twice. Page-aligned, zero at first use, then
-/// recycled with whatever it holds. Lifetime: ends before its communicator does.
+/// A buffer that peers on this host map: collectives on it copy nothing twice. Page-aligned, zero at first
+/// use, then recycled with whatever it holds. Lifetime: ends before its communicator does.
 template <Element T>
 class SharedBuffer {
  public:
@@ -17,7 +17,9 @@ class SharedBuffer {
   SharedBuffer(SharedHeap& heap, std::size_t count)
       : heap_(&heap), data_(reinterpret_cast<T*>(heap.allocate(count * sizeof(T)))), count_(count) {}
   SharedBuffer(SharedBuffer&& other) noexcept
-      : heap_(other.heap_), data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+      : heap_(other.heap_),
+        data_(std::exchange(other.data_, nullptr)),
+        count_(std::exchange(other.count_, 0)) {}
   SharedBuffer& operator=(SharedBuffer&& other) noexcept {
     std::swap(heap_, other.heap_);
     std::swap(data_, other.data_);
@@ -42,11 +44,12 @@ class SharedBuffer {
 
 /// A group of ranks and its collectives.
 ///
-/// All ranks call the same collectives, with the same arguments, in the same order; several calls may be awaited at
-/// once and run one after the other. Buffers are spans of float, double, int32_t or int64_t; they belong to the call
-/// until it completes. In place: give the same memory twice, or use the forms with one span. Wrong arguments of this
-/// rank alone throw InvalidArgument at the call; everything that concerns other ranks is thrown when it is awaited.
-/// Threads: its engine's. Moves, while no collective runs. Its end says goodbye to the other ranks.
+/// All ranks call the same collectives, with the same arguments, in the same order; several calls may be
+/// awaited at once and run one after the other. Buffers are spans of float, double, int32_t or int64_t; they
+/// belong to the call until it completes. In place: give the same memory twice, or use the forms with one
+/// span. Wrong arguments of this rank alone throw InvalidArgument at the call; everything that concerns other
+/// ranks is thrown when it is awaited. Threads: its engine's. Moves, while no collective runs. Its end says
+/// goodbye to the other ranks.
 class Communicator {
  public:
   /// Joins. Throws AuthFailed, WorldSize, DuplicateRank, MissingRanks, Mismatch, ...: see JoinOptions.
@@ -57,7 +60,8 @@ class Communicator {
   /// Hands what is left to the engine, which closes it; co_await close() to know when.
   ~Communicator();
 
-  /// Tells the others that this rank is done and releases everything. Collectives cannot be called afterwards.
+  /// Tells the others that this rank is done and releases everything. Collectives cannot be called
+  /// afterwards.
   Task<> close();
   /// Gives up: every other rank gets PeerAborted with this reason.
   void abort(const std::string& reason) noexcept { core_->abort(reason); }
@@ -72,7 +76,8 @@ class Communicator {
   [[nodiscard]] bool is_failed() const noexcept { return core_->health().is_failed(); }
   [[nodiscard]] const Error& failure() const noexcept { return core_->health().cause(); }
 
-  /// Memory that peers on this host map already; over other transports ordinary to them. Throws ResourceLimit.
+  /// Memory that peers on this host map already; over other transports ordinary to them. Throws
+  /// ResourceLimit.
   template <Element T>
   [[nodiscard]] SharedBuffer<T> allocate(std::size_t count) {
     return SharedBuffer<T>(core_->heap(), count);
@@ -121,8 +126,8 @@ class Communicator {
   [[nodiscard]] Collective all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
                                       ReduceOp op);
   [[nodiscard]] Collective all_gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out);
-  [[nodiscard]] Collective reduce_scatter(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                          ReduceOp op);
+  [[nodiscard]] Collective reduce_scatter(DataType type, std::span<const std::byte> in,
+                                          std::span<std::byte> out, ReduceOp op);
 
  private:
   explicit Communicator(std::unique_ptr<CommunicatorCore> core) noexcept;

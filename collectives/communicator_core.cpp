@@ -27,9 +27,10 @@ constexpr unsigned kCompletedInARow = 64;
 std::size_t buffer_bytes_of(const CommunicatorOptions& options) {
   const std::size_t bytes = options.buffer_bytes != 0 ? options.buffer_bytes : kDefaultBufferBytes;
   if (bytes < kLeastBufferBytes)
-    throw Error(ErrorKind::InvalidArgument, fmt::format("a CCL buffer of {} bytes is too small; COHORT_BUFFSIZE must be "
-                                                        "at least {} (64K)",
-                                                        bytes, kLeastBufferBytes));
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("a CCL buffer of {} bytes is too small; COHORT_BUFFSIZE must be "
+                            "at least {} (64K)",
+                            bytes, kLeastBufferBytes));
   return bytes;
 }
 
@@ -37,17 +38,20 @@ Transport choose_transport(const CommunicatorOptions& options, const Membership&
   bool one_host = true;
   for (Rank peer = 0; peer < membership.size; ++peer) one_host = one_host && membership.shares_host(peer);
   if (options.transport == Transport::shm && !one_host)
-    throw Error(ErrorKind::Unsupported,
-                fmt::format("transport shm was asked for, but the {} ranks of '{}' are on several hosts (or in several "
-                            "network namespaces); use tcp, or leave the choice to cohort",
-                            membership.size, membership.name));
+    throw Error(
+        ErrorKind::Unsupported,
+        fmt::format(
+            "transport shm was asked for, but the {} ranks of '{}' are on several hosts (or in several "
+            "network namespaces); use tcp, or leave the choice to cohort",
+            membership.size, membership.name));
   if (options.transport) return *options.transport;
   return one_host ? Transport::shm : Transport::tcp;
 }
 
 /// Latencies and rates that rank schedules against each other; only their proportions matter.
 /// Loopback TCP: 5 us a message, 4 GB/s; a combination at 20 GB/s. Shared memory needs no choice by cost.
-constexpr CostModel kLinkModel = {.alpha_us = 5.0, .beta_us_per_byte = 1.0 / 4000, .gamma_us_per_byte = 1.0 / 20000};
+constexpr CostModel kLinkModel = {
+    .alpha_us = 5.0, .beta_us_per_byte = 1.0 / 4000, .gamma_us_per_byte = 1.0 / 20000};
 
 std::size_t footprint_of(const Call& call, Rank ranks) {
   return static_cast<std::size_t>(ranks) * (call.send_bytes + call.recv_bytes);
@@ -60,7 +64,8 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
   options.join = JoinOptions::from_environment();
   if (const auto name = environment::text("COHORT_TRANSPORT")) {
     if (*name != "shm" && *name != "tcp")
-      throw Error(ErrorKind::InvalidArgument, fmt::format("COHORT_TRANSPORT='{}' is neither shm nor tcp", *name));
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("COHORT_TRANSPORT='{}' is neither shm nor tcp", *name));
     options.transport = *name == "shm" ? Transport::shm : Transport::tcp;
   }
   if (const auto name = environment::text("COHORT_ALGO")) {
@@ -193,17 +198,20 @@ Task<> CommunicatorCore::establish() {
   engine_.set_crowded(engine_.is_crowded() || local_ranks > processor::available_cores());
 }
 
-void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs, const ControlMessage& mine) const {
+void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,
+                                   const ControlMessage& mine) const {
   const auto refuse = [&](std::string_view what, std::string_view variable, std::uint64_t their_value,
                           std::uint64_t my_value) {
-    throw Error(ErrorKind::Mismatch,
-                fmt::format("{} differs: {} has {}, rank {} has {}; give all ranks the same {}", what,
-                            membership_.peers[peer].describe(), their_value, membership_.rank, my_value, variable))
+    throw Error(
+        ErrorKind::Mismatch,
+        fmt::format("{} differs: {} has {}, rank {} has {}; give all ranks the same {}", what,
+                    membership_.peers[peer].describe(), their_value, membership_.rank, my_value, variable))
         .with_culprit(peer);
   };
   if (theirs.signature.what != mine.signature.what)
     refuse("transport (0 shm, 1 tcp)", "COHORT_TRANSPORT", theirs.signature.what, mine.signature.what);
-  if (theirs.sequence != mine.sequence) refuse("CCL buffer size", "COHORT_BUFFSIZE", theirs.sequence, mine.sequence);
+  if (theirs.sequence != mine.sequence)
+    refuse("CCL buffer size", "COHORT_BUFFSIZE", theirs.sequence, mine.sequence);
   if (theirs.signature.count != mine.signature.count)
     refuse("shared heap size", "COHORT_HEAPSIZE", theirs.signature.count, mine.signature.count);
 }
@@ -223,10 +231,10 @@ Task<> CommunicatorCore::close() {
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
   if (health_.is_failed() || is_closed_) return;
-  health_.fail(Error(ErrorKind::PeerAborted,
-                     fmt::format("{} gave up after collective #{}: {}", membership_.self().describe(),
-                                 running_.sequence, reason))
-                   .with_culprit(membership_.rank));
+  health_.fail(
+      Error(ErrorKind::PeerAborted, fmt::format("{} gave up after collective #{}: {}",
+                                                membership_.self().describe(), running_.sequence, reason))
+          .with_culprit(membership_.rank));
 }
 
 void CommunicatorCore::begin(const Call& call) noexcept {
@@ -249,7 +257,8 @@ void CommunicatorCore::end() noexcept {
 }
 
 bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
-  const bool may = !is_busy_ && !is_closed_ && !health_.is_failed() && membership_.size > 1 && uses_slots(call);
+  const bool may =
+      !is_busy_ && !is_closed_ && !health_.is_failed() && membership_.size > 1 && uses_slots(call);
   if (!may || ++completed_in_a_row_ >= kCompletedInARow) return false;
   is_busy_ = has_begun = true;
   begin(call);
@@ -265,7 +274,8 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
 
 Task<> CommunicatorCore::run(Call call, bool has_begun) {
   if (!has_begun) {
-    if (std::exchange(completed_in_a_row_, 0U) >= kCompletedInARow) co_await engine_.sleep_for(Duration::zero());
+    if (std::exchange(completed_in_a_row_, 0U) >= kCompletedInARow)
+      co_await engine_.sleep_for(Duration::zero());
     co_await Turn(*this);
     CancelScope* scope = co_await current_scope();
     const bool stopped = scope != nullptr && scope->is_cancelled();
@@ -349,7 +359,8 @@ Task<> CommunicatorCore::run_schedule(Call call) {
 template <class Op>
 Task<> CommunicatorCore::orchestrate(const Call& call, Op op) {
   const auto table = algorithms<Op>();
-  const auto chosen = std::find_if(table.begin(), table.end(), [&](const auto& a) { return a.id == call.algorithm; });
+  const auto chosen =
+      std::find_if(table.begin(), table.end(), [&](const auto& a) { return a.id == call.algorithm; });
   const Algorithm<Op>& algorithm = *chosen;
   const std::size_t bytes = call.message_bytes();
   const std::size_t grain = size_bytes(call.type) * 64;
@@ -377,11 +388,12 @@ Task<> CommunicatorCore::orchestrate(const Call& call, Op op) {
 /// A communicator of one: the result is the input.
 void CommunicatorCore::run_alone(const Call& call) noexcept {
   const bool moves = call.op != Operator::barrier && call.op != Operator::broadcast;
-  if (moves && call.recv != call.send && call.recv_bytes != 0) std::memmove(call.recv, call.send, call.recv_bytes);
+  if (moves && call.recv != call.send && call.recv_bytes != 0)
+    std::memmove(call.recv, call.send, call.recv_bytes);
 }
 
-/// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error, which the
-/// others hear of as this rank's giving up.
+/// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error,
+/// which the others hear of as this rank's giving up.
 Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexcept {
   if (health_.is_failed()) return health_.cause();
   Error own(ErrorKind::Internal, "an unknown exception");
@@ -412,10 +424,12 @@ Error CommunicatorCore::deadline_exceeded() const {
   }
   const std::string who = missing.empty() ? std::string("all ranks have called it and wait for data")
                                           : fmt::format("not called so far by {}", missing);
-  Error error(ErrorKind::DeadlineExceeded,
-              fmt::format("{} #{} on '{}' was not finished within {:.3f} s: {}; find out what that rank does instead, or "
-                          "give the call a longer deadline (COHORT_TIMEOUT)",
-                          describe(running_.signature), running_.sequence, membership_.name, seconds, who));
+  Error error(
+      ErrorKind::DeadlineExceeded,
+      fmt::format(
+          "{} #{} on '{}' was not finished within {:.3f} s: {}; find out what that rank does instead, or "
+          "give the call a longer deadline (COHORT_TIMEOUT)",
+          describe(running_.signature), running_.sequence, membership_.name, seconds, who));
   return culprit ? error.with_culprit(*culprit) : error;
 }
 

@@ -15,12 +15,12 @@ struct CommunicatorOptions {
   CommunicatorOptions() = default;
 
   JoinOptions join;
-  std::optional<Transport> transport;       ///< nullopt: COHORT_TRANSPORT, or shm where all ranks share a host
-  std::optional<AlgorithmId> algorithm;     ///< for all calls; nullopt: COHORT_ALGO, or the cheapest
-  std::size_t buffer_bytes = 0;             ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
-  std::size_t heap_bytes = 0;               ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB
-  Duration timeout{0};                      ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
-  bool is_isolated = false;                 ///< reach ranks of this process as if they were in others; on all ranks
+  std::optional<Transport> transport;    ///< nullopt: COHORT_TRANSPORT, or shm where all ranks share a host
+  std::optional<AlgorithmId> algorithm;  ///< for all calls; nullopt: COHORT_ALGO, or the cheapest
+  std::size_t buffer_bytes = 0;          ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
+  std::size_t heap_bytes = 0;            ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB
+  Duration timeout{0};                   ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
+  bool is_isolated = false;  ///< reach ranks of this process as if they were in others; on all ranks
 
   /// All from the environment.
   static CommunicatorOptions from_environment();
@@ -30,8 +30,8 @@ struct CommunicatorOptions {
 
 /// A communicator's inside: runs one collective after the other, in the order of the calls.
 ///
-/// From call to result: sign and number the call, select the algorithm, provide its resources (phases 1 to 3), then run
-/// the schedule. Threads: the engine's.
+/// From call to result: sign and number the call, select the algorithm, provide its resources (phases 1 to
+/// 3), then run the schedule. Threads: the engine's.
 class CommunicatorCore final : public LinkHost, Immovable {
  public:
   CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options);
@@ -54,15 +54,17 @@ class CommunicatorCore final : public LinkHost, Immovable {
     return select_algorithm(call, reach_, forced_algorithm_);
   }
 
-  /// The path of small messages: completes the call without suspending if it can. Otherwise run() does; `has_begun`
-  /// tells it that the call has its number already and waits for peers.
+  /// The path of small messages: completes the call without suspending if it can. Otherwise run() does;
+  /// `has_begun` tells it that the call has its number already and waits for peers.
   [[nodiscard]] bool try_complete_now(const Call& call, bool& has_begun) noexcept;
   /// Runs the call, in its turn.
   [[nodiscard]] Task<> run(Call call, bool has_begun);
 
   // LinkHost:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
-  void link_failed(Rank peer, const Error& error) noexcept override { health_.report_link_fault(peer, error); }
+  void link_failed(Rank peer, const Error& error) noexcept override {
+    health_.report_link_fault(peer, error);
+  }
   void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept override {
     health_.report_mismatch(peer, sequence, theirs);
   }

@@ -54,10 +54,11 @@ class LocalStep {
   Combine combine_;
 };
 
-/// What a schedule runs on: the same interface for real memory and networks, for the checker and for the simulator.
+/// What a schedule runs on: the same interface for real memory and networks, for the checker and for the
+/// simulator.
 ///
-/// A schedule is a coroutine over Exec: it names ranks, slices, links and streams, and its control flow depends on these
-/// alone, never on data. Lifetime: one collective.
+/// A schedule is a coroutine over Exec: it names ranks, slices, links and streams, and its control flow
+/// depends on these alone, never on data. Lifetime: one collective.
 class Exec : Immovable {
  public:
   virtual ~Exec() = default;
@@ -67,7 +68,9 @@ class Exec : Immovable {
   /// The rank `distance` ahead, around the ring.
   [[nodiscard]] Rank ahead(Rank distance) const noexcept { return (rank_ + distance) % size_; }
   /// The rank `distance` behind, around the ring.
-  [[nodiscard]] Rank behind(Rank distance) const noexcept { return (rank_ + size_ - distance % size_) % size_; }
+  [[nodiscard]] Rank behind(Rank distance) const noexcept {
+    return (rank_ + size_ - distance % size_) % size_;
+  }
   /// Everybody else, nearest ahead first, so that not all ranks begin with the same peer.
   [[nodiscard]] std::span<const Rank> peers() const noexcept { return peers_; }
 
@@ -76,7 +79,9 @@ class Exec : Immovable {
 
   /// How many bytes ccl_in() and ccl_out() have.
   [[nodiscard]] virtual std::size_t ccl_bytes() const noexcept = 0;
-  [[nodiscard]] Slice ccl_in(std::size_t at, std::size_t bytes) const noexcept { return {WindowId::ccl_in, at, bytes}; }
+  [[nodiscard]] Slice ccl_in(std::size_t at, std::size_t bytes) const noexcept {
+    return {WindowId::ccl_in, at, bytes};
+  }
   [[nodiscard]] Slice ccl_out(std::size_t at, std::size_t bytes) const noexcept {
     return {WindowId::ccl_out, at, bytes};
   }
@@ -84,8 +89,9 @@ class Exec : Immovable {
     return {WindowId::scratch, at, bytes};
   }
 
-  /// Whether every rank's user windows are mapped here: then copies and reductions may name any rank's slices. The
-  /// same answer on every rank. Without it, only ccl_in and ccl_out of peers may be named, on a host-wide group.
+  /// Whether every rank's user windows are mapped here: then copies and reductions may name any rank's
+  /// slices. The same answer on every rank. Without it, only ccl_in and ccl_out of peers may be named, on a
+  /// host-wide group.
   [[nodiscard]] virtual bool maps_user_windows() const noexcept = 0;
 
   /// Copies within this rank.
@@ -96,7 +102,8 @@ class Exec : Immovable {
   [[nodiscard]] LocalStep copy_from(Rank peer, const Slice& to, const Slice& from) noexcept {
     return {*this, PlacedSlice{rank_, to}, PlacedSlice{peer, from}};
   }
-  /// outputs[j][i] = inputs[0][i] op inputs[1][i] op ..., left to right, averaged at the end if `combine` says so.
+  /// outputs[j][i] = inputs[0][i] op inputs[1][i] op ..., left to right, averaged at the end if `combine`
+  /// says so.
   [[nodiscard]] LocalStep reduce(std::span<const PlacedSlice> outputs, std::span<const PlacedSlice> inputs,
                                  const Combine& combine) noexcept {
     return {*this, LocalStep::Kind::reduce, outputs, inputs, combine};
@@ -109,8 +116,9 @@ class Exec : Immovable {
   /// Everybody has come this far. Only on a host-wide group (maps ccl windows); one counter per rank.
   [[nodiscard]] virtual Task<> phase() = 0;
 
-  /// Runs body(item) for every item, each on a leased sub stream, and joins them: streams run concurrently, what one
-  /// body awaits runs in order. The main stream goes on when all are done; the first failure cancels the others.
+  /// Runs body(item) for every item, each on a leased sub stream, and joins them: streams run concurrently,
+  /// what one body awaits runs in order. The main stream goes on when all are done; the first failure cancels
+  /// the others.
   template <class Items, class Body>
   Task<> fork_join(const Items& items, Body& body) {
     Lease<Task<>> streams(sub_streams_);

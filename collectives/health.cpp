@@ -14,8 +14,8 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
-Health::Health(Engine& engine, const Membership& membership, ControlPlane& control, const RunningOperation& running,
-               TaskScope& services, OnFailure on_failure)
+Health::Health(Engine& engine, const Membership& membership, ControlPlane& control,
+               const RunningOperation& running, TaskScope& services, OnFailure on_failure)
     : engine_(engine),
       membership_(membership),
       control_(control),
@@ -72,7 +72,8 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
             [](const SignatureOfRank& a, const SignatureOfRank& b) { return a.rank < b.rank; });
   const Disagreement verdict = judge(table_);
   const std::string what = fmt::format(
-      "collective #{} on '{}': {}; every rank must call the same collective with the same arguments (look at {})",
+      "collective #{} on '{}': {}; every rank must call the same collective with the same arguments (look at "
+      "{})",
       sequence, membership_.name, verdict.text, membership_.peers[verdict.culprit].describe());
   fail(Error(ErrorKind::Mismatch, what).with_culprit(verdict.culprit));
 }
@@ -87,10 +88,12 @@ void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   if (message.type == ControlMessage::Type::query && mine != nullptr)
     control_.send(from, status(ControlMessage::Type::status, message.sequence));
   if (is_resolving_ && message.sequence == resolving_sequence_) {
-    const bool known = std::any_of(table_.begin(), table_.end(), [&](const auto& entry) { return entry.rank == from; });
+    const bool known =
+        std::any_of(table_.begin(), table_.end(), [&](const auto& entry) { return entry.rank == from; });
     if (!known) table_.push_back({from, message.signature});
   }
-  if (mine != nullptr && !(*mine == message.signature)) report_mismatch(from, message.sequence, message.signature);
+  if (mine != nullptr && !(*mine == message.signature))
+    report_mismatch(from, message.sequence, message.signature);
 }
 
 void Health::on_control(Rank from, const ControlMessage& message) noexcept {
@@ -105,21 +108,24 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
 
 std::string Health::current_operation() const {
   if (!running_.is_running) return fmt::format("between collectives on '{}'", membership_.name);
-  return fmt::format("during {} #{} on '{}'", describe(running_.signature), running_.sequence, membership_.name);
+  return fmt::format("during {} #{} on '{}'", describe(running_.signature), running_.sequence,
+                     membership_.name);
 }
 
 Error Health::died(Rank peer) const {
   return Error(ErrorKind::PeerDied,
-               fmt::format("{} ended without leaving the communicator, {}; look at its output and at the kernel log, "
-                           "then start the job again",
-                           membership_.peers[peer].describe(), current_operation()))
+               fmt::format(
+                   "{} ended without leaving the communicator, {}; look at its output and at the kernel log, "
+                   "then start the job again",
+                   membership_.peers[peer].describe(), current_operation()))
       .with_culprit(peer);
 }
 
 Error Health::left_early(Rank peer) const {
   return Error(ErrorKind::PeerAborted,
-               fmt::format("{} left after collective #{}, {}; all ranks must call the same number of collectives",
-                           membership_.peers[peer].describe(), peers_[peer].departed_after, current_operation()))
+               fmt::format(
+                   "{} left after collective #{}, {}; all ranks must call the same number of collectives",
+                   membership_.peers[peer].describe(), peers_[peer].departed_after, current_operation()))
       .with_culprit(peer);
 }
 
@@ -147,9 +153,10 @@ Task<> Health::resolve_link_fault(Rank peer, Error error) {
   while (engine_.now() < until && !is_failed() && !peers_[peer].departed) co_await engine_.sleep_for(kLook);
   if (is_failed() || is_leaving_ || peers_[peer].departed) co_return;
   fail(Error(ErrorKind::LinkFault,
-             fmt::format("the connection to {} broke, {}, though its process lives ({}); check the network between "
-                         "the two hosts",
-                         membership_.peers[peer].describe(), current_operation(), error.message()))
+             fmt::format(
+                 "the connection to {} broke, {}, though its process lives ({}); check the network between "
+                 "the two hosts",
+                 membership_.peers[peer].describe(), current_operation(), error.message()))
            .with_culprit(peer));
 }
 

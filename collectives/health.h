@@ -13,9 +13,10 @@ namespace cohort {
 
 /// Whether a communicator still works, and if not, why: the one cause that every rank gives to its callers.
 ///
-/// Collects what the control plane, the links and the running collective report; settles on the first cause, tells it
-/// to all ranks before any connection closes, and cancels what runs. A disagreement is settled only when every rank's
-/// signature is known, or did not come in time, so that all name the same culprit. Threads: the engine's.
+/// Collects what the control plane, the links and the running collective report; settles on the first cause,
+/// tells it to all ranks before any connection closes, and cancels what runs. A disagreement is settled only
+/// when every rank's signature is known, or did not come in time, so that all name the same culprit. Threads:
+/// the engine's.
 class Health final : public ControlPlane::Handler, Immovable {
  public:
   /// The communicator's side: ends the running collective with the cause.
@@ -33,7 +34,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   void report_stall() noexcept;
   /// `peer` runs something else under this number.
   void report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept;
-  /// A link broke: if a dead peer is the cause, that is known within a grace time; else it is a fault of the link.
+  /// A link broke: if a dead peer is the cause, that is known within a grace time; else it is a fault of the
+  /// link.
   void report_link_fault(Rank peer, const Error& error) noexcept;
   /// Gives the communicator up, here and everywhere.
   void fail(const Error& cause) noexcept;

@@ -8,7 +8,8 @@ namespace cohort {
 namespace {
 
 void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_t bytes) noexcept {
-  reduce_into(static_cast<DataType>(self.type), static_cast<ReduceOp>(self.op), inout, in, bytes / self.element_bytes);
+  reduce_into(static_cast<DataType>(self.type), static_cast<ReduceOp>(self.op), inout, in,
+              bytes / self.element_bytes);
 }
 
 bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
@@ -69,12 +70,12 @@ void MemoryExec::perform(const LocalStep& step) {
   for (const PlacedSlice& place : step.outputs()) outputs_.push_back(address(place));
   const Combine& combine = step.combine();
   cohort::reduce(Reduction{.type = combine.type,
-                   .op = combine.op,
-                   .count = bytes / size_bytes(combine.type),
-                   .inputs = inputs_,
-                   .outputs = outputs_,
-                   .average_over = combine.average_over,
-                   .stores = stores});
+                           .op = combine.op,
+                           .count = bytes / size_bytes(combine.type),
+                           .inputs = inputs_,
+                           .outputs = outputs_,
+                           .average_over = combine.average_over,
+                           .stores = stores});
 }
 
 }  // namespace cohort

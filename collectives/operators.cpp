@@ -6,8 +6,8 @@
 namespace cohort {
 namespace {
 
-constexpr std::array<std::string_view, kOperators> kNames = {"barrier", "broadcast", "all_reduce", "all_gather",
-                                                             "reduce_scatter"};
+constexpr std::array<std::string_view, kOperators> kNames = {"barrier", "broadcast", "all_reduce",
+                                                             "all_gather", "reduce_scatter"};
 
 }  // namespace
 

@@ -30,7 +30,8 @@ struct Combine {
   Rank average_over = 0;  ///< divide by this as the last step; 0: do not
 };
 
-// What a schedule is given: slices in bytes, in whole elements of `element_bytes`. In place, send lies in the recv window.
+// What a schedule is given: slices in bytes, in whole elements of `element_bytes`. In place, send lies in the
+// recv window.
 
 struct Barrier {};
 
@@ -75,7 +76,8 @@ struct AllGather {
   }
 };
 
-/// Rank r ends with the combination of all ranks' block r of the send window in `recv`. Blocks are `stride` apart.
+/// Rank r ends with the combination of all ranks' block r of the send window in `recv`. Blocks are `stride`
+/// apart.
 struct ReduceScatter {
   Slice first_block;  ///< for rank 0, in the send window; as large as `recv`
   Slice recv;
@@ -96,8 +98,7 @@ struct ReduceScatter {
 class Blocks {
  public:
   Blocks(const Slice& whole, std::size_t parts, std::size_t element_bytes) noexcept
-      : whole_(whole),
-        block_bytes_((whole.bytes / element_bytes + parts - 1) / parts * element_bytes) {}
+      : whole_(whole), block_bytes_((whole.bytes / element_bytes + parts - 1) / parts * element_bytes) {}
 
   [[nodiscard]] Slice operator[](std::size_t index) const noexcept {
     const std::size_t begin = index * block_bytes_ < whole_.bytes ? index * block_bytes_ : whole_.bytes;

@@ -16,7 +16,9 @@ constexpr std::size_t kPage = 4096;
 
 }  // namespace
 
-std::string_view to_string(Transport transport) noexcept { return transport == Transport::shm ? "shm" : "tcp"; }
+std::string_view to_string(Transport transport) noexcept {
+  return transport == Transport::shm ? "shm" : "tcp";
+}
 
 Resources::Resources(Engine& engine, Membership& membership, LinkHost& host, Transport transport,
                      std::size_t buffer_bytes, std::size_t heap_bytes)
@@ -80,7 +82,8 @@ Task<> Resources::provide_link(Rank peer, Lane lane) {
     socket = co_await connect_data(engine_, membership_, peer, lane);
   else
     socket = co_await acceptor_->take(peer, lane);
-  auto tcp_link = std::make_unique<tcp::TcpLink>(engine_, std::move(socket), host_, membership_.rank, peer, lane);
+  auto tcp_link =
+      std::make_unique<tcp::TcpLink>(engine_, std::move(socket), host_, membership_.rank, peer, lane);
   tcp_links_.push_back(tcp_link.get());
   services_->spawn(tcp_link->serve());
   link = std::move(tcp_link);
@@ -88,7 +91,8 @@ Task<> Resources::provide_link(Rank peer, Lane lane) {
 
 Link& Resources::link(Rank peer, Lane lane) noexcept {
   Link* found = place(peer, lane).get();
-  COHORT_ASSERT(found != nullptr, "the schedule uses a link to rank {} lane {} that it did not ask for", peer, lane);
+  COHORT_ASSERT(found != nullptr, "the schedule uses a link to rank {} lane {} that it did not ask for", peer,
+                lane);
   return *found;
 }
 

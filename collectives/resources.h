@@ -28,8 +28,8 @@ struct ResourceTag {
 /// What schedules run on, kept for the life of a communicator: links by peer and lane, CCL buffers, scratch.
 class Resources : Immovable {
  public:
-  Resources(Engine& engine, Membership& membership, LinkHost& host, Transport transport, std::size_t buffer_bytes,
-            std::size_t heap_bytes);
+  Resources(Engine& engine, Membership& membership, LinkHost& host, Transport transport,
+            std::size_t buffer_bytes, std::size_t heap_bytes);
   ~Resources();
 
   [[nodiscard]] Transport transport() const noexcept { return transport_; }

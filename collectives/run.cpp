@@ -43,9 +43,7 @@ int run_rank(CommunicatorOptions options, const RankFunction& function) noexcept
 }
 
 /// A rendezvous that no other job of this host can mean.
-std::string unique_address() {
-  return fmt::format("unix:cohort-threads-{:016x}", random_incarnation());
-}
+std::string unique_address() { return fmt::format("unix:cohort-threads-{:016x}", random_incarnation()); }
 
 }  // namespace
 

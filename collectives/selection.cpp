@@ -9,8 +9,8 @@
 namespace cohort {
 namespace {
 
-/// Up to here, reading every peer's slot beats sharing the work and meeting once more: what one more phase costs,
-/// measured against what combining everything everywhere costs.
+/// Up to here, reading every peer's slot beats sharing the work and meeting once more: what one more phase
+/// costs, measured against what combining everything everywhere costs.
 constexpr std::size_t kSlotBytesWorthwhile = 8 * 1024;
 
 /// Data that one rank puts into its arrival slot.
@@ -39,18 +39,20 @@ AlgorithmId choose(const Call& call, const Reach& reach, std::optional<Algorithm
   }
   if (forced)
     throw Error(ErrorKind::InvalidArgument,
-                fmt::format("algorithm '{}' cannot run {} over this transport; choose one of: {}", to_string(*forced),
-                            to_string(call.op), choices(applicable)));
+                fmt::format("algorithm '{}' cannot run {} over this transport; choose one of: {}",
+                            to_string(*forced), to_string(call.op), choices(applicable)));
   return *best;
 }
 
 }  // namespace
 
-AlgorithmId select_algorithm(const Call& call, const Reach& reach, std::optional<AlgorithmId> forced_for_all) {
+AlgorithmId select_algorithm(const Call& call, const Reach& reach,
+                             std::optional<AlgorithmId> forced_for_all) {
   const std::optional<AlgorithmId> forced = call.forced ? call.forced : forced_for_all;
   const bool slots_apply = reach.is_host_wide && slot_bytes(call) <= kSlotBytesWorthwhile;
   if (!forced && slots_apply) return AlgorithmId::one_shot;
-  if (forced == AlgorithmId::one_shot && fits_arrival_slots(call, *forced, reach.is_host_wide)) return *forced;
+  if (forced == AlgorithmId::one_shot && fits_arrival_slots(call, *forced, reach.is_host_wide))
+    return *forced;
   switch (call.op) {
     case Operator::barrier: return choose<Barrier>(call, reach, forced);
     case Operator::broadcast: return choose<Broadcast>(call, reach, forced);

@@ -22,12 +22,15 @@ SharedHeap::SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t byt
 
 std::byte* SharedHeap::allocate(std::size_t bytes) {
   const std::size_t wanted = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
-  const auto fit = std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= wanted; });
+  const auto fit =
+      std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= wanted; });
   if (bytes > wanted || fit == free_.end())
-    throw Error(ErrorKind::ResourceLimit,
-                fmt::format("no {} bytes left in this communicator's shared heap; free buffers or set COHORT_HEAPSIZE "
-                            "higher",
-                            bytes));
+    throw Error(
+        ErrorKind::ResourceLimit,
+        fmt::format(
+            "no {} bytes left in this communicator's shared heap; free buffers or set COHORT_HEAPSIZE "
+            "higher",
+            bytes));
   const auto [offset, available] = *fit;
   if (offset + wanted > committed_until_) {
     memory_->commit(committed_until_, offset + wanted - committed_until_);

@@ -10,8 +10,8 @@ namespace cohort {
 
 /// Memory for user buffers that peers on this host map already: collectives on it need no staging.
 ///
-/// First fit over one range of a shared segment; freed memory is kept and used again, because fresh shared pages cost
-/// more than the copies they save. Threads: the engine's.
+/// First fit over one range of a shared segment; freed memory is kept and used again, because fresh shared
+/// pages cost more than the copies they save. Threads: the engine's.
 class SharedHeap {
  public:
   SharedHeap() = default;

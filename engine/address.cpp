@@ -70,7 +70,8 @@ Address Address::unix_abstract(std::string_view name) {
   sockaddr_un un{};
   un.sun_family = AF_UNIX;
   if (name.empty() || name.size() > sizeof un.sun_path - 1)
-    refuse(fmt::format("unix:{}", name), fmt::format("a name has 1 to {} characters", sizeof un.sun_path - 1));
+    refuse(fmt::format("unix:{}", name),
+           fmt::format("a name has 1 to {} characters", sizeof un.sun_path - 1));
   std::memcpy(un.sun_path + 1, name.data(), name.size());  // a leading zero byte: abstract
   Address address;
   address.size_bytes_ = offsetof(sockaddr_un, sun_path) + 1 + name.size();
@@ -94,7 +95,9 @@ std::string Address::to_string() const {
   if (any.sa_family == AF_UNIX) {
     const auto& un = reinterpret_cast<const sockaddr_un&>(any);
     const std::size_t path = offsetof(sockaddr_un, sun_path) + 1;
-    return size_bytes_ <= path ? "unix:" : fmt::format("unix:{}", std::string_view(un.sun_path + 1, size_bytes_ - path));
+    return size_bytes_ <= path
+               ? "unix:"
+               : fmt::format("unix:{}", std::string_view(un.sun_path + 1, size_bytes_ - path));
   }
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (any.sa_family == AF_INET) {

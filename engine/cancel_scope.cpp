@@ -70,9 +70,10 @@ void CancelScope::throw_if_cancelled() const {
 
 void CancelScope::DeadlineTimer::expire() noexcept {
   using Seconds = std::chrono::duration<double>;
-  scope.cancel(Error(ErrorKind::DeadlineExceeded,
-                     fmt::format("not finished within {:.3f} s; give it a longer deadline, or find what it waits for",
-                                 std::chrono::duration_cast<Seconds>(given).count())));
+  scope.cancel(
+      Error(ErrorKind::DeadlineExceeded,
+            fmt::format("not finished within {:.3f} s; give it a longer deadline, or find what it waits for",
+                        std::chrono::duration_cast<Seconds>(given).count())));
 }
 
 }  // namespace cohort

@@ -16,16 +16,17 @@ class Engine;
 
 /// A region of work that ends together: by cancel(), by its deadline, or with the scope around it.
 ///
-/// Tasks inherit the scope of the task that awaits them; `co_await with_scope(scope, task)` or TaskScope set another.
-/// Every wait inside registers here, so that none can outlive a deadline. The first cause wins and is what the waits
-/// throw. Threads: the owning engine only. Lifetime: outlives everything that runs in it.
+/// Tasks inherit the scope of the task that awaits them; `co_await with_scope(scope, task)` or TaskScope set
+/// another. Every wait inside registers here, so that none can outlive a deadline. The first cause wins and
+/// is what the waits throw. Threads: the owning engine only. Lifetime: outlives everything that runs in it.
 class CancelScope : public ListHook {
  public:
   /// The scope around this one, if any, cancels it too.
   explicit CancelScope(CancelScope* parent = nullptr);
   ~CancelScope();
 
-  /// Ends every wait inside, now and from now on, with this cause. Idempotent. Never resumes a coroutine itself.
+  /// Ends every wait inside, now and from now on, with this cause. Idempotent. Never resumes a coroutine
+  /// itself.
   void cancel(Error cause) noexcept;
   void cancel() noexcept;
 

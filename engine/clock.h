@@ -7,7 +7,8 @@ namespace cohort {
 
 using Duration = std::chrono::nanoseconds;
 
-/// A moment of the engine's clock. Monotonic; means nothing outside the process, and in a simulation it is virtual.
+/// A moment of the engine's clock. Monotonic; means nothing outside the process, and in a simulation it is
+/// virtual.
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 inline constexpr TimePoint kNever = TimePoint::max();

@@ -52,7 +52,8 @@ class ComputePool : Immovable {
   std::vector<std::thread> threads_;
 };
 
-/// `co_await engine.offload(fn)`: runs fn on a pool thread and gives what it returns, or throws what it throws.
+/// `co_await engine.offload(fn)`: runs fn on a pool thread and gives what it returns, or throws what it
+/// throws.
 ///
 /// A cancelled scope does not interrupt fn: the await ends when fn does, and then throws the cause.
 template <class Function>

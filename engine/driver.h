@@ -13,21 +13,21 @@ namespace cohort {
 class Driver;
 
 enum class IoKind : std::uint8_t {
-  read,        ///< address, bytes
-  recv,        ///< address, bytes, flags
-  send,        ///< address, bytes, flags
+  read,          ///< address, bytes
+  recv,          ///< address, bytes, flags
+  send,          ///< address, bytes, flags
   recv_message,  ///< address = msghdr, flags
   send_message,  ///< address = msghdr, flags
-  accept,      ///< result: the new descriptor
-  connect,     ///< address = sockaddr, bytes = its length
-  poll,        ///< flags = poll mask; result: what is ready
-  futex_wait,  ///< address = 32-bit word, expected = the value that means "keep sleeping"
+  accept,        ///< result: the new descriptor
+  connect,       ///< address = sockaddr, bytes = its length
+  poll,          ///< flags = poll mask; result: what is ready
+  futex_wait,    ///< address = 32-bit word, expected = the value that means "keep sleeping"
 };
 
 /// One request to the kernel. Lives in the awaiting frame until the kernel has answered, cancelled or not.
 ///
-/// `co_await IoOperation(...)` gives the system call's result, or minus the error number; it throws only when its scope
-/// was cancelled. Threads: the owning engine.
+/// `co_await IoOperation(...)` gives the system call's result, or minus the error number; it throws only when
+/// its scope was cancelled. Threads: the owning engine.
 class IoOperation final : public Operation {
  public:
   struct Request {
@@ -63,7 +63,8 @@ class IoOperation final : public Operation {
   bool cancel_requested_ = false;
 };
 
-/// The engine's way to the kernel: io_uring, later epoll, or a simulator. Threads: the loop's, but for wake().
+/// The engine's way to the kernel: io_uring, later epoll, or a simulator. Threads: the loop's, but for
+/// wake().
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -72,7 +73,8 @@ class Driver {
   virtual void submit(IoOperation& operation) noexcept = 0;
   /// Asks for an early end of a submitted request, which then finishes with -ECANCELED unless it was faster.
   virtual void cancel(IoOperation& operation) noexcept = 0;
-  /// Hands over what was submitted and finishes what has completed, without sleeping. True if anything completed.
+  /// Hands over what was submitted and finishes what has completed, without sleeping. True if anything
+  /// completed.
   virtual bool poll() noexcept = 0;
   /// Sleeps until something completes, wake() is called, or the moment comes. Finishes what has completed.
   virtual void sleep(TimePoint now, TimePoint until) noexcept = 0;

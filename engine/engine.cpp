@@ -60,7 +60,8 @@ Engine::~Engine() {
 
 Engine::Activation::Activation(Engine& engine) noexcept
     : engine_(engine), previous_(std::exchange(current_engine, &engine)) {
-  COHORT_ASSERT(!engine.is_running_, "run() was called from a task of the same engine; co_await the task instead");
+  COHORT_ASSERT(!engine.is_running_,
+                "run() was called from a task of the same engine; co_await the task instead");
   engine.is_running_ = true;
 }
 

@@ -19,17 +19,17 @@ namespace cohort {
 class SleepAwaiter;
 
 struct EngineOptions {
-  std::unique_ptr<Driver> driver;     ///< null: io_uring
-  std::unique_ptr<Clock> clock;       ///< null: CLOCK_MONOTONIC
-  unsigned compute_threads = 0;       ///< 0: COHORT_COMPUTE_THREADS, or one per core
-  Duration spin{-1};                  ///< how long an idle loop spins before it sleeps; negative: COHORT_SPIN_US, or 50 us
+  std::unique_ptr<Driver> driver;  ///< null: io_uring
+  std::unique_ptr<Clock> clock;    ///< null: CLOCK_MONOTONIC
+  unsigned compute_threads = 0;    ///< 0: COHORT_COMPUTE_THREADS, or one per core
+  Duration spin{-1};  ///< how long an idle loop spins before it sleeps; negative: COHORT_SPIN_US, or 50 us
 };
 
 /// One thread, one loop, and everything that runs on it. Only the loop resumes coroutines.
 ///
-/// A turn: run what was ready at its start, expire timers, drain the inbox, poll the driver and the sources; if there
-/// was nothing, spin for a while, then sleep until something completes. Threads: created, run and destroyed on one;
-/// post() from any. Lifetime: outlives every task, operation and communicator on it.
+/// A turn: run what was ready at its start, expire timers, drain the inbox, poll the driver and the sources;
+/// if there was nothing, spin for a while, then sleep until something completes. Threads: created, run and
+/// destroyed on one; post() from any. Lifetime: outlives every task, operation and communicator on it.
 class Engine : Immovable {
  public:
   explicit Engine(EngineOptions options = {});
@@ -38,9 +38,10 @@ class Engine : Immovable {
   /// The engine of this thread; asserts that there is one.
   [[nodiscard]] static Engine& current() noexcept;
 
-  /// Drives the loop in this thread until the task is over, then finishes what runs in background(), such as a
-  /// communicator saying goodbye. Returns the task's result; throws what it threw, or else what failed in background().
-  /// Not from a task of this engine (asserted); another engine of the thread may run inside one.
+  /// Drives the loop in this thread until the task is over, then finishes what runs in background(), such as
+  /// a communicator saying goodbye. Returns the task's result; throws what it threw, or else what failed in
+  /// background(). Not from a task of this engine (asserted); another engine of the thread may run inside
+  /// one.
   template <class T>
   T run(Task<T> task);
 
@@ -55,7 +56,8 @@ class Engine : Immovable {
     return Offload<Function>(pool_, std::move(fn));
   }
 
-  /// From any thread: runs fn on the loop. fn must not throw. What was not run when the engine ends is dropped.
+  /// From any thread: runs fn on the loop. fn must not throw. What was not run when the engine ends is
+  /// dropped.
   void post(std::function<void()> fn);
 
   // For primitives built on the engine:
@@ -68,7 +70,8 @@ class Engine : Immovable {
   [[nodiscard]] TaskScope& background() noexcept { return background_; }
   void add_source(Source& source) noexcept { sources_.push_back(source); }
 
-  /// While crowded (more ranks than cores on this host), idle turns give the core away instead of spinning on it.
+  /// While crowded (more ranks than cores on this host), idle turns give the core away instead of spinning on
+  /// it.
   void set_crowded(bool crowded) noexcept { is_crowded_ = crowded; }
   [[nodiscard]] bool is_crowded() const noexcept { return is_crowded_; }
   [[nodiscard]] Duration spin_budget() const noexcept { return spin_; }

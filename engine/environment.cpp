@@ -16,8 +16,8 @@ struct Unit {
   std::string_view suffix;
   double seconds;
 };
-constexpr std::array kUnits = {Unit{"", 1.0},      Unit{"s", 1.0},    Unit{"ms", 1e-3},  Unit{"us", 1e-6},
-                               Unit{"ns", 1e-9},   Unit{"min", 60.0}, Unit{"m", 60.0},   Unit{"h", 3600.0}};
+constexpr std::array kUnits = {Unit{"", 1.0},    Unit{"s", 1.0},    Unit{"ms", 1e-3}, Unit{"us", 1e-6},
+                               Unit{"ns", 1e-9}, Unit{"min", 60.0}, Unit{"m", 60.0},  Unit{"h", 3600.0}};
 
 [[noreturn]] void refuse(std::string_view what, std::string_view text, std::string_view accepted) {
   throw Error(ErrorKind::InvalidArgument, fmt::format("{}='{}' is not {}", what, text, accepted));
@@ -29,10 +29,14 @@ std::optional<unsigned> size_shift(std::string_view suffix) {
   const std::string_view unit = suffix.substr(1);
   if (!unit.empty() && unit != "B" && unit != "b" && unit != "iB" && unit != "ib") return std::nullopt;
   switch (suffix.front()) {
-    case 'k': case 'K': return 10U;
-    case 'm': case 'M': return 20U;
-    case 'g': case 'G': return 30U;
-    case 't': case 'T': return 40U;
+    case 'k':
+    case 'K': return 10U;
+    case 'm':
+    case 'M': return 20U;
+    case 'g':
+    case 'G': return 30U;
+    case 't':
+    case 'T': return 40U;
     default: return std::nullopt;
   }
 }

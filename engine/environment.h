@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-/// Settings from environment variables: read and checked in one place. Everything throws InvalidArgument naming the
-/// variable, its text and what would be accepted; an unset or empty variable is nullopt.
+/// Settings from environment variables: read and checked in one place. Everything throws InvalidArgument
+/// naming the variable, its text and what would be accepted; an unset or empty variable is nullopt.
 namespace cohort::environment {
 
 [[nodiscard]] std::optional<std::string> text(const char* name);

@@ -54,7 +54,8 @@ Error system_error(int error_number, std::string_view doing_what) {
                            error_number));
 }
 
-void detail::assertion_failed(const char* claim, const char* file, int line, const std::string& values) noexcept {
+void detail::assertion_failed(const char* claim, const char* file, int line,
+                              const std::string& values) noexcept {
   std::fprintf(stderr, "cohort: %s:%d: assertion failed: %s: %s\n", file, line, claim, values.c_str());
   std::abort();
 }

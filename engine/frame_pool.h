@@ -6,17 +6,18 @@
 
 namespace cohort {
 
-/// Recycled memory for coroutine frames: one pool per thread, size classes of 64 bytes up to 1 KiB, malloc above.
+/// Recycled memory for coroutine frames: one pool per thread, size classes of 64 bytes up to 1 KiB, malloc
+/// above.
 ///
-/// Every block is 64-byte aligned, which also repairs over-aligned locals that g++ 12 misplaces (PR 104177). A block
-/// may be freed by another thread than the one that asked for it: it then joins that thread's pool. Sanitizer builds
-/// do not recycle, so that a use after free is seen.
+/// Every block is 64-byte aligned, which also repairs over-aligned locals that g++ 12 misplaces (PR 104177).
+/// A block may be freed by another thread than the one that asked for it: it then joins that thread's pool.
+/// Sanitizer builds do not recycle, so that a use after free is seen.
 class FramePool {
  public:
   struct Statistics {
-    std::uint64_t requests = 0;      ///< frames handed out by this thread
-    std::uint64_t from_system = 0;   ///< of these, how many were not recycled
-    std::size_t largest_bytes = 0;   ///< the largest frame asked for
+    std::uint64_t requests = 0;     ///< frames handed out by this thread
+    std::uint64_t from_system = 0;  ///< of these, how many were not recycled
+    std::size_t largest_bytes = 0;  ///< the largest frame asked for
   };
 
   static void* allocate(std::size_t bytes);

@@ -66,7 +66,8 @@ class IntrusiveList : Immovable {
   }
 
  private:
-  struct Head : ListHook {} head_;
+  struct Head : ListHook {
+  } head_;
 };
 
 }  // namespace cohort

@@ -11,11 +11,13 @@ namespace cohort {
 class CancelScope;
 class Engine;
 
-/// One suspended wait: lives in the awaiting frame until it completes, from its own loop and never inside suspend().
+/// One suspended wait: lives in the awaiting frame until it completes, from its own loop and never inside
+/// suspend().
 ///
-/// A primitive derives from it, says in request_cancel() how its wait is ended early, and calls complete() when it is
-/// over. Whoever must not be abandoned at once (the kernel, a pool thread) completes later: cancel asks, the
-/// completion answers. Threads: the owning engine only. Errors: throw_if_cancelled() rethrows the scope's cause.
+/// A primitive derives from it, says in request_cancel() how its wait is ended early, and calls complete()
+/// when it is over. Whoever must not be abandoned at once (the kernel, a pool thread) completes later: cancel
+/// asks, the completion answers. Threads: the owning engine only. Errors: throw_if_cancelled() rethrows the
+/// scope's cause.
 class Operation : public ListHook {
  public:
   [[nodiscard]] bool is_pending() const noexcept { return waiter_ != nullptr; }
@@ -24,14 +26,15 @@ class Operation : public ListHook {
   Operation() = default;
   ~Operation();
 
-  /// Asked once, when the scope is cancelled. Ends in complete_cancelled(), now or when the other party answers.
+  /// Asked once, when the scope is cancelled. Ends in complete_cancelled(), now or when the other party
+  /// answers.
   virtual void request_cancel() noexcept = 0;
 
-  /// Registers the waiter, of which there is one at a time (asserted); an operation may be used again after it
-  /// completed. False: the scope is cancelled already; do not suspend, throw_if_cancelled() will throw.
+  /// Registers the waiter, of which there is one at a time (asserted); an operation may be used again after
+  /// it completed. False: the scope is cancelled already; do not suspend, throw_if_cancelled() will throw.
   [[nodiscard]] bool suspend(std::coroutine_handle<> waiter, CancelScope* scope) noexcept;
-  /// For a wait that may not be abandoned although its scope is cancelled: suspends all the same, out of the scope's
-  /// reach. Requires that suspend() refused.
+  /// For a wait that may not be abandoned although its scope is cancelled: suspends all the same, out of the
+  /// scope's reach. Requires that suspend() refused.
   void suspend_cancelled(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
   /// Takes suspend() back: the wait was over before it began, and the coroutine goes on without a hop.
   void unsuspend() noexcept {

@@ -7,7 +7,8 @@
 
 namespace cohort {
 
-/// Coroutines to resume, in order. A ring that grows to the largest number ever ready and then allocates no more.
+/// Coroutines to resume, in order. A ring that grows to the largest number ever ready and then allocates no
+/// more.
 class ReadyQueue {
  public:
   ReadyQueue() : ring_(kInitial) {}

@@ -38,9 +38,10 @@ SharedMemory SharedMemory::map(Descriptor descriptor, std::size_t bytes) {
   const int seals = ::fcntl(memory.descriptor(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(memory.descriptor(), &status) != 0 ||
       std::cmp_not_equal(status.st_size, bytes))
-    throw Error(ErrorKind::ProtocolError,
-                fmt::format("a peer's shared memory segment has {} bytes and seals {:#x}, expected {} and {:#x}",
-                            status.st_size, seals, bytes, kSeals));
+    throw Error(
+        ErrorKind::ProtocolError,
+        fmt::format("a peer's shared memory segment has {} bytes and seals {:#x}, expected {} and {:#x}",
+                    status.st_size, seals, bytes, kSeals));
   memory.map_descriptor(bytes);
   return memory;
 }
@@ -49,7 +50,8 @@ void SharedMemory::map_descriptor(std::size_t bytes) {
   void* address =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_.number(), 0);
   if (address == MAP_FAILED)
-    throw system_error(errno, fmt::format("mapping a shared memory segment of {} bytes (is ulimit -v set?)", bytes));
+    throw system_error(errno,
+                       fmt::format("mapping a shared memory segment of {} bytes (is ulimit -v set?)", bytes));
   ::madvise(address, bytes, MADV_DONTDUMP);
   ::madvise(address, bytes, MADV_DONTFORK);
   data_ = static_cast<std::byte*>(address);
@@ -74,9 +76,10 @@ bool SharedMemory::contains(const void* address, std::size_t bytes) const noexce
 
 void SharedMemory::commit(std::size_t offset, std::size_t bytes) {
   if (::fallocate(descriptor(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0)
-    throw system_error(errno, fmt::format("committing {} bytes of shared memory (check free memory and the cgroup's "
-                                          "limit, or lower COHORT_BUFFSIZE)",
-                                          bytes));
+    throw system_error(errno,
+                       fmt::format("committing {} bytes of shared memory (check free memory and the cgroup's "
+                                   "limit, or lower COHORT_BUFFSIZE)",
+                                   bytes));
 }
 
 void SharedMemory::discard(std::size_t offset, std::size_t bytes) noexcept {

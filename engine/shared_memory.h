@@ -10,8 +10,8 @@ namespace cohort {
 
 /// A sealed memfd, mapped: memory that other processes map too once they were given its descriptor.
 ///
-/// No name anywhere, so nothing can be left behind or guessed; sealed against shrinking and growing, so that no peer
-/// can make an access fault. Its size is address space: pages are committed when first touched.
+/// No name anywhere, so nothing can be left behind or guessed; sealed against shrinking and growing, so that
+/// no peer can make an access fault. Its size is address space: pages are committed when first touched.
 class SharedMemory {
  public:
   SharedMemory() = default;
@@ -32,7 +32,8 @@ class SharedMemory {
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.number(); }
   [[nodiscard]] bool contains(const void* address, std::size_t bytes) const noexcept;
 
-  /// Makes sure that pages are there, so that a shortage is an error here and not a signal later. Throws ResourceLimit.
+  /// Makes sure that pages are there, so that a shortage is an error here and not a signal later. Throws
+  /// ResourceLimit.
   void commit(std::size_t offset, std::size_t bytes);
   /// Gives pages back; their contents become zero.
   void discard(std::size_t offset, std::size_t bytes) noexcept;

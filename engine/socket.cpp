@@ -205,7 +205,8 @@ Task<std::size_t> Socket::receive_message(std::span<std::byte> into, std::vector
   }
 }
 
-Task<bool> Socket::receive(std::span<std::byte> into, std::vector<Descriptor>& descriptors, std::size_t most) {
+Task<bool> Socket::receive(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
+                           std::size_t most) {
   std::size_t done = 0;
   while (done < into.size()) {
     const std::size_t got = co_await receive_message(into.subspan(done), descriptors, most);
@@ -302,7 +303,8 @@ Address Listener::local_address() const {
   return address;
 }
 
-/// Out of descriptors: gives one up to take the newcomer, if there is one, off the queue and close its connection.
+/// Out of descriptors: gives one up to take the newcomer, if there is one, off the queue and close its
+/// connection.
 void Listener::turn_away() noexcept {
   pollfd newcomer{.fd = descriptor_.number(), .events = POLLIN, .revents = 0};
   if (::poll(&newcomer, 1, 0) != 1) return;  // the kernel reserves a descriptor before anybody has come
@@ -322,7 +324,8 @@ Task<Socket> Listener::accept() {
       co_await engine_->sleep_for(kDescriptorBackoff);
       continue;
     }
-    const bool transient = result == -EINTR || result == -EAGAIN || result == -ECONNABORTED || result == -EPROTO;
+    const bool transient =
+        result == -EINTR || result == -EAGAIN || result == -ECONNABORTED || result == -EPROTO;
     if (!transient) throw system_error(-result, "accepting a connection");
   }
 }

@@ -38,10 +38,12 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// Where a socket listens or connects to: "unix:NAME" (abstract, so nothing is left on disk), "HOST:PORT", "[V6]:PORT".
+/// Where a socket listens or connects to: "unix:NAME" (abstract, so nothing is left on disk), "HOST:PORT",
+/// "[V6]:PORT".
 class Address {
  public:
-  /// Throws InvalidArgument with what is accepted. HOST is a numeric address or a name that resolves; PORT 0 is any.
+  /// Throws InvalidArgument with what is accepted. HOST is a numeric address or a name that resolves; PORT 0
+  /// is any.
   static Address parse(std::string_view text);
   static Address unix_abstract(std::string_view name);
 
@@ -73,12 +75,14 @@ struct PeerCredentials {
 
 /// A connected stream socket on an engine. All waits obey the awaiting task's scope.
 ///
-/// Errors: SystemError with the address when the kernel refuses; the end of the stream is a value, or LinkFault where
-/// more was needed. Lifetime: no operation in flight when it is destroyed; shutdown() ends those.
+/// Errors: SystemError with the address when the kernel refuses; the end of the stream is a value, or
+/// LinkFault where more was needed. Lifetime: no operation in flight when it is destroyed; shutdown() ends
+/// those.
 class Socket {
  public:
   Socket() = default;
-  Socket(Engine& engine, Descriptor descriptor) noexcept : engine_(&engine), descriptor_(std::move(descriptor)) {}
+  Socket(Engine& engine, Descriptor descriptor) noexcept
+      : engine_(&engine), descriptor_(std::move(descriptor)) {}
 
   /// Connects once. Throws SystemError (refused, unreachable).
   static Task<Socket> connect(Engine& engine, Address to);
@@ -90,7 +94,8 @@ class Socket {
 
   /// At least one byte, or 0 at the end of the stream, or minus the error number.
   [[nodiscard]] IoOperation receive_some(std::span<std::byte> into) noexcept;
-  /// Exactly so many bytes; false if the stream ended before the first one. Throws LinkFault if it ended within.
+  /// Exactly so many bytes; false if the stream ended before the first one. Throws LinkFault if it ended
+  /// within.
   Task<bool> receive(std::span<std::byte> into);
   /// All of it.
   Task<> send(std::span<const std::byte> bytes);
@@ -99,14 +104,18 @@ class Socket {
 
   /// With descriptors attached (Unix sockets).
   Task<> send(std::span<const std::byte> bytes, std::span<const int> descriptors);
-  /// Exactly so many bytes; descriptors that came along are appended, at most `most` of them (further ones are closed).
+  /// Exactly so many bytes; descriptors that came along are appended, at most `most` of them (further ones
+  /// are closed).
   Task<bool> receive(std::span<std::byte> into, std::vector<Descriptor>& descriptors, std::size_t most);
 
   /// One attempt to send without waiting, for goodbyes; false if it did not go out whole.
   bool try_send(std::span<const std::byte> bytes) noexcept;
-  /// One attempt to send two pieces without waiting: how many bytes went out, or minus the error number (EAGAIN).
-  [[nodiscard]] int try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept;
-  /// One attempt to receive without waiting: how many bytes came, 0 at the end of the stream, or minus the error number.
+  /// One attempt to send two pieces without waiting: how many bytes went out, or minus the error number
+  /// (EAGAIN).
+  [[nodiscard]] int try_send_some(std::span<const std::byte> first,
+                                  std::span<const std::byte> second) noexcept;
+  /// One attempt to receive without waiting: how many bytes came, 0 at the end of the stream, or minus the
+  /// error number.
   [[nodiscard]] int try_receive_some(std::span<std::byte> into) noexcept;
   /// Until try_send_some() would not answer EAGAIN: there is room, or an error to be told.
   [[nodiscard]] IoOperation writable() noexcept;
@@ -124,7 +133,8 @@ class Socket {
 
  private:
   Task<> send_message(::msghdr& message, std::size_t total_bytes);
-  Task<std::size_t> receive_message(std::span<std::byte> into, std::vector<Descriptor>& descriptors, std::size_t most);
+  Task<std::size_t> receive_message(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
+                                    std::size_t most);
 
   Engine* engine_ = nullptr;
   Descriptor descriptor_;

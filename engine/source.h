@@ -5,12 +5,14 @@
 
 namespace cohort {
 
-/// Something that the loop polls besides its driver: shared-memory notifies, completion queues of a network card.
+/// Something that the loop polls besides its driver: shared-memory notifies, completion queues of a network
+/// card.
 class Source : public ListHook {
  public:
   /// Moves what has completed to the ready queue; true if anything did. Must be cheap: it runs every turn.
   virtual bool poll() noexcept = 0;
-  /// Before the loop sleeps: makes sure that the driver wakes it. False: something is ready already, do not sleep.
+  /// Before the loop sleeps: makes sure that the driver wakes it. False: something is ready already, do not
+  /// sleep.
   [[nodiscard]] virtual bool arm() noexcept = 0;
   /// After a sleep.
   virtual void disarm() noexcept = 0;

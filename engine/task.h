@@ -68,7 +68,8 @@ class PromiseBase : public ListHook {
   }
 
  private:
-  /// A task that had suspended goes through the ready queue: deterministic order, and no stack growth on g++ (PR 94794).
+  /// A task that had suspended goes through the ready queue: deterministic order, and no stack growth on g++
+  /// (PR 94794).
   void finish() noexcept {
     if (owner_ != nullptr)
       owner_->task_finished(*this);
@@ -122,10 +123,11 @@ CancelScope* scope_of(std::coroutine_handle<P> handle) noexcept {
 
 /// A coroutine that runs when it is awaited, once, on the engine of whoever awaits it.
 ///
-/// Lazy and move-only. A child that completes without suspending costs its parent no hop; one that had suspended hands
-/// over through the ready queue. Its frame comes from the thread's FramePool. Reference arguments live until it ends.
-/// Throws what its body throws. Threads: one engine. Destroying a task destroys the coroutines it awaits; a task with
-/// an operation in flight may not be destroyed (asserted): cancel it and await it.
+/// Lazy and move-only. A child that completes without suspending costs its parent no hop; one that had
+/// suspended hands over through the ready queue. Its frame comes from the thread's FramePool. Reference
+/// arguments live until it ends. Throws what its body throws. Threads: one engine. Destroying a task destroys
+/// the coroutines it awaits; a task with an operation in flight may not be destroyed (asserted): cancel it
+/// and await it.
 template <class T = void>
 class [[nodiscard]] Task {
  public:
@@ -153,7 +155,8 @@ class [[nodiscard]] Task {
    public:
     explicit Awaiter(Handle child) noexcept : child_(child) {}
     bool await_ready() const noexcept { return false; }
-    /// Not a symmetric transfer: g++ needs a tail call for that, which -O0, -Og and the sanitizers do not give.
+    /// Not a symmetric transfer: g++ needs a tail call for that, which -O0, -Og and the sanitizers do not
+    /// give.
     template <class P>
     bool await_suspend(std::coroutine_handle<P> parent) {
       auto& promise = child_.promise();
@@ -202,8 +205,8 @@ class current_scope {
   CancelScope* scope_ = nullptr;
 };
 
-/// Runs the task in another cancel scope than its parent's, when_all's or TaskScope's, which then cannot cancel it
-/// unless `scope` lies within theirs.
+/// Runs the task in another cancel scope than its parent's, when_all's or TaskScope's, which then cannot
+/// cancel it unless `scope` lies within theirs.
 template <class T>
 Task<T> with_scope(CancelScope& scope, Task<T> task) {
   auto handle = task.release();

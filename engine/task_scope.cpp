@@ -5,7 +5,9 @@
 
 namespace cohort {
 
-TaskScope::~TaskScope() { COHORT_ASSERT(empty(), "a task scope with {} running tasks was destroyed", running_); }
+TaskScope::~TaskScope() {
+  COHORT_ASSERT(empty(), "a task scope with {} running tasks was destroyed", running_);
+}
 
 void TaskScope::spawn(Task<> task) {
   auto handle = task.release();

@@ -7,18 +7,20 @@ namespace cohort {
 
 /// A place for tasks that run beside their parent: started by spawn(), over before the scope is.
 ///
-/// The first failure cancels the others, and join() throws it; a cancelled sibling's Error is no failure of its own.
-/// Threads: one engine. Lifetime: joined (or never used) before it is destroyed, asserted.
+/// The first failure cancels the others, and join() throws it; a cancelled sibling's Error is no failure of
+/// its own. Threads: one engine. Lifetime: joined (or never used) before it is destroyed, asserted.
 class TaskScope final : public detail::TaskOwner, public Operation {
  public:
   /// Cancelled together with `around`, if given.
   explicit TaskScope(CancelScope* around = nullptr) : scope_(around) {}
   ~TaskScope();
 
-  /// Runs the task until its first suspension. It owns its arguments: pass values, or what outlives the scope.
+  /// Runs the task until its first suspension. It owns its arguments: pass values, or what outlives the
+  /// scope.
   void spawn(Task<> task);
 
-  /// Waits until every task is over; throws the first failure. More tasks may be spawned meanwhile and afterwards.
+  /// Waits until every task is over; throws the first failure. More tasks may be spawned meanwhile and
+  /// afterwards.
   class JoinAwaiter;
   [[nodiscard]] JoinAwaiter join() noexcept;
 

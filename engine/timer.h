@@ -12,7 +12,8 @@ namespace cohort {
 
 class TimerQueue;
 
-/// Something that happens at a moment, once, on the loop. Derive and implement expire(). Disarmed by its destructor.
+/// Something that happens at a moment, once, on the loop. Derive and implement expire(). Disarmed by its
+/// destructor.
 class Timer : Immovable {
  public:
   [[nodiscard]] bool is_armed() const noexcept { return index_ != kIdle; }
@@ -34,8 +35,8 @@ class Timer : Immovable {
   std::size_t index_ = kIdle;
 };
 
-/// Armed timers of one engine: a binary heap of pointers. Arming and disarming are O(log n) and allocate only to grow.
-/// Of timers for one moment, the one armed first expires first.
+/// Armed timers of one engine: a binary heap of pointers. Arming and disarming are O(log n) and allocate only
+/// to grow. Of timers for one moment, the one armed first expires first.
 class TimerQueue : Immovable {
  public:
   TimerQueue() = default;

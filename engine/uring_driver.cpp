@@ -29,11 +29,13 @@ namespace cohort {
 namespace {
 
 constexpr unsigned kSubmissionEntries = 256;
-constexpr unsigned kCompletionEntries = 4096;      // beyond that the kernel keeps a backlog (IORING_FEAT_NODROP)
-constexpr std::uint8_t kFutexWaitOpcode = 51;      // IORING_OP_FUTEX_WAIT, Linux 6.7; liburing 2.3 does not know it
-constexpr std::uint32_t kFutex2SizeU32 = 2;        // FUTEX2_SIZE_U32; shared between processes without FUTEX2_PRIVATE
+constexpr unsigned kCompletionEntries = 4096;  // beyond that the kernel keeps a backlog (IORING_FEAT_NODROP)
+constexpr std::uint8_t kFutexWaitOpcode =
+    51;  // IORING_OP_FUTEX_WAIT, Linux 6.7; liburing 2.3 does not know it
+constexpr std::uint32_t kFutex2SizeU32 =
+    2;  // FUTEX2_SIZE_U32; shared between processes without FUTEX2_PRIVATE
 constexpr std::uint64_t kFutexBitsetAny = 0xffffffffU;
-constexpr std::size_t kMostBytes = 0x7ffff000;     // Linux moves no more at once; a request's length has 32 bits
+constexpr std::size_t kMostBytes = 0x7ffff000;  // Linux moves no more at once; a request's length has 32 bits
 constexpr auto kCurrentPosition = ~std::uint64_t{0};
 
 // user_data of requests that belong to no operation.
@@ -82,11 +84,13 @@ class UringDriver final : public Driver {
 
 Error refusal(int error_number) {
   if (error_number == EPERM)
-    return Error(ErrorKind::Unsupported,
-                 "io_uring is forbidden here (EPERM): a seccomp profile (containers) or sysctl "
-                 "kernel.io_uring_disabled blocks it; allow io_uring_setup, or set kernel.io_uring_disabled=0");
+    return Error(
+        ErrorKind::Unsupported,
+        "io_uring is forbidden here (EPERM): a seccomp profile (containers) or sysctl "
+        "kernel.io_uring_disabled blocks it; allow io_uring_setup, or set kernel.io_uring_disabled=0");
   if (error_number == ENOSYS)
-    return Error(ErrorKind::Unsupported, "this kernel has no io_uring (ENOSYS); Linux 5.11 or newer is needed");
+    return Error(ErrorKind::Unsupported,
+                 "this kernel has no io_uring (ENOSYS); Linux 5.11 or newer is needed");
   return system_error(error_number, "setting up io_uring");
 }
 
@@ -130,7 +134,8 @@ std::string UringDriver::description() const {
 io_uring_sqe* UringDriver::next_sqe() noexcept {
   io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
   while (sqe == nullptr) {  // full: hand over what is there
-    if (io_uring_submit(&ring_) < 0) reap();  // older kernels take no more until completions were taken (EBUSY)
+    if (io_uring_submit(&ring_) < 0)
+      reap();  // older kernels take no more until completions were taken (EBUSY)
     sqe = io_uring_get_sqe(&ring_);
   }
   return sqe;
@@ -162,28 +167,20 @@ void UringDriver::prepare(io_uring_sqe* sqe, IoOperation& operation) noexcept {
     case IoKind::read:
       io_uring_prep_read(sqe, request.descriptor, request.address, bytes, kCurrentPosition);
       break;
-    case IoKind::recv:
-      io_uring_prep_recv(sqe, request.descriptor, request.address, bytes, flags);
-      break;
-    case IoKind::send:
-      io_uring_prep_send(sqe, request.descriptor, request.address, bytes, flags);
-      break;
+    case IoKind::recv: io_uring_prep_recv(sqe, request.descriptor, request.address, bytes, flags); break;
+    case IoKind::send: io_uring_prep_send(sqe, request.descriptor, request.address, bytes, flags); break;
     case IoKind::recv_message:
       io_uring_prep_recvmsg(sqe, request.descriptor, message_of(request), request.flags);
       break;
     case IoKind::send_message:
       io_uring_prep_sendmsg(sqe, request.descriptor, message_of(request), request.flags);
       break;
-    case IoKind::accept:
-      io_uring_prep_accept(sqe, request.descriptor, nullptr, nullptr, SOCK_CLOEXEC);
-      break;
+    case IoKind::accept: io_uring_prep_accept(sqe, request.descriptor, nullptr, nullptr, SOCK_CLOEXEC); break;
     case IoKind::connect:
       io_uring_prep_connect(sqe, request.descriptor, static_cast<const sockaddr*>(request.address),
                             static_cast<socklen_t>(request.bytes));
       break;
-    case IoKind::poll:
-      io_uring_prep_poll_add(sqe, request.descriptor, request.flags);
-      break;
+    case IoKind::poll: io_uring_prep_poll_add(sqe, request.descriptor, request.flags); break;
     case IoKind::futex_wait:
       io_uring_prep_rw(kFutexWaitOpcode, sqe, static_cast<int>(kFutex2SizeU32), request.address, 0,
                        request.expected);
@@ -250,7 +247,8 @@ void UringDriver::enter() noexcept {
 }
 
 bool UringDriver::poll() noexcept {
-  // The kernel raises IORING_SQ_TASKRUN when deferred work waits for us; without that flag it must be asked now and then.
+  // The kernel raises IORING_SQ_TASKRUN when deferred work waits for us; without that flag it must be asked
+  // now and then.
   constexpr unsigned kPollsBetweenEntries = 32;
   const unsigned flags = __atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED);
   const bool must_enter = (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;

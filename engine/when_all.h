@@ -126,16 +126,20 @@ class WhenAllRange {
 
 }  // namespace detail
 
-/// Runs tasks concurrently and completes when all are over: `auto [a, b] = ...` after binding the whole result.
+/// Runs tasks concurrently and completes when all are over: `auto [a, b] = ...` after binding the whole
+/// result.
 ///
-/// The first failure cancels the others; when all have ended it is thrown. Tasks that complete at once cost no hop.
+/// The first failure cancels the others; when all have ended it is thrown. Tasks that complete at once cost
+/// no hop.
 template <class... T>
 [[nodiscard]] detail::WhenAll<T...> when_all(Task<T>... tasks) {
   return detail::WhenAll<T...>(std::move(tasks)...);
 }
 
 /// The same for any number of tasks, which the caller keeps.
-[[nodiscard]] inline detail::WhenAllRange when_all(std::span<Task<>> tasks) { return detail::WhenAllRange(tasks); }
+[[nodiscard]] inline detail::WhenAllRange when_all(std::span<Task<>> tasks) {
+  return detail::WhenAllRange(tasks);
+}
 [[nodiscard]] inline detail::WhenAllRange when_all(std::vector<Task<>>& tasks) {
   return detail::WhenAllRange(std::span<Task<>>(tasks));
 }

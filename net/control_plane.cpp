@@ -11,7 +11,8 @@
 namespace cohort {
 namespace {
 
-/// A process that ends says goodbye through its socket first; this long we let that arrive after its end was seen.
+/// A process that ends says goodbye through its socket first; this long we let that arrive after its end was
+/// seen.
 constexpr Duration kLastWordsGrace = std::chrono::milliseconds(50);
 constexpr std::size_t kMostDescriptors = 2;
 
@@ -62,9 +63,9 @@ Task<> ControlPlane::receive_hello(Rank peer, ControlMessage& message, std::vect
                 fmt::format("{} ended while the ranks were joining", membership_.peers[peer].describe()))
         .with_culprit(peer);
   if (message.magic != ControlMessage::kMagic || message.type != ControlMessage::Type::hello)
-    throw Error(ErrorKind::ProtocolError, fmt::format("{} sent something else than its hello (type {})",
-                                                      membership_.peers[peer].describe(),
-                                                      static_cast<unsigned>(message.type)))
+    throw Error(ErrorKind::ProtocolError,
+                fmt::format("{} sent something else than its hello (type {})",
+                            membership_.peers[peer].describe(), static_cast<unsigned>(message.type)))
         .with_culprit(peer);
 }
 
@@ -96,8 +97,8 @@ Task<> ControlPlane::listen(Rank peer) {
   depart(peer);
 }
 
-/// A forked child may hold the peer's sockets open after its end; the kernel's word about the process does not depend
-/// on that. Where it cannot be had (another PID namespace), the socket alone tells.
+/// A forked child may hold the peer's sockets open after its end; the kernel's word about the process does
+/// not depend on that. Where it cannot be had (another PID namespace), the socket alone tells.
 Task<> ControlPlane::watch_process(Rank peer) {
   try {
     ProcessWatch watch(engine_, membership_.peers[peer].process);

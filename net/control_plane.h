@@ -24,7 +24,7 @@ struct ControlMessage {
 
   std::uint32_t magic = kMagic;
   Type type = Type::hello;
-  std::uint8_t kind = 0;       ///< ErrorKind of a revoke
+  std::uint8_t kind = 0;  ///< ErrorKind of a revoke
   std::uint16_t reserved = 0;
   std::uint32_t culprit = kNobody;
   std::uint32_t reserved_too = 0;
@@ -42,9 +42,11 @@ struct ControlMessage {
 };
 static_assert(sizeof(ControlMessage) == 512);
 
-/// The authenticated connections between all ranks, apart from the data: who lives, who left, what went wrong.
+/// The authenticated connections between all ranks, apart from the data: who lives, who left, what went
+/// wrong.
 ///
-/// Threads: the engine's. Lifetime: its tasks run in the scope given to start(), which is joined before it ends.
+/// Threads: the engine's. Lifetime: its tasks run in the scope given to start(), which is joined before it
+/// ends.
 class ControlPlane : Immovable {
  public:
   class Handler {
@@ -66,7 +68,8 @@ class ControlPlane : Immovable {
   Task<> exchange_hellos(const ControlMessage& mine, std::span<const int> descriptors, Taken& taken) {
     for (Rank peer = 0; peer < membership_.size; ++peer) {
       if (peer == membership_.rank) continue;
-      const std::span<const int> for_peer = membership_.shares_host(peer) ? descriptors : std::span<const int>();
+      const std::span<const int> for_peer =
+          membership_.shares_host(peer) ? descriptors : std::span<const int>();
       co_await send_hello(peer, mine, for_peer);
     }
     for (Rank peer = 0; peer < membership_.size; ++peer) {

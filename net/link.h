@@ -20,10 +20,11 @@ enum class Signal : std::uint8_t {
 };
 inline constexpr std::size_t kSignals = 3;
 
-/// How received bytes are combined with what is there: inout = inout op in. A plain function, given by the caller, so
-/// that links know nothing of types and operators.
+/// How received bytes are combined with what is there: inout = inout op in. A plain function, given by the
+/// caller, so that links know nothing of types and operators.
 struct Reducer {
-  void (*fold)(const Reducer& self, std::byte* inout, const std::byte* in, std::size_t bytes) noexcept = nullptr;
+  void (*fold)(const Reducer& self, std::byte* inout, const std::byte* in,
+               std::size_t bytes) noexcept = nullptr;
   std::uint8_t type = 0;
   std::uint8_t op = 0;
   std::uint8_t element_bytes = 1;
@@ -73,12 +74,14 @@ class LinkOperation final : public Operation {
   bool cancel_requested_ = false;
 };
 
-/// The ordered path to one peer, over one lane: one-sided put and get, signals, and two-sided send and receive.
+/// The ordered path to one peer, over one lane: one-sided put and get, signals, and two-sided send and
+/// receive.
 ///
-/// Effects of one link arrive in order; a signal arrives after the bytes before it; zero bytes are legal. One coroutine
-/// at a time uses a link in each direction. Each started operation completes exactly once, from the loop or at once.
-/// Sizes come from the local schedule; a peer that disagrees is an error. Errors: a link never fails an operation by
-/// itself: it reports to its LinkHost, which cancels the collective's scope with the one cause that all ranks get.
+/// Effects of one link arrive in order; a signal arrives after the bytes before it; zero bytes are legal. One
+/// coroutine at a time uses a link in each direction. Each started operation completes exactly once, from the
+/// loop or at once. Sizes come from the local schedule; a peer that disagrees is an error. Errors: a link
+/// never fails an operation by itself: it reports to its LinkHost, which cancels the collective's scope with
+/// the one cause that all ranks get.
 class Link : Immovable {
  public:
   explicit Link(Rank peer) noexcept : peer_(peer) {}
@@ -97,7 +100,8 @@ class Link : Immovable {
     return {*this, {.kind = LinkOperation::Kind::wait, .signal = signal}};
   }
   /// Writes my `from` to the peer's `to`, then posts the signal there. Completes when `from` may be reused.
-  /// `to` lies in a window that the peer exposes: ccl_in, ccl_out, or a user window where the transport reaches it.
+  /// `to` lies in a window that the peer exposes: ccl_in, ccl_out, or a user window where the transport
+  /// reaches it.
   [[nodiscard]] LinkOperation put(Slice from, Slice to, Signal signal) noexcept {
     return {*this, {.kind = LinkOperation::Kind::put, .signal = signal, .local = from, .remote = to}};
   }

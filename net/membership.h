@@ -15,12 +15,12 @@ namespace cohort {
 /// Who one rank is and where it can be reached: what joining tells everybody about everybody.
 struct PeerInfo {
   Rank rank = 0;
-  std::uint32_t process = 0;               ///< pid, as that rank sees itself
-  std::uint64_t incarnation = 0;           ///< random per joining: tells a restarted rank from its former self
-  std::uint64_t engine = 0;                ///< tells engines inside one process apart
-  std::array<std::byte, 16> host_id{};     ///< equal on ranks that can share memory and abstract Unix sockets
-  std::string host;                        ///< host name, for people
-  Address data_address;                    ///< where it accepts TCP data connections
+  std::uint32_t process = 0;            ///< pid, as that rank sees itself
+  std::uint64_t incarnation = 0;        ///< random per joining: tells a restarted rank from its former self
+  std::uint64_t engine = 0;             ///< tells engines inside one process apart
+  std::array<std::byte, 16> host_id{};  ///< equal on ranks that can share memory and abstract Unix sockets
+  std::string host;                     ///< host name, for people
+  Address data_address;                 ///< where it accepts TCP data connections
 
   /// "rank 3 (node7, pid 4121)", for errors.
   [[nodiscard]] std::string describe() const;
@@ -28,14 +28,14 @@ struct PeerInfo {
 
 /// The result of joining: everybody's table, and an authenticated control connection to each of them.
 struct Membership {
-  std::string name;                  ///< of the communicator
+  std::string name;  ///< of the communicator
   Rank rank = 0;
   Rank size = 1;
   std::uint64_t incarnation = 0;
   Secret secret;
-  std::vector<PeerInfo> peers;       ///< by rank, this one included
-  std::vector<Socket> control;       ///< by rank; own entry closed. Unix sockets within a host, TCP otherwise
-  Listener data_listener;            ///< TCP, for data connections
+  std::vector<PeerInfo> peers;  ///< by rank, this one included
+  std::vector<Socket> control;  ///< by rank; own entry closed. Unix sockets within a host, TCP otherwise
+  Listener data_listener;       ///< TCP, for data connections
 
   [[nodiscard]] const PeerInfo& self() const { return peers[rank]; }
   [[nodiscard]] bool shares_host(Rank peer) const { return peers[peer].host_id == self().host_id; }

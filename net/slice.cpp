@@ -17,8 +17,8 @@ std::string_view to_string(WindowId window) noexcept {
 }
 
 std::byte* WindowTable::at(const Slice& slice) const noexcept {
-  COHORT_ASSERT(contains(slice), "slice {}[{}, +{}) lies outside its window of {} bytes", to_string(slice.window),
-                slice.offset, slice.bytes, size_bytes(slice.window));
+  COHORT_ASSERT(contains(slice), "slice {}[{}, +{}) lies outside its window of {} bytes",
+                to_string(slice.window), slice.offset, slice.bytes, size_bytes(slice.window));
   return entries_[static_cast<std::size_t>(slice.window)].base + slice.offset;
 }
 

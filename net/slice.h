@@ -8,7 +8,8 @@
 
 namespace cohort {
 
-/// The memories that a collective names. The same on every rank, so that a slice of mine means a place of yours.
+/// The memories that a collective names. The same on every rank, so that a slice of mine means a place of
+/// yours.
 enum class WindowId : std::uint8_t {
   send,     ///< what the caller gives
   recv,     ///< what the caller gets; both at once when in place
@@ -27,7 +28,9 @@ struct Slice {
       : window(in_window), offset(at_offset), bytes(size) {}
 
   /// The part of this slice from `at`, `size` bytes long.
-  [[nodiscard]] Slice part(std::size_t at, std::size_t size) const noexcept { return {window, offset + at, size}; }
+  [[nodiscard]] Slice part(std::size_t at, std::size_t size) const noexcept {
+    return {window, offset + at, size};
+  }
   [[nodiscard]] bool empty() const noexcept { return bytes == 0; }
   bool operator==(const Slice&) const = default;
 

@@ -5,9 +5,7 @@
 
 namespace cohort {
 
-Event::~Event() {
-  COHORT_ASSERT(waiters_.empty() && is_done(), "an event ended while streams still use it");
-}
+Event::~Event() { COHORT_ASSERT(waiters_.empty() && is_done(), "an event ended while streams still use it"); }
 
 void Event::reach(std::exception_ptr failure) noexcept {
   COHORT_ASSERT(done_ < recorded_, "mark {} was reached but never recorded", done_ + 1);

@@ -10,9 +10,10 @@ namespace cohort {
 
 /// A mark in the work of one stream that other streams wait for: compute before communication, and back.
 ///
-/// stream.record(event) marks, other.wait(event) waits for the marks made so far; it may be recorded again and again.
-/// Any number of waiters. An event that was never recorded lets everybody pass. When the work before a mark fails,
-/// whoever waits for it gets that failure. Threads: one engine. Lifetime: outlives its records and waits.
+/// stream.record(event) marks, other.wait(event) waits for the marks made so far; it may be recorded again
+/// and again. Any number of waiters. An event that was never recorded lets everybody pass. When the work
+/// before a mark fails, whoever waits for it gets that failure. Threads: one engine. Lifetime: outlives its
+/// records and waits.
 class Event : Immovable {
  public:
   Event() = default;

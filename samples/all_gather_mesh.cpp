@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Hello World: four ranks gather each other's blocks with the mesh algorithm.
 //   build/release/bin/cohort run -n 4 -- build/release/bin/all_gather_mesh
-// Started without `cohort run` it runs four ranks as threads. The schedule itself, main stream, sub streams, notifies and
-// links, is collectives/algorithms/all_gather_mesh.cpp.
+// Started without `cohort run` it runs four ranks as threads. The schedule itself, main stream, sub streams,
+// notifies and links, is collectives/algorithms/all_gather_mesh.cpp.
 #include <cohort/cohort.h>
 
 #include <fmt/format.h>

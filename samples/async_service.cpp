@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service that answers requests on loopback while it takes part in collectives, on one engine and one thread.
+// A service that answers requests on loopback while it takes part in collectives, on one engine and one
+// thread.
 //   build/release/bin/cohort run -n 2 -- build/release/bin/async_service --seconds 2
-// Each rank serves lines of text: "stats" answers with how far it has come; anything else is echoed. A client coroutine
-// beside it asks all the time and reports how long the answers took.
+// Each rank serves lines of text: "stats" answers with how far it has come; anything else is echoed. A client
+// coroutine beside it asks all the time and reports how long the answers took.
 #include <cohort/cohort.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -27,7 +28,8 @@ struct State {
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-/// One line without its end, or nothing when the client is done. Lines are short: longer ones end the connection.
+/// One line without its end, or nothing when the client is done. Lines are short: longer ones end the
+/// connection.
 cohort::Task<std::string> read_line(cohort::Socket& socket) {
   constexpr std::size_t kLongest = 256;
   std::string line;
@@ -87,7 +89,8 @@ cohort::Task<> train(cohort::Communicator& comm, State& state, double seconds) {
     co_await comm.all_reduce(std::span(gradient), cohort::ReduceOp::sum);
     state.model_value += gradient[0];
     ++state.steps;
-    goes_on[0] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds ? 1 : 0;
+    goes_on[0] =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds ? 1 : 0;
     co_await comm.broadcast(std::span<std::int32_t>(goes_on), 0);
   }
 }
@@ -97,9 +100,11 @@ void report(const State& state) {
   std::sort(times.begin(), times.end());
   const double median = times.empty() ? 0 : times[times.size() / 2];
   const double p99 = times.empty() ? 0 : times[times.size() * 99 / 100];
-  fmt::print("rank {}: {} collective steps while answering {} requests; answers took {:.0f} us in the median, {:.0f} us "
-             "at p99\n",
-             state.rank, state.steps, times.size(), median, p99);
+  fmt::print(
+      "rank {}: {} collective steps while answering {} requests; answers took {:.0f} us in the median, "
+      "{:.0f} us "
+      "at p99\n",
+      state.rank, state.steps, times.size(), median, p99);
 }
 
 cohort::Task<> serve_and_train(cohort::Communicator& comm, double seconds) {

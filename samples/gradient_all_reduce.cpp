@@ -5,9 +5,9 @@
 // COHORT_SECRET_FILE.
 #include <cohort/cohort.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <span>

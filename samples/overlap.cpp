@@ -3,8 +3,8 @@
 //   build/release/bin/cohort run -n 2 -- build/release/bin/overlap
 #include <cohort/cohort.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -42,14 +42,16 @@ cohort::Task<double> run_once(cohort::Communicator& comm, Work& work, bool compu
     if (computes) compute.compute([&work] { compute_bucket(work); });
     compute.record(ready[bucket]);
     communication.wait(ready[bucket]);
-    if (communicates) communication.enqueue(comm.all_reduce(std::span(work.gradients[bucket]), cohort::ReduceOp::max));
+    if (communicates)
+      communication.enqueue(comm.all_reduce(std::span(work.gradients[bucket]), cohort::ReduceOp::max));
   }
   co_await compute.synchronize();
   co_await communication.synchronize();
   co_return Milliseconds(std::chrono::steady_clock::now() - begin).count();
 }
 
-cohort::Task<double> median_of_rounds(cohort::Communicator& comm, Work& work, bool computes, bool communicates) {
+cohort::Task<double> median_of_rounds(cohort::Communicator& comm, Work& work, bool computes,
+                                      bool communicates) {
   std::array<double, kRounds> times{};
   for (double& time : times) time = co_await run_once(comm, work, computes, communicates);
   std::sort(times.begin(), times.end());
@@ -75,10 +77,11 @@ cohort::Task<> measure(cohort::Communicator& comm, std::size_t bytes) {
   const double both = co_await median_of_rounds(comm, work, true, true);
   const double hidden = std::clamp((computing + communicating - both) / communicating, 0.0, 1.0);
   if (comm.rank() == 0)
-    fmt::print("{} ranks over {}, {} buckets of {} bytes: compute {:.2f} ms, communicate {:.2f} ms, both {:.2f} ms: "
-               "{:.0f}% of the communication is hidden\n",
-               comm.size(), cohort::to_string(comm.transport()), kBuckets, bytes / kBuckets, computing, communicating,
-               both, hidden * 100);
+    fmt::print(
+        "{} ranks over {}, {} buckets of {} bytes: compute {:.2f} ms, communicate {:.2f} ms, both {:.2f} ms: "
+        "{:.0f}% of the communication is hidden\n",
+        comm.size(), cohort::to_string(comm.transport()), kBuckets, bytes / kBuckets, computing,
+        communicating, both, hidden * 100);
 }
 
 }  // namespace
@@ -86,7 +89,8 @@ cohort::Task<> measure(cohort::Communicator& comm, std::size_t bytes) {
 int main(int argc, char** argv) {
   CLI::App app("Measures how much of an all_reduce is hidden behind computing");
   std::size_t bytes = std::size_t{16} << 20;
-  app.add_option("--bytes", bytes, "Bytes to reduce in all buckets together")->transform(CLI::AsSizeValue(false));
+  app.add_option("--bytes", bytes, "Bytes to reduce in all buckets together")
+      ->transform(CLI::AsSizeValue(false));
   CLI11_PARSE(app, argc, argv);
   return cohort::run([bytes](cohort::Communicator& comm) { return measure(comm, bytes); });
 }

@@ -12,7 +12,8 @@ Frame frame_of(detail::PromiseBase& promise) noexcept {
   return Frame::from_promise(static_cast<detail::Promise<void>&>(promise));
 }
 
-/// Reaches the mark when its turn comes; a mark whose work was dropped reports why instead of being forgotten.
+/// Reaches the mark when its turn comes; a mark whose work was dropped reports why instead of being
+/// forgotten.
 class Mark {
  public:
   Mark(Event& event, const std::exception_ptr& failure) noexcept : event_(&event), failure_(&failure) {}
@@ -36,9 +37,13 @@ Task<> wait_for_mark(Event& event, std::uint64_t mark) { co_await event.wait(mar
 
 }  // namespace
 
-Stream::Stream(Engine& engine, std::string name) : engine_(engine), name_(std::move(name)) { scope_.emplace(); }
+Stream::Stream(Engine& engine, std::string name) : engine_(engine), name_(std::move(name)) {
+  scope_.emplace();
+}
 
-Stream::~Stream() { COHORT_ASSERT(is_idle(), "stream '{}' ended with work on it; synchronize() it first", name_); }
+Stream::~Stream() {
+  COHORT_ASSERT(is_idle(), "stream '{}' ended with work on it; synchronize() it first", name_);
+}
 
 void Stream::enqueue(Task<> task) {
   detail::PromiseBase& promise = task.release().promise();

@@ -11,9 +11,10 @@ namespace cohort {
 
 /// An ordered lane of work: what is enqueued runs one after the other; streams run beside each other.
 ///
-/// Compute functions (on pool threads) and coroutines (on the engine) mix freely. The first failure drops what is
-/// queued behind it; synchronize() throws it, and after that the stream can be used again. No allocation besides
-/// recycled coroutine frames. Threads: one engine. Lifetime: synchronized, or never used, before it ends (asserted).
+/// Compute functions (on pool threads) and coroutines (on the engine) mix freely. The first failure drops
+/// what is queued behind it; synchronize() throws it, and after that the stream can be used again. No
+/// allocation besides recycled coroutine frames. Threads: one engine. Lifetime: synchronized, or never used,
+/// before it ends (asserted).
 class Stream final : public detail::TaskOwner, private Operation {
  public:
   explicit Stream(Engine& engine, std::string name = "stream");
@@ -23,16 +24,13 @@ class Stream final : public detail::TaskOwner, private Operation {
   void enqueue(Task<> task);
   /// The same for anything that can be awaited, such as comm.all_reduce(...). It is moved into the stream.
   template <class Awaitable>
-    requires(!std::invocable<Awaitable&>)
-  void enqueue(Awaitable awaitable) {
+  requires(!std::invocable<Awaitable&>) void enqueue(Awaitable awaitable) {
     enqueue(await_it(std::move(awaitable)));
   }
   /// The same for a function that returns a task, called when its turn comes. It is moved into the stream.
   template <std::invocable<> Function>
-    requires std::same_as<std::invoke_result_t<Function&>, Task<>>
-  void enqueue(Function fn) {
-    enqueue(call_it(std::move(fn)));
-  }
+  requires std::same_as<std::invoke_result_t<Function&>, Task<>>
+  void enqueue(Function fn) { enqueue(call_it(std::move(fn))); }
   /// Behind everything enqueued so far: a plain function on a pool thread.
   template <std::invocable<> Function>
   void compute(Function fn) {

@@ -9,17 +9,17 @@ namespace {
 /// Source: the seed's mesh executor for one server; Thakur, Rabenseifner, Gropp 2005, section 3.
 Task<> all_gather_mesh(Exec& x, AllGather op) {
   const Slice mine = x.ccl_out(0, op.send.bytes);
-  co_await x.copy(mine, op.send);                        // main: publish my block
+  co_await x.copy(mine, op.send);  // main: publish my block
 
-  auto exchange = [&](Rank peer) -> Task<> {             // one sub stream per peer
+  auto exchange = [&](Rank peer) -> Task<> {  // one sub stream per peer
     Link& link = x.link(peer);
-    co_await link.post(Signal::Ack);                     // my block may be read
-    co_await link.wait(Signal::Ack);                     // yours too
-    co_await link.get(mine, op.block(peer));             // the same place in your window
-    co_await link.post(Signal::DataSignal);              // I am done with your window
-    co_await link.wait(Signal::DataSignal);              // you are done with mine
+    co_await link.post(Signal::Ack);          // my block may be read
+    co_await link.wait(Signal::Ack);          // yours too
+    co_await link.get(mine, op.block(peer));  // the same place in your window
+    co_await link.post(Signal::DataSignal);   // I am done with your window
+    co_await link.wait(Signal::DataSignal);   // you are done with mine
   };
-  co_await x.copy(op.block(x.rank()), op.send);          // main: my own block
+  co_await x.copy(op.block(x.rank()), op.send);  // main: my own block
   co_await x.fork_join(x.peers(), exchange);
 }
 
@@ -34,6 +34,7 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes;
 
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherMesh = {AlgorithmId::mesh, false, cost, needs, largest_piece, all_gather_mesh};
+const Algorithm<AllGather> kAllGatherMesh = {AlgorithmId::mesh, false,          cost, needs,
+                                             largest_piece,     all_gather_mesh};
 
 }  // namespace cohort

@@ -6,7 +6,8 @@ namespace cohort {
 namespace {
 
 /// Ring all_gather: blocks travel once around; in step t a rank passes on the block it got in step t-1.
-/// Cost: p-1 rounds; (p-1) * block bytes sent per rank. Streams: main. Scratch: none. Source: Chan et al. 2007.
+/// Cost: p-1 rounds; (p-1) * block bytes sent per rank. Streams: main. Scratch: none. Source: Chan et al.
+/// 2007.
 Task<> all_gather_ring(Exec& x, AllGather op) {
   Ring ring(x);
   co_await x.copy(op.block(x.rank()), op.send);
@@ -24,6 +25,7 @@ std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
 
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherRing = {AlgorithmId::ring, false, cost, needs, largest_piece, all_gather_ring};
+const Algorithm<AllGather> kAllGatherRing = {AlgorithmId::ring, false,          cost, needs,
+                                             largest_piece,     all_gather_ring};
 
 }  // namespace cohort

@@ -40,8 +40,8 @@ Task<> collect(Exec& x, AllReduce piece, std::size_t at) {
   for (const Rank peer : x.peers()) co_await x.copy_from(peer, to[peer], from[peer]);
 }
 
-/// Private memory: a two-shot exchange through the CCL buffers. Piece k+1 is published before the phase that makes
-/// piece k's results visible, so that one phase serves both.
+/// Private memory: a two-shot exchange through the CCL buffers. Piece k+1 is published before the phase that
+/// makes piece k's results visible, so that one phase serves both.
 Task<> through_ccl_buffers(Exec& x, AllReduce op) {
   const Staging staging(x.ccl_bytes(), op.send.bytes, op.element_bytes);
   auto piece = [&](std::size_t k) { return op.part(staging.offset(k), staging.bytes(k)); };
@@ -57,9 +57,9 @@ Task<> through_ccl_buffers(Exec& x, AllReduce op) {
 }
 
 /// Direct all_reduce on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3).
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer; 2(p-1)/p * bytes moved and bytes reduced per
-/// rank. Streams: main. Scratch: none. Source: the reduce-scatter + all-gather composition of Rabenseifner 2004, with
-/// loads and stores in place of messages.
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer; 2(p-1)/p * bytes moved and bytes
+/// reduced per rank. Streams: main. Scratch: none. Source: the reduce-scatter + all-gather composition of
+/// Rabenseifner 2004, with loads and stores in place of messages.
 Task<> all_reduce_direct(Exec& x, AllReduce op) {
   return x.maps_user_windows() ? on_user_windows(x, op) : through_ccl_buffers(x, op);
 }

@@ -6,8 +6,8 @@ namespace cohort {
 namespace {
 
 /// Two-shot mesh all_reduce: every rank combines its share of all inputs, then sends it to everybody.
-/// Cost: 2 rounds; 2(p-1)/p * bytes sent and (p-1)/p * bytes reduced per rank. Streams: main and p-1 sub streams.
-/// Scratch: (p-1)/p * bytes for more than two ranks. Order of reduction: by rank (determinism D3).
+/// Cost: 2 rounds; 2(p-1)/p * bytes sent and (p-1)/p * bytes reduced per rank. Streams: main and p-1 sub
+/// streams. Scratch: (p-1)/p * bytes for more than two ranks. Order of reduction: by rank (determinism D3).
 Task<> all_reduce_mesh(Exec& x, AllReduce op) {
   const Blocks send(op.send, x.size(), op.element_bytes);
   const Blocks recv(op.recv, x.size(), op.element_bytes);
@@ -33,10 +33,13 @@ Needs needs(std::size_t bytes, Rank ranks) {
   return {.links_to_all = true, .scratch_bytes = ranks > 2 ? bytes + ranks * kLargestElement : 0};
 }
 
-std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return ranks > 2 ? buffer_bytes : kWholeMessage; }
+std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
+  return ranks > 2 ? buffer_bytes : kWholeMessage;
+}
 
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceMesh = {AlgorithmId::mesh, false, cost, needs, largest_piece, all_reduce_mesh};
+const Algorithm<AllReduce> kAllReduceMesh = {AlgorithmId::mesh, false,          cost, needs,
+                                             largest_piece,     all_reduce_mesh};
 
 }  // namespace cohort

@@ -6,9 +6,9 @@
 namespace cohort {
 namespace {
 
-/// One-shot all_reduce: everybody sends its whole input to everybody, and everybody combines all of them in rank order.
-/// Cost: 1 round; (p-1) * bytes sent and reduced per rank. Streams: main and p-1 sub streams. Scratch: (p-1) * bytes.
-/// Order of reduction: by rank (determinism D3).
+/// One-shot all_reduce: everybody sends its whole input to everybody, and everybody combines all of them in
+/// rank order. Cost: 1 round; (p-1) * bytes sent and reduced per rank. Streams: main and p-1 sub streams.
+/// Scratch: (p-1) * bytes. Order of reduction: by rank (determinism D3).
 Task<> all_reduce_one_shot(Exec& x, AllReduce op) {
   Placed inputs(x, op.send);
   std::size_t at = 0;
@@ -36,7 +36,9 @@ Needs needs(std::size_t bytes, Rank ranks) {
   return {.links_to_all = true, .scratch_bytes = bytes * (ranks - 1)};
 }
 
-std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return buffer_bytes / std::max<Rank>(1, ranks - 1); }
+std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
+  return buffer_bytes / std::max<Rank>(1, ranks - 1);
+}
 
 }  // namespace
 

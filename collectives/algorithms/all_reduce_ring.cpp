@@ -6,8 +6,9 @@ namespace cohort {
 namespace {
 
 /// Ring all_reduce: ring reduce_scatter, then ring all_gather, on the receive buffer.
-/// Cost: 2(p-1) rounds; 2(p-1)/p * bytes sent and (p-1)/p * bytes reduced per rank. Streams: main. Scratch: none.
-/// Order of reduction: around the ring, fixed per element (determinism D1). Source: Patarasuk and Yuan 2009.
+/// Cost: 2(p-1) rounds; 2(p-1)/p * bytes sent and (p-1)/p * bytes reduced per rank. Streams: main. Scratch:
+/// none. Order of reduction: around the ring, fixed per element (determinism D1). Source: Patarasuk and Yuan
+/// 2009.
 Task<> all_reduce_ring(Exec& x, AllReduce op) {
   Ring ring(x);
   const Blocks block(op.recv, ring.size(), op.element_bytes);
@@ -31,6 +32,7 @@ std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
 
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceRing = {AlgorithmId::ring, false, cost, needs, largest_piece, all_reduce_ring};
+const Algorithm<AllReduce> kAllReduceRing = {AlgorithmId::ring, false,          cost, needs,
+                                             largest_piece,     all_reduce_ring};
 
 }  // namespace cohort

@@ -10,7 +10,8 @@ Task<> barrier_one_shot(Exec& x, Barrier) {
   for (const Rank peer : x.peers()) co_await x.link(peer).wait(Signal::Ack);
 }
 
-/// Ring barrier: a token goes around to learn that all are there, and once more to tell them. Cost: 2p rounds.
+/// Ring barrier: a token goes around to learn that all are there, and once more to tell them. Cost: 2p
+/// rounds.
 Task<> barrier_ring(Exec& x, Barrier) {
   Link& next = x.link(x.ahead(1));
   Link& previous = x.link(x.behind(1));
@@ -28,7 +29,9 @@ Cost one_shot_cost(std::size_t, Rank ranks) {
   constexpr double kSignalBytes = 64;
   return {.rounds = 1, .bytes_moved = kSignalBytes * (ranks - 1), .bytes_reduced = 0};
 }
-Cost ring_cost(std::size_t, Rank ranks) { return {.rounds = 2.0 * ranks, .bytes_moved = 0, .bytes_reduced = 0}; }
+Cost ring_cost(std::size_t, Rank ranks) {
+  return {.rounds = 2.0 * ranks, .bytes_moved = 0, .bytes_reduced = 0};
+}
 Cost direct_cost(std::size_t, Rank) { return {.rounds = 1, .bytes_moved = 0, .bytes_reduced = 0}; }
 
 Needs all_links(std::size_t, Rank) { return {.links_to_all = true}; }
@@ -39,10 +42,11 @@ std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
 
 }  // namespace
 
-const Algorithm<Barrier> kBarrierOneShot = {AlgorithmId::one_shot, false,         one_shot_cost,
-                                            all_links,             largest_piece, barrier_one_shot};
-const Algorithm<Barrier> kBarrierRing = {AlgorithmId::ring, false, ring_cost, ring_links, largest_piece, barrier_ring};
-const Algorithm<Barrier> kBarrierDirect = {AlgorithmId::direct, true,          direct_cost,
-                                           no_links,            largest_piece, barrier_direct};
+const Algorithm<Barrier> kBarrierOneShot = {AlgorithmId::one_shot, false,           one_shot_cost, all_links,
+                                            largest_piece,         barrier_one_shot};
+const Algorithm<Barrier> kBarrierRing = {AlgorithmId::ring, false,         ring_cost,
+                                         ring_links,        largest_piece, barrier_ring};
+const Algorithm<Barrier> kBarrierDirect = {AlgorithmId::direct, true,          direct_cost, no_links,
+                                           largest_piece,       barrier_direct};
 
 }  // namespace cohort

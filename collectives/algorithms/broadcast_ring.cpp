@@ -26,15 +26,17 @@ Task<> pass_chunks(Link& next, Slice data, Notify& arrived) {
   }
 }
 
-/// Ring broadcast: a chain from the root around to the rank before it, in chunks, every rank receiving one chunk while
-/// it passes on the one before. The last rank closes the ring with an Ack that tells the root that all are there.
-/// Cost: p-1 + chunks rounds; bytes sent per rank. Streams: main and one sub stream. Scratch: none.
+/// Ring broadcast: a chain from the root around to the rank before it, in chunks, every rank receiving one
+/// chunk while it passes on the one before. The last rank closes the ring with an Ack, and a DataSignal
+/// around the chain lets all go: nobody leaves before all have it, so that a disagreement reaches every rank.
+/// Cost: 2p - 1 + chunks rounds; bytes sent per rank. Streams: main and one sub stream. Scratch: none.
 Task<> broadcast_ring(Exec& x, Broadcast op) {
   Link& next = x.link(x.ahead(1));
   Link& previous = x.link(x.behind(1));
   Notify arrived(std::numeric_limits<std::uint32_t>::max());
+  const bool is_root = x.rank() == op.root;
   const bool is_last = x.ahead(1) == op.root;
-  if (x.rank() == op.root) {
+  if (is_root) {
     for (std::size_t at = 0; at < op.data.bytes; at += kChunkBytes) arrived.post();
     co_await pass_chunks(next, op.data, arrived);
     co_await previous.wait(Signal::Ack);
@@ -44,12 +46,14 @@ Task<> broadcast_ring(Exec& x, Broadcast op) {
   } else {
     co_await when_all(take_chunks(previous, op.data, arrived), pass_chunks(next, op.data, arrived));
   }
+  if (!is_root) co_await previous.wait(Signal::DataSignal);
+  if (!is_last) co_await next.post(Signal::DataSignal);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes);
   const double fill = static_cast<double>(std::min(bytes, kChunkBytes)) * (ranks - 2.0);
-  return {.rounds = ranks - 1.0, .bytes_moved = n + fill, .bytes_reduced = 0};
+  return {.rounds = 2.0 * ranks - 1.0, .bytes_moved = n + fill, .bytes_reduced = 0};
 }
 
 Needs needs(std::size_t, Rank) { return {.links_to_neighbours = true}; }
@@ -58,6 +62,7 @@ std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
 
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastRing = {AlgorithmId::ring, false, cost, needs, largest_piece, broadcast_ring};
+const Algorithm<Broadcast> kBroadcastRing = {AlgorithmId::ring, false,         cost, needs,
+                                             largest_piece,     broadcast_ring};
 
 }  // namespace cohort

@@ -11,7 +11,8 @@ inline Task<> receive_reduce_slice(Link& link, Slice slice, Reducer reducer) {
   co_await link.recv_reduce(slice, reducer);
 }
 
-/// Sends one slice and receives another at the same time: full duplex, and no order in which two peers could block.
+/// Sends one slice and receives another at the same time: full duplex, and no order in which two peers could
+/// block.
 inline Task<> exchange(Link& to, Slice out, Link& from, Slice in) {
   co_await when_all(send_slice(to, out), receive_slice(from, in));
 }

@@ -30,7 +30,8 @@ Task<> combine_block(Exec& x, ReduceScatter piece, std::size_t at) {
   co_await x.reduce(output, inputs.slices(), piece.combine);
 }
 
-/// Private memory: publish a piece of every block in ccl_in, meet, combine mine while the next one is published.
+/// Private memory: publish a piece of every block in ccl_in, meet, combine mine while the next one is
+/// published.
 Task<> through_ccl_buffers(Exec& x, ReduceScatter op) {
   const Staging staging(x.ccl_bytes() / x.size(), op.recv.bytes, op.element_bytes);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
@@ -43,9 +44,9 @@ Task<> through_ccl_buffers(Exec& x, ReduceScatter op) {
   co_await x.phase();
 }
 
-/// Direct reduce_scatter on mapped memory: rank r combines block r of all inputs, in rank order (determinism D3).
-/// Cost: 1 phase (zero copy), or 1 phase per piece of CCL buffer; (p-1) * block bytes moved, p * block bytes reduced
-/// per rank. Streams: main. Scratch: none.
+/// Direct reduce_scatter on mapped memory: rank r combines block r of all inputs, in rank order (determinism
+/// D3). Cost: 1 phase (zero copy), or 1 phase per piece of CCL buffer; (p-1) * block bytes moved, p * block
+/// bytes reduced per rank. Streams: main. Scratch: none.
 Task<> reduce_scatter_direct(Exec& x, ReduceScatter op) {
   return x.maps_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
 }
@@ -61,7 +62,7 @@ std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
 
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterDirect = {AlgorithmId::direct, true,          cost,
-                                                       needs,               largest_piece, reduce_scatter_direct};
+const Algorithm<ReduceScatter> kReduceScatterDirect = {AlgorithmId::direct,  true, cost, needs, largest_piece,
+                                                       reduce_scatter_direct};
 
 }  // namespace cohort

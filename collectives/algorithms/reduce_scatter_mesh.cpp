@@ -5,8 +5,8 @@
 namespace cohort {
 namespace {
 
-/// Mesh reduce_scatter: every rank sends each peer that peer's block and combines what it gets, in rank order.
-/// Cost: 1 round; (p-1) * block bytes sent and reduced per rank. Streams: main and p-1 sub streams.
+/// Mesh reduce_scatter: every rank sends each peer that peer's block and combines what it gets, in rank
+/// order. Cost: 1 round; (p-1) * block bytes sent and reduced per rank. Streams: main and p-1 sub streams.
 /// Scratch: (p-1) * block bytes for more than two ranks. Order of reduction: by rank (determinism D3).
 Task<> reduce_scatter_mesh(Exec& x, ReduceScatter op) {
   auto share = [&](Rank rank) { return op.block(rank); };
@@ -28,7 +28,7 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterMesh = {AlgorithmId::mesh, false,         cost,
-                                                     needs,             largest_piece, reduce_scatter_mesh};
+const Algorithm<ReduceScatter> kReduceScatterMesh = {AlgorithmId::mesh,  false, cost, needs, largest_piece,
+                                                     reduce_scatter_mesh};
 
 }  // namespace cohort

@@ -5,15 +5,16 @@
 namespace cohort {
 namespace {
 
-/// Where the partial sum that a rank passes on in each step lies: two places that alternate, so that a block is
-/// received while the one before is still being sent.
+/// Where the partial sum that a rank passes on in each step lies: two places that alternate, so that a block
+/// is received while the one before is still being sent.
 Slice partial(Exec& x, const ReduceScatter& op, Rank step) {
   return x.scratch(step % 2 * op.recv.bytes, op.recv.bytes);
 }
 
 /// Ring reduce_scatter: a partial sum of each block travels once around, growing, and ends at its owner.
-/// Cost: p-1 rounds; (p-1) * block bytes sent and reduced per rank. Streams: main. Scratch: 2 * block bytes; the
-/// caller's input stays as it is. Order of reduction: around the ring (determinism D1). Source: Chan et al. 2007.
+/// Cost: p-1 rounds; (p-1) * block bytes sent and reduced per rank. Streams: main. Scratch: 2 * block bytes;
+/// the caller's input stays as it is. Order of reduction: around the ring (determinism D1). Source: Chan et
+/// al. 2007.
 Task<> reduce_scatter_ring(Exec& x, ReduceScatter op) {
   Ring ring(x);
   const Reducer reducer = x.reducer(op.combine);
@@ -39,7 +40,7 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes 
 
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterRing = {AlgorithmId::ring, false,         cost,
-                                                     needs,             largest_piece, reduce_scatter_ring};
+const Algorithm<ReduceScatter> kReduceScatterRing = {AlgorithmId::ring,  false, cost, needs, largest_piece,
+                                                     reduce_scatter_ring};
 
 }  // namespace cohort

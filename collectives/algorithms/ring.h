@@ -5,7 +5,8 @@
 
 namespace cohort {
 
-/// The ring that every rank forms with its neighbours: each step passes a block ahead and takes one from behind.
+/// The ring that every rank forms with its neighbours: each step passes a block ahead and takes one from
+/// behind.
 class Ring {
  public:
   explicit Ring(Exec& x) : x_(x), next_(x.link(x.ahead(1))), previous_(x.link(x.behind(1))) {}

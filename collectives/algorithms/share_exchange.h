@@ -6,11 +6,11 @@
 
 namespace cohort {
 
-/// One phase of a mesh reduction: every rank sends each peer that peer's share and combines all contributions to its
-/// own, in rank order. `share(r)` is rank r's share of the input; the result goes to `result`.
+/// One phase of a mesh reduction: every rank sends each peer that peer's share and combines all contributions
+/// to its own, in rank order. `share(r)` is rank r's share of the input; the result goes to `result`.
 ///
-/// With two ranks the one contribution is combined as it arrives (both orders of two operands give the same bits);
-/// with more, they are collected in scratch, (p-1) * share bytes, and combined in one pass.
+/// With two ranks the one contribution is combined as it arrives (both orders of two operands give the same
+/// bits); with more, they are collected in scratch, (p-1) * share bytes, and combined in one pass.
 template <class Share>
 Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
   const Slice own = share(x.rank());

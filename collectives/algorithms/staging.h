@@ -6,8 +6,8 @@
 
 namespace cohort {
 
-/// How a message passes through the two halves of a CCL buffer, piece by piece: while peers read one half, the other
-/// is filled, so that one phase per piece is enough.
+/// How a message passes through the two halves of a CCL buffer, piece by piece: while peers read one half,
+/// the other is filled, so that one phase per piece is enough.
 class Staging {
  public:
   Staging(std::size_t ccl_bytes, std::size_t message_bytes, std::size_t element_bytes) noexcept

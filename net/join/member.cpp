@@ -53,7 +53,8 @@ Task<Socket> call_once(const JoinState& state, std::optional<Secret>& secret, Ti
 /// Tells rank 0 for whom this one waits, so that it can tell who hangs from those who wait for it.
 class WaitingReport final : private Timer {
  public:
-  WaitingReport(const JoinState& state, const ControlMesh& mesh, Socket& rank_0) : mesh_(mesh), rank_0_(rank_0) {
+  WaitingReport(const JoinState& state, const ControlMesh& mesh, Socket& rank_0)
+      : mesh_(mesh), rank_0_(rank_0) {
     const TimePoint now = state.engine.now();
     const Duration half = (state.deadline - now) / 2;
     state.engine.timers().arm(*this, after(now, std::clamp(half, Duration::zero(), kLongest)));

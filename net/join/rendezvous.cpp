@@ -178,6 +178,10 @@ void Rendezvous::heard(Rank rank, const JoinFrame& frame) {
     conclude_if_ready();
     return;
   }
+  if (frame.kind == JoinFrame::Kind::waiting && phase_ == Phase::connecting) {
+    places_[rank].waits_for = frame.text;
+    return;
+  }
   if (frame.kind != JoinFrame::Kind::refusal)
     throw Error(ErrorKind::ProtocolError,
                 fmt::format("{} sent '{}' out of turn", who, to_string(frame.kind)));
@@ -192,21 +196,20 @@ void Rendezvous::heard(Rank rank, const JoinFrame& frame) {
 }
 
 void Rendezvous::on_refusal(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept {
-  if (!claimed) {
-    if (refusal.reason == RefusalReason::bad_mac) note(refusal.text);
-    return;
-  }
+  const bool is_worth_a_note =
+      refusal.reason != RefusalReason::truncated && refusal.reason != RefusalReason::not_cohort;
   const bool ends_all = refusal.reason == RefusalReason::world_mismatch ||
                         refusal.reason == RefusalReason::rank_range ||
                         refusal.reason == RefusalReason::same_rank;
-  if (!refusal.is_authenticated || !ends_all) {
-    if (refusal.reason != RefusalReason::truncated)
-      note(fmt::format("a process claiming rank {} (pid {}) failed authentication: {}", claimed->rank,
-                       claimed->pid, refusal.text));
-    return;
+  if (claimed && refusal.is_authenticated && ends_all) {
+    ++informed_;  // by the handshake, which it refused too
+    fail(refusal.to_error().with_culprit(claimed->rank));
+  } else if (claimed && refusal.reason == RefusalReason::bad_mac) {
+    note(fmt::format("a process claiming rank {} (pid {}) failed authentication: it has another secret",
+                     claimed->rank, claimed->pid));
+  } else if (is_worth_a_note) {
+    note(refusal.text);
   }
-  ++informed_;  // by the handshake, which it refused too
-  fail(refusal.to_error().with_culprit(claimed->rank));
 }
 
 // The table and after.
@@ -293,9 +296,8 @@ void Rendezvous::mark_informed(Place& place) noexcept {
 
 Task<> Rendezvous::say_farewell() {
   conclude_if_all_informed();
-  const bool is_deadline =
-      failure_->kind() == ErrorKind::MissingRanks || failure_->kind() == ErrorKind::PeerSilent;
-  const Duration farewell = is_deadline ? kLastFarewell : kFarewell;
+  const bool is_last = failure_->kind() == ErrorKind::MissingRanks || phase_ == Phase::connecting;
+  const Duration farewell = is_last ? kLastFarewell : kFarewell;
   co_await state_.engine.sleep_for(farewell);
   scope_->cancel();
 }
@@ -321,8 +323,8 @@ Task<> Rendezvous::report_progress() {
     co_await state_.engine.sleep_for(kReportInterval);
     if (failure_) co_return;
     if (phase_ == Phase::gathering)
-      log(LogLevel::warn, "joining '{}' at {}: after {}, {}{}", membership_.name, state_.where,
-          state_.elapsed(), missing_and_present(), notes());
+      log(LogLevel::warn, "joining '{}' at {}: after {}, {}", membership_.name, state_.where,
+          state_.elapsed(), missing_and_present());
   }
 }
 
@@ -332,22 +334,38 @@ Error Rendezvous::deadline_error() const {
   const std::vector<Rank> absent = missing();
   if (!absent.empty()) {
     const Error error(ErrorKind::MissingRanks,
-                      fmt::format("joining '{}' at {}: after {}, {}{}", membership_.name, state_.where,
-                                  state_.elapsed(), missing_and_present(), notes()));
+                      fmt::format("joining '{}' at {}: after {}, {}", membership_.name, state_.where,
+                                  state_.elapsed(), missing_and_present()));
     return error.with_culprit(absent.front());
   }
-  std::vector<Rank> waiting = mesh_ ? mesh_->missing() : std::vector<Rank>();
-  if (waiting.empty())
-    for (Rank rank = 1; rank < places_.size(); ++rank)
-      if (!places_[rank].is_ready) waiting.push_back(rank);
-  const Rank first = waiting.empty() ? 0 : waiting.front();
-  const Error error(
-      ErrorKind::PeerSilent,
-      fmt::format("joining '{}': all ranks came, but after {} rank{} {} had not connected to all others: "
-                  "they hang, or a firewall is between the hosts",
-                  membership_.name, state_.elapsed(), waiting.size() == 1 ? "" : "s",
-                  list_of_ranks(waiting)));
-  return error.with_culprit(first);
+  return connecting_deadline_error();
+}
+
+/// Whoever hangs has not even said for whom it waits.
+Error Rendezvous::connecting_deadline_error() const {
+  std::vector<Rank> silent;
+  std::string reports;
+  if (!mesh_->missing().empty()) reports = fmt::format("rank 0 for {}", list_of_ranks(mesh_->missing()));
+  for (Rank rank = 1; rank < places_.size(); ++rank) {
+    const Place& place = places_[rank];
+    if (place.is_ready) continue;
+    if (place.waits_for.empty())
+      silent.push_back(rank);
+    else
+      reports += fmt::format("{}rank {} for {}", reports.empty() ? "" : ", ", rank, place.waits_for);
+  }
+  const std::string head = fmt::format("joining '{}': all {} ranks came, but after {} ", membership_.name,
+                                       places_.size(), state_.elapsed());
+  if (silent.empty())
+    return Error(
+        ErrorKind::LinkFault,
+        fmt::format("{}not all had reached each other: {} waited; a firewall is between them, or they "
+                    "do not share the network by which they reached rank 0",
+                    head, reports));
+  return Error(ErrorKind::PeerSilent, fmt::format("{}rank{} {} did not answer: stopped, or hung{}{}", head,
+                                                  silent.size() == 1 ? "" : "s", list_of_ranks(silent),
+                                                  reports.empty() ? "" : "; waiting: ", reports))
+      .with_culprit(silent.front());
 }
 
 std::vector<Rank> Rendezvous::missing() const {
@@ -368,9 +386,9 @@ std::string Rendezvous::missing_and_present() const {
     present += (present.empty() ? "" : ", ") + membership_.peers[rank].describe();
   }
   return fmt::format(
-      "rank{} {} of {} {} missing: start {} with this address, or look at what {} printed; here: {}{}",
+      "rank{} {} of {} {} missing: start {} with this address, or look at what {} printed{}; here: {}{}",
       absent.size() == 1 ? "" : "s", list_of_ranks(absent), places_.size(), absent.size() == 1 ? "is" : "are",
-      absent.size() == 1 ? "it" : "them", absent.size() == 1 ? "it" : "they", present,
+      absent.size() == 1 ? "it" : "them", absent.size() == 1 ? "it" : "they", notes(), present,
       named > kMostNamed ? ", and more" : "");
 }
 

@@ -38,7 +38,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
   struct Place {
     bool is_taken = false;
     bool is_ready = false;
-    std::string waits_for;    ///< while connecting, if it said so
+    std::string waits_for;     ///< while connecting, if it said so
     bool is_sending = false;   ///< in the middle of the table: nothing may come between
     bool is_informed = false;  ///< of the failure, or is its cause
     Socket socket;             ///< until Membership::control takes it

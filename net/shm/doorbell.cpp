@@ -28,10 +28,9 @@ Task<> DoorbellListener::listen_by_futex() {
 Task<> DoorbellListener::listen_by_event() {
   for (;;) {
     std::uint64_t count = 0;
-    IoOperation read(engine_.driver(), {.kind = IoKind::read,
-                                        .descriptor = event_.number(),
-                                        .address = &count,
-                                        .bytes = sizeof count});
+    IoOperation read(
+        engine_.driver(),
+        {.kind = IoKind::read, .descriptor = event_.number(), .address = &count, .bytes = sizeof count});
     co_await read;
   }
 }

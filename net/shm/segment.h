@@ -29,11 +29,12 @@ static_assert(Counter::is_always_lock_free);
   return static_cast<std::int32_t>(value - target) >= 0;
 }
 
-/// A rank's announcement of one collective: "I am here, this is what I run", and small data with it. Two alternate:
-/// a rank that arrives at collective n+1 has seen everybody arrive at n, so nobody reads the one of n-1 any more.
+/// A rank's announcement of one collective: "I am here, this is what I run", and small data with it. Two
+/// alternate: a rank that arrives at collective n+1 has seen everybody arrive at n, so nobody reads the one
+/// of n-1 any more.
 struct alignas(kCacheLine) ArrivalSlot {
-  Counter stamp{0};                ///< low half of the sequence number; written last
-  std::uint32_t reachable = 0;     ///< bit 0: `send_offset` holds; bit 1: `recv_offset` holds
+  Counter stamp{0};             ///< low half of the sequence number; written last
+  std::uint32_t reachable = 0;  ///< bit 0: `send_offset` holds; bit 1: `recv_offset` holds
   Signature signature;
   std::byte payload[kSlotPayloadBytes];  ///< the first bytes share the stamp's cache line
 };
@@ -45,9 +46,9 @@ struct alignas(kCacheLine) SignalCell {
 
 /// Announcements of the two-sided direction "owner sends to peer" on one lane. Written by the owner.
 struct alignas(kCacheLine) SendCell {
-  Counter sent{0};                          ///< pieces announced
+  Counter sent{0};  ///< pieces announced
   struct Piece {
-    std::uint64_t address_or_offset = 0;    ///< in the owner's segment, or an address in a shared process
+    std::uint64_t address_or_offset = 0;  ///< in the owner's segment, or an address in a shared process
     std::uint64_t bytes = 0;
     std::uint32_t in_process = 0;
   } piece[kStages];
@@ -58,7 +59,8 @@ struct alignas(kCacheLine) ReceiveCell {
   Counter consumed{0};
 };
 
-/// How one rank's segment is laid out. The same on every rank: computed from agreed numbers, never read from a peer.
+/// How one rank's segment is laid out. The same on every rank: computed from agreed numbers, never read from
+/// a peer.
 class Layout {
  public:
   Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept;
@@ -107,12 +109,13 @@ class Layout {
   std::size_t heap_bytes_ = 0;
 };
 
-/// One rank's segment as mapped here, with typed access to its parts. Everything in it that a peer writes is untrusted:
-/// read once, checked, then used.
+/// One rank's segment as mapped here, with typed access to its parts. Everything in it that a peer writes is
+/// untrusted: read once, checked, then used.
 class Segment {
  public:
   Segment() = default;
-  Segment(SharedMemory memory, const Layout& layout) noexcept : memory_(std::move(memory)), layout_(&layout) {}
+  Segment(SharedMemory memory, const Layout& layout) noexcept
+      : memory_(std::move(memory)), layout_(&layout) {}
 
   [[nodiscard]] bool is_mapped() const noexcept { return memory_.data() != nullptr; }
   [[nodiscard]] SharedMemory& memory() noexcept { return memory_; }
@@ -125,7 +128,9 @@ class Segment {
   [[nodiscard]] SignalCell& signals(Rank from, Lane lane) const noexcept {
     return as<SignalCell>(layout_->signals(from, lane));
   }
-  [[nodiscard]] SendCell& sends(Rank to, Lane lane) const noexcept { return as<SendCell>(layout_->sends(to, lane)); }
+  [[nodiscard]] SendCell& sends(Rank to, Lane lane) const noexcept {
+    return as<SendCell>(layout_->sends(to, lane));
+  }
   [[nodiscard]] ReceiveCell& receives(Rank from, Lane lane) const noexcept {
     return as<ReceiveCell>(layout_->receives(from, lane));
   }

@@ -55,8 +55,9 @@ std::vector<int> ShmGroup::descriptors_for_peers() const {
 
 void ShmGroup::adopt(Rank peer, std::vector<Descriptor> descriptors) {
   if (descriptors.empty() || descriptors.size() > kMostDescriptors)
-    throw Error(ErrorKind::ProtocolError, fmt::format("rank {} passed {} descriptors for its segment, expected 1 or 2",
-                                                      peer, descriptors.size()))
+    throw Error(ErrorKind::ProtocolError,
+                fmt::format("rank {} passed {} descriptors for its segment, expected 1 or 2", peer,
+                            descriptors.size()))
         .with_culprit(peer);
   segments_[peer] = Segment(SharedMemory::map(std::move(descriptors[0]), layout_.size_bytes()), layout_);
   Descriptor event = descriptors.size() > 1 ? std::move(descriptors[1]) : Descriptor();

@@ -13,10 +13,11 @@ namespace cohort::shm {
 class ShmLink;
 class CounterWait;
 
-/// The ranks of a communicator that share this host's memory: everybody's segment mapped, arrivals, phases, waiting.
+/// The ranks of a communicator that share this host's memory: everybody's segment mapped, arrivals, phases,
+/// waiting.
 ///
-/// A source of the engine: while something here is waited for, the loop polls the counters, and when it sleeps a peer's
-/// doorbell wakes it. Threads: the engine's. Lifetime: outlives its links and waits.
+/// A source of the engine: while something here is waited for, the loop polls the counters, and when it
+/// sleeps a peer's doorbell wakes it. Threads: the engine's. Lifetime: outlives its links and waits.
 class ShmGroup final : public Source {
  public:
   /// Creates this rank's segment. Throws ResourceLimit.

@@ -16,7 +16,8 @@ ShmLink::ShmLink(ShmGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept
     : Link(peer), group_(group), host_(host), lane_(lane) {}
 
 ShmLink::~ShmLink() {
-  COHORT_ASSERT(waiting_count_ == 0, "a link to rank {} ended with {} operations on it", peer(), waiting_count_);
+  COHORT_ASSERT(waiting_count_ == 0, "a link to rank {} ended with {} operations on it", peer(),
+                waiting_count_);
   unlink();
 }
 
@@ -50,8 +51,9 @@ bool ShmLink::start(LinkOperation& operation) {
   return false;
 }
 
-/// Nothing of an operation is left in a kernel or with the peer: a receiver only ever reads our memory while the
-/// collective's windows live, which is why a cancelled collective revokes the communicator before its buffers go.
+/// Nothing of an operation is left in a kernel or with the peer: a receiver only ever reads our memory while
+/// the collective's windows live, which is why a cancelled collective revokes the communicator before its
+/// buffers go.
 void ShmLink::cancel(LinkOperation& operation) noexcept {
   waiting_[place_of(operation.request())] = nullptr;
   if (--waiting_count_ == 0) unlink();
@@ -154,10 +156,10 @@ const std::byte* ShmLink::announced(std::size_t left, std::size_t& bytes) noexce
                             piece.bytes <= group_.layout().size_bytes() - piece.address_or_offset;
   const bool is_valid = piece.in_process != 0 ? group_.is_in_process(peer()) : fits_segment;
   if (piece.bytes > left || !is_valid) {
-    host_.link_failed(peer(), Error(ErrorKind::ProtocolError,
-                                    fmt::format("rank {} sends {} bytes where {} were expected", peer(), piece.bytes,
-                                                left))
-                                  .with_culprit(peer()));
+    host_.link_failed(
+        peer(), Error(ErrorKind::ProtocolError,
+                      fmt::format("rank {} sends {} bytes where {} were expected", peer(), piece.bytes, left))
+                    .with_culprit(peer()));
     return nullptr;
   }
   if (piece.in_process != 0) return reinterpret_cast<const std::byte*>(piece.address_or_offset);

@@ -9,11 +9,12 @@
 
 namespace cohort::shm {
 
-/// A link through shared memory: one-sided operations are a copy by whoever asks, signals are counters, and a two-sided
-/// message is announced by the sender and pulled by the receiver.
+/// A link through shared memory: one-sided operations are a copy by whoever asks, signals are counters, and a
+/// two-sided message is announced by the sender and pulled by the receiver.
 ///
-/// Source memory that the receiver maps (a communicator's buffer, or any memory inside one process) is read in place;
-/// private memory goes through two staging slots of 128 KiB that the sender fills while the receiver empties.
+/// Source memory that the receiver maps (a communicator's buffer, or any memory inside one process) is read
+/// in place; private memory goes through two staging slots of 128 KiB that the sender fills while the
+/// receiver empties.
 class ShmLink final : public Link, public ListHook {
  public:
   ShmLink(ShmGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept;

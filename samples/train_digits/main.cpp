@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data parallel training on handwritten digits: gradients are averaged as they become ready, while the rest of the
-// backward pass still computes.
+// Data parallel training on handwritten digits: gradients are averaged as they become ready, while the rest
+// of the backward pass still computes.
 //   build/release/bin/cohort run -n 4 -- build/release/bin/train_digits
 #include <cohort/cohort.h>
 #include <cohort/samples/train_digits/trainer.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <array>
 #include <filesystem>
@@ -42,10 +42,11 @@ cohort::Task<> train(cohort::Communicator& comm, const std::filesystem::path& da
   const bool identical = co_await weights_are_identical(comm, trainer.parameters_hash());
   const cohort::samples::Timing timing = co_await trainer.slowest_timing();
   if (comm.rank() == 0)
-    fmt::print("result: transport={} ranks={} accuracy={:.3f} identical={} compute_ms={:.0f} comm_ms={:.0f} "
-               "hidden={:.0f}%\n",
-               cohort::to_string(comm.transport()), comm.size(), accuracy, identical ? "yes" : "no", timing.compute_ms,
-               timing.communication_ms, timing.hidden() * 100);
+    fmt::print(
+        "result: transport={} ranks={} accuracy={:.3f} identical={} compute_ms={:.0f} comm_ms={:.0f} "
+        "hidden={:.0f}%\n",
+        cohort::to_string(comm.transport()), comm.size(), accuracy, identical ? "yes" : "no",
+        timing.compute_ms, timing.communication_ms, timing.hidden() * 100);
   if (!identical) throw cohort::Error(cohort::ErrorKind::Internal, "the ranks ended with different weights");
 }
 
@@ -57,7 +58,8 @@ int main(int argc, char** argv) {
   Recipe recipe;
   app.add_option("--data", data, "digits.csv")->capture_default_str();
   app.add_option("--epochs", recipe.epochs, "Passes over the training images")->capture_default_str();
-  app.add_option("--seed", recipe.seed, "Of the split, the order of images and the first weights")->capture_default_str();
+  app.add_option("--seed", recipe.seed, "Of the split, the order of images and the first weights")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   return cohort::run([&](cohort::Communicator& comm) { return train(comm, data, recipe); });
 }

@@ -53,7 +53,8 @@ Task<> Trainer::average_gradient(std::size_t layer) {
   co_await comm_.all_reduce(network_.gradient(layer), ReduceOp::sum);
 }
 
-/// The gradient of this layer on the compute stream; its sum on the communication stream as soon as it is there.
+/// The gradient of this layer on the compute stream; its sum on the communication stream as soon as it is
+/// there.
 void Trainer::enqueue_backward(std::size_t layer) {
   compute_.compute([this, layer] {
     const Stopwatch watch(computing_in_step_ms_);

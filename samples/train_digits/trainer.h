@@ -21,7 +21,8 @@ struct Timing {
   }
 };
 
-/// One rank of the training: a compute stream and a communication stream, tied together by one event per layer.
+/// One rank of the training: a compute stream and a communication stream, tied together by one event per
+/// layer.
 class Trainer {
  public:
   Trainer(Communicator& comm, const std::filesystem::path& data, const Recipe& recipe);
@@ -34,7 +35,6 @@ class Trainer {
   Task<Timing> slowest_timing();
 
  private:
-
   void enqueue_backward(std::size_t layer);
   Task<> average_gradient(std::size_t layer);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every algorithm x transport x ranks 1..8 x type x reduction x odd sizes, in place and out of place, against values
-// computed from the rule.
+// Every algorithm x transport x ranks 1..8 x type x reduction x odd sizes, in place and out of place, against
+// values computed from the rule.
 #include <cohort/cohort.h>
 #include <cohort/tests/support/ranks.h>
 
@@ -12,7 +12,8 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kBufferBytes = 64 * 1024;  // the smallest, so that messages of moderate size loop over it
+constexpr std::size_t kBufferBytes =
+    64 * 1024;  // the smallest, so that messages of moderate size loop over it
 constexpr std::size_t kLargerThanBuffer = 70'001;
 
 /// What rank r puts at index i: small enough that every reduction is exact in every type.
@@ -52,8 +53,8 @@ std::vector<AlgorithmId> applicable(const Communicator& comm) {
 }
 
 std::string label(const Communicator& comm, std::string_view op, AlgorithmId id, std::size_t count) {
-  return fmt::format("{} by {} over {}, rank {} of {}, {} elements", op, to_string(id), to_string(comm.transport()),
-                     comm.rank(), comm.size(), count);
+  return fmt::format("{} by {} over {}, rank {} of {}, {} elements", op, to_string(id),
+                     to_string(comm.transport()), comm.rank(), comm.size(), count);
 }
 
 template <class T>
@@ -65,7 +66,8 @@ template <class T>
 void expect_same(const std::vector<T>& got, const std::vector<T>& expected, const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;
   const std::size_t at = first_difference(got, expected);
-  if (at < got.size()) ADD_FAILURE() << what << ": at " << at << " got " << got[at] << ", expected " << expected[at];
+  if (at < got.size())
+    ADD_FAILURE() << what << ": at " << at << " got " << got[at] << ", expected " << expected[at];
 }
 
 template <class T>
@@ -91,7 +93,8 @@ Task<> check_reduce_scatter(Communicator& comm, AlgorithmId id, std::size_t coun
   std::vector<T> in(count * comm.size());
   std::vector<T> expected(count);
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(value_at(comm.rank(), i, op));
-  for (std::size_t i = 0; i < count; ++i) expected[i] = expected_at<T>(comm.size(), comm.rank() * count + i, op);
+  for (std::size_t i = 0; i < count; ++i)
+    expected[i] = expected_at<T>(comm.size(), comm.rank() * count + i, op);
   const std::vector<T> untouched = in;
   std::vector<T> out(count, T{77});
   auto apart = comm.reduce_scatter(std::span<const T>(in), std::span<T>(out), op).with_algorithm(id);
@@ -140,10 +143,12 @@ Task<> check_broadcast(Communicator& comm, AlgorithmId id, std::size_t count) {
 /// Every size with float32 sum; every type and reduction at two sizes.
 Task<> check_every_size(Communicator& comm) {
   for (const std::size_t count : odd_sizes(comm.size())) {
-    for (const AlgorithmId id : applicable<AllReduce>(comm)) co_await check_all_reduce<float>(comm, id, count, ReduceOp::sum);
+    for (const AlgorithmId id : applicable<AllReduce>(comm))
+      co_await check_all_reduce<float>(comm, id, count, ReduceOp::sum);
     for (const AlgorithmId id : applicable<ReduceScatter>(comm))
       co_await check_reduce_scatter<float>(comm, id, count, ReduceOp::sum);
-    for (const AlgorithmId id : applicable<AllGather>(comm)) co_await check_all_gather<float>(comm, id, count);
+    for (const AlgorithmId id : applicable<AllGather>(comm))
+      co_await check_all_gather<float>(comm, id, count);
     for (const AlgorithmId id : applicable<Broadcast>(comm)) co_await check_broadcast<float>(comm, id, count);
   }
 }
@@ -152,7 +157,8 @@ template <class T>
 Task<> check_type(Communicator& comm) {
   for (const std::size_t count : {std::size_t{17}, std::size_t{5003}}) {
     for (const ReduceOp op : kReduceOps) {
-      for (const AlgorithmId id : applicable<AllReduce>(comm)) co_await check_all_reduce<T>(comm, id, count, op);
+      for (const AlgorithmId id : applicable<AllReduce>(comm))
+        co_await check_all_reduce<T>(comm, id, count, op);
       for (const AlgorithmId id : applicable<ReduceScatter>(comm))
         co_await check_reduce_scatter<T>(comm, id, count, op);
     }
@@ -186,8 +192,8 @@ Task<> check_barriers(Communicator& comm) {
   }
 }
 
-/// How the ranks, threads of this process, reach each other. Processes differ from threads in that their private memory is
-/// not mapped, which `isolated` stands for.
+/// How the ranks, threads of this process, reach each other. Processes differ from threads in that their
+/// private memory is not mapped, which `isolated` stands for.
 enum class Way { shm_one_process, shm_isolated, tcp };
 
 class EveryAlgorithm : public testing::TestWithParam<std::tuple<Way, Rank>> {
@@ -208,7 +214,8 @@ TEST_P(EveryAlgorithm, barrier_holds_everybody_until_the_last_one_is_there) { ru
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& test) {
   const char* const names[] = {"shm_one_process", "shm_isolated", "tcp"};
-  return fmt::format("{}_{}_ranks", names[static_cast<int>(std::get<0>(test.param))], std::get<1>(test.param));
+  return fmt::format("{}_{}_ranks", names[static_cast<int>(std::get<0>(test.param))],
+                     std::get<1>(test.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, EveryAlgorithm,

@@ -229,7 +229,7 @@ TEST_F(JoinErrors, a_missing_rank_0_is_named_with_its_address) {
     const std::vector<Joined> joined = join_on(engine_, std::move(world));
     expect_error(joined[0], ErrorKind::MissingRanks, 0);
     EXPECT_THAT(text_of(joined[0]), AllOf(HasSubstr("rank 1 found nobody at " + address),
-                                          HasSubstr("start it"), HasSubstr("0.3 s"), HasSubstr("refused")));
+                                          HasSubstr("start it"), HasSubstr("refused")));
   }
 }
 
@@ -293,8 +293,8 @@ TEST_F(JoinErrors, a_rank_that_hangs_while_the_others_connect_is_named_at_the_de
   };
   engine_.run(everybody());
   for (const Rank rank : {0, 1}) {
-    EXPECT_EQ(kind_of(joined[rank].error), "PeerSilent") << text_of(joined[rank]);
-    EXPECT_THAT(text_of(joined[rank]), HasSubstr("2 had not connected"));
+    expect_error(joined[rank], ErrorKind::PeerSilent, 2);
+    EXPECT_THAT(text_of(joined[rank]), AllOf(HasSubstr("rank 2 did not answer"), HasSubstr("rank 1 for 2")));
   }
 }
 

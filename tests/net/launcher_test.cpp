@@ -112,7 +112,8 @@ TEST_F(LauncherTest, the_secret_comes_by_descriptor_is_the_same_for_all_and_new_
 TEST_F(LauncherTest, the_secret_is_in_no_variable_and_no_argument_and_cannot_be_changed) {
   const Outcome outcome = outcome_of(script(1, R"(
     secret=$(od -v -An -tx1 /proc/self/fd/$COHORT_SECRET_FD | tr -d ' \n')
-    cat /proc/self/environ /proc/self/cmdline /proc/$PPID/cmdline | od -v -An -tx1 | tr -d ' \n' | grep -c "$secret"
+    cat /proc/self/environ /proc/self/cmdline /proc/$PPID/cmdline |
+      od -v -An -tx1 | tr -d ' \n' | grep -c "$secret"
     env | grep -ci "$secret"
     (echo x >/proc/self/fd/$COHORT_SECRET_FD) 2>/dev/null || echo sealed)"));
   EXPECT_EQ(outcome.output, "[0] 0\n[0] 0\n[0] sealed\n");

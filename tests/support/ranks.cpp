@@ -36,7 +36,8 @@ Outcome run_one(CommunicatorOptions options, const RankFunction& function) {
 
 }  // namespace
 
-std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options) {
+std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function,
+                                       CommunicatorOptions options) {
   options.join.address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
   options.join.timeout = std::chrono::seconds(60);
   std::vector<Outcome> outcomes(ranks);

@@ -17,6 +17,7 @@ struct Outcome {
 void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options = {});
 
 /// The same for ranks that are expected to throw: what each one got, by rank.
-std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options = {});
+std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function,
+                                       CommunicatorOptions options = {});
 
 }  // namespace cohort::test

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wrong use is an answer, not a hang: every rank gets an error that names rank, field and both values.
+#include <cohort/cohort.h>
+#include <cohort/tests/support/ranks.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+using test::Outcome;
+using test::outcomes_of_ranks;
+using testing::HasSubstr;
+
+constexpr Rank kOddOne = 2;
+
+class Misuse : public testing::TestWithParam<std::tuple<Transport, std::size_t>> {
+ protected:
+  /// Elements that make the call small or large.
+  [[nodiscard]] static std::size_t count() { return std::get<1>(GetParam()); }
+
+  std::vector<Outcome> outcomes(const RankFunction& function, Rank ranks = 4) {
+    CommunicatorOptions options;
+    options.transport = std::get<0>(GetParam());
+    options.buffer_bytes = 64 * 1024;
+    options.is_isolated = true;
+    options.timeout = std::chrono::seconds(20);
+    return outcomes_of_ranks(ranks, function, std::move(options));
+  }
+
+  /// Everybody got a Mismatch with that culprit and these words.
+  static void expect_mismatch(const std::vector<Outcome>& outcomes, Rank culprit,
+                              const std::vector<std::string>& words) {
+    for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+      ASSERT_TRUE(outcomes[rank].error) << "rank " << rank << " got no error";
+      const Error& error = *outcomes[rank].error;
+      EXPECT_EQ(error.kind(), ErrorKind::Mismatch) << "rank " << rank << ": " << error.what();
+      EXPECT_EQ(error.culprit(), culprit) << "rank " << rank << ": " << error.what();
+      for (const std::string& word : words) EXPECT_THAT(error.what(), HasSubstr(word)) << "rank " << rank;
+    }
+  }
+};
+
+TEST_P(Misuse, different_count_names_rank_and_both_counts) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(comm.rank() == kOddOne ? count() + 1 : count());
+    co_await comm.all_reduce(std::span<float>(data), ReduceOp::sum);
+  };
+  expect_mismatch(outcomes(body), kOddOne,
+                  {"count differs", fmt::format("rank 2 has {}", count() + 1),
+                   fmt::format("ranks 0, 1, 3 have {}", count())});
+}
+
+TEST_P(Misuse, different_type_names_rank_and_both_types) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> floats(count());
+    std::vector<std::int32_t> ints(count());
+    if (comm.rank() == kOddOne)
+      co_await comm.all_reduce(std::span<std::int32_t>(ints), ReduceOp::sum);
+    else
+      co_await comm.all_reduce(std::span<float>(floats), ReduceOp::sum);
+  };
+  expect_mismatch(outcomes(body), kOddOne,
+                  {"data type differs", "rank 2 has int32", "ranks 0, 1, 3 have float32"});
+}
+
+TEST_P(Misuse, different_reduction_names_rank_and_both_reductions) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count());
+    const ReduceOp op = comm.rank() == kOddOne ? ReduceOp::max : ReduceOp::sum;
+    co_await comm.all_reduce(std::span<float>(data), op);
+  };
+  expect_mismatch(outcomes(body), kOddOne, {"reduction differs", "rank 2 has max", "ranks 0, 1, 3 have sum"});
+}
+
+TEST_P(Misuse, different_root_names_rank_and_both_roots) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count());
+    const Rank root = comm.rank() == kOddOne ? 3 : 1;
+    co_await comm.broadcast(std::span<float>(data), root);
+  };
+  expect_mismatch(outcomes(body), kOddOne, {"root differs", "rank 2 has 3", "ranks 0, 1, 3 have 1"});
+}
+
+TEST_P(Misuse, two_ranks_that_each_wait_for_the_others_root_are_told) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count());
+    co_await comm.broadcast(std::span<float>(data), 1 - comm.rank());
+  };
+  expect_mismatch(outcomes(body, 2), 1, {"root differs", "rank 0 has 1", "rank 1 has 0"});
+}
+
+TEST_P(Misuse, different_operator_names_rank_and_both_operators) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count());
+    if (comm.rank() == kOddOne)
+      co_await comm.barrier();
+    else
+      co_await comm.all_reduce(std::span<float>(data), ReduceOp::sum);
+  };
+  expect_mismatch(outcomes(body), kOddOne,
+                  {"operator differs", "rank 2 has barrier", "ranks 0, 1, 3 have all_reduce"});
+}
+
+TEST_P(Misuse, different_count_of_a_broadcast_reaches_its_root_too) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(comm.rank() == kOddOne ? count() + 1 : count());
+    co_await comm.broadcast(std::span<float>(data), 0);
+    co_await comm.barrier();
+  };
+  expect_mismatch(outcomes(body), kOddOne, {"count differs", "rank 2 has"});
+}
+
+TEST_P(Misuse, a_rank_that_does_not_call_is_named_at_the_deadline) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count());
+    if (comm.rank() == kOddOne) {
+      // Busy elsewhere for longer than the others wait.
+      while (!comm.is_failed()) co_await comm.engine().sleep_for(std::chrono::milliseconds(5));
+      throw Error(comm.failure());
+    }
+    auto call =
+        comm.all_reduce(std::span<float>(data), ReduceOp::sum).with_deadline(std::chrono::milliseconds(400));
+    co_await std::move(call);
+  };
+  for (const Outcome& outcome : outcomes(body)) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::DeadlineExceeded) << outcome.error->what();
+    EXPECT_EQ(outcome.error->culprit(), kOddOne) << outcome.error->what();
+    EXPECT_THAT(outcome.error->what(), HasSubstr("not called so far by rank 2"));
+  }
+}
+
+TEST_P(Misuse, a_rank_that_leaves_early_is_named) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count());
+    co_await comm.barrier();
+    if (comm.rank() == kOddOne) co_return;
+    co_await comm.all_reduce(std::span<float>(data), ReduceOp::sum);
+  };
+  const std::vector<Outcome> all = outcomes(body);
+  for (Rank rank = 0; rank < all.size(); ++rank) {
+    if (rank == kOddOne) continue;
+    ASSERT_TRUE(all[rank].error);
+    EXPECT_EQ(all[rank].error->kind(), ErrorKind::PeerAborted) << all[rank].error->what();
+    EXPECT_EQ(all[rank].error->culprit(), kOddOne);
+  }
+}
+
+TEST_P(Misuse, a_rank_that_throws_is_named_with_its_reason) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count());
+    co_await comm.barrier();
+    if (comm.rank() == kOddOne) throw std::runtime_error("out of coffee");
+    co_await comm.all_reduce(std::span<float>(data), ReduceOp::sum);
+  };
+  const std::vector<Outcome> all = outcomes(body);
+  for (Rank rank = 0; rank < all.size(); ++rank) {
+    if (rank == kOddOne) continue;
+    ASSERT_TRUE(all[rank].error);
+    EXPECT_EQ(all[rank].error->kind(), ErrorKind::PeerAborted) << all[rank].error->what();
+    EXPECT_THAT(all[rank].error->what(), HasSubstr("out of coffee"));
+  }
+}
+
+TEST_P(Misuse, a_cancelled_collective_ends_everywhere_and_the_canceller_is_named) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count());
+    co_await comm.barrier();
+    if (comm.rank() == kOddOne) co_await comm.engine().sleep_for(std::chrono::seconds(10));
+    Task<> call = comm.all_reduce(std::span<float>(data), ReduceOp::sum);
+    if (comm.rank() != 0) co_await call;
+    CancelScope* around = co_await current_scope();
+    CancelScope scope(around);
+    scope.set_deadline(comm.engine(), comm.engine().now() + std::chrono::milliseconds(50));
+    Task<> inside = with_scope(scope, std::move(call));
+    co_await inside;
+  };
+  auto impatient = [&](Communicator& comm) -> Task<> {
+    if (comm.rank() != kOddOne) {
+      co_await body(comm);
+      co_return;
+    }
+    co_await comm.barrier();
+    while (!comm.is_failed()) co_await comm.engine().sleep_for(std::chrono::milliseconds(5));
+    throw Error(comm.failure());
+  };
+  for (const Outcome& outcome : outcomes(impatient)) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::DeadlineExceeded) << outcome.error->what();
+  }
+}
+
+TEST_P(Misuse, a_failed_communicator_gives_every_later_call_the_same_cause) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(comm.rank() == kOddOne ? count() + 1 : count());
+    std::string first;
+    try {
+      co_await comm.all_reduce(std::span<float>(data), ReduceOp::sum);
+    } catch (const Error& error) {
+      first = error.what();
+    }
+    try {
+      co_await comm.barrier();
+    } catch (const Error& error) {
+      EXPECT_EQ(first, error.what());
+      throw;
+    }
+  };
+  expect_mismatch(outcomes(body), kOddOne, {"count differs"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, Misuse,
+                         testing::Combine(testing::Values(Transport::shm, Transport::tcp),
+                                          testing::Values(std::size_t{3}, std::size_t{50'000})),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}_elements", to_string(std::get<0>(test.param)),
+                                              std::get<1>(test.param));
+                         });
+
+TEST(Arguments, reduce_scatter_that_is_not_divisible_says_how_to_pad) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> in(10);
+    std::vector<float> out(2);
+    try {
+      co_await comm.reduce_scatter(std::span<const float>(in), std::span<float>(out), ReduceOp::sum);
+      ADD_FAILURE() << "was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+      EXPECT_THAT(error.what(), HasSubstr("pad the input with 2"));
+      EXPECT_THAT(error.what(), HasSubstr("to 12"));
+    }
+    co_await comm.barrier();  // and the communicator still works
+  };
+  test::run_ranks(4, body);
+}
+
+TEST(Arguments, wrong_shapes_roots_and_overlaps_are_refused_at_the_call) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> a(8);
+    std::vector<float> b(8);
+    const std::span<float> whole(a);
+    EXPECT_THROW(
+        (void)comm.all_reduce(std::span<const float>(a), std::span<float>(b).first(7), ReduceOp::sum), Error);
+    EXPECT_THROW((void)comm.all_gather(std::span<const float>(a), std::span<float>(b)), Error);
+    EXPECT_THROW((void)comm.broadcast(whole, comm.size()), Error);
+    EXPECT_THROW(
+        (void)comm.all_reduce(std::span<const float>(whole.first(4)), whole.subspan(2, 4), ReduceOp::sum),
+        Error);
+    co_await comm.barrier();
+  };
+  test::run_ranks(2, body);
+}
+
+TEST(Arguments, an_algorithm_that_cannot_run_here_is_refused_with_the_possible_ones) {
+  CommunicatorOptions options;
+  options.transport = Transport::tcp;
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(8);
+    try {
+      (void)comm.all_reduce(std::span<float>(data), ReduceOp::sum).with_algorithm(AlgorithmId::direct);
+      ADD_FAILURE() << "was accepted";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("choose one of: one_shot, mesh, ring"));
+    }
+    co_await comm.barrier();
+  };
+  test::run_ranks(2, body, std::move(options));
+}
+
+TEST(Configuration, ranks_with_different_buffer_sizes_are_told_at_joining) {
+  auto nothing = [](Communicator&) -> Task<> { co_return; };
+  const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
+  std::array<std::string, 2> errors;
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        Engine engine;
+        CommunicatorOptions options;
+        options.join.rank = rank;
+        options.join.size = 2;
+        options.join.address = address;
+        options.buffer_bytes = (rank + 1) * 65536;
+        auto join = [&]() -> Task<> {
+          Communicator comm = co_await Communicator::join(engine, std::move(options));
+          co_await nothing(comm);
+        };
+        engine.run(join());
+      } catch (const Error& error) {
+        errors[rank] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) {
+    EXPECT_THAT(error, HasSubstr("CCL buffer size differs"));
+    EXPECT_THAT(error, HasSubstr("65536"));
+    EXPECT_THAT(error, HasSubstr("131072"));
+  }
+}
+
+}  // namespace
+}  // namespace cohort

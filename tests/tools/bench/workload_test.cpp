@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/bench/workload.h>
+
+#include <cohort/collectives/run.h>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+
+namespace cohort::bench {
+namespace {
+
+constexpr Operator kMoving[] = {Operator::broadcast, Operator::all_reduce, Operator::all_gather,
+                                Operator::reduce_scatter};
+
+Options options_of(Rank ranks) {
+  Options options;
+  options.operators.assign(std::begin(kMoving), std::end(kMoving));
+  options.operators.push_back(Operator::barrier);
+  options.sizes_bytes = {4096, 100};
+  options.ranks = ranks;
+  return options;
+}
+
+/// The wrong elements of a collective that ran, and of one that was left out on all ranks.
+struct Counts {
+  std::size_t after_running = 0;
+  std::size_t after_leaving_out = 0;
+  std::size_t elements = 0;
+};
+
+class WorkloadTest : public ::testing::TestWithParam<std::tuple<Operator, bool, bool>> {};
+
+TEST_P(WorkloadTest, an_operation_that_did_not_happen_is_wrong_in_every_element) {
+  const auto [op, is_in_place, is_shared] = GetParam();
+  Options options = options_of(3);
+  options.is_in_place = is_in_place;
+  options.is_shared = is_shared;
+  options.root = 2;
+  const auto board = std::make_unique<Board>();
+  std::vector<Counts> counts(options.ranks);
+  auto body = [&, op = op](Communicator& comm) -> Task<> {
+    Workload workload(comm, options, *board);
+    const Point point{op, 4096};
+    workload.select(point);
+    workload.poison();
+    workload.write_input(1);
+    Collective operation = workload.make();
+    co_await operation;
+    Counts& mine = counts[comm.rank()];
+    mine.elements = workload.shape().out;
+    mine.after_running = workload.count_wrong();
+    workload.poison();
+    workload.write_input(2);
+    mine.after_leaving_out = workload.count_wrong();
+    co_await comm.barrier();
+  };
+  ASSERT_EQ(run_threads(options.ranks, body), 0);
+  for (Rank rank = 0; rank < options.ranks; ++rank) {
+    EXPECT_EQ(counts[rank].after_running, 0U) << "rank " << rank;
+    std::size_t known = 0;  // what this rank has itself
+    if (op == Operator::broadcast && rank == options.root) known = counts[rank].elements;
+    if (op == Operator::all_gather && is_in_place) known = counts[rank].elements / options.ranks;
+    EXPECT_EQ(counts[rank].after_leaving_out, counts[rank].elements - known) << "rank " << rank;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, WorkloadTest,
+                         ::testing::Combine(::testing::ValuesIn(kMoving), ::testing::Bool(),
+                                            ::testing::Bool()),
+                         [](const auto& info) {
+                           const auto [op, is_in_place, is_shared] = info.param;
+                           return std::string(to_string(op)) + (is_in_place ? "_in_place" : "_out_of_place") +
+                                  (is_shared ? "_shared" : "_private");
+                         });
+
+TEST(Workload, a_barrier_that_does_not_wait_is_wrong) {
+  const Options options = options_of(2);
+  const auto board = std::make_unique<Board>();
+  std::size_t after_barrier = 0;
+  std::size_t after_none = 0;
+  auto body = [&](Communicator& comm) -> Task<> {
+    Workload workload(comm, options, *board);
+    workload.select(Point{});
+    co_await workload.enter();
+    Collective barrier = workload.make();
+    co_await barrier;
+    if (comm.rank() == 0) after_barrier = workload.count_wrong();
+    co_await comm.barrier();
+    if (comm.rank() == 0) {
+      co_await workload.enter();
+      after_none = workload.count_wrong();
+    }
+    co_await comm.barrier();
+  };
+  ASSERT_EQ(run_threads(options.ranks, body), 0);
+  EXPECT_EQ(after_barrier, 0U);
+  EXPECT_EQ(after_none, 1U);
+}
+
+TEST(StartLine, nobody_leaves_before_all_are_there_and_rank_0_answers_for_all) {
+  constexpr Rank kRanks = 3;
+  constexpr int kRounds = 300;
+  for (const bool spins : {false, true}) {
+    const auto board = std::make_unique<Board>();
+    std::atomic<int> entered{0};
+    std::atomic<int> early{0};
+    std::atomic<int> misled{0};
+    const auto rank_of = [&](Rank rank) {
+      StartLine line(*board, rank, kRanks, spins);
+      for (int round = 1; round <= kRounds; ++round) {
+        ++entered;
+        line.arrive(rank == 0 ? round % 3 == 0 : true);
+        while (!line.is_released()) std::this_thread::yield();
+        if (line.leave() != (round % 3 == 0)) ++misled;
+        if (entered < round * static_cast<int>(kRanks)) ++early;
+      }
+    };
+    std::vector<std::thread> threads;
+    for (Rank rank = 0; rank < kRanks; ++rank) threads.emplace_back(rank_of, rank);
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(early, 0);
+    EXPECT_EQ(misled, 0);
+  }
+}
+
+}  // namespace
+}  // namespace cohort::bench

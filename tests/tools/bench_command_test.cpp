@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cohort bench` as a user starts it: the program itself, its output and its status.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kHeader = "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters";
+
+struct Outcome {
+  int status = -1;
+  std::vector<std::string> lines;
+
+  [[nodiscard]] std::string text() const {
+    std::string all;
+    for (const std::string& line : lines) all += line + "\n";
+    return all;
+  }
+};
+
+/// Standard output, and with `and_errors` standard error too.
+Outcome bench(const std::string& arguments, bool and_errors = false) {
+  const std::string program = std::string(COHORT_TEST_BIN_DIR) + "/cohort";
+  EXPECT_TRUE(std::filesystem::exists(program)) << "build cohort_command first";
+  const std::string command = "'" + program + "' bench " + arguments + (and_errors ? " 2>&1" : "");
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::string output;
+  std::array<char, 4096> some{};
+  while (std::fgets(some.data(), some.size(), pipe) != nullptr) output += some.data();
+  const int status = ::pclose(pipe);
+  Outcome outcome;
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  std::istringstream stream(output);
+  for (std::string line; std::getline(stream, line);) outcome.lines.push_back(line);
+  return outcome;
+}
+
+std::vector<std::string> split(const std::string& line, char separator) {
+  std::vector<std::string> fields;
+  std::istringstream stream(line);
+  for (std::string field; std::getline(stream, field, separator);)
+    if (!field.empty()) fields.push_back(field);
+  return fields;
+}
+
+struct Case {
+  const char* name;
+  int ranks;
+  const char* options;
+  const char* label;
+};
+
+class Bench : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Bench, measures_and_verifies_every_collective) {
+  const auto [name, ranks, options, label] = GetParam();
+  const Outcome outcome = bench("all --sizes 1,8,4K,100001 --iters 3 --warmup 1 --csv --timeout 60 --ranks " +
+                                std::to_string(ranks) + " " + options);
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  ASSERT_EQ(outcome.lines.size(), 1U + 1U + 4U * 4U) << outcome.text();
+  EXPECT_EQ(outcome.lines[0], kHeader);
+  std::vector<std::string> points;
+  for (std::size_t i = 1; i < outcome.lines.size(); ++i) {
+    const std::vector<std::string> fields = split(outcome.lines[i], ',');
+    ASSERT_EQ(fields.size(), 9U) << outcome.lines[i];
+    EXPECT_EQ(fields[0], "cohort");
+    EXPECT_EQ(fields[1], label);
+    EXPECT_EQ(fields[3], std::to_string(ranks));
+    EXPECT_LE(std::stod(fields[5]), std::stod(fields[6]));
+    EXPECT_LE(std::stod(fields[6]), std::stod(fields[7]));
+    EXPECT_EQ(fields[8], "3");
+    points.push_back(fields[2] + " " + fields[4]);
+  }
+  EXPECT_THAT(points, ::testing::IsSupersetOf({"barrier 0", "broadcast 1", "all_reduce 8", "all_gather 4096",
+                                               "reduce_scatter 100001"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, Bench,
+    ::testing::Values(Case{"one_rank", 1, "--transport shm", "shm"},
+                      Case{"shm_2", 2, "--transport shm", "shm"}, Case{"shm_3", 3, "--transport shm", "shm"},
+                      Case{"tcp_2", 2, "--transport tcp", "tcp"}, Case{"tcp_3", 3, "--transport tcp", "tcp"},
+                      Case{"shared_2", 2, "--transport shm --shared", "shm-shared"},
+                      Case{"threads_3", 3, "--threads --transport shm", "shm-threads"},
+                      Case{"tcp_threads_2", 2, "--threads --transport tcp", "tcp-threads"},
+                      Case{"in_place_3", 3, "--transport shm --in-place --no-pin", "shm"},
+                      Case{"int64_max_ring_3", 3, "--type int64 --op max --algorithm ring --transport tcp",
+                           "tcp"},
+                      Case{"avg_int32_root_2", 2, "--type int32 --op avg --root 1 --transport shm", "shm"},
+                      Case{"not_rewritten_2", 2, "--no-rewrite --in-place --transport shm", "shm"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(BenchOutput, table_has_a_row_for_each_size_and_an_average) {
+  const Outcome outcome =
+      bench("all_reduce --ranks 2 --transport shm --min 8 --max 128 --factor 4 --iters 5");
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  std::vector<std::string> sizes;
+  for (const std::string& line : outcome.lines) {
+    if (line.front() == '#') continue;
+    const std::vector<std::string> fields = split(line, ' ');
+    ASSERT_EQ(fields.size(), 10U) << line;
+    EXPECT_EQ(fields[2], "float32");
+    EXPECT_EQ(fields[3], "sum");
+    EXPECT_EQ(fields[8], "0");
+    sizes.push_back(fields[0]);
+  }
+  EXPECT_THAT(sizes, ::testing::ElementsAre("8", "32", "128"));
+  EXPECT_THAT(outcome.text(),
+              AllOf(HasSubstr("algbw"), HasSubstr("busbw"), HasSubstr("#wrong"),
+                    HasSubstr("# Avg bus bandwidth"), HasSubstr("# Wrong elements    : 0 OK")));
+}
+
+TEST(BenchOutput, json_lines_can_be_parsed) {
+  const Outcome outcome = bench("broadcast --ranks 2 --sizes 8,64 --iters 5 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  ASSERT_EQ(outcome.lines.size(), 2U);
+  EXPECT_EQ(nlohmann::json::parse(outcome.lines[1])["bytes"], 64);
+}
+
+TEST(BenchOutput, the_budget_bounds_the_iterations) {
+  const Outcome outcome = bench("barrier --ranks 2 --budget-ms 10 --warmup 0 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  ASSERT_EQ(outcome.lines.size(), 1U);
+  EXPECT_GE(nlohmann::json::parse(outcome.lines[0])["iters"], 5);
+}
+
+struct Mistake {
+  const char* name;
+  const char* arguments;
+  std::vector<std::string> told;
+};
+
+class BenchMistake : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(BenchMistake, is_told_with_what_would_be_right) {
+  const Outcome outcome = bench(GetParam().arguments, true);
+  EXPECT_EQ(outcome.status, 2);
+  for (const std::string& word : GetParam().told) EXPECT_THAT(outcome.text(), HasSubstr(word));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Arguments, BenchMistake,
+    ::testing::Values(Mistake{"no_collective", "", {"collective"}},
+                      Mistake{"collective", "reduce_all", {"reduce_all", "all_reduce", "barrier"}},
+                      Mistake{"type", "all_reduce --type half", {"half", "float32", "int64"}},
+                      Mistake{"reduction", "all_reduce --op mean", {"mean", "avg", "prod"}},
+                      Mistake{"algorithm", "all_reduce --algorithm tree", {"tree", "mesh", "ring"}},
+                      Mistake{"transport", "all_reduce --transport ib", {"ib", "shm", "tcp"}},
+                      Mistake{"size", "all_reduce --min 8Q", {"8Q", "64K"}},
+                      Mistake{"sizes", "all_reduce --sizes 8,0", {"0", "1"}},
+                      Mistake{"order", "all_reduce --min 64 --max 8", {"--min", "--max"}},
+                      Mistake{"root", "broadcast --root 2 --ranks 2", {"--root 2", "0 to 1"}},
+                      Mistake{"formats", "all_reduce --csv --json", {"--csv", "--json"}},
+                      Mistake{"ranks", "all_reduce --ranks 0", {"1", "128"}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(BenchFailure, an_algorithm_that_cannot_run_names_those_that_can) {
+  const Outcome outcome = bench("all_reduce --algorithm direct --transport tcp --sizes 8 --timeout 30", true);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.text(), AllOf(HasSubstr("'direct'"), HasSubstr("ring")));
+}
+
+TEST(BenchFailure, a_run_over_its_time_ends_with_124) {
+  const Outcome outcome = bench("barrier --ranks 2 --budget-ms 600000 --timeout 0.5", true);
+  EXPECT_EQ(outcome.status, 124) << outcome.text();
+}
+
+TEST(BenchFailure, threads_over_their_time_end_too) {
+  const Outcome outcome = bench("all_reduce --threads --sizes 64K --budget-ms 600000 --timeout 0.5", true);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.text(), HasSubstr("DeadlineExceeded"));
+}
+
+}  // namespace
