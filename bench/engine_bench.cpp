@@ -48,7 +48,8 @@ Task<int> chain(int depth) {
 }
 
 Task<int> answer_after_a_hop(int value) {
-  co_await Yield{};
+  const Yield hop;
+  co_await hop;
   co_return value;
 }
 
@@ -82,12 +83,14 @@ void suspend_resume(benchmark::State& state) {
   const auto others = static_cast<std::size_t>(state.range(0)) - 1;
   bool is_over = false;
   auto hops = [&]() -> Task<> {
-    while (!is_over) co_await Yield{};
+    const Yield hop;
+    while (!is_over) co_await hop;
   };
   auto body = [&](Engine&) -> Task<> {
     cohort::TaskScope tasks;
     for (std::size_t i = 0; i < others; ++i) tasks.spawn(hops());
-    for (auto _ : state) co_await Yield{};
+    const Yield hop;
+    for (auto _ : state) co_await hop;
     is_over = true;
     co_await tasks.join();
   };

@@ -85,13 +85,18 @@ Task<> exchange(Link& link, Step step, std::size_t bytes, bool is_first) {
   }
 }
 
+/// Each rank on a core of its own, if there are that many.
+void bind(Rank self) {
+  static const std::vector<unsigned> processors = affinity::usable_processors();
+  affinity::bind_thread(processors[self % processors.size()]);
+}
+
 /// One rank: its engine, its link, and what serves it while a task runs.
 class Side {
  public:
   template <class Connect>
   Side(Rank self, Connect& connect) {
-    static const std::vector<unsigned> processors = affinity::usable_processors();
-    affinity::bind_thread(processors[self % processors.size()]);
+    bind(self);
     Socket socket = engine_.run(connect(engine_));
     link_.emplace(engine_, std::move(socket), host_, self, 1 - self, Lane{0});
   }
@@ -163,7 +168,7 @@ void tcp_link(benchmark::State& state) {
 }
 
 void sizes(benchmark::internal::Benchmark* bench) {
-  bench->ArgNames({"step", "bytes"})->UseManualTime()->MinTime(0.3);
+  bench->ArgNames({"step", "bytes"})->UseManualTime();
   for (const std::int64_t bytes : {8, 4096, 32768, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20})
     for (const Step step : {Step::exchange, Step::exchange_reduce, Step::one_way})
       bench->Args({static_cast<std::int64_t>(step), bytes});

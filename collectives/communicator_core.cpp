@@ -337,22 +337,26 @@ Task<> CommunicatorCore::run_schedule(Call call) {
     maps_user_windows = bind_peer_windows(call);
   }
   exec_.begin(maps_user_windows, footprint_of(call, membership_.size));
+  Task<> schedule = orchestrate_call(call);
+  co_await schedule;
+}
+
+Task<> CommunicatorCore::orchestrate_call(const Call& call) {
   const std::size_t element = size_bytes(call.type);
   const Slice send{WindowId::send, 0, call.send_bytes};
   const Slice recv{WindowId::recv, 0, call.recv_bytes};
   const Combine combine(call.type, call.reduce, membership_.size);
   const std::size_t block = call.message_bytes();
   switch (call.op) {
-    case Operator::barrier: co_await orchestrate(call, Barrier{}); break;
-    case Operator::broadcast: co_await orchestrate(call, Broadcast{recv, call.root, element}); break;
-    case Operator::all_reduce: co_await orchestrate(call, AllReduce{send, recv, combine, element}); break;
+    case Operator::barrier: return orchestrate(call, Barrier{});
+    case Operator::broadcast: return orchestrate(call, Broadcast{recv, call.root, element});
+    case Operator::all_reduce: return orchestrate(call, AllReduce{send, recv, combine, element});
     case Operator::all_gather:
-      co_await orchestrate(call, AllGather{send, recv.part(0, block), block, element});
-      break;
+      return orchestrate(call, AllGather{send, recv.part(0, block), block, element});
     case Operator::reduce_scatter:
-      co_await orchestrate(call, ReduceScatter{send.part(0, block), recv, block, combine, element});
-      break;
+      return orchestrate(call, ReduceScatter{send.part(0, block), recv, block, combine, element});
   }
+  throw Error(ErrorKind::Internal, "a collective without schedules");
 }
 
 /// Phases 2 and 3: provide what the algorithm needs, then run its schedule, in pieces if it must.

@@ -93,6 +93,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   void end() noexcept;
   Task<> run_watched(Call call);
   Task<> run_schedule(Call call);
+  [[nodiscard]] Task<> orchestrate_call(const Call& call);
   template <class Op>
   Task<> orchestrate(const Call& call, Op op);
   void run_alone(const Call& call) noexcept;

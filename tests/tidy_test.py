@@ -35,7 +35,7 @@ LAYERS = {
     "tests": None,
     "cmake": (),
 }
-PROGRAMS = ("bindings", "tools", "samples", "bench")
+PROGRAMS = ("bindings", "tools", "samples")
 INTERNAL = re.compile(r"engine/(uring_driver|inbox)\.h|net/(shm|tcp|verbs)/|collectives/algorithms/")
 ABOVE_ENGINE = ("notify", "streams", "net", "collectives", "graph")
 

@@ -291,6 +291,12 @@ void FrameReader::throw_broken(int result) const {
                           system_error(-result, "the connection broke").message()));
 }
 
+bool FrameReader::may_spin() noexcept {
+  if (connection_.engine.is_crowded()) return false;
+  if (tries_++ == 0) since_ = connection_.engine.now();
+  return tries_ % 16 != 0 || connection_.engine.now() - since_ < connection_.engine.spin_budget();
+}
+
 Task<> FrameReader::run() {
   while (connection_.is_open) {
     const Next next = advance();
@@ -300,9 +306,17 @@ Task<> FrameReader::run() {
       is_parked_ = false;
     } else if (next == Next::receive) {
       const std::span<std::byte> into = room(kReceiveBytes);
-      const int result = co_await connection_.socket.receive_some(into);
+      int result = connection_.socket.try_receive_some(into);
+      if (result == -EAGAIN && may_spin()) {
+        co_await NextTurn();
+        continue;
+      }
+      if (result == -EAGAIN) result = co_await connection_.socket.receive_some(into);
       if (!connection_.is_open) co_return;
-      if (result > 0) end_ += static_cast<std::size_t>(result);
+      if (result > 0) {
+        end_ += static_cast<std::size_t>(result);
+        tries_ = 0;
+      }
       if (result <= 0 && result != -EINTR && result != -EAGAIN) throw_broken(result);
     } else {
       const int result = receive_piece();

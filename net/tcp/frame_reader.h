@@ -84,6 +84,9 @@ class FrameReader : Immovable {
   std::size_t end_ = 0;
 
   /// The frame at hand: its header is taken off the staging buffer.
+  bool may_spin() noexcept;
+  unsigned tries_ = 0;
+  TimePoint since_{};
   bool has_frame_ = false;
   bool has_begun_ = false;
   bool is_parked_ = false;

@@ -122,7 +122,7 @@ TEST_F(ProcessTest, standard_input_is_empty) { EXPECT_EQ(output_of(shell("cat; e
 TEST_F(ProcessTest, a_program_starts_with_no_signal_blocked) {
   const Signals signals(engine(), {Signal::terminate, Signal::interrupt});
   EXPECT_THAT(output_of(shell("grep SigBlk /proc/self/status")), HasSubstr("0000000000000000"));
-  ChildProcess child = spawn(shell("sleep 1000"));
+  ChildProcess child = spawn(shell("sleep 100"));
   child.signal(Signal::terminate);
   EXPECT_EQ(end_of(child), ExitStatus{.signal = SIGTERM});
 }
@@ -149,8 +149,9 @@ TEST_F(ProcessTest, a_script_whose_interpreter_is_missing_says_so) {
 }
 
 TEST_F(ProcessTest, signals_reach_the_whole_group) {
-  // The shell's own end waits for that of its child.
-  ChildProcess child = spawn(shell("trap 'echo told; wait; exit 7' TERM; sleep 1000 & echo ready; wait"));
+  // The outer shell ends only after the inner one, whose word also says that the trap is set.
+  ChildProcess child =
+      spawn(shell("trap 'echo told; wait; exit 7' TERM; sh -c 'echo ready; exec sleep 100' & wait"));
   PipeReader output = child.take_output();
   engine().run(output.until_readable());
   child.signal(Signal::terminate);
@@ -161,14 +162,14 @@ TEST_F(ProcessTest, signals_reach_the_whole_group) {
 TEST_F(ProcessTest, destroying_kills_the_program_and_what_it_started) {
   int grandchild = 0;
   {
-    ChildProcess child = spawn(shell("sleep 1000 & echo $!; wait"));
+    ChildProcess child = spawn(shell("sleep 100 & echo $!; wait"));
     grandchild = number_from(child.take_output());
   }
   EXPECT_TRUE(testing::ends(grandchild));
 }
 
 TEST_F(ProcessTest, waiting_obeys_a_deadline) {
-  ChildProcess child = spawn(shell("sleep 1000"));
+  ChildProcess child = spawn(shell("sleep 100"));
   auto impatient = [&]() -> Task<std::optional<Error>> {
     auto wait = [&]() -> Task<> { co_await child.wait(); };
     co_return co_await testing::error_of(with_deadline(10ms, wait()));
@@ -178,7 +179,7 @@ TEST_F(ProcessTest, waiting_obeys_a_deadline) {
 }
 
 TEST_F(ProcessTest, the_end_of_a_process_that_is_no_child_is_noticed) {
-  ChildProcess child = spawn(shell("sleep 1000 & echo $!; wait"));
+  ChildProcess child = spawn(shell("sleep 100 & echo $!; wait"));
   const int grandchild = number_from(child.take_output());
   ProcessWatch watch(engine(), static_cast<std::uint32_t>(grandchild));
   EXPECT_FALSE(watch.has_ended());
@@ -204,7 +205,7 @@ void start_and_wait_for_death(int report, bool with_guard) {
   Engine engine;
   std::optional<ProcessGuard> guard;
   if (with_guard) guard.emplace(1);
-  const std::string script = "sleep 1000 & echo $$ $! >/proc/self/fd/" + std::to_string(report) + "; wait";
+  const std::string script = "sleep 100 & echo $$ $! >/proc/self/fd/" + std::to_string(report) + "; wait";
   ChildProcess child =
       ChildProcess::spawn(engine, {.command = {"/bin/sh", "-c", script}, .inherited = {report}});
   if (with_guard) guard->add(child.id());
@@ -233,7 +234,7 @@ TEST_F(ProcessTest, a_killed_parent_takes_its_child_along_and_with_a_guard_all_d
 }
 
 TEST_F(ProcessTest, a_guard_that_is_not_needed_harms_nobody) {
-  ChildProcess child = spawn(shell("sleep 1000"));
+  ChildProcess child = spawn(shell("sleep 100"));
   {
     ProcessGuard guard(4);
     guard.add(child.id());

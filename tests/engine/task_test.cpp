@@ -207,7 +207,8 @@ TEST(Task, destroyed_while_suspended_destroys_what_it_awaits) {
   int alive = 0;
   auto inner = [&]() -> Task<> {
     const Counted local(alive);
-    co_await Abandoned{};
+    const Abandoned wait;
+    co_await wait;
   };
   auto outer = [&]() -> Task<> {
     const Counted local(alive);

@@ -11,6 +11,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cohort {
@@ -161,7 +162,7 @@ TEST_F(LauncherTest, sixty_four_ranks) {
 
 TEST_F(LauncherTest, the_first_failure_is_named_and_is_the_status_and_the_rest_is_ended) {
   const Outcome outcome =
-      outcome_of(script(4, "if [ $COHORT_RANK = 2 ]; then echo last words >&2; exit 3; fi; sleep 1000"));
+      outcome_of(script(4, "if [ $COHORT_RANK = 2 ]; then echo last words >&2; exit 3; fi; sleep 100"));
   EXPECT_EQ(outcome.status, 3);
   const auto lines = lines_of(outcome.errors);
   ASSERT_EQ(lines.size(), 3U) << outcome.errors;
@@ -182,7 +183,7 @@ TEST_F(LauncherTest, ranks_that_notice_a_failure_get_the_time_to_say_so_themselv
   const Outcome outcome = outcome_of(script(3, R"(
     trap 'echo told to end; exit 9' TERM
     [ $COHORT_RANK = 0 ] && exit 4
-    sleep 0.2; echo rank 0 died >&2; exit 5)"));
+    sleep 0.05; echo rank 0 died >&2; exit 5)"));
   EXPECT_EQ(outcome.status, 4);
   EXPECT_EQ(outcome.output, "");
   EXPECT_THAT(outcome.errors,
@@ -195,7 +196,7 @@ TEST_F(LauncherTest, who_ignores_being_told_to_end_is_killed_even_if_stopped) {
     case $COHORT_RANK in
       0) exit 1;;
       1) trap '' TERM; while :; do sleep 0.05; done;;
-      2) trap 'echo continued; exit 0' TERM; kill -STOP $$; sleep 1000;;
+      2) trap 'echo continued; exit 0' TERM; kill -STOP $$; while :; do sleep 0.05; done;;
     esac)"));
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.output, "[2] continued\n");
@@ -203,12 +204,12 @@ TEST_F(LauncherTest, who_ignores_being_told_to_end_is_killed_even_if_stopped) {
 }
 
 TEST_F(LauncherTest, the_timeout_ends_the_job_and_names_who_was_still_running) {
-  LaunchOptions options = script(4, "[ $COHORT_RANK = 1 ] || exec sleep 1000");
-  options.timeout = 1s;
+  LaunchOptions options = script(4, "[ $COHORT_RANK = 1 ] || exec sleep 100");
+  options.timeout = 2s;
   const Outcome outcome = outcome_of(options);
   EXPECT_EQ(outcome.status, 124);
   EXPECT_EQ(outcome.errors,
-            "cohort: the job is not finished after 1 s\ncohort: ending ranks 0, 2, 3, still running\n");
+            "cohort: the job is not finished after 2 s\ncohort: ending ranks 0, 2, 3, still running\n");
   options = script(2, "exit 0");
   options.timeout = 1h;
   EXPECT_EQ(outcome_of(options).status, 0);
@@ -231,7 +232,7 @@ TEST_F(LauncherTest, options_that_mean_nothing_are_refused) {
 }
 
 TEST_F(LauncherTest, what_a_rank_started_ends_with_the_job) {
-  const Outcome outcome = outcome_of(script(2, "sleep 1000 & echo $!"));
+  const Outcome outcome = outcome_of(script(2, "sleep 100 & echo $!"));
   EXPECT_EQ(outcome.status, 0);
   const auto ranks = by_rank(outcome.output);
   ASSERT_EQ(ranks.size(), 2U);
@@ -239,7 +240,7 @@ TEST_F(LauncherTest, what_a_rank_started_ends_with_the_job) {
 }
 
 TEST_F(LauncherTest, who_left_the_group_and_keeps_the_output_is_not_waited_for) {
-  const Outcome outcome = outcome_of(script(1, "setsid sleep 1000 & echo $!; exec sleep 0.1"));
+  const Outcome outcome = outcome_of(script(1, "setsid sleep 100 & echo $!; exec sleep 0.1"));
   EXPECT_EQ(outcome.status, 0);
   const int stray = std::stoi(by_rank(outcome.output)["0"].at(0));
   ::kill(stray, SIGKILL);
@@ -274,7 +275,7 @@ TEST_F(LauncherTest, output_that_cannot_be_written_is_told_once_and_the_job_goes
 TEST_F(LauncherTest, a_cancelled_launch_leaves_nothing) {
   Engine engine(without_spinning());
   auto body = [&]() -> Task<std::optional<Error>> {
-    co_return co_await testing::error_of(with_deadline(50ms, launch(engine, script(3, "sleep 1000"))));
+    co_return co_await testing::error_of(with_deadline(50ms, launch(engine, script(3, "sleep 100"))));
   };
   const auto error = engine.run(body());
   EXPECT_EQ(testing::kind_of(error), "DeadlineExceeded");
@@ -297,7 +298,13 @@ class LauncherProcess {
   }
   LauncherProcess(const LauncherProcess&) = delete;
   LauncherProcess& operator=(const LauncherProcess&) = delete;
-  ~LauncherProcess() { ::close(output_); }
+  ~LauncherProcess() {
+    ::close(output_);
+    if (process_ > 0) {
+      ::kill(process_, SIGKILL);
+      status();
+    }
+  }
 
   std::string read_until(const std::string& text) { return testing::read_until(output_, text); }
   std::string rest() { return testing::read_until(output_, "there is no such text"); }
@@ -305,7 +312,7 @@ class LauncherProcess {
   /// As a shell would report it.
   int status() {
     int status = 0;
-    ::waitpid(process_, &status, 0);
+    ::waitpid(std::exchange(process_, -1), &status, 0);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
 
@@ -346,7 +353,7 @@ TEST_F(LauncherTest, an_interrupt_ends_a_job_whose_output_nobody_reads) {
 }
 
 TEST_F(LauncherTest, a_killed_launcher_leaves_no_process) {
-  LauncherProcess launcher(script(2, "sleep 1000 & echo $$ $!; wait"));
+  LauncherProcess launcher(script(2, "sleep 100 & echo $$ $!; wait"));
   const auto ranks = by_rank(launcher.read_until("\n") + launcher.read_until("\n"));
   ASSERT_EQ(ranks.size(), 2U);
   launcher.signal(SIGKILL);

@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
                            "tcp"},
                       Case{"avg_int32_root_2", 2, "--type int32 --op avg --root 1 --transport shm", "shm"},
                       Case{"not_rewritten_2", 2, "--no-rewrite --in-place --transport shm", "shm"}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& test) { return std::string(test.param.name); });
 
 TEST(BenchOutput, table_has_a_row_for_each_size_and_an_average) {
   const Outcome outcome =
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"root", "broadcast --root 2 --ranks 2", {"--root 2", "0 to 1"}},
                       Mistake{"formats", "all_reduce --csv --json", {"--csv", "--json"}},
                       Mistake{"ranks", "all_reduce --ranks 0", {"1", "128"}}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& test) { return std::string(test.param.name); });
 
 TEST(BenchFailure, an_algorithm_that_cannot_run_names_those_that_can) {
   const Outcome outcome = bench("all_reduce --algorithm direct --transport tcp --sizes 8 --timeout 30", true);

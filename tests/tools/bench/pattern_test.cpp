@@ -38,7 +38,7 @@ TEST_P(PatternTest, a_block_in_a_wrong_place_shows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, PatternTest, ::testing::ValuesIn(kDataTypes),
-                         [](const auto& info) { return std::string(to_string(info.param)); });
+                         [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST(TestData, ranks_and_iterations_contribute_different_values) {
   const TestData data(DataType::int32, ReduceOp::sum, 4);
