@@ -11,12 +11,13 @@
 namespace cohort {
 
 enum class AlgorithmId : std::uint8_t {
-  one_shot,  ///< everybody sends everything to everybody: one round, for small messages
-  mesh,      ///< every pair exchanges its share directly, all at once
-  ring,      ///< neighbours pass blocks on: the optimal volume on any topology
-  direct,    ///< loads and stores on mapped memory: for ranks of one host
+  one_shot,            ///< everybody sends everything to everybody: one round, for small messages
+  mesh,                ///< every pair exchanges its share directly, all at once
+  ring,                ///< neighbours pass blocks on: the optimal volume on any topology
+  recursive_doubling,  ///< partners at distance 1, 2, 4, ...: few messages, for small data
+  direct,              ///< loads and stores on mapped memory: for ranks of one host
 };
-inline constexpr std::size_t kAlgorithms = 4;
+inline constexpr std::size_t kAlgorithms = 5;
 
 std::string_view to_string(AlgorithmId id) noexcept;
 std::optional<AlgorithmId> parse_algorithm(std::string_view text) noexcept;

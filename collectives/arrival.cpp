@@ -28,7 +28,7 @@ void CommunicatorCore::announce(const Call& call) noexcept {
   slot.reachable = 0;
   if (uses_slots(call)) {
     const bool has_data = call.op != Operator::broadcast || call.root == membership_.rank;
-    if (has_data && call.send_bytes != 0) std::memcpy(slot.payload, call.send, call.send_bytes);
+    if (has_data && call.send_bytes != 0) std::memcpy(slot.payload(call.send_bytes), call.send, call.send_bytes);
   } else {
     const SharedMemory& memory = group.own().memory();
     const auto offset = [&](const std::byte* address) {
@@ -45,7 +45,7 @@ void CommunicatorCore::announce(const Call& call) noexcept {
       slot.reachable |= kRecvInSegment;
       where.recv_offset = offset(call.recv);
     }
-    std::memcpy(slot.payload, &where, sizeof where);
+    std::memcpy(slot.payload(sizeof where), &where, sizeof where);
   }
   group.announce(running_.sequence);
 }
@@ -74,7 +74,7 @@ bool CommunicatorCore::bind_peer_windows(const Call& call) noexcept {
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     const shm::ArrivalSlot& slot = group.arrival(peer, running_.sequence);
     WindowAddresses where;
-    std::memcpy(&where, slot.payload, sizeof where);
+    std::memcpy(&where, slot.payload(sizeof where), sizeof where);
     const auto bind = [&](WindowId window, std::uint32_t flag, std::uint64_t offset, std::uint64_t address,
                           std::size_t bytes) {
       if (bytes == 0) return;
@@ -98,7 +98,7 @@ bool CommunicatorCore::bind_peer_windows(const Call& call) noexcept {
 void CommunicatorCore::reduce_slots(const Call& call, std::size_t at, std::size_t count) noexcept {
   shm::ShmGroup& group = *resources_.group();
   for (Rank rank = 0; rank < membership_.size; ++rank)
-    slot_inputs_[rank] = group.arrival(rank, running_.sequence).payload + at;
+    slot_inputs_[rank] = group.arrival(rank, running_.sequence).payload(call.send_bytes) + at;
   std::byte* const output[] = {call.recv};
   reduce(Reduction{.type = call.type,
                    .op = call.reduce,
@@ -117,7 +117,7 @@ void CommunicatorCore::combine_slots(const Call& call) noexcept {
     case Operator::barrier: return;
     case Operator::broadcast:
       if (call.root != membership_.rank && call.recv_bytes != 0)
-        std::memcpy(call.recv, group.arrival(call.root, running_.sequence).payload, call.recv_bytes);
+        std::memcpy(call.recv, group.arrival(call.root, running_.sequence).payload(call.send_bytes), call.recv_bytes);
       return;
     case Operator::all_reduce: reduce_slots(call, 0, call.count); return;
     case Operator::reduce_scatter:
@@ -126,7 +126,7 @@ void CommunicatorCore::combine_slots(const Call& call) noexcept {
     case Operator::all_gather:
       if (call.send_bytes == 0) return;
       for (Rank rank = 0; rank < membership_.size; ++rank)
-        std::memcpy(call.recv + rank * call.send_bytes, group.arrival(rank, running_.sequence).payload,
+        std::memcpy(call.recv + rank * call.send_bytes, group.arrival(rank, running_.sequence).payload(call.send_bytes),
                     call.send_bytes);
       return;
   }

@@ -72,7 +72,7 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
     options.algorithm = parse_algorithm(*name);
     if (!options.algorithm)
       throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("COHORT_ALGO='{}' is none of one_shot, mesh, ring, direct", *name));
+                  fmt::format("COHORT_ALGO='{}' is none of one_shot, mesh, ring, recursive_doubling, direct", *name));
   }
   options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
   options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/process_guard.h>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -36,6 +37,7 @@ struct ChildPlan {
   int errors = -1;
   int report = -1;  ///< where the child says what went wrong; closed by a successful exec
   pid_t parent = 0;
+  ProcessGuard* guard = nullptr;
 };
 
 /// What the child could not do.
@@ -83,6 +85,7 @@ bool place_descriptors(const ChildPlan& plan) noexcept {
   if (::setpgid(0, 0) != 0) give_up(plan, Step::prepare);
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(plan, Step::prepare);
   if (::getppid() != plan.parent) ::_exit(127);  // it died before it could be watched
+  if (plan.guard != nullptr) plan.guard->add(static_cast<std::uint32_t>(::getpid()));
   if (!place_descriptors(plan)) give_up(plan, Step::prepare);
   reset_signals();
   ::execvpe(plan.arguments[0], plan.arguments.data(), plan.environment.data());
@@ -198,6 +201,7 @@ ChildProcess ChildProcess::spawn(Engine& engine, const SpawnOptions& options) {
   plan.environment = null_terminated(plan.environment_text);
   plan.inherited = options.inherited;
   plan.parent = ::getpid();
+  plan.guard = options.guard;
   Pipe report = make_high_pipe();
   plan.report = report.write_end.number();
   Descriptor output_end;

@@ -35,6 +35,8 @@ struct ExitStatus {
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
 };
 
+class ProcessGuard;
+
 struct SpawnOptions {
   /// The program, by path or as found in PATH, and its arguments.
   std::vector<std::string> command = {};
@@ -42,7 +44,11 @@ struct SpawnOptions {
   std::vector<std::pair<std::string, std::string>> environment = {};
   /// Descriptors of this process that the program gets, under the same numbers; none of 0 to 2.
   std::vector<int> inherited = {};
-  /// Whether output() and errors() are pipes; otherwise the program writes where this process does.
+  /// Told of the program's process group before it runs, so that no moment is left in which it could be
+  /// missed.
+  ProcessGuard* guard = nullptr;
+  /// Whether take_output() and take_errors() give pipes; otherwise the program writes where this process
+  /// does.
   bool has_output_pipes = false;
 };
 

@@ -20,7 +20,7 @@ class ProcessGuard : Immovable {
   explicit ProcessGuard(std::size_t most_groups);
   ~ProcessGuard();
 
-  /// `group` is the id of the ChildProcess that leads it.
+  /// Async-signal-safe: ChildProcess calls it between fork and exec, with its own number.
   void add(std::uint32_t group) noexcept;
 
  private:

@@ -28,12 +28,13 @@ Examples:
   cohort bench all --ranks 4 --transport tcp --sizes 8,4K,1M --csv
   cohort bench all_reduce --threads --type int32 --op max --algorithm ring
 
-SIZE is a number of bytes such as 8, 64K or 1M: of the vector on every rank for broadcast and all_reduce, of the whole
-output for all_gather, of the whole input for reduce_scatter. Times are those of the slowest rank in each iteration: all
-ranks start at one moment, with inputs written just before. Results are compared element by element.
+SIZE is a number of bytes such as 8, 64K or 1M: of the vector on every rank for broadcast and all_reduce,
+of the whole output for all_gather, of the whole input for reduce_scatter. Times are those of the slowest
+rank in each iteration: all ranks start at one moment, with inputs written just before. Results are compared
+element by element.
 
-Status: 0 when everything ran and every result was right; 1 otherwise; that of `cohort run` when a rank fails; 2 for
-wrong options.)";
+Status: 0 when everything ran and every result was right; 1 otherwise; that of `cohort run` when a rank
+fails; 2 for wrong options.)";
 
 /// As they stand on the command line; what parsing turns into numbers comes through `options`.
 struct BenchArguments {

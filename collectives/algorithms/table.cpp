@@ -6,7 +6,8 @@
 namespace cohort {
 namespace {
 
-constexpr std::array<std::string_view, kAlgorithms> kNames = {"one_shot", "mesh", "ring", "direct"};
+constexpr std::array<std::string_view, kAlgorithms> kNames = {"one_shot", "mesh", "ring",
+                                                              "recursive_doubling", "direct"};
 
 }  // namespace
 
@@ -32,7 +33,8 @@ std::span<const Algorithm<Broadcast>> algorithms() {
 
 template <>
 std::span<const Algorithm<AllReduce>> algorithms() {
-  static const std::array kTable = {kAllReduceDirect, kAllReduceOneShot, kAllReduceMesh, kAllReduceRing};
+  static const std::array kTable = {kAllReduceDirect, kAllReduceOneShot, kAllReduceRecursiveDoubling,
+                                    kAllReduceMesh, kAllReduceRing};
   return kTable;
 }
 

@@ -23,6 +23,7 @@ extern const Algorithm<Broadcast> kBroadcastDirect;
 extern const Algorithm<AllReduce> kAllReduceOneShot;
 extern const Algorithm<AllReduce> kAllReduceMesh;
 extern const Algorithm<AllReduce> kAllReduceRing;
+extern const Algorithm<AllReduce> kAllReduceRecursiveDoubling;
 extern const Algorithm<AllReduce> kAllReduceDirect;
 
 extern const Algorithm<AllGather> kAllGatherOneShot;

@@ -36,8 +36,18 @@ struct alignas(kCacheLine) ArrivalSlot {
   Counter stamp{0};             ///< low half of the sequence number; written last
   std::uint32_t reachable = 0;  ///< bit 0: `send_offset` holds; bit 1: `recv_offset` holds
   Signature signature;
-  std::byte payload[kSlotPayloadBytes];  ///< the first bytes share the stamp's cache line
+  std::byte beside_stamp[kCacheLine - 24];  ///< data this small costs no second cache line
+  std::byte below[kSlotPayloadBytes];       ///< larger data, aligned for vectors
+
+  /// Where data of that size lies.
+  [[nodiscard]] std::byte* payload(std::size_t bytes) noexcept {
+    return bytes <= sizeof beside_stamp ? beside_stamp : below;
+  }
+  [[nodiscard]] const std::byte* payload(std::size_t bytes) const noexcept {
+    return bytes <= sizeof beside_stamp ? beside_stamp : below;
+  }
 };
+static_assert(offsetof(ArrivalSlot, below) == kCacheLine);
 
 /// The signals that one peer has posted on one lane. Written by that peer.
 struct alignas(kCacheLine) SignalCell {

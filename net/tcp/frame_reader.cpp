@@ -7,22 +7,24 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <utility>
 
 namespace cohort::tcp {
 namespace {
 
 using Kind = LinkOperation::Kind;
 
-/// What is combined passes through here in pieces that stay in the cache.
-constexpr std::size_t kStagingBytes = std::size_t{256} << 10;
 /// The most that is received together with a header, and copied once more on its way.
 constexpr std::size_t kReceiveBytes = std::size_t{64} << 10;
+/// Larger payloads are not: receiving once more costs less than copying that much.
+constexpr std::size_t kCopyBytes = std::size_t{8} << 10;
 /// The most that is received before the loop looks at everything else.
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
-constexpr std::size_t kAlignment = 64;
+/// Turns of the loop between looks at the clock, and at a stream from which nobody waits for anything.
+constexpr unsigned kTurnsBetweenLooks = 16;
+/// The same where other ranks want this core: long enough for a schedule to get from one step to the next.
+constexpr unsigned kTurnsWhenCrowded = 4;
 
 std::string_view name_of(Signal signal) noexcept {
   switch (signal) {
@@ -33,11 +35,7 @@ std::string_view name_of(Signal signal) noexcept {
   return "unknown";
 }
 
-std::byte* allocate_staging() {
-  void* const memory = std::aligned_alloc(kAlignment, kStagingBytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return static_cast<std::byte*>(memory);
-}
+bool is_combined(Kind kind) noexcept { return kind == Kind::recv_reduce || kind == Kind::get_reduce; }
 
 template <class... Values>
 [[noreturn]] void throw_protocol(fmt::format_string<Values...> text, Values&&... values) {
@@ -46,20 +44,18 @@ template <class... Values>
 
 }  // namespace
 
-void FrameReader::AlignedFree::operator()(std::byte* memory) const noexcept { std::free(memory); }
-
 FrameReader::FrameReader(Connection& connection, FrameWriter& writer)
-    : connection_(connection), writer_(writer), staging_(allocate_staging()) {}
+    : connection_(connection), writer_(writer) {}
 
 bool FrameReader::start_wait(LinkOperation& operation) noexcept {
   const auto index = static_cast<std::size_t>(operation.request().signal);
   COHORT_ASSERT(waits_[index] == nullptr, "two coroutines wait for one signal of rank {}", connection_.peer);
-  if (untaken_[index] == 0) {
-    waits_[index] = &operation;
-    return false;
+  if (untaken_[index] != 0) {
+    --untaken_[index];
+    return true;
   }
-  --untaken_[index];
-  return true;
+  waits_[index] = &operation;
+  return is_over_at_once(operation);
 }
 
 bool FrameReader::start_receive(LinkOperation& operation) noexcept {
@@ -68,16 +64,20 @@ bool FrameReader::start_receive(LinkOperation& operation) noexcept {
   COHORT_ASSERT(request.local.bytes % request.reducer.element_bytes == 0,
                 "{} bytes are not whole elements of {}", request.local.bytes, request.reducer.element_bytes);
   receive_ = &operation;
-  if (!is_parked_ || !connection_.is_open) return false;
-  Connection::wake(connection_.reader_work);
-  const bool is_here = has_frame_ && frame_.type == FrameType::data && frame_.bytes == request.local.bytes &&
-                       frame_.bytes <= staged() && is_of_running_operation();
-  if (!is_here) return false;
-  aim_at(operation);
-  take_staged();
-  has_frame_ = false;
-  receive_ = nullptr;
-  return true;
+  return is_over_at_once(operation);
+}
+
+bool FrameReader::is_over_at_once(LinkOperation& operation) noexcept {
+  if (is_armed_ || failure_ || !connection_.is_open) return false;
+  starting_ = &operation;
+  try {
+    // The end of the stream, and what is wrong with it, will be found again by run().
+    if (advance() == Next::receive && starting_ != nullptr && try_receive_header() > 0) advance();
+  } catch (const Error& error) {
+    failure_ = error;
+  }
+  if (is_parked_) Connection::wake(connection_.reader_work);
+  return std::exchange(starting_, nullptr) == nullptr;
 }
 
 bool FrameReader::forget(LinkOperation& operation) noexcept {
@@ -118,28 +118,32 @@ bool FrameReader::is_due() {
   if (frame_.sequence < running.sequence)
     throw_protocol("rank {} sends a {} frame of collective {} while this rank is at {}", connection_.peer,
                    to_string(frame_.type), frame_.sequence, running.sequence);
-  if (frame_.sequence == running.sequence && running.is_running && !is_mismatched_) {
-    is_mismatched_ = true;
-    connection_.host.mismatch(connection_.peer, frame_.sequence, frame_.signature);
-  }
+  is_mismatched_ = frame_.sequence == running.sequence && running.is_running;
   return false;
 }
 
+void FrameReader::report_mismatch() noexcept {
+  if (!is_mismatched_ || is_reported_) return;
+  is_reported_ = true;
+  connection_.host.mismatch(connection_.peer, frame_.sequence, frame_.signature);
+}
+
 void FrameReader::take_header() {
-  frame_ = decode(std::span<const std::byte, kFrameBytes>(staging_.get() + begin_, kFrameBytes));
-  begin_ += kFrameBytes;
-  has_frame_ = true;
-  if (frame_.source != connection_.peer)
-    throw_protocol("a frame of rank {} came on the link to rank {}", frame_.source, connection_.peer);
-  if (frame_.lane != connection_.lane)
-    throw_protocol("a frame of lane {} came from rank {} on lane {}", frame_.lane, connection_.peer,
+  const FrameHeader header = decode(std::span<const std::byte, kFrameBytes>(staging_.data(), kFrameBytes));
+  if (header.source != connection_.peer)
+    throw_protocol("a frame of rank {} came on the link to rank {}", header.source, connection_.peer);
+  if (header.lane != connection_.lane)
+    throw_protocol("a frame of lane {} came from rank {} on lane {}", header.lane, connection_.peer,
                    connection_.lane);
+  staging_.drop(kFrameBytes);
+  frame_ = header;
+  has_frame_ = true;
 }
 
 FrameReader::Next FrameReader::advance() {
   for (;;) {
     if (!has_frame_) {
-      if (staged() < kFrameBytes) return Next::receive;
+      if (staging_.size() < kFrameBytes) return Next::receive;
       take_header();
     }
     if (!has_begun_) {
@@ -201,8 +205,7 @@ void FrameReader::aim_at(const LinkOperation& operation) {
   if (frame_.bytes != request.local.bytes)
     throw_protocol("rank {} sends {} bytes where this rank expects {}", connection_.peer, frame_.bytes,
                    request.local.bytes);
-  const bool is_combined = request.kind == Kind::recv_reduce || request.kind == Kind::get_reduce;
-  reducer_ = is_combined ? &request.reducer : nullptr;
+  reducer_ = is_combined(request.kind) ? &request.reducer : nullptr;
   to_ = connection_.host.running().windows.at(request.local);
   left_ = request.local.bytes;
 }
@@ -212,26 +215,31 @@ void FrameReader::take_staged() noexcept {
     fold_staged();
     return;
   }
-  const std::size_t bytes = std::min(left_, staged());
+  const std::size_t bytes = std::min(left_, staging_.size());
   if (bytes == 0) return;
-  std::memcpy(to_, staging_.get() + begin_, bytes);
-  begin_ += bytes;
+  std::memcpy(to_, staging_.data(), bytes);
+  staging_.drop(bytes);
   to_ += bytes;
   left_ -= bytes;
 }
 
 void FrameReader::fold_staged() noexcept {
-  const std::size_t available = std::min(left_, staged());
+  const std::size_t available = std::min(left_, staging_.size());
   const std::size_t bytes = available - available % reducer_->element_bytes;
   if (bytes == 0) return;
-  if (begin_ % kAlignment != 0) {  // behind a frame of odd size
-    std::memmove(staging_.get(), staging_.get() + begin_, staged());
-    end_ -= std::exchange(begin_, 0);
-  }
-  reducer_->fold(*reducer_, to_, staging_.get() + begin_, bytes);
-  begin_ += bytes;
+  staging_.align();  // behind a frame of odd size
+  reducer_->fold(*reducer_, to_, staging_.data(), bytes);
+  staging_.drop(bytes);
   to_ += bytes;
   left_ -= bytes;
+}
+
+void FrameReader::finish(LinkOperation*& place) noexcept {
+  LinkOperation* const operation = std::exchange(place, nullptr);
+  if (operation == starting_)
+    starting_ = nullptr;
+  else
+    operation->finish();
 }
 
 void FrameReader::finish_frame() {
@@ -257,10 +265,16 @@ void FrameReader::count(Signal signal) {
                    name_of(signal), untaken_[index], kMostUntaken);
 }
 
-std::span<std::byte> FrameReader::room(std::size_t most_bytes) noexcept {
-  std::memmove(staging_.get(), staging_.get() + begin_, staged());
-  end_ -= std::exchange(begin_, 0);
-  return {staging_.get() + end_, std::min(most_bytes, kStagingBytes - end_)};
+std::size_t FrameReader::wanted_bytes() const noexcept {
+  const LinkOperation* const next = receive_ != nullptr ? receive_ : connection_.get;
+  const bool is_large = next != nullptr && next->request().local.bytes > kCopyBytes;
+  return is_large && !is_combined(next->request().kind) ? kFrameBytes : kReceiveBytes;
+}
+
+int FrameReader::try_receive_header() noexcept {
+  const int result = connection_.socket.try_receive_some(staging_.room(wanted_bytes()));
+  if (result > 0) staging_.append(static_cast<std::size_t>(result));
+  return result;
 }
 
 int FrameReader::receive_piece() {
@@ -274,11 +288,19 @@ int FrameReader::receive_piece() {
     left_ -= static_cast<std::size_t>(result);
     return result;
   }
-  const int result = connection_.socket.try_receive_some(room(left_ - staged()));
+  const int result = connection_.socket.try_receive_some(staging_.room(left_ - staging_.size()));
   if (result <= 0) return result;
-  end_ += static_cast<std::size_t>(result);
+  staging_.append(static_cast<std::size_t>(result));
   fold_staged();
   return result;
+}
+
+bool FrameReader::is_warm() noexcept {
+  Engine& engine = connection_.engine;
+  if (engine.is_crowded()) return idle_turns_++ < kTurnsWhenCrowded;
+  if (idle_turns_ == 0) idle_since_ = engine.now();
+  if (++idle_turns_ % kTurnsBetweenLooks != 0) return true;
+  return engine.now() - idle_since_ < engine.spin_budget();
 }
 
 void FrameReader::throw_broken(int result) const {
@@ -291,42 +313,39 @@ void FrameReader::throw_broken(int result) const {
                           system_error(-result, "the connection broke").message()));
 }
 
-bool FrameReader::may_spin() noexcept {
-  if (connection_.engine.is_crowded()) return false;
-  if (tries_++ == 0) since_ = connection_.engine.now();
-  return tries_ % 16 != 0 || connection_.engine.now() - since_ < connection_.engine.spin_budget();
-}
-
 Task<> FrameReader::run() {
   while (connection_.is_open) {
+    if (failure_) throw Error(*failure_);
+    int result = -EAGAIN;
     const Next next = advance();
     if (next == Next::park) {
+      report_mismatch();
       is_parked_ = true;
       co_await connection_.reader_work.wait();
       is_parked_ = false;
-    } else if (next == Next::receive) {
-      const std::span<std::byte> into = room(kReceiveBytes);
-      int result = connection_.socket.try_receive_some(into);
-      if (result == -EAGAIN && may_spin()) {
+      continue;
+    }
+    if (next == Next::payload) {
+      result = receive_piece();
+      if (result > 0) co_await NextTurn();
+      if (result == -EAGAIN) co_await connection_.socket.readable();
+    } else {
+      const bool is_worth_a_look = is_awaited() || idle_turns_ % kTurnsBetweenLooks == kTurnsBetweenLooks - 1;
+      if (is_worth_a_look) result = try_receive_header();
+      if (result == -EAGAIN && is_warm()) {
         co_await NextTurn();
         continue;
       }
-      if (result == -EAGAIN) result = co_await connection_.socket.receive_some(into);
-      if (!connection_.is_open) co_return;
-      if (result > 0) {
-        end_ += static_cast<std::size_t>(result);
-        tries_ = 0;
+      if (result == -EAGAIN) {
+        const std::span<std::byte> into = staging_.room(kReceiveBytes);
+        is_armed_ = true;
+        result = co_await connection_.socket.receive_some(into);
+        is_armed_ = false;
+        if (result > 0) staging_.append(static_cast<std::size_t>(result));
       }
-      if (result <= 0 && result != -EINTR && result != -EAGAIN) throw_broken(result);
-    } else {
-      const int result = receive_piece();
-      if (result == -EAGAIN)
-        co_await connection_.socket.readable();
-      else if (result > 0)
-        co_await NextTurn();
-      else if (result != -EINTR)
-        throw_broken(result);
     }
+    if (result > 0) idle_turns_ = 0;
+    if (result <= 0 && result != -EAGAIN && result != -EINTR && connection_.is_open) throw_broken(result);
   }
 }
 

@@ -4,11 +4,10 @@
 #include <cohort/net/tcp/connection.h>
 #include <cohort/net/tcp/frame.h>
 #include <cohort/net/tcp/frame_writer.h>
+#include <cohort/net/tcp/staging.h>
 
 #include <array>
-#include <memory>
-#include <span>
-#include <utility>
+#include <optional>
 
 namespace cohort::tcp {
 
@@ -46,7 +45,11 @@ class FrameReader : Immovable {
     payload,  ///< the payload, which has begun
     park,     ///< nothing, until this rank's schedule comes along
   };
+  /// Brings what is staged to where it belongs. Throws ProtocolError; calls nobody but operations.
   Next advance();
+  /// Whether an operation that is being started is over at once, with what is there already.
+  [[nodiscard]] bool is_over_at_once(LinkOperation& operation) noexcept;
+
   void take_header();
   [[nodiscard]] bool is_of_running_operation() const noexcept;
   /// Whether the frame belongs to what runs here now; false: not yet, or it is a mismatch. Throws if it never
@@ -62,44 +65,52 @@ class FrameReader : Immovable {
   /// The payload is complete.
   void finish_frame();
   void count(Signal signal);
+  void finish(LinkOperation*& place) noexcept;
+  void report_mismatch() noexcept;
 
-  /// Room behind what is staged, of which there is less than a header or an element.
-  [[nodiscard]] std::span<std::byte> room(std::size_t most_bytes) noexcept;
-  [[nodiscard]] std::size_t staged() const noexcept { return end_ - begin_; }
-  /// One attempt to take more of the payload: bytes, 0 at the end of the stream, or minus the error number.
+  /// How much to receive together with the next header.
+  [[nodiscard]] std::size_t wanted_bytes() const noexcept;
+  /// One attempt to receive a header and what follows it, or more of the payload: bytes, 0 at the end of the
+  /// stream, or minus the error number.
+  int try_receive_header() noexcept;
   [[nodiscard]] int receive_piece();
+  /// Whether the peer may well send something within a moment, so that looking for it beats sleeping.
+  [[nodiscard]] bool is_warm() noexcept;
   [[noreturn]] void throw_broken(int result) const;
-  static void finish(LinkOperation*& place) noexcept { std::exchange(place, nullptr)->finish(); }
 
   static constexpr std::uint32_t kMostUntaken = 4;
 
   Connection& connection_;
   FrameWriter& writer_;
-
-  struct AlignedFree {
-    void operator()(std::byte* memory) const noexcept;
-  };
-  std::unique_ptr<std::byte, AlignedFree> staging_;
-  std::size_t begin_ = 0;
-  std::size_t end_ = 0;
+  Staging staging_;
 
   /// The frame at hand: its header is taken off the staging buffer.
-  bool may_spin() noexcept;
-  unsigned tries_ = 0;
-  TimePoint since_{};
   bool has_frame_ = false;
+  /// Its payload has been given a place.
   bool has_begun_ = false;
-  bool is_parked_ = false;
-  /// The peer runs something else, which the host knows.
-  bool is_mismatched_ = false;
   FrameHeader frame_;
   std::byte* to_ = nullptr;
   std::size_t left_ = 0;
   const Reducer* reducer_ = nullptr;
 
+  /// run() waits for this rank's schedule.
+  bool is_parked_ = false;
+  /// The kernel is receiving into the staging buffer.
+  bool is_armed_ = false;
+  /// The peer runs something else, and whether the host knows.
+  bool is_mismatched_ = false;
+  bool is_reported_ = false;
+  /// Found while an operation was started; thrown by run().
+  std::optional<Error> failure_;
+  /// Turns of the loop since bytes came last, and when the first of them was.
+  unsigned idle_turns_ = 0;
+  TimePoint idle_since_{};
+
   LinkOperation* receive_ = nullptr;
   std::array<LinkOperation*, kSignals> waits_{};
   std::array<std::uint32_t, kSignals> untaken_{};
+  /// The operation that is being started; null once it is over.
+  const LinkOperation* starting_ = nullptr;
 };
 
 }  // namespace cohort::tcp

@@ -116,13 +116,16 @@ TEST_F(JoinOptionsFromEnvironment, a_secret_descriptor_serves_every_communicator
   ASSERT_EQ(::pipe(ends), 0);
   ASSERT_EQ(::write(ends[1], kHexSecret.data(), kHexSecret.size()), 64);
   ::close(ends[1]);
-  set("COHORT_SECRET_FD", std::to_string(ends[0]));
+  static int next = 500;  // a number that this process has not given before
+  const int descriptor = ::dup2(ends[0], next++);
+  ::close(ends[0]);
+  set("COHORT_SECRET_FD", std::to_string(descriptor));
   for (int round = 0; round < 3; ++round) {
     const JoinOptions options = JoinOptions::from_environment();
     EXPECT_TRUE(is_secret_of_as(options));
-    EXPECT_EQ(options.secret_source, "COHORT_SECRET_FD=" + std::to_string(ends[0]));
+    EXPECT_EQ(options.secret_source, "COHORT_SECRET_FD=" + std::to_string(descriptor));
   }
-  EXPECT_EQ(::close(ends[0]), -1) << "it was closed when it was read";
+  EXPECT_EQ(::close(descriptor), -1) << "it was closed when it was read";
 }
 
 TEST_F(JoinOptionsFromEnvironment, a_secret_file_that_others_may_read_is_refused) {
@@ -138,13 +141,14 @@ TEST_F(JoinOptionsFromEnvironment, a_secret_file_that_others_may_read_is_refused
 
 TEST_F(JoinOptionsFromEnvironment, a_secret_in_a_variable_is_taken_with_one_warning) {
   set("COHORT_SECRET", kHexSecret);
-  ::testing::internal::CaptureStderr();
-  EXPECT_TRUE(is_secret_of_as(JoinOptions::from_environment()));
-  const std::string first = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(first, AllOf(HasSubstr("warn: COHORT_SECRET"), HasSubstr("COHORT_SECRET_FILE")));
-  ::testing::internal::CaptureStderr();
-  EXPECT_TRUE(is_secret_of_as(JoinOptions::from_environment()));
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  static std::string printed;  // by this process, should the test be repeated
+  for (int round = 0; round < 2; ++round) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_TRUE(is_secret_of_as(JoinOptions::from_environment()));
+    printed += ::testing::internal::GetCapturedStderr();
+  }
+  EXPECT_THAT(printed, AllOf(HasSubstr("warn: COHORT_SECRET"), HasSubstr("COHORT_SECRET_FILE")));
+  EXPECT_EQ(std::ranges::count(printed, '\n'), 1);
 }
 
 }  // namespace

@@ -12,8 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cohort {
@@ -26,6 +29,9 @@ using ::cohort::testing::Joined;
 using ::cohort::testing::kind_of;
 using ::cohort::testing::world_of;
 using ::testing::HasSubstr;
+
+/// For a rank that was accepted to take its place.
+constexpr auto kMoment = std::chrono::milliseconds(200);
 
 /// Runs `body` in a process of its own, started before this one has an engine; its result is the exit status.
 class Child {
@@ -62,6 +68,17 @@ int take_part(JoinOptions options) {
   return 0;
 }
 
+/// Connections that the listener at this Unix address has accepted and that still stand.
+std::size_t accepted_at(const std::string& address) {
+  std::ifstream table("/proc/net/unix");
+  const std::string name = " @" + address.substr(address.find(':') + 1);
+  constexpr std::string_view kConnected = " 03 ";
+  std::size_t count = 0;
+  for (std::string line; std::getline(table, line);)
+    if (line.ends_with(name) && line.find(kConnected) != std::string::npos) ++count;
+  return count;
+}
+
 TEST(JoinProcesses, eight_processes_meet) {
   constexpr Rank kSize = 8;
   const std::string address = fresh_unix_address();
@@ -90,7 +107,8 @@ TEST(JoinProcesses, a_killed_rank_0_is_named_to_those_who_joined_it) {
   std::vector<JoinOptions> world = world_of(4, address);
   std::vector<Joined> joined(3);
   auto kill_it = [&]() -> Task<> {
-    co_await engine.sleep_for(std::chrono::milliseconds(200));
+    while (accepted_at(address) < 2) co_await engine.sleep_for(std::chrono::milliseconds(5));
+    co_await engine.sleep_for(kMoment);
     rank_0.kill();
   };
   auto everybody = [&]() -> Task<> {
@@ -118,10 +136,11 @@ TEST(JoinProcesses, a_killed_member_is_succeeded_by_its_restart) {
   std::vector<JoinOptions> world = world_of(3, address);
   std::vector<Joined> joined(3);
   auto restart = [&]() -> Task<> {
-    co_await engine.sleep_for(std::chrono::milliseconds(200));
+    while (accepted_at(address) < 1) co_await engine.sleep_for(std::chrono::milliseconds(5));
+    co_await engine.sleep_for(kMoment);
     first.kill();
     EXPECT_EQ(::write(go[1], "x", 1), 1);
-    co_await engine.sleep_for(std::chrono::milliseconds(200));
+    co_await engine.sleep_for(kMoment);
     co_await join_into(engine, std::move(world[2]), joined[2]);
   };
   auto everybody = [&]() -> Task<> {
@@ -144,10 +163,11 @@ TEST(JoinProcesses, a_stopped_member_that_never_connects_is_named_at_the_deadlin
   Child rank_1([&] { return take_part(std::move(world_of(3, address)[1])); });
   Engine engine;
   std::vector<JoinOptions> world = world_of(3, address);
-  world[0].timeout = std::chrono::milliseconds(600);
+  world[0].timeout = std::chrono::seconds(1);
   std::vector<Joined> joined(3);
   auto stop_it = [&]() -> Task<> {
-    co_await engine.sleep_for(std::chrono::milliseconds(300));
+    while (accepted_at(address) < 1) co_await engine.sleep_for(std::chrono::milliseconds(5));
+    co_await engine.sleep_for(kMoment);
     ::kill(rank_1.process(), SIGSTOP);
     co_await join_into(engine, std::move(world[2]), joined[2]);
   };
