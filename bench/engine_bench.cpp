@@ -4,6 +4,7 @@
 // threads. One iteration is one operation named by the benchmark; with an argument, see there.
 #include <benchmark/benchmark.h>
 #include <cohort/engine/engine.h>
+#include <cohort/engine/processor.h>
 #include <cohort/engine/when_all.h>
 
 #include <atomic>
@@ -269,8 +270,7 @@ void inbox_post_from_a_thread(benchmark::State& state) {
   for (auto _ : state) {
     ready.load()->post([&taken] { taken.fetch_add(1, std::memory_order_release); });
     ++sent;
-    while (taken.load(std::memory_order_acquire) != sent) {
-    }
+    while (taken.load(std::memory_order_acquire) != sent) cohort::processor::relax();
   }
   is_over = true;
   loop.join();

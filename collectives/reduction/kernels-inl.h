@@ -81,16 +81,53 @@ struct CanonicalNan {
   }
 };
 
+/// Divides if there is a divisor. The branch costs nothing next to the memory, a second copy of the kernels
+/// would.
 template <class T>
-struct Divide {
+struct Average {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V value) const {
-    return CanonicalNan()(d, hn::Div(value, hn::Set(d, by)));
+    if (by > 0) value = hn::Div(value, hn::Set(d, by));
+    return CanonicalNan()(d, value);
   }
   T by;
 };
 
-// Where a pass reads and writes. `i` counts elements; a pack of values is that many vectors side by side.
+template <class T>
+HWY_INLINE const T* input(const Reduction& r, std::size_t j) {
+  return reinterpret_cast<const T*>(r.inputs[j]);
+}
+
+template <class T>
+HWY_INLINE T* output(const Reduction& r, std::size_t j) {
+  return reinterpret_cast<T*>(r.outputs[j]);
+}
+
+// The ragged ends of a pass.
+
+/// Elements `i` to `end`: single vectors, then half vectors, quarter vectors, ... single lanes.
+template <class D, class Op, class Finish>
+HWY_INLINE void combine_range(D d, const Reduction& r, std::size_t i, std::size_t end, Op op, Finish finish) {
+  using T = hn::TFromD<D>;
+  for (; end - i >= hn::Lanes(d); i += hn::Lanes(d)) {
+    auto value = hn::LoadU(d, input<T>(r, 0) + i);
+    for (std::size_t j = 1; j < r.inputs.size(); ++j) value = op(value, hn::LoadU(d, input<T>(r, j) + i));
+    value = finish(d, value);
+    for (std::size_t j = 0; j < r.outputs.size(); ++j) hn::StoreU(value, d, output<T>(r, j) + i);
+  }
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    const hn::CappedTag<T, hn::MaxLanes(D()) / 2> half;
+    combine_range(half, r, i, end, op, finish);
+  }
+}
+
+template <class T, class Op, class Finish>
+HWY_NOINLINE void combine_ragged(const Reduction& r, std::size_t i, std::size_t end, Op op, Finish finish) {
+  combine_range(hn::ScalableTag<T>(), r, i, end, op, finish);
+}
+
+// The body: blocks of four vectors, which hide the latency of the additions; eight gained nothing. A pack of
+// values is that many vectors side by side.
 
 /// Input j >= 1 stands at from[kMaxFanIn - number + j], so that the last one is always from[7]: see
 /// combine_block().
@@ -101,62 +138,13 @@ struct Divide {
 template <class T>
 struct Inputs {
   HWY_INLINE Inputs(const Reduction& r, const T* (&right_aligned)[kMaxFanIn])
-      : number(r.inputs.size()), first(input(r, 0)), last(input(r, number - 1)), from(right_aligned) {
-    for (std::size_t j = 1; j < number; ++j) right_aligned[kMaxFanIn - number + j] = input(r, j);
+      : number(r.inputs.size()), first(input<T>(r, 0)), last(input<T>(r, number - 1)), from(right_aligned) {
+    for (std::size_t j = 1; j < number; ++j) right_aligned[kMaxFanIn - number + j] = input<T>(r, j);
   }
-  static HWY_INLINE const T* input(const Reduction& r, std::size_t j) {
-    return reinterpret_cast<const T*>(r.inputs[j]);
-  }
-
   std::size_t number;
   const T* first;
   const T* last;
   const T* const* from;
-};
-
-template <class D, class T, class... V>
-HWY_INLINE void store(D d, T* to, V... value) {
-  ((hn::StoreU(value, d, to), to += hn::Lanes(d)), ...);
-}
-
-template <class T>
-struct OneOutput {
-  explicit HWY_INLINE OneOutput(const Reduction& r) : to(reinterpret_cast<T*>(r.outputs[0])) {}
-  HWY_INLINE std::size_t first_aligned() const { return 0; }
-  template <class D, class... V>
-  HWY_INLINE void put(D d, std::size_t i, V... value) const {
-    store(d, to + i, value...);
-  }
-  T* to;
-};
-
-template <class T>
-struct SomeOutputs {
-  explicit HWY_INLINE SomeOutputs(const Reduction& r) : to(r.outputs.data()), number(r.outputs.size()) {}
-  HWY_INLINE std::size_t first_aligned() const { return 0; }
-  template <class D, class... V>
-  HWY_INLINE void put(D d, std::size_t i, V... value) const {
-    for (std::size_t j = 0; j < number; ++j) store(d, reinterpret_cast<T*>(to[j]) + i, value...);
-  }
-  std::byte* const* to;
-  std::size_t number;
-};
-
-/// Several vectors at once go past the cache; single ones are the ragged ends.
-template <class T>
-struct StreamedOutput {
-  explicit HWY_INLINE StreamedOutput(const Reduction& r) : to(reinterpret_cast<T*>(r.outputs[0])) {}
-  HWY_INLINE std::size_t first_aligned() const { return bytes_to_alignment(to) / sizeof(T); }
-  template <class D, class V>
-  HWY_INLINE void put(D d, std::size_t i, V value) const {
-    store(d, to + i, value);
-  }
-  template <class D, class... V>
-  HWY_INLINE void put(D d, std::size_t i, V... value) const {
-    T* at = to + i;
-    ((hn::Stream(value, d, at), at += hn::Lanes(d)), ...);
-  }
-  T* to;
 };
 
 template <class D, class T, class... V>
@@ -169,14 +157,22 @@ HWY_INLINE void apply(D d, const T* from, Op op, V&... value) {
   ((value = op(value, hn::LoadU(d, from)), from += hn::Lanes(d)), ...);
 }
 
+template <class D, class T, class... V>
+HWY_INLINE void store(D d, T* to, bool is_streaming, V... value) {
+  if (is_streaming) {
+    ((hn::Stream(value, d, to), to += hn::Lanes(d)), ...);
+  } else {
+    ((hn::StoreU(value, d, to), to += hn::Lanes(d)), ...);
+  }
+}
+
 /// Combines as many vectors as there are values; what those hold on entry does not matter.
 ///
 /// A jump into straight code instead of a loop over the inputs, which costs 15 to 30 %, also where memory is
 /// the limit (four inputs of 64 MiB with AVX2: 6.1 against 8.5 GB/s). As fast as one function per number of
 /// inputs.
-template <class D, class T, class Op, class Finish, class Out, class... V>
-HWY_INLINE void combine_block(D d, std::size_t i, const Inputs<T>& in, Op op, Finish finish, const Out& out,
-                              V... value) {
+template <class D, class T, class Op, class... V>
+HWY_INLINE void combine_block(D d, const Inputs<T>& in, std::size_t i, Op op, V&... value) {
   static_assert(kMaxFanIn == 8);
   load(d, in.first + i, value...);
   switch (in.number) {
@@ -189,57 +185,41 @@ HWY_INLINE void combine_block(D d, std::size_t i, const Inputs<T>& in, Op op, Fi
     case 2: apply(d, in.last + i, op, value...); [[fallthrough]];
     default: break;
   }
-  out.put(d, i, finish(d, value)...);
 }
 
-template <class D, class T, class Op, class Finish, class Out>
-HWY_INLINE void combine_one(D d, std::size_t i, const Inputs<T>& in, Op op, Finish finish, const Out& out) {
-  auto value = hn::LoadU(d, in.first + i);
-  for (std::size_t j = kMaxFanIn - in.number + 1; j < kMaxFanIn; ++j) apply(d, in.from[j] + i, op, value);
-  out.put(d, i, finish(d, value));
-}
-
-/// Elements `i` to `end`: single vectors, then half vectors, quarter vectors, ... single lanes.
-template <class D, class T, class Op, class Finish, class Out>
-HWY_INLINE void combine_range(D d, std::size_t i, std::size_t end, const Inputs<T>& in, Op op, Finish finish,
-                              const Out& out) {
-  for (; end - i >= hn::Lanes(d); i += hn::Lanes(d)) combine_one(d, i, in, op, finish, out);
-  if constexpr (hn::MaxLanes(D()) > 1) {
-    const hn::CappedTag<T, hn::MaxLanes(D()) / 2> half;
-    combine_range(half, i, end, in, op, finish, out);
-  }
-}
-
-/// A whole pass. Four vectors at once hide the latency of the additions; eight gained nothing.
-template <class Out, class T, class Op, class Finish>
-HWY_NOINLINE void combine_all(const Reduction& r, Op op, Finish finish) {
+/// A whole pass.
+template <class T, class Op, class Finish>
+HWY_NOINLINE void combine(const Reduction& r, Op op, Finish finish) {
   const hn::ScalableTag<T> d;
   const std::size_t block = 4 * hn::Lanes(d);
   const T* right_aligned[kMaxFanIn] = {};
   const Inputs<T> in(r, right_aligned);
-  const Out out(r);
+  T* const to = output<T>(r, 0);
+  const std::size_t more_outputs = r.outputs.size() - 1;
+  const bool is_streaming = r.stores == Stores::streaming;
   const std::size_t count = r.count;
-  const auto zero = hn::Zero(d);
-  std::size_t i = HWY_MIN(out.first_aligned(), count);
-  combine_range(d, 0, i, in, op, finish, out);
-  for (; count - i >= block; i += block) combine_block(d, i, in, op, finish, out, zero, zero, zero, zero);
-  combine_range(d, i, count, in, op, finish, out);
-}
 
-template <class T, class Op, class Finish>
-void combine(const Reduction& r, Op op, Finish finish) {
-  if (r.stores == Stores::streaming) return combine_all<StreamedOutput<T>, T>(r, op, finish);
-  if (r.outputs.size() == 1) return combine_all<OneOutput<T>, T>(r, op, finish);
-  combine_all<SomeOutputs<T>, T>(r, op, finish);
+  std::size_t i = is_streaming ? HWY_MIN(bytes_to_alignment(to) / sizeof(T), count) : 0;
+  if (i > 0) combine_ragged<T>(r, 0, i, op, finish);
+  for (; count - i >= block; i += block) {
+    hn::Vec<decltype(d)> v0, v1, v2, v3;
+    combine_block(d, in, i, op, v0, v1, v2, v3);
+    v0 = finish(d, v0);
+    v1 = finish(d, v1);
+    v2 = finish(d, v2);
+    v3 = finish(d, v3);
+    store(d, to + i, is_streaming, v0, v1, v2, v3);
+    for (std::size_t j = 1; j <= more_outputs; ++j)
+      store(d, output<T>(r, j) + i, is_streaming, v0, v1, v2, v3);
+  }
+  if (i < count) combine_ragged<T>(r, i, count, op, finish);
 }
 
 template <class T>
 void reduce_floats(const Reduction& r) {
   switch (r.op) {
     case ReduceOp::avg:
-      if (r.average_over > 0) return combine<T>(r, Sum(), Divide<T>{static_cast<T>(r.average_over)});
-      [[fallthrough]];
-    case ReduceOp::sum: return combine<T>(r, Sum(), CanonicalNan());
+    case ReduceOp::sum: return combine<T>(r, Sum(), Average<T>{static_cast<T>(r.average_over)});
     case ReduceOp::max: return combine<T>(r, Max(), CanonicalNan());
     case ReduceOp::min: return combine<T>(r, Min(), CanonicalNan());
     case ReduceOp::prod: return combine<T>(r, Prod(), CanonicalNan());

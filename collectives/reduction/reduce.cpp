@@ -85,7 +85,10 @@ bool is_single_pass(const Reduction& r) noexcept {
   if (r.inputs.size() > kMaxFanIn) return false;
   if (r.inputs.size() == 1 && r.average_over == 0) return false;
   if (r.average_over > 0 && implementation(r.type).divide != nullptr) return false;
-  return r.stores == Stores::cached || r.outputs.size() == 1;
+  if (r.stores == Stores::cached) return true;
+  return std::all_of(r.outputs.begin(), r.outputs.end(), [&](const std::byte* output) {
+    return detail::bytes_to_alignment(output) == detail::bytes_to_alignment(r.outputs[0]);
+  });
 }
 
 }  // namespace

@@ -79,7 +79,8 @@ Task<Admission> run_server(Socket& socket, const Secret& secret, const Identity&
 
 }  // namespace
 
-Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Identity mine, Callee callee) {
+Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Identity mine,
+                                      const Callee& callee) {
   CancelScope* around = co_await current_scope();
   std::string failure;
   try {

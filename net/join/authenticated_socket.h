@@ -19,7 +19,8 @@ inline constexpr Duration kAuthenticationTime = std::chrono::seconds(5);
 /// outlive the task. Errors: AuthFailed (another secret or user), DuplicateRank, WorldSize, Mismatch,
 /// ProtocolError as the handshake found it, with the callee's rank as culprit; LinkFault when the connection
 /// ended before a verdict, or the other end said nothing for kAuthenticationTime: worth another attempt.
-Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Identity mine, Callee callee);
+Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Identity mine,
+                                      const Callee& callee);
 
 /// What came of a connection to a listener.
 struct Admission {

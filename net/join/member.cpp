@@ -150,24 +150,26 @@ Task<> Member::join_through(Socket& rank_0) {
   co_await when_all(connect(rank_0), hear_go(rank_0));
 }
 
-/// The cause, if rank 0 sends one instead of what is expected.
-Task<JoinFrame> Member::hear(Socket& rank_0) {
-  JoinFrameBytes bytes{};
+Task<> Member::receive(Socket& rank_0, std::span<std::byte> bytes) {
   std::string end = "the connection ended";
-  bool came = false;
   try {
-    const bool received = co_await rank_0.receive(bytes);
-    came = received;
+    const bool came = co_await rank_0.receive(bytes);
+    if (came) co_return;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
     end = error.message();
   }
-  if (!came)
-    throw about_rank_0(
-        ErrorKind::PeerDied,
-        fmt::format("rank 0 at {} died while rank {} was joining ({}); see what it printed, then start all "
-                    "ranks again",
-                    state_.where, state_.options.rank, end));
+  throw about_rank_0(
+      ErrorKind::PeerDied,
+      fmt::format("rank 0 at {} died while rank {} was joining ({}); see what it printed, then start "
+                  "all ranks again",
+                  state_.where, state_.options.rank, end));
+}
+
+/// Throws the cause, if rank 0 sends one instead of what is expected.
+Task<JoinFrame> Member::hear(Socket& rank_0) {
+  JoinFrameBytes bytes{};
+  co_await receive(rank_0, bytes);
   const JoinFrame frame = decode_frame(bytes, fmt::format("rank 0 at {}", state_.where));
   if (frame.refusal) throw Error(*frame.refusal);
   co_return frame;
@@ -181,7 +183,7 @@ Task<> Member::hear_table(Socket& rank_0) {
                        fmt::format("{} sent '{}' before the table", who, to_string(head.kind)));
   std::vector<std::byte> records(membership_.size *
                                  kPeerRecordBytes);  // our own size: the handshake saw to it
-  co_await rank_0.receive(records);
+  co_await receive(rank_0, records);
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     const auto record = std::span(records).subspan(rank * kPeerRecordBytes).first<kPeerRecordBytes>();
     PeerInfo info = decode_record(record, who);

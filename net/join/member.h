@@ -33,6 +33,7 @@ class Member : Immovable {
   Task<> connect(Socket& rank_0);
   Task<> hear_go(Socket& rank_0);
   Task<JoinFrame> hear(Socket& rank_0);
+  Task<> receive(Socket& rank_0, std::span<std::byte> bytes);
   void advertise_rank_0(const Socket& rank_0);
 
   JoinState& state_;

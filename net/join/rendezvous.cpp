@@ -126,8 +126,8 @@ Task<bool> Rendezvous::wait_until_vacant(Rank rank) {
 void Rendezvous::seat(Visitor& visitor, const JoinFrame& introduction) {
   const Rank rank = visitor.peer.rank;
   Place& place = places_[rank];
+  place = Place();
   place.is_taken = true;
-  place.is_informed = false;
   place.socket = std::move(visitor.socket);
   place.where = visitor.where;
   membership_.peers[rank] = introduction.info;

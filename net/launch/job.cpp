@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kScratchBytes = 64 * 1024;
 /// What a rank wrote last should stand before the words about its end.
-constexpr Duration kLastWords = std::chrono::milliseconds(200);
+constexpr Duration kLastWords = std::chrono::milliseconds(500);
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -58,9 +58,9 @@ Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
     const SpawnOptions spawn{.command = options_.command,
                              .environment = environment_of(rank, options_, address, secret_file.number()),
                              .inherited = inherited,
+                             .guard = &guard_,
                              .has_output_pipes = true};
-    RankProcess& started = ranks_.emplace_back(rank, ChildProcess::spawn(engine_, spawn), options_, output_);
-    guard_.add(started.process.id());
+    ranks_.emplace_back(rank, ChildProcess::spawn(engine_, spawn), options_, output_);
   }
   running_count_ = ranks_.size();
   output_.when_reader_is_gone([this] { wake(); });

@@ -22,6 +22,10 @@ struct LaunchOptions {
   std::vector<std::pair<std::string, std::string>> environment = {};
   /// Descriptors of this process that every rank gets under the same numbers; none of 0 to 2.
   std::vector<int> inherited = {};
+  /// When one rank fails, the others have this long to notice and to say so themselves before they get SIGTERM.
+  Duration time_to_notice = std::chrono::seconds(1);
+  /// From SIGTERM to SIGKILL; and from an interrupt of the launcher to the end of everything.
+  Duration time_to_end = std::chrono::seconds(2);
   /// Where the output of the ranks goes, and their errors together with what the launcher has to say.
   int output_descriptor = 1;
   int errors_descriptor = 2;
@@ -36,11 +40,11 @@ struct LaunchOptions {
 ///
 /// Returns the job's status:
 ///  - 0 when every rank succeeded;
-///  - that of the first rank that failed, 128 + signal if one ended it. The others get a second to notice by
-///    themselves, then SIGTERM, two seconds later SIGKILL;
+///  - that of the first rank that failed, 128 + signal if one ended it. The others get time to notice by
+///    themselves, then SIGTERM, then SIGKILL;
 ///  - 124 after the timeout, when the ranks are told to end likewise;
-///  - 128 + signal after SIGINT, SIGTERM or SIGHUP, which the ranks get too and which end the job within two
-///    seconds; a second one at once;
+///  - 128 + signal after SIGINT, SIGTERM or SIGHUP, which the ranks get too; a second one ends the job at
+///    once;
 ///  - 141 when nobody reads the output any more;
 ///  - 127 when the program cannot be started.
 ///

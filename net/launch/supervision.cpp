@@ -14,12 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Ranks learn from cohort that one of them died; their own words about it are worth more than ours.
-constexpr Duration kToEndByThemselves = milliseconds(1000);
-constexpr Duration kFromTerminateToKill = milliseconds(2000);
-/// Together below the two seconds after which an interrupted job is over.
-constexpr Duration kFromSignalToKill = milliseconds(1500);
-constexpr Duration kFromSignalToAbandon = milliseconds(1800);
 /// For what a rank left behind: a pipeline that still writes, or a daemon that never will.
 constexpr Duration kForLeftovers = milliseconds(1000);
 constexpr Duration kFromKillToStop = milliseconds(100);
@@ -61,7 +55,7 @@ void Job::act(TimePoint now) {
   if (first_failed_ != nullptr && !verdict_) {
     culprit_ = first_failed_;
     verdict_ = culprit_->status->shell_status();
-    plan_.terminate = now + kToEndByThemselves;
+    plan_.terminate = after(now, options_.time_to_notice);
     is_explaining_ = true;
     tasks_->spawn(explain_failure(*culprit_));
   }
@@ -90,8 +84,9 @@ void Job::react(Signal signal, TimePoint now) {
     return;
   }
   if (!verdict_) verdict_ = kSignalStatus + static_cast<int>(signal);
-  plan_.kill = std::min(plan_.kill, now + kFromSignalToKill);
-  plan_.abandon_output = now + kFromSignalToAbandon;
+  // Killing and what is left to do then are part of that time.
+  plan_.kill = std::min(plan_.kill, now + options_.time_to_end * 3 / 4);
+  plan_.abandon_output = now + options_.time_to_end * 9 / 10;
   if (running_count_ == 0) {
     plan_.kill_leftovers = std::min(plan_.kill_leftovers, now);
     return;
@@ -105,7 +100,7 @@ void Job::end_running_ranks(TimePoint now) {
     if (verdict_ != kNoReaderStatus)
       tasks_->spawn(say(fmt::format("ending {}, still running", describe_ranks(running()))));
     tell_running(Signal::terminate);
-    plan_.kill = std::min(plan_.kill, now + kFromTerminateToKill);
+    plan_.kill = std::min(plan_.kill, now + options_.time_to_end);
   }
   if (is_due(plan_.kill, now)) {
     tasks_->spawn(say(fmt::format("killing {}, which did not end when told to", describe_ranks(running()))));

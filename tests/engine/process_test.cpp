@@ -121,8 +121,10 @@ TEST_F(ProcessTest, standard_input_is_empty) { EXPECT_EQ(output_of(shell("cat; e
 
 TEST_F(ProcessTest, a_program_starts_with_no_signal_blocked) {
   const Signals signals(engine(), {Signal::terminate, Signal::interrupt});
-  EXPECT_THAT(output_of(shell("grep SigBlk /proc/self/status")), HasSubstr("0000000000000000"));
-  ChildProcess child = spawn(shell("sleep 100"));
+  // Shells would clear the mask themselves.
+  const SpawnOptions look{.command = {"grep", "SigBlk", "/proc/self/status"}, .has_output_pipes = true};
+  EXPECT_THAT(output_of(look), HasSubstr("0000000000000000"));
+  ChildProcess child = spawn({.command = {"sleep", "100"}});
   child.signal(Signal::terminate);
   EXPECT_EQ(end_of(child), ExitStatus{.signal = SIGTERM});
 }
@@ -206,9 +208,10 @@ void start_and_wait_for_death(int report, bool with_guard) {
   std::optional<ProcessGuard> guard;
   if (with_guard) guard.emplace(1);
   const std::string script = "sleep 100 & echo $$ $! >/proc/self/fd/" + std::to_string(report) + "; wait";
-  ChildProcess child =
-      ChildProcess::spawn(engine, {.command = {"/bin/sh", "-c", script}, .inherited = {report}});
-  if (with_guard) guard->add(child.id());
+  const SpawnOptions options{.command = {"/bin/sh", "-c", script},
+                             .inherited = {report},
+                             .guard = guard ? &*guard : nullptr};
+  ChildProcess child = ChildProcess::spawn(engine, options);
   engine.run(child.wait());
 }
 

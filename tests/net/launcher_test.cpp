@@ -4,6 +4,7 @@
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/process_support.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -48,8 +49,12 @@ Outcome outcome_of(LaunchOptions options) {
   return {status, output.text(), errors.text()};
 }
 
+/// With times that do not run out on a busy machine; tests of what happens then shorten them.
 LaunchOptions script(unsigned ranks, std::string text) {
-  return {.ranks = ranks, .command = {"/bin/sh", "-c", std::move(text)}};
+  return {.ranks = ranks,
+          .command = {"/bin/sh", "-c", std::move(text)},
+          .time_to_notice = 1min,
+          .time_to_end = 1min};
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -116,29 +121,8 @@ TEST_F(LauncherTest, the_secret_is_in_no_variable_and_no_argument_and_cannot_be_
     cat /proc/self/environ /proc/self/cmdline /proc/$PPID/cmdline |
       od -v -An -tx1 | tr -d ' \n' | grep -c "$secret"
     env | grep -ci "$secret"
-    (echo x >/proc/self/fd/$COHORT_SECRET_FD) 2>/dev/null || echo sealed)"));
+    (echo x 1<>/proc/self/fd/$COHORT_SECRET_FD) 2>/dev/null || echo sealed)"));
   EXPECT_EQ(outcome.output, "[0] 0\n[0] 0\n[0] sealed\n");
-}
-
-TEST_F(LauncherTest, lines_of_all_ranks_stay_whole_and_in_order) {
-  const Outcome outcome = outcome_of(script(8, R"(
-    i=0
-    while [ $i -lt 2000 ]; do
-      echo "line $i of rank $COHORT_RANK, long enough to be cut somewhere"
-      i=$((i+1))
-    done
-    printf unfinished)"));
-  EXPECT_EQ(outcome.status, 0);
-  EXPECT_EQ(outcome.errors, "");
-  const auto ranks = by_rank(outcome.output);
-  ASSERT_EQ(ranks.size(), 8U);
-  for (const auto& [rank, lines] : ranks) {
-    ASSERT_EQ(lines.size(), 2001U);
-    for (std::size_t i = 0; i < 2000; ++i)
-      ASSERT_EQ(lines[i],
-                "line " + std::to_string(i) + " of rank " + rank + ", long enough to be cut somewhere");
-    EXPECT_EQ(lines[2000], "unfinished");
-  }
 }
 
 TEST_F(LauncherTest, output_goes_to_output_and_errors_to_errors) {
@@ -161,8 +145,10 @@ TEST_F(LauncherTest, sixty_four_ranks) {
 }
 
 TEST_F(LauncherTest, the_first_failure_is_named_and_is_the_status_and_the_rest_is_ended) {
-  const Outcome outcome =
-      outcome_of(script(4, "if [ $COHORT_RANK = 2 ]; then echo last words >&2; exit 3; fi; sleep 100"));
+  LaunchOptions options =
+      script(4, "if [ $COHORT_RANK = 2 ]; then echo last words >&2; exit 3; fi; sleep 100");
+  options.time_to_notice = 1s;
+  const Outcome outcome = outcome_of(options);
   EXPECT_EQ(outcome.status, 3);
   const auto lines = lines_of(outcome.errors);
   ASSERT_EQ(lines.size(), 3U) << outcome.errors;
@@ -192,12 +178,15 @@ TEST_F(LauncherTest, ranks_that_notice_a_failure_get_the_time_to_say_so_themselv
 }
 
 TEST_F(LauncherTest, who_ignores_being_told_to_end_is_killed_even_if_stopped) {
-  const Outcome outcome = outcome_of(script(3, R"(
+  LaunchOptions options = script(3, R"(
     case $COHORT_RANK in
-      0) exit 1;;
+      0) sleep 1; exit 1;;
       1) trap '' TERM; while :; do sleep 0.05; done;;
       2) trap 'echo continued; exit 0' TERM; kill -STOP $$; while :; do sleep 0.05; done;;
-    esac)"));
+    esac)");
+  options.time_to_notice = 0s;
+  options.time_to_end = 2s;
+  const Outcome outcome = outcome_of(options);
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.output, "[2] continued\n");
   EXPECT_THAT(outcome.errors, HasSubstr("cohort: killing rank 1, which did not end when told to\n"));
@@ -307,7 +296,7 @@ class LauncherProcess {
   }
 
   std::string read_until(const std::string& text) { return testing::read_until(output_, text); }
-  std::string rest() { return testing::read_until(output_, "there is no such text"); }
+  std::string rest() { return testing::read_to_end(output_); }
   void signal(int number) { ::kill(process_, number); }
   /// As a shell would report it.
   int status() {
@@ -320,6 +309,25 @@ class LauncherProcess {
   pid_t process_ = -1;
   int output_ = -1;
 };
+
+TEST_F(LauncherTest, lines_of_all_ranks_stay_whole_and_in_order_however_slow_the_reader) {
+  LauncherProcess launcher(script(8, R"(
+    i=0
+    while [ $i -lt 2000 ]; do
+      echo "line $i of rank $COHORT_RANK, long enough to be cut somewhere"
+      i=$((i+1))
+    done
+    printf unfinished)"));
+  const auto ranks = by_rank(launcher.rest());
+  EXPECT_EQ(launcher.status(), 0);
+  ASSERT_EQ(ranks.size(), 8U);
+  for (const auto& [rank, lines] : ranks) {
+    ASSERT_EQ(lines.size(), 2001U);
+    for (std::size_t i = 0; i < 2000; ++i)
+      ASSERT_EQ(lines[i], fmt::format("line {} of rank {}, long enough to be cut somewhere", i, rank));
+    EXPECT_EQ(lines[2000], "unfinished");
+  }
+}
 
 TEST_F(LauncherTest, a_signal_to_the_launcher_reaches_every_rank_and_ends_the_job) {
   const std::pair<int, const char*> cases[] = {{SIGINT, "INT"}, {SIGTERM, "TERM"}, {SIGHUP, "HUP"}};
@@ -337,7 +345,9 @@ TEST_F(LauncherTest, a_signal_to_the_launcher_reaches_every_rank_and_ends_the_jo
 }
 
 TEST_F(LauncherTest, ranks_that_ignore_an_interrupt_are_killed) {
-  LauncherProcess launcher(script(2, "trap '' INT TERM; echo ready; while :; do sleep 0.02; done"));
+  LaunchOptions options = script(2, "trap '' INT TERM; echo ready; while :; do sleep 0.02; done");
+  options.time_to_end = 400ms;
+  LauncherProcess launcher(options);
   launcher.read_until("ready\n");
   launcher.read_until("ready\n");
   launcher.signal(SIGINT);
@@ -346,7 +356,9 @@ TEST_F(LauncherTest, ranks_that_ignore_an_interrupt_are_killed) {
 }
 
 TEST_F(LauncherTest, an_interrupt_ends_a_job_whose_output_nobody_reads) {
-  LauncherProcess launcher(script(2, "trap '' INT; echo ready; while :; do echo more and more; done"));
+  LaunchOptions options = script(2, "trap '' INT; echo ready; while :; do echo more and more; done");
+  options.time_to_end = 400ms;
+  LauncherProcess launcher(options);
   launcher.read_until("ready\n");
   launcher.signal(SIGINT);
   EXPECT_EQ(launcher.status(), 130);

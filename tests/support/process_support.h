@@ -62,6 +62,17 @@ class Collector {
   int descriptor_;
 };
 
+/// In small pieces, as a slow reader.
+inline std::string read_to_end(int descriptor) {
+  std::string text;
+  char bytes[512] = {};
+  for (ssize_t count = 1; count > 0;) {
+    count = ::read(descriptor, bytes, sizeof bytes);
+    if (count > 0) text.append(bytes, static_cast<std::size_t>(count));
+  }
+  return text;
+}
+
 /// Reads until the text contains `end`, or the stream ends.
 inline std::string read_until(int descriptor, const std::string& end) {
   std::string text;
