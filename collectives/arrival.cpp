@@ -28,7 +28,8 @@ void CommunicatorCore::announce(const Call& call) noexcept {
   slot.reachable = 0;
   if (uses_slots(call)) {
     const bool has_data = call.op != Operator::broadcast || call.root == membership_.rank;
-    if (has_data && call.send_bytes != 0) std::memcpy(slot.payload(call.send_bytes), call.send, call.send_bytes);
+    if (has_data && call.send_bytes != 0)
+      std::memcpy(slot.payload(call.send_bytes), call.send, call.send_bytes);
   } else {
     const SharedMemory& memory = group.own().memory();
     const auto offset = [&](const std::byte* address) {
@@ -117,7 +118,8 @@ void CommunicatorCore::combine_slots(const Call& call) noexcept {
     case Operator::barrier: return;
     case Operator::broadcast:
       if (call.root != membership_.rank && call.recv_bytes != 0)
-        std::memcpy(call.recv, group.arrival(call.root, running_.sequence).payload(call.send_bytes), call.recv_bytes);
+        std::memcpy(call.recv, group.arrival(call.root, running_.sequence).payload(call.send_bytes),
+                    call.recv_bytes);
       return;
     case Operator::all_reduce: reduce_slots(call, 0, call.count); return;
     case Operator::reduce_scatter:
@@ -126,8 +128,8 @@ void CommunicatorCore::combine_slots(const Call& call) noexcept {
     case Operator::all_gather:
       if (call.send_bytes == 0) return;
       for (Rank rank = 0; rank < membership_.size; ++rank)
-        std::memcpy(call.recv + rank * call.send_bytes, group.arrival(rank, running_.sequence).payload(call.send_bytes),
-                    call.send_bytes);
+        std::memcpy(call.recv + rank * call.send_bytes,
+                    group.arrival(rank, running_.sequence).payload(call.send_bytes), call.send_bytes);
       return;
   }
 }

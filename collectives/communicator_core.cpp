@@ -71,8 +71,9 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
   if (const auto name = environment::text("COHORT_ALGO")) {
     options.algorithm = parse_algorithm(*name);
     if (!options.algorithm)
-      throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("COHORT_ALGO='{}' is none of one_shot, mesh, ring, recursive_doubling, direct", *name));
+      throw Error(
+          ErrorKind::InvalidArgument,
+          fmt::format("COHORT_ALGO='{}' is none of one_shot, mesh, ring, recursive_doubling, direct", *name));
   }
   options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
   options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
@@ -351,8 +352,7 @@ Task<> CommunicatorCore::orchestrate_call(const Call& call) {
     case Operator::barrier: return orchestrate(call, Barrier{});
     case Operator::broadcast: return orchestrate(call, Broadcast{recv, call.root, element});
     case Operator::all_reduce: return orchestrate(call, AllReduce{send, recv, combine, element});
-    case Operator::all_gather:
-      return orchestrate(call, AllGather{send, recv.part(0, block), block, element});
+    case Operator::all_gather: return orchestrate(call, AllGather{send, recv.part(0, block), block, element});
     case Operator::reduce_scatter:
       return orchestrate(call, ReduceScatter{send.part(0, block), recv, block, combine, element});
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/reduction/copy.h>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE <cohort/collectives/reduction/copy.cpp>
 #include <hwy/foreach_target.h>
 // Once per instruction set from here on.
-#include <cohort/collectives/reduction/copy.h>
 #include <cohort/collectives/reduction/kernels.h>
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>

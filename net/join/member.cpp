@@ -91,7 +91,8 @@ Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret) 
     try {
       Task<Socket> attempt = call_once(state, secret, until);
       // Authentication has a deadline of its own; this one is for hosts that do not even refuse.
-      const Duration most = std::max(state.deadline - engine.now(), kRetryInterval);
+      // A little more than is left: a refusal says more than the end of the time.
+      const Duration most = state.deadline - engine.now() + 2 * kRetryInterval;
       const Duration patience = std::min(most, until - engine.now() + kAuthenticationTime);
       Task<Socket> timed = with_deadline(patience, std::move(attempt));
       co_return co_await timed;

@@ -22,7 +22,8 @@ struct LaunchOptions {
   std::vector<std::pair<std::string, std::string>> environment = {};
   /// Descriptors of this process that every rank gets under the same numbers; none of 0 to 2.
   std::vector<int> inherited = {};
-  /// When one rank fails, the others have this long to notice and to say so themselves before they get SIGTERM.
+  /// When one rank fails, the others have this long to notice and to say so themselves before they get
+  /// SIGTERM.
   Duration time_to_notice = std::chrono::seconds(1);
   /// From SIGTERM to SIGKILL; and from an interrupt of the launcher to the end of everything.
   Duration time_to_end = std::chrono::seconds(2);

@@ -462,7 +462,7 @@ TEST_P(LinkConformance, cancelled_in_the_middle_of_its_bytes_leaves_nothing_behi
     pair.fill(1, in_ccl_in(16 * kMiB), 2);
     tasks.spawn(expect_end(send(pair.link(0), in_send(16 * kMiB))));
     tasks.spawn(expect_end(recv(pair.link(1), in_recv(16 * kMiB))));
-    while (*pair.at(1, in_recv(1)) != *pair.at(0, in_send(1))) co_await engine.sleep_for({});
+    while (*pair.at(1, in_recv(1)) != *pair.at(0, in_send(1))) co_await engine.sleep_for(Duration::zero());
     tasks.cancel();
     co_await tasks.join();
     // The schedule's memory is the caller's again: nothing may write to it any more.

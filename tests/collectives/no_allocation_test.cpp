@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// After warm-up a collective allocates nothing: counted through the global operator new.
+#include <cohort/cohort.h>
+#include <cohort/tests/support/ranks.h>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+namespace {
+
+std::atomic<bool> is_counting{false};
+std::atomic<std::size_t> allocations{0};
+
+void* counted(std::size_t bytes) {
+  if (is_counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(bytes); }
+void* operator new[](std::size_t bytes) { return counted(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace cohort {
+namespace {
+
+constexpr int kWarmUp = 100;
+constexpr int kCounted = 200;
+
+struct Buffers {
+  explicit Buffers(std::size_t count, Rank ranks) : one(count * ranks), all(count * ranks) {}
+  std::vector<float> one;
+  std::vector<float> all;
+};
+
+Task<> every_collective(Communicator& comm, Buffers& buffers) {
+  const std::span<float> one(buffers.one);
+  const std::span<float> all(buffers.all);
+  const std::size_t block = one.size() / comm.size();
+  co_await comm.barrier();
+  co_await comm.all_reduce(one, ReduceOp::max);
+  co_await comm.broadcast(one, 0);
+  co_await comm.all_gather(std::span<const float>(one.first(block)), all);
+  co_await comm.reduce_scatter(std::span<const float>(all), one.first(block), ReduceOp::max);
+}
+
+Task<> count_allocations(Communicator& comm, std::size_t count) {
+  Buffers buffers(count, comm.size());
+  for (int i = 0; i < kWarmUp; ++i) co_await every_collective(comm, buffers);
+  const FramePool::Statistics before = FramePool::statistics();
+  co_await comm.barrier();
+  is_counting = true;
+  for (int i = 0; i < kCounted; ++i) co_await every_collective(comm, buffers);
+  is_counting = false;
+  EXPECT_EQ(FramePool::statistics().from_system, before.from_system) << "frames that were not recycled";
+}
+
+class NoAllocation : public testing::TestWithParam<std::tuple<Transport, bool, std::size_t>> {};
+
+TEST_P(NoAllocation, happens_in_a_collective_after_warm_up) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizer builds do not recycle frames";
+#endif
+  const auto [transport, is_isolated, count] = GetParam();
+  CommunicatorOptions options;
+  options.transport = transport;
+  options.is_isolated = is_isolated;
+  allocations = 0;
+  auto body = [count = count](Communicator& comm) { return count_allocations(comm, count); };
+  test::run_ranks(2, body, std::move(options));
+  EXPECT_EQ(allocations, 0U);
+}
+
+std::string name_of_case(const testing::TestParamInfo<std::tuple<Transport, bool, std::size_t>>& test) {
+  return fmt::format("{}_{}_{}", to_string(std::get<0>(test.param)),
+                     std::get<1>(test.param) ? "isolated" : "one_process", std::get<2>(test.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, NoAllocation,
+                         testing::Combine(testing::Values(Transport::shm, Transport::tcp), testing::Bool(),
+                                          testing::Values(std::size_t{4}, std::size_t{200'000})),
+                         name_of_case);
+
+}  // namespace
+}  // namespace cohort
