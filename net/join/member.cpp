@@ -15,7 +15,7 @@
 namespace cohort {
 namespace {
 
-constexpr Duration kRetryInterval = std::chrono::milliseconds(50);
+constexpr Duration kRetryInterval = std::chrono::milliseconds(20);
 constexpr Duration kReportInterval = std::chrono::seconds(10);
 /// At the deadline rank 0 tells everybody who was missing; so long we wait for that.
 constexpr Duration kVerdictTime = std::chrono::seconds(2);
@@ -28,8 +28,8 @@ bool is_transient(const Error& error) {
 }
 
 /// One attempt. Errors: those that another attempt may not have, too.
-Task<Socket> call_once(const JoinState& state, std::optional<Secret>& secret, TimePoint until) {
-  Socket socket = co_await Socket::connect_until(state.engine, state.address, until);
+Task<Socket> call_once(const JoinState& state, std::optional<Secret>& secret) {
+  Socket socket = co_await Socket::connect(state.engine, state.address);
   if (!is_own_user(socket))
     throw about_rank_0(
         ErrorKind::AuthFailed,
@@ -87,19 +87,17 @@ Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret) 
   std::string reason;
   TimePoint next_report = after(engine.now(), kReportInterval);
   while (engine.now() < state.deadline) {
-    const TimePoint until = std::min(state.deadline, next_report);
     try {
-      Task<Socket> attempt = call_once(state, secret, until);
+      Task<Socket> attempt = call_once(state, secret);
       // Authentication has a deadline of its own; this one is for hosts that do not even refuse.
-      // A little more than is left: a refusal says more than the end of the time.
-      const Duration most = state.deadline - engine.now() + 2 * kRetryInterval;
-      const Duration patience = std::min(most, until - engine.now() + kAuthenticationTime);
+      const Duration patience = std::min(state.deadline - engine.now(), kReportInterval);
       Task<Socket> timed = with_deadline(patience, std::move(attempt));
       co_return co_await timed;
     } catch (const Error& error) {
       const bool is_cancelled = around != nullptr && around->is_cancelled();
       if (is_cancelled || !is_transient(error)) throw;
-      reason = error.message();
+      const bool is_news = reason.empty() || error.kind() != ErrorKind::DeadlineExceeded;
+      if (is_news) reason = error.message();
     }
     if (engine.now() >= next_report) {
       next_report = after(engine.now(), kReportInterval);

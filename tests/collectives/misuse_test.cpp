@@ -190,9 +190,13 @@ TEST_P(Misuse, a_cancelled_collective_ends_everywhere_and_the_canceller_is_named
     while (!comm.is_failed()) co_await comm.engine().sleep_for(std::chrono::milliseconds(5));
     throw Error(comm.failure());
   };
+  // On a busy machine the time may be over before rank 0's call has begun: then it leaves, and the others
+  // hear of that.
   for (const Outcome& outcome : outcomes(impatient)) {
     ASSERT_TRUE(outcome.error);
-    EXPECT_EQ(outcome.error->kind(), ErrorKind::DeadlineExceeded) << outcome.error->what();
+    const ErrorKind kind = outcome.error->kind();
+    EXPECT_TRUE(kind == ErrorKind::DeadlineExceeded || kind == ErrorKind::PeerAborted)
+        << outcome.error->what();
   }
 }
 

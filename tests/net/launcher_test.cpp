@@ -177,19 +177,31 @@ TEST_F(LauncherTest, ranks_that_notice_a_failure_get_the_time_to_say_so_themselv
                     HasSubstr("cohort: then ranks 1, 2 exited with status 5\n"), Not(HasSubstr("ending"))));
 }
 
-TEST_F(LauncherTest, who_ignores_being_told_to_end_is_killed_even_if_stopped) {
-  LaunchOptions options = script(3, R"(
-    case $COHORT_RANK in
-      0) sleep 1; exit 1;;
-      1) trap '' TERM; while :; do sleep 0.05; done;;
-      2) trap 'echo continued; exit 0' TERM; kill -STOP $$; while :; do sleep 0.05; done;;
-    esac)");
+/// Rank 0 fails as soon as rank 1 has created the file that $READY names.
+LaunchOptions failing_beside(const std::string& rank_1) {
+  const std::string path = ::testing::TempDir() + fmt::format("launcher_test_{}", ::getpid());
+  LaunchOptions options = script(
+      2, "if [ $COHORT_RANK = 0 ]; then while [ ! -e $READY ]; do sleep 0.02; done; rm $READY; exit 1; fi; " +
+             rank_1);
+  options.environment = {{"READY", path}};
   options.time_to_notice = 0s;
-  options.time_to_end = 2s;
+  return options;
+}
+
+TEST_F(LauncherTest, who_ignores_being_told_to_end_is_killed) {
+  LaunchOptions options = failing_beside("trap '' TERM; >$READY; while :; do sleep 0.05; done");
+  options.time_to_end = 200ms;
   const Outcome outcome = outcome_of(options);
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_EQ(outcome.output, "[2] continued\n");
   EXPECT_THAT(outcome.errors, HasSubstr("cohort: killing rank 1, which did not end when told to\n"));
+}
+
+TEST_F(LauncherTest, a_stopped_rank_is_continued_so_that_it_can_end) {
+  const Outcome outcome = outcome_of(failing_beside(
+      "trap 'echo continued; exit 0' TERM; >$READY; kill -STOP $$; while :; do sleep 0.05; done"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.output, "[1] continued\n");
+  EXPECT_THAT(outcome.errors, Not(HasSubstr("killing")));
 }
 
 TEST_F(LauncherTest, the_timeout_ends_the_job_and_names_who_was_still_running) {
@@ -280,6 +292,7 @@ class LauncherProcess {
     process_ = ::fork();
     if (process_ == 0) {
       ::close(ends[0]);
+      ::signal(SIGINT, SIG_DFL);  // shells start what runs in the background without it
       ::_exit(run_launcher(options));
     }
     ::close(ends[1]);
@@ -313,7 +326,7 @@ class LauncherProcess {
 TEST_F(LauncherTest, lines_of_all_ranks_stay_whole_and_in_order_however_slow_the_reader) {
   LauncherProcess launcher(script(8, R"(
     i=0
-    while [ $i -lt 2000 ]; do
+    while [ $i -lt 500 ]; do
       echo "line $i of rank $COHORT_RANK, long enough to be cut somewhere"
       i=$((i+1))
     done
@@ -322,10 +335,10 @@ TEST_F(LauncherTest, lines_of_all_ranks_stay_whole_and_in_order_however_slow_the
   EXPECT_EQ(launcher.status(), 0);
   ASSERT_EQ(ranks.size(), 8U);
   for (const auto& [rank, lines] : ranks) {
-    ASSERT_EQ(lines.size(), 2001U);
-    for (std::size_t i = 0; i < 2000; ++i)
+    ASSERT_EQ(lines.size(), 501U);
+    for (std::size_t i = 0; i < 500; ++i)
       ASSERT_EQ(lines[i], fmt::format("line {} of rank {}, long enough to be cut somewhere", i, rank));
-    EXPECT_EQ(lines[2000], "unfinished");
+    EXPECT_EQ(lines[500], "unfinished");
   }
 }
 

@@ -172,12 +172,12 @@ TEST(BenchFailure, an_algorithm_that_cannot_run_names_those_that_can) {
 }
 
 TEST(BenchFailure, a_run_over_its_time_ends_with_124) {
-  const Outcome outcome = bench("barrier --ranks 2 --budget-ms 600000 --timeout 0.5", true);
+  const Outcome outcome = bench("all_reduce --ranks 2 --sizes 64M --budget-ms 600000 --timeout 0.5", true);
   EXPECT_EQ(outcome.status, 124) << outcome.text();
 }
 
 TEST(BenchFailure, threads_over_their_time_end_too) {
-  const Outcome outcome = bench("all_reduce --threads --sizes 64K --budget-ms 600000 --timeout 0.5", true);
+  const Outcome outcome = bench("all_reduce --threads --sizes 64M --budget-ms 600000 --timeout 0.5", true);
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.text(), HasSubstr("DeadlineExceeded"));
 }
