@@ -11,8 +11,8 @@ namespace cohort {
 class Staging {
  public:
   Staging(std::size_t ccl_bytes, std::size_t message_bytes, std::size_t element_bytes) noexcept
-      : half_bytes_(ccl_bytes / 2),
-        piece_bytes_(half_bytes_ / kGrain * kGrain / element_bytes * element_bytes),
+      : half_bytes_(ccl_bytes / 2 / kGrain * kGrain),
+        piece_bytes_(half_bytes_ / element_bytes * element_bytes),
         message_bytes_(message_bytes) {}
 
   [[nodiscard]] std::size_t pieces() const noexcept {

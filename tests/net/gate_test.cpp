@@ -172,6 +172,38 @@ TEST(Gate, the_client_learns_whether_it_was_really_taken) {
   engine.run(scene());
 }
 
+TEST(Gate, a_listener_that_ends_after_the_proof_has_not_taken_the_connection) {
+  Engine engine;
+  const std::string address = fresh_unix_address();
+  const Secret secret = secret_of(1);
+  auto listener_dies = [&](Listener& listener) -> Task<> {
+    Socket socket = co_await listener.accept();
+    Identity rank_0;
+    rank_0.world = 2;
+    ServerHandshake handshake(secret, rank_0, Service{.join = true}, address);
+    Hello hello{};
+    co_await socket.receive(hello);
+    const Step<Challenge> step = handshake.on_hello(hello);
+    co_await socket.send(*step.send);
+    Proof proof{};
+    co_await socket.receive(proof);
+    EXPECT_FALSE(handshake.on_proof(proof));
+  };
+  auto client = [&]() -> Task<> {
+    Socket socket = co_await Socket::connect(engine, Address::parse(address));
+    Identity identity = rank_1();
+    identity.world = 2;
+    const Callee callee{address, Rank{0}, std::nullopt};
+    const auto error = co_await testing::error_of(authenticate_as_client(socket, secret, identity, callee));
+    EXPECT_EQ(kind_of(error), "LinkFault");
+  };
+  auto scene = [&]() -> Task<> {
+    Listener listener(engine, Address::parse(address));
+    co_await when_all(listener_dies(listener), client());
+  };
+  engine.run(scene());
+}
+
 TEST(Gate, a_listener_that_says_nothing_is_a_fault_worth_another_attempt) {
   Engine engine;
   const std::string address = fresh_unix_address();
