@@ -91,6 +91,7 @@ CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
   if (join.secret) other.join.secret = Secret::from_bytes(join.secret->bytes());
   other.join.secret_source = join.secret_source;
   other.join.is_unauthenticated = join.is_unauthenticated;
+  other.join.host_id = join.host_id;
   other.transport = transport;
   other.algorithm = algorithm;
   other.buffer_bytes = buffer_bytes;
