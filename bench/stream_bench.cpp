@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What streams cost: a notify between two coroutines, an item on a stream, an event between two streams.
-#include <cohort/cohort.h>
+#include <cohort/engine/engine.h>
+#include <cohort/engine/when_all.h>
+#include <cohort/notify/event.h>
+#include <cohort/notify/notify.h>
+#include <cohort/streams/stream.h>
 
 #include <benchmark/benchmark.h>
 
