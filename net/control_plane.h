@@ -63,22 +63,37 @@ class ControlPlane : Immovable {
       : engine_(engine), membership_(membership), handler_(handler) {}
 
   /// Before start(): sends each peer a hello with descriptors (those on this host) and takes theirs.
-  /// `taken(peer, message, descriptors)` is called for each.
+  /// `taken(peer, message, descriptors)` is called for each and may throw: the first Mismatch, else the first
+  /// failure, is thrown when all hellos are through, so that a rank that refuses does not keep the others
+  /// from seeing why.
   template <class Taken>
   Task<> exchange_hellos(const ControlMessage& mine, std::span<const int> descriptors, Taken& taken) {
+    std::exception_ptr failure;
+    std::exception_ptr mismatch;
     for (Rank peer = 0; peer < membership_.size; ++peer) {
       if (peer == membership_.rank) continue;
-      const std::span<const int> for_peer =
-          membership_.shares_host(peer) ? descriptors : std::span<const int>();
-      co_await send_hello(peer, mine, for_peer);
+      const bool is_local = membership_.shares_host(peer);
+      const std::span<const int> for_peer = is_local ? descriptors : std::span<const int>();
+      try {
+        co_await send_hello(peer, mine, for_peer);
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
     }
     for (Rank peer = 0; peer < membership_.size; ++peer) {
       if (peer == membership_.rank) continue;
       ControlMessage message;
       std::vector<Descriptor> received;
-      co_await receive_hello(peer, message, received);
-      taken(peer, message, std::move(received));
+      try {
+        co_await receive_hello(peer, message, received);
+        taken(peer, message, std::move(received));
+      } catch (const Error& error) {
+        std::exception_ptr& place = error.kind() == ErrorKind::Mismatch ? mismatch : failure;
+        if (!place) place = std::current_exception();
+      }
     }
+    if (mismatch) std::rethrow_exception(mismatch);
+    if (failure) std::rethrow_exception(failure);
   }
 
   /// Listens to every peer, and watches the processes of those on this host.

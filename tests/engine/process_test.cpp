@@ -208,9 +208,8 @@ void start_and_wait_for_death(int report, bool with_guard) {
   std::optional<ProcessGuard> guard;
   if (with_guard) guard.emplace(1);
   const std::string script = "sleep 100 & echo $$ $! >/proc/self/fd/" + std::to_string(report) + "; wait";
-  const SpawnOptions options{.command = {"/bin/sh", "-c", script},
-                             .inherited = {report},
-                             .guard = guard ? &*guard : nullptr};
+  const SpawnOptions options{
+      .command = {"/bin/sh", "-c", script}, .inherited = {report}, .guard = guard ? &*guard : nullptr};
   ChildProcess child = ChildProcess::spawn(engine, options);
   engine.run(child.wait());
 }
