@@ -2,7 +2,6 @@
 #include <cohort/collectives/communicator_core.h>
 
 #include <cohort/engine/assert.h>
-#include <cohort/engine/environment.h>
 #include <cohort/engine/processor.h>
 
 #include <fmt/format.h>
@@ -59,48 +58,6 @@ std::size_t footprint_of(const Call& call, Rank ranks) {
 
 }  // namespace
 
-CommunicatorOptions CommunicatorOptions::from_environment() {
-  CommunicatorOptions options;
-  options.join = JoinOptions::from_environment();
-  if (const auto name = environment::text("COHORT_TRANSPORT")) {
-    if (*name != "shm" && *name != "tcp")
-      throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("COHORT_TRANSPORT='{}' is neither shm nor tcp", *name));
-    options.transport = *name == "shm" ? Transport::shm : Transport::tcp;
-  }
-  if (const auto name = environment::text("COHORT_ALGO")) {
-    options.algorithm = parse_algorithm(*name);
-    if (!options.algorithm)
-      throw Error(
-          ErrorKind::InvalidArgument,
-          fmt::format("COHORT_ALGO='{}' is none of one_shot, mesh, ring, recursive_doubling, direct", *name));
-  }
-  options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
-  options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
-  options.timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
-  return options;
-}
-
-CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
-  CommunicatorOptions other;
-  other.join.name = join.name;
-  other.join.rank = rank;
-  other.join.size = size;
-  other.join.address = join.address;
-  other.join.timeout = join.timeout;
-  if (join.secret) other.join.secret = Secret::from_bytes(join.secret->bytes());
-  other.join.secret_source = join.secret_source;
-  other.join.is_unauthenticated = join.is_unauthenticated;
-  other.join.host_id = join.host_id;
-  other.transport = transport;
-  other.algorithm = algorithm;
-  other.buffer_bytes = buffer_bytes;
-  other.heap_bytes = heap_bytes;
-  other.timeout = timeout;
-  other.is_isolated = is_isolated;
-  return other;
-}
-
 /// A place in the order of calls.
 class CommunicatorCore::Turn final : public ListHook {
  public:
@@ -155,12 +112,13 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
   reach_ = {.is_host_wide = group != nullptr, .ranks = membership_.size, .model = kLinkModel};
   slot_inputs_.resize(membership_.size);
   if (group != nullptr) {
-    heap_ = SharedHeap(group->own().memory(), group->layout().heap(), group->layout().heap_bytes());
+    heap_ = SharedHeap(group->own().memory(), group->layout().heap(), group->layout().heap_bytes(),
+                       options.uses_huge_pages);
     return;
   }
   const std::size_t heap_bytes = options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes;
   private_heap_ = SharedMemory::create(heap_bytes);
-  heap_ = SharedHeap(private_heap_, 0, heap_bytes);
+  heap_ = SharedHeap(private_heap_, 0, heap_bytes, options.uses_huge_pages);
 }
 
 CommunicatorCore::~CommunicatorCore() {
