@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 
 namespace cohort {
 namespace {
@@ -140,22 +141,21 @@ Task<> CommunicatorCore::establish() {
   control_.start(services_);
   resources_.start(services_);
 
-  Rank local_ranks = 0;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> engines;  // of this host: each wants a core
   is_one_process_ = !is_isolated_;
   for (Rank peer = 0; peer < membership_.size; ++peer) {
-    local_ranks += membership_.shares_host(peer) ? 1 : 0;
+    const PeerInfo& info = membership_.peers[peer];
+    if (membership_.shares_host(peer)) engines.emplace(info.process, info.engine);
     is_one_process_ = is_one_process_ && membership_.shares_process(peer);
     if (group == nullptr) continue;
-    const bool same_engine = peer != membership_.rank && membership_.shares_process(peer) &&
-                             membership_.peers[peer].engine == membership_.self().engine;
-    if (same_engine) group->forbid_spinning();
+    if (peer != membership_.rank && membership_.shares_engine(peer)) group->forbid_spinning();
     if (membership_.shares_process(peer) && !is_isolated_) group->set_in_process(peer);
     group->windows(peer).bind(WindowId::ccl_in, group->segment(peer).at(group->layout().ccl_in()),
                               resources_.buffer_bytes());
     group->windows(peer).bind(WindowId::ccl_out, group->segment(peer).at(group->layout().ccl_out()),
                               resources_.buffer_bytes());
   }
-  engine_.set_crowded(engine_.is_crowded() || local_ranks > processor::available_cores());
+  engine_.set_crowded(engine_.is_crowded() || engines.size() > processor::available_cores());
 }
 
 void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,
