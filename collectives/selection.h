@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/call.h>
+#include <cohort/collectives/pull_crossover.h>
 #include <cohort/collectives/slot_crossover.h>
 
 namespace cohort {
@@ -25,6 +26,7 @@ struct Reach {
   Rank ranks = 1;
   CostModel model{};
   SlotCrossover slots{};
+  PullCrossover pull{};
 };
 
 /// The algorithm for a call: the forced one (of the call, else of COHORT_ALGO) or the cheapest that applies
