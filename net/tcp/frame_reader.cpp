@@ -35,6 +35,7 @@ std::string_view name_of(Signal signal) noexcept {
   return "unknown";
 }
 
+bool is_transient(int result) noexcept { return result == -EAGAIN || result == -EINTR; }
 bool is_combined(Kind kind) noexcept { return kind == Kind::recv_reduce || kind == Kind::get_reduce; }
 
 template <class... Values>
@@ -272,6 +273,8 @@ std::size_t FrameReader::wanted_bytes() const noexcept {
 }
 
 int FrameReader::try_receive_header() noexcept {
+  const bool is_worth_a_look = is_awaited() || idle_turns_ % kTurnsBetweenLooks == kTurnsBetweenLooks - 1;
+  if (!is_worth_a_look) return -EAGAIN;
   const int result = connection_.socket.try_receive_some(staging_.room(wanted_bytes()));
   if (result > 0) staging_.append(static_cast<std::size_t>(result));
   return result;
@@ -297,7 +300,7 @@ int FrameReader::receive_piece() {
 
 bool FrameReader::is_warm() noexcept {
   Engine& engine = connection_.engine;
-  if (engine.is_crowded()) return idle_turns_++ < kTurnsWhenCrowded;
+  if (engine.is_crowded()) return !is_awaited() && idle_turns_++ < kTurnsWhenCrowded;
   if (idle_turns_ == 0) idle_since_ = engine.now();
   if (++idle_turns_ % kTurnsBetweenLooks != 0) return true;
   return engine.now() - idle_since_ < engine.spin_budget();
@@ -314,9 +317,9 @@ void FrameReader::throw_broken(int result) const {
 }
 
 Task<> FrameReader::run() {
+  bool has_received = false;  // in this turn of the loop
   while (connection_.is_open) {
     if (failure_) throw Error(*failure_);
-    int result = -EAGAIN;
     const Next next = advance();
     if (next == Next::park) {
       report_mismatch();
@@ -325,27 +328,26 @@ Task<> FrameReader::run() {
       is_parked_ = false;
       continue;
     }
-    if (next == Next::payload) {
-      result = receive_piece();
-      if (result > 0) co_await NextTurn();
-      if (result == -EAGAIN) co_await connection_.socket.readable();
-    } else {
-      const bool is_worth_a_look = is_awaited() || idle_turns_ % kTurnsBetweenLooks == kTurnsBetweenLooks - 1;
-      if (is_worth_a_look) result = try_receive_header();
-      if (result == -EAGAIN && is_warm()) {
-        co_await NextTurn();
-        continue;
-      }
-      if (result == -EAGAIN) {
-        const std::span<std::byte> into = staging_.room(kReceiveBytes);
-        is_armed_ = true;
-        result = co_await connection_.socket.receive_some(into);
-        is_armed_ = false;
-        if (result > 0) staging_.append(static_cast<std::size_t>(result));
-      }
+    if (has_received) {
+      has_received = false;
+      co_await NextTurn();
+      continue;
     }
-    if (result > 0) idle_turns_ = 0;
-    if (result <= 0 && result != -EAGAIN && result != -EINTR && connection_.is_open) throw_broken(result);
+    int result = next == Next::payload ? receive_piece() : try_receive_header();
+    if (result == -EAGAIN && next == Next::payload) {
+      co_await connection_.socket.readable();
+    } else if (result == -EAGAIN && is_warm()) {
+      co_await NextTurn();
+    } else if (result == -EAGAIN) {
+      const std::span<std::byte> into = staging_.room(kReceiveBytes);
+      is_armed_ = true;
+      result = co_await connection_.socket.receive_some(into);
+      is_armed_ = false;
+      if (result > 0) staging_.append(static_cast<std::size_t>(result));
+    }
+    if (result <= 0 && !is_transient(result) && connection_.is_open) throw_broken(result);
+    has_received = result > 0;
+    if (has_received) idle_turns_ = 0;
   }
 }
 

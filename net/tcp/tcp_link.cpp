@@ -6,6 +6,14 @@
 
 namespace cohort::tcp {
 
+namespace {
+
+/// Left to itself the kernel lets far more pile up between two ranks, which then comes from memory instead of
+/// the cache: 16 MiB both ways at once took 7.7 ms, and 4.1 ms with this.
+constexpr std::size_t kSocketBytes = std::size_t{4} << 20;
+
+}  // namespace
+
 using Kind = LinkOperation::Kind;
 
 TcpLink::TcpLink(Engine& engine, Socket socket, LinkHost& host, Rank self, Rank peer, Lane lane)
@@ -14,6 +22,7 @@ TcpLink::TcpLink(Engine& engine, Socket socket, LinkHost& host, Rank self, Rank 
       writer_(connection_),
       reader_(connection_, writer_) {
   connection_.socket.set_no_delay();
+  connection_.socket.set_buffer_bytes(kSocketBytes);
 }
 
 TcpLink::~TcpLink() {
