@@ -53,7 +53,23 @@ void TcpLink::operation_started() noexcept {
   }
 }
 
-Task<> TcpLink::serve() { co_await when_all(serve_half(reader_.run()), serve_half(writer_.run())); }
+bool TcpLink::poll() noexcept {
+  const bool has_sent = writer_.poll();
+  const bool has_received = reader_.poll();
+  return has_sent || has_received;
+}
+
+bool TcpLink::arm() noexcept {
+  const bool writer_may_sleep = writer_.arm();
+  const bool reader_may_sleep = reader_.arm();
+  return writer_may_sleep && reader_may_sleep;
+}
+
+Task<> TcpLink::serve() {
+  connection_.engine.add_source(*this);
+  co_await when_all(serve_half(reader_.run()), serve_half(writer_.run()));
+  static_cast<Source&>(*this).unlink();
+}
 
 Task<> TcpLink::serve_half(Task<> half) {
   const CancelScope* const scope = co_await current_scope();
