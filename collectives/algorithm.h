@@ -15,9 +15,10 @@ enum class AlgorithmId : std::uint8_t {
   mesh,                ///< every pair exchanges its share directly, all at once
   ring,                ///< neighbours pass blocks on: the optimal volume on any topology
   recursive_doubling,  ///< partners at distance 1, 2, 4, ...: few messages, for small data
+  tree,                ///< up a binomial tree and down again: the fewest messages, where ranks share cores
   direct,              ///< loads and stores on mapped memory: for ranks of one host
 };
-inline constexpr std::size_t kAlgorithms = 5;
+inline constexpr std::size_t kAlgorithms = 6;
 
 std::string_view to_string(AlgorithmId id) noexcept;
 std::optional<AlgorithmId> parse_algorithm(std::string_view text) noexcept;

@@ -6,8 +6,8 @@
 namespace cohort {
 namespace {
 
-constexpr std::array<std::string_view, kAlgorithms> kNames = {"one_shot", "mesh", "ring",
-                                                              "recursive_doubling", "direct"};
+constexpr std::array<std::string_view, kAlgorithms> kNames = {"one_shot",           "mesh", "ring",
+                                                              "recursive_doubling", "tree", "direct"};
 
 }  // namespace
 
@@ -21,32 +21,36 @@ std::optional<AlgorithmId> parse_algorithm(std::string_view text) noexcept {
 
 template <>
 std::span<const Algorithm<Barrier>> algorithms() {
-  static const std::array kTable = {kBarrierDirect, kBarrierOneShot, kBarrierRing};
+  static const std::array kTable = {kBarrierDirect, kBarrierOneShot, kBarrierTree, kBarrierRing};
   return kTable;
 }
 
 template <>
 std::span<const Algorithm<Broadcast>> algorithms() {
-  static const std::array kTable = {kBroadcastDirect, kBroadcastOneShot, kBroadcastMesh, kBroadcastRing};
+  static const std::array kTable = {kBroadcastDirect, kBroadcastOneShot, kBroadcastTree, kBroadcastMesh,
+                                    kBroadcastRing};
   return kTable;
 }
 
 template <>
 std::span<const Algorithm<AllReduce>> algorithms() {
-  static const std::array kTable = {kAllReduceDirect, kAllReduceOneShot, kAllReduceRecursiveDoubling,
-                                    kAllReduceMesh, kAllReduceRing};
+  static const std::array kTable = {kAllReduceDirect, kAllReduceOneShot,
+                                    kAllReduceTree,   kAllReduceRecursiveDoubling,
+                                    kAllReduceMesh,   kAllReduceRing};
   return kTable;
 }
 
 template <>
 std::span<const Algorithm<AllGather>> algorithms() {
-  static const std::array kTable = {kAllGatherDirect, kAllGatherOneShot, kAllGatherMesh, kAllGatherRing};
+  static const std::array kTable = {kAllGatherDirect, kAllGatherOneShot, kAllGatherTree, kAllGatherMesh,
+                                    kAllGatherRing};
   return kTable;
 }
 
 template <>
 std::span<const Algorithm<ReduceScatter>> algorithms() {
-  static const std::array kTable = {kReduceScatterDirect, kReduceScatterMesh, kReduceScatterRing};
+  static const std::array kTable = {kReduceScatterDirect, kReduceScatterMesh, kReduceScatterTree,
+                                    kReduceScatterRing};
   return kTable;
 }
 

@@ -270,7 +270,7 @@ TEST(Arguments, an_algorithm_that_cannot_run_here_is_refused_with_the_possible_o
       (void)comm.all_reduce(std::span<float>(data), ReduceOp::sum).with_algorithm(AlgorithmId::direct);
       ADD_FAILURE() << "was accepted";
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("choose one of: one_shot, recursive_doubling, mesh, ring"));
+      EXPECT_THAT(error.what(), HasSubstr("choose one of: one_shot, tree, recursive_doubling, mesh, ring"));
     }
     co_await comm.barrier();
   };
