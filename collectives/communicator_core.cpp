@@ -2,7 +2,6 @@
 #include <cohort/collectives/communicator_core.h>
 
 #include <cohort/engine/assert.h>
-#include <cohort/engine/environment.h>
 #include <cohort/engine/processor.h>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 
 namespace cohort {
 namespace {
@@ -58,48 +58,6 @@ std::size_t footprint_of(const Call& call, Rank ranks) {
 }
 
 }  // namespace
-
-CommunicatorOptions CommunicatorOptions::from_environment() {
-  CommunicatorOptions options;
-  options.join = JoinOptions::from_environment();
-  if (const auto name = environment::text("COHORT_TRANSPORT")) {
-    if (*name != "shm" && *name != "tcp")
-      throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("COHORT_TRANSPORT='{}' is neither shm nor tcp", *name));
-    options.transport = *name == "shm" ? Transport::shm : Transport::tcp;
-  }
-  if (const auto name = environment::text("COHORT_ALGO")) {
-    options.algorithm = parse_algorithm(*name);
-    if (!options.algorithm)
-      throw Error(
-          ErrorKind::InvalidArgument,
-          fmt::format("COHORT_ALGO='{}' is none of one_shot, mesh, ring, recursive_doubling, direct", *name));
-  }
-  options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
-  options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
-  options.timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
-  return options;
-}
-
-CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
-  CommunicatorOptions other;
-  other.join.name = join.name;
-  other.join.rank = rank;
-  other.join.size = size;
-  other.join.address = join.address;
-  other.join.timeout = join.timeout;
-  if (join.secret) other.join.secret = Secret::from_bytes(join.secret->bytes());
-  other.join.secret_source = join.secret_source;
-  other.join.is_unauthenticated = join.is_unauthenticated;
-  other.join.host_id = join.host_id;
-  other.transport = transport;
-  other.algorithm = algorithm;
-  other.buffer_bytes = buffer_bytes;
-  other.heap_bytes = heap_bytes;
-  other.timeout = timeout;
-  other.is_isolated = is_isolated;
-  return other;
-}
 
 /// A place in the order of calls.
 class CommunicatorCore::Turn final : public ListHook {
@@ -155,12 +113,13 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
   reach_ = {.is_host_wide = group != nullptr, .ranks = membership_.size, .model = kLinkModel};
   slot_inputs_.resize(membership_.size);
   if (group != nullptr) {
-    heap_ = SharedHeap(group->own().memory(), group->layout().heap(), group->layout().heap_bytes());
+    heap_ = SharedHeap(group->own().memory(), group->layout().heap(), group->layout().heap_bytes(),
+                       options.uses_huge_pages);
     return;
   }
   const std::size_t heap_bytes = options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes;
   private_heap_ = SharedMemory::create(heap_bytes);
-  heap_ = SharedHeap(private_heap_, 0, heap_bytes);
+  heap_ = SharedHeap(private_heap_, 0, heap_bytes, options.uses_huge_pages);
 }
 
 CommunicatorCore::~CommunicatorCore() {
@@ -182,22 +141,22 @@ Task<> CommunicatorCore::establish() {
   control_.start(services_);
   resources_.start(services_);
 
-  Rank local_ranks = 0;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> engines;  // of this host: each wants a core
   is_one_process_ = !is_isolated_;
   for (Rank peer = 0; peer < membership_.size; ++peer) {
-    local_ranks += membership_.shares_host(peer) ? 1 : 0;
+    const PeerInfo& info = membership_.peers[peer];
+    if (membership_.shares_host(peer)) engines.emplace(info.process, info.engine);
     is_one_process_ = is_one_process_ && membership_.shares_process(peer);
     if (group == nullptr) continue;
-    const bool same_engine = peer != membership_.rank && membership_.shares_process(peer) &&
-                             membership_.peers[peer].engine == membership_.self().engine;
-    if (same_engine) group->forbid_spinning();
+    if (peer != membership_.rank && membership_.shares_engine(peer)) group->forbid_spinning();
     if (membership_.shares_process(peer) && !is_isolated_) group->set_in_process(peer);
     group->windows(peer).bind(WindowId::ccl_in, group->segment(peer).at(group->layout().ccl_in()),
                               resources_.buffer_bytes());
     group->windows(peer).bind(WindowId::ccl_out, group->segment(peer).at(group->layout().ccl_out()),
                               resources_.buffer_bytes());
   }
-  engine_.set_crowded(engine_.is_crowded() || local_ranks > processor::available_cores());
+  engine_.set_crowded(engine_.is_crowded() || engines.size() > processor::available_cores());
+  if (group != nullptr && membership_.size > 1) co_await calibrate();
 }
 
 void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,
@@ -265,12 +224,18 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
   is_busy_ = has_begun = true;
   begin(call);
   (void)health_.begin(running_.sequence, running_.signature);
+  if (!complete_in_slots(call)) return false;
+  end();
+  return true;
+}
+
+/// Announces, and if everybody comes while it spins, takes the result out of the slots.
+bool CommunicatorCore::complete_in_slots(const Call& call) noexcept {
   announce(call);
   shm::ShmGroup& group = *resources_.group();
   for (const Rank peer : exec_.peers())
     if (!group.spin_for_arrival(peer, running_.sequence) || !agrees(peer)) return false;
   combine_slots(call);
-  end();
   return true;
 }
 

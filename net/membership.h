@@ -42,6 +42,10 @@ struct Membership {
   [[nodiscard]] bool shares_process(Rank peer) const {
     return shares_host(peer) && peers[peer].process == self().process;
   }
+  /// Whether they take turns on one thread.
+  [[nodiscard]] bool shares_engine(Rank peer) const {
+    return shares_process(peer) && peers[peer].engine == self().engine;
+  }
 };
 
 }  // namespace cohort

@@ -126,7 +126,8 @@ int run_in_threads(const Options& options) {
   communicator.join = JoinOptions();
   if (!options.transport.empty())
     communicator.transport = options.transport == "shm" ? Transport::shm : Transport::tcp;
-  return body.status(run_threads(options.ranks, std::ref(body), std::move(communicator)));
+  return body.status(
+      run_threads(options.ranks, std::ref(body), std::move(communicator), processor::available_cores()));
 }
 
 int run_in_processes(const Options& options, const std::vector<std::string>& command) {

@@ -18,6 +18,12 @@ constexpr int kWarmupPart = 6;  ///< of the budget
 /// For all ranks to come to the start line: writing and checking the largest inputs takes a fraction of it.
 constexpr Duration kPatience = std::chrono::minutes(2);
 
+StartLine::Polls polls_for(const Membership& membership, bool has_processors) {
+  for (Rank peer = 0; peer < membership.size; ++peer)
+    if (peer != membership.rank && membership.shares_engine(peer)) return StartLine::Polls::once;
+  return has_processors ? StartLine::Polls::spin : StartLine::Polls::yield;
+}
+
 }  // namespace
 
 void summarise(std::span<double> samples_us, Result& result) {
@@ -29,12 +35,12 @@ void summarise(std::span<double> samples_us, Result& result) {
   result.p99_us = samples_us[std::min(count - 1, count * 99 / 100)];
 }
 
-Measurement::Measurement(Communicator& comm, const Options& options, Board& board, bool spins)
+Measurement::Measurement(Communicator& comm, const Options& options, Board& board, bool has_processors)
     : comm_(comm),
       options_(options),
       board_(board),
       own_(board.slots[comm.rank()]),
-      line_(board, comm.rank(), comm.size(), spins),
+      line_(board, comm.rank(), comm.size(), polls_for(comm.membership(), has_processors)),
       workload_(comm, options, board) {
   own_.sample_us.fill(0);  // the pages are there before anything is timed
 }

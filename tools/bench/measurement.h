@@ -29,7 +29,7 @@ void summarise(std::span<double> samples_us, Result& result);
 /// old results, and in one more after them, which differs from them in nothing.
 class Measurement : Immovable {
  public:
-  Measurement(Communicator& comm, const Options& options, Board& board, bool spins);
+  Measurement(Communicator& comm, const Options& options, Board& board, bool has_processors);
 
   /// The times are rank 0's to know; `wrong` everybody's.
   Task<Result> measure(Point point);
