@@ -348,30 +348,27 @@ bool FrameReader::arm() noexcept {
   return false;
 }
 
-Task<> FrameReader::wait_for_bytes() {
-  is_armed_ = true;
-  int result = -EAGAIN;
-  if (has_begun_) {
-    co_await connection_.socket.readable();
-  } else {
-    const std::span<std::byte> into = staging_.room(kReceiveBytes);
-    result = co_await connection_.socket.receive_some(into);
-    if (result > 0) staging_.append(static_cast<std::size_t>(result));
-  }
-  is_armed_ = false;
-  take_result(result);
-}
-
 Task<> FrameReader::run() {
   while (connection_.is_open) {
     if (failure_) throw Error(*failure_);
     report_mismatch();
     if (is_parked_) proceed();
     const bool sleeps = std::exchange(wants_sleep_, false) && !is_parked_ && !failure_;
-    if (sleeps)
-      co_await wait_for_bytes();
-    else if (!failure_)
-      co_await connection_.reader_work.wait();
+    if (!sleeps) {
+      if (!failure_) co_await connection_.reader_work.wait();
+      continue;
+    }
+    int result = -EAGAIN;
+    is_armed_ = true;
+    if (has_begun_) {
+      co_await connection_.socket.readable();
+    } else {
+      const std::span<std::byte> into = staging_.room(kReceiveBytes);
+      result = co_await connection_.socket.receive_some(into);
+      if (result > 0) staging_.append(static_cast<std::size_t>(result));
+    }
+    is_armed_ = false;
+    take_result(result);
   }
 }
 

@@ -80,8 +80,6 @@ class FrameReader : Immovable {
   /// Bytes came, or what a receive answered instead.
   void take_result(int result) noexcept;
   [[nodiscard]] Error broken(int result) const;
-  /// Waits in the kernel until there is something to take.
-  Task<> wait_for_bytes();
 
   static constexpr std::uint32_t kMostUntaken = 4;
 
