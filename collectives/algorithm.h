@@ -21,13 +21,17 @@ enum class AlgorithmId : std::uint8_t {
 inline constexpr std::size_t kAlgorithms = 6;
 
 std::string_view to_string(AlgorithmId id) noexcept;
+/// The names of all of them.
+std::span<const std::string_view> algorithm_names() noexcept;
 std::optional<AlgorithmId> parse_algorithm(std::string_view text) noexcept;
 
-/// Counted from a schedule's rules, per rank: what selection compares.
+/// Counted from a schedule's rules: what selection compares. The first three are of the rank that has most.
 struct Cost {
   double rounds = 0;         ///< messages that follow one another
   double bytes_moved = 0;    ///< sent, or copied from a peer
   double bytes_reduced = 0;  ///< combined
+  double messages = 0;       ///< that all ranks send, together
+  double bytes_by_all = 0;   ///< that they hold
 };
 
 /// What one run of a schedule needs before it starts. Computed once per tag and kept.

@@ -29,7 +29,12 @@ Task<> all_reduce_tree(Exec& x, AllReduce op) {
 Cost cost(std::size_t bytes, Rank ranks) {
   const double depth = Tree::depth(ranks);
   const double n = static_cast<double>(bytes) * depth;
-  return {.rounds = 2 * depth, .bytes_moved = 2 * n, .bytes_reduced = n};
+  const double messages = 2 * (ranks - 1.0);
+  return {.rounds = 2 * depth,
+          .bytes_moved = 2 * n,
+          .bytes_reduced = n,
+          .messages = messages,
+          .bytes_by_all = static_cast<double>(bytes) * messages};
 }
 
 Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }

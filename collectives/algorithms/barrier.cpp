@@ -41,17 +41,13 @@ Task<> barrier_tree(Exec& x, Barrier) {
 /// Direct barrier on mapped memory: one counter per rank. Cost: 1 phase.
 Task<> barrier_direct(Exec& x, Barrier) { return x.phase(); }
 
-Cost one_shot_cost(std::size_t, Rank ranks) {
-  constexpr double kSignalBytes = 64;
-  return {.rounds = 1, .bytes_moved = kSignalBytes * (ranks - 1), .bytes_reduced = 0};
+Cost signals(double rounds, double messages) {
+  return {.rounds = rounds, .bytes_moved = 0, .bytes_reduced = 0, .messages = messages, .bytes_by_all = 0};
 }
-Cost ring_cost(std::size_t, Rank ranks) {
-  return {.rounds = 2.0 * ranks, .bytes_moved = 0, .bytes_reduced = 0};
-}
-Cost tree_cost(std::size_t, Rank ranks) {
-  return {.rounds = 2 * Tree::depth(ranks), .bytes_moved = 0, .bytes_reduced = 0};
-}
-Cost direct_cost(std::size_t, Rank) { return {.rounds = 1, .bytes_moved = 0, .bytes_reduced = 0}; }
+Cost one_shot_cost(std::size_t, Rank ranks) { return signals(1, ranks * (ranks - 1.0)); }
+Cost ring_cost(std::size_t, Rank ranks) { return signals(2.0 * ranks, 2.0 * ranks); }
+Cost tree_cost(std::size_t, Rank ranks) { return signals(2 * Tree::depth(ranks), 2 * (ranks - 1.0)); }
+Cost direct_cost(std::size_t, Rank) { return signals(1, 0); }
 
 Needs all_links(std::size_t, Rank) { return {.links_to_all = true}; }
 Needs ring_links(std::size_t, Rank) { return {.links_to_neighbours = true}; }

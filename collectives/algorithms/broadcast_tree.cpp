@@ -25,7 +25,12 @@ Task<> broadcast_tree(Exec& x, Broadcast op) {
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double depth = Tree::depth(ranks);
-  return {.rounds = 2 * depth, .bytes_moved = static_cast<double>(bytes) * depth, .bytes_reduced = 0};
+  const double n = static_cast<double>(bytes);
+  return {.rounds = 2 * depth,
+          .bytes_moved = n * depth,
+          .bytes_reduced = 0,
+          .messages = 2 * (ranks - 1.0),
+          .bytes_by_all = n * (ranks - 1)};
 }
 
 Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }

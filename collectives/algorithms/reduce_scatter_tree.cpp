@@ -38,7 +38,11 @@ Task<> reduce_scatter_tree(Exec& x, ReduceScatter op) {
 Cost cost(std::size_t bytes, Rank ranks) {
   const double depth = Tree::depth(ranks);
   const double all = static_cast<double>(bytes) * ranks;
-  return {.rounds = 2 * depth, .bytes_moved = all * depth + all, .bytes_reduced = all * depth};
+  return {.rounds = 2 * depth,
+          .bytes_moved = all * depth + all,
+          .bytes_reduced = all * depth,
+          .messages = 2 * (ranks - 1.0),
+          .bytes_by_all = all * (ranks - 1) + all / 2 * depth};
 }
 
 Needs needs(std::size_t bytes, Rank ranks) { return {.links_to_all = true, .scratch_bytes = bytes * ranks}; }

@@ -13,6 +13,8 @@ constexpr std::array<std::string_view, kAlgorithms> kNames = {"one_shot",       
 
 std::string_view to_string(AlgorithmId id) noexcept { return kNames[static_cast<std::size_t>(id)]; }
 
+std::span<const std::string_view> algorithm_names() noexcept { return kNames; }
+
 std::optional<AlgorithmId> parse_algorithm(std::string_view text) noexcept {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (kNames[i] == text) return static_cast<AlgorithmId>(i);

@@ -4,6 +4,7 @@
 #include <cohort/collectives/algorithm.h>
 
 #include <algorithm>
+#include <cstddef>
 
 /// Every algorithm of the library, one file each: <operator>_<algorithm>.cpp beside this one.
 namespace cohort {
