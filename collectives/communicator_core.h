@@ -82,6 +82,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] bool complete_in_slots(const Call& call) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
+  [[nodiscard]] double ranks_per_core() const;
   void check_hello(Rank peer, const ControlMessage& theirs, const ControlMessage& mine) const;
 
   // Meeting in shared memory (arrival.cpp):

@@ -19,9 +19,8 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
   if (const auto name = environment::text("COHORT_ALGO")) {
     options.algorithm = parse_algorithm(*name);
     if (!options.algorithm)
-      throw Error(
-          ErrorKind::InvalidArgument,
-          fmt::format("COHORT_ALGO='{}' is none of one_shot, mesh, ring, recursive_doubling, direct", *name));
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("COHORT_ALGO='{}' is none of {}", *name, fmt::join(algorithm_names(), ", ")));
   }
   options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
   options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
