@@ -55,7 +55,8 @@ inline void stream(float* to, const float* a, const float* b, std::size_t count)
 #endif
 }
 
-/// Each side takes what the other has just written: `pull` copies it, `pull_sum` adds it to its own.
+/// Each side takes what the other has just written: `pull` copies it, `pull_sum` adds it to its own. `copy`
+/// and `sum` do the same with what the side has written itself.
 inline void measure_pulls(Bench& bench, const Exchange& exchange) {
   const peers::Buffer own(kLargestInCache / sizeof(float));
   for (std::size_t bytes = 64; bytes <= kLargestInCache; bytes *= 4) {
@@ -65,6 +66,8 @@ inline void measure_pulls(Bench& bench, const Exchange& exchange) {
     const auto write = [&] { std::fill(mine.begin(), mine.end(), value += 1.0F); };
     bench.measure("pull", bytes, write, [&] { std::memcpy(own.data(), theirs.data(), bytes); });
     bench.measure("pull_sum", bytes, write, [&] { add_to(own.data(), theirs.data(), theirs.size()); });
+    bench.measure("copy", bytes, write, [&] { std::memcpy(own.data(), mine.data(), bytes); });
+    bench.measure("sum", bytes, write, [&] { add_to(own.data(), mine.data(), mine.size()); });
   }
 }
 

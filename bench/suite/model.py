@@ -60,12 +60,9 @@ class Limits:
         self.one_way = us["one_way", 0]
         self.timer = us["timer", 0]
         self.switch = us["switch", 0]
-        # One core takes what another has just written, by copying or by adding, whichever is faster.
-        self.pull = {}
-        for name, size in us:
-            if name in ("pull", "pull_sum"):
-                rate = size / max(us[name, size] - self.timer, 1e-3)
-                self.pull[size] = max(rate, self.pull.get(size, 0))
+        # One core takes what another, or it itself, has just written: copies or adds it, whichever is faster.
+        self.pull = self._fastest(us, "pull", "pull_sum")
+        self.copy = self._fastest(us, "copy", "sum")
         # Two cores together, in copies: a sum of two vectors moves as much as a copy and a half.
         copies = [2 * size / us[name, size] * (1.5 if name == "stream_sum" else 1)
                   for name, size in us if name in ("stream", "stream_sum")]
@@ -73,6 +70,19 @@ class Limits:
         self.tcp_one_way = us["tcp_round_trip", 8] / 2
         self.tcp_stream = self._rates(us, "tcp_stream", 1, 2 * self.tcp_one_way)
         self.tcp_duplex = self._rates(us, "tcp_duplex", 2, self.tcp_one_way)
+
+    def _fastest(self, us, *names):
+        rates = {}
+        for name, size in us:
+            if name in names:
+                rates[size] = max(size / max(us[name, size] - self.timer, 1e-3), rates.get(size, 0))
+        return rates
+
+    def touch(self, copies, cores):
+        """Us that copies in the cache take, spread over cores: a core's part of them is of its own bytes."""
+        per_core = copies / cores
+        own, others = per_core / cores, per_core * (cores - 1) / cores
+        return own / interpolate(self.copy, max(own, 64)) + others / interpolate(self.pull, max(others, 64))
 
     @staticmethod
     def _rates(us, name, directions, latency):
@@ -117,8 +127,7 @@ def shm_limit_us(limits, operator, ranks, size):
         beyond = max(0, 4 * size - limits.cache_bytes) / 2 / limits.stream
         return max(2 * there + limits.timer, beyond)
     reads, writes, copies = TRAFFIC[operator](ranks, size)
-    per_core = copies / min(ranks, limits.cores)
-    in_cache = per_core / interpolate(limits.pull, max(per_core, 64))
+    in_cache = limits.touch(copies, min(ranks, limits.cores))
     beyond = max(0, reads + writes - limits.cache_bytes) / 2 / limits.stream
     return latency + max(in_cache, beyond)
 

@@ -88,6 +88,9 @@ class Results:
                 measured.append((figure.us, program.name))
         return min(measured, default=None)
 
+    def has_limits(self, kind):
+        return any(entry[3] == kind for entry in self._limit_entries)
+
     def limits(self, kind):
         """None if they were not measured."""
         if not self._limit_entries:
