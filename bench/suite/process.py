@@ -43,6 +43,8 @@ class Process:
     def __exit__(self, kind, *_):
         if kind or self._process.poll() is None:
             self._end()
+        self._process.stdout.close()
+        self._process.stderr.close()
 
     def __iter__(self):
         pending = bytearray()
