@@ -109,7 +109,8 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
               }),
       resources_(engine, membership_, *this, choose_transport(options, membership_), buffer_bytes_of(options),
                  options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes),
-      exec_(membership_.rank, membership_.size, running_, resources_) {
+      exec_(engine, membership_, *this, resources_),
+      pull_from_bytes_(options.pull_from_bytes) {
   shm::ShmGroup* group = resources_.group();
   reach_ = {
       .is_host_wide = group != nullptr, .ranks = membership_.size, .buffer_bytes = resources_.buffer_bytes()};
@@ -311,7 +312,7 @@ Task<> CommunicatorCore::run_schedule(Call call) {
     run_alone(call);
     co_return;
   }
-  bool maps_user_windows = false;
+  UserWindows user_windows = UserWindows::staged;
   if (reach_.is_host_wide) {
     const bool is_announced = resources_.group()->has_arrived(membership_.rank, running_.sequence);
     if (!is_announced) announce(call);
@@ -320,9 +321,9 @@ Task<> CommunicatorCore::run_schedule(Call call) {
       combine_slots(call);
       co_return;
     }
-    maps_user_windows = bind_peer_windows(call);
+    user_windows = bind_peer_windows(call);
   }
-  exec_.begin(maps_user_windows, footprint_of(call, membership_.size));
+  exec_.begin(user_windows, footprint_of(call, membership_.size));
   Task<> schedule = orchestrate_call(call);
   co_await schedule;
 }

@@ -92,12 +92,17 @@ class CommunicatorCore final : public LinkHost, Immovable {
   void announce(const Call& call) noexcept;
   [[nodiscard]] bool agrees(Rank peer) const noexcept;
   Task<> meet();
-  [[nodiscard]] bool bind_peer_windows(const Call& call) noexcept;
+  [[nodiscard]] UserWindows bind_peer_windows(const Call& call) noexcept;
+  [[nodiscard]] bool pulls(const Call& call) const noexcept;
   void combine_slots(const Call& call) noexcept;
   void reduce_slots(const Call& call, std::size_t at, std::size_t count) noexcept;
 
-  // Measuring where slots stop paying, when the communicator is made (slot_crossover.cpp):
+  // Measuring when the communicator is made (calibrate.cpp), where slots stop paying (slot_crossover.cpp) and
+  // where pulling begins to (pull_crossover.cpp):
   Task<> calibrate();
+  Task<> agree_on_slowest(std::span<double> values);
+  Task<> measure_pull();
+  Task<bool> probe_pull(std::span<const std::byte> own);
   Task<> measure_slots();
   Task<double> time_calls(const Call& call);
   Task<> run_unnumbered(const Call& call);
@@ -117,6 +122,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   SharedHeap heap_;
   MemoryExec exec_;
   Reach reach_;
+  std::size_t pull_from_bytes_ = 0;  ///< what the options say
   bool is_one_process_ = false;
 
   bool is_busy_ = false;

@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/call.h>
 #include <cohort/collectives/link_speed.h>
+#include <cohort/collectives/pull_crossover.h>
 #include <cohort/collectives/slot_crossover.h>
 
 #include <algorithm>
@@ -50,6 +51,7 @@ struct Reach {
   std::size_t buffer_bytes = 0;  ///< of each CCL buffer
   CostModel model{};
   SlotCrossover slots{};
+  PullCrossover pull{};
 };
 
 /// How much of a message one run of the schedule takes. Over TCP no more than a core's cache holds on all
