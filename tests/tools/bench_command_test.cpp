@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"collective", "reduce_all", {"reduce_all", "all_reduce", "barrier"}},
                       Mistake{"type", "all_reduce --type half", {"half", "float32", "int64"}},
                       Mistake{"reduction", "all_reduce --op mean", {"mean", "avg", "prod"}},
-                      Mistake{"algorithm", "all_reduce --algorithm bruck", {"bruck", "mesh", "ring"}},
+                      Mistake{"algorithm", "all_reduce --algorithm bush", {"bush", "mesh", "ring"}},
                       Mistake{"transport", "all_reduce --transport ib", {"ib", "shm", "tcp"}},
                       Mistake{"size", "all_reduce --min 8Q", {"8Q", "64K"}},
                       Mistake{"sizes", "all_reduce --sizes 8,0", {"0", "1"}},
