@@ -4,7 +4,7 @@
 #include <cohort/collectives/communicator_core.h>
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 namespace cohort {
 namespace {
@@ -57,6 +57,24 @@ void SlotCrossover::take(const std::vector<SlotTimes>& of_one_operator) {
   }
   most_bytes_[static_cast<std::size_t>(of_one_operator.front().op)] = most;
   measured_.insert(measured_.end(), of_one_operator.begin(), of_one_operator.end());
+}
+
+std::optional<SlotTimes> SlotCrossover::times_of(Operator op, std::size_t bytes) const noexcept {
+  const SlotTimes* below = nullptr;
+  for (const SlotTimes& at : measured_) {
+    if (at.op != op) continue;
+    if (at.bytes == bytes) return at;
+    if (at.bytes < bytes) {
+      below = &at;
+      continue;
+    }
+    if (below == nullptr) return std::nullopt;
+    const double part =
+        static_cast<double>(bytes - below->bytes) / static_cast<double>(at.bytes - below->bytes);
+    return SlotTimes{op, bytes, std::lerp(below->slots_us, at.slots_us, part),
+                     std::lerp(below->direct_us, at.direct_us, part)};
+  }
+  return std::nullopt;
 }
 
 /// One call outside the numbered sequence of the user's: no watchdog, since the joining has its deadline.
