@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace cohort {
 namespace {
@@ -50,11 +51,14 @@ class Buffers {
 
 void SlotCrossover::take(const std::vector<SlotTimes>& of_one_operator) {
   if (of_one_operator.empty()) return;
-  std::size_t most = of_one_operator.front().bytes / 2;
-  for (const SlotTimes& times : of_one_operator) {
-    if (times.slots_us > times.direct_us) break;
-    most = times.bytes;
-  }
+  const auto lost = std::find_if(of_one_operator.begin(), of_one_operator.end(),
+                                 [](const SlotTimes& times) { return times.slots_us > times.direct_us; });
+  std::size_t most = 0;
+  if (lost == of_one_operator.begin())
+    most = lost->bytes / 2;
+  else
+    most = std::prev(lost)->bytes;
+  if (lost == of_one_operator.end()) most = std::max(most, kUnmeasuredBytes);
   most_bytes_[static_cast<std::size_t>(of_one_operator.front().op)] = most;
   measured_.insert(measured_.end(), of_one_operator.begin(), of_one_operator.end());
 }

@@ -40,7 +40,8 @@ class SlotCrossover {
   [[nodiscard]] std::optional<SlotTimes> times_of(Operator op, std::size_t bytes) const noexcept;
 
   /// Takes the sizes of one operator, in rising order: slots serve up to the last size before the first at
-  /// which they lose; below the smallest size if they lose there already.
+  /// which they lose; below the smallest size if they lose there already; where they never lose, at least up
+  /// to kUnmeasuredBytes.
   void take(const std::vector<SlotTimes>& of_one_operator);
 
  private:
