@@ -44,21 +44,32 @@ std::string cheapest_reason(const Explanation& explanation, const Reach& reach) 
   text += " (";
   const auto constants = reach.model.constants();
   for (std::size_t i = 0; i < constants.size(); ++i)
-    text += fmt::format("{}{} {:.4g} {}", i == 0 ? "" : ", ", constants[i].name, constants[i].value,
-                        constants[i].unit);
+    text += fmt::format("{}{} {:.4g}{}{}", i == 0 ? "" : ", ", constants[i].name, constants[i].value,
+                        constants[i].unit.empty() ? "" : " ", constants[i].unit);
   return text + ")";
 }
 
-std::string reason_of(const Explanation& explanation, const Call& call, const Reach& reach) {
+std::string words_of_basis(const Explanation& explanation, const Call& call, const Reach& reach) {
   if (reach.ranks == 1) return "one rank alone has nobody to exchange with: its output is its input";
   switch (explanation.basis) {
     case Basis::call: return "the call forces it";
-    case Basis::communicator: return "COHORT_ALGO, or the communicator's options, force it for all calls";
+    case Basis::communicator:
+      return "COHORT_ALGO, or the communicator's options, force it for all calls that it can run";
     case Basis::arrival_slots: return slots_reason(call, reach);
     case Basis::mapped_memory: return mapped_reason(call, reach, explanation.chosen);
     case Basis::cheapest: return cheapest_reason(explanation, reach);
   }
   return "";
+}
+
+std::string reason_of(const Explanation& explanation, const Call& call, const Reach& reach,
+                      std::optional<AlgorithmId> forced_for_all) {
+  const bool is_passed_over =
+      forced_for_all && explanation.basis != Basis::communicator && explanation.basis != Basis::call;
+  std::string text;
+  if (is_passed_over)
+    text = fmt::format("{} is forced for all calls but cannot run this one; ", to_string(*forced_for_all));
+  return text + words_of_basis(explanation, call, reach);
 }
 
 std::string note_on(const Candidate& candidate, const Explanation& explanation, const Call& call,
@@ -94,7 +105,7 @@ Explanation explain_choice(const Call& call, const Reach& reach, std::optional<A
     if (candidate.algorithm == choice.algorithm) explanation.estimate_us = candidate.estimate_us;
     explanation.candidates.push_back({candidate, note_on(candidate, explanation, call, reach)});
   }
-  explanation.reason = reason_of(explanation, call, reach);
+  explanation.reason = reason_of(explanation, call, reach, forced_for_all);
   return explanation;
 }
 

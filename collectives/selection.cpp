@@ -22,9 +22,22 @@ bool applies(const Algorithm<Op>& algorithm, const Reach& reach) {
   return reach.is_host_wide || !algorithm.needs_mapped_group;
 }
 
+/// Of all runs that the message is cut into.
+template <class Op>
+Cost whole_cost(const Algorithm<Op>& algorithm, const Call& call, const Reach& reach) {
+  const std::size_t piece = piece_bytes(algorithm, call, reach);
+  const double runs = piece == 0 ? 1 : static_cast<double>(call.message_bytes()) / static_cast<double>(piece);
+  const Cost once = algorithm.cost(piece, reach.ranks);
+  return {.rounds = runs * once.rounds,
+          .bytes_moved = runs * once.bytes_moved,
+          .bytes_reduced = runs * once.bytes_reduced,
+          .messages = runs * once.messages,
+          .bytes_by_all = runs * once.bytes_by_all};
+}
+
 template <class Op>
 double estimate_us(const Algorithm<Op>& algorithm, const Call& call, const Reach& reach) {
-  return reach.model.estimate_us(algorithm.cost(call.message_bytes(), reach.ranks));
+  return reach.model.estimate_us(whole_cost(algorithm, call, reach));
 }
 
 /// On shared memory the first that applies, over TCP the cheapest.
@@ -87,7 +100,7 @@ struct Weigh {
         std::find_if(table.begin(), table.end(), [&](const Algorithm<Op>& a) { return a.id == id; });
     if (found == table.end()) return candidate;
     const Algorithm<Op>& algorithm = *found;
-    candidate.cost = algorithm.cost(call.message_bytes(), reach.ranks);
+    candidate.cost = whole_cost(algorithm, call, reach);
     candidate.state =
         applies(algorithm, reach) ? Candidate::State::possible : Candidate::State::needs_one_host;
     if (!reach.is_host_wide && candidate.state == Candidate::State::possible)
@@ -115,31 +128,27 @@ bool can_run(const Call& call, AlgorithmId id, const Reach& reach) {
 /// Of combine_slots(): every rank reads what it needs of each other one's slot.
 Cost slots_cost(const Call& call, Rank ranks) {
   const double peers = ranks - 1.0;
-  const auto bytes = static_cast<double>(slot_bytes(call));
-  const auto share = static_cast<double>(call.recv_bytes);
-  switch (call.op) {
-    case Operator::barrier: return {.rounds = 1, .bytes_moved = 0, .bytes_reduced = 0};
-    case Operator::broadcast: return {.rounds = 1, .bytes_moved = bytes, .bytes_reduced = 0};
-    case Operator::all_gather: return {.rounds = 1, .bytes_moved = bytes * peers, .bytes_reduced = 0};
-    case Operator::all_reduce:
-      return {.rounds = 1, .bytes_moved = bytes * peers, .bytes_reduced = bytes * peers};
-    case Operator::reduce_scatter:
-      return {.rounds = 1, .bytes_moved = share * peers, .bytes_reduced = share * peers};
-  }
-  return {};
+  const bool takes_share = call.op == Operator::reduce_scatter;
+  const bool reduces = call.op == Operator::all_reduce || takes_share;
+  const auto bytes = static_cast<double>(takes_share ? call.recv_bytes : slot_bytes(call));
+  Cost cost;
+  cost.rounds = 1;
+  cost.bytes_moved = call.op == Operator::broadcast ? bytes : bytes * peers;
+  if (reduces) cost.bytes_reduced = bytes * peers;
+  return cost;
 }
 
 }  // namespace
 
 Choice choose_algorithm(const Call& call, const Reach& reach, std::optional<AlgorithmId> forced_for_all) {
-  const std::optional<AlgorithmId> forced = call.forced ? call.forced : forced_for_all;
-  if (forced) {
-    if (can_run(call, *forced, reach)) return {*forced, call.forced ? Basis::call : Basis::communicator};
-    throw Error(
-        ErrorKind::InvalidArgument,
-        fmt::format("algorithm '{}' cannot run {} over this transport; choose one of: {}", to_string(*forced),
-                    to_string(call.op), choices(ask_table(call.op, Applicable{reach}))));
+  if (call.forced) {
+    if (can_run(call, *call.forced, reach)) return {*call.forced, Basis::call};
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("algorithm '{}' cannot run {} over this transport; choose one of: {}",
+                            to_string(*call.forced), to_string(call.op),
+                            choices(ask_table(call.op, Applicable{reach}))));
   }
+  if (forced_for_all && can_run(call, *forced_for_all, reach)) return {*forced_for_all, Basis::communicator};
   const bool slots_apply = reach.is_host_wide && slot_bytes(call) <= reach.slots.most_bytes(call.op);
   if (slots_apply) return {AlgorithmId::one_shot, Basis::arrival_slots};
   return ask_table(call.op, Best{call, reach});

@@ -81,14 +81,6 @@ std::optional<SlotTimes> SlotCrossover::times_of(Operator op, std::size_t bytes)
   return std::nullopt;
 }
 
-/// One call outside the numbered sequence of the user's: no watchdog, since the joining has its deadline.
-Task<> CommunicatorCore::run_unnumbered(const Call& call) {
-  begin(call);
-  const bool is_done = uses_slots(call) && complete_in_slots(call);
-  if (!is_done) co_await run_schedule(call);
-  running_.is_running = false;
-}
-
 Task<double> CommunicatorCore::time_calls(const Call& call) {
   Duration best = Duration::max();
   for (int batch = 0; batch < kBatches; ++batch) {
@@ -116,44 +108,12 @@ Task<> CommunicatorCore::measure_slots() {
       times[0] = co_await time_calls(in_slots);
       times[1] = co_await time_calls(directly);
       times[2] = microseconds(engine_.now() - start);
-      Call slowest;
-      slowest.op = Operator::all_reduce;
-      slowest.type = DataType::float64;
-      slowest.reduce = ReduceOp::max;
-      slowest.count = times.size();
-      slowest.send = slowest.recv = reinterpret_cast<std::byte*>(times.data());
-      slowest.send_bytes = slowest.recv_bytes = sizeof times;
-      co_await run_unnumbered(slowest);
+      co_await agree_on_slowest(times);
       measured.push_back({op, bytes, times[0], times[1]});
       has_time = times[2] < microseconds(kMostTime);
     }
     reach_.slots.take(measured);
   }
-}
-
-/// Leaves no trace in the numbers of calls: the first one of the user is #1.
-Task<> CommunicatorCore::calibrate() {
-  CancelScope* around = co_await current_scope();
-  CancelScope scope(around);
-  operation_scope_ = &scope;
-  if (health_.is_failed()) scope.cancel(health_.cause());
-  std::exception_ptr failure;
-  try {
-    Task<> measuring = with_scope(scope, measure_slots());
-    co_await measuring;
-    shm::ShmGroup& group = *resources_.group();
-    Task<> all_are_through = with_scope(scope, exec_.phase());
-    co_await all_are_through;
-    group.forget_arrivals();
-    Task<> all_have_forgotten = with_scope(scope, exec_.phase());
-    co_await all_have_forgotten;
-    running_.sequence = 0;
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  operation_scope_ = nullptr;
-  running_.is_running = false;
-  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace cohort

@@ -46,6 +46,7 @@ struct BenchArguments {
   std::size_t warmup = 0;
   std::size_t budget_ms = 100;
   std::string timeout;
+  std::size_t near_wait_ms = 0;
   bool is_csv = false;
   bool is_json = false;
   bool leaves_inputs = false;
@@ -104,7 +105,11 @@ void add_method_options(CLI::App& bench, BenchArguments& arguments) {
   CLI::Option* timeout = bench.add_option("--timeout", arguments.timeout,
                                           "End after this time, with status 124 (1 for threads)");
   timeout->check(command_line::accepts("TIME", parse_timeout));
-  for (CLI::Option* option : {iterations, budget, warmup, rewrite, check, timeout})
+  CLI::Option* near = bench.add_option(
+      "--near-wait", arguments.near_wait_ms,
+      "Print the round trip between two cores around each point, which may wait MS for near ones");
+  near->check(CLI::Range(std::size_t{0}, kMostBudgetMs))->type_name("MS");
+  for (CLI::Option* option : {iterations, budget, warmup, rewrite, check, timeout, near})
     option->group(kMethodOptions);
 }
 
@@ -127,6 +132,7 @@ bench::Options finish(const CLI::App& bench, const BenchArguments& arguments) {
   options.budget = std::chrono::milliseconds(arguments.budget_ms);
   if (!arguments.timeout.empty())
     options.timeout = environment::parse_duration("--timeout", arguments.timeout);
+  if (bench.count("--near-wait") != 0) options.near_wait = std::chrono::milliseconds(arguments.near_wait_ms);
   options.rewrites_inputs = !arguments.leaves_inputs;
   options.checks_results = !arguments.is_unchecked;
   options.pins_ranks = !arguments.is_unpinned;

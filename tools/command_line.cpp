@@ -27,12 +27,6 @@ std::vector<Operator> all_operators() {
   return operators;
 }
 
-std::vector<AlgorithmId> all_algorithms() {
-  std::vector<AlgorithmId> algorithms;
-  for (std::size_t i = 0; i < kAlgorithms; ++i) algorithms.push_back(static_cast<AlgorithmId>(i));
-  return algorithms;
-}
-
 }  // namespace
 
 void add_operator(CLI::App& command, std::string& name, const char* purpose) {
@@ -56,8 +50,9 @@ CLI::Option* add_type(CLI::App& command, std::string& name) {
 }
 
 CLI::Option* add_algorithm(CLI::App& command, std::string& name) {
+  const auto names = algorithm_names();
   return command.add_option("--algorithm", name, "This one, instead of what the library selects")
-      ->check(CLI::IsMember(names_of(all_algorithms())));
+      ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())));
 }
 
 CLI::Option* add_transport(CLI::App& command, std::string& name) {

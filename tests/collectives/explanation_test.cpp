@@ -14,17 +14,23 @@ namespace {
 using testing::HasSubstr;
 
 constexpr Rank kRanks = 4;
+constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
 constexpr std::size_t kSlotLimit = 16 * 1024;
 
 Reach over_links() {
+  LinkSpeed speed;
+  speed.message_us = 5;
+  speed.byte_us = 2e-4;
+  speed.combine_us = 5e-5;
   return {.is_host_wide = false,
           .ranks = kRanks,
-          .model = {.alpha_us = 5, .beta_us_per_byte = 1e-3, .gamma_us_per_byte = 1e-4}};
+          .buffer_bytes = kBufferBytes,
+          .model = CostModel(speed, kRanks)};
 }
 
 /// Slots win up to kSlotLimit.
 Reach over_memory() {
-  Reach reach{.is_host_wide = true, .ranks = kRanks};
+  Reach reach{.is_host_wide = true, .ranks = kRanks, .buffer_bytes = kBufferBytes};
   reach.slots.take({{Operator::all_reduce, 4096, 1.0, 3.0},
                     {Operator::all_reduce, kSlotLimit, 5.0, 6.0},
                     {Operator::all_reduce, 32768, 20.0, 9.0}});
@@ -99,6 +105,20 @@ TEST(Explanation, a_forced_algorithm_names_who_forces_it) {
   EXPECT_EQ(by_call.chosen, AlgorithmId::mesh);
   EXPECT_THAT(by_call.reason, HasSubstr("the call forces it"));
   EXPECT_THAT(line_of(by_call, AlgorithmId::ring).note, HasSubstr("forced"));
+}
+
+TEST(Explanation, one_forced_for_all_calls_that_cannot_run_this_one_is_named) {
+  const Explanation explanation = explain_choice(all_reduce_of(4096), over_links(), AlgorithmId::direct);
+  EXPECT_EQ(explanation.basis, Basis::cheapest);
+  EXPECT_THAT(explanation.reason, HasSubstr("direct is forced for all calls but cannot run this one"));
+}
+
+TEST(Explanation, a_message_in_pieces_costs_what_all_of_them_do) {
+  const auto moved = [](std::size_t bytes) {
+    const Explanation explanation = explain_choice(all_reduce_of(bytes), over_links(), std::nullopt);
+    return line_of(explanation, AlgorithmId::ring).candidate.cost->bytes_moved;
+  };
+  EXPECT_DOUBLE_EQ(moved(64 * kBufferBytes), 64 * moved(kBufferBytes));
 }
 
 TEST(Explanation, an_algorithm_without_a_schedule_for_the_operator_says_so) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -68,6 +69,20 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"not_rewritten_2", 2, "--no-rewrite --in-place --transport shm", "shm"}),
     [](const auto& test) { return std::string(test.param.name); });
 
+TEST(BenchOutput, near_wait_tells_where_the_cores_were) {
+  const Outcome outcome = bench("all_reduce --ranks 3 --sizes 8,4K --budget-ms 1 --csv --near-wait 1");
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  ASSERT_EQ(outcome.lines.size(), 3U) << outcome.text();
+  EXPECT_EQ(outcome.lines[0], std::string(kHeader) + ",rtt_before_ns,rtt_after_ns");
+  for (std::size_t i = 1; i < outcome.lines.size(); ++i) {
+    const std::vector<std::string> fields = split(outcome.lines[i], ',');
+    ASSERT_EQ(fields.size(), 11U) << outcome.lines[i];
+    const bool has_two_cores = std::thread::hardware_concurrency() > 1;
+    EXPECT_EQ(std::stod(fields[9]) > 0, has_two_cores) << outcome.lines[i];
+    EXPECT_EQ(std::stod(fields[10]) > 0, has_two_cores) << outcome.lines[i];
+  }
+}
+
 TEST(BenchOutput, table_has_a_row_for_each_size_and_an_average) {
   const Outcome outcome =
       bench("all_reduce --ranks 2 --transport shm --min 8 --max 128 --factor 4 --iters 5");
@@ -122,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"collective", "reduce_all", {"reduce_all", "all_reduce", "barrier"}},
                       Mistake{"type", "all_reduce --type half", {"half", "float32", "int64"}},
                       Mistake{"reduction", "all_reduce --op mean", {"mean", "avg", "prod"}},
-                      Mistake{"algorithm", "all_reduce --algorithm tree", {"tree", "mesh", "ring"}},
+                      Mistake{"algorithm", "all_reduce --algorithm bush", {"bush", "mesh", "ring"}},
                       Mistake{"transport", "all_reduce --transport ib", {"ib", "shm", "tcp"}},
                       Mistake{"size", "all_reduce --min 8Q", {"8Q", "64K"}},
                       Mistake{"sizes", "all_reduce --sizes 8,0", {"0", "1"}},

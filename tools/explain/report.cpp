@@ -51,6 +51,12 @@ std::string measured_json(const Reach& reach) {
     row["most_bytes"] = reach.slots.most_bytes(times.op);
     json["slots"].push_back(row);
   }
+  json["pull_from_bytes"] =
+      reach.pull.from_bytes() == PullCrossover::kNever ? Json() : Json(reach.pull.from_bytes());
+  json["pull"] = Json::array();
+  for (const PullTimes& times : reach.pull.measured())
+    json["pull"].push_back(
+        {{"bytes", times.bytes}, {"staged_us", times.staged_us}, {"pulled_us", times.pulled_us}});
   json["links"] = Json::array();
   for (const auto& constant : reach.model.constants())
     json["links"].push_back({{"name", constant.name}, {"value", constant.value}, {"unit", constant.unit}});
@@ -68,10 +74,24 @@ std::string slots_table(const SlotCrossover& slots) {
   return text;
 }
 
+std::string pull_table(const PullCrossover& pull) {
+  const std::string from = pull.from_bytes() == PullCrossover::kNever
+                               ? "never"
+                               : fmt::format("from blocks of {} B on", pull.from_bytes());
+  std::string text = fmt::format("\n# The kernel copies between private buffers: {}\n", from);
+  if (pull.measured().empty()) return text;
+  text += "#        collective   B per rank staged (us)  pulled (us)\n";
+  for (const PullTimes& times : pull.measured())
+    text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f}\n", to_string(Operator::all_gather), times.bytes,
+                        times.staged_us, times.pulled_us);
+  return text;
+}
+
 std::string links_table(const CostModel& model) {
   std::string text = "\n# Links are weighed with:\n";
   for (const auto& constant : model.constants())
-    text += fmt::format("# {:>17} {:>12.4g} {}\n", constant.name, constant.value, constant.unit);
+    text += fmt::format("# {:>17} {:>12.4g}{}{}\n", constant.name, constant.value,
+                        constant.unit.empty() ? "" : " ", constant.unit);
   return text;
 }
 
@@ -117,7 +137,7 @@ std::string Report::json_row(Operator op, std::size_t bytes, const Explanation& 
 
 std::string Report::measured(const Reach& reach) const {
   if (options_.is_json) return measured_json(reach);
-  return reach.is_host_wide ? slots_table(reach.slots) : links_table(reach.model);
+  return reach.is_host_wide ? slots_table(reach.slots) + pull_table(reach.pull) : links_table(reach.model);
 }
 
 }  // namespace cohort::explain
