@@ -186,10 +186,12 @@ Task<> CommunicatorCore::establish() {
 }
 
 double CommunicatorCore::ranks_per_core() const {
-  std::set<std::pair<std::uint32_t, std::uint64_t>> engines;  // of this host: each wants a core
+  std::set<std::pair<std::uint64_t, std::uint64_t>> engines;  // of this host: each wants a core
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     const PeerInfo& info = membership_.peers[peer];
-    if (membership_.shares_host(peer)) engines.emplace(info.process, info.engine);
+    const bool is_visible = info.visible_process != 0;
+    if (membership_.shares_host(peer))
+      engines.emplace(is_visible ? info.visible_process : info.incarnation, info.engine);
   }
   return static_cast<double>(engines.size()) / processor::available_cores();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/communicator_options.h>
+#include <cohort/collectives/explanation.h>
 #include <cohort/collectives/health.h>
 #include <cohort/collectives/memory_exec.h>
 #include <cohort/collectives/resources.h>
@@ -35,6 +36,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] AlgorithmId select(const Call& call) const {
     return select_algorithm(call, reach_, forced_algorithm_);
   }
+  [[nodiscard]] Explanation explain(const Call& call) const {
+    return explain_choice(call, reach_, forced_algorithm_);
+  }
+  [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
 
   /// The path of small messages: completes the call without suspending if it can. Otherwise run() does;
   /// `has_begun` tells it that the call has its number already and waits for peers.

@@ -64,7 +64,7 @@ Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
   }
   const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(from));
   std::byte* const local = running_.windows.at(to);
-  const int failure = read_peer_memory(membership_.peers[peer].process, local, address, to.bytes);
+  const int failure = read_peer_memory(membership_.peers[peer].visible_process, local, address, to.bytes);
   if (failure == 0) co_return;
   host_.link_failed(
       peer, system_error(failure, fmt::format("reading {} bytes of rank {}'s memory", to.bytes, peer)));

@@ -40,7 +40,7 @@ Task<bool> CommunicatorCore::probe_pull(std::span<const std::byte> own) {
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     std::uint64_t token = 0;
     const int failure =
-        read_peer_memory(membership_.peers[peer].process, reinterpret_cast<std::byte*>(&token),
+        read_peer_memory(membership_.peers[peer].visible_process, reinterpret_cast<std::byte*>(&token),
                          places[peer].address, sizeof token);
     is_allowed = is_allowed && failure == 0 && token == places[peer].token;
   }

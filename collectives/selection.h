@@ -7,7 +7,9 @@
 #include <cohort/collectives/slot_crossover.h>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
+#include <string_view>
 
 namespace cohort {
 
@@ -35,6 +37,19 @@ class CostModel {
     return way_us + work_us / cores_;
   }
   [[nodiscard]] const LinkSpeed& speed() const noexcept { return speed_; }
+
+  /// One number of the model, for people: "message" 5 "us".
+  struct Constant {
+    std::string_view name;
+    double value;
+    std::string_view unit;
+  };
+  [[nodiscard]] std::array<Constant, 4> constants() const noexcept {
+    return {{{"message", speed_.message_us, "us"},
+             {"byte", speed_.byte_us * 1e3, "ns"},
+             {"byte combined", speed_.combine_us * 1e3, "ns"},
+             {"ranks per core", speed_.ranks_per_core, ""}}};
+  }
 
  private:
   /// Where ranks share cores, a message also costs a change from one to another: 2 to 3 us beside 5.
@@ -67,14 +82,57 @@ template <class Op>
   return std::min(call.message_bytes(), std::max(grain, largest / grain * grain));
 }
 
-/// The algorithm for a call: the one that the call forces, else that of COHORT_ALGO if it can run the call,
-/// else the cheapest that applies here. Throws InvalidArgument when the one that the call forces does not
-/// exist for the operator or cannot run here, naming those that can.
-[[nodiscard]] AlgorithmId select_algorithm(const Call& call, const Reach& reach,
-                                           std::optional<AlgorithmId> forced_for_all);
+/// What decided on an algorithm.
+enum class Basis : std::uint8_t {
+  call,           ///< the call forces it
+  communicator,   ///< COHORT_ALGO or CommunicatorOptions force it
+  arrival_slots,  ///< so little data travels as ranks meet
+  mapped_memory,  ///< the first that runs where all ranks map each other's memory
+  cheapest,       ///< the least estimate of the model, over links
+};
+
+struct Choice {
+  AlgorithmId algorithm = AlgorithmId::one_shot;
+  Basis basis = Basis::call;
+};
+
+/// The algorithm for a call, and what decided: the one that the call forces, else that of COHORT_ALGO if it
+/// can run the call, else the cheapest that applies here. Throws InvalidArgument when the one that the call
+/// forces does not exist for the operator or cannot run here, naming those that can.
+[[nodiscard]] Choice choose_algorithm(const Call& call, const Reach& reach,
+                                      std::optional<AlgorithmId> forced_for_all);
+
+[[nodiscard]] inline AlgorithmId select_algorithm(const Call& call, const Reach& reach,
+                                                  std::optional<AlgorithmId> forced_for_all) {
+  return choose_algorithm(call, reach, forced_for_all).algorithm;
+}
 
 /// Whether that choice is carried by the arrival slots of shared memory: one_shot with data that fits in
 /// them.
 [[nodiscard]] bool fits_arrival_slots(const Call& call, AlgorithmId chosen, bool is_host_wide) noexcept;
+
+/// Data that one rank puts into its arrival slot.
+[[nodiscard]] inline std::size_t slot_bytes(const Call& call) noexcept {
+  return call.op == Operator::barrier ? 0 : call.send_bytes;
+}
+
+/// One algorithm beside a call.
+struct Candidate {
+  enum class State : std::uint8_t {
+    possible,        ///< can run the call
+    not_written,     ///< has no schedule for the operator
+    needs_one_host,  ///< runs on mapped memory only
+  };
+
+  AlgorithmId algorithm = AlgorithmId::one_shot;
+  State state = State::possible;
+  bool is_in_slots = false;             ///< the arrival slots carry it
+  std::optional<Cost> cost{};           ///< of the whole message, counted from its schedule
+  std::optional<double> estimate_us{};  ///< of the whole call: by the model over links, measured in slots
+};
+
+/// Every algorithm of the library beside the call, with the numbers that choose_algorithm() compares. In the
+/// order of AlgorithmId.
+[[nodiscard]] std::vector<Candidate> candidates_for(const Call& call, const Reach& reach);
 
 }  // namespace cohort

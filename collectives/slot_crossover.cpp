@@ -4,6 +4,8 @@
 #include <cohort/collectives/communicator_core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 namespace cohort {
 namespace {
@@ -49,13 +51,34 @@ class Buffers {
 
 void SlotCrossover::take(const std::vector<SlotTimes>& of_one_operator) {
   if (of_one_operator.empty()) return;
-  std::size_t most = of_one_operator.front().bytes / 2;
-  for (const SlotTimes& times : of_one_operator) {
-    if (times.slots_us > times.direct_us) break;
-    most = times.bytes;
-  }
+  const auto lost = std::find_if(of_one_operator.begin(), of_one_operator.end(),
+                                 [](const SlotTimes& times) { return times.slots_us > times.direct_us; });
+  std::size_t most = 0;
+  if (lost == of_one_operator.begin())
+    most = lost->bytes / 2;
+  else
+    most = std::prev(lost)->bytes;
+  if (lost == of_one_operator.end()) most = std::max(most, kUnmeasuredBytes);
   most_bytes_[static_cast<std::size_t>(of_one_operator.front().op)] = most;
   measured_.insert(measured_.end(), of_one_operator.begin(), of_one_operator.end());
+}
+
+std::optional<SlotTimes> SlotCrossover::times_of(Operator op, std::size_t bytes) const noexcept {
+  const SlotTimes* below = nullptr;
+  for (const SlotTimes& at : measured_) {
+    if (at.op != op) continue;
+    if (at.bytes == bytes) return at;
+    if (at.bytes < bytes) {
+      below = &at;
+      continue;
+    }
+    if (below == nullptr) return std::nullopt;
+    const double part =
+        static_cast<double>(bytes - below->bytes) / static_cast<double>(at.bytes - below->bytes);
+    return SlotTimes{op, bytes, std::lerp(below->slots_us, at.slots_us, part),
+                     std::lerp(below->direct_us, at.direct_us, part)};
+  }
+  return std::nullopt;
 }
 
 Task<double> CommunicatorCore::time_calls(const Call& call) {

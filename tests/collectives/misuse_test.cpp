@@ -200,6 +200,26 @@ TEST_P(Misuse, a_cancelled_collective_ends_everywhere_and_the_canceller_is_named
   }
 }
 
+TEST_P(Misuse, a_call_in_a_scope_that_is_cancelled_already_is_not_made) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count(), 1.0F);
+    auto all_reduce = [&]() -> Task<> { co_await comm.all_reduce(std::span<float>(data), ReduceOp::sum); };
+    CancelScope scope;
+    scope.cancel();
+    std::string told;
+    try {
+      co_await with_scope(scope, all_reduce());
+    } catch (const Error& error) {
+      told = to_string(error.kind());
+    }
+    EXPECT_EQ(told, "Cancelled");
+    EXPECT_EQ(data[0], 1.0F);
+    co_await all_reduce();  // and the communicator still works
+    EXPECT_EQ(data[0], static_cast<float>(comm.size()));
+  };
+  for (const Outcome& outcome : outcomes(body, 2)) EXPECT_FALSE(outcome.error) << outcome.error->what();
+}
+
 TEST_P(Misuse, a_failed_communicator_gives_every_later_call_the_same_cause) {
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<float> data(comm.rank() == kOddOne ? count() + 1 : count());
