@@ -80,7 +80,10 @@ Task<Result> Measurement::measure(Point point) {
   if (options_.checks_results && is_known) own_.wrong += workload_.count_wrong();
   co_await meet();
   result.wrong = total_wrong();
-  if (comm_.rank() == 0) collect(result);
+  if (comm_.rank() == 0) {
+    std::vector<double> slowest = slowest_of(0, result.iterations);
+    summarise(slowest, result);
+  }
   co_await meet();  // the slots are written again only when rank 0 has read them
   co_return result;
 }
@@ -124,6 +127,32 @@ Task<double> Measurement::calibrate(Duration patience) {
     }
     co_await engine.sleep_for(kPlacementPause);
   }
+}
+
+Task<std::vector<double>> Measurement::medians_of(const std::vector<std::function<Task<>()>>& steps) {
+  constexpr std::size_t kWarmup = 1;
+  constexpr std::size_t kTurns = 7;
+  for (std::size_t turn = 0; turn < kWarmup + kTurns; ++turn) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      co_await comm_.barrier();
+      co_await meet();
+      const std::int64_t start = now_ns();
+      co_await steps[i]();
+      const std::int64_t end = now_ns();
+      if (turn >= kWarmup)
+        own_.sample_us[i * kTurns + turn - kWarmup] = static_cast<double>(end - start) / 1e3;
+    }
+  }
+  co_await meet();
+  std::vector<double> medians;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::vector<double> slowest = slowest_of(i * kTurns, kTurns);
+    Result result;
+    summarise(slowest, result);
+    medians.push_back(result.median_us);
+  }
+  co_await meet();
+  co_return medians;
 }
 
 Task<std::size_t> Measurement::iterate(Limits limits, std::span<double> samples_us) {
@@ -193,13 +222,13 @@ std::uint64_t Measurement::total_wrong() const {
   return wrong;
 }
 
-void Measurement::collect(Result& result) const {
-  std::vector<double> slowest(result.iterations, 0.0);
+std::vector<double> Measurement::slowest_of(std::size_t first, std::size_t count) const {
+  std::vector<double> slowest(count, 0.0);
   for (Rank rank = 0; rank < comm_.size(); ++rank) {
     const auto& samples = board_.slots[rank].sample_us;
-    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], samples[i]);
+    for (std::size_t i = 0; i < count; ++i) slowest[i] = std::max(slowest[i], samples[first + i]);
   }
-  summarise(slowest, result);
+  return slowest;
 }
 
 }  // namespace cohort::bench
