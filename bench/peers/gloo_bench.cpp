@@ -4,13 +4,9 @@
 // asynchronous API (one epoll thread per rank, as its users run it), tcp-busy the older algorithm classes
 // over pairs that poll in the calling thread.
 
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include <condition_variable>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -39,6 +35,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <cohort/bench/peers/overlap.h>
+#include <cohort/bench/peers/ranks.h>
 
 namespace {
 
@@ -344,50 +341,22 @@ void measure_all(int rank, const Options& options, Board& board, const std::stri
   });
 }
 
-/// The status of one rank's process. Ends with _exit: Gloo's threads need not be told.
-[[noreturn]] void run_rank(int rank, const Options& options, Board& board, const std::string& rendezvous) {
-  int status = 0;
-  alarm(options.timeout_s);
-  try {
-    measure_all(rank, options, board, rendezvous);
-  } catch (const std::exception& error) {
-    board.failed = true;
-    std::fprintf(stderr, "gloo, rank %d: %s\n", rank, error.what());
-    status = 3;
-  }
-  std::fflush(stdout);
-  _exit(status);
-}
-
-int run_ranks(const Options& options) {
-  Board& board = *Board::create().first;
+int run_all(const Options& options) {
   std::string rendezvous = std::filesystem::temp_directory_path() / "peer_gloo_XXXXXX";
   if (mkdtemp(rendezvous.data()) == nullptr) {
     throw std::system_error(errno, std::generic_category(), rendezvous);
   }
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    const pid_t child = fork();
-    if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
-    if (child > 0) continue;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    run_rank(rank, options, board, rendezvous);
-  }
-  int worst = 0;
-  int status = 0;
-  while (wait(&status) > 0) {
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (code != 0) board.failed = true;
-    if (worst == 0) worst = code;
-  }
+  const auto measure = [&](int rank, Board& board) { measure_all(rank, options, board, rendezvous); };
+  const int status = run_ranks("gloo", options, measure);
   std::filesystem::remove_all(rendezvous);
-  return worst;
+  return status;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run_ranks(parse_options(std::span(argv, static_cast<std::size_t>(argc))));
+    return run_all(parse_options(std::span(argv, static_cast<std::size_t>(argc))));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n%s", argv[0], error.what(), kUsage);
     return 3;
