@@ -1,32 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/communicator_options.h>
+#include <cohort/collectives/explanation.h>
 #include <cohort/collectives/health.h>
 #include <cohort/collectives/memory_exec.h>
 #include <cohort/collectives/resources.h>
 #include <cohort/collectives/selection.h>
 #include <cohort/collectives/shared_heap.h>
-#include <cohort/net/join/join.h>
 
 namespace cohort {
-
-/// How a communicator is made. Everything that ranks must agree on is checked at joining.
-struct CommunicatorOptions {
-  CommunicatorOptions() = default;
-
-  JoinOptions join;
-  std::optional<Transport> transport;    ///< nullopt: COHORT_TRANSPORT, or shm where all ranks share a host
-  std::optional<AlgorithmId> algorithm;  ///< for all calls; nullopt: COHORT_ALGO, or the cheapest
-  std::size_t buffer_bytes = 0;          ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
-  std::size_t heap_bytes = 0;            ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB
-  Duration timeout{0};                   ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
-  bool is_isolated = false;  ///< reach ranks of this process as if they were in others; on all ranks
-
-  /// All from the environment.
-  static CommunicatorOptions from_environment();
-  /// The same for another rank, as when one process runs several.
-  [[nodiscard]] CommunicatorOptions for_rank(Rank rank, Rank size) const;
-};
 
 /// A communicator's inside: runs one collective after the other, in the order of the calls.
 ///
@@ -53,6 +36,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] AlgorithmId select(const Call& call) const {
     return select_algorithm(call, reach_, forced_algorithm_);
   }
+  [[nodiscard]] Explanation explain(const Call& call) const {
+    return explain_choice(call, reach_, forced_algorithm_);
+  }
+  [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
 
   /// The path of small messages: completes the call without suspending if it can. Otherwise run() does;
   /// `has_begun` tells it that the call has its number already and waits for peers.
@@ -97,8 +84,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   template <class Op>
   Task<> orchestrate(const Call& call, Op op);
   void run_alone(const Call& call) noexcept;
+  [[nodiscard]] bool complete_in_slots(const Call& call) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
+  [[nodiscard]] double ranks_per_core() const;
   void check_hello(Rank peer, const ControlMessage& theirs, const ControlMessage& mine) const;
 
   // Meeting in shared memory (arrival.cpp):
@@ -108,9 +97,20 @@ class CommunicatorCore final : public LinkHost, Immovable {
   void announce(const Call& call) noexcept;
   [[nodiscard]] bool agrees(Rank peer) const noexcept;
   Task<> meet();
-  [[nodiscard]] bool bind_peer_windows(const Call& call) noexcept;
+  [[nodiscard]] UserWindows bind_peer_windows(const Call& call) noexcept;
+  [[nodiscard]] bool pulls(const Call& call) const noexcept;
   void combine_slots(const Call& call) noexcept;
   void reduce_slots(const Call& call, std::size_t at, std::size_t count) noexcept;
+
+  // Measuring when the communicator is made (calibrate.cpp), where slots stop paying (slot_crossover.cpp) and
+  // where pulling begins to (pull_crossover.cpp):
+  Task<> calibrate();
+  Task<> agree_on_slowest(std::span<double> values);
+  Task<> measure_pull();
+  Task<bool> probe_pull(std::span<const std::byte> own);
+  Task<> measure_slots();
+  Task<double> time_calls(const Call& call);
+  Task<> run_unnumbered(const Call& call);
 
   Engine& engine_;
   Membership membership_;
@@ -127,6 +127,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   SharedHeap heap_;
   MemoryExec exec_;
   Reach reach_;
+  std::size_t pull_from_bytes_ = 0;  ///< what the options say
   bool is_one_process_ = false;
 
   bool is_busy_ = false;

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <span>
 #include <thread>
+#include <vector>
 
 namespace cohort {
 namespace {
@@ -28,18 +31,36 @@ Task<> take_part(Engine& engine, CommunicatorOptions options, const RankFunction
   if (failure) std::rethrow_exception(failure);
 }
 
-int run_rank(CommunicatorOptions options, const RankFunction& function) noexcept {
-  const Rank rank = options.join.rank;
+/// Runs it and returns the exit status, with the error printed.
+Task<int> report_status(Rank rank, Task<> taking_part) {
   try {
-    Engine engine;
-    engine.run(take_part(engine, std::move(options), function));
-    return 0;
+    co_await taking_part;
+    co_return 0;
   } catch (const std::exception& error) {
     print_error(rank, error.what());
   } catch (...) {
     print_error(rank, "an exception of unknown type");
   }
-  return 1;
+  co_return 1;
+}
+
+/// The ranks from `first` up to `end`, all on one engine in the calling thread.
+void run_ranks(std::span<int> status, Rank first, const CommunicatorOptions& options,
+               const RankFunction& function, Rank of) noexcept {
+  try {
+    Engine engine;
+    std::vector<Task<>> ranks;
+    const auto one = [&](Rank rank) -> Task<> {
+      CommunicatorOptions own = options.for_rank(rank, of);
+      const int result = co_await report_status(rank, take_part(engine, std::move(own), function));
+      status[rank - first] = result;
+    };
+    for (Rank i = 0; i < status.size(); ++i) ranks.push_back(one(first + i));
+    const auto all = [&]() -> Task<> { co_await when_all(ranks); };
+    engine.run(all());
+  } catch (const std::exception& error) {
+    print_error(first, error.what());
+  }
 }
 
 /// A rendezvous that no other job of this host can mean.
@@ -49,27 +70,53 @@ std::string unique_address() { return fmt::format("unix:cohort-threads-{:016x}",
 
 int run(const RankFunction& function) noexcept {
   try {
-    return run_rank(CommunicatorOptions::from_environment(), function);
+    return run(function, CommunicatorOptions::from_environment());
   } catch (const std::exception& error) {
     print_error(0, error.what());
     return 1;
   }
 }
 
-int run_threads(Rank ranks, const RankFunction& function, CommunicatorOptions options) noexcept {
+int run(const RankFunction& function, CommunicatorOptions options) noexcept {
+  const Rank rank = options.join.rank;
+  try {
+    Engine engine;
+    return engine.run(report_status(rank, take_part(engine, std::move(options), function)));
+  } catch (const std::exception& error) {
+    print_error(rank, error.what());
+  }
+  return 1;
+}
+
+int run_threads(Rank ranks, const RankFunction& function, CommunicatorOptions options,
+                unsigned threads) noexcept {
   try {
     if (options.join.address.empty()) options.join.address = unique_address();
+    const Rank parts = threads == 0 ? ranks : std::min<Rank>(ranks, threads);
     std::vector<int> status(ranks, 1);
-    std::vector<std::thread> threads;
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&status, &function, &options, rank, ranks] {
-        status[rank] = run_rank(options.for_rank(rank, ranks), function);
-      });
+    std::vector<std::thread> running;
+    for (Rank part = 0; part < parts; ++part) {
+      const Rank first = part * ranks / parts;
+      const Rank end = (part + 1) * ranks / parts;
+      const std::span<int> own = std::span(status).subspan(first, end - first);
+      running.emplace_back(
+          [own, first, ranks, &options, &function] { run_ranks(own, first, options, function, ranks); });
     }
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : running) thread.join();
     for (const int one : status)
       if (one != 0) return one;
     return 0;
+  } catch (const std::exception& error) {
+    print_error(0, error.what());
+    return 1;
+  }
+}
+
+int run_threads(Rank ranks, const RankFunction& function, unsigned threads) noexcept {
+  try {
+    CommunicatorOptions options = CommunicatorOptions::from_environment();
+    options.join = JoinOptions();  // these ranks are a job of their own
+    return run_threads(ranks, function, std::move(options), threads);
   } catch (const std::exception& error) {
     print_error(0, error.what());
     return 1;

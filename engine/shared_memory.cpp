@@ -10,12 +10,36 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 namespace cohort {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+constexpr std::size_t kPageBytes = 4096;
+
+/// Linux 6.1; older C libraries lack the name.
+constexpr int kMadviseCollapse = 25;
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// Where a mapping of so many bytes can lie at the start of a huge page: address space alone, no memory.
+std::byte* reserve(std::size_t bytes) {
+  const std::size_t reserved_bytes = bytes + SharedMemory::kHugePageBytes;
+  void* reserved =
+      ::mmap(nullptr, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return nullptr;
+  const auto begin = reinterpret_cast<std::uintptr_t>(reserved);
+  const std::uintptr_t aligned = round_up(begin, SharedMemory::kHugePageBytes);
+  const std::uintptr_t end = aligned + round_up(bytes, kPageBytes);
+  if (aligned > begin) ::munmap(reserved, aligned - begin);
+  ::munmap(reinterpret_cast<void*>(end), begin + reserved_bytes - end);
+  return reinterpret_cast<std::byte*>(aligned);
+}
 
 }  // namespace
 
@@ -47,8 +71,11 @@ SharedMemory SharedMemory::map(Descriptor descriptor, std::size_t bytes) {
 }
 
 void SharedMemory::map_descriptor(std::size_t bytes) {
-  void* address =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_.number(), 0);
+  std::byte* const place = reserve(bytes);
+  void* address = MAP_FAILED;
+  if (place != nullptr)
+    address = ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+                     descriptor_.number(), 0);
   if (address == MAP_FAILED)
     throw system_error(errno,
                        fmt::format("mapping a shared memory segment of {} bytes (is ulimit -v set?)", bytes));
@@ -80,6 +107,14 @@ void SharedMemory::commit(std::size_t offset, std::size_t bytes) {
                        fmt::format("committing {} bytes of shared memory (check free memory and the cgroup's "
                                    "limit, or lower COHORT_BUFFSIZE)",
                                    bytes));
+}
+
+bool SharedMemory::use_huge_pages(std::size_t offset, std::size_t bytes) noexcept {
+  const std::size_t begin = round_up(offset, kHugePageBytes);
+  const std::size_t end = (offset + bytes) / kHugePageBytes * kHugePageBytes;
+  if (begin >= end) return true;
+  return ::madvise(data_ + begin, end - begin, MADV_HUGEPAGE) == 0 &&
+         ::madvise(data_ + begin, end - begin, kMadviseCollapse) == 0;
 }
 
 void SharedMemory::discard(std::size_t offset, std::size_t bytes) noexcept {

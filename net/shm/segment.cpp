@@ -6,7 +6,9 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-std::size_t round_up(std::size_t bytes) noexcept { return (bytes + kPage - 1) / kPage * kPage; }
+std::size_t round_up(std::size_t bytes, std::size_t unit = kPage) noexcept {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
@@ -20,7 +22,7 @@ Layout::Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noe
   stages_ = receives_ + round_up(cells * sizeof(ReceiveCell));
   ccl_in_ = stages_ + cells * kStages * kStageBytes;
   ccl_out_ = ccl_in_ + buffer_bytes_;
-  heap_ = ccl_out_ + buffer_bytes_;
+  heap_ = round_up(ccl_out_ + buffer_bytes_, SharedMemory::kHugePageBytes);
 }
 
 }  // namespace cohort::shm

@@ -1,58 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cohort bench` as a user starts it: the program itself, its output and its status.
+#include <cohort/tests/support/command.h>
+
 #include <gmock/gmock.h>
-#include <sys/wait.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace {
 
+using cohort::testing::split;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using Outcome = cohort::testing::CommandOutcome;
 
 constexpr const char* kHeader = "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters";
 
-struct Outcome {
-  int status = -1;
-  std::vector<std::string> lines;
-
-  [[nodiscard]] std::string text() const {
-    std::string all;
-    for (const std::string& line : lines) all += line + "\n";
-    return all;
-  }
-};
-
-/// Standard output, and with `and_errors` standard error too.
 Outcome bench(const std::string& arguments, bool and_errors = false) {
-  const std::string program = std::string(COHORT_TEST_BIN_DIR) + "/cohort";
-  EXPECT_TRUE(std::filesystem::exists(program)) << "build cohort_command first";
-  const std::string command = "'" + program + "' bench " + arguments + (and_errors ? " 2>&1" : "");
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  std::string output;
-  std::array<char, 4096> some{};
-  while (std::fgets(some.data(), some.size(), pipe) != nullptr) output += some.data();
-  const int status = ::pclose(pipe);
-  Outcome outcome;
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  std::istringstream stream(output);
-  for (std::string line; std::getline(stream, line);) outcome.lines.push_back(line);
-  return outcome;
-}
-
-std::vector<std::string> split(const std::string& line, char separator) {
-  std::vector<std::string> fields;
-  std::istringstream stream(line);
-  for (std::string field; std::getline(stream, field, separator);)
-    if (!field.empty()) fields.push_back(field);
-  return fields;
+  return cohort::testing::run_cohort("bench " + arguments, and_errors);
 }
 
 struct Case {
@@ -181,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"collective", "reduce_all", {"reduce_all", "all_reduce", "barrier"}},
                       Mistake{"type", "all_reduce --type half", {"half", "float32", "int64"}},
                       Mistake{"reduction", "all_reduce --op mean", {"mean", "avg", "prod"}},
-                      Mistake{"algorithm", "all_reduce --algorithm tree", {"tree", "mesh", "ring"}},
+                      Mistake{"algorithm", "all_reduce --algorithm bush", {"bush", "mesh", "ring"}},
                       Mistake{"transport", "all_reduce --transport ib", {"ib", "shm", "tcp"}},
                       Mistake{"size", "all_reduce --min 8Q", {"8Q", "64K"}},
                       Mistake{"sizes", "all_reduce --sizes 8,0", {"0", "1"}},

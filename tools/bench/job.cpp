@@ -9,10 +9,10 @@
 #include <cohort/net/launch/launcher.h>
 #include <cohort/tools/bench/overlap.h>
 #include <cohort/tools/bench/report.h>
+#include <cohort/tools/print.h>
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -25,11 +25,6 @@ constexpr int kWrongStatus = 1;
 
 /// In the environment of a rank's process: the descriptor of the board.
 constexpr const char* kBoardVariable = "COHORT_BENCH_BOARD_FD";
-
-void print(const std::string& text) {
-  const bool is_out = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-  if (!is_out) throw system_error(errno, "writing results to standard output");
-}
 
 /// After joining: from how many processors a rank may run on, the communicator learns whether ranks are
 /// crowded.
@@ -148,7 +143,8 @@ int run_in_threads(const Options& options) {
   communicator.join = JoinOptions();
   if (!options.transport.empty())
     communicator.transport = options.transport == "shm" ? Transport::shm : Transport::tcp;
-  return body.status(run_threads(options.ranks, std::ref(body), std::move(communicator)));
+  return body.status(
+      run_threads(options.ranks, std::ref(body), std::move(communicator), processor::available_cores()));
 }
 
 int run_in_processes(const Options& options, const std::vector<std::string>& command) {

@@ -21,11 +21,21 @@ constexpr int kRewarmPart = 20;  ///< the same, after the cores did something el
 /// For all ranks to come to the start line: writing and checking the largest inputs takes a fraction of it.
 constexpr Duration kPatience = std::chrono::minutes(2);
 
+StartLine::Polls polls_for(const Membership& membership, bool has_processors) {
+  for (Rank peer = 0; peer < membership.size; ++peer)
+    if (peer != membership.rank && membership.shares_engine(peer)) return StartLine::Polls::once;
+  return has_processors ? StartLine::Polls::spin : StartLine::Polls::yield;
+}
+
 /// Between two looks at where the cores are.
 constexpr Duration kPlacementPause = std::chrono::milliseconds(8);
 constexpr int kMostImpatience = 64;
 /// While ranks 0 and 1 measure.
 constexpr Duration kPlacementPoll = std::chrono::microseconds(200);
+
+bool first_two_share_a_thread(const Membership& membership) {
+  return membership.rank < 2 && membership.size > 1 && membership.shares_engine(1 - membership.rank);
+}
 
 }  // namespace
 
@@ -38,13 +48,13 @@ void summarise(std::span<double> samples_us, Result& result) {
   result.p99_us = samples_us[std::min(count - 1, count * 99 / 100)];
 }
 
-Measurement::Measurement(Communicator& comm, const Options& options, Board& board, bool spins)
+Measurement::Measurement(Communicator& comm, const Options& options, Board& board, bool has_processors)
     : comm_(comm),
       options_(options),
       board_(board),
       own_(board.slots[comm.rank()]),
-      line_(board, comm.rank(), comm.size(), spins),
-      placement_(board, comm.rank(), comm.size()),
+      line_(board, comm.rank(), comm.size(), polls_for(comm.membership(), has_processors)),
+      placement_(board, comm.rank(), comm.size(), first_two_share_a_thread(comm.membership())),
       workload_(comm, options, board) {
   own_.sample_us.fill(0);  // the pages are there before anything is timed
 }

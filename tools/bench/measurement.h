@@ -36,7 +36,7 @@ void summarise(std::span<double> samples_us, Result& result);
 /// from them in nothing.
 class Measurement : Immovable {
  public:
-  Measurement(Communicator& comm, const Options& options, Board& board, bool spins);
+  Measurement(Communicator& comm, const Options& options, Board& board, bool has_processors);
 
   /// The times are rank 0's to know; `wrong` everybody's.
   Task<Result> measure(Point point);

@@ -40,10 +40,12 @@ Distance distance_of(double round_trip_ns) noexcept {
   return round_trip_ns < kNearNs ? Distance::near : Distance::far;
 }
 
-Placement::Placement(Board& board, Rank rank, Rank ranks) : board_(board), rank_(rank), ranks_(ranks) {
+Placement::Placement(Board& board, Rank rank, Rank ranks, bool share_a_thread)
+    : board_(board), rank_(rank), ranks_(ranks) {
   if (rank > 1) return;
   const std::vector<unsigned> processors = affinity::usable_processors();
-  board.slots[rank].processor = processors[std::min<std::size_t>(rank, processors.size() - 1)];
+  board.slots[rank].processor =
+      processors[share_a_thread ? 0 : std::min<std::size_t>(rank, processors.size() - 1)];
 }
 
 bool Placement::measure() {

@@ -19,7 +19,8 @@ enum class Distance { siblings, near, far };
 /// those until it says so; then round_trip_ns() is the answer on all.
 class Placement : Immovable {
  public:
-  Placement(Board& board, Rank rank, Rank ranks);
+  /// `share_a_thread`: ranks 0 and 1 do, so there is no way between cores to measure.
+  Placement(Board& board, Rank rank, Rank ranks, bool share_a_thread = false);
 
   /// Takes about a millisecond on ranks 0 and 1, whose threads are bound to a core each meanwhile.
   bool measure();

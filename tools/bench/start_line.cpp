@@ -22,10 +22,12 @@ void StartLine::arrive(bool stop) noexcept {
 }
 
 bool StartLine::is_released() const noexcept {
-  const int polls = spins_ ? kSpins : kYields;
+  const auto is_open = [&] { return board_.released.load(std::memory_order_acquire) == generation_; };
+  if (polls_ == Polls::once) return is_open();
+  const int polls = polls_ == Polls::spin ? kSpins : kYields;
   for (int poll = 0; poll < polls; ++poll) {
-    if (board_.released.load(std::memory_order_acquire) == generation_) return true;
-    if (spins_)
+    if (is_open()) return true;
+    if (polls_ == Polls::spin)
       processor::relax();
     else
       processor::yield();
@@ -35,7 +37,7 @@ bool StartLine::is_released() const noexcept {
 
 bool StartLine::leave() const noexcept {
   const bool stop = board_.stop[generation_ % 2];
-  while (spins_ && now_ns() < board_.start_ns) processor::relax();
+  while (polls_ == Polls::spin && now_ns() < board_.start_ns) processor::relax();
   return stop;
 }
 

@@ -45,11 +45,14 @@ struct Board {
 /// One crossing: arrive(), is_released() until it says so, leave(). Between two polls the caller lets its
 /// engine take a turn: a peer that is not here yet may wait for bytes that this rank has still to send. Where
 /// each rank has a processor, polls spin, and all leave at a time that the last one has set, so that nobody
-/// has a head start. Where they do not, polls yield, and each leaves as it is scheduled.
+/// has a head start. Where they do not, polls yield, and each leaves as it is scheduled. Ranks that share an
+/// engine poll once: the one that is missing needs the turn.
 class StartLine : Immovable {
  public:
-  StartLine(Board& board, Rank rank, Rank ranks, bool spins) noexcept
-      : board_(board), rank_(rank), ranks_(ranks), spins_(spins) {}
+  enum class Polls { spin, yield, once };
+
+  StartLine(Board& board, Rank rank, Rank ranks, Polls polls) noexcept
+      : board_(board), rank_(rank), ranks_(ranks), polls_(polls) {}
 
   /// Rank 0's `stop` is everybody's answer.
   void arrive(bool stop) noexcept;
@@ -64,7 +67,7 @@ class StartLine : Immovable {
   Board& board_;
   const Rank rank_;
   const Rank ranks_;
-  const bool spins_;
+  const Polls polls_;
   std::uint32_t generation_ = 0;
 };
 

@@ -25,7 +25,7 @@ TEST(Placement, every_rank_learns_the_same_round_trip_each_time) {
   const auto board = std::make_unique<Board>();
   std::array<std::vector<double>, kRanks> seen;
   const auto be_rank = [&](Rank rank) {
-    StartLine line(*board, rank, kRanks, false);
+    StartLine line(*board, rank, kRanks, StartLine::Polls::yield);
     const auto meet = [&] {
       line.arrive(false);
       while (!line.is_released()) continue;
@@ -49,6 +49,16 @@ TEST(Placement, every_rank_learns_the_same_round_trip_each_time) {
   EXPECT_EQ(seen[0], seen[2]);
   const bool has_two_cores = affinity::usable_processors().size() > 1;
   for (const double round_trip_ns : seen[0]) EXPECT_EQ(round_trip_ns > 0, has_two_cores);
+}
+
+TEST(Placement, ranks_of_one_thread_do_not_wait_for_each_other) {
+  const auto board = std::make_unique<Board>();
+  Placement first(*board, 0, 2, true);
+  Placement second(*board, 1, 2, true);
+  EXPECT_TRUE(first.measure());
+  EXPECT_TRUE(second.measure());
+  EXPECT_TRUE(second.is_done());
+  EXPECT_EQ(second.round_trip_ns(), 0);
 }
 
 TEST(Placement, one_rank_has_no_way_to_another_core) {

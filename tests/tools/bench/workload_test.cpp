@@ -107,13 +107,13 @@ TEST(Workload, a_barrier_that_does_not_wait_is_wrong) {
 TEST(StartLine, nobody_leaves_before_all_are_there_and_rank_0_answers_for_all) {
   constexpr Rank kRanks = 3;
   constexpr int kRounds = 300;
-  for (const bool spins : {false, true}) {
+  for (const auto polls : {StartLine::Polls::spin, StartLine::Polls::yield, StartLine::Polls::once}) {
     const auto board = std::make_unique<Board>();
     std::atomic<int> entered{0};
     std::atomic<int> early{0};
     std::atomic<int> misled{0};
     const auto rank_of = [&](Rank rank) {
-      StartLine line(*board, rank, kRanks, spins);
+      StartLine line(*board, rank, kRanks, polls);
       for (int round = 1; round <= kRounds; ++round) {
         ++entered;
         line.arrive(rank == 0 ? round % 3 == 0 : true);

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/communicator_options.h>
+
+#include <cohort/engine/environment.h>
+
+#include <fmt/format.h>
+
+namespace cohort {
+
+CommunicatorOptions CommunicatorOptions::from_environment() {
+  CommunicatorOptions options;
+  options.join = JoinOptions::from_environment();
+  if (const auto name = environment::text("COHORT_TRANSPORT")) {
+    if (*name != "shm" && *name != "tcp")
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("COHORT_TRANSPORT='{}' is neither shm nor tcp", *name));
+    options.transport = *name == "shm" ? Transport::shm : Transport::tcp;
+  }
+  if (const auto name = environment::text("COHORT_ALGO")) {
+    options.algorithm = parse_algorithm(*name);
+    if (!options.algorithm)
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("COHORT_ALGO='{}' is none of {}", *name, fmt::join(algorithm_names(), ", ")));
+  }
+  options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
+  options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
+  if (environment::number("COHORT_CMA", 0, 1) == 0U) options.pull_from_bytes = kNeverPull;
+  options.uses_huge_pages = environment::number("COHORT_HUGEPAGES", 0, 1).value_or(1) != 0;
+  options.timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
+  return options;
+}
+
+CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
+  CommunicatorOptions other;
+  other.join.name = join.name;
+  other.join.rank = rank;
+  other.join.size = size;
+  other.join.address = join.address;
+  other.join.timeout = join.timeout;
+  if (join.secret) other.join.secret = Secret::from_bytes(join.secret->bytes());
+  other.join.secret_source = join.secret_source;
+  other.join.is_unauthenticated = join.is_unauthenticated;
+  other.join.host_id = join.host_id;
+  other.transport = transport;
+  other.algorithm = algorithm;
+  other.buffer_bytes = buffer_bytes;
+  other.heap_bytes = heap_bytes;
+  other.pull_from_bytes = pull_from_bytes;
+  other.uses_huge_pages = uses_huge_pages;
+  other.timeout = timeout;
+  other.is_isolated = is_isolated;
+  return other;
+}
+
+}  // namespace cohort

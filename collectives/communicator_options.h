@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/algorithm.h>
+#include <cohort/collectives/resources.h>
+#include <cohort/net/join/join.h>
+
+#include <optional>
+
+namespace cohort {
+
+inline constexpr std::size_t kNeverPull = ~std::size_t{0};
+
+/// How a communicator is made. Everything that ranks must agree on is checked at joining.
+struct CommunicatorOptions {
+  CommunicatorOptions() = default;
+
+  JoinOptions join;
+  std::optional<Transport> transport;    ///< nullopt: COHORT_TRANSPORT, or shm where all ranks share a host
+  std::optional<AlgorithmId> algorithm;  ///< for all calls; nullopt: COHORT_ALGO, or the cheapest
+  std::size_t buffer_bytes = 0;          ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
+  std::size_t heap_bytes = 0;            ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB
+  /// From which size on the kernel copies straight between private buffers: 0: measured; kNeverPull: never.
+  std::size_t pull_from_bytes = 0;
+  bool uses_huge_pages = true;  ///< for large buffers of allocate(), where the kernel has them
+  Duration timeout{0};          ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
+  bool is_isolated = false;     ///< reach ranks of this process as if they were in others; on all ranks
+
+  /// All from the environment.
+  static CommunicatorOptions from_environment();
+  /// The same for another rank, as when one process runs several.
+  [[nodiscard]] CommunicatorOptions for_rank(Rank rank, Rank size) const;
+};
+
+}  // namespace cohort

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/run.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+/// Every algorithm of an operator must work whichever ranks share an engine.
+Task<> exchange(Communicator& comm, std::size_t count) {
+  std::vector<float> data(count, static_cast<float>(comm.rank()));
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    std::fill(data.begin(), data.end(), static_cast<float>(comm.rank()));
+    co_await comm.all_reduce(std::span(data), ReduceOp::sum);
+    const float expected = static_cast<float>(comm.size() * (comm.size() - 1)) / 2;
+    EXPECT_EQ(std::count(data.begin(), data.end(), expected), data.size());
+    co_await comm.barrier();
+  }
+}
+
+struct Sharing {
+  Rank ranks;
+  unsigned threads;
+  Transport transport;
+};
+
+class RunThreadsTest : public testing::TestWithParam<Sharing> {};
+
+TEST_P(RunThreadsTest, ranks_that_share_engines_exchange_small_and_large_data) {
+  const auto [ranks, threads, transport] = GetParam();
+  for (const std::size_t count : {1UL, 1000UL, 300'000UL}) {
+    const auto body = [count](Communicator& comm) -> Task<> { return exchange(comm, count); };
+    CommunicatorOptions options;
+    options.transport = transport;
+    EXPECT_EQ(run_threads(ranks, body, std::move(options), threads), 0) << count;
+  }
+}
+
+TEST_P(RunThreadsTest, as_many_threads_run_as_were_asked_for) {
+  const auto [ranks, threads, transport] = GetParam();
+  std::mutex mutex;
+  std::set<std::thread::id> seen;
+  const auto body = [&](Communicator& comm) -> Task<> {
+    co_await comm.barrier();
+    const std::scoped_lock lock(mutex);
+    seen.insert(std::this_thread::get_id());
+  };
+  EXPECT_EQ(run_threads(ranks, body, threads), 0);
+  EXPECT_EQ(seen.size(), threads == 0 ? ranks : std::min(ranks, threads));
+}
+
+TEST_P(RunThreadsTest, a_rank_that_throws_fails_the_job_and_not_its_neighbours_engine) {
+  const auto [ranks, threads, transport] = GetParam();
+  std::atomic<Rank> told = 0;
+  const auto body = [&](Communicator& comm) -> Task<> {
+    if (comm.rank() == 1) throw std::runtime_error("planted");
+    try {
+      co_await comm.barrier();
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::PeerAborted) ++told;
+    }
+  };
+  EXPECT_EQ(run_threads(ranks, body, threads), 1);
+  EXPECT_EQ(told, ranks - 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(, RunThreadsTest,
+                         testing::Values(Sharing{4, 0, Transport::shm}, Sharing{4, 1, Transport::shm},
+                                         Sharing{5, 2, Transport::shm}, Sharing{2, 7, Transport::shm},
+                                         Sharing{5, 2, Transport::tcp}, Sharing{4, 1, Transport::tcp}),
+                         [](const auto& param) {
+                           return fmt::format("{}_ranks_on_{}_threads_over_{}", param.param.ranks,
+                                              param.param.threads, to_string(param.param.transport));
+                         });
+
+TEST(RunThreadsEnvironmentTest, the_collectives_settings_hold_for_threads) {
+  setenv("COHORT_TRANSPORT", "tcp", 1);
+  std::atomic<bool> is_tcp = true;
+  const auto body = [&](Communicator& comm) -> Task<> {
+    if (comm.transport() != Transport::tcp) is_tcp = false;
+    co_return;
+  };
+  EXPECT_EQ(run_threads(2, body), 0);
+  EXPECT_TRUE(is_tcp);
+  setenv("COHORT_TRANSPORT", "pigeon", 1);
+  EXPECT_EQ(run_threads(2, body), 1);
+  unsetenv("COHORT_TRANSPORT");
+}
+
+}  // namespace
+}  // namespace cohort
