@@ -9,10 +9,12 @@
 #include <cohort/net/launch/launcher.h>
 #include <cohort/tools/bench/overlap.h>
 #include <cohort/tools/bench/report.h>
+#include <cohort/tools/bench/threads.h>
 #include <cohort/tools/print.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -28,9 +30,13 @@ constexpr const char* kBoardVariable = "COHORT_BENCH_BOARD_FD";
 
 /// After joining: from how many processors a rank may run on, the communicator learns whether ranks are
 /// crowded.
-void pin(Rank rank, Rank ranks) {
+void pin(const Membership& membership) {
   const std::vector<unsigned> processors = affinity::usable_processors();
-  if (processors.size() >= ranks) affinity::bind_thread(processors[rank]);
+  const std::vector<std::size_t> threads = threads_of(membership);
+  const std::size_t last = *std::max_element(threads.begin(), threads.end());
+  const std::size_t own = threads[membership.rank];
+  const bool is_pinned = processors.size() == 1;  // by another rank of this thread
+  if (!is_pinned && last < processors.size()) affinity::bind_thread(processors[own]);
 }
 
 /// This very program, wherever PATH leads by now.
@@ -64,7 +70,7 @@ Task<std::uint64_t> measure_overlaps(Communicator& comm, const Options& options,
 /// What every rank does. Returns how many elements were wrong, on all ranks together.
 Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Board& board) {
   const bool has_processors = processor::available_cores() >= options.ranks;
-  if (options.pins_ranks) pin(comm.rank(), comm.size());
+  if (options.pins_ranks) pin(comm.membership());
   Measurement measurement(comm, options, board, has_processors);
   if (options.overlap) {
     const std::uint64_t wrong = co_await measure_overlaps(comm, options, measurement);

@@ -2,6 +2,7 @@
 #include <cohort/tools/bench/measurement.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/tools/bench/threads.h>
 
 #include <fmt/format.h>
 
@@ -22,9 +23,17 @@ constexpr int kRewarmPart = 20;  ///< the same, after the cores did something el
 constexpr Duration kPatience = std::chrono::minutes(2);
 
 StartLine::Polls polls_for(const Membership& membership, bool has_processors) {
-  for (Rank peer = 0; peer < membership.size; ++peer)
-    if (peer != membership.rank && membership.shares_engine(peer)) return StartLine::Polls::once;
+  const std::vector<std::size_t> threads = threads_of(membership);
+  if (std::count(threads.begin(), threads.end(), threads[membership.rank]) > 1) return StartLine::Polls::once;
   return has_processors ? StartLine::Polls::spin : StartLine::Polls::yield;
+}
+
+/// The first rank on another thread than rank 0.
+std::optional<Rank> partner_of_first(const Membership& membership) {
+  const std::vector<std::size_t> threads = threads_of(membership);
+  const auto found = std::find(threads.begin(), threads.end(), std::size_t{1});
+  if (found == threads.end()) return std::nullopt;
+  return static_cast<Rank>(found - threads.begin());
 }
 
 /// Between two looks at where the cores are.
@@ -32,10 +41,6 @@ constexpr Duration kPlacementPause = std::chrono::milliseconds(8);
 constexpr int kMostImpatience = 64;
 /// While ranks 0 and 1 measure.
 constexpr Duration kPlacementPoll = std::chrono::microseconds(200);
-
-bool first_two_share_a_thread(const Membership& membership) {
-  return membership.rank < 2 && membership.size > 1 && membership.shares_engine(1 - membership.rank);
-}
 
 }  // namespace
 
@@ -54,7 +59,7 @@ Measurement::Measurement(Communicator& comm, const Options& options, Board& boar
       board_(board),
       own_(board.slots[comm.rank()]),
       line_(board, comm.rank(), comm.size(), polls_for(comm.membership(), has_processors)),
-      placement_(board, comm.rank(), comm.size(), first_two_share_a_thread(comm.membership())),
+      placement_(board, comm.rank(), partner_of_first(comm.membership())),
       workload_(comm, options, board) {
   own_.sample_us.fill(0);  // the pages are there before anything is timed
 }
