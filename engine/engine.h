@@ -19,9 +19,9 @@ namespace cohort {
 class SleepAwaiter;
 
 struct EngineOptions {
-  std::unique_ptr<Driver> driver;  ///< null: io_uring
-  std::unique_ptr<Clock> clock;    ///< null: CLOCK_MONOTONIC
-  unsigned compute_threads = 0;    ///< 0: COHORT_COMPUTE_THREADS, or one per core
+  std::unique_ptr<Driver> driver{};  ///< null: io_uring
+  std::unique_ptr<Clock> clock{};    ///< null: CLOCK_MONOTONIC
+  unsigned compute_threads = 0;      ///< 0: COHORT_COMPUTE_THREADS, or one per core
   Duration spin{-1};  ///< how long an idle loop spins before it sleeps; negative: COHORT_SPIN_US, or 50 us
 };
 
