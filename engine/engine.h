@@ -66,7 +66,8 @@ class Engine : Immovable {
   [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
   [[nodiscard]] Inbox& inbox() noexcept { return inbox_; }
   [[nodiscard]] ComputePool& compute_pool() noexcept { return pool_; }
-  /// Services that live as long as the engine needs them; run() ends only after they did.
+  /// Services that live as long as the engine needs them; run() ends only after they did. The failure of one
+  /// leaves the others alone.
   [[nodiscard]] TaskScope& background() noexcept { return background_; }
   void add_source(Source& source) noexcept { sources_.push_back(source); }
 
@@ -114,7 +115,7 @@ class Engine : Immovable {
 
   Inbox inbox_;
   ComputePool pool_;
-  TaskScope background_;
+  TaskScope background_{nullptr, TaskScope::OnFailure::keep_others};
 };
 
 /// `co_await engine.sleep_for(10ms)`.
