@@ -54,6 +54,11 @@ class Results:
         if not self._rows.get((missing.program, missing.cell)):
             self.missing[missing.program, missing.cell] = missing.reason
 
+    def add_untried(self, missing):
+        """The same, where an earlier reason says more."""
+        if (missing.program, missing.cell) not in self.missing:
+            self.add_missing(missing)
+
     def add_limits(self, entries):
         self._limit_entries += entries
         self._limits.clear()
