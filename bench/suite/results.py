@@ -105,15 +105,17 @@ class Results:
             self._limits[kind] = model.Limits(self._limit_entries, kind, *self._machine)
         return self._limits[kind]
 
-    def limit_us(self, cell):
+    def limit_us(self, cell, program=None):
+        """For processes, or for the program if its ranks are threads."""
         limits = self.limits(self.kind(cell))
-        return model.limit_us(limits, cell) if limits else None
+        in_process = program is not None and program.label.endswith("-threads")
+        return model.limit_us(limits, cell, in_process) if limits else None
 
     def entry(self, program, cell):
         figure = self.figure(program, cell)
         best = self.best_peer(cell) or (None, None)
         return Entry(cell, program.name, self.kind(cell), figure.us if figure else None, best[1], best[0],
-                     self.limit_us(cell))
+                     self.limit_us(cell, program))
 
     def entries(self):
         for cell in self.cells:
