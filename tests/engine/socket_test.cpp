@@ -24,9 +24,7 @@ using cohort::testing::kind_of;
 using cohort::testing::open_descriptors;
 using cohort::testing::socket_pair;
 
-EngineOptions sleepy() {
-  return {.driver = nullptr, .clock = nullptr, .compute_threads = 1, .spin = Duration::zero()};
-}
+EngineOptions sleepy() { return {.compute_threads = 1, .spin = Duration::zero()}; }
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 

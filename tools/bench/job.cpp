@@ -164,9 +164,7 @@ int run_in_processes(const Options& options, const std::vector<std::string>& com
   job.inherited = {memory.descriptor()};
   job.environment.emplace_back(kBoardVariable, std::to_string(memory.descriptor()));
   if (!options.transport.empty()) job.environment.emplace_back("COHORT_TRANSPORT", options.transport);
-  EngineOptions idle;
-  idle.spin = Duration::zero();  // the cores belong to the ranks
-  Engine engine(std::move(idle));
+  Engine engine({.spin = Duration::zero()});  // the cores belong to the ranks
   return engine.run(launch(engine, std::move(job)));
 }
 
