@@ -117,8 +117,8 @@ MESSAGES = {
 }
 
 
-def shm_limit_us(limits, operator, ranks, size):
-    crowd = limits.crowd(ranks)
+def shm_limit_us(limits, operator, ranks, size, in_process):
+    crowd = 1 if in_process else limits.crowd(ranks)
     latency = limits.one_way + limits.timer if crowd <= 1 else limits.switch * crowd
     if operator == "barrier":
         return latency
@@ -132,7 +132,7 @@ def shm_limit_us(limits, operator, ranks, size):
     return latency + max(in_cache, beyond)
 
 
-def tcp_limit_us(limits, operator, ranks, size):
+def tcp_limit_us(limits, operator, ranks, size, _in_process):
     one_way = limits.tcp_one_way
     if operator == "send_recv":
         return 2 * (one_way + size / interpolate(limits.tcp_stream, size)) if size >= 4096 else 2 * one_way
@@ -149,6 +149,7 @@ def tcp_limit_us(limits, operator, ranks, size):
     return latency + total / interpolate(limits.tcp_duplex, message)
 
 
-def limit_us(limits, cell):
+def limit_us(limits, cell, in_process=False):
+    """`in_process`: ranks may share a thread, so that none of them needs a switch between processes."""
     of_transport = shm_limit_us if cell.transport == "shm" else tcp_limit_us
-    return of_transport(limits, cell.operator, cell.ranks, cell.bytes)
+    return of_transport(limits, cell.operator, cell.ranks, cell.bytes, in_process)

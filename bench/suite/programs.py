@@ -97,7 +97,9 @@ UCX = "--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any"
 TCP = "--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo"
 MPICH_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}
 TORCH = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-ONECCL = {"CCL_WORKER_OFFLOAD": "0", "CCL_LOG_LEVEL": "error"}
+ONECCL = {"CCL_ATL_TRANSPORT": "ofi", "CCL_WORKER_OFFLOAD": "0", "CCL_YIELD": "pause", "CCL_LOG_LEVEL": "error"}
+ONECCL_SHM = {**ONECCL, "CCL_ATL_SHM": "1"}
+ONECCL_TCP = {**ONECCL, "CCL_ATL_SHM": "0", "FI_PROVIDER": "tcp"}
 
 
 def text_of(environment, more=""):
@@ -108,7 +110,7 @@ PROGRAMS = (
     Program("openmpi", "shm", openmpi(VADER), VADER),
     Program("openmpi", "shm-ucx", openmpi(UCX, {"UCX_TLS": "sm,self"}), "UCX_TLS=sm,self " + UCX),
     Program("mpich", "shm", mpich(), "-bind-to core", only_with_cores),
-    Program("oneccl", "shm", own_ranks("peer_oneccl", ONECCL), text_of(ONECCL, "CCL_ATL_SHM=1"), only_with_cores),
+    Program("oneccl", "shm", own_ranks("peer_oneccl", ONECCL_SHM), text_of(ONECCL_SHM), only_with_cores),
     Program("cohort", "shm", cohort("--transport shm"), "private buffers", takes_many=False),
     Program("cohort", "shm-shared", cohort("--transport shm --shared"), "buffers of comm.allocate()",
             takes_many=False),
@@ -118,7 +120,7 @@ PROGRAMS = (
     Program("openmpi", "tcp-yield", openmpi(TCP, yields=True), TCP + " --mca mpi_yield_when_idle 1",
             same_without_cores),
     Program("mpich", "tcp", mpich(MPICH_TCP), text_of(MPICH_TCP), only_with_cores),
-    Program("oneccl", "tcp", own_ranks("peer_oneccl", ONECCL), text_of(ONECCL, "CCL_ATL_SHM=0"), only_with_cores),
+    Program("oneccl", "tcp", own_ranks("peer_oneccl", ONECCL_TCP), text_of(ONECCL_TCP), only_with_cores),
     Program("gloo", "tcp", own_ranks("peer_gloo"), "asynchronous API, full mesh over lo"),
     Program("gloo", "tcp-busy", own_ranks("peer_gloo"), "older classes, setSync(true, true)", only_with_cores),
     Program("torch", "tcp", own_ranks("peer_torch", TORCH), text_of(TORCH, "backend gloo, one thread")),

@@ -54,6 +54,11 @@ class Results:
         if not self._rows.get((missing.program, missing.cell)):
             self.missing[missing.program, missing.cell] = missing.reason
 
+    def add_untried(self, missing):
+        """The same, where an earlier reason says more."""
+        if (missing.program, missing.cell) not in self.missing:
+            self.add_missing(missing)
+
     def add_limits(self, entries):
         self._limit_entries += entries
         self._limits.clear()
@@ -100,15 +105,17 @@ class Results:
             self._limits[kind] = model.Limits(self._limit_entries, kind, *self._machine)
         return self._limits[kind]
 
-    def limit_us(self, cell):
+    def limit_us(self, cell, program=None):
+        """For processes, or for the program if its ranks are threads."""
         limits = self.limits(self.kind(cell))
-        return model.limit_us(limits, cell) if limits else None
+        in_process = program is not None and program.label.endswith("-threads")
+        return model.limit_us(limits, cell, in_process) if limits else None
 
     def entry(self, program, cell):
         figure = self.figure(program, cell)
         best = self.best_peer(cell) or (None, None)
         return Entry(cell, program.name, self.kind(cell), figure.us if figure else None, best[1], best[0],
-                     self.limit_us(cell))
+                     self.limit_us(cell, program))
 
     def entries(self):
         for cell in self.cells:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs all programs in rounds, A B C A B C, until the rounds or the time are over."""
 
-import collections
 import tempfile
 
 from suite import model
@@ -74,7 +73,6 @@ class Session:
         self._overlap = overlap  # a function that measures it, after the first round
         self._clock = Clock()
         self._launches = list(plan_launches(options, results.programs))
-        self._reasons = collections.Counter()
 
     def run(self):
         """Measures. Whatever ends it, results hold what there is."""
@@ -116,7 +114,7 @@ class Session:
     def _note_unmeasured(self, launches):
         for launch in launches:
             for cell in cells_of(launch):
-                self._results.add_missing(Missing(launch.program.name, cell, "the time was over (--minutes)"))
+                self._results.add_untried(Missing(launch.program.name, cell, "the time was over (--minutes)"))
 
     def _measure_limits(self, left_s):
         self._progress.show(left_s, "limits of this machine")

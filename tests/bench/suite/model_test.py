@@ -21,6 +21,10 @@ class Bounds(unittest.TestCase):
         self.assertAlmostEqual(bound("barrier", 4, 0), 3.0)
         self.assertAlmostEqual(bound("barrier", 8, 0), 6.0)
 
+    def test_ranks_of_one_process_need_not_switch(self):
+        limits = Limits(LIMITS, "near", 2, CACHE_BYTES)
+        self.assertAlmostEqual(limit_us(limits, cell("barrier", 8, 0), in_process=True), 0.12)
+
     def test_in_the_cache_both_cores_move_every_byte_once(self):
         size = 1 << 20
         self.assertAlmostEqual(bound("all_reduce", 2, size), 0.12 + size / 10000, places=3)

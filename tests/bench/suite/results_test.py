@@ -37,6 +37,8 @@ class Ratios(unittest.TestCase):
         results = results_of([row("cohort/shm", cell(), 1)])
         results.add_missing(Missing("mpich/shm", cell(), "no answer"))
         self.assertEqual(list(results.missing.values()), ["no answer"])
+        results.add_untried(Missing("mpich/shm", cell(), "the time was over"))
+        self.assertEqual(list(results.missing.values()), ["no answer"])
         results.add(row("mpich/shm", cell(), 1))
         results.add_missing(Missing("mpich/shm", cell(), "no answer"))
         self.assertEqual(results.missing, {})
