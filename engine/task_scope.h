@@ -8,7 +8,8 @@ namespace cohort {
 /// A place for tasks that run beside their parent: started by spawn(), over before the scope is.
 ///
 /// The first failure cancels the others, if they are not to be kept, and join() throws it; a cancelled
-/// sibling's Error is no failure of its own. Threads: one engine. Lifetime: joined (or never used) before it is destroyed, asserted.
+/// sibling's Error is no failure of its own. Threads: one engine. Lifetime: joined (or never used) before it
+/// is destroyed, asserted.
 class TaskScope final : public detail::TaskOwner, public Operation {
  public:
   /// Whether the tasks belong together, or each is a service of its own.
