@@ -49,7 +49,9 @@ Task<> CommunicatorCore::calibrate() {
   }
   operation_scope_ = nullptr;
   running_.is_running = false;
-  if (failure) std::rethrow_exception(failure);
+  if (!failure) co_return;
+  resources_.group()->withdraw();
+  std::rethrow_exception(failure);
 }
 
 }  // namespace cohort

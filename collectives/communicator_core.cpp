@@ -58,6 +58,22 @@ std::string transport_name(std::uint64_t number) {
   return std::string(to_string(static_cast<Transport>(number)));
 }
 
+/// Around the part of a collective that touches peers' memory.
+class Touch : Immovable {
+ public:
+  ~Touch() {
+    if (group_ != nullptr) group_->end_touching();
+  }
+  /// False, and nothing may be touched, if a peer has failed and may have freed its buffers.
+  [[nodiscard]] bool begin(shm::ShmGroup& group) noexcept {
+    group_ = &group;
+    return group.begin_touching();
+  }
+
+ private:
+  shm::ShmGroup* group_ = nullptr;
+};
+
 }  // namespace
 
 /// A place in the order of calls.
@@ -158,7 +174,7 @@ Task<> CommunicatorCore::establish() {
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     is_one_process_ = is_one_process_ && membership_.shares_process(peer);
     if (group == nullptr) continue;
-    if (peer != membership_.rank && membership_.shares_engine(peer)) group->forbid_spinning();
+    if (peer != membership_.rank && membership_.shares_engine(peer)) group->set_on_this_engine(peer);
     if (membership_.shares_process(peer) && !is_isolated_) group->set_in_process(peer);
     group->windows(peer).bind(WindowId::ccl_in, group->segment(peer).at(group->layout().ccl_in()),
                               resources_.buffer_bytes());
@@ -285,6 +301,7 @@ Task<> CommunicatorCore::run(Call call, bool has_begun) {
   }
   if (failure) {
     const Error cause = settle_failure(failure);
+    if (resources_.group() != nullptr) resources_.group()->withdraw();
     end();
     throw cause;
   }
@@ -315,8 +332,10 @@ Task<> CommunicatorCore::run_schedule(Call call) {
     co_return;
   }
   UserWindows user_windows = UserWindows::staged;
+  shm::ShmGroup* const group = resources_.group();
+  Touch touch;
   if (reach_.is_host_wide) {
-    const bool is_announced = resources_.group()->has_arrived(membership_.rank, running_.sequence);
+    const bool is_announced = group->has_arrived(membership_.rank, running_.sequence);
     if (!is_announced) announce(call);
     co_await meet();
     if (uses_slots(call)) {
@@ -324,6 +343,9 @@ Task<> CommunicatorCore::run_schedule(Call call) {
       co_return;
     }
     user_windows = bind_peer_windows(call);
+    const bool touches = user_windows == UserWindows::mapped && call.algorithm == AlgorithmId::direct;
+    const bool may_touch = !touches || touch.begin(*group);
+    if (!may_touch) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
   }
   exec_.begin(user_windows, footprint_of(call, membership_.size));
   Task<> schedule = orchestrate_call(call);

@@ -23,7 +23,7 @@ class PullCrossover {
   static constexpr std::array<std::size_t, 2> kSizes = {64 * 1024, 256 * 1024};
   /// Several ranks that pull from one process get into each other's way in the kernel: it must be clearly
   /// faster.
-  static constexpr double kLeastGain = 1.15;
+  static constexpr double kLeastGain = 1.3;
 
   [[nodiscard]] std::size_t from_bytes() const noexcept { return from_bytes_; }
   [[nodiscard]] const std::vector<PullTimes>& measured() const noexcept { return measured_; }

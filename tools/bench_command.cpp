@@ -23,6 +23,7 @@ constexpr const char* kFooter = R"(
 Examples:
   cohort bench all_reduce --ranks 2 --transport shm --min 8 --max 64M
   cohort bench all --ranks 4 --transport tcp --sizes 8,4K,1M --csv
+  cohort bench all_reduce --overlap one --sizes 16M
   cohort bench all_reduce --threads --type int32 --op max --algorithm ring
 
 SIZE is a number of bytes such as 8, 64K or 1M: of the vector on every rank for broadcast and all_reduce,
@@ -47,6 +48,7 @@ struct BenchArguments {
   std::size_t budget_ms = 100;
   std::string timeout;
   std::size_t near_wait_ms = 0;
+  std::string overlap;
   bool is_csv = false;
   bool is_json = false;
   bool leaves_inputs = false;
@@ -109,7 +111,10 @@ void add_method_options(CLI::App& bench, BenchArguments& arguments) {
       "--near-wait", arguments.near_wait_ms,
       "Print the round trip between two cores around each point, which may wait MS for near ones");
   near->check(CLI::Range(std::size_t{0}, kMostBudgetMs))->type_name("MS");
-  for (CLI::Option* option : {iterations, budget, warmup, rewrite, check, timeout, near})
+  CLI::Option* overlap = bench.add_option(
+      "--overlap", arguments.overlap, "How much hides behind computing on all ranks, on one, or on a device");
+  overlap->check(CLI::IsMember({"all", "one", "device"}));
+  for (CLI::Option* option : {iterations, budget, warmup, rewrite, check, timeout, near, overlap})
     option->group(kMethodOptions);
 }
 
@@ -135,7 +140,11 @@ bench::Options finish(const CLI::App& bench, const BenchArguments& arguments) {
   if (bench.count("--near-wait") != 0) options.near_wait = std::chrono::milliseconds(arguments.near_wait_ms);
   options.rewrites_inputs = !arguments.leaves_inputs;
   options.checks_results = !arguments.is_unchecked;
-  options.pins_ranks = !arguments.is_unpinned;
+  // Threads that compute would inherit the one core.
+  options.pins_ranks = !arguments.is_unpinned && arguments.overlap.empty();
+  const std::map<std::string, bench::Computing> computing = {
+      {"all", bench::Computing::all}, {"one", bench::Computing::one}, {"device", bench::Computing::device}};
+  if (!arguments.overlap.empty()) options.overlap = computing.at(arguments.overlap);
   if (arguments.is_csv) options.format = bench::Format::csv;
   if (arguments.is_json) options.format = bench::Format::json;
   return options;

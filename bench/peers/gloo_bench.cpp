@@ -4,18 +4,18 @@
 // asynchronous API (one epoll thread per rank, as its users run it), tcp-busy the older algorithm classes
 // over pairs that poll in the calling thread.
 
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <stdlib.h>
 
-#include <csignal>
+#include <condition_variable>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gloo/allgather.h>
@@ -34,7 +34,8 @@
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
 
-#include <cohort/bench/peers/measure.h>
+#include <cohort/bench/peers/overlap.h>
+#include <cohort/bench/peers/ranks.h>
 
 namespace {
 
@@ -249,6 +250,70 @@ void widen_sockets(const Context& context, std::span<float> values) {
   }
 }
 
+/// A thread that runs one function at a time.
+class Worker {
+ public:
+  Worker() : thread_([this] { work(); }) {}
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker() {
+    start({});
+    thread_.join();
+  }
+
+  /// An empty function ends the thread.
+  void start(std::function<void()> function) {
+    const std::lock_guard lock(mutex_);
+    function_ = std::move(function);
+    is_busy_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !is_busy_; });
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return is_busy_; });
+      if (!function_) return;
+      lock.unlock();
+      function_();
+      lock.lock();
+      is_busy_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> function_;
+  bool is_busy_ = false;
+  std::thread thread_;
+};
+
+/// Gloo has no non-blocking form: a second thread waits. Of the asynchronous API: the older classes work in
+/// place and would make sums of sums.
+void measure_overlaps(const Options& options, Measurement& measurement, const Context& context,
+                      const Buffer& in, const Buffer& out) {
+  Worker worker;
+  for (const std::size_t bytes : options.sizes_bytes) {
+    const Shape shape = shape_of(Collective::all_reduce, bytes, options.ranks);
+    const Point point{Collective::all_reduce, bytes, {in.data(), shape.in}, {out.data(), shape.out}, {}};
+    std::vector<Form> forms;
+    for (const Point& way : async_points(context, point)) {
+      const auto operation = way.operation;
+      forms.push_back({"second thread",
+                       [&worker, operation] { worker.start(operation); },
+                       {},
+                       [&worker] { worker.wait(); }});
+    }
+    measure_overlap(options, measurement, bytes, point.in, point.out, forms);
+  }
+}
+
 void measure_all(int rank, const Options& options, Board& board, const std::string& rendezvous) {
   const bool busy = options.transport == "tcp-busy";
   if (!busy && options.transport != "tcp") throw std::invalid_argument("Gloo has tcp and tcp-busy");
@@ -264,6 +329,8 @@ void measure_all(int rank, const Options& options, Board& board, const std::stri
   const Buffer in(largest);
   const Buffer out(largest);
   if (busy) widen_sockets(context, {in.data(), largest});
+  if (options.overlap && busy) throw std::invalid_argument("--overlap needs --transport tcp");
+  if (options.overlap) return measure_overlaps(options, measurement, context, in, out);
   for_each_point(options, measurement, [&](Collective collective, std::size_t bytes) {
     const Shape shape = shape_of(collective, bytes, options.ranks);
     const Point point{collective, bytes, {in.data(), shape.in}, {out.data(), shape.out}, {}};
@@ -274,50 +341,22 @@ void measure_all(int rank, const Options& options, Board& board, const std::stri
   });
 }
 
-/// The status of one rank's process. Ends with _exit: Gloo's threads need not be told.
-[[noreturn]] void run_rank(int rank, const Options& options, Board& board, const std::string& rendezvous) {
-  int status = 0;
-  alarm(options.timeout_s);
-  try {
-    measure_all(rank, options, board, rendezvous);
-  } catch (const std::exception& error) {
-    board.failed = true;
-    std::fprintf(stderr, "gloo, rank %d: %s\n", rank, error.what());
-    status = 3;
-  }
-  std::fflush(stdout);
-  _exit(status);
-}
-
-int run_ranks(const Options& options) {
-  Board& board = *Board::create().first;
+int run_all(const Options& options) {
   std::string rendezvous = std::filesystem::temp_directory_path() / "peer_gloo_XXXXXX";
   if (mkdtemp(rendezvous.data()) == nullptr) {
     throw std::system_error(errno, std::generic_category(), rendezvous);
   }
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    const pid_t child = fork();
-    if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
-    if (child > 0) continue;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    run_rank(rank, options, board, rendezvous);
-  }
-  int worst = 0;
-  int status = 0;
-  while (wait(&status) > 0) {
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (code != 0) board.failed = true;
-    if (worst == 0) worst = code;
-  }
+  const auto measure = [&](int rank, Board& board) { measure_all(rank, options, board, rendezvous); };
+  const int status = run_ranks("gloo", options, measure);
   std::filesystem::remove_all(rendezvous);
-  return worst;
+  return status;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run_ranks(parse_options(std::span(argv, static_cast<std::size_t>(argc))));
+    return run_all(parse_options(std::span(argv, static_cast<std::size_t>(argc))));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n%s", argv[0], error.what(), kUsage);
     return 3;

@@ -114,6 +114,31 @@ class Measurement {
   /// Returns when all ranks are here.
   void meet() { line_.cross(false); }
 
+  /// Of steps that all ranks take together, in turn: the medians of the slowest rank's durations, the same on
+  /// all ranks.
+  std::vector<double> medians_of(const std::vector<std::function<void()>>& steps) {
+    constexpr std::size_t kWarmup = 1;
+    constexpr std::size_t kTurns = 7;
+    std::vector<double> medians;
+    auto& samples = board_.slots[static_cast<std::size_t>(peer_.rank)].sample_us;
+    for (std::size_t turn = 0; turn < kWarmup + kTurns; ++turn) {
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        peer_.barrier();
+        line_.cross(false);
+        const std::int64_t start = now_ns();
+        steps[i]();
+        const std::int64_t end = now_ns();
+        if (turn >= kWarmup) samples[i * kTurns + turn - kWarmup] = static_cast<double>(end - start) * 1e-3;
+      }
+    }
+    line_.cross(false);
+    for (std::size_t i = 0; i < steps.size(); ++i) medians.push_back(median_of_slowest(i * kTurns, kTurns));
+    line_.cross(false);
+    return medians;
+  }
+
+  const Peer& peer() const { return peer_; }
+
  private:
   static constexpr std::size_t kFewIterations = 3;
 
@@ -227,13 +252,23 @@ class Measurement {
     return false;
   }
 
-  void summarise(Result& result) {
-    std::vector<double> slowest(result.iterations, 0.0);
+  /// Ascending: the slowest rank's of each sample.
+  std::vector<double> slowest_of(std::size_t first, std::size_t count) const {
+    std::vector<double> slowest(count, 0.0);
     for (int rank = 0; rank < peer_.ranks; ++rank) {
       const auto& samples = board_.slots[static_cast<std::size_t>(rank)].sample_us;
-      for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], samples[i]);
+      for (std::size_t i = 0; i < count; ++i) slowest[i] = std::max(slowest[i], samples[first + i]);
     }
     std::sort(slowest.begin(), slowest.end());
+    return slowest;
+  }
+
+  double median_of_slowest(std::size_t first, std::size_t count) const {
+    return slowest_of(first, count)[count / 2];
+  }
+
+  void summarise(Result& result) const {
+    const std::vector<double> slowest = slowest_of(0, result.iterations);
     result.min_us = slowest.front();
     result.median_us = slowest[slowest.size() / 2];
     result.p99_us = slowest[std::min(slowest.size() - 1, slowest.size() * 99 / 100)];

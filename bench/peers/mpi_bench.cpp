@@ -12,10 +12,12 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
-#include <cohort/bench/peers/measure.h>
+#include <cohort/bench/peers/overlap.h>
 
 namespace {
 
@@ -98,6 +100,20 @@ Point make_point(Collective collective, std::size_t bytes, int ranks, float* in,
   return point;
 }
 
+std::vector<Form> forms_of(std::span<const float> in, float* out) {
+  const auto request = std::make_shared<MPI_Request>(MPI_REQUEST_NULL);
+  const auto start = [=] {
+    const int count = static_cast<int>(in.size());
+    MPI_Iallreduce(in.data(), out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, request.get());
+  };
+  const auto test = [=] {
+    int is_done = 0;
+    MPI_Test(request.get(), &is_done, MPI_STATUS_IGNORE);
+  };
+  const auto wait = [=] { MPI_Wait(request.get(), MPI_STATUS_IGNORE); };
+  return {{"MPI_Iallreduce", start, {}, wait}, {"MPI_Iallreduce with MPI_Test", start, test, wait}};
+}
+
 void measure_all(const Options& options) {
   int rank = 0;
   int ranks = 0;
@@ -113,6 +129,14 @@ void measure_all(const Options& options) {
   const std::size_t largest = largest_elements(options, ranks);
   const Buffer in(largest);
   const Buffer out(largest);
+  if (options.overlap) {
+    for (const std::size_t bytes : options.sizes_bytes) {
+      const Shape shape = shape_of(Collective::all_reduce, bytes, ranks);
+      const std::span<float> from(in.data(), shape.in);
+      measure_overlap(options, measurement, bytes, from, {out.data(), shape.out}, forms_of(from, out.data()));
+    }
+    return;
+  }
   for_each_point(options, measurement, [&](Collective collective, std::size_t bytes) {
     const Point point = make_point(collective, bytes, ranks, in.data(), out.data());
     measurement.print(point, measurement.measure(point));

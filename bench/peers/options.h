@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -54,6 +55,21 @@ enum class Start {
   barrier  ///< the library's own barrier after the line: its ranks leave it when it lets them
 };
 
+/// Who computes while an all_reduce runs: every rank on its core; rank 0 alone; or a device, which leaves all
+/// cores free: the ranks only wait for it.
+enum class Computing { all, one, device };
+
+inline const char* name_of(Computing computing) {
+  return computing == Computing::all ? "all" : computing == Computing::one ? "one" : "device";
+}
+
+inline Computing parse_computing(const std::string& text) {
+  for (const Computing computing : {Computing::all, Computing::one, Computing::device}) {
+    if (text == name_of(computing)) return computing;
+  }
+  throw std::invalid_argument("--overlap is all, one or device, not '" + text + "'");
+}
+
 /// Elements of float32 that one rank passes in and gets out.
 struct Shape {
   std::size_t in = 0;
@@ -86,6 +102,7 @@ struct Options {
   std::vector<Collective> collectives;
   std::vector<std::size_t> sizes_bytes;
   std::chrono::milliseconds budget{250};  ///< wall time of the timed part of one point
+  std::optional<Computing> overlap;       ///< all_reduce beside computing, instead of the collectives
   bool rewrite = true;
   Start start = Start::line;
   std::chrono::milliseconds near_wait{0};  ///< how long a point may wait for near cores
@@ -127,6 +144,7 @@ inline Collective parse_collective(const std::string& text) {
 inline constexpr const char* kUsage =
     "options: --collectives LIST --sizes LIST --transport LABEL --ranks N (Gloo only) --budget-ms N\n"
     "         --start line|barrier --no-rewrite --near-wait-ms N --timeout-s N\n"
+    "         --overlap all|one|device (who computes beside an all_reduce)\n"
     "prints:  "
     "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters,rtt_before_ns,rtt_after_ns\n"
     "         or, for a point that cannot be measured: peer,transport,collective,ranks,bytes,-,REASON\n";
@@ -160,6 +178,8 @@ inline Options parse_options(std::span<char* const> arguments) {
       const std::string start = value();
       if (start != "line" && start != "barrier") throw std::invalid_argument("--start is line or barrier");
       options.start = start == "line" ? Start::line : Start::barrier;
+    } else if (option == "--overlap") {
+      options.overlap = parse_computing(value());
     } else if (option == "--no-rewrite") {
       options.rewrite = false;
     } else if (option == "--near-wait-ms") {

@@ -4,7 +4,7 @@
 import html
 import time
 
-from suite import charts, machine, table, targets
+from suite import charts, machine, overlap, table, targets
 from suite.cells import KINDS, time_text
 
 STYLE = """
@@ -47,11 +47,15 @@ def short_rows(verdicts):
 
 
 def targets_section(results):
-    verdicts = targets.judge(results, targets.read())
+    wanted = targets.read()
+    verdicts = targets.judge(results, wanted)
     short = list(short_rows(verdicts))
     yield f"<p>{len(verdicts) - len(short)} of {len(verdicts)} figures reach their target (bench/suite/targets.csv).</p>"
     if short:
         yield from rows_of(("cell", "cohort", "reached", "target", "short by", "us", "against, us"), short)
+    hidden = list(overlap.shortfalls(results, wanted))
+    if hidden:
+        yield from rows_of(("overlap", "reached", "target"), hidden)
 
 
 def legend(results, transport):
@@ -70,6 +74,18 @@ def pictures(results, options):
             yield "</div>"
 
 
+def overlap_section(results):
+    if not results.overlaps:
+        return
+    yield "<p>Two ranks. Part that is hidden, and microseconds of the all_reduce alone and of both at once; the better "
+    yield "of each library's forms. "
+    yield escape("; ".join(f"{who}: {what}" for who, what in overlap.COMPUTING.items())) + ".</p>"
+    header, *rows = overlap.table(results)
+    yield from rows_of(header, rows)
+    forms = sorted({(one.program, one.form) for one in results.overlaps})
+    yield from rows_of(("program", "form"), forms)
+
+
 def missing_rows(results):
     """By program and reason, because one reason often holds for many cells."""
     cells = {}
@@ -78,6 +94,8 @@ def missing_rows(results):
     for (program, reason), these in sorted(cells.items()):
         text = "; ".join(map(str, these[:6])) + (f"; and {len(these) - 6} more" if len(these) > 6 else "")
         yield program, reason, text
+    for program, reason in sorted(results.overlap_missing.items()):
+        yield program, reason, "overlap"
 
 
 def limits_rows(results):
@@ -107,6 +125,7 @@ def sections(results, options, elapsed_s):
     yield from section("What the machine does without any library", rows_of(LIMIT_COLUMNS, limits_rows(results)))
     yield from section("Ratios", charts.heat_maps(results))
     yield from section("Short of target", targets_section(results))
+    yield from section("all_reduce behind computing of equal length", overlap_section(results))
     yield from section("Latency and bandwidth", pictures(results, options))
     yield from section("All figures", [f"<pre>{escape(text)}</pre>"])
     yield from section("Settings", rows_of(("program", "settings"), ((p.name, p.settings) for p in results.programs)))

@@ -39,6 +39,7 @@ class Results:
         self.missing = {}  # (program, cell) -> why
         self.hung = set()  # (program, cell): once is enough
         self.overlaps = []
+        self.overlap_missing = {}  # program -> why
         self._rows = collections.defaultdict(list)
         self._limit_entries = []
         self._limits = {}

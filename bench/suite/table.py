@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results as text."""
 
+from suite import overlap
 from suite.cells import size_text, time_text
 
 
@@ -53,17 +54,26 @@ def table(results, transport, footnotes):
                *(cohort_text(results, v, cell, footnotes) for v in variants)]
 
 
+def aligned(rows):
+    rows = list(rows)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in
+                        enumerate(zip(row, widths))).rstrip()
+
+
 def lines_of(results, transports):
     footnotes = Footnotes()
+    if results.overlaps:
+        yield "\nall_reduce hidden behind computing of equal length, 2 ranks: part hidden (us alone -> us of both at once)"
+        yield from aligned(overlap.table(results))
+        yield from (f"{who}: {what}" for who, what in overlap.COMPUTING.items())
     for transport in transports:
         rows = list(table(results, transport, footnotes))
         if len(rows) == 1:
             continue
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         yield f"\n{transport}: us, medians of {max(results.rounds, 1)} rounds; cohort: us, best peer / cohort, limit / cohort"
-        for row in rows:
-            yield "  ".join(text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in
-                            enumerate(zip(row, widths))).rstrip()
+        yield from aligned(rows)
     yield ""
     yield "~ rounds differ by more than a factor of two; * measured in another placement of the cores than the others"
     yield from footnotes.lines()

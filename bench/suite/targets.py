@@ -59,7 +59,7 @@ def parse_sizes(text):
 def read(path=PATH):
     with path.open(newline="") as stream:
         return [
-            Target(OPERATORS if row["operators"] == "all" else tuple(row["operators"].split()),
+            Target(tuple(OPERATORS) if row["operators"] == "all" else tuple(row["operators"].split()),
                    tuple(map(int, row["ranks"].split())), row["cohort"], *parse_sizes(row["sizes"]),
                    float(row["times"]), tuple(row["against"].split()))
             for row in csv.DictReader(stream)

@@ -35,7 +35,7 @@ TEST(PullCrossover, pulling_begins_where_it_wins_clearly_for_good) {
   EXPECT_EQ(crossover.from_bytes(), PullCrossover::kNever);
   crossover.take({{65536, 10, 5}, {262144, 40, 20}});
   EXPECT_EQ(crossover.from_bytes(), 65536U);
-  crossover.take({{65536, 10, 9.5}, {262144, 40, 20}});
+  crossover.take({{65536, 10, 8}, {262144, 40, 20}});
   EXPECT_EQ(crossover.from_bytes(), 262144U);
   crossover.take({{65536, 10, 5}, {262144, 40, 39}});
   EXPECT_EQ(crossover.from_bytes(), PullCrossover::kNever);

@@ -2,6 +2,7 @@
 #include <cohort/tools/bench/measurement.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/tools/bench/threads.h>
 
 #include <fmt/format.h>
 
@@ -22,9 +23,17 @@ constexpr int kRewarmPart = 20;  ///< the same, after the cores did something el
 constexpr Duration kPatience = std::chrono::minutes(2);
 
 StartLine::Polls polls_for(const Membership& membership, bool has_processors) {
-  for (Rank peer = 0; peer < membership.size; ++peer)
-    if (peer != membership.rank && membership.shares_engine(peer)) return StartLine::Polls::once;
+  const std::vector<std::size_t> threads = threads_of(membership);
+  if (std::count(threads.begin(), threads.end(), threads[membership.rank]) > 1) return StartLine::Polls::once;
   return has_processors ? StartLine::Polls::spin : StartLine::Polls::yield;
+}
+
+/// The first rank on another thread than rank 0.
+std::optional<Rank> partner_of_first(const Membership& membership) {
+  const std::vector<std::size_t> threads = threads_of(membership);
+  const auto found = std::find(threads.begin(), threads.end(), std::size_t{1});
+  if (found == threads.end()) return std::nullopt;
+  return static_cast<Rank>(found - threads.begin());
 }
 
 /// Between two looks at where the cores are.
@@ -32,10 +41,6 @@ constexpr Duration kPlacementPause = std::chrono::milliseconds(8);
 constexpr int kMostImpatience = 64;
 /// While ranks 0 and 1 measure.
 constexpr Duration kPlacementPoll = std::chrono::microseconds(200);
-
-bool first_two_share_a_thread(const Membership& membership) {
-  return membership.rank < 2 && membership.size > 1 && membership.shares_engine(1 - membership.rank);
-}
 
 }  // namespace
 
@@ -54,7 +59,7 @@ Measurement::Measurement(Communicator& comm, const Options& options, Board& boar
       board_(board),
       own_(board.slots[comm.rank()]),
       line_(board, comm.rank(), comm.size(), polls_for(comm.membership(), has_processors)),
-      placement_(board, comm.rank(), comm.size(), first_two_share_a_thread(comm.membership())),
+      placement_(board, comm.rank(), partner_of_first(comm.membership())),
       workload_(comm, options, board) {
   own_.sample_us.fill(0);  // the pages are there before anything is timed
 }
@@ -90,7 +95,10 @@ Task<Result> Measurement::measure(Point point) {
   if (options_.checks_results && is_known) own_.wrong += workload_.count_wrong();
   co_await meet();
   result.wrong = total_wrong();
-  if (comm_.rank() == 0) collect(result);
+  if (comm_.rank() == 0) {
+    std::vector<double> slowest = slowest_of(0, result.iterations);
+    summarise(slowest, result);
+  }
   co_await meet();  // the slots are written again only when rank 0 has read them
   co_return result;
 }
@@ -134,6 +142,32 @@ Task<double> Measurement::calibrate(Duration patience) {
     }
     co_await engine.sleep_for(kPlacementPause);
   }
+}
+
+Task<std::vector<double>> Measurement::medians_of(const std::vector<std::function<Task<>()>>& steps) {
+  constexpr std::size_t kWarmup = 1;
+  constexpr std::size_t kTurns = 7;
+  for (std::size_t turn = 0; turn < kWarmup + kTurns; ++turn) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      co_await comm_.barrier();
+      co_await meet();
+      const std::int64_t start = now_ns();
+      co_await steps[i]();
+      const std::int64_t end = now_ns();
+      if (turn >= kWarmup)
+        own_.sample_us[i * kTurns + turn - kWarmup] = static_cast<double>(end - start) / 1e3;
+    }
+  }
+  co_await meet();
+  std::vector<double> medians;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::vector<double> slowest = slowest_of(i * kTurns, kTurns);
+    Result result;
+    summarise(slowest, result);
+    medians.push_back(result.median_us);
+  }
+  co_await meet();
+  co_return medians;
 }
 
 Task<std::size_t> Measurement::iterate(Limits limits, std::span<double> samples_us) {
@@ -203,13 +237,13 @@ std::uint64_t Measurement::total_wrong() const {
   return wrong;
 }
 
-void Measurement::collect(Result& result) const {
-  std::vector<double> slowest(result.iterations, 0.0);
+std::vector<double> Measurement::slowest_of(std::size_t first, std::size_t count) const {
+  std::vector<double> slowest(count, 0.0);
   for (Rank rank = 0; rank < comm_.size(); ++rank) {
     const auto& samples = board_.slots[rank].sample_us;
-    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], samples[i]);
+    for (std::size_t i = 0; i < count; ++i) slowest[i] = std::max(slowest[i], samples[first + i]);
   }
-  summarise(slowest, result);
+  return slowest;
 }
 
 }  // namespace cohort::bench

@@ -4,6 +4,9 @@
 #include <cohort/tools/bench/placement.h>
 #include <cohort/tools/bench/workload.h>
 
+#include <functional>
+#include <vector>
+
 namespace cohort::bench {
 
 /// One line of the report. Times are over iterations, of the slowest rank's duration in each.
@@ -38,6 +41,11 @@ class Measurement : Immovable {
   /// The times are rank 0's to know; `wrong` everybody's.
   Task<Result> measure(Point point);
 
+  /// Of steps that all ranks take together, in turn: the medians of the slowest rank's durations, the same on
+  /// all ranks.
+  Task<std::vector<double>> medians_of(const std::vector<std::function<Task<>()>>& steps);
+  [[nodiscard]] Workload& workload() noexcept { return workload_; }
+
  private:
   struct Limits {
     std::size_t least = 0;
@@ -64,7 +72,8 @@ class Measurement : Immovable {
   void check_peers(TimePoint deadline) const;
   [[nodiscard]] TimePoint line_deadline() const;
   [[nodiscard]] std::uint64_t total_wrong() const;
-  void collect(Result& result) const;
+  /// The slowest rank's of each sample.
+  [[nodiscard]] std::vector<double> slowest_of(std::size_t first, std::size_t count) const;
 
   Communicator& comm_;
   const Options& options_;

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <vector>
 
@@ -40,22 +41,20 @@ Distance distance_of(double round_trip_ns) noexcept {
   return round_trip_ns < kNearNs ? Distance::near : Distance::far;
 }
 
-Placement::Placement(Board& board, Rank rank, Rank ranks, bool share_a_thread)
-    : board_(board), rank_(rank), ranks_(ranks) {
-  if (rank > 1) return;
+Placement::Placement(Board& board, Rank rank, std::optional<Rank> partner)
+    : board_(board), rank_(rank), partner_(partner) {
+  if (rank != 0 && rank != partner) return;
   const std::vector<unsigned> processors = affinity::usable_processors();
-  board.slots[rank].processor =
-      processors[share_a_thread ? 0 : std::min<std::size_t>(rank, processors.size() - 1)];
+  board.slots[rank].processor = rank == 0 ? processors.front() : processors.back();
 }
 
 bool Placement::measure() {
   ++measurements_;
-  if (rank_ > 1) return false;
-  const unsigned own = board_.slots[rank_].processor;
-  const bool has_two = ranks_ > 1 && own != board_.slots[1 - rank_].processor;
+  if (rank_ != 0 && rank_ != partner_) return false;
+  const bool has_two = partner_ && board_.slots[0].processor != board_.slots[*partner_].processor;
   double round_trip_ns = 0;
   if (has_two) {
-    const Bound bound(own);
+    const Bound bound(board_.slots[rank_].processor);
     if (rank_ == 0)
       round_trip_ns = ping();
     else

@@ -3,6 +3,8 @@
 
 #include <cohort/tools/bench/start_line.h>
 
+#include <optional>
+
 namespace cohort::bench {
 
 /// Where the hypervisor has put two virtual processors: on one core, on two that share a cache, or farther
@@ -11,7 +13,7 @@ enum class Distance { siblings, near, far };
 
 [[nodiscard]] Distance distance_of(double round_trip_ns) noexcept;
 
-/// How far the cores of ranks 0 and 1 are from each other: the median round trip of a cache line, as
+/// How far the cores of rank 0 and a partner are from each other: the median round trip of a cache line, as
 /// bench/peers/board.h measures it. Hypervisors move virtual processors, and everything in shared memory
 /// takes two to four times as long between far ones as between near ones.
 ///
@@ -19,10 +21,10 @@ enum class Distance { siblings, near, far };
 /// those until it says so; then round_trip_ns() is the answer on all.
 class Placement : Immovable {
  public:
-  /// `share_a_thread`: ranks 0 and 1 do, so there is no way between cores to measure.
-  Placement(Board& board, Rank rank, Rank ranks, bool share_a_thread = false);
+  /// `partner` runs on another thread than rank 0; nobody: there is no way between cores to measure.
+  Placement(Board& board, Rank rank, std::optional<Rank> partner);
 
-  /// Takes about a millisecond on ranks 0 and 1, whose threads are bound to a core each meanwhile.
+  /// Takes about a millisecond on rank 0 and its partner, whose threads are bound to a core each meanwhile.
   bool measure();
   [[nodiscard]] bool is_done() const noexcept;
   /// 0 when the ranks do not have two cores.
@@ -34,7 +36,7 @@ class Placement : Immovable {
 
   Board& board_;
   const Rank rank_;
-  const Rank ranks_;
+  const std::optional<Rank> partner_;
   std::uint64_t measurements_ = 0;
 };
 
