@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Machine's tasks do to memory, and who may do it when.
+#include <cohort/collectives/check/machine.h>
+
+#include <fmt/format.h>
+
+namespace cohort::check {
+namespace {
+
+bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
+
+}  // namespace
+
+const WindowPlace& Machine::place_of(Rank owner, WindowId window) const {
+  return plan_.shares[owner].windows[static_cast<std::size_t>(window)];
+}
+
+Memory& Machine::memory_of(Rank owner, WindowId window) {
+  return ranks_[owner].memories[place_of(owner, window).allocation];
+}
+
+bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task, bool over_link) {
+  const Rank rank = tasks_[task].rank;
+  const std::string_view window = to_string(slice.window);
+  if (owner >= plan_.ranks) {
+    add(FindingKind::usage, task, fmt::format("names rank {} of {} ranks", owner, plan_.ranks));
+    return false;
+  }
+  const WindowPlace& place = place_of(owner, slice.window);
+  if (slice.offset > place.bytes || slice.bytes > place.bytes - slice.offset) {
+    const char* const hint = slice.window == WindowId::scratch
+                                 ? "let needs() ask for more, or take a smaller slice"
+                                 : "take a slice that lies inside, and cut large messages by largest_piece()";
+    add(FindingKind::bounds, task,
+        fmt::format("{} bytes {}..{} of rank {}'s {}, which has {} bytes; {}", writes ? "writes" : "reads",
+                    slice.offset, slice.offset + slice.bytes, owner, window, place.bytes, hint));
+    return false;
+  }
+  if (owner == rank) return true;
+  const char* objection = nullptr;
+  if (slice.window == WindowId::scratch)
+    objection = "scratch is local; use ccl_in or ccl_out for what peers reach";
+  else if (is_user_window(slice.window) && !plan_.maps_user_windows)
+    objection = "peers reach it only where maps_user_windows() says so; pass the bytes through ccl_in or ccl_out";
+  else if (writes && over_link && slice.window == WindowId::send)
+    objection = "what the caller gives is not written by peers";
+  else if (!over_link && !plan_.is_mapped_group)
+    objection = "only an algorithm with needs_mapped_group copies from a peer; use a link";
+  if (objection == nullptr) return true;
+  add(FindingKind::usage, task,
+      fmt::format("{} rank {}'s {}: {}", writes ? "writes" : "reads", owner, window, objection));
+  return false;
+}
+
+/// A peer may touch a rank's memory only while that rank is in the operation, and the rank has to know that it
+/// is over before it leaves.
+void Machine::note_remote(Rank owner, const Slice& slice, const Access& by) {
+  if (owner == tasks_[by.task].rank || slice.empty()) return;
+  RankState& rank = ranks_[owner];
+  if (rank.is_inside && rank.operation == tasks_[by.task].operation) {
+    rank.remote.push_back({by, slice.window});
+    return;
+  }
+  add(FindingKind::conflict, by.task,
+      fmt::format("touches {} while rank {} {}: nothing orders the two; let rank {} wait for a signal that is "
+                  "posted after this task",
+                  bytes_of(owner, slice.window, slice.offset, slice.offset + slice.bytes), owner,
+                  rank.operation < tasks_[by.task].operation ? "has not begun the operation"
+                                                             : "leaves the operation",
+                  owner));
+}
+
+Content Machine::read(Rank owner, const Slice& slice, const Access& by) {
+  Conflicts conflicts;
+  Memory& memory = memory_of(owner, slice.window);
+  const std::size_t begin = place_of(owner, slice.window).offset + slice.offset;
+  Content content = memory.read(begin, slice.bytes, by, order_, conflicts);
+  note_remote(owner, slice, by);
+  report(owner, slice.window, by, false, conflicts);
+  return content;
+}
+
+void Machine::write(Rank owner, const Slice& slice, const Content& content, const Access& by) {
+  Conflicts conflicts;
+  Memory& memory = memory_of(owner, slice.window);
+  const std::size_t begin = place_of(owner, slice.window).offset + slice.offset;
+  memory.write(begin, content, by, order_, conflicts);
+  note_remote(owner, slice, by);
+  report(owner, slice.window, by, true, conflicts);
+}
+
+/// Whoever has to be first, says so: by a signal between ranks, by a join or a Notify within one.
+std::string Machine::advice(const Conflict& conflict, const TaskRecord& earlier, const TaskRecord& later,
+                            bool later_writes) const {
+  if (later.rank == earlier.rank)
+    return "join the streams in between, or order them by a Notify, or give them different bytes";
+  const bool reads_too_early = !conflict.earlier_writes && later_writes && earlier.operation == later.operation &&
+                               expressions_.leftover_in(conflict.held.what).has_value();
+  const TaskRecord& first = reads_too_early ? later : earlier;
+  const TaskRecord& second = reads_too_early ? earlier : later;
+  const bool gives = reads_too_early || (conflict.earlier_writes && !later_writes);
+  return fmt::format("let rank {} post {} after the {} and let rank {} wait for it before the {}", first.rank,
+                     gives ? "Ack" : "DataSignal", short_name(first.kind), second.rank, short_name(second.kind));
+}
+
+void Machine::report(Rank owner, WindowId window, const Access& by, bool writes, const Conflicts& conflicts) {
+  if (conflicts.empty()) return;
+  const Conflict& first = conflicts.front();
+  std::size_t end = first.end;
+  for (const Conflict& next : conflicts)
+    if (next.earlier == first.earlier && next.begin == end) end = next.end;
+  const std::size_t base = place_of(owner, window).offset;
+  const TaskRecord& earlier = tasks_[first.earlier];
+  add(FindingKind::conflict, by.task,
+      fmt::format("{} {} while {} {} them: nothing orders the two; {}", writes ? "writes" : "reads",
+                  bytes_of(owner, window, first.begin - base, end - base), who(first.earlier),
+                  first.earlier_writes ? "writes" : "reads",
+                  advice(first, earlier, tasks_[by.task], writes)));
+}
+
+}  // namespace cohort::check
