@@ -156,6 +156,7 @@ Task<> CommunicatorCore::establish() {
                               resources_.buffer_bytes());
   }
   engine_.set_crowded(engine_.is_crowded() || engines.size() > processor::available_cores());
+  if (group != nullptr && membership_.size > 1) co_await calibrate();
 }
 
 void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,
@@ -223,12 +224,18 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
   is_busy_ = has_begun = true;
   begin(call);
   (void)health_.begin(running_.sequence, running_.signature);
+  if (!complete_in_slots(call)) return false;
+  end();
+  return true;
+}
+
+/// Announces, and if everybody comes while it spins, takes the result out of the slots.
+bool CommunicatorCore::complete_in_slots(const Call& call) noexcept {
   announce(call);
   shm::ShmGroup& group = *resources_.group();
   for (const Rank peer : exec_.peers())
     if (!group.spin_for_arrival(peer, running_.sequence) || !agrees(peer)) return false;
   combine_slots(call);
-  end();
   return true;
 }
 

@@ -79,6 +79,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   template <class Op>
   Task<> orchestrate(const Call& call, Op op);
   void run_alone(const Call& call) noexcept;
+  [[nodiscard]] bool complete_in_slots(const Call& call) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
   void check_hello(Rank peer, const ControlMessage& theirs, const ControlMessage& mine) const;
@@ -93,6 +94,12 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] bool bind_peer_windows(const Call& call) noexcept;
   void combine_slots(const Call& call) noexcept;
   void reduce_slots(const Call& call, std::size_t at, std::size_t count) noexcept;
+
+  // Measuring where slots stop paying, when the communicator is made (slot_crossover.cpp):
+  Task<> calibrate();
+  Task<> measure_slots();
+  Task<double> time_calls(const Call& call);
+  Task<> run_unnumbered(const Call& call);
 
   Engine& engine_;
   Membership membership_;

@@ -9,10 +9,6 @@
 namespace cohort {
 namespace {
 
-/// Up to here, reading every peer's slot beats sharing the work and meeting once more: what one more phase
-/// costs, measured against what combining everything everywhere costs.
-constexpr std::size_t kSlotBytesWorthwhile = 8 * 1024;
-
 /// Data that one rank puts into its arrival slot.
 std::size_t slot_bytes(const Call& call) { return call.op == Operator::barrier ? 0 : call.send_bytes; }
 
@@ -49,7 +45,7 @@ AlgorithmId choose(const Call& call, const Reach& reach, std::optional<Algorithm
 AlgorithmId select_algorithm(const Call& call, const Reach& reach,
                              std::optional<AlgorithmId> forced_for_all) {
   const std::optional<AlgorithmId> forced = call.forced ? call.forced : forced_for_all;
-  const bool slots_apply = reach.is_host_wide && slot_bytes(call) <= kSlotBytesWorthwhile;
+  const bool slots_apply = reach.is_host_wide && slot_bytes(call) <= reach.slots.most_bytes(call.op);
   if (!forced && slots_apply) return AlgorithmId::one_shot;
   if (forced == AlgorithmId::one_shot && fits_arrival_slots(call, *forced, reach.is_host_wide))
     return *forced;

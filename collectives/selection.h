@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/call.h>
+#include <cohort/collectives/slot_crossover.h>
 
 namespace cohort {
 
@@ -22,7 +23,8 @@ struct CostModel {
 struct Reach {
   bool is_host_wide = false;  ///< all ranks on this host, over shared memory
   Rank ranks = 1;
-  CostModel model;
+  CostModel model{};
+  SlotCrossover slots{};
 };
 
 /// The algorithm for a call: the forced one (of the call, else of COHORT_ALGO) or the cheapest that applies

@@ -74,6 +74,10 @@ void ShmGroup::announce(std::uint64_t sequence) noexcept {
   notify_all();
 }
 
+void ShmGroup::forget_arrivals() noexcept {
+  for (const std::uint64_t sequence : {0, 1}) own_arrival(sequence).stamp.store(0, std::memory_order_relaxed);
+}
+
 void ShmGroup::arrive_at_phase() noexcept {
   own().phase().store(++phase_, std::memory_order_seq_cst);
   notify_all();

@@ -68,6 +68,10 @@ class ShmGroup final : public Source {
            spin_until(arrival(of, sequence).stamp, static_cast<std::uint32_t>(sequence));
   }
 
+  /// Begins the numbers of collectives anew. Only where all ranks have passed a phase since their last
+  /// arrival, and pass one before their next.
+  void forget_arrivals() noexcept;
+
   /// Suspends until the rank has arrived at that collective.
   [[nodiscard]] CounterWait arrived(Rank of, std::uint64_t sequence) noexcept;
 
