@@ -24,8 +24,8 @@ Task<> all_gather_mesh(Exec& x, AllGather op) {
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  // Two signal exchanges around a read: three one-way latencies before the bytes are there.
-  return {.rounds = 3, .bytes_moved = static_cast<double>(bytes) * ranks, .bytes_reduced = 0};
+  // A signal, a read there and back, and the signal that lets the peer go: four one-way latencies.
+  return {.rounds = 4, .bytes_moved = static_cast<double>(bytes) * ranks, .bytes_reduced = 0};
 }
 
 Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }

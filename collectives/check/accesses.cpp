@@ -41,7 +41,8 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
   if (slice.window == WindowId::scratch)
     objection = "scratch is local; use ccl_in or ccl_out for what peers reach";
   else if (is_user_window(slice.window) && !plan_.maps_user_windows)
-    objection = "peers reach it only where maps_user_windows() says so; pass the bytes through ccl_in or ccl_out";
+    objection =
+        "peers reach it only where maps_user_windows() says so; pass the bytes through ccl_in or ccl_out";
   else if (writes && over_link && slice.window == WindowId::send)
     objection = "what the caller gives is not written by peers";
   else if (!over_link && !plan_.is_mapped_group)
@@ -52,8 +53,8 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
   return false;
 }
 
-/// A peer may touch a rank's memory only while that rank is in the operation, and the rank has to know that it
-/// is over before it leaves.
+/// A peer may touch a rank's memory only while that rank is in the operation, and the rank has to know that
+/// it is over before it leaves.
 void Machine::note_remote(Rank owner, const Slice& slice, const Access& by) {
   if (owner == tasks_[by.task].rank || slice.empty()) return;
   RankState& rank = ranks_[owner];
@@ -62,12 +63,12 @@ void Machine::note_remote(Rank owner, const Slice& slice, const Access& by) {
     return;
   }
   add(FindingKind::conflict, by.task,
-      fmt::format("touches {} while rank {} {}: nothing orders the two; let rank {} wait for a signal that is "
-                  "posted after this task",
-                  bytes_of(owner, slice.window, slice.offset, slice.offset + slice.bytes), owner,
-                  rank.operation < tasks_[by.task].operation ? "has not begun the operation"
-                                                             : "leaves the operation",
-                  owner));
+      fmt::format(
+          "touches {} while rank {} {}: nothing orders the two; let rank {} wait for a signal that is "
+          "posted after this task",
+          bytes_of(owner, slice.window, slice.offset, slice.offset + slice.bytes), owner,
+          rank.operation < tasks_[by.task].operation ? "has not begun the operation" : "leaves the operation",
+          owner));
 }
 
 Content Machine::read(Rank owner, const Slice& slice, const Access& by) {
@@ -94,13 +95,15 @@ std::string Machine::advice(const Conflict& conflict, const TaskRecord& earlier,
                             bool later_writes) const {
   if (later.rank == earlier.rank)
     return "join the streams in between, or order them by a Notify, or give them different bytes";
-  const bool reads_too_early = !conflict.earlier_writes && later_writes && earlier.operation == later.operation &&
+  const bool reads_too_early = !conflict.earlier_writes && later_writes &&
+                               earlier.operation == later.operation &&
                                expressions_.leftover_in(conflict.held.what).has_value();
   const TaskRecord& first = reads_too_early ? later : earlier;
   const TaskRecord& second = reads_too_early ? earlier : later;
   const bool gives = reads_too_early || (conflict.earlier_writes && !later_writes);
   return fmt::format("let rank {} post {} after the {} and let rank {} wait for it before the {}", first.rank,
-                     gives ? "Ack" : "DataSignal", short_name(first.kind), second.rank, short_name(second.kind));
+                     gives ? "Ack" : "DataSignal", short_name(first.kind), second.rank,
+                     short_name(second.kind));
 }
 
 void Machine::report(Rank owner, WindowId window, const Access& by, bool writes, const Conflicts& conflicts) {

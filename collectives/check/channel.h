@@ -6,8 +6,9 @@
 #include <cohort/net/link.h>
 
 #include <array>
-#include <deque>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace cohort::check {
 
@@ -30,15 +31,41 @@ struct Message {
   std::uint32_t rounds = 0;
   std::uint64_t path_bytes = 0;
   Waiting sender;
-  Slice remote;              ///< of put and get
-  Slice local;               ///< of get: where the reply goes
+  Slice remote;  ///< of put and get
+  Slice local;   ///< of get: where the reply goes
   Content content;
   std::size_t bytes = 0;
 };
 
+/// First in, first out; costs nothing while it is empty, as most are.
+template <class T>
+class Line {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return first_ == items_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return items_.size() - first_; }
+  [[nodiscard]] T& front() noexcept { return items_[first_]; }
+  [[nodiscard]] const T& front() const noexcept { return items_[first_]; }
+  void push_back(T item) { items_.push_back(std::move(item)); }
+  void pop_front() {
+    if (++first_ < items_.size()) return;
+    items_.clear();
+    first_ = 0;
+  }
+  [[nodiscard]] auto begin() const noexcept { return items_.begin() + static_cast<std::ptrdiff_t>(first_); }
+  [[nodiscard]] auto end() const noexcept { return items_.end(); }
+  void clear() noexcept {
+    items_.clear();
+    first_ = 0;
+  }
+
+ private:
+  std::vector<T> items_;
+  std::size_t first_ = 0;
+};
+
 /// The receiving end of one signal.
 struct SignalEnd {
-  std::deque<Message> untaken;
+  Line<Message> untaken;
   std::optional<Waiting> waiting;
   std::uint32_t posted = 0;
   std::vector<Moment> takes;
@@ -51,7 +78,7 @@ struct Channel {
   Rank from = 0;
   Rank to = 0;
   Lane lane = 0;
-  std::deque<Message> on_its_way;
+  Line<Message> on_its_way;
   std::array<SignalEnd, kSignals> signals;
   std::optional<Waiting> receiver;
   Slice receiver_slice;

@@ -62,10 +62,11 @@ const Message* Deadlock::obstacle(const TaskRecord& task) const {
     const auto& link = machine_.channels_[(task.peer * ranks + task.rank) * kMostLanes + lane];
     if (!link || link->on_its_way.empty()) continue;
     const Message& first = link->on_its_way.front();
-    const bool is_awaited = std::any_of(link->on_its_way.begin(), link->on_its_way.end(), [&](const Message& m) {
-      return task.kind == TaskKind::wait ? m.kind == MessageKind::signal && m.signal == task.signal
-                                         : m.kind == MessageKind::reply;
-    });
+    const bool is_awaited =
+        std::any_of(link->on_its_way.begin(), link->on_its_way.end(), [&](const Message& m) {
+          return task.kind == TaskKind::wait ? m.kind == MessageKind::signal && m.signal == task.signal
+                                             : m.kind == MessageKind::reply;
+        });
     if (is_awaited && first.kind == MessageKind::bytes) return &first;
   }
   return nullptr;
@@ -87,9 +88,10 @@ std::string Deadlock::why_hopeless(TaskId id) const {
     return "waits for ever: no stream of this rank posts the Notify any more; let one post for each wait";
   const std::string_view half = missing_half(task.kind);
   const Rank other = awaited(task);
-  return fmt::format("waits for ever: rank {} leaves the operation and does not {}; let rank {} {}, or take this "
-                     "task away",
-                     other, half, other, half);
+  return fmt::format(
+      "waits for ever: rank {} leaves the operation and does not {}; let rank {} {}, or take this "
+      "task away",
+      other, half, other, half);
 }
 
 const TaskId* Deadlock::blocked_of(Rank rank) const {
@@ -121,10 +123,12 @@ void Deadlock::explain_circle() {
   std::string text = "waits for ever, in a circle: ";
   for (std::size_t i = 1; i < path.size() && i < kLongestCircle; ++i)
     text += fmt::format("for {}, which waits ", machine_.who(path[i]));
-  if (path.size() > kLongestCircle) text += fmt::format("for {} more, the last of which waits ", path.size() - kLongestCircle);
+  if (path.size() > kLongestCircle)
+    text += fmt::format("for {} more, the last of which waits ", path.size() - kLongestCircle);
   text += path.size() == 1 ? "for what it keeps from coming itself" : "for it";
   if (const Message* const before = obstacle(machine_.tasks_[path.front()]))
-    text += fmt::format("; what it waits for stands behind {}, so receive that first", machine_.who(before->sender.task));
+    text += fmt::format("; what it waits for stands behind {}, so receive that first",
+                        machine_.who(before->sender.task));
   else
     text += "; let one of them do its other half first, or both halves at once as exchange() does";
   machine_.add(FindingKind::deadlock, path.front(), text);

@@ -104,8 +104,8 @@ std::string Expressions::missing(const Node& node) const {
     if (++count <= kMostNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", rank);
   }
   const char* const more = count > kMostNames ? ", ..." : "";
-  return fmt::format("lacks the contribution{} of rank{} {}{}", count > 1 ? "s" : "", count > 1 ? "s" : "", names,
-                     more);
+  return fmt::format("lacks the contribution{} of rank{} {}{}", count > 1 ? "s" : "", count > 1 ? "s" : "",
+                     names, more);
 }
 
 std::string Expressions::objection(ExpressionId id, std::uint32_t operation, bool is_averaged) const {

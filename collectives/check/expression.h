@@ -55,17 +55,17 @@ class Expressions {
   enum class Kind : std::uint8_t { leftover, contribution, combination, average };
   struct Node {
     Kind kind{};
-    bool is_skewed = false;              ///< combines bytes of different places somewhere
-    bool is_averaged_inside = false;     ///< combines an average further
-    std::uint32_t first_operation = 0;   ///< of the contributions in it
+    bool is_skewed = false;             ///< combines bytes of different places somewhere
+    bool is_averaged_inside = false;    ///< combines an average further
+    std::uint32_t first_operation = 0;  ///< of the contributions in it
     std::uint32_t last_operation = 0;
-    std::uint32_t left = 0;              ///< also the rank, or the window
+    std::uint32_t left = 0;  ///< also the rank, or the window
     std::uint32_t right = 0;
     std::uint32_t leaves = 0;
-    std::uint32_t in_order = 0;          ///< it is ranks 0 to in_order - 1 in order; 0: it is not
+    std::uint32_t in_order = 0;  ///< it is ranks 0 to in_order - 1 in order; 0: it is not
     std::optional<Rank> doubled;
     std::optional<WindowId> leftover;
-    std::vector<std::uint64_t> ranks;    ///< a bit for each
+    std::vector<std::uint64_t> ranks;  ///< a bit for each
   };
   struct Key {
     std::uint64_t operands;
@@ -74,7 +74,8 @@ class Expressions {
   };
   struct Hash {
     std::size_t operator()(const Key& key) const noexcept {
-      return (key.operands * 0x9e3779b97f4a7c15ULL) ^ (static_cast<std::uint64_t>(key.skew) * 0xff51afd7ed558ccdULL);
+      return (key.operands * 0x9e3779b97f4a7c15ULL) ^
+             (static_cast<std::uint64_t>(key.skew) * 0xff51afd7ed558ccdULL);
     }
   };
 

@@ -11,8 +11,8 @@ namespace cohort::check {
 struct TaskPlace {
   std::uint32_t operation = 0;  ///< of those in a row, from 1
   Rank rank = 0;
-  std::string stream;           ///< "main stream", "stream 3"
-  std::uint32_t number = 0;     ///< in its stream, from 1
+  std::string stream;        ///< "main stream", "stream 3"
+  std::uint32_t number = 0;  ///< in its stream, from 1
 };
 
 enum class Fate : std::uint8_t {
@@ -21,8 +21,8 @@ enum class Fate : std::uint8_t {
   twice,  ///< it is carried out, and once more; for tasks that wait for nobody
 };
 
-/// A fault planted into schedules: sees each task before it is carried out, and may alter it. For tests of the
-/// checker.
+/// A fault planted into schedules: sees each task before it is carried out, and may alter it. For tests of
+/// the checker.
 using Fault = std::function<Fate(const TaskPlace& place, TaskRequest& request)>;
 
 }  // namespace cohort::check

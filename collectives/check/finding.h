@@ -27,10 +27,10 @@ enum class FindingKind : std::uint8_t {
 struct Finding {
   FindingKind kind{};
   Rank rank = 0;
-  std::string stream;         ///< "main stream", "stream 3"; empty where no one task is to blame
-  std::uint32_t task = 0;     ///< in that stream, from 1
+  std::string stream;      ///< "main stream", "stream 3"; empty where no one task is to blame
+  std::uint32_t task = 0;  ///< in that stream, from 1
   std::uint32_t operation = 0;
-  std::string text;           ///< in words, all of it
+  std::string text;  ///< in words, all of it
 };
 
 }  // namespace cohort::check

@@ -9,8 +9,7 @@
 namespace cohort::check {
 
 Channel& Machine::channel(Rank from, Rank to, Lane lane) {
-  if (channels_.empty())
-    channels_.resize(static_cast<std::size_t>(plan_.ranks) * plan_.ranks * kMostLanes);
+  if (channels_.empty()) channels_.resize(static_cast<std::size_t>(plan_.ranks) * plan_.ranks * kMostLanes);
   std::unique_ptr<Channel>& place =
       channels_[(static_cast<std::size_t>(from) * plan_.ranks + to) * kMostLanes + lane];
   if (place) return *place;
@@ -72,9 +71,10 @@ void Machine::use_end(Moment& last, TaskId task, const Channel& link, std::strin
   if (is_free) return;
   const Rank peer = link.from == tasks_[task].rank ? link.to : link.from;
   add(FindingKind::usage, task,
-      fmt::format("uses the {} of the link to rank {} (lane {}) which another stream uses without order between "
-                  "them; give each stream a lane of its own, or order them",
-                  end, peer, link.lane));
+      fmt::format(
+          "uses the {} of the link to rank {} (lane {}) which another stream uses without order between "
+          "them; give each stream a lane of its own, or order them",
+          end, peer, link.lane));
 }
 
 Message Machine::message_of(MessageKind kind, const TaskRequest& request, const Waiting& waiting) {
@@ -196,7 +196,7 @@ void Machine::pump(Channel& link) {
       complete_waiting(late.sender);
       continue;
     }
-    if (!deliver(link, message)) return;
+    if (!deliver(link, message)) return;  // which puts nothing more on this link
     link.on_its_way.pop_front();
   }
 }

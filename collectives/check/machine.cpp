@@ -43,11 +43,13 @@ void Machine::forked(StreamId parent, StreamId child) noexcept {
   streams_[child].path_bytes = streams_[parent].path_bytes;
 }
 
-void Machine::joined(StreamId parent, StreamId child) noexcept {
-  order_.join(parent, child);
-  (void)state(std::max(parent, child));
-  streams_[parent].rounds = std::max(streams_[parent].rounds, streams_[child].rounds);
-  streams_[parent].path_bytes = std::max(streams_[parent].path_bytes, streams_[child].path_bytes);
+void Machine::joined(StreamId parent, std::span<const StreamId> children) noexcept {
+  order_.join(parent, children);
+  for (const StreamId child : children) {
+    (void)state(std::max(parent, child));
+    streams_[parent].rounds = std::max(streams_[parent].rounds, streams_[child].rounds);
+    streams_[parent].path_bytes = std::max(streams_[parent].path_bytes, streams_[child].path_bytes);
+  }
 }
 
 void Machine::stuck() { Deadlock(*this).explain(); }
@@ -106,11 +108,11 @@ bool Machine::dispatch(const TaskRequest& request, TaskId task, Operation* opera
 void Machine::copy(const TaskRequest& request, const Access& by) {
   const PlacedSlice& to = request.outputs.front();
   const PlacedSlice& from = request.inputs.front();
-  const bool is_same_place = to.rank == from.rank &&
-                             place_of(to.rank, to.slice.window).allocation ==
-                                 place_of(from.rank, from.slice.window).allocation &&
-                             place_of(to.rank, to.slice.window).offset + to.slice.offset ==
-                                 place_of(from.rank, from.slice.window).offset + from.slice.offset;
+  const bool is_same_place =
+      to.rank == from.rank &&
+      place_of(to.rank, to.slice.window).allocation == place_of(from.rank, from.slice.window).allocation &&
+      place_of(to.rank, to.slice.window).offset + to.slice.offset ==
+          place_of(from.rank, from.slice.window).offset + from.slice.offset;
   if (to.slice.bytes != from.slice.bytes)
     add(FindingKind::bounds, by.task,
         fmt::format("copies {} bytes to a slice of {}; give both slices the same size", from.slice.bytes,
@@ -123,6 +125,7 @@ void Machine::copy(const TaskRequest& request, const Access& by) {
   Counts& counts = counting(tasks_[by.task].rank);
   const bool is_own = from.rank == tasks_[by.task].rank;
   (is_own ? counts.copied : counts.received) += from.slice.bytes;
+  state(tasks_[by.task].stream).path_bytes += from.slice.bytes;
 }
 
 Content Machine::combine(const Content& left, const Content& right) {
@@ -185,13 +188,16 @@ bool Machine::arrive(const TaskRequest& request, TaskId task, Operation* operati
   if (gate.arrived.size() < plan_.ranks) return false;
   std::vector<StreamId> streams;
   std::uint32_t rounds = 0;
+  std::uint64_t path_bytes = 0;
   for (const Waiting& one : gate.arrived) {
     streams.push_back(one.stream);
+    path_bytes = std::max(path_bytes, state(one.stream).path_bytes);
     rounds = std::max(rounds, state(one.stream).rounds + (is_own ? 1 : 0));
   }
   order_.meet(streams);
   for (const Waiting& one : gate.arrived) {
     state(one.stream).rounds = rounds;
+    state(one.stream).path_bytes = path_bytes;
     if (one.stream != stream) complete_waiting(one);
   }
   gate.arrived.clear();
@@ -214,7 +220,8 @@ void Machine::notify_posted(Operation& notify, std::uint32_t untaken, std::uint3
   NotifyState& state_of = notifies_[&notify];
   if (state_of.posts.size() + 1 != untaken) state_of = NotifyState{};  // another one in the same place
   if (state_of.last_post.at != 0 && !order_.knows(stream, state_of.last_post))
-    add(FindingKind::usage, task, "two streams post one Notify without order between them; give each its own");
+    add(FindingKind::usage, task,
+        "two streams post one Notify without order between them; give each its own");
   state_of.last_post = order_.now(stream);
   const std::uint32_t before = state_of.posted++;
   const bool may_overflow =
@@ -239,7 +246,8 @@ void Machine::notify_awaited(Operation& notify) {
   if (is_ending()) return;
   const TaskId task = admit({.kind = TaskKind::notify_wait});
   if (notify.is_pending()) {
-    add(FindingKind::usage, task, "waits for a Notify for which another stream waits already; give each its own");
+    add(FindingKind::usage, task,
+        "waits for a Notify for which another stream waits already; give each its own");
     throw Error(ErrorKind::InvalidArgument, "two streams wait for one Notify");
   }
   NotifyState& state_of = notifies_[&notify];

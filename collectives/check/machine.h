@@ -17,22 +17,22 @@ namespace cohort::check {
 
 /// What one rank moved in the first operation, in bytes.
 struct Counts {
-  std::uint64_t sent = 0;           ///< over links
-  std::uint64_t received = 0;       ///< over links, or read from mapped peers
-  std::uint64_t copied = 0;         ///< within its memory
+  std::uint64_t sent = 0;      ///< over links
+  std::uint64_t received = 0;  ///< over links, or read from mapped peers
+  std::uint64_t copied = 0;    ///< within its memory
   std::uint64_t stored_at_peers = 0;
-  std::uint64_t combined = 0;       ///< operands beyond the first
+  std::uint64_t combined = 0;  ///< operands beyond the first
   std::uint64_t operands = 0;
 };
 
-/// The machine that proves: symbolic memory, links that complete as little as any transport may, and the order
-/// that holds in every run.
+/// The machine that proves: symbolic memory, links that complete as little as any transport may, and the
+/// order that holds in every run.
 ///
 /// Its links are the strictest that a schedule may meet: a send completes when it has been received; what one
-/// rank sends another on a link and lane, bytes and signals alike, arrives in order and waits behind bytes that
-/// nobody receives yet. Streams are deterministic and each end of a link is used by one stream at a time, which
-/// is checked; so what can complete does not depend on the order in which streams run, and a run that ends here
-/// ends on every machine.
+/// rank sends another on a link and lane, bytes and signals alike, arrives in order and waits behind bytes
+/// that nobody receives yet. Streams are deterministic and each end of a link is used by one stream at a
+/// time, which is checked; so what can complete does not depend on the order in which streams run, and a run
+/// that ends here ends on every machine.
 class Machine final : public machine::Stage {
  public:
   Machine(const Plan& plan, const Fault* fault);
@@ -40,7 +40,8 @@ class Machine final : public machine::Stage {
 
   [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
 
-  /// The running stream, a main one, begins and ends an operation; with a mapped group, the caller then meets.
+  /// The running stream, a main one, begins and ends an operation; with a mapped group, the caller then
+  /// meets.
   void begin();
   void end();
   /// Carries a task of the running stream out, or begins to. True: it is complete, which one without an
@@ -75,7 +76,7 @@ class Machine final : public machine::Stage {
     bool has_empty_messages = false;
     std::uint32_t phases = 0;
     Moment last_phase;
-    Moment begun;
+    std::vector<Moment> begun;         ///< each operation
     std::vector<RemoteAccess> remote;  ///< by peers, in this operation
     std::vector<Channel*> incoming;
     Counts counts;
@@ -92,7 +93,7 @@ class Machine final : public machine::Stage {
     std::vector<Waiting> arrived;
   };
   struct NotifyState {
-    std::deque<Message> posts;
+    Line<Message> posts;
     std::vector<Moment> takes;
     std::uint32_t posted = 0;
     Moment last_post;
@@ -109,7 +110,7 @@ class Machine final : public machine::Stage {
 
   // Stage:
   void forked(StreamId parent, StreamId child) noexcept override;
-  void joined(StreamId parent, StreamId child) noexcept override;
+  void joined(StreamId parent, std::span<const StreamId> children) noexcept override;
   void stuck() override;
   void notify_posted(Operation& notify, std::uint32_t untaken, std::uint32_t limit) noexcept override;
   void notify_awaited(Operation& notify) override;
@@ -133,8 +134,8 @@ class Machine final : public machine::Stage {
   [[nodiscard]] const WindowPlace& place_of(Rank owner, WindowId window) const;
   void note_remote(Rank owner, const Slice& slice, const Access& by);
   void report(Rank owner, WindowId window, const Access& by, bool writes, const Conflicts& conflicts);
-  [[nodiscard]] std::string advice(const Conflict& conflict, const TaskRecord& earlier, const TaskRecord& later,
-                                   bool later_writes) const;
+  [[nodiscard]] std::string advice(const Conflict& conflict, const TaskRecord& earlier,
+                                   const TaskRecord& later, bool later_writes) const;
 
   // Links (links.cpp):
   Channel& channel(Rank from, Rank to, Lane lane);

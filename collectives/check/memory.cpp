@@ -22,7 +22,8 @@ std::size_t Memory::cut(std::size_t at) {
   return index + 1;
 }
 
-void Memory::compare(const Segment& segment, const Access& by, bool writes, Order& order, Conflicts& conflicts) {
+void Memory::compare(const Segment& segment, const Access& by, bool writes, Order& order,
+                     Conflicts& conflicts) {
   const auto check = [&](const Access& earlier, bool earlier_writes) {
     if (earlier.when.at == 0 || order.knows(by.when.stream, earlier.when)) return;
     conflicts.push_back({segment.begin, segment.end, earlier.task, earlier_writes, segment.value});
@@ -32,7 +33,8 @@ void Memory::compare(const Segment& segment, const Access& by, bool writes, Orde
   for (const Access& reader : segment.readers) check(reader, false);
 }
 
-Content Memory::read(std::size_t begin, std::size_t bytes, const Access& by, Order& order, Conflicts& conflicts) {
+Content Memory::read(std::size_t begin, std::size_t bytes, const Access& by, Order& order,
+                     Conflicts& conflicts) {
   Content content;
   if (bytes == 0) return content;
   const std::size_t first = cut(begin);
@@ -75,7 +77,8 @@ void Memory::write(std::size_t begin, const Content& content, const Access& by, 
   segments_.insert(behind, std::make_move_iterator(fresh.begin()), std::make_move_iterator(fresh.end()));
 }
 
-void Memory::touch(std::size_t begin, std::size_t bytes, const Access& by, Order& order, Conflicts& conflicts) {
+void Memory::touch(std::size_t begin, std::size_t bytes, const Access& by, Order& order,
+                   Conflicts& conflicts) {
   if (bytes == 0) return;
   const std::size_t first = cut(begin);
   const std::size_t last = cut(begin + bytes);

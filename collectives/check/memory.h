@@ -35,14 +35,12 @@ struct Conflict {
 };
 using Conflicts = std::vector<Conflict>;
 
-/// One allocation of one rank as intervals: what each holds, who wrote it, and who read it since. Costs depend
-/// on the number of intervals, never on their lengths.
+/// One allocation of one rank as intervals: what each holds, who wrote it, and who read it since. Costs
+/// depend on the number of intervals, never on their lengths.
 class Memory {
  public:
   /// All of it holds this.
-  Memory(std::size_t bytes, Value value) : bytes_(bytes) {
-    segments_.push_back({0, bytes, value, {}, {}});
-  }
+  Memory(std::size_t bytes, Value value) : bytes_(bytes) { segments_.push_back({0, bytes, value, {}, {}}); }
 
   [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_; }
 
@@ -70,7 +68,8 @@ class Memory {
   /// The index of the segment that begins there, after cutting one if need be.
   std::size_t cut(std::size_t at);
   [[nodiscard]] std::size_t find(std::size_t at) const noexcept;
-  static void compare(const Segment& segment, const Access& by, bool writes, Order& order, Conflicts& conflicts);
+  static void compare(const Segment& segment, const Access& by, bool writes, Order& order,
+                      Conflicts& conflicts);
 
   std::size_t bytes_;
   std::vector<Segment> segments_;

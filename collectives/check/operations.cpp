@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The edges of an operation on a Machine: what the caller gives, what it gets, and what may not be left behind.
+// The edges of an operation on a Machine: what the caller gives, what it gets, and what may not be left
+// behind.
 #include <cohort/collectives/check/machine.h>
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ void Machine::begin() {
   of.phases = 0;
   of.remote.clear();
   const TaskId task = admit({.kind = TaskKind::begin});
-  of.begun = order_.now(running());
+  of.begun.push_back(order_.now(running()));
   fill_windows(rank, task);
   for (std::size_t i = 0; i < of.incoming.size(); ++i) pump(*of.incoming[i]);
 }
@@ -61,13 +62,14 @@ void Machine::check_left_behind(Rank rank, TaskId task) {
   for (const RemoteAccess& remote : of.remote) {
     if (order_.knows(main, remote.access.when)) continue;
     add(FindingKind::conflict, remote.access.task,
-        fmt::format("touches rank {}'s {} while rank {} leaves the operation: nothing orders the two; let rank "
-                    "{} wait for a signal that is posted after this task",
-                    rank, to_string(remote.window), rank, rank));
+        fmt::format(
+            "touches rank {}'s {} while rank {} leaves the operation: nothing orders the two; let rank "
+            "{} wait for a signal that is posted after this task",
+            rank, to_string(remote.window), rank, rank));
     break;
   }
   for (auto entry = notifies_.begin(); entry != notifies_.end();) {
-    const std::deque<Message>& posts = entry->second.posts;
+    const Line<Message>& posts = entry->second.posts;
     const bool is_own = !posts.empty() && rank_of(posts.front().stamp.self.stream) == rank;
     if (is_own)
       add(FindingKind::notify, task,
@@ -77,13 +79,14 @@ void Machine::check_left_behind(Rank rank, TaskId task) {
   }
   for (Rank other = 0; other < plan_.ranks; ++other) {
     const RankState& theirs = ranks_[other];
-    const bool has_begun = theirs.operation == of.operation;
-    const bool is_heard = other == rank || (has_begun && order_.knows(main, theirs.begun));
+    const bool has_begun = theirs.operation >= of.operation;
+    const bool is_heard = other == rank || (has_begun && order_.knows(main, theirs.begun[of.operation - 1]));
     if (is_heard || plan_.is_mapped_group || of.has_empty_messages) continue;
     add(FindingKind::usage, task,
-        fmt::format("comes before this rank has heard of rank {}, directly or through others: a rank that runs "
-                    "something else would not be noticed; let it wait for an Ack of rank {}",
-                    other, other));
+        fmt::format(
+            "comes before this rank has heard of rank {}, directly or through others: a rank that runs "
+            "something else would not be noticed; let it wait for an Ack of rank {}",
+            other, other));
     break;
   }
 }
@@ -101,16 +104,16 @@ void Machine::check_stretch(Rank rank, const Stretch& stretch) {
   std::size_t at = 0;
   for (const Piece& piece : memory.peek(base + stretch.where.offset, stretch.where.bytes)) {
     const auto shift = static_cast<std::int64_t>(stretch.from + at);
-    const bool is_right = piece.value.shift == shift &&
-                          (stretch.is_combined
-                               ? expressions_.is_whole(piece.value.what, operation, plan_.is_averaged)
-                               : piece.value.what == single);
+    const bool is_right =
+        piece.value.shift == shift &&
+        (stretch.is_combined ? expressions_.is_whole(piece.value.what, operation, plan_.is_averaged)
+                             : piece.value.what == single);
     if (!is_right) return wrong_value(rank, stretch, at, piece.bytes, piece.value);
     if (stretch.is_combined && is_in_rank_order_ && !expressions_.is_in_rank_order(piece.value.what)) {
       is_in_rank_order_ = false;
-      example_of_order_ = fmt::format("bytes {}.. of {} on rank {}: {}", stretch.where.offset + at,
-                                      to_string(stretch.where.window), rank,
-                                      expressions_.text(piece.value.what));
+      example_of_order_ =
+          fmt::format("bytes {}.. of {} on rank {}: {}", stretch.where.offset + at,
+                      to_string(stretch.where.window), rank, expressions_.text(piece.value.what));
     }
     at += piece.bytes;
   }
@@ -162,11 +165,12 @@ void Machine::check_same_everywhere(Rank rank) {
     if (!differs && !(a == b)) {
       differs = true;
       add(FindingKind::reduction, memory.writer_at(place + at).task,
-          fmt::format("leaves {} as {} where rank {} has {}: the orders of combination differ, and so may the "
-                      "bits; combine in one order on all ranks, as in that of ranks",
-                      bytes_of(rank, stretch.where.window, stretch.where.offset + at,
-                               stretch.where.offset + at + bytes),
-                      expressions_.text(b.what), first.rank, expressions_.text(a.what)));
+          fmt::format(
+              "leaves {} as {} where rank {} has {}: the orders of combination differ, and so may the "
+              "bits; combine in one order on all ranks, as in that of ranks",
+              bytes_of(rank, stretch.where.window, stretch.where.offset + at,
+                       stretch.where.offset + at + bytes),
+              expressions_.text(b.what), first.rank, expressions_.text(a.what)));
     }
     at += bytes;
   });

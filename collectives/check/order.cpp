@@ -31,12 +31,26 @@ void Past::raise(StreamId stream, std::uint32_t at) {
 void Past::merge(const Past& other) {
   for (std::size_t rank = 0; rank < mains.size(); ++rank)
     mains[rank] = std::max(mains[rank], other.mains[rank]);
-  if (other.others.empty()) return;
+  merge_sorted(other.others);
+}
+
+void Past::merge(std::vector<Entry>& entries) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.stream != b.stream ? a.stream < b.stream : a.at > b.at;
+  });
+  entries.erase(std::unique(entries.begin(), entries.end(),
+                            [](const Entry& a, const Entry& b) { return a.stream == b.stream; }),
+                entries.end());
+  merge_sorted(entries);
+}
+
+void Past::merge_sorted(const std::vector<Entry>& entries) {
+  if (entries.empty()) return;
   std::vector<Entry> merged;
-  merged.reserve(others.size() + other.others.size());
+  merged.reserve(others.size() + entries.size());
   auto mine = others.begin();
-  auto theirs = other.others.begin();
-  while (mine != others.end() && theirs != other.others.end()) {
+  auto theirs = entries.begin();
+  while (mine != others.end() && theirs != entries.end()) {
     if (mine->stream < theirs->stream) {
       merged.push_back(*mine++);
     } else if (theirs->stream < mine->stream) {
@@ -48,7 +62,7 @@ void Past::merge(const Past& other) {
     }
   }
   merged.insert(merged.end(), mine, others.end());
-  merged.insert(merged.end(), theirs, other.others.end());
+  merged.insert(merged.end(), theirs, entries.end());
   others = std::move(merged);
 }
 
@@ -88,13 +102,24 @@ void Order::fork(StreamId parent, StreamId child) {
   to.past = from.past;
 }
 
-void Order::join(StreamId parent, StreamId child) {
-  (void)state(std::max(parent, child));
+void Order::join(StreamId parent, std::span<const StreamId> children) {
+  for (const StreamId child : children) (void)state(std::max(parent, child));
   State& to = states_[parent];
-  State& from = states_[child];
-  if (to.past != from.past) own_past(to).merge(*from.past);
-  from.absorbed.push_back({from.now, ++to.now});
-  if (to.past->others.size() >= to.past->prune_at) prune(own_past(to), {parent, to.now});
+  ++to.now;
+  Past& past = own_past(to);
+  for (const StreamId child : children) {
+    State& from = states_[child];
+    from.absorbed.push_back({from.now, to.now});
+    for (std::size_t rank = 0; rank < past.mains.size(); ++rank)
+      past.mains[rank] = std::max(past.mains[rank], from.past->mains[rank]);
+  }
+  // Only now is it known what the joined streams' own joins cover.
+  heard_.clear();
+  for (const StreamId child : children)
+    for (const Past::Entry& entry : states_[child].past->others)
+      if (!is_joined(past, {parent, to.now}, {entry.stream, entry.at})) heard_.push_back(entry);
+  past.merge(heard_);
+  if (past.others.size() >= past.prune_at) prune(past, {parent, to.now});
 }
 
 void Order::meet(const std::vector<StreamId>& streams) {
@@ -115,19 +140,28 @@ const Order::Absorbed* Order::join_of(Moment moment) const noexcept {
   return join == history.end() ? nullptr : &*join;
 }
 
-bool Order::covers_join_of(const Past& past, Moment self, Moment moment) const noexcept {
-  const Absorbed* const join = join_of(moment);
-  return join != nullptr && covers(past, self, {states_[moment.stream].parent, join->from});
+bool Order::is_joined(const Past& past, Moment self, Moment moment) const noexcept {
+  while (const Absorbed* const join = join_of(moment)) {
+    moment = {states_[moment.stream].parent, join->from};
+    if (moment.stream == self.stream) return moment.at <= self.at;
+    if (moment.stream < ranks_) return past.mains[moment.stream] >= moment.at;
+  }
+  return false;
 }
 
 bool Order::covers(const Past& past, Moment self, Moment moment) const noexcept {
-  if (moment.stream == self.stream && moment.at <= self.at) return true;
-  return past.find(moment.stream) >= moment.at || covers_join_of(past, self, moment);
+  for (;;) {
+    if (moment.stream == self.stream) return moment.at <= self.at;
+    if (past.find(moment.stream) >= moment.at) return true;
+    const Absorbed* const join = join_of(moment);
+    if (join == nullptr) return false;
+    moment = {states_[moment.stream].parent, join->from};
+  }
 }
 
-void Order::prune(Past& past, Moment self) {
+void Order::prune(Past& past, Moment self) const {
   const auto is_needless = [&](const Past::Entry& entry) {
-    return covers_join_of(past, self, {entry.stream, entry.at});
+    return is_joined(past, self, {entry.stream, entry.at});
   };
   past.others.erase(std::remove_if(past.others.begin(), past.others.end(), is_needless), past.others.end());
   past.prune_at = std::max<std::size_t>(16, 2 * past.others.size());

@@ -4,6 +4,7 @@
 #include <cohort/collectives/machine/stage.h>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace cohort::check {
@@ -31,10 +32,15 @@ class Past {
   void raise(StreamId stream, std::uint32_t at);
   /// Takes over whatever the other one has beyond this one.
   void merge(const Past& other);
+  /// The same for entries in any order, which it sorts.
+  void merge(std::vector<Entry>& entries);
 
   std::vector<std::uint32_t> mains;
   std::vector<Entry> others;  ///< sorted by stream
   std::size_t prune_at = 16;  ///< entries from which it is worth looking for covered ones
+
+ private:
+  void merge_sorted(const std::vector<Entry>& entries);
 };
 
 /// A moment and its past, as a message carries them.
@@ -60,7 +66,7 @@ class Order {
   /// From now on the stream comes after that.
   void learn(StreamId stream, const Stamp& stamp);
   void fork(StreamId parent, StreamId child);
-  void join(StreamId parent, StreamId child);
+  void join(StreamId parent, std::span<const StreamId> children);
   /// All of these streams have met: each comes after all that any of them did before.
   void meet(const std::vector<StreamId>& streams);
 
@@ -83,15 +89,17 @@ class Order {
   State& state(StreamId stream);
   static Past& own_past(State& state);
   /// Drops what later joins cover.
-  void prune(Past& past, Moment self);
+  void prune(Past& past, Moment self) const;
   /// The join of its stream that came next after the moment, or null.
   [[nodiscard]] const Absorbed* join_of(Moment moment) const noexcept;
-  [[nodiscard]] bool covers_join_of(const Past& past, Moment self, Moment moment) const noexcept;
+  /// Whether a main stream's part of the past, or `self`, has the moment by way of joins.
+  [[nodiscard]] bool is_joined(const Past& past, Moment self, Moment moment) const noexcept;
   [[nodiscard]] bool covers(const Past& past, Moment self, Moment moment) const noexcept;
 
   const Rank ranks_;
   std::shared_ptr<Past> nothing_;
   std::vector<State> states_;
+  std::vector<Past::Entry> heard_;  ///< kept for its memory
 };
 
 }  // namespace cohort::check

@@ -22,7 +22,7 @@ struct Stretch {
   Slice where;
   bool is_combined = false;  ///< of all ranks; otherwise of `of` alone
   Rank of = 0;
-  std::size_t from = 0;      ///< the first byte of the contribution
+  std::size_t from = 0;  ///< the first byte of the contribution
 };
 
 /// One rank's share of a case.
@@ -36,7 +36,7 @@ struct RankPlan {
 /// What a machine has to know of a case, whatever the operator.
 struct Plan {
   Rank ranks = 0;
-  bool is_mapped_group = false;   ///< the ranks meet at the start and may use phase()
+  bool is_mapped_group = false;  ///< the ranks meet at the start and may use phase()
   bool maps_user_windows = false;
   bool is_averaged = false;
   bool has_result_everywhere = false;  ///< the same result on every rank: the same bits, too

@@ -83,13 +83,15 @@ Link& RankExec::link(Rank peer, Lane lane) {
   const Needs& needs = machine_.plan().needs;
   std::string objection;
   if (peer >= size() || peer == rank()) {
-    objection = fmt::format("asks for a link to rank {}; links lead to other ranks, 0 to {}", peer, size() - 1);
+    objection =
+        fmt::format("asks for a link to rank {}; links lead to other ranks, 0 to {}", peer, size() - 1);
   } else if (lane >= needs.lanes || lane >= kMostLanes) {
     objection = fmt::format("uses lane {}, but needs() asks for {}; let it ask for more", lane, needs.lanes);
   } else {
     const bool is_neighbour = peer == ahead(1) || peer == behind(1);
     if (!needs.links_to_all && !(needs.links_to_neighbours && is_neighbour))
-      objection = fmt::format("uses a link to rank {} for which needs() does not ask; set links_to_all", peer);
+      objection =
+          fmt::format("uses a link to rank {} for which needs() does not ask; set links_to_all", peer);
   }
   if (!objection.empty()) {
     machine_.refuse(rank(), objection);

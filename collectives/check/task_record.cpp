@@ -54,7 +54,9 @@ std::string_view short_name(TaskKind kind) noexcept {
 
 namespace {
 
-std::string place(const Slice& slice) { return fmt::format("{}[{}, +{}]", to_string(slice.window), slice.offset, slice.bytes); }
+std::string place(const Slice& slice) {
+  return fmt::format("{}[{}, +{}]", to_string(slice.window), slice.offset, slice.bytes);
+}
 
 }  // namespace
 
@@ -76,8 +78,7 @@ std::string describe(const TaskRecord& task) {
       return fmt::format("{} rank {}'s {} to {}", name, task.peer, place(task.remote), place(task.local));
     case TaskKind::send: return fmt::format("send {} to rank {}", place(task.local), task.peer);
     case TaskKind::recv:
-    case TaskKind::recv_reduce:
-      return fmt::format("{} {} from rank {}", name, place(task.local), task.peer);
+    case TaskKind::recv_reduce: return fmt::format("{} {} from rank {}", name, place(task.local), task.peer);
     default: return std::string(name);
   }
 }

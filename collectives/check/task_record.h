@@ -32,12 +32,12 @@ struct TaskRequest {
   TaskKind kind{};
   Rank peer = 0;  ///< of everything on a link
   Lane lane = 0;
-  Signal signal{};  ///< of post, wait and put
-  Slice local;      ///< of link tasks and finish_average
-  Slice remote;     ///< of put and get: in the peer's window
-  std::span<const PlacedSlice> outputs;  ///< of copy and reduce
-  std::span<const PlacedSlice> inputs;
-  Combine combine;
+  Signal signal{};                         ///< of post, wait and put
+  Slice local{};                           ///< of link tasks and finish_average
+  Slice remote{};                          ///< of put and get: in the peer's window
+  std::span<const PlacedSlice> outputs{};  ///< of copy and reduce
+  std::span<const PlacedSlice> inputs{};
+  Combine combine{};
 };
 
 /// A task that was carried out, as far as messages name it.

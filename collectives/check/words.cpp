@@ -31,7 +31,8 @@ std::string Machine::who(TaskId id) const {
   const TaskRecord& task = tasks_[id];
   const std::string which =
       task.operation > 1 ? fmt::format(" of operation {} in a row", task.operation) : std::string();
-  if (task.kind == TaskKind::begin) return fmt::format("rank {}'s caller, before the operation{},", task.rank, which);
+  if (task.kind == TaskKind::begin)
+    return fmt::format("rank {}'s caller, before the operation{},", task.rank, which);
   if (task.kind == TaskKind::end) return fmt::format("rank {}'s end{}", task.rank, which);
   return fmt::format("rank {}, {}, task {}{} ({})", task.rank, name_of(task.stream), task.number, which,
                      describe(task));
@@ -51,7 +52,11 @@ void Machine::add(FindingKind kind, TaskId id, const std::string& text) {
 
 void Machine::failed(Rank rank, const std::string& what) {
   if (is_ending()) return;
-  findings_.push_back({FindingKind::failure, rank, {}, 0, ranks_[rank].operation,
+  findings_.push_back({FindingKind::failure,
+                       rank,
+                       {},
+                       0,
+                       ranks_[rank].operation,
                        fmt::format("rank {}'s schedule threw: {}", rank, what)});
 }
 

@@ -19,8 +19,10 @@ class Stage::NoKernel final : public Driver {
     COHORT_ASSERT(false, "a schedule asks the system for I/O; it may only use its Exec and its links");
   }
   void cancel(IoOperation&) noexcept override {}
-  bool poll() noexcept override { return stage_.resume_next(); }
+  bool poll() noexcept override { return false; }
+  /// Only an engine with nothing to resume sleeps: so all that the last stream led to is over.
   void sleep(TimePoint, TimePoint until) noexcept override {
+    if (stage_.resume_next()) return;
     if (until != kNever)
       stage_.now_ = std::max(stage_.now_, until);
     else
@@ -108,7 +110,7 @@ void Stage::tasks_joined() noexcept {
   Node& parent = nodes_[running_];
   const std::uint32_t tasks = std::exchange(parent.open, 0U);
   if (running_ == ranks_) return;
-  for (std::uint32_t place = 0; place < tasks; ++place) joined(running_, nodes_[running_].children[place]);
+  joined(running_, std::span(parent.children).first(tasks));
 }
 
 bool Stage::resume_next() noexcept {

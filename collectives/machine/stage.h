@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,7 @@ class Stage : public detail::StreamObserver {
   void resume_later(Operation& operation, StreamId stream) { ready_.push_back({&operation, stream}); }
 
   virtual void forked(StreamId parent, StreamId child) noexcept = 0;
-  virtual void joined(StreamId parent, StreamId child) noexcept = 0;
+  virtual void joined(StreamId parent, std::span<const StreamId> children) noexcept = 0;
   /// Moves the world on, as to the next moment at which something happens; false: nothing ever will.
   virtual bool advance() { return false; }
   virtual void stuck() = 0;
@@ -67,7 +68,7 @@ class Stage : public detail::StreamObserver {
     StreamId parent = 0;
     std::uint32_t position = 0;  ///< among the tasks of the parent's fork, from 1; 0: not forked
     std::uint32_t open = 0;      ///< tasks of its own fork
-    std::vector<StreamId> children;
+    std::vector<StreamId> children{};
   };
   struct Ready {
     Operation* operation;

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/check/check.h>
+
+#include <cohort/collectives/check/cost_check.h>
+#include <cohort/collectives/check/machine.h>
+#include <cohort/collectives/check/rank_exec.h>
+#include <cohort/collectives/check/shape.h>
+#include <cohort/collectives/pieces.h>
+#include <cohort/engine/error.h>
+
+#include <fmt/format.h>
+
+namespace cohort::check {
+namespace {
+
+constexpr std::size_t kCclInMemory = 2;
+constexpr std::size_t kCclOutMemory = 3;
+constexpr std::size_t kScratchMemory = 4;
+constexpr std::size_t kMemories = 5;
+
+void check_setup(const Setup& setup, bool is_mapped_group) {
+  const auto refuse = [](const std::string& text) { throw Error(ErrorKind::InvalidArgument, text); };
+  if (setup.ranks < 2) refuse(fmt::format("a check of {} ranks: at least 2 are needed", setup.ranks));
+  if (setup.root >= setup.ranks) refuse(fmt::format("root {} of {} ranks", setup.root, setup.ranks));
+  if (setup.operations == 0 || setup.untaken_posts == 0) refuse("operations and untaken_posts start at 1");
+  if (setup.maps_user_windows && !is_mapped_group)
+    refuse("maps_user_windows is for algorithms with needs_mapped_group only");
+}
+
+template <class Op>
+Plan plan_of(const Algorithm<Op>& algorithm, const Setup& setup, std::size_t piece) {
+  Plan plan;
+  plan.ranks = setup.ranks;
+  plan.is_mapped_group = algorithm.needs_mapped_group;
+  plan.maps_user_windows = setup.maps_user_windows;
+  plan.is_averaged = setup.reduce == ReduceOp::avg;
+  plan.needs = algorithm.needs(piece, setup.ranks);
+  plan.ccl_bytes = setup.buffer_bytes;
+  plan.untaken_posts = setup.untaken_posts;
+  plan.is_eager = setup.is_eager;
+  plan.seed = setup.seed;
+  plan.shares.resize(setup.ranks);
+  const std::array<std::pair<WindowId, WindowPlace>, 3> own = {
+      std::pair{WindowId::ccl_in, WindowPlace{kCclInMemory, 0, setup.buffer_bytes}},
+      std::pair{WindowId::ccl_out, WindowPlace{kCclOutMemory, 0, setup.buffer_bytes}},
+      std::pair{WindowId::scratch, WindowPlace{kScratchMemory, 0, plan.needs.scratch_bytes}}};
+  for (RankPlan& share : plan.shares) {
+    share.allocations.assign(kMemories, 0);
+    for (const auto& [window, place] : own) {
+      share.windows[static_cast<std::size_t>(window)] = place;
+      share.allocations[place.allocation] = place.bytes;
+    }
+  }
+  Shape<Op>::fill(setup, plan);
+  return plan;
+}
+
+/// What one rank does: operation after operation, each in pieces, as on a communicator.
+template <class Op>
+Task<> run_rank(Machine& machine, RankExec& x, const Algorithm<Op>& algorithm, const Setup& setup,
+                std::size_t piece) {
+  std::exception_ptr failure;
+  try {
+    for (std::uint32_t i = 0; i < setup.operations; ++i) {
+      machine.begin();
+      if (algorithm.needs_mapped_group) co_await x.meet();
+      co_await run_in_pieces(algorithm, x, Shape<Op>::op(setup), piece);
+      machine.end();
+    }
+  } catch (const std::exception& error) {
+    machine.failed(x.rank(), error.what());
+    failure = std::current_exception();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+template <class Op>
+void run(Machine& machine, const Algorithm<Op>& algorithm, const Setup& setup, std::size_t piece) {
+  std::vector<std::unique_ptr<RankExec>> execs;
+  std::vector<Task<>> ranks;
+  for (Rank rank = 0; rank < setup.ranks; ++rank) {
+    execs.push_back(std::make_unique<RankExec>(machine, rank));
+    ranks.push_back(run_rank(machine, *execs.back(), algorithm, setup, piece));
+  }
+  try {
+    machine.run(std::move(ranks));
+  } catch (const std::exception&) {
+    // The machine knows why: the first to fail has told it.
+  }
+}
+
+template <class Op>
+std::size_t message_bytes(const Op& op) {
+  if constexpr (std::same_as<Op, Barrier>)
+    return 0;
+  else
+    return op.size_bytes();
+}
+
+Counted counted(const Machine& machine) {
+  Counted result;
+  for (Rank rank = 0; rank < machine.ranks(); ++rank) {
+    const Counts& counts = machine.counts(rank);
+    result.bytes_sent = std::max(result.bytes_sent, counts.sent + counts.stored_at_peers);
+    result.bytes_received = std::max(result.bytes_received, counts.received);
+    result.bytes_copied = std::max(result.bytes_copied, counts.copied);
+    result.bytes_combined = std::max(result.bytes_combined, counts.combined);
+    result.bytes_to_all += counts.received + counts.stored_at_peers;
+  }
+  result.rounds = machine.rounds();
+  return result;
+}
+
+bool has_deadlock(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& f) { return f.kind == FindingKind::deadlock; });
+}
+
+}  // namespace
+
+std::string Report::text() const {
+  std::string text;
+  for (const Finding& finding : findings)
+    text += fmt::format("{}: {}\n", to_string(finding.kind), finding.text);
+  return text;
+}
+
+template <class Op>
+Report check(const Algorithm<Op>& algorithm, const Setup& setup, const Fault* fault) {
+  check_setup(setup, algorithm.needs_mapped_group);
+  const std::size_t bytes = message_bytes(Shape<Op>::op(setup));
+  const std::size_t piece =
+      piece_bytes(algorithm, bytes, size_bytes(setup.type), setup.buffer_bytes, setup.ranks);
+  const Plan plan = plan_of(algorithm, setup, piece);
+  Machine machine(plan, fault);
+  run(machine, algorithm, setup, piece);
+
+  Report report;
+  report.findings = machine.findings();
+  report.counted = counted(machine);
+  report.counted.least_to_all = Shape<Op>::least_to_all(setup);
+  report.tasks = machine.tasks();
+  report.combines_in_rank_order = machine.is_in_rank_order();
+  report.example_of_order = machine.example_of_order();
+  if (has_deadlock(report.findings) && !setup.is_eager) {
+    Setup eager = setup;
+    eager.is_eager = true;
+    if (!has_deadlock(check(algorithm, eager, fault).findings))
+      for (Finding& finding : report.findings)
+        if (finding.kind == FindingKind::deadlock)
+          finding.text += " (it ends only where links buffer whatever is sent, which none of them promises)";
+  }
+  if (report.passed() && setup.checks_cost)
+    check_cost(machine, algorithm.cost(bytes, setup.ranks), {setup, bytes, piece >= bytes}, report);
+  return report;
+}
+
+template Report check(const Algorithm<Barrier>&, const Setup&, const Fault*);
+template Report check(const Algorithm<Broadcast>&, const Setup&, const Fault*);
+template Report check(const Algorithm<AllReduce>&, const Setup&, const Fault*);
+template Report check(const Algorithm<AllGather>&, const Setup&, const Fault*);
+template Report check(const Algorithm<ReduceScatter>&, const Setup&, const Fault*);
+
+}  // namespace cohort::check

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/check/suite.h>
+
+#include <cohort/engine/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort::check {
+namespace {
+
+/// More than a chunk of any algorithm that cuts by itself, and no multiple of anything.
+constexpr std::size_t kLargeBytes = 640'012;
+
+/// Elements per rank of a count at which costs are compared: one piece, and no rounding.
+constexpr std::size_t kPerRank = 40;
+
+/// Several pieces, the last one shorter.
+std::size_t large_count(std::size_t largest_piece, std::size_t element_bytes) {
+  return std::min(kLargeBytes, largest_piece / 2 * 5) / element_bytes + 1;
+}
+
+bool reduces(Operator op) { return op == Operator::all_reduce || op == Operator::reduce_scatter; }
+
+std::vector<std::size_t> usual_counts(Rank ranks, std::size_t large) {
+  std::vector<std::size_t> counts = {0, 1, ranks - 1U, ranks, ranks + 1U, kPerRank * ranks, large};
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+class Collector {
+ public:
+  Collector(const CaseFilter& filter, std::vector<Case>& list) : filter_(filter), list_(list) {}
+
+  /// Every case of an operator with so many ranks.
+  template <class Op>
+  void add(Operator op, Rank ranks) {
+    if (filter_.op && filter_.op != op) return;
+    for (const Algorithm<Op>& algorithm : algorithms<Op>()) {
+      if (filter_.algorithm && filter_.algorithm != algorithm.id) continue;
+      Case one{op, algorithm.id, {}};
+      one.setup.ranks = ranks;
+      if (op == Operator::reduce_scatter) one.setup.buffer_bytes *= ranks;  // it holds a part of every block
+      const std::size_t largest = algorithm.largest_piece(one.setup.buffer_bytes, ranks);
+      const std::size_t large = large_count(largest, size_bytes(one.setup.type));
+      for (const bool maps : {false, true}) {
+        one.setup.maps_user_windows = maps;
+        if (maps && !algorithm.needs_mapped_group) continue;
+        add_counts(one, filter_.counts.empty() ? usual_counts(ranks, large) : filter_.counts);
+      }
+    }
+  }
+
+ private:
+  void add_counts(Case one, const std::vector<std::size_t>& counts) {
+    if (one.op == Operator::barrier) return list_.push_back(one);
+    for (const std::size_t count : counts) {
+      one.setup.count = count;
+      if (one.op == Operator::broadcast)
+        add_roots(one);
+      else
+        add_variants(one);
+    }
+  }
+  void add_roots(Case one) {
+    for (Rank root = 0; root < one.setup.ranks; ++root) {
+      one.setup.root = root;
+      if (!filter_.root || filter_.root == root) list_.push_back(one);
+    }
+  }
+  void add_variants(Case one) {
+    list_.push_back(one);
+    one.setup.is_in_place = true;
+    list_.push_back(one);
+    if (!reduces(one.op) || one.setup.count != one.setup.ranks + 1U) return;
+    one.setup.reduce = ReduceOp::sum;
+    one.setup.type = DataType::float64;
+    list_.push_back(one);
+  }
+
+  const CaseFilter& filter_;
+  std::vector<Case>& list_;
+};
+
+template <class Op>
+Report run_as(const Case& one) {
+  for (const Algorithm<Op>& algorithm : algorithms<Op>())
+    if (algorithm.id == one.algorithm) return check(algorithm, one.setup);
+  throw Error(ErrorKind::InvalidArgument,
+              fmt::format("{} has no algorithm {}", to_string(one.op), to_string(one.algorithm)));
+}
+
+}  // namespace
+
+std::vector<Case> cases(const CaseFilter& filter) {
+  std::vector<Case> list;
+  std::vector<Rank> ranks = filter.ranks;
+  for (Rank p = 2; filter.ranks.empty() && p <= kMostRanksByDefault; ++p) ranks.push_back(p);
+  std::sort(ranks.rbegin(), ranks.rend());
+  Collector collector(filter, list);
+  for (const Rank p : ranks) {
+    collector.add<Barrier>(Operator::barrier, p);
+    collector.add<Broadcast>(Operator::broadcast, p);
+    collector.add<AllReduce>(Operator::all_reduce, p);
+    collector.add<AllGather>(Operator::all_gather, p);
+    collector.add<ReduceScatter>(Operator::reduce_scatter, p);
+  }
+  return list;
+}
+
+Report run(const Case& one) {
+  switch (one.op) {
+    case Operator::barrier: return run_as<Barrier>(one);
+    case Operator::broadcast: return run_as<Broadcast>(one);
+    case Operator::all_reduce: return run_as<AllReduce>(one);
+    case Operator::all_gather: return run_as<AllGather>(one);
+    case Operator::reduce_scatter: return run_as<ReduceScatter>(one);
+  }
+  throw Error(ErrorKind::Internal, "an operator without a checker");
+}
+
+std::string describe(const Case& one) {
+  const Setup& setup = one.setup;
+  std::string text = fmt::format("{} {}, {} ranks", to_string(one.op), to_string(one.algorithm), setup.ranks);
+  if (one.op == Operator::barrier) return text;
+  text += fmt::format(", {} elements of {}", setup.count, to_string(setup.type));
+  if (one.op == Operator::broadcast) text += fmt::format(", root {}", setup.root);
+  if (reduces(one.op)) text += fmt::format(", {}", to_string(setup.reduce));
+  if (setup.is_in_place) text += ", in place";
+  if (setup.maps_user_windows) text += ", user windows mapped";
+  return text;
+}
+
+}  // namespace cohort::check
