@@ -13,9 +13,6 @@ namespace {
 /// More than a chunk of any algorithm that cuts by itself, and no multiple of anything.
 constexpr std::size_t kLargeBytes = 640'012;
 
-/// Elements per rank of a count at which costs are compared: one piece, and no rounding.
-constexpr std::size_t kPerRank = 40;
-
 /// Several pieces, the last one shorter.
 std::size_t large_count(std::size_t largest_piece, std::size_t element_bytes) {
   return std::min(kLargeBytes, largest_piece / 2 * 5) / element_bytes + 1;
@@ -24,7 +21,7 @@ std::size_t large_count(std::size_t largest_piece, std::size_t element_bytes) {
 bool reduces(Operator op) { return op == Operator::all_reduce || op == Operator::reduce_scatter; }
 
 std::vector<std::size_t> usual_counts(Rank ranks, std::size_t large) {
-  std::vector<std::size_t> counts = {0, 1, ranks - 1U, ranks, ranks + 1U, kPerRank * ranks, large};
+  std::vector<std::size_t> counts = {0, 1, ranks - 1U, ranks, ranks + 1U, kEvenPerRank * ranks, large};
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;

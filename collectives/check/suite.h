@@ -25,6 +25,8 @@ struct CaseFilter {
 };
 
 inline constexpr Rank kMostRanksByDefault = 64;
+/// Elements per rank of the count at which costs show: one piece, and no rounding.
+inline constexpr std::size_t kEvenPerRank = 40;
 
 /// Every algorithm that the filter lets through, for every number of ranks, root and count, in place and out
 /// of place, with user windows mapped and not. Large numbers of ranks come first, so that threads end
