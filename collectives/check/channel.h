@@ -70,7 +70,7 @@ struct SignalEnd {
   std::uint32_t posted = 0;
   std::vector<Moment> takes;
   std::uint32_t operation = 0;  ///< to which the counts belong
-  Moment last_wait;
+  Access last_wait;
 };
 
 /// One direction of a link on one lane: what is on its way, and who waits at its end.
@@ -85,8 +85,8 @@ struct Channel {
   bool receiver_combines = false;
   /// What puts do at the far end: a stream of its own, made for the first one.
   std::optional<StreamId> puts;
-  Moment last_sent;
-  Moment last_received;
+  Access last_sent;
+  Access last_received;
 };
 
 }  // namespace cohort::check

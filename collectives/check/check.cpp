@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cohort::check {
 namespace {
 
@@ -97,17 +99,28 @@ std::size_t message_bytes(const Op& op) {
     return op.size_bytes();
 }
 
+/// In each round, what one rank has reaches at most as many times more ranks as a rank sends messages, and
+/// one.
+std::uint32_t least_rounds(Rank ranks, std::uint64_t messages) {
+  std::uint32_t rounds = 0;
+  for (std::uint64_t reached = 1; messages != 0 && reached < ranks; reached *= 1 + messages) ++rounds;
+  return rounds;
+}
+
 Counted counted(const Machine& machine) {
   Counted result;
+  std::uint64_t messages = 0;
   for (Rank rank = 0; rank < machine.ranks(); ++rank) {
     const Counts& counts = machine.counts(rank);
     result.bytes_sent = std::max(result.bytes_sent, counts.sent + counts.stored_at_peers);
     result.bytes_received = std::max(result.bytes_received, counts.received);
     result.bytes_copied = std::max(result.bytes_copied, counts.copied);
     result.bytes_combined = std::max(result.bytes_combined, counts.combined);
+    messages = std::max(messages, counts.messages);
     result.bytes_to_all += counts.received + counts.stored_at_peers;
   }
   result.rounds = machine.rounds();
+  result.least_rounds = least_rounds(machine.ranks(), messages);
   return result;
 }
 
@@ -137,6 +150,8 @@ Report check(const Algorithm<Op>& algorithm, const Setup& setup, const Fault* fa
 
   Report report;
   report.findings = machine.findings();
+  std::stable_sort(report.findings.begin(), report.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.kind < b.kind; });
   report.counted = counted(machine);
   report.counted.least_to_all = Shape<Op>::least_to_all(setup);
   report.tasks = machine.tasks();

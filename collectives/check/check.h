@@ -37,6 +37,7 @@ struct Counted {
   std::uint64_t bytes_copied = 0;
   std::uint64_t bytes_combined = 0;
   std::uint32_t rounds = 0;        ///< messages that follow one another
+  std::uint32_t least_rounds = 0;  ///< in which all can hear of all if nobody sends more messages than here
   std::uint64_t bytes_to_all = 0;  ///< received by all ranks together
   std::uint64_t least_to_all = 0;  ///< that no algorithm can do without
 };

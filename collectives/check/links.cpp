@@ -64,20 +64,20 @@ bool Machine::on_link(const TaskRequest& request, TaskId task, Operation* operat
 }
 
 /// One coroutine at a time uses a link in each direction: in every run, so that what comes first is certain.
-void Machine::use_end(Moment& last, TaskId task, const Channel& link, std::string_view end) {
+void Machine::use_end(Access& last, TaskId task, const Channel& link, std::string_view end) {
   const StreamId stream = tasks_[task].stream;
-  const bool is_free = last.at == 0 || order_.knows(stream, last);
-  last = order_.now(stream);
-  if (is_free) return;
+  const Access before = std::exchange(last, now(task));
+  if (before.when.at == 0 || order_.knows(stream, before.when)) return;
   const Rank peer = link.from == tasks_[task].rank ? link.to : link.from;
   add(FindingKind::usage, task,
       fmt::format(
-          "uses the {} of the link to rank {} (lane {}) which another stream uses without order between "
-          "them; give each stream a lane of its own, or order them",
-          end, peer, link.lane));
+          "uses the {} of the link to rank {} (lane {}) while {} uses it: nothing orders the two; give each "
+          "stream a lane of its own, or order them",
+          end, peer, link.lane, who(before.task)));
 }
 
 Message Machine::message_of(MessageKind kind, const TaskRequest& request, const Waiting& waiting) {
+  ++counting(tasks_[waiting.task].rank).messages;
   Message message;
   message.kind = kind;
   message.signal = request.signal;
@@ -240,6 +240,7 @@ void Machine::serve_get(Channel& link, Message& message) {
   reply.kind = MessageKind::reply;
   reply.content = read(link.to, message.remote, now(message.sender.task));
   counting(link.to).sent += reply.bytes;
+  ++counting(link.to).messages;
   reply.path_bytes += reply.bytes;
   enqueue(channel(link.to, link.from, link.lane), std::move(reply));
 }
@@ -293,13 +294,26 @@ bool Machine::deliver_bytes(Channel& link, Message& message) {
 }
 
 void Machine::lost(const Message& message) {
-  const TaskRecord& task = tasks_[message.sender.task];
-  const bool is_signal = message.kind == MessageKind::signal;
-  add(is_signal ? FindingKind::notify : FindingKind::conflict, message.sender.task,
-      fmt::format("{} rank {} leaves the operation: {}", is_signal ? "is lost, because" : "is not over when",
-                  task.peer,
-                  is_signal ? "let it wait for the signal, or take the post away"
-                            : "let it wait for a signal that is posted after this task"));
+  const TaskId task = message.sender.task;
+  const Rank peer = tasks_[task].peer;
+  if (message.kind == MessageKind::signal)
+    add(FindingKind::notify, task,
+        fmt::format(
+            "is lost: rank {} leaves the operation without taking it; let it wait for the signal, or take "
+            "the post away",
+            peer));
+  else if (message.kind == MessageKind::bytes)
+    add(FindingKind::deadlock, task,
+        fmt::format(
+            "waits for ever: rank {} leaves the operation and does not receive; let rank {} receive, or "
+            "take this task away",
+            peer, peer));
+  else
+    add(FindingKind::conflict, task,
+        fmt::format(
+            "is not over when rank {} leaves the operation; let rank {} wait for a signal that is posted "
+            "after this task",
+            peer, peer));
 }
 
 }  // namespace cohort::check

@@ -76,14 +76,17 @@ TaskId Machine::admit(const TaskRequest& request) {
 bool Machine::carry_out(TaskRequest request, Operation* operation) {
   if (is_ending()) return true;
   Fate fate = Fate::keep;
-  if (fault_ != nullptr) {
+  if (fault_ != nullptr && request.kind != TaskKind::begin) {
     const StreamId stream = running();
     const Rank rank = rank_of(stream);
     const StreamState& of = state(stream);
     const std::uint32_t number = of.operation == ranks_[rank].operation ? of.number : 0;
     fate = (*fault_)({ranks_[rank].operation, rank, name_of(stream), number + 1}, request);
   }
-  if (fate == Fate::drop) return true;
+  if (fate == Fate::drop) {
+    tasks_.resize(admit(request));  // it leaves its number behind
+    return true;
+  }
   if (fate == Fate::twice) {
     const TaskId first = admit(request);
     (void)dispatch(request, first, nullptr);

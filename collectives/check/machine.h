@@ -23,6 +23,7 @@ struct Counts {
   std::uint64_t stored_at_peers = 0;
   std::uint64_t combined = 0;  ///< operands beyond the first
   std::uint64_t operands = 0;
+  std::uint64_t messages = 0;  ///< sent over links
 };
 
 /// The machine that proves: symbolic memory, links that complete as little as any transport may, and the
@@ -140,7 +141,7 @@ class Machine final : public machine::Stage {
   // Links (links.cpp):
   Channel& channel(Rank from, Rank to, Lane lane);
   bool on_link(const TaskRequest& request, TaskId task, Operation* operation);
-  void use_end(Moment& last, TaskId task, const Channel& link, std::string_view end);
+  void use_end(Access& last, TaskId task, const Channel& link, std::string_view end);
   void post(Channel& link, const TaskRequest& request, TaskId task);
   void wait(Channel& link, const TaskRequest& request, const Waiting& waiting);
   void start_send(Channel& link, const TaskRequest& request, const Waiting& waiting);
@@ -163,10 +164,10 @@ class Machine final : public machine::Stage {
   // Operations (operations.cpp):
   void fill_windows(Rank rank, TaskId task);
   void check_left_behind(Rank rank, TaskId task);
-  void check_result(Rank rank);
-  void check_stretch(Rank rank, const Stretch& stretch);
+  void check_result(Rank rank, TaskId end);
+  void check_stretch(Rank rank, const Stretch& stretch, TaskId end);
   void check_same_everywhere(Rank rank);
-  void wrong_value(Rank rank, const Stretch& stretch, std::size_t at, std::size_t bytes, const Value& value);
+  void wrong_value(TaskId end, const Stretch& stretch, std::size_t at, const Piece& piece);
 
   // Words (words.cpp):
   void add(FindingKind kind, TaskId task, const std::string& text);
@@ -190,6 +191,7 @@ class Machine final : public machine::Stage {
   std::unordered_map<std::uint64_t, Gate> gates_;  ///< by operation and number of the meeting in it
   std::unordered_map<Operation*, NotifyState> notifies_;
   std::vector<Finding> findings_;
+  std::array<std::size_t, kFindingKinds> found_{};
 
   /// The operation that carry_out() is starting; null once it is over.
   Operation* starting_ = nullptr;

@@ -42,7 +42,7 @@ void Machine::end() {
   const Rank rank = rank_of(running());
   const TaskId task = admit({.kind = TaskKind::end});
   check_left_behind(rank, task);
-  check_result(rank);
+  check_result(rank, task);
   RankState& of = ranks_[rank];
   of.is_inside = false;
   if (of.operation != 1) return;  // costs are those of one operation
@@ -82,7 +82,7 @@ void Machine::check_left_behind(Rank rank, TaskId task) {
     const bool has_begun = theirs.operation >= of.operation;
     const bool is_heard = other == rank || (has_begun && order_.knows(main, theirs.begun[of.operation - 1]));
     if (is_heard || plan_.is_mapped_group || of.has_empty_messages) continue;
-    add(FindingKind::usage, task,
+    add(FindingKind::agreement, task,
         fmt::format(
             "comes before this rank has heard of rank {}, directly or through others: a rank that runs "
             "something else would not be noticed; let it wait for an Ack of rank {}",
@@ -91,12 +91,12 @@ void Machine::check_left_behind(Rank rank, TaskId task) {
   }
 }
 
-void Machine::check_result(Rank rank) {
-  for (const Stretch& stretch : plan_.shares[rank].gets) check_stretch(rank, stretch);
+void Machine::check_result(Rank rank, TaskId end) {
+  for (const Stretch& stretch : plan_.shares[rank].gets) check_stretch(rank, stretch, end);
   if (plan_.has_result_everywhere) check_same_everywhere(rank);
 }
 
-void Machine::check_stretch(Rank rank, const Stretch& stretch) {
+void Machine::check_stretch(Rank rank, const Stretch& stretch, TaskId end) {
   const std::size_t base = place_of(rank, stretch.where.window).offset;
   const Memory& memory = memory_of(rank, stretch.where.window);
   const std::uint32_t operation = ranks_[rank].operation;
@@ -108,7 +108,7 @@ void Machine::check_stretch(Rank rank, const Stretch& stretch) {
         piece.value.shift == shift &&
         (stretch.is_combined ? expressions_.is_whole(piece.value.what, operation, plan_.is_averaged)
                              : piece.value.what == single);
-    if (!is_right) return wrong_value(rank, stretch, at, piece.bytes, piece.value);
+    if (!is_right) return wrong_value(end, stretch, at, piece);
     if (stretch.is_combined && is_in_rank_order_ && !expressions_.is_in_rank_order(piece.value.what)) {
       is_in_rank_order_ = false;
       example_of_order_ =
@@ -119,8 +119,9 @@ void Machine::check_stretch(Rank rank, const Stretch& stretch) {
   }
 }
 
-void Machine::wrong_value(Rank rank, const Stretch& stretch, std::size_t at, std::size_t bytes,
-                          const Value& value) {
+void Machine::wrong_value(TaskId end, const Stretch& stretch, std::size_t at, const Piece& piece) {
+  const Rank rank = tasks_[end].rank;
+  const Value& value = piece.value;
   const std::size_t begin = stretch.where.offset + at;
   const std::size_t place = place_of(rank, stretch.where.window).offset + begin;
   const Access writer = memory_of(rank, stretch.where.window).writer_at(place);
@@ -141,9 +142,13 @@ void Machine::wrong_value(Rank rank, const Stretch& stretch, std::size_t at, std
   if (objection.empty())
     objection = fmt::format("holds the right contribution, but from a place {} bytes {}",
                             moved < 0 ? -moved : moved, moved < 0 ? "before" : "behind");
-  add(FindingKind::contribution, writer.task,
-      fmt::format("leaves a wrong result: {} {}; it was the last to write there",
-                  bytes_of(rank, stretch.where.window, begin, begin + bytes), objection));
+  const std::string result = bytes_of(rank, stretch.where.window, begin, begin + piece.bytes);
+  if (tasks_[writer.task].kind == TaskKind::begin)
+    add(FindingKind::contribution, end,
+        fmt::format("comes with a wrong result: {}, where no task wrote, {}", result, objection));
+  else
+    add(FindingKind::contribution, writer.task,
+        fmt::format("leaves a wrong result: {} {}; it was the last to write there", result, objection));
 }
 
 /// All ranks hold the same expression everywhere, and so the same bits.

@@ -112,13 +112,17 @@ class Runner {
                                           static_cast<double>(of.counted.least_to_all));
       fmt::print(out_, "{:<15}{:<20}{:<8}{:>7}{:>8}{:>8}{:>9}  {}\n", to_string(op),
                  to_string(static_cast<AlgorithmId>(algorithm)), maps ? "mapped" : "private", of.cases,
-                 of.failed, of.largest == 0 ? "-" : fmt::format("{}@{}", of.counted.rounds, of.largest),
-                 volume, order_of(op, of));
+                 of.failed, rounds_of(of), volume, order_of(op, of));
     }
-    fmt::print(out_,
-               "rounds: messages that follow one another, with that many ranks; volume: bytes that all ranks "
-               "get, in "
-               "those that no algorithm can do without.\n");
+    fmt::print(
+        out_,
+        "rounds: messages that follow one another, with most ranks / the least with as many messages each\n"
+        "volume: bytes that all ranks get / the least of any algorithm\n");
+  }
+
+  static std::string rounds_of(const Certificate& of) {
+    if (of.largest == 0) return "-";
+    return fmt::format("{}/{}", of.counted.rounds, std::max(1U, of.counted.least_rounds));
   }
 
   static std::string order_of(Operator op, const Certificate& of) {
