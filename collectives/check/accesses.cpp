@@ -4,8 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cohort::check {
 namespace {
+
+/// Enough to find who lost a contribution.
+constexpr std::size_t kMostLosses = 4096;
 
 bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
 
@@ -33,7 +38,8 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
                                  : "take a slice that lies inside, and cut large messages by largest_piece()";
     add(FindingKind::bounds, task,
         fmt::format("{} bytes {}..{} of rank {}'s {}, which has {} bytes; {}", writes ? "writes" : "reads",
-                    slice.offset, slice.offset + slice.bytes, owner, window, place.bytes, hint));
+                    slice.offset, slice.offset + std::max<std::size_t>(slice.bytes, 1) - 1, owner, window,
+                    place.bytes, hint));
     return false;
   }
   if (owner == rank) return true;
@@ -81,10 +87,28 @@ Content Machine::read(Rank owner, const Slice& slice, const Access& by) {
   return content;
 }
 
+/// For the words on a result that lacks something: never wrong by itself.
+void Machine::note_losses(const Memory& memory, std::size_t begin, const Content& content, TaskId task) {
+  std::size_t bytes = 0;
+  for (const Piece& piece : content) bytes += piece.bytes;
+  const std::uint32_t operation = tasks_[task].operation;
+  visit_together(memory.peek(begin, bytes), content,
+                 [&](std::size_t size, const Value& before, const Value& after) {
+                   const bool is_lost = before.shift == after.shift &&
+                                        expressions_.operation_of(before.what) == operation &&
+                                        expressions_.operation_of(after.what) == operation &&
+                                        !expressions_.includes(after.what, before.what);
+                   if (is_lost && losses_.size() < kMostLosses)
+                     losses_.push_back(
+                         {task, before.what, before.shift, before.shift + static_cast<std::int64_t>(size)});
+                 });
+}
+
 void Machine::write(Rank owner, const Slice& slice, const Content& content, const Access& by) {
   Conflicts conflicts;
   Memory& memory = memory_of(owner, slice.window);
   const std::size_t begin = place_of(owner, slice.window).offset + slice.offset;
+  if (plan_.combines) note_losses(memory, begin, content, by.task);
   memory.write(begin, content, by, order_, conflicts);
   note_remote(owner, slice, by);
   report(owner, slice.window, by, true, conflicts);

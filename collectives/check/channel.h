@@ -85,6 +85,8 @@ struct Channel {
   bool receiver_combines = false;
   /// What puts do at the far end: a stream of its own, made for the first one.
   std::optional<StreamId> puts;
+  /// By the receiving rank, whose replies come this way.
+  std::vector<Access> gets;
   Access last_sent;
   Access last_received;
 };

@@ -242,11 +242,13 @@ void Machine::serve_get(Channel& link, Message& message) {
   counting(link.to).sent += reply.bytes;
   ++counting(link.to).messages;
   reply.path_bytes += reply.bytes;
+  channel(link.to, link.from, link.lane).gets.push_back(now(message.sender.task));
   enqueue(channel(link.to, link.from, link.lane), std::move(reply));
 }
 
 void Machine::finish_get(Channel& link, Message& message) {
   const Access by = now(message.sender.task);
+  expressions_.work_for(by.task);
   Content content = std::move(message.content);
   if (message.is_combined) content = combine(read(link.to, message.local, by), content);
   write(link.to, message.local, content, by);
@@ -271,11 +273,13 @@ bool Machine::deliver_bytes(Channel& link, Message& message) {
     add(FindingKind::bounds, receiver.task,
         fmt::format("takes {} bytes where {} sends {}; let both sides name slices of one size", expected,
                     who(message.sender.task), message.bytes));
+  check_replies(link, message, receiver);
   if (message.bytes == 0 || expected == 0)  // on shared memory nobody meets for nothing
     ranks_[link.to].has_empty_messages = ranks_[link.from].has_empty_messages = true;
   else
     hear(receiver.stream, message, 1);
   const Access by = now(receiver.task);
+  expressions_.work_for(by.task);
   Content content = std::move(message.content);
   Slice to = link.receiver_slice;
   to.bytes = std::min(expected, message.bytes);
@@ -291,6 +295,20 @@ bool Machine::deliver_bytes(Channel& link, Message& message) {
   complete_waiting(receiver);
   complete_waiting(sender);
   return true;
+}
+
+/// A reply comes in order with what else the peer sends. If these bytes may have been sent before it, and are
+/// received only after it, it never comes.
+void Machine::check_replies(const Channel& link, const Message& message, const Waiting& receiver) {
+  for (const Access& get : link.gets) {
+    const bool is_received_after = order_.knows(receiver.stream, get.when);
+    if (!is_received_after || order_.knows(message.stamp, get.when)) continue;
+    add(FindingKind::deadlock, get.task,
+        fmt::format("may wait for ever: its reply may stand behind {}, which {} receives only afterwards; "
+                    "let rank {} "
+                    "send after a signal that is posted after this task",
+                    who(message.sender.task), who(receiver.task), link.from));
+  }
 }
 
 void Machine::lost(const Message& message) {

@@ -70,6 +70,7 @@ TaskId Machine::admit(const TaskRequest& request) {
   task.number = is_edge ? 0 : ++of.number;
   order_.tick(stream);
   tasks_.push_back(task);
+  expressions_.work_for(static_cast<std::uint32_t>(tasks_.size() - 1));
   return of.task = static_cast<TaskId>(tasks_.size() - 1);
 }
 
@@ -232,8 +233,8 @@ void Machine::notify_posted(Operation& notify, std::uint32_t untaken, std::uint3
                                               !order_.knows(stream, state_of.takes[before - limit])));
   if (may_overflow)
     add(FindingKind::notify, task,
-        fmt::format("posts a Notify that may hold {} untaken post{} then, its limit; wait for the other "
-                    "stream first, or give it a higher limit",
+        fmt::format("may come while the Notify holds {} untaken post{}, its limit; wait for the other stream "
+                    "first, or give it a higher limit",
                     limit, limit == 1 ? "" : "s"));
   Message message;
   message.stamp = order_.stamp(stream);

@@ -103,6 +103,13 @@ class Machine final : public machine::Stage {
     StreamId waiter = 0;
   };
 
+  /// A task wrote over contributions that its own value does not have.
+  struct Loss {
+    TaskId task;
+    ExpressionId lost;
+    std::int64_t begin;  ///< in the contributions
+    std::int64_t end;
+  };
   struct Result {
     bool is_known = false;
     Rank rank = 0;
@@ -133,6 +140,7 @@ class Machine final : public machine::Stage {
   void write(Rank owner, const Slice& slice, const Content& content, const Access& by);
   [[nodiscard]] Memory& memory_of(Rank owner, WindowId window);
   [[nodiscard]] const WindowPlace& place_of(Rank owner, WindowId window) const;
+  void note_losses(const Memory& memory, std::size_t begin, const Content& content, TaskId task);
   void note_remote(Rank owner, const Slice& slice, const Access& by);
   void report(Rank owner, WindowId window, const Access& by, bool writes, const Conflicts& conflicts);
   [[nodiscard]] std::string advice(const Conflict& conflict, const TaskRecord& earlier,
@@ -153,6 +161,7 @@ class Machine final : public machine::Stage {
   void deliver_put(Channel& link, Message& message);
   void serve_get(Channel& link, Message& message);
   void finish_get(Channel& link, Message& message);
+  void check_replies(const Channel& link, const Message& message, const Waiting& receiver);
   bool deliver_bytes(Channel& link, Message& message);
   void take_signal(SignalEnd& end, const Waiting& waiting);
   void lost(const Message& message);
@@ -170,6 +179,8 @@ class Machine final : public machine::Stage {
   void wrong_value(TaskId end, const Stretch& stretch, std::size_t at, const Piece& piece);
 
   // Words (words.cpp):
+  /// Who lost the first contribution that a wrong result lacks, if anybody did.
+  [[nodiscard]] const Loss* loss_of(const Value& value, std::int64_t at) const;
   void add(FindingKind kind, TaskId task, const std::string& text);
   [[nodiscard]] std::string who(TaskId task) const;
   [[nodiscard]] std::string bytes_of(Rank owner, WindowId window, std::size_t begin, std::size_t end) const;
@@ -197,6 +208,7 @@ class Machine final : public machine::Stage {
   Operation* starting_ = nullptr;
 
   std::vector<Result> results_;  ///< of operations, of whoever ended them first
+  std::vector<Loss> losses_;
   Counts uncounted_;
   std::uint32_t rounds_ = 0;
   std::uint64_t path_bytes_ = 0;

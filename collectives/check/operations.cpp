@@ -126,29 +126,43 @@ void Machine::wrong_value(TaskId end, const Stretch& stretch, std::size_t at, co
   const std::size_t place = place_of(rank, stretch.where.window).offset + begin;
   const Access writer = memory_of(rank, stretch.where.window).writer_at(place);
   const std::uint32_t operation = ranks_[rank].operation;
-  std::string objection;
-  const std::int64_t moved = value.shift - static_cast<std::int64_t>(stretch.from + at);
+  Objection objection;
+  const auto at_contribution = static_cast<std::int64_t>(stretch.from + at);
+  const std::int64_t moved = value.shift - at_contribution;
   if (stretch.is_combined) {
     objection = expressions_.objection(value.what, operation, plan_.is_averaged);
+    const Loss* const loss = objection.culprit ? nullptr : loss_of(value, at_contribution);
+    if (loss != nullptr) objection.culprit = loss->task;
   } else if (value.what != expressions_.contribution(operation, stretch.of)) {
     const auto leftover = expressions_.leftover_in(value.what);
-    objection = leftover ? fmt::format("holds leftovers of {} in place of rank {}'s contribution",
-                                       to_string(*leftover), stretch.of)
-                         : fmt::format("holds {} in place of rank {}'s contribution",
-                                       expressions_.text(value.what), stretch.of);
-    const auto before = operation > 1 ? expressions_.contribution(operation - 1, stretch.of) : value.what;
-    if (operation > 1 && value.what == before) objection = "holds data of the operation before";
+    const bool is_old = operation > 1 && value.what == expressions_.contribution(operation - 1, stretch.of);
+    const std::string held = leftover ? fmt::format("leftovers of {}", to_string(*leftover))
+                             : is_old
+                                 ? std::string("data of the operation before")
+                                 : fmt::format("the contribution of rank {}", expressions_.text(value.what));
+    objection.text = fmt::format("holds {} in place of rank {}'s contribution", held, stretch.of);
   }
-  if (objection.empty())
-    objection = fmt::format("holds the right contribution, but from a place {} bytes {}",
-                            moved < 0 ? -moved : moved, moved < 0 ? "before" : "behind");
+  if (objection.text.empty())
+    objection.text = fmt::format("holds the right contribution, but from a place {} bytes {}",
+                                 moved < 0 ? -moved : moved, moved < 0 ? "before" : "behind");
+  if (objection.culprit && *objection.culprit != writer.task)
+    objection.text += fmt::format("; {} wrote it last", who(writer.task));
   const std::string result = bytes_of(rank, stretch.where.window, begin, begin + piece.bytes);
   if (tasks_[writer.task].kind == TaskKind::begin)
     add(FindingKind::contribution, end,
-        fmt::format("comes with a wrong result: {}, where no task wrote, {}", result, objection));
+        fmt::format("comes with a wrong result: {}, where no task wrote, {}", result, objection.text));
   else
-    add(FindingKind::contribution, writer.task,
-        fmt::format("leaves a wrong result: {} {}; it was the last to write there", result, objection));
+    add(FindingKind::contribution, objection.culprit.value_or(writer.task),
+        fmt::format("{} a wrong result: {} {}", objection.culprit ? "leads to" : "leaves", result,
+                    objection.text));
+}
+
+const Machine::Loss* Machine::loss_of(const Value& value, std::int64_t at) const {
+  const Rank missing = expressions_.first_missing(value.what);
+  if (missing >= plan_.ranks) return nullptr;
+  for (const Loss& loss : losses_)
+    if (loss.begin <= at && at < loss.end && expressions_.has(loss.lost, missing)) return &loss;
+  return nullptr;
 }
 
 /// All ranks hold the same expression everywhere, and so the same bits.

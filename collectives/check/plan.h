@@ -39,6 +39,7 @@ struct Plan {
   bool is_mapped_group = false;  ///< the ranks meet at the start and may use phase()
   bool maps_user_windows = false;
   bool is_averaged = false;
+  bool combines = false;               ///< results are combinations
   bool has_result_everywhere = false;  ///< the same result on every rank: the same bits, too
   Needs needs;
   std::size_t ccl_bytes = 0;

@@ -53,7 +53,7 @@ AllReduce Shape<AllReduce>::op(const Setup& setup) {
 void Shape<AllReduce>::fill(const Setup& setup, Plan& plan) {
   const AllReduce op_of = op(setup);
   const std::size_t bytes = bytes_of(setup);
-  plan.has_result_everywhere = true;
+  plan.combines = plan.has_result_everywhere = true;
   for (Rank rank = 0; rank < setup.ranks; ++rank) {
     RankPlan& share = plan.shares[rank];
     place(share, {kSendMemory, 0, bytes}, {setup.is_in_place ? kSendMemory : kRecvMemory, 0, bytes});
@@ -99,6 +99,7 @@ void Shape<ReduceScatter>::fill(const Setup& setup, Plan& plan) {
   const ReduceScatter op_of = op(setup);
   const std::size_t block = bytes_of(setup);
   const Slice all{WindowId::send, 0, block * setup.ranks};
+  plan.combines = true;
   for (Rank rank = 0; rank < setup.ranks; ++rank) {
     RankPlan& share = plan.shares[rank];
     const WindowPlace apart{kRecvMemory, 0, block};

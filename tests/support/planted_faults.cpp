@@ -135,7 +135,7 @@ void add_mesh_all_gather(List& list) {
   const std::string two = "stream 2";
   add("dropped post of Ack", FindingKind::deadlock, "rank 3, stream 2, task 2", at(1, two, 1, drop));
   add("dropped wait for Ack", FindingKind::conflict, "rank 1, stream 2, task 3", at(1, two, 2, drop));
-  add("dropped get", FindingKind::contribution, "rank 1's recv", at(1, two, 3, drop));
+  add("dropped get", FindingKind::contribution, "bytes 12000..15999 of rank 1's recv", at(1, two, 3, drop));
   add("dropped post of DataSignal", FindingKind::deadlock, "rank 3, stream 2, task 5", at(1, two, 4, drop));
   add("dropped wait for DataSignal", FindingKind::conflict, "rank 3, stream 2, task 3", at(1, two, 5, drop));
   add("early DataSignal, before the get", FindingKind::conflict, "rank 1, stream 2, task 4",
@@ -161,13 +161,14 @@ void add_mesh_all_gather(List& list) {
   add("Ack in place of DataSignal: reused notify", FindingKind::notify, "rank 1, stream 2, task 4",
       at(1, two, 4, as_signal(Signal::Ack)));
   add("doubled post", FindingKind::notify, "rank 1, stream 2, task 2", at(1, two, 1, twice));
-  add("slice off by one element", FindingKind::conflict, "rank 1, stream",
+  add("slice off by one element", FindingKind::conflict, "rank 1, stream 1, task 3",
       at(1, "stream 1", 3, moved(kElement)));
   add("slice beyond the window", FindingKind::bounds, "rank 1, stream 2, task 3",
       at(1, two, 3, moved(kElement)));
   add("remote slice off by one element", FindingKind::contribution, "rank 1, stream 2, task 3",
       at(1, two, 3, remote_moved(kElement)));
-  add("get of one element too few", FindingKind::contribution, "rank 1's recv", at(1, two, 3, shorter()));
+  add("get of one element too few", FindingKind::contribution, "bytes 15996..15999 of rank 1's recv",
+      at(1, two, 3, shorter()));
   add("get from the wrong window", FindingKind::contribution, "rank 1, stream 2, task 3",
       at(1, two, 3, change([](TaskRequest& r) { r.remote.window = WindowId::ccl_in; })));
   add("get from scratch", FindingKind::usage, "rank 1, stream 2, task 3",
@@ -175,11 +176,11 @@ void add_mesh_all_gather(List& list) {
            r.remote = {WindowId::scratch, 0, 0};
            r.local.bytes = 0;
          })));
-  add("missing copy of the own block", FindingKind::contribution, "rank 1's recv",
+  add("missing copy of the own block", FindingKind::contribution, "bytes 4000..7999 of rank 1's recv",
       at(1, "main stream", 2, drop));
-  add("published block not written", FindingKind::contribution, "rank 2's ccl_out",
+  add("published block not written", FindingKind::contribution, "rank 2's ccl_out[0, +4000]",
       at(2, "main stream", 1, drop));
-  add("published block one element short", FindingKind::contribution, "in place of rank 3's contribution",
+  add("published block one element short", FindingKind::contribution, "rank 3's ccl_out[0, +4000]",
       at(3, "main stream", 1, shorter_copy()));
 }
 
@@ -194,17 +195,19 @@ void add_ring_all_reduce(List& list) {
       at(1, out, 2, moved(-1000)));
   add("receiving into the wrong block", FindingKind::conflict, "rank 1, stream 2, task 3",
       at(1, in, 3, moved(1000)));
-  add("recv in place of recv_reduce", FindingKind::contribution, "lacks",
+  add("recv in place of recv_reduce", FindingKind::contribution, "rank 1, stream 2, task 2",
       at(1, in, 2, as_kind(TaskKind::recv)));
-  add("recv_reduce in place of recv: doubled contribution", FindingKind::contribution, "twice",
-      at(1, in, 5, as_kind(TaskKind::recv_reduce)));
+  add("recv_reduce in place of recv: doubled contribution", FindingKind::contribution,
+      "rank 1, stream 2, task 5", at(1, in, 5, as_kind(TaskKind::recv_reduce)));
   add("dropped finish_average", FindingKind::contribution, "nobody divided", at(1, "main stream", 2, drop));
-  add("average divided twice", FindingKind::contribution, "divided", at(1, "main stream", 2, twice));
-  add("recv without send", FindingKind::deadlock, "rank 2, stream 2, task", at(1, out, 2, drop));
-  add("send without recv", FindingKind::deadlock, "rank 1, stream 1, task", at(2, in, 6, drop));
+  add("average divided twice", FindingKind::contribution, "rank 1, main stream, task 3",
+      at(1, "main stream", 2, twice));
+  add("recv without send", FindingKind::deadlock, "let rank 1 send", at(1, out, 2, drop));
+  add("send without recv", FindingKind::deadlock, "rank 1, stream 1, task 6", at(2, in, 6, drop));
   add("send to the wrong neighbour", FindingKind::deadlock, "rank 1, stream 1, task 2",
       at(1, out, 2, to_peer(0)));
-  add("missing copy of the input", FindingKind::contribution, "recv", at(1, "main stream", 1, drop));
+  add("missing copy of the input", FindingKind::contribution,
+      "rank 2, stream 2, task 1 (recv_reduce recv[0, +1000] from rank 1)", at(1, "main stream", 1, drop));
   add("send of one element too few", FindingKind::bounds, "rank 2, stream 2, task 2",
       at(1, out, 2, shorter()));
 }
@@ -219,7 +222,7 @@ void add_reductions(List& list) {
       at(1, "stream 2.2", 1, change([](TaskRequest& r) { r.local.offset = kBlock; })));
   add("scratch beyond what needs() asks for", FindingKind::bounds, "rank 1, stream 2.2, task 1",
       at(1, "stream 2.2", 1, change([](TaskRequest& r) { r.local.offset = 3 * kBlock; })));
-  add("order of reduction that differs between ranks", FindingKind::reduction, "main stream, task 1",
+  add("order of reduction that differs between ranks", FindingKind::reduction, "rank 2, main stream, task 1",
       at(2, main, 1, operands([](auto&, auto& inputs) { std::reverse(inputs.begin(), inputs.end()); })));
   add("operand left out", FindingKind::contribution, "rank 1, main stream, task 1",
       at(1, main, 1, operands([](auto&, auto& inputs) { inputs.pop_back(); })));
@@ -234,11 +237,13 @@ void add_reductions(List& list) {
   add("average forgotten in a reduce", FindingKind::contribution, "nobody divided",
       at(1, main, 1, change([](TaskRequest& r) { r.combine.average_over = 0; })));
   list.push_back(
-      {"partial result divided", "all_reduce recursive_doubling", FindingKind::contribution, "divided before",
+      {"partial result divided", "all_reduce recursive_doubling", FindingKind::contribution,
+       "rank 1, main stream, task 2",
        planted<AllReduce>(AlgorithmId::recursive_doubling,
                           at(1, main, 2, change([](TaskRequest& r) { r.combine.average_over = 4; })))});
   list.push_back(
-      {"partner of another round", "all_reduce recursive_doubling", FindingKind::deadlock, "rank 0, stream",
+      {"partner of another round", "all_reduce recursive_doubling", FindingKind::deadlock,
+       "rank 0, stream 1, task 2",
        planted<AllReduce>(AlgorithmId::recursive_doubling, [](const TaskPlace& place, TaskRequest& request) {
          const bool is_there = place.operation == 1 && place.rank == 0 && place.number == 1;
          if (is_there && request.kind != TaskKind::copy) request.peer = 2;
@@ -254,11 +259,13 @@ void add_mapped(List& list) {
   const std::string main = "main stream";
   add("missing phase on one rank", FindingKind::conflict, "rank 1, main stream, task 5", at(1, main, 4, drop),
       false);
-  add("missing phase on all ranks", FindingKind::conflict, "ccl_in", at(99, main, 4, drop), false);
-  add("missing phase before results are read", FindingKind::conflict, "ccl_out", at(99, main, 6, drop),
-      false);
-  add("missing last phase", FindingKind::conflict, "leaves the operation", at(99, main, 2, drop), true);
-  add("result not stored at one peer", FindingKind::contribution, "rank 3's recv",
+  add("missing phase on all ranks", FindingKind::conflict, "rank 0, main stream, task 3",
+      at(99, main, 4, drop), false);
+  add("missing phase before results are read", FindingKind::conflict, "rank 3, main stream, task 5",
+      at(99, main, 6, drop), false);
+  add("missing last phase", FindingKind::conflict, "while rank 3 leaves the operation", at(99, main, 2, drop),
+      true);
+  add("result not stored at one peer", FindingKind::contribution, "bytes 1000..1999 of rank 3's recv",
       at(1, main, 1, operands([](auto& outputs, auto&) { outputs.pop_back(); })), true);
   add("result stored in another rank's share", FindingKind::conflict, "rank 1, main stream, task 1",
       at(1, main, 1, operands([](auto& outputs, auto&) {
@@ -273,13 +280,14 @@ void add_rooted(List& list) {
                   "rank 2, main stream, task 1",
                   planted<Broadcast>(AlgorithmId::one_shot, at(0, main, 2, drop))});
   list.push_back({"DataSignal of the chain dropped", "broadcast ring", FindingKind::deadlock,
-                  "rank 2, main stream, task", planted<Broadcast>(AlgorithmId::ring, at(1, main, 2, drop))});
-  list.push_back({"last Ack dropped", "broadcast ring", FindingKind::deadlock, "rank 0, main stream",
+                  "rank 2, main stream, task 1",
+                  planted<Broadcast>(AlgorithmId::ring, at(1, main, 2, drop))});
+  list.push_back({"last Ack dropped", "broadcast ring", FindingKind::deadlock, "rank 0, main stream, task 4",
                   planted<Broadcast>(AlgorithmId::ring, at(3, main, 2, drop))});
   list.push_back({"block sent to the wrong peer", "broadcast mesh", FindingKind::usage,
                   "rank 0, stream 1, task 1",
                   planted<Broadcast>(AlgorithmId::mesh, at(0, "stream 1", 1, to_peer(2)))});
-  list.push_back({"post dropped", "barrier one_shot", FindingKind::deadlock, "rank 2, main stream, task",
+  list.push_back({"post dropped", "barrier one_shot", FindingKind::deadlock, "let rank 1 post it",
                   planted<Barrier>(AlgorithmId::one_shot, at(1, main, 1, drop))});
   list.push_back({"token on the wrong signal", "barrier ring", FindingKind::deadlock,
                   "rank 2, main stream, task 1",
@@ -291,12 +299,12 @@ void add_puts(List& list) {
     list.push_back({fault, "all_gather by put", kind, names, planted_into_puts(std::move(plant))});
   };
   const std::string two = "stream 2";
-  add("put without waiting for Ack, in the second operation", FindingKind::conflict, "task",
-      [](const TaskPlace& place, TaskRequest&) {
+  add("put without waiting for Ack, in the second operation", FindingKind::conflict,
+      "rank 1, stream 2, task 3 of operation 2 in a row", [](const TaskPlace& place, TaskRequest&) {
         const bool is_there = place.operation == 2 && place.rank == 1 && place.stream == "stream 2";
         return is_there && place.number == 2 ? Fate::drop : Fate::keep;
       });
-  add("copy before the DataSignal of the put", FindingKind::conflict, "rank 1, stream 2, task",
+  add("copy before the DataSignal of the put", FindingKind::conflict, "rank 1, stream 2, task 5",
       at(1, two, 4, drop));
   add("put with the wrong signal", FindingKind::notify, "rank 1, stream 2, task 3",
       at(1, two, 3, as_signal(Signal::Ack)));

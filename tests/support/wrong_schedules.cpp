@@ -59,6 +59,26 @@ Task<> signal_behind_bytes(Exec& x, Broadcast op) {
   co_await root.post(Signal::Ack);
 }
 
+/// The reply to a get may stand behind bytes that are received only after it.
+Task<> bytes_before_a_reply(Exec& x, Broadcast op) {
+  const Slice mark = x.ccl_out(0, 4);
+  co_await x.copy(mark, x.ccl_in(0, 4));
+  if (x.rank() == op.root) {
+    for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
+    auto serve = [&](Rank peer) -> Task<> {
+      co_await x.link(peer).send(op.data);
+      co_await x.link(peer).wait(Signal::DataSignal);
+    };
+    co_await x.fork_join(x.peers(), serve);
+    co_return;
+  }
+  Link& root = x.link(op.root);
+  co_await root.wait(Signal::Ack);
+  co_await root.get(mark, x.scratch(0, 4));
+  co_await root.recv(op.data);
+  co_await root.post(Signal::DataSignal);
+}
+
 /// A second token on the same signal, although the first may not have been taken.
 Task<> two_tokens_on_a_flag(Exec& x, Barrier) {
   for (int round = 0; round < 2; ++round) co_await x.link(x.ahead(1)).post(Signal::Ack);
@@ -235,6 +255,8 @@ const std::vector<WrongSchedule>& wrong_schedules() {
        checked<AllGather, send_before_receive>},
       {"signal behind bytes that are wanted later", FindingKind::usage, "rank 0, stream 2, task 1",
        checked<Broadcast, signal_behind_bytes>},
+      {"bytes that may stand before the reply to a get", FindingKind::deadlock, "rank 1, main stream, task 3",
+       checked<Broadcast, bytes_before_a_reply>},
       {"second post on a flag not yet taken", FindingKind::notify, "rank 0, main stream, task 2",
        checked<Barrier, two_tokens_on_a_flag>},
       {"everybody waits before posting", FindingKind::deadlock, "rank 0, main stream, task 1",
@@ -261,7 +283,7 @@ const std::vector<WrongSchedule>& wrong_schedules() {
        checked<AllGather, copies_without_mapping>},
       {"put into a peer's user window", FindingKind::usage, "rank 0, main stream, task 2",
        checked<AllGather, puts_into_user_window>},
-      {"leaving while peers read ccl_out", FindingKind::conflict, "main stream, task",
+      {"leaving while peers read ccl_out", FindingKind::conflict, "rank 0, main stream, task 11",
        checked<AllGather, leaves_while_read>},
       {"own operand first on every rank", FindingKind::reduction, "main stream, task 1",
        checked<AllReduce, combines_own_first>},
