@@ -79,6 +79,7 @@ struct Channel {
   Rank to = 0;
   Lane lane = 0;
   Line<Message> on_its_way;
+  Line<Message> passing_by;  ///< signals, where links buffer and nothing waits behind anything
   std::array<SignalEnd, kSignals> signals;
   std::optional<Waiting> receiver;
   Slice receiver_slice;

@@ -11,7 +11,7 @@
 namespace cohort::check {
 
 /// One case: how many ranks, how much data, and on what.
-struct Setup {
+struct CheckOptions {
   Rank ranks = 4;
   /// Elements: of the whole buffer for broadcast and all_reduce, of one rank's block for all_gather and
   /// reduce_scatter.
@@ -61,15 +61,16 @@ struct Report {
 /// ranks; no two accesses to the same bytes can meet; no notify is lost or posted twice; nobody waits for
 /// ever, in whatever order streams run and however little links buffer; slices lie inside their windows;
 /// links and lanes are those that needs() asks for. Costs grow with the number of tasks, not with counts.
-/// Throws InvalidArgument for a setup that makes no sense. `fault` is for tests of the checker itself.
+/// Throws InvalidArgument for options that make no sense. `fault` is for tests of the checker itself.
 template <class Op>
-[[nodiscard]] Report check(const Algorithm<Op>& algorithm, const Setup& setup, const Fault* fault = nullptr);
+[[nodiscard]] Report check(const Algorithm<Op>& algorithm, const CheckOptions& options,
+                           const Fault* fault = nullptr);
 
-extern template Report check(const Algorithm<Barrier>&, const Setup&, const Fault*);
-extern template Report check(const Algorithm<Broadcast>&, const Setup&, const Fault*);
-extern template Report check(const Algorithm<AllReduce>&, const Setup&, const Fault*);
-extern template Report check(const Algorithm<AllGather>&, const Setup&, const Fault*);
-extern template Report check(const Algorithm<ReduceScatter>&, const Setup&, const Fault*);
+extern template Report check(const Algorithm<Barrier>&, const CheckOptions&, const Fault*);
+extern template Report check(const Algorithm<Broadcast>&, const CheckOptions&, const Fault*);
+extern template Report check(const Algorithm<AllReduce>&, const CheckOptions&, const Fault*);
+extern template Report check(const Algorithm<AllGather>&, const CheckOptions&, const Fault*);
+extern template Report check(const Algorithm<ReduceScatter>&, const CheckOptions&, const Fault*);
 
 /// A schedule by itself, with what it needs, as an algorithm to check: its messages are never cut.
 template <class Op>

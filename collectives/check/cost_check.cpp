@@ -45,17 +45,17 @@ void check_cost(const Machine& machine, const Cost& declared, const CostCase& of
     add(report, fmt::format("the ranks together get {} bytes from each other where at least {} are needed: "
                             "contributions come from nowhere",
                             counted.bytes_to_all, counted.least_to_all));
-  const bool all_hear = of.bytes >= of.setup.ranks * size_bytes(of.setup.type);
+  const bool all_hear = of.bytes >= of.options.ranks * size_bytes(of.options.type);
   if (all_hear && counted.rounds < counted.least_rounds)
     add(report,
         fmt::format("all is over after {} rounds where {} are needed for everybody to hear of everybody: "
                     "contributions come from nowhere",
                     counted.rounds, counted.least_rounds));
   const bool is_declared = declared.rounds != 0 || declared.bytes_moved != 0;
-  const bool is_worthwhile = of.setup.count >= kElementsPerRank * of.setup.ranks;
-  const bool moves_data = counted.least_to_all != 0 || of.setup.count == 0;
+  const bool is_worthwhile = of.options.count >= kElementsPerRank * of.options.ranks;
+  const bool moves_data = counted.least_to_all != 0 || of.options.count == 0;
   if (!is_declared || (moves_data && !is_worthwhile)) return;
-  const bool is_staged = machine.plan().is_mapped_group && !of.setup.maps_user_windows;
+  const bool is_staged = machine.plan().is_mapped_group && !of.options.maps_user_windows;
   if (of.is_one_piece && !is_staged) {
     const double rounds = counted.rounds;
     compare(report, "rounds:", declared.rounds, {rounds, rounds + 1});

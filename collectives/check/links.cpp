@@ -121,10 +121,8 @@ void Machine::check_limit(const Channel& link, SignalEnd& end, const TaskRequest
 void Machine::post(Channel& link, const TaskRequest& request, TaskId task) {
   check_limit(link, link.signals[static_cast<std::size_t>(request.signal)], request, task);
   Message message = message_of(MessageKind::signal, request, {nullptr, tasks_[task].stream, task});
-  if (plan_.is_eager)
-    deliver_signal(link, std::move(message));
-  else
-    enqueue(link, std::move(message));
+  (plan_.is_eager ? link.passing_by : link.on_its_way).push_back(std::move(message));
+  pump(link);
 }
 
 void Machine::enqueue(Channel& link, Message message) {
@@ -183,21 +181,26 @@ void Machine::start_put_or_get(Channel& link, const TaskRequest& request, const 
   enqueue(link, std::move(message));
 }
 
-/// Delivers from the front, as far as the receiver is ready for it.
+/// Delivers as far as the receiver is ready for it.
 void Machine::pump(Channel& link) {
-  while (!link.on_its_way.empty()) {
-    Message& message = link.on_its_way.front();
+  pump(link, link.on_its_way);
+  pump(link, link.passing_by);
+}
+
+void Machine::pump(Channel& link, Line<Message>& line) {
+  while (!line.empty()) {
+    Message& message = line.front();
     const RankState& to = ranks_[link.to];
     if (message.operation > to.operation) return;
     if (message.operation < to.operation || !to.is_inside) {
       const Message late = std::move(message);
-      link.on_its_way.pop_front();
+      line.pop_front();
       lost(late);
       complete_waiting(late.sender);
       continue;
     }
     if (!deliver(link, message)) return;  // which puts nothing more on this link
-    link.on_its_way.pop_front();
+    line.pop_front();
   }
 }
 

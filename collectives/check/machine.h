@@ -156,6 +156,7 @@ class Machine final : public machine::Stage {
   void start_put_or_get(Channel& link, const TaskRequest& request, const Waiting& waiting);
   void enqueue(Channel& link, Message message);
   void pump(Channel& link);
+  void pump(Channel& link, Line<Message>& line);
   bool deliver(Channel& link, Message& message);
   void deliver_signal(Channel& link, Message message);
   void deliver_put(Channel& link, Message& message);

@@ -38,12 +38,13 @@ class Collector {
     for (const Algorithm<Op>& algorithm : algorithms<Op>()) {
       if (filter_.algorithm && filter_.algorithm != algorithm.id) continue;
       Case one{op, algorithm.id, {}};
-      one.setup.ranks = ranks;
-      if (op == Operator::reduce_scatter) one.setup.buffer_bytes *= ranks;  // it holds a part of every block
-      const std::size_t largest = algorithm.largest_piece(one.setup.buffer_bytes, ranks);
-      const std::size_t large = large_count(largest, size_bytes(one.setup.type));
+      one.options.ranks = ranks;
+      if (op == Operator::reduce_scatter)
+        one.options.buffer_bytes *= ranks;  // it holds a part of every block
+      const std::size_t largest = algorithm.largest_piece(one.options.buffer_bytes, ranks);
+      const std::size_t large = large_count(largest, size_bytes(one.options.type));
       for (const bool maps : {false, true}) {
-        one.setup.maps_user_windows = maps;
+        one.options.maps_user_windows = maps;
         if (maps && !algorithm.needs_mapped_group) continue;
         add_counts(one, filter_.counts.empty() ? usual_counts(ranks, large) : filter_.counts);
       }
@@ -54,7 +55,7 @@ class Collector {
   void add_counts(Case one, const std::vector<std::size_t>& counts) {
     if (one.op == Operator::barrier) return list_.push_back(one);
     for (const std::size_t count : counts) {
-      one.setup.count = count;
+      one.options.count = count;
       if (one.op == Operator::broadcast)
         add_roots(one);
       else
@@ -62,18 +63,18 @@ class Collector {
     }
   }
   void add_roots(Case one) {
-    for (Rank root = 0; root < one.setup.ranks; ++root) {
-      one.setup.root = root;
+    for (Rank root = 0; root < one.options.ranks; ++root) {
+      one.options.root = root;
       if (!filter_.root || filter_.root == root) list_.push_back(one);
     }
   }
   void add_variants(Case one) {
     list_.push_back(one);
-    one.setup.is_in_place = true;
+    one.options.is_in_place = true;
     list_.push_back(one);
-    if (!reduces(one.op) || one.setup.count != one.setup.ranks + 1U) return;
-    one.setup.reduce = ReduceOp::sum;
-    one.setup.type = DataType::float64;
+    if (!reduces(one.op) || one.options.count != one.options.ranks + 1U) return;
+    one.options.reduce = ReduceOp::sum;
+    one.options.type = DataType::float64;
     list_.push_back(one);
   }
 
@@ -84,7 +85,7 @@ class Collector {
 template <class Op>
 Report run_as(const Case& one) {
   for (const Algorithm<Op>& algorithm : algorithms<Op>())
-    if (algorithm.id == one.algorithm) return check(algorithm, one.setup);
+    if (algorithm.id == one.algorithm) return check(algorithm, one.options);
   throw Error(ErrorKind::InvalidArgument,
               fmt::format("{} has no algorithm {}", to_string(one.op), to_string(one.algorithm)));
 }
@@ -119,14 +120,15 @@ Report run(const Case& one) {
 }
 
 std::string describe(const Case& one) {
-  const Setup& setup = one.setup;
-  std::string text = fmt::format("{} {}, {} ranks", to_string(one.op), to_string(one.algorithm), setup.ranks);
+  const CheckOptions& options = one.options;
+  std::string text =
+      fmt::format("{} {}, {} ranks", to_string(one.op), to_string(one.algorithm), options.ranks);
   if (one.op == Operator::barrier) return text;
-  text += fmt::format(", {} elements of {}", setup.count, to_string(setup.type));
-  if (one.op == Operator::broadcast) text += fmt::format(", root {}", setup.root);
-  if (reduces(one.op)) text += fmt::format(", {}", to_string(setup.reduce));
-  if (setup.is_in_place) text += ", in place";
-  if (setup.maps_user_windows) text += ", user windows mapped";
+  text += fmt::format(", {} elements of {}", options.count, to_string(options.type));
+  if (one.op == Operator::broadcast) text += fmt::format(", root {}", options.root);
+  if (reduces(one.op)) text += fmt::format(", {}", to_string(options.reduce));
+  if (options.is_in_place) text += ", in place";
+  if (options.maps_user_windows) text += ", user windows mapped";
   return text;
 }
 

@@ -16,7 +16,7 @@ using check::TaskKind;
 using check::TaskPlace;
 using check::TaskRequest;
 using Alter = std::function<Fate(TaskRequest&)>;
-using Run = std::function<Report(bool)>;
+using Run = std::function<Report(bool, std::uint64_t)>;
 
 constexpr std::size_t kElement = 4;
 
@@ -102,15 +102,18 @@ const Algorithm<Op>& library(AlgorithmId id) {
 
 template <class Op>
 Run planted(AlgorithmId id, Fault fault, bool maps_user_windows = false) {
-  return [=](bool is_planted) {
-    check::Setup setup;
-    setup.maps_user_windows = maps_user_windows;
-    return check::check(library<Op>(id), setup, is_planted ? &fault : nullptr);
+  return [=](bool is_planted, std::uint64_t seed) {
+    check::CheckOptions options;
+    options.seed = seed;
+    options.maps_user_windows = maps_user_windows;
+    return check::check(library<Op>(id), options, is_planted ? &fault : nullptr);
   };
 }
 Run planted_into_puts(Fault fault) {
-  return [=](bool is_planted) {
-    return check::check(check::as_algorithm<AllGather>(all_gather_by_put, all_links), {},
+  return [=](bool is_planted, std::uint64_t seed) {
+    check::CheckOptions options;
+    options.seed = seed;
+    return check::check(check::as_algorithm<AllGather>(all_gather_by_put, all_links), options,
                         is_planted ? &fault : nullptr);
   };
 }

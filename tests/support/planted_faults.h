@@ -15,7 +15,7 @@ struct PlantedFault {
   std::string schedule;
   check::FindingKind kind;
   std::string names;  ///< the place that the first finding has to name
-  std::function<check::Report(bool is_planted)> run;
+  std::function<check::Report(bool is_planted, std::uint64_t seed)> run;
 };
 
 /// All with 4 ranks; the fault is planted into the first operation of two.

@@ -231,21 +231,23 @@ Cost too_few_rounds(std::size_t bytes, Rank ranks) {
 }
 
 template <class Op, Task<> (*schedule)(Exec&, Op)>
-check::Report checked() {
-  return check::check(check::as_algorithm<Op>(schedule, all_links), {});
+check::Report checked(const check::CheckOptions& options) {
+  return check::check(check::as_algorithm<Op>(schedule, all_links), options);
 }
 
-check::Report with_neighbours() {
-  return check::check(check::as_algorithm<Barrier>(link_not_asked_for, neighbours), {});
+check::Report with_neighbours(const check::CheckOptions& options) {
+  return check::check(check::as_algorithm<Barrier>(link_not_asked_for, neighbours), options);
 }
 
-check::Report with_cost(Cost (*cost)(std::size_t, Rank)) {
+check::Report with_cost(const check::CheckOptions& options, Cost (*cost)(std::size_t, Rank)) {
   Algorithm<AllGather> algorithm = check::as_algorithm<AllGather>(all_gather_by_put, all_links);
   algorithm.cost = cost;
-  return check::check(algorithm, {});
+  return check::check(algorithm, options);
 }
-check::Report with_cheap_bytes() { return with_cost(too_cheap); }
-check::Report with_few_rounds() { return with_cost(too_few_rounds); }
+check::Report with_cheap_bytes(const check::CheckOptions& options) { return with_cost(options, too_cheap); }
+check::Report with_few_rounds(const check::CheckOptions& options) {
+  return with_cost(options, too_few_rounds);
+}
 
 }  // namespace
 

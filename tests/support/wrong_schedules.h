@@ -13,7 +13,7 @@ struct WrongSchedule {
   std::string mistake;
   check::FindingKind kind;
   std::string names;  ///< the place that the first finding has to name
-  check::Report (*run)();
+  check::Report (*run)(const check::CheckOptions& options);
 };
 
 /// Mistakes that are no alteration of a single task of a right schedule.

@@ -58,7 +58,7 @@ class Runner {
     const std::scoped_lock lock(mutex_);
     ++done_;
     Certificate& of =
-        certificates_[{one.op, static_cast<std::size_t>(one.algorithm), one.setup.maps_user_windows}];
+        certificates_[{one.op, static_cast<std::size_t>(one.algorithm), one.options.maps_user_windows}];
     ++of.cases;
     of.tasks += report.tasks;
     if (!report.passed()) {
@@ -84,15 +84,15 @@ class Runner {
   static void note_order(Certificate& of, const Case& one, const Report& report) {
     if (report.combines_in_rank_order) return;
     of.combines_in_rank_order = false;
-    if (!of.example.empty() && of.example_ranks <= one.setup.ranks) return;
+    if (!of.example.empty() && of.example_ranks <= one.options.ranks) return;
     of.example = report.example_of_order;
-    of.example_ranks = one.setup.ranks;
+    of.example_ranks = one.options.ranks;
   }
 
   static void note_costs(Certificate& of, const Case& one, const Report& report) {
-    const bool is_even = one.setup.count == kEvenPerRank * one.setup.ranks || one.op == Operator::barrier;
-    if (!is_even || one.setup.ranks < of.largest) return;
-    of.largest = one.setup.ranks;
+    const bool is_even = one.options.count == kEvenPerRank * one.options.ranks || one.op == Operator::barrier;
+    if (!is_even || one.options.ranks < of.largest) return;
+    of.largest = one.options.ranks;
     of.counted = report.counted;
   }
 

@@ -34,14 +34,14 @@ TEST(PlantedFaults, are_many) {
 TEST(PlantedFaults, are_caught_and_named_at_their_place) {
   for (const PlantedFault& one : planted_faults()) {
     const std::string what = one.schedule + ", " + one.fault;
-    EXPECT_EQ(one.run(false).text(), "") << what << ": not right to begin with";
-    expect_named(one.run(true), one.kind, one.names, what);
+    EXPECT_EQ(one.run(false, 0).text(), "") << what << ": not right to begin with";
+    expect_named(one.run(true, 0), one.kind, one.names, what);
   }
 }
 
 TEST(WrongSchedules, are_caught_and_named_at_their_place) {
   for (const WrongSchedule& one : wrong_schedules())
-    expect_named(one.run(), one.kind, one.names, one.mistake);
+    expect_named(one.run({}), one.kind, one.names, one.mistake);
 }
 
 std::string row(const std::string& fault, const std::string& schedule, const Report& report) {
@@ -52,9 +52,9 @@ std::string row(const std::string& fault, const std::string& schedule, const Rep
 
 std::string table() {
   std::string text = "| fault | planted into | found as | first message |\n| --- | --- | --- | --- |\n";
-  for (const PlantedFault& one : planted_faults()) text += row(one.fault, one.schedule, one.run(true));
+  for (const PlantedFault& one : planted_faults()) text += row(one.fault, one.schedule, one.run(true, 0));
   for (const WrongSchedule& one : wrong_schedules())
-    text += row(one.mistake, "a schedule of its own", one.run());
+    text += row(one.mistake, "a schedule of its own", one.run({}));
   return text;
 }
 
