@@ -125,15 +125,17 @@ std::string Machine::advice(const Conflict& conflict, const TaskRecord& earlier,
   if (earlier.kind == TaskKind::begin || earlier.kind == TaskKind::end)
     return fmt::format("let rank {} wait, before the {}, for a signal that rank {} posts when it has begun",
                        later.rank, short_name(later.kind), earlier.rank);
-  const bool reads_too_early = !conflict.earlier_writes && later_writes &&
-                               earlier.operation == later.operation &&
-                               expressions_.leftover_in(conflict.held.what).has_value();
-  const TaskRecord& first = reads_too_early ? later : earlier;
-  const TaskRecord& second = reads_too_early ? earlier : later;
+  const bool reads_leftovers =
+      !conflict.earlier_writes && later_writes && expressions_.leftover_in(conflict.held.what).has_value();
+  const bool is_turned =
+      earlier.operation != later.operation ? earlier.operation > later.operation : reads_leftovers;
+  const TaskRecord& first = is_turned ? later : earlier;
+  const TaskRecord& second = is_turned ? earlier : later;
   if (plan_.is_mapped_group)
     return fmt::format("let all ranks meet in a phase() after the {} of rank {} and before the {} of rank {}",
                        short_name(first.kind), first.rank, short_name(second.kind), second.rank);
-  const bool gives = reads_too_early || (conflict.earlier_writes && !later_writes);
+  const bool gives =
+      is_turned ? later_writes && !conflict.earlier_writes : conflict.earlier_writes && !later_writes;
   return fmt::format("let rank {} post {} after the {} and let rank {} wait for it before the {}", first.rank,
                      gives ? "Ack" : "DataSignal", short_name(first.kind), second.rank,
                      short_name(second.kind));

@@ -138,7 +138,7 @@ Objection Expressions::objection(ExpressionId id, std::uint32_t operation, bool 
   if (node.leftover)
     return {fmt::format("holds a combination with leftovers of {}", to_string(*node.leftover)), node.culprit};
   if (node.first_operation != operation || node.last_operation != operation)
-    return {"holds data of the operation before", {}};
+    return {"holds data of another operation", {}};
   if (node.doubled)
     return {fmt::format("has the contribution of rank {} twice: {}", *node.doubled, text(id)), node.culprit};
   if (node.leaves != ranks_) return {fmt::format("{}: it is {}", missing(node), text(id)), {}};
@@ -150,11 +150,20 @@ Objection Expressions::objection(ExpressionId id, std::uint32_t operation, bool 
   return {};
 }
 
+/// The longer one, or else that of lower ranks: as people would write it.
+bool Expressions::reads_first(ExpressionId id, ExpressionId other) const {
+  const Node& a = nodes_[id];
+  const Node& b = nodes_[other];
+  if (a.leaves != b.leaves) return a.leaves > b.leaves;
+  for (Rank rank = 0; rank < ranks_; ++rank)
+    if (has(id, rank) != has(other, rank)) return has(id, rank);
+  return true;
+}
+
 void Expressions::append_text(ExpressionId id, std::string& text) const {
   if (text.size() > kLongestText) return;
   const Node& node = nodes_[id];
-  const bool longer_first =
-      node.kind != Kind::combination || nodes_[node.left].leaves >= nodes_[node.right].leaves;
+  const bool is_left_first = node.kind != Kind::combination || reads_first(node.left, node.right);
   switch (node.kind) {
     case Kind::leftover: text += fmt::format("({})", to_string(*node.leftover)); return;
     case Kind::contribution: text += std::to_string(node.left); return;
@@ -164,9 +173,9 @@ void Expressions::append_text(ExpressionId id, std::string& text) const {
       return;
     case Kind::combination:
       text += "(";
-      append_text(longer_first ? node.left : node.right, text);
+      append_text(is_left_first ? node.left : node.right, text);
       text += " + ";
-      append_text(longer_first ? node.right : node.left, text);
+      append_text(is_left_first ? node.right : node.left, text);
       text += ")";
       return;
   }

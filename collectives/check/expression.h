@@ -99,6 +99,7 @@ class Expressions {
 
   ExpressionId add(Node node);
   [[nodiscard]] bool is_broken(const Node& node) const;
+  [[nodiscard]] bool reads_first(ExpressionId id, ExpressionId other) const;
   void append_text(ExpressionId id, std::string& text) const;
   [[nodiscard]] std::string missing(const Node& node) const;
 

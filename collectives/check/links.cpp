@@ -192,7 +192,8 @@ void Machine::pump(Channel& link, Line<Message>& line) {
     Message& message = line.front();
     const RankState& to = ranks_[link.to];
     if (message.operation > to.operation) return;
-    if (message.operation < to.operation || !to.is_inside) {
+    const bool is_late = message.operation < to.operation || !to.is_inside;
+    if (is_late && message.kind != MessageKind::get) {  // a late get reads what it can, and is found out so
       const Message late = std::move(message);
       line.pop_front();
       lost(late);
@@ -245,8 +246,14 @@ void Machine::serve_get(Channel& link, Message& message) {
   counting(link.to).sent += reply.bytes;
   ++counting(link.to).messages;
   reply.path_bytes += reply.bytes;
-  channel(link.to, link.from, link.lane).gets.push_back(now(message.sender.task));
-  enqueue(channel(link.to, link.from, link.lane), std::move(reply));
+  Channel& back = channel(link.to, link.from, link.lane);
+  back.gets.push_back(now(message.sender.task));
+  const RankState& server = ranks_[link.to];
+  const bool is_late = !server.is_inside || server.operation != message.operation;
+  if (is_late)
+    finish_get(back, reply);  // what that leads to has been found
+  else
+    enqueue(back, std::move(reply));
 }
 
 void Machine::finish_get(Channel& link, Message& message) {

@@ -266,7 +266,10 @@ void Machine::notify_taken(Operation& notify) noexcept {
   if (is_ending()) return;
   const StreamId stream = running();
   NotifyState& state_of = notifies_[&notify];
-  if (!state_of.is_awaited) (void)admit({.kind = TaskKind::notify_wait});
+  const TaskId task = state_of.is_awaited ? state(stream).task : admit({.kind = TaskKind::notify_wait});
+  if (!state_of.takes.empty() && !order_.knows(stream, state_of.takes.back()))
+    add(FindingKind::usage, task,
+        "two streams wait for one Notify without order between them; give each its own");
   state_of.is_awaited = state_of.is_resumed = false;
   state_of.takes.push_back(order_.now(stream));
   if (state_of.posts.empty()) return;

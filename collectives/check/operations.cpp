@@ -135,10 +135,10 @@ void Machine::wrong_value(TaskId end, const Stretch& stretch, std::size_t at, co
     if (loss != nullptr) objection.culprit = loss->task;
   } else if (value.what != expressions_.contribution(operation, stretch.of)) {
     const auto leftover = expressions_.leftover_in(value.what);
-    const bool is_old = operation > 1 && value.what == expressions_.contribution(operation - 1, stretch.of);
+    const bool is_of_another = expressions_.operation_of(value.what) != operation;
     const std::string held = leftover ? fmt::format("leftovers of {}", to_string(*leftover))
-                             : is_old
-                                 ? std::string("data of the operation before")
+                             : is_of_another
+                                 ? std::string("data of another operation")
                                  : fmt::format("the contribution of rank {}", expressions_.text(value.what));
     objection.text = fmt::format("holds {} in place of rank {}'s contribution", held, stretch.of);
   }

@@ -113,6 +113,20 @@ Task<> notify_never_posted(Exec& x, Barrier) {
   if (x.rank() == 2) co_await done.wait();
 }
 
+/// Who takes which of the two posts depends on who comes first.
+Task<> two_streams_on_one_notify(Exec& x, Barrier) {
+  Notify done(2);
+  auto take = [&]() -> Task<> { co_await done.wait(); };
+  auto meet = [&](Rank peer) -> Task<> {
+    co_await x.link(peer).post(Signal::Ack);
+    co_await x.link(peer).wait(Signal::Ack);
+  };
+  done.post();
+  done.post();
+  co_await when_all(take(), take());
+  co_await x.fork_join(x.peers(), meet);
+}
+
 /// Two chunks may have come before the first is passed on.
 Task<> notify_over_its_limit(Exec& x, Broadcast op) {
   Notify arrived;
@@ -269,6 +283,8 @@ const std::vector<WrongSchedule>& wrong_schedules() {
        checked<Barrier, notify_never_awaited>},
       {"Notify awaited, never posted", FindingKind::deadlock, "rank 2, main stream, task 7",
        checked<Barrier, notify_never_posted>},
+      {"two streams wait for one Notify", FindingKind::usage, "rank 0, stream 2, task 1",
+       checked<Barrier, two_streams_on_one_notify>},
       {"Notify posted beyond its limit", FindingKind::notify, "rank 1, stream 1, task 4",
        checked<Broadcast, notify_over_its_limit>},
       {"stream that passes on before another has received", FindingKind::conflict, "rank 1, stream 2, task 1",

@@ -43,7 +43,7 @@ class Runner {
 
   void work() {
     for (std::size_t i = next_.fetch_add(1); i < list_.size(); i = next_.fetch_add(1))
-      take(list_[i], run(list_[i]));
+      take(list_[i], report_of(list_[i]));
   }
 
   bool finish() {
@@ -54,6 +54,20 @@ class Runner {
   }
 
  private:
+  /// Nothing leaves a thread: what cannot be checked has failed.
+  static Report report_of(const Case& one) {
+    try {
+      return run(one);
+    } catch (const std::exception& error) {
+      Report report;
+      Finding finding;
+      finding.kind = FindingKind::failure;
+      finding.text = fmt::format("could not be checked: {}", error.what());
+      report.findings.push_back(finding);
+      return report;
+    }
+  }
+
   void take(const Case& one, const Report& report) {
     const std::scoped_lock lock(mutex_);
     ++done_;
