@@ -23,10 +23,12 @@
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/barrier_all_to_all.h>
 #include <gloo/broadcast.h>
 #include <gloo/broadcast_one_to_all.h>
+#include <gloo/reduce.h>
 #include <gloo/reduce_scatter.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
@@ -99,6 +101,43 @@ std::function<void()> reduce_scatter_in_place(const Context& context, std::span<
                                                            static_cast<int>(in.size()), counts);
 }
 
+void reduce(const Context& context, std::span<float> in, std::span<float> out) {
+  gloo::ReduceOptions options(context);
+  options.setRoot(0);
+  options.setTag(kOperationTag);
+  options.setInput(in.data(), in.size());
+  options.setOutput(out.data(), out.size());
+  options.setReduceFunction(&add);
+  gloo::reduce(options);
+}
+
+/// Rank 1 returns what it received from rank 0.
+std::function<void()> ping_pong(const Context& context, std::span<float> in, std::span<float> out) {
+  const std::shared_ptr<gloo::transport::UnboundBuffer> source =
+      context->createUnboundBuffer(context->rank == 0 ? in.data() : out.data(), in.size_bytes());
+  const std::shared_ptr<gloo::transport::UnboundBuffer> target =
+      context->createUnboundBuffer(out.data(), out.size_bytes());
+  const int other = 1 - context->rank;
+  const auto send = [=] {
+    source->send(other, kOperationTag);
+    source->waitSend();
+  };
+  const auto receive = [=] {
+    target->recv(other, kOperationTag);
+    target->waitRecv();
+  };
+  if (context->rank == 0) {
+    return [=] {
+      send();
+      receive();
+    };
+  }
+  return [=] {
+    receive();
+    send();
+  };
+}
+
 /// The ways in which the asynchronous API does `collective`.
 std::vector<Point> async_points(const Context& context, Point point) {
   const std::span<float> in = point.in;
@@ -135,6 +174,17 @@ std::vector<Point> async_points(const Context& context, Point point) {
       point.out = in.first(out.size());
       point.operation = reduce_scatter_in_place(context, in);
       return {point};
+    case Collective::reduce: point.operation = [=] { reduce(context, in, out); }; return {point};
+    case Collective::all_to_all:
+      point.operation = [=] {
+        gloo::AlltoallOptions options(context);
+        options.setTag(kOperationTag);
+        options.setInput(in.data(), in.size());
+        options.setOutput(out.data(), out.size());
+        gloo::alltoall(options);
+      };
+      return {point};
+    case Collective::send_recv: point.operation = ping_pong(context, in, out); return {point};
   }
   return {};
 }
@@ -182,6 +232,9 @@ std::vector<Point> busy_points(const Context& context, Point point) {
       point.out = point.in.first(point.out.size());
       point.operation = reduce_scatter_in_place(context, point.in);
       return {point};
+    case Collective::reduce:
+    case Collective::all_to_all:
+    case Collective::send_recv: throw NotMeasured("Gloo's older classes have none");
   }
   return {};
 }
@@ -211,11 +264,11 @@ void measure_all(int rank, const Options& options, Board& board, const std::stri
   const Buffer in(largest);
   const Buffer out(largest);
   if (busy) widen_sockets(context, {in.data(), largest});
-  for_each_point(options, [&](Collective collective, std::size_t bytes) {
+  for_each_point(options, measurement, [&](Collective collective, std::size_t bytes) {
     const Shape shape = shape_of(collective, bytes, options.ranks);
     const Point point{collective, bytes, {in.data(), shape.in}, {out.data(), shape.out}, {}};
     const std::vector<Point> ways = busy ? busy_points(context, point) : async_points(context, point);
-    if (ways.empty()) throw std::runtime_error("polling pairs would wait for each other at this size");
+    if (ways.empty()) throw NotMeasured("polling pairs would wait for each other at this size");
     measurement.print(point, measurement.measure_best(ways));
     measurement.meet();
   });

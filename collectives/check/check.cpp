@@ -26,8 +26,8 @@ void check_options(const CheckOptions& options, bool is_mapped_group) {
   if (options.root >= options.ranks) refuse(fmt::format("root {} of {} ranks", options.root, options.ranks));
   if (options.operations == 0 || options.untaken_posts == 0)
     refuse("operations and untaken_posts start at 1");
-  if (options.maps_user_windows && !is_mapped_group)
-    refuse("maps_user_windows is for algorithms with needs_mapped_group only");
+  if (options.user_windows != UserWindows::unreachable && !is_mapped_group)
+    refuse("user windows are reached by algorithms with needs_mapped_group only");
 }
 
 template <class Op>
@@ -35,7 +35,7 @@ Plan plan_of(const Algorithm<Op>& algorithm, const CheckOptions& options, std::s
   Plan plan;
   plan.ranks = options.ranks;
   plan.is_mapped_group = algorithm.needs_mapped_group;
-  plan.maps_user_windows = options.maps_user_windows;
+  plan.user_windows = options.user_windows;
   plan.is_averaged = options.reduce == ReduceOp::avg;
   plan.needs = algorithm.needs(piece, options.ranks);
   plan.ccl_bytes = options.buffer_bytes;
@@ -132,6 +132,15 @@ bool has_deadlock(const std::vector<Finding>& findings) {
 
 }  // namespace
 
+std::string_view to_string(UserWindows windows) noexcept {
+  switch (windows) {
+    case UserWindows::unreachable: return "private";
+    case UserWindows::readable: return "readable";
+    case UserWindows::mapped: return "mapped";
+  }
+  return "unknown";
+}
+
 std::string Report::text() const {
   std::string text;
   for (const Finding& finding : findings)
@@ -143,8 +152,9 @@ template <class Op>
 Report check(const Algorithm<Op>& algorithm, const CheckOptions& options, const Fault* fault) {
   check_options(options, algorithm.needs_mapped_group);
   const std::size_t bytes = message_bytes(Shape<Op>::op(options));
-  const std::size_t piece =
-      piece_bytes(algorithm, bytes, size_bytes(options.type), options.buffer_bytes, options.ranks);
+  const std::size_t largest =
+      std::min(algorithm.largest_piece(options.buffer_bytes, options.ranks), options.piece_bytes);
+  const std::size_t piece = piece_bytes(bytes, size_bytes(options.type), largest);
   const Plan plan = plan_of(algorithm, options, piece);
   Machine machine(plan, fault);
   run(machine, algorithm, options, piece);

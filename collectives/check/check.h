@@ -10,6 +10,14 @@
 
 namespace cohort::check {
 
+/// What peers on one host can do with memory of the caller's.
+enum class UserWindows : std::uint8_t {
+  unreachable,  ///< bytes pass through the CCL buffers
+  readable,     ///< pull() reads them
+  mapped,       ///< copies and reductions may name them, too
+};
+[[nodiscard]] std::string_view to_string(UserWindows windows) noexcept;
+
 /// One case: how many ranks, how much data, and on what.
 struct CheckOptions {
   Rank ranks = 4;
@@ -18,10 +26,11 @@ struct CheckOptions {
   std::size_t count = 1000;
   Rank root = 0;
   bool is_in_place = false;
-  bool maps_user_windows = false;  ///< only with needs_mapped_group
+  UserWindows user_windows = UserWindows::unreachable;  ///< others only with needs_mapped_group
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::avg;  ///< avg covers sum, and that it is divided once and last
   std::size_t buffer_bytes = std::size_t{256} << 10;  ///< of each CCL buffer
+  std::size_t piece_bytes = ~std::size_t{0};          ///< of a message, at most, as where caches are small
   std::uint32_t operations = 2;                       ///< in a row, on the same CCL buffers
   std::uint32_t untaken_posts = 1;  ///< of a signal, at most: 1 is a flag, more is a counter
   bool is_eager = false;            ///< links that buffer whatever is sent; the default is the strictest

@@ -100,7 +100,8 @@ bool Machine::carry_out(TaskRequest request, Operation* operation) {
 
 bool Machine::dispatch(const TaskRequest& request, TaskId task, Operation* operation) {
   switch (request.kind) {
-    case TaskKind::copy: copy(request, now(task)); return true;
+    case TaskKind::copy:
+    case TaskKind::pull: copy(request, now(task)); return true;
     case TaskKind::reduce: reduce(request, now(task)); return true;
     case TaskKind::finish_average: finish_average(request, now(task)); return true;
     case TaskKind::begin:

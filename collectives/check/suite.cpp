@@ -13,6 +13,9 @@ namespace {
 /// More than a chunk of any algorithm that cuts by itself, and no multiple of anything.
 constexpr std::size_t kLargeBytes = 640'012;
 
+/// A piece may begin before the signals of the one before are taken: links count to four.
+constexpr std::uint32_t kUntakenAcrossPieces = 2;
+
 /// Several pieces, the last one shorter.
 std::size_t large_count(std::size_t largest_piece, std::size_t element_bytes) {
   return std::min(kLargeBytes, largest_piece / 2 * 5) / element_bytes + 1;
@@ -43,9 +46,10 @@ class Collector {
         one.options.buffer_bytes *= ranks;  // it holds a part of every block
       const std::size_t largest = algorithm.largest_piece(one.options.buffer_bytes, ranks);
       const std::size_t large = large_count(largest, size_bytes(one.options.type));
-      for (const bool maps : {false, true}) {
-        one.options.maps_user_windows = maps;
-        if (maps && !algorithm.needs_mapped_group) continue;
+      for (const UserWindows windows :
+           {UserWindows::unreachable, UserWindows::readable, UserWindows::mapped}) {
+        one.options.user_windows = windows;
+        if (windows != UserWindows::unreachable && !algorithm.needs_mapped_group) continue;
         add_counts(one, filter_.counts.empty() ? usual_counts(ranks, large) : filter_.counts);
       }
     }
@@ -56,11 +60,24 @@ class Collector {
     if (one.op == Operator::barrier) return list_.push_back(one);
     for (const std::size_t count : counts) {
       one.options.count = count;
-      if (one.op == Operator::broadcast)
-        add_roots(one);
-      else
-        add_variants(one);
+      add_pieces(one);
     }
+  }
+  /// Whole, and cut, if it is large and the algorithm itself does not cut it.
+  void add_pieces(Case one) {
+    add_roots_or_variants(one);
+    const std::size_t bytes = one.options.count * size_bytes(one.options.type);
+    const bool is_large = bytes >= kLargeBytes;
+    if (!is_large || one.options.user_windows != UserWindows::unreachable) return;
+    one.options.piece_bytes = bytes / 5 * 2;  // as over TCP, where no piece is larger than a core's cache
+    one.options.untaken_posts = kUntakenAcrossPieces;
+    add_roots_or_variants(one);
+  }
+  void add_roots_or_variants(const Case& one) {
+    if (one.op == Operator::broadcast)
+      add_roots(one);
+    else
+      add_variants(one);
   }
   void add_roots(Case one) {
     for (Rank root = 0; root < one.options.ranks; ++root) {
@@ -128,7 +145,10 @@ std::string describe(const Case& one) {
   if (one.op == Operator::broadcast) text += fmt::format(", root {}", options.root);
   if (reduces(one.op)) text += fmt::format(", {}", to_string(options.reduce));
   if (options.is_in_place) text += ", in place";
-  if (options.maps_user_windows) text += ", user windows mapped";
+  if (options.user_windows != UserWindows::unreachable)
+    text += fmt::format(", user windows {}", to_string(options.user_windows));
+  if (options.piece_bytes != CheckOptions().piece_bytes)
+    text += fmt::format(", in pieces of {} bytes", options.piece_bytes);
   return text;
 }
 

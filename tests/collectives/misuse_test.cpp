@@ -200,6 +200,26 @@ TEST_P(Misuse, a_cancelled_collective_ends_everywhere_and_the_canceller_is_named
   }
 }
 
+TEST_P(Misuse, a_call_in_a_scope_that_is_cancelled_already_is_not_made) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count(), 1.0F);
+    auto all_reduce = [&]() -> Task<> { co_await comm.all_reduce(std::span<float>(data), ReduceOp::sum); };
+    CancelScope scope;
+    scope.cancel();
+    std::string told;
+    try {
+      co_await with_scope(scope, all_reduce());
+    } catch (const Error& error) {
+      told = to_string(error.kind());
+    }
+    EXPECT_EQ(told, "Cancelled");
+    EXPECT_EQ(data[0], 1.0F);
+    co_await all_reduce();  // and the communicator still works
+    EXPECT_EQ(data[0], static_cast<float>(comm.size()));
+  };
+  for (const Outcome& outcome : outcomes(body, 2)) EXPECT_FALSE(outcome.error) << outcome.error->what();
+}
+
 TEST_P(Misuse, a_failed_communicator_gives_every_later_call_the_same_cause) {
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<float> data(comm.rank() == kOddOne ? count() + 1 : count());
@@ -270,15 +290,16 @@ TEST(Arguments, an_algorithm_that_cannot_run_here_is_refused_with_the_possible_o
       (void)comm.all_reduce(std::span<float>(data), ReduceOp::sum).with_algorithm(AlgorithmId::direct);
       ADD_FAILURE() << "was accepted";
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("choose one of: one_shot, recursive_doubling, mesh, ring"));
+      EXPECT_THAT(error.what(), HasSubstr("choose one of: one_shot, tree, recursive_doubling, mesh, ring"));
     }
     co_await comm.barrier();
   };
   test::run_ranks(2, body, std::move(options));
 }
 
-TEST(Configuration, ranks_with_different_buffer_sizes_are_told_at_joining) {
-  auto nothing = [](Communicator&) -> Task<> { co_return; };
+/// What the two ranks are told when they join with options that configure() has changed for each.
+template <class Configure>
+std::array<std::string, 2> errors_at_joining(Configure& configure) {
   const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
   std::array<std::string, 2> errors;
   std::vector<std::thread> threads;
@@ -290,10 +311,10 @@ TEST(Configuration, ranks_with_different_buffer_sizes_are_told_at_joining) {
         options.join.rank = rank;
         options.join.size = 2;
         options.join.address = address;
-        options.buffer_bytes = (rank + 1) * 65536;
+        configure(options, rank);
         auto join = [&]() -> Task<> {
           Communicator comm = co_await Communicator::join(engine, std::move(options));
-          co_await nothing(comm);
+          co_await comm.close();
         };
         engine.run(join());
       } catch (const Error& error) {
@@ -302,11 +323,26 @@ TEST(Configuration, ranks_with_different_buffer_sizes_are_told_at_joining) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const std::string& error : errors) {
+  return errors;
+}
+
+TEST(Configuration, ranks_with_different_buffer_sizes_are_told_at_joining) {
+  auto configure = [](CommunicatorOptions& options, Rank rank) { options.buffer_bytes = (rank + 1) * 65536; };
+  for (const std::string& error : errors_at_joining(configure)) {
     EXPECT_THAT(error, HasSubstr("CCL buffer size differs"));
     EXPECT_THAT(error, HasSubstr("65536"));
     EXPECT_THAT(error, HasSubstr("131072"));
   }
+}
+
+TEST(Configuration, ranks_with_different_transports_are_told_both_by_name) {
+  auto configure = [](CommunicatorOptions& options, Rank rank) {
+    options.transport = rank == 0 ? Transport::shm : Transport::tcp;
+  };
+  const std::array<std::string, 2> errors = errors_at_joining(configure);
+  EXPECT_THAT(errors[0], HasSubstr("transport differs"));
+  EXPECT_THAT(errors[0], HasSubstr("has tcp, rank 0 has shm"));
+  EXPECT_THAT(errors[1], HasSubstr("has shm, rank 1 has tcp"));
 }
 
 }  // namespace

@@ -101,11 +101,11 @@ const Algorithm<Op>& library(AlgorithmId id) {
 }
 
 template <class Op>
-Run planted(AlgorithmId id, Fault fault, bool maps_user_windows = false) {
+Run planted(AlgorithmId id, Fault fault, check::UserWindows windows = check::UserWindows::unreachable) {
   return [=](bool is_planted, std::uint64_t seed) {
     check::CheckOptions options;
     options.seed = seed;
-    options.maps_user_windows = maps_user_windows;
+    options.user_windows = windows;
     return check::check(library<Op>(id), options, is_planted ? &fault : nullptr);
   };
 }
@@ -257,7 +257,8 @@ void add_reductions(List& list) {
 void add_mapped(List& list) {
   const auto add = [&](const char* fault, FindingKind kind, const char* names, Fault plant, bool maps) {
     list.push_back({fault, maps ? "all_reduce direct, mapped" : "all_reduce direct, private", kind, names,
-                    planted<AllReduce>(AlgorithmId::direct, std::move(plant), maps)});
+                    planted<AllReduce>(AlgorithmId::direct, std::move(plant),
+                                       maps ? check::UserWindows::mapped : check::UserWindows::unreachable)});
   };
   const std::string main = "main stream";
   add("missing phase on one rank", FindingKind::conflict, "rank 1, main stream, task 5", at(1, main, 4, drop),

@@ -8,10 +8,10 @@
 #include <cohort/engine/shared_memory.h>
 #include <cohort/net/launch/launcher.h>
 #include <cohort/tools/bench/report.h>
+#include <cohort/tools/print.h>
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -24,11 +24,6 @@ constexpr int kWrongStatus = 1;
 
 /// In the environment of a rank's process: the descriptor of the board.
 constexpr const char* kBoardVariable = "COHORT_BENCH_BOARD_FD";
-
-void print(const std::string& text) {
-  const bool is_out = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-  if (!is_out) throw system_error(errno, "writing results to standard output");
-}
 
 /// After joining: from how many processors a rank may run on, the communicator learns whether ranks are
 /// crowded.

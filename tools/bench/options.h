@@ -34,6 +34,8 @@ struct Options {
   std::optional<std::size_t> warmup;
   std::chrono::nanoseconds budget = std::chrono::milliseconds(100);
   std::optional<std::chrono::nanoseconds> timeout;
+  /// The round trip between two cores is measured around each point, which may wait so long for near ones.
+  std::optional<std::chrono::nanoseconds> near_wait;
 
   bool is_in_process = false;  ///< ranks are threads
   bool is_shared = false;      ///< buffers that peers map

