@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -50,6 +51,8 @@ class Runner {
     clear_progress();
     print_table();
     fmt::print(out_, "{} passed, {} failed\n", done_ - failed_, failed_);
+    if (std::fflush(out_) != 0 || std::ferror(out_) != 0)
+      throw system_error(errno, "writing what was checked");
     return failed_ == 0;
   }
 
