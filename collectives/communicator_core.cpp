@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/communicator_core.h>
 
+#include <cohort/collectives/pieces.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/processor.h>
 
@@ -376,7 +377,6 @@ Task<> CommunicatorCore::orchestrate(const Call& call, Op op) {
   const auto chosen =
       std::find_if(table.begin(), table.end(), [&](const auto& a) { return a.id == call.algorithm; });
   const Algorithm<Op>& algorithm = *chosen;
-  const std::size_t bytes = call.message_bytes();
   const std::size_t piece = piece_bytes(algorithm, call, reach_);
   const ResourceTag tag{call.op, call.algorithm, static_cast<std::uint8_t>(std::bit_width(piece))};
   if (!resources_.is_provided(tag)) {
@@ -385,16 +385,7 @@ Task<> CommunicatorCore::orchestrate(const Call& call, Op op) {
     co_await resources_.provide(tag, needs);
     resources_.bind(running_.windows);
   }
-  if constexpr (std::same_as<Op, Barrier>) {
-    co_await algorithm.schedule(exec_, op);
-  } else {
-    std::size_t at = 0;
-    do {
-      const Op part = op.part(at, std::min(piece, bytes - at));
-      co_await algorithm.schedule(exec_, part);
-      at += piece;
-    } while (at < bytes);
-  }
+  co_await run_in_pieces(algorithm, exec_, op, piece);
 }
 
 /// A communicator of one: the result is the input.

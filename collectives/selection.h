@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/call.h>
 #include <cohort/collectives/link_speed.h>
+#include <cohort/collectives/pieces.h>
 #include <cohort/collectives/pull_crossover.h>
 #include <cohort/collectives/slot_crossover.h>
 
@@ -78,8 +79,7 @@ template <class Op>
   const std::size_t in_cache = reach.model.speed().cache_bytes / (counts_one_rank ? reach.ranks : 1);
   std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.ranks);
   if (!reach.is_host_wide) largest = std::min(largest, in_cache);
-  const std::size_t grain = size_bytes(call.type) * 64;
-  return std::min(call.message_bytes(), std::max(grain, largest / grain * grain));
+  return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);
 }
 
 /// What decided on an algorithm.

@@ -10,6 +10,9 @@ namespace cohort {
 
 class CancelScope;
 class Engine;
+namespace detail {
+class StreamObserver;
+}
 
 /// One suspended wait: lives in the awaiting frame until it completes, from its own loop and never inside
 /// suspend().
@@ -51,6 +54,7 @@ class Operation : public ListHook {
 
  private:
   friend class CancelScope;
+  friend class detail::StreamObserver;
 
   std::coroutine_handle<> waiter_ = nullptr;
   CancelScope* scope_ = nullptr;

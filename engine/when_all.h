@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/stream_observer.h>
 #include <cohort/engine/task.h>
 
 #include <span>
@@ -24,10 +25,17 @@ class JoinGroup : public TaskOwner, public Operation {
     promise.inherit_scope(&*scope_);
     promise.set_owner(this);
     ++running_;
+    StreamObserver* const observer = stream_observer();
+    if (observer != nullptr) [[unlikely]]
+      observer->task_starts();
     handle.resume();
+    if (observer != nullptr) [[unlikely]]
+      observer->task_started();
   }
 
   void task_finished(PromiseBase& promise) noexcept final {
+    if (StreamObserver* const observer = stream_observer(); observer != nullptr) [[unlikely]]
+      observer->task_ends(promise.exception() != nullptr);
     if (promise.exception() && !first_failure_) {
       first_failure_ = promise.exception();
       if (running_ > 1 || starting_)
@@ -43,6 +51,8 @@ class JoinGroup : public TaskOwner, public Operation {
   }
 
   void rethrow_if_failed() {
+    if (StreamObserver* const observer = stream_observer(); observer != nullptr && scope_) [[unlikely]]
+      observer->tasks_joined();
     scope_.reset();
     if (first_failure_) std::rethrow_exception(first_failure_);
   }

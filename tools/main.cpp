@@ -3,6 +3,7 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/process.h>
 #include <cohort/tools/bench_command.h>
+#include <cohort/tools/check_command.h>
 #include <cohort/tools/explain_command.h>
 #include <cohort/tools/run_command.h>
 
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
   int status = 0;
   cohort::add_run_command(app, status);
   cohort::add_bench_command(app, std::vector<std::string>(argv, argv + argc), status);
+  cohort::add_check_command(app, status);
   cohort::add_explain_command(app, status);
   try {
     app.parse(argc, argv);

@@ -24,11 +24,11 @@ Task<> all_gather_mesh(Exec& x, AllGather op) {
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  // Two signal exchanges around a read: three one-way latencies before the bytes are there.
+  // A signal, a read there and back, and the signal that lets the peer go: four one-way latencies.
   // In each direction of each pair: two signals, a request, and the reply with the bytes.
   const double pairs = ranks * (ranks - 1.0);
   const double n = static_cast<double>(bytes);
-  return {.rounds = 3,
+  return {.rounds = 4,
           .bytes_moved = n * ranks,
           .bytes_reduced = 0,
           .messages = 4 * pairs,

@@ -12,18 +12,28 @@ namespace {
 /// Long enough to amortise a message, short enough that the chain fills soon.
 constexpr std::size_t kChunkBytes = 256 * 1024;
 
-/// Receives the chunks one after the other and tells the forwarding stream of each.
-Task<> take_chunks(Link& previous, Slice data, Notify& arrived) {
-  for (std::size_t at = 0; at < data.bytes; at += kChunkBytes) {
-    co_await previous.recv(data.part(at, std::min(kChunkBytes, data.bytes - at)));
-    arrived.post();
+/// At least one, so that an empty broadcast, too, goes through all ranks.
+std::size_t chunks(const Slice& data) {
+  return std::max<std::size_t>(1, (data.bytes + kChunkBytes - 1) / kChunkBytes);
+}
+
+Slice chunk(const Slice& data, std::size_t index) {
+  const std::size_t at = index * kChunkBytes;
+  return data.part(at, std::min(kChunkBytes, data.bytes - at));
+}
+
+/// Receives the chunks one after the other and tells the forwarding stream, if there is one, of each.
+Task<> take_chunks(Link& previous, Slice data, Notify* arrived) {
+  for (std::size_t k = 0; k < chunks(data); ++k) {
+    co_await previous.recv(chunk(data, k));
+    if (arrived != nullptr) arrived->post();
   }
 }
 
 Task<> pass_chunks(Link& next, Slice data, Notify& arrived) {
-  for (std::size_t at = 0; at < data.bytes; at += kChunkBytes) {
+  for (std::size_t k = 0; k < chunks(data); ++k) {
     co_await arrived.wait();
-    co_await next.send(data.part(at, std::min(kChunkBytes, data.bytes - at)));
+    co_await next.send(chunk(data, k));
   }
 }
 
@@ -38,14 +48,14 @@ Task<> broadcast_ring(Exec& x, Broadcast op) {
   const bool is_root = x.rank() == op.root;
   const bool is_last = x.ahead(1) == op.root;
   if (is_root) {
-    for (std::size_t at = 0; at < op.data.bytes; at += kChunkBytes) arrived.post();
+    for (std::size_t k = 0; k < chunks(op.data); ++k) arrived.post();
     co_await pass_chunks(next, op.data, arrived);
     co_await previous.wait(Signal::Ack);
   } else if (is_last) {
-    co_await take_chunks(previous, op.data, arrived);
+    co_await take_chunks(previous, op.data, nullptr);
     co_await next.post(Signal::Ack);
   } else {
-    co_await when_all(take_chunks(previous, op.data, arrived), pass_chunks(next, op.data, arrived));
+    co_await when_all(take_chunks(previous, op.data, &arrived), pass_chunks(next, op.data, arrived));
   }
   if (!is_root) co_await previous.wait(Signal::DataSignal);
   if (!is_last) co_await next.post(Signal::DataSignal);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/rank.h>
+#include <cohort/net/slice.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace cohort::check {
+
+using ExpressionId = std::uint32_t;
+
+/// What an interval of memory holds, byte for byte: an expression over contributions. The byte at place x of
+/// the interval is the expression's byte x + shift.
+struct Value {
+  ExpressionId what = 0;
+  std::int64_t shift = 0;
+  bool operator==(const Value&) const = default;
+};
+
+/// Why a value is not what it should be, and the task that made it so, if one alone did.
+struct Objection {
+  std::string text;
+  std::optional<std::uint32_t> culprit;
+};
+
+/// The ordered expressions of one run, each kept once: equal numbers mean equal bits. The two operands of a
+/// combination may stand in either order, for that gives the same bits; three may not.
+class Expressions {
+ public:
+  explicit Expressions(Rank ranks);
+
+  /// What was in a window before anybody wrote there: of no meaning.
+  [[nodiscard]] ExpressionId leftover(WindowId window) const noexcept {
+    return static_cast<ExpressionId>(window);
+  }
+  /// What the rank gave to that operation, from its first byte.
+  ExpressionId contribution(std::uint32_t operation, Rank rank);
+  /// left op right, where right's byte x + skew meets left's byte x.
+  ExpressionId combine(ExpressionId left, ExpressionId right, std::int64_t skew);
+  /// Divided by the number of ranks.
+  ExpressionId average(ExpressionId of);
+
+  /// Whether it is exactly all ranks' contributions to that operation, each once and at the same byte;
+  /// averaged at the end or not at all.
+  [[nodiscard]] bool is_whole(ExpressionId id, std::uint32_t operation, bool is_averaged) const;
+  /// ((0 + 1) + 2) + ...: in the order of ranks, from the left.
+  [[nodiscard]] bool is_in_rank_order(ExpressionId id) const;
+  /// In words, what stands between it and is_whole(): "lacks the contribution of rank 3".
+  [[nodiscard]] Objection objection(ExpressionId id, std::uint32_t operation, bool is_averaged) const;
+  /// Whether `whole` has every contribution that `part` has.
+  [[nodiscard]] bool includes(ExpressionId whole, ExpressionId part) const;
+  [[nodiscard]] bool has(ExpressionId id, Rank rank) const {
+    return (nodes_[id].ranks[rank / 64] >> rank % 64 & 1U) != 0;
+  }
+  /// Of the contributions in it; 0: it has none.
+  [[nodiscard]] std::uint32_t operation_of(ExpressionId id) const { return nodes_[id].last_operation; }
+  /// The lowest rank whose contribution is missing.
+  [[nodiscard]] Rank first_missing(ExpressionId id) const;
+  /// Who makes the expressions that come now.
+  void work_for(std::uint32_t task) noexcept { task_ = task; }
+  /// "((0 + 1) + 2)": ranks in their order of combination, cut short when it is long.
+  [[nodiscard]] std::string text(ExpressionId id) const;
+  /// The window whose leftovers it is made of, if it is.
+  [[nodiscard]] std::optional<WindowId> leftover_in(ExpressionId id) const;
+
+ private:
+  enum class Kind : std::uint8_t { leftover, contribution, combination, average };
+  struct Node {
+    Kind kind{};
+    bool is_skewed = false;             ///< combines bytes of different places somewhere
+    bool is_averaged_inside = false;    ///< combines an average further
+    std::uint32_t first_operation = 0;  ///< of the contributions in it
+    std::uint32_t last_operation = 0;
+    std::uint32_t left = 0;  ///< also the rank, or the window
+    std::uint32_t right = 0;
+    std::uint32_t leaves = 0;
+    std::uint32_t in_order = 0;  ///< it is ranks 0 to in_order - 1 in order; 0: it is not
+    std::optional<Rank> doubled;
+    std::optional<WindowId> leftover;
+    std::uint32_t culprit = 0;         ///< the task that doubled, skewed, averaged or used leftovers first
+    std::vector<std::uint64_t> ranks;  ///< a bit for each
+  };
+  struct Key {
+    std::uint64_t operands;
+    std::int64_t skew;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return (key.operands * 0x9e3779b97f4a7c15ULL) ^
+             (static_cast<std::uint64_t>(key.skew) * 0xff51afd7ed558ccdULL);
+    }
+  };
+
+  ExpressionId add(Node node);
+  [[nodiscard]] bool is_broken(const Node& node) const;
+  [[nodiscard]] bool reads_first(ExpressionId id, ExpressionId other) const;
+  void append_text(ExpressionId id, std::string& text) const;
+  [[nodiscard]] std::string missing(const Node& node) const;
+
+  const Rank ranks_;
+  std::uint32_t task_ = 0;
+  std::vector<Node> nodes_;
+  std::unordered_map<Key, ExpressionId, Hash> combinations_;
+  std::unordered_map<std::uint64_t, ExpressionId> contributions_;
+  std::unordered_map<ExpressionId, ExpressionId> averages_;
+};
+
+}  // namespace cohort::check

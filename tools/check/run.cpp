@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/check/run.h>
+
+#include <cohort/engine/environment.h>
+#include <cohort/engine/error.h>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <tuple>
+
+namespace cohort::check {
+namespace {
+
+/// Failures that are printed in full; the rest only count.
+constexpr std::size_t kMostPrinted = 20;
+constexpr std::size_t kMostFindingsEach = 4;
+
+/// What is proved of one algorithm, over all of its cases.
+struct Certificate {
+  std::size_t cases = 0;
+  std::size_t failed = 0;
+  std::size_t tasks = 0;
+  bool combines_in_rank_order = true;
+  std::string example;  ///< of another order, by the fewest ranks that show it
+  Rank example_ranks = 0;
+  Rank largest = 0;  ///< ranks whose costs are shown
+  Counted counted;   ///< of the case with most ranks whose message is cut evenly into one piece
+};
+
+using Key = std::tuple<Operator, std::size_t, UserWindows>;
+
+class Runner {
+ public:
+  Runner(const std::vector<Case>& list, std::FILE* out, std::FILE* progress)
+      : list_(list), out_(out), progress_(progress), shows_progress_(::isatty(::fileno(progress)) != 0) {}
+
+  void work() {
+    for (std::size_t i = next_.fetch_add(1); i < list_.size(); i = next_.fetch_add(1))
+      take(list_[i], report_of(list_[i]));
+  }
+
+  bool finish() {
+    clear_progress();
+    print_table();
+    fmt::print(out_, "{} passed, {} failed\n", done_ - failed_, failed_);
+    if (std::fflush(out_) != 0 || std::ferror(out_) != 0)
+      throw system_error(errno, "writing what was checked");
+    return failed_ == 0;
+  }
+
+ private:
+  /// Nothing leaves a thread: what cannot be checked has failed.
+  static Report report_of(const Case& one) {
+    try {
+      return run(one);
+    } catch (const std::exception& error) {
+      Report report;
+      Finding finding;
+      finding.kind = FindingKind::failure;
+      finding.text = fmt::format("could not be checked: {}", error.what());
+      report.findings.push_back(finding);
+      return report;
+    }
+  }
+
+  void take(const Case& one, const Report& report) {
+    const std::scoped_lock lock(mutex_);
+    ++done_;
+    Certificate& of =
+        certificates_[{one.op, static_cast<std::size_t>(one.algorithm), one.options.user_windows}];
+    ++of.cases;
+    of.tasks += report.tasks;
+    if (!report.passed()) {
+      ++of.failed;
+      if (failed_++ < kMostPrinted) print_failure(one, report);
+    }
+    note_order(of, one, report);
+    note_costs(of, one, report);
+    if (shows_progress_ && (done_ % 64 == 0 || done_ == list_.size()))
+      fmt::print(progress_, "\r{} of {} cases, {} failed ", done_, list_.size(), failed_);
+    if (shows_progress_) std::fflush(progress_);
+  }
+
+  void print_failure(const Case& one, const Report& report) {
+    clear_progress();
+    fmt::print(out_, "FAILED {}\n", describe(one));
+    for (std::size_t i = 0; i < std::min(report.findings.size(), kMostFindingsEach); ++i)
+      fmt::print(out_, "  {}: {}\n", to_string(report.findings[i].kind), report.findings[i].text);
+    if (report.findings.size() > kMostFindingsEach)
+      fmt::print(out_, "  and {} more\n", report.findings.size() - kMostFindingsEach);
+  }
+
+  static void note_order(Certificate& of, const Case& one, const Report& report) {
+    if (report.combines_in_rank_order) return;
+    of.combines_in_rank_order = false;
+    if (!of.example.empty() && of.example_ranks <= one.options.ranks) return;
+    of.example = report.example_of_order;
+    of.example_ranks = one.options.ranks;
+  }
+
+  static void note_costs(Certificate& of, const Case& one, const Report& report) {
+    const bool is_even = one.options.count == kEvenPerRank * one.options.ranks || one.op == Operator::barrier;
+    if (!is_even || one.options.ranks < of.largest) return;
+    of.largest = one.options.ranks;
+    of.counted = report.counted;
+  }
+
+  void clear_progress() {
+    if (shows_progress_) fmt::print(progress_, "\r{:60}\r", "");
+  }
+
+  void print_table() {
+    fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", "operator", "algorithm", "memory",
+               "cases", "failed", "rounds", "volume", "order of combination");
+    for (const auto& [key, of] : certificates_) {
+      const auto& [op, algorithm, windows] = key;
+      const std::string volume =
+          of.counted.least_to_all == 0
+              ? "-"
+              : fmt::format("{:.2f}", static_cast<double>(of.counted.bytes_to_all) /
+                                          static_cast<double>(of.counted.least_to_all));
+      fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", to_string(op),
+                 to_string(static_cast<AlgorithmId>(algorithm)), to_string(windows), of.cases, of.failed,
+                 rounds_of(of), volume, order_of(op, of));
+    }
+    fmt::print(
+        out_,
+        "rounds: messages that follow one another, with most ranks / the least with as many messages each\n"
+        "volume: bytes that all ranks get / the least of any algorithm\n");
+  }
+
+  static std::string rounds_of(const Certificate& of) {
+    if (of.largest == 0) return "-";
+    return fmt::format("{}/{}", of.counted.rounds, std::max(1U, of.counted.least_rounds));
+  }
+
+  static std::string order_of(Operator op, const Certificate& of) {
+    if (op != Operator::all_reduce && op != Operator::reduce_scatter) return "-";
+    if (of.combines_in_rank_order) return "D3: ((0 + 1) + 2) + ..., everywhere";
+    return fmt::format("D1: fixed; with {} ranks, {}", of.example_ranks, of.example);
+  }
+
+  const std::vector<Case>& list_;
+  std::FILE* const out_;
+  std::FILE* const progress_;
+  const bool shows_progress_;
+  std::atomic<std::size_t> next_{0};
+  std::mutex mutex_;
+  std::size_t done_ = 0;
+  std::size_t failed_ = 0;
+  std::map<Key, Certificate> certificates_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> parse_numbers(const std::string& what, const std::string& text, std::size_t least,
+                                       std::size_t most) {
+  std::vector<std::size_t> numbers;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t dash = part.find('-');
+    const std::size_t first = environment::parse_number(what, part.substr(0, dash), least, most);
+    const std::size_t last = dash == std::string::npos
+                                 ? first
+                                 : environment::parse_number(what, part.substr(dash + 1), first, most);
+    for (std::size_t number = first; number <= last; ++number) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+bool run_cases(const std::vector<Case>& list, unsigned threads, std::FILE* out, std::FILE* progress) {
+  Runner runner(list, out, progress);
+  std::vector<std::thread> workers;
+  for (unsigned i = 1; i < threads; ++i) workers.emplace_back([&] { runner.work(); });
+  runner.work();
+  for (std::thread& worker : workers) worker.join();
+  return runner.finish();
+}
+
+}  // namespace cohort::check

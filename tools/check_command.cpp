@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/check_command.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/tools/check/run.h>
+#include <cohort/tools/command_line.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace cohort {
+namespace {
+
+constexpr Rank kMostRanks = 1024;
+constexpr std::size_t kMostCount = std::size_t{1} << 40;
+constexpr unsigned kMostThreads = 256;
+
+constexpr const char* kFooter = R"(LIST is numbers and ranges, such as 2-8,16.
+
+Examples:
+  cohort check --all
+  cohort check all_reduce --algorithm ring --ranks 2-16
+  cohort check broadcast --ranks 5 --root 3 --counts 0,1,1000000
+
+The schedules of all ranks run on symbolic memory: no data, no network. A case passes when every result is
+made of exactly the right contributions, accesses to the same bytes are ordered, no notify is lost or posted
+too early, nobody can wait for ever, slices lie inside their windows, and costs are as declared.
+docs/check-a-schedule.md explains the messages, and how to check a schedule of your own.
+
+Status: 0 when all cases pass; 1 otherwise; 2 for wrong options.)";
+
+struct CheckArguments {
+  std::string op;
+  std::string algorithm;
+  std::string ranks;
+  std::string counts;
+  Rank root = 0;
+  bool is_all = false;
+  unsigned threads = 0;
+};
+
+std::vector<std::size_t> parse_ranks(const std::string& text) {
+  return check::parse_numbers("--ranks", text, 2, kMostRanks);
+}
+std::vector<std::size_t> parse_counts(const std::string& text) {
+  return check::parse_numbers("--counts", text, 0, kMostCount);
+}
+
+int check_cases(const CLI::App& command, const CheckArguments& arguments) {
+  if (arguments.op.empty() && !arguments.is_all)
+    throw CLI::ValidationError("check", "say which operator, or --all");
+  check::CaseFilter filter;
+  filter.op = parse_operator(arguments.op);
+  filter.algorithm = parse_algorithm(arguments.algorithm);
+  if (!arguments.ranks.empty())
+    for (const std::size_t ranks : parse_ranks(arguments.ranks))
+      filter.ranks.push_back(static_cast<Rank>(ranks));
+  if (!arguments.counts.empty()) filter.counts = parse_counts(arguments.counts);
+  if (command.count("--root") != 0) filter.root = arguments.root;
+  const std::vector<check::Case> cases = check::cases(filter);
+  if (cases.empty()) throw CLI::ValidationError("check", "no algorithm and no case is like that");
+  const unsigned threads =
+      arguments.threads != 0 ? arguments.threads : std::max(1U, std::thread::hardware_concurrency());
+  return check::run_cases(cases, threads, stdout, stderr) ? 0 : 1;
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, int& status) {
+  CLI::App* check =
+      app.add_subcommand("check", "Prove the schedules of the library right, without running them");
+  const auto arguments = std::make_shared<CheckArguments>();
+  std::vector<std::string> operators;
+  for (std::size_t i = 0; i < kOperators; ++i) operators.emplace_back(to_string(static_cast<Operator>(i)));
+  CLI::Option* op = check->add_option("operator", arguments->op, "Whose schedules to check");
+  op->check(CLI::IsMember(operators))->type_name("OPERATOR");
+  check->add_flag("--all", arguments->is_all, "Those of all operators")->excludes(op);
+  command_line::add_algorithm(*check, arguments->algorithm)->description("This one only");
+  check->add_option("-n,--ranks", arguments->ranks, "How many ranks; 2 to 64 unless given")
+      ->check(command_line::accepts("LIST", parse_ranks));
+  check
+      ->add_option(
+          "--counts", arguments->counts,
+          "Elements, of a block where ranks have blocks; unless given 0, 1, p-1, p, p+1 and larger ones")
+      ->check(command_line::accepts("LIST", parse_counts));
+  check->add_option("--root", arguments->root, "Of a broadcast; all of them unless given")->type_name("RANK");
+  check->add_option("--threads", arguments->threads, "One per core unless given")
+      ->check(CLI::Range(1U, kMostThreads))
+      ->type_name("COUNT");
+  check->footer(kFooter);
+  check->callback([check, arguments, &status] { status = check_cases(*check, *arguments); });
+}
+
+}  // namespace cohort
