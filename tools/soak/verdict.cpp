@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/soak/verdict.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace cohort::soak {
+namespace {
+
+/// Beyond a deadline: what collecting everybody's word and saying goodbye may take.
+constexpr Duration kSlack = std::chrono::seconds(3);
+
+double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+class Judge {
+ public:
+  explicit Judge(JobRun& run) : run_(run), job_(run.job()) {}
+
+  std::vector<std::string> judge() {
+    if (!run_.world().finding().empty()) complaints_.push_back(run_.world().finding());
+    for (Rank rank = 0; rank < job_.ranks; ++rank) {
+      if (!run_.is_through(rank)) continue;
+      if (const std::string touched = run_.find_touched(rank); !touched.empty())
+        complain("rank {}: {}", rank, touched);
+      for (std::size_t c = 0; c < job_.communicators.size(); ++c) judge_rank(rank, c);
+    }
+    for (std::size_t c = 0; c < job_.communicators.size(); ++c) judge_agreement(c);
+    return std::move(complaints_);
+  }
+
+ private:
+  template <class... Values>
+  void complain(fmt::format_string<Values...> text, Values&&... values) {
+    complaints_.push_back(fmt::format(text, std::forward<Values>(values)...));
+  }
+
+  void judge_rank(Rank rank, std::size_t c) {
+    const CommunicatorPlan& plan = job_.communicators[c];
+    const CommunicatorOutcome& outcome = run_.outcome(rank, c);
+    if (outcome.join_took > plan.join_timeout + kSlack)
+      complain("rank {} took {:.3f} s to join '{}', of {:.3f} s that it has", rank,
+               seconds_of(outcome.join_took), plan.name, seconds_of(plan.join_timeout));
+    if (outcome.join_error) judge_error(rank, *outcome.join_error, fmt::format("joining '{}'", plan.name));
+    Duration limit{};
+    for (std::size_t i = 0; i < outcome.calls.size(); ++i) {
+      const CallOutcome& call = outcome.calls[i];
+      limit = plan.timeout + (plan.calls[i].waits_for_last ? Duration::zero() : limit);
+      const std::string what = fmt::format("call {} of '{}'", i + 1, plan.name);
+      if (call.is_asked && !call.is_over) complain("rank {}: {} has no end", rank, what);
+      if (!call.wrong_result.empty()) complain("rank {}: {}: {}", rank, what, call.wrong_result);
+      if (call.took > limit + kSlack)
+        complain("rank {}: {} took {:.3f} s, of {:.3f} s that it has", rank, what, seconds_of(call.took),
+                 seconds_of(limit));
+      if (call.error) judge_error(rank, *call.error, what);
+      if (call.error && call.error->kind() != ErrorKind::Cancelled && outcome.later_error)
+        judge_later(rank, *call.error, *outcome.later_error, what);
+    }
+  }
+
+  void judge_later(Rank rank, const Error& error, const Error& later, const std::string& what) {
+    if (error.kind() != later.kind() || error.culprit() != later.culprit())
+      complain("rank {}: {} failed with '{}', and a later call with '{}'", rank, what, error.what(),
+               later.what());
+  }
+
+  void judge_error(Rank rank, const Error& error, const std::string& what) {
+    if (!job_.may_fail()) {
+      complain("rank {}: {} failed without any fault: {}", rank, what, error.what());
+      return;
+    }
+    const bool is_own_wish = error.kind() == ErrorKind::Cancelled && job_.cancel && job_.cancel->rank == rank;
+    const bool is_possible = is_own_wish || allowed_kinds().contains(error.kind());
+    if (!is_possible)
+      complain("rank {}: {} failed with a kind that no fault explains: {}", rank, what, error.what());
+    if (error.culprit() && !culprits().contains(*error.culprit()))
+      complain("rank {}: {} names rank {}, which did nothing: {}", rank, what, *error.culprit(),
+               error.what());
+  }
+
+  /// What can be told of the faults that were planned: docs/faults.md.
+  [[nodiscard]] std::set<ErrorKind> allowed_kinds() const {
+    std::set<ErrorKind> kinds;
+    for (const auto& dead : job_.world.dead) {
+      if (dead.is_silent)
+        kinds.insert({ErrorKind::DeadlineExceeded, ErrorKind::PeerSilent, ErrorKind::MissingRanks,
+                      ErrorKind::LinkFault});
+      if (!dead.is_silent) kinds.insert({ErrorKind::PeerDied, ErrorKind::MissingRanks, ErrorKind::LinkFault});
+    }
+    if (!job_.world.lost.empty())
+      kinds.insert({ErrorKind::DeadlineExceeded, ErrorKind::PeerSilent, ErrorKind::MissingRanks,
+                    ErrorKind::LinkFault, ErrorKind::PeerAborted});
+    if (!job_.world.broken.empty()) kinds.insert({ErrorKind::LinkFault, ErrorKind::PeerDied});
+    if (job_.cancel) kinds.insert(ErrorKind::PeerAborted);
+    return kinds;
+  }
+
+  [[nodiscard]] std::set<Rank> culprits() const {
+    std::set<Rank> ranks;
+    for (const auto& dead : job_.world.dead) ranks.insert(dead.process);
+    for (const auto& link : job_.world.lost) ranks.insert({link.from, link.to});
+    for (const auto& link : job_.world.broken) ranks.insert({link.from, link.to});
+    if (job_.cancel) ranks.insert(job_.cancel->rank);
+    return ranks;
+  }
+
+  [[nodiscard]] const Error* failure_of(Rank rank, std::size_t c) const {
+    const CommunicatorOutcome& outcome = run_.outcome(rank, c);
+    if (outcome.join_error) return &*outcome.join_error;
+    for (const CallOutcome& call : outcome.calls)
+      if (call.error) return &*call.error;
+    return nullptr;
+  }
+
+  /// Among survivors that failed in this communicator, and did not cancel themselves.
+  void judge_agreement(std::size_t c) {
+    const Error* first = nullptr;
+    Rank of_first = 0;
+    for (Rank rank = 0; rank < job_.ranks; ++rank) {
+      const Error* const failure = run_.is_through(rank) ? failure_of(rank, c) : nullptr;
+      if (failure == nullptr || failure->kind() == ErrorKind::Cancelled) continue;
+      if (first == nullptr) {
+        first = failure;
+        of_first = rank;
+      } else if (failure->kind() != first->kind() || failure->culprit() != first->culprit()) {
+        complain("'{}': rank {} says '{}', and rank {} says '{}'", job_.communicators[c].name, of_first,
+                 first->what(), rank, failure->what());
+        return;
+      }
+    }
+  }
+
+  JobRun& run_;
+  const Job& job_;
+  std::vector<std::string> complaints_;
+};
+
+}  // namespace
+
+std::vector<std::string> judge(JobRun& run) { return Judge(run).judge(); }
+
+}  // namespace cohort::soak
