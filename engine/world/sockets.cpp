@@ -105,6 +105,11 @@ bool Sockets::is_lost(Process from, Process to, std::uint64_t message) const {
   });
 }
 
+bool Sockets::is_lost_next(Process from, Process to) const {
+  const auto counted = messages_.find({from, to});
+  return is_lost(from, to, counted == messages_.end() ? 1 : counted->second + 1);
+}
+
 bool Sockets::pass_faults(Endpoint& endpoint) {
   const Process from = endpoint.owner;
   const Process to = at(endpoint.connection->sockets[1 - endpoint.side]).owner;
@@ -144,10 +149,11 @@ int Sockets::write(Endpoint& endpoint, std::span<const std::byte> first, std::sp
   if (bytes > kWholeBytes && scheduler_.random().chance(settings_.tiny_read_percent))
     bytes = scheduler_.random().between(kWholeBytes, bytes);
   const Duration there = latency(endpoint.owner, peer.owner, true);
-  if (is_lost) {
+  const bool is_answer_lost = is_lost_next(peer.owner, endpoint.owner);
+  if (is_lost || (peer.is_shut && is_answer_lost)) {
     pipe.lose(bytes);
   } else if (peer.is_shut) {  // its kernel answers with a reset
-    reset(*endpoint.connection, now + 2 * there);
+    for (Pipe& way : endpoint.connection->pipes) way.reset(std::max(now + 2 * there, way.last_arrival()));
   } else {
     std::vector<std::byte> whole(first.begin(),
                                  first.begin() + static_cast<std::ptrdiff_t>(std::min(bytes, first.size())));
@@ -188,9 +194,7 @@ TimePoint Sockets::begin_connect(int socket, const Address& to) {
   const auto found = listeners_.find(place_of(settings_.host_of[endpoint.owner], to));
   if (found == listeners_.end()) return scheduler_.now() + 2 * settings_.inside_latency;
   const Process other = at(found->second).owner;
-  const auto next_message = [&](Process from, Process target) { return messages_[{from, target}] + 1; };
-  const bool is_cut = is_lost(endpoint.owner, other, next_message(endpoint.owner, other)) ||
-                      is_lost(other, endpoint.owner, next_message(other, endpoint.owner));
+  const bool is_cut = is_lost_next(endpoint.owner, other) || is_lost_next(other, endpoint.owner);
   return is_cut ? kNever : scheduler_.now() + 2 * latency(endpoint.owner, other, true);
 }
 
@@ -238,7 +242,7 @@ void Sockets::shutdown(int socket) noexcept {
   if (endpoint.is_shut || !endpoint.connection) return;
   endpoint.is_shut = true;
   const Process peer = at(endpoint.connection->sockets[1 - endpoint.side]).owner;
-  const bool is_cut = is_lost(endpoint.owner, peer, messages_[{endpoint.owner, peer}] + 1);
+  const bool is_cut = is_lost_next(endpoint.owner, peer);
   if (!is_cut) outgoing(endpoint).end(scheduler_.now() + latency(endpoint.owner, peer, true));
   scheduler_.note(endpoint.owner, "shuts down", static_cast<std::uint64_t>(socket - kFirstSocket));
 }
@@ -250,8 +254,9 @@ void Sockets::leave(Endpoint& endpoint) noexcept {
   const int socket = endpoint.connection->sockets[endpoint.side];
   shutdown(socket);
   const Process peer = at(endpoint.connection->sockets[1 - endpoint.side]).owner;
-  const bool is_cut = is_lost(endpoint.owner, peer, messages_[{endpoint.owner, peer}] + 1);
-  if (is_unread && !is_cut) outgoing(endpoint).reset(scheduler_.now() + latency(endpoint.owner, peer, false));
+  const bool is_cut = is_lost_next(endpoint.owner, peer);
+  const TimePoint arrives = scheduler_.now() + latency(endpoint.owner, peer, false);
+  if (is_unread && !is_cut) outgoing(endpoint).reset(std::max(arrives, outgoing(endpoint).last_arrival()));
 }
 
 void Sockets::close(int socket) noexcept {

@@ -13,7 +13,7 @@ namespace cohort::soak {
 namespace {
 
 constexpr std::uint64_t kJobsBetweenRepeats = 16;
-constexpr std::uint64_t kMostFailures = 10;
+constexpr std::uint64_t kMostFailures = 1000;
 
 class Soak {
  public:

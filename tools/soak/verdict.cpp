@@ -42,7 +42,8 @@ class Judge {
     if (outcome.join_took > plan.join_timeout + kSlack)
       complain("rank {} took {:.3f} s to join '{}', of {:.3f} s that it has", rank,
                seconds_of(outcome.join_took), plan.name, seconds_of(plan.join_timeout));
-    if (outcome.join_error) judge_error(rank, *outcome.join_error, fmt::format("joining '{}'", plan.name));
+    if (outcome.join_error)
+      judge_error(rank, *outcome.join_error, fmt::format("joining '{}'", plan.name), true);
     Duration limit{};
     for (std::size_t i = 0; i < outcome.calls.size(); ++i) {
       const CallOutcome& call = outcome.calls[i];
@@ -53,7 +54,7 @@ class Judge {
       if (call.took > limit + kSlack)
         complain("rank {}: {} took {:.3f} s, of {:.3f} s that it has", rank, what, seconds_of(call.took),
                  seconds_of(limit));
-      if (call.error) judge_error(rank, *call.error, what);
+      if (call.error) judge_error(rank, *call.error, what, false);
       if (call.error && call.error->kind() != ErrorKind::Cancelled && outcome.later_error)
         judge_later(rank, *call.error, *outcome.later_error, what);
     }
@@ -65,13 +66,13 @@ class Judge {
                later.what());
   }
 
-  void judge_error(Rank rank, const Error& error, const std::string& what) {
+  void judge_error(Rank rank, const Error& error, const std::string& what, bool is_joining) {
     if (!job_.may_fail()) {
       complain("rank {}: {} failed without any fault: {}", rank, what, error.what());
       return;
     }
     const bool is_own_wish = error.kind() == ErrorKind::Cancelled && job_.cancel && job_.cancel->rank == rank;
-    const bool is_possible = is_own_wish || allowed_kinds().contains(error.kind());
+    const bool is_possible = is_own_wish || allowed_kinds(is_joining).contains(error.kind());
     if (!is_possible)
       complain("rank {}: {} failed with a kind that no fault explains: {}", rank, what, error.what());
     if (error.culprit() && !culprits().contains(*error.culprit()))
@@ -80,7 +81,7 @@ class Judge {
   }
 
   /// What can be told of the faults that were planned: docs/faults.md.
-  [[nodiscard]] std::set<ErrorKind> allowed_kinds() const {
+  [[nodiscard]] std::set<ErrorKind> allowed_kinds(bool is_joining) const {
     std::set<ErrorKind> kinds;
     for (const auto& dead : job_.world.dead) {
       if (dead.is_silent)
@@ -91,8 +92,10 @@ class Judge {
     if (!job_.world.lost.empty())
       kinds.insert({ErrorKind::DeadlineExceeded, ErrorKind::PeerSilent, ErrorKind::MissingRanks,
                     ErrorKind::LinkFault, ErrorKind::PeerAborted});
-    if (!job_.world.broken.empty()) kinds.insert({ErrorKind::LinkFault, ErrorKind::PeerDied});
-    if (job_.cancel) kinds.insert(ErrorKind::PeerAborted);
+    if (!job_.world.lost.empty() && is_joining) kinds.insert(ErrorKind::PeerDied);
+    if (!job_.world.broken.empty())
+      kinds.insert({ErrorKind::LinkFault, ErrorKind::PeerDied, ErrorKind::MissingRanks});
+    if (job_.cancel) kinds.insert({ErrorKind::PeerAborted, ErrorKind::Mismatch});
     return kinds;
   }
 
@@ -102,6 +105,7 @@ class Judge {
     for (const auto& link : job_.world.lost) ranks.insert({link.from, link.to});
     for (const auto& link : job_.world.broken) ranks.insert({link.from, link.to});
     if (job_.cancel) ranks.insert(job_.cancel->rank);
+    if (job_.cancel && job_.ranks == 2) ranks.insert({0, 1});  // two that disagree: neither is the odd one
     return ranks;
   }
 
@@ -113,12 +117,30 @@ class Judge {
     return nullptr;
   }
 
-  /// Among survivors that failed in this communicator, and did not cancel themselves.
+  /// Whether no protocol could tell this rank what the others know: the end of a link that loses what is
+  /// sent, or one that joins and cannot reach rank 0 any more.
+  [[nodiscard]] bool is_cut_off(Rank rank, std::size_t c) const {
+    const auto is_end = [&](const auto& link) { return link.from == rank || link.to == rank; };
+    const bool is_joining = !run_.outcome(rank, c).has_joined;
+    const bool has_no_witness = job_.ranks == 2 || has_failed_joining(c);
+    return std::ranges::any_of(job_.world.lost, is_end) || (has_no_witness && !job_.world.broken.empty()) ||
+           (is_joining && culprits().contains(0));
+  }
+
+  [[nodiscard]] bool has_failed_joining(std::size_t c) const {
+    for (Rank rank = 0; rank < job_.ranks; ++rank)
+      if (run_.outcome(rank, c).join_error) return true;
+    return false;
+  }
+
+  /// Among survivors that failed in this communicator, did not cancel themselves and could hear of each
+  /// other.
   void judge_agreement(std::size_t c) {
     const Error* first = nullptr;
     Rank of_first = 0;
     for (Rank rank = 0; rank < job_.ranks; ++rank) {
-      const Error* const failure = run_.is_through(rank) ? failure_of(rank, c) : nullptr;
+      const Error* const failure =
+          run_.is_through(rank) && !is_cut_off(rank, c) ? failure_of(rank, c) : nullptr;
       if (failure == nullptr || failure->kind() == ErrorKind::Cancelled) continue;
       if (first == nullptr) {
         first = failure;
