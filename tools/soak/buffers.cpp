@@ -173,6 +173,10 @@ std::string Buffers::find_touched() const {
   return "";
 }
 
+void Buffers::touch() {
+  if (bytes_ > kGuardBytes) base_[kGuardBytes] = ~base_[kGuardBytes];
+}
+
 void Buffers::close() {
   if (shared_.data() == nullptr) return;
   shared_ = SharedBuffer<std::int64_t>();

@@ -29,6 +29,8 @@ class Buffers {
   void freeze();
   /// What has changed since freeze(), or lies where it must not: empty if nothing.
   [[nodiscard]] std::string find_touched() const;
+  /// Does what find_touched() is there to find.
+  void touch();
   /// Lets go of memory of the communicator.
   void close();
 

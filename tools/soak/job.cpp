@@ -82,16 +82,17 @@ void draw_faults(Random& random, Job& job) {
   const std::uint64_t first_steps[] = {5, 40, 150, 400};
   const std::uint64_t step = random.between(1, random.pick(first_steps));
   const auto [from, to] = draw_link(random, job);
-  switch (random.below(4)) {
+  switch (random.below(6)) {
     case 0: job.world.dead.push_back({from, 4 * step, random.chance(30)}); return;
     case 1: job.world.lost.push_back({from, to, step}); return;
     case 2: job.world.broken.push_back({from, to, step}); return;
     default: break;
   }
-  CancelPlan cancel;
-  cancel.rank = from;
-  cancel.after = microseconds(random.between(0, random.chance(50) ? 100 : 3000));
-  job.cancel = cancel;
+  Deed deed;
+  deed.kind = random.chance(40) ? Deed::Kind::cancels : static_cast<Deed::Kind>(random.below(4));
+  deed.rank = from;
+  deed.after = microseconds(random.between(0, random.chance(50) ? 100 : 3000));
+  job.deed = deed;
 }
 
 void draw_world(Random& random, Job& job) {
@@ -126,11 +127,22 @@ Job draw_job(std::uint64_t seed) {
   for (std::size_t i = 0; i < communicators; ++i)
     job.communicators.push_back(draw_communicator(random, job, i));
   job.is_concurrent = random.chance(50);
-  if (job.cancel) {
-    job.cancel->communicator = random.below(communicators);
-    job.cancel->call = random.below(job.communicators[job.cancel->communicator].calls.size());
+  if (job.deed) {
+    job.deed->communicator = random.below(communicators);
+    job.deed->call = random.below(job.communicators[job.deed->communicator].calls.size());
   }
   return job;
+}
+
+CallPlan call_of(const Job& job, Rank rank, std::size_t communicator, std::size_t call) {
+  CallPlan plan = job.communicators[communicator].calls[call];
+  const std::optional<Deed>& deed = job.deed;
+  const bool differs = deed && deed->kind == Deed::Kind::differs && deed->rank == rank &&
+                       deed->communicator == communicator && deed->call == call;
+  if (!differs) return plan;
+  if (plan.op == Operator::barrier) plan.op = Operator::all_reduce;
+  ++plan.count;
+  return plan;
 }
 
 namespace {
@@ -161,10 +173,14 @@ std::string describe_faults(const Job& job) {
   for (const auto& dead : job.world.dead)
     text += fmt::format("; rank {} {} at step {}", dead.process, dead.is_silent ? "falls silent" : "dies",
                         dead.step);
-  if (job.cancel)
-    text += fmt::format("; rank {} cancels call {} of '{}' after {} us", job.cancel->rank,
-                        job.cancel->call + 1, job.communicators[job.cancel->communicator].name,
-                        std::chrono::duration_cast<microseconds>(job.cancel->after).count());
+  if (const std::optional<Deed>& deed = job.deed) {
+    constexpr const char* kWords[] = {"cancels", "aborts at", "leaves before", "differs in"};
+    text +=
+        fmt::format("; rank {} {} call {} of '{}'", deed->rank, kWords[static_cast<std::size_t>(deed->kind)],
+                    deed->call + 1, job.communicators[deed->communicator].name);
+    if (deed->kind == Deed::Kind::cancels)
+      text += fmt::format(" after {} us", std::chrono::duration_cast<microseconds>(deed->after).count());
+  }
   return text;
 }
 

@@ -36,12 +36,25 @@ struct CommunicatorPlan {
   std::vector<CallPlan> calls;
 };
 
-/// One rank cancels one of its calls, so long after it asked for it.
-struct CancelPlan {
+/// What one rank does at one of its calls, and the others do not.
+struct Deed {
+  enum class Kind : std::uint8_t {
+    cancels,  ///< cancels it, `after` it asked for it
+    aborts,   ///< gives the communicator up instead
+    leaves,   ///< closes the communicator instead
+    differs,  ///< asks for something else
+  };
+  Kind kind = Kind::cancels;
   Rank rank = 0;
   std::size_t communicator = 0;
   std::size_t call = 0;
   Duration after{};
+};
+
+/// Bugs that tests plant, to see them found. A job that is drawn has none.
+struct Planted {
+  double deadline_factor = 1;        ///< of the time that communicators give to a call
+  bool touches_old_buffers = false;  ///< rank 0 writes to the buffers of its first call when it is over
 };
 
 struct Job {
@@ -50,16 +63,20 @@ struct Job {
   world::Settings world;
   std::vector<CommunicatorPlan> communicators;
   bool is_concurrent = false;  ///< the communicators live at the same time
-  std::optional<CancelPlan> cancel;
+  std::optional<Deed> deed;
+  Planted planted;
 
   /// Whether anything is planned that may keep a call from completing.
   [[nodiscard]] bool may_fail() const noexcept {
-    return cancel || !world.lost.empty() || !world.broken.empty() || !world.dead.empty();
+    return deed || !world.lost.empty() || !world.broken.empty() || !world.dead.empty();
   }
 };
 
 /// The job of a seed: the same on every machine.
 [[nodiscard]] Job draw_job(std::uint64_t seed);
+
+/// What a rank asks for, as far as it is not what the others do.
+[[nodiscard]] CallPlan call_of(const Job& job, Rank rank, std::size_t communicator, std::size_t call);
 
 /// In a few lines, for people.
 [[nodiscard]] std::string describe(const Job& job);

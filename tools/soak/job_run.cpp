@@ -38,7 +38,7 @@ JobRun::JobRun(Job job) : job_(std::move(job)), world_(job_.world), is_through_(
       const std::vector<CallPlan>& calls = job_.communicators[c].calls;
       outcomes_[rank][c].calls.resize(calls.size());
       for (std::size_t i = 0; i < calls.size(); ++i)
-        of_rank[c].push_back(std::make_unique<Buffers>(calls[i], rank, job_.ranks, i));
+        of_rank[c].push_back(std::make_unique<Buffers>(call_of(job_, rank, c, i), rank, job_.ranks, i));
     }
   }
 }
@@ -78,7 +78,8 @@ CommunicatorOptions JobRun::options_for(Rank rank, const CommunicatorPlan& plan)
   options.heap_bytes = kHeapBytes;
   options.pull_from_bytes = plan.pull_from_bytes;
   options.uses_huge_pages = false;
-  options.timeout = plan.timeout;
+  const auto timeout = static_cast<double>(plan.timeout.count()) * job_.planted.deadline_factor;
+  options.timeout = Duration(static_cast<Duration::rep>(timeout));
   options.is_isolated = plan.is_isolated;
   return options;
 }
@@ -108,14 +109,22 @@ Task<> JobRun::call_all(Communicator& comm, Rank rank, std::size_t communicator)
   for (std::size_t i = 0; i < plans.size(); ++i)
     if (plans[i].is_allocated) buffers(rank, communicator, i).allocate(comm);
   for (std::size_t first = 0, end = 0; first < plans.size() && !comm.is_failed(); first = end) {
+    for (end = first + 1; end < plans.size() && !plans[end].waits_for_last;) ++end;
+    if (!goes_on(comm, communicator, first, end)) co_return;
     std::vector<Task<>> batch;
-    for (end = first; end == first || (end < plans.size() && !plans[end].waits_for_last); ++end)
-      batch.push_back(call_once(comm, communicator, end));
+    for (std::size_t i = first; i < end; ++i) batch.push_back(call_once(comm, communicator, i));
     co_await when_all(batch);
     const bool is_cancelled = outcome.calls[end - 1].error && !comm.is_failed();
     if (is_cancelled) co_return;  // while it waited for its turn: the others went on without this rank
   }
   if (comm.is_failed()) co_await call_after_failure(comm, outcome);
+}
+
+bool JobRun::goes_on(Communicator& comm, std::size_t communicator, std::size_t first, std::size_t end) {
+  const bool is_now = job_.deed && first <= job_.deed->call && job_.deed->call < end;
+  if (is_now && has_deed(comm.rank(), communicator, Deed::Kind::aborts))
+    comm.abort("a deed that was planned");
+  return !is_now || !has_deed(comm.rank(), communicator, Deed::Kind::leaves);
 }
 
 Task<> JobRun::call_once(Communicator& comm, std::size_t communicator, std::size_t index) {
@@ -131,6 +140,7 @@ Task<> JobRun::call_once(Communicator& comm, std::size_t communicator, std::size
     outcome.error = error;
   }
   own.freeze();
+  if (job_.planted.touches_old_buffers && rank == 0 && index == 0) own.touch();
   outcome.is_over = true;
   outcome.took = comm.engine().now() - start;
   world_.note(rank, outcome.error ? "call fails" : "call is done", index,
@@ -139,7 +149,7 @@ Task<> JobRun::call_once(Communicator& comm, std::size_t communicator, std::size
 
 Task<> JobRun::await_call(Communicator& comm, std::size_t communicator, std::size_t index, Buffers& own) {
   Collective collective = own.call(comm);
-  const CallPlan& plan = job_.communicators[communicator].calls[index];
+  const CallPlan plan = call_of(job_, comm.rank(), communicator, index);
   if (plan.algorithm) {
     try {
       collective = own.call(comm).with_algorithm(*plan.algorithm);
@@ -147,9 +157,8 @@ Task<> JobRun::await_call(Communicator& comm, std::size_t communicator, std::siz
       if (error.kind() != ErrorKind::InvalidArgument) throw;
     }
   }
-  const std::optional<CancelPlan>& cancel = job_.cancel;
   const bool is_cancelled =
-      cancel && cancel->rank == comm.rank() && cancel->communicator == communicator && cancel->call == index;
+      has_deed(comm.rank(), communicator, Deed::Kind::cancels) && job_.deed->call == index;
   if (!is_cancelled) {
     co_await std::move(collective);
     co_return;
@@ -157,7 +166,7 @@ Task<> JobRun::await_call(Communicator& comm, std::size_t communicator, std::siz
   CancelScope* around = co_await current_scope();
   CancelScope scope(around);
   Task<> task = with_scope(scope, Task<>(std::move(collective)));
-  const CancelAt timer(comm.engine(), scope, after(comm.engine().now(), cancel->after));
+  const CancelAt timer(comm.engine(), scope, after(comm.engine().now(), job_.deed->after));
   co_await task;
 }
 

@@ -58,6 +58,13 @@ class JobRun : public std::enable_shared_from_this<JobRun>, Immovable {
   Task<> call_all(Communicator& comm, Rank rank, std::size_t communicator);
   Task<> call_once(Communicator& comm, std::size_t communicator, std::size_t index);
   Task<> await_call(Communicator& comm, std::size_t communicator, std::size_t index, Buffers& buffers);
+  /// Whether the rank goes on with these calls: its deed may be to leave.
+  [[nodiscard]] bool goes_on(Communicator& comm, std::size_t communicator, std::size_t first,
+                             std::size_t end);
+  [[nodiscard]] bool has_deed(Rank rank, std::size_t communicator, Deed::Kind kind) const noexcept {
+    return job_.deed && job_.deed->rank == rank && job_.deed->communicator == communicator &&
+           job_.deed->kind == kind;
+  }
   Task<> call_after_failure(Communicator& comm, CommunicatorOutcome& outcome);
   void settle_buffers(CommunicatorOutcome& outcome, Rank rank, std::size_t communicator);
   [[nodiscard]] CommunicatorOptions options_for(Rank rank, const CommunicatorPlan& plan) const;

@@ -71,11 +71,13 @@ class Judge {
       complain("rank {}: {} failed without any fault: {}", rank, what, error.what());
       return;
     }
-    const bool is_own_wish = error.kind() == ErrorKind::Cancelled && job_.cancel && job_.cancel->rank == rank;
+    const bool is_own_wish = error.kind() == ErrorKind::Cancelled && job_.deed && job_.deed->rank == rank;
     const bool is_possible = is_own_wish || allowed_kinds(is_joining).contains(error.kind());
     if (!is_possible)
       complain("rank {}: {} failed with a kind that no fault explains: {}", rank, what, error.what());
-    if (error.culprit() && !culprits().contains(*error.culprit()))
+    // Who comes late from a communicator that failed finds those gone who came in time.
+    const bool is_consequence = is_joining && job_.communicators.size() > 1 && !job_.is_concurrent;
+    if (!is_consequence && error.culprit() && !culprits().contains(*error.culprit()))
       complain("rank {}: {} names rank {}, which did nothing: {}", rank, what, *error.culprit(),
                error.what());
   }
@@ -95,7 +97,10 @@ class Judge {
     if (!job_.world.lost.empty() && is_joining) kinds.insert(ErrorKind::PeerDied);
     if (!job_.world.broken.empty())
       kinds.insert({ErrorKind::LinkFault, ErrorKind::PeerDied, ErrorKind::MissingRanks});
-    if (job_.cancel) kinds.insert({ErrorKind::PeerAborted, ErrorKind::Mismatch});
+    if (job_.deed && job_.deed->kind != Deed::Kind::differs) kinds.insert(ErrorKind::PeerAborted);
+    // A call that was cancelled while it waited for its turn was never made: the others see the next one.
+    if (job_.deed && (job_.deed->kind == Deed::Kind::differs || job_.deed->kind == Deed::Kind::cancels))
+      kinds.insert(ErrorKind::Mismatch);
     return kinds;
   }
 
@@ -104,8 +109,8 @@ class Judge {
     for (const auto& dead : job_.world.dead) ranks.insert(dead.process);
     for (const auto& link : job_.world.lost) ranks.insert({link.from, link.to});
     for (const auto& link : job_.world.broken) ranks.insert({link.from, link.to});
-    if (job_.cancel) ranks.insert(job_.cancel->rank);
-    if (job_.cancel && job_.ranks == 2) ranks.insert({0, 1});  // two that disagree: neither is the odd one
+    if (job_.deed) ranks.insert(job_.deed->rank);
+    if (job_.deed && job_.ranks == 2) ranks.insert({0, 1});  // two that disagree: neither is the odd one
     return ranks;
   }
 
@@ -122,9 +127,16 @@ class Judge {
   [[nodiscard]] bool is_cut_off(Rank rank, std::size_t c) const {
     const auto is_end = [&](const auto& link) { return link.from == rank || link.to == rank; };
     const bool is_joining = !run_.outcome(rank, c).has_joined;
-    const bool has_no_witness = job_.ranks == 2 || has_failed_joining(c);
+    const bool has_no_witness = failed_ranks(c) <= 2 || has_failed_joining(c);
     return std::ranges::any_of(job_.world.lost, is_end) || (has_no_witness && !job_.world.broken.empty()) ||
            (is_joining && culprits().contains(0));
+  }
+
+  /// The others were through, and left.
+  [[nodiscard]] std::size_t failed_ranks(std::size_t c) const {
+    std::size_t count = 0;
+    for (Rank rank = 0; rank < job_.ranks; ++rank) count += failure_of(rank, c) != nullptr ? 1 : 0;
+    return count;
   }
 
   [[nodiscard]] bool has_failed_joining(std::size_t c) const {
