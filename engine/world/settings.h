@@ -38,6 +38,13 @@ struct BrokenLink {
   Process to = 0;
   std::uint64_t step = 1;
 };
+/// A bug of a transport, for tests: the last byte of message number `step` never comes, and what follows
+/// closes the gap.
+struct DroppedByte {
+  Process from = 0;
+  Process to = 0;
+  std::uint64_t step = 1;
+};
 /// The process stops for ever at its interaction number `step` with its host.
 struct DeadProcess {
   Process process = 0;
@@ -63,6 +70,7 @@ struct Settings {
   std::vector<LostLink> lost;
   std::vector<BrokenLink> broken;
   std::vector<DeadProcess> dead;
+  std::vector<DroppedByte> dropped;
 
   Duration longest = std::chrono::hours(1);  ///< of virtual time: what goes on for longer is a finding
   std::uint64_t most_turns = 2'000'000;      ///< the same, where time does not pass

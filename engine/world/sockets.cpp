@@ -110,6 +110,12 @@ bool Sockets::is_lost_next(Process from, Process to) const {
   return is_lost(from, to, counted == messages_.end() ? 1 : counted->second + 1);
 }
 
+bool Sockets::drops_byte(Process from, Process to) const {
+  return std::ranges::any_of(settings_.dropped, [&](const DroppedByte& byte) {
+    return byte.from == from && byte.to == to && byte.step == messages_.at({from, to});
+  });
+}
+
 bool Sockets::pass_faults(Endpoint& endpoint) {
   const Process from = endpoint.owner;
   const Process to = at(endpoint.connection->sockets[1 - endpoint.side]).owner;
@@ -159,6 +165,7 @@ int Sockets::write(Endpoint& endpoint, std::span<const std::byte> first, std::sp
                                  first.begin() + static_cast<std::ptrdiff_t>(std::min(bytes, first.size())));
     whole.insert(whole.end(), second.begin(),
                  second.begin() + static_cast<std::ptrdiff_t>(bytes - whole.size()));
+    if (drops_byte(endpoint.owner, peer.owner)) whole.pop_back();
     std::vector<int> copies;
     for (const int descriptor : descriptors) copies.push_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
     const TimePoint begins = std::max(now, pipe.last_arrival() - there);

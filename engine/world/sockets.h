@@ -85,6 +85,7 @@ class Sockets : Immovable {
   bool pass_faults(Endpoint& endpoint);
   [[nodiscard]] bool is_lost(Process from, Process to, std::uint64_t message) const;
   [[nodiscard]] bool is_lost_next(Process from, Process to) const;
+  [[nodiscard]] bool drops_byte(Process from, Process to) const;
   int write(Endpoint& endpoint, std::span<const std::byte> first, std::span<const std::byte> second,
             std::span<const int> descriptors);
   void connect_ends(Endpoint& caller, Endpoint& listener, const Address& to, const std::string& name);

@@ -14,6 +14,15 @@ constexpr Duration kSlack = std::chrono::seconds(3);
 
 double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+/// The first error that the rank was given in that communicator.
+const Error* failure(const JobRun& run, Rank rank, std::size_t communicator) {
+  const CommunicatorOutcome& outcome = run.outcome(rank, communicator);
+  if (outcome.join_error) return &*outcome.join_error;
+  for (const CallOutcome& call : outcome.calls)
+    if (call.error) return &*call.error;
+  return nullptr;
+}
+
 class Judge {
  public:
   explicit Judge(JobRun& run) : run_(run), job_(run.job()) {}
@@ -114,13 +123,7 @@ class Judge {
     return ranks;
   }
 
-  [[nodiscard]] const Error* failure_of(Rank rank, std::size_t c) const {
-    const CommunicatorOutcome& outcome = run_.outcome(rank, c);
-    if (outcome.join_error) return &*outcome.join_error;
-    for (const CallOutcome& call : outcome.calls)
-      if (call.error) return &*call.error;
-    return nullptr;
-  }
+  [[nodiscard]] const Error* failure_of(Rank rank, std::size_t c) const { return failure(run_, rank, c); }
 
   /// Whether no protocol could tell this rank what the others know: the end of a link that loses what is
   /// sent, or one that joins and cannot reach rank 0 any more.
@@ -171,6 +174,13 @@ class Judge {
 };
 
 }  // namespace
+
+bool has_failures(const JobRun& run) {
+  for (Rank rank = 0; rank < run.job().ranks; ++rank)
+    for (std::size_t c = 0; c < run.job().communicators.size(); ++c)
+      if (run.is_through(rank) && failure(run, rank, c) != nullptr) return true;
+  return false;
+}
 
 std::vector<std::string> judge(JobRun& run) { return Judge(run).judge(); }
 

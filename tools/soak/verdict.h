@@ -15,4 +15,7 @@ namespace cohort::soak {
 /// planned. Buffers stay untouched from the end of their call on.
 [[nodiscard]] std::vector<std::string> judge(JobRun& run);
 
+/// Whether a rank that lived to the end was given an error, by a call or while it joined.
+[[nodiscard]] bool has_failures(const JobRun& run);
+
 }  // namespace cohort::soak
