@@ -23,7 +23,6 @@ constexpr Duration kStall = std::chrono::milliseconds(100);
 /// All ranks reach the deadline of a call together. Who cannot name whom it waits for lets the others speak
 /// first.
 constexpr Duration kLastWords = std::chrono::milliseconds(250);
-constexpr Duration kLongestStallInterval = std::chrono::seconds(2);
 
 /// Calls that may complete in a row without suspending before everything else on the engine gets a turn.
 constexpr unsigned kCompletedInARow = 64;
@@ -458,7 +457,7 @@ Error CommunicatorCore::deadline_exceeded() const {
 void CommunicatorCore::Watchdog::begin(Duration timeout) {
   started_ = core_.engine_.now();
   deadline_ = after(started_, timeout);
-  interval_ = kStall;
+  has_reported_ = false;
   core_.engine_.timers().arm(*this, std::min(deadline_, started_ + kStall));
 }
 
@@ -475,9 +474,10 @@ void CommunicatorCore::Watchdog::expire() noexcept {
       core_.health_.fail(error);
     return;
   }
-  core_.health_.report_stall();
-  interval_ = std::min(interval_ * 2, kLongestStallInterval);
-  core_.engine_.timers().arm(*this, std::min(deadline_, now + interval_));
+  // Once: whoever comes late finds it then. To repeat it would fill the buffers of a rank that does not read,
+  // which would pass for dead long before a deadline of minutes.
+  if (!std::exchange(has_reported_, true)) core_.health_.report_stall();
+  core_.engine_.timers().arm(*this, deadline_);
 }
 
 }  // namespace cohort

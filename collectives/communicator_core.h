@@ -76,7 +76,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
     CommunicatorCore& core_;
     TimePoint started_{};
     TimePoint deadline_{};
-    Duration interval_{};
+    bool has_reported_ = false;
   };
 
   // One collective (communicator_core.cpp):
