@@ -118,6 +118,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
       forced_algorithm_(options.algorithm),
       is_isolated_(options.is_isolated),
+      copy_threads_(options.copy_threads),
       control_(engine, membership_, health_),
       health_(engine, membership_, control_, running_, services_,
               [this](const Error& cause) {
@@ -183,6 +184,7 @@ Task<> CommunicatorCore::establish() {
                               resources_.buffer_bytes());
   }
   engine_.set_crowded(engine_.is_crowded() || ranks_per_core() > 1);
+  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
   if (group != nullptr && membership_.size > 1) co_await calibrate();
 }
 

@@ -133,6 +133,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   const Duration timeout_;
   const std::optional<AlgorithmId> forced_algorithm_;
   const bool is_isolated_;
+  const std::optional<unsigned> copy_threads_;
 
   RunningOperation running_;
   TaskScope services_;
