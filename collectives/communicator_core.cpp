@@ -120,6 +120,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
       forced_algorithm_(options.algorithm),
       is_isolated_(options.is_isolated),
+      copy_threads_(options.copy_threads),
       control_(engine, membership_, health_),
       health_(engine, membership_, control_, running_, services_,
               [this](const Error& cause) {
@@ -185,6 +186,7 @@ Task<> CommunicatorCore::establish() {
                               resources_.buffer_bytes());
   }
   engine_.set_crowded(engine_.is_crowded() || ranks_per_core() > 1);
+  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
   if (group != nullptr && membership_.size > 1) co_await calibrate();
 }
 
@@ -261,6 +263,7 @@ void CommunicatorCore::begin(const Call& call) noexcept {
   running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
   resources_.bind(running_.windows);
   running_.is_running = true;
+  progress_ = Progress::begun;
   resources_.operation_started();
 }
 
@@ -274,24 +277,28 @@ void CommunicatorCore::end() noexcept {
 }
 
 bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
-  const bool may =
-      !is_busy_ && !is_closed_ && !health_.is_failed() && membership_.size > 1 && uses_slots(call);
+  const bool may = !is_busy_ && !is_closed_ && !health_.is_failed() && membership_.size > 1 &&
+                   (uses_slots(call) || refers(call));
   if (!may || ++completed_in_a_row_ >= kCompletedInARow) return false;
   is_busy_ = has_begun = true;
   begin(call);
   (void)health_.begin(running_.sequence, running_.signature);
-  if (!complete_in_slots(call)) return false;
+  if (!complete_here(call)) return false;
   end();
   return true;
 }
 
-/// Announces, and if everybody comes while it spins, takes the result out of the slots.
-bool CommunicatorCore::complete_in_slots(const Call& call) noexcept {
+/// Announces, and if everybody comes while it spins, combines what lies in the slots or in mapped memory.
+bool CommunicatorCore::complete_here(const Call& call) noexcept {
   announce(call);
   shm::ShmGroup& group = *resources_.group();
   for (const Rank peer : exec_.peers())
     if (!group.spin_for_arrival(peer, running_.sequence) || !agrees(peer)) return false;
-  combine_slots(call);
+  const bool may_combine = uses_slots(call) || count_referring() == membership_.size;
+  if (!may_combine || !combine_arrived(call)) return false;
+  if (progress_ != Progress::combined) return true;
+  if (!group.spin_for_phase()) return false;
+  finish_combined(call);
   return true;
 }
 
@@ -356,10 +363,13 @@ Task<> CommunicatorCore::run_schedule(Call call) {
     const bool is_announced = group->has_arrived(membership_.rank, running_.sequence);
     if (!is_announced) announce(call);
     co_await meet();
-    if (uses_slots(call)) {
-      combine_slots(call);
-      co_return;
+    if (uses_slots(call) && progress_ != Progress::combined && !combine_arrived(call))
+      co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+    if (progress_ == Progress::combined) {
+      co_await group->wait_for_phase();
+      finish_combined(call);
     }
+    if (uses_slots(call) || progress_ == Progress::combined) co_return;
     user_windows = bind_peer_windows(call);
     const bool touches = user_windows == UserWindows::mapped && call.algorithm == AlgorithmId::direct;
     const bool may_touch = !touches || touch.begin(*group);

@@ -110,6 +110,16 @@ void ShmGroup::arrive_at_phase() noexcept {
   notify_all();
 }
 
+bool ShmGroup::spin_for_phase() const noexcept {
+  for (Rank peer = 0; peer < segments_.size(); ++peer) {
+    if (peer == rank_) continue;
+    const Counter& phase = segments_[peer].phase();
+    if (!has_reached(phase.load(std::memory_order_acquire), phase_) && !spin_until(phase, phase_))
+      return false;
+  }
+  return true;
+}
+
 Task<> ShmGroup::wait_for_phase() {
   for (Rank peer = 0; peer < segments_.size(); ++peer) {
     if (peer == rank_) continue;
