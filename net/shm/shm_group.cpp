@@ -101,7 +101,8 @@ void ShmGroup::withdraw() noexcept {
   for (Rank peer = 0; peer < segments_.size(); ++peer) {
     if (on_this_engine_[peer] || !is_mapped(peer) || peer == rank_) continue;
     const Counter& touches = segments_[peer].access().touches;
-    while (touches.load(std::memory_order_seq_cst) != 0 && engine_.now() < until) engine_.network().yield_core();
+    while (touches.load(std::memory_order_seq_cst) != 0 && engine_.now() < until)
+      engine_.network().yield_core();
   }
 }
 

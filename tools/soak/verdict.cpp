@@ -148,6 +148,13 @@ class Judge {
     return false;
   }
 
+  /// Deadlines of neighbouring collectives that run out together, as where a link falls silent, may be heard
+  /// of in any order: each names an end of that link, and both are right.
+  [[nodiscard]] bool agree(const Error& one, const Error& other) const {
+    const bool are_deadlines = one.kind() == ErrorKind::DeadlineExceeded && !job_.world.lost.empty();
+    return one.kind() == other.kind() && (are_deadlines || one.culprit() == other.culprit());
+  }
+
   /// Among survivors that failed in this communicator, did not cancel themselves and could hear of each
   /// other.
   void judge_agreement(std::size_t c) {
@@ -160,7 +167,7 @@ class Judge {
       if (first == nullptr) {
         first = failure;
         of_first = rank;
-      } else if (failure->kind() != first->kind() || failure->culprit() != first->culprit()) {
+      } else if (!agree(*failure, *first)) {
         complain("'{}': rank {} says '{}', and rank {} says '{}'", job_.communicators[c].name, of_first,
                  first->what(), rank, failure->what());
         return;
