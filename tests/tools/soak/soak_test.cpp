@@ -106,6 +106,28 @@ TEST(Soak, finds_survivors_that_blame_a_rank_which_did_nothing) {
   EXPECT_THAT(run_job(job).complaints, IsEmpty());
 }
 
+TEST(Soak, a_death_amid_peers_that_touch_each_others_memory_is_heard_of_at_once) {
+  Job job = plain_job(1);
+  job.ranks = 3;
+  job.world.host_of = {0, 0, 0};
+  CommunicatorPlan& plan = job.communicators[0];
+  plan.is_isolated = true;
+  CallPlan& call = plan.calls[0];
+  call.op = Operator::all_reduce;
+  call.count = 20'000;
+  call.is_allocated = true;
+  call.algorithm = AlgorithmId::direct;
+  plan.calls.resize(6, call);
+  bool has_failed = false;
+  for (std::uint64_t step = 4400; step < 4850; step += 15) {  // what comes before measures, when they join
+    job.world.dead = {{.process = 1, .step = step}};
+    const JobReport report = run_job(job);
+    EXPECT_THAT(report.complaints, IsEmpty()) << "at step " << step;
+    has_failed = has_failed || report.has_failed;
+  }
+  EXPECT_TRUE(has_failed);
+}
+
 TEST(Soak, prints_what_fails_with_the_command_that_repeats_it) {
   SoakOptions options;
   options.jobs = 100;
