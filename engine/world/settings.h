@@ -49,7 +49,8 @@ struct DroppedByte {
 struct DeadProcess {
   Process process = 0;
   std::uint64_t step = 1;
-  bool is_silent = false;  ///< its sockets stay open, as when it was stopped or its host is gone
+  bool since_mark = false;  ///< steps count from World::mark() on, such as when it has joined
+  bool is_silent = false;   ///< its sockets stay open, as when it was stopped or its host is gone
 };
 
 struct Settings {

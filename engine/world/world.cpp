@@ -4,6 +4,7 @@
 #include <cohort/engine/world/driver.h>
 #include <cohort/engine/world/network.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace cohort::world {
@@ -27,7 +28,8 @@ World::World(Settings settings)
       steps_(settings_.host_of.size(), 0),
       last_steps_(settings_.host_of.size(), std::numeric_limits<std::uint64_t>::max()),
       died_at_(settings_.host_of.size(), kNever) {
-  for (const DeadProcess& dead : settings_.dead) last_steps_[dead.process] = dead.step;
+  for (const DeadProcess& dead : settings_.dead)
+    if (!dead.since_mark) last_steps_[dead.process] = dead.step;
   scheduler_.set_on_end([this] { sockets_.break_all(); });
 }
 
@@ -37,6 +39,12 @@ EngineOptions World::engine_options(Process process) {
           .network = std::make_unique<WorldNetwork>(*this, process),
           .compute_threads = 1,
           .spin = Duration::zero()};
+}
+
+void World::mark(Process process) {
+  for (const DeadProcess& dead : settings_.dead)
+    if (dead.process == process && dead.since_mark && !has_died(process))
+      last_steps_[process] = std::min(last_steps_[process], steps_[process] + dead.step);
 }
 
 void World::step(Process process) {

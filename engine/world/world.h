@@ -35,6 +35,8 @@ class World : Immovable {
   }
   /// When it did; kNever if it lives, or fell silent.
   [[nodiscard]] TimePoint died_at(Process process) const noexcept { return died_at_[process]; }
+  /// See DeadProcess::since_mark.
+  void mark(Process process);
   /// Puts an event of the user's into the trace.
   void note(Process process, const char* what, std::uint64_t one = 0, std::uint64_t other = 0) {
     scheduler_.note(process, what, one, other);

@@ -83,7 +83,12 @@ void draw_faults(Random& random, Job& job) {
   const std::uint64_t step = random.between(1, random.pick(first_steps));
   const auto [from, to] = draw_link(random, job);
   switch (random.below(6)) {
-    case 0: job.world.dead.push_back({from, 4 * step, random.chance(30)}); return;
+    case 0: {
+      // Ranks of one host take thousands of steps to measure when they join.
+      const bool since_mark = job.world.host_of.front() == job.world.host_of.back() && step % 2 == 0;
+      job.world.dead.push_back({from, 4 * step, since_mark, random.chance(30)});
+      return;
+    }
     case 1: job.world.lost.push_back({from, to, step}); return;
     case 2: job.world.broken.push_back({from, to, step}); return;
     default: break;

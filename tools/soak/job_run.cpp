@@ -93,6 +93,7 @@ Task<> JobRun::use(Engine& engine, Rank rank, std::size_t communicator) {
     outcome.has_joined = true;
     outcome.join_took = engine.now() - start;
     world_.note(rank, "joined", communicator);
+    world_.mark(rank);
     co_await call_all(comm, rank, communicator);
     settle_buffers(outcome, rank, communicator);
     co_await comm.close();

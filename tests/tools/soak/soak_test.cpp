@@ -119,8 +119,8 @@ TEST(Soak, a_death_amid_peers_that_touch_each_others_memory_is_heard_of_at_once)
   call.algorithm = AlgorithmId::direct;
   plan.calls.resize(6, call);
   bool has_failed = false;
-  for (std::uint64_t step = 4400; step < 4850; step += 15) {  // what comes before measures, when they join
-    job.world.dead = {{.process = 1, .step = step}};
+  for (std::uint64_t step = 1; step < 200; step += 7) {
+    job.world.dead = {{.process = 1, .step = step, .since_mark = true}};
     const JobReport report = run_job(job);
     EXPECT_THAT(report.complaints, IsEmpty()) << "at step " << step;
     has_failed = has_failed || report.has_failed;
