@@ -20,7 +20,9 @@ constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
 constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
 constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
 constexpr Duration kStall = std::chrono::milliseconds(100);
-constexpr Duration kLongestStallInterval = std::chrono::seconds(2);
+/// All ranks reach the deadline of a call together. Who cannot name whom it waits for lets the others speak
+/// first.
+constexpr Duration kLastWords = std::chrono::milliseconds(250);
 
 /// Calls that may complete in a row without suspending before everything else on the engine gets a turn.
 constexpr unsigned kCompletedInARow = 64;
@@ -196,7 +198,7 @@ double CommunicatorCore::ranks_per_core() const {
     if (membership_.shares_host(peer))
       engines.emplace(is_visible ? info.visible_process : info.incarnation, info.engine);
   }
-  return static_cast<double>(engines.size()) / processor::available_cores();
+  return static_cast<double>(engines.size()) / engine_.network().available_cores();
 }
 
 void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,
@@ -229,6 +231,21 @@ Task<> CommunicatorCore::close() {
   resources_.shutdown();
   control_.shutdown();
   co_await services_.join();
+}
+
+Error CommunicatorCore::silence() const {
+  std::optional<Rank> silent = control_.awaited();
+  const shm::ShmGroup* const group = resources_.group();
+  for (const Rank peer : exec_.peers())
+    if (!silent && group != nullptr && !group->has_arrived(peer, running_.sequence)) silent = peer;
+  const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
+  if (!silent)
+    return Error(ErrorKind::DeadlineExceeded,
+                 head + "the time was over before all was measured; give it more (COHORT_JOIN_TIMEOUT)");
+  return Error(ErrorKind::PeerSilent, fmt::format("{}{} did not answer in time: it is stopped, or hangs, or "
+                                                  "the network between us does",
+                                                  head, membership_.peers[*silent].describe()))
+      .with_culprit(*silent);
 }
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
@@ -417,7 +434,8 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
   } catch (const std::exception& error) {
     own = Error(ErrorKind::Internal, error.what());
   }
-  if (own.kind() == ErrorKind::DeadlineExceeded)
+  const bool concerns_all = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault;
+  if (concerns_all)
     health_.fail(own);
   else
     abort(fmt::format("{} of {} #{}", own.what(), describe(running_.signature), running_.sequence));
@@ -449,7 +467,7 @@ Error CommunicatorCore::deadline_exceeded() const {
 void CommunicatorCore::Watchdog::begin(Duration timeout) {
   started_ = core_.engine_.now();
   deadline_ = after(started_, timeout);
-  interval_ = kStall;
+  has_reported_ = false;
   core_.engine_.timers().arm(*this, std::min(deadline_, started_ + kStall));
 }
 
@@ -458,12 +476,18 @@ void CommunicatorCore::Watchdog::end() noexcept { core_.engine_.timers().disarm(
 void CommunicatorCore::Watchdog::expire() noexcept {
   const TimePoint now = core_.engine_.now();
   if (now >= deadline_) {
-    core_.health_.fail(core_.deadline_exceeded());
+    const Error error = core_.deadline_exceeded();
+    const bool lets_others_speak = !error.culprit() && now < deadline_ + kLastWords;
+    if (lets_others_speak)
+      core_.engine_.timers().arm(*this, deadline_ + kLastWords);
+    else
+      core_.health_.fail(error);
     return;
   }
-  core_.health_.report_stall();
-  interval_ = std::min(interval_ * 2, kLongestStallInterval);
-  core_.engine_.timers().arm(*this, std::min(deadline_, now + interval_));
+  // Once: whoever comes late finds it then. To repeat it would fill the buffers of a rank that does not read,
+  // which would pass for dead long before a deadline of minutes.
+  if (!std::exchange(has_reported_, true)) core_.health_.report_stall();
+  core_.engine_.timers().arm(*this, deadline_);
 }
 
 }  // namespace cohort

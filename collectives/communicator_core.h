@@ -24,6 +24,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   Task<> establish();
   /// Says goodbye and ends what runs beside. Idempotent. No collective may be running.
   Task<> close();
+  /// Why establish() was not through in time: names the first rank that did not answer, if there is one.
+  [[nodiscard]] Error silence() const;
+  /// Gives the communicator up, and tells all ranks why.
+  void give_up(const Error& cause) noexcept { health_.fail(cause); }
   /// Gives the communicator up for a reason of this rank's own.
   void abort(const std::string& reason) noexcept;
 
@@ -72,7 +76,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
     CommunicatorCore& core_;
     TimePoint started_{};
     TimePoint deadline_{};
-    Duration interval_{};
+    bool has_reported_ = false;
   };
 
   // One collective (communicator_core.cpp):

@@ -101,7 +101,8 @@ void ShmGroup::withdraw() noexcept {
   for (Rank peer = 0; peer < segments_.size(); ++peer) {
     if (on_this_engine_[peer] || !is_mapped(peer) || peer == rank_) continue;
     const Counter& touches = segments_[peer].access().touches;
-    while (touches.load(std::memory_order_seq_cst) != 0 && engine_.now() < until) processor::yield();
+    while (touches.load(std::memory_order_seq_cst) != 0 && engine_.now() < until)
+      engine_.network().yield_core();
   }
 }
 
@@ -134,7 +135,7 @@ bool ShmGroup::spin_until(const Counter& counter, std::uint32_t target) const no
     for (unsigned yields = 0; yields < kCrowdedYields; ++yields) {
       for (unsigned look = 0; look < kCrowdedLooks; ++look)
         if (is_there()) return true;
-      processor::yield();
+      engine_.network().yield_core();
     }
     return is_there();
   }
