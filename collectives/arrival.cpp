@@ -32,20 +32,16 @@ void CommunicatorCore::announce(const Call& call) noexcept {
     if (has_data && call.send_bytes != 0)
       std::memcpy(slot.payload(call.send_bytes), call.send, call.send_bytes);
   } else {
-    const SharedMemory& memory = group.own().memory();
-    const auto offset = [&](const std::byte* address) {
-      return static_cast<std::uint64_t>(address - memory.data());
-    };
     WindowAddresses where;
     where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
     where.recv_address = reinterpret_cast<std::uintptr_t>(call.recv);
-    if (memory.contains(call.send, call.send_bytes)) {
+    if (const auto offset = heap_.offset_of(call.send, call.send_bytes)) {
       slot.reachable |= kSendInSegment;
-      where.send_offset = offset(call.send);
+      where.send_offset = *offset;
     }
-    if (memory.contains(call.recv, call.recv_bytes)) {
+    if (const auto offset = heap_.offset_of(call.recv, call.recv_bytes)) {
       slot.reachable |= kRecvInSegment;
-      where.recv_offset = offset(call.recv);
+      where.recv_offset = *offset;
     }
     if (by_reference) slot.reachable |= kByReference;
     std::memcpy(slot.payload(sizeof where), &where, sizeof where);

@@ -22,8 +22,7 @@ bool CommunicatorCore::refers(const Call& call) const noexcept {
                    call.send_bytes >= kLeastBytes && call.send_bytes <= kMostBytes &&
                    (uses_slots(call) || call.algorithm == AlgorithmId::direct);
   if (!may || is_one_process_) return may;
-  const SharedMemory& memory = resources_.group()->own().memory();
-  return memory.contains(call.send, call.send_bytes) && memory.contains(call.recv, call.recv_bytes);
+  return heap_.offset_of(call.send, call.send_bytes) && heap_.offset_of(call.recv, call.recv_bytes);
 }
 
 bool CommunicatorCore::has_referred(Rank rank) const noexcept {
