@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/sim/simulate.h>
+#include <cohort/engine/error.h>
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+namespace cohort::sim {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr double kLatencyUs = 2;
+constexpr double kBytesPerUs = 50'000;
+constexpr double kRoundingUs = 0.001;
+
+/// One rank on each host, full bisection, and no time for local steps.
+Topology flat() {
+  Topology topology;
+  topology.network = {2000, 50};
+  return topology;
+}
+
+const Algorithm<AllReduce>& all_reduce(AlgorithmId id) {
+  const auto all = algorithms<AllReduce>();
+  return *std::find_if(all.begin(), all.end(), [id](const auto& one) { return one.id == id; });
+}
+
+Prediction ring(const Topology& topology, Rank ranks, std::size_t bytes, std::uint64_t seed = 0) {
+  return simulate(all_reduce(AlgorithmId::ring), topology, {.ranks = ranks, .bytes = bytes, .seed = seed});
+}
+
+/// Rank 0 and rank 1 send to rank 2 and rank 3.
+Task<> two_flows(Exec& x, Broadcast op) {
+  if (x.rank() < 2)
+    co_await x.link(x.rank() + 2).send(op.data);
+  else
+    co_await x.link(x.rank() - 2).recv(op.data);
+}
+
+double two_flows_us(const Topology& topology, std::size_t bytes) {
+  Algorithm<Broadcast> algorithm = algorithms<Broadcast>().front();
+  algorithm.needs_mapped_group = false;
+  algorithm.largest_piece = [](std::size_t, Rank) { return ~std::size_t{0}; };
+  algorithm.schedule = two_flows;
+  return simulate(algorithm, topology, {.ranks = 4, .bytes = bytes}).microseconds;
+}
+
+TEST(SimulateTest, ring_takes_its_closed_form) {
+  for (const Rank ranks : {2U, 3U, 8U, 64U}) {
+    const std::size_t bytes = std::size_t{4000} * ranks;
+    const double rounds = 2.0 * (ranks - 1);
+    EXPECT_NEAR(ring(flat(), ranks, bytes).microseconds, rounds * (kLatencyUs + 4000 / kBytesPerUs),
+                kRoundingUs)
+        << ranks;
+  }
+}
+
+TEST(SimulateTest, recursive_doubling_takes_its_closed_form) {
+  for (const Rank ranks : {2U, 8U, 256U}) {
+    const double rounds = std::bit_width(ranks) - 1;
+    const Prediction prediction =
+        simulate(all_reduce(AlgorithmId::recursive_doubling), flat(), {.ranks = ranks, .bytes = 1'000'000});
+    EXPECT_NEAR(prediction.microseconds, rounds * (kLatencyUs + 1e6 / kBytesPerUs), kRoundingUs) << ranks;
+    EXPECT_EQ(prediction.messages, ranks * (std::bit_width(ranks) - 1));
+  }
+}
+
+TEST(SimulateTest, every_algorithm_ends) {
+  Topology one_host = flat();
+  one_host.ranks_per_host = 9;
+  const auto run_all = [&](const auto& all) {
+    for (const auto& algorithm : all)
+      for (const Rank ranks : {2U, 5U, 8U}) {
+        const Prediction prediction = simulate(algorithm, one_host, {.ranks = ranks, .bytes = 100'000});
+        EXPECT_TRUE(prediction.did_end) << to_string(algorithm.id) << " of " << ranks;
+        EXPECT_GT(prediction.microseconds, 0) << to_string(algorithm.id) << " of " << ranks;
+      }
+  };
+  run_all(algorithms<Barrier>());
+  run_all(algorithms<Broadcast>());
+  run_all(algorithms<AllReduce>());
+  run_all(algorithms<AllGather>());
+  run_all(algorithms<ReduceScatter>());
+}
+
+TEST(SimulateTest, two_flows_over_one_nic_take_twice_as_long) {
+  Topology topology = flat();
+  topology.ranks_per_host = 2;
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 1e6 / kBytesPerUs, kRoundingUs);
+  topology.rails = 1;
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 2e6 / kBytesPerUs, kRoundingUs);
+}
+
+TEST(SimulateTest, oversubscribed_uplink_divides_the_bandwidth) {
+  Topology topology = flat();
+  topology.hosts_per_switch = 2;
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 1e6 / kBytesPerUs, 2 * kRoundingUs + 10);
+  topology.oversubscription = 4;  // the uplink of two NICs has half the bandwidth of one
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 4e6 / kBytesPerUs, kRoundingUs);
+}
+
+TEST(SimulateTest, local_steps_and_slow_ranks_take_their_time) {
+  Topology topology = flat();
+  topology.copy_gigabytes_per_second = 10;
+  const double alone = ring(topology, 4, 4'000'000).microseconds;
+  EXPECT_NEAR(alone - ring(flat(), 4, 4'000'000).microseconds, 400, kRoundingUs);
+  topology.slow_ranks = {{2, 3}};
+  EXPECT_NEAR(ring(topology, 4, 4'000'000).microseconds - alone, 800, kRoundingUs);
+}
+
+TEST(SimulateTest, degraded_link_slows_the_ring_down) {
+  Topology topology = flat();
+  topology.degraded_links = {{1, 2, 0.25, 1}};
+  const double healthy = ring(flat(), 4, 4'000'000).microseconds;
+  EXPECT_NEAR(ring(topology, 4, 4'000'000).microseconds - healthy, 6 * 3 * 1e6 / kBytesPerUs, kRoundingUs);
+}
+
+TEST(SimulateTest, dead_rank_and_who_waits_are_named) {
+  Topology topology = flat();
+  topology.dead_ranks = {{2, 3}};
+  const Prediction prediction = ring(topology, 4, 4000);
+  EXPECT_FALSE(prediction.did_end);
+  EXPECT_THAT(prediction.complaints, Contains(HasSubstr("rank 2 died at")));
+  EXPECT_THAT(prediction.complaints,
+              Contains(HasSubstr("rank 3 (stream 2) waits for bytes from rank 2, which died")));
+}
+
+TEST(SimulateTest, lost_link_and_who_waits_are_named) {
+  Topology topology = flat();
+  topology.lost_links = {{0, 1, 2}};
+  const Prediction prediction = ring(topology, 4, 4000);
+  EXPECT_FALSE(prediction.did_end);
+  EXPECT_THAT(prediction.complaints, Contains(HasSubstr("the link from rank 0 to rank 1 was lost")));
+  EXPECT_THAT(prediction.complaints,
+              Contains(HasSubstr("rank 1 (stream 2) waits for bytes from rank 0 since")));
+}
+
+TEST(SimulateTest, same_seed_gives_the_same_trace) {
+  const auto run = [](std::uint64_t seed) {
+    std::vector<std::tuple<Time, Rank, Rank, int, std::size_t>> events;
+    const Trace trace = [&](const TraceEvent& event) {
+      events.emplace_back(event.at, event.rank, event.peer, static_cast<int>(event.kind), event.bytes);
+    };
+    (void)simulate(all_reduce(AlgorithmId::mesh), flat(), {.ranks = 8, .bytes = 8000, .seed = seed}, &trace);
+    return events;
+  };
+  EXPECT_EQ(run(7), run(7));
+  EXPECT_NE(run(7), run(8));
+}
+
+TEST(SimulateTest, topology_that_makes_no_sense_is_refused) {
+  Topology topology = flat();
+  topology.dead_ranks = {{9, 1}};
+  EXPECT_THROW((void)ring(topology, 4, 4000), Error);
+  topology = flat();
+  topology.network.gigabytes_per_second = 0;
+  EXPECT_THROW((void)ring(topology, 4, 4000), Error);
+  EXPECT_THROW((void)ring(flat(), 1, 4000), Error);
+}
+
+}  // namespace
+}  // namespace cohort::sim
