@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace cohort::sim {
@@ -96,38 +95,31 @@ Time Network::latency(Rank from, Rank to) const {
   return std::llround(nanoseconds * kPicosecondsPerNanosecond);
 }
 
+Time Network::Carrier::carry(std::size_t size, double slowness, Time at) {
+  const Time holds = std::llround(static_cast<double>(size) * picoseconds_per_byte * slowness);
+  free_at = std::max(free_at, at) + holds;
+  busy += holds;
+  bytes += size;
+  return free_at;
+}
+
 Passage Network::pass(Rank from, Rank to, std::size_t bytes, Time at) {
-  std::array<Carrier*, 4> way{};
-  std::size_t carriers = 0;
   const Rank there = host_of(from);
   const Rank here = host_of(to);
-  if (there == here) {
-    way[carriers++] = &ports_[std::size_t{2} * from];
-    way[carriers++] = &ports_[std::size_t{2} * to + 1];
-  } else {
-    way[carriers++] = &nics_[2 * nic_of(from)];
-    if (there / hosts_per_switch_ != here / hosts_per_switch_) {
-      way[carriers++] = &uplinks_[std::size_t{2} * (there / hosts_per_switch_)];
-      way[carriers++] = &uplinks_[std::size_t{2} * (here / hosts_per_switch_) + 1];
-    }
-    way[carriers++] = &nics_[2 * nic_of(to) + 1];
-  }
+  const bool is_inside = there == here;
+  Carrier& out = is_inside ? ports_[std::size_t{2} * from] : nics_[2 * nic_of(from)];
+  Carrier& in = is_inside ? ports_[std::size_t{2} * to + 1] : nics_[2 * nic_of(to) + 1];
   const Degraded* const link = degraded(from, to);
-  const double factor = link == nullptr ? 1 : 1 / link->bandwidth_factor;
-  Time begin = at;
-  for (std::size_t i = 0; i < carriers; ++i) begin = std::max(begin, way[i]->free_at);
-  Time end = begin;
-  for (std::size_t i = 0; i < carriers; ++i) {
-    Carrier& carrier = *way[i];
-    // A link that is slower than what it passes holds only its own ends for longer.
-    const bool is_end = i == 0 || i + 1 == carriers;
-    const Time holds =
-        std::llround(static_cast<double>(bytes) * carrier.picoseconds_per_byte * (is_end ? factor : 1));
-    carrier.free_at = begin + holds;
-    carrier.busy += holds;
-    carrier.bytes += bytes;
-    end = std::max(end, carrier.free_at);
+  const double slowness = link == nullptr ? 1 : 1 / link->bandwidth_factor;
+  const Time begin = std::max(at, out.free_at);
+  Time end = out.carry(bytes, slowness, begin);
+  const Rank up = there / hosts_per_switch_;
+  const Rank down = here / hosts_per_switch_;
+  if (up != down) {
+    end = std::max(end, uplinks_[std::size_t{2} * up].carry(bytes, 1, begin));
+    end = std::max(end, uplinks_[std::size_t{2} * down + 1].carry(bytes, 1, begin));
   }
+  end = std::max(end, in.carry(bytes, slowness, begin));
   return {end, end + latency(from, to)};
 }
 

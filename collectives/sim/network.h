@@ -26,10 +26,11 @@ struct Use {
   Time busy = 0;
 };
 
-/// Ports, NICs and uplinks, each of which carries one message after another at its bandwidth.
+/// Ports, NICs and uplinks, each of which carries what it is given in turn, at its bandwidth.
 ///
-/// A message begins when all that it passes is free, and holds each for bytes / bandwidth of that one: who
-/// comes later waits, so that two flows over one uplink take twice as long together.
+/// A message begins when its sender's NIC is free and has left when all that it passes have done their
+/// bytes / bandwidth for it and for those before it: two flows over one uplink take twice as long together,
+/// and flows whose sum an uplink can carry do not slow each other down.
 class Network {
  public:
   /// Throws InvalidArgument for a topology that makes no sense for so many ranks.
@@ -47,6 +48,9 @@ class Network {
     Time busy = 0;
     std::uint64_t bytes = 0;
     double picoseconds_per_byte = 0;
+
+    /// Takes a message over, from `at` on; says when it is through.
+    Time carry(std::size_t size, double slowness, Time at);
   };
   struct Degraded {
     double bandwidth_factor = 1;

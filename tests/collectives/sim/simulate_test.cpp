@@ -99,7 +99,7 @@ TEST(SimulateTest, two_flows_over_one_nic_take_twice_as_long) {
 TEST(SimulateTest, oversubscribed_uplink_divides_the_bandwidth) {
   Topology topology = flat();
   topology.hosts_per_switch = 2;
-  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 1e6 / kBytesPerUs, 2 * kRoundingUs + 10);
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 1e6 / kBytesPerUs, kRoundingUs);
   topology.oversubscription = 4;  // the uplink of two NICs has half the bandwidth of one
   EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 4e6 / kBytesPerUs, kRoundingUs);
 }
