@@ -5,6 +5,7 @@
 #include <cohort/tools/bench_command.h>
 #include <cohort/tools/check_command.h>
 #include <cohort/tools/run_command.h>
+#include <cohort/tools/sim_command.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
   cohort::add_run_command(app, status);
   cohort::add_bench_command(app, std::vector<std::string>(argv, argv + argc), status);
   cohort::add_check_command(app, status);
+  cohort::add_sim_command(app, status);
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw CLI::ValidationError("what to do is missing, such as run");

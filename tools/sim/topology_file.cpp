@@ -27,9 +27,9 @@ class Members {
     if (found == nullptr) return;
     const bool is_right = std::is_floating_point_v<T> ? found->is_number() : found->is_number_unsigned();
     if (!is_right)
-      throw Error(ErrorKind::InvalidArgument, fmt::format("{}: {} is {}; a {} is expected", name_, member,
-                                                          found->dump(),
-                                                          std::is_floating_point_v<T> ? "number" : "count"));
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("{}: {} is {}; a {} is expected", name_, member, found->dump(),
+                              std::is_floating_point_v<T> ? "number" : "count"));
     value = found->get<T>();
   }
   void read(const char* member, LinkSpeed& speed) {
