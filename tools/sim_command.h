@@ -7,7 +7,8 @@ class App;
 
 namespace cohort {
 
-/// Adds `cohort sim` to the command. `status` becomes the program's.
+/// Adds `cohort sim`, which predicts how long the library's schedules take. When it is chosen, it sets
+/// `status`.
 void add_sim_command(CLI::App& app, int& status);
 
 }  // namespace cohort
