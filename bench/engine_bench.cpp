@@ -22,9 +22,7 @@ using cohort::EngineOptions;
 using cohort::Task;
 
 /// Spins for ever, so that no sleep is measured, unless a benchmark is about sleeping.
-EngineOptions spinning() {
-  return {.driver = nullptr, .clock = nullptr, .compute_threads = 1, .spin = Duration(1h)};
-}
+EngineOptions spinning() { return {.compute_threads = 1, .spin = Duration(1h)}; }
 
 /// To the end of the ready queue.
 struct Yield {

@@ -2,8 +2,8 @@
 #
 # cohort_options: how everything of ours is compiled. Linked PRIVATE, so that no user inherits a warning or a flag.
 
-set(COHORT_SANITIZE "" CACHE STRING "Sanitizer: empty, address (implies undefined) or thread")
-set_property(CACHE COHORT_SANITIZE PROPERTY STRINGS "" address thread)
+set(COHORT_SANITIZE "" CACHE STRING "Sanitizer: empty, address (implies undefined), thread or fuzzer (implies both of address)")
+set_property(CACHE COHORT_SANITIZE PROPERTY STRINGS "" address thread fuzzer)
 
 add_library(cohort_options INTERFACE)
 target_compile_options(cohort_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
@@ -21,8 +21,10 @@ if(COHORT_SANITIZE STREQUAL "address")
   set(COHORT_SANITIZE_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 elseif(COHORT_SANITIZE STREQUAL "thread")
   set(COHORT_SANITIZE_FLAGS -fsanitize=thread -fno-omit-frame-pointer)
+elseif(COHORT_SANITIZE STREQUAL "fuzzer")
+  set(COHORT_SANITIZE_FLAGS -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer)
 elseif(COHORT_SANITIZE)
-  message(FATAL_ERROR "COHORT_SANITIZE=${COHORT_SANITIZE}: give address, thread or nothing")
+  message(FATAL_ERROR "COHORT_SANITIZE=${COHORT_SANITIZE}: give address, thread, fuzzer or nothing")
 endif()
 target_compile_options(cohort_options INTERFACE ${COHORT_SANITIZE_FLAGS})
 target_link_options(cohort_options INTERFACE ${COHORT_SANITIZE_FLAGS})

@@ -15,18 +15,23 @@ enum class AlgorithmId : std::uint8_t {
   mesh,                ///< every pair exchanges its share directly, all at once
   ring,                ///< neighbours pass blocks on: the optimal volume on any topology
   recursive_doubling,  ///< partners at distance 1, 2, 4, ...: few messages, for small data
+  tree,                ///< up a binomial tree and down again: the fewest messages, where ranks share cores
   direct,              ///< loads and stores on mapped memory: for ranks of one host
 };
-inline constexpr std::size_t kAlgorithms = 5;
+inline constexpr std::size_t kAlgorithms = 6;
 
 std::string_view to_string(AlgorithmId id) noexcept;
+/// The names of all of them.
+std::span<const std::string_view> algorithm_names() noexcept;
 std::optional<AlgorithmId> parse_algorithm(std::string_view text) noexcept;
 
-/// Counted from a schedule's rules, per rank: what selection compares.
+/// Counted from a schedule's rules: what selection compares. The first three are of the rank that has most.
 struct Cost {
   double rounds = 0;         ///< messages that follow one another
   double bytes_moved = 0;    ///< sent, or copied from a peer
   double bytes_reduced = 0;  ///< combined
+  double messages = 0;       ///< that all ranks send, together
+  double bytes_by_all = 0;   ///< that they hold
 };
 
 /// What one run of a schedule needs before it starts. Computed once per tag and kept.

@@ -67,11 +67,11 @@ Task<> CommunicatorCore::meet() {
   }
 }
 
-/// Finds every peer's user windows; true if all of them can be reached, which then is so on every rank.
-bool CommunicatorCore::bind_peer_windows(const Call& call) noexcept {
+/// Finds every peer's user windows, and how all of them are reached: the same on every rank.
+UserWindows CommunicatorCore::bind_peer_windows(const Call& call) noexcept {
   shm::ShmGroup& group = *resources_.group();
   const std::uint64_t segment_bytes = group.layout().size_bytes();
-  bool all_reached = true;
+  bool all_mapped = true;
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     const shm::ArrivalSlot& slot = group.arrival(peer, running_.sequence);
     WindowAddresses where;
@@ -81,19 +81,36 @@ bool CommunicatorCore::bind_peer_windows(const Call& call) noexcept {
       if (bytes == 0) return;
       const bool in_segment =
           (slot.reachable & flag) != 0 && offset <= segment_bytes && bytes <= segment_bytes - offset;
-      if (is_one_process_)
-        group.windows(peer).bind(window, reinterpret_cast<std::byte*>(address), bytes);
-      else if (in_segment)
-        group.windows(peer).bind(window, group.segment(peer).at(offset), bytes);
-      else
-        all_reached = false;
+      // Not mapped: an address in the peer's process, which only the kernel may follow.
+      std::byte* base = reinterpret_cast<std::byte*>(address);
+      if (in_segment && !is_one_process_) base = group.segment(peer).at(offset);
+      all_mapped = all_mapped && (in_segment || is_one_process_);
+      group.windows(peer).bind(window, base, bytes);
     };
     const bool has_send = call.op != Operator::broadcast;
     if (has_send)
       bind(WindowId::send, kSendInSegment, where.send_offset, where.send_address, call.send_bytes);
     bind(WindowId::recv, kRecvInSegment, where.recv_offset, where.recv_address, call.recv_bytes);
   }
-  return all_reached;
+  if (all_mapped) return UserWindows::mapped;
+  if (!pulls(call)) return UserWindows::staged;
+  // One that is mapped here has an address there as well.
+  for (Rank peer = 0; peer < membership_.size; ++peer) {
+    WindowAddresses where;
+    std::memcpy(&where, group.arrival(peer, running_.sequence).payload(sizeof where), sizeof where);
+    group.windows(peer).bind(WindowId::send, reinterpret_cast<std::byte*>(where.send_address),
+                             call.send_bytes);
+    group.windows(peer).bind(WindowId::recv, reinterpret_cast<std::byte*>(where.recv_address),
+                             call.recv_bytes);
+  }
+  return UserWindows::readable;
+}
+
+/// Whether the kernel is to copy: by what one rank reads of another in one go.
+bool CommunicatorCore::pulls(const Call& call) const noexcept {
+  const std::size_t unit =
+      call.op == Operator::all_reduce ? call.send_bytes / membership_.size : call.message_bytes();
+  return unit >= reach_.pull.from_bytes();
 }
 
 void CommunicatorCore::reduce_slots(const Call& call, std::size_t at, std::size_t count) noexcept {

@@ -10,11 +10,11 @@ namespace cohort {
 /// A collective that has been asked for: `co_await` it, once. It takes its place in the communicator's order
 /// when it is awaited, not before.
 ///
-/// Small messages between ranks of one host complete inside await_ready(): no suspension, no allocation, no
-/// system call. Converts to Task<> for when_all and TaskScope, and can be enqueued on a Stream. The buffers
-/// belong to it until it completes. Throws Mismatch, PeerDied, PeerAborted, LinkFault, DeadlineExceeded,
-/// Cancelled, ...: whatever it is, the communicator cannot be used any more after it, on any rank, and all
-/// ranks are given the same cause.
+/// Small messages between ranks of one host complete where they are awaited: the engine is not entered,
+/// nothing is allocated, and there is no system call. Converts to Task<> for when_all and TaskScope, and can
+/// be enqueued on a Stream. The buffers belong to it until it completes. Throws Mismatch, PeerDied,
+/// PeerAborted, LinkFault, DeadlineExceeded, Cancelled, ...: whatever it is, the communicator cannot be used
+/// any more after it, on any rank, and all ranks are given the same cause.
 class [[nodiscard]] Collective {
  public:
   Collective(CommunicatorCore& core, const Call& call) noexcept : core_(&core), call_(call) {}
@@ -34,9 +34,14 @@ class [[nodiscard]] Collective {
   /// Which algorithm was selected.
   [[nodiscard]] AlgorithmId algorithm() const noexcept { return call_.algorithm; }
 
-  bool await_ready() noexcept { return core_->try_complete_now(call_, has_begun_); }
+  /// Only await_suspend() learns the scope of the waiter. Going on from there costs a store more than from
+  /// here.
+  bool await_ready() const noexcept { return false; }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> waiter) {
+    const CancelScope* scope = detail::scope_of(waiter);
+    const bool may_begin = scope == nullptr || !scope->is_cancelled();
+    if (may_begin && core_->try_complete_now(call_, has_begun_)) return false;
     task_ = core_->run(call_, has_begun_);
     return Task<>::Awaiter(task_.handle()).await_suspend(waiter);
   }

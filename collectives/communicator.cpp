@@ -15,6 +15,15 @@ std::size_t count_of(Operator op, DataType type, std::size_t bytes) {
   return bytes / size_bytes(type);
 }
 
+void refuse_uneven(Operator op, std::size_t count, Rank ranks) {
+  if (count % ranks == 0) return;
+  const std::size_t padded = (count + ranks - 1) / ranks * ranks;
+  refuse(fmt::format(
+      "{} of {} elements cannot be split evenly over {} ranks; pad the {} with {} neutral elements "
+      "to {} on every rank",
+      to_string(op), count, ranks, op == Operator::all_gather ? "output" : "input", padded - count, padded));
+}
+
 std::byte* writable(std::span<const std::byte> bytes) { return const_cast<std::byte*>(bytes.data()); }
 
 /// The same memory or none in common.
@@ -55,6 +64,24 @@ Task<> Communicator::close() { return core_->close(); }
 Collective Communicator::make(Call call) {
   call.algorithm = core_->select(call);
   return Collective(*core_, call);
+}
+
+Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes,
+                                  std::optional<AlgorithmId> forced) const {
+  Call call;
+  call.op = op;
+  call.forced = forced;
+  if (op == Operator::barrier) return core_->explain(call);
+  call.type = type;
+  call.count = count_of(op, type, bytes);
+  call.send_bytes = call.recv_bytes = bytes;
+  if (op == Operator::all_gather || op == Operator::reduce_scatter) refuse_uneven(op, call.count, size());
+  if (op == Operator::all_gather) {
+    call.count /= size();
+    call.send_bytes /= size();
+  }
+  if (op == Operator::reduce_scatter) call.recv_bytes /= size();
+  return core_->explain(call);
 }
 
 Collective Communicator::barrier() { return make(Call{}); }
@@ -110,13 +137,7 @@ Collective Communicator::reduce_scatter(DataType type, std::span<const std::byte
   Call call;
   call.op = Operator::reduce_scatter;
   const std::size_t count = count_of(call.op, type, in.size());
-  if (count % size() != 0) {
-    const std::size_t padded = (count + size() - 1) / size() * size();
-    refuse(fmt::format(
-        "reduce_scatter of {} elements cannot be split evenly over {} ranks; pad the input with {} "
-        "neutral elements to {} on every rank",
-        count, size(), padded - count, padded));
-  }
+  refuse_uneven(call.op, count, size());
   if (in.size() != out.size() * size())
     refuse(fmt::format("reduce_scatter of {} bytes over {} ranks needs {} bytes of output, not {}", in.size(),
                        size(), in.size() / size(), out.size()));

@@ -76,6 +76,18 @@ class Communicator {
   [[nodiscard]] bool is_failed() const noexcept { return core_->health().is_failed(); }
   [[nodiscard]] const Error& failure() const noexcept { return core_->health().cause(); }
 
+  /// Which algorithm runs such a call, and why; what is compared, and with what numbers. Nothing is
+  /// exchanged.
+  ///
+  /// `bytes` is the vector on every rank for broadcast and all_reduce, the whole output for all_gather, the
+  /// whole input for reduce_scatter; nothing for barrier. Throws InvalidArgument where the call would: for
+  /// bytes that are no whole elements, the same number for each rank, and for a forced algorithm that cannot
+  /// run here.
+  [[nodiscard]] Explanation explain(Operator op, DataType type, std::size_t bytes,
+                                    std::optional<AlgorithmId> forced = std::nullopt) const;
+  /// How the ranks reach each other, with what was measured at joining: the numbers that choices rest on.
+  [[nodiscard]] const Reach& reach() const noexcept { return core_->reach(); }
+
   /// Memory that peers on this host map already; over other transports ordinary to them. Throws
   /// ResourceLimit.
   template <Element T>

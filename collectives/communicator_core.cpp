@@ -49,14 +49,31 @@ Transport choose_transport(const CommunicatorOptions& options, const Membership&
   return one_host ? Transport::shm : Transport::tcp;
 }
 
-/// Latencies and rates that rank schedules against each other; only their proportions matter.
-/// Loopback TCP: 5 us a message, 4 GB/s; a combination at 20 GB/s. Shared memory needs no choice by cost.
-constexpr CostModel kLinkModel = {
-    .alpha_us = 5.0, .beta_us_per_byte = 1.0 / 4000, .gamma_us_per_byte = 1.0 / 20000};
-
 std::size_t footprint_of(const Call& call, Rank ranks) {
   return static_cast<std::size_t>(ranks) * (call.send_bytes + call.recv_bytes);
 }
+
+/// A peer's number: one that no transport has is shown as it is.
+std::string transport_name(std::uint64_t number) {
+  if (number > static_cast<std::uint64_t>(Transport::tcp)) return fmt::format("#{}", number);
+  return std::string(to_string(static_cast<Transport>(number)));
+}
+
+/// Around the part of a collective that touches peers' memory.
+class Touch : Immovable {
+ public:
+  ~Touch() {
+    if (group_ != nullptr) group_->end_touching();
+  }
+  /// False, and nothing may be touched, if a peer has failed and may have freed its buffers.
+  [[nodiscard]] bool begin(shm::ShmGroup& group) noexcept {
+    group_ = &group;
+    return group.begin_touching();
+  }
+
+ private:
+  shm::ShmGroup* group_ = nullptr;
+};
 
 }  // namespace
 
@@ -109,9 +126,11 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
               }),
       resources_(engine, membership_, *this, choose_transport(options, membership_), buffer_bytes_of(options),
                  options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes),
-      exec_(membership_.rank, membership_.size, running_, resources_) {
+      exec_(engine, membership_, *this, resources_),
+      pull_from_bytes_(options.pull_from_bytes) {
   shm::ShmGroup* group = resources_.group();
-  reach_ = {.is_host_wide = group != nullptr, .ranks = membership_.size, .model = kLinkModel};
+  reach_ = {
+      .is_host_wide = group != nullptr, .ranks = membership_.size, .buffer_bytes = resources_.buffer_bytes()};
   slot_inputs_.resize(membership_.size);
   if (group != nullptr) {
     heap_ = SharedHeap(group->own().memory(), group->layout().heap(), group->layout().heap_bytes(),
@@ -133,37 +152,55 @@ Task<> CommunicatorCore::establish() {
   mine.sequence = resources_.buffer_bytes();
   mine.signature = {.what = static_cast<std::uint64_t>(transport()),
                     .count = group != nullptr ? group->layout().heap_bytes() : 0};
+  std::vector<LinkSpeed> speeds;  // over TCP: of all ranks, in the words of their hellos
+  if (group == nullptr && membership_.size > 1) {
+    const LinkSpeed own = co_await LinkSpeed::measure(engine_, ranks_per_core());
+    mine.set_text(own.text());
+    speeds.push_back(LinkSpeed::parse(own.text()));
+  }
   auto taken = [&](Rank peer, const ControlMessage& theirs, std::vector<Descriptor> descriptors) {
     check_hello(peer, theirs, mine);
-    if (group != nullptr) group->adopt(peer, std::move(descriptors));
+    if (group != nullptr)
+      group->adopt(peer, std::move(descriptors));
+    else
+      speeds.push_back(LinkSpeed::parse(theirs.text_for_people()));
   };
   const std::vector<int> descriptors = group != nullptr ? group->descriptors_for_peers() : std::vector<int>();
   co_await control_.exchange_hellos(mine, descriptors, taken);
+  if (!speeds.empty()) reach_.model = CostModel(LinkSpeed::agreed(speeds), membership_.size);
   control_.start(services_);
   resources_.start(services_);
 
-  std::set<std::pair<std::uint32_t, std::uint64_t>> engines;  // of this host: each wants a core
   is_one_process_ = !is_isolated_;
   for (Rank peer = 0; peer < membership_.size; ++peer) {
-    const PeerInfo& info = membership_.peers[peer];
-    if (membership_.shares_host(peer)) engines.emplace(info.process, info.engine);
     is_one_process_ = is_one_process_ && membership_.shares_process(peer);
     if (group == nullptr) continue;
-    if (peer != membership_.rank && membership_.shares_engine(peer)) group->forbid_spinning();
+    if (peer != membership_.rank && membership_.shares_engine(peer)) group->set_on_this_engine(peer);
     if (membership_.shares_process(peer) && !is_isolated_) group->set_in_process(peer);
     group->windows(peer).bind(WindowId::ccl_in, group->segment(peer).at(group->layout().ccl_in()),
                               resources_.buffer_bytes());
     group->windows(peer).bind(WindowId::ccl_out, group->segment(peer).at(group->layout().ccl_out()),
                               resources_.buffer_bytes());
   }
-  engine_.set_crowded(engine_.is_crowded() || engines.size() > processor::available_cores());
+  engine_.set_crowded(engine_.is_crowded() || ranks_per_core() > 1);
   if (group != nullptr && membership_.size > 1) co_await calibrate();
+}
+
+double CommunicatorCore::ranks_per_core() const {
+  std::set<std::pair<std::uint64_t, std::uint64_t>> engines;  // of this host: each wants a core
+  for (Rank peer = 0; peer < membership_.size; ++peer) {
+    const PeerInfo& info = membership_.peers[peer];
+    const bool is_visible = info.visible_process != 0;
+    if (membership_.shares_host(peer))
+      engines.emplace(is_visible ? info.visible_process : info.incarnation, info.engine);
+  }
+  return static_cast<double>(engines.size()) / processor::available_cores();
 }
 
 void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,
                                    const ControlMessage& mine) const {
-  const auto refuse = [&](std::string_view what, std::string_view variable, std::uint64_t their_value,
-                          std::uint64_t my_value) {
+  const auto refuse = [&](std::string_view what, std::string_view variable, const auto& their_value,
+                          const auto& my_value) {
     throw Error(
         ErrorKind::Mismatch,
         fmt::format("{} differs: {} has {}, rank {} has {}; give all ranks the same {}", what,
@@ -171,7 +208,8 @@ void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,
         .with_culprit(peer);
   };
   if (theirs.signature.what != mine.signature.what)
-    refuse("transport (0 shm, 1 tcp)", "COHORT_TRANSPORT", theirs.signature.what, mine.signature.what);
+    refuse("transport", "COHORT_TRANSPORT", transport_name(theirs.signature.what),
+           transport_name(mine.signature.what));
   if (theirs.sequence != mine.sequence)
     refuse("CCL buffer size", "COHORT_BUFFSIZE", theirs.sequence, mine.sequence);
   if (theirs.signature.count != mine.signature.count)
@@ -264,6 +302,7 @@ Task<> CommunicatorCore::run(Call call, bool has_begun) {
   }
   if (failure) {
     const Error cause = settle_failure(failure);
+    if (resources_.group() != nullptr) resources_.group()->withdraw();
     end();
     throw cause;
   }
@@ -293,18 +332,23 @@ Task<> CommunicatorCore::run_schedule(Call call) {
     run_alone(call);
     co_return;
   }
-  bool maps_user_windows = false;
+  UserWindows user_windows = UserWindows::staged;
+  shm::ShmGroup* const group = resources_.group();
+  Touch touch;
   if (reach_.is_host_wide) {
-    const bool is_announced = resources_.group()->has_arrived(membership_.rank, running_.sequence);
+    const bool is_announced = group->has_arrived(membership_.rank, running_.sequence);
     if (!is_announced) announce(call);
     co_await meet();
     if (uses_slots(call)) {
       combine_slots(call);
       co_return;
     }
-    maps_user_windows = bind_peer_windows(call);
+    user_windows = bind_peer_windows(call);
+    const bool touches = user_windows == UserWindows::mapped && call.algorithm == AlgorithmId::direct;
+    const bool may_touch = !touches || touch.begin(*group);
+    if (!may_touch) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
   }
-  exec_.begin(maps_user_windows, footprint_of(call, membership_.size));
+  exec_.begin(user_windows, footprint_of(call, membership_.size));
   Task<> schedule = orchestrate_call(call);
   co_await schedule;
 }
@@ -333,9 +377,7 @@ Task<> CommunicatorCore::orchestrate(const Call& call, Op op) {
   const auto chosen =
       std::find_if(table.begin(), table.end(), [&](const auto& a) { return a.id == call.algorithm; });
   const Algorithm<Op>& algorithm = *chosen;
-  const std::size_t bytes = call.message_bytes();
-  const std::size_t piece =
-      piece_bytes(algorithm, bytes, size_bytes(call.type), resources_.buffer_bytes(), membership_.size);
+  const std::size_t piece = piece_bytes(algorithm, call, reach_);
   const ResourceTag tag{call.op, call.algorithm, static_cast<std::uint8_t>(std::bit_width(piece))};
   if (!resources_.is_provided(tag)) {
     const std::size_t class_bytes = std::size_t{1} << tag.size_class;  // no piece of the class is larger

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/communicator_options.h>
+#include <cohort/collectives/explanation.h>
 #include <cohort/collectives/health.h>
 #include <cohort/collectives/memory_exec.h>
 #include <cohort/collectives/resources.h>
@@ -35,6 +36,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] AlgorithmId select(const Call& call) const {
     return select_algorithm(call, reach_, forced_algorithm_);
   }
+  [[nodiscard]] Explanation explain(const Call& call) const {
+    return explain_choice(call, reach_, forced_algorithm_);
+  }
+  [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
 
   /// The path of small messages: completes the call without suspending if it can. Otherwise run() does;
   /// `has_begun` tells it that the call has its number already and waits for peers.
@@ -82,6 +87,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] bool complete_in_slots(const Call& call) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
+  [[nodiscard]] double ranks_per_core() const;
   void check_hello(Rank peer, const ControlMessage& theirs, const ControlMessage& mine) const;
 
   // Meeting in shared memory (arrival.cpp):
@@ -91,12 +97,17 @@ class CommunicatorCore final : public LinkHost, Immovable {
   void announce(const Call& call) noexcept;
   [[nodiscard]] bool agrees(Rank peer) const noexcept;
   Task<> meet();
-  [[nodiscard]] bool bind_peer_windows(const Call& call) noexcept;
+  [[nodiscard]] UserWindows bind_peer_windows(const Call& call) noexcept;
+  [[nodiscard]] bool pulls(const Call& call) const noexcept;
   void combine_slots(const Call& call) noexcept;
   void reduce_slots(const Call& call, std::size_t at, std::size_t count) noexcept;
 
-  // Measuring where slots stop paying, when the communicator is made (slot_crossover.cpp):
+  // Measuring when the communicator is made (calibrate.cpp), where slots stop paying (slot_crossover.cpp) and
+  // where pulling begins to (pull_crossover.cpp):
   Task<> calibrate();
+  Task<> agree_on_slowest(std::span<double> values);
+  Task<> measure_pull();
+  Task<bool> probe_pull(std::span<const std::byte> own);
   Task<> measure_slots();
   Task<double> time_calls(const Call& call);
   Task<> run_unnumbered(const Call& call);
@@ -116,6 +127,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   SharedHeap heap_;
   MemoryExec exec_;
   Reach reach_;
+  std::size_t pull_from_bytes_ = 0;  ///< what the options say
   bool is_one_process_ = false;
 
   bool is_busy_ = false;

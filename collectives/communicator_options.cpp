@@ -19,12 +19,12 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
   if (const auto name = environment::text("COHORT_ALGO")) {
     options.algorithm = parse_algorithm(*name);
     if (!options.algorithm)
-      throw Error(
-          ErrorKind::InvalidArgument,
-          fmt::format("COHORT_ALGO='{}' is none of one_shot, mesh, ring, recursive_doubling, direct", *name));
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("COHORT_ALGO='{}' is none of {}", *name, fmt::join(algorithm_names(), ", ")));
   }
   options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
   options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
+  if (environment::number("COHORT_CMA", 0, 1) == 0U) options.pull_from_bytes = kNeverPull;
   options.uses_huge_pages = environment::number("COHORT_HUGEPAGES", 0, 1).value_or(1) != 0;
   options.timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
   return options;
@@ -45,6 +45,7 @@ CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
   other.algorithm = algorithm;
   other.buffer_bytes = buffer_bytes;
   other.heap_bytes = heap_bytes;
+  other.pull_from_bytes = pull_from_bytes;
   other.uses_huge_pages = uses_huge_pages;
   other.timeout = timeout;
   other.is_isolated = is_isolated;

@@ -9,6 +9,8 @@
 
 namespace cohort {
 
+inline constexpr std::size_t kNeverPull = ~std::size_t{0};
+
 /// How a communicator is made. Everything that ranks must agree on is checked at joining.
 struct CommunicatorOptions {
   CommunicatorOptions() = default;
@@ -18,9 +20,11 @@ struct CommunicatorOptions {
   std::optional<AlgorithmId> algorithm;  ///< for all calls; nullopt: COHORT_ALGO, or the cheapest
   std::size_t buffer_bytes = 0;          ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
   std::size_t heap_bytes = 0;            ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB
-  bool uses_huge_pages = true;           ///< for large buffers of allocate(), where the kernel has them
-  Duration timeout{0};                   ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
-  bool is_isolated = false;  ///< reach ranks of this process as if they were in others; on all ranks
+  /// From which size on the kernel copies straight between private buffers: 0: measured; kNeverPull: never.
+  std::size_t pull_from_bytes = 0;
+  bool uses_huge_pages = true;  ///< for large buffers of allocate(), where the kernel has them
+  Duration timeout{0};          ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
+  bool is_isolated = false;     ///< reach ranks of this process as if they were in others; on all ranks
 
   /// All from the environment.
   static CommunicatorOptions from_environment();

@@ -97,6 +97,10 @@ class Exec : Immovable {
   /// host-wide group.
   [[nodiscard]] virtual bool maps_user_windows() const noexcept = 0;
 
+  /// Whether pull() reaches every rank's user windows, because they are mapped or because the kernel reads
+  /// them for us and that pays for a message of this size. The same answer on every rank.
+  [[nodiscard]] virtual bool reads_user_windows() const noexcept = 0;
+
   /// Copies within this rank.
   [[nodiscard]] LocalStep copy(const Slice& to, const Slice& from) noexcept {
     return {*this, PlacedSlice{rank_, to}, PlacedSlice{rank_, from}};
@@ -105,6 +109,8 @@ class Exec : Immovable {
   [[nodiscard]] LocalStep copy_from(Rank peer, const Slice& to, const Slice& from) noexcept {
     return {*this, PlacedSlice{rank_, to}, PlacedSlice{peer, from}};
   }
+  /// Copies from a peer's user window; only if reads_user_windows().
+  [[nodiscard]] virtual Task<> pull(Rank peer, Slice to, Slice from) = 0;
   /// outputs[j][i] = inputs[0][i] op inputs[1][i] op ..., left to right, averaged at the end if `combine`
   /// says so.
   [[nodiscard]] LocalStep reduce(std::span<const PlacedSlice> outputs, std::span<const PlacedSlice> inputs,

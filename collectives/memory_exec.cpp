@@ -2,7 +2,10 @@
 #include <cohort/collectives/memory_exec.h>
 
 #include <cohort/collectives/reduction/reduce.h>
+#include <cohort/engine/peer_memory.h>
 #include <cohort/engine/processor.h>
+
+#include <fmt/format.h>
 
 namespace cohort {
 namespace {
@@ -16,15 +19,20 @@ bool is_user_window(WindowId window) { return window == WindowId::send || window
 
 }  // namespace
 
-MemoryExec::MemoryExec(Rank rank, Rank size, const RunningOperation& running, Resources& resources)
-    : Exec(rank, size), running_(running), resources_(resources) {
-  inputs_.reserve(size);
-  outputs_.reserve(size);
+MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources)
+    : Exec(membership.rank, membership.size),
+      engine_(engine),
+      membership_(membership),
+      host_(host),
+      running_(host.running()),
+      resources_(resources) {
+  inputs_.reserve(membership.size);
+  outputs_.reserve(membership.size);
 }
 
-void MemoryExec::begin(bool maps_user_windows, std::size_t footprint_bytes) noexcept {
+void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept {
   static const std::size_t cache_bytes = processor::last_level_cache_bytes();
-  maps_user_windows_ = maps_user_windows;
+  user_windows_ = user_windows;
   is_beyond_cache_ = footprint_bytes > cache_bytes;
 }
 
@@ -43,8 +51,24 @@ void MemoryExec::finish_average(const Combine& combine, const Slice& sum) {
 
 Task<> MemoryExec::phase() {
   shm::ShmGroup& group = *resources_.group();
+  if (maps_user_windows()) group.end_touching();  // what comes after a phase on mapped memory is nothing
   group.arrive_at_phase();
   return group.wait_for_phase();
+}
+
+/// A peer that cannot be read is gone or going: its end, or else this error, cancels the collective.
+Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
+  if (maps_user_windows()) {
+    perform(copy_from(peer, to, from));
+    co_return;
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(from));
+  std::byte* const local = running_.windows.at(to);
+  const int failure = read_peer_memory(membership_.peers[peer].visible_process, local, address, to.bytes);
+  if (failure == 0) co_return;
+  host_.link_failed(
+      peer, system_error(failure, fmt::format("reading {} bytes of rank {}'s memory", to.bytes, peer)));
+  co_await engine_.sleep_until(kNever);
 }
 
 std::byte* MemoryExec::address(const PlacedSlice& place) const noexcept {
@@ -55,7 +79,7 @@ std::byte* MemoryExec::address(const PlacedSlice& place) const noexcept {
 void MemoryExec::perform(const LocalStep& step) {
   const std::size_t bytes = step.outputs().front().slice.bytes;
   if (bytes == 0) return;
-  const bool is_final = step.outputs().size() == 1 || maps_user_windows_;
+  const bool is_final = step.outputs().size() == 1 || maps_user_windows();
   const bool streams = is_beyond_cache_ && is_final && is_user_window(step.outputs().front().slice.window);
   const Stores stores = streams ? Stores::streaming : Stores::cached;
   if (step.kind() == LocalStep::Kind::copy) {

@@ -8,13 +8,10 @@
 
 namespace cohort {
 
-/// The bytes of one piece of a message: as large as the algorithm allows, a whole number of elements that
-/// divides well.
-template <class Op>
-[[nodiscard]] std::size_t piece_bytes(const Algorithm<Op>& algorithm, std::size_t message_bytes,
-                                      std::size_t element_bytes, std::size_t buffer_bytes, Rank ranks) {
+/// The bytes of one piece of a message: at most `largest`, but for a grain of elements that divides well.
+[[nodiscard]] inline std::size_t piece_bytes(std::size_t message_bytes, std::size_t element_bytes,
+                                             std::size_t largest) noexcept {
   const std::size_t grain = element_bytes * 64;
-  const std::size_t largest = algorithm.largest_piece(buffer_bytes, ranks);
   return std::min(message_bytes, std::max(grain, largest / grain * grain));
 }
 

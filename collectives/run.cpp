@@ -44,17 +44,6 @@ Task<int> report_status(Rank rank, Task<> taking_part) {
   co_return 1;
 }
 
-int run_rank(CommunicatorOptions options, const RankFunction& function) noexcept {
-  const Rank rank = options.join.rank;
-  try {
-    Engine engine;
-    return engine.run(report_status(rank, take_part(engine, std::move(options), function)));
-  } catch (const std::exception& error) {
-    print_error(rank, error.what());
-  }
-  return 1;
-}
-
 /// The ranks from `first` up to `end`, all on one engine in the calling thread.
 void run_ranks(std::span<int> status, Rank first, const CommunicatorOptions& options,
                const RankFunction& function, Rank of) noexcept {
@@ -81,11 +70,22 @@ std::string unique_address() { return fmt::format("unix:cohort-threads-{:016x}",
 
 int run(const RankFunction& function) noexcept {
   try {
-    return run_rank(CommunicatorOptions::from_environment(), function);
+    return run(function, CommunicatorOptions::from_environment());
   } catch (const std::exception& error) {
     print_error(0, error.what());
     return 1;
   }
+}
+
+int run(const RankFunction& function, CommunicatorOptions options) noexcept {
+  const Rank rank = options.join.rank;
+  try {
+    Engine engine;
+    return engine.run(report_status(rank, take_part(engine, std::move(options), function)));
+  } catch (const std::exception& error) {
+    print_error(rank, error.what());
+  }
+  return 1;
 }
 
 int run_threads(Rank ranks, const RankFunction& function, CommunicatorOptions options,

@@ -15,6 +15,8 @@ using RankFunction = std::function<Task<>(Communicator&)>;
 /// Drives an engine in the calling thread. Returns the exit status: 0, or 1 after printing the error to
 /// standard error, in one line that names this rank. When the function throws, the other ranks are told why.
 int run(const RankFunction& function) noexcept;
+/// With these options instead of all of the environment's.
+int run(const RankFunction& function, CommunicatorOptions options) noexcept;
 
 /// Runs `ranks` ranks in this process on `threads` threads, each with an engine; 0 gives every rank its own.
 /// Returns the first failing status.

@@ -4,7 +4,8 @@
 #include <cohort/collectives/communicator_core.h>
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
+#include <iterator>
 
 namespace cohort {
 namespace {
@@ -50,21 +51,34 @@ class Buffers {
 
 void SlotCrossover::take(const std::vector<SlotTimes>& of_one_operator) {
   if (of_one_operator.empty()) return;
-  std::size_t most = of_one_operator.front().bytes / 2;
-  for (const SlotTimes& times : of_one_operator) {
-    if (times.slots_us > times.direct_us) break;
-    most = times.bytes;
-  }
+  const auto lost = std::find_if(of_one_operator.begin(), of_one_operator.end(),
+                                 [](const SlotTimes& times) { return times.slots_us > times.direct_us; });
+  std::size_t most = 0;
+  if (lost == of_one_operator.begin())
+    most = lost->bytes / 2;
+  else
+    most = std::prev(lost)->bytes;
+  if (lost == of_one_operator.end()) most = std::max(most, kUnmeasuredBytes);
   most_bytes_[static_cast<std::size_t>(of_one_operator.front().op)] = most;
   measured_.insert(measured_.end(), of_one_operator.begin(), of_one_operator.end());
 }
 
-/// One call outside the numbered sequence of the user's: no watchdog, since the joining has its deadline.
-Task<> CommunicatorCore::run_unnumbered(const Call& call) {
-  begin(call);
-  const bool is_done = uses_slots(call) && complete_in_slots(call);
-  if (!is_done) co_await run_schedule(call);
-  running_.is_running = false;
+std::optional<SlotTimes> SlotCrossover::times_of(Operator op, std::size_t bytes) const noexcept {
+  const SlotTimes* below = nullptr;
+  for (const SlotTimes& at : measured_) {
+    if (at.op != op) continue;
+    if (at.bytes == bytes) return at;
+    if (at.bytes < bytes) {
+      below = &at;
+      continue;
+    }
+    if (below == nullptr) return std::nullopt;
+    const double part =
+        static_cast<double>(bytes - below->bytes) / static_cast<double>(at.bytes - below->bytes);
+    return SlotTimes{op, bytes, std::lerp(below->slots_us, at.slots_us, part),
+                     std::lerp(below->direct_us, at.direct_us, part)};
+  }
+  return std::nullopt;
 }
 
 Task<double> CommunicatorCore::time_calls(const Call& call) {
@@ -94,44 +108,12 @@ Task<> CommunicatorCore::measure_slots() {
       times[0] = co_await time_calls(in_slots);
       times[1] = co_await time_calls(directly);
       times[2] = microseconds(engine_.now() - start);
-      Call slowest;
-      slowest.op = Operator::all_reduce;
-      slowest.type = DataType::float64;
-      slowest.reduce = ReduceOp::max;
-      slowest.count = times.size();
-      slowest.send = slowest.recv = reinterpret_cast<std::byte*>(times.data());
-      slowest.send_bytes = slowest.recv_bytes = sizeof times;
-      co_await run_unnumbered(slowest);
+      co_await agree_on_slowest(times);
       measured.push_back({op, bytes, times[0], times[1]});
       has_time = times[2] < microseconds(kMostTime);
     }
     reach_.slots.take(measured);
   }
-}
-
-/// Leaves no trace in the numbers of calls: the first one of the user is #1.
-Task<> CommunicatorCore::calibrate() {
-  CancelScope* around = co_await current_scope();
-  CancelScope scope(around);
-  operation_scope_ = &scope;
-  if (health_.is_failed()) scope.cancel(health_.cause());
-  std::exception_ptr failure;
-  try {
-    Task<> measuring = with_scope(scope, measure_slots());
-    co_await measuring;
-    shm::ShmGroup& group = *resources_.group();
-    Task<> all_are_through = with_scope(scope, exec_.phase());
-    co_await all_are_through;
-    group.forget_arrivals();
-    Task<> all_have_forgotten = with_scope(scope, exec_.phase());
-    co_await all_have_forgotten;
-    running_.sequence = 0;
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  operation_scope_ = nullptr;
-  running_.is_running = false;
-  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace cohort

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace cohort {
@@ -34,9 +35,13 @@ class SlotCrossover {
     return most_bytes_[static_cast<std::size_t>(op)];
   }
   [[nodiscard]] const std::vector<SlotTimes>& measured() const noexcept { return measured_; }
+  /// What a call of that size takes, on the line between the two measured sizes around it; nothing outside
+  /// of what was measured.
+  [[nodiscard]] std::optional<SlotTimes> times_of(Operator op, std::size_t bytes) const noexcept;
 
   /// Takes the sizes of one operator, in rising order: slots serve up to the last size before the first at
-  /// which they lose; below the smallest size if they lose there already.
+  /// which they lose; below the smallest size if they lose there already; where they never lose, at least up
+  /// to kUnmeasuredBytes.
   void take(const std::vector<SlotTimes>& of_one_operator);
 
  private:

@@ -17,8 +17,6 @@ thread_local constinit Engine* current_engine = nullptr;
 constexpr Duration kDefaultSpin = std::chrono::microseconds(50);
 /// Reading the clock costs as much as ten polls of an idle loop.
 constexpr unsigned kTurnsBetweenClockReads = 16;
-/// With more ranks than cores, the rank that would answer may be waiting for this very core.
-constexpr unsigned kTurnsBeforeYield = 4;
 
 Duration spin_from_environment(Duration asked) {
   if (asked >= Duration::zero()) return asked;
@@ -114,7 +112,8 @@ bool Engine::turn() noexcept {
 
 void Engine::idle() noexcept {
   if (idle_turns_++ == 0) idle_since_ = now();
-  if (is_crowded_ && idle_turns_ % kTurnsBeforeYield == 0)
+  // With more ranks than cores, the rank that would answer may be waiting for this very core.
+  if (is_crowded_)
     processor::yield();
   else
     processor::relax();

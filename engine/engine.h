@@ -19,9 +19,9 @@ namespace cohort {
 class SleepAwaiter;
 
 struct EngineOptions {
-  std::unique_ptr<Driver> driver;  ///< null: io_uring
-  std::unique_ptr<Clock> clock;    ///< null: CLOCK_MONOTONIC
-  unsigned compute_threads = 0;    ///< 0: COHORT_COMPUTE_THREADS, or one per core
+  std::unique_ptr<Driver> driver{};  ///< null: io_uring
+  std::unique_ptr<Clock> clock{};    ///< null: CLOCK_MONOTONIC
+  unsigned compute_threads = 0;      ///< 0: COHORT_COMPUTE_THREADS, or one per core
   Duration spin{-1};  ///< how long an idle loop spins before it sleeps; negative: COHORT_SPIN_US, or 50 us
 };
 
@@ -66,7 +66,8 @@ class Engine : Immovable {
   [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
   [[nodiscard]] Inbox& inbox() noexcept { return inbox_; }
   [[nodiscard]] ComputePool& compute_pool() noexcept { return pool_; }
-  /// Services that live as long as the engine needs them; run() ends only after they did.
+  /// Services that live as long as the engine needs them; run() ends only after they did. The failure of one
+  /// leaves the others alone.
   [[nodiscard]] TaskScope& background() noexcept { return background_; }
   void add_source(Source& source) noexcept { sources_.push_back(source); }
 
@@ -114,7 +115,7 @@ class Engine : Immovable {
 
   Inbox inbox_;
   ComputePool pool_;
-  TaskScope background_;
+  TaskScope background_{nullptr, TaskScope::OnFailure::keep_others};
 };
 
 /// `co_await engine.sleep_for(10ms)`.

@@ -29,6 +29,13 @@ inline void yield() noexcept { ::sched_yield(); }
   return std::thread::hardware_concurrency();
 }
 
+/// Bytes of the cache that a core has for itself; 1 MiB where the system does not say.
+[[nodiscard]] inline std::size_t core_cache_bytes() noexcept {
+  constexpr std::size_t kUsual = std::size_t{1} << 20;
+  const long found = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return found > 0 ? static_cast<std::size_t>(found) : kUsual;
+}
+
 /// Bytes of the largest cache; 32 MiB where the system does not say.
 [[nodiscard]] inline std::size_t last_level_cache_bytes() noexcept {
   constexpr std::size_t kUsual = std::size_t{32} << 20;

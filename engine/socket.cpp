@@ -15,6 +15,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 namespace cohort {
 namespace {
@@ -249,6 +250,23 @@ IoOperation Socket::readable() noexcept {
 
 void Socket::shutdown() noexcept {
   if (is_open()) ::shutdown(descriptor(), SHUT_RDWR);
+}
+
+void Socket::set_buffer_bytes(std::size_t bytes) noexcept {
+  struct Buffer {
+    int option;
+    int privileged_option;
+    const char* limit_file;
+  };
+  for (const Buffer& buffer : {Buffer{SO_RCVBUF, SO_RCVBUFFORCE, "/proc/sys/net/core/rmem_max"},
+                               Buffer{SO_SNDBUF, SO_SNDBUFFORCE, "/proc/sys/net/core/wmem_max"}}) {
+    const int value = static_cast<int>(bytes);
+    if (::setsockopt(descriptor(), SOL_SOCKET, buffer.privileged_option, &value, sizeof value) == 0) continue;
+    // Asking for more than the limit would fix the size there, usually below what the kernel would give.
+    std::size_t limit_bytes = 0;
+    std::ifstream(buffer.limit_file) >> limit_bytes;
+    if (limit_bytes >= bytes) set_option(descriptor(), SOL_SOCKET, buffer.option, value);
+  }
 }
 
 void Socket::set_no_delay() noexcept { set_option(descriptor(), IPPROTO_TCP, TCP_NODELAY, 1); }

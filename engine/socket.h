@@ -125,6 +125,9 @@ class Socket {
   /// Both directions, at once: the other end sees the end of the stream, and waits here complete.
   void shutdown() noexcept;
   void set_no_delay() noexcept;
+  /// Room for so many bytes in each direction, where this host lets a socket have that many; where it does
+  /// not, the kernel goes on sizing the buffers by itself.
+  void set_buffer_bytes(std::size_t bytes) noexcept;
 
   /// Unix sockets only; throws SystemError otherwise.
   [[nodiscard]] PeerCredentials peer_credentials() const;

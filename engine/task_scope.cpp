@@ -19,10 +19,9 @@ void TaskScope::spawn(Task<> task) {
 
 void TaskScope::task_finished(detail::PromiseBase& promise) noexcept {
   const bool failed = promise.exception() != nullptr && !scope_.is_cancelled();
-  if (failed) {
-    first_failure_ = promise.exception();
+  if (failed && !first_failure_) first_failure_ = promise.exception();
+  if (failed && on_failure_ == OnFailure::cancel_others)
     scope_.cancel(Error(ErrorKind::Cancelled, "a task beside this one failed"));
-  }
   auto& whole = static_cast<detail::Promise<void>&>(promise);
   std::coroutine_handle<detail::Promise<void>>::from_promise(whole).destroy();
   if (--running_ != 0 || !is_pending()) return;

@@ -7,12 +7,17 @@ namespace cohort {
 
 /// A place for tasks that run beside their parent: started by spawn(), over before the scope is.
 ///
-/// The first failure cancels the others, and join() throws it; a cancelled sibling's Error is no failure of
-/// its own. Threads: one engine. Lifetime: joined (or never used) before it is destroyed, asserted.
+/// The first failure cancels the others, if they are not to be kept, and join() throws it; a cancelled
+/// sibling's Error is no failure of its own. Threads: one engine. Lifetime: joined (or never used) before it
+/// is destroyed, asserted.
 class TaskScope final : public detail::TaskOwner, public Operation {
  public:
+  /// Whether the tasks belong together, or each is a service of its own.
+  enum class OnFailure : std::uint8_t { cancel_others, keep_others };
+
   /// Cancelled together with `around`, if given.
-  explicit TaskScope(CancelScope* around = nullptr) : scope_(around) {}
+  explicit TaskScope(CancelScope* around = nullptr, OnFailure on_failure = OnFailure::cancel_others)
+      : scope_(around), on_failure_(on_failure) {}
   ~TaskScope();
 
   /// Runs the task until its first suspension. It owns its arguments: pass values, or what outlives the
@@ -41,6 +46,7 @@ class TaskScope final : public detail::TaskOwner, public Operation {
   }
 
   CancelScope scope_;
+  const OnFailure on_failure_;
   std::size_t running_ = 0;
   bool join_cancelled_ = false;
   std::exception_ptr first_failure_;

@@ -98,10 +98,13 @@ Task<> ControlPlane::listen(Rank peer) {
 }
 
 /// A forked child may hold the peer's sockets open after its end; the kernel's word about the process does
-/// not depend on that. Where it cannot be had (another PID namespace), the socket alone tells.
+/// not depend on that. Where it cannot be had (a PID namespace that is not visible from here), the socket
+/// alone tells.
 Task<> ControlPlane::watch_process(Rank peer) {
+  const std::uint32_t process = membership_.peers[peer].visible_process;
+  if (process == 0) co_return;
   try {
-    ProcessWatch watch(engine_, membership_.peers[peer].process);
+    ProcessWatch watch(engine_, process);
     co_await watch.until_exit();
     co_await engine_.sleep_for(kLastWordsGrace);
   } catch (const Error&) {

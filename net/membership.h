@@ -15,7 +15,10 @@ namespace cohort {
 /// Who one rank is and where it can be reached: what joining tells everybody about everybody.
 struct PeerInfo {
   Rank rank = 0;
-  std::uint32_t process = 0;            ///< pid, as that rank sees itself
+  std::uint32_t process = 0;  ///< pid, as that rank sees itself: for people
+  /// Its pid as this process sees it, by the kernel's word; 0: on another host, or not visible from this PID
+  /// namespace. Not told to others.
+  std::uint32_t visible_process = 0;
   std::uint64_t incarnation = 0;        ///< random per joining: tells a restarted rank from its former self
   std::uint64_t engine = 0;             ///< tells engines inside one process apart
   std::array<std::byte, 16> host_id{};  ///< equal on ranks that can share memory and abstract Unix sockets
@@ -40,7 +43,7 @@ struct Membership {
   [[nodiscard]] const PeerInfo& self() const { return peers[rank]; }
   [[nodiscard]] bool shares_host(Rank peer) const { return peers[peer].host_id == self().host_id; }
   [[nodiscard]] bool shares_process(Rank peer) const {
-    return shares_host(peer) && peers[peer].process == self().process;
+    return shares_host(peer) && peers[peer].visible_process == self().visible_process;
   }
   /// Whether they take turns on one thread.
   [[nodiscard]] bool shares_engine(Rank peer) const {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -137,5 +138,6 @@ int main(int argc, char** argv) {
   double seconds = 2;
   app.add_option("--seconds", seconds, "How long to work")->check(CLI::Range(0.0, 3600.0));
   CLI11_PARSE(app, argc, argv);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // where it serves is told at once, through a pipe too
   return cohort::run([seconds](cohort::Communicator& comm) { return serve_and_train(comm, seconds); });
 }

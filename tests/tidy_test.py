@@ -48,7 +48,7 @@ FENCES = (
     (r"infiniband/|rdma/", r"net/verbs/"),
     (r"CLI/|nlohmann/", r"(tools|bench|samples)/"),
     (r"benchmark/", r"bench/"),
-    (r"mpi\.h|gloo/", r"bench/peers/"),
+    (r"mpi\.h|gloo/|oneapi/", r"bench/peers/"),
     (r"gtest/|gmock/", r"tests/"),
 )
 SYSTEM_IO = re.compile(

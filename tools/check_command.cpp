@@ -3,6 +3,7 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/tools/check/run.h>
+#include <cohort/tools/command_line.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -40,19 +41,6 @@ struct CheckArguments {
   unsigned threads = 0;
 };
 
-template <class Parse>
-CLI::Validator accepts(Parse parse) {
-  const auto check = [parse](std::string& text) -> std::string {
-    try {
-      parse(text);
-      return "";
-    } catch (const Error& error) {
-      return std::string(error.message());
-    }
-  };
-  return CLI::Validator(check, "LIST");
-}
-
 std::vector<std::size_t> parse_ranks(const std::string& text) {
   return check::parse_numbers("--ranks", text, 2, kMostRanks);
 }
@@ -86,21 +74,17 @@ void add_check_command(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<CheckArguments>();
   std::vector<std::string> operators;
   for (std::size_t i = 0; i < kOperators; ++i) operators.emplace_back(to_string(static_cast<Operator>(i)));
-  std::vector<std::string> algorithms;
-  for (std::size_t i = 0; i < kAlgorithms; ++i)
-    algorithms.emplace_back(to_string(static_cast<AlgorithmId>(i)));
-
   CLI::Option* op = check->add_option("operator", arguments->op, "Whose schedules to check");
   op->check(CLI::IsMember(operators))->type_name("OPERATOR");
   check->add_flag("--all", arguments->is_all, "Those of all operators")->excludes(op);
-  check->add_option("--algorithm", arguments->algorithm, "This one only")->check(CLI::IsMember(algorithms));
+  command_line::add_algorithm(*check, arguments->algorithm)->description("This one only");
   check->add_option("-n,--ranks", arguments->ranks, "How many ranks; 2 to 64 unless given")
-      ->check(accepts(parse_ranks));
+      ->check(command_line::accepts("LIST", parse_ranks));
   check
       ->add_option(
           "--counts", arguments->counts,
           "Elements, of a block where ranks have blocks; unless given 0, 1, p-1, p, p+1 and larger ones")
-      ->check(accepts(parse_counts));
+      ->check(command_line::accepts("LIST", parse_counts));
   check->add_option("--root", arguments->root, "Of a broadcast; all of them unless given")->type_name("RANK");
   check->add_option("--threads", arguments->threads, "One per core unless given")
       ->check(CLI::Range(1U, kMostThreads))

@@ -4,6 +4,7 @@
 #include <cohort/engine/process.h>
 #include <cohort/tools/bench_command.h>
 #include <cohort/tools/check_command.h>
+#include <cohort/tools/explain_command.h>
 #include <cohort/tools/run_command.h>
 #include <cohort/tools/sim_command.h>
 
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   cohort::add_bench_command(app, std::vector<std::string>(argv, argv + argc), status);
   cohort::add_check_command(app, status);
   cohort::add_sim_command(app, status);
+  cohort::add_explain_command(app, status);
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw CLI::ValidationError("what to do is missing, such as run");

@@ -57,9 +57,7 @@ int run_job(RunArguments& arguments) {
   LaunchOptions& options = arguments.launch;
   options.prefix_output = !arguments.is_without_prefix;
   if (!arguments.transport.empty()) options.environment.emplace_back("COHORT_TRANSPORT", arguments.transport);
-  EngineOptions idle;
-  idle.spin = Duration::zero();  // the cores belong to the ranks
-  Engine engine(std::move(idle));
+  Engine engine({.spin = Duration::zero()});  // the cores belong to the ranks
   return engine.run(launch(engine, options));
 }
 

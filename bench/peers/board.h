@@ -60,6 +60,7 @@ struct Board {
   alignas(64) std::atomic<std::uint64_t> pong{0};
   alignas(64) std::atomic<std::uint64_t> calibrated{0};
   double round_trip_ns = 0;
+  std::int64_t wall_ns = 0;
   std::array<Slot, kMaxRanks> slots{};
 
   /// A new board and the path under which another process of this user can attach to it while this one lives.
@@ -85,6 +86,18 @@ struct Board {
     return address;
   }
 };
+
+/// Where the hypervisor has put two virtual processors, by the round trip of a cache line between them: on
+/// one core, on two that share a cache, or farther apart. Figures of different placements do not compare.
+enum class Placement { siblings, near, far };
+
+inline Placement placement_of(double round_trip_ns) {
+  constexpr double kSiblingsNs = 100;
+  constexpr double kNearNs = 250;
+  return round_trip_ns < kSiblingsNs ? Placement::siblings
+         : round_trip_ns < kNearNs   ? Placement::near
+                                     : Placement::far;
+}
 
 /// How a rank waits at the start line: as the library under test waits, or it would be measured in a state it
 /// is never in.
@@ -152,11 +165,29 @@ class StartLine {
     return board_.round_trip_ns;
   }
 
+  /// The same, after waiting at most `patience_ns` until the cores are near. Half as long after each time in
+  /// vain.
+  double wait_for_near(std::int64_t patience_ns) {
+    constexpr unsigned kPauseUs = 8'000;
+    const std::int64_t begin = now_ns();
+    for (;;) {
+      const double round_trip_ns = core_round_trip_ns();
+      const bool is_near = placement_of(round_trip_ns) == Placement::near;
+      const bool is_enough = is_near || round_trip_ns == 0 || now_ns() - begin >= patience_ns / impatience_;
+      if (cross(is_enough)) {
+        impatience_ = is_near ? 1 : std::min(2 * impatience_, kMostImpatience);
+        return round_trip_ns;
+      }
+      usleep(kPauseUs);
+    }
+  }
+
  private:
   static constexpr std::int64_t kHeadStartNs = 1'000;  // a release reaches the farthest core earlier
   static constexpr int kSpins = 2'000;
   static constexpr int kYieldsPerProgress = 256;
   static constexpr int kBatches = 51;
+  static constexpr int kMostImpatience = 64;
   static constexpr int kRoundsPerBatch = 20;
 
   void wait_for_release() {
@@ -250,6 +281,7 @@ class StartLine {
   bool spins_ = false;
   std::uint32_t generation_ = 0;
   std::uint64_t calibrations_ = 0;
+  int impatience_ = 1;
 };
 
 }  // namespace cohort::peers

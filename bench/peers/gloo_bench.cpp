@@ -4,18 +4,18 @@
 // asynchronous API (one epoll thread per rank, as its users run it), tcp-busy the older algorithm classes
 // over pairs that poll in the calling thread.
 
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <stdlib.h>
 
-#include <csignal>
+#include <condition_variable>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gloo/allgather.h>
@@ -23,16 +23,19 @@
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/barrier_all_to_all.h>
 #include <gloo/broadcast.h>
 #include <gloo/broadcast_one_to_all.h>
+#include <gloo/reduce.h>
 #include <gloo/reduce_scatter.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
 
-#include <cohort/bench/peers/measure.h>
+#include <cohort/bench/peers/overlap.h>
+#include <cohort/bench/peers/ranks.h>
 
 namespace {
 
@@ -99,6 +102,43 @@ std::function<void()> reduce_scatter_in_place(const Context& context, std::span<
                                                            static_cast<int>(in.size()), counts);
 }
 
+void reduce(const Context& context, std::span<float> in, std::span<float> out) {
+  gloo::ReduceOptions options(context);
+  options.setRoot(0);
+  options.setTag(kOperationTag);
+  options.setInput(in.data(), in.size());
+  options.setOutput(out.data(), out.size());
+  options.setReduceFunction(&add);
+  gloo::reduce(options);
+}
+
+/// Rank 1 returns what it received from rank 0.
+std::function<void()> ping_pong(const Context& context, std::span<float> in, std::span<float> out) {
+  const std::shared_ptr<gloo::transport::UnboundBuffer> source =
+      context->createUnboundBuffer(context->rank == 0 ? in.data() : out.data(), in.size_bytes());
+  const std::shared_ptr<gloo::transport::UnboundBuffer> target =
+      context->createUnboundBuffer(out.data(), out.size_bytes());
+  const int other = 1 - context->rank;
+  const auto send = [=] {
+    source->send(other, kOperationTag);
+    source->waitSend();
+  };
+  const auto receive = [=] {
+    target->recv(other, kOperationTag);
+    target->waitRecv();
+  };
+  if (context->rank == 0) {
+    return [=] {
+      send();
+      receive();
+    };
+  }
+  return [=] {
+    receive();
+    send();
+  };
+}
+
 /// The ways in which the asynchronous API does `collective`.
 std::vector<Point> async_points(const Context& context, Point point) {
   const std::span<float> in = point.in;
@@ -135,6 +175,17 @@ std::vector<Point> async_points(const Context& context, Point point) {
       point.out = in.first(out.size());
       point.operation = reduce_scatter_in_place(context, in);
       return {point};
+    case Collective::reduce: point.operation = [=] { reduce(context, in, out); }; return {point};
+    case Collective::all_to_all:
+      point.operation = [=] {
+        gloo::AlltoallOptions options(context);
+        options.setTag(kOperationTag);
+        options.setInput(in.data(), in.size());
+        options.setOutput(out.data(), out.size());
+        gloo::alltoall(options);
+      };
+      return {point};
+    case Collective::send_recv: point.operation = ping_pong(context, in, out); return {point};
   }
   return {};
 }
@@ -182,6 +233,9 @@ std::vector<Point> busy_points(const Context& context, Point point) {
       point.out = point.in.first(point.out.size());
       point.operation = reduce_scatter_in_place(context, point.in);
       return {point};
+    case Collective::reduce:
+    case Collective::all_to_all:
+    case Collective::send_recv: throw NotMeasured("Gloo's older classes have none");
   }
   return {};
 }
@@ -193,6 +247,70 @@ void widen_sockets(const Context& context, std::span<float> values) {
     const auto broadcast = run_of<gloo::BroadcastOneToAll<float>>(context, std::vector<float*>{values.data()},
                                                                   values.size(), root);
     for (int i = 0; i < kMessages; ++i) broadcast();
+  }
+}
+
+/// A thread that runs one function at a time.
+class Worker {
+ public:
+  Worker() : thread_([this] { work(); }) {}
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker() {
+    start({});
+    thread_.join();
+  }
+
+  /// An empty function ends the thread.
+  void start(std::function<void()> function) {
+    const std::lock_guard lock(mutex_);
+    function_ = std::move(function);
+    is_busy_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !is_busy_; });
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return is_busy_; });
+      if (!function_) return;
+      lock.unlock();
+      function_();
+      lock.lock();
+      is_busy_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> function_;
+  bool is_busy_ = false;
+  std::thread thread_;
+};
+
+/// Gloo has no non-blocking form: a second thread waits. Of the asynchronous API: the older classes work in
+/// place and would make sums of sums.
+void measure_overlaps(const Options& options, Measurement& measurement, const Context& context,
+                      const Buffer& in, const Buffer& out) {
+  Worker worker;
+  for (const std::size_t bytes : options.sizes_bytes) {
+    const Shape shape = shape_of(Collective::all_reduce, bytes, options.ranks);
+    const Point point{Collective::all_reduce, bytes, {in.data(), shape.in}, {out.data(), shape.out}, {}};
+    std::vector<Form> forms;
+    for (const Point& way : async_points(context, point)) {
+      const auto operation = way.operation;
+      forms.push_back({"second thread",
+                       [&worker, operation] { worker.start(operation); },
+                       {},
+                       [&worker] { worker.wait(); }});
+    }
+    measure_overlap(options, measurement, bytes, point.in, point.out, forms);
   }
 }
 
@@ -211,60 +329,34 @@ void measure_all(int rank, const Options& options, Board& board, const std::stri
   const Buffer in(largest);
   const Buffer out(largest);
   if (busy) widen_sockets(context, {in.data(), largest});
-  for_each_point(options, [&](Collective collective, std::size_t bytes) {
+  if (options.overlap && busy) throw std::invalid_argument("--overlap needs --transport tcp");
+  if (options.overlap) return measure_overlaps(options, measurement, context, in, out);
+  for_each_point(options, measurement, [&](Collective collective, std::size_t bytes) {
     const Shape shape = shape_of(collective, bytes, options.ranks);
     const Point point{collective, bytes, {in.data(), shape.in}, {out.data(), shape.out}, {}};
     const std::vector<Point> ways = busy ? busy_points(context, point) : async_points(context, point);
-    if (ways.empty()) throw std::runtime_error("polling pairs would wait for each other at this size");
+    if (ways.empty()) throw NotMeasured("polling pairs would wait for each other at this size");
     measurement.print(point, measurement.measure_best(ways));
     measurement.meet();
   });
 }
 
-/// The status of one rank's process. Ends with _exit: Gloo's threads need not be told.
-[[noreturn]] void run_rank(int rank, const Options& options, Board& board, const std::string& rendezvous) {
-  int status = 0;
-  alarm(options.timeout_s);
-  try {
-    measure_all(rank, options, board, rendezvous);
-  } catch (const std::exception& error) {
-    board.failed = true;
-    std::fprintf(stderr, "gloo, rank %d: %s\n", rank, error.what());
-    status = 3;
-  }
-  std::fflush(stdout);
-  _exit(status);
-}
-
-int run_ranks(const Options& options) {
-  Board& board = *Board::create().first;
+int run_all(const Options& options) {
   std::string rendezvous = std::filesystem::temp_directory_path() / "peer_gloo_XXXXXX";
   if (mkdtemp(rendezvous.data()) == nullptr) {
     throw std::system_error(errno, std::generic_category(), rendezvous);
   }
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    const pid_t child = fork();
-    if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
-    if (child > 0) continue;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    run_rank(rank, options, board, rendezvous);
-  }
-  int worst = 0;
-  int status = 0;
-  while (wait(&status) > 0) {
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (code != 0) board.failed = true;
-    if (worst == 0) worst = code;
-  }
+  const auto measure = [&](int rank, Board& board) { measure_all(rank, options, board, rendezvous); };
+  const int status = run_ranks("gloo", options, measure);
   std::filesystem::remove_all(rendezvous);
-  return worst;
+  return status;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run_ranks(parse_options(std::span(argv, static_cast<std::size_t>(argc))));
+    return run_all(parse_options(std::span(argv, static_cast<std::size_t>(argc))));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n%s", argv[0], error.what(), kUsage);
     return 3;

@@ -1,94 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <functional>
-#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <cohort/bench/peers/board.h>
+#include <cohort/bench/peers/data.h>
 #include <cohort/bench/peers/options.h>
 
 namespace cohort::peers {
-
-/// Float32 values, page aligned and faulted in once, so that no timed operation meets a page for the first
-/// time.
-class Buffer {
- public:
-  explicit Buffer(std::size_t elements) : bytes_(std::max<std::size_t>(elements, 1) * sizeof(float)) {
-    void* address =
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (address == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "buffer");
-    data_ = static_cast<float*>(address);
-    std::fill_n(data_, bytes_ / sizeof(float), 1.0F);
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { munmap(data_, bytes_); }
-
-  float* data() const { return data_; }
-
- private:
-  std::size_t bytes_;
-  float* data_ = nullptr;
-};
-
-/// Test data repeats after a prime number of elements, so a chunk in a wrong place shows. Small whole
-/// numbers: a sum over all ranks is exact in any order.
-inline constexpr std::size_t kPeriod = 61;
-using Pattern = std::array<float, kPeriod>;
-
-inline Pattern input_of(int rank, std::uint64_t sequence) {
-  Pattern pattern;
-  const std::size_t phase = static_cast<std::size_t>(rank) * 13 + sequence % kPeriod * 5;
-  for (std::size_t i = 0; i < kPeriod; ++i) pattern[i] = static_cast<float>((i * 7 + phase) % kPeriod);
-  return pattern;
-}
-
-inline Pattern sum_of_inputs(int ranks, std::uint64_t sequence) {
-  Pattern sum{};
-  for (int rank = 0; rank < ranks; ++rank) {
-    const Pattern pattern = input_of(rank, sequence);
-    for (std::size_t i = 0; i < kPeriod; ++i) sum[i] += pattern[i];
-  }
-  return sum;
-}
-
-/// The pattern as seen from element `first` on.
-inline Pattern shifted(const Pattern& pattern, std::size_t first) {
-  Pattern result = pattern;
-  std::rotate(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(first % kPeriod), result.end());
-  return result;
-}
-
-inline void write_pattern(std::span<float> values, const Pattern& pattern) {
-  while (!values.empty()) {
-    const std::size_t count = std::min(values.size(), kPeriod);
-    std::memcpy(values.data(), pattern.data(), count * sizeof(float));
-    values = values.subspan(count);
-  }
-}
-
-inline bool holds_pattern(std::span<const float> values, const Pattern& pattern) {
-  while (!values.empty()) {
-    const std::size_t count = std::min(values.size(), kPeriod);
-    if (std::memcmp(values.data(), pattern.data(), count * sizeof(float)) != 0) return false;
-    values = values.subspan(count);
-  }
-  return true;
-}
 
 /// One operation to measure. `in` is what the rank contributes, `out` where the result lies: the same memory
 /// where a library works in place. `operation` returns when this rank's result is there and its input may be
@@ -109,6 +38,13 @@ struct Result {
   std::size_t iterations = 0;
   double round_trip_before_ns = 0;
   double round_trip_after_ns = 0;
+  std::int64_t wall_ns = 0;  ///< of the timed part
+};
+
+/// A point that has no figure, for a reason that all ranks know: the points after it have one.
+class NotMeasured : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 /// The library under test, as the method needs it.
@@ -125,8 +61,10 @@ struct Peer {
 ///
 /// One iteration: the library's barrier (the previous operation has ended everywhere, and the library has
 /// moved its last bytes), new values in the input (unless --no-rewrite), the start line, the timed operation.
-/// Its latency is the duration on the slowest rank. Iterations run until the budget is used, at least five,
-/// at most kMaxIterations. Results are verified on every rank before the timed iterations and after them.
+/// Its latency is the duration on the slowest rank. Iterations run until the budget is used, at least five
+/// (three, where those take four times the budget), at most kMaxIterations. Results are verified on every
+/// rank before the timed iterations and after them. The round trip between two cores is measured around the
+/// timed iterations; they run once more if the cores moved meanwhile.
 class Measurement {
  public:
   Measurement(const Options& options, Board& board, Peer peer)
@@ -135,20 +73,15 @@ class Measurement {
         peer_(std::move(peer)),
         line_(board, peer_.rank, peer_.ranks, peer_.waiting, peer_.progress) {}
 
-  /// The result is meaningful on rank 0. Throws on all ranks if one got a wrong result.
+  /// The result is meaningful on rank 0. Throws NotMeasured on all ranks if one got a wrong result.
   Result measure(const Point& point) {
+    alarm(options_.timeout_s);
     verify(point);
-    iterate(point, {.least = 3, .most = 200, .budget_ns = budget_ns() / 6}, {});
-    Result result;
-    if (options_.calibrate) {
-      result.round_trip_before_ns = line_.core_round_trip_ns();
-      iterate(point, {.least = 2, .most = 20, .budget_ns = budget_ns() / 20}, {});
-    }
-    auto& samples = board_.slots[static_cast<std::size_t>(peer_.rank)].sample_us;
-    result.iterations =
-        iterate(point, {.least = 5, .most = kMaxIterations, .budget_ns = budget_ns()}, samples);
-    if (peer_.rank == 0) summarise(result);
-    if (options_.calibrate) result.round_trip_after_ns = line_.core_round_trip_ns();
+    iterate(point, {.least = 1, .most = 200, .budget_ns = budget_ns() / 6}, {});
+    Result result = time(point);
+    const bool was_moved =
+        placement_of(result.round_trip_before_ns) != placement_of(result.round_trip_after_ns);
+    if (was_moved && result.wall_ns <= 2 * budget_ns()) result = time(point);
     if (options_.rewrite) verify(point);
     return result;
   }
@@ -165,25 +98,79 @@ class Measurement {
 
   void print(const Point& point, const Result& result) const {
     if (peer_.rank != 0) return;
-    std::printf("%s,%s,%s,%d,%zu,%.2f,%.2f,%.2f,%zu", peer_.name, options_.transport.c_str(),
-                name_of(point.collective), peer_.ranks, point.bytes, result.min_us, result.median_us,
-                result.p99_us, result.iterations);
-    if (options_.calibrate) {
-      std::printf(",%.0f,%.0f", result.round_trip_before_ns, result.round_trip_after_ns);
-    }
-    std::printf("\n");
+    print_point(point.collective, point.bytes);
+    std::printf("%.3f,%.3f,%.3f,%zu,%.0f,%.0f\n", result.min_us, result.median_us, result.p99_us,
+                result.iterations, result.round_trip_before_ns, result.round_trip_after_ns);
+    std::fflush(stdout);
+  }
+
+  void print_missing(Collective collective, std::size_t bytes, const char* reason) const {
+    if (peer_.rank != 0) return;
+    print_point(collective, bytes);
+    std::printf("-,%s\n", reason);
     std::fflush(stdout);
   }
 
   /// Returns when all ranks are here.
   void meet() { line_.cross(false); }
 
+  /// Of steps that all ranks take together, in turn: the medians of the slowest rank's durations, the same on
+  /// all ranks.
+  std::vector<double> medians_of(const std::vector<std::function<void()>>& steps) {
+    constexpr std::size_t kWarmup = 1;
+    constexpr std::size_t kTurns = 7;
+    std::vector<double> medians;
+    auto& samples = board_.slots[static_cast<std::size_t>(peer_.rank)].sample_us;
+    for (std::size_t turn = 0; turn < kWarmup + kTurns; ++turn) {
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        peer_.barrier();
+        line_.cross(false);
+        const std::int64_t start = now_ns();
+        steps[i]();
+        const std::int64_t end = now_ns();
+        if (turn >= kWarmup) samples[i * kTurns + turn - kWarmup] = static_cast<double>(end - start) * 1e-3;
+      }
+    }
+    line_.cross(false);
+    for (std::size_t i = 0; i < steps.size(); ++i) medians.push_back(median_of_slowest(i * kTurns, kTurns));
+    line_.cross(false);
+    return medians;
+  }
+
+  const Peer& peer() const { return peer_; }
+
  private:
+  static constexpr std::size_t kFewIterations = 3;
+
   struct Limits {
     std::size_t least;
     std::size_t most;
     std::int64_t budget_ns;
   };
+
+  void print_point(Collective collective, std::size_t bytes) const {
+    std::printf("%s,%s,%s,%d,%zu,", peer_.name, options_.transport.c_str(), name_of(collective), peer_.ranks,
+                bytes);
+  }
+
+  Result time(const Point& point) {
+    Result result;
+    const std::int64_t patience_ns = std::chrono::nanoseconds(options_.near_wait).count();
+    result.round_trip_before_ns = line_.wait_for_near(patience_ns);
+    iterate(point, {.least = 0, .most = 20, .budget_ns = budget_ns() / 20}, {});
+    auto& samples = board_.slots[static_cast<std::size_t>(peer_.rank)].sample_us;
+    const std::int64_t begin = now_ns();
+    result.iterations =
+        iterate(point, {.least = 5, .most = kMaxIterations, .budget_ns = budget_ns()}, samples);
+    result.wall_ns = now_ns() - begin;
+    if (peer_.rank == 0) summarise(result);
+    result.round_trip_after_ns = line_.core_round_trip_ns();
+    // Whether there is a second time is for all to know alike.
+    if (peer_.rank == 0) board_.wall_ns = result.wall_ns;
+    line_.cross(false);
+    result.wall_ns = board_.wall_ns;
+    return result;
+  }
 
   std::int64_t budget_ns() const { return std::chrono::nanoseconds(options_.budget).count(); }
 
@@ -193,7 +180,9 @@ class Measurement {
     for (std::size_t done = 0;; ++done) {
       peer_.barrier();
       if (options_.rewrite || done == 0) write_input(point);
-      const bool enough = done >= limits.least && now_ns() - begin >= limits.budget_ns;
+      const std::int64_t taken_ns = now_ns() - begin;
+      const bool enough = (done >= limits.least && taken_ns >= limits.budget_ns) ||
+                          (done >= kFewIterations && taken_ns >= 4 * limits.budget_ns);
       if (line_.cross(enough || done == limits.most)) return done;
       if (options_.start == Start::barrier) peer_.barrier();
       const std::int64_t start = now_ns();
@@ -205,8 +194,9 @@ class Measurement {
 
   void write_input(const Point& point) {
     ++sequence_;
-    const bool contributes = point.collective != Collective::broadcast || peer_.rank == 0;
-    if (contributes) write_pattern(point.in, input_of(peer_.rank, sequence_));
+    const bool is_from_root =
+        point.collective == Collective::broadcast || point.collective == Collective::send_recv;
+    if (!is_from_root || peer_.rank == 0) write_pattern(point.in, input_of(peer_.rank, sequence_));
   }
 
   void verify(const Point& point) {
@@ -221,8 +211,7 @@ class Measurement {
     line_.cross(false);
     for (int rank = 0; rank < peer_.ranks; ++rank) {
       if (!board_.slots[static_cast<std::size_t>(rank)].wrong) continue;
-      throw std::runtime_error("wrong result of " + std::string(name_of(point.collective)) + " of " +
-                               std::to_string(point.bytes) + " bytes on rank " + std::to_string(rank));
+      throw NotMeasured("wrong result on rank " + std::to_string(rank));
     }
     line_.cross(false);
   }
@@ -230,7 +219,13 @@ class Measurement {
   bool expected_result(const Point& point) const {
     switch (point.collective) {
       case Collective::barrier: return true;
+      case Collective::send_recv:
+        if (peer_.rank > 1) return true;
+        [[fallthrough]];
       case Collective::broadcast: return holds_pattern(point.out, input_of(0, sequence_));
+      case Collective::reduce:
+        if (peer_.rank > 0) return true;
+        [[fallthrough]];
       case Collective::all_reduce: return holds_pattern(point.out, sum_of_inputs(peer_.ranks, sequence_));
       case Collective::reduce_scatter: {
         const std::size_t first = static_cast<std::size_t>(peer_.rank) * point.out.size();
@@ -244,17 +239,36 @@ class Measurement {
         }
         return true;
       }
+      case Collective::all_to_all: {
+        const std::size_t share = point.in.size() / static_cast<std::size_t>(peer_.ranks);
+        const std::size_t own = static_cast<std::size_t>(peer_.rank) * share;
+        for (int rank = 0; rank < peer_.ranks; ++rank) {
+          const auto part = point.out.subspan(static_cast<std::size_t>(rank) * share, share);
+          if (!holds_pattern(part, shifted(input_of(rank, sequence_), own))) return false;
+        }
+        return true;
+      }
     }
     return false;
   }
 
-  void summarise(Result& result) {
-    std::vector<double> slowest(result.iterations, 0.0);
+  /// Ascending: the slowest rank's of each sample.
+  std::vector<double> slowest_of(std::size_t first, std::size_t count) const {
+    std::vector<double> slowest(count, 0.0);
     for (int rank = 0; rank < peer_.ranks; ++rank) {
       const auto& samples = board_.slots[static_cast<std::size_t>(rank)].sample_us;
-      for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], samples[i]);
+      for (std::size_t i = 0; i < count; ++i) slowest[i] = std::max(slowest[i], samples[first + i]);
     }
     std::sort(slowest.begin(), slowest.end());
+    return slowest;
+  }
+
+  double median_of_slowest(std::size_t first, std::size_t count) const {
+    return slowest_of(first, count)[count / 2];
+  }
+
+  void summarise(Result& result) const {
+    const std::vector<double> slowest = slowest_of(0, result.iterations);
     result.min_us = slowest.front();
     result.median_us = slowest[slowest.size() / 2];
     result.p99_us = slowest[std::min(slowest.size() - 1, slowest.size() * 99 / 100)];
@@ -279,15 +293,23 @@ inline std::size_t largest_elements(const Options& options, int ranks) {
   return largest;
 }
 
-/// Calls `measure_point(collective, bytes)` for every point asked for; a barrier has no sizes.
+/// Calls `measure_point(collective, bytes)` for every point asked for; a barrier has no sizes. What it throws
+/// as NotMeasured is printed, and the next point follows.
 template <typename MeasurePoint>
-void for_each_point(const Options& options, MeasurePoint measure_point) {
+void for_each_point(const Options& options, const Measurement& measurement, MeasurePoint measure_point) {
+  const auto measure = [&](Collective collective, std::size_t bytes) {
+    try {
+      measure_point(collective, bytes);
+    } catch (const NotMeasured& reason) {
+      measurement.print_missing(collective, bytes, reason.what());
+    }
+  };
   for (const Collective collective : options.collectives) {
     if (collective == Collective::barrier) {
-      measure_point(collective, std::size_t{0});
+      measure(collective, std::size_t{0});
       continue;
     }
-    for (const std::size_t bytes : options.sizes_bytes) measure_point(collective, bytes);
+    for (const std::size_t bytes : options.sizes_bytes) measure(collective, bytes);
   }
 }
 

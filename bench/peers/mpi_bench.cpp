@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MPI's collectives under the method of measure.h. Built once with Open MPI and once with MPICH; started by
-// their mpirun, whose options choose transport and waiting (see compare). --transport only names it in the
-// output.
+// their mpirun, whose options choose transport and waiting (see bench/suite/programs.py). --transport only
+// names it in the output.
 
 #include <mpi.h>
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
-#include <cohort/bench/peers/measure.h>
+#include <cohort/bench/peers/overlap.h>
 
 namespace {
 
@@ -35,6 +39,28 @@ Board* share_board(int rank) {
   }
   MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
   return rank == 0 ? board : Board::attach(path);
+}
+
+/// Rank 1 returns what it received from rank 0.
+std::function<void()> ping_pong(const Point& point) {
+  constexpr int kThere = 1;
+  constexpr int kBack = 2;
+  const int count = static_cast<int>(point.in.size());
+  const float* const in = point.in.data();
+  float* const out = point.out.data();
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank > 1) return [] {};
+  if (rank == 1) {
+    return [=] {
+      MPI_Recv(out, count, MPI_FLOAT, 0, kThere, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(out, count, MPI_FLOAT, 0, kBack, MPI_COMM_WORLD);
+    };
+  }
+  return [=] {
+    MPI_Send(in, count, MPI_FLOAT, 1, kThere, MPI_COMM_WORLD);
+    MPI_Recv(out, count, MPI_FLOAT, 1, kBack, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  };
 }
 
 Point make_point(Collective collective, std::size_t bytes, int ranks, float* in, float* out) {
@@ -61,8 +87,31 @@ Point make_point(Collective collective, std::size_t bytes, int ranks, float* in,
         MPI_Reduce_scatter_block(in, out, out_count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       };
       break;
+    case Collective::reduce:
+      point.operation = [=] { MPI_Reduce(in, out, in_count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); };
+      break;
+    case Collective::all_to_all:
+      point.operation = [=] {
+        MPI_Alltoall(in, in_count / ranks, MPI_FLOAT, out, out_count / ranks, MPI_FLOAT, MPI_COMM_WORLD);
+      };
+      break;
+    case Collective::send_recv: point.operation = ping_pong(point); break;
   }
   return point;
+}
+
+std::vector<Form> forms_of(std::span<const float> in, float* out) {
+  const auto request = std::make_shared<MPI_Request>(MPI_REQUEST_NULL);
+  const auto start = [=] {
+    const int count = static_cast<int>(in.size());
+    MPI_Iallreduce(in.data(), out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, request.get());
+  };
+  const auto test = [=] {
+    int is_done = 0;
+    MPI_Test(request.get(), &is_done, MPI_STATUS_IGNORE);
+  };
+  const auto wait = [=] { MPI_Wait(request.get(), MPI_STATUS_IGNORE); };
+  return {{"MPI_Iallreduce", start, {}, wait}, {"MPI_Iallreduce with MPI_Test", start, test, wait}};
 }
 
 void measure_all(const Options& options) {
@@ -80,7 +129,15 @@ void measure_all(const Options& options) {
   const std::size_t largest = largest_elements(options, ranks);
   const Buffer in(largest);
   const Buffer out(largest);
-  for_each_point(options, [&](Collective collective, std::size_t bytes) {
+  if (options.overlap) {
+    for (const std::size_t bytes : options.sizes_bytes) {
+      const Shape shape = shape_of(Collective::all_reduce, bytes, ranks);
+      const std::span<float> from(in.data(), shape.in);
+      measure_overlap(options, measurement, bytes, from, {out.data(), shape.out}, forms_of(from, out.data()));
+    }
+    return;
+  }
+  for_each_point(options, measurement, [&](Collective collective, std::size_t bytes) {
     const Point point = make_point(collective, bytes, ranks, in.data(), out.data());
     measurement.print(point, measurement.measure(point));
   });
@@ -89,6 +146,7 @@ void measure_all(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives a launcher that is killed
   MPI_Init(&argc, &argv);
   try {
     const Options options = parse_options(std::span(argv, static_cast<std::size_t>(argc)));

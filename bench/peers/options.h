@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -14,8 +15,18 @@
 namespace cohort::peers {
 
 /// What is measured. A new collective needs a line in kCollectives, its shape (`shape_of`), its result
-/// (`expected_result` in measure.h) and one case in each program.
-enum class Collective { barrier, broadcast, all_reduce, all_gather, reduce_scatter };
+/// (`expected_result` in measure.h) and one case in each program. send_recv is a ping-pong of ranks 0 and 1:
+/// there and back.
+enum class Collective {
+  barrier,
+  broadcast,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  reduce,
+  all_to_all,
+  send_recv
+};
 
 struct NamedCollective {
   Collective collective;
@@ -26,7 +37,10 @@ inline constexpr NamedCollective kCollectives[] = {{Collective::barrier, "barrie
                                                    {Collective::broadcast, "broadcast"},
                                                    {Collective::all_reduce, "all_reduce"},
                                                    {Collective::all_gather, "all_gather"},
-                                                   {Collective::reduce_scatter, "reduce_scatter"}};
+                                                   {Collective::reduce_scatter, "reduce_scatter"},
+                                                   {Collective::reduce, "reduce"},
+                                                   {Collective::all_to_all, "all_to_all"},
+                                                   {Collective::send_recv, "send_recv"}};
 
 inline const char* name_of(Collective collective) {
   for (const NamedCollective& known : kCollectives) {
@@ -41,14 +55,30 @@ enum class Start {
   barrier  ///< the library's own barrier after the line: its ranks leave it when it lets them
 };
 
+/// Who computes while an all_reduce runs: every rank on its core; rank 0 alone; or a device, which leaves all
+/// cores free: the ranks only wait for it.
+enum class Computing { all, one, device };
+
+inline const char* name_of(Computing computing) {
+  return computing == Computing::all ? "all" : computing == Computing::one ? "one" : "device";
+}
+
+inline Computing parse_computing(const std::string& text) {
+  for (const Computing computing : {Computing::all, Computing::one, Computing::device}) {
+    if (text == name_of(computing)) return computing;
+  }
+  throw std::invalid_argument("--overlap is all, one or device, not '" + text + "'");
+}
+
 /// Elements of float32 that one rank passes in and gets out.
 struct Shape {
   std::size_t in = 0;
   std::size_t out = 0;
 };
 
-/// `bytes` is the vector on every rank for broadcast and all_reduce, the whole output for all_gather, the
-/// whole input for reduce_scatter. Every rank has at least one element, so 8 bytes on 8 ranks moves 32.
+/// `bytes` is the vector on every rank for broadcast, all_reduce, reduce and send_recv, the whole output for
+/// all_gather, the whole input for reduce_scatter and all_to_all. Every rank has at least one element, so 8
+/// bytes on 8 ranks moves 32.
 inline Shape shape_of(Collective collective, std::size_t bytes, int ranks) {
   const std::size_t whole = bytes / sizeof(float) > 0 ? bytes / sizeof(float) : 1;
   const auto size = static_cast<std::size_t>(ranks);
@@ -56,7 +86,10 @@ inline Shape shape_of(Collective collective, std::size_t bytes, int ranks) {
   switch (collective) {
     case Collective::barrier: return {};
     case Collective::broadcast:
-    case Collective::all_reduce: return {.in = whole, .out = whole};
+    case Collective::all_reduce:
+    case Collective::reduce:
+    case Collective::send_recv: return {.in = whole, .out = whole};
+    case Collective::all_to_all: return {.in = share * size, .out = share * size};
     case Collective::all_gather: return {.in = share, .out = share * size};
     case Collective::reduce_scatter: return {.in = share * size, .out = share};
   }
@@ -69,10 +102,11 @@ struct Options {
   std::vector<Collective> collectives;
   std::vector<std::size_t> sizes_bytes;
   std::chrono::milliseconds budget{250};  ///< wall time of the timed part of one point
+  std::optional<Computing> overlap;       ///< all_reduce beside computing, instead of the collectives
   bool rewrite = true;
-  bool calibrate = false;
   Start start = Start::line;
-  unsigned timeout_s = 120;  ///< a rank ends itself after this long, whatever it waits for
+  std::chrono::milliseconds near_wait{0};  ///< how long a point may wait for near cores
+  unsigned timeout_s = 120;  ///< a rank ends itself when one point takes longer, whatever it waits for
 };
 
 inline std::vector<std::string> split(std::string_view list) {
@@ -109,9 +143,11 @@ inline Collective parse_collective(const std::string& text) {
 
 inline constexpr const char* kUsage =
     "options: --collectives LIST --sizes LIST --transport LABEL --ranks N (Gloo only) --budget-ms N\n"
-    "         --start line|barrier --no-rewrite --calibrate --timeout-s N\n"
-    "prints:  peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters\n"
-    "         and with --calibrate: ,rtt_before_ns,rtt_after_ns\n";
+    "         --start line|barrier --no-rewrite --near-wait-ms N --timeout-s N\n"
+    "         --overlap all|one|device (who computes beside an all_reduce)\n"
+    "prints:  "
+    "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters,rtt_before_ns,rtt_after_ns\n"
+    "         or, for a point that cannot be measured: peer,transport,collective,ranks,bytes,-,REASON\n";
 
 /// Throws std::invalid_argument for what is not an option.
 inline Options parse_options(std::span<char* const> arguments) {
@@ -142,10 +178,12 @@ inline Options parse_options(std::span<char* const> arguments) {
       const std::string start = value();
       if (start != "line" && start != "barrier") throw std::invalid_argument("--start is line or barrier");
       options.start = start == "line" ? Start::line : Start::barrier;
+    } else if (option == "--overlap") {
+      options.overlap = parse_computing(value());
     } else if (option == "--no-rewrite") {
       options.rewrite = false;
-    } else if (option == "--calibrate") {
-      options.calibrate = true;
+    } else if (option == "--near-wait-ms") {
+      options.near_wait = std::chrono::milliseconds(parse_number(value(), 0, 60'000));
     } else {
       throw std::invalid_argument("unknown option '" + std::string(option) + "'");
     }

@@ -5,10 +5,10 @@
 namespace cohort {
 namespace {
 
-/// Every rank's memory is mapped: copy each peer's block straight from its send buffer.
+/// Every rank's memory can be read: copy each peer's block straight from its send buffer.
 Task<> from_user_windows(Exec& x, AllGather op) {
   co_await x.copy(op.block(x.rank()), op.send);
-  for (const Rank peer : x.peers()) co_await x.copy_from(peer, op.block(peer), op.send);
+  for (const Rank peer : x.peers()) co_await x.pull(peer, op.block(peer), op.send);
   co_await x.phase();
 }
 
@@ -30,7 +30,7 @@ Task<> through_ccl_buffers(Exec& x, AllGather op) {
 /// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer; (p-1) * block bytes read per rank.
 /// Streams: main. Scratch: none.
 Task<> all_gather_direct(Exec& x, AllGather op) {
-  return x.maps_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
+  return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

@@ -25,7 +25,14 @@ Task<> all_gather_mesh(Exec& x, AllGather op) {
 
 Cost cost(std::size_t bytes, Rank ranks) {
   // A signal, a read there and back, and the signal that lets the peer go: four one-way latencies.
-  return {.rounds = 4, .bytes_moved = static_cast<double>(bytes) * ranks, .bytes_reduced = 0};
+  // In each direction of each pair: two signals, a request, and the reply with the bytes.
+  const double pairs = ranks * (ranks - 1.0);
+  const double n = static_cast<double>(bytes);
+  return {.rounds = 4,
+          .bytes_moved = n * ranks,
+          .bytes_reduced = 0,
+          .messages = 4 * pairs,
+          .bytes_by_all = n * pairs};
 }
 
 Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }

@@ -16,7 +16,12 @@ Task<> all_gather_ring(Exec& x, AllGather op) {
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  return {.rounds = ranks - 1.0, .bytes_moved = static_cast<double>(bytes) * (ranks - 1), .bytes_reduced = 0};
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = ranks - 1.0,
+          .bytes_moved = n,
+          .bytes_reduced = 0,
+          .messages = ranks * (ranks - 1.0),
+          .bytes_by_all = n * ranks};
 }
 
 Needs needs(std::size_t, Rank) { return {.links_to_neighbours = true}; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/placed.h>
+#include <cohort/collectives/algorithms/pulled.h>
 #include <cohort/collectives/algorithms/staging.h>
 #include <cohort/collectives/algorithms/table.h>
 
@@ -13,6 +14,16 @@ Task<> on_user_windows(Exec& x, AllReduce op) {
   const Placed inputs(x, send);
   const Placed outputs(x, recv);
   co_await x.reduce(outputs.slices(), inputs.slices(), op.combine);
+  co_await x.phase();
+}
+
+/// Every rank's memory can be read: combine my share of all inputs, meet, pull the other shares.
+Task<> from_user_windows(Exec& x, AllReduce op) {
+  const Blocks send(op.send, x.size(), op.element_bytes);
+  const Blocks recv(op.recv, x.size(), op.element_bytes);
+  co_await combine_pulled(x, send[x.rank()], recv[x.rank()], op.combine, op.element_bytes);
+  co_await x.phase();
+  for (const Rank peer : x.peers()) co_await x.pull(peer, recv[peer], recv[peer]);
   co_await x.phase();
 }
 
@@ -57,11 +68,12 @@ Task<> through_ccl_buffers(Exec& x, AllReduce op) {
 }
 
 /// Direct all_reduce on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3).
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer; 2(p-1)/p * bytes moved and bytes
-/// reduced per rank. Streams: main. Scratch: none. Source: the reduce-scatter + all-gather composition of
-/// Rabenseifner 2004, with loads and stores in place of messages.
+/// Cost: 1 phase (zero copy), 2 (pulled), or 1 per piece of half a CCL buffer; 2(p-1)/p * bytes moved and
+/// bytes reduced per rank. Streams: main. Scratch: none. Source: the reduce-scatter + all-gather composition
+/// of Rabenseifner 2004, with loads and stores in place of messages.
 Task<> all_reduce_direct(Exec& x, AllReduce op) {
-  return x.maps_user_windows() ? on_user_windows(x, op) : through_ccl_buffers(x, op);
+  if (x.maps_user_windows()) return on_user_windows(x, op);
+  return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

@@ -29,7 +29,11 @@ Task<> all_reduce_one_shot(Exec& x, AllReduce op) {
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
+  return {.rounds = 1,
+          .bytes_moved = n,
+          .bytes_reduced = n,
+          .messages = ranks * (ranks - 1.0),
+          .bytes_by_all = n * ranks};
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {

@@ -3,6 +3,7 @@
 #include <cohort/collectives/algorithms/table.h>
 
 #include <bit>
+#include <cmath>
 
 namespace cohort {
 namespace {
@@ -64,7 +65,13 @@ Task<> all_reduce_recursive_doubling(Exec& x, AllReduce op) {
 Cost cost(std::size_t bytes, Rank ranks) {
   const int rounds = std::bit_width(std::bit_floor(ranks)) - 1 + (std::has_single_bit(ranks) ? 0 : 2);
   const double n = static_cast<double>(bytes) * rounds;
-  return {.rounds = static_cast<double>(rounds), .bytes_moved = n, .bytes_reduced = n};
+  const double power = std::bit_floor(ranks);
+  const double messages = power * std::log2(power) + 2 * (ranks - power);
+  return {.rounds = static_cast<double>(rounds),
+          .bytes_moved = n,
+          .bytes_reduced = n,
+          .messages = messages,
+          .bytes_by_all = static_cast<double>(bytes) * messages};
 }
 
 Needs needs(std::size_t bytes, Rank) { return {.links_to_all = true, .scratch_bytes = bytes}; }

@@ -23,7 +23,11 @@ Task<> all_reduce_ring(Exec& x, AllReduce op) {
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double share = static_cast<double>(bytes) * (ranks - 1) / ranks;
-  return {.rounds = 2.0 * (ranks - 1), .bytes_moved = 2 * share, .bytes_reduced = share};
+  return {.rounds = 2.0 * (ranks - 1),
+          .bytes_moved = 2 * share,
+          .bytes_reduced = share,
+          .messages = 2 * ranks * (ranks - 1.0),
+          .bytes_by_all = 2 * share * ranks};
 }
 
 Needs needs(std::size_t, Rank) { return {.links_to_neighbours = true}; }

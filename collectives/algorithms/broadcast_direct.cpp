@@ -6,7 +6,7 @@ namespace cohort {
 namespace {
 
 Task<> from_user_window(Exec& x, Broadcast op) {
-  if (x.rank() != op.root) co_await x.copy_from(op.root, op.data, op.data);
+  if (x.rank() != op.root) co_await x.pull(op.root, op.data, op.data);
   co_await x.phase();
 }
 
@@ -26,7 +26,7 @@ Task<> through_ccl_buffer(Exec& x, Broadcast op) {
 /// Direct broadcast on mapped memory: everybody reads the root's buffer.
 /// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer; bytes read per rank. Streams: main.
 Task<> broadcast_direct(Exec& x, Broadcast op) {
-  return x.maps_user_windows() ? from_user_window(x, op) : through_ccl_buffer(x, op);
+  return x.reads_user_windows() ? from_user_window(x, op) : through_ccl_buffer(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank) {

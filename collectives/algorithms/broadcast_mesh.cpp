@@ -39,7 +39,11 @@ Task<> broadcast_mesh(Exec& x, Broadcast op) {
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double share = static_cast<double>(bytes) * (ranks - 1) / ranks;
-  return {.rounds = 3, .bytes_moved = 2 * share, .bytes_reduced = 0};
+  return {.rounds = 3,
+          .bytes_moved = 2 * share,
+          .bytes_reduced = 0,
+          .messages = 3 * (ranks - 1.0) + (ranks - 1.0) * (ranks - 2.0),
+          .bytes_by_all = static_cast<double>(bytes) * (ranks - 1)};
 }
 
 Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }

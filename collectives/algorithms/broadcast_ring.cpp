@@ -3,6 +3,7 @@
 #include <cohort/collectives/algorithms/table.h>
 #include <cohort/notify/notify.h>
 
+#include <cmath>
 #include <limits>
 
 namespace cohort {
@@ -63,7 +64,12 @@ Task<> broadcast_ring(Exec& x, Broadcast op) {
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes);
   const double fill = static_cast<double>(std::min(bytes, kChunkBytes)) * (ranks - 2.0);
-  return {.rounds = 2.0 * ranks - 1.0, .bytes_moved = n + fill, .bytes_reduced = 0};
+  const double chunks = std::ceil(n / static_cast<double>(kChunkBytes));
+  return {.rounds = 2.0 * ranks - 1.0,
+          .bytes_moved = n + fill,
+          .bytes_reduced = 0,
+          .messages = (chunks + 1) * (ranks - 1.0) + 1,
+          .bytes_by_all = n * (ranks - 1)};
 }
 
 Needs needs(std::size_t, Rank) { return {.links_to_neighbours = true}; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/placed.h>
+#include <cohort/collectives/algorithms/pulled.h>
 #include <cohort/collectives/algorithms/staging.h>
 #include <cohort/collectives/algorithms/table.h>
 
@@ -7,10 +8,16 @@ namespace cohort {
 namespace {
 
 /// Every rank's memory is mapped: combine my block of all inputs in one pass.
-Task<> from_user_windows(Exec& x, ReduceScatter op) {
+Task<> on_user_windows(Exec& x, ReduceScatter op) {
   const Placed inputs(x, op.block(x.rank()));
   const PlacedSlice output[] = {{x.rank(), op.recv}};
   co_await x.reduce(output, inputs.slices(), op.combine);
+  co_await x.phase();
+}
+
+/// Every rank's memory can be read: pull my block of all inputs, chunk by chunk.
+Task<> from_user_windows(Exec& x, ReduceScatter op) {
+  co_await combine_pulled(x, op.block(x.rank()), op.recv, op.combine, op.element_bytes);
   co_await x.phase();
 }
 
@@ -48,7 +55,8 @@ Task<> through_ccl_buffers(Exec& x, ReduceScatter op) {
 /// D3). Cost: 1 phase (zero copy), or 1 phase per piece of CCL buffer; (p-1) * block bytes moved, p * block
 /// bytes reduced per rank. Streams: main. Scratch: none.
 Task<> reduce_scatter_direct(Exec& x, ReduceScatter op) {
-  return x.maps_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
+  if (x.maps_user_windows()) return on_user_windows(x, op);
+  return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

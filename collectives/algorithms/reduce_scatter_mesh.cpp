@@ -15,7 +15,11 @@ Task<> reduce_scatter_mesh(Exec& x, ReduceScatter op) {
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
+  return {.rounds = 1,
+          .bytes_moved = n,
+          .bytes_reduced = n,
+          .messages = ranks * (ranks - 1.0),
+          .bytes_by_all = n * ranks};
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {

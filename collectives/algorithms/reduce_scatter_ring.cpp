@@ -31,7 +31,11 @@ Task<> reduce_scatter_ring(Exec& x, ReduceScatter op) {
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {.rounds = ranks - 1.0, .bytes_moved = 2 * n, .bytes_reduced = n};
+  return {.rounds = ranks - 1.0,
+          .bytes_moved = 2 * n,
+          .bytes_reduced = n,
+          .messages = ranks * (ranks - 1.0),
+          .bytes_by_all = n * ranks};
 }
 
 Needs needs(std::size_t bytes, Rank) { return {.links_to_neighbours = true, .scratch_bytes = 2 * bytes}; }

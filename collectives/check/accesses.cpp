@@ -4,8 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cohort::check {
 namespace {
+
+/// Enough to find who lost a contribution.
+constexpr std::size_t kMostLosses = 4096;
 
 bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
 
@@ -33,16 +38,21 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
                                  : "take a slice that lies inside, and cut large messages by largest_piece()";
     add(FindingKind::bounds, task,
         fmt::format("{} bytes {}..{} of rank {}'s {}, which has {} bytes; {}", writes ? "writes" : "reads",
-                    slice.offset, slice.offset + slice.bytes, owner, window, place.bytes, hint));
+                    slice.offset, slice.offset + std::max<std::size_t>(slice.bytes, 1) - 1, owner, window,
+                    place.bytes, hint));
     return false;
   }
   if (owner == rank) return true;
+  const bool pulls = tasks_[task].kind == TaskKind::pull;
+  const bool may_reach =
+      plan_.user_windows == UserWindows::mapped || (pulls && plan_.user_windows == UserWindows::readable);
   const char* objection = nullptr;
   if (slice.window == WindowId::scratch)
     objection = "scratch is local; use ccl_in or ccl_out for what peers reach";
-  else if (is_user_window(slice.window) && !plan_.maps_user_windows)
+  else if (is_user_window(slice.window) && !may_reach)
     objection =
-        "peers reach it only where maps_user_windows() says so; pass the bytes through ccl_in or ccl_out";
+        "peers reach it only where maps_user_windows() says so, or pull() it where reads_user_windows() "
+        "does; pass the bytes through ccl_in or ccl_out";
   else if (writes && over_link && slice.window == WindowId::send)
     objection = "what the caller gives is not written by peers";
   else if (!over_link && !plan_.is_mapped_group)
@@ -81,10 +91,28 @@ Content Machine::read(Rank owner, const Slice& slice, const Access& by) {
   return content;
 }
 
+/// For the words on a result that lacks something: never wrong by itself.
+void Machine::note_losses(const Memory& memory, std::size_t begin, const Content& content, TaskId task) {
+  std::size_t bytes = 0;
+  for (const Piece& piece : content) bytes += piece.bytes;
+  const std::uint32_t operation = tasks_[task].operation;
+  visit_together(memory.peek(begin, bytes), content,
+                 [&](std::size_t size, const Value& before, const Value& after) {
+                   const bool is_lost = before.shift == after.shift &&
+                                        expressions_.operation_of(before.what) == operation &&
+                                        expressions_.operation_of(after.what) == operation &&
+                                        !expressions_.includes(after.what, before.what);
+                   if (is_lost && losses_.size() < kMostLosses)
+                     losses_.push_back(
+                         {task, before.what, before.shift, before.shift + static_cast<std::int64_t>(size)});
+                 });
+}
+
 void Machine::write(Rank owner, const Slice& slice, const Content& content, const Access& by) {
   Conflicts conflicts;
   Memory& memory = memory_of(owner, slice.window);
   const std::size_t begin = place_of(owner, slice.window).offset + slice.offset;
+  if (plan_.combines) note_losses(memory, begin, content, by.task);
   memory.write(begin, content, by, order_, conflicts);
   note_remote(owner, slice, by);
   report(owner, slice.window, by, true, conflicts);
@@ -95,12 +123,23 @@ std::string Machine::advice(const Conflict& conflict, const TaskRecord& earlier,
                             bool later_writes) const {
   if (later.rank == earlier.rank)
     return "join the streams in between, or order them by a Notify, or give them different bytes";
-  const bool reads_too_early = !conflict.earlier_writes && later_writes &&
-                               earlier.operation == later.operation &&
-                               expressions_.leftover_in(conflict.held.what).has_value();
-  const TaskRecord& first = reads_too_early ? later : earlier;
-  const TaskRecord& second = reads_too_early ? earlier : later;
-  const bool gives = reads_too_early || (conflict.earlier_writes && !later_writes);
+  if (later.kind == TaskKind::begin || later.kind == TaskKind::end)
+    return fmt::format("let rank {} wait, before it leaves, for a signal that rank {} posts after the {}",
+                       later.rank, earlier.rank, short_name(earlier.kind));
+  if (earlier.kind == TaskKind::begin || earlier.kind == TaskKind::end)
+    return fmt::format("let rank {} wait, before the {}, for a signal that rank {} posts when it has begun",
+                       later.rank, short_name(later.kind), earlier.rank);
+  const bool reads_leftovers =
+      !conflict.earlier_writes && later_writes && expressions_.leftover_in(conflict.held.what).has_value();
+  const bool is_turned =
+      earlier.operation != later.operation ? earlier.operation > later.operation : reads_leftovers;
+  const TaskRecord& first = is_turned ? later : earlier;
+  const TaskRecord& second = is_turned ? earlier : later;
+  if (plan_.is_mapped_group)
+    return fmt::format("let all ranks meet in a phase() after the {} of rank {} and before the {} of rank {}",
+                       short_name(first.kind), first.rank, short_name(second.kind), second.rank);
+  const bool gives =
+      is_turned ? later_writes && !conflict.earlier_writes : conflict.earlier_writes && !later_writes;
   return fmt::format("let rank {} post {} after the {} and let rank {} wait for it before the {}", first.rank,
                      gives ? "Ack" : "DataSignal", short_name(first.kind), second.rank,
                      short_name(second.kind));

@@ -47,7 +47,7 @@ struct SignalEnd {
   std::uint32_t posted = 0;
   std::vector<Moment> takes;
   std::uint32_t operation = 0;  ///< to which the counts belong
-  Moment last_wait;
+  Access last_wait;
 };
 
 /// One direction of a link on one lane: what is on its way, and who waits at its end.
@@ -56,14 +56,17 @@ struct Channel {
   Rank to = 0;
   Lane lane = 0;
   Line<Message> on_its_way;
+  Line<Message> passing_by;  ///< signals, where links buffer and nothing waits behind anything
   std::array<SignalEnd, kSignals> signals;
   std::optional<Waiting> receiver;
   Slice receiver_slice;
   bool receiver_combines = false;
   /// What puts do at the far end: a stream of its own, made for the first one.
   std::optional<StreamId> puts;
-  Moment last_sent;
-  Moment last_received;
+  /// By the receiving rank, whose replies come this way.
+  std::vector<Access> gets;
+  Access last_sent;
+  Access last_received;
 };
 
 }  // namespace cohort::check

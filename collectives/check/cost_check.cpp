@@ -45,11 +45,18 @@ void check_cost(const Machine& machine, const Cost& declared, const CostCase& of
     add(report, fmt::format("the ranks together get {} bytes from each other where at least {} are needed: "
                             "contributions come from nowhere",
                             counted.bytes_to_all, counted.least_to_all));
+  const bool all_hear = of.bytes >= of.options.ranks * size_bytes(of.options.type);
+  if (all_hear && counted.rounds < counted.least_rounds)
+    add(report,
+        fmt::format("all is over after {} rounds where {} are needed for everybody to hear of everybody: "
+                    "contributions come from nowhere",
+                    counted.rounds, counted.least_rounds));
   const bool is_declared = declared.rounds != 0 || declared.bytes_moved != 0;
-  const bool is_worthwhile = of.setup.count >= kElementsPerRank * of.setup.ranks;
-  const bool moves_data = counted.least_to_all != 0 || of.setup.count == 0;
+  const bool is_worthwhile = of.options.count >= kElementsPerRank * of.options.ranks;
+  const bool moves_data = counted.least_to_all != 0 || of.options.count == 0;
   if (!is_declared || (moves_data && !is_worthwhile)) return;
-  const bool is_staged = machine.plan().is_mapped_group && !of.setup.maps_user_windows;
+  const bool is_staged =
+      machine.plan().is_mapped_group && of.options.user_windows == UserWindows::unreachable;
   if (of.is_one_piece && !is_staged) {
     const double rounds = counted.rounds;
     compare(report, "rounds:", declared.rounds, {rounds, rounds + 1});
@@ -65,6 +72,18 @@ void check_cost(const Machine& machine, const Cost& declared, const CostCase& of
   }
   const auto crossing = static_cast<double>(std::max(counted.bytes_sent, counted.bytes_received));
   compare(report, "bytes moved:", declared.bytes_moved, {crossing, static_cast<double>(most_moved)});
+  if (declared.messages != 0 && of.is_one_piece) {
+    std::uint64_t messages = 0;
+    std::uint64_t sent = 0;
+    for (Rank rank = 0; rank < machine.ranks(); ++rank) {
+      messages += machine.counts(rank).messages;
+      sent += machine.counts(rank).sent;
+    }
+    const auto of_all = static_cast<double>(messages);
+    const auto bytes_of_all = static_cast<double>(sent);
+    compare(report, "messages of all ranks:", declared.messages, {of_all, of_all});
+    compare(report, "bytes by all ranks:", declared.bytes_by_all, {bytes_of_all, bytes_of_all});
+  }
   compare(report, "bytes reduced:", declared.bytes_reduced,
           {static_cast<double>(counted.bytes_combined), static_cast<double>(most_combined)});
 }

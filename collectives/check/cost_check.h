@@ -8,7 +8,7 @@ namespace cohort::check {
 
 /// The case whose cost was counted.
 struct CostCase {
-  const Setup& setup;
+  const CheckOptions& options;
   std::size_t bytes;  ///< of the message
   bool is_one_piece;
 };

@@ -129,6 +129,8 @@ void Deadlock::explain_circle() {
   if (const Message* const before = obstacle(machine_.tasks_[path.front()]))
     text += fmt::format("; what it waits for stands behind {}, so receive that first",
                         machine_.who(before->sender.task));
+  else if (machine_.tasks_[path.front()].kind == TaskKind::wait)
+    text += "; a post among them is missing, or comes only after the wait";
   else
     text += "; let one of them do its other half first, or both halves at once as exchange() does";
   machine_.add(FindingKind::deadlock, path.front(), text);

@@ -44,6 +44,13 @@ ExpressionId Expressions::contribution(std::uint32_t operation, Rank rank) {
   return place->second = add(std::move(node));
 }
 
+/// No further step can make it right; a mere window of leftovers is not yet somebody's mistake.
+bool Expressions::is_broken(const Node& node) const {
+  const bool is_divided_early = node.kind == Kind::average && node.leaves != ranks_;
+  return node.doubled || (node.leftover && node.kind != Kind::leftover) || node.is_skewed ||
+         node.is_averaged_inside || is_divided_early;
+}
+
 ExpressionId Expressions::combine(ExpressionId left, ExpressionId right, std::int64_t skew) {
   if (skew == 0 && right < left) std::swap(left, right);
   const auto [place, is_new] =
@@ -69,6 +76,7 @@ ExpressionId Expressions::combine(ExpressionId left, ExpressionId right, std::in
       node.doubled = static_cast<Rank>(word * kBits + static_cast<unsigned>(std::countr_zero(both)));
     node.ranks.push_back(a.ranks[word] | b.ranks[word]);
   }
+  node.culprit = is_broken(a) ? a.culprit : is_broken(b) ? b.culprit : task_;
   const auto follows = [](const Node& chain, const Node& next) {
     return chain.in_order != 0 && next.kind == Kind::contribution && next.left == chain.in_order;
   };
@@ -81,6 +89,7 @@ ExpressionId Expressions::average(ExpressionId of) {
   const auto [place, is_new] = averages_.try_emplace(of, 0);
   if (!is_new) return place->second;
   Node node = nodes_[of];
+  if (!is_broken(node)) node.culprit = task_;
   node.is_averaged_inside = node.is_averaged_inside || node.kind == Kind::average;
   node.kind = Kind::average;
   node.left = of;
@@ -108,26 +117,53 @@ std::string Expressions::missing(const Node& node) const {
                      names, more);
 }
 
-std::string Expressions::objection(ExpressionId id, std::uint32_t operation, bool is_averaged) const {
+bool Expressions::includes(ExpressionId whole, ExpressionId part) const {
+  const std::vector<std::uint64_t>& all = nodes_[whole].ranks;
+  const std::vector<std::uint64_t>& some = nodes_[part].ranks;
+  for (std::size_t word = 0; word < some.size(); ++word)
+    if ((some[word] & ~all[word]) != 0) return false;
+  return true;
+}
+
+Rank Expressions::first_missing(ExpressionId id) const {
+  Rank rank = 0;
+  while (rank < ranks_ && has(id, rank)) ++rank;
+  return rank;
+}
+
+Objection Expressions::objection(ExpressionId id, std::uint32_t operation, bool is_averaged) const {
   const Node& node = nodes_[id];
+  if (node.kind == Kind::leftover)
+    return {fmt::format("holds leftovers of {}", to_string(*node.leftover)), {}};
   if (node.leftover)
-    return fmt::format("holds {} of {}, which nobody wrote",
-                       node.kind == Kind::leftover ? "leftovers" : "a combination with leftovers",
-                       to_string(*node.leftover));
+    return {fmt::format("holds a combination with leftovers of {}", to_string(*node.leftover)), node.culprit};
   if (node.first_operation != operation || node.last_operation != operation)
-    return "holds data of the operation before";
-  if (node.doubled) return fmt::format("has the contribution of rank {} twice: {}", *node.doubled, text(id));
-  if (node.leaves != ranks_) return fmt::format("{}: it is {}", missing(node), text(id));
-  if (node.is_skewed) return "combines bytes of different places";
-  if (node.is_averaged_inside) return "is divided before all contributions are in it, or twice";
-  if (is_averaged && node.kind != Kind::average) return "is the sum: nobody divided it for avg";
-  if (!is_averaged && node.kind == Kind::average) return "is divided although nobody asked for avg";
+    return {"holds data of another operation", {}};
+  if (node.doubled)
+    return {fmt::format("has the contribution of rank {} twice: {}", *node.doubled, text(id)), node.culprit};
+  if (node.leaves != ranks_) return {fmt::format("{}: it is {}", missing(node), text(id)), {}};
+  if (node.is_skewed) return {"combines bytes of different places", node.culprit};
+  if (node.is_averaged_inside)
+    return {"is divided before all contributions are in it, or twice", node.culprit};
+  if (is_averaged && node.kind != Kind::average) return {"is the sum: nobody divided it for avg", {}};
+  if (!is_averaged && node.kind == Kind::average) return {"is divided although nobody asked for avg", {}};
   return {};
+}
+
+/// The longer one, or else that of lower ranks: as people would write it.
+bool Expressions::reads_first(ExpressionId id, ExpressionId other) const {
+  const Node& a = nodes_[id];
+  const Node& b = nodes_[other];
+  if (a.leaves != b.leaves) return a.leaves > b.leaves;
+  for (Rank rank = 0; rank < ranks_; ++rank)
+    if (has(id, rank) != has(other, rank)) return has(id, rank);
+  return true;
 }
 
 void Expressions::append_text(ExpressionId id, std::string& text) const {
   if (text.size() > kLongestText) return;
   const Node& node = nodes_[id];
+  const bool is_left_first = node.kind != Kind::combination || reads_first(node.left, node.right);
   switch (node.kind) {
     case Kind::leftover: text += fmt::format("({})", to_string(*node.leftover)); return;
     case Kind::contribution: text += std::to_string(node.left); return;
@@ -137,9 +173,9 @@ void Expressions::append_text(ExpressionId id, std::string& text) const {
       return;
     case Kind::combination:
       text += "(";
-      append_text(node.left, text);
+      append_text(is_left_first ? node.left : node.right, text);
       text += " + ";
-      append_text(node.right, text);
+      append_text(is_left_first ? node.right : node.left, text);
       text += ")";
       return;
   }

@@ -22,6 +22,12 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
+/// Why a value is not what it should be, and the task that made it so, if one alone did.
+struct Objection {
+  std::string text;
+  std::optional<std::uint32_t> culprit;
+};
+
 /// The ordered expressions of one run, each kept once: equal numbers mean equal bits. The two operands of a
 /// combination may stand in either order, for that gives the same bits; three may not.
 class Expressions {
@@ -45,7 +51,18 @@ class Expressions {
   /// ((0 + 1) + 2) + ...: in the order of ranks, from the left.
   [[nodiscard]] bool is_in_rank_order(ExpressionId id) const;
   /// In words, what stands between it and is_whole(): "lacks the contribution of rank 3".
-  [[nodiscard]] std::string objection(ExpressionId id, std::uint32_t operation, bool is_averaged) const;
+  [[nodiscard]] Objection objection(ExpressionId id, std::uint32_t operation, bool is_averaged) const;
+  /// Whether `whole` has every contribution that `part` has.
+  [[nodiscard]] bool includes(ExpressionId whole, ExpressionId part) const;
+  [[nodiscard]] bool has(ExpressionId id, Rank rank) const {
+    return (nodes_[id].ranks[rank / 64] >> rank % 64 & 1U) != 0;
+  }
+  /// Of the contributions in it; 0: it has none.
+  [[nodiscard]] std::uint32_t operation_of(ExpressionId id) const { return nodes_[id].last_operation; }
+  /// The lowest rank whose contribution is missing.
+  [[nodiscard]] Rank first_missing(ExpressionId id) const;
+  /// Who makes the expressions that come now.
+  void work_for(std::uint32_t task) noexcept { task_ = task; }
   /// "((0 + 1) + 2)": ranks in their order of combination, cut short when it is long.
   [[nodiscard]] std::string text(ExpressionId id) const;
   /// The window whose leftovers it is made of, if it is.
@@ -65,6 +82,7 @@ class Expressions {
     std::uint32_t in_order = 0;  ///< it is ranks 0 to in_order - 1 in order; 0: it is not
     std::optional<Rank> doubled;
     std::optional<WindowId> leftover;
+    std::uint32_t culprit = 0;         ///< the task that doubled, skewed, averaged or used leftovers first
     std::vector<std::uint64_t> ranks;  ///< a bit for each
   };
   struct Key {
@@ -80,10 +98,13 @@ class Expressions {
   };
 
   ExpressionId add(Node node);
+  [[nodiscard]] bool is_broken(const Node& node) const;
+  [[nodiscard]] bool reads_first(ExpressionId id, ExpressionId other) const;
   void append_text(ExpressionId id, std::string& text) const;
   [[nodiscard]] std::string missing(const Node& node) const;
 
   const Rank ranks_;
+  std::uint32_t task_ = 0;
   std::vector<Node> nodes_;
   std::unordered_map<Key, ExpressionId, Hash> combinations_;
   std::unordered_map<std::uint64_t, ExpressionId> contributions_;

@@ -3,6 +3,7 @@
 
 #include <cohort/net/rank.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,17 +11,21 @@
 namespace cohort::check {
 
 /// What kind of promise a schedule breaks.
+///
+/// In the order in which causes come before what follows from them.
 enum class FindingKind : std::uint8_t {
-  contribution,  ///< a result lacks a contribution, has one twice, or has another in its place
+  bounds,        ///< a slice outside its window, or sizes that do not match
+  usage,         ///< a link, window or notify used in a way that its contract forbids
+  failure,       ///< the schedule threw
   conflict,      ///< two accesses to the same bytes, one of them a write, without order between them
   notify,        ///< a post that nobody takes, or one that comes before the last was taken
   deadlock,      ///< somebody waits for ever
-  bounds,        ///< a slice outside its window, or sizes that do not match
-  usage,         ///< a link, window or notify used in a way that its contract forbids
+  contribution,  ///< a result lacks a contribution, has one twice, or has another in its place
   reduction,     ///< ranks combine in different orders
+  agreement,     ///< a rank leaves before it has heard of every other
   cost,          ///< the declared cost, or what was moved, cannot be
-  failure,       ///< the schedule threw
 };
+inline constexpr std::size_t kFindingKinds = 10;
 [[nodiscard]] std::string_view to_string(FindingKind kind) noexcept;
 
 /// Something wrong, where, and what to do about it.

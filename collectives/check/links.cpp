@@ -64,20 +64,20 @@ bool Machine::on_link(const TaskRequest& request, TaskId task, Operation* operat
 }
 
 /// One coroutine at a time uses a link in each direction: in every run, so that what comes first is certain.
-void Machine::use_end(Moment& last, TaskId task, const Channel& link, std::string_view end) {
+void Machine::use_end(Access& last, TaskId task, const Channel& link, std::string_view end) {
   const StreamId stream = tasks_[task].stream;
-  const bool is_free = last.at == 0 || order_.knows(stream, last);
-  last = order_.now(stream);
-  if (is_free) return;
+  const Access before = std::exchange(last, now(task));
+  if (before.when.at == 0 || order_.knows(stream, before.when)) return;
   const Rank peer = link.from == tasks_[task].rank ? link.to : link.from;
   add(FindingKind::usage, task,
       fmt::format(
-          "uses the {} of the link to rank {} (lane {}) which another stream uses without order between "
-          "them; give each stream a lane of its own, or order them",
-          end, peer, link.lane));
+          "uses the {} of the link to rank {} (lane {}) while {} uses it: nothing orders the two; give each "
+          "stream a lane of its own, or order them",
+          end, peer, link.lane, who(before.task)));
 }
 
 Message Machine::message_of(MessageKind kind, const TaskRequest& request, const Waiting& waiting) {
+  ++counting(tasks_[waiting.task].rank).messages;
   Message message;
   message.kind = kind;
   message.signal = request.signal;
@@ -121,10 +121,8 @@ void Machine::check_limit(const Channel& link, SignalEnd& end, const TaskRequest
 void Machine::post(Channel& link, const TaskRequest& request, TaskId task) {
   check_limit(link, link.signals[static_cast<std::size_t>(request.signal)], request, task);
   Message message = message_of(MessageKind::signal, request, {nullptr, tasks_[task].stream, task});
-  if (plan_.is_eager)
-    deliver_signal(link, std::move(message));
-  else
-    enqueue(link, std::move(message));
+  (plan_.is_eager ? link.passing_by : link.on_its_way).push_back(std::move(message));
+  pump(link);
 }
 
 void Machine::enqueue(Channel& link, Message message) {
@@ -183,21 +181,27 @@ void Machine::start_put_or_get(Channel& link, const TaskRequest& request, const 
   enqueue(link, std::move(message));
 }
 
-/// Delivers from the front, as far as the receiver is ready for it.
+/// Delivers as far as the receiver is ready for it.
 void Machine::pump(Channel& link) {
-  while (!link.on_its_way.empty()) {
-    Message& message = link.on_its_way.front();
+  pump(link, link.on_its_way);
+  pump(link, link.passing_by);
+}
+
+void Machine::pump(Channel& link, Line<Message>& line) {
+  while (!line.empty()) {
+    Message& message = line.front();
     const RankState& to = ranks_[link.to];
     if (message.operation > to.operation) return;
-    if (message.operation < to.operation || !to.is_inside) {
+    const bool is_late = message.operation < to.operation || !to.is_inside;
+    if (is_late && message.kind != MessageKind::get) {  // a late get reads what it can, and is found out so
       const Message late = std::move(message);
-      link.on_its_way.pop_front();
+      line.pop_front();
       lost(late);
       complete_waiting(late.sender);
       continue;
     }
     if (!deliver(link, message)) return;  // which puts nothing more on this link
-    link.on_its_way.pop_front();
+    line.pop_front();
   }
 }
 
@@ -240,12 +244,21 @@ void Machine::serve_get(Channel& link, Message& message) {
   reply.kind = MessageKind::reply;
   reply.content = read(link.to, message.remote, now(message.sender.task));
   counting(link.to).sent += reply.bytes;
+  ++counting(link.to).messages;
   reply.path_bytes += reply.bytes;
-  enqueue(channel(link.to, link.from, link.lane), std::move(reply));
+  Channel& back = channel(link.to, link.from, link.lane);
+  back.gets.push_back(now(message.sender.task));
+  const RankState& server = ranks_[link.to];
+  const bool is_late = !server.is_inside || server.operation != message.operation;
+  if (is_late)
+    finish_get(back, reply);  // what that leads to has been found
+  else
+    enqueue(back, std::move(reply));
 }
 
 void Machine::finish_get(Channel& link, Message& message) {
   const Access by = now(message.sender.task);
+  expressions_.work_for(by.task);
   Content content = std::move(message.content);
   if (message.is_combined) content = combine(read(link.to, message.local, by), content);
   write(link.to, message.local, content, by);
@@ -270,11 +283,13 @@ bool Machine::deliver_bytes(Channel& link, Message& message) {
     add(FindingKind::bounds, receiver.task,
         fmt::format("takes {} bytes where {} sends {}; let both sides name slices of one size", expected,
                     who(message.sender.task), message.bytes));
+  check_replies(link, message, receiver);
   if (message.bytes == 0 || expected == 0)  // on shared memory nobody meets for nothing
     ranks_[link.to].has_empty_messages = ranks_[link.from].has_empty_messages = true;
   else
     hear(receiver.stream, message, 1);
   const Access by = now(receiver.task);
+  expressions_.work_for(by.task);
   Content content = std::move(message.content);
   Slice to = link.receiver_slice;
   to.bytes = std::min(expected, message.bytes);
@@ -292,14 +307,41 @@ bool Machine::deliver_bytes(Channel& link, Message& message) {
   return true;
 }
 
+/// A reply comes in order with what else the peer sends. If these bytes may have been sent before it, and are
+/// received only after it, it never comes.
+void Machine::check_replies(const Channel& link, const Message& message, const Waiting& receiver) {
+  for (const Access& get : link.gets) {
+    const bool is_received_after = order_.knows(receiver.stream, get.when);
+    if (!is_received_after || order_.knows(message.stamp, get.when)) continue;
+    add(FindingKind::deadlock, get.task,
+        fmt::format("may wait for ever: its reply may stand behind {}, which {} receives only afterwards; "
+                    "let rank {} "
+                    "send after a signal that is posted after this task",
+                    who(message.sender.task), who(receiver.task), link.from));
+  }
+}
+
 void Machine::lost(const Message& message) {
-  const TaskRecord& task = tasks_[message.sender.task];
-  const bool is_signal = message.kind == MessageKind::signal;
-  add(is_signal ? FindingKind::notify : FindingKind::conflict, message.sender.task,
-      fmt::format("{} rank {} leaves the operation: {}", is_signal ? "is lost, because" : "is not over when",
-                  task.peer,
-                  is_signal ? "let it wait for the signal, or take the post away"
-                            : "let it wait for a signal that is posted after this task"));
+  const TaskId task = message.sender.task;
+  const Rank peer = tasks_[task].peer;
+  if (message.kind == MessageKind::signal)
+    add(FindingKind::notify, task,
+        fmt::format(
+            "is lost: rank {} leaves the operation without taking it; let it wait for the signal, or take "
+            "the post away",
+            peer));
+  else if (message.kind == MessageKind::bytes)
+    add(FindingKind::deadlock, task,
+        fmt::format(
+            "waits for ever: rank {} leaves the operation and does not receive; let rank {} receive, or "
+            "take this task away",
+            peer, peer));
+  else
+    add(FindingKind::conflict, task,
+        fmt::format(
+            "is not over when rank {} leaves the operation; let rank {} wait for a signal that is posted "
+            "after this task",
+            peer, peer));
 }
 
 }  // namespace cohort::check

@@ -70,20 +70,24 @@ TaskId Machine::admit(const TaskRequest& request) {
   task.number = is_edge ? 0 : ++of.number;
   order_.tick(stream);
   tasks_.push_back(task);
+  expressions_.work_for(static_cast<std::uint32_t>(tasks_.size() - 1));
   return of.task = static_cast<TaskId>(tasks_.size() - 1);
 }
 
 bool Machine::carry_out(TaskRequest request, Operation* operation) {
   if (is_ending()) return true;
   Fate fate = Fate::keep;
-  if (fault_ != nullptr) {
+  if (fault_ != nullptr && request.kind != TaskKind::begin) {
     const StreamId stream = running();
     const Rank rank = rank_of(stream);
     const StreamState& of = state(stream);
     const std::uint32_t number = of.operation == ranks_[rank].operation ? of.number : 0;
     fate = (*fault_)({ranks_[rank].operation, rank, name_of(stream), number + 1}, request);
   }
-  if (fate == Fate::drop) return true;
+  if (fate == Fate::drop) {
+    tasks_.resize(admit(request));  // it leaves its number behind
+    return true;
+  }
   if (fate == Fate::twice) {
     const TaskId first = admit(request);
     (void)dispatch(request, first, nullptr);
@@ -96,7 +100,8 @@ bool Machine::carry_out(TaskRequest request, Operation* operation) {
 
 bool Machine::dispatch(const TaskRequest& request, TaskId task, Operation* operation) {
   switch (request.kind) {
-    case TaskKind::copy: copy(request, now(task)); return true;
+    case TaskKind::copy:
+    case TaskKind::pull: copy(request, now(task)); return true;
     case TaskKind::reduce: reduce(request, now(task)); return true;
     case TaskKind::finish_average: finish_average(request, now(task)); return true;
     case TaskKind::begin:
@@ -229,8 +234,8 @@ void Machine::notify_posted(Operation& notify, std::uint32_t untaken, std::uint3
                                               !order_.knows(stream, state_of.takes[before - limit])));
   if (may_overflow)
     add(FindingKind::notify, task,
-        fmt::format("posts a Notify that may hold {} untaken post{} then, its limit; wait for the other "
-                    "stream first, or give it a higher limit",
+        fmt::format("may come while the Notify holds {} untaken post{}, its limit; wait for the other stream "
+                    "first, or give it a higher limit",
                     limit, limit == 1 ? "" : "s"));
   Message message;
   message.stamp = order_.stamp(stream);
@@ -262,7 +267,10 @@ void Machine::notify_taken(Operation& notify) noexcept {
   if (is_ending()) return;
   const StreamId stream = running();
   NotifyState& state_of = notifies_[&notify];
-  if (!state_of.is_awaited) (void)admit({.kind = TaskKind::notify_wait});
+  const TaskId task = state_of.is_awaited ? state(stream).task : admit({.kind = TaskKind::notify_wait});
+  if (!state_of.takes.empty() && !order_.knows(stream, state_of.takes.back()))
+    add(FindingKind::usage, task,
+        "two streams wait for one Notify without order between them; give each its own");
   state_of.is_awaited = state_of.is_resumed = false;
   state_of.takes.push_back(order_.now(stream));
   if (state_of.posts.empty()) return;

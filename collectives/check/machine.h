@@ -23,6 +23,7 @@ struct Counts {
   std::uint64_t stored_at_peers = 0;
   std::uint64_t combined = 0;  ///< operands beyond the first
   std::uint64_t operands = 0;
+  std::uint64_t messages = 0;  ///< sent over links
 };
 
 /// The machine that proves: symbolic memory, links that complete as little as any transport may, and the
@@ -102,6 +103,13 @@ class Machine final : public machine::Stage {
     StreamId waiter = 0;
   };
 
+  /// A task wrote over contributions that its own value does not have.
+  struct Loss {
+    TaskId task;
+    ExpressionId lost;
+    std::int64_t begin;  ///< in the contributions
+    std::int64_t end;
+  };
   struct Result {
     bool is_known = false;
     Rank rank = 0;
@@ -132,6 +140,7 @@ class Machine final : public machine::Stage {
   void write(Rank owner, const Slice& slice, const Content& content, const Access& by);
   [[nodiscard]] Memory& memory_of(Rank owner, WindowId window);
   [[nodiscard]] const WindowPlace& place_of(Rank owner, WindowId window) const;
+  void note_losses(const Memory& memory, std::size_t begin, const Content& content, TaskId task);
   void note_remote(Rank owner, const Slice& slice, const Access& by);
   void report(Rank owner, WindowId window, const Access& by, bool writes, const Conflicts& conflicts);
   [[nodiscard]] std::string advice(const Conflict& conflict, const TaskRecord& earlier,
@@ -140,18 +149,20 @@ class Machine final : public machine::Stage {
   // Links (links.cpp):
   Channel& channel(Rank from, Rank to, Lane lane);
   bool on_link(const TaskRequest& request, TaskId task, Operation* operation);
-  void use_end(Moment& last, TaskId task, const Channel& link, std::string_view end);
+  void use_end(Access& last, TaskId task, const Channel& link, std::string_view end);
   void post(Channel& link, const TaskRequest& request, TaskId task);
   void wait(Channel& link, const TaskRequest& request, const Waiting& waiting);
   void start_send(Channel& link, const TaskRequest& request, const Waiting& waiting);
   void start_put_or_get(Channel& link, const TaskRequest& request, const Waiting& waiting);
   void enqueue(Channel& link, Message message);
   void pump(Channel& link);
+  void pump(Channel& link, Line<Message>& line);
   bool deliver(Channel& link, Message& message);
   void deliver_signal(Channel& link, Message message);
   void deliver_put(Channel& link, Message& message);
   void serve_get(Channel& link, Message& message);
   void finish_get(Channel& link, Message& message);
+  void check_replies(const Channel& link, const Message& message, const Waiting& receiver);
   bool deliver_bytes(Channel& link, Message& message);
   void take_signal(SignalEnd& end, const Waiting& waiting);
   void lost(const Message& message);
@@ -163,12 +174,14 @@ class Machine final : public machine::Stage {
   // Operations (operations.cpp):
   void fill_windows(Rank rank, TaskId task);
   void check_left_behind(Rank rank, TaskId task);
-  void check_result(Rank rank);
-  void check_stretch(Rank rank, const Stretch& stretch);
+  void check_result(Rank rank, TaskId end);
+  void check_stretch(Rank rank, const Stretch& stretch, TaskId end);
   void check_same_everywhere(Rank rank);
-  void wrong_value(Rank rank, const Stretch& stretch, std::size_t at, std::size_t bytes, const Value& value);
+  void wrong_value(TaskId end, const Stretch& stretch, std::size_t at, const Piece& piece);
 
   // Words (words.cpp):
+  /// Who lost the first contribution that a wrong result lacks, if anybody did.
+  [[nodiscard]] const Loss* loss_of(const Value& value, std::int64_t at) const;
   void add(FindingKind kind, TaskId task, const std::string& text);
   [[nodiscard]] std::string who(TaskId task) const;
   [[nodiscard]] std::string bytes_of(Rank owner, WindowId window, std::size_t begin, std::size_t end) const;
@@ -190,11 +203,13 @@ class Machine final : public machine::Stage {
   std::unordered_map<std::uint64_t, Gate> gates_;  ///< by operation and number of the meeting in it
   std::unordered_map<Operation*, NotifyState> notifies_;
   std::vector<Finding> findings_;
+  std::array<std::size_t, kFindingKinds> found_{};
 
   /// The operation that carry_out() is starting; null once it is over.
   Operation* starting_ = nullptr;
 
   std::vector<Result> results_;  ///< of operations, of whoever ended them first
+  std::vector<Loss> losses_;
   Counts uncounted_;
   std::uint32_t rounds_ = 0;
   std::uint64_t path_bytes_ = 0;

@@ -42,7 +42,7 @@ void Machine::end() {
   const Rank rank = rank_of(running());
   const TaskId task = admit({.kind = TaskKind::end});
   check_left_behind(rank, task);
-  check_result(rank);
+  check_result(rank, task);
   RankState& of = ranks_[rank];
   of.is_inside = false;
   if (of.operation != 1) return;  // costs are those of one operation
@@ -82,7 +82,7 @@ void Machine::check_left_behind(Rank rank, TaskId task) {
     const bool has_begun = theirs.operation >= of.operation;
     const bool is_heard = other == rank || (has_begun && order_.knows(main, theirs.begun[of.operation - 1]));
     if (is_heard || plan_.is_mapped_group || of.has_empty_messages) continue;
-    add(FindingKind::usage, task,
+    add(FindingKind::agreement, task,
         fmt::format(
             "comes before this rank has heard of rank {}, directly or through others: a rank that runs "
             "something else would not be noticed; let it wait for an Ack of rank {}",
@@ -91,12 +91,12 @@ void Machine::check_left_behind(Rank rank, TaskId task) {
   }
 }
 
-void Machine::check_result(Rank rank) {
-  for (const Stretch& stretch : plan_.shares[rank].gets) check_stretch(rank, stretch);
+void Machine::check_result(Rank rank, TaskId end) {
+  for (const Stretch& stretch : plan_.shares[rank].gets) check_stretch(rank, stretch, end);
   if (plan_.has_result_everywhere) check_same_everywhere(rank);
 }
 
-void Machine::check_stretch(Rank rank, const Stretch& stretch) {
+void Machine::check_stretch(Rank rank, const Stretch& stretch, TaskId end) {
   const std::size_t base = place_of(rank, stretch.where.window).offset;
   const Memory& memory = memory_of(rank, stretch.where.window);
   const std::uint32_t operation = ranks_[rank].operation;
@@ -108,7 +108,7 @@ void Machine::check_stretch(Rank rank, const Stretch& stretch) {
         piece.value.shift == shift &&
         (stretch.is_combined ? expressions_.is_whole(piece.value.what, operation, plan_.is_averaged)
                              : piece.value.what == single);
-    if (!is_right) return wrong_value(rank, stretch, at, piece.bytes, piece.value);
+    if (!is_right) return wrong_value(end, stretch, at, piece);
     if (stretch.is_combined && is_in_rank_order_ && !expressions_.is_in_rank_order(piece.value.what)) {
       is_in_rank_order_ = false;
       example_of_order_ =
@@ -119,31 +119,50 @@ void Machine::check_stretch(Rank rank, const Stretch& stretch) {
   }
 }
 
-void Machine::wrong_value(Rank rank, const Stretch& stretch, std::size_t at, std::size_t bytes,
-                          const Value& value) {
+void Machine::wrong_value(TaskId end, const Stretch& stretch, std::size_t at, const Piece& piece) {
+  const Rank rank = tasks_[end].rank;
+  const Value& value = piece.value;
   const std::size_t begin = stretch.where.offset + at;
   const std::size_t place = place_of(rank, stretch.where.window).offset + begin;
   const Access writer = memory_of(rank, stretch.where.window).writer_at(place);
   const std::uint32_t operation = ranks_[rank].operation;
-  std::string objection;
-  const std::int64_t moved = value.shift - static_cast<std::int64_t>(stretch.from + at);
+  Objection objection;
+  const auto at_contribution = static_cast<std::int64_t>(stretch.from + at);
+  const std::int64_t moved = value.shift - at_contribution;
   if (stretch.is_combined) {
     objection = expressions_.objection(value.what, operation, plan_.is_averaged);
+    const Loss* const loss = objection.culprit ? nullptr : loss_of(value, at_contribution);
+    if (loss != nullptr) objection.culprit = loss->task;
   } else if (value.what != expressions_.contribution(operation, stretch.of)) {
     const auto leftover = expressions_.leftover_in(value.what);
-    objection = leftover ? fmt::format("holds leftovers of {} in place of rank {}'s contribution",
-                                       to_string(*leftover), stretch.of)
-                         : fmt::format("holds {} in place of rank {}'s contribution",
-                                       expressions_.text(value.what), stretch.of);
-    const auto before = operation > 1 ? expressions_.contribution(operation - 1, stretch.of) : value.what;
-    if (operation > 1 && value.what == before) objection = "holds data of the operation before";
+    const bool is_of_another = expressions_.operation_of(value.what) != operation;
+    const std::string held = leftover ? fmt::format("leftovers of {}", to_string(*leftover))
+                             : is_of_another
+                                 ? std::string("data of another operation")
+                                 : fmt::format("the contribution of rank {}", expressions_.text(value.what));
+    objection.text = fmt::format("holds {} in place of rank {}'s contribution", held, stretch.of);
   }
-  if (objection.empty())
-    objection = fmt::format("holds the right contribution, but from a place {} bytes {}",
-                            moved < 0 ? -moved : moved, moved < 0 ? "before" : "behind");
-  add(FindingKind::contribution, writer.task,
-      fmt::format("leaves a wrong result: {} {}; it was the last to write there",
-                  bytes_of(rank, stretch.where.window, begin, begin + bytes), objection));
+  if (objection.text.empty())
+    objection.text = fmt::format("holds the right contribution, but from a place {} bytes {}",
+                                 moved < 0 ? -moved : moved, moved < 0 ? "before" : "behind");
+  if (objection.culprit && *objection.culprit != writer.task)
+    objection.text += fmt::format("; {} wrote it last", who(writer.task));
+  const std::string result = bytes_of(rank, stretch.where.window, begin, begin + piece.bytes);
+  if (tasks_[writer.task].kind == TaskKind::begin)
+    add(FindingKind::contribution, end,
+        fmt::format("comes with a wrong result: {}, where no task wrote, {}", result, objection.text));
+  else
+    add(FindingKind::contribution, objection.culprit.value_or(writer.task),
+        fmt::format("{} a wrong result: {} {}", objection.culprit ? "leads to" : "leaves", result,
+                    objection.text));
+}
+
+const Machine::Loss* Machine::loss_of(const Value& value, std::int64_t at) const {
+  const Rank missing = expressions_.first_missing(value.what);
+  if (missing >= plan_.ranks) return nullptr;
+  for (const Loss& loss : losses_)
+    if (loss.begin <= at && at < loss.end && expressions_.has(loss.lost, missing)) return &loss;
+  return nullptr;
 }
 
 /// All ranks hold the same expression everywhere, and so the same bits.

@@ -72,6 +72,9 @@ class Order {
 
   /// Whether that moment certainly came before what the stream does now.
   [[nodiscard]] bool knows(StreamId stream, Moment moment);
+  [[nodiscard]] bool knows(const Stamp& stamp, Moment moment) const {
+    return covers(*stamp.past, stamp.self, moment);
+  }
 
  private:
   /// At `until` of the child, a join made it part of the parent's past from `from` on.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/algorithm.h>
+#include <cohort/collectives/check/check.h>
 #include <cohort/net/slice.h>
 
 #include <array>
@@ -37,8 +38,9 @@ struct RankPlan {
 struct Plan {
   Rank ranks = 0;
   bool is_mapped_group = false;  ///< the ranks meet at the start and may use phase()
-  bool maps_user_windows = false;
+  UserWindows user_windows{};
   bool is_averaged = false;
+  bool combines = false;               ///< results are combinations
   bool has_result_everywhere = false;  ///< the same result on every rank: the same bits, too
   Needs needs;
   std::size_t ccl_bytes = 0;

@@ -113,6 +113,13 @@ void RankExec::finish_average(const Combine& combine, const Slice& sum) {
   (void)machine_.carry_out({.kind = TaskKind::finish_average, .local = sum, .combine = combine}, nullptr);
 }
 
+Task<> RankExec::pull(Rank peer, Slice to, Slice from) {
+  const PlacedSlice output[] = {{rank(), to}};
+  const PlacedSlice input[] = {{peer, from}};
+  (void)machine_.carry_out({.kind = TaskKind::pull, .outputs = output, .inputs = input}, nullptr);
+  co_return;
+}
+
 Task<> RankExec::meet() { return come_together(machine_, TaskKind::begin); }
 Task<> RankExec::phase() { return come_together(machine_, TaskKind::phase); }
 

@@ -20,7 +20,13 @@ class RankExec final : public Exec {
 
   [[nodiscard]] Link& link(Rank peer, Lane lane) override;
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return machine_.plan().ccl_bytes; }
-  [[nodiscard]] bool maps_user_windows() const noexcept override { return machine_.plan().maps_user_windows; }
+  [[nodiscard]] bool maps_user_windows() const noexcept override {
+    return machine_.plan().user_windows == UserWindows::mapped;
+  }
+  [[nodiscard]] bool reads_user_windows() const noexcept override {
+    return machine_.plan().user_windows != UserWindows::unreachable;
+  }
+  [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
   [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override;
   void finish_average(const Combine& combine, const Slice& sum) override;
   [[nodiscard]] Task<> phase() override;

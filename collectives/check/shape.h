@@ -13,33 +13,33 @@ struct Shape;
 
 template <>
 struct Shape<Barrier> {
-  static Barrier op(const Setup& setup);
-  static void fill(const Setup& setup, Plan& plan);
-  static std::uint64_t least_to_all(const Setup& setup);
+  static Barrier op(const CheckOptions& options);
+  static void fill(const CheckOptions& options, Plan& plan);
+  static std::uint64_t least_to_all(const CheckOptions& options);
 };
 template <>
 struct Shape<Broadcast> {
-  static Broadcast op(const Setup& setup);
-  static void fill(const Setup& setup, Plan& plan);
-  static std::uint64_t least_to_all(const Setup& setup);
+  static Broadcast op(const CheckOptions& options);
+  static void fill(const CheckOptions& options, Plan& plan);
+  static std::uint64_t least_to_all(const CheckOptions& options);
 };
 template <>
 struct Shape<AllReduce> {
-  static AllReduce op(const Setup& setup);
-  static void fill(const Setup& setup, Plan& plan);
-  static std::uint64_t least_to_all(const Setup& setup);
+  static AllReduce op(const CheckOptions& options);
+  static void fill(const CheckOptions& options, Plan& plan);
+  static std::uint64_t least_to_all(const CheckOptions& options);
 };
 template <>
 struct Shape<AllGather> {
-  static AllGather op(const Setup& setup);
-  static void fill(const Setup& setup, Plan& plan);
-  static std::uint64_t least_to_all(const Setup& setup);
+  static AllGather op(const CheckOptions& options);
+  static void fill(const CheckOptions& options, Plan& plan);
+  static std::uint64_t least_to_all(const CheckOptions& options);
 };
 template <>
 struct Shape<ReduceScatter> {
-  static ReduceScatter op(const Setup& setup);
-  static void fill(const Setup& setup, Plan& plan);
-  static std::uint64_t least_to_all(const Setup& setup);
+  static ReduceScatter op(const CheckOptions& options);
+  static void fill(const CheckOptions& options, Plan& plan);
+  static std::uint64_t least_to_all(const CheckOptions& options);
 };
 
 }  // namespace cohort::check

@@ -11,7 +11,7 @@ namespace cohort::check {
 struct Case {
   Operator op{};
   AlgorithmId algorithm{};
-  Setup setup;
+  CheckOptions options;
 };
 
 /// Which cases; what is empty means all of them.

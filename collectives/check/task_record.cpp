@@ -34,6 +34,7 @@ std::string_view short_name(TaskKind kind) noexcept {
   switch (kind) {
     case TaskKind::begin: return "start of the operation";
     case TaskKind::copy: return "copy";
+    case TaskKind::pull: return "pull";
     case TaskKind::reduce: return "reduce";
     case TaskKind::finish_average: return "finish_average";
     case TaskKind::phase: return "phase";
@@ -64,8 +65,9 @@ std::string describe(const TaskRecord& task) {
   const std::string_view name = short_name(task.kind);
   switch (task.kind) {
     case TaskKind::copy:
+    case TaskKind::pull:
       if (task.peer == task.rank) return fmt::format("copy {} to {}", place(task.remote), place(task.local));
-      return fmt::format("copy rank {}'s {} to {}", task.peer, place(task.remote), place(task.local));
+      return fmt::format("{} rank {}'s {} to {}", name, task.peer, place(task.remote), place(task.local));
     case TaskKind::reduce: return fmt::format("reduce {} operands to {}", task.operands, place(task.local));
     case TaskKind::finish_average: return fmt::format("finish_average of {}", place(task.local));
     case TaskKind::post: return fmt::format("post {} to rank {}", to_string(task.signal), task.peer);

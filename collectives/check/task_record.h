@@ -11,6 +11,7 @@ namespace cohort::check {
 enum class TaskKind : std::uint8_t {
   begin,  ///< of the operation: the caller has filled its buffers
   copy,
+  pull,  ///< a copy from a peer's user window
   reduce,
   finish_average,
   phase,

@@ -7,8 +7,8 @@
 namespace cohort::check {
 namespace {
 
-/// What follows from the first ones helps nobody.
-constexpr std::size_t kMostFindings = 16;
+/// More of a kind follow from the first ones and help nobody.
+constexpr std::size_t kMostOfAKind = 6;
 
 }  // namespace
 
@@ -21,6 +21,7 @@ std::string_view to_string(FindingKind kind) noexcept {
     case FindingKind::bounds: return "bounds";
     case FindingKind::usage: return "usage";
     case FindingKind::reduction: return "reduction";
+    case FindingKind::agreement: return "agreement";
     case FindingKind::cost: return "cost";
     case FindingKind::failure: return "failure";
   }
@@ -44,7 +45,7 @@ std::string Machine::bytes_of(Rank owner, WindowId window, std::size_t begin, st
 }
 
 void Machine::add(FindingKind kind, TaskId id, const std::string& text) {
-  if (is_ending() || findings_.size() >= kMostFindings) return;
+  if (is_ending() || found_[static_cast<std::size_t>(kind)]++ >= kMostOfAKind) return;
   const TaskRecord& task = tasks_[id];
   findings_.push_back({kind, task.rank, name_of(task.stream), task.number, task.operation,
                        fmt::format("{} {}", who(id), text)});

@@ -102,6 +102,14 @@ Task<> join_as_rank_0(JoinState& state) {
   co_await rendezvous.run();
 }
 
+/// What a rank says of itself may be true in its own PID namespace only: what its number is here, the kernel
+/// knows.
+void see_processes(Membership& membership) {
+  for (Rank peer = 0; peer < membership.size; ++peer)
+    if (peer != membership.rank && membership.shares_host(peer))
+      membership.peers[peer].visible_process = membership.control[peer].peer_credentials().process;
+}
+
 }  // namespace
 
 Task<Membership> join(Engine& engine, JoinOptions options) {
@@ -116,6 +124,7 @@ Task<Membership> join(Engine& engine, JoinOptions options) {
     Member member(state);
     co_await member.run();
   }
+  see_processes(state.membership);
   log(LogLevel::debug, "rank {} joined '{}' of {} after {}", state.options.rank, state.options.name,
       state.options.size, state.elapsed());
   co_return std::move(state.membership);

@@ -66,7 +66,7 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
 
   PeerInfo& self = membership.peers[options.rank];
   self.rank = options.rank;
-  self.process = identity.pid;
+  self.process = self.visible_process = identity.pid;
   self.incarnation = identity.incarnation;
   self.engine = number_of(engine);
   self.host_id = host_id(options.host_id);

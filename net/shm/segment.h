@@ -69,6 +69,12 @@ struct alignas(kCacheLine) ReceiveCell {
   Counter consumed{0};
 };
 
+/// Who may still be in whose memory when a collective fails. Written by the owner.
+struct alignas(kCacheLine) AccessCell {
+  Counter touches{0};    ///< 1 while the owner reads or writes peers' user memory
+  Counter withdrawn{0};  ///< 1 once the owner's user memory must not be touched any more
+};
+
 /// How one rank's segment is laid out. The same on every rank: computed from agreed numbers, never read from
 /// a peer.
 class Layout {
@@ -92,6 +98,7 @@ class Layout {
   }
   [[nodiscard]] std::size_t doorbell() const noexcept { return 0; }
   [[nodiscard]] std::size_t phase() const noexcept { return kPhaseAt; }
+  [[nodiscard]] std::size_t access() const noexcept { return kAccessAt; }
   [[nodiscard]] std::size_t ccl_in() const noexcept { return ccl_in_; }
   [[nodiscard]] std::size_t ccl_out() const noexcept { return ccl_out_; }
   [[nodiscard]] std::size_t heap() const noexcept { return heap_; }
@@ -101,6 +108,7 @@ class Layout {
 
  private:
   static constexpr std::size_t kPhaseAt = 1024;
+  static constexpr std::size_t kAccessAt = kPhaseAt + kCacheLine;
   static constexpr std::size_t kFixedBytes = 4096;
 
   [[nodiscard]] std::size_t cell(Rank peer, Lane lane) const noexcept {
@@ -135,6 +143,7 @@ class Segment {
     return as<ArrivalSlot>(layout_->arrival(sequence));
   }
   [[nodiscard]] Counter& phase() const noexcept { return as<Counter>(layout_->phase()); }
+  [[nodiscard]] AccessCell& access() const noexcept { return as<AccessCell>(layout_->access()); }
   [[nodiscard]] SignalCell& signals(Rank from, Lane lane) const noexcept {
     return as<SignalCell>(layout_->signals(from, lane));
   }

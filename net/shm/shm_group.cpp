@@ -17,6 +17,9 @@ constexpr unsigned kPatientLooks = 1000;
 constexpr unsigned kCrowdedLooks = 20;
 constexpr unsigned kCrowdedYields = 60;
 
+/// A peer that touches memory for longer than this is stopped, by a debugger or a signal.
+constexpr Duration kLongestTouch = std::chrono::seconds(5);
+
 DoorbellWords& doorbell_words(const Segment& segment, const Layout& layout) {
   return *reinterpret_cast<DoorbellWords*>(segment.at(layout.doorbell()));
 }
@@ -38,6 +41,7 @@ ShmGroup::ShmGroup(Engine& engine, const Membership& membership, std::size_t buf
       doorbells_(membership.size),
       windows_(membership.size),
       in_process_(membership.size, false),
+      on_this_engine_(membership.size, false),
       listener_(engine, doorbell_words(own(), layout_)) {
   own().memory().commit(0, layout_.signals(0, 0));
   doorbells_[rank_] = Doorbell(doorbell_words(own(), layout_), Descriptor());
@@ -76,6 +80,29 @@ void ShmGroup::announce(std::uint64_t sequence) noexcept {
 
 void ShmGroup::forget_arrivals() noexcept {
   for (const std::uint64_t sequence : {0, 1}) own_arrival(sequence).stamp.store(0, std::memory_order_relaxed);
+}
+
+// Either this rank sees that a peer has withdrawn, or that peer sees that this rank touches: both store first
+// and look then, all in one order.
+
+bool ShmGroup::begin_touching() noexcept {
+  own().access().touches.store(1, std::memory_order_seq_cst);
+  for (const Segment& segment : segments_) {
+    if (segment.access().withdrawn.load(std::memory_order_seq_cst) == 0) continue;
+    end_touching();
+    return false;
+  }
+  return true;
+}
+
+void ShmGroup::withdraw() noexcept {
+  own().access().withdrawn.store(1, std::memory_order_seq_cst);
+  const TimePoint until = after(engine_.now(), kLongestTouch);
+  for (Rank peer = 0; peer < segments_.size(); ++peer) {
+    if (on_this_engine_[peer] || !is_mapped(peer) || peer == rank_) continue;
+    const Counter& touches = segments_[peer].access().touches;
+    while (touches.load(std::memory_order_seq_cst) != 0 && engine_.now() < until) processor::yield();
+  }
 }
 
 void ShmGroup::arrive_at_phase() noexcept {

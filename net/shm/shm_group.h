@@ -36,8 +36,11 @@ class ShmGroup final : public Source {
   void adopt(Rank peer, std::vector<Descriptor> descriptors);
   /// Runs until cancelled; wakes the engine for peers.
   Task<> listen() { return listener_.listen(); }
-  /// Declares that another rank of this group lives on this engine: waiting in place would wait for oneself.
-  void forbid_spinning() noexcept { may_spin_ = false; }
+  /// Declares that a peer lives on this engine: waiting for it in place would wait for oneself.
+  void set_on_this_engine(Rank peer) noexcept {
+    on_this_engine_[peer] = true;
+    may_spin_ = false;
+  }
   /// Says which peers run in this very process, so that any of their memory can be reached.
   void set_in_process(Rank peer) noexcept { in_process_[peer] = true; }
 
@@ -75,6 +78,15 @@ class ShmGroup final : public Source {
   /// Suspends until the rank has arrived at that collective.
   [[nodiscard]] CounterWait arrived(Rank of, std::uint64_t sequence) noexcept;
 
+  // Peers' user memory, where it is mapped. A rank whose collective fails may free its buffers at once:
+  /// Says that this rank is about to touch it; false, and nothing may be touched, if a peer has withdrawn its
+  /// memory.
+  [[nodiscard]] bool begin_touching() noexcept;
+  void end_touching() noexcept { own().access().touches.store(0, std::memory_order_release); }
+  /// No peer touches this rank's memory after this, for good. Blocks while one does, which is as long as a
+  /// copy or a reduction of one message takes; gives up on one that is stopped in the middle.
+  void withdraw() noexcept;
+
   // Phases inside a collective: a barrier of the group's ranks.
   /// Tells everybody that this rank has come this far.
   void arrive_at_phase() noexcept;
@@ -105,6 +117,7 @@ class ShmGroup final : public Source {
   std::vector<Doorbell> doorbells_;
   std::vector<WindowTable> windows_;
   std::vector<bool> in_process_;
+  std::vector<bool> on_this_engine_;
   DoorbellListener listener_;
   bool may_spin_ = true;
   std::uint32_t phase_ = 0;

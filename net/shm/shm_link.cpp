@@ -175,11 +175,14 @@ bool ShmLink::advance_receive(LinkOperation& operation) noexcept {
     std::size_t bytes = 0;
     const std::byte* from = announced(request.local.bytes - operation.progress, bytes);
     if (from == nullptr) return false;
+    const bool touches = group_.is_in_process(peer());
+    if (touches && !group_.begin_touching()) return false;
     std::byte* to = local(request.local) + operation.progress;
     if (request.kind == Kind::recv)
       std::memcpy(to, from, bytes);
     else
       request.reducer.fold(request.reducer, to, from, bytes);
+    if (touches) group_.end_touching();
     operation.progress += bytes;
     group_.own().receives(peer(), lane_).consumed.store(++received_, std::memory_order_seq_cst);
     group_.notify(peer());

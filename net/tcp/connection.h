@@ -51,14 +51,4 @@ struct Connection : Immovable {
   LinkOperation* get = nullptr;
 };
 
-/// `co_await NextTurn{}`: lets the loop look at everything else once. Out of any scope's reach: it always
-/// comes back.
-struct NextTurn {
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> self) const noexcept {
-    detail::schedule_on_current_engine(self);
-  }
-  void await_resume() const noexcept {}
-};
-
 }  // namespace cohort::tcp

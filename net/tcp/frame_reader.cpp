@@ -21,10 +21,8 @@ constexpr std::size_t kReceiveBytes = std::size_t{64} << 10;
 constexpr std::size_t kCopyBytes = std::size_t{8} << 10;
 /// The most that is received before the loop looks at everything else.
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
-/// Turns of the loop between looks at the clock, and at a stream from which nobody waits for anything.
+/// Turns of the loop between looks at a stream from which nobody waits for anything.
 constexpr unsigned kTurnsBetweenLooks = 16;
-/// The same where other ranks want this core: long enough for a schedule to get from one step to the next.
-constexpr unsigned kTurnsWhenCrowded = 4;
 
 std::string_view name_of(Signal signal) noexcept {
   switch (signal) {
@@ -35,11 +33,17 @@ std::string_view name_of(Signal signal) noexcept {
   return "unknown";
 }
 
+bool is_transient(int result) noexcept { return result == -EAGAIN || result == -EINTR; }
 bool is_combined(Kind kind) noexcept { return kind == Kind::recv_reduce || kind == Kind::get_reduce; }
 
 template <class... Values>
+Error protocol_error(fmt::format_string<Values...> text, Values&&... values) {
+  return Error(ErrorKind::ProtocolError, fmt::format(text, std::forward<Values>(values)...));
+}
+
+template <class... Values>
 [[noreturn]] void throw_protocol(fmt::format_string<Values...> text, Values&&... values) {
-  throw Error(ErrorKind::ProtocolError, fmt::format(text, std::forward<Values>(values)...));
+  throw protocol_error(text, std::forward<Values>(values)...);
 }
 
 }  // namespace
@@ -70,13 +74,10 @@ bool FrameReader::start_receive(LinkOperation& operation) noexcept {
 bool FrameReader::is_over_at_once(LinkOperation& operation) noexcept {
   if (is_armed_ || failure_ || !connection_.is_open) return false;
   starting_ = &operation;
-  try {
-    // The end of the stream, and what is wrong with it, will be found again by run().
-    if (advance() == Next::receive && starting_ != nullptr && try_receive_header() > 0) advance();
-  } catch (const Error& error) {
-    failure_ = error;
-  }
-  if (is_parked_) Connection::wake(connection_.reader_work);
+  proceed();
+  // The end of the stream, and what is wrong with it, will be found again by poll().
+  has_just_looked_ = starting_ != nullptr && !is_parked_ && !has_begun_ && !failure_;
+  if (has_just_looked_ && try_receive_header() > 0) proceed();
   return std::exchange(starting_, nullptr) == nullptr;
 }
 
@@ -104,7 +105,7 @@ void FrameReader::start_collective() {
     if (untaken_[i] != 0)
       throw_protocol("rank {} posted {} {} times more than this rank waited for it in the last collective",
                      connection_.peer, name_of(static_cast<Signal>(i)), untaken_[i]);
-  if (is_parked_) Connection::wake(connection_.reader_work);
+  if (is_parked_) proceed();
 }
 
 bool FrameReader::is_of_running_operation() const noexcept {
@@ -140,20 +141,31 @@ void FrameReader::take_header() {
   has_frame_ = true;
 }
 
-FrameReader::Next FrameReader::advance() {
+void FrameReader::advance() {
+  is_parked_ = false;
   for (;;) {
     if (!has_frame_) {
-      if (staging_.size() < kFrameBytes) return Next::receive;
+      if (staging_.size() < kFrameBytes) return;
       take_header();
     }
     if (!has_begun_) {
-      if (!is_due() || !begin_payload()) return Next::park;
+      is_parked_ = !is_due() || !begin_payload();
+      if (is_parked_) return;
       has_begun_ = true;
       take_staged();
     }
-    if (left_ != 0) return Next::payload;
+    if (left_ != 0) return;
     finish_frame();
   }
+}
+
+void FrameReader::proceed() noexcept {
+  try {
+    advance();
+  } catch (const Error& error) {
+    failure_ = error;
+  }
+  if (failure_ || (is_mismatched_ && !is_reported_)) Connection::wake(connection_.reader_work);
 }
 
 bool FrameReader::begin_payload() {
@@ -277,10 +289,14 @@ int FrameReader::try_receive_header() noexcept {
   return result;
 }
 
-int FrameReader::receive_piece() {
-  if (!is_of_running_operation())
-    throw_protocol("rank {} still sends {} bytes of collective {}, which is over here", connection_.peer,
-                   left_, frame_.sequence);
+int FrameReader::receive_piece() noexcept {
+  if (!is_of_running_operation()) {
+    const int result = connection_.socket.try_receive_some(staging_.room(1));
+    if (result > 0)
+      failure_ = protocol_error("rank {} still sends {} bytes of collective {}, which is over here",
+                                connection_.peer, left_, frame_.sequence);
+    return result;
+  }
   if (reducer_ == nullptr) {
     const int result = connection_.socket.try_receive_some({to_, std::min(left_, kPieceBytes)});
     if (result <= 0) return result;
@@ -295,57 +311,64 @@ int FrameReader::receive_piece() {
   return result;
 }
 
-bool FrameReader::is_warm() noexcept {
-  Engine& engine = connection_.engine;
-  if (engine.is_crowded()) return idle_turns_++ < kTurnsWhenCrowded;
-  if (idle_turns_ == 0) idle_since_ = engine.now();
-  if (++idle_turns_ % kTurnsBetweenLooks != 0) return true;
-  return engine.now() - idle_since_ < engine.spin_budget();
-}
-
-void FrameReader::throw_broken(int result) const {
+Error FrameReader::broken(int result) const {
   const std::string_view where = has_frame_ ? " in the middle of a frame" : "";
   if (result == 0)
-    throw Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of lane {}{}",
-                                                  connection_.peer, connection_.lane, where));
-  throw Error(ErrorKind::LinkFault,
-              fmt::format("receiving from rank {} failed{}: {}", connection_.peer, where,
-                          system_error(-result, "the connection broke").message()));
+    return Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of lane {}{}",
+                                                   connection_.peer, connection_.lane, where));
+  return Error(ErrorKind::LinkFault,
+               fmt::format("receiving from rank {} failed{}: {}", connection_.peer, where,
+                           system_error(-result, "the connection broke").message()));
+}
+
+void FrameReader::take_result(int result) noexcept {
+  if (result > 0) {
+    proceed();
+  } else if (!is_transient(result)) {
+    failure_ = broken(result);
+    Connection::wake(connection_.reader_work);
+  }
+}
+
+bool FrameReader::poll() noexcept {
+  if (is_armed_ || is_parked_ || failure_ || !connection_.is_open) return false;
+  const bool is_worth_a_look = has_begun_ || is_awaited() || ++unasked_turns_ % kTurnsBetweenLooks == 0;
+  if (!is_worth_a_look) return false;
+  if (std::exchange(has_just_looked_, false)) return false;
+  const int result = has_begun_ ? receive_piece() : try_receive_header();
+  if (is_transient(result)) return false;
+  take_result(result);
+  return true;
+}
+
+bool FrameReader::arm() noexcept {
+  if (is_armed_ || is_parked_ || !connection_.is_open) return true;
+  wants_sleep_ = true;
+  Connection::wake(connection_.reader_work);
+  return false;
 }
 
 Task<> FrameReader::run() {
   while (connection_.is_open) {
     if (failure_) throw Error(*failure_);
-    int result = -EAGAIN;
-    const Next next = advance();
-    if (next == Next::park) {
-      report_mismatch();
-      is_parked_ = true;
-      co_await connection_.reader_work.wait();
-      is_parked_ = false;
+    report_mismatch();
+    if (is_parked_) proceed();
+    const bool sleeps = std::exchange(wants_sleep_, false) && !is_parked_ && !failure_;
+    if (!sleeps) {
+      if (!failure_) co_await connection_.reader_work.wait();
       continue;
     }
-    if (next == Next::payload) {
-      result = receive_piece();
-      if (result > 0) co_await NextTurn();
-      if (result == -EAGAIN) co_await connection_.socket.readable();
+    int result = -EAGAIN;
+    is_armed_ = true;
+    if (has_begun_) {
+      co_await connection_.socket.readable();
     } else {
-      const bool is_worth_a_look = is_awaited() || idle_turns_ % kTurnsBetweenLooks == kTurnsBetweenLooks - 1;
-      if (is_worth_a_look) result = try_receive_header();
-      if (result == -EAGAIN && is_warm()) {
-        co_await NextTurn();
-        continue;
-      }
-      if (result == -EAGAIN) {
-        const std::span<std::byte> into = staging_.room(kReceiveBytes);
-        is_armed_ = true;
-        result = co_await connection_.socket.receive_some(into);
-        is_armed_ = false;
-        if (result > 0) staging_.append(static_cast<std::size_t>(result));
-      }
+      const std::span<std::byte> into = staging_.room(kReceiveBytes);
+      result = co_await connection_.socket.receive_some(into);
+      if (result > 0) staging_.append(static_cast<std::size_t>(result));
     }
-    if (result > 0) idle_turns_ = 0;
-    if (result <= 0 && result != -EAGAIN && result != -EINTR && connection_.is_open) throw_broken(result);
+    is_armed_ = false;
+    take_result(result);
   }
 }
 

@@ -22,7 +22,13 @@ class FrameReader : Immovable {
  public:
   FrameReader(Connection& connection, FrameWriter& writer);
 
-  /// Receives until the connection closes. Throws ProtocolError or LinkFault.
+  /// Takes what has come, a piece at a time, without waiting: called in every turn of the loop. True if
+  /// anything had.
+  bool poll() noexcept;
+  /// The loop wants to sleep. False: not yet, run() has to leave a request with the kernel first.
+  [[nodiscard]] bool arm() noexcept;
+  /// Stands by until the connection closes, for what poll() cannot do: waiting in the kernel, telling of a
+  /// mismatch, failing. Throws ProtocolError or LinkFault.
   Task<> run();
 
   /// True: the signal was there and is taken.
@@ -39,14 +45,11 @@ class FrameReader : Immovable {
   void start_collective();
 
  private:
-  /// What run() has to do before advance() can go on.
-  enum class Next : std::uint8_t {
-    receive,  ///< bytes into the staging buffer
-    payload,  ///< the payload, which has begun
-    park,     ///< nothing, until this rank's schedule comes along
-  };
-  /// Brings what is staged to where it belongs. Throws ProtocolError; calls nobody but operations.
-  Next advance();
+  /// Brings what is staged to where it belongs, up to a frame whose time has not come. Throws ProtocolError;
+  /// calls nobody but operations.
+  void advance();
+  /// The same; what goes wrong is left to run().
+  void proceed() noexcept;
   /// Whether an operation that is being started is over at once, with what is there already.
   [[nodiscard]] bool is_over_at_once(LinkOperation& operation) noexcept;
 
@@ -73,10 +76,10 @@ class FrameReader : Immovable {
   /// One attempt to receive a header and what follows it, or more of the payload: bytes, 0 at the end of the
   /// stream, or minus the error number.
   int try_receive_header() noexcept;
-  [[nodiscard]] int receive_piece();
-  /// Whether the peer may well send something within a moment, so that looking for it beats sleeping.
-  [[nodiscard]] bool is_warm() noexcept;
-  [[noreturn]] void throw_broken(int result) const;
+  [[nodiscard]] int receive_piece() noexcept;
+  /// Bytes came, or what a receive answered instead.
+  void take_result(int result) noexcept;
+  [[nodiscard]] Error broken(int result) const;
 
   static constexpr std::uint32_t kMostUntaken = 4;
 
@@ -93,18 +96,20 @@ class FrameReader : Immovable {
   std::size_t left_ = 0;
   const Reducer* reducer_ = nullptr;
 
-  /// run() waits for this rank's schedule.
+  /// The frame at hand waits for this rank's schedule.
   bool is_parked_ = false;
-  /// The kernel is receiving into the staging buffer.
+  /// The loop wants to sleep, and the kernel has been asked to wake it.
+  bool wants_sleep_ = false;
   bool is_armed_ = false;
   /// The peer runs something else, and whether the host knows.
   bool is_mismatched_ = false;
   bool is_reported_ = false;
-  /// Found while an operation was started; thrown by run().
+  /// Found outside of run(), which throws it.
   std::optional<Error> failure_;
-  /// Turns of the loop since bytes came last, and when the first of them was.
-  unsigned idle_turns_ = 0;
-  TimePoint idle_since_{};
+  /// An operation that was started looked at the stream: the next poll() need not.
+  bool has_just_looked_ = false;
+  /// Turns of the loop in which nobody waited here.
+  unsigned unasked_turns_ = 0;
 
   LinkOperation* receive_ = nullptr;
   std::array<LinkOperation*, kSignals> waits_{};

@@ -78,7 +78,7 @@ bool FrameWriter::start(LinkOperation& operation) noexcept {
   operation.next = nullptr;
   if (connection_.is_open && is_idle()) {
     begin(header_of(operation.request()));
-    // What goes wrong here goes wrong again in run(), which may report it.
+    // What goes wrong here goes wrong again in poll(), which may report it.
     if (payload.bytes <= kDirectBytes) (void)send_piece(payload);
     if (is_sent(payload)) {
       is_begun_ = false;
@@ -89,7 +89,6 @@ bool FrameWriter::start(LinkOperation& operation) noexcept {
   }
   (first_ == nullptr ? first_ : last_->next) = &operation;
   last_ = &operation;
-  Connection::wake(connection_.writer_work);
   return false;
 }
 
@@ -114,10 +113,7 @@ void FrameWriter::pop(LinkOperation& operation) noexcept {
   if (last_ == &operation) last_ = before;
 }
 
-void FrameWriter::reply(const FrameHeader& request) noexcept {
-  reply_ = request;
-  Connection::wake(connection_.writer_work);
-}
+void FrameWriter::reply(const FrameHeader& request) noexcept { reply_ = request; }
 
 Slice FrameWriter::current() {
   if (!is_begun_ && reply_) {
@@ -152,24 +148,47 @@ void FrameWriter::finish_current() noexcept {
     operation.finish();
 }
 
+void FrameWriter::fail(Error error) noexcept {
+  failure_ = std::move(error);
+  Connection::wake(connection_.writer_work);
+}
+
+bool FrameWriter::poll() noexcept {
+  if (is_idle() || is_armed_ || failure_ || !connection_.is_open) return false;
+  try {
+    const Slice payload = current();
+    const int result = send_piece(payload);
+    if (is_sent(payload))
+      finish_current();
+    else if (result == -EAGAIN || result == -EINTR)
+      return false;
+    else if (result < 0)
+      fail(Error(ErrorKind::LinkFault, fmt::format("sending to rank {} failed: {}", connection_.peer,
+                                                   system_error(-result, "the connection broke").message())));
+  } catch (const Error& error) {
+    fail(error);
+  }
+  return true;
+}
+
+bool FrameWriter::arm() noexcept {
+  if (is_idle() || is_armed_ || !connection_.is_open) return true;
+  wants_sleep_ = true;
+  Connection::wake(connection_.writer_work);
+  return false;
+}
+
 Task<> FrameWriter::run() {
   while (connection_.is_open) {
-    if (is_idle()) {
+    if (failure_) throw Error(*failure_);
+    const bool sleeps = std::exchange(wants_sleep_, false) && !is_idle();
+    if (!sleeps) {
       co_await connection_.writer_work.wait();
       continue;
     }
-    const Slice payload = current();
-    const int result = send_piece(payload);
-    if (is_sent(payload)) {
-      finish_current();
-    } else if (result >= 0) {
-      co_await NextTurn();
-    } else if (result == -EAGAIN) {
-      co_await connection_.socket.writable();
-    } else if (result != -EINTR) {
-      throw Error(ErrorKind::LinkFault, fmt::format("sending to rank {} failed: {}", connection_.peer,
-                                                    system_error(-result, "the connection broke").message()));
-    }
+    is_armed_ = true;
+    co_await connection_.socket.writable();
+    is_armed_ = false;
   }
 }
 

@@ -12,8 +12,8 @@ namespace cohort::tcp {
 /// The sending half of a TCP link: frames of local operations in the order of their start, and replies to the
 /// peer's gets.
 ///
-/// A frame that fits the socket's buffer goes out inside start(), with one system call and no coroutine; the
-/// rest is sent by run(). The kernel never holds on to an operation's memory: each piece is copied while
+/// A frame that fits the socket's buffer goes out inside start(), with one system call; the rest is sent by
+/// poll(), turn by turn. The kernel never holds on to an operation's memory: each piece is copied while
 /// somebody runs here.
 class FrameWriter : Immovable {
  public:
@@ -33,7 +33,13 @@ class FrameWriter : Immovable {
   /// Answers a get whose slice was checked.
   void reply(const FrameHeader& request) noexcept;
 
-  /// Sends what is queued until the connection closes. Throws LinkFault.
+  /// Sends a piece of what is queued, as far as there is room: called in every turn of the loop. True if
+  /// anything went out.
+  bool poll() noexcept;
+  /// The loop wants to sleep. False: not yet, run() has to leave a request with the kernel first.
+  [[nodiscard]] bool arm() noexcept;
+  /// Stands by until the connection closes, for what poll() cannot do: waiting in the kernel, and failing.
+  /// Throws LinkFault or ProtocolError.
   Task<> run();
 
  private:
@@ -50,6 +56,7 @@ class FrameWriter : Immovable {
   /// Begins the next frame in line, or goes on with the one that was begun; its payload. Requires !is_idle().
   [[nodiscard]] Slice current();
   void finish_current() noexcept;
+  void fail(Error error) noexcept;
 
   Connection& connection_;
 
@@ -63,6 +70,12 @@ class FrameWriter : Immovable {
   bool is_reply_ = false;
   FrameBytes header_{};
   std::size_t sent_ = 0;
+
+  /// The loop wants to sleep, and the kernel has been asked to wake it.
+  bool wants_sleep_ = false;
+  bool is_armed_ = false;
+  /// Found outside of run(), which throws it.
+  std::optional<Error> failure_;
 };
 
 }  // namespace cohort::tcp

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/source.h>
 #include <cohort/net/tcp/connection.h>
 #include <cohort/net/tcp/frame_reader.h>
 #include <cohort/net/tcp/frame_writer.h>
@@ -18,7 +19,7 @@ namespace cohort::tcp {
 /// its scope to be cancelled.
 ///
 /// Threads: the engine's. Lifetime: no operation on it when it ends (asserted), and serve() is over.
-class TcpLink final : public Link {
+class TcpLink final : public Link, private Source {
  public:
   TcpLink(Engine& engine, Socket socket, LinkHost& host, Rank self, Rank peer, Lane lane);
   ~TcpLink() override;
@@ -35,6 +36,11 @@ class TcpLink final : public Link {
  private:
   bool start(LinkOperation& operation) override;
   void cancel(LinkOperation& operation) noexcept override;
+
+  // Source: while the loop is awake, bytes move from here; before it sleeps, the kernel is asked to tell.
+  bool poll() noexcept override;
+  [[nodiscard]] bool arm() noexcept override;
+  void disarm() noexcept override {}
 
   Task<> serve_half(Task<> half);
 

@@ -99,6 +99,17 @@ void Dataset::append(std::span<const float> image, uint8_t label) {
   labels.push_back(label);
 }
 
+std::filesystem::path find_digits(const std::vector<std::filesystem::path>& places) {
+  std::string tried;
+  for (const std::filesystem::path& place : places) {
+    std::error_code failure;
+    if (std::filesystem::exists(place, failure)) return place;
+    tried += (tried.empty() ? "" : ", ") + place.lexically_normal().string();
+  }
+  throw std::runtime_error(
+      fmt::format("the digits are in none of {}: give their file with --data PATH", tried));
+}
+
 Dataset load_digits(const std::filesystem::path& file) {
   std::ifstream input = open_checked(file);
   Dataset data;

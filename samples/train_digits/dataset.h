@@ -24,6 +24,9 @@ struct Dataset {
   void append(std::span<const float> image, uint8_t label);
 };
 
+/// The first of these files that exists. Throws std::runtime_error naming all of them where none does.
+[[nodiscard]] std::filesystem::path find_digits(const std::vector<std::filesystem::path>& places);
+
 /// Reads `samples/data/digits.csv`: kDigitsRows lines of 64 pixels (0 to 16) and a label (0 to 9).
 /// Throws std::runtime_error for anything else; the text says file, line, field, what is there and what
 /// should be.

@@ -9,18 +9,20 @@
 #include <CLI/CLI.hpp>
 
 #include <array>
+#include <cstdio>
 #include <filesystem>
+#include <vector>
 
 namespace {
 
 using cohort::samples::Recipe;
 using cohort::samples::Trainer;
 
-/// Where the data lies when nobody says: beside this program, or in the source tree.
-std::filesystem::path find_data() {
-  const std::filesystem::path in_tree = "samples/data/digits.csv";
-  const auto beside = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "data" / "digits.csv";
-  return std::filesystem::exists(beside) ? beside : in_tree;
+/// Where the data lies when nobody says: beside this program, where it is installed, or in the source tree.
+std::vector<std::filesystem::path> usual_places() {
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return {folder / "digits.csv", folder / COHORT_SAMPLES_SHARE / "digits.csv",
+          std::filesystem::path(COHORT_SAMPLES_SOURCE) / "data" / "digits.csv"};
 }
 
 cohort::Task<bool> weights_are_identical(cohort::Communicator& comm, std::uint64_t hash) {
@@ -32,8 +34,9 @@ cohort::Task<bool> weights_are_identical(cohort::Communicator& comm, std::uint64
   co_return identical;
 }
 
-cohort::Task<> train(cohort::Communicator& comm, const std::filesystem::path& data, const Recipe& recipe) {
-  Trainer trainer(comm, data, recipe);
+cohort::Task<> train(cohort::Communicator& comm, const std::vector<std::filesystem::path>& places,
+                     const Recipe& recipe) {
+  Trainer trainer(comm, cohort::samples::find_digits(places), recipe);
   for (std::size_t epoch = 0; epoch < recipe.epochs; ++epoch) {
     const double loss = co_await trainer.train_epoch(epoch);
     if (comm.rank() == 0) fmt::print("epoch {:2}/{}  loss {:.4f}\n", epoch + 1, recipe.epochs, loss);
@@ -54,12 +57,15 @@ cohort::Task<> train(cohort::Communicator& comm, const std::filesystem::path& da
 
 int main(int argc, char** argv) {
   CLI::App app("Trains a small network on handwritten digits, data parallel");
-  std::filesystem::path data = find_data();
+  std::filesystem::path data;
   Recipe recipe;
-  app.add_option("--data", data, "digits.csv")->capture_default_str();
+  app.add_option("--data", data,
+                 "digits.csv, if it is not beside this program, installed or in the source tree");
   app.add_option("--epochs", recipe.epochs, "Passes over the training images")->capture_default_str();
   app.add_option("--seed", recipe.seed, "Of the split, the order of images and the first weights")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  return cohort::run([&](cohort::Communicator& comm) { return train(comm, data, recipe); });
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // progress at once, into the pipe of `cohort run` too
+  const auto places = data.empty() ? usual_places() : std::vector{data};
+  return cohort::run([&](cohort::Communicator& comm) { return train(comm, places, recipe); });
 }

@@ -193,8 +193,9 @@ Task<> check_barriers(Communicator& comm) {
 }
 
 /// How the ranks, threads of this process, reach each other. Processes differ from threads in that their
-/// private memory is not mapped, which `isolated` stands for.
-enum class Way { shm_one_process, shm_isolated, tcp };
+/// private memory is not mapped, which `isolated` stands for; `pulled`: the kernel copies out of it, where it
+/// may, instead of ranks through their CCL buffers.
+enum class Way { shm_one_process, shm_isolated, shm_pulled, tcp };
 
 class EveryAlgorithm : public testing::TestWithParam<std::tuple<Way, Rank>> {
  protected:
@@ -202,7 +203,8 @@ class EveryAlgorithm : public testing::TestWithParam<std::tuple<Way, Rank>> {
     const auto [way, ranks] = GetParam();
     CommunicatorOptions options;
     options.transport = way == Way::tcp ? Transport::tcp : Transport::shm;
-    options.is_isolated = way == Way::shm_isolated;
+    options.is_isolated = way == Way::shm_isolated || way == Way::shm_pulled;
+    options.pull_from_bytes = way == Way::shm_pulled ? 1 : kNeverPull;
     options.buffer_bytes = kBufferBytes;
     test::run_ranks(ranks, function, std::move(options));
   }
@@ -213,13 +215,14 @@ TEST_P(EveryAlgorithm, gives_the_right_result_for_every_type_and_reduction) { ru
 TEST_P(EveryAlgorithm, barrier_holds_everybody_until_the_last_one_is_there) { run_on_all(check_barriers); }
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& test) {
-  const char* const names[] = {"shm_one_process", "shm_isolated", "tcp"};
+  const char* const names[] = {"shm_one_process", "shm_isolated", "shm_pulled", "tcp"};
   return fmt::format("{}_{}_ranks", names[static_cast<int>(std::get<0>(test.param))],
                      std::get<1>(test.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, EveryAlgorithm,
-                         testing::Combine(testing::Values(Way::shm_one_process, Way::shm_isolated, Way::tcp),
+                         testing::Combine(testing::Values(Way::shm_one_process, Way::shm_isolated,
+                                                          Way::shm_pulled, Way::tcp),
                                           testing::Range(Rank{1}, Rank{9})),
                          name_of_case);
 

@@ -53,8 +53,11 @@ Task<> join_and_work(Engine& engine, CommunicatorOptions options) {
   std::rethrow_exception(failure);
 }
 
+/// How large private data goes from rank to rank: through CCL buffers, copied by the kernel, in frames.
+enum class Way { shm_staged, shm_pulled, tcp };
+
 /// What a rank's process does; its exit status says how it ended.
-int live_and_die(Rank rank, Transport transport, const std::string& address, Duration timeout) {
+int live_and_die(Rank rank, Way way, const std::string& address, Duration timeout) {
   const std::size_t before = open_descriptors();
   int status = kOtherError;
   try {
@@ -63,7 +66,8 @@ int live_and_die(Rank rank, Transport transport, const std::string& address, Dur
     options.join.rank = rank;
     options.join.size = kRanks;
     options.join.address = address;
-    options.transport = transport;
+    options.transport = way == Way::tcp ? Transport::tcp : Transport::shm;
+    options.pull_from_bytes = way == Way::shm_pulled ? 1 : kNeverPull;
     options.timeout = timeout;
     engine.run(join_and_work(engine, std::move(options)));
   } catch (const Error& error) {
@@ -75,7 +79,7 @@ int live_and_die(Rank rank, Transport transport, const std::string& address, Dur
   return open_descriptors() == before ? status : kLeakedDescriptors;
 }
 
-class KilledRank : public testing::TestWithParam<std::tuple<Transport, Rank>> {
+class KilledRank : public testing::TestWithParam<std::tuple<Way, Rank>> {
  protected:
   [[nodiscard]] static Rank victim() { return std::get<1>(GetParam()); }
 
@@ -131,13 +135,16 @@ TEST_P(KilledRank, that_is_only_stopped_is_named_at_the_deadline) {
   EXPECT_EQ(status_of(victim()), -SIGKILL);
 }
 
+std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& test) {
+  const char* const names[] = {"shm_staged", "shm_pulled", "tcp"};
+  return fmt::format("{}_victim_{}", names[static_cast<int>(std::get<0>(test.param))],
+                     std::get<1>(test.param));
+}
+
 INSTANTIATE_TEST_SUITE_P(Everywhere, KilledRank,
-                         testing::Combine(testing::Values(Transport::shm, Transport::tcp),
+                         testing::Combine(testing::Values(Way::shm_staged, Way::shm_pulled, Way::tcp),
                                           testing::Values(Rank{0}, Rank{1}, Rank{3})),
-                         [](const auto& test) {
-                           return fmt::format("{}_victim_{}", to_string(std::get<0>(test.param)),
-                                              std::get<1>(test.param));
-                         });
+                         name_of_case);
 
 TEST(SharedMemory, leaves_nothing_under_dev_shm) {
   std::size_t ours = 0;

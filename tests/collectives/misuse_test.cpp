@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <thread>
 #include <vector>
 
@@ -168,6 +167,34 @@ TEST_P(Misuse, a_rank_that_throws_is_named_with_its_reason) {
   }
 }
 
+TEST_P(Misuse, wrong_arguments_of_one_rank_alone_are_told_to_all_with_its_sizes) {
+  const std::size_t share = count();
+  auto body = [&](Communicator& comm) -> Task<> {
+    const std::size_t whole = share * comm.size() - (comm.rank() == kOddOne ? 1 : 0);
+    std::vector<float> in(whole);
+    std::vector<float> out(share);
+    co_await comm.barrier();
+    co_await comm.reduce_scatter(std::span<const float>(in), std::span<float>(out), ReduceOp::sum);
+  };
+  const std::vector<Outcome> all = outcomes(body);
+  for (Rank rank = 0; rank < all.size(); ++rank) {
+    ASSERT_TRUE(all[rank].error) << "rank " << rank << " got no error";
+    const Error& error = *all[rank].error;
+    EXPECT_THAT(error.what(),
+                HasSubstr(fmt::format("reduce_scatter of {} elements cannot be split evenly over 4 ranks",
+                                      share * 4 - 1)));
+    EXPECT_THAT(error.what(),
+                HasSubstr(fmt::format("pad the input with 1 neutral elements to {}", share * 4)));
+    if (rank == kOddOne) {
+      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+      continue;
+    }
+    EXPECT_EQ(error.kind(), ErrorKind::PeerAborted) << error.what();
+    EXPECT_EQ(error.culprit(), kOddOne);
+    EXPECT_THAT(error.what(), HasSubstr("rank 2 ("));
+  }
+}
+
 TEST_P(Misuse, a_cancelled_collective_ends_everywhere_and_the_canceller_is_named) {
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<float> data(count());
@@ -198,6 +225,26 @@ TEST_P(Misuse, a_cancelled_collective_ends_everywhere_and_the_canceller_is_named
     EXPECT_TRUE(kind == ErrorKind::DeadlineExceeded || kind == ErrorKind::PeerAborted)
         << outcome.error->what();
   }
+}
+
+TEST_P(Misuse, a_call_in_a_scope_that_is_cancelled_already_is_not_made) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(count(), 1.0F);
+    auto all_reduce = [&]() -> Task<> { co_await comm.all_reduce(std::span<float>(data), ReduceOp::sum); };
+    CancelScope scope;
+    scope.cancel();
+    std::string told;
+    try {
+      co_await with_scope(scope, all_reduce());
+    } catch (const Error& error) {
+      told = to_string(error.kind());
+    }
+    EXPECT_EQ(told, "Cancelled");
+    EXPECT_EQ(data[0], 1.0F);
+    co_await all_reduce();  // and the communicator still works
+    EXPECT_EQ(data[0], static_cast<float>(comm.size()));
+  };
+  for (const Outcome& outcome : outcomes(body, 2)) EXPECT_FALSE(outcome.error) << outcome.error->what();
 }
 
 TEST_P(Misuse, a_failed_communicator_gives_every_later_call_the_same_cause) {
@@ -270,43 +317,79 @@ TEST(Arguments, an_algorithm_that_cannot_run_here_is_refused_with_the_possible_o
       (void)comm.all_reduce(std::span<float>(data), ReduceOp::sum).with_algorithm(AlgorithmId::direct);
       ADD_FAILURE() << "was accepted";
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("choose one of: one_shot, recursive_doubling, mesh, ring"));
+      EXPECT_THAT(error.what(), HasSubstr("choose one of: one_shot, tree, recursive_doubling, mesh, ring"));
     }
     co_await comm.barrier();
   };
   test::run_ranks(2, body, std::move(options));
 }
 
-TEST(Configuration, ranks_with_different_buffer_sizes_are_told_at_joining) {
-  auto nothing = [](Communicator&) -> Task<> { co_return; };
+/// What the ranks are told when they join with options that configure() has changed for each.
+template <class Configure>
+std::vector<Outcome> outcomes_of_joining(Rank ranks, Configure& configure) {
   const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
-  std::array<std::string, 2> errors;
+  std::vector<Outcome> outcomes(ranks);
   std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < 2; ++rank) {
+  for (Rank rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
         Engine engine;
         CommunicatorOptions options;
         options.join.rank = rank;
-        options.join.size = 2;
+        options.join.size = ranks;
         options.join.address = address;
-        options.buffer_bytes = (rank + 1) * 65536;
+        configure(options, rank);
         auto join = [&]() -> Task<> {
           Communicator comm = co_await Communicator::join(engine, std::move(options));
-          co_await nothing(comm);
+          co_await comm.close();
         };
         engine.run(join());
       } catch (const Error& error) {
-        errors[rank] = error.what();
+        outcomes[rank].error = error;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const std::string& error : errors) {
-    EXPECT_THAT(error, HasSubstr("CCL buffer size differs"));
-    EXPECT_THAT(error, HasSubstr("65536"));
-    EXPECT_THAT(error, HasSubstr("131072"));
+  return outcomes;
+}
+
+/// One of four ranks has another setting than the rest: every rank is told so, with both values.
+template <class Configure>
+void expect_odd_one_to_be_told(Configure configure, const std::vector<std::string>& words) {
+  for (const Rank odd : {0U, 2U, 3U}) {
+    auto configure_odd = [&](CommunicatorOptions& options, Rank rank) { configure(options, rank == odd); };
+    const std::vector<Outcome> all = outcomes_of_joining(4, configure_odd);
+    for (Rank rank = 0; rank < all.size(); ++rank) {
+      ASSERT_TRUE(all[rank].error) << "rank " << rank << " got no error";
+      const Error& error = *all[rank].error;
+      EXPECT_EQ(error.kind(), ErrorKind::Mismatch) << "rank " << rank << ": " << error.what();
+      for (const std::string& word : words) EXPECT_THAT(error.what(), HasSubstr(word)) << "rank " << rank;
+      if (rank == odd) continue;
+      EXPECT_EQ(error.culprit(), odd) << "rank " << rank << ": " << error.what();
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("rank {} (", odd)));
+    }
   }
+}
+
+TEST(Configuration, a_rank_with_another_buffer_size_is_named_at_joining) {
+  expect_odd_one_to_be_told(
+      [](CommunicatorOptions& options, bool is_odd) { options.buffer_bytes = is_odd ? 131072 : 65536; },
+      {"CCL buffer size differs", "131072", "65536", "COHORT_BUFFSIZE"});
+}
+
+TEST(Configuration, a_rank_with_another_heap_size_is_named_at_joining) {
+  expect_odd_one_to_be_told(
+      [](CommunicatorOptions& options, bool is_odd) {
+        options.transport = Transport::shm;
+        options.heap_bytes = is_odd ? 131072 : 65536;
+      },
+      {"shared heap size differs", "131072", "65536", "COHORT_HEAPSIZE"});
+}
+
+TEST(Configuration, a_rank_with_another_transport_is_named_at_joining) {
+  expect_odd_one_to_be_told([](CommunicatorOptions& options,
+                               bool is_odd) { options.transport = is_odd ? Transport::shm : Transport::tcp; },
+                            {"transport differs", "shm", "tcp", "COHORT_TRANSPORT"});
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ TEST_P(ReductionTest, min_is_right_in_every_bit) { expect_all_types_right(Reduce
 TEST_P(ReductionTest, average_is_right_in_every_bit) { expect_all_types_right(ReduceOp::avg, 3); }
 
 TEST_P(ReductionTest, partial_average_is_the_sum) {
-  for (const std::size_t fan_in : {1, 2, 9}) {
+  for (const std::size_t fan_in : {1U, 2U, 9U}) {
     expect_right<float>({ReduceOp::avg, 0, fan_in, 1000, kLayouts[0]},
                         expected_results<float>(ReduceOp::sum, fan_in, 0, 1000));
     expect_right<std::int64_t>({ReduceOp::avg, 0, fan_in, 1000, kLayouts[0]},
@@ -326,7 +326,7 @@ void expect_average_can_be_finished_later(std::size_t ranks) {
 }
 
 TEST_P(ReductionTest, average_can_be_finished_later) {
-  for (const std::size_t ranks : {1, 2, 5, 7, 64, 1000}) {
+  for (const std::size_t ranks : {1U, 2U, 5U, 7U, 64U, 1000U}) {
     expect_average_can_be_finished_later<float>(ranks);
     expect_average_can_be_finished_later<double>(ranks);
     expect_average_can_be_finished_later<std::int32_t>(ranks);

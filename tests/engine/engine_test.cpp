@@ -133,6 +133,31 @@ TEST(Engine, run_throws_what_failed_in_the_background_unless_the_task_failed_its
   EXPECT_EQ(error->message(), "the task itself");
 }
 
+TEST(Engine, a_failure_in_the_background_leaves_other_services_alone) {
+  VirtualEngine engine;
+  std::vector<std::string> ended;
+  auto service = [&](std::string name) -> Task<> {
+    co_await engine.sleep_for(2s);
+    ended.push_back(std::move(name));
+  };
+  auto body = [&]() -> Task<> {
+    engine.background().spawn(service("spawned before"));
+    engine.background().spawn(fail("first"));
+    engine.background().spawn(fail("second"));
+    engine.background().spawn(service("spawned after"));
+    co_return;
+  };
+  const auto error = error_from([&] { engine.run(body()); });
+  ASSERT_EQ(kind_of(error), "LinkFault");
+  EXPECT_EQ(error->message(), "first");
+  auto later = [&]() -> Task<> {
+    engine.background().spawn(service("of a later run"));
+    co_return;
+  };
+  engine.run(later());
+  EXPECT_EQ(ended, (std::vector<std::string>{"spawned before", "spawned after", "of a later run"}));
+}
+
 TEST(Engine, is_the_threads_own_while_it_lives) {
   std::optional<VirtualEngine> outer(std::in_place);
   EXPECT_EQ(&Engine::current(), &*outer);

@@ -25,9 +25,7 @@ using cohort::testing::error_of;
 using cohort::testing::kind_of;
 
 /// Sleeps whenever it is idle, so that every message has to wake it.
-EngineOptions sleepy(unsigned threads = 2) {
-  return {.driver = nullptr, .clock = nullptr, .compute_threads = threads, .spin = Duration::zero()};
-}
+EngineOptions sleepy(unsigned threads = 2) { return {.compute_threads = threads, .spin = Duration::zero()}; }
 
 /// What a test waits for without polling: ended by a post()ed function.
 class Signal final : public Operation {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <string>
@@ -23,9 +24,7 @@ using cohort::testing::kind_of;
 using cohort::testing::open_descriptors;
 using cohort::testing::socket_pair;
 
-EngineOptions sleepy() {
-  return {.driver = nullptr, .clock = nullptr, .compute_threads = 1, .spin = Duration::zero()};
-}
+EngineOptions sleepy() { return {.compute_threads = 1, .spin = Duration::zero()}; }
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
@@ -199,6 +198,29 @@ TEST(Listener, out_of_descriptors_keeps_the_loop_running_and_recovers) {
   auto body = [&]() -> Task<> { co_await when_all(accepts(), others()); };
   engine.run(with_deadline(30s, body()));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+int buffer_bytes(const Socket& socket, int option) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  EXPECT_EQ(::getsockopt(socket.descriptor(), SOL_SOCKET, option, &value, &size), 0);
+  return value;
+}
+
+TEST(Socket, buffers_get_the_room_that_was_asked_for_or_stay_as_they_were) {
+  Engine engine(sleepy());
+  auto ends = socket_pair();
+  Socket socket(engine, std::move(ends.first));
+  for (const int option : {SO_RCVBUF, SO_SNDBUF}) {
+    const int before = buffer_bytes(socket, option);
+    constexpr int kModest = 64 << 10;  // every host allows that much
+    socket.set_buffer_bytes(kModest);
+    EXPECT_EQ(buffer_bytes(socket, option), 2 * kModest) << "Linux counts its own overhead in";
+    constexpr int kHuge = 512 << 20;
+    socket.set_buffer_bytes(kHuge);
+    const int after = buffer_bytes(socket, option);
+    EXPECT_TRUE(after == 2 * kHuge || after == 2 * kModest) << before << ", then " << after;
+  }
 }
 
 TEST(Address, reads_what_it_writes) {

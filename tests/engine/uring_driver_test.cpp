@@ -42,7 +42,7 @@ using cohort::testing::socket_pair;
 constexpr std::size_t kManyRequests = 10'000;
 
 EngineOptions sleepy() {
-  return {.driver = make_uring_driver(), .clock = nullptr, .compute_threads = 1, .spin = Duration::zero()};
+  return {.driver = make_uring_driver(), .compute_threads = 1, .spin = Duration::zero()};
 }
 
 Task<int> perform(Engine& engine, IoOperation::Request request) {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Both ends of the handshake against hostile bytes, hostile wires and honest ends of any identity.
 //
-// Both ends of the handshake against hostile bytes, hostile wires and honest ends of any identity. By hand,
-// with include/cohort leading to the root of the tree:
-//
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I include tests/fuzz/handshake_fuzz.cpp
-//     net/join/{crypto,secret,identity,refusal,messages,handshake}.cpp engine/error.cpp -lfmt -lcrypto -o
-//     handshake_fuzz
-//   ./handshake_fuzz -max_len=512 -max_total_time=60
+//   cmake --preset fuzz && cmake --build --preset fuzz --target handshake_fuzz
+//   build/fuzz/bin/handshake_fuzz -max_len=512 -max_total_time=60
 #include <cohort/engine/assert.h>
 #include <cohort/net/join/handshake.h>
 

@@ -29,11 +29,7 @@ struct Outcome {
   std::string errors;
 };
 
-EngineOptions without_spinning() {
-  EngineOptions options;
-  options.spin = Duration::zero();
-  return options;
-}
+EngineOptions without_spinning() { return {.spin = Duration::zero()}; }
 
 int run_launcher(const LaunchOptions& options) {
   Engine engine(without_spinning());

@@ -377,5 +377,104 @@ TEST_F(TcpLinkToRawPeer, cancelled_while_it_waits_in_line_leaves_the_link_whole)
   EXPECT_TRUE(host.failures.empty());
 }
 
+TEST_F(TcpLinkToRawPeer, gets_that_come_together_are_answered_in_order) {
+  auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+    std::memcpy(host.state.windows.at(in_ccl_in(8)), "abcdefgh", 8);
+    FrameHeader first = header(FrameType::get, 5);
+    FrameHeader second = header(FrameType::get, 3);
+    second.offset = 5;
+    std::vector<std::byte> stream;
+    append(stream, first);
+    append(stream, second);
+    append(stream, header(FrameType::get, 0));
+    co_await peer.send(stream);
+    std::array<std::byte, 3 * tcp::kFrameBytes + 8> came;
+    const bool whole = co_await peer.receive(came);
+    EXPECT_TRUE(whole);
+    const auto reply = [&](std::size_t at) {
+      return tcp::decode(std::span<const std::byte, tcp::kFrameBytes>(&came[at], tcp::kFrameBytes));
+    };
+    EXPECT_EQ(reply(0).type, FrameType::get_reply);
+    EXPECT_EQ(reply(0).bytes, 5U);
+    EXPECT_EQ(reply(0).source, 0U);
+    EXPECT_EQ(std::memcmp(&came[tcp::kFrameBytes], "abcde", 5), 0);
+    EXPECT_EQ(reply(tcp::kFrameBytes + 5).bytes, 3U);
+    EXPECT_EQ(std::memcmp(&came[2 * tcp::kFrameBytes + 5], "fgh", 3), 0);
+    EXPECT_EQ(reply(2 * tcp::kFrameBytes + 8).bytes, 0U);
+    co_await link.post(Signal::Ack);
+  };
+  run(body);
+  EXPECT_TRUE(host.failures.empty());
+}
+
+TEST_F(TcpLinkToRawPeer, reading_on_after_the_collective_is_over_fails_the_link) {
+  constexpr std::size_t kLarge = 32 * kMiB;
+  host.bind_own(WindowId::ccl_in, kLarge);
+  auto body = [&](TcpLink&, Socket& peer) -> Task<> {
+    co_await peer.send(tcp::encode(header(FrameType::get, kLarge)));
+    std::array<std::byte, 1000> some;
+    const bool began = co_await peer.receive(some);
+    EXPECT_TRUE(began);
+    host.state.is_running = false;
+    while (host.failures.empty()) {
+      const bool more = co_await peer.receive(some);
+      EXPECT_TRUE(more);
+    }
+  };
+  run(body);
+  ASSERT_EQ(host.failures.size(), 1U);
+  EXPECT_THAT(host.failures[0].what(), HasSubstr("rank 1 still reads this rank's memory for collective 1"));
+}
+
+TEST_F(TcpLinkToRawPeer, writing_on_after_the_collective_is_over_fails_the_link_and_touches_nothing) {
+  auto body = [&](TcpLink&, Socket& peer) -> Task<> {
+    std::vector<std::byte> stream;
+    append(stream, header(FrameType::put, 100), std::string(50, 'x'));
+    std::memset(host.state.windows.at(in_ccl_in(100)), '-', 100);
+    co_await peer.send(stream);
+    while (text(in_ccl_in(1)) != "x") co_await engine.sleep_for(Duration::zero());
+    host.state.is_running = false;
+    const std::vector<std::byte> rest(50, std::byte{'x'});
+    co_await peer.send(rest);
+    while (host.failures.empty()) co_await engine.sleep_for(Duration::zero());
+    EXPECT_EQ(text(in_ccl_in(50, 50)), std::string(50, '-'));
+  };
+  run(body);
+  ASSERT_EQ(host.failures.size(), 1U);
+  EXPECT_THAT(host.failures[0].what(), HasSubstr("rank 1 still sends 50 bytes of collective 1"));
+}
+
+TEST_F(TcpLinkToRawPeer, served_in_a_scope_that_is_cancelled_ends_without_a_report) {
+  auto whole = [&]() -> Task<> {
+    std::pair<Socket, Socket> ends = co_await connect(engine);
+    TcpLink link(engine, std::move(ends.first), host, 0, 1, kLane);
+    TaskScope services;
+    services.spawn(link.serve());
+    co_await engine.sleep_for(std::chrono::milliseconds(2));
+    services.cancel();
+    co_await services.join();
+    std::array<std::byte, 1> none;
+    const bool came = co_await ends.second.receive(none);
+    EXPECT_FALSE(came) << "the connection is closed";
+  };
+  engine.run(whole());
+  EXPECT_TRUE(host.failures.empty());
+}
+
+TEST_F(TcpLinkToRawPeer, sending_to_a_peer_that_is_gone_is_a_link_fault_told_once) {
+  host.bind_own(WindowId::send, 32 * kMiB);
+  auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
+    CancelScope collective;
+    host.collective = &collective;
+    peer.shutdown();
+    peer = Socket();
+    const auto error = co_await error_of(with_scope(collective, send(link, in_send(32 * kMiB))));
+    EXPECT_EQ(kind_of(error), "LinkFault");
+    host.collective = nullptr;
+  };
+  run(body);
+  EXPECT_EQ(host.failures.size(), 1U);
+}
+
 }  // namespace
 }  // namespace cohort::testing

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,10 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::filesystem::path digits_file() {
-  const std::filesystem::path here = std::source_location::current().file_name();
-  return here.parent_path() / "../../samples/data/digits.csv";
-}
+std::filesystem::path digits_file() { return COHORT_TEST_SOURCE_DIR "/samples/data/digits.csv"; }
 
 const Dataset& digits() {
   static const Dataset data = load_digits(digits_file());

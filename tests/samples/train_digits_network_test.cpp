@@ -10,7 +10,6 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
-#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -21,8 +20,7 @@ namespace {
 
 const Split& digits() {
   static const Split split = [] {
-    const std::filesystem::path here = std::source_location::current().file_name();
-    return split_dataset(load_digits(here.parent_path() / "../../samples/data/digits.csv"),
+    return split_dataset(load_digits(COHORT_TEST_SOURCE_DIR "/samples/data/digits.csv"),
                          Recipe{}.hold_out_one_in, Recipe{}.seed);
   }();
   return split;

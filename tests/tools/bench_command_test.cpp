@@ -1,57 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cohort bench` as a user starts it: the program itself, its output and its status.
+#include <cohort/tests/support/command.h>
+
 #include <gmock/gmock.h>
-#include <sys/wait.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
 
+using cohort::testing::split;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using Outcome = cohort::testing::CommandOutcome;
 
 constexpr const char* kHeader = "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters";
 
-struct Outcome {
-  int status = -1;
-  std::vector<std::string> lines;
-
-  [[nodiscard]] std::string text() const {
-    std::string all;
-    for (const std::string& line : lines) all += line + "\n";
-    return all;
-  }
-};
-
-/// Standard output, and with `and_errors` standard error too.
 Outcome bench(const std::string& arguments, bool and_errors = false) {
-  const std::string program = std::string(COHORT_TEST_BIN_DIR) + "/cohort";
-  EXPECT_TRUE(std::filesystem::exists(program)) << "build cohort_command first";
-  const std::string command = "'" + program + "' bench " + arguments + (and_errors ? " 2>&1" : "");
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  std::string output;
-  std::array<char, 4096> some{};
-  while (std::fgets(some.data(), some.size(), pipe) != nullptr) output += some.data();
-  const int status = ::pclose(pipe);
-  Outcome outcome;
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  std::istringstream stream(output);
-  for (std::string line; std::getline(stream, line);) outcome.lines.push_back(line);
-  return outcome;
-}
-
-std::vector<std::string> split(const std::string& line, char separator) {
-  std::vector<std::string> fields;
-  std::istringstream stream(line);
-  for (std::string field; std::getline(stream, field, separator);)
-    if (!field.empty()) fields.push_back(field);
-  return fields;
+  return cohort::testing::run_cohort("bench " + arguments, and_errors);
 }
 
 struct Case {
@@ -101,6 +69,31 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"not_rewritten_2", 2, "--no-rewrite --in-place --transport shm", "shm"}),
     [](const auto& test) { return std::string(test.param.name); });
 
+TEST(BenchOutput, near_wait_tells_where_the_cores_were) {
+  const Outcome outcome = bench("all_reduce --ranks 3 --sizes 8,4K --budget-ms 1 --csv --near-wait 1");
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  ASSERT_EQ(outcome.lines.size(), 3U) << outcome.text();
+  EXPECT_EQ(outcome.lines[0], std::string(kHeader) + ",rtt_before_ns,rtt_after_ns");
+  for (std::size_t i = 1; i < outcome.lines.size(); ++i) {
+    const std::vector<std::string> fields = split(outcome.lines[i], ',');
+    ASSERT_EQ(fields.size(), 11U) << outcome.lines[i];
+    const bool has_two_cores = std::thread::hardware_concurrency() > 1;
+    EXPECT_EQ(std::stod(fields[9]) > 0, has_two_cores) << outcome.lines[i];
+    EXPECT_EQ(std::stod(fields[10]) > 0, has_two_cores) << outcome.lines[i];
+  }
+}
+
+TEST(BenchOutput, overlap_has_a_row_for_each_size_whoever_computes) {
+  for (const std::string computing : {"all", "one", "device"}) {
+    const Outcome outcome = bench("all_reduce --ranks 2 --sizes 8,64K --csv --overlap " + computing);
+    ASSERT_EQ(outcome.status, 0) << outcome.text();
+    ASSERT_EQ(outcome.lines.size(), 3U) << outcome.text();
+    EXPECT_THAT(outcome.lines[1], HasSubstr("engine and pool," + computing + ",2,8,"));
+    EXPECT_THAT(outcome.lines[2], HasSubstr("engine and pool," + computing + ",2,65536,"));
+  }
+  EXPECT_NE(bench("broadcast --overlap all", true).status, 0);
+}
+
 TEST(BenchOutput, table_has_a_row_for_each_size_and_an_average) {
   const Outcome outcome =
       bench("all_reduce --ranks 2 --transport shm --min 8 --max 128 --factor 4 --iters 5");
@@ -132,7 +125,7 @@ TEST(BenchOutput, the_budget_bounds_the_iterations) {
   const Outcome outcome = bench("barrier --ranks 2 --budget-ms 10 --warmup 0 --json");
   ASSERT_EQ(outcome.status, 0) << outcome.text();
   ASSERT_EQ(outcome.lines.size(), 1U);
-  EXPECT_GE(nlohmann::json::parse(outcome.lines[0])["iters"], 5);
+  EXPECT_GE(nlohmann::json::parse(outcome.lines[0])["iters"], 3);
 }
 
 struct Mistake {
@@ -155,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"collective", "reduce_all", {"reduce_all", "all_reduce", "barrier"}},
                       Mistake{"type", "all_reduce --type half", {"half", "float32", "int64"}},
                       Mistake{"reduction", "all_reduce --op mean", {"mean", "avg", "prod"}},
-                      Mistake{"algorithm", "all_reduce --algorithm tree", {"tree", "mesh", "ring"}},
+                      Mistake{"algorithm", "all_reduce --algorithm bush", {"bush", "mesh", "ring"}},
                       Mistake{"transport", "all_reduce --transport ib", {"ib", "shm", "tcp"}},
                       Mistake{"size", "all_reduce --min 8Q", {"8Q", "64K"}},
                       Mistake{"sizes", "all_reduce --sizes 8,0", {"0", "1"}},

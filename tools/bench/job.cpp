@@ -7,11 +7,14 @@
 #include <cohort/engine/processor.h>
 #include <cohort/engine/shared_memory.h>
 #include <cohort/net/launch/launcher.h>
+#include <cohort/tools/bench/overlap.h>
 #include <cohort/tools/bench/report.h>
+#include <cohort/tools/bench/threads.h>
+#include <cohort/tools/print.h>
 
 #include <fmt/format.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -25,16 +28,15 @@ constexpr int kWrongStatus = 1;
 /// In the environment of a rank's process: the descriptor of the board.
 constexpr const char* kBoardVariable = "COHORT_BENCH_BOARD_FD";
 
-void print(const std::string& text) {
-  const bool is_out = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-  if (!is_out) throw system_error(errno, "writing results to standard output");
-}
-
 /// After joining: from how many processors a rank may run on, the communicator learns whether ranks are
 /// crowded.
-void pin(Rank rank, Rank ranks) {
+void pin(const Membership& membership) {
   const std::vector<unsigned> processors = affinity::usable_processors();
-  if (processors.size() >= ranks) affinity::bind_thread(processors[rank]);
+  const std::vector<std::size_t> threads = threads_of(membership);
+  const std::size_t last = *std::max_element(threads.begin(), threads.end());
+  const std::size_t own = threads[membership.rank];
+  const bool is_pinned = processors.size() == 1;  // by another rank of this thread
+  if (!is_pinned && last < processors.size()) affinity::bind_thread(processors[own]);
 }
 
 /// This very program, wherever PATH leads by now.
@@ -48,11 +50,32 @@ std::vector<std::size_t> sizes_of(Operator op, const Options& options) {
   return op == Operator::barrier ? std::vector<std::size_t>{0} : options.sizes_bytes;
 }
 
+/// The same for all_reduce beside computing.
+Task<std::uint64_t> measure_overlaps(Communicator& comm, const Options& options, Measurement& measurement) {
+  const std::string label = Report(options, comm.transport()).label();
+  const bool prints = comm.rank() == 0;
+  if (prints) print(overlap_head(options));
+  std::uint64_t wrong = 0;
+  for (const std::size_t bytes : options.sizes_bytes) {
+    const Overlap overlap = co_await measure_overlap(comm, measurement, *options.overlap, bytes);
+    wrong += overlap.wrong;
+    if (overlap.wrong != 0)
+      fmt::print(stderr, "cohort: bench: rank {}: {} wrong elements beside computing\n", comm.rank(),
+                 overlap.wrong);
+    if (prints) print(overlap_row(options, label, overlap));
+  }
+  co_return wrong;
+}
+
 /// What every rank does. Returns how many elements were wrong, on all ranks together.
 Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Board& board) {
   const bool has_processors = processor::available_cores() >= options.ranks;
-  if (options.pins_ranks) pin(comm.rank(), comm.size());
+  if (options.pins_ranks) pin(comm.membership());
   Measurement measurement(comm, options, board, has_processors);
+  if (options.overlap) {
+    const std::uint64_t wrong = co_await measure_overlaps(comm, options, measurement);
+    co_return wrong;
+  }
   Report report(options, comm.transport());
   const bool prints = comm.rank() == 0;
   for (const Operator op : options.operators) {
@@ -141,9 +164,7 @@ int run_in_processes(const Options& options, const std::vector<std::string>& com
   job.inherited = {memory.descriptor()};
   job.environment.emplace_back(kBoardVariable, std::to_string(memory.descriptor()));
   if (!options.transport.empty()) job.environment.emplace_back("COHORT_TRANSPORT", options.transport);
-  EngineOptions idle;
-  idle.spin = Duration::zero();  // the cores belong to the ranks
-  Engine engine(std::move(idle));
+  Engine engine({.spin = Duration::zero()});  // the cores belong to the ranks
   return engine.run(launch(engine, std::move(job)));
 }
 

@@ -14,6 +14,9 @@ void Options::check() const {
     throw Error(
         ErrorKind::InvalidArgument,
         fmt::format("--root {} is no rank: with --ranks {} they are 0 to {}", root, ranks, ranks - 1));
+  const bool is_all_reduce = operators == std::vector<Operator>{Operator::all_reduce};
+  if (overlap && (!is_all_reduce || is_in_place))
+    throw Error(ErrorKind::InvalidArgument, "--overlap is for all_reduce, and not --in-place");
   if (sizes_bytes.empty())
     throw Error(ErrorKind::InvalidArgument, "no size to measure: --min must not be larger than --max");
 }

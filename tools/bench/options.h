@@ -16,6 +16,10 @@ inline constexpr Rank kMostRanks = 128;
 /// Samples that are kept of one point.
 inline constexpr std::size_t kMostIterations = 20'000;
 
+/// Who computes while an all_reduce runs: every rank on its core; rank 0 alone; or a device, which leaves all
+/// cores free: the ranks only wait for it.
+enum class Computing { all, one, device };
+
 enum class Format { table, csv, json };
 
 /// What `cohort bench` was asked for. The same in the process that was started and in the ranks that it
@@ -34,6 +38,10 @@ struct Options {
   std::optional<std::size_t> warmup;
   std::chrono::nanoseconds budget = std::chrono::milliseconds(100);
   std::optional<std::chrono::nanoseconds> timeout;
+  /// The round trip between two cores is measured around each point, which may wait so long for near ones.
+  std::optional<std::chrono::nanoseconds> near_wait;
+
+  std::optional<Computing> overlap;  ///< all_reduce beside computing is measured, instead of the operators
 
   bool is_in_process = false;  ///< ranks are threads
   bool is_shared = false;      ///< buffers that peers map

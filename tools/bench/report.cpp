@@ -60,8 +60,7 @@ std::string Report::begin(Operator op) {
   rows_ = 0;
   const bool is_first = !std::exchange(has_begun_, true);
   if (options_.format == Format::json) return "";
-  if (options_.format == Format::csv)
-    return is_first ? "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters\n" : "";
+  if (options_.format == Format::csv) return is_first ? csv_head() : "";
   std::string text = is_first ? "" : "\n";
   text += fmt::format("# cohort {}: {} {} over {}, {} buffers, {}\n", to_string(op), options_.ranks,
                       options_.is_in_process ? "threads" : "processes", to_string(transport_),
@@ -99,6 +98,12 @@ std::string Report::end() {
   return text;
 }
 
+std::string Report::csv_head() const {
+  std::string head = "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters";
+  if (options_.near_wait) head += ",rtt_before_ns,rtt_after_ns";
+  return head + "\n";
+}
+
 std::string Report::table_row(const Result& result) const {
   const Operator op = result.point.op;
   const std::string wrong = options_.checks_results ? std::to_string(result.wrong) : "N/A";
@@ -111,9 +116,12 @@ std::string Report::table_row(const Result& result) const {
 /// As bench/peers prints: the size that was asked for, and nothing for a result that is wrong.
 std::string Report::csv_row(const Result& result) const {
   if (result.wrong != 0) return "";
-  return fmt::format("cohort,{},{},{},{},{:.2f},{:.2f},{:.2f},{}\n", label_, to_string(result.point.op),
-                     options_.ranks, result.point.bytes, result.min_us, result.median_us, result.p99_us,
-                     result.iterations);
+  std::string row = fmt::format("cohort,{},{},{},{},{:.3f},{:.3f},{:.3f},{}", label_,
+                                to_string(result.point.op), options_.ranks, result.point.bytes, result.min_us,
+                                result.median_us, result.p99_us, result.iterations);
+  if (options_.near_wait)
+    row += fmt::format(",{:.0f},{:.0f}", result.round_trip_before_ns, result.round_trip_after_ns);
+  return row + "\n";
 }
 
 std::string Report::json_row(const Result& result) const {
@@ -138,6 +146,10 @@ std::string Report::json_row(const Result& result) const {
   row["median_us"] = result.median_us;
   row["p99_us"] = result.p99_us;
   row["iters"] = result.iterations;
+  if (options_.near_wait) {
+    row["rtt_before_ns"] = result.round_trip_before_ns;
+    row["rtt_after_ns"] = result.round_trip_after_ns;
+  }
   row["algbw_gb_per_s"] = algorithm_rate(result);
   row["busbw_gb_per_s"] = bus_rate(result, options_.ranks);
   if (options_.checks_results) row["wrong"] = result.wrong;

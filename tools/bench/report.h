@@ -7,7 +7,7 @@
 
 namespace cohort::bench {
 
-/// Writes results as text: the table of nccl-tests, the rows that bench/peers/compare reads, or a JSON object
+/// Writes results as text: the table of nccl-tests, the rows that bench/suite reads, or a JSON object
 /// a line.
 class Report {
  public:
@@ -24,6 +24,7 @@ class Report {
   [[nodiscard]] const std::string& label() const noexcept { return label_; }
 
  private:
+  [[nodiscard]] std::string csv_head() const;
   [[nodiscard]] std::string table_row(const Result& result) const;
   [[nodiscard]] std::string csv_row(const Result& result) const;
   [[nodiscard]] std::string json_row(const Result& result) const;

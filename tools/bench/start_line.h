@@ -22,6 +22,7 @@ struct Board {
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> entered{0};  ///< how often this rank has entered a barrier that is verified
     std::uint64_t wrong = 0;                ///< elements of the point being measured
+    unsigned processor = 0;                 ///< of ranks 0 and 1: where they measure the way between cores
     std::array<double, kMostIterations> sample_us{};
   };
 
@@ -31,6 +32,10 @@ struct Board {
   std::int64_t start_ns = 0;
   std::array<bool, 2> stop{};
   alignas(64) std::atomic<std::uint32_t> released{0};
+  alignas(64) std::atomic<std::uint64_t> ping{0};
+  alignas(64) std::atomic<std::uint64_t> pong{0};
+  alignas(64) std::atomic<std::uint64_t> calibrated{0};
+  double round_trip_ns = 0;
   std::array<Slot, kMostRanks> slots{};
 };
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -34,7 +35,7 @@ struct Certificate {
   Counted counted;   ///< of the case with most ranks whose message is cut evenly into one piece
 };
 
-using Key = std::tuple<Operator, std::size_t, bool>;
+using Key = std::tuple<Operator, std::size_t, UserWindows>;
 
 class Runner {
  public:
@@ -43,22 +44,38 @@ class Runner {
 
   void work() {
     for (std::size_t i = next_.fetch_add(1); i < list_.size(); i = next_.fetch_add(1))
-      take(list_[i], run(list_[i]));
+      take(list_[i], report_of(list_[i]));
   }
 
   bool finish() {
     clear_progress();
     print_table();
     fmt::print(out_, "{} passed, {} failed\n", done_ - failed_, failed_);
+    if (std::fflush(out_) != 0 || std::ferror(out_) != 0)
+      throw system_error(errno, "writing what was checked");
     return failed_ == 0;
   }
 
  private:
+  /// Nothing leaves a thread: what cannot be checked has failed.
+  static Report report_of(const Case& one) {
+    try {
+      return run(one);
+    } catch (const std::exception& error) {
+      Report report;
+      Finding finding;
+      finding.kind = FindingKind::failure;
+      finding.text = fmt::format("could not be checked: {}", error.what());
+      report.findings.push_back(finding);
+      return report;
+    }
+  }
+
   void take(const Case& one, const Report& report) {
     const std::scoped_lock lock(mutex_);
     ++done_;
     Certificate& of =
-        certificates_[{one.op, static_cast<std::size_t>(one.algorithm), one.setup.maps_user_windows}];
+        certificates_[{one.op, static_cast<std::size_t>(one.algorithm), one.options.user_windows}];
     ++of.cases;
     of.tasks += report.tasks;
     if (!report.passed()) {
@@ -84,15 +101,15 @@ class Runner {
   static void note_order(Certificate& of, const Case& one, const Report& report) {
     if (report.combines_in_rank_order) return;
     of.combines_in_rank_order = false;
-    if (!of.example.empty() && of.example_ranks <= one.setup.ranks) return;
+    if (!of.example.empty() && of.example_ranks <= one.options.ranks) return;
     of.example = report.example_of_order;
-    of.example_ranks = one.setup.ranks;
+    of.example_ranks = one.options.ranks;
   }
 
   static void note_costs(Certificate& of, const Case& one, const Report& report) {
-    const bool is_even = one.setup.count == kEvenPerRank * one.setup.ranks || one.op == Operator::barrier;
-    if (!is_even || one.setup.ranks < of.largest) return;
-    of.largest = one.setup.ranks;
+    const bool is_even = one.options.count == kEvenPerRank * one.options.ranks || one.op == Operator::barrier;
+    if (!is_even || one.options.ranks < of.largest) return;
+    of.largest = one.options.ranks;
     of.counted = report.counted;
   }
 
@@ -101,24 +118,28 @@ class Runner {
   }
 
   void print_table() {
-    fmt::print(out_, "{:<15}{:<20}{:<8}{:>7}{:>8}{:>8}{:>9}  {}\n", "operator", "algorithm", "memory",
+    fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", "operator", "algorithm", "memory",
                "cases", "failed", "rounds", "volume", "order of combination");
     for (const auto& [key, of] : certificates_) {
-      const auto& [op, algorithm, maps] = key;
+      const auto& [op, algorithm, windows] = key;
       const std::string volume =
           of.counted.least_to_all == 0
               ? "-"
               : fmt::format("{:.2f}", static_cast<double>(of.counted.bytes_to_all) /
                                           static_cast<double>(of.counted.least_to_all));
-      fmt::print(out_, "{:<15}{:<20}{:<8}{:>7}{:>8}{:>8}{:>9}  {}\n", to_string(op),
-                 to_string(static_cast<AlgorithmId>(algorithm)), maps ? "mapped" : "private", of.cases,
-                 of.failed, of.largest == 0 ? "-" : fmt::format("{}@{}", of.counted.rounds, of.largest),
-                 volume, order_of(op, of));
+      fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", to_string(op),
+                 to_string(static_cast<AlgorithmId>(algorithm)), to_string(windows), of.cases, of.failed,
+                 rounds_of(of), volume, order_of(op, of));
     }
-    fmt::print(out_,
-               "rounds: messages that follow one another, with that many ranks; volume: bytes that all ranks "
-               "get, in "
-               "those that no algorithm can do without.\n");
+    fmt::print(
+        out_,
+        "rounds: messages that follow one another, with most ranks / the least with as many messages each\n"
+        "volume: bytes that all ranks get / the least of any algorithm\n");
+  }
+
+  static std::string rounds_of(const Certificate& of) {
+    if (of.largest == 0) return "-";
+    return fmt::format("{}/{}", of.counted.rounds, std::max(1U, of.counted.least_rounds));
   }
 
   static std::string order_of(Operator op, const Certificate& of) {

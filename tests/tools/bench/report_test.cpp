@@ -43,9 +43,9 @@ TEST(Report, csv_is_what_the_comparison_with_other_libraries_reads) {
             "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters\n");
   // The size that was asked for, also where blocks of whole elements make it another.
   EXPECT_EQ(report.row(result_of(Operator::all_gather, 1001, 4)),
-            "cohort,shm,all_gather,4,1001,1.00,2.00,3.46,100\n");
+            "cohort,shm,all_gather,4,1001,1.000,2.000,3.456,100\n");
   EXPECT_EQ(report.begin(Operator::barrier), "");
-  EXPECT_EQ(report.row(result_of(Operator::barrier, 0, 4)), "cohort,shm,barrier,4,0,1.00,2.00,3.46,100\n");
+  EXPECT_EQ(report.row(result_of(Operator::barrier, 0, 4)), "cohort,shm,barrier,4,0,1.000,2.000,3.456,100\n");
   EXPECT_EQ(report.end(), "");
 }
 
@@ -55,6 +55,19 @@ TEST(Report, csv_names_what_is_not_the_usual_way) {
   EXPECT_EQ(Report(options, Transport::shm).label(), "shm-shared");
   options.is_in_process = true;
   EXPECT_EQ(Report(options, Transport::tcp).label(), "tcp-threads-shared");
+}
+
+TEST(Report, csv_says_where_the_cores_were_if_asked) {
+  Options options = options_of(Format::csv);
+  options.near_wait = std::chrono::milliseconds(0);
+  Report report(options, Transport::shm);
+  EXPECT_EQ(
+      report.begin(Operator::barrier),
+      "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters,rtt_before_ns,rtt_after_ns\n");
+  Result result = result_of(Operator::barrier, 0, 4);
+  result.round_trip_before_ns = 130.4;
+  result.round_trip_after_ns = 480.6;
+  EXPECT_EQ(report.row(result), "cohort,shm,barrier,4,0,1.000,2.000,3.456,100,130,481\n");
 }
 
 TEST(Report, a_wrong_result_is_no_csv_row) {

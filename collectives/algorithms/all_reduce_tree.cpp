@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/tree.h>
+
+namespace cohort {
+namespace {
+
+/// Tree all_reduce: partial sums go up a binomial tree to rank 0, the result comes down it.
+/// Cost: 2 ceil(log2 p) rounds, 2(p-1) messages in all; twice the bytes sent per rank, at most, and the bytes
+/// reduced once per child. Streams: main. Scratch: none. Order of reduction: by rank within each subtree,
+/// subtrees from left to right (determinism D1). Source: Chan et al. 2007, minimum spanning tree algorithms.
+Task<> all_reduce_tree(Exec& x, AllReduce op) {
+  const Tree tree(x);
+  const Reducer reducer = x.reducer(op.combine);
+  co_await x.copy(op.recv, op.send);
+  for (Rank distance = 1; tree.has_child(distance); distance *= 2)
+    co_await x.link(tree.child(distance)).recv_reduce(op.recv, reducer);
+  if (tree.is_root()) {
+    x.finish_average(op.combine, op.recv);
+  } else {
+    Link& parent = x.link(tree.parent());
+    co_await parent.send(op.recv);
+    co_await parent.recv(op.recv);
+  }
+  for (Rank distance = tree.widest() / 2; distance != 0; distance /= 2)
+    if (tree.has_child(distance)) co_await x.link(tree.child(distance)).send(op.recv);
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double depth = Tree::depth(ranks);
+  const double n = static_cast<double>(bytes) * depth;
+  const double messages = 2 * (ranks - 1.0);
+  return {.rounds = 2 * depth,
+          .bytes_moved = 2 * n,
+          .bytes_reduced = n,
+          .messages = messages,
+          .bytes_by_all = static_cast<double>(bytes) * messages};
+}
+
+Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }
+
+std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
+
+}  // namespace
+
+const Algorithm<AllReduce> kAllReduceTree = {AlgorithmId::tree, false,          cost, needs,
+                                             largest_piece,     all_reduce_tree};
+
+}  // namespace cohort

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/tree.h>
+
+namespace cohort {
+namespace {
+
+/// Tree reduce_scatter: partial sums of all blocks go up a binomial tree to rank 0, each subtree's blocks
+/// come down it. Cost: 2 ceil(log2 p) rounds, 2(p-1) messages in all; p * block bytes up, at most p/2 * block
+/// bytes per child down, p * block bytes reduced per child. Streams: main. Scratch: p * block bytes; the
+/// caller's input stays as it is. Order of reduction: by rank within each subtree, subtrees from left to
+/// right (determinism D1). Source: Chan et al. 2007, reduce and scatter.
+Task<> reduce_scatter_tree(Exec& x, ReduceScatter op) {
+  const Tree tree(x);
+  const Reducer reducer = x.reducer(op.combine);
+  const auto blocks = [&](Rank first, Rank count) {
+    return x.scratch(first * op.recv.bytes, count * op.recv.bytes);
+  };
+  for (Rank rank = 0; rank < x.size(); ++rank) co_await x.copy(blocks(rank, 1), op.block(rank));
+  const Slice all = blocks(0, x.size());
+  for (Rank distance = 1; tree.has_child(distance); distance *= 2)
+    co_await x.link(tree.child(distance)).recv_reduce(all, reducer);
+  if (tree.is_root()) {
+    x.finish_average(op.combine, all);
+  } else {
+    Link& parent = x.link(tree.parent());
+    co_await parent.send(all);
+    co_await parent.recv(blocks(x.rank(), tree.ranks_here()));
+  }
+  for (Rank distance = tree.widest() / 2; distance != 0; distance /= 2) {
+    if (!tree.has_child(distance)) continue;
+    const Rank child = tree.child(distance);
+    co_await x.link(child).send(blocks(child, tree.ranks_below(distance)));
+  }
+  co_await x.copy(op.recv, blocks(x.rank(), 1));
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double depth = Tree::depth(ranks);
+  const double all = static_cast<double>(bytes) * ranks;
+  return {.rounds = 2 * depth,
+          .bytes_moved = all * depth + all,
+          .bytes_reduced = all * depth,
+          .messages = 2 * (ranks - 1.0),
+          .bytes_by_all = all * (ranks - 1) + all / 2 * depth};
+}
+
+Needs needs(std::size_t bytes, Rank ranks) { return {.links_to_all = true, .scratch_bytes = bytes * ranks}; }
+
+std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return buffer_bytes / ranks; }
+
+}  // namespace
+
+const Algorithm<ReduceScatter> kReduceScatterTree = {AlgorithmId::tree,  false, cost, needs, largest_piece,
+                                                     reduce_scatter_tree};
+
+}  // namespace cohort

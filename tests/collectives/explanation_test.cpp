@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is explained is what runs, and the numbers shown are those that decided.
+#include <cohort/cohort.h>
+#include <cohort/tests/support/ranks.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace cohort {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Rank kRanks = 4;
+constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
+constexpr std::size_t kSlotLimit = 16 * 1024;
+
+Reach over_links() {
+  LinkSpeed speed;
+  speed.message_us = 5;
+  speed.byte_us = 2e-4;
+  speed.combine_us = 5e-5;
+  return {.is_host_wide = false,
+          .ranks = kRanks,
+          .buffer_bytes = kBufferBytes,
+          .model = CostModel(speed, kRanks)};
+}
+
+/// Slots win up to kSlotLimit.
+Reach over_memory() {
+  Reach reach{.is_host_wide = true, .ranks = kRanks, .buffer_bytes = kBufferBytes};
+  reach.slots.take({{Operator::all_reduce, 4096, 1.0, 3.0},
+                    {Operator::all_reduce, kSlotLimit, 5.0, 6.0},
+                    {Operator::all_reduce, 32768, 20.0, 9.0}});
+  return reach;
+}
+
+Call all_reduce_of(std::size_t bytes) {
+  Call call;
+  call.op = Operator::all_reduce;
+  call.count = bytes / sizeof(float);
+  call.send_bytes = call.recv_bytes = bytes;
+  return call;
+}
+
+const Explanation::Line& line_of(const Explanation& explanation, AlgorithmId id) {
+  return explanation.candidates.at(static_cast<std::size_t>(id));
+}
+
+TEST(Explanation, over_links_the_chosen_one_has_the_least_estimate_of_those_shown) {
+  for (const std::size_t bytes : {8, 4096, 65536, 1 << 20, 64 << 20}) {
+    const Explanation explanation = explain_choice(all_reduce_of(bytes), over_links(), std::nullopt);
+    EXPECT_EQ(explanation.basis, Basis::cheapest);
+    ASSERT_TRUE(explanation.estimate_us);
+    std::size_t compared = 0;
+    for (const Explanation::Line& line : explanation.candidates) {
+      if (!line.candidate.estimate_us) continue;
+      ++compared;
+      EXPECT_GE(*line.candidate.estimate_us, *explanation.estimate_us) << to_string(line.candidate.algorithm);
+    }
+    EXPECT_GE(compared, 4U);
+    EXPECT_THAT(explanation.reason, HasSubstr("least estimate"));
+    EXPECT_THAT(explanation.reason, HasSubstr("message 5 us"));
+  }
+}
+
+TEST(Explanation, over_links_mapped_memory_is_named_as_what_direct_lacks) {
+  const Explanation explanation = explain_choice(all_reduce_of(4096), over_links(), std::nullopt);
+  const Explanation::Line& direct = line_of(explanation, AlgorithmId::direct);
+  EXPECT_EQ(direct.candidate.state, Candidate::State::needs_one_host);
+  EXPECT_FALSE(direct.candidate.estimate_us);
+  EXPECT_THAT(direct.note, HasSubstr("memory that all ranks map"));
+}
+
+TEST(Explanation, small_data_between_ranks_of_a_host_names_the_measured_limit_of_slots) {
+  const Explanation explanation = explain_choice(all_reduce_of(4096), over_memory(), std::nullopt);
+  EXPECT_EQ(explanation.chosen, AlgorithmId::one_shot);
+  EXPECT_EQ(explanation.basis, Basis::arrival_slots);
+  EXPECT_EQ(explanation.estimate_us, 1.0);
+  EXPECT_THAT(explanation.reason, HasSubstr("faster up to 16384"));
+  EXPECT_THAT(explanation.reason, HasSubstr("1.00 us in slots, 3.00 us with direct"));
+  EXPECT_EQ(line_of(explanation, AlgorithmId::direct).candidate.estimate_us, 3.0);
+}
+
+TEST(Explanation, beyond_slots_the_estimate_lies_between_the_measured_sizes) {
+  const Explanation explanation = explain_choice(all_reduce_of(24576), over_memory(), std::nullopt);
+  EXPECT_EQ(explanation.chosen, AlgorithmId::direct);
+  EXPECT_EQ(explanation.basis, Basis::mapped_memory);
+  EXPECT_EQ(explanation.estimate_us, 7.5);
+  EXPECT_EQ(line_of(explanation, AlgorithmId::one_shot).candidate.estimate_us, 12.5);
+  EXPECT_THAT(line_of(explanation, AlgorithmId::one_shot).note, HasSubstr("up to 16384"));
+  const Explanation large = explain_choice(all_reduce_of(1 << 20), over_memory(), std::nullopt);
+  EXPECT_FALSE(large.estimate_us) << "nothing was measured there";
+}
+
+TEST(Explanation, a_forced_algorithm_names_who_forces_it) {
+  Call call = all_reduce_of(4096);
+  const Explanation by_all = explain_choice(call, over_links(), AlgorithmId::ring);
+  EXPECT_EQ(by_all.chosen, AlgorithmId::ring);
+  EXPECT_THAT(by_all.reason, HasSubstr("COHORT_ALGO"));
+  call.forced = AlgorithmId::mesh;
+  const Explanation by_call = explain_choice(call, over_links(), AlgorithmId::ring);
+  EXPECT_EQ(by_call.chosen, AlgorithmId::mesh);
+  EXPECT_THAT(by_call.reason, HasSubstr("the call forces it"));
+  EXPECT_THAT(line_of(by_call, AlgorithmId::ring).note, HasSubstr("forced"));
+}
+
+TEST(Explanation, one_forced_for_all_calls_that_cannot_run_this_one_is_named) {
+  const Explanation explanation = explain_choice(all_reduce_of(4096), over_links(), AlgorithmId::direct);
+  EXPECT_EQ(explanation.basis, Basis::cheapest);
+  EXPECT_THAT(explanation.reason, HasSubstr("direct is forced for all calls but cannot run this one"));
+}
+
+TEST(Explanation, a_message_in_pieces_costs_what_all_of_them_do) {
+  const auto moved = [](std::size_t bytes) {
+    const Explanation explanation = explain_choice(all_reduce_of(bytes), over_links(), std::nullopt);
+    return line_of(explanation, AlgorithmId::ring).candidate.cost->bytes_moved;
+  };
+  EXPECT_DOUBLE_EQ(moved(64 * kBufferBytes), 64 * moved(kBufferBytes));
+}
+
+TEST(Explanation, an_algorithm_without_a_schedule_for_the_operator_says_so) {
+  Call call = all_reduce_of(1 << 20);
+  call.op = Operator::broadcast;
+  const Explanation explanation = explain_choice(call, over_links(), std::nullopt);
+  const Explanation::Line& line = line_of(explanation, AlgorithmId::recursive_doubling);
+  EXPECT_EQ(line.candidate.state, Candidate::State::not_written);
+  EXPECT_FALSE(line.candidate.cost);
+  EXPECT_THAT(line.note, HasSubstr("no schedule for broadcast"));
+}
+
+class ExplainedCalls : public testing::TestWithParam<std::tuple<Transport, Rank>> {};
+
+/// Whole elements, the same number for each rank.
+std::vector<std::size_t> sizes_for(Rank ranks) {
+  std::vector<std::size_t> sizes = {0};
+  for (std::size_t share = 4; share <= (std::size_t{1} << 20); share *= 4) sizes.push_back(share * ranks);
+  return sizes;
+}
+
+std::vector<AlgorithmId> selected_for(Communicator& comm, std::size_t bytes) {
+  std::vector<float> whole(bytes / sizeof(float));
+  std::vector<float> share(whole.size() / comm.size());
+  std::vector<AlgorithmId> ids;
+  ids.push_back(comm.barrier().algorithm());
+  ids.push_back(comm.broadcast(std::span<float>(whole), 0).algorithm());
+  ids.push_back(comm.all_reduce(std::span<float>(whole), ReduceOp::sum).algorithm());
+  ids.push_back(comm.all_gather(std::span<const float>(share), std::span<float>(whole)).algorithm());
+  ids.push_back(
+      comm.reduce_scatter(std::span<const float>(whole), std::span<float>(share), ReduceOp::sum).algorithm());
+  return ids;
+}
+
+TEST_P(ExplainedCalls, run_by_the_algorithm_that_is_explained) {
+  const auto [transport, ranks] = GetParam();
+  CommunicatorOptions options;
+  options.transport = transport;
+  options.is_isolated = true;
+  auto body = [](Communicator& comm) -> Task<> {
+    for (const std::size_t bytes : sizes_for(comm.size())) {
+      const std::vector<AlgorithmId> selected = selected_for(comm, bytes);
+      for (std::size_t i = 0; i < kOperators; ++i) {
+        const auto op = static_cast<Operator>(i);
+        const Explanation explanation = comm.explain(op, DataType::float32, bytes);
+        EXPECT_EQ(to_string(explanation.chosen), to_string(selected[i]))
+            << to_string(op) << " of " << bytes << " bytes: " << explanation.reason;
+        EXPECT_EQ(line_of(explanation, explanation.chosen).note, "chosen");
+        EXPECT_EQ(line_of(explanation, explanation.chosen).candidate.state, Candidate::State::possible);
+      }
+    }
+    co_await comm.barrier();
+  };
+  test::run_ranks(ranks, body, std::move(options));
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, ExplainedCalls,
+                         testing::Combine(testing::Values(Transport::shm, Transport::tcp),
+                                          testing::Values(Rank{1}, Rank{2}, Rank{3}, Rank{8})),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}", to_string(std::get<0>(test.param)),
+                                              std::get<1>(test.param));
+                         });
+
+TEST(ExplainedCall, that_could_not_be_made_is_refused_as_the_call_is) {
+  CommunicatorOptions options;
+  options.transport = Transport::tcp;
+  auto body = [](Communicator& comm) -> Task<> {
+    const auto refusal = [&](Operator op, std::size_t bytes, std::optional<AlgorithmId> forced) {
+      try {
+        (void)comm.explain(op, DataType::float32, bytes, forced);
+      } catch (const Error& error) {
+        return std::string(error.what());
+      }
+      return std::string("accepted");
+    };
+    EXPECT_THAT(refusal(Operator::all_reduce, 7, {}), HasSubstr("no whole number of float32"));
+    EXPECT_THAT(refusal(Operator::reduce_scatter, 12, {}), HasSubstr("pad the input with 1"));
+    EXPECT_THAT(refusal(Operator::all_gather, 12, {}), HasSubstr("pad the output with 1"));
+    EXPECT_THAT(refusal(Operator::all_reduce, 8, AlgorithmId::direct), HasSubstr("choose one of: one_shot"));
+    co_await comm.barrier();
+  };
+  test::run_ranks(2, body, std::move(options));
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank whose collective failed may free its buffers at once: no peer touches them any more.
+#include <cohort/cohort.h>
+#include <cohort/tests/support/ranks.h>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <chrono>
+#include <thread>
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kCount = 4 << 20;
+
+/// Floats in pages of their own; after forbid() every access ends the process.
+class Pages {
+ public:
+  Pages() : data_(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  ~Pages() { ::munmap(data_, kBytes); }
+  [[nodiscard]] std::span<float> span() const { return {static_cast<float*>(data_), kCount}; }
+  void forbid() const { ::mprotect(data_, kBytes, PROT_NONE); }
+
+ private:
+  static constexpr std::size_t kBytes = kCount * sizeof(float);
+  void* data_;
+};
+
+class Withdrawal : public testing::TestWithParam<std::optional<AlgorithmId>> {
+ protected:
+  /// All ranks but the last have a time limit that the last one's coming is about to break.
+  static void run_with_limit(std::chrono::milliseconds limit, std::chrono::milliseconds late) {
+    const auto algorithm = GetParam();
+    const auto body = [=](Communicator& comm) -> Task<> {
+      const Pages pages;
+      const bool is_late = comm.rank() + 1 == comm.size();
+      if (is_late) std::this_thread::sleep_for(late);  // the engine hears of nothing meanwhile
+      Collective call = comm.all_reduce(pages.span(), ReduceOp::sum);
+      if (algorithm) call = std::move(call).with_algorithm(*algorithm);
+      if (!is_late) call = std::move(call).with_deadline(limit);
+      try {
+        co_await call;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::DeadlineExceeded) << error.what();
+      }
+      pages.forbid();
+      // Ranks that still worked on it would do so now.
+      std::this_thread::sleep_for(std::chrono::milliseconds(is_late ? 0 : 60));
+    };
+    test::run_ranks(3, body);
+  }
+};
+
+TEST_P(Withdrawal, a_rank_that_comes_late_touches_no_buffer_of_those_that_gave_up) {
+  run_with_limit(std::chrono::milliseconds(30), std::chrono::milliseconds(90));
+}
+
+TEST_P(Withdrawal, a_deadline_in_the_middle_waits_for_peers_that_touch_the_buffer) {
+  for (int late_ms = 27; late_ms <= 33; ++late_ms)
+    run_with_limit(std::chrono::milliseconds(30), std::chrono::milliseconds(late_ms));
+}
+
+INSTANTIATE_TEST_SUITE_P(, Withdrawal, testing::Values(std::nullopt, AlgorithmId::mesh, AlgorithmId::ring),
+                         [](const auto& test) {
+                           return test.param ? std::string(to_string(*test.param)) : std::string("selected");
+                         });
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cohort check` as a user starts it, and what it prints of cases that fail.
+#include <cohort/engine/error.h>
+#include <cohort/tools/check/run.h>
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int status = -1;
+  std::string text;
+  [[nodiscard]] std::string last_line() const {
+    std::istringstream lines(text);
+    std::string last;
+    for (std::string line; std::getline(lines, line);) last = line;
+    return last;
+  }
+};
+
+Outcome check_command(const std::string& arguments) {
+  const std::string program = std::string(COHORT_TEST_BIN_DIR) + "/cohort";
+  std::FILE* pipe = ::popen(("'" + program + "' check " + arguments + " 2>&1").c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> some{};
+  while (std::fgets(some.data(), some.size(), pipe) != nullptr) outcome.text += some.data();
+  const int status = ::pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return outcome;
+}
+
+TEST(CheckCommand, checks_all_and_ends_with_the_sum) {
+  const Outcome outcome = check_command("--all --ranks 2-3,5 --threads 2");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_THAT(outcome.last_line(), ::testing::ContainsRegex("^[0-9]+ passed, 0 failed$"));
+  for (const char* const op : {"barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter"})
+    EXPECT_THAT(outcome.text, HasSubstr(op));
+}
+
+TEST(CheckCommand, checks_what_it_is_asked_for) {
+  const Outcome outcome = check_command("broadcast --algorithm ring --ranks 4 --root 2 --counts 0,7");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_EQ(outcome.last_line(), "2 passed, 0 failed");
+}
+
+TEST(CheckCommand, certifies_the_order_of_combination) {
+  EXPECT_THAT(check_command("all_reduce --algorithm mesh --ranks 5").text,
+              HasSubstr("D3: ((0 + 1) + 2) + ..."));
+  EXPECT_THAT(check_command("all_reduce --algorithm ring --ranks 5").text,
+              HasSubstr("D1: fixed; with 5 ranks"));
+}
+
+TEST(CheckCommand, refuses_what_makes_no_sense) {
+  for (const char* const arguments :
+       {"", "--all all_reduce", "no_such_operator", "all_reduce --ranks 1", "all_reduce --ranks 5-2",
+        "all_reduce --ranks x", "barrier --algorithm mesh --ranks 2", "--all --threads 0"})
+    EXPECT_EQ(check_command(arguments).status, 2) << arguments;
+}
+
+TEST(CheckCommand, numbers_are_lists_and_ranges) {
+  EXPECT_THAT(check::parse_numbers("--ranks", "2-4,9", 2, 64), ElementsAre(2, 3, 4, 9));
+  EXPECT_THROW((void)check::parse_numbers("--ranks", "65", 2, 64), Error);
+  EXPECT_THROW((void)check::parse_numbers("--ranks", "4-3", 2, 64), Error);
+}
+
+TEST(CheckCommand, a_case_that_fails_is_printed_with_its_findings) {
+  check::CaseFilter filter;
+  filter.op = Operator::barrier;
+  filter.algorithm = AlgorithmId::one_shot;
+  filter.ranks = {4};
+  std::vector<check::Case> list = check::cases(filter);
+  ASSERT_EQ(list.size(), 1U);
+  list.push_back(list.front());
+  list.back().algorithm = AlgorithmId::direct;
+  list.back().options.operations = 0;  // refused: an error of the caller, told as a failed case
+  std::FILE* const out = std::tmpfile();
+  EXPECT_FALSE(check::run_cases(list, 2, out, out));
+  std::rewind(out);
+  std::string text;
+  std::array<char, 4096> some{};
+  while (std::fgets(some.data(), some.size(), out) != nullptr) text += some.data();
+  std::fclose(out);
+  EXPECT_THAT(text, HasSubstr("FAILED barrier direct, 4 ranks\n"));
+  EXPECT_THAT(text, HasSubstr("1 passed, 1 failed\n"));
+}
+
+}  // namespace
+}  // namespace cohort

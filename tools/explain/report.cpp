@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/explain/report.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <utility>
+
+namespace cohort::explain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string microseconds(const std::optional<double>& estimate_us) {
+  return estimate_us ? fmt::format("{:.2f}", *estimate_us) : "-";
+}
+
+std::string cost_text(const std::optional<Cost>& cost) {
+  if (!cost) return "-";
+  return fmt::format("{:g} round{}, {:.0f} B moved, {:.0f} B combined", cost->rounds,
+                     cost->rounds == 1 ? "" : "s", cost->bytes_moved, cost->bytes_reduced);
+}
+
+Json json_of(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+
+Json json_of(const Explanation::Line& line) {
+  const Candidate& candidate = line.candidate;
+  Json json;
+  json["algorithm"] = to_string(candidate.algorithm);
+  json["is_possible"] = candidate.state == Candidate::State::possible;
+  json["is_in_slots"] = candidate.is_in_slots;
+  if (candidate.cost) {
+    json["rounds"] = candidate.cost->rounds;
+    json["bytes_moved"] = candidate.cost->bytes_moved;
+    json["bytes_reduced"] = candidate.cost->bytes_reduced;
+  }
+  json["estimate_us"] = json_of(candidate.estimate_us);
+  json["note"] = line.note;
+  return json;
+}
+
+std::string measured_json(const Reach& reach) {
+  Json json;
+  json["slots"] = Json::array();
+  for (const SlotTimes& times : reach.slots.measured()) {
+    Json row;
+    row["collective"] = to_string(times.op);
+    row["bytes"] = times.bytes;
+    row["slots_us"] = times.slots_us;
+    row["direct_us"] = times.direct_us;
+    row["most_bytes"] = reach.slots.most_bytes(times.op);
+    json["slots"].push_back(row);
+  }
+  json["pull_from_bytes"] =
+      reach.pull.from_bytes() == PullCrossover::kNever ? Json() : Json(reach.pull.from_bytes());
+  json["pull"] = Json::array();
+  for (const PullTimes& times : reach.pull.measured())
+    json["pull"].push_back(
+        {{"bytes", times.bytes}, {"staged_us", times.staged_us}, {"pulled_us", times.pulled_us}});
+  json["links"] = Json::array();
+  for (const auto& constant : reach.model.constants())
+    json["links"].push_back({{"name", constant.name}, {"value", constant.value}, {"unit", constant.unit}});
+  return json.dump() + "\n";
+}
+
+std::string slots_table(const SlotCrossover& slots) {
+  if (slots.measured().empty()) return "\n# Arrival slots: nothing was measured\n";
+  std::string text =
+      "\n# Arrival slots against direct, measured at joining on the slowest rank:\n"
+      "#        collective   B per rank  slots (us)  direct (us)  slots serve up to\n";
+  for (const SlotTimes& times : slots.measured())
+    text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f} {:>18}\n", to_string(times.op), times.bytes,
+                        times.slots_us, times.direct_us, slots.most_bytes(times.op));
+  return text;
+}
+
+std::string pull_table(const PullCrossover& pull) {
+  const std::string from = pull.from_bytes() == PullCrossover::kNever
+                               ? "never"
+                               : fmt::format("from blocks of {} B on", pull.from_bytes());
+  std::string text = fmt::format("\n# The kernel copies between private buffers: {}\n", from);
+  if (pull.measured().empty()) return text;
+  text += "#        collective   B per rank staged (us)  pulled (us)\n";
+  for (const PullTimes& times : pull.measured())
+    text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f}\n", to_string(Operator::all_gather), times.bytes,
+                        times.staged_us, times.pulled_us);
+  return text;
+}
+
+std::string links_table(const CostModel& model) {
+  std::string text = "\n# Links are weighed with:\n";
+  for (const auto& constant : model.constants())
+    text += fmt::format("# {:>17} {:>12.4g}{}{}\n", constant.name, constant.value,
+                        constant.unit.empty() ? "" : " ", constant.unit);
+  return text;
+}
+
+}  // namespace
+
+std::string Report::begin(Operator op) {
+  const bool is_first = !std::exchange(has_begun_, true);
+  if (options_.is_json) return "";
+  std::string text = is_first ? "" : "\n";
+  const std::string of_type = op == Operator::barrier ? "" : fmt::format(" of {}", to_string(options_.type));
+  text += fmt::format("# cohort {}{}: {} rank{} over {}\n#\n", to_string(op), of_type, ranks_,
+                      ranks_ == 1 ? "" : "s", to_string(transport_));
+  text += fmt::format("#{:>12} {:>18} {:>10}  {}\n", "size", "algorithm", "estimate", "why");
+  text += fmt::format("#{:>12} {:>18} {:>10}\n", "(B)", "", "(us)");
+  return text;
+}
+
+std::string Report::row(Operator op, std::size_t bytes, const Explanation& explanation) const {
+  if (options_.is_json) return json_row(op, bytes, explanation);
+  std::string text = fmt::format(" {:>12} {:>18} {:>10}  {}\n", bytes, to_string(explanation.chosen),
+                                 microseconds(explanation.estimate_us), explanation.reason);
+  if (!options_.is_verbose) return text;
+  for (const Explanation::Line& line : explanation.candidates)
+    text += fmt::format("#{:>12} {:>18} {:>10}  {}: {}\n", "", to_string(line.candidate.algorithm),
+                        microseconds(line.candidate.estimate_us), cost_text(line.candidate.cost), line.note);
+  return text;
+}
+
+std::string Report::json_row(Operator op, std::size_t bytes, const Explanation& explanation) const {
+  Json row;
+  row["collective"] = to_string(op);
+  row["type"] = op == Operator::barrier ? "none" : to_string(options_.type);
+  row["ranks"] = ranks_;
+  row["transport"] = to_string(transport_);
+  row["bytes"] = bytes;
+  row["algorithm"] = to_string(explanation.chosen);
+  row["estimate_us"] = json_of(explanation.estimate_us);
+  row["reason"] = explanation.reason;
+  row["candidates"] = Json::array();
+  for (const Explanation::Line& line : explanation.candidates) row["candidates"].push_back(json_of(line));
+  return row.dump() + "\n";
+}
+
+std::string Report::measured(const Reach& reach) const {
+  if (options_.is_json) return measured_json(reach);
+  return reach.is_host_wide ? slots_table(reach.slots) + pull_table(reach.pull) : links_table(reach.model);
+}
+
+}  // namespace cohort::explain

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/tools/explain/options.h>
+
+namespace cohort::explain {
+
+/// Writes explanations as text: a table and what was measured, or a JSON object a line.
+class Report {
+ public:
+  Report(const Options& options, Rank ranks, Transport transport)
+      : options_(options), ranks_(ranks), transport_(transport) {}
+
+  /// Before the first size of an operator.
+  [[nodiscard]] std::string begin(Operator op);
+  [[nodiscard]] std::string row(Operator op, std::size_t bytes, const Explanation& explanation) const;
+  /// The numbers that all of it rests on, once, at the end.
+  [[nodiscard]] std::string measured(const Reach& reach) const;
+
+ private:
+  [[nodiscard]] std::string json_row(Operator op, std::size_t bytes, const Explanation& explanation) const;
+
+  const Options& options_;
+  const Rank ranks_;
+  const Transport transport_;
+  bool has_begun_ = false;
+};
+
+}  // namespace cohort::explain
