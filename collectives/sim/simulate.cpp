@@ -42,6 +42,11 @@ class RankExec final : public Exec {
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return machine_.link(rank(), peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return buffer_bytes_; }
   [[nodiscard]] bool maps_user_windows() const noexcept override { return false; }
+  [[nodiscard]] bool reads_user_windows() const noexcept override { return false; }
+  [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override {
+    perform(copy_from(peer, to, from));
+    co_return;
+  }
   [[nodiscard]] Reducer reducer(const Combine&) const noexcept override { return {}; }
   void finish_average(const Combine&, const Slice&) override {}
   [[nodiscard]] Task<> phase() override { return come_together(machine_); }
@@ -74,7 +79,7 @@ Prediction simulate(const Algorithm<Op>& algorithm, const Topology& topology, co
     throw Error(ErrorKind::InvalidArgument,
                 fmt::format("{} needs all ranks on one host; the topology has {} hosts",
                             to_string(algorithm.id), machine.network().hosts()));
-  check::Setup shape;
+  check::CheckOptions shape;
   shape.ranks = setup.ranks;
   shape.root = setup.root;
   shape.count = setup.bytes / size_bytes(shape.type);
@@ -82,7 +87,8 @@ Prediction simulate(const Algorithm<Op>& algorithm, const Topology& topology, co
   const Op op = check::Shape<Op>::op(shape);
   std::size_t piece = 0;
   if constexpr (!std::same_as<Op, Barrier>)
-    piece = piece_bytes(algorithm, op.size_bytes(), op.element_bytes, setup.buffer_bytes, setup.ranks);
+    piece = piece_bytes(op.size_bytes(), op.element_bytes,
+                        algorithm.largest_piece(setup.buffer_bytes, setup.ranks));
   std::vector<std::unique_ptr<RankExec>> execs;
   std::vector<Task<>> ranks;
   for (Rank rank = 0; rank < setup.ranks; ++rank) {
