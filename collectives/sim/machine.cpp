@@ -4,257 +4,291 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <utility>
 
 namespace cohort::sim {
 namespace {
 
-constexpr std::size_t kBytes = kSignals;  ///< the place of bytes behind the signals
 constexpr std::size_t kMostComplaints = 32;
-constexpr double kPicosecondsPerNanosecond = 1e3;
-constexpr double kPicosecondsPerMicrosecond = 1e6;
 constexpr int kRankBits = 28;
 constexpr int kLaneBits = 8;
 
-std::uint64_t key(Rank from, Rank to, Lane lane = 0) {
+std::uint64_t key(Rank from, Rank to, Lane lane) {
   return (std::uint64_t{from} << kRankBits | to) << kLaneBits | lane;
-}
-
-double microseconds(Time time) { return static_cast<double>(time) / kPicosecondsPerMicrosecond; }
-
-std::string_view name_of_wait(std::size_t what) {
-  constexpr std::array<std::string_view, kSignals + 1> kNames = {"an Ack", "a DataSignal", "a DataAck",
-                                                                 "bytes"};
-  return kNames[what];
 }
 
 }  // namespace
 
-class Machine::OneLink final : public Link {
- public:
-  OneLink(Machine& machine, Channel& out, Channel& in) noexcept
-      : Link(out.to), machine_(machine), out_(out), in_(in) {}
-
-  [[nodiscard]] std::string_view transport() const noexcept override { return "sim"; }
-
- private:
-  bool start(LinkOperation& operation) override { return machine_.start(operation, out_, in_); }
-  void cancel(LinkOperation& operation) noexcept override { operation.finish(); }
-
-  Machine& machine_;
-  Channel& out_;
-  Channel& in_;
-};
-
 Machine::Machine(const Topology& topology, Rank ranks, std::uint64_t seed, const Trace* trace)
     : Stage(ranks),
-      topology_(topology),
+      copy_picoseconds_per_byte_(picoseconds_per_byte(topology.copy_gigabytes_per_second)),
+      reduce_picoseconds_per_byte_(picoseconds_per_byte(topology.reduce_gigabytes_per_second)),
       network_(topology, ranks),
+      processors_(topology, ranks),
+      faults_(topology.faults, ranks),
       trace_(trace),
-      is_shuffled_(seed != 0),
-      random_(static_cast<std::mt19937::result_type>(seed)),
-      states_(ranks) {
-  for (const SlowRank& slow : topology.slow_ranks) states_[slow.rank].slowness = slow.factor;
-  for (const DeadRank& dead : topology.dead_ranks) states_[dead.rank].dies_at = dead.step;
-  for (const LostLink& link : topology.lost_links) losses_[key(link.from, link.to)] = {link.step, 0};
+      agenda_(seed),
+      times_(ranks) {}
+
+bool SimLink::start(LinkOperation& operation) { return machine_.start(operation, *this); }
+
+SimLink& Machine::place(Rank from, Rank to, Lane lane) {
+  return links_.try_emplace(key(from, to, lane), *this, from, to).first->second;
 }
 
-Machine::~Machine() = default;
-
-Machine::Channel& Machine::channel(Rank from, Rank to, Lane lane) {
-  Channel& channel = channels_[key(from, to, lane)];
-  channel.from = from;
-  channel.to = to;
-  return channel;
+SimLink& Machine::link(Rank from, Rank to, Lane lane) {
+  SimLink& link = place(from, to, lane);
+  if (!link.is_joined()) link.join(place(to, from, lane));
+  return link;
 }
 
-Link& Machine::link(Rank from, Rank to, Lane lane) {
-  std::unique_ptr<OneLink>& place = links_[key(from, to, lane)];
-  if (!place) place = std::make_unique<OneLink>(*this, channel(from, to, lane), channel(to, from, lane));
-  return *place;
+Time& Machine::time_of(StreamId stream) {
+  if (stream >= times_.size()) times_.resize(stream + 1);
+  times_[stream] = std::max(times_[stream], now_);
+  return times_[stream];
 }
 
-bool Machine::complete_at(Operation& operation, StreamId stream, Time at) {
-  if (at <= now_) return true;
-  if (free_slots_.empty()) {
-    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size()));
-    slots_.push_back({});
-  }
-  const std::uint32_t slot = free_slots_.back();
-  free_slots_.pop_back();
-  slots_[slot] = {&operation, stream};
-  const std::uint32_t order = is_shuffled_ ? static_cast<std::uint32_t>(random_()) : events_++;
-  queue_.push_back({at, order, slot});
-  std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
-  return false;
+void Machine::forked(StreamId parent, StreamId child) noexcept {
+  const Time begin = time_of(parent);
+  time_of(child) = begin;
+}
+
+void Machine::joined(StreamId parent, std::span<const StreamId> children) noexcept {
+  Time end = time_of(parent);
+  for (const StreamId child : children) end = std::max(end, times_[child]);
+  times_[parent] = end;
 }
 
 bool Machine::advance() {
-  if (queue_.empty() || is_ending()) return false;
-  std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
-  const Event next = queue_.back();
-  queue_.pop_back();
-  now_ = next.at;
-  free_slots_.push_back(next.slot);
-  resume_later(*slots_[next.slot].operation, slots_[next.slot].stream);
+  if (agenda_.empty() || is_ending()) return false;
+  now_ = agenda_.next_at();
+  const Step step = agenda_.take();
+  if (const Step* const next = agenda_.next(); next != nullptr) __builtin_prefetch(next->operation);
+  bool is_complete = false;
+  switch (step.action) {
+    case Action::begin: is_complete = begin(step); break;
+    case Action::send: is_complete = send(step); break;
+    case Action::read: is_complete = read(step); break;
+    case Action::resume: is_complete = resume(step, now_); break;
+  }
+  if (is_complete) resume_later(*step.operation, step.stream);
   return true;
 }
 
-Time Machine::local_time(LocalStep::Kind kind, std::size_t bytes, Rank rank) const {
-  const double speed = kind == LocalStep::Kind::copy ? topology_.copy_gigabytes_per_second
-                                                     : topology_.reduce_gigabytes_per_second;
-  if (speed == 0) return 0;
-  return std::llround(static_cast<double>(bytes) / speed * kPicosecondsPerNanosecond *
-                      states_[rank].slowness);
-}
-
-Time Machine::combining(const LinkOperation& operation, Rank rank) const {
-  const LinkOperation::Kind kind = operation.request().kind;
-  if (kind != LinkOperation::Kind::get_reduce && kind != LinkOperation::Kind::recv_reduce) return 0;
-  return local_time(LocalStep::Kind::reduce, 2 * operation.request().local.bytes, rank);
+/// What the rank does with a message that has come, signals included.
+Time Machine::taking_work(const LinkOperation& operation, const SimLink& link) const {
+  using Kind = LinkOperation::Kind;
+  const LinkOperation::Request& request = operation.request();
+  const Time work = network_.message_work(link.peer(), link.rank());
+  if (request.kind == Kind::wait) return work;
+  const bool combines = request.kind == Kind::get_reduce || request.kind == Kind::recv_reduce;
+  const double operands = combines ? 2 * static_cast<double>(request.local.bytes) : 0;
+  return work + network_.byte_work(link.peer(), link.rank(), request.local.bytes) +
+         for_bytes(operands, reduce_picoseconds_per_byte_);
 }
 
 void Machine::spend(LocalStep::Kind kind, std::size_t bytes) {
-  const Rank rank = rank_of(running());
-  Time& ready = states_[rank].ready;
-  ready = std::max(ready, now_) + local_time(kind, bytes, rank);
+  const double per_byte =
+      kind == LocalStep::Kind::copy ? copy_picoseconds_per_byte_ : reduce_picoseconds_per_byte_;
+  Time& time = time_of(running());
+  time = processors_.work(rank_of(running()), time, for_bytes(static_cast<double>(bytes), per_byte));
 }
 
 void Machine::finished() {
-  if (!is_ending()) end_ = std::max({end_, now_, states_[rank_of(running())].ready});
+  if (!is_ending()) end_ = std::max(end_, time_of(running()));
 }
 
 bool Machine::meet(Operation& operation) {
-  const Rank rank = rank_of(running());
   if (is_ending()) return true;
-  if (dies(rank)) return false;
-  meeting_.push_back({&operation, running()});
+  const Rank rank = rank_of(running());
+  Time& time = time_of(running());
+  if (faults_.stops(rank, time)) return false;
+  const Time work = network_.message_work(rank, rank);
+  time = processors_.work(rank, time, work);
+  last_to_meet_ = std::max(last_to_meet_, time);
+  meeting_.push_back({.stream = running(), .operation = &operation, .work = work});
   if (meeting_.size() < ranks()) return false;
-  Time at = now_;
-  for (const Completion& one : meeting_) at = std::max(at, states_[rank_of(one.stream)].ready);
-  at += network_.latency(rank, (rank + 1) % ranks());
-  bool is_complete = false;
-  for (const Completion& one : meeting_) {
-    const bool is_now = complete_at(*one.operation, one.stream, at);
-    if (is_now && one.operation == &operation) is_complete = true;
-    if (is_now && one.operation != &operation) resume_later(*one.operation, one.stream);
-  }
+  const Time at = last_to_meet_ + network_.latency(rank, (rank + 1) % ranks());
+  for (const Step& step : meeting_) agenda_.add(at, step);
   meeting_.clear();
-  return is_complete;
+  return false;
 }
 
-bool Machine::dies(Rank rank) {
-  RankState& state = states_[rank];
-  if (!state.is_dead && ++state.steps == state.dies_at) {
-    state.is_dead = true;
-    complaints_.push_back(
-        fmt::format("rank {} died at {:.3f} us, in its step {}", rank, microseconds(now_), state.steps));
+bool Machine::start(LinkOperation& operation, SimLink& link) {
+  using Kind = LinkOperation::Kind;
+  if (is_ending()) return true;
+  const Time at = time_of(running());
+  if (faults_.stops(link.rank(), at)) return false;
+  const LinkOperation::Request& request = operation.request();
+  if (trace_ != nullptr) (*trace_)({at, link.rank(), link.peer(), request.kind, request.local.bytes});
+  if (request.kind == Kind::wait || request.kind == Kind::recv || request.kind == Kind::recv_reduce)
+    return take(operation, link, at);
+  const Step step{.action = Action::begin, .stream = running(), .operation = &operation, .link = &link};
+  if (at <= std::max(now_, processors_.free_at(link.rank()))) return begin(step);
+  agenda_.add(at, step);  // not before: the processor may have something else to do until then
+  return false;
+}
+
+/// The rank turns to what it sends, or asks for. A message may queue for its port early, by its latency at
+/// most: that saves an event for each.
+bool Machine::begin(const Step& step) {
+  using Kind = LinkOperation::Kind;
+  const SimLink& link = *step.link;
+  const LinkOperation::Request& request = static_cast<LinkOperation*>(step.operation)->request();
+  const bool reads = request.kind == Kind::get || request.kind == Kind::get_reduce;
+  const bool moves = !reads && request.kind != Kind::post;
+  const Time moving = moves ? network_.byte_work(link.rank(), link.peer(), request.local.bytes) : 0;
+  const Time work = network_.message_work(link.rank(), link.peer()) + moving;
+  const Time done = processors_.work(link.rank(), time_of(step.stream), work);
+  const Time latency = network_.latency(link.rank(), link.peer());
+  times_[step.stream] = done;
+  ++messages_;
+  Step next = step;
+  next.not_before = done - moving;
+  if (reads) {
+    next.action = Action::read;
+    next.not_before += latency;
+  } else {
+    next.action = Action::send;
+    if (next.not_before <= now_ + latency) return send(next);
   }
-  return state.is_dead;
+  agenda_.add(next.not_before, next);
+  return false;
 }
 
-bool Machine::loses(const Channel& channel) {
-  if (losses_.empty()) return false;
-  const auto entry = losses_.find(key(channel.from, channel.to));
-  if (entry == losses_.end() || ++entry->second.messages < entry->second.step) return false;
-  if (entry->second.messages == entry->second.step)
-    complaints_.push_back(
-        fmt::format("the link from rank {} to rank {} was lost at {:.3f} us, with message {}", channel.from,
-                    channel.to, microseconds(now_), entry->second.step));
+bool Machine::send(const Step& step) {
+  const LinkOperation::Request& request = static_cast<LinkOperation*>(step.operation)->request();
+  const SimLink& link = *step.link;
+  const bool is_post = request.kind == LinkOperation::Kind::post;
+  const std::size_t bytes = is_post ? 0 : request.local.bytes;
+  const Passage passage = network_.pass(link.rank(), link.peer(), bytes, step.not_before);
+  const Time worked = times_[step.stream];
+  if (!is_post) times_[step.stream] = std::max(worked, passage.sent);
+  if (faults_.loses(link.rank(), link.peer(), step.not_before)) return true;
+  const Time moved = worked + network_.latency(link.rank(), link.peer());
+  arrive(link.reverse(), request, {passage.first, std::max(passage.arrived, moved)});
   return true;
 }
 
-bool Machine::start(LinkOperation& operation, Channel& out, Channel& in) {
-  using Kind = LinkOperation::Kind;
-  if (is_ending()) return true;
-  const LinkOperation::Request& request = operation.request();
-  const Rank rank = out.from;
-  if (dies(rank)) return false;
-  const Time at = std::max(now_, states_[rank].ready);
-  if (trace_ != nullptr) (*trace_)({at, rank, out.to, request.kind, request.local.bytes});
-  const auto signal = static_cast<std::size_t>(request.signal);
-  switch (request.kind) {
-    case Kind::wait: return take(operation, in, signal, at);
-    case Kind::recv:
-    case Kind::recv_reduce: return take(operation, in, kBytes, at);
-    case Kind::get:
-    case Kind::get_reduce: return start_get(operation, out, at);
-    default: break;
-  }
-  ++messages_;
-  const bool is_lost = loses(out);
-  if (request.kind == Kind::post) {
-    if (!is_lost) arrive(out, signal, at + network_.latency(rank, out.to));
-    return true;
-  }
-  const Passage passage = network_.pass(rank, out.to, request.local.bytes, at);
-  if (!is_lost) arrive(out, request.kind == Kind::put ? signal : kBytes, passage.arrived);
-  return complete_at(operation, running(), passage.sent);
-}
-
-/// The peer's bytes come by themselves: nobody there has to do anything.
-bool Machine::start_get(LinkOperation& operation, const Channel& out, Time at) {
-  ++messages_;
-  if (loses(out)) return false;
-  const Time asked = at + network_.latency(out.from, out.to);
-  const Passage passage = network_.pass(out.to, out.from, operation.request().local.bytes, asked);
-  return complete_at(operation, running(), passage.arrived + combining(operation, out.from));
-}
-
-bool Machine::take(LinkOperation& operation, Channel& in, std::size_t what, Time at) {
-  machine::Line<Time>& arrivals = in.arrivals[what];
-  if (arrivals.empty()) {
-    in.waiting[what] = {&operation, running(), at};
+/// At the peer, whose processor has nothing to do with it.
+bool Machine::read(const Step& step) {
+  LinkOperation& operation = *static_cast<LinkOperation*>(step.operation);
+  SimLink& link = *step.link;
+  if (faults_.loses(link.rank(), link.peer(), now_)) {
+    Flow& flow = link.flow(operation.request());
+    flow.waiting = &operation;
+    flow.since = now_;
+    flow.stream = step.stream;
     return false;
   }
-  const Time arrived = arrivals.front();
-  arrivals.pop_front();
-  return complete_at(operation, running(), std::max(at, arrived) + combining(operation, in.to));
+  const Passage passage = network_.pass(link.peer(), link.rank(), operation.request().local.bytes, now_);
+  Step last = step;
+  last.action = Action::resume;
+  last.work = taking_work(operation, link);
+  last.not_before = passage.arrived;
+  agenda_.add(passage.arrived, last);
+  return false;
 }
 
-/// Effects of one link arrive in order.
-void Machine::arrive(Channel& channel, std::size_t what, Time at) {
-  channel.last_arrival = std::max(channel.last_arrival, at);
-  Waiting& waiting = channel.waiting[what];
-  if (waiting.operation == nullptr) {
-    channel.arrivals[what].push_back(channel.last_arrival);
+void Machine::arrive(SimLink& link, const LinkOperation::Request& request, const Arrival& at) {
+  Flow& flow = link.flow(request);
+  const Arrival arrival = link.in_order(at);
+  if (flow.waiting == nullptr) {
+    flow.arrivals.push_back(arrival);
     return;
   }
-  const Time end = std::max(waiting.since, channel.last_arrival) + combining(*waiting.operation, channel.to);
-  LinkOperation& operation = *waiting.operation;
-  waiting.operation = nullptr;
-  if (complete_at(operation, waiting.stream, end)) resume_later(operation, waiting.stream);
+  LinkOperation& operation = *std::exchange(flow.waiting, nullptr);
+  if (take_over(operation, link, flow.stream, flow.since, arrival)) resume_later(operation, flow.stream);
+}
+
+bool Machine::take(LinkOperation& operation, SimLink& link, Time at) {
+  Flow& flow = link.flow(operation.request());
+  if (flow.arrivals.empty()) {
+    flow.waiting = &operation;
+    flow.stream = running();
+    flow.since = at;
+    return false;
+  }
+  const Arrival arrival = flow.arrivals.front();
+  flow.arrivals.pop_front();
+  return take_over(operation, link, running(), at, arrival);
+}
+
+/// A stream that has waited `since` gets what arrives. Its processor begins when all is there, or at the
+/// first byte if it has to move the bytes itself.
+bool Machine::take_over(LinkOperation& operation, const SimLink& link, StreamId stream, Time since,
+                        const Arrival& arrival) {
+  const bool moves = network_.byte_work(link.peer(), link.rank(), operation.request().local.bytes) != 0;
+  const Time at = std::max(since, moves ? arrival.first : arrival.last);
+  const Step step{.stream = stream,
+                  .operation = &operation,
+                  .work = taking_work(operation, link),
+                  .not_before = arrival.last};
+  if (at <= std::max(now_, processors_.free_at(link.rank()))) return resume(step, at);
+  agenda_.add(at, step);
+  return false;
+}
+
+bool Machine::resume(const Step& step, Time at) {
+  const Time done = processors_.work(rank_of(step.stream), at, step.work);
+  times_[step.stream] = std::max(done, step.not_before);
+  return true;
 }
 
 void Machine::notify_posted(Operation& notify, std::uint32_t, std::uint32_t) noexcept {
-  const auto entry = awaited_.find(&notify);
-  if (is_ending() || entry == awaited_.end()) return;
-  resume_later(notify, entry->second);
-  awaited_.erase(entry);
+  if (is_ending()) return;
+  Notified& notified = notified_[&notify];
+  notified.posts.push_back(time_of(running()));
+  if (std::exchange(notified.has_waiter, false)) resume_later(notify, notified.waiter);
+}
+
+void Machine::notify_awaited(Operation& notify) {
+  Notified& notified = notified_[&notify];
+  notified.waiter = running();
+  notified.has_waiter = true;
+}
+
+/// Not before it was posted.
+void Machine::notify_taken(Operation& notify) noexcept {
+  const auto entry = notified_.find(&notify);
+  if (entry == notified_.end() || entry->second.posts.empty()) return;
+  machine::Line<Time>& posts = entry->second.posts;
+  Time& time = time_of(running());
+  time = std::max(time, posts.front());
+  posts.pop_front();
+  if (posts.empty() && !entry->second.has_waiter) notified_.erase(entry);
 }
 
 void Machine::stuck() {
   if (is_ending()) return;
-  std::vector<std::string> waits;
-  std::vector<std::uint64_t> keys;
-  for (const auto& [id, channel] : channels_) keys.push_back(id);
-  std::sort(keys.begin(), keys.end());
-  for (const std::uint64_t id : keys) {
-    const Channel& channel = channels_[id];
-    for (std::size_t what = 0; what < channel.waiting.size(); ++what) {
-      const Waiting& waiting = channel.waiting[what];
-      if (waiting.operation == nullptr || states_[channel.to].is_dead) continue;
-      waits.push_back(fmt::format("rank {} ({}) waits for {} from rank {}{} since {:.3f} us", channel.to,
-                                  name_of(waiting.stream), name_of_wait(what), channel.from,
-                                  states_[channel.from].is_dead ? ", which died," : "",
-                                  microseconds(waiting.since)));
+  constexpr std::array<std::string_view, 1 + kSignals> kNames = {"bytes", "an Ack", "a DataSignal",
+                                                                 "a DataAck"};
+  std::vector<std::pair<std::uint64_t, const SimLink*>> links;
+  for (const auto& [id, link] : links_) links.emplace_back(id, &link);
+  std::sort(links.begin(), links.end());
+  for (const auto& [id, link] : links) {
+    if (!faults_.end_of(link->rank()).empty()) continue;
+    const std::string_view end = faults_.end_of(link->peer());
+    for (std::size_t i = 0; i < link->flows().size(); ++i) {
+      const Flow& flow = link->flows()[i];
+      if (flow.waiting == nullptr) continue;
+      waits_.push_back(fmt::format("rank {} ({}) waits for {} from rank {}{} since {:.3f} us", link->rank(),
+                                   name_of(flow.stream), kNames[i], link->peer(),
+                                   end.empty() ? "" : fmt::format(", which {},", end),
+                                   in_microseconds(flow.since)));
     }
   }
   if (!meeting_.empty())
-    waits.push_back(fmt::format("{} of {} ranks wait for the others in a phase", meeting_.size(), ranks()));
-  const std::size_t shown = std::min(waits.size(), kMostComplaints);
-  complaints_.insert(complaints_.end(), waits.begin(), waits.begin() + static_cast<std::ptrdiff_t>(shown));
-  if (waits.size() > shown) complaints_.push_back(fmt::format("and {} more wait", waits.size() - shown));
+    waits_.push_back(fmt::format("{} of {} ranks wait for the others in a phase", meeting_.size(), ranks()));
+}
+
+std::vector<std::string> Machine::complaints() const {
+  std::vector<std::string> all = faults_.events();
+  const std::size_t shown = std::min(waits_.size(), kMostComplaints);
+  all.insert(all.end(), waits_.begin(), waits_.begin() + static_cast<std::ptrdiff_t>(shown));
+  if (waits_.size() > shown) all.push_back(fmt::format("and {} more wait", waits_.size() - shown));
+  return all;
 }
 
 }  // namespace cohort::sim

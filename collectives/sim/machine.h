@@ -4,12 +4,13 @@
 #include <cohort/collectives/exec.h>
 #include <cohort/collectives/machine/line.h>
 #include <cohort/collectives/machine/stage.h>
+#include <cohort/collectives/sim/agenda.h>
+#include <cohort/collectives/sim/fault_injector.h>
 #include <cohort/collectives/sim/network.h>
+#include <cohort/collectives/sim/processors.h>
+#include <cohort/collectives/sim/sim_link.h>
 
-#include <array>
 #include <functional>
-#include <memory>
-#include <random>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -26,21 +27,24 @@ struct TraceEvent {
 };
 using Trace = std::function<void(const TraceEvent&)>;
 
-/// The machine that predicts: no data, a virtual clock, and a network that takes time.
+/// The machine that predicts: no data, a virtual clock, a network and processors that take time.
 ///
-/// Links buffer whatever is sent: a send is over when its bytes have left. Local steps take the time of their
-/// rank alone. What happens at one moment happens in an order that the seed chooses; the same seed gives the
-/// same run.
+/// Links buffer whatever is sent: a send is over when its bytes have left. Each stream has a time of its own,
+/// which may be ahead of the clock: a stream goes on at once when it is known how long its step takes, and
+/// only its next request for something that others use too waits until the clock has come so far. So a
+/// message costs one event where a rank computes little. What happens at one moment happens in an order that
+/// the seed chooses; the same seed gives the same run.
 class Machine final : public machine::Stage {
  public:
   Machine(const Topology& topology, Rank ranks, std::uint64_t seed, const Trace* trace);
-  ~Machine() override;
 
   /// The way from one rank to another on one lane.
-  Link& link(Rank from, Rank to, Lane lane);
+  SimLink& link(Rank from, Rank to, Lane lane);
+  /// Begins what a link is asked for. True: it is over.
+  bool start(LinkOperation& operation, SimLink& link);
   /// The running rank copies, or combines, so many bytes in all.
   void spend(LocalStep::Kind kind, std::size_t bytes);
-  /// Begins to wait for all ranks. True: all are here.
+  /// Begins to wait for all ranks. True: the wait is over, since nobody waits any more.
   bool meet(Operation& operation);
   /// The running rank is done.
   void finished();
@@ -50,88 +54,66 @@ class Machine final : public machine::Stage {
   [[nodiscard]] const Network& network() const noexcept { return network_; }
   [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
   /// Which faults came about, and who waits for whom when nothing happens any more; empty if all went well.
-  [[nodiscard]] const std::vector<std::string>& complaints() const noexcept { return complaints_; }
+  [[nodiscard]] std::vector<std::string> complaints() const;
 
  private:
-  class OneLink;
   using StreamId = machine::StreamId;
 
-  struct Waiting {
-    LinkOperation* operation = nullptr;
+  /// What comes of an agenda's entry.
+  enum class Action : std::uint8_t { begin, send, read, resume };
+  struct Step {
+    Action action = Action::resume;
     StreamId stream = 0;
-    Time since = 0;
+    Operation* operation = nullptr;
+    SimLink* link = nullptr;
+    Time work = 0;        ///< of the stream's rank, then
+    Time not_before = 0;  ///< the stream goes on
   };
-  /// One direction of a link on one lane.
-  struct Channel {
-    Rank from = 0;
-    Rank to = 0;
-    Time last_arrival = 0;
-    std::array<machine::Line<Time>, kSignals + 1> arrivals;  ///< of each signal; then of bytes
-    std::array<Waiting, kSignals + 1> waiting;
-  };
-  struct RankState {
-    Time ready = 0;  ///< until then it is busy with itself
-    std::uint64_t steps = 0;
-    std::uint64_t dies_at = 0;  ///< 0: never
-    double slowness = 1;
-    bool is_dead = false;
-  };
-  struct Event {
-    Time at;
-    std::uint32_t order;
-    std::uint32_t slot;
-    friend bool operator>(const Event& a, const Event& b) noexcept {
-      return a.at != b.at ? a.at > b.at : a.order > b.order;
-    }
-  };
-  struct Completion {
-    Operation* operation;
-    StreamId stream;
-  };
-  struct Loss {
-    std::uint64_t step = 0;
-    std::uint64_t messages = 0;
+  struct Notified {
+    machine::Line<Time> posts;
+    StreamId waiter = 0;
+    bool has_waiter = false;
   };
 
   // Stage:
-  void forked(StreamId, StreamId) noexcept override {}
-  void joined(StreamId, std::span<const StreamId>) noexcept override {}
+  void forked(StreamId parent, StreamId child) noexcept override;
+  void joined(StreamId parent, std::span<const StreamId> children) noexcept override;
   bool advance() override;
   void stuck() override;
   void notify_posted(Operation& notify, std::uint32_t untaken, std::uint32_t limit) noexcept override;
-  void notify_awaited(Operation& notify) override { awaited_[&notify] = running(); }
-  void notify_taken(Operation&) noexcept override {}
+  void notify_awaited(Operation& notify) override;
+  void notify_taken(Operation& notify) noexcept override;
 
-  bool start(LinkOperation& operation, Channel& out, Channel& in);
-  bool start_get(LinkOperation& operation, const Channel& out, Time at);
-  bool take(LinkOperation& operation, Channel& in, std::size_t what, Time at);
-  void arrive(Channel& channel, std::size_t what, Time at);
-  bool dies(Rank rank);
-  bool loses(const Channel& channel);
-  bool complete_at(Operation& operation, StreamId stream, Time at);
-  [[nodiscard]] Time combining(const LinkOperation& operation, Rank rank) const;
-  [[nodiscard]] Time local_time(LocalStep::Kind kind, std::size_t bytes, Rank rank) const;
-  Channel& channel(Rank from, Rank to, Lane lane);
+  // True: the stream goes on.
+  bool begin(const Step& step);
+  bool send(const Step& step);
+  bool read(const Step& step);
+  bool take(LinkOperation& operation, SimLink& link, Time at);
+  bool take_over(LinkOperation& operation, const SimLink& link, StreamId stream, Time since,
+                 const Arrival& arrival);
+  bool resume(const Step& step, Time at);
+  void arrive(SimLink& link, const LinkOperation::Request& request, const Arrival& at);
 
-  const Topology topology_;
+  [[nodiscard]] Time& time_of(StreamId stream);
+  [[nodiscard]] Time taking_work(const LinkOperation& operation, const SimLink& link) const;
+  [[nodiscard]] SimLink& place(Rank from, Rank to, Lane lane);
+
+  const double copy_picoseconds_per_byte_;
+  const double reduce_picoseconds_per_byte_;
   Network network_;
+  Processors processors_;
+  FaultInjector faults_;
   const Trace* const trace_;
-  const bool is_shuffled_;
-  std::mt19937 random_;
+  Agenda<Step> agenda_;
   Time now_ = 0;
   Time end_ = 0;
-  std::uint32_t events_ = 0;
   std::uint64_t messages_ = 0;
-  std::vector<RankState> states_;
-  std::vector<Event> queue_;  ///< a heap, the next one first
-  std::vector<Completion> slots_;
-  std::vector<std::uint32_t> free_slots_;
-  std::unordered_map<std::uint64_t, Channel> channels_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<OneLink>> links_;
-  std::unordered_map<std::uint64_t, Loss> losses_;
-  std::unordered_map<Operation*, StreamId> awaited_;
-  std::vector<Completion> meeting_;
-  std::vector<std::string> complaints_;
+  std::vector<Time> times_;  ///< of streams
+  std::unordered_map<std::uint64_t, SimLink> links_;
+  std::unordered_map<Operation*, Notified> notified_;
+  std::vector<Step> meeting_;
+  Time last_to_meet_ = 0;
+  std::vector<std::string> waits_;  ///< at the end
 };
 
 }  // namespace cohort::sim

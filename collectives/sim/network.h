@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/sim/time.h>
 #include <cohort/collectives/sim/topology.h>
 
 #include <cstddef>
@@ -10,12 +11,10 @@
 
 namespace cohort::sim {
 
-/// Virtual time, in picoseconds.
-using Time = std::int64_t;
-
-/// When a message has left the sender, and when it is there.
+/// When a message has left the sender, when its first byte is there, and its last.
 struct Passage {
   Time sent = 0;
+  Time first = 0;
   Time arrived = 0;
 };
 
@@ -33,11 +32,16 @@ struct Use {
 /// and flows whose sum an uplink can carry do not slow each other down.
 class Network {
  public:
-  /// Throws InvalidArgument for a topology that makes no sense for so many ranks.
+  /// Of a topology that check() lets pass.
   Network(const Topology& topology, Rank ranks);
 
   [[nodiscard]] Passage pass(Rank from, Rank to, std::size_t bytes, Time at);
   [[nodiscard]] Time latency(Rank from, Rank to) const;
+  /// What the processor at either end does for a message, and for its bytes.
+  [[nodiscard]] Time message_work(Rank from, Rank to) const noexcept { return way(from, to).message_work; }
+  [[nodiscard]] Time byte_work(Rank from, Rank to, std::size_t bytes) const noexcept {
+    return for_bytes(static_cast<double>(bytes), way(from, to).core_picoseconds_per_byte);
+  }
   [[nodiscard]] Rank hosts() const noexcept { return hosts_; }
   /// Everything that carried bytes.
   [[nodiscard]] std::vector<Use> uses() const;
@@ -48,23 +52,43 @@ class Network {
     Time busy = 0;
     std::uint64_t bytes = 0;
     double picoseconds_per_byte = 0;
+    Time gap = 0;
 
     /// Takes a message over, from `at` on; says when it is through.
     Time carry(std::size_t size, double slowness, Time at);
+  };
+  struct Place {
+    Rank host = 0;
+    Rank lies_below = 0;  ///< this switch
+    std::uint32_t nic = 0;
+  };
+  /// What messages cost on a host, or from one to another.
+  struct Way {
+    explicit Way(const LinkSpeed& speed) noexcept;
+
+    Time latency;
+    Time message_work;
+    double core_picoseconds_per_byte;
   };
   struct Degraded {
     double bandwidth_factor = 1;
     double latency_factor = 1;
   };
 
-  [[nodiscard]] Rank host_of(Rank rank) const noexcept { return rank / topology_.ranks_per_host; }
-  [[nodiscard]] std::size_t nic_of(Rank rank) const noexcept;
+  [[nodiscard]] const Way& way(Rank from, Rank to) const noexcept {
+    return places_[from].host == places_[to].host ? inside_ : network_;
+  }
+  [[nodiscard]] Place place_of(Rank rank) const noexcept;
   [[nodiscard]] const Degraded* degraded(Rank from, Rank to) const;
 
   const Topology topology_;
   const Rank hosts_;
   const std::uint32_t rails_;
   const Rank hosts_per_switch_;
+  const Way inside_;
+  const Way network_;
+  const Time switch_latency_;
+  std::vector<Place> places_;     ///< of each rank
   std::vector<Carrier> ports_;    ///< of rank r: 2r out, 2r + 1 in
   std::vector<Carrier> nics_;     ///< of host h: rails of 2h, ...
   std::vector<Carrier> uplinks_;  ///< of switch s: 2s up, 2s + 1 down

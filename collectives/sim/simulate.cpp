@@ -74,6 +74,7 @@ Prediction simulate(const Algorithm<Op>& algorithm, const Topology& topology, co
                     const Trace* trace) {
   if (setup.root >= setup.ranks)
     throw Error(ErrorKind::InvalidArgument, fmt::format("root {} of {} ranks", setup.root, setup.ranks));
+  check(topology, setup.ranks);
   Machine machine(topology, setup.ranks, setup.seed, trace);
   if (algorithm.needs_mapped_group && machine.network().hosts() > 1)
     throw Error(ErrorKind::InvalidArgument,
@@ -102,8 +103,7 @@ Prediction simulate(const Algorithm<Op>& algorithm, const Topology& topology, co
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Cancelled) throw;
   }
-  constexpr double kPicosecondsPerMicrosecond = 1e6;
-  prediction.microseconds = static_cast<double>(machine.end()) / kPicosecondsPerMicrosecond;
+  prediction.microseconds = in_microseconds(machine.end());
   prediction.messages = machine.messages();
   prediction.uses = machine.network().uses();
   prediction.complaints = machine.complaints();

@@ -1,41 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/sim/faults.h>
 #include <cohort/net/rank.h>
 
 #include <cstdint>
-#include <vector>
 
 namespace cohort::sim {
 
-/// What one message costs on a kind of link: latency_ns + bytes / bandwidth.
+/// What one message costs on a kind of link: LogGP (Alexandrov et al. 1995), with a processor that moves
+/// bytes where no NIC does it alone.
+///
+/// A message of n bytes takes message_ns of each end's processor, latency_ns on its way, and a port or NIC
+/// for max(gap_ns, n / bandwidth). With a core_gigabytes_per_second each end's processor also works for
+/// n / that, while the bytes pass.
 struct LinkSpeed {
   double latency_ns = 0;
-  double gigabytes_per_second = 1;  ///< 10^9 bytes per second, in each direction
-};
-
-/// Every local step of this rank takes `factor` times as long.
-struct SlowRank {
-  Rank rank = 0;
-  double factor = 1;
-};
-/// The way between two ranks, in both directions, has less bandwidth and more latency.
-struct DegradedLink {
-  Rank from = 0;
-  Rank to = 0;
-  double bandwidth_factor = 1;  ///< of the bandwidth that is left: 0.5 is half of it
-  double latency_factor = 1;
-};
-/// What `from` sends to `to` is lost, from message number `step` on (1 is the first).
-struct LostLink {
-  Rank from = 0;
-  Rank to = 0;
-  std::uint64_t step = 1;
-};
-/// The rank stops for ever in its link operation number `step` (1 is the first).
-struct DeadRank {
-  Rank rank = 0;
-  std::uint64_t step = 1;
+  double gigabytes_per_second = 1;       ///< 10^9 bytes per second, in each direction
+  double message_ns = 0;                 ///< "o": of a processor, to send a message and again to take it
+  double gap_ns = 0;                     ///< "g": from one message of a port or NIC to the next, at least
+  double core_gigabytes_per_second = 0;  ///< that a processor moves, at each end; 0: it moves none
 };
 
 /// The machines and the network of a simulation.
@@ -46,18 +30,21 @@ struct DeadRank {
 /// `oversubscription`. All ports, NICs and uplinks are full duplex.
 struct Topology {
   Rank ranks_per_host = 1;
-  std::uint32_t rails = 0;    ///< NICs of a host; 0: one for each rank
-  Rank hosts_per_switch = 0;  ///< 0: one switch for all hosts
+  std::uint32_t cores_per_host = 0;  ///< that its ranks share; 0: one for each rank
+  bool has_shared_memory = true;     ///< of ranks on one host; otherwise `inside` is a network, as over TCP
+  std::uint32_t rails = 0;           ///< NICs of a host; 0: one for each rank
+  Rank hosts_per_switch = 0;         ///< 0: one switch for all hosts
   double oversubscription = 1;
-  LinkSpeed inside{500, 100};              ///< between ranks of one host
-  LinkSpeed network{2000, 50};             ///< a NIC
-  double switch_latency_ns = 0;            ///< more, from switch to switch
+  LinkSpeed inside{.latency_ns = 500, .gigabytes_per_second = 100};   ///< between ranks of one host
+  LinkSpeed network{.latency_ns = 2000, .gigabytes_per_second = 50};  ///< a NIC
+  double switch_latency_ns = 0;                                       ///< more, from switch to switch
+  double core_switch_ns = 0;               ///< of a shared core, from one rank to another
   double copy_gigabytes_per_second = 0;    ///< of local copies; 0: they take no time
   double reduce_gigabytes_per_second = 0;  ///< of reductions, per byte of an operand; 0: no time
-  std::vector<SlowRank> slow_ranks;
-  std::vector<DegradedLink> degraded_links;
-  std::vector<LostLink> lost_links;
-  std::vector<DeadRank> dead_ranks;
+  Faults faults;
 };
+
+/// Throws InvalidArgument for a topology that makes no sense for so many ranks.
+void check(const Topology& topology, Rank ranks);
 
 }  // namespace cohort::sim

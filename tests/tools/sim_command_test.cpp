@@ -98,7 +98,8 @@ TEST(SimCommandTest, wrong_topology_is_named_with_its_member) {
   EXPECT_THAT(complaint(R"({"rials": 2})"), HasSubstr("rials is unknown"));
   EXPECT_THAT(complaint(R"({"rails": -2})"), HasSubstr("rails is -2"));
   EXPECT_THAT(complaint(R"({"inside": {"latency_ns": "x"}})"), HasSubstr("inside: latency_ns"));
-  EXPECT_THAT(complaint(R"({"dead_ranks": [{"rank": 1, "stop": 2}]})"), HasSubstr("dead_ranks[0]: stop"));
+  EXPECT_THAT(complaint(R"({"faults": {"dead_ranks": [{"rank": 1, "stop": 2}]}})"),
+              HasSubstr("faults: dead_ranks[0]: stop"));
   EXPECT_EQ(complaint(R"({"rails": 2})"), "");
 }
 

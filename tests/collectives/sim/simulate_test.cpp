@@ -21,7 +21,7 @@ constexpr double kRoundingUs = 0.001;
 /// One rank on each host, full bisection, and no time for local steps.
 Topology flat() {
   Topology topology;
-  topology.network = {2000, 50};
+  topology.network = {.latency_ns = 2000, .gigabytes_per_second = 50};
   return topology;
 }
 
@@ -109,20 +109,20 @@ TEST(SimulateTest, local_steps_and_slow_ranks_take_their_time) {
   topology.copy_gigabytes_per_second = 10;
   const double alone = ring(topology, 4, 4'000'000).microseconds;
   EXPECT_NEAR(alone - ring(flat(), 4, 4'000'000).microseconds, 400, kRoundingUs);
-  topology.slow_ranks = {{2, 3}};
+  topology.faults.slow_ranks = {{2, 3}};
   EXPECT_NEAR(ring(topology, 4, 4'000'000).microseconds - alone, 800, kRoundingUs);
 }
 
 TEST(SimulateTest, degraded_link_slows_the_ring_down) {
   Topology topology = flat();
-  topology.degraded_links = {{1, 2, 0.25, 1}};
+  topology.faults.degraded_links = {{1, 2, 0.25, 1}};
   // Rank 1 sends its six blocks one after another; what comes from rank 0 is always there in time.
   EXPECT_NEAR(ring(topology, 4, 4'000'000).microseconds, 6 * 4 * 1e6 / kBytesPerUs + kLatencyUs, kRoundingUs);
 }
 
 TEST(SimulateTest, dead_rank_and_who_waits_are_named) {
   Topology topology = flat();
-  topology.dead_ranks = {{2, 3}};
+  topology.faults.dead_ranks = {{2, 3}};
   const Prediction prediction = ring(topology, 4, 4000);
   EXPECT_FALSE(prediction.did_end);
   EXPECT_THAT(prediction.complaints, Contains(HasSubstr("rank 2 died at")));
@@ -132,7 +132,7 @@ TEST(SimulateTest, dead_rank_and_who_waits_are_named) {
 
 TEST(SimulateTest, lost_link_and_who_waits_are_named) {
   Topology topology = flat();
-  topology.lost_links = {{0, 1, 2}};
+  topology.faults.lost_links = {{0, 1, 2}};
   const Prediction prediction = ring(topology, 4, 4000);
   EXPECT_FALSE(prediction.did_end);
   EXPECT_THAT(prediction.complaints, Contains(HasSubstr("the link from rank 0 to rank 1 was lost")));
@@ -155,7 +155,7 @@ TEST(SimulateTest, same_seed_gives_the_same_trace) {
 
 TEST(SimulateTest, topology_that_makes_no_sense_is_refused) {
   Topology topology = flat();
-  topology.dead_ranks = {{9, 1}};
+  topology.faults.dead_ranks = {{9, 1}};
   EXPECT_THROW((void)ring(topology, 4, 4000), Error);
   topology = flat();
   topology.network.gigabytes_per_second = 0;
