@@ -12,13 +12,17 @@ std::uint64_t pair_of(Rank from, Rank to) { return std::uint64_t{from} << kRankB
 
 }  // namespace
 
-FaultInjector::FaultInjector(const Faults& faults, Rank ranks) : states_(ranks) {
+FaultInjector::FaultInjector(const Faults& faults, Rank ranks) {
+  const bool may_stop = !faults.dead_ranks.empty() || !faults.cancelled_operations.empty();
+  if (may_stop) states_.resize(ranks);
+
   for (const DeadRank& dead : faults.dead_ranks) states_[dead.rank].dies_at = dead.step;
   for (const CancelledOperation& one : faults.cancelled_operations) states_[one.rank].cancels_at = one.step;
   for (const LostLink& link : faults.lost_links) losses_[pair_of(link.from, link.to)] = {link.step, 0};
 }
 
 bool FaultInjector::stops(Rank rank, Time now) {
+  if (states_.empty()) return false;
   State& state = states_[rank];
   if (!state.end.empty()) return true;
   ++state.steps;

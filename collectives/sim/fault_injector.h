@@ -21,7 +21,9 @@ class FaultInjector {
   /// One more message goes from one rank to another. True if it is lost.
   [[nodiscard]] bool loses(Rank from, Rank to, Time now);
   /// "died", "cancelled"; empty while the rank goes on.
-  [[nodiscard]] std::string_view end_of(Rank rank) const noexcept { return states_[rank].end; }
+  [[nodiscard]] std::string_view end_of(Rank rank) const noexcept {
+    return states_.empty() ? std::string_view() : states_[rank].end;
+  }
   /// What came about, a line each.
   [[nodiscard]] const std::vector<std::string>& events() const noexcept { return events_; }
 
@@ -37,7 +39,7 @@ class FaultInjector {
     std::uint64_t messages = 0;
   };
 
-  std::vector<State> states_;
+  std::vector<State> states_;  ///< of ranks; empty if none of them may stop
   std::unordered_map<std::uint64_t, Loss> losses_;
   std::vector<std::string> events_;
 };

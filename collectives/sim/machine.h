@@ -84,6 +84,7 @@ class Machine final : public machine::Stage {
   void notify_awaited(Operation& notify) override;
   void notify_taken(Operation& notify) noexcept override;
 
+  void prefetch(const Step& step) const noexcept;
   // True: the stream goes on.
   bool begin(const Step& step);
   bool send(const Step& step);
