@@ -22,8 +22,8 @@ constexpr Rank kMostRanks = Rank{1} << 20;
 constexpr Rank kMostRanksOfPairs = 1024;
 
 constexpr const char* kFooter =
-    R"(SIZE is a number of bytes such as 8, 64K or 1M: of the vector for broadcast and all_reduce, of one
-rank's block for all_gather and reduce_scatter.
+    R"(SIZE is a number of bytes such as 8, 64K or 1M: of the vector on every rank for broadcast and all_reduce,
+of the whole output for all_gather, of the whole input for reduce_scatter.
 
 Examples:
   cohort sim all_reduce --ranks 64 --bytes 256M
@@ -68,7 +68,8 @@ sim::Trace trace_to(std::ofstream& file) {
 /// Why an algorithm is left out when all are asked for; empty if it is not.
 template <class Op>
 std::string objection(const Algorithm<Op>& algorithm, const sim::Topology& topology, Rank ranks) {
-  if (algorithm.needs_mapped_group && ranks > topology.ranks_per_host) return "needs all ranks on one host";
+  const bool shares_memory = topology.has_shared_memory && ranks <= topology.ranks_per_host;
+  if (algorithm.needs_mapped_group && !shares_memory) return "needs all ranks on one host";
   const bool has_all_pairs = algorithm.id == AlgorithmId::mesh || algorithm.id == AlgorithmId::one_shot;
   if (has_all_pairs && ranks > kMostRanksOfPairs)
     return fmt::format("links all pairs; simulated up to {} ranks", kMostRanksOfPairs);
@@ -178,6 +179,7 @@ void add_sim_command(CLI::App& app, int& status) {
   sim->add_option("--root", arguments->setup.root, "Of a broadcast")
       ->type_name("RANK")
       ->capture_default_str();
+  sim->add_flag("--shared", arguments->setup.has_shared_buffers, "Buffers that peers on a host map");
   sim->add_option("--seed", arguments->setup.seed, "Shuffles what happens at one moment; 0: in order")
       ->type_name("NUMBER")
       ->capture_default_str();

@@ -12,10 +12,13 @@ namespace cohort::sim {
 /// One run to predict.
 struct Setup {
   Rank ranks = 4;
-  std::size_t bytes = 0;  ///< of the buffer for broadcast and all_reduce, of a block for the others
+  /// Of the vector for broadcast and all_reduce, of the whole output for all_gather, of the whole input for
+  /// reduce_scatter.
+  std::size_t bytes = 0;
   Rank root = 0;
   std::size_t buffer_bytes = std::size_t{8} << 20;  ///< of each CCL buffer
-  std::uint64_t seed = 0;  ///< of what happens at one moment; 0: first come, first served
+  bool has_shared_buffers = false;  ///< of the callers, that peers on the host map: comm.allocate()
+  std::uint64_t seed = 0;           ///< of what happens at one moment; 0: first come, first served
 };
 
 struct Prediction {

@@ -4,6 +4,7 @@
 #include <cohort/collectives/sim/faults.h>
 #include <cohort/net/rank.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace cohort::sim {
@@ -38,6 +39,7 @@ struct Topology {
   LinkSpeed inside{.latency_ns = 500, .gigabytes_per_second = 100};   ///< between ranks of one host
   LinkSpeed network{.latency_ns = 2000, .gigabytes_per_second = 50};  ///< a NIC
   double switch_latency_ns = 0;                                       ///< more, from switch to switch
+  std::size_t cache_bytes = 0;             ///< of a core: larger messages go in pieces over links; 0: whole
   double core_switch_ns = 0;               ///< of a shared core, from one rank to another
   double copy_gigabytes_per_second = 0;    ///< of local copies; 0: they take no time
   double reduce_gigabytes_per_second = 0;  ///< of reductions, per byte of an operand; 0: no time

@@ -127,6 +127,7 @@ void read_members(Members& members, Topology& topology) {
   members.read("inside", topology.inside);
   members.read("network", topology.network);
   members.read("switch_latency_ns", topology.switch_latency_ns);
+  members.read("cache_bytes", topology.cache_bytes);
   members.read("core_switch_ns", topology.core_switch_ns);
   members.read("copy_gigabytes_per_second", topology.copy_gigabytes_per_second);
   members.read("reduce_gigabytes_per_second", topology.reduce_gigabytes_per_second);

@@ -113,6 +113,77 @@ TEST(SimulateTest, local_steps_and_slow_ranks_take_their_time) {
   EXPECT_NEAR(ring(topology, 4, 4'000'000).microseconds - alone, 800, kRoundingUs);
 }
 
+TEST(SimulateTest, processors_work_for_each_message_at_both_ends) {
+  Topology topology = flat();
+  topology.network.message_ns = 300;
+  const double rounds = 2.0 * (8 - 1);
+  EXPECT_NEAR(ring(topology, 8, 32'000).microseconds, rounds * (kLatencyUs + 0.6 + 4000 / kBytesPerUs),
+              kRoundingUs);
+  topology.faults.slow_ranks = {{3, 11}};  // 6 us of its own work in each round but the first and the last
+  EXPECT_GT(ring(topology, 8, 32'000).microseconds, 12 * 6.0);
+}
+
+TEST(SimulateTest, processor_moves_bytes_as_they_come_where_no_nic_does) {
+  Topology topology = flat();
+  topology.network.core_gigabytes_per_second = 25;  // half as fast as the NIC: it sets the pace at both ends
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 2 * 1e6 / kBytesPerUs, kRoundingUs);
+  topology.network.core_gigabytes_per_second = 100;
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 1e6 / kBytesPerUs, kRoundingUs);
+}
+
+TEST(SimulateTest, gap_holds_a_nic_between_messages) {
+  Topology topology = flat();
+  topology.ranks_per_host = 2;
+  topology.rails = 1;
+  topology.network.gap_ns = 700;
+  EXPECT_NEAR(two_flows_us(topology, 4), kLatencyUs + 2 * 0.7, kRoundingUs);
+}
+
+TEST(SimulateTest, ranks_that_share_a_core_take_turns) {
+  Topology topology = flat();
+  topology.ranks_per_host = 4;
+  topology.has_shared_memory = false;
+  topology.inside = {.latency_ns = 0, .gigabytes_per_second = 1e6, .message_ns = 1000};
+  topology.cores_per_host = 4;
+  const double apart = two_flows_us(topology, 4);
+  EXPECT_NEAR(apart, 2, kRoundingUs);
+  topology.cores_per_host = 1;  // four halves of messages, one after another
+  EXPECT_NEAR(two_flows_us(topology, 4), 4, kRoundingUs);
+  topology.core_switch_ns = 500;  // from nobody to the first, and then between ranks
+  EXPECT_NEAR(two_flows_us(topology, 4), 4 + 4 * 0.5, kRoundingUs);
+}
+
+TEST(SimulateTest, ranks_of_one_host_meet_and_small_data_travels_in_the_slots) {
+  Topology topology = flat();
+  topology.ranks_per_host = 4;
+  topology.inside = {.latency_ns = 100, .gigabytes_per_second = 100};
+  topology.reduce_gigabytes_per_second = 1;
+  const auto one_shot = [&](std::size_t bytes) {
+    return simulate(all_reduce(AlgorithmId::one_shot), topology, {.ranks = 4, .bytes = bytes});
+  };
+  EXPECT_NEAR(one_shot(1000).microseconds, 0.1 + 4 * 1.0, kRoundingUs);
+  EXPECT_EQ(one_shot(1000).messages, 0U);
+  EXPECT_GT(one_shot(1'000'000).messages, 0U);
+  topology.has_shared_memory = false;
+  EXPECT_GT(one_shot(1000).messages, 0U);
+}
+
+TEST(SimulateTest, messages_beyond_the_cache_go_in_pieces_over_links) {
+  Topology topology = flat();
+  const std::uint64_t whole = ring(topology, 4, 1 << 20).messages;
+  topology.cache_bytes = 1 << 18;
+  EXPECT_EQ(ring(topology, 4, 1 << 20).messages, 4 * whole);
+}
+
+TEST(SimulateTest, cancelled_operation_and_who_waits_are_named) {
+  Topology topology = flat();
+  topology.faults.cancelled_operations = {{1, 2}};
+  const Prediction prediction = ring(topology, 4, 4000);
+  EXPECT_FALSE(prediction.did_end);
+  EXPECT_THAT(prediction.complaints, Contains(HasSubstr("rank 1 cancelled its operation at")));
+  EXPECT_THAT(prediction.complaints, Contains(HasSubstr("waits for bytes from rank 1, which cancelled")));
+}
+
 TEST(SimulateTest, degraded_link_slows_the_ring_down) {
   Topology topology = flat();
   topology.faults.degraded_links = {{1, 2, 0.25, 1}};
