@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -41,6 +42,7 @@ struct SimArguments {
   std::vector<std::string> sizes = {"1M"};
   std::string trace;
   std::string svg;
+  bool is_csv = false;
   sim::Setup setup;
 };
 
@@ -76,38 +78,28 @@ std::string objection(const Algorithm<Op>& algorithm, const sim::Topology& topol
   return "";
 }
 
-template <class Op>
-bool run(const SimArguments& arguments, const sim::Topology& topology) {
-  std::ofstream trace_file;
-  if (!arguments.trace.empty()) trace_file.open(arguments.trace);
-  const sim::Trace trace = trace_to(trace_file);
-  std::vector<sim::Curve> curves;
-  bool did_all_end = true;
-  for (const Algorithm<Op>& algorithm : algorithms<Op>()) {
-    const std::string name(to_string(algorithm.id));
-    if (arguments.algorithm != "all" && arguments.algorithm != name) continue;
-    if (const std::string why = objection(algorithm, topology, arguments.setup.ranks); !why.empty()) {
-      fmt::print("{:<20} left out: {}\n", name, why);
-      continue;
-    }
-    sim::Curve& curve = curves.emplace_back(sim::Curve{name, {}, {}});
-    for (const std::string& size : arguments.sizes) {
-      sim::Setup setup = arguments.setup;
-      setup.bytes = environment::parse_bytes("SIZE", size);
-      curve.bytes.push_back(setup.bytes);
-      curve.predictions.push_back(
-          sim::simulate(algorithm, topology, setup, arguments.trace.empty() ? nullptr : &trace));
-      const sim::Prediction& prediction = curve.predictions.back();
-      if (prediction.did_end)
-        fmt::print("{:<20} {:>8} {:>16.3f} us {:>12} messages\n", name, size, prediction.microseconds,
-                   prediction.messages);
-      else
-        fmt::print("{:<20} {:>8} never ends:\n", name, size);
-      for (const std::string& complaint : prediction.complaints) fmt::print("  {}\n", complaint);
-      did_all_end = did_all_end && prediction.did_end;
-    }
+void print_left_out(const SimArguments& arguments, const std::string& algorithm, const std::string& why) {
+  if (arguments.is_csv) return;
+  fmt::print("{:<20} left out: {}\n", algorithm, why);
+}
+
+void print(const SimArguments& arguments, const std::string& algorithm, std::size_t bytes,
+           const std::string& size, const sim::Prediction& prediction) {
+  const std::string time = prediction.did_end ? fmt::format("{:.3f}", prediction.microseconds) : "-";
+  if (arguments.is_csv) {
+    fmt::print("{},{},{},{},{},{}\n", arguments.op, algorithm, arguments.setup.ranks, bytes, time,
+               prediction.messages);
+  } else if (prediction.did_end) {
+    fmt::print("{:<20} {:>8} {:>16} us {:>12} messages\n", algorithm, size, time, prediction.messages);
+  } else {
+    fmt::print("{:<20} {:>8} never ends:\n", algorithm, size);
   }
-  if (curves.empty()) throw CLI::ValidationError("sim", "no algorithm is left to simulate");
+  std::FILE* const out = arguments.is_csv ? stderr : stdout;
+  for (const std::string& complaint : prediction.complaints) fmt::print(out, "  {}\n", complaint);
+}
+
+void print_fastest(const SimArguments& arguments, const std::vector<sim::Curve>& curves) {
+  if (arguments.is_csv) return;
   for (std::size_t i = 0; i < arguments.sizes.size(); ++i) {
     const sim::Curve* best = nullptr;
     for (const sim::Curve& curve : curves)
@@ -116,12 +108,51 @@ bool run(const SimArguments& arguments, const sim::Topology& topology) {
         best = &curve;
     if (best != nullptr) fmt::print("fastest for {}: {}\n", arguments.sizes[i], best->name);
   }
+}
+
+/// One algorithm, for all sizes.
+template <class Op>
+sim::Curve simulate(const Algorithm<Op>& algorithm, const SimArguments& arguments,
+                    const sim::Topology& topology, const sim::Trace* trace) {
+  sim::Curve curve{std::string(to_string(algorithm.id)), {}, {}};
+  for (const std::string& size : arguments.sizes) {
+    sim::Setup setup = arguments.setup;
+    setup.bytes = environment::parse_bytes("SIZE", size);
+    curve.bytes.push_back(setup.bytes);
+    curve.predictions.push_back(sim::simulate(algorithm, topology, setup, trace));
+    print(arguments, curve.name, setup.bytes, size, curve.predictions.back());
+    std::fflush(stdout);
+  }
+  return curve;
+}
+
+/// True: all ranks came through, in all runs.
+template <class Op>
+bool run(const SimArguments& arguments, const sim::Topology& topology) {
+  std::ofstream trace_file;
+  if (!arguments.trace.empty()) trace_file.open(arguments.trace);
+  const sim::Trace trace = trace_to(trace_file);
+  if (arguments.is_csv) fmt::print("collective,algorithm,ranks,bytes,us,messages\n");
+  std::vector<sim::Curve> curves;
+  for (const Algorithm<Op>& algorithm : algorithms<Op>()) {
+    const std::string name(to_string(algorithm.id));
+    if (arguments.algorithm != "all" && arguments.algorithm != name) continue;
+    if (const std::string why = objection(algorithm, topology, arguments.setup.ranks); !why.empty())
+      print_left_out(arguments, name, why);
+    else
+      curves.push_back(simulate(algorithm, arguments, topology, arguments.trace.empty() ? nullptr : &trace));
+  }
+  if (curves.empty()) throw CLI::ValidationError("sim", "no algorithm is left to simulate");
+  print_fastest(arguments, curves);
   if (!arguments.trace.empty() && !trace_file.flush())
     throw Error(ErrorKind::InvalidArgument, arguments.trace + ": cannot be written");
   if (!arguments.svg.empty())
     write_file(arguments.svg,
                sim::draw(fmt::format("{}, {} ranks", arguments.op, arguments.setup.ranks), curves));
-  return did_all_end;
+  return std::all_of(curves.begin(), curves.end(), [](const sim::Curve& curve) {
+    return std::all_of(curve.predictions.begin(), curve.predictions.end(),
+                       [](const sim::Prediction& one) { return one.did_end; });
+  });
 }
 
 int simulate(const SimArguments& arguments) {
@@ -184,6 +215,7 @@ void add_sim_command(CLI::App& app, int& status) {
       ->type_name("NUMBER")
       ->capture_default_str();
   sim->add_option("--trace", arguments->trace, "Write every request on a link to it")->type_name("FILE");
+  sim->add_flag("--csv", arguments->is_csv, "Rows of comma-separated values");
   sim->add_option("--svg", arguments->svg, "Draw time over size and the use of links")->type_name("FILE");
   sim->footer(kFooter);
   sim->callback([arguments, &status] { status = simulate(*arguments); });

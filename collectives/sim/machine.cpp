@@ -19,6 +19,11 @@ std::uint64_t key(Rank from, Rank to, Lane lane) {
   return (std::uint64_t{from} << kRankBits | to) << kLaneBits | lane;
 }
 
+/// Signals have none.
+std::size_t payload(const LinkOperation::Request& request) {
+  return request.kind == LinkOperation::Kind::post ? 0 : request.local.bytes;
+}
+
 }  // namespace
 
 Machine::Machine(const Topology& topology, Rank ranks, std::uint64_t seed, const Trace* trace)
@@ -78,7 +83,8 @@ bool Machine::advance() {
   bool is_complete = false;
   switch (step.action) {
     case Action::begin: is_complete = begin(step); break;
-    case Action::send: is_complete = send(step); break;
+    case Action::leave: is_complete = leave(step); break;
+    case Action::pass: is_complete = pass(step); break;
     case Action::read: is_complete = read(step); break;
     case Action::resume: is_complete = resume(step, now_); break;
   }
@@ -140,8 +146,8 @@ bool Machine::start(LinkOperation& operation, SimLink& link) {
   return false;
 }
 
-/// The rank turns to what it sends, or asks for. A message may queue for its port early, by its latency at
-/// most: that saves an event for each.
+/// The rank turns to what it sends, or asks for. A message may take its places in the network early, by its
+/// latency at most: that saves an event for each.
 bool Machine::begin(const Step& step) {
   using Kind = LinkOperation::Kind;
   const SimLink& link = *step.link;
@@ -160,21 +166,30 @@ bool Machine::begin(const Step& step) {
     next.action = Action::read;
     next.not_before += latency;
   } else {
-    next.action = Action::send;
-    if (next.not_before <= now_ + latency) return send(next);
+    next.action = Action::leave;
+    if (next.not_before <= now_ + latency) return leave(next);
   }
   agenda_.add(next.not_before, next);
   return false;
 }
 
-bool Machine::send(const Step& step) {
+bool Machine::leave(const Step& step) {
   const LinkOperation::Request& request = static_cast<LinkOperation*>(step.operation)->request();
   const SimLink& link = *step.link;
-  const bool is_post = request.kind == LinkOperation::Kind::post;
-  const std::size_t bytes = is_post ? 0 : request.local.bytes;
-  const Passage passage = network_.pass(link.rank(), link.peer(), bytes, step.not_before);
+  Step next = step;
+  next.action = Action::pass;
+  next.not_before = network_.leave(link.rank(), link.peer(), payload(request), step.not_before);
+  if (next.not_before <= now_ + network_.latency(link.rank(), link.peer())) return pass(next);
+  agenda_.add(next.not_before, next);
+  return false;
+}
+
+bool Machine::pass(const Step& step) {
+  const LinkOperation::Request& request = static_cast<LinkOperation*>(step.operation)->request();
+  const SimLink& link = *step.link;
+  const Passage passage = network_.pass(link.rank(), link.peer(), payload(request), step.not_before);
   const Time worked = times_[step.stream];
-  if (!is_post) times_[step.stream] = std::max(worked, passage.sent);
+  if (request.kind != LinkOperation::Kind::post) times_[step.stream] = std::max(worked, passage.sent);
   if (faults_.loses(link.rank(), link.peer(), step.not_before)) return true;
   const Time moved = worked + network_.latency(link.rank(), link.peer());
   arrive(link.reverse(), request, {passage.first, std::max(passage.arrived, moved)});
@@ -192,7 +207,9 @@ bool Machine::read(const Step& step) {
     flow.stream = step.stream;
     return false;
   }
-  const Passage passage = network_.pass(link.peer(), link.rank(), operation.request().local.bytes, now_);
+  const std::size_t bytes = operation.request().local.bytes;
+  const Time begin = network_.leave(link.peer(), link.rank(), bytes, now_);
+  const Passage passage = network_.pass(link.peer(), link.rank(), bytes, begin);
   Step last = step;
   last.action = Action::resume;
   last.work = taking_work(operation, link);

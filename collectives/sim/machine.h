@@ -60,7 +60,7 @@ class Machine final : public machine::Stage {
   using StreamId = machine::StreamId;
 
   /// What comes of an agenda's entry.
-  enum class Action : std::uint8_t { begin, send, read, resume };
+  enum class Action : std::uint8_t { begin, leave, pass, read, resume };
   struct Step {
     Action action = Action::resume;
     StreamId stream = 0;
@@ -87,7 +87,8 @@ class Machine final : public machine::Stage {
   void prefetch(const Step& step) const noexcept;
   // True: the stream goes on.
   bool begin(const Step& step);
-  bool send(const Step& step);
+  bool leave(const Step& step);
+  bool pass(const Step& step);
   bool read(const Step& step);
   bool take(LinkOperation& operation, SimLink& link, Time at);
   bool take_over(LinkOperation& operation, const SimLink& link, StreamId stream, Time since,

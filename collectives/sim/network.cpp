@@ -62,29 +62,50 @@ Time Network::latency(Rank from, Rank to) const {
   return latency;
 }
 
-Time Network::Carrier::carry(std::size_t size, double slowness, Time at) {
-  const Time holds = std::max(gap, for_bytes(static_cast<double>(size) * slowness, picoseconds_per_byte));
-  free_at = std::max(free_at, at) + holds;
-  busy += holds;
+double Network::slowness(Rank from, Rank to) const {
+  const Degraded* const link = degraded(from, to);
+  return link == nullptr ? 1 : 1 / link->bandwidth_factor;
+}
+
+Time Network::Carrier::holds(std::size_t size, double slowness) const noexcept {
+  return std::max(gap, for_bytes(static_cast<double>(size) * slowness, picoseconds_per_byte));
+}
+
+Time Network::Carrier::carry(std::size_t size, double slowness, Time at) noexcept {
+  const Time length = holds(size, slowness);
+  free_at = std::max(free_at, at) + length;
+  busy += length;
   bytes += size;
   return free_at;
 }
 
-Passage Network::pass(Rank from, Rank to, std::size_t bytes, Time at) {
-  const Place& there = places_[from];
-  const Place& here = places_[to];
-  const bool is_inside = there.host == here.host;
-  Carrier& out = is_inside ? ports_[std::size_t{2} * from] : nics_[std::size_t{2} * there.nic];
-  Carrier& in = is_inside ? ports_[std::size_t{2} * to + 1] : nics_[std::size_t{2} * here.nic + 1];
-  const Degraded* const link = degraded(from, to);
-  const double slowness = link == nullptr ? 1 : 1 / link->bandwidth_factor;
+Network::Carrier& Network::way_out(Rank from, Rank to) noexcept {
+  const bool is_inside = places_[from].host == places_[to].host;
+  return is_inside ? ports_[std::size_t{2} * from] : nics_[std::size_t{2} * places_[from].nic];
+}
+
+Network::Carrier& Network::way_in(Rank from, Rank to) noexcept {
+  const bool is_inside = places_[from].host == places_[to].host;
+  return is_inside ? ports_[std::size_t{2} * to + 1] : nics_[std::size_t{2} * places_[to].nic + 1];
+}
+
+Time Network::leave(Rank from, Rank to, std::size_t bytes, Time at) {
+  Carrier& out = way_out(from, to);
   const Time begin = std::max(at, out.free_at);
-  Time end = out.carry(bytes, slowness, begin);
-  if (there.lies_below != here.lies_below) {
-    end = std::max(end, uplinks_[std::size_t{2} * there.lies_below].carry(bytes, 1, begin));
-    end = std::max(end, uplinks_[std::size_t{2} * here.lies_below + 1].carry(bytes, 1, begin));
+  out.carry(bytes, slowness(from, to), begin);
+  return begin;
+}
+
+Passage Network::pass(Rank from, Rank to, std::size_t bytes, Time begin) {
+  const Rank up = places_[from].lies_below;
+  const Rank down = places_[to].lies_below;
+  const double slow = slowness(from, to);
+  Time end = begin + way_out(from, to).holds(bytes, slow);
+  if (up != down) {
+    end = std::max(end, uplinks_[std::size_t{2} * up].carry(bytes, 1, begin));
+    end = std::max(end, uplinks_[std::size_t{2} * down + 1].carry(bytes, 1, begin));
   }
-  end = std::max(end, in.carry(bytes, slowness, begin));
+  end = std::max(end, way_in(from, to).carry(bytes, slow, begin));
   const Time late = latency(from, to);
   return {end, begin + late, end + late};
 }

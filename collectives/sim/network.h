@@ -35,7 +35,11 @@ class Network {
   /// Of a topology that check() lets pass.
   Network(const Topology& topology, Rank ranks);
 
-  [[nodiscard]] Passage pass(Rank from, Rank to, std::size_t bytes, Time at);
+  /// A message takes its place at the sender's port or NIC. Says when it begins to leave.
+  [[nodiscard]] Time leave(Rank from, Rank to, std::size_t bytes, Time at);
+  /// What it passes then, from the moment that leave() said on. To be asked for in the order of these
+  /// moments: who is asked first carries first.
+  [[nodiscard]] Passage pass(Rank from, Rank to, std::size_t bytes, Time begin);
   [[nodiscard]] Time latency(Rank from, Rank to) const;
   /// What the processor at either end does for a message, and for its bytes.
   [[nodiscard]] Time message_work(Rank from, Rank to) const noexcept { return way(from, to).message_work; }
@@ -54,8 +58,9 @@ class Network {
     double picoseconds_per_byte = 0;
     Time gap = 0;
 
+    [[nodiscard]] Time holds(std::size_t size, double slowness) const noexcept;
     /// Takes a message over, from `at` on; says when it is through.
-    Time carry(std::size_t size, double slowness, Time at);
+    Time carry(std::size_t size, double slowness, Time at) noexcept;
   };
   struct Place {
     Rank host = 0;
@@ -79,7 +84,10 @@ class Network {
     return places_[from].host == places_[to].host ? inside_ : network_;
   }
   [[nodiscard]] Place place_of(Rank rank) const noexcept;
+  [[nodiscard]] Carrier& way_out(Rank from, Rank to) noexcept;
+  [[nodiscard]] Carrier& way_in(Rank from, Rank to) noexcept;
   [[nodiscard]] const Degraded* degraded(Rank from, Rank to) const;
+  [[nodiscard]] double slowness(Rank from, Rank to) const;
 
   const Topology topology_;
   const Rank hosts_;

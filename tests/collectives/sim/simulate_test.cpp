@@ -96,6 +96,12 @@ TEST(SimulateTest, two_flows_over_one_nic_take_twice_as_long) {
   EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 2e6 / kBytesPerUs, kRoundingUs);
 }
 
+TEST(SimulateTest, ranks_that_send_to_all_in_turn_do_not_wait_for_each_other) {
+  const Prediction prediction =
+      simulate(all_reduce(AlgorithmId::one_shot), flat(), {.ranks = 4, .bytes = 1'000'000});
+  EXPECT_NEAR(prediction.microseconds, kLatencyUs + 3 * 1e6 / kBytesPerUs, kRoundingUs);
+}
+
 TEST(SimulateTest, oversubscribed_uplink_divides_the_bandwidth) {
   Topology topology = flat();
   topology.hosts_per_switch = 2;
