@@ -26,6 +26,9 @@ elseif(COHORT_SANITIZE STREQUAL "fuzzer")
 elseif(COHORT_SANITIZE)
   message(FATAL_ERROR "COHORT_SANITIZE=${COHORT_SANITIZE}: give address, thread, fuzzer or nothing")
 endif()
+if(COHORT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND COHORT_SANITIZE_FLAGS -Wno-maybe-uninitialized)  # instrumented standard headers set it off
+endif()
 target_compile_options(cohort_options INTERFACE ${COHORT_SANITIZE_FLAGS})
 target_link_options(cohort_options INTERFACE ${COHORT_SANITIZE_FLAGS})
 

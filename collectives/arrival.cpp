@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-// What a slot says about its owner's user windows when they are too large to travel in it.
+// What a slot says about its owner's user windows when they do not travel in it.
 constexpr std::uint32_t kSendInSegment = 1;
 constexpr std::uint32_t kRecvInSegment = 2;
 
@@ -26,26 +26,24 @@ void CommunicatorCore::announce(const Call& call) noexcept {
   shm::ArrivalSlot& slot = group.own_arrival(running_.sequence);
   slot.signature = running_.signature;
   slot.reachable = 0;
-  if (uses_slots(call)) {
+  const bool by_reference = refers(call);
+  if (uses_slots(call) && !by_reference) {
     const bool has_data = call.op != Operator::broadcast || call.root == membership_.rank;
     if (has_data && call.send_bytes != 0)
       std::memcpy(slot.payload(call.send_bytes), call.send, call.send_bytes);
   } else {
-    const SharedMemory& memory = group.own().memory();
-    const auto offset = [&](const std::byte* address) {
-      return static_cast<std::uint64_t>(address - memory.data());
-    };
     WindowAddresses where;
     where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
     where.recv_address = reinterpret_cast<std::uintptr_t>(call.recv);
-    if (memory.contains(call.send, call.send_bytes)) {
+    if (const auto offset = heap_.offset_of(call.send, call.send_bytes)) {
       slot.reachable |= kSendInSegment;
-      where.send_offset = offset(call.send);
+      where.send_offset = *offset;
     }
-    if (memory.contains(call.recv, call.recv_bytes)) {
+    if (const auto offset = heap_.offset_of(call.recv, call.recv_bytes)) {
       slot.reachable |= kRecvInSegment;
-      where.recv_offset = offset(call.recv);
+      where.recv_offset = *offset;
     }
+    if (by_reference) slot.reachable |= kByReference;
     std::memcpy(slot.payload(sizeof where), &where, sizeof where);
   }
   group.announce(running_.sequence);
@@ -67,31 +65,36 @@ Task<> CommunicatorCore::meet() {
   }
 }
 
+/// Finds one rank's user windows; false if they are not mapped here.
+bool CommunicatorCore::bind_windows_of(Rank peer, const Call& call) noexcept {
+  shm::ShmGroup& group = *resources_.group();
+  const std::uint64_t segment_bytes = group.layout().size_bytes();
+  const shm::ArrivalSlot& slot = group.arrival(peer, running_.sequence);
+  WindowAddresses where;
+  std::memcpy(&where, slot.payload(sizeof where), sizeof where);
+  bool all_mapped = true;
+  const auto bind = [&](WindowId window, std::uint32_t flag, std::uint64_t offset, std::uint64_t address,
+                        std::size_t bytes) {
+    if (bytes == 0) return;
+    const bool in_segment =
+        (slot.reachable & flag) != 0 && offset <= segment_bytes && bytes <= segment_bytes - offset;
+    // Not mapped: an address in the peer's process, which only the kernel may follow.
+    std::byte* base = reinterpret_cast<std::byte*>(address);
+    if (in_segment && !is_one_process_) base = group.segment(peer).at(offset);
+    all_mapped = all_mapped && (in_segment || is_one_process_);
+    group.windows(peer).bind(window, base, bytes);
+  };
+  if (call.op != Operator::broadcast)
+    bind(WindowId::send, kSendInSegment, where.send_offset, where.send_address, call.send_bytes);
+  bind(WindowId::recv, kRecvInSegment, where.recv_offset, where.recv_address, call.recv_bytes);
+  return all_mapped;
+}
+
 /// Finds every peer's user windows, and how all of them are reached: the same on every rank.
 UserWindows CommunicatorCore::bind_peer_windows(const Call& call) noexcept {
   shm::ShmGroup& group = *resources_.group();
-  const std::uint64_t segment_bytes = group.layout().size_bytes();
   bool all_mapped = true;
-  for (Rank peer = 0; peer < membership_.size; ++peer) {
-    const shm::ArrivalSlot& slot = group.arrival(peer, running_.sequence);
-    WindowAddresses where;
-    std::memcpy(&where, slot.payload(sizeof where), sizeof where);
-    const auto bind = [&](WindowId window, std::uint32_t flag, std::uint64_t offset, std::uint64_t address,
-                          std::size_t bytes) {
-      if (bytes == 0) return;
-      const bool in_segment =
-          (slot.reachable & flag) != 0 && offset <= segment_bytes && bytes <= segment_bytes - offset;
-      // Not mapped: an address in the peer's process, which only the kernel may follow.
-      std::byte* base = reinterpret_cast<std::byte*>(address);
-      if (in_segment && !is_one_process_) base = group.segment(peer).at(offset);
-      all_mapped = all_mapped && (in_segment || is_one_process_);
-      group.windows(peer).bind(window, base, bytes);
-    };
-    const bool has_send = call.op != Operator::broadcast;
-    if (has_send)
-      bind(WindowId::send, kSendInSegment, where.send_offset, where.send_address, call.send_bytes);
-    bind(WindowId::recv, kRecvInSegment, where.recv_offset, where.recv_address, call.recv_bytes);
-  }
+  for (Rank peer = 0; peer < membership_.size; ++peer) all_mapped = bind_windows_of(peer, call) && all_mapped;
   if (all_mapped) return UserWindows::mapped;
   if (!pulls(call)) return UserWindows::staged;
   // One that is mapped here has an address there as well.
@@ -117,7 +120,12 @@ void CommunicatorCore::reduce_slots(const Call& call, std::size_t at, std::size_
   shm::ShmGroup& group = *resources_.group();
   for (Rank rank = 0; rank < membership_.size; ++rank)
     slot_inputs_[rank] = group.arrival(rank, running_.sequence).payload(call.send_bytes) + at;
-  std::byte* const output[] = {call.recv};
+  reduce_inputs(call, count, call.recv);
+}
+
+/// Of `slot_inputs_`, in rank order.
+void CommunicatorCore::reduce_inputs(const Call& call, std::size_t count, std::byte* to) noexcept {
+  std::byte* const output[] = {to};
   reduce(Reduction{.type = call.type,
                    .op = call.reduce,
                    .count = count,

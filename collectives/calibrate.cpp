@@ -8,7 +8,7 @@ namespace cohort {
 /// One call outside the numbered sequence of the user's: no watchdog, since the joining has its deadline.
 Task<> CommunicatorCore::run_unnumbered(const Call& call) {
   begin(call);
-  const bool is_done = uses_slots(call) && complete_in_slots(call);
+  const bool is_done = (uses_slots(call) || refers(call)) && complete_here(call);
   if (!is_done) co_await run_schedule(call);
   running_.is_running = false;
 }

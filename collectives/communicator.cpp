@@ -55,7 +55,20 @@ Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions option
   Membership membership = co_await cohort::join(engine, std::move(options.join));
   auto core = std::make_unique<CommunicatorCore>(engine, std::move(membership), options);
   Communicator communicator(std::move(core));
-  co_await with_deadline(timeout, communicator.core_->establish());
+  CancelScope* around = co_await current_scope();
+  std::optional<Error> failure;
+  try {
+    Task<> establishing = with_deadline(timeout, communicator.core_->establish());
+    co_await establishing;
+  } catch (const Error& error) {
+    const bool is_own_deadline =
+        error.kind() == ErrorKind::DeadlineExceeded && (around == nullptr || !around->is_cancelled());
+    failure = is_own_deadline ? communicator.core_->silence() : error;
+  }
+  if (failure) {
+    communicator.core_->give_up(*failure);
+    throw Error(*failure);
+  }
   co_return communicator;
 }
 

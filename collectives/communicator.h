@@ -42,6 +42,31 @@ class SharedBuffer {
   std::size_t count_ = 0;
 };
 
+/// Keeps memory of the application's own registered: peers on this host map it, so that collectives on it
+/// copy nothing twice. Its end makes the memory private again, where it stands. Lifetime: ends before its
+/// communicator does and before the memory is freed; not while a collective uses it.
+class Registration {
+ public:
+  Registration() = default;
+  Registration(SharedHeap& heap, std::span<std::byte> memory) : heap_(&heap), data_(memory.data()) {
+    heap.adopt(memory.data(), memory.size());
+  }
+  Registration(Registration&& other) noexcept
+      : heap_(other.heap_), data_(std::exchange(other.data_, nullptr)) {}
+  Registration& operator=(Registration&& other) noexcept {
+    std::swap(heap_, other.heap_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~Registration() {
+    if (data_ != nullptr) heap_->restore(data_);
+  }
+
+ private:
+  SharedHeap* heap_ = nullptr;
+  std::byte* data_ = nullptr;
+};
+
 /// A group of ranks and its collectives.
 ///
 /// All ranks call the same collectives, with the same arguments, in the same order; several calls may be
@@ -93,6 +118,15 @@ class Communicator {
   template <Element T>
   [[nodiscard]] SharedBuffer<T> allocate(std::size_t count) {
     return SharedBuffer<T>(core_->heap(), count);
+  }
+
+  /// Registers memory that another allocator made: whole pages (4096 bytes) of ordinary, anonymous memory.
+  /// They move into memory that peers map, at the same address and with their contents; nobody may write to
+  /// them meanwhile, and children that fork later share them. Takes a few milliseconds per 2 MiB, so register
+  /// once. Throws InvalidArgument, ResourceLimit.
+  template <Element T>
+  [[nodiscard]] Registration register_buffer(std::span<T> buffer) {
+    return Registration(core_->heap(), std::as_writable_bytes(buffer));
   }
 
   /// Completes when every rank has called it.

@@ -20,7 +20,9 @@ constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
 constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
 constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
 constexpr Duration kStall = std::chrono::milliseconds(100);
-constexpr Duration kLongestStallInterval = std::chrono::seconds(2);
+/// All ranks reach the deadline of a call together. Who cannot name whom it waits for lets the others speak
+/// first.
+constexpr Duration kLastWords = std::chrono::milliseconds(250);
 
 /// Calls that may complete in a row without suspending before everything else on the engine gets a turn.
 constexpr unsigned kCompletedInARow = 64;
@@ -118,6 +120,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
       forced_algorithm_(options.algorithm),
       is_isolated_(options.is_isolated),
+      copy_threads_(options.copy_threads),
       control_(engine, membership_, health_),
       health_(engine, membership_, control_, running_, services_,
               [this](const Error& cause) {
@@ -183,6 +186,7 @@ Task<> CommunicatorCore::establish() {
                               resources_.buffer_bytes());
   }
   engine_.set_crowded(engine_.is_crowded() || ranks_per_core() > 1);
+  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
   if (group != nullptr && membership_.size > 1) co_await calibrate();
 }
 
@@ -194,7 +198,7 @@ double CommunicatorCore::ranks_per_core() const {
     if (membership_.shares_host(peer))
       engines.emplace(is_visible ? info.visible_process : info.incarnation, info.engine);
   }
-  return static_cast<double>(engines.size()) / processor::available_cores();
+  return static_cast<double>(engines.size()) / engine_.network().available_cores();
 }
 
 void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,
@@ -229,6 +233,21 @@ Task<> CommunicatorCore::close() {
   co_await services_.join();
 }
 
+Error CommunicatorCore::silence() const {
+  std::optional<Rank> silent = control_.awaited();
+  const shm::ShmGroup* const group = resources_.group();
+  for (const Rank peer : exec_.peers())
+    if (!silent && group != nullptr && !group->has_arrived(peer, running_.sequence)) silent = peer;
+  const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
+  if (!silent)
+    return Error(ErrorKind::DeadlineExceeded,
+                 head + "the time was over before all was measured; give it more (COHORT_JOIN_TIMEOUT)");
+  return Error(ErrorKind::PeerSilent, fmt::format("{}{} did not answer in time: it is stopped, or hangs, or "
+                                                  "the network between us does",
+                                                  head, membership_.peers[*silent].describe()))
+      .with_culprit(*silent);
+}
+
 void CommunicatorCore::abort(const std::string& reason) noexcept {
   if (health_.is_failed() || is_closed_) return;
   health_.fail(
@@ -244,6 +263,7 @@ void CommunicatorCore::begin(const Call& call) noexcept {
   running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
   resources_.bind(running_.windows);
   running_.is_running = true;
+  progress_ = Progress::begun;
   resources_.operation_started();
 }
 
@@ -257,24 +277,28 @@ void CommunicatorCore::end() noexcept {
 }
 
 bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
-  const bool may =
-      !is_busy_ && !is_closed_ && !health_.is_failed() && membership_.size > 1 && uses_slots(call);
+  const bool may = !is_busy_ && !is_closed_ && !health_.is_failed() && membership_.size > 1 &&
+                   (uses_slots(call) || refers(call));
   if (!may || ++completed_in_a_row_ >= kCompletedInARow) return false;
   is_busy_ = has_begun = true;
   begin(call);
   (void)health_.begin(running_.sequence, running_.signature);
-  if (!complete_in_slots(call)) return false;
+  if (!complete_here(call)) return false;
   end();
   return true;
 }
 
-/// Announces, and if everybody comes while it spins, takes the result out of the slots.
-bool CommunicatorCore::complete_in_slots(const Call& call) noexcept {
+/// Announces, and if everybody comes while it spins, combines what lies in the slots or in mapped memory.
+bool CommunicatorCore::complete_here(const Call& call) noexcept {
   announce(call);
   shm::ShmGroup& group = *resources_.group();
   for (const Rank peer : exec_.peers())
     if (!group.spin_for_arrival(peer, running_.sequence) || !agrees(peer)) return false;
-  combine_slots(call);
+  const bool may_combine = uses_slots(call) || count_referring() == membership_.size;
+  if (!may_combine || !combine_arrived(call)) return false;
+  if (progress_ != Progress::combined) return true;
+  if (!group.spin_for_phase()) return false;
+  finish_combined(call);
   return true;
 }
 
@@ -339,10 +363,13 @@ Task<> CommunicatorCore::run_schedule(Call call) {
     const bool is_announced = group->has_arrived(membership_.rank, running_.sequence);
     if (!is_announced) announce(call);
     co_await meet();
-    if (uses_slots(call)) {
-      combine_slots(call);
-      co_return;
+    if (uses_slots(call) && progress_ != Progress::combined && !combine_arrived(call))
+      co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+    if (progress_ == Progress::combined) {
+      co_await group->wait_for_phase();
+      finish_combined(call);
     }
+    if (uses_slots(call) || progress_ == Progress::combined) co_return;
     user_windows = bind_peer_windows(call);
     const bool touches = user_windows == UserWindows::mapped && call.algorithm == AlgorithmId::direct;
     const bool may_touch = !touches || touch.begin(*group);
@@ -407,7 +434,8 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
   } catch (const std::exception& error) {
     own = Error(ErrorKind::Internal, error.what());
   }
-  if (own.kind() == ErrorKind::DeadlineExceeded)
+  const bool concerns_all = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault;
+  if (concerns_all)
     health_.fail(own);
   else
     abort(fmt::format("{} of {} #{}", own.what(), describe(running_.signature), running_.sequence));
@@ -439,7 +467,7 @@ Error CommunicatorCore::deadline_exceeded() const {
 void CommunicatorCore::Watchdog::begin(Duration timeout) {
   started_ = core_.engine_.now();
   deadline_ = after(started_, timeout);
-  interval_ = kStall;
+  has_reported_ = false;
   core_.engine_.timers().arm(*this, std::min(deadline_, started_ + kStall));
 }
 
@@ -448,12 +476,18 @@ void CommunicatorCore::Watchdog::end() noexcept { core_.engine_.timers().disarm(
 void CommunicatorCore::Watchdog::expire() noexcept {
   const TimePoint now = core_.engine_.now();
   if (now >= deadline_) {
-    core_.health_.fail(core_.deadline_exceeded());
+    const Error error = core_.deadline_exceeded();
+    const bool lets_others_speak = !error.culprit() && now < deadline_ + kLastWords;
+    if (lets_others_speak)
+      core_.engine_.timers().arm(*this, deadline_ + kLastWords);
+    else
+      core_.health_.fail(error);
     return;
   }
-  core_.health_.report_stall();
-  interval_ = std::min(interval_ * 2, kLongestStallInterval);
-  core_.engine_.timers().arm(*this, std::min(deadline_, now + interval_));
+  // Once: whoever comes late finds it then. To repeat it would fill the buffers of a rank that does not read,
+  // which would pass for dead long before a deadline of minutes.
+  if (!std::exchange(has_reported_, true)) core_.health_.report_stall();
+  core_.engine_.timers().arm(*this, deadline_);
 }
 
 }  // namespace cohort

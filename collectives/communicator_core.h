@@ -24,6 +24,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   Task<> establish();
   /// Says goodbye and ends what runs beside. Idempotent. No collective may be running.
   Task<> close();
+  /// Why establish() was not through in time: names the first rank that did not answer, if there is one.
+  [[nodiscard]] Error silence() const;
+  /// Gives the communicator up, and tells all ranks why.
+  void give_up(const Error& cause) noexcept { health_.fail(cause); }
   /// Gives the communicator up for a reason of this rank's own.
   void abort(const std::string& reason) noexcept;
 
@@ -72,7 +76,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
     CommunicatorCore& core_;
     TimePoint started_{};
     TimePoint deadline_{};
-    Duration interval_{};
+    bool has_reported_ = false;
   };
 
   // One collective (communicator_core.cpp):
@@ -84,7 +88,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   template <class Op>
   Task<> orchestrate(const Call& call, Op op);
   void run_alone(const Call& call) noexcept;
-  [[nodiscard]] bool complete_in_slots(const Call& call) noexcept;
+  [[nodiscard]] bool complete_here(const Call& call) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
   [[nodiscard]] double ranks_per_core() const;
@@ -97,10 +101,26 @@ class CommunicatorCore final : public LinkHost, Immovable {
   void announce(const Call& call) noexcept;
   [[nodiscard]] bool agrees(Rank peer) const noexcept;
   Task<> meet();
+  [[nodiscard]] bool bind_windows_of(Rank peer, const Call& call) noexcept;
   [[nodiscard]] UserWindows bind_peer_windows(const Call& call) noexcept;
   [[nodiscard]] bool pulls(const Call& call) const noexcept;
   void combine_slots(const Call& call) noexcept;
   void reduce_slots(const Call& call, std::size_t at, std::size_t count) noexcept;
+  void reduce_inputs(const Call& call, std::size_t count, std::byte* to) noexcept;
+
+  // Small vectors that peers map (by_reference.cpp):
+  static constexpr std::uint32_t kByReference = 4;  ///< in ArrivalSlot::reachable, beside arrival.cpp's
+  /// Whether this rank announces its vector by reference. Each decides for itself; arrivals tell the others.
+  [[nodiscard]] bool refers(const Call& call) const noexcept;
+  [[nodiscard]] bool has_referred(Rank rank) const noexcept;
+  [[nodiscard]] Rank count_referring() const noexcept;
+  /// Everybody has arrived: combines, and comes to the phase that ends it if anybody refers. False if a peer
+  /// has failed or its words make no sense; then nothing was touched.
+  [[nodiscard]] bool combine_arrived(const Call& call) noexcept;
+  [[nodiscard]] bool combine_shares(const Call& call) noexcept;
+  [[nodiscard]] bool combine_mixed(const Call& call) noexcept;
+  /// After the phase.
+  void finish_combined(const Call& call) noexcept;
 
   // Measuring when the communicator is made (calibrate.cpp), where slots stop paying (slot_crossover.cpp) and
   // where pulling begins to (pull_crossover.cpp):
@@ -117,6 +137,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   const Duration timeout_;
   const std::optional<AlgorithmId> forced_algorithm_;
   const bool is_isolated_;
+  const std::optional<unsigned> copy_threads_;
 
   RunningOperation running_;
   TaskScope services_;
@@ -130,6 +151,9 @@ class CommunicatorCore final : public LinkHost, Immovable {
   std::size_t pull_from_bytes_ = 0;  ///< what the options say
   bool is_one_process_ = false;
 
+  /// How far the running call came before its coroutine was started.
+  enum class Progress : std::uint8_t { begun, combined };
+  Progress progress_ = Progress::begun;
   bool is_busy_ = false;
   bool is_closed_ = false;
   unsigned completed_in_a_row_ = 0;

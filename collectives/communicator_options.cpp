@@ -6,6 +6,11 @@
 #include <fmt/format.h>
 
 namespace cohort {
+namespace {
+
+constexpr unsigned kMostCopyThreads = 64;
+
+}  // namespace
 
 CommunicatorOptions CommunicatorOptions::from_environment() {
   CommunicatorOptions options;
@@ -26,6 +31,8 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
   options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
   if (environment::number("COHORT_CMA", 0, 1) == 0U) options.pull_from_bytes = kNeverPull;
   options.uses_huge_pages = environment::number("COHORT_HUGEPAGES", 0, 1).value_or(1) != 0;
+  if (const auto threads = environment::number("COHORT_COPY_THREADS", 0, kMostCopyThreads))
+    options.copy_threads = static_cast<unsigned>(*threads);
   options.timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
   return options;
 }
@@ -47,6 +54,7 @@ CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
   other.heap_bytes = heap_bytes;
   other.pull_from_bytes = pull_from_bytes;
   other.uses_huge_pages = uses_huge_pages;
+  other.copy_threads = copy_threads;
   other.timeout = timeout;
   other.is_isolated = is_isolated;
   return other;

@@ -23,8 +23,11 @@ struct CommunicatorOptions {
   /// From which size on the kernel copies straight between private buffers: 0: measured; kNeverPull: never.
   std::size_t pull_from_bytes = 0;
   bool uses_huge_pages = true;  ///< for large buffers of allocate(), where the kernel has them
-  Duration timeout{0};          ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
-  bool is_isolated = false;     ///< reach ranks of this process as if they were in others; on all ranks
+  /// Threads that help a rank with large copies and reductions; nullopt: COHORT_COPY_THREADS, or up to 3 of
+  /// the cores that this host's ranks leave idle.
+  std::optional<unsigned> copy_threads;
+  Duration timeout{0};       ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
+  bool is_isolated = false;  ///< reach ranks of this process as if they were in others; on all ranks
 
   /// All from the environment.
   static CommunicatorOptions from_environment();

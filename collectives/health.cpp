@@ -10,6 +10,8 @@ namespace {
 
 /// How long the ranks' signatures, or the news of a death, may take to come together.
 constexpr Duration kGrace = std::chrono::milliseconds(250);
+/// A death that this rank has not noticed by then, after another did, is none.
+constexpr Duration kNoticeTime = std::chrono::milliseconds(50);
 constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -29,7 +31,7 @@ bool Health::begin(std::uint64_t sequence, const Signature& signature) noexcept 
   history_next_ = (history_next_ + 1) % kHistory;
   for (Rank peer = 0; peer < peers_.size() && !is_failed(); ++peer) {
     const PeerState& state = peers_[peer];
-    if (state.departed && state.departed_after < sequence) fail(left_early(peer));
+    if (state.departed && !state.is_suspected && state.departed_after < sequence) fail(left_early(peer));
     if (state.last_seen == sequence && !(state.last_signature == signature))
       report_mismatch(peer, sequence, state.last_signature);
   }
@@ -100,7 +102,9 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
   switch (message.type) {
     case ControlMessage::Type::status:
     case ControlMessage::Type::query: take_status(from, message); return;
-    case ControlMessage::Type::revoke: settle(message.cause(), false); return;
+    case ControlMessage::Type::revoke: fail(message.cause()); return;
+    case ControlMessage::Type::lost:
+    case ControlMessage::Type::alive: take_news_of_peer(from, message); return;
     case ControlMessage::Type::hello:
     case ControlMessage::Type::goodbye: return;
   }
@@ -134,10 +138,67 @@ void Health::on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequ
   state.departed = true;
   state.departed_after = said_goodbye ? after_sequence : 0;
   if (is_leaving_ || is_failed()) return;
-  if (!said_goodbye)
+  if (!said_goodbye && !membership_.shares_host(peer) && has_witness(peer)) {
+    state.is_suspected = true;
+    control_.broadcast(news(ControlMessage::Type::lost, peer));
+    services_.spawn(resolve_departure(peer));
+  } else if (!said_goodbye)
     fail(died(peer));
   else if (running_.is_running && running_.sequence > after_sequence)
     fail(left_early(peer));
+}
+
+ControlMessage Health::news(ControlMessage::Type type, Rank about) noexcept {
+  ControlMessage message;
+  message.type = type;
+  message.culprit = about;
+  return message;
+}
+
+bool Health::has_witness(Rank of) const noexcept {
+  for (Rank rank = 0; rank < peers_.size(); ++rank)
+    if (rank != membership_.rank && rank != of && !peers_[rank].departed) return true;
+  return false;
+}
+
+void Health::take_news_of_peer(Rank from, const ControlMessage& message) noexcept {
+  const Rank about = message.culprit;
+  if (about >= peers_.size() || about == membership_.rank || about == from) return;
+  if (message.type == ControlMessage::Type::alive) {
+    peers_[about].is_alive_elsewhere = true;
+    return;
+  }
+  peers_[about].is_lost_elsewhere = true;
+  services_.spawn(answer_later(from, about));
+}
+
+Task<> Health::answer_later(Rank to, Rank about) {
+  co_await engine_.sleep_for(kNoticeTime);
+  if (!peers_[about].departed) control_.send(to, news(ControlMessage::Type::alive, about));
+}
+
+/// A connection to another host ended without a goodbye. If the process is dead, everybody has lost it; who
+/// still has it says that only the connection broke. Nobody answers: it is dead as far as we can tell.
+Task<> Health::resolve_departure(Rank peer) {
+  const TimePoint until = engine_.now() + kGrace;
+  const PeerState& state = peers_[peer];
+  const auto is_open = [&] {
+    return !state.is_lost_elsewhere && !state.is_alive_elsewhere && has_witness(peer);
+  };
+  while (engine_.now() < until && !is_failed() && is_open()) co_await engine_.sleep_for(kLook);
+  if (is_leaving_) co_return;
+  fail(state.is_alive_elsewhere ? link_fault(peer, "the control connection ended") : died(peer));
+}
+
+Error Health::link_fault(Rank peer, std::string_view why) const {
+  const auto [lower, higher] = std::minmax(membership_.rank, peer);
+  return Error(
+             ErrorKind::LinkFault,
+             fmt::format("the connection between {} and {} broke, {}, though both processes live ({}); check "
+                         "the network between the two hosts",
+                         membership_.peers[lower].describe(), membership_.peers[higher].describe(),
+                         current_operation(), why))
+      .with_culprit(higher);  // neither is known to be at fault: both ends name the same
 }
 
 void Health::report_link_fault(Rank peer, const Error& error) noexcept {
@@ -152,20 +213,15 @@ Task<> Health::resolve_link_fault(Rank peer, Error error) {
   const TimePoint until = engine_.now() + kGrace;
   while (engine_.now() < until && !is_failed() && !peers_[peer].departed) co_await engine_.sleep_for(kLook);
   if (is_failed() || is_leaving_ || peers_[peer].departed) co_return;
-  fail(Error(ErrorKind::LinkFault,
-             fmt::format(
-                 "the connection to {} broke, {}, though its process lives ({}); check the network between "
-                 "the two hosts",
-                 membership_.peers[peer].describe(), current_operation(), error.message()))
-           .with_culprit(peer));
+  fail(link_fault(peer, error.message()));
 }
 
-void Health::fail(const Error& cause) noexcept { settle(cause, true); }
-
-void Health::settle(const Error& cause, bool tell_others) noexcept {
+/// Whoever hears of the cause passes it on, once: this rank may leave before the one who found it was heard
+/// by all, and its leaving must not be taken for the cause.
+void Health::fail(const Error& cause) noexcept {
   if (is_failed()) return;
   cause_ = cause;
-  if (tell_others) control_.broadcast(ControlMessage::revoke(cause));
+  control_.broadcast(ControlMessage::revoke(cause));
   on_failure_(cause);
 }
 

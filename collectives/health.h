@@ -5,6 +5,7 @@
 #include <cohort/engine/task_scope.h>
 #include <cohort/net/control_plane.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <optional>
@@ -43,13 +44,18 @@ class Health final : public ControlPlane::Handler, Immovable {
   void leave() noexcept { is_leaving_ = true; }
 
   /// The highest collective that a peer is known to have started.
-  [[nodiscard]] std::uint64_t last_seen(Rank peer) const noexcept { return peers_[peer].last_seen; }
+  [[nodiscard]] std::uint64_t last_seen(Rank peer) const noexcept {
+    return std::max(peers_[peer].last_seen, peers_[peer].departed_after);
+  }
 
  private:
   static constexpr std::size_t kHistory = 8;
 
   struct PeerState {
     bool departed = false;
+    bool is_lost_elsewhere = false;   ///< another rank lost it, too
+    bool is_alive_elsewhere = false;  ///< another rank still has it
+    bool is_suspected = false;        ///< its connection ended here, and what that means is being found out
     std::uint64_t departed_after = 0;
     std::uint64_t last_seen = 0;
     Signature last_signature;
@@ -65,10 +71,16 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] const Signature* remembered(std::uint64_t sequence) const noexcept;
   [[nodiscard]] ControlMessage status(ControlMessage::Type type, std::uint64_t sequence) const noexcept;
   void take_status(Rank from, const ControlMessage& message) noexcept;
-  void settle(const Error& cause, bool tell_others) noexcept;
+  void take_news_of_peer(Rank from, const ControlMessage& message) noexcept;
+  [[nodiscard]] static ControlMessage news(ControlMessage::Type type, Rank about) noexcept;
+  /// Whether anybody else could know whether that rank lives.
+  [[nodiscard]] bool has_witness(Rank of) const noexcept;
   [[nodiscard]] std::string current_operation() const;
   [[nodiscard]] Error died(Rank peer) const;
   [[nodiscard]] Error left_early(Rank peer) const;
+  [[nodiscard]] Error link_fault(Rank peer, std::string_view why) const;
+  Task<> answer_later(Rank to, Rank about);
+  Task<> resolve_departure(Rank peer);
   Task<> resolve_mismatch(std::uint64_t sequence);
   Task<> resolve_link_fault(Rank peer, Error error);
 

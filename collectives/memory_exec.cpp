@@ -15,6 +15,9 @@ void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_
               bytes / self.element_bytes);
 }
 
+/// What parts of a step are multiples of: threads meet in few cache lines.
+constexpr std::size_t kWorkerGrain = 4096;
+
 bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
 
 }  // namespace
@@ -82,24 +85,44 @@ void MemoryExec::perform(const LocalStep& step) {
   const bool is_final = step.outputs().size() == 1 || maps_user_windows();
   const bool streams = is_beyond_cache_ && is_final && is_user_window(step.outputs().front().slice.window);
   const Stores stores = streams ? Stores::streaming : Stores::cached;
-  if (step.kind() == LocalStep::Kind::copy) {
-    std::byte* to = address(step.outputs().front());
-    const std::byte* from = address(step.inputs().front());
-    if (to != from) cohort::copy(to, from, bytes, stores);
-    return;
-  }
+  step.kind() == LocalStep::Kind::copy ? perform_copy(step, stores) : perform_reduction(step, stores);
+}
+
+void MemoryExec::perform_copy(const LocalStep& step, Stores stores) {
+  std::byte* const to = address(step.outputs().front());
+  const std::byte* const from = address(step.inputs().front());
+  if (to == from) return;
+  const std::size_t bytes = step.outputs().front().slice.bytes;
+  workers_.share(bytes, kWorkerGrain, bytes, [&](std::size_t begin, std::size_t end) {
+    cohort::copy(to + begin, from + begin, end - begin, stores);
+  });
+}
+
+void MemoryExec::perform_reduction(const LocalStep& step, Stores stores) {
   inputs_.clear();
   outputs_.clear();
   for (const PlacedSlice& place : step.inputs()) inputs_.push_back(address(place));
   for (const PlacedSlice& place : step.outputs()) outputs_.push_back(address(place));
   const Combine& combine = step.combine();
-  cohort::reduce(Reduction{.type = combine.type,
-                           .op = combine.op,
-                           .count = bytes / size_bytes(combine.type),
-                           .inputs = inputs_,
-                           .outputs = outputs_,
-                           .average_over = combine.average_over,
-                           .stores = stores});
+  const std::size_t bytes = step.outputs().front().slice.bytes;
+  const std::size_t element = size_bytes(combine.type);
+  const auto reduce_part = [&](std::size_t begin, std::size_t end) {
+    // Of this thread, kept so that steps allocate nothing.
+    thread_local std::vector<const std::byte*> inputs;
+    thread_local std::vector<std::byte*> outputs;
+    inputs.assign(inputs_.begin(), inputs_.end());
+    outputs.assign(outputs_.begin(), outputs_.end());
+    for (const std::byte*& input : inputs) input += begin;
+    for (std::byte*& output : outputs) output += begin;
+    cohort::reduce(Reduction{.type = combine.type,
+                             .op = combine.op,
+                             .count = (end - begin) / element,
+                             .inputs = inputs,
+                             .outputs = outputs,
+                             .average_over = combine.average_over,
+                             .stores = stores});
+  };
+  workers_.share(bytes, kWorkerGrain, bytes * (inputs_.size() + outputs_.size()) / 2, reduce_part);
 }
 
 }  // namespace cohort

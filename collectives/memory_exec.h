@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/copy_workers.h>
 #include <cohort/collectives/exec.h>
+#include <cohort/collectives/reduction/copy.h>
 #include <cohort/collectives/resources.h>
 
 namespace cohort {
@@ -22,6 +24,9 @@ class MemoryExec final : public Exec {
   /// touches.
   void begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept;
 
+  /// Threads that help with large steps.
+  [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
+
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return resources_.link(peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return resources_.buffer_bytes(); }
   [[nodiscard]] bool maps_user_windows() const noexcept override {
@@ -38,6 +43,8 @@ class MemoryExec final : public Exec {
 
  private:
   [[nodiscard]] std::byte* address(const PlacedSlice& place) const noexcept;
+  void perform_copy(const LocalStep& step, Stores stores);
+  void perform_reduction(const LocalStep& step, Stores stores);
 
   Engine& engine_;
   const Membership& membership_;
@@ -49,6 +56,7 @@ class MemoryExec final : public Exec {
 
   std::vector<const std::byte*> inputs_;
   std::vector<std::byte*> outputs_;
+  CopyWorkers workers_;
 };
 
 }  // namespace cohort

@@ -3,15 +3,18 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/memory_map.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 
 namespace cohort {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPage = memory_map::kPageBytes;
 constexpr std::size_t kHugePage = SharedMemory::kHugePageBytes;
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -74,6 +77,48 @@ void SharedHeap::release(std::byte* address) noexcept {
     }
   }
   free_.emplace(offset, bytes);
+}
+
+void SharedHeap::adopt(std::byte* address, std::size_t bytes) {
+  const auto refuse = [&](std::string_view why) {
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("cannot register {} bytes at {}: {}; give whole pages of ordinary memory, as of "
+                            "std::aligned_alloc(4096, n * 4096), or use allocate()",
+                            bytes, static_cast<void*>(address), why));
+  };
+  if (bytes == 0 || reinterpret_cast<std::uintptr_t>(address) % kPage != 0 || bytes % kPage != 0)
+    refuse("it is not whole pages of 4096 bytes");
+  if (const std::string why = memory_map::why_not_ordinary(address, bytes); !why.empty()) refuse(why);
+  std::byte* const place = allocate(bytes);
+  std::memcpy(place, address, bytes);
+  try {
+    memory_->map_over(address, static_cast<std::size_t>(place - memory_->data()), bytes);
+    adopted_.emplace(address, Adopted{bytes, place});
+  } catch (...) {
+    release(place);
+    throw;
+  }
+}
+
+/// Without memory for a private copy it stays where it is, and keeps its place in the heap.
+void SharedHeap::restore(std::byte* address) noexcept {
+  const auto found = adopted_.find(address);
+  COHORT_ASSERT(found != adopted_.end(), "{} is not registered here", static_cast<void*>(address));
+  const Adopted adopted = found->second;
+  adopted_.erase(found);
+  if (memory_map::make_private(address, adopted.bytes)) release(adopted.place);
+}
+
+std::optional<std::uint64_t> SharedHeap::offset_of(const std::byte* address,
+                                                   std::size_t bytes) const noexcept {
+  if (memory_ == nullptr) return std::nullopt;
+  if (memory_->contains(address, bytes)) return static_cast<std::uint64_t>(address - memory_->data());
+  const auto after = adopted_.upper_bound(address);
+  if (after == adopted_.begin()) return std::nullopt;
+  const auto& [begin, adopted] = *std::prev(after);
+  const auto at = static_cast<std::size_t>(address - begin);
+  if (at > adopted.bytes || bytes > adopted.bytes - at) return std::nullopt;
+  return static_cast<std::uint64_t>(adopted.place - memory_->data()) + at;
 }
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/address.h>
+
 #include <cohort/engine/error.h>
-#include <cohort/engine/socket.h>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <memory>
@@ -77,6 +79,17 @@ Address Address::unix_abstract(std::string_view name) {
   address.size_bytes_ = offsetof(sockaddr_un, sun_path) + 1 + name.size();
   std::memcpy(address.storage_.data(), &un, address.size_bytes_);
   return address;
+}
+
+Address Address::from_sockaddr(const void* address, std::size_t bytes) noexcept {
+  Address result;
+  result.size_bytes_ = std::min(bytes, kLargestBytes);
+  std::memcpy(result.storage_.data(), address, result.size_bytes_);
+  return result;
+}
+
+bool Address::operator==(const Address& other) const noexcept {
+  return size_bytes_ == other.size_bytes_ && std::equal(data(), data() + size_bytes_, other.data());
 }
 
 bool Address::is_unix() const noexcept { return as_sockaddr(data()).sa_family == AF_UNIX; }

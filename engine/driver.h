@@ -80,6 +80,8 @@ class Driver {
   virtual void sleep(TimePoint now, TimePoint until) noexcept = 0;
   /// Ends a sleep() from any thread.
   virtual void wake() noexcept = 0;
+  /// Closes a connection that came to an accept which nobody waits for any more.
+  virtual void close_accepted(int descriptor) noexcept;
 
   /// Whether IoKind::futex_wait works here.
   [[nodiscard]] virtual bool has_futex() const noexcept = 0;

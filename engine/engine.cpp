@@ -43,6 +43,7 @@ Engine& Engine::current() noexcept {
 Engine::Engine(EngineOptions options)
     : driver_(options.driver ? std::move(options.driver) : make_uring_driver()),
       clock_(options.clock ? std::move(options.clock) : std::make_unique<MonotonicClock>()),
+      network_(options.network ? std::move(options.network) : make_kernel_network()),
       spin_(spin_from_environment(options.spin)),
       previous_(current_engine),
       inbox_(*driver_),
@@ -114,7 +115,7 @@ void Engine::idle() noexcept {
   if (idle_turns_++ == 0) idle_since_ = now();
   // With more ranks than cores, the rank that would answer may be waiting for this very core.
   if (is_crowded_)
-    processor::yield();
+    network_->yield_core();
   else
     processor::relax();
   const bool check = spin_ == Duration::zero() || idle_turns_ % kTurnsBetweenClockReads == 0;

@@ -5,6 +5,7 @@
 #include <cohort/engine/compute_pool.h>
 #include <cohort/engine/driver.h>
 #include <cohort/engine/inbox.h>
+#include <cohort/engine/network.h>
 #include <cohort/engine/ready_queue.h>
 #include <cohort/engine/source.h>
 #include <cohort/engine/task.h>
@@ -19,9 +20,10 @@ namespace cohort {
 class SleepAwaiter;
 
 struct EngineOptions {
-  std::unique_ptr<Driver> driver{};  ///< null: io_uring
-  std::unique_ptr<Clock> clock{};    ///< null: CLOCK_MONOTONIC
-  unsigned compute_threads = 0;      ///< 0: COHORT_COMPUTE_THREADS, or one per core
+  std::unique_ptr<Driver> driver{};    ///< null: io_uring
+  std::unique_ptr<Clock> clock{};      ///< null: CLOCK_MONOTONIC
+  std::unique_ptr<Network> network{};  ///< null: the kernel's
+  unsigned compute_threads = 0;        ///< 0: COHORT_COMPUTE_THREADS, or one per core
   Duration spin{-1};  ///< how long an idle loop spins before it sleeps; negative: COHORT_SPIN_US, or 50 us
 };
 
@@ -64,6 +66,7 @@ class Engine : Immovable {
   void schedule(std::coroutine_handle<> handle) noexcept { ready_.push(handle); }
   [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
   [[nodiscard]] Driver& driver() noexcept { return *driver_; }
+  [[nodiscard]] Network& network() noexcept { return *network_; }
   [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
   [[nodiscard]] Inbox& inbox() noexcept { return inbox_; }
   [[nodiscard]] ComputePool& compute_pool() noexcept { return pool_; }
@@ -103,6 +106,7 @@ class Engine : Immovable {
 
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<Clock> clock_;
+  std::unique_ptr<Network> network_;
   Duration spin_;
   Engine* const previous_;
 

@@ -101,6 +101,12 @@ bool SharedMemory::contains(const void* address, std::size_t bytes) const noexce
          bytes <= static_cast<std::size_t>(data_ + size_bytes_ - begin);
 }
 
+void SharedMemory::map_over(void* address, std::size_t offset, std::size_t bytes) {
+  if (::mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor(),
+             static_cast<off_t>(offset)) == MAP_FAILED)
+    throw system_error(errno, fmt::format("mapping {} bytes of shared memory over a buffer", bytes));
+}
+
 void SharedMemory::commit(std::size_t offset, std::size_t bytes) {
   if (::fallocate(descriptor(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0)
     throw system_error(errno,

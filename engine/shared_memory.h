@@ -35,6 +35,10 @@ class SharedMemory {
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.number(); }
   [[nodiscard]] bool contains(const void* address, std::size_t bytes) const noexcept;
 
+  /// Puts [offset, offset + bytes) of the segment, whole pages, at an address that something else is mapped
+  /// at. Throws SystemError, and nothing is changed.
+  void map_over(void* address, std::size_t offset, std::size_t bytes);
+
   /// Makes sure that pages are there, so that a shortage is an error here and not a signal later. Throws
   /// ResourceLimit.
   void commit(std::size_t offset, std::size_t bytes);

@@ -5,36 +5,25 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 namespace cohort {
 namespace {
 
-constexpr int kBacklog = 512;
 constexpr Duration kRetryInterval = std::chrono::milliseconds(20);
 constexpr Duration kDescriptorBackoff = std::chrono::milliseconds(50);
 constexpr std::size_t kMostDescriptors = 8;
 
-int family_of(const Address& address) { return reinterpret_cast<const sockaddr*>(address.data())->sa_family; }
-
-Descriptor open_socket(const Address& address) {
-  Descriptor descriptor(::socket(family_of(address), SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!descriptor.is_open()) throw system_error(errno, "creating a socket");
-  return descriptor;
-}
-
-void set_option(int descriptor, int level, int option, int value) {
-  ::setsockopt(descriptor, level, option, &value, sizeof value);
+SocketHandle open_socket(Engine& engine, const Address& address) {
+  const int number = engine.network().open(address);
+  if (number < 0) throw system_error(-number, "creating a socket");
+  return SocketHandle(engine.network(), number);
 }
 
 bool may_come_up_later(int error_number) {
@@ -76,17 +65,17 @@ void Descriptor::close() noexcept {
 }
 
 Task<Socket> Socket::connect(Engine& engine, Address to) {
-  Descriptor descriptor = open_socket(to);
-  const int result = co_await try_connect(engine, descriptor.number(), to);
+  SocketHandle handle = open_socket(engine, to);
+  const int result = co_await try_connect(engine, handle.number(), to);
   if (result < 0) throw system_error(-result, fmt::format("connecting to {}", to.to_string()));
-  co_return Socket(engine, std::move(descriptor));
+  co_return Socket(engine, std::move(handle));
 }
 
 Task<Socket> Socket::connect_until(Engine& engine, Address to, TimePoint deadline) {
   for (;;) {
-    Descriptor descriptor = open_socket(to);
-    const int result = co_await try_connect(engine, descriptor.number(), to);
-    if (result >= 0) co_return Socket(engine, std::move(descriptor));
+    SocketHandle handle = open_socket(engine, to);
+    const int result = co_await try_connect(engine, handle.number(), to);
+    if (result >= 0) co_return Socket(engine, std::move(handle));
     const bool give_up = !may_come_up_later(-result) || engine.now() + kRetryInterval >= deadline;
     if (give_up) throw system_error(-result, fmt::format("connecting to {}", to.to_string()));
     co_await engine.sleep_for(kRetryInterval);
@@ -221,23 +210,15 @@ Task<bool> Socket::receive(std::span<std::byte> into, std::vector<Descriptor>& d
 }
 
 bool Socket::try_send(std::span<const std::byte> bytes) noexcept {
-  const ssize_t sent = ::send(descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  return sent == static_cast<ssize_t>(bytes.size());
+  return std::cmp_equal(network().send(descriptor(), bytes, {}), bytes.size());
 }
 
 int Socket::try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
-  std::array<iovec, 2> pieces = {iovec{const_cast<std::byte*>(first.data()), first.size()},
-                                 iovec{const_cast<std::byte*>(second.data()), second.size()}};
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
-  const ssize_t sent = ::sendmsg(descriptor(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return sent < 0 ? -errno : static_cast<int>(sent);
+  return network().send(descriptor(), first, second);
 }
 
 int Socket::try_receive_some(std::span<std::byte> into) noexcept {
-  const ssize_t got = ::recv(descriptor(), into.data(), into.size(), MSG_DONTWAIT);
-  return got < 0 ? -errno : static_cast<int>(got);
+  return network().receive(descriptor(), into);
 }
 
 IoOperation Socket::writable() noexcept {
@@ -249,94 +230,67 @@ IoOperation Socket::readable() noexcept {
 }
 
 void Socket::shutdown() noexcept {
-  if (is_open()) ::shutdown(descriptor(), SHUT_RDWR);
+  if (is_open()) network().shutdown(descriptor());
 }
 
-void Socket::set_buffer_bytes(std::size_t bytes) noexcept {
-  struct Buffer {
-    int option;
-    int privileged_option;
-    const char* limit_file;
-  };
-  for (const Buffer& buffer : {Buffer{SO_RCVBUF, SO_RCVBUFFORCE, "/proc/sys/net/core/rmem_max"},
-                               Buffer{SO_SNDBUF, SO_SNDBUFFORCE, "/proc/sys/net/core/wmem_max"}}) {
-    const int value = static_cast<int>(bytes);
-    if (::setsockopt(descriptor(), SOL_SOCKET, buffer.privileged_option, &value, sizeof value) == 0) continue;
-    // Asking for more than the limit would fix the size there, usually below what the kernel would give.
-    std::size_t limit_bytes = 0;
-    std::ifstream(buffer.limit_file) >> limit_bytes;
-    if (limit_bytes >= bytes) set_option(descriptor(), SOL_SOCKET, buffer.option, value);
-  }
-}
+void Socket::set_buffer_bytes(std::size_t bytes) noexcept { network().set_buffer_bytes(descriptor(), bytes); }
 
-void Socket::set_no_delay() noexcept { set_option(descriptor(), IPPROTO_TCP, TCP_NODELAY, 1); }
+void Socket::set_no_delay() noexcept { network().set_no_delay(descriptor()); }
 
 PeerCredentials Socket::peer_credentials() const {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (::getsockopt(descriptor(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
-    throw system_error(errno, "asking who is at the other end of a Unix socket");
-  return {static_cast<std::uint32_t>(credentials.pid), credentials.uid};
+  PeerCredentials credentials;
+  const int result = network().peer_credentials(descriptor(), credentials);
+  if (result < 0) throw system_error(-result, "asking who is at the other end of a Unix socket");
+  return credentials;
 }
 
 Address Socket::local_address() const {
   Address address;
-  auto size = static_cast<socklen_t>(Address::kLargest);
-  if (::getsockname(descriptor(), reinterpret_cast<sockaddr*>(address.storage_.data()), &size) != 0)
-    throw system_error(errno, "asking for a socket's own address");
-  address.size_bytes_ = size;
+  const int result = network().local_address(descriptor(), address);
+  if (result < 0) throw system_error(-result, "asking for a socket's own address");
   return address;
 }
 
 Address Socket::remote_address() const {
   Address address;
-  auto size = static_cast<socklen_t>(Address::kLargest);
-  if (::getpeername(descriptor(), reinterpret_cast<sockaddr*>(address.storage_.data()), &size) != 0)
-    throw system_error(errno, "asking for the address at the other end of a socket");
-  address.size_bytes_ = size;
+  const int result = network().remote_address(descriptor(), address);
+  if (result < 0) throw system_error(-result, "asking for the address at the other end of a socket");
   return address;
 }
 
-Listener::Listener(Engine& engine, const Address& at) : engine_(&engine), descriptor_(open_socket(at)) {
-  if (!at.is_unix()) set_option(descriptor_.number(), SOL_SOCKET, SO_REUSEADDR, 1);
-  const auto* address = reinterpret_cast<const sockaddr*>(at.data());
-  if (::bind(descriptor_.number(), address, static_cast<socklen_t>(at.size_bytes())) != 0) {
-    const int error_number = errno;
-    const bool taken = error_number == EADDRINUSE;
-    throw system_error(error_number,
+Listener::Listener(Engine& engine, const Address& at) : engine_(&engine), handle_(open_socket(engine, at)) {
+  const int result = engine.network().listen(handle_.number(), at);
+  const bool taken = result == -EADDRINUSE;
+  if (result < 0)
+    throw system_error(-result,
                        fmt::format("listening at {}{}", at.to_string(),
                                    taken ? " (another job uses it: choose another address, or port 0)" : ""));
-  }
-  if (::listen(descriptor_.number(), kBacklog) != 0)
-    throw system_error(errno, fmt::format("listening at {}", at.to_string()));
   reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 Address Listener::local_address() const {
   Address address;
-  auto size = static_cast<socklen_t>(Address::kLargest);
-  if (::getsockname(descriptor_.number(), reinterpret_cast<sockaddr*>(address.storage_.data()), &size) != 0)
-    throw system_error(errno, "asking for a listener's address");
-  address.size_bytes_ = size;
+  const int result = engine_->network().local_address(handle_.number(), address);
+  if (result < 0) throw system_error(-result, "asking for a listener's address");
   return address;
 }
 
 /// Out of descriptors: gives one up to take the newcomer, if there is one, off the queue and close its
 /// connection.
 void Listener::turn_away() noexcept {
-  pollfd newcomer{.fd = descriptor_.number(), .events = POLLIN, .revents = 0};
+  pollfd newcomer{.fd = handle_.number(), .events = POLLIN, .revents = 0};
   if (::poll(&newcomer, 1, 0) != 1) return;  // the kernel reserves a descriptor before anybody has come
   reserve_.close();
-  Descriptor turned_away(::accept4(descriptor_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+  Descriptor turned_away(::accept4(handle_.number(), nullptr, nullptr, SOCK_CLOEXEC));
   turned_away.close();
   reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 Task<Socket> Listener::accept() {
   for (;;) {
-    IoOperation operation(engine_->driver(), {.kind = IoKind::accept, .descriptor = descriptor_.number()});
+    IoOperation operation(engine_->driver(), {.kind = IoKind::accept, .descriptor = handle_.number()});
     const int result = co_await operation;
-    if (result >= 0) co_return Socket(*engine_, Descriptor(result));
+    if (result >= 0) co_return Socket(*engine_, SocketHandle(engine_->network(), result));
     if (result == -EMFILE || result == -ENFILE) {
       turn_away();
       co_await engine_->sleep_for(kDescriptorBackoff);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/address.h>
 #include <cohort/engine/engine.h>
-#include <cohort/engine/immovable.h>
+#include <cohort/engine/network.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,41 +36,6 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// Where a socket listens or connects to: "unix:NAME" (abstract, so nothing is left on disk), "HOST:PORT",
-/// "[V6]:PORT".
-class Address {
- public:
-  /// Throws InvalidArgument with what is accepted. HOST is a numeric address or a name that resolves; PORT 0
-  /// is any.
-  static Address parse(std::string_view text);
-  static Address unix_abstract(std::string_view name);
-
-  [[nodiscard]] bool is_unix() const noexcept;
-  [[nodiscard]] bool is_loopback() const noexcept;
-  /// As parse() reads it.
-  [[nodiscard]] std::string to_string() const;
-  /// The same host with any free port.
-  [[nodiscard]] Address with_any_port() const;
-
-  // The sockaddr itself, for the driver.
-  [[nodiscard]] const std::byte* data() const noexcept { return storage_.data(); }
-  [[nodiscard]] std::size_t size_bytes() const noexcept { return size_bytes_; }
-
- private:
-  friend class Socket;
-  friend class Listener;
-  static constexpr std::size_t kLargest = 128;
-
-  alignas(8) std::array<std::byte, kLargest> storage_{};
-  std::size_t size_bytes_ = 0;
-};
-
-/// Who is at the other end of a Unix socket, as the kernel says.
-struct PeerCredentials {
-  std::uint32_t process = 0;
-  std::uint32_t user = 0;
-};
-
 /// A connected stream socket on an engine. All waits obey the awaiting task's scope.
 ///
 /// Errors: SystemError with the address when the kernel refuses; the end of the stream is a value, or
@@ -82,15 +45,15 @@ class Socket {
  public:
   Socket() = default;
   Socket(Engine& engine, Descriptor descriptor) noexcept
-      : engine_(&engine), descriptor_(std::move(descriptor)) {}
+      : engine_(&engine), handle_(engine.network(), descriptor.release()) {}
 
   /// Connects once. Throws SystemError (refused, unreachable).
   static Task<Socket> connect(Engine& engine, Address to);
   /// Keeps trying until `deadline`, as when the listener is not up yet; then throws the last refusal.
   static Task<Socket> connect_until(Engine& engine, Address to, TimePoint deadline);
 
-  [[nodiscard]] bool is_open() const noexcept { return descriptor_.is_open(); }
-  [[nodiscard]] int descriptor() const noexcept { return descriptor_.number(); }
+  [[nodiscard]] bool is_open() const noexcept { return handle_.is_open(); }
+  [[nodiscard]] int descriptor() const noexcept { return handle_.number(); }
 
   /// At least one byte, or 0 at the end of the stream, or minus the error number.
   [[nodiscard]] IoOperation receive_some(std::span<std::byte> into) noexcept;
@@ -135,12 +98,16 @@ class Socket {
   [[nodiscard]] Address remote_address() const;
 
  private:
+  friend class Listener;
   Task<> send_message(::msghdr& message, std::size_t total_bytes);
   Task<std::size_t> receive_message(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
                                     std::size_t most);
 
+  Socket(Engine& engine, SocketHandle handle) noexcept : engine_(&engine), handle_(std::move(handle)) {}
+  [[nodiscard]] Network& network() const noexcept { return engine_->network(); }
+
   Engine* engine_ = nullptr;
-  Descriptor descriptor_;
+  SocketHandle handle_;
 };
 
 /// A listening socket.
@@ -150,7 +117,7 @@ class Listener {
   /// Throws SystemError naming the address and, when it is taken, what to do.
   Listener(Engine& engine, const Address& at);
 
-  [[nodiscard]] bool is_open() const noexcept { return descriptor_.is_open(); }
+  [[nodiscard]] bool is_open() const noexcept { return handle_.is_open(); }
   [[nodiscard]] Address local_address() const;
 
   /// The next connection. When descriptors run out, refuses connections for a while instead of failing.
@@ -160,7 +127,7 @@ class Listener {
   void turn_away() noexcept;
 
   Engine* engine_ = nullptr;
-  Descriptor descriptor_;
+  SocketHandle handle_;
   Descriptor reserve_;
 };
 

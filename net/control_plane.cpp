@@ -51,17 +51,39 @@ Error ControlMessage::cause() const {
   return culprit == kNobody ? error : error.with_culprit(culprit);
 }
 
+Error ControlPlane::ended_while_joining(Rank peer, std::string_view how) const {
+  return Error(ErrorKind::PeerDied, fmt::format("{} ended while the ranks were joining ({})",
+                                                membership_.peers[peer].describe(), how))
+      .with_culprit(peer);
+}
+
 Task<> ControlPlane::send_hello(Rank peer, const ControlMessage& message, std::span<const int> descriptors) {
-  co_await membership_.control[peer].send(bytes_of(message), descriptors);
+  std::string failure;
+  try {
+    co_await membership_.control[peer].send(bytes_of(message), descriptors);
+    co_return;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::SystemError) throw;
+    failure = error.message();
+  }
+  throw ended_while_joining(peer, failure);
 }
 
 Task<> ControlPlane::receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors) {
   const auto into = std::as_writable_bytes(std::span(&message, 1));
-  const bool came = co_await membership_.control[peer].receive(into, descriptors, kMostDescriptors);
-  if (!came)
-    throw Error(ErrorKind::PeerDied,
-                fmt::format("{} ended while the ranks were joining", membership_.peers[peer].describe()))
-        .with_culprit(peer);
+  std::string end = "the connection ended";
+  bool came = false;
+  try {
+    const bool is_whole = co_await membership_.control[peer].receive(into, descriptors, kMostDescriptors);
+    came = is_whole;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
+    end = error.message();
+  }
+  if (!came) throw ended_while_joining(peer, end);
+  const bool gives_up =
+      message.magic == ControlMessage::kMagic && message.type == ControlMessage::Type::revoke;
+  if (gives_up) throw message.cause();
   if (message.magic != ControlMessage::kMagic || message.type != ControlMessage::Type::hello)
     throw Error(ErrorKind::ProtocolError,
                 fmt::format("{} sent something else than its hello (type {})",

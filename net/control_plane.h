@@ -6,6 +6,7 @@
 #include <cohort/net/membership.h>
 
 #include <array>
+#include <optional>
 #include <string_view>
 
 namespace cohort {
@@ -18,6 +19,8 @@ struct ControlMessage {
     query,      ///< as status, and asks for the receiver's status of the same collective
     revoke,     ///< the communicator is given up: kind, culprit, cause
     goodbye,    ///< the sender leaves in good order after this sequence number
+    lost,       ///< the sender's connection to rank `culprit` ended without a goodbye
+    alive,      ///< the answer to `lost`: the sender's own connection to rank `culprit` is still there
   };
   static constexpr std::uint32_t kMagic = 0x31637463;  // "ctc1"
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
@@ -26,7 +29,7 @@ struct ControlMessage {
   Type type = Type::hello;
   std::uint8_t kind = 0;  ///< ErrorKind of a revoke
   std::uint16_t reserved = 0;
-  std::uint32_t culprit = kNobody;
+  std::uint32_t culprit = kNobody;  ///< of a revoke; whom `lost` and `alive` are about
   std::uint32_t reserved_too = 0;
   std::uint64_t sequence = 0;
   Signature signature;
@@ -74,6 +77,7 @@ class ControlPlane : Immovable {
       if (peer == membership_.rank) continue;
       const bool is_local = membership_.shares_host(peer);
       const std::span<const int> for_peer = is_local ? descriptors : std::span<const int>();
+      if (!failure) awaited_ = peer;
       try {
         co_await send_hello(peer, mine, for_peer);
       } catch (...) {
@@ -84,6 +88,7 @@ class ControlPlane : Immovable {
       if (peer == membership_.rank) continue;
       ControlMessage message;
       std::vector<Descriptor> received;
+      if (!failure) awaited_ = peer;
       try {
         co_await receive_hello(peer, message, received);
         taken(peer, message, std::move(received));
@@ -94,7 +99,10 @@ class ControlPlane : Immovable {
     }
     if (mismatch) std::rethrow_exception(mismatch);
     if (failure) std::rethrow_exception(failure);
+    awaited_.reset();
   }
+  /// Who is being waited for; none once all hellos are through.
+  [[nodiscard]] std::optional<Rank> awaited() const noexcept { return awaited_; }
 
   /// Listens to every peer, and watches the processes of those on this host.
   void start(TaskScope& scope);
@@ -106,6 +114,7 @@ class ControlPlane : Immovable {
   void shutdown() noexcept;
 
  private:
+  [[nodiscard]] Error ended_while_joining(Rank peer, std::string_view how) const;
   Task<> send_hello(Rank peer, const ControlMessage& message, std::span<const int> descriptors);
   Task<> receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors);
   Task<> listen(Rank peer);
@@ -121,6 +130,7 @@ class ControlPlane : Immovable {
   Engine& engine_;
   Membership& membership_;
   Handler& handler_;
+  std::optional<Rank> awaited_;
   std::vector<Peer> peers_ = std::vector<Peer>(membership_.size);
 };
 

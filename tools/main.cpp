@@ -7,6 +7,7 @@
 #include <cohort/tools/explain_command.h>
 #include <cohort/tools/run_command.h>
 #include <cohort/tools/sim_command.h>
+#include <cohort/tools/soak_command.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
   cohort::add_check_command(app, status);
   cohort::add_sim_command(app, status);
   cohort::add_explain_command(app, status);
+  cohort::add_soak_command(app, status);
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw CLI::ValidationError("what to do is missing, such as run");

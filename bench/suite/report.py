@@ -4,7 +4,7 @@
 import html
 import time
 
-from suite import charts, machine, overlap, table, targets
+from suite import bounds, charts, machine, overlap, table, targets
 from suite.cells import KINDS, time_text
 
 STYLE = """
@@ -38,21 +38,30 @@ def section(title, lines):
         yield from lines
 
 
-def short_rows(verdicts):
-    """What falls short of its target, by most first."""
+def short_rows(verdicts, known):
+    """What falls short of its target, by most first, with the place of what bounds it."""
     short = sorted((v for v in verdicts if v.is_short), key=lambda v: v.reached / v.wanted)
     for v in short:
         yield (str(v.cell), v.program, v.reached, v.wanted, f"{100 * (1 - v.reached / v.wanted):.0f} %", v.us,
-               f"{v.rival} {time_text(v.rival_us)}")
+               f"{v.rival} {time_text(v.rival_us)}", f"{bounds.explain(v, known) or 'not looked into'}")
+
+
+def bounds_list(short, known):
+    """Those that the rows name, under their numbers."""
+    for place in sorted({int(row[-1]) for row in short if row[-1].isdigit()}):
+        one = known[place - 1]
+        yield f"<p>{place}: {escape(one.bound)}. Tried: {escape(one.tried)}.</p>"
 
 
 def targets_section(results):
     wanted = targets.read()
     verdicts = targets.judge(results, wanted)
-    short = list(short_rows(verdicts))
+    known = bounds.read()
+    short = list(short_rows(verdicts, known))
     yield f"<p>{len(verdicts) - len(short)} of {len(verdicts)} figures reach their target (bench/suite/targets.csv).</p>"
     if short:
-        yield from rows_of(("cell", "cohort", "reached", "target", "short by", "us", "against, us"), short)
+        yield from rows_of(("cell", "cohort", "reached", "target", "short by", "us", "against, us", "bounded by"), short)
+        yield from bounds_list(short, known)
     hidden = list(overlap.shortfalls(results, wanted))
     if hidden:
         yield from rows_of(("overlap", "reached", "target"), hidden)

@@ -49,11 +49,11 @@ class Verdict:
 
 
 def parse_sizes(text):
-    """(least, most) of "all", "8" or "256K-4M"."""
+    """(least, most) of "all", "8", "256K-4M" or "0-64K"."""
     if text == "all":
         return 0, 1 << 62
     least, _, most = text.partition("-")
-    return parse_size(least), parse_size(most or least)
+    return 0 if least == "0" else parse_size(least), parse_size(most or least)
 
 
 def read(path=PATH):

@@ -109,7 +109,10 @@ void Order::join(StreamId parent, std::span<const StreamId> children) {
   Past& past = own_past(to);
   for (const StreamId child : children) {
     State& from = states_[child];
-    from.absorbed.push_back({from.now, to.now});
+    if (from.first.from == 0)
+      from.first = {from.now, to.now};
+    else
+      from.later.push_back({from.now, to.now});
     for (std::size_t rank = 0; rank < past.mains.size(); ++rank)
       past.mains[rank] = std::max(past.mains[rank], from.past->mains[rank]);
   }
@@ -134,7 +137,10 @@ void Order::meet(const std::vector<StreamId>& streams) {
 
 const Order::Absorbed* Order::join_of(Moment moment) const noexcept {
   if (moment.stream >= states_.size()) return nullptr;
-  const std::vector<Absorbed>& history = states_[moment.stream].absorbed;
+  const State& joined = states_[moment.stream];
+  if (joined.first.from == 0) return nullptr;
+  if (moment.at <= joined.first.until) return &joined.first;
+  const std::vector<Absorbed>& history = joined.later;
   const auto join = std::lower_bound(history.begin(), history.end(), moment.at,
                                      [](const Absorbed& a, std::uint32_t at) { return a.until < at; });
   return join == history.end() ? nullptr : &*join;

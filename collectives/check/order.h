@@ -85,8 +85,9 @@ class Order {
   struct State {
     std::uint32_t now = 0;
     StreamId parent = 0;
+    Absorbed first{0, 0};  ///< `from` is 0 while there is none. Most streams are joined once
     std::shared_ptr<Past> past;
-    std::vector<Absorbed> absorbed;
+    std::vector<Absorbed> later;
   };
 
   State& state(StreamId stream);

@@ -2,7 +2,6 @@
 #include <cohort/net/join/join_state.h>
 
 #include <cohort/engine/error.h>
-#include <cohort/engine/host.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/process.h>
 #include <cohort/net/join/crypto.h>
@@ -32,8 +31,8 @@ std::uint64_t number_of(const Engine& engine) {
   return std::bit_cast<std::uint64_t>(hash_of<sizeof(std::uint64_t)>(std::as_bytes(std::span(&address, 1))));
 }
 
-std::array<std::byte, 16> host_id(std::string_view asked) {
-  const std::string fingerprint = fmt::format("{}|{}", host::fingerprint(), asked);
+std::array<std::byte, 16> host_id(Engine& engine, std::string_view asked) {
+  const std::string fingerprint = fmt::format("{}|{}", engine.network().host_fingerprint(), asked);
   return hash_of<16>(std::as_bytes(std::span(fingerprint)));
 }
 
@@ -69,8 +68,8 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
   self.process = self.visible_process = identity.pid;
   self.incarnation = identity.incarnation;
   self.engine = number_of(engine);
-  self.host_id = host_id(options.host_id);
-  self.host = host::name();
+  self.host_id = host_id(engine, options.host_id);
+  self.host = engine.network().host_name();
 }
 
 std::string JoinState::elapsed() const {

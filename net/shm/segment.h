@@ -34,7 +34,7 @@ static_assert(Counter::is_always_lock_free);
 /// of n-1 any more.
 struct alignas(kCacheLine) ArrivalSlot {
   Counter stamp{0};             ///< low half of the sequence number; written last
-  std::uint32_t reachable = 0;  ///< bit 0: `send_offset` holds; bit 1: `recv_offset` holds
+  std::uint32_t reachable = 0;  ///< how the owner's user windows can be reached, if they do not lie here
   Signature signature;
   std::byte beside_stamp[kCacheLine - 24];  ///< data this small costs no second cache line
   std::byte below[kSlotPayloadBytes];       ///< larger data, aligned for vectors
@@ -71,8 +71,9 @@ struct alignas(kCacheLine) ReceiveCell {
 
 /// Who may still be in whose memory when a collective fails. Written by the owner.
 struct alignas(kCacheLine) AccessCell {
-  Counter touches{0};    ///< 1 while the owner reads or writes peers' user memory
-  Counter withdrawn{0};  ///< 1 once the owner's user memory must not be touched any more
+  Counter touches{0};  ///< 1 while the owner reads or writes peers' user memory
+  /// 1 once the owner's user memory must not be touched any more. Apart, since peers look at it every time.
+  alignas(kCacheLine) Counter withdrawn{0};
 };
 
 /// How one rank's segment is laid out. The same on every rank: computed from agreed numbers, never read from

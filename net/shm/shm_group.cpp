@@ -101,13 +101,24 @@ void ShmGroup::withdraw() noexcept {
   for (Rank peer = 0; peer < segments_.size(); ++peer) {
     if (on_this_engine_[peer] || !is_mapped(peer) || peer == rank_) continue;
     const Counter& touches = segments_[peer].access().touches;
-    while (touches.load(std::memory_order_seq_cst) != 0 && engine_.now() < until) processor::yield();
+    while (touches.load(std::memory_order_seq_cst) != 0 && engine_.now() < until)
+      engine_.network().yield_core();
   }
 }
 
 void ShmGroup::arrive_at_phase() noexcept {
   own().phase().store(++phase_, std::memory_order_seq_cst);
   notify_all();
+}
+
+bool ShmGroup::spin_for_phase() const noexcept {
+  for (Rank peer = 0; peer < segments_.size(); ++peer) {
+    if (peer == rank_) continue;
+    const Counter& phase = segments_[peer].phase();
+    if (!has_reached(phase.load(std::memory_order_acquire), phase_) && !spin_until(phase, phase_))
+      return false;
+  }
+  return true;
 }
 
 Task<> ShmGroup::wait_for_phase() {
@@ -124,7 +135,7 @@ bool ShmGroup::spin_until(const Counter& counter, std::uint32_t target) const no
     for (unsigned yields = 0; yields < kCrowdedYields; ++yields) {
       for (unsigned look = 0; look < kCrowdedLooks; ++look)
         if (is_there()) return true;
-      processor::yield();
+      engine_.network().yield_core();
     }
     return is_there();
   }

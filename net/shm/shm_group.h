@@ -90,6 +90,8 @@ class ShmGroup final : public Source {
   // Phases inside a collective: a barrier of the group's ranks.
   /// Tells everybody that this rank has come this far.
   void arrive_at_phase() noexcept;
+  /// Spins for a bounded while for everybody to come as far as this rank; false if somebody did not.
+  [[nodiscard]] bool spin_for_phase() const noexcept;
   /// Waits until everybody has come as far as this rank.
   Task<> wait_for_phase();
 

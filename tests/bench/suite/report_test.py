@@ -76,6 +76,7 @@ class Page(unittest.TestCase):
 
     def test_it_says_what_is_short_and_what_is_missing(self):
         self.assertIn("Short of target", self.text)
+        self.assertRegex(self.text, r"(?s)bounded by.*<p>\d: .*Tried: ")
         self.assertIn("&lt;it&gt; broke &amp; fell", self.text)
 
     def test_it_loads_nothing(self):

@@ -5,7 +5,7 @@
 import unittest
 
 from support import FAR, LIMITS, cell, results_of, row
-from suite import table, targets
+from suite import bounds, table, targets
 from suite.cells import Missing
 from suite.programs import PROGRAMS
 
@@ -59,6 +59,20 @@ class Targets(unittest.TestCase):
     def test_nothing_is_judged_without_a_rival_or_a_figure(self):
         self.assertEqual(targets.judge(results_of([row("cohort/shm", cell(), 1)]), TARGETS), [])
         self.assertEqual(targets.judge(results_of([row("openmpi/shm", cell(), 1)]), TARGETS), [])
+
+    def test_a_shortfall_is_explained_by_the_first_bound_that_fits(self):
+        results = results_of([row("openmpi/shm", cell(), 1.2), row("cohort/shm", cell(), 1)])
+        [verdict] = targets.judge(results, TARGETS)
+        fitting = bounds.Bound(("all_reduce",), (2,), "cohort/shm*", 0, 8, "a line", "much")
+        others = [bounds.Bound(("barrier",), (2,), "*", 0, 8, "", ""), bounds.Bound(("all_reduce",), (4,), "*", 0, 8, "", ""),
+                  bounds.Bound(("all_reduce",), (2,), "cohort/tcp", 0, 8, "", ""),
+                  bounds.Bound(("all_reduce",), (2,), "*", 9, 16, "", "")]
+        self.assertEqual(bounds.explain(verdict, [*others, fitting, fitting]), 5)
+        self.assertIsNone(bounds.explain(verdict, others))
+
+    def test_the_bounds_that_are_known_say_what_was_tried(self):
+        for bound in bounds.read():
+            self.assertTrue(bound.bound and bound.tried, bound)
 
     def test_the_file_names_known_programs_and_holds_the_promises(self):
         read = targets.read()

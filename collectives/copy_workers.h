@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/clock.h>
+#include <cohort/engine/immovable.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace cohort {
+
+/// Threads that help the loop's thread with one large copy or reduction, where cores are idle.
+///
+/// Nobody waits for a worker that does not come: parts are claimed one by one, the caller takes what is left,
+/// and waits only for parts that a worker has begun. The first large steps are done in turn with and without
+/// help, and workers go on only if they made them faster. Threads: one caller. Workers run on the processors
+/// that the caller may use when they are started, by the first large step.
+class CopyWorkers : Immovable {
+ public:
+  /// A step below this many bytes is over before a sleeping worker is awake.
+  static constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
+
+  CopyWorkers() = default;
+  ~CopyWorkers();
+
+  /// Before the first step: how many there may be. None without it.
+  void allow(unsigned most) noexcept { most_ = most; }
+
+  /// Calls work(begin, end) for ranges that together are [0, count), begun at multiples of `grain`, each
+  /// once, on several threads. `bytes` of all is what the number of ranges is chosen by. work must not throw.
+  template <class Work>
+  void share(std::size_t count, std::size_t grain, std::size_t bytes, Work&& work) {
+    if (!may_help(bytes)) return work(std::size_t{0}, count);
+    const bool is_shared = is_shared_next();
+    const std::size_t part = is_shared ? part_of(count, grain, bytes) : count;
+    const auto one = [&](std::size_t index) {
+      const std::size_t begin = index * part;
+      work(begin, begin + part < count ? begin + part : count);
+    };
+    const TimePoint start = clock_.now();
+    run(static_cast<std::uint32_t>((count + part - 1) / part), std::cref(one));
+    (is_shared ? shared_ : alone_).take(bytes, clock_.now() - start);
+  }
+
+  /// How many there may be for a rank, of `ranks_per_core` ranks on this host: the cores that no rank needs,
+  /// shared among them.
+  [[nodiscard]] static unsigned most_for(double ranks_per_core) noexcept;
+
+ private:
+  /// What is to be done, in one word so that claiming a part also shows of which step it is.
+  struct Step {
+    std::uint32_t number = 0;
+    std::uint16_t parts = 0;
+    std::uint16_t next = 0;
+  };
+  static_assert(std::atomic<Step>::is_always_lock_free);
+
+  /// Large steps of one kind on trial.
+  struct Trial {
+    unsigned steps = 0;
+    double ns_per_byte = 0;  ///< of the fastest
+    void take(std::size_t bytes, Duration time) noexcept;
+  };
+
+  [[nodiscard]] bool may_help(std::size_t bytes) noexcept;
+  /// While both are on trial, whichever had fewer steps; then the better one.
+  [[nodiscard]] bool is_shared_next() const noexcept;
+  [[nodiscard]] static std::size_t part_of(std::size_t count, std::size_t grain, std::size_t bytes) noexcept;
+  void run(std::uint32_t parts, const std::function<void(std::size_t)>& part);
+  void start() noexcept;
+  void work();
+  bool work_on_one_part() noexcept;
+
+  unsigned most_ = 0;
+  bool has_started_ = false;
+  MonotonicClock clock_;
+  Trial alone_;
+  Trial shared_;
+  std::vector<std::thread> threads_;
+
+  std::atomic<Step> step_{Step{}};
+  std::atomic<std::uint32_t> done_{0};     ///< parts of the running step
+  std::atomic<std::uint32_t> summons_{0};  ///< counts steps; workers sleep on it
+  std::atomic<bool> is_over_{false};
+  const std::function<void(std::size_t)>* part_ = nullptr;
+};
+
+}  // namespace cohort

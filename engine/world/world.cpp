@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/world/world.h>
+
+#include <cohort/engine/world/driver.h>
+#include <cohort/engine/world/network.h>
+
+#include <limits>
+
+namespace cohort::world {
+namespace {
+
+class WorldClock final : public Clock {
+ public:
+  explicit WorldClock(const Scheduler& scheduler) : scheduler_(scheduler) {}
+  [[nodiscard]] TimePoint now() noexcept override { return scheduler_.now(); }
+
+ private:
+  const Scheduler& scheduler_;
+};
+
+}  // namespace
+
+World::World(Settings settings)
+    : settings_(std::move(settings)),
+      scheduler_(settings_),
+      sockets_(settings_, scheduler_),
+      steps_(settings_.host_of.size(), 0),
+      last_steps_(settings_.host_of.size(), std::numeric_limits<std::uint64_t>::max()) {
+  for (const DeadProcess& dead : settings_.dead) last_steps_[dead.process] = dead.step;
+  scheduler_.set_on_end([this] { sockets_.break_all(); });
+}
+
+EngineOptions World::engine_options(Process process) {
+  return {.driver = std::make_unique<WorldDriver>(*this, process),
+          .clock = std::make_unique<WorldClock>(scheduler_),
+          .network = std::make_unique<WorldNetwork>(*this, process),
+          .compute_threads = 1,
+          .spin = Duration::zero()};
+}
+
+void World::step(Process process) {
+  if (scheduler_.is_over() || steps_[process] >= last_steps_[process]) return;
+  if (++steps_[process] != last_steps_[process]) return;
+  for (const DeadProcess& dead : settings_.dead)
+    if (dead.process == process && !dead.is_silent) sockets_.close_all_of(process);
+  scheduler_.die(process);
+}
+
+}  // namespace cohort::world

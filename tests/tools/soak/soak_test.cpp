@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether soaking finds what it is there to find: bugs are planted, and seeds that found some are run again.
+#include <cohort/engine/environment.h>
+#include <cohort/tools/soak/soak.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+namespace cohort::soak {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// Two ranks on two hosts, one communicator, two all_gathers: nothing in it can fail.
+Job plain_job(std::uint64_t seed) {
+  Job job;
+  job.seed = seed;
+  job.ranks = 2;
+  job.world.seed = seed;
+  job.world.host_of = {0, 1};
+  CommunicatorPlan plan;
+  plan.name = "plain";
+  plan.address = "10.0.0.1:7000";
+  plan.buffer_bytes = std::size_t{64} << 10;
+  plan.pull_from_bytes = kNeverPull;
+  plan.join_timeout = plan.timeout = std::chrono::seconds(10);
+  CallPlan call;
+  call.op = Operator::all_gather;
+  call.count = 1000;
+  plan.calls = {call, call};
+  job.communicators = {plan};
+  return job;
+}
+
+/// The same, and what rank 1 sends during the calls is lost.
+Job job_with_lost_link() {
+  Job job = plain_job(1);
+  job.communicators[0].calls.resize(20, job.communicators[0].calls[0]);
+  job.world.lost = {{.from = 1, .to = 0, .step = 20}};
+  return job;
+}
+
+TEST(Soak, a_plain_job_does_well_and_repeats_to_the_last_event) {
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    const JobReport once = run_job(plain_job(seed));
+    const JobReport again = run_job(plain_job(seed));
+    EXPECT_THAT(once.complaints, IsEmpty()) << "seed " << seed;
+    EXPECT_EQ(once.hash, again.hash) << "seed " << seed;
+  }
+}
+
+TEST(Soak, finds_a_transport_that_drops_a_byte_once_the_ranks_have_met) {
+  for (const std::uint64_t step : {4, 5, 6, 7, 8, 9}) {
+    Job job = plain_job(1);
+    job.world.dropped = {{.from = 1, .to = 0, .step = step}};
+    EXPECT_THAT(run_job(job).complaints, Not(IsEmpty())) << "of message " << step;
+  }
+}
+
+TEST(Soak, finds_a_communicator_that_waits_beyond_its_deadline) {
+  Job job = job_with_lost_link();
+  EXPECT_THAT(run_job(job).complaints, IsEmpty());
+  job.planted.deadline_factor = 2;
+  EXPECT_THAT(run_job(job).complaints, Contains(HasSubstr("took 20.")));
+}
+
+TEST(Soak, finds_who_waits_for_ever_and_says_for_what) {
+  Job job = job_with_lost_link();
+  job.planted.deadline_factor = 1e6;
+  const JobReport report = run_job(job);
+  EXPECT_FALSE(report.is_process_lost);
+  EXPECT_THAT(report.complaints, Contains(HasSubstr("no end after")));
+  EXPECT_THAT(report.complaints, Contains(HasSubstr("rank 0 waits for")));
+}
+
+TEST(Soak, finds_a_buffer_that_is_touched_after_its_call) {
+  Job job = plain_job(1);
+  job.planted.touches_old_buffers = true;
+  EXPECT_THAT(run_job(job).complaints, Contains(HasSubstr("changed after the call was over")));
+}
+
+TEST(Soak, finds_a_failure_that_no_fault_explains) {
+  Job job = plain_job(1);
+  job.communicators[0].timeout = std::chrono::nanoseconds(1);
+  EXPECT_THAT(run_job(job).complaints, Contains(HasSubstr("failed without any fault")));
+}
+
+TEST(Soak, finds_survivors_that_blame_a_rank_which_did_nothing) {
+  Job job = plain_job(1);
+  job.ranks = 3;
+  job.world.host_of = {0, 1, 2};
+  job.world.dead = {{.process = 2, .step = 200}};
+  job.deed = Deed{.kind = Deed::Kind::leaves, .rank = 0, .communicator = 0, .call = 1};
+  EXPECT_THAT(run_job(job).complaints, IsEmpty());
+  job.deed->call = 0;
+  job.world.dead.clear();
+  job.communicators[0].calls[0].op = Operator::barrier;
+  EXPECT_THAT(run_job(job).complaints, IsEmpty());
+}
+
+TEST(Soak, prints_what_fails_with_the_command_that_repeats_it) {
+  SoakOptions options;
+  options.jobs = 100;
+  options.planted.touches_old_buffers = true;
+  std::FILE* const out = std::tmpfile();
+  EXPECT_FALSE(run_jobs(options, out, out));
+  std::rewind(out);
+  std::string text(std::size_t{1} << 16, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), out));
+  std::fclose(out);
+  EXPECT_THAT(text, HasSubstr("FAILED seed "));
+  EXPECT_THAT(text, ::testing::ContainsRegex("again: cohort soak --seed [0-9]+ --jobs 1 --trace\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("passed, 10 failed\n$"));
+}
+
+TEST(Soak, seeds_that_found_something_do_well_now) {
+  std::ifstream file(std::string(COHORT_TEST_SOURCE_DIR) + "/tests/seeds/soak.txt");
+  int seeds = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    const std::uint64_t seed =
+        environment::parse_number("seed", line.substr(0, line.find(' ')), 0, ~std::uint64_t{0});
+    const Job job = draw_job(seed);
+    EXPECT_THAT(run_job(job).complaints, IsEmpty()) << "seed " << line << ": " << describe(job);
+    ++seeds;
+  }
+  EXPECT_GT(seeds, 0);
+}
+
+}  // namespace
+}  // namespace cohort::soak

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/soak/buffers.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace cohort::soak {
+namespace {
+
+/// Before, between and behind the buffers; keeps them aligned.
+constexpr std::size_t kGuardBytes = 64;
+constexpr std::byte kGuard{0xa5};
+
+template <class T>
+void put(std::byte* at, double value) {
+  const T typed = static_cast<T>(value);
+  std::memcpy(at, &typed, sizeof typed);
+}
+template <class T>
+double get(const std::byte* at) {
+  T typed;
+  std::memcpy(&typed, at, sizeof typed);
+  return static_cast<double>(typed);
+}
+
+void put(DataType type, std::byte* at, double value) {
+  switch (type) {
+    case DataType::float32: put<float>(at, value); return;
+    case DataType::float64: put<double>(at, value); return;
+    case DataType::int32: put<std::int32_t>(at, value); return;
+    case DataType::int64: put<std::int64_t>(at, value); return;
+  }
+}
+double get(DataType type, const std::byte* at) {
+  switch (type) {
+    case DataType::float32: return get<float>(at);
+    case DataType::float64: return get<double>(at);
+    case DataType::int32: return get<std::int32_t>(at);
+    case DataType::int64: return get<std::int64_t>(at);
+  }
+  return std::nan("");
+}
+
+bool is_integer(DataType type) { return type == DataType::int32 || type == DataType::int64; }
+
+std::size_t padded(std::size_t bytes) { return (bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes; }
+
+}  // namespace
+
+Buffers::Buffers(const CallPlan& plan, Rank rank, Rank ranks, std::size_t index)
+    : plan_(plan), rank_(rank), ranks_(ranks), index_(index) {
+  if (plan.op == Operator::barrier) return;
+  input_count_ = output_count_ = plan.count;
+  if (plan.op == Operator::all_gather) output_count_ *= ranks;
+  if (plan.op == Operator::reduce_scatter) input_count_ *= ranks;
+  const std::size_t element = size_bytes(plan.type);
+  bytes_ = 3 * kGuardBytes + padded(input_count_ * element) + padded(output_count_ * element);
+  own_.resize(bytes_ + kGuardBytes);
+  const auto begin = reinterpret_cast<std::uintptr_t>(own_.data());
+  base_ = own_.data() + (padded(begin) - begin);
+  fill();
+}
+
+void Buffers::allocate(Communicator& comm) {
+  if (bytes_ == 0) return;
+  shared_ = comm.allocate<std::int64_t>(bytes_ / sizeof(std::int64_t));
+  base_ = reinterpret_cast<std::byte*>(shared_.data());
+  fill();
+}
+
+std::span<std::byte> Buffers::input_bytes() const noexcept {
+  const std::size_t bytes = input_count_ * size_bytes(plan_.type);
+  const bool is_inside_output = plan_.op == Operator::all_gather && plan_.is_in_place;
+  if (is_inside_output) return output_bytes().subspan(rank_ * bytes, bytes);
+  return {base_ + kGuardBytes, bytes};
+}
+
+std::size_t Buffers::output_at() const noexcept {
+  return 2 * kGuardBytes + padded(input_count_ * size_bytes(plan_.type));
+}
+
+std::span<std::byte> Buffers::output_bytes() const noexcept {
+  const std::size_t bytes = output_count_ * size_bytes(plan_.type);
+  const bool is_same =
+      plan_.op == Operator::broadcast || (plan_.op == Operator::all_reduce && plan_.is_in_place);
+  if (is_same) return {base_ + kGuardBytes, bytes};
+  if (plan_.op == Operator::reduce_scatter && plan_.is_in_place)
+    return {base_ + kGuardBytes + rank_ * bytes, bytes};
+  return {base_ + output_at(), bytes};
+}
+
+/// Small whole numbers, so that every order of combination gives the same.
+double Buffers::input(Rank of, std::size_t at) const noexcept {
+  return static_cast<double>(1 + (of * 3 + at * 7 + at / 64 + index_ * 5) % 4);
+}
+
+double Buffers::combined(std::size_t at) const noexcept {
+  double result = input(0, at);
+  for (Rank rank = 1; rank < ranks_; ++rank) {
+    const double value = input(rank, at);
+    switch (plan_.reduce) {
+      case ReduceOp::sum:
+      case ReduceOp::avg: result += value; break;
+      case ReduceOp::prod: result *= value; break;
+      case ReduceOp::min: result = std::min(result, value); break;
+      case ReduceOp::max: result = std::max(result, value); break;
+    }
+  }
+  if (plan_.reduce != ReduceOp::avg) return result;
+  return is_integer(plan_.type) ? std::floor(result / ranks_) : result / ranks_;
+}
+
+double Buffers::expected(std::size_t at) const noexcept {
+  switch (plan_.op) {
+    case Operator::barrier: return 0;
+    case Operator::broadcast: return input(plan_.root, at);
+    case Operator::all_reduce: return combined(at);
+    case Operator::all_gather: return input(static_cast<Rank>(at / plan_.count), at % plan_.count);
+    case Operator::reduce_scatter: return combined(rank_ * plan_.count + at);
+  }
+  return 0;
+}
+
+void Buffers::fill() {
+  std::fill_n(base_, bytes_, kGuard);
+  const std::span<std::byte> bytes = input_bytes();
+  const std::size_t element = size_bytes(plan_.type);
+  for (std::size_t i = 0; i < input_count_; ++i) put(plan_.type, bytes.data() + i * element, input(rank_, i));
+}
+
+Collective Buffers::call(Communicator& comm) {
+  switch (plan_.op) {
+    case Operator::barrier: return comm.barrier();
+    case Operator::broadcast: return comm.broadcast(plan_.type, output_bytes(), plan_.root);
+    case Operator::all_reduce:
+      return comm.all_reduce(plan_.type, input_bytes(), output_bytes(), plan_.reduce);
+    case Operator::all_gather: return comm.all_gather(plan_.type, input_bytes(), output_bytes());
+    case Operator::reduce_scatter:
+      return comm.reduce_scatter(plan_.type, input_bytes(), output_bytes(), plan_.reduce);
+  }
+  return comm.barrier();
+}
+
+std::string Buffers::find_wrong_result() const {
+  const std::size_t element = size_bytes(plan_.type);
+  for (std::size_t i = 0; i < output_count_; ++i) {
+    const double value = get(plan_.type, output_bytes().data() + i * element);
+    const bool is_right = std::abs(value - expected(i)) <= 1e-6 * std::abs(expected(i));
+    if (!is_right) return fmt::format("element {} of {} is {}, not {}", i, output_count_, value, expected(i));
+  }
+  const bool keeps_input = !plan_.is_in_place && plan_.op != Operator::broadcast;
+  for (std::size_t i = 0; i < input_count_ && keeps_input; ++i)
+    if (get(plan_.type, input_bytes().data() + i * element) != input(rank_, i))
+      return fmt::format("element {} of the input was changed", i);
+  return "";
+}
+
+void Buffers::freeze() { frozen_.assign(base_, base_ + bytes_); }
+
+std::string Buffers::find_touched() const {
+  if (frozen_.size() != bytes_ || base_ == nullptr) return "";
+  const auto [changed, was] = std::mismatch(base_, base_ + bytes_, frozen_.begin());
+  if (was != frozen_.end())
+    return fmt::format("byte {} of its {} bytes of buffers was changed after the call was over",
+                       changed - base_, bytes_);
+  const auto is_guard = [&](std::size_t at) { return base_[at] == kGuard; };
+  for (std::size_t at = 0; at < kGuardBytes; ++at)
+    if (!is_guard(at) || !is_guard(output_at() - 1 - at) || !is_guard(bytes_ - 1 - at))
+      return "bytes beside its buffers were changed";
+  return "";
+}
+
+void Buffers::touch() {
+  if (bytes_ > kGuardBytes) base_[kGuardBytes] = ~base_[kGuardBytes];
+}
+
+void Buffers::close() {
+  if (shared_.data() == nullptr) return;
+  shared_ = SharedBuffer<std::int64_t>();
+  base_ = nullptr;
+}
+
+}  // namespace cohort::soak

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/world/world.h>
+#include <cohort/tools/soak/buffers.h>
+#include <cohort/tools/soak/job.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cohort::soak {
+
+/// What one call came to on one rank.
+struct CallOutcome {
+  bool is_asked = false;
+  bool is_over = false;
+  std::optional<Error> error;
+  std::string wrong_result;
+  Duration took{};
+};
+
+/// What one communicator came to on one rank.
+struct CommunicatorOutcome {
+  std::optional<Error> join_error;
+  Duration join_took{};
+  bool has_joined = false;
+  std::vector<CallOutcome> calls;
+  std::optional<Error> later_error;  ///< of a call after a failed one
+  std::string touched;               ///< found while its memory was still there
+};
+
+/// One job in its world: what all ranks did, and what came of it.
+///
+/// Held by the threads of its ranks: one that hangs for good keeps it.
+class JobRun : public std::enable_shared_from_this<JobRun>, Immovable {
+ public:
+  explicit JobRun(Job job);
+
+  /// False: threads hang for good, so the process should end soon.
+  bool run();
+
+  [[nodiscard]] const Job& job() const noexcept { return job_; }
+  [[nodiscard]] world::World& world() noexcept { return world_; }
+  [[nodiscard]] const CommunicatorOutcome& outcome(Rank rank, std::size_t communicator) const noexcept {
+    return outcomes_[rank][communicator];
+  }
+  /// Whether the rank was alive, and through with its part before the end.
+  [[nodiscard]] bool is_through(Rank rank) const noexcept { return is_through_[rank]; }
+  /// What was done to buffers of this rank after their calls were over: empty if nothing.
+  [[nodiscard]] std::string find_touched(Rank rank) const;
+
+ private:
+  void run_rank(Rank rank);
+  Task<> take_part(Engine& engine, Rank rank);
+  Task<> use(Engine& engine, Rank rank, std::size_t communicator);
+  Task<> call_all(Communicator& comm, Rank rank, std::size_t communicator);
+  Task<> call_once(Communicator& comm, std::size_t communicator, std::size_t index);
+  Task<> await_call(Communicator& comm, std::size_t communicator, std::size_t index, Buffers& buffers);
+  /// Whether the rank goes on with these calls: its deed may be to leave.
+  [[nodiscard]] bool goes_on(Communicator& comm, std::size_t communicator, std::size_t first,
+                             std::size_t end);
+  [[nodiscard]] bool has_deed(Rank rank, std::size_t communicator, Deed::Kind kind) const noexcept {
+    return job_.deed && job_.deed->rank == rank && job_.deed->communicator == communicator &&
+           job_.deed->kind == kind;
+  }
+  Task<> call_after_failure(Communicator& comm, CommunicatorOutcome& outcome);
+  void settle_buffers(CommunicatorOutcome& outcome, Rank rank, std::size_t communicator);
+  [[nodiscard]] CommunicatorOptions options_for(Rank rank, const CommunicatorPlan& plan) const;
+  [[nodiscard]] Buffers& buffers(Rank rank, std::size_t communicator, std::size_t call) const noexcept {
+    return *buffers_[rank][communicator][call];
+  }
+
+  const Job job_;
+  world::World world_;
+  std::vector<std::vector<CommunicatorOutcome>> outcomes_;                   ///< by rank
+  std::vector<std::vector<std::vector<std::unique_ptr<Buffers>>>> buffers_;  ///< by rank, communicator
+  std::vector<char> is_through_;
+};
+
+}  // namespace cohort::soak

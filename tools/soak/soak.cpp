@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/soak/soak.h>
+
+#include <cohort/tools/soak/verdict.h>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+
+namespace cohort::soak {
+namespace {
+
+constexpr std::uint64_t kJobsBetweenRepeats = 16;
+constexpr std::uint64_t kMostFailures = 10;
+
+class Soak {
+ public:
+  Soak(const SoakOptions& options, std::FILE* out, std::FILE* progress)
+      : options_(options),
+        out_(out),
+        progress_(progress),
+        shows_progress_(::isatty(::fileno(progress)) != 0) {}
+
+  bool run() {
+    for (; done_ < options_.jobs && failed_ < kMostFailures && !is_lost_; ++done_) {
+      run_seed(options_.first_seed + done_);
+      show_progress();
+    }
+    clear_progress();
+    fmt::print(out_, "{} of {} jobs with faults had calls that failed, as they must; {:.0f} jobs a minute\n",
+               felt_, faulty_, rate());
+    fmt::print(out_, "{} passed, {} failed\n", done_ - failed_, failed_);
+    std::fflush(out_);
+    return failed_ == 0;
+  }
+
+ private:
+  void run_seed(std::uint64_t seed) {
+    const Job job = job_of(seed);
+    JobReport report = run_job(job);
+    faulty_ += job.may_fail() ? 1 : 0;
+    felt_ += job.may_fail() && report.has_failed ? 1 : 0;
+    is_lost_ = report.is_process_lost;
+    if (done_ % kJobsBetweenRepeats == 0 && report.complaints.empty()) {
+      const JobReport again = run_job(job);
+      if (again.hash != report.hash)
+        report.complaints.emplace_back("the same seed went another way the second time");
+    }
+    if (report.complaints.empty()) return;
+    ++failed_;
+    clear_progress();
+    fmt::print(out_, "FAILED seed {}: {}", seed, describe(job));
+    for (const std::string& complaint : report.complaints) fmt::print(out_, "  - {}\n", complaint);
+    fmt::print(out_, "  again: cohort soak --seed {} --jobs 1 --trace\n", seed);
+    std::fflush(out_);
+  }
+
+  [[nodiscard]] Job job_of(std::uint64_t seed) const {
+    Job job = draw_job(seed);
+    job.world.prints_trace = options_.prints_trace;
+    job.planted = options_.planted;
+    return job;
+  }
+
+  [[nodiscard]] double rate() const {
+    const std::chrono::duration<double, std::ratio<60>> minutes = std::chrono::steady_clock::now() - started_;
+    return static_cast<double>(done_) / minutes.count();
+  }
+
+  void show_progress() {
+    if (!shows_progress_ || done_ % 16 != 0) return;
+    constexpr std::uint64_t kWidth = 30;
+    const std::uint64_t filled = kWidth * (done_ + 1) / options_.jobs;
+    fmt::print(progress_, "\r[{:#<{}}{:.<{}}] {} of {} jobs, {} failed, {:.0f} a minute ", "", filled, "",
+               kWidth - filled, done_ + 1, options_.jobs, failed_, rate());
+    std::fflush(progress_);
+  }
+  void clear_progress() {
+    if (shows_progress_) fmt::print(progress_, "\r{:90}\r", "");
+  }
+
+  const SoakOptions options_;
+  std::FILE* const out_;
+  std::FILE* const progress_;
+  const bool shows_progress_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::uint64_t done_ = 0;
+  std::uint64_t failed_ = 0;
+  std::uint64_t faulty_ = 0;
+  std::uint64_t felt_ = 0;
+  bool is_lost_ = false;
+};
+
+}  // namespace
+
+JobReport run_job(Job job) {
+  const auto run = std::make_shared<JobRun>(std::move(job));
+  JobReport report;
+  report.is_process_lost = !run->run();
+  report.complaints = judge(*run);
+  report.hash = run->world().hash();
+  report.has_failed = has_failures(*run);
+  return report;
+}
+
+bool run_jobs(const SoakOptions& options, std::FILE* out, std::FILE* progress) {
+  return Soak(options, out, progress).run();
+}
+
+}  // namespace cohort::soak

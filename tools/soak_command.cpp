@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/soak_command.h>
+
+#include <cohort/tools/soak/soak.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+namespace cohort {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  cohort soak --jobs 10000
+  cohort soak --seed 4711 --jobs 1 --trace
+
+Each seed is a small job: ranks on hosts, communicators, collectives, and faults. Real engines and
+communicators run it in virtual time over simulated sockets, and the same seed goes the same way every time.
+Results, deadlines, the culprits that ranks name and the buffers after each call are checked. docs/soak.md
+tells more.
+
+Status: 0 when all jobs did well; 1 otherwise; 2 for wrong options.)";
+
+int run_soak(const soak::SoakOptions& options) {
+  const bool is_good = soak::run_jobs(options, stdout, stderr);
+  std::fflush(stdout);
+  if (!is_good) std::_Exit(1);  // threads of a job that hangs are still there
+  return 0;
+}
+
+}  // namespace
+
+void add_soak_command(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("soak", "Run seeded jobs with faults in simulated worlds");
+  const auto options = std::make_shared<soak::SoakOptions>();
+  command->add_option("--jobs", options->jobs, "How many; 1000 unless given")
+      ->check(CLI::PositiveNumber)
+      ->type_name("COUNT");
+  command->add_option("--seed", options->first_seed, "Of the first job; 1 unless given")->type_name("NUMBER");
+  command->add_flag("--trace", options->prints_trace, "Print every event to standard error");
+  command->footer(kFooter);
+  command->callback([options, &status] { status = run_soak(*options); });
+}
+
+}  // namespace cohort
