@@ -48,8 +48,8 @@ def link(transport, size, exchanges_us, machine):
     """The members of LinkSpeed for blocks of half the size; `exchanges_us` is {bytes: us} of the calibrating runs."""
     is_shm = transport == "shm"
     latency_us = machine.one_way_us if is_shm else 0  # loopback does all its work on the cores of the two ends
-    messages = 2 if is_shm else 1  # over shared memory the ranks meet first, which takes as long as a message
-    message_us = max(exchanges_us[SMALLEST] / messages - latency_us, 0) / 2
+    # Over shared memory the ranks meet before they exchange, and either takes a line's way.
+    message_us = max(exchanges_us[SMALLEST] - 2 * latency_us, 0) / 2
     moving_us = max(interpolate(exchanges_us, max(size, SMALLEST)) - exchanges_us[SMALLEST], 0)
     speed = {"latency_ns": latency_us * NS_PER_US, "message_ns": message_us * NS_PER_US,
              "gigabytes_per_second": UNBOUNDED_GB_PER_S}

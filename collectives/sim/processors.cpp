@@ -18,7 +18,7 @@ Processors::Processors(const Topology& topology, Rank ranks)
 Time Processors::work(Rank rank, Time at, Time length) {
   State& state = states_[rank];
   const Time begin = std::max(at, state.free_at);
-  if (length == 0) return begin;
+  if (length == 0 && cores_per_host_ == 0) return begin;
   if (state.slowness != 1) length = for_bytes(static_cast<double>(length), state.slowness);
   state.free_at = cores_per_host_ == 0 ? begin + length : on_shared_core(rank, begin, length);
   return state.free_at;

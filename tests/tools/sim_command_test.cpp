@@ -82,7 +82,8 @@ TEST(SimCommandTest, drawing_has_a_curve_and_a_row_for_each_algorithm) {
   EXPECT_EQ(sim("all_reduce --ranks 8 --sizes 1K,1M --svg " + path).first, 0);
   const std::string svg = contents(path);
   EXPECT_THAT(svg, AllOf(HasSubstr(">ring<"), HasSubstr(">recursive_doubling<"), HasSubstr("<polyline"),
-                         HasSubstr("host 0 NIC 0 out: busy"), HasSubstr("</svg>")));
+                         HasSubstr("host 0 NIC 0 out: busy"), HasSubstr(">1M<"), HasSubstr(">100 us<"),
+                         HasSubstr("</svg>")));
 }
 
 TEST(SimCommandTest, rank_that_dies_makes_the_status_1) {

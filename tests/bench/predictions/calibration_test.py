@@ -26,7 +26,7 @@ class Links(unittest.TestCase):
     def test_over_shared_memory_ranks_meet_before_and_a_line_takes_its_time(self):
         speed = link("shm", 8, EXCHANGES, MACHINE)
         self.assertAlmostEqual(speed["latency_ns"], 100)
-        self.assertAlmostEqual(2 * (2 * speed["message_ns"] + speed["latency_ns"]), 7000)
+        self.assertAlmostEqual(2 * speed["message_ns"] + 2 * speed["latency_ns"], 7000)
 
     def test_what_a_block_takes_more_is_moved_by_cores(self):
         self.assertAlmostEqual(link("tcp", 64000, EXCHANGES, MACHINE)["core_gigabytes_per_second"], 1.0)
