@@ -25,7 +25,8 @@ World::World(Settings settings)
       scheduler_(settings_),
       sockets_(settings_, scheduler_),
       steps_(settings_.host_of.size(), 0),
-      last_steps_(settings_.host_of.size(), std::numeric_limits<std::uint64_t>::max()) {
+      last_steps_(settings_.host_of.size(), std::numeric_limits<std::uint64_t>::max()),
+      died_at_(settings_.host_of.size(), kNever) {
   for (const DeadProcess& dead : settings_.dead) last_steps_[dead.process] = dead.step;
   scheduler_.set_on_end([this] { sockets_.break_all(); });
 }
@@ -41,8 +42,11 @@ EngineOptions World::engine_options(Process process) {
 void World::step(Process process) {
   if (scheduler_.is_over() || steps_[process] >= last_steps_[process]) return;
   if (++steps_[process] != last_steps_[process]) return;
-  for (const DeadProcess& dead : settings_.dead)
-    if (dead.process == process && !dead.is_silent) sockets_.close_all_of(process);
+  for (const DeadProcess& dead : settings_.dead) {
+    if (dead.process != process || dead.is_silent) continue;
+    sockets_.close_all_of(process);
+    died_at_[process] = scheduler_.now();
+  }
   scheduler_.die(process);
 }
 

@@ -33,6 +33,8 @@ class World : Immovable {
   [[nodiscard]] bool has_died(Process process) const noexcept {
     return steps_[process] >= last_steps_[process];
   }
+  /// When it did; kNever if it lives, or fell silent.
+  [[nodiscard]] TimePoint died_at(Process process) const noexcept { return died_at_[process]; }
   /// Puts an event of the user's into the trace.
   void note(Process process, const char* what, std::uint64_t one = 0, std::uint64_t other = 0) {
     scheduler_.note(process, what, one, other);
@@ -51,6 +53,7 @@ class World : Immovable {
   Sockets sockets_;
   std::vector<std::uint64_t> steps_;
   std::vector<std::uint64_t> last_steps_;
+  std::vector<TimePoint> died_at_;
 };
 
 }  // namespace cohort::world

@@ -142,7 +142,8 @@ Task<> JobRun::call_once(Communicator& comm, std::size_t communicator, std::size
   own.freeze();
   if (job_.planted.touches_old_buffers && rank == 0 && index == 0) own.touch();
   outcome.is_over = true;
-  outcome.took = comm.engine().now() - start;
+  outcome.ended = comm.engine().now();
+  outcome.took = outcome.ended - start;
   world_.note(rank, outcome.error ? "call fails" : "call is done", index,
               outcome.error ? static_cast<std::uint64_t>(outcome.error->kind()) : 0);
 }

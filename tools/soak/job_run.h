@@ -19,6 +19,7 @@ struct CallOutcome {
   std::optional<Error> error;
   std::string wrong_result;
   Duration took{};
+  TimePoint ended{};
 };
 
 /// What one communicator came to on one rank.

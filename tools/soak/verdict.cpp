@@ -12,6 +12,9 @@ namespace {
 /// Beyond a deadline: what collecting everybody's word and saying goodbye may take.
 constexpr Duration kSlack = std::chrono::seconds(3);
 
+/// A death is heard of at once; those who cannot be sure ask the others, and slow ranks take their time.
+constexpr Duration kNewsTime = std::chrono::seconds(1);
+
 double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 /// The first error that the rank was given in that communicator.
@@ -64,8 +67,19 @@ class Judge {
         complain("rank {}: {} took {:.3f} s, of {:.3f} s that it has", rank, what, seconds_of(call.took),
                  seconds_of(limit));
       if (call.error) judge_error(rank, *call.error, what, false);
+      judge_news(rank, call, what);
       if (call.error && call.error->kind() != ErrorKind::Cancelled && outcome.later_error)
         judge_later(rank, *call.error, *outcome.later_error, what);
+    }
+  }
+
+  void judge_news(Rank rank, const CallOutcome& call, const std::string& what) {
+    for (const auto& dead : job_.world.dead) {
+      const TimePoint died = run_.world().died_at(dead.process);
+      const TimePoint begun = call.ended - call.took;
+      if (call.error && died != kNever && call.ended > std::max(died, begun) + kNewsTime)
+        complain("rank {}: {} ended {:.3f} s after rank {} had died", rank, what,
+                 seconds_of(call.ended - died), dead.process);
     }
   }
 

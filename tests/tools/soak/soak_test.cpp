@@ -56,9 +56,10 @@ TEST(Soak, a_plain_job_does_well_and_repeats_to_the_last_event) {
   }
 }
 
-TEST(Soak, finds_a_transport_that_drops_a_byte_once_the_ranks_have_met) {
-  for (const std::uint64_t step : {4, 5, 6, 7, 8, 9}) {
+TEST(Soak, finds_a_transport_that_drops_a_byte_of_the_data) {
+  for (std::uint64_t step = 10; step < 25; ++step) {  // before, a handshake is tried again
     Job job = plain_job(1);
+    job.communicators[0].calls.resize(20, job.communicators[0].calls[0]);
     job.world.dropped = {{.from = 1, .to = 0, .step = step}};
     EXPECT_THAT(run_job(job).complaints, Not(IsEmpty())) << "of message " << step;
   }
@@ -103,6 +104,28 @@ TEST(Soak, finds_survivors_that_blame_a_rank_which_did_nothing) {
   job.world.dead.clear();
   job.communicators[0].calls[0].op = Operator::barrier;
   EXPECT_THAT(run_job(job).complaints, IsEmpty());
+}
+
+TEST(Soak, a_death_amid_peers_that_touch_each_others_memory_is_heard_of_at_once) {
+  Job job = plain_job(1);
+  job.ranks = 3;
+  job.world.host_of = {0, 0, 0};
+  CommunicatorPlan& plan = job.communicators[0];
+  plan.is_isolated = true;
+  CallPlan& call = plan.calls[0];
+  call.op = Operator::all_reduce;
+  call.count = 20'000;
+  call.is_allocated = true;
+  call.algorithm = AlgorithmId::direct;
+  plan.calls.resize(6, call);
+  bool has_failed = false;
+  for (std::uint64_t step = 4400; step < 4850; step += 15) {  // what comes before measures, when they join
+    job.world.dead = {{.process = 1, .step = step}};
+    const JobReport report = run_job(job);
+    EXPECT_THAT(report.complaints, IsEmpty()) << "at step " << step;
+    has_failed = has_failed || report.has_failed;
+  }
+  EXPECT_TRUE(has_failed);
 }
 
 TEST(Soak, prints_what_fails_with_the_command_that_repeats_it) {
