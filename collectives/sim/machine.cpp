@@ -105,6 +105,7 @@ Time Machine::taking_work(const LinkOperation& operation, const SimLink& link) c
 }
 
 void Machine::spend(LocalStep::Kind kind, std::size_t bytes) {
+  if (bytes == 0) return;
   const double per_byte =
       kind == LocalStep::Kind::copy ? copy_picoseconds_per_byte_ : reduce_picoseconds_per_byte_;
   Time& time = time_of(running());
