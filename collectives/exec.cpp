@@ -3,8 +3,10 @@
 
 namespace cohort {
 
-Exec::Exec(Rank rank, Rank size) : rank_(rank), size_(size) {
-  for (Rank distance = 1; distance < size; ++distance) peers_.push_back(ahead(distance));
+Exec::Exec(Rank rank, Rank size) : rank_(rank), size_(size) {}
+
+void Exec::list_peers() const {
+  for (Rank distance = 1; distance < size_; ++distance) peers_.push_back(ahead(distance));
 }
 
 }  // namespace cohort

@@ -72,7 +72,10 @@ class Exec : Immovable {
     return (rank_ + size_ - distance % size_) % size_;
   }
   /// Everybody else, nearest ahead first, so that not all ranks begin with the same peer.
-  [[nodiscard]] std::span<const Rank> peers() const noexcept { return peers_; }
+  [[nodiscard]] std::span<const Rank> peers() const {
+    if (peers_.empty()) list_peers();
+    return peers_;
+  }
 
   /// The link to a peer, established when the collective's resources were computed.
   [[nodiscard]] virtual Link& link(Rank peer, Lane lane = 0) = 0;
@@ -161,9 +164,11 @@ class Exec : Immovable {
   Exec(Rank rank, Rank size);
 
  private:
+  void list_peers() const;
+
   const Rank rank_;
   const Rank size_;
-  std::vector<Rank> peers_;
+  mutable std::vector<Rank> peers_;  ///< made when first asked for: many schedules never do
   std::vector<std::vector<Task<>>> sub_streams_;
   std::vector<std::vector<PlacedSlice>> place_lists_;
 };

@@ -64,6 +64,7 @@ class Engine : Immovable {
 
   // For primitives built on the engine:
   void schedule(std::coroutine_handle<> handle) noexcept { ready_.push(handle); }
+  [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
   [[nodiscard]] Driver& driver() noexcept { return *driver_; }
   [[nodiscard]] Network& network() noexcept { return *network_; }
   [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }

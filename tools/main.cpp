@@ -6,6 +6,7 @@
 #include <cohort/tools/check_command.h>
 #include <cohort/tools/explain_command.h>
 #include <cohort/tools/run_command.h>
+#include <cohort/tools/sim_command.h>
 #include <cohort/tools/soak_command.h>
 
 #include <fmt/format.h>
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   cohort::add_run_command(app, status);
   cohort::add_bench_command(app, std::vector<std::string>(argv, argv + argc), status);
   cohort::add_check_command(app, status);
+  cohort::add_sim_command(app, status);
   cohort::add_explain_command(app, status);
   cohort::add_soak_command(app, status);
   try {

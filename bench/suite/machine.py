@@ -22,13 +22,23 @@ def usable_cores():
     return len(cores)
 
 
-def largest_cache_bytes():
-    """32 MiB where the system does not say."""
+def cache_bytes(indices):
+    """Of the caches of the first core whose index matches."""
     sizes = []
-    for entry in (CPUS / "cpu0/cache").glob("index*/size"):
+    for entry in (CPUS / "cpu0/cache").glob(f"index{indices}/size"):
         match = re.fullmatch(r"(\d+)K", entry.read_text().strip())
         sizes += [int(match[1]) << 10] if match else []
-    return max(sizes, default=32 << 20)
+    return sizes
+
+
+def core_cache_bytes():
+    """Of the second level; 1 MiB where the system does not say."""
+    return max(cache_bytes("2"), default=1 << 20)
+
+
+def largest_cache_bytes():
+    """32 MiB where the system does not say."""
+    return max(cache_bytes("*"), default=32 << 20)
 
 
 def value_of(path, name):

@@ -19,10 +19,9 @@ class Stage::NoKernel final : public Driver {
     COHORT_ASSERT(false, "a schedule asks the system for I/O; it may only use its Exec and its links");
   }
   void cancel(IoOperation&) noexcept override {}
-  bool poll() noexcept override { return false; }
-  /// Only an engine with nothing to resume sleeps: so all that the last stream led to is over.
+  /// With nothing to resume, all that the last stream led to is over.
+  bool poll() noexcept override { return !Engine::current().has_ready() && stage_.resume_next(); }
   void sleep(TimePoint, TimePoint until) noexcept override {
-    if (stage_.resume_next()) return;
     if (until != kNever)
       stage_.now_ = std::max(stage_.now_, until);
     else

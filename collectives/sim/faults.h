@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/rank.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace cohort::sim {
+
+/// All that this rank's processor does takes `factor` times as long.
+struct SlowRank {
+  Rank rank = 0;
+  double factor = 1;
+};
+/// The way between two ranks, in both directions, has less bandwidth and more latency.
+struct DegradedLink {
+  Rank from = 0;
+  Rank to = 0;
+  double bandwidth_factor = 1;  ///< of the bandwidth that is left: 0.5 is half of it
+  double latency_factor = 1;
+};
+/// What `from` sends to `to` is lost, from message number `step` on (1 is the first).
+struct LostLink {
+  Rank from = 0;
+  Rank to = 0;
+  std::uint64_t step = 1;
+};
+/// The rank stops for ever in its link operation number `step` (1 is the first).
+struct DeadRank {
+  Rank rank = 0;
+  std::uint64_t step = 1;
+};
+/// The rank gives its collective up in its link operation number `step` (1 is the first).
+struct CancelledOperation {
+  Rank rank = 0;
+  std::uint64_t step = 1;
+};
+
+/// What goes wrong, and when.
+struct Faults {
+  std::vector<SlowRank> slow_ranks;
+  std::vector<DegradedLink> degraded_links;
+  std::vector<LostLink> lost_links;
+  std::vector<DeadRank> dead_ranks;
+  std::vector<CancelledOperation> cancelled_operations;
+};
+
+/// Throws InvalidArgument for faults that make no sense among so many ranks.
+void check(const Faults& faults, Rank ranks);
+
+}  // namespace cohort::sim

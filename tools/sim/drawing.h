@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/sim/simulate.h>
+
+#include <string>
+#include <vector>
+
+namespace cohort::sim {
+
+/// What one algorithm takes for each size.
+struct Curve {
+  std::string name;
+  std::vector<std::size_t> bytes;
+  std::vector<Prediction> predictions;
+};
+
+/// An SVG: time over size for each algorithm, both logarithmic, and below for each algorithm how busy the
+/// busiest ports, NICs and uplinks were at the largest size.
+[[nodiscard]] std::string draw(const std::string& title, const std::vector<Curve>& curves);
+
+}  // namespace cohort::sim

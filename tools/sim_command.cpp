@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/sim_command.h>
+
+#include <cohort/engine/environment.h>
+#include <cohort/engine/error.h>
+#include <cohort/tools/sim/drawing.h>
+#include <cohort/tools/sim/topology_file.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace cohort {
+namespace {
+
+constexpr Rank kMostRanks = Rank{1} << 20;
+/// All pairs of more ranks than this have too many links to keep.
+constexpr Rank kMostRanksOfPairs = 1024;
+
+constexpr const char* kFooter =
+    R"(SIZE is a number of bytes such as 8, 64K or 1M: of the vector on every rank for broadcast and
+all_reduce, of the whole output for all_gather, of the whole input for reduce_scatter.
+
+Examples:
+  cohort sim all_reduce --ranks 64 --bytes 256M
+  cohort sim all_reduce --ranks 4096 --topology cluster.json --bytes 4K,256M --svg sim.svg
+
+The schedules of all ranks run on a virtual clock; links take latency + bytes / bandwidth and are shared as
+the topology says. docs/simulate.md explains its members, the faults it can name, and what is left out.
+
+Status: 0 when all ranks came through; 1 otherwise; 2 for wrong options.)";
+
+struct SimArguments {
+  std::string op;
+  std::string algorithm = "all";
+  std::string topology;
+  std::vector<std::string> sizes = {"1M"};
+  std::string trace;
+  std::string svg;
+  bool is_csv = false;
+  sim::Setup setup;
+};
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.flush();
+  if (!file) throw Error(ErrorKind::InvalidArgument, path + ": cannot be written");
+}
+
+std::string_view name_of(LinkOperation::Kind kind) {
+  constexpr std::string_view kNames[] = {"post",       "wait", "put",  "get",
+                                         "get_reduce", "send", "recv", "recv_reduce"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+/// A line for each request on a link: picoseconds, rank, request, peer, bytes.
+sim::Trace trace_to(std::ofstream& file) {
+  return [&file](const sim::TraceEvent& event) {
+    file << fmt::format("{} {} {} {} {}\n", event.at, event.rank, name_of(event.kind), event.peer,
+                        event.bytes);
+  };
+}
+
+/// Why an algorithm is left out when all are asked for; empty if it is not.
+template <class Op>
+std::string objection(const Algorithm<Op>& algorithm, const sim::Topology& topology, Rank ranks) {
+  const bool shares_memory = topology.has_shared_memory && ranks <= topology.ranks_per_host;
+  if (algorithm.needs_mapped_group && !shares_memory) return "needs all ranks on one host";
+  const bool has_all_pairs = algorithm.id == AlgorithmId::mesh || algorithm.id == AlgorithmId::one_shot;
+  if (has_all_pairs && ranks > kMostRanksOfPairs)
+    return fmt::format("links all pairs; simulated up to {} ranks", kMostRanksOfPairs);
+  return "";
+}
+
+void print_left_out(const SimArguments& arguments, const std::string& algorithm, const std::string& why) {
+  if (arguments.is_csv) return;
+  fmt::print("{:<20} left out: {}\n", algorithm, why);
+}
+
+void print(const SimArguments& arguments, const std::string& algorithm, std::size_t bytes,
+           const std::string& size, const sim::Prediction& prediction) {
+  const std::string time = prediction.did_end ? fmt::format("{:.3f}", prediction.microseconds) : "-";
+  if (arguments.is_csv) {
+    fmt::print("{},{},{},{},{},{}\n", arguments.op, algorithm, arguments.setup.ranks, bytes, time,
+               prediction.messages);
+  } else if (prediction.did_end) {
+    fmt::print("{:<20} {:>8} {:>16} us {:>12} messages\n", algorithm, size, time, prediction.messages);
+  } else {
+    fmt::print("{:<20} {:>8} never ends:\n", algorithm, size);
+  }
+  std::FILE* const out = arguments.is_csv ? stderr : stdout;
+  for (const std::string& complaint : prediction.complaints) fmt::print(out, "  {}\n", complaint);
+}
+
+void print_fastest(const SimArguments& arguments, const std::vector<sim::Curve>& curves) {
+  if (arguments.is_csv) return;
+  for (std::size_t i = 0; i < arguments.sizes.size(); ++i) {
+    const sim::Curve* best = nullptr;
+    for (const sim::Curve& curve : curves)
+      if (curve.predictions[i].did_end &&
+          (best == nullptr || curve.predictions[i].microseconds < best->predictions[i].microseconds))
+        best = &curve;
+    if (best != nullptr) fmt::print("fastest for {}: {}\n", arguments.sizes[i], best->name);
+  }
+}
+
+/// One algorithm, for all sizes.
+template <class Op>
+sim::Curve simulate(const Algorithm<Op>& algorithm, const SimArguments& arguments,
+                    const sim::Topology& topology, const sim::Trace* trace) {
+  sim::Curve curve{std::string(to_string(algorithm.id)), {}, {}};
+  for (const std::string& size : arguments.sizes) {
+    sim::Setup setup = arguments.setup;
+    setup.bytes = environment::parse_bytes("SIZE", size);
+    curve.bytes.push_back(setup.bytes);
+    curve.predictions.push_back(sim::simulate(algorithm, topology, setup, trace));
+    print(arguments, curve.name, setup.bytes, size, curve.predictions.back());
+    std::fflush(stdout);
+  }
+  return curve;
+}
+
+/// True: all ranks came through, in all runs.
+template <class Op>
+bool run(const SimArguments& arguments, const sim::Topology& topology) {
+  std::ofstream trace_file;
+  if (!arguments.trace.empty()) trace_file.open(arguments.trace);
+  const sim::Trace trace = trace_to(trace_file);
+  if (arguments.is_csv) fmt::print("collective,algorithm,ranks,bytes,us,messages\n");
+  std::vector<sim::Curve> curves;
+  for (const Algorithm<Op>& algorithm : algorithms<Op>()) {
+    const std::string name(to_string(algorithm.id));
+    if (arguments.algorithm != "all" && arguments.algorithm != name) continue;
+    if (const std::string why = objection(algorithm, topology, arguments.setup.ranks); !why.empty())
+      print_left_out(arguments, name, why);
+    else
+      curves.push_back(simulate(algorithm, arguments, topology, arguments.trace.empty() ? nullptr : &trace));
+  }
+  if (curves.empty()) throw CLI::ValidationError("sim", "no algorithm is left to simulate");
+  print_fastest(arguments, curves);
+  if (!arguments.trace.empty() && !trace_file.flush())
+    throw Error(ErrorKind::InvalidArgument, arguments.trace + ": cannot be written");
+  if (!arguments.svg.empty())
+    write_file(arguments.svg,
+               sim::draw(fmt::format("{}, {} ranks", arguments.op, arguments.setup.ranks), curves));
+  return std::all_of(curves.begin(), curves.end(), [](const sim::Curve& curve) {
+    return std::all_of(curve.predictions.begin(), curve.predictions.end(),
+                       [](const sim::Prediction& one) { return one.did_end; });
+  });
+}
+
+int simulate(const SimArguments& arguments) {
+  const sim::Topology topology =
+      arguments.topology.empty() ? sim::Topology{} : sim::read_topology(arguments.topology);
+  bool did_end = false;
+  switch (*parse_operator(arguments.op)) {
+    case Operator::barrier: did_end = run<Barrier>(arguments, topology); break;
+    case Operator::broadcast: did_end = run<Broadcast>(arguments, topology); break;
+    case Operator::all_reduce: did_end = run<AllReduce>(arguments, topology); break;
+    case Operator::all_gather: did_end = run<AllGather>(arguments, topology); break;
+    case Operator::reduce_scatter: did_end = run<ReduceScatter>(arguments, topology); break;
+  }
+  return did_end ? 0 : 1;
+}
+
+CLI::Validator size_validator() {
+  const auto check = [](std::string& text) -> std::string {
+    try {
+      (void)environment::parse_bytes("SIZE", text);
+      return "";
+    } catch (const Error& error) {
+      return std::string(error.message());
+    }
+  };
+  return CLI::Validator(check, "SIZE");
+}
+
+}  // namespace
+
+void add_sim_command(CLI::App& app, int& status) {
+  CLI::App* sim = app.add_subcommand("sim", "Predict how long algorithms take, with thousands of ranks");
+  const auto arguments = std::make_shared<SimArguments>();
+  std::vector<std::string> operators;
+  for (std::size_t i = 0; i < kOperators; ++i) operators.emplace_back(to_string(static_cast<Operator>(i)));
+  std::vector<std::string> names = {"all"};
+  for (std::size_t i = 0; i < kAlgorithms; ++i) names.emplace_back(to_string(static_cast<AlgorithmId>(i)));
+  sim->add_option("operator", arguments->op, "What to simulate")
+      ->required()
+      ->check(CLI::IsMember(operators))
+      ->type_name("OPERATOR");
+  sim->add_option("-n,--ranks", arguments->setup.ranks, "How many ranks")
+      ->required()
+      ->check(CLI::Range(Rank{2}, kMostRanks))
+      ->type_name("COUNT");
+  sim->add_option("--topology", arguments->topology, "Hosts, links and faults; one rank a host unless given")
+      ->type_name("FILE");
+  sim->add_option("--bytes,--sizes", arguments->sizes, "These sizes, such as 8,4K,1M")
+      ->delimiter(',')
+      ->check(size_validator())
+      ->capture_default_str();
+  sim->add_option("--algorithm", arguments->algorithm, "This one, or all")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
+  sim->add_option("--root", arguments->setup.root, "Of a broadcast")
+      ->type_name("RANK")
+      ->capture_default_str();
+  sim->add_flag("--shared", arguments->setup.has_shared_buffers, "Buffers that peers on a host map");
+  sim->add_option("--seed", arguments->setup.seed, "Shuffles what happens at one moment; 0: in order")
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  sim->add_option("--trace", arguments->trace, "Write every request on a link to it")->type_name("FILE");
+  sim->add_flag("--csv", arguments->is_csv, "Rows of comma-separated values");
+  sim->add_option("--svg", arguments->svg, "Draw time over size and the use of links")->type_name("FILE");
+  sim->footer(kFooter);
+  sim->callback([arguments, &status] { status = simulate(*arguments); });
+}
+
+}  // namespace cohort
