@@ -2,9 +2,11 @@
 #include <cohort/engine/memory_map.h>
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -19,6 +21,8 @@ struct Mapping {
   std::string permissions;
   std::uint64_t inode = 0;
 };
+
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 bool parse(const std::string& line, Mapping& mapping) {
   std::istringstream fields(line);
@@ -55,6 +59,18 @@ bool make_private(void* address, std::size_t bytes) noexcept {
   if (::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) != MAP_FAILED) return true;
   ::munmap(copy, bytes);
   return false;
+}
+
+void grow_heap_on_huge_pages(std::size_t bytes) noexcept {
+  ::mallopt(M_MMAP_MAX, 0);         // large blocks come out of the heap, too
+  ::mallopt(M_TRIM_THRESHOLD, -1);  // what is freed below stays
+  void* const block = std::malloc(bytes);
+  if (block == nullptr) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(block);
+  const std::uintptr_t aligned = (begin + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  if (aligned < begin + bytes)
+    ::madvise(reinterpret_cast<void*>(aligned), begin + bytes - aligned, MADV_HUGEPAGE);
+  std::free(block);
 }
 
 }  // namespace cohort::memory_map

@@ -17,4 +17,8 @@ inline constexpr std::size_t kPageBytes = 4096;
 /// False, and nothing is changed, if there is no memory.
 [[nodiscard]] bool make_private(void* address, std::size_t bytes) noexcept;
 
+/// The C library's heap lies on huge pages from here on, up to so many more bytes, where the kernel has them
+/// for the asking; they are taken when they are touched. For programs that walk through much small memory.
+void grow_heap_on_huge_pages(std::size_t bytes) noexcept;
+
 }  // namespace cohort::memory_map

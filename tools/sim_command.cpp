@@ -3,6 +3,7 @@
 
 #include <cohort/engine/environment.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/memory_map.h>
 #include <cohort/tools/sim/drawing.h>
 #include <cohort/tools/sim/topology_file.h>
 
@@ -19,6 +20,9 @@ namespace cohort {
 namespace {
 
 constexpr Rank kMostRanks = Rank{1} << 20;
+/// Of address space: what thousands of ranks take. The clock walks through all of it again and again.
+constexpr std::size_t kHeapBytes = std::size_t{1} << 30;
+
 /// All pairs of more ranks than this have too many links to keep.
 constexpr Rank kMostRanksOfPairs = 1024;
 
@@ -156,6 +160,7 @@ bool run(const SimArguments& arguments, const sim::Topology& topology) {
 }
 
 int simulate(const SimArguments& arguments) {
+  memory_map::grow_heap_on_huge_pages(kHeapBytes);
   const sim::Topology topology =
       arguments.topology.empty() ? sim::Topology{} : sim::read_topology(arguments.topology);
   bool did_end = false;
