@@ -5,7 +5,7 @@
 #include <cohort/collectives/communicator.h>
 #include <cohort/collectives/run.h>
 #include <cohort/engine/engine.h>
-#include <cohort/engine/socket.h>
+#include <cohort/engine/io/socket.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/notify/event.h>
 #include <cohort/notify/notify.h>

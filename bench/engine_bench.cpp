@@ -4,7 +4,7 @@
 // threads. One iteration is one operation named by the benchmark; with an argument, see there.
 #include <benchmark/benchmark.h>
 #include <cohort/engine/engine.h>
-#include <cohort/engine/processor.h>
+#include <cohort/engine/system/processor.h>
 #include <cohort/engine/when_all.h>
 
 #include <atomic>

@@ -3,8 +3,8 @@
 // Reduction and copy kernels on one thread. bytes_per_second counts the payload: a copy or a reduction of n
 // bytes is n, whatever the number of inputs. Pages are touched before the clock starts.
 #include <benchmark/benchmark.h>
-#include <cohort/collectives/reduction/copy.h>
-#include <cohort/collectives/reduction/reduce.h>
+#include <cohort/collectives/memory/reduction/copy.h>
+#include <cohort/collectives/memory/reduction/reduce.h>
 
 #include <algorithm>
 #include <cstddef>

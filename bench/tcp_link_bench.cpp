@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Two ranks over TCP loopback, each an engine on a thread of its own: what one exchange costs through a link.
-#include <cohort/engine/affinity.h>
 #include <cohort/engine/engine.h>
+#include <cohort/engine/system/affinity.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/net/tcp/tcp_link.h>
 

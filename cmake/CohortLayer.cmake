@@ -2,13 +2,18 @@
 
 # One layer of the library: every source below the calling folder, as cohort_NAME, alias cohort::NAME.
 #
-#   cohort_add_layer(NAME [PUBLIC library...] [PRIVATE library...])
+#   cohort_add_layer(NAME [WITHOUT folder] [PUBLIC library...] [PRIVATE library...])
 #
 # PUBLIC is what the layer's headers need, PRIVATE what only its sources do. A layer of headers alone is INTERFACE.
+# WITHOUT names a folder below that is a layer of its own.
 function(cohort_add_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 layer "" "WITHOUT" "PUBLIC;PRIVATE")
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
   set(target cohort_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(layer_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${layer_WITHOUT}/")
+  endif()
   if(sources)
     add_library(${target} ${sources})
     set(scope PUBLIC)
@@ -28,7 +33,7 @@ function(cohort_add_layer name)
   target_link_libraries(${target} ${scope} ${layer_PUBLIC})
 
   install(TARGETS ${target} EXPORT cohort)
-  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort/${name}
+  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort/${folder}
           FILES_MATCHING PATTERN "*.h")
 endfunction()
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/communicator_core.h>
+#include <cohort/collectives/call/communicator_core.h>
 
 #include <optional>
 

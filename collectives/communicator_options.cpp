@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/communicator_options.h>
 
-#include <cohort/engine/environment.h>
+#include <cohort/engine/system/environment.h>
 
 #include <fmt/format.h>
 

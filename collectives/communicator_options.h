@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/algorithm.h>
-#include <cohort/collectives/resources.h>
+#include <cohort/collectives/call/resources.h>
+#include <cohort/collectives/schedule/algorithm.h>
 #include <cohort/net/join/join.h>
 
 #include <optional>

@@ -2,9 +2,9 @@
 #include <cohort/engine/engine.h>
 
 #include <cohort/engine/assert.h>
-#include <cohort/engine/environment.h>
-#include <cohort/engine/processor.h>
-#include <cohort/engine/uring_driver.h>
+#include <cohort/engine/io/uring_driver.h>
+#include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/processor.h>
 
 #include <algorithm>
 

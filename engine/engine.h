@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cohort/engine/clock.h>
-#include <cohort/engine/compute_pool.h>
-#include <cohort/engine/driver.h>
-#include <cohort/engine/inbox.h>
-#include <cohort/engine/network.h>
-#include <cohort/engine/ready_queue.h>
-#include <cohort/engine/source.h>
+#include <cohort/engine/io/driver.h>
+#include <cohort/engine/io/network.h>
+#include <cohort/engine/loop/compute_pool.h>
+#include <cohort/engine/loop/inbox.h>
+#include <cohort/engine/loop/ready_queue.h>
+#include <cohort/engine/loop/source.h>
 #include <cohort/engine/task.h>
 #include <cohort/engine/task_scope.h>
 #include <cohort/engine/timer.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/log.h>
 
-#include <cohort/engine/environment.h>
-#include <cohort/engine/process.h>
+#include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/process.h>
 
 #include <array>
 #include <cstdio>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/engine/cancel_scope.h>
-#include <cohort/engine/frame_pool.h>
+#include <cohort/engine/loop/frame_pool.h>
 
 #include <concepts>
 #include <coroutine>

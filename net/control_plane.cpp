@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/control_plane.h>
 
-#include <cohort/engine/process_watch.h>
+#include <cohort/engine/system/process_watch.h>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/socket.h>
-#include <cohort/net/join/secret.h>
+#include <cohort/engine/io/socket.h>
+#include <cohort/net/auth/secret.h>
 #include <cohort/net/rank.h>
 
 #include <array>

@@ -2,7 +2,7 @@
 // Checking a schedule of one's own: an all_gather that gives right results in every test, until a rank is
 // slow. Prints what the checker says of it, and of the one that is right.
 //   build/release/bin/check_schedule
-#include <cohort/collectives/check/check.h>
+#include <cohort/collectives/machines/check/check.h>
 
 #include <fmt/core.h>
 

@@ -36,15 +36,15 @@ LAYERS = {
     "cmake": (),
 }
 PROGRAMS = ("bindings", "tools", "samples")
-INTERNAL = re.compile(r"engine/(uring_driver|inbox)\.h|net/(shm|tcp|verbs)/|collectives/algorithms/")
+INTERNAL = re.compile(r"engine/(io/uring_driver|loop/inbox)\.h|net/(shm|tcp|verbs)/|collectives/algorithms/")
 ABOVE_ENGINE = ("notify", "streams", "net", "collectives", "graph")
 
 # Third-party headers stay behind their fence; tests may reach over it.
 FENCES = (
-    (r"liburing|linux/io_uring", r"engine/uring_driver\."),
-    (r"concurrentqueue|blockingconcurrentqueue|lightweightsemaphore", r"engine/inbox\."),
-    (r"openssl/", r"net/join/"),
-    (r"hwy/", r"collectives/reduction/"),
+    (r"liburing|linux/io_uring", r"engine/io/uring_driver\."),
+    (r"concurrentqueue|blockingconcurrentqueue|lightweightsemaphore", r"engine/loop/inbox\."),
+    (r"openssl/", r"net/auth/"),
+    (r"hwy/", r"collectives/memory/reduction/"),
     (r"infiniband/|rdma/", r"net/verbs/"),
     (r"CLI/|nlohmann/", r"(tools|bench|samples)/"),
     (r"benchmark/", r"bench/"),

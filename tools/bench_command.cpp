@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench_command.h>
 
-#include <cohort/engine/environment.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/environment.h>
 #include <cohort/tools/bench/job.h>
 #include <cohort/tools/command_line.h>
 

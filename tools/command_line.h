@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/algorithm.h>
-#include <cohort/collectives/operators.h>
+#include <cohort/collectives/operators/operators.h>
+#include <cohort/collectives/schedule/algorithm.h>
 #include <cohort/engine/error.h>
 
 #include <CLI/CLI.hpp>

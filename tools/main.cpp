@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command `cohort`: one subcommand per header beside this file.
 #include <cohort/engine/error.h>
-#include <cohort/engine/process.h>
+#include <cohort/engine/system/process.h>
 #include <cohort/tools/bench_command.h>
 #include <cohort/tools/check_command.h>
 #include <cohort/tools/explain_command.h>

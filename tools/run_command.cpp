@@ -2,9 +2,9 @@
 #include <cohort/tools/run_command.h>
 
 #include <cohort/engine/engine.h>
-#include <cohort/engine/environment.h>
 #include <cohort/engine/error.h>
-#include <cohort/net/launch/launcher.h>
+#include <cohort/engine/system/environment.h>
+#include <cohort/tools/launch/launcher.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/sim_command.h>
 
-#include <cohort/engine/environment.h>
 #include <cohort/engine/error.h>
-#include <cohort/engine/memory_map.h>
+#include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/memory_map.h>
 #include <cohort/tools/sim/drawing.h>
 #include <cohort/tools/sim/topology_file.h>
 

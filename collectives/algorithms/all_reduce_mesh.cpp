@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/share_exchange.h>
 #include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/schedule/share_exchange.h>
 
 namespace cohort {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/exchange.h>
-#include <cohort/collectives/algorithms/placed.h>
 #include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/placed.h>
 
 namespace cohort {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/staging.h>
 #include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/schedule/staging.h>
 
 namespace cohort {
 namespace {

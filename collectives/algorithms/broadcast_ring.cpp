@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/exchange.h>
 #include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/schedule/exchange.h>
 #include <cohort/notify/notify.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/table.h>
-#include <cohort/collectives/algorithms/tree.h>
+#include <cohort/collectives/schedule/tree.h>
 
 namespace cohort {
 namespace {

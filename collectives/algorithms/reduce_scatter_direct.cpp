@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/placed.h>
-#include <cohort/collectives/algorithms/pulled.h>
-#include <cohort/collectives/algorithms/staging.h>
 #include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/schedule/placed.h>
+#include <cohort/collectives/schedule/pulled.h>
+#include <cohort/collectives/schedule/staging.h>
 
 namespace cohort {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/ring.h>
 #include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/schedule/ring.h>
 
 namespace cohort {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/world/network.h>
 
-#include <cohort/engine/host.h>
+#include <cohort/engine/system/host.h>
 
 #include <unistd.h>
 

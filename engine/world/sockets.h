@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/network.h>
+#include <cohort/engine/io/network.h>
 #include <cohort/engine/world/pipe.h>
 #include <cohort/engine/world/scheduler.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/net/join/gate.h>
+#include <cohort/net/auth/gate.h>
 #include <cohort/net/join/join_state.h>
 
 namespace cohort {

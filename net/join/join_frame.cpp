@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/join/join_frame.h>
 
-#include <cohort/net/join/wire.h>
+#include <cohort/net/auth/wire.h>
 
 #include <fmt/format.h>
 

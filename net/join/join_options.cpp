@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/join/join_options.h>
 
-#include <cohort/engine/environment.h>
 #include <cohort/engine/error.h>
-#include <cohort/engine/host.h>
 #include <cohort/engine/log.h>
-#include <cohort/engine/secret_file.h>
+#include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/host.h>
+#include <cohort/engine/system/secret_file.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/engine/clock.h>
-#include <cohort/net/join/secret.h>
+#include <cohort/net/auth/secret.h>
 #include <cohort/net/rank.h>
 
 #include <chrono>

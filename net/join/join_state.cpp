@@ -3,8 +3,8 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/log.h>
-#include <cohort/engine/process.h>
-#include <cohort/net/join/crypto.h>
+#include <cohort/engine/system/process.h>
+#include <cohort/net/auth/crypto.h>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <cohort/engine/engine.h>
 #include <cohort/engine/immovable.h>
-#include <cohort/net/join/identity.h>
+#include <cohort/net/auth/identity.h>
 #include <cohort/net/join/join_options.h>
 #include <cohort/net/membership.h>
 

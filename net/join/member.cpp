@@ -4,8 +4,8 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/when_all.h>
-#include <cohort/net/join/authenticated_socket.h>
-#include <cohort/net/join/secret_handover.h>
+#include <cohort/net/auth/authenticated_socket.h>
+#include <cohort/net/auth/secret_handover.h>
 
 #include <fmt/format.h>
 

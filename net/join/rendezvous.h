@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/net/auth/gate.h>
 #include <cohort/net/join/control_mesh.h>
-#include <cohort/net/join/gate.h>
 #include <cohort/net/join/join_frame.h>
 #include <cohort/net/join/join_state.h>
 

@@ -12,7 +12,7 @@ namespace cohort::shm {
 
 using Kind = LinkOperation::Kind;
 
-ShmLink::ShmLink(ShmGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept
+ShmLink::ShmLink(host::HostGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept
     : Link(peer), group_(group), host_(host), lane_(lane) {}
 
 ShmLink::~ShmLink() {
@@ -47,7 +47,7 @@ bool ShmLink::start(LinkOperation& operation) {
   LinkOperation*& place = waiting_[place_of(request)];
   COHORT_ASSERT(place == nullptr, "two coroutines use the same direction of the link to rank {}", peer());
   place = &operation;
-  if (waiting_count_++ == 0) group_.busy_links_.push_back(*this);
+  if (waiting_count_++ == 0) group_.watch(*this);
   return false;
 }
 
@@ -82,15 +82,15 @@ bool ShmLink::advance(LinkOperation& operation) noexcept {
 
 void ShmLink::post(Signal signal) noexcept {
   const auto index = static_cast<std::size_t>(signal);
-  SignalCell& cell = group_.segment(peer()).signals(group_.rank(), lane_);
+  host::SignalCell& cell = group_.segment(peer()).signals(group_.rank(), lane_);
   cell.posted[index].store(++posted_[index], std::memory_order_seq_cst);
   group_.notify(peer());
 }
 
 bool ShmLink::advance_wait(const LinkOperation& operation) noexcept {
   const auto index = static_cast<std::size_t>(operation.request().signal);
-  const SignalCell& cell = group_.own().signals(peer(), lane_);
-  if (!has_reached(cell.posted[index].load(std::memory_order_seq_cst), taken_[index] + 1)) return false;
+  const host::SignalCell& cell = group_.own().signals(peer(), lane_);
+  if (!host::has_reached(cell.posted[index].load(std::memory_order_seq_cst), taken_[index] + 1)) return false;
   ++taken_[index];
   return true;
 }
@@ -113,8 +113,8 @@ void ShmLink::get(const LinkOperation::Request& request) noexcept {
 }
 
 void ShmLink::announce_piece(std::byte* at, std::size_t bytes, bool in_process) noexcept {
-  SendCell& cell = group_.own().sends(peer(), lane_);
-  SendCell::Piece& piece = cell.piece[sent_ % kStages];
+  host::SendCell& cell = group_.own().sends(peer(), lane_);
+  host::SendCell::Piece& piece = cell.piece[sent_ % host::kStages];
   piece.address_or_offset = in_process ? reinterpret_cast<std::uintptr_t>(at)
                                        : static_cast<std::uint64_t>(at - group_.own().memory().data());
   piece.bytes = bytes;
@@ -133,14 +133,14 @@ bool ShmLink::advance_send(LinkOperation& operation) noexcept {
     const std::uint32_t consumed =
         group_.segment(peer()).receives(group_.rank(), lane_).consumed.load(std::memory_order_seq_cst);
     const std::size_t left = slice.bytes - operation.progress;
-    if (left == 0) return has_reached(consumed, sent_);
-    if (!has_reached(consumed + kStages - 1, sent_)) return false;
+    if (left == 0) return host::has_reached(consumed, sent_);
+    if (!host::has_reached(consumed + host::kStages - 1, sent_)) return false;
     if (in_place) {
       announce_piece(from, left, in_process);
       operation.progress = slice.bytes;
       continue;
     }
-    const std::size_t bytes = std::min(left, kStageBytes);
+    const std::size_t bytes = std::min(left, host::kStageBytes);
     std::byte* stage = group_.own().at(group_.layout().stage(peer(), lane_, sent_));
     std::memcpy(stage, from + operation.progress, bytes);
     announce_piece(stage, bytes, false);
@@ -149,8 +149,8 @@ bool ShmLink::advance_send(LinkOperation& operation) noexcept {
 }
 
 const std::byte* ShmLink::announced(std::size_t left, std::size_t& bytes) noexcept {
-  Segment& theirs = group_.segment(peer());
-  const SendCell::Piece piece = theirs.sends(group_.rank(), lane_).piece[received_ % kStages];
+  host::Segment& theirs = group_.segment(peer());
+  const host::SendCell::Piece piece = theirs.sends(group_.rank(), lane_).piece[received_ % host::kStages];
   bytes = piece.bytes;
   const bool fits_segment = piece.address_or_offset <= group_.layout().size_bytes() &&
                             piece.bytes <= group_.layout().size_bytes() - piece.address_or_offset;
@@ -169,9 +169,9 @@ const std::byte* ShmLink::announced(std::size_t left, std::size_t& bytes) noexce
 /// progress counts bytes that have arrived.
 bool ShmLink::advance_receive(LinkOperation& operation) noexcept {
   const LinkOperation::Request& request = operation.request();
-  const SendCell& cell = group_.segment(peer()).sends(group_.rank(), lane_);
+  const host::SendCell& cell = group_.segment(peer()).sends(group_.rank(), lane_);
   while (operation.progress < request.local.bytes) {
-    if (!has_reached(cell.sent.load(std::memory_order_seq_cst), received_ + 1)) return false;
+    if (!host::has_reached(cell.sent.load(std::memory_order_seq_cst), received_ + 1)) return false;
     std::size_t bytes = 0;
     const std::byte* from = announced(request.local.bytes - operation.progress, bytes);
     if (from == nullptr) return false;

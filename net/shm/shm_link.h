@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/net/host/host_group.h>
 #include <cohort/net/link.h>
 #include <cohort/net/link_host.h>
-#include <cohort/net/shm/shm_group.h>
 
 #include <array>
 
@@ -15,17 +15,15 @@ namespace cohort::shm {
 /// Source memory that the receiver maps (a communicator's buffer, or any memory inside one process) is read
 /// in place; private memory goes through two staging slots of 128 KiB that the sender fills while the
 /// receiver empties.
-class ShmLink final : public Link, public ListHook {
+class ShmLink final : public Link, private host::Watcher {
  public:
-  ShmLink(ShmGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept;
+  ShmLink(host::HostGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept;
   ~ShmLink() override;
 
   [[nodiscard]] std::string_view transport() const noexcept override { return "shm"; }
 
-  /// Advances whatever waits; true if anything did.
-  bool poll() noexcept;
-
  private:
+  bool poll() noexcept override;
   bool start(LinkOperation& operation) override;
   void cancel(LinkOperation& operation) noexcept override;
 
@@ -48,7 +46,7 @@ class ShmLink final : public Link, public ListHook {
   static constexpr std::size_t kPlaces = 2 + kSignals;
   [[nodiscard]] static std::size_t place_of(const LinkOperation::Request& request) noexcept;
 
-  ShmGroup& group_;
+  host::HostGroup& group_;
   LinkHost& host_;
   const Lane lane_;
   std::array<LinkOperation*, kPlaces> waiting_{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/socket.h>
+#include <cohort/engine/io/socket.h>
 #include <cohort/net/link.h>
 #include <cohort/net/link_host.h>
 #include <cohort/notify/notify.h>

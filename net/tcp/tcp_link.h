@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/source.h>
+#include <cohort/engine/loop/source.h>
 #include <cohort/net/tcp/connection.h>
 #include <cohort/net/tcp/frame_reader.h>
 #include <cohort/net/tcp/frame_writer.h>

@@ -4,7 +4,7 @@
 //   cmake --preset fuzz && cmake --build --preset fuzz --target handshake_fuzz
 //   build/fuzz/bin/handshake_fuzz -max_len=512 -max_total_time=60
 #include <cohort/engine/assert.h>
-#include <cohort/net/join/handshake.h>
+#include <cohort/net/auth/handshake.h>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // train_digits as a user starts it.
 #include <cohort/engine/engine.h>
-#include <cohort/engine/process.h>
+#include <cohort/engine/system/process.h>
 #include <cohort/samples/train_digits/dataset.h>
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/socket.h>
+#include <cohort/engine/io/socket.h>
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/check/suite.h>
+#include <cohort/collectives/machines/check/suite.h>
 
 #include <functional>
 #include <string>

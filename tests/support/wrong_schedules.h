@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/check/check.h>
+#include <cohort/collectives/machines/check/check.h>
 
 #include <string>
 #include <vector>

@@ -2,14 +2,14 @@
 #include <cohort/tools/bench/job.h>
 
 #include <cohort/collectives/run.h>
-#include <cohort/engine/affinity.h>
-#include <cohort/engine/environment.h>
-#include <cohort/engine/processor.h>
-#include <cohort/engine/shared_memory.h>
-#include <cohort/net/launch/launcher.h>
+#include <cohort/engine/system/affinity.h>
+#include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/processor.h>
+#include <cohort/engine/system/shared_memory.h>
 #include <cohort/tools/bench/overlap.h>
 #include <cohort/tools/bench/report.h>
 #include <cohort/tools/bench/threads.h>
+#include <cohort/tools/launch/launcher.h>
 #include <cohort/tools/print.h>
 
 #include <fmt/format.h>

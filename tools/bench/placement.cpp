@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench/placement.h>
 
-#include <cohort/engine/affinity.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/affinity.h>
 
 #include <sched.h>
 

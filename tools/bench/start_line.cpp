@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench/start_line.h>
 
-#include <cohort/engine/processor.h>
+#include <cohort/engine/system/processor.h>
 
 namespace cohort::bench {
 namespace {

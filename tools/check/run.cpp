@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/check/run.h>
 
-#include <cohort/engine/environment.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/environment.h>
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 #include <cohort/tools/explain/job.h>
 
 #include <cohort/collectives/run.h>
-#include <cohort/engine/environment.h>
+#include <cohort/engine/system/environment.h>
 #include <cohort/tools/bench/options.h>
 #include <cohort/tools/explain/report.h>
 #include <cohort/tools/print.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/sim/simulate.h>
+#include <cohort/collectives/machines/sim/simulate.h>
 
 #include <string>
 #include <vector>

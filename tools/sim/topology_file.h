@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/sim/topology.h>
+#include <cohort/collectives/machines/sim/topology.h>
 
 #include <string>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/communicator_options.h>
-#include <cohort/collectives/operators.h>
+#include <cohort/collectives/operators/operators.h>
 #include <cohort/engine/world/settings.h>
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/error.h>
-#include <cohort/engine/socket.h>
+#include <cohort/engine/io/socket.h>
 #include <cohort/engine/world/world.h>
 
 #include <gtest/gtest.h>

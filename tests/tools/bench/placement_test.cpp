@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench/placement.h>
 
-#include <cohort/engine/affinity.h>
+#include <cohort/engine/system/affinity.h>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether soaking finds what it is there to find: bugs are planted, and seeds that found some are run again.
-#include <cohort/engine/environment.h>
+#include <cohort/engine/system/environment.h>
 #include <cohort/tools/soak/soak.h>
 
 #include <fmt/format.h>

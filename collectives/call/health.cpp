@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/call/health.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+/// How long the ranks' signatures, or the news of a death, may take to come together.
+constexpr Duration kGrace = std::chrono::milliseconds(250);
+/// A death that this rank has not noticed by then, after another did, is none.
+constexpr Duration kNoticeTime = std::chrono::milliseconds(50);
+constexpr Duration kLook = std::chrono::milliseconds(1);
+
+}  // namespace
+
+Health::Health(Engine& engine, const Membership& membership, ControlPlane& control,
+               const RunningOperation& running, TaskScope& services, OnFailure on_failure)
+    : engine_(engine),
+      membership_(membership),
+      control_(control),
+      running_(running),
+      services_(services),
+      on_failure_(std::move(on_failure)),
+      peers_(membership.size) {}
+
+bool Health::begin(std::uint64_t sequence, const Signature& signature) noexcept {
+  history_[history_next_] = {sequence, signature};
+  history_next_ = (history_next_ + 1) % kHistory;
+  for (Rank peer = 0; peer < peers_.size() && !is_failed(); ++peer) {
+    const PeerState& state = peers_[peer];
+    if (state.departed && !state.is_suspected && state.departed_after < sequence) fail(left_early(peer));
+    if (state.last_seen == sequence && !(state.last_signature == signature))
+      report_mismatch(peer, sequence, state.last_signature);
+  }
+  return !is_failed();
+}
+
+const Signature* Health::remembered(std::uint64_t sequence) const noexcept {
+  for (const HistoryEntry& entry : history_)
+    if (entry.sequence == sequence && sequence != 0) return &entry.signature;
+  return nullptr;
+}
+
+ControlMessage Health::status(ControlMessage::Type type, std::uint64_t sequence) const noexcept {
+  ControlMessage message;
+  message.type = type;
+  message.sequence = sequence;
+  if (const Signature* signature = remembered(sequence)) message.signature = *signature;
+  return message;
+}
+
+void Health::report_stall() noexcept {
+  control_.broadcast(status(ControlMessage::Type::status, running_.sequence));
+}
+
+void Health::report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept {
+  if (is_failed() || std::exchange(is_resolving_, true)) return;
+  resolving_sequence_ = sequence;
+  table_.clear();
+  if (const Signature* mine = remembered(sequence)) table_.push_back({membership_.rank, *mine});
+  table_.push_back({peer, theirs});
+  control_.broadcast(status(ControlMessage::Type::query, sequence));
+  services_.spawn(resolve_mismatch(sequence));
+}
+
+Task<> Health::resolve_mismatch(std::uint64_t sequence) {
+  const TimePoint until = engine_.now() + kGrace;
+  while (table_.size() < membership_.size && engine_.now() < until && !is_failed())
+    co_await engine_.sleep_for(kLook);
+  std::sort(table_.begin(), table_.end(),
+            [](const SignatureOfRank& a, const SignatureOfRank& b) { return a.rank < b.rank; });
+  const Disagreement verdict = judge(table_);
+  const std::string what = fmt::format(
+      "collective #{} on '{}': {}; every rank must call the same collective with the same arguments (look at "
+      "{})",
+      sequence, membership_.name, verdict.text, membership_.peers[verdict.culprit].describe());
+  fail(Error(ErrorKind::Mismatch, what).with_culprit(verdict.culprit));
+}
+
+void Health::take_status(Rank from, const ControlMessage& message) noexcept {
+  PeerState& state = peers_[from];
+  if (message.sequence >= state.last_seen) {
+    state.last_seen = message.sequence;
+    state.last_signature = message.signature;
+  }
+  const Signature* mine = remembered(message.sequence);
+  if (message.type == ControlMessage::Type::query && mine != nullptr)
+    control_.send(from, status(ControlMessage::Type::status, message.sequence));
+  if (is_resolving_ && message.sequence == resolving_sequence_) {
+    const bool known =
+        std::any_of(table_.begin(), table_.end(), [&](const auto& entry) { return entry.rank == from; });
+    if (!known) table_.push_back({from, message.signature});
+  }
+  if (mine != nullptr && !(*mine == message.signature))
+    report_mismatch(from, message.sequence, message.signature);
+}
+
+void Health::on_control(Rank from, const ControlMessage& message) noexcept {
+  switch (message.type) {
+    case ControlMessage::Type::status:
+    case ControlMessage::Type::query: take_status(from, message); return;
+    case ControlMessage::Type::revoke: fail(message.cause()); return;
+    case ControlMessage::Type::lost:
+    case ControlMessage::Type::alive: take_news_of_peer(from, message); return;
+    case ControlMessage::Type::hello:
+    case ControlMessage::Type::goodbye: return;
+  }
+}
+
+std::string Health::current_operation() const {
+  if (!running_.is_running) return fmt::format("between collectives on '{}'", membership_.name);
+  return fmt::format("during {} #{} on '{}'", describe(running_.signature), running_.sequence,
+                     membership_.name);
+}
+
+Error Health::died(Rank peer) const {
+  return Error(ErrorKind::PeerDied,
+               fmt::format(
+                   "{} ended without leaving the communicator, {}; look at its output and at the kernel log, "
+                   "then start the job again",
+                   membership_.peers[peer].describe(), current_operation()))
+      .with_culprit(peer);
+}
+
+Error Health::left_early(Rank peer) const {
+  return Error(ErrorKind::PeerAborted,
+               fmt::format(
+                   "{} left after collective #{}, {}; all ranks must call the same number of collectives",
+                   membership_.peers[peer].describe(), peers_[peer].departed_after, current_operation()))
+      .with_culprit(peer);
+}
+
+void Health::on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept {
+  PeerState& state = peers_[peer];
+  state.departed = true;
+  state.departed_after = said_goodbye ? after_sequence : 0;
+  if (is_leaving_ || is_failed()) return;
+  if (!said_goodbye && !membership_.shares_host(peer) && has_witness(peer)) {
+    state.is_suspected = true;
+    control_.broadcast(news(ControlMessage::Type::lost, peer));
+    services_.spawn(resolve_departure(peer));
+  } else if (!said_goodbye)
+    fail(died(peer));
+  else if (running_.is_running && running_.sequence > after_sequence)
+    fail(left_early(peer));
+}
+
+ControlMessage Health::news(ControlMessage::Type type, Rank about) noexcept {
+  ControlMessage message;
+  message.type = type;
+  message.culprit = about;
+  return message;
+}
+
+bool Health::has_witness(Rank of) const noexcept {
+  for (Rank rank = 0; rank < peers_.size(); ++rank)
+    if (rank != membership_.rank && rank != of && !peers_[rank].departed) return true;
+  return false;
+}
+
+void Health::take_news_of_peer(Rank from, const ControlMessage& message) noexcept {
+  const Rank about = message.culprit;
+  if (about >= peers_.size() || about == membership_.rank || about == from) return;
+  if (message.type == ControlMessage::Type::alive) {
+    peers_[about].is_alive_elsewhere = true;
+    return;
+  }
+  peers_[about].is_lost_elsewhere = true;
+  services_.spawn(answer_later(from, about));
+}
+
+Task<> Health::answer_later(Rank to, Rank about) {
+  co_await engine_.sleep_for(kNoticeTime);
+  if (!peers_[about].departed) control_.send(to, news(ControlMessage::Type::alive, about));
+}
+
+/// A connection to another host ended without a goodbye. If the process is dead, everybody has lost it; who
+/// still has it says that only the connection broke. Nobody answers: it is dead as far as we can tell.
+Task<> Health::resolve_departure(Rank peer) {
+  const TimePoint until = engine_.now() + kGrace;
+  const PeerState& state = peers_[peer];
+  const auto is_open = [&] {
+    return !state.is_lost_elsewhere && !state.is_alive_elsewhere && has_witness(peer);
+  };
+  while (engine_.now() < until && !is_failed() && is_open()) co_await engine_.sleep_for(kLook);
+  if (is_leaving_) co_return;
+  fail(state.is_alive_elsewhere ? link_fault(peer, "the control connection ended") : died(peer));
+}
+
+Error Health::link_fault(Rank peer, std::string_view why) const {
+  const auto [lower, higher] = std::minmax(membership_.rank, peer);
+  return Error(
+             ErrorKind::LinkFault,
+             fmt::format("the connection between {} and {} broke, {}, though both processes live ({}); check "
+                         "the network between the two hosts",
+                         membership_.peers[lower].describe(), membership_.peers[higher].describe(),
+                         current_operation(), why))
+      .with_culprit(higher);  // neither is known to be at fault: both ends name the same
+}
+
+void Health::report_link_fault(Rank peer, const Error& error) noexcept {
+  if (is_failed() || is_leaving_) return;
+  if (error.kind() == ErrorKind::ProtocolError)
+    fail(error);
+  else
+    services_.spawn(resolve_link_fault(peer, error));
+}
+
+Task<> Health::resolve_link_fault(Rank peer, Error error) {
+  const TimePoint until = engine_.now() + kGrace;
+  while (engine_.now() < until && !is_failed() && !peers_[peer].departed) co_await engine_.sleep_for(kLook);
+  if (is_failed() || is_leaving_ || peers_[peer].departed) co_return;
+  fail(link_fault(peer, error.message()));
+}
+
+/// Whoever hears of the cause passes it on, once: this rank may leave before the one who found it was heard
+/// by all, and its leaving must not be taken for the cause.
+void Health::fail(const Error& cause) noexcept {
+  if (is_failed()) return;
+  cause_ = cause;
+  control_.broadcast(ControlMessage::revoke(cause));
+  on_failure_(cause);
+}
+
+}  // namespace cohort

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/call/call.h>
+#include <cohort/engine/task_scope.h>
+#include <cohort/net/control_plane.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+
+namespace cohort {
+
+/// Whether a communicator still works, and if not, why: the one cause that every rank gives to its callers.
+///
+/// Collects what the control plane, the links and the running collective report; settles on the first cause,
+/// tells it to all ranks before any connection closes, and cancels what runs. A disagreement is settled only
+/// when every rank's signature is known, or did not come in time, so that all name the same culprit. Threads:
+/// the engine's.
+class Health final : public ControlPlane::Handler, Immovable {
+ public:
+  /// The communicator's side: ends the running collective with the cause.
+  using OnFailure = std::function<void(const Error& cause)>;
+
+  Health(Engine& engine, const Membership& membership, ControlPlane& control, const RunningOperation& running,
+         TaskScope& services, OnFailure on_failure);
+
+  [[nodiscard]] bool is_failed() const noexcept { return cause_.has_value(); }
+  [[nodiscard]] const Error& cause() const noexcept { return *cause_; }
+
+  /// Before each collective: remembers its signature; fails if somebody it needs has left. False if failed.
+  [[nodiscard]] bool begin(std::uint64_t sequence, const Signature& signature) noexcept;
+  /// The running collective makes no progress: tell everybody what it is, so that a disagreement shows.
+  void report_stall() noexcept;
+  /// `peer` runs something else under this number.
+  void report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept;
+  /// A link broke: if a dead peer is the cause, that is known within a grace time; else it is a fault of the
+  /// link.
+  void report_link_fault(Rank peer, const Error& error) noexcept;
+  /// Gives the communicator up, here and everywhere.
+  void fail(const Error& cause) noexcept;
+  /// From now on departures are no news: this rank leaves itself.
+  void leave() noexcept { is_leaving_ = true; }
+
+  /// The highest collective that a peer is known to have started.
+  [[nodiscard]] std::uint64_t last_seen(Rank peer) const noexcept {
+    return std::max(peers_[peer].last_seen, peers_[peer].departed_after);
+  }
+
+ private:
+  static constexpr std::size_t kHistory = 8;
+
+  struct PeerState {
+    bool departed = false;
+    bool is_lost_elsewhere = false;   ///< another rank lost it, too
+    bool is_alive_elsewhere = false;  ///< another rank still has it
+    bool is_suspected = false;        ///< its connection ended here, and what that means is being found out
+    std::uint64_t departed_after = 0;
+    std::uint64_t last_seen = 0;
+    Signature last_signature;
+  };
+  struct HistoryEntry {
+    std::uint64_t sequence = 0;
+    Signature signature;
+  };
+
+  void on_control(Rank from, const ControlMessage& message) noexcept override;
+  void on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept override;
+
+  [[nodiscard]] const Signature* remembered(std::uint64_t sequence) const noexcept;
+  [[nodiscard]] ControlMessage status(ControlMessage::Type type, std::uint64_t sequence) const noexcept;
+  void take_status(Rank from, const ControlMessage& message) noexcept;
+  void take_news_of_peer(Rank from, const ControlMessage& message) noexcept;
+  [[nodiscard]] static ControlMessage news(ControlMessage::Type type, Rank about) noexcept;
+  /// Whether anybody else could know whether that rank lives.
+  [[nodiscard]] bool has_witness(Rank of) const noexcept;
+  [[nodiscard]] std::string current_operation() const;
+  [[nodiscard]] Error died(Rank peer) const;
+  [[nodiscard]] Error left_early(Rank peer) const;
+  [[nodiscard]] Error link_fault(Rank peer, std::string_view why) const;
+  Task<> answer_later(Rank to, Rank about);
+  Task<> resolve_departure(Rank peer);
+  Task<> resolve_mismatch(std::uint64_t sequence);
+  Task<> resolve_link_fault(Rank peer, Error error);
+
+  Engine& engine_;
+  const Membership& membership_;
+  ControlPlane& control_;
+  const RunningOperation& running_;
+  TaskScope& services_;
+  const OnFailure on_failure_;
+
+  std::optional<Error> cause_;
+  bool is_leaving_ = false;
+  bool is_resolving_ = false;
+  std::uint64_t resolving_sequence_ = 0;
+  std::vector<SignatureOfRank> table_;
+  std::vector<PeerState> peers_;
+  std::array<HistoryEntry, kHistory> history_{};
+  std::size_t history_next_ = 0;
+};
+
+}  // namespace cohort

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/machines/check/task_record.h>
+
+#include <functional>
+
+namespace cohort::check {
+
+/// Where a task stands.
+struct TaskPlace {
+  std::uint32_t operation = 0;  ///< of those in a row, from 1
+  Rank rank = 0;
+  std::string stream;        ///< "main stream", "stream 3"
+  std::uint32_t number = 0;  ///< in its stream, from 1
+};
+
+enum class Fate : std::uint8_t {
+  keep,
+  drop,   ///< it completes at once and does nothing
+  twice,  ///< it is carried out, and once more; for tasks that wait for nobody
+};
+
+/// A fault planted into schedules: sees each task before it is carried out, and may alter it. For tests of
+/// the checker.
+using Fault = std::function<Fate(const TaskPlace& place, TaskRequest& request)>;
+
+}  // namespace cohort::check

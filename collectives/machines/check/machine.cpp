@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/machines/check/machine.h>
+
+#include <cohort/collectives/machines/check/deadlock.h>
+#include <cohort/engine/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort::check {
+
+Machine::Machine(const Plan& plan, const Fault* fault)
+    : Stage(plan.ranks, plan.seed),
+      plan_(plan),
+      fault_(fault),
+      order_(plan.ranks),
+      expressions_(plan.ranks),
+      ranks_(plan.ranks) {
+  for (Rank rank = 0; rank < plan.ranks; ++rank) {
+    for (const std::size_t bytes : plan.shares[rank].allocations)
+      ranks_[rank].memories.emplace_back(bytes, Value{});
+    for (std::size_t window = 0; window < kWindows; ++window) {
+      const WindowPlace& place = plan.shares[rank].windows[window];
+      Memory& memory = ranks_[rank].memories[place.allocation];
+      if (place.offset == 0 && place.bytes == memory.size_bytes())
+        memory = Memory(place.bytes, {expressions_.leftover(static_cast<WindowId>(window)), 0});
+    }
+  }
+}
+
+Machine::~Machine() = default;
+
+Machine::StreamState& Machine::state(StreamId stream) {
+  if (stream >= streams_.size()) streams_.resize(std::max<std::size_t>(stream + 1, streams()));
+  return streams_[stream];
+}
+
+void Machine::forked(StreamId parent, StreamId child) noexcept {
+  order_.fork(parent, child);
+  (void)state(std::max(parent, child));
+  streams_[child].rounds = streams_[parent].rounds;
+  streams_[child].path_bytes = streams_[parent].path_bytes;
+}
+
+void Machine::joined(StreamId parent, std::span<const StreamId> children) noexcept {
+  order_.join(parent, children);
+  for (const StreamId child : children) {
+    (void)state(std::max(parent, child));
+    streams_[parent].rounds = std::max(streams_[parent].rounds, streams_[child].rounds);
+    streams_[parent].path_bytes = std::max(streams_[parent].path_bytes, streams_[child].path_bytes);
+  }
+}
+
+void Machine::stuck() { Deadlock(*this).explain(); }
+
+/// Numbers the task and writes it down.
+TaskId Machine::admit(const TaskRequest& request) {
+  const StreamId stream = running();
+  const Rank rank = rank_of(stream);
+  StreamState& of = state(stream);
+  if (of.operation != ranks_[rank].operation) {
+    of.operation = ranks_[rank].operation;
+    of.number = 0;
+  }
+  TaskRecord task = record(request, rank);
+  task.stream = stream;
+  task.operation = of.operation;
+  const bool is_edge = request.kind == TaskKind::begin || request.kind == TaskKind::end;
+  task.number = is_edge ? 0 : ++of.number;
+  order_.tick(stream);
+  tasks_.push_back(task);
+  expressions_.work_for(static_cast<std::uint32_t>(tasks_.size() - 1));
+  return of.task = static_cast<TaskId>(tasks_.size() - 1);
+}
+
+bool Machine::carry_out(TaskRequest request, Operation* operation) {
+  if (is_ending()) return true;
+  Fate fate = Fate::keep;
+  if (fault_ != nullptr && request.kind != TaskKind::begin) {
+    const StreamId stream = running();
+    const Rank rank = rank_of(stream);
+    const StreamState& of = state(stream);
+    const std::uint32_t number = of.operation == ranks_[rank].operation ? of.number : 0;
+    fate = (*fault_)({ranks_[rank].operation, rank, name_of(stream), number + 1}, request);
+  }
+  if (fate == Fate::drop) {
+    tasks_.resize(admit(request));  // it leaves its number behind
+    return true;
+  }
+  if (fate == Fate::twice) {
+    const TaskId first = admit(request);
+    (void)dispatch(request, first, nullptr);
+  }
+  const TaskId task = admit(request);
+  const bool is_complete = dispatch(request, task, operation);
+  if (!is_complete) state(running()).is_waiting = true;
+  return is_complete;
+}
+
+bool Machine::dispatch(const TaskRequest& request, TaskId task, Operation* operation) {
+  switch (request.kind) {
+    case TaskKind::copy:
+    case TaskKind::pull: copy(request, now(task)); return true;
+    case TaskKind::reduce: reduce(request, now(task)); return true;
+    case TaskKind::finish_average: finish_average(request, now(task)); return true;
+    case TaskKind::begin:
+    case TaskKind::phase: return arrive(request, task, operation);
+    default: return on_link(request, task, operation);
+  }
+}
+
+void Machine::copy(const TaskRequest& request, const Access& by) {
+  const PlacedSlice& to = request.outputs.front();
+  const PlacedSlice& from = request.inputs.front();
+  const bool is_same_place =
+      to.rank == from.rank &&
+      place_of(to.rank, to.slice.window).allocation == place_of(from.rank, from.slice.window).allocation &&
+      place_of(to.rank, to.slice.window).offset + to.slice.offset ==
+          place_of(from.rank, from.slice.window).offset + from.slice.offset;
+  if (to.slice.bytes != from.slice.bytes)
+    add(FindingKind::bounds, by.task,
+        fmt::format("copies {} bytes to a slice of {}; give both slices the same size", from.slice.bytes,
+                    to.slice.bytes));
+  const bool may = may_touch(from.rank, from.slice, false, by.task, false) &&
+                   may_touch(to.rank, to.slice, true, by.task, false);
+  if (!may || is_same_place) return;
+  const Content content = read(from.rank, from.slice, by);
+  write(to.rank, to.slice, content, by);
+  Counts& counts = counting(tasks_[by.task].rank);
+  const bool is_own = from.rank == tasks_[by.task].rank;
+  (is_own ? counts.copied : counts.received) += from.slice.bytes;
+  state(tasks_[by.task].stream).path_bytes += from.slice.bytes;
+}
+
+Content Machine::combine(const Content& left, const Content& right) {
+  Content result;
+  visit_together(left, right, [&](std::size_t bytes, const Value& a, const Value& b) {
+    result.push_back({bytes, {expressions_.combine(a.what, b.what, b.shift - a.shift), a.shift}});
+  });
+  return result;
+}
+
+void Machine::reduce(const TaskRequest& request, const Access& by) {
+  const Rank rank = tasks_[by.task].rank;
+  const std::size_t bytes = request.outputs.front().slice.bytes;
+  Counts& counts = counting(rank);
+  Content result;
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    const PlacedSlice& input = request.inputs[i];
+    if (!may_touch(input.rank, input.slice, false, by.task, false)) return;
+    if (input.slice.bytes != bytes)
+      add(FindingKind::bounds, by.task,
+          fmt::format("combines an operand of {} bytes into {}; all operands and outputs have one size",
+                      input.slice.bytes, bytes));
+    const Content operand = read(input.rank, input.slice, by);
+    result = i == 0 ? operand : combine(result, operand);
+    counts.operands += bytes;
+    if (i != 0) counts.combined += bytes;
+    if (input.rank != rank) counts.received += bytes;
+  }
+  if (request.combine.average_over != 0)
+    for (Piece& piece : result) piece.value.what = expressions_.average(piece.value.what);
+  for (const PlacedSlice& output : request.outputs) {
+    if (!may_touch(output.rank, output.slice, true, by.task, false)) return;
+    write(output.rank, output.slice, result, by);
+    if (output.rank != rank) counts.stored_at_peers += bytes;
+  }
+}
+
+void Machine::finish_average(const TaskRequest& request, const Access& by) {
+  const Rank rank = tasks_[by.task].rank;
+  if (request.combine.average_over == 0 || !may_touch(rank, request.local, true, by.task, false)) return;
+  Content sum = read(rank, request.local, by);
+  for (Piece& piece : sum) piece.value.what = expressions_.average(piece.value.what);
+  write(rank, request.local, sum, by);
+}
+
+/// The n-th phase of every rank is one meeting of all.
+bool Machine::arrive(const TaskRequest& request, TaskId task, Operation* operation) {
+  const bool is_own = request.kind == TaskKind::phase;
+  const StreamId stream = tasks_[task].stream;
+  RankState& rank = ranks_[tasks_[task].rank];
+  if (is_own && !plan_.is_mapped_group) {
+    add(FindingKind::usage, task, "meets in a phase, which only algorithms with needs_mapped_group may");
+    return true;
+  }
+  if (rank.last_phase.at != 0 && !order_.knows(stream, rank.last_phase))
+    add(FindingKind::usage, task, "two streams of a rank take part in phases without order between them");
+  rank.last_phase = order_.now(stream);
+  Gate& gate = gates_[std::uint64_t{rank.operation} << 32 | rank.phases++];
+  gate.arrived.push_back({operation, stream, task});
+  if (gate.arrived.size() < plan_.ranks) return false;
+  std::vector<StreamId> streams;
+  std::uint32_t rounds = 0;
+  std::uint64_t path_bytes = 0;
+  for (const Waiting& one : gate.arrived) {
+    streams.push_back(one.stream);
+    path_bytes = std::max(path_bytes, state(one.stream).path_bytes);
+    rounds = std::max(rounds, state(one.stream).rounds + (is_own ? 1 : 0));
+  }
+  order_.meet(streams);
+  for (const Waiting& one : gate.arrived) {
+    state(one.stream).rounds = rounds;
+    state(one.stream).path_bytes = path_bytes;
+    if (one.stream != stream) complete_waiting(one);
+  }
+  gate.arrived.clear();
+  return true;
+}
+
+void Machine::complete_waiting(const Waiting& waiting) {
+  state(waiting.stream).is_waiting = false;
+  if (waiting.operation == nullptr) return;
+  if (waiting.operation == starting_)
+    starting_ = nullptr;
+  else
+    resume_later(*waiting.operation, waiting.stream);
+}
+
+void Machine::notify_posted(Operation& notify, std::uint32_t untaken, std::uint32_t limit) noexcept {
+  if (is_ending()) return;
+  const TaskId task = admit({.kind = TaskKind::notify_post});
+  const StreamId stream = running();
+  NotifyState& state_of = notifies_[&notify];
+  if (state_of.posts.size() + 1 != untaken) state_of = NotifyState{};  // another one in the same place
+  if (state_of.last_post.at != 0 && !order_.knows(stream, state_of.last_post))
+    add(FindingKind::usage, task,
+        "two streams post one Notify without order between them; give each its own");
+  state_of.last_post = order_.now(stream);
+  const std::uint32_t before = state_of.posted++;
+  const bool may_overflow =
+      untaken > limit || (before >= limit && (state_of.takes.size() <= before - limit ||
+                                              !order_.knows(stream, state_of.takes[before - limit])));
+  if (may_overflow)
+    add(FindingKind::notify, task,
+        fmt::format("may come while the Notify holds {} untaken post{}, its limit; wait for the other stream "
+                    "first, or give it a higher limit",
+                    limit, limit == 1 ? "" : "s"));
+  Message message;
+  message.stamp = order_.stamp(stream);
+  message.rounds = state(stream).rounds;
+  message.path_bytes = state(stream).path_bytes;
+  state_of.posts.push_back(std::move(message));
+  if (!state_of.is_awaited || state_of.is_resumed) return;
+  state_of.is_resumed = true;
+  complete_waiting({&notify, state_of.waiter, task});
+}
+
+void Machine::notify_awaited(Operation& notify) {
+  if (is_ending()) return;
+  const TaskId task = admit({.kind = TaskKind::notify_wait});
+  if (notify.is_pending()) {
+    add(FindingKind::usage, task,
+        "waits for a Notify for which another stream waits already; give each its own");
+    throw Error(ErrorKind::InvalidArgument, "two streams wait for one Notify");
+  }
+  NotifyState& state_of = notifies_[&notify];
+  if (!state_of.posts.empty()) state_of = NotifyState{};  // another one in the same place
+  state_of.is_awaited = true;
+  state_of.is_resumed = false;
+  state_of.waiter = running();
+  state(running()).is_waiting = true;
+}
+
+void Machine::notify_taken(Operation& notify) noexcept {
+  if (is_ending()) return;
+  const StreamId stream = running();
+  NotifyState& state_of = notifies_[&notify];
+  const TaskId task = state_of.is_awaited ? state(stream).task : admit({.kind = TaskKind::notify_wait});
+  if (!state_of.takes.empty() && !order_.knows(stream, state_of.takes.back()))
+    add(FindingKind::usage, task,
+        "two streams wait for one Notify without order between them; give each its own");
+  state_of.is_awaited = state_of.is_resumed = false;
+  state_of.takes.push_back(order_.now(stream));
+  if (state_of.posts.empty()) return;
+  hear(stream, state_of.posts.front(), 0);
+  state_of.posts.pop_front();
+}
+
+}  // namespace cohort::check

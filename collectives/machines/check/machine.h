@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/machines/check/channel.h>
+#include <cohort/collectives/machines/check/expression.h>
+#include <cohort/collectives/machines/check/fault.h>
+#include <cohort/collectives/machines/check/finding.h>
+#include <cohort/collectives/machines/check/memory.h>
+#include <cohort/collectives/machines/check/plan.h>
+#include <cohort/collectives/machines/check/task_record.h>
+#include <cohort/collectives/machines/stage/stage.h>
+
+#include <memory>
+#include <unordered_map>
+
+namespace cohort::check {
+
+/// What one rank moved in the first operation, in bytes.
+struct Counts {
+  std::uint64_t sent = 0;      ///< over links
+  std::uint64_t received = 0;  ///< over links, or read from mapped peers
+  std::uint64_t copied = 0;    ///< within its memory
+  std::uint64_t stored_at_peers = 0;
+  std::uint64_t combined = 0;  ///< operands beyond the first
+  std::uint64_t operands = 0;
+  std::uint64_t messages = 0;  ///< sent over links
+};
+
+/// The machine that proves: symbolic memory, links that complete as little as any transport may, and the
+/// order that holds in every run.
+///
+/// Its links are the strictest that a schedule may meet: a send completes when it has been received; what one
+/// rank sends another on a link and lane, bytes and signals alike, arrives in order and waits behind bytes
+/// that nobody receives yet. Streams are deterministic and each end of a link is used by one stream at a
+/// time, which is checked; so what can complete does not depend on the order in which streams run, and a run
+/// that ends here ends on every machine.
+class Machine final : public machine::Stage {
+ public:
+  Machine(const Plan& plan, const Fault* fault);
+  ~Machine() override;
+
+  [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
+
+  /// The running stream, a main one, begins and ends an operation; with a mapped group, the caller then
+  /// meets.
+  void begin();
+  void end();
+  /// Carries a task of the running stream out, or begins to. True: it is complete, which one without an
+  /// operation always is.
+  bool carry_out(TaskRequest request, Operation* operation);
+  /// What the schedule of a rank threw.
+  void failed(Rank rank, const std::string& what);
+  /// The schedule asked for something that it may not have.
+  void refuse(Rank rank, const std::string& what);
+
+  [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
+  [[nodiscard]] const Counts& counts(Rank rank) const noexcept { return ranks_[rank].counts; }
+  [[nodiscard]] std::size_t tasks() const noexcept { return tasks_.size(); }
+  /// Messages that followed one another, on the longest path; and the bytes on the path with most of them.
+  [[nodiscard]] std::uint32_t rounds() const noexcept { return rounds_; }
+  [[nodiscard]] std::uint64_t path_bytes() const noexcept { return path_bytes_; }
+  /// Every combined result is ranks 0, 1, 2, ... in this order; a run without any is, too.
+  [[nodiscard]] bool is_in_rank_order() const noexcept { return is_in_rank_order_; }
+  [[nodiscard]] const std::string& example_of_order() const noexcept { return example_of_order_; }
+
+ private:
+  friend class Deadlock;
+
+  struct RemoteAccess {
+    Access access;
+    WindowId window;
+  };
+  struct RankState {
+    std::vector<Memory> memories;
+    std::uint32_t operation = 0;
+    bool is_inside = false;
+    bool has_empty_messages = false;
+    std::uint32_t phases = 0;
+    Moment last_phase;
+    std::vector<Moment> begun;         ///< each operation
+    std::vector<RemoteAccess> remote;  ///< by peers, in this operation
+    std::vector<Channel*> incoming;
+    Counts counts;
+  };
+  struct StreamState {
+    std::uint32_t operation = 0;
+    std::uint32_t number = 0;
+    std::uint32_t rounds = 0;
+    std::uint64_t path_bytes = 0;
+    bool is_waiting = false;
+    TaskId task = 0;  ///< the last one
+  };
+  struct Gate {
+    std::vector<Waiting> arrived;
+  };
+  struct NotifyState {
+    Line<Message> posts;
+    std::vector<Moment> takes;
+    std::uint32_t posted = 0;
+    Moment last_post;
+    bool is_awaited = false;
+    bool is_resumed = false;
+    StreamId waiter = 0;
+  };
+
+  /// A task wrote over contributions that its own value does not have.
+  struct Loss {
+    TaskId task;
+    ExpressionId lost;
+    std::int64_t begin;  ///< in the contributions
+    std::int64_t end;
+  };
+  struct Result {
+    bool is_known = false;
+    Rank rank = 0;
+    Content content;
+  };
+
+  // Stage:
+  void forked(StreamId parent, StreamId child) noexcept override;
+  void joined(StreamId parent, std::span<const StreamId> children) noexcept override;
+  void stuck() override;
+  void notify_posted(Operation& notify, std::uint32_t untaken, std::uint32_t limit) noexcept override;
+  void notify_awaited(Operation& notify) override;
+  void notify_taken(Operation& notify) noexcept override;
+
+  // Tasks (machine.cpp):
+  TaskId admit(const TaskRequest& request);
+  bool dispatch(const TaskRequest& request, TaskId task, Operation* operation);
+  void copy(const TaskRequest& request, const Access& by);
+  void reduce(const TaskRequest& request, const Access& by);
+  void finish_average(const TaskRequest& request, const Access& by);
+  bool arrive(const TaskRequest& request, TaskId task, Operation* operation);
+  Content combine(const Content& left, const Content& right);
+  StreamState& state(StreamId stream);
+
+  // Memory (accesses.cpp):
+  [[nodiscard]] bool may_touch(Rank owner, const Slice& slice, bool writes, TaskId task, bool over_link);
+  Content read(Rank owner, const Slice& slice, const Access& by);
+  void write(Rank owner, const Slice& slice, const Content& content, const Access& by);
+  [[nodiscard]] Memory& memory_of(Rank owner, WindowId window);
+  [[nodiscard]] const WindowPlace& place_of(Rank owner, WindowId window) const;
+  void note_losses(const Memory& memory, std::size_t begin, const Content& content, TaskId task);
+  void note_remote(Rank owner, const Slice& slice, const Access& by);
+  void report(Rank owner, WindowId window, const Access& by, bool writes, const Conflicts& conflicts);
+  [[nodiscard]] std::string advice(const Conflict& conflict, const TaskRecord& earlier,
+                                   const TaskRecord& later, bool later_writes) const;
+
+  // Links (links.cpp):
+  Channel& channel(Rank from, Rank to, Lane lane);
+  bool on_link(const TaskRequest& request, TaskId task, Operation* operation);
+  void use_end(Access& last, TaskId task, const Channel& link, std::string_view end);
+  void post(Channel& link, const TaskRequest& request, TaskId task);
+  void wait(Channel& link, const TaskRequest& request, const Waiting& waiting);
+  void start_send(Channel& link, const TaskRequest& request, const Waiting& waiting);
+  void start_put_or_get(Channel& link, const TaskRequest& request, const Waiting& waiting);
+  void enqueue(Channel& link, Message message);
+  void pump(Channel& link);
+  void pump(Channel& link, Line<Message>& line);
+  bool deliver(Channel& link, Message& message);
+  void deliver_signal(Channel& link, Message message);
+  void deliver_put(Channel& link, Message& message);
+  void serve_get(Channel& link, Message& message);
+  void finish_get(Channel& link, Message& message);
+  void check_replies(const Channel& link, const Message& message, const Waiting& receiver);
+  bool deliver_bytes(Channel& link, Message& message);
+  void take_signal(SignalEnd& end, const Waiting& waiting);
+  void lost(const Message& message);
+  void check_limit(const Channel& link, SignalEnd& end, const TaskRequest& request, TaskId task);
+  void complete_waiting(const Waiting& waiting);
+  [[nodiscard]] Message message_of(MessageKind kind, const TaskRequest& request, const Waiting& waiting);
+  void hear(StreamId stream, const Message& message, std::uint32_t hops);
+
+  // Operations (operations.cpp):
+  void fill_windows(Rank rank, TaskId task);
+  void check_left_behind(Rank rank, TaskId task);
+  void check_result(Rank rank, TaskId end);
+  void check_stretch(Rank rank, const Stretch& stretch, TaskId end);
+  void check_same_everywhere(Rank rank);
+  void wrong_value(TaskId end, const Stretch& stretch, std::size_t at, const Piece& piece);
+
+  // Words (words.cpp):
+  /// Who lost the first contribution that a wrong result lacks, if anybody did.
+  [[nodiscard]] const Loss* loss_of(const Value& value, std::int64_t at) const;
+  void add(FindingKind kind, TaskId task, const std::string& text);
+  [[nodiscard]] std::string who(TaskId task) const;
+  [[nodiscard]] std::string bytes_of(Rank owner, WindowId window, std::size_t begin, std::size_t end) const;
+  [[nodiscard]] Access now(TaskId task) { return {order_.now(tasks_[task].stream), task}; }
+
+  /// Where to count what the rank moves: only the first operation counts.
+  [[nodiscard]] Counts& counting(Rank rank) {
+    return ranks_[rank].operation == 1 ? ranks_[rank].counts : uncounted_;
+  }
+
+  const Plan& plan_;
+  const Fault* const fault_;
+  Order order_;
+  Expressions expressions_;
+  std::vector<RankState> ranks_;
+  std::vector<StreamState> streams_;
+  std::vector<TaskRecord> tasks_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::unordered_map<std::uint64_t, Gate> gates_;  ///< by operation and number of the meeting in it
+  std::unordered_map<Operation*, NotifyState> notifies_;
+  std::vector<Finding> findings_;
+  std::array<std::size_t, kFindingKinds> found_{};
+
+  /// The operation that carry_out() is starting; null once it is over.
+  Operation* starting_ = nullptr;
+
+  std::vector<Result> results_;  ///< of operations, of whoever ended them first
+  std::vector<Loss> losses_;
+  Counts uncounted_;
+  std::uint32_t rounds_ = 0;
+  std::uint64_t path_bytes_ = 0;
+  bool is_in_rank_order_ = true;
+  std::string example_of_order_;
+};
+
+}  // namespace cohort::check

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/machines/check/order.h>
+
+#include <algorithm>
+
+namespace cohort::check {
+namespace {
+
+bool comes_before(const Past::Entry& entry, StreamId stream) { return entry.stream < stream; }
+
+}  // namespace
+
+std::uint32_t Past::find(StreamId stream) const noexcept {
+  if (stream < mains.size()) return mains[stream];
+  const auto at = std::lower_bound(others.begin(), others.end(), stream, comes_before);
+  return at != others.end() && at->stream == stream ? at->at : 0;
+}
+
+void Past::raise(StreamId stream, std::uint32_t at) {
+  if (stream < mains.size()) {
+    mains[stream] = std::max(mains[stream], at);
+    return;
+  }
+  const auto place = std::lower_bound(others.begin(), others.end(), stream, comes_before);
+  if (place != others.end() && place->stream == stream)
+    place->at = std::max(place->at, at);
+  else
+    others.insert(place, {stream, at});
+}
+
+void Past::merge(const Past& other) {
+  for (std::size_t rank = 0; rank < mains.size(); ++rank)
+    mains[rank] = std::max(mains[rank], other.mains[rank]);
+  merge_sorted(other.others);
+}
+
+void Past::merge(std::vector<Entry>& entries) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.stream != b.stream ? a.stream < b.stream : a.at > b.at;
+  });
+  entries.erase(std::unique(entries.begin(), entries.end(),
+                            [](const Entry& a, const Entry& b) { return a.stream == b.stream; }),
+                entries.end());
+  merge_sorted(entries);
+}
+
+void Past::merge_sorted(const std::vector<Entry>& entries) {
+  if (entries.empty()) return;
+  std::vector<Entry> merged;
+  merged.reserve(others.size() + entries.size());
+  auto mine = others.begin();
+  auto theirs = entries.begin();
+  while (mine != others.end() && theirs != entries.end()) {
+    if (mine->stream < theirs->stream) {
+      merged.push_back(*mine++);
+    } else if (theirs->stream < mine->stream) {
+      merged.push_back(*theirs++);
+    } else {
+      merged.push_back({mine->stream, std::max(mine->at, theirs->at)});
+      ++mine;
+      ++theirs;
+    }
+  }
+  merged.insert(merged.end(), mine, others.end());
+  merged.insert(merged.end(), theirs, entries.end());
+  others = std::move(merged);
+}
+
+Order::Order(Rank ranks) : ranks_(ranks), nothing_(std::make_shared<Past>(ranks)), states_(ranks + 1) {
+  for (State& one : states_) one.past = nothing_;
+}
+
+Order::State& Order::state(StreamId stream) {
+  while (stream >= states_.size()) {
+    states_.emplace_back();
+    states_.back().past = nothing_;
+  }
+  return states_[stream];
+}
+
+Past& Order::own_past(State& state) {
+  if (state.past.use_count() != 1) state.past = std::make_shared<Past>(*state.past);
+  return *state.past;
+}
+
+void Order::learn(StreamId stream, const Stamp& stamp) {
+  State& learner = state(stream);
+  const bool is_same = learner.past == stamp.past;
+  if (is_same && covers(*learner.past, {stream, learner.now}, stamp.self)) return;
+  Past& past = own_past(learner);
+  if (!is_same) past.merge(*stamp.past);
+  if (stamp.self.stream != stream) past.raise(stamp.self.stream, stamp.self.at);
+  if (past.others.size() >= past.prune_at) prune(past, {stream, learner.now});
+}
+
+void Order::fork(StreamId parent, StreamId child) {
+  (void)state(std::max(parent, child));  // before references are taken
+  State& from = states_[parent];
+  State& to = states_[child];
+  to.parent = parent;
+  if (from.past->find(parent) < from.now) own_past(from).raise(parent, from.now);
+  to.past = from.past;
+}
+
+void Order::join(StreamId parent, std::span<const StreamId> children) {
+  for (const StreamId child : children) (void)state(std::max(parent, child));
+  State& to = states_[parent];
+  ++to.now;
+  Past& past = own_past(to);
+  for (const StreamId child : children) {
+    State& from = states_[child];
+    if (from.first.from == 0)
+      from.first = {from.now, to.now};
+    else
+      from.later.push_back({from.now, to.now});
+    for (std::size_t rank = 0; rank < past.mains.size(); ++rank)
+      past.mains[rank] = std::max(past.mains[rank], from.past->mains[rank]);
+  }
+  // Only now is it known what the joined streams' own joins cover.
+  heard_.clear();
+  for (const StreamId child : children)
+    for (const Past::Entry& entry : states_[child].past->others)
+      if (!is_joined(past, {parent, to.now}, {entry.stream, entry.at})) heard_.push_back(entry);
+  past.merge(heard_);
+  if (past.others.size() >= past.prune_at) prune(past, {parent, to.now});
+}
+
+void Order::meet(const std::vector<StreamId>& streams) {
+  auto all = std::make_shared<Past>(*state(streams.front()).past);
+  for (const StreamId stream : streams) {
+    all->merge(*state(stream).past);
+    all->raise(stream, state(stream).now);
+  }
+  prune(*all, {});
+  for (const StreamId stream : streams) state(stream).past = all;
+}
+
+const Order::Absorbed* Order::join_of(Moment moment) const noexcept {
+  if (moment.stream >= states_.size()) return nullptr;
+  const State& joined = states_[moment.stream];
+  if (joined.first.from == 0) return nullptr;
+  if (moment.at <= joined.first.until) return &joined.first;
+  const std::vector<Absorbed>& history = joined.later;
+  const auto join = std::lower_bound(history.begin(), history.end(), moment.at,
+                                     [](const Absorbed& a, std::uint32_t at) { return a.until < at; });
+  return join == history.end() ? nullptr : &*join;
+}
+
+bool Order::is_joined(const Past& past, Moment self, Moment moment) const noexcept {
+  while (const Absorbed* const join = join_of(moment)) {
+    moment = {states_[moment.stream].parent, join->from};
+    if (moment.stream == self.stream) return moment.at <= self.at;
+    if (moment.stream < ranks_) return past.mains[moment.stream] >= moment.at;
+  }
+  return false;
+}
+
+bool Order::covers(const Past& past, Moment self, Moment moment) const noexcept {
+  for (;;) {
+    if (moment.stream == self.stream) return moment.at <= self.at;
+    if (past.find(moment.stream) >= moment.at) return true;
+    const Absorbed* const join = join_of(moment);
+    if (join == nullptr) return false;
+    moment = {states_[moment.stream].parent, join->from};
+  }
+}
+
+void Order::prune(Past& past, Moment self) const {
+  const auto is_needless = [&](const Past::Entry& entry) {
+    return is_joined(past, self, {entry.stream, entry.at});
+  };
+  past.others.erase(std::remove_if(past.others.begin(), past.others.end(), is_needless), past.others.end());
+  past.prune_at = std::max<std::size_t>(16, 2 * past.others.size());
+}
+
+bool Order::knows(StreamId stream, Moment moment) {
+  const State& knower = state(stream);
+  return covers(*knower.past, {stream, knower.now}, moment);
+}
+
+}  // namespace cohort::check

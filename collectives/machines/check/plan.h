@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/machines/check/check.h>
+#include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/net/slice.h>
+
+#include <array>
+#include <functional>
+#include <vector>
+
+namespace cohort::check {
+
+/// Where a window lies: several windows may share one allocation, as in place.
+struct WindowPlace {
+  std::size_t allocation = 0;
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+/// Bytes that a rank contributes, or that its result must have.
+struct Stretch {
+  Slice where;
+  bool is_combined = false;  ///< of all ranks; otherwise of `of` alone
+  Rank of = 0;
+  std::size_t from = 0;  ///< the first byte of the contribution
+};
+
+/// One rank's share of a case.
+struct RankPlan {
+  std::array<WindowPlace, kWindows> windows;
+  std::vector<std::size_t> allocations;  ///< their sizes
+  std::vector<Stretch> gives;            ///< before each operation
+  std::vector<Stretch> gets;             ///< after it
+};
+
+/// What a machine has to know of a case, whatever the operator.
+struct Plan {
+  Rank ranks = 0;
+  bool is_mapped_group = false;  ///< the ranks meet at the start and may use phase()
+  UserWindows user_windows{};
+  bool is_averaged = false;
+  bool combines = false;               ///< results are combinations
+  bool has_result_everywhere = false;  ///< the same result on every rank: the same bits, too
+  Needs needs;
+  std::size_t ccl_bytes = 0;
+  std::uint32_t untaken_posts = 1;  ///< limit of a signal: 1 is a flag
+  bool is_eager = false;            ///< links buffer whatever is sent
+  std::uint64_t seed = 0;           ///< of the order in which streams are resumed; 0: first in, first out
+  std::vector<RankPlan> shares;
+};
+
+}  // namespace cohort::check

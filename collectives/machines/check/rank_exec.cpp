@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/machines/check/rank_exec.h>
+
+#include <cohort/engine/error.h>
+
+#include <fmt/format.h>
+
+namespace cohort::check {
+namespace {
+
+TaskKind kind_of(LinkOperation::Kind kind) {
+  using Kind = LinkOperation::Kind;
+  switch (kind) {
+    case Kind::post: return TaskKind::post;
+    case Kind::wait: return TaskKind::wait;
+    case Kind::put: return TaskKind::put;
+    case Kind::get: return TaskKind::get;
+    case Kind::get_reduce: return TaskKind::get_reduce;
+    case Kind::send: return TaskKind::send;
+    case Kind::recv: return TaskKind::recv;
+    case Kind::recv_reduce: return TaskKind::recv_reduce;
+  }
+  return TaskKind::post;
+}
+
+/// A wait for all ranks.
+class Meeting final : public Operation {
+ public:
+  Meeting(Machine& machine, TaskKind kind) noexcept : machine_(machine), kind_(kind) {}
+
+  bool await_ready() const noexcept { return false; }
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> waiter) {
+    if (!suspend(waiter, detail::scope_of(waiter))) return false;
+    if (!machine_.carry_out({.kind = kind_}, this)) return true;
+    unsuspend();
+    return false;
+  }
+  void await_resume() const { throw_if_cancelled(); }
+
+ private:
+  void request_cancel() noexcept override { complete_cancelled(); }
+
+  Machine& machine_;
+  const TaskKind kind_;
+};
+
+Task<> come_together(Machine& machine, TaskKind kind) { co_await Meeting(machine, kind); }
+
+}  // namespace
+
+class RankExec::OneLink final : public Link {
+ public:
+  OneLink(Machine& machine, Rank peer, Lane lane) noexcept : Link(peer), machine_(machine), lane_(lane) {}
+
+  [[nodiscard]] std::string_view transport() const noexcept override { return "check"; }
+
+ private:
+  bool start(LinkOperation& operation) override {
+    const LinkOperation::Request& request = operation.request();
+    return machine_.carry_out({.kind = kind_of(request.kind),
+                               .peer = peer(),
+                               .lane = lane_,
+                               .signal = request.signal,
+                               .local = request.local,
+                               .remote = request.remote},
+                              &operation);
+  }
+  void cancel(LinkOperation& operation) noexcept override { operation.finish(); }
+
+  Machine& machine_;
+  const Lane lane_;
+};
+
+RankExec::RankExec(Machine& machine, Rank rank)
+    : Exec(rank, machine.ranks()),
+      machine_(machine),
+      links_(static_cast<std::size_t>(machine.ranks()) * kMostLanes) {}
+
+RankExec::~RankExec() = default;
+
+Link& RankExec::link(Rank peer, Lane lane) {
+  const Needs& needs = machine_.plan().needs;
+  std::string objection;
+  if (peer >= size() || peer == rank()) {
+    objection =
+        fmt::format("asks for a link to rank {}; links lead to other ranks, 0 to {}", peer, size() - 1);
+  } else if (lane >= needs.lanes || lane >= kMostLanes) {
+    objection = fmt::format("uses lane {}, but needs() asks for {}; let it ask for more", lane, needs.lanes);
+  } else {
+    const bool is_neighbour = peer == ahead(1) || peer == behind(1);
+    if (!needs.links_to_all && !(needs.links_to_neighbours && is_neighbour))
+      objection =
+          fmt::format("uses a link to rank {} for which needs() does not ask; set links_to_all", peer);
+  }
+  if (!objection.empty()) {
+    machine_.refuse(rank(), objection);
+    throw Error(ErrorKind::InvalidArgument, objection);
+  }
+  std::unique_ptr<OneLink>& link = links_[static_cast<std::size_t>(peer) * kMostLanes + lane];
+  if (!link) link = std::make_unique<OneLink>(machine_, peer, lane);
+  return *link;
+}
+
+Reducer RankExec::reducer(const Combine& combine) const noexcept {
+  return {.fold = nullptr,
+          .type = static_cast<std::uint8_t>(combine.type),
+          .op = static_cast<std::uint8_t>(combine.op),
+          .element_bytes = static_cast<std::uint8_t>(size_bytes(combine.type))};
+}
+
+void RankExec::finish_average(const Combine& combine, const Slice& sum) {
+  (void)machine_.carry_out({.kind = TaskKind::finish_average, .local = sum, .combine = combine}, nullptr);
+}
+
+Task<> RankExec::pull(Rank peer, Slice to, Slice from) {
+  const PlacedSlice output[] = {{rank(), to}};
+  const PlacedSlice input[] = {{peer, from}};
+  (void)machine_.carry_out({.kind = TaskKind::pull, .outputs = output, .inputs = input}, nullptr);
+  co_return;
+}
+
+Task<> RankExec::meet() { return come_together(machine_, TaskKind::begin); }
+Task<> RankExec::phase() { return come_together(machine_, TaskKind::phase); }
+
+void RankExec::perform(const LocalStep& step) {
+  const bool is_copy = step.kind() == LocalStep::Kind::copy;
+  (void)machine_.carry_out({.kind = is_copy ? TaskKind::copy : TaskKind::reduce,
+                            .outputs = step.outputs(),
+                            .inputs = step.inputs(),
+                            .combine = step.combine()},
+                           nullptr);
+}
+
+}  // namespace cohort::check

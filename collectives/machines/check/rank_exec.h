@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/machines/check/machine.h>
+#include <cohort/collectives/schedule/exec.h>
+
+#include <memory>
+#include <vector>
+
+namespace cohort::check {
+
+/// One rank on a Machine: the Exec that its schedule runs on.
+class RankExec final : public Exec {
+ public:
+  RankExec(Machine& machine, Rank rank);
+  ~RankExec() override;
+
+  /// The ranks of a mapped group meet before the schedule.
+  [[nodiscard]] Task<> meet();
+
+  [[nodiscard]] Link& link(Rank peer, Lane lane) override;
+  [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return machine_.plan().ccl_bytes; }
+  [[nodiscard]] bool maps_user_windows() const noexcept override {
+    return machine_.plan().user_windows == UserWindows::mapped;
+  }
+  [[nodiscard]] bool reads_user_windows() const noexcept override {
+    return machine_.plan().user_windows != UserWindows::unreachable;
+  }
+  [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
+  [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override;
+  void finish_average(const Combine& combine, const Slice& sum) override;
+  [[nodiscard]] Task<> phase() override;
+  void perform(const LocalStep& step) override;
+
+ private:
+  class OneLink;
+
+  Machine& machine_;
+  std::vector<std::unique_ptr<OneLink>> links_;
+};
+
+}  // namespace cohort::check

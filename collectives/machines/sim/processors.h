@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/machines/sim/time.h>
+#include <cohort/collectives/machines/sim/topology.h>
+
+#include <vector>
+
+namespace cohort::sim {
+
+/// What the ranks' own work takes: a rank does one thing after another, on a core of its own or on one of
+/// those that the ranks of its host share.
+///
+/// Work is done in the order in which it is asked for, and nobody is interrupted: a rank keeps its core until
+/// it waits, as where waiting is what gives a core away.
+class Processors {
+ public:
+  Processors(const Topology& topology, Rank ranks);
+
+  /// The rank works for so long, from `at` on or as soon as it can. Says when it is done.
+  Time work(Rank rank, Time at, Time length);
+  /// When it has done all that it was given.
+  [[nodiscard]] Time free_at(Rank rank) const noexcept { return states_[rank].free_at; }
+
+ private:
+  struct State {
+    Time free_at = 0;
+    double slowness = 1;
+  };
+  struct Core {
+    Time free_at = 0;
+    Rank last = kNobody;
+  };
+  static constexpr Rank kNobody = ~Rank{0};
+
+  Time on_shared_core(Rank rank, Time at, Time length);
+
+  const Rank ranks_per_host_;
+  const std::uint32_t cores_per_host_;  ///< 0: a core for each rank
+  const Time switch_;
+  std::vector<State> states_;
+  std::vector<Core> cores_;  ///< of host h: cores_per_host_ of them from h * cores_per_host_ on
+};
+
+}  // namespace cohort::sim

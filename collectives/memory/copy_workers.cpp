@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/memory/copy_workers.h>
+
+#include <cohort/engine/system/processor.h>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+
+namespace cohort {
+namespace {
+
+/// Enough to saturate the memory of most machines; more would only take cores from the application.
+constexpr unsigned kMost = 3;
+
+/// Small enough that a late worker finds some left, large enough that claiming costs nothing.
+constexpr std::size_t kPartBytes = std::size_t{256} << 10;
+constexpr std::size_t kMostParts = 1024;
+
+/// How often each way is tried: the first time wakes threads and faults pages in.
+constexpr unsigned kStepsOnTrial = 4;
+/// Cores that are used for less are worth more to the application.
+constexpr double kLeastGain = 1.2;
+
+/// How long a worker looks for the next step before it sleeps: collectives come in rows.
+constexpr Duration kPatience = std::chrono::microseconds(50);
+constexpr unsigned kLooksBetweenClockReads = 64;
+
+}  // namespace
+
+unsigned CopyWorkers::most_for(double ranks_per_core) noexcept {
+  if (ranks_per_core <= 0) return 0;
+  const double cores_per_rank = 1 / ranks_per_core;
+  return cores_per_rank < 2 ? 0 : std::min(kMost, static_cast<unsigned>(cores_per_rank) - 1);
+}
+
+CopyWorkers::~CopyWorkers() {
+  is_over_.store(true, std::memory_order_release);
+  summons_.fetch_add(1, std::memory_order_release);
+  summons_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+bool CopyWorkers::may_help(std::size_t bytes) noexcept {
+  if (most_ == 0 || bytes < kLeastBytes) return false;
+  if (!has_started_) start();
+  return !threads_.empty();
+}
+
+void CopyWorkers::Trial::take(std::size_t bytes, Duration time) noexcept {
+  if (steps == kStepsOnTrial) return;
+  const double rate = static_cast<double>(time.count()) / static_cast<double>(bytes);
+  ns_per_byte = steps == 0 ? rate : std::min(ns_per_byte, rate);
+  ++steps;
+}
+
+bool CopyWorkers::is_shared_next() const noexcept {
+  if (shared_.steps < kStepsOnTrial || alone_.steps < kStepsOnTrial) return shared_.steps <= alone_.steps;
+  return shared_.ns_per_byte * kLeastGain < alone_.ns_per_byte;
+}
+
+std::size_t CopyWorkers::part_of(std::size_t count, std::size_t grain, std::size_t bytes) noexcept {
+  const std::size_t parts = std::clamp<std::size_t>(bytes / kPartBytes, 1, kMostParts);
+  const std::size_t part = (count + parts - 1) / parts;
+  return (part + grain - 1) / grain * grain;
+}
+
+/// A caller that is bound to fewer processors, or for whom there is no thread, gets on with fewer.
+void CopyWorkers::start() noexcept {
+  has_started_ = true;
+  const unsigned most = std::min(most_, processor::available_cores() - 1);
+  try {
+    for (unsigned i = 0; i < most; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+  }
+}
+
+void CopyWorkers::run(std::uint32_t parts, const std::function<void(std::size_t)>& part) {
+  part_ = &part;
+  done_.store(0, std::memory_order_relaxed);
+  const std::uint32_t number = step_.load(std::memory_order_relaxed).number + 1;
+  step_.store({number, static_cast<std::uint16_t>(parts), 0}, std::memory_order_release);
+  summons_.fetch_add(1, std::memory_order_release);
+  summons_.notify_all();
+  while (work_on_one_part()) continue;
+  for (unsigned looks = 1; done_.load(std::memory_order_acquire) != parts; ++looks)
+    looks % kLooksBetweenClockReads == 0 ? processor::yield() : processor::relax();
+}
+
+bool CopyWorkers::work_on_one_part() noexcept {
+  Step step = step_.load(std::memory_order_acquire);
+  for (;;) {
+    if (step.next == step.parts) return false;
+    const Step claimed{step.number, step.parts, static_cast<std::uint16_t>(step.next + 1)};
+    if (step_.compare_exchange_weak(step, claimed, std::memory_order_acq_rel)) break;
+  }
+  (*part_)(step.next);
+  done_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void CopyWorkers::work() {
+  MonotonicClock clock;
+  while (!is_over_.load(std::memory_order_acquire)) {
+    const std::uint32_t seen = summons_.load(std::memory_order_acquire);
+    while (work_on_one_part()) continue;
+    const TimePoint until = after(clock.now(), kPatience);
+    unsigned looks = 0;
+    bool is_patient = true;
+    while (is_patient && summons_.load(std::memory_order_acquire) == seen) {
+      processor::relax();
+      if (++looks % kLooksBetweenClockReads == 0) is_patient = clock.now() < until;
+    }
+    summons_.wait(seen, std::memory_order_acquire);
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/memory/memory_exec.h>
+
+#include <cohort/collectives/memory/reduction/reduce.h>
+#include <cohort/engine/system/peer_memory.h>
+#include <cohort/engine/system/processor.h>
+
+#include <fmt/format.h>
+
+namespace cohort {
+namespace {
+
+void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_t bytes) noexcept {
+  reduce_into(static_cast<DataType>(self.type), static_cast<ReduceOp>(self.op), inout, in,
+              bytes / self.element_bytes);
+}
+
+/// What parts of a step are multiples of: threads meet in few cache lines.
+constexpr std::size_t kWorkerGrain = 4096;
+
+bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
+
+}  // namespace
+
+MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources)
+    : Exec(membership.rank, membership.size),
+      engine_(engine),
+      membership_(membership),
+      host_(host),
+      running_(host.running()),
+      resources_(resources) {
+  inputs_.reserve(membership.size);
+  outputs_.reserve(membership.size);
+}
+
+void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept {
+  static const std::size_t cache_bytes = processor::last_level_cache_bytes();
+  user_windows_ = user_windows;
+  is_beyond_cache_ = footprint_bytes > cache_bytes;
+}
+
+Reducer MemoryExec::reducer(const Combine& combine) const noexcept {
+  return {.fold = fold,
+          .type = static_cast<std::uint8_t>(combine.type),
+          .op = static_cast<std::uint8_t>(combine.op),
+          .element_bytes = static_cast<std::uint8_t>(size_bytes(combine.type))};
+}
+
+void MemoryExec::finish_average(const Combine& combine, const Slice& sum) {
+  if (combine.average_over == 0 || sum.empty()) return;
+  cohort::finish_average(combine.type, running_.windows.at(sum), sum.bytes / size_bytes(combine.type),
+                         combine.average_over);
+}
+
+Task<> MemoryExec::phase() {
+  host::HostGroup& group = *resources_.group();
+  if (maps_user_windows()) group.end_touching();  // what comes after a phase on mapped memory is nothing
+  group.arrive_at_phase();
+  return group.wait_for_phase();
+}
+
+/// A peer that cannot be read is gone or going: its end, or else this error, cancels the collective.
+Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
+  if (maps_user_windows()) {
+    perform(copy_from(peer, to, from));
+    co_return;
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(from));
+  std::byte* const local = running_.windows.at(to);
+  const int failure = read_peer_memory(membership_.peers[peer].visible_process, local, address, to.bytes);
+  if (failure == 0) co_return;
+  host_.link_failed(
+      peer, system_error(failure, fmt::format("reading {} bytes of rank {}'s memory", to.bytes, peer)));
+  co_await engine_.sleep_until(kNever);
+}
+
+std::byte* MemoryExec::address(const PlacedSlice& place) const noexcept {
+  if (place.rank == rank()) return running_.windows.at(place.slice);
+  return resources_.group()->windows(place.rank).at(place.slice);
+}
+
+void MemoryExec::perform(const LocalStep& step) {
+  const std::size_t bytes = step.outputs().front().slice.bytes;
+  if (bytes == 0) return;
+  const bool is_final = step.outputs().size() == 1 || maps_user_windows();
+  const bool streams = is_beyond_cache_ && is_final && is_user_window(step.outputs().front().slice.window);
+  const Stores stores = streams ? Stores::streaming : Stores::cached;
+  step.kind() == LocalStep::Kind::copy ? perform_copy(step, stores) : perform_reduction(step, stores);
+}
+
+void MemoryExec::perform_copy(const LocalStep& step, Stores stores) {
+  std::byte* const to = address(step.outputs().front());
+  const std::byte* const from = address(step.inputs().front());
+  if (to == from) return;
+  const std::size_t bytes = step.outputs().front().slice.bytes;
+  workers_.share(bytes, kWorkerGrain, bytes, [&](std::size_t begin, std::size_t end) {
+    cohort::copy(to + begin, from + begin, end - begin, stores);
+  });
+}
+
+void MemoryExec::perform_reduction(const LocalStep& step, Stores stores) {
+  inputs_.clear();
+  outputs_.clear();
+  for (const PlacedSlice& place : step.inputs()) inputs_.push_back(address(place));
+  for (const PlacedSlice& place : step.outputs()) outputs_.push_back(address(place));
+  const Combine& combine = step.combine();
+  const std::size_t bytes = step.outputs().front().slice.bytes;
+  const std::size_t element = size_bytes(combine.type);
+  const auto reduce_part = [&](std::size_t begin, std::size_t end) {
+    // Of this thread, kept so that steps allocate nothing.
+    thread_local std::vector<const std::byte*> inputs;
+    thread_local std::vector<std::byte*> outputs;
+    inputs.assign(inputs_.begin(), inputs_.end());
+    outputs.assign(outputs_.begin(), outputs_.end());
+    for (const std::byte*& input : inputs) input += begin;
+    for (std::byte*& output : outputs) output += begin;
+    cohort::reduce(Reduction{.type = combine.type,
+                             .op = combine.op,
+                             .count = (end - begin) / element,
+                             .inputs = inputs,
+                             .outputs = outputs,
+                             .average_over = combine.average_over,
+                             .stores = stores});
+  };
+  workers_.share(bytes, kWorkerGrain, bytes * (inputs_.size() + outputs_.size()) / 2, reduce_part);
+}
+
+}  // namespace cohort

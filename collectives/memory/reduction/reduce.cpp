@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/memory/reduction/reduce.h>
+
+#include <cohort/collectives/memory/reduction/divide.h>
+#include <cohort/collectives/memory/reduction/kernels.h>
+#include <cohort/engine/assert.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace cohort {
+
+namespace {
+
+using detail::kMaxFanIn;
+
+/// Small enough to stay in the first-level cache beside the inputs that pass through it.
+constexpr std::size_t kTileBytes = 4096;
+
+struct Implementation {
+  detail::Kernel* kernel;
+  /// Divides in place; null where the kernel divides by itself.
+  void (*divide)(std::byte* data, std::size_t count, std::size_t by) noexcept;
+};
+
+/// In the order of the data types.
+constexpr std::array<Implementation, kDataTypes.size()> kImplementations{{
+    {detail::reduce_float32, nullptr},
+    {detail::reduce_float64, nullptr},
+    {detail::reduce_int32, detail::divide_integers<std::int32_t>},
+    {detail::reduce_int64, detail::divide_integers<std::int64_t>},
+}};
+
+const Implementation& implementation(DataType type) noexcept {
+  const auto index = static_cast<std::size_t>(type);
+  COHORT_ASSERT(index < kImplementations.size(), "there is no data type {}", index);
+  return kImplementations[index];
+}
+
+/// One tile of any number of inputs, from `offset` bytes on, all done but the storing.
+void reduce_tile(const Reduction& r, std::size_t offset, std::size_t count, std::byte* tile) noexcept {
+  const Implementation& implemented = implementation(r.type);
+  std::array<const std::byte*, kMaxFanIn> inputs;
+  std::size_t taken = 0;
+  while (taken < r.inputs.size()) {
+    std::size_t n = 0;
+    if (taken > 0) inputs[n++] = tile;  // what is combined so far stays on the left
+    while (n < kMaxFanIn && taken < r.inputs.size()) inputs[n++] = r.inputs[taken++] + offset;
+    const std::size_t divisor = taken == r.inputs.size() ? r.average_over : 0;
+    implemented.kernel({r.type, r.op, count, std::span(inputs).first(n), std::span(&tile, 1), divisor});
+  }
+  if (r.average_over > 0 && implemented.divide != nullptr) implemented.divide(tile, count, r.average_over);
+}
+
+/// Stores a result at `offset` bytes of every output, without a fence.
+void store(const Reduction& r, std::size_t offset, std::size_t bytes, const std::byte* result) noexcept {
+  for (std::byte* const output : r.outputs) {
+    if (r.stores == Stores::streaming) {
+      detail::stream_copy(output + offset, result, bytes);
+    } else {
+      copy(output + offset, result, bytes, Stores::cached);
+    }
+  }
+}
+
+void reduce_by_tiles(const Reduction& r) noexcept {
+  alignas(detail::kStreamAlignment) std::array<std::byte, kTileBytes> tile;
+  const std::size_t element = size_bytes(r.type);
+  const std::size_t total = r.count * element;
+  const bool only_copies = r.inputs.size() == 1 && r.average_over == 0;
+  for (std::size_t offset = 0; offset < total; offset += kTileBytes) {
+    const std::size_t bytes = std::min(kTileBytes, total - offset);
+    if (only_copies) {
+      store(r, offset, bytes, r.inputs[0] + offset);
+    } else {
+      reduce_tile(r, offset, bytes / element, tile.data());
+      store(r, offset, bytes, tile.data());
+    }
+  }
+}
+
+/// Whether one call of the kernel does it all.
+bool is_single_pass(const Reduction& r) noexcept {
+  if (r.inputs.size() > kMaxFanIn) return false;
+  if (r.inputs.size() == 1 && r.average_over == 0) return false;
+  if (r.average_over > 0 && implementation(r.type).divide != nullptr) return false;
+  if (r.stores == Stores::cached) return true;
+  return std::all_of(r.outputs.begin(), r.outputs.end(), [&](const std::byte* output) {
+    return detail::bytes_to_alignment(output) == detail::bytes_to_alignment(r.outputs[0]);
+  });
+}
+
+}  // namespace
+
+void reduce(const Reduction& r) noexcept {
+  COHORT_ASSERT(!r.inputs.empty() && !r.outputs.empty(), "{} inputs, {} outputs", r.inputs.size(),
+                r.outputs.size());
+  COHORT_ASSERT(r.average_over == 0 || r.op == ReduceOp::avg, "{} is not divided by {}", to_string(r.op),
+                r.average_over);
+  COHORT_ASSERT(r.average_over <= detail::kMaxDivisor, "an average over {} ranks", r.average_over);
+  if (r.count == 0) return;
+  if (is_single_pass(r)) {
+    implementation(r.type).kernel(r);
+  } else {
+    reduce_by_tiles(r);
+  }
+  if (r.stores == Stores::streaming) detail::streaming_fence();
+}
+
+void reduce_into(DataType type, ReduceOp op, std::byte* inout, const std::byte* in,
+                 std::size_t count) noexcept {
+  const std::array<const std::byte*, 2> inputs{inout, in};
+  reduce({type, op, count, inputs, std::span(&inout, 1)});
+}
+
+void finish_average(DataType type, std::byte* data, std::size_t count, std::size_t ranks) noexcept {
+  COHORT_ASSERT(ranks > 0, "an average over no ranks");
+  const std::byte* const input = data;
+  reduce({type, ReduceOp::avg, count, std::span(&input, 1), std::span(&data, 1), ranks});
+}
+
+}  // namespace cohort

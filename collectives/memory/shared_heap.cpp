@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/memory/shared_heap.h>
+
+#include <cohort/engine/assert.h>
+#include <cohort/engine/error.h>
+#include <cohort/engine/system/memory_map.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kPage = memory_map::kPageBytes;
+constexpr std::size_t kHugePage = SharedMemory::kHugePageBytes;
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+}  // namespace
+
+SharedHeap::SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t bytes, bool uses_huge_pages)
+    : memory_(&memory), uses_huge_pages_(uses_huge_pages), committed_until_(offset) {
+  free_.emplace(offset, bytes);
+}
+
+std::byte* SharedHeap::allocate(std::size_t bytes) {
+  const std::size_t wanted = std::max(kPage, round_up(bytes, kPage));
+  const std::size_t alignment = wanted >= kHugePage ? kHugePage : kPage;
+  const auto place_in = [&](const auto& range) { return round_up(range.first, alignment); };
+  const auto fit = std::find_if(free_.begin(), free_.end(), [&](const auto& range) {
+    return place_in(range) + wanted <= range.first + range.second;
+  });
+  if (bytes > wanted || fit == free_.end())
+    throw Error(
+        ErrorKind::ResourceLimit,
+        fmt::format(
+            "no {} bytes left in this communicator's shared heap; free buffers or set COHORT_HEAPSIZE "
+            "higher",
+            bytes));
+  const auto [free_offset, free_bytes] = *fit;
+  const std::size_t offset = place_in(*fit);
+  commit_until(offset + wanted);
+  free_.erase(fit);
+  if (offset > free_offset) free_.emplace(free_offset, offset - free_offset);
+  const std::size_t end = free_offset + free_bytes;
+  if (offset + wanted < end) free_.emplace(offset + wanted, end - offset - wanted);
+  used_.emplace(offset, wanted);
+  return memory_->data() + offset;
+}
+
+void SharedHeap::commit_until(std::size_t end) {
+  if (end <= committed_until_) return;
+  memory_->commit(committed_until_, end - committed_until_);
+  if (uses_huge_pages_) (void)memory_->use_huge_pages(committed_until_, end - committed_until_);
+  committed_until_ = end;
+}
+
+void SharedHeap::release(std::byte* address) noexcept {
+  const auto found = used_.find(static_cast<std::size_t>(address - memory_->data()));
+  COHORT_ASSERT(found != used_.end(), "{} is no buffer of this heap", static_cast<void*>(address));
+  auto [offset, bytes] = *found;
+  used_.erase(found);
+  const auto after = free_.find(offset + bytes);
+  if (after != free_.end()) {
+    bytes += after->second;
+    free_.erase(after);
+  }
+  const auto next = free_.lower_bound(offset);
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free_.emplace(offset, bytes);
+}
+
+void SharedHeap::adopt(std::byte* address, std::size_t bytes) {
+  const auto refuse = [&](std::string_view why) {
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("cannot register {} bytes at {}: {}; give whole pages of ordinary memory, as of "
+                            "std::aligned_alloc(4096, n * 4096), or use allocate()",
+                            bytes, static_cast<void*>(address), why));
+  };
+  if (bytes == 0 || reinterpret_cast<std::uintptr_t>(address) % kPage != 0 || bytes % kPage != 0)
+    refuse("it is not whole pages of 4096 bytes");
+  if (const std::string why = memory_map::why_not_ordinary(address, bytes); !why.empty()) refuse(why);
+  std::byte* const place = allocate(bytes);
+  std::memcpy(place, address, bytes);
+  try {
+    memory_->map_over(address, static_cast<std::size_t>(place - memory_->data()), bytes);
+    adopted_.emplace(address, Adopted{bytes, place});
+  } catch (...) {
+    release(place);
+    throw;
+  }
+}
+
+/// Without memory for a private copy it stays where it is, and keeps its place in the heap.
+void SharedHeap::restore(std::byte* address) noexcept {
+  const auto found = adopted_.find(address);
+  COHORT_ASSERT(found != adopted_.end(), "{} is not registered here", static_cast<void*>(address));
+  const Adopted adopted = found->second;
+  adopted_.erase(found);
+  if (memory_map::make_private(address, adopted.bytes)) release(adopted.place);
+}
+
+std::optional<std::uint64_t> SharedHeap::offset_of(const std::byte* address,
+                                                   std::size_t bytes) const noexcept {
+  if (memory_ == nullptr) return std::nullopt;
+  if (memory_->contains(address, bytes)) return static_cast<std::uint64_t>(address - memory_->data());
+  const auto after = adopted_.upper_bound(address);
+  if (after == adopted_.begin()) return std::nullopt;
+  const auto& [begin, adopted] = *std::prev(after);
+  const auto at = static_cast<std::size_t>(address - begin);
+  if (at > adopted.bytes || bytes > adopted.bytes - at) return std::nullopt;
+  return static_cast<std::uint64_t>(adopted.place - memory_->data()) + at;
+}
+
+}  // namespace cohort

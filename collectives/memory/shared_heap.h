@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/system/shared_memory.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace cohort {
+
+/// Memory for user buffers that peers on this host map already: collectives on it need no staging.
+///
+/// First fit over one range of a shared segment; freed memory is kept and used again, because fresh shared
+/// pages cost more than the copies they save. Threads: the engine's.
+class SharedHeap {
+ public:
+  SharedHeap() = default;
+  /// Over [offset, offset + bytes) of a segment, which outlives this.
+  SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t bytes, bool uses_huge_pages);
+
+  [[nodiscard]] bool is_available() const noexcept { return memory_ != nullptr; }
+  /// Page-aligned, from 2 MiB up aligned to huge pages and on such where the kernel has them; committed.
+  /// Throws ResourceLimit naming what was asked for and what is left.
+  [[nodiscard]] std::byte* allocate(std::size_t bytes);
+  void release(std::byte* address) noexcept;
+
+  /// Puts ordinary memory of the caller's, whole pages, into the heap where it stands: same address, same
+  /// contents. Throws InvalidArgument where that cannot be, ResourceLimit as allocate() does.
+  void adopt(std::byte* address, std::size_t bytes);
+  /// Gives adopted memory back: private again, same address, same contents.
+  void restore(std::byte* address) noexcept;
+  /// Where in the segment that memory lies, allocated or adopted; nothing if peers do not map it.
+  [[nodiscard]] std::optional<std::uint64_t> offset_of(const std::byte* address,
+                                                       std::size_t bytes) const noexcept;
+
+ private:
+  /// Memory of the caller's that is mapped from here.
+  struct Adopted {
+    std::size_t bytes;
+    std::byte* place;  ///< of this heap
+  };
+
+  void commit_until(std::size_t end);
+
+  SharedMemory* memory_ = nullptr;
+  bool uses_huge_pages_ = false;
+  std::map<std::size_t, std::size_t> free_;  ///< offset, bytes
+  std::map<std::size_t, std::size_t> used_;
+  std::map<const std::byte*, Adopted> adopted_;
+  std::size_t committed_until_ = 0;
+};
+
+}  // namespace cohort

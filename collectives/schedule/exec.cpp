@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/schedule/exec.h>
+
+namespace cohort {
+
+Exec::Exec(Rank rank, Rank size) : rank_(rank), size_(size) {}
+
+void Exec::list_peers() const {
+  for (Rank distance = 1; distance < size_; ++distance) peers_.push_back(ahead(distance));
+}
+
+}  // namespace cohort

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/operators/operators.h>
+#include <cohort/engine/when_all.h>
+#include <cohort/net/link.h>
+
+#include <span>
+#include <vector>
+
+namespace cohort {
+
+class Exec;
+
+/// A slice of some rank's window.
+struct PlacedSlice {
+  Rank rank = 0;
+  Slice slice;
+};
+
+/// A step on this rank's own memory, or on peers' memory that is mapped here: a copy or a reduction.
+class LocalStep {
+ public:
+  enum class Kind : std::uint8_t { copy, reduce };
+
+  LocalStep(Exec& exec, Kind kind, std::span<const PlacedSlice> outputs, std::span<const PlacedSlice> inputs,
+            const Combine& combine) noexcept
+      : exec_(exec), kind_(kind), outputs_(outputs), inputs_(inputs), combine_(combine) {}
+  LocalStep(Exec& exec, const PlacedSlice& to, const PlacedSlice& from) noexcept
+      : exec_(exec), kind_(Kind::copy), to_(to), from_(from) {}
+
+  inline bool await_ready();
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  void await_resume() const noexcept {}
+
+  [[nodiscard]] Kind kind() const noexcept { return kind_; }
+  /// All as large as each other.
+  [[nodiscard]] std::span<const PlacedSlice> outputs() const noexcept {
+    return kind_ == Kind::copy ? std::span(&to_, 1) : outputs_;
+  }
+  /// One for a copy; in the order of combination for a reduction.
+  [[nodiscard]] std::span<const PlacedSlice> inputs() const noexcept {
+    return kind_ == Kind::copy ? std::span(&from_, 1) : inputs_;
+  }
+  [[nodiscard]] const Combine& combine() const noexcept { return combine_; }
+
+ private:
+  Exec& exec_;
+  Kind kind_;
+  std::span<const PlacedSlice> outputs_;
+  std::span<const PlacedSlice> inputs_;
+  PlacedSlice to_;
+  PlacedSlice from_;
+  Combine combine_;
+};
+
+/// What a schedule runs on: the same interface for real memory and networks, for the checker and for the
+/// simulator.
+///
+/// A schedule is a coroutine over Exec: it names ranks, slices, links and streams, and its control flow
+/// depends on these alone, never on data. Lifetime: one collective.
+class Exec : Immovable {
+ public:
+  virtual ~Exec() = default;
+
+  [[nodiscard]] Rank rank() const noexcept { return rank_; }
+  [[nodiscard]] Rank size() const noexcept { return size_; }
+  /// The rank `distance` ahead, around the ring.
+  [[nodiscard]] Rank ahead(Rank distance) const noexcept { return (rank_ + distance) % size_; }
+  /// The rank `distance` behind, around the ring.
+  [[nodiscard]] Rank behind(Rank distance) const noexcept {
+    return (rank_ + size_ - distance % size_) % size_;
+  }
+  /// Everybody else, nearest ahead first, so that not all ranks begin with the same peer.
+  [[nodiscard]] std::span<const Rank> peers() const {
+    if (peers_.empty()) list_peers();
+    return peers_;
+  }
+
+  /// The link to a peer, established when the collective's resources were computed.
+  [[nodiscard]] virtual Link& link(Rank peer, Lane lane = 0) = 0;
+
+  /// How many bytes ccl_in() and ccl_out() have.
+  [[nodiscard]] virtual std::size_t ccl_bytes() const noexcept = 0;
+  [[nodiscard]] Slice ccl_in(std::size_t at, std::size_t bytes) const noexcept {
+    return {WindowId::ccl_in, at, bytes};
+  }
+  [[nodiscard]] Slice ccl_out(std::size_t at, std::size_t bytes) const noexcept {
+    return {WindowId::ccl_out, at, bytes};
+  }
+  [[nodiscard]] Slice scratch(std::size_t at, std::size_t bytes) const noexcept {
+    return {WindowId::scratch, at, bytes};
+  }
+
+  /// Whether every rank's user windows are mapped here: then copies and reductions may name any rank's
+  /// slices. The same answer on every rank. Without it, only ccl_in and ccl_out of peers may be named, on a
+  /// host-wide group.
+  [[nodiscard]] virtual bool maps_user_windows() const noexcept = 0;
+
+  /// Whether pull() reaches every rank's user windows, because they are mapped or because the kernel reads
+  /// them for us and that pays for a message of this size. The same answer on every rank.
+  [[nodiscard]] virtual bool reads_user_windows() const noexcept = 0;
+
+  /// Copies within this rank.
+  [[nodiscard]] LocalStep copy(const Slice& to, const Slice& from) noexcept {
+    return {*this, PlacedSlice{rank_, to}, PlacedSlice{rank_, from}};
+  }
+  /// Copies from a mapped peer's window.
+  [[nodiscard]] LocalStep copy_from(Rank peer, const Slice& to, const Slice& from) noexcept {
+    return {*this, PlacedSlice{rank_, to}, PlacedSlice{peer, from}};
+  }
+  /// Copies from a peer's user window; only if reads_user_windows().
+  [[nodiscard]] virtual Task<> pull(Rank peer, Slice to, Slice from) = 0;
+  /// outputs[j][i] = inputs[0][i] op inputs[1][i] op ..., left to right, averaged at the end if `combine`
+  /// says so.
+  [[nodiscard]] LocalStep reduce(std::span<const PlacedSlice> outputs, std::span<const PlacedSlice> inputs,
+                                 const Combine& combine) noexcept {
+    return {*this, LocalStep::Kind::reduce, outputs, inputs, combine};
+  }
+  /// How a link combines what it receives.
+  [[nodiscard]] virtual Reducer reducer(const Combine& combine) const noexcept = 0;
+  /// The last step of avg on a finished sum: divides in place. Nothing for other operators.
+  virtual void finish_average(const Combine& combine, const Slice& sum) = 0;
+
+  /// Everybody has come this far. Only on a host-wide group (maps ccl windows); one counter per rank.
+  [[nodiscard]] virtual Task<> phase() = 0;
+
+  /// Runs body(item) for every item, each on a leased sub stream, and joins them: streams run concurrently,
+  /// what one body awaits runs in order. The main stream goes on when all are done; the first failure cancels
+  /// the others.
+  template <class Items, class Body>
+  Task<> fork_join(const Items& items, Body& body) {
+    Lease<Task<>> streams(sub_streams_);
+    for (const auto& item : items) streams.items().push_back(body(item));
+    co_await when_all(streams.items());
+  }
+
+  /// Carries out a step on memory. For LocalStep.
+  virtual void perform(const LocalStep& step) = 0;
+
+  /// A list that is kept for the next collective when it is given back, so that schedules allocate nothing.
+  template <class T>
+  class Lease : Immovable {
+   public:
+    explicit Lease(std::vector<std::vector<T>>& pool) : pool_(pool) {
+      if (pool_.empty()) return;
+      items_ = std::move(pool_.back());
+      pool_.pop_back();
+    }
+    ~Lease() {
+      items_.clear();
+      pool_.push_back(std::move(items_));
+    }
+    [[nodiscard]] std::vector<T>& items() noexcept { return items_; }
+    [[nodiscard]] const std::vector<T>& items() const noexcept { return items_; }
+
+   private:
+    std::vector<std::vector<T>>& pool_;
+    std::vector<T> items_;
+  };
+  [[nodiscard]] std::vector<std::vector<PlacedSlice>>& place_lists() noexcept { return place_lists_; }
+
+ protected:
+  Exec(Rank rank, Rank size);
+
+ private:
+  void list_peers() const;
+
+  const Rank rank_;
+  const Rank size_;
+  mutable std::vector<Rank> peers_;  ///< made when first asked for: many schedules never do
+  std::vector<std::vector<Task<>>> sub_streams_;
+  std::vector<std::vector<PlacedSlice>> place_lists_;
+};
+
+inline bool LocalStep::await_ready() {
+  exec_.perform(*this);
+  return true;
+}
+
+}  // namespace cohort

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/placed.h>
+
+namespace cohort {
+
+/// One phase of a mesh reduction: every rank sends each peer that peer's share and combines all contributions
+/// to its own, in rank order. `share(r)` is rank r's share of the input; the result goes to `result`.
+///
+/// With two ranks the one contribution is combined as it arrives (both orders of two operands give the same
+/// bits); with more, they are collected in scratch, (p-1) * share bytes, and combined in one pass.
+template <class Share>
+Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
+  const Slice own = share(x.rank());
+  if (x.size() == 2) {
+    const Rank peer = x.ahead(1);
+    Link& link = x.link(peer);
+    if (!(result == own)) co_await x.copy(result, own);
+    co_await exchange_reduce(link, share(peer), link, result, x.reducer(combine));
+    x.finish_average(combine, result);
+    co_return;
+  }
+  Placed inputs(x, own);
+  std::size_t at = 0;
+  for (Rank peer = 0; peer < x.size(); ++peer) {
+    if (peer == x.rank()) continue;
+    inputs.replace(peer, x.scratch(at, own.bytes));
+    at += own.bytes;
+  }
+  auto swap = [&](Rank peer) -> Task<> {
+    Link& link = x.link(peer);
+    co_await exchange(link, share(peer), link, inputs.slices()[peer].slice);
+  };
+  co_await x.fork_join(x.peers(), swap);
+  inputs.bring_home(x.rank());
+  const PlacedSlice output[] = {{x.rank(), result}};
+  co_await x.reduce(output, inputs.slices(), combine);
+}
+
+}  // namespace cohort

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/selection/selection.h>
+
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+/// Which algorithm runs a call, and why: what `cohort explain` prints.
+struct Explanation {
+  struct Line {
+    Candidate candidate;
+    std::string note;  ///< "chosen", or why another one was
+  };
+
+  AlgorithmId chosen = AlgorithmId::one_shot;
+  Basis basis = Basis::call;
+  std::string reason;                   ///< in words
+  std::optional<double> estimate_us{};  ///< of the chosen one, where something is known
+  std::vector<Line> candidates;         ///< every algorithm of the library
+};
+
+/// Explains the choice that choose_algorithm() makes, and throws what it throws.
+[[nodiscard]] Explanation explain_choice(const Call& call, const Reach& reach,
+                                         std::optional<AlgorithmId> forced_for_all);
+
+}  // namespace cohort

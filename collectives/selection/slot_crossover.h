@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/operators/operators.h>
+#include <cohort/net/host/segment.h>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace cohort {
+
+/// What one size took, both ways, on the slowest rank.
+struct SlotTimes {
+  Operator op = Operator::barrier;
+  std::size_t bytes = 0;  ///< that a rank puts into its slot
+  double slots_us = 0;    ///< one_shot: every rank reads every slot
+  double direct_us = 0;   ///< direct: through the CCL buffers, one phase more, less to combine
+};
+
+/// Up to which size small messages between ranks of one host travel in the arrival slots, by operator.
+/// Measured when the communicator is made, by the ranks together, and the same on all of them.
+class SlotCrossover {
+ public:
+  /// Before anything was measured, and for what the time was too short for.
+  static constexpr std::size_t kUnmeasuredBytes = 8 * 1024;
+  /// What is measured: from the size where more cache lines than fit a few fetches travel, to a full slot.
+  static constexpr std::array<std::size_t, 4> kSizes = {4 * 1024, 8 * 1024, 16 * 1024,
+                                                        host::kSlotPayloadBytes};
+
+  SlotCrossover() { most_bytes_.fill(kUnmeasuredBytes); }
+
+  [[nodiscard]] std::size_t most_bytes(Operator op) const noexcept {
+    return most_bytes_[static_cast<std::size_t>(op)];
+  }
+  [[nodiscard]] const std::vector<SlotTimes>& measured() const noexcept { return measured_; }
+  /// What a call of that size takes, on the line between the two measured sizes around it; nothing outside
+  /// of what was measured.
+  [[nodiscard]] std::optional<SlotTimes> times_of(Operator op, std::size_t bytes) const noexcept;
+
+  /// Takes the sizes of one operator, in rising order: slots serve up to the last size before the first at
+  /// which they lose; below the smallest size if they lose there already; where they never lose, at least up
+  /// to kUnmeasuredBytes.
+  void take(const std::vector<SlotTimes>& of_one_operator);
+
+ private:
+  std::array<std::size_t, kOperators> most_bytes_{};
+  std::vector<SlotTimes> measured_;
+};
+
+}  // namespace cohort

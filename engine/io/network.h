@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/io/address.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace cohort {
+
+/// Who is at the other end of a Unix socket, as the kernel says.
+struct PeerCredentials {
+  std::uint32_t process = 0;
+  std::uint32_t user = 0;
+};
+
+/// What an engine asks of its host apart from its driver: sockets, as far as nothing is waited for, and who
+/// the host is. Virtual, so that a simulated network can stand in for the kernel's.
+///
+/// A socket is a number, as for the driver. Results are those of system calls, failures minus the error
+/// number. Threads: the engine's.
+class Network {
+ public:
+  virtual ~Network() = default;
+
+  /// A stream socket of that address's family.
+  virtual int open(const Address& like) = 0;
+  /// Binds and listens.
+  virtual int listen(int socket, const Address& at) = 0;
+  virtual void close(int socket) noexcept = 0;
+
+  /// One attempt to send two pieces without waiting: bytes that went out.
+  virtual int send(int socket, std::span<const std::byte> first,
+                   std::span<const std::byte> second) noexcept = 0;
+  /// One attempt to receive without waiting: bytes that came, 0 at the end of the stream.
+  virtual int receive(int socket, std::span<std::byte> into) noexcept = 0;
+  /// Both directions.
+  virtual void shutdown(int socket) noexcept = 0;
+
+  virtual void set_no_delay(int socket) noexcept = 0;
+  /// Room for so many bytes in each direction, where this host lets a socket have that many.
+  virtual void set_buffer_bytes(int socket, std::size_t bytes) noexcept = 0;
+
+  virtual int peer_credentials(int socket, PeerCredentials& into) = 0;
+  virtual int local_address(int socket, Address& into) = 0;
+  virtual int remote_address(int socket, Address& into) = 0;
+
+  /// As host::name() and host::fingerprint().
+  [[nodiscard]] virtual std::string host_name() = 0;
+  [[nodiscard]] virtual std::string host_fingerprint() = 0;
+  /// As processor::available_cores().
+  [[nodiscard]] virtual unsigned available_cores() = 0;
+  /// As processor::yield(): for a loop that waits for another rank without its driver.
+  virtual void yield_core() noexcept = 0;
+};
+
+/// The kernel's.
+[[nodiscard]] std::unique_ptr<Network> make_kernel_network();
+
+/// An owned socket of a network, which outlives it.
+class SocketHandle {
+ public:
+  SocketHandle() = default;
+  SocketHandle(Network& network, int number) noexcept : network_(&network), number_(number) {}
+  SocketHandle(SocketHandle&& other) noexcept
+      : network_(other.network_), number_(std::exchange(other.number_, -1)) {}
+  SocketHandle& operator=(SocketHandle&& other) noexcept {
+    std::swap(network_, other.network_);
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~SocketHandle() {
+    if (is_open()) network_->close(number_);
+  }
+
+  [[nodiscard]] int number() const noexcept { return number_; }
+  [[nodiscard]] bool is_open() const noexcept { return number_ >= 0; }
+
+ private:
+  Network* network_ = nullptr;
+  int number_ = -1;
+};
+
+}  // namespace cohort

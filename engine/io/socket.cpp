@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/io/socket.h>
+
+#include <cohort/engine/error.h>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace cohort {
+namespace {
+
+constexpr Duration kRetryInterval = std::chrono::milliseconds(20);
+constexpr Duration kDescriptorBackoff = std::chrono::milliseconds(50);
+constexpr std::size_t kMostDescriptors = 8;
+
+SocketHandle open_socket(Engine& engine, const Address& address) {
+  const int number = engine.network().open(address);
+  if (number < 0) throw system_error(-number, "creating a socket");
+  return SocketHandle(engine.network(), number);
+}
+
+bool may_come_up_later(int error_number) {
+  return error_number == ECONNREFUSED || error_number == ENOENT || error_number == EAGAIN ||
+         error_number == ECONNRESET || error_number == EHOSTUNREACH || error_number == ENETUNREACH ||
+         error_number == ETIMEDOUT;
+}
+
+Task<int> try_connect(Engine& engine, int descriptor, const Address& to) {
+  IoOperation operation(engine.driver(), {.kind = IoKind::connect,
+                                          .descriptor = descriptor,
+                                          .address = const_cast<std::byte*>(to.data()),
+                                          .bytes = to.size_bytes()});
+  co_return co_await operation;
+}
+
+/// Room for the descriptors that may travel with a message.
+struct alignas(cmsghdr) ControlBuffer {
+  std::array<std::byte, CMSG_SPACE(sizeof(int) * kMostDescriptors)> bytes{};
+};
+
+void take_descriptors(msghdr& message, std::vector<Descriptor>& descriptors, std::size_t most) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(header) + i * sizeof number, sizeof number);
+      Descriptor descriptor(number);
+      if (descriptors.size() < most) descriptors.push_back(std::move(descriptor));
+    }
+  }
+}
+
+}  // namespace
+
+void Descriptor::close() noexcept {
+  if (is_open()) ::close(std::exchange(number_, -1));
+}
+
+Task<Socket> Socket::connect(Engine& engine, Address to) {
+  SocketHandle handle = open_socket(engine, to);
+  const int result = co_await try_connect(engine, handle.number(), to);
+  if (result < 0) throw system_error(-result, fmt::format("connecting to {}", to.to_string()));
+  co_return Socket(engine, std::move(handle));
+}
+
+Task<Socket> Socket::connect_until(Engine& engine, Address to, TimePoint deadline) {
+  for (;;) {
+    SocketHandle handle = open_socket(engine, to);
+    const int result = co_await try_connect(engine, handle.number(), to);
+    if (result >= 0) co_return Socket(engine, std::move(handle));
+    const bool give_up = !may_come_up_later(-result) || engine.now() + kRetryInterval >= deadline;
+    if (give_up) throw system_error(-result, fmt::format("connecting to {}", to.to_string()));
+    co_await engine.sleep_for(kRetryInterval);
+  }
+}
+
+IoOperation Socket::receive_some(std::span<std::byte> into) noexcept {
+  return IoOperation(engine_->driver(), {.kind = IoKind::recv,
+                                         .descriptor = descriptor(),
+                                         .address = into.data(),
+                                         .bytes = into.size(),
+                                         .flags = MSG_NOSIGNAL});
+}
+
+Task<bool> Socket::receive(std::span<std::byte> into) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const int result = co_await receive_some(into.subspan(done));
+    if (result == -EINTR || result == -EAGAIN) continue;
+    if (result < 0) throw system_error(-result, "receiving from a socket");
+    if (result == 0 && done == 0) co_return false;
+    if (result == 0)
+      throw Error(ErrorKind::LinkFault,
+                  fmt::format("the connection ended after {} of {} bytes", done, into.size()));
+    done += static_cast<std::size_t>(result);
+  }
+  co_return true;
+}
+
+Task<> Socket::send(std::span<const std::byte> bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    IoOperation operation(engine_->driver(), {.kind = IoKind::send,
+                                              .descriptor = descriptor(),
+                                              .address = const_cast<std::byte*>(bytes.data()) + done,
+                                              .bytes = bytes.size() - done,
+                                              .flags = MSG_NOSIGNAL | MSG_WAITALL});
+    const int result = co_await operation;
+    if (result == -EINTR || result == -EAGAIN) continue;
+    if (result < 0) throw system_error(-result, "sending on a socket");
+    done += static_cast<std::size_t>(result);
+  }
+}
+
+Task<> Socket::send_message(::msghdr& message, std::size_t total_bytes) {
+  std::size_t done = 0;
+  while (done < total_bytes) {
+    IoOperation operation(engine_->driver(), {.kind = IoKind::send_message,
+                                              .descriptor = descriptor(),
+                                              .address = &message,
+                                              .flags = MSG_NOSIGNAL | MSG_WAITALL});
+    const int result = co_await operation;
+    if (result == -EINTR || result == -EAGAIN) continue;
+    if (result < 0) throw system_error(-result, "sending on a socket");
+    done += static_cast<std::size_t>(result);
+    message.msg_control = nullptr;  // descriptors travel with the first byte
+    message.msg_controllen = 0;
+    auto sent = static_cast<std::size_t>(result);
+    while (message.msg_iovlen != 0 && sent >= message.msg_iov->iov_len) {
+      sent -= message.msg_iov->iov_len;
+      ++message.msg_iov;
+      --message.msg_iovlen;
+    }
+    if (message.msg_iovlen == 0) break;
+    message.msg_iov->iov_base = static_cast<std::byte*>(message.msg_iov->iov_base) + sent;
+    message.msg_iov->iov_len -= sent;
+  }
+}
+
+Task<> Socket::send(std::span<const std::byte> first, std::span<const std::byte> second) {
+  std::array<iovec, 2> pieces = {iovec{const_cast<std::byte*>(first.data()), first.size()},
+                                 iovec{const_cast<std::byte*>(second.data()), second.size()}};
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = second.empty() ? 1 : 2;
+  co_await send_message(message, first.size() + second.size());
+}
+
+Task<> Socket::send(std::span<const std::byte> bytes, std::span<const int> descriptors) {
+  iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  ControlBuffer control;
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    const std::size_t size_bytes = descriptors.size_bytes();
+    message.msg_control = control.bytes.data();
+    message.msg_controllen = CMSG_SPACE(size_bytes);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(size_bytes);
+    std::memcpy(CMSG_DATA(header), descriptors.data(), size_bytes);
+  }
+  co_await send_message(message, bytes.size());
+}
+
+Task<std::size_t> Socket::receive_message(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
+                                          std::size_t most) {
+  iovec piece{into.data(), into.size()};
+  ControlBuffer control;
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
+  for (;;) {
+    IoOperation operation(engine_->driver(), {.kind = IoKind::recv_message,
+                                              .descriptor = descriptor(),
+                                              .address = &message,
+                                              .flags = MSG_NOSIGNAL | MSG_CMSG_CLOEXEC});
+    const int result = co_await operation;
+    if (result == -EINTR || result == -EAGAIN) continue;
+    if (result < 0) throw system_error(-result, "receiving from a socket");
+    take_descriptors(message, descriptors, most);
+    co_return static_cast<std::size_t>(result);
+  }
+}
+
+Task<bool> Socket::receive(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
+                           std::size_t most) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const std::size_t got = co_await receive_message(into.subspan(done), descriptors, most);
+    if (got == 0 && done == 0) co_return false;
+    if (got == 0)
+      throw Error(ErrorKind::LinkFault,
+                  fmt::format("the connection ended after {} of {} bytes", done, into.size()));
+    done += got;
+  }
+  co_return true;
+}
+
+bool Socket::try_send(std::span<const std::byte> bytes) noexcept {
+  return std::cmp_equal(network().send(descriptor(), bytes, {}), bytes.size());
+}
+
+int Socket::try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
+  return network().send(descriptor(), first, second);
+}
+
+int Socket::try_receive_some(std::span<std::byte> into) noexcept {
+  return network().receive(descriptor(), into);
+}
+
+IoOperation Socket::writable() noexcept {
+  return IoOperation(engine_->driver(), {.kind = IoKind::poll, .descriptor = descriptor(), .flags = POLLOUT});
+}
+
+IoOperation Socket::readable() noexcept {
+  return IoOperation(engine_->driver(), {.kind = IoKind::poll, .descriptor = descriptor(), .flags = POLLIN});
+}
+
+void Socket::shutdown() noexcept {
+  if (is_open()) network().shutdown(descriptor());
+}
+
+void Socket::set_buffer_bytes(std::size_t bytes) noexcept { network().set_buffer_bytes(descriptor(), bytes); }
+
+void Socket::set_no_delay() noexcept { network().set_no_delay(descriptor()); }
+
+PeerCredentials Socket::peer_credentials() const {
+  PeerCredentials credentials;
+  const int result = network().peer_credentials(descriptor(), credentials);
+  if (result < 0) throw system_error(-result, "asking who is at the other end of a Unix socket");
+  return credentials;
+}
+
+Address Socket::local_address() const {
+  Address address;
+  const int result = network().local_address(descriptor(), address);
+  if (result < 0) throw system_error(-result, "asking for a socket's own address");
+  return address;
+}
+
+Address Socket::remote_address() const {
+  Address address;
+  const int result = network().remote_address(descriptor(), address);
+  if (result < 0) throw system_error(-result, "asking for the address at the other end of a socket");
+  return address;
+}
+
+Listener::Listener(Engine& engine, const Address& at) : engine_(&engine), handle_(open_socket(engine, at)) {
+  const int result = engine.network().listen(handle_.number(), at);
+  const bool taken = result == -EADDRINUSE;
+  if (result < 0)
+    throw system_error(-result,
+                       fmt::format("listening at {}{}", at.to_string(),
+                                   taken ? " (another job uses it: choose another address, or port 0)" : ""));
+  reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+Address Listener::local_address() const {
+  Address address;
+  const int result = engine_->network().local_address(handle_.number(), address);
+  if (result < 0) throw system_error(-result, "asking for a listener's address");
+  return address;
+}
+
+/// Out of descriptors: gives one up to take the newcomer, if there is one, off the queue and close its
+/// connection.
+void Listener::turn_away() noexcept {
+  pollfd newcomer{.fd = handle_.number(), .events = POLLIN, .revents = 0};
+  if (::poll(&newcomer, 1, 0) != 1) return;  // the kernel reserves a descriptor before anybody has come
+  reserve_.close();
+  Descriptor turned_away(::accept4(handle_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+  turned_away.close();
+  reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+Task<Socket> Listener::accept() {
+  for (;;) {
+    IoOperation operation(engine_->driver(), {.kind = IoKind::accept, .descriptor = handle_.number()});
+    const int result = co_await operation;
+    if (result >= 0) co_return Socket(*engine_, SocketHandle(engine_->network(), result));
+    if (result == -EMFILE || result == -ENFILE) {
+      turn_away();
+      co_await engine_->sleep_for(kDescriptorBackoff);
+      continue;
+    }
+    const bool transient =
+        result == -EINTR || result == -EAGAIN || result == -ECONNABORTED || result == -EPROTO;
+    if (!transient) throw system_error(-result, "accepting a connection");
+  }
+}
+
+}  // namespace cohort

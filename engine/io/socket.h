@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/engine.h>
+#include <cohort/engine/io/address.h>
+#include <cohort/engine/io/network.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+struct msghdr;
+
+namespace cohort {
+
+/// An owned file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) noexcept : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() { close(); }
+
+  [[nodiscard]] int number() const noexcept { return number_; }
+  [[nodiscard]] bool is_open() const noexcept { return number_ >= 0; }
+  [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
+  void close() noexcept;
+
+ private:
+  int number_ = -1;
+};
+
+/// A connected stream socket on an engine. All waits obey the awaiting task's scope.
+///
+/// Errors: SystemError with the address when the kernel refuses; the end of the stream is a value, or
+/// LinkFault where more was needed. Lifetime: no operation in flight when it is destroyed; shutdown() ends
+/// those.
+class Socket {
+ public:
+  Socket() = default;
+  Socket(Engine& engine, Descriptor descriptor) noexcept
+      : engine_(&engine), handle_(engine.network(), descriptor.release()) {}
+
+  /// Connects once. Throws SystemError (refused, unreachable).
+  static Task<Socket> connect(Engine& engine, Address to);
+  /// Keeps trying until `deadline`, as when the listener is not up yet; then throws the last refusal.
+  static Task<Socket> connect_until(Engine& engine, Address to, TimePoint deadline);
+
+  [[nodiscard]] bool is_open() const noexcept { return handle_.is_open(); }
+  [[nodiscard]] int descriptor() const noexcept { return handle_.number(); }
+
+  /// At least one byte, or 0 at the end of the stream, or minus the error number.
+  [[nodiscard]] IoOperation receive_some(std::span<std::byte> into) noexcept;
+  /// Exactly so many bytes; false if the stream ended before the first one. Throws LinkFault if it ended
+  /// within.
+  Task<bool> receive(std::span<std::byte> into);
+  /// All of it.
+  Task<> send(std::span<const std::byte> bytes);
+  /// Two pieces in one go, such as a header and its payload.
+  Task<> send(std::span<const std::byte> first, std::span<const std::byte> second);
+
+  /// With descriptors attached (Unix sockets).
+  Task<> send(std::span<const std::byte> bytes, std::span<const int> descriptors);
+  /// Exactly so many bytes; descriptors that came along are appended, at most `most` of them (further ones
+  /// are closed).
+  Task<bool> receive(std::span<std::byte> into, std::vector<Descriptor>& descriptors, std::size_t most);
+
+  /// One attempt to send without waiting, for goodbyes; false if it did not go out whole.
+  bool try_send(std::span<const std::byte> bytes) noexcept;
+  /// One attempt to send two pieces without waiting: how many bytes went out, or minus the error number
+  /// (EAGAIN).
+  [[nodiscard]] int try_send_some(std::span<const std::byte> first,
+                                  std::span<const std::byte> second) noexcept;
+  /// One attempt to receive without waiting: how many bytes came, 0 at the end of the stream, or minus the
+  /// error number.
+  [[nodiscard]] int try_receive_some(std::span<std::byte> into) noexcept;
+  /// Until try_send_some() would not answer EAGAIN: there is room, or an error to be told.
+  [[nodiscard]] IoOperation writable() noexcept;
+  /// Until try_receive_some() would not answer EAGAIN: there are bytes, their end, or an error to be told.
+  [[nodiscard]] IoOperation readable() noexcept;
+
+  /// Both directions, at once: the other end sees the end of the stream, and waits here complete.
+  void shutdown() noexcept;
+  void set_no_delay() noexcept;
+  /// Room for so many bytes in each direction, where this host lets a socket have that many; where it does
+  /// not, the kernel goes on sizing the buffers by itself.
+  void set_buffer_bytes(std::size_t bytes) noexcept;
+
+  /// Unix sockets only; throws SystemError otherwise.
+  [[nodiscard]] PeerCredentials peer_credentials() const;
+  [[nodiscard]] Address local_address() const;
+  [[nodiscard]] Address remote_address() const;
+
+ private:
+  friend class Listener;
+  Task<> send_message(::msghdr& message, std::size_t total_bytes);
+  Task<std::size_t> receive_message(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
+                                    std::size_t most);
+
+  Socket(Engine& engine, SocketHandle handle) noexcept : engine_(&engine), handle_(std::move(handle)) {}
+  [[nodiscard]] Network& network() const noexcept { return engine_->network(); }
+
+  Engine* engine_ = nullptr;
+  SocketHandle handle_;
+};
+
+/// A listening socket.
+class Listener {
+ public:
+  Listener() = default;
+  /// Throws SystemError naming the address and, when it is taken, what to do.
+  Listener(Engine& engine, const Address& at);
+
+  [[nodiscard]] bool is_open() const noexcept { return handle_.is_open(); }
+  [[nodiscard]] Address local_address() const;
+
+  /// The next connection. When descriptors run out, refuses connections for a while instead of failing.
+  Task<Socket> accept();
+
+ private:
+  void turn_away() noexcept;
+
+  Engine* engine_ = nullptr;
+  SocketHandle handle_;
+  Descriptor reserve_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/loop/frame_pool.h>
+
+#include <array>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kClasses = 16;  // 64 bytes .. 1 KiB
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kRecycle = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kRecycle = false;
+#else
+constexpr bool kRecycle = true;
+#endif
+#else
+constexpr bool kRecycle = true;
+#endif
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+/// Trivially destructible, so that the fast path needs no initialisation guard and works during thread exit.
+struct LocalPool {
+  std::array<FreeBlock*, kClasses> free;
+  FramePool::Statistics statistics;
+  bool guarded;
+  bool closed;
+};
+thread_local constinit LocalPool pool{};
+
+/// Gives a dying thread's blocks back to the system.
+struct PoolGuard {
+  ~PoolGuard() {
+    pool.closed = true;
+    for (FreeBlock*& list : pool.free)
+      while (list != nullptr) std::free(std::exchange(list, list->next));
+  }
+};
+
+std::size_t size_class(std::size_t bytes) noexcept { return (bytes - 1) / kAlignment; }
+
+/// Before this thread keeps its first block. A thread may have blocks that it never asked the system for.
+void guard_pool() {
+  thread_local PoolGuard guard;
+  (void)guard;
+  pool.guarded = true;
+}
+
+void* from_system(std::size_t bytes) {
+  ++pool.statistics.from_system;
+  void* block = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+
+}  // namespace
+
+void* FramePool::allocate(std::size_t bytes) {
+  ++pool.statistics.requests;
+  if (bytes > pool.statistics.largest_bytes) pool.statistics.largest_bytes = bytes;
+  const std::size_t index = size_class(bytes);
+  if (!kRecycle || index >= kClasses) return from_system(bytes);
+  FreeBlock*& list = pool.free[index];
+  if (list == nullptr) return from_system(bytes);
+  return std::exchange(list, list->next);
+}
+
+void FramePool::release(void* block, std::size_t bytes) noexcept {
+  const std::size_t index = size_class(bytes);
+  if (!kRecycle || index >= kClasses || pool.closed) {
+    std::free(block);
+    return;
+  }
+  if (!pool.guarded) guard_pool();
+  pool.free[index] = new (block) FreeBlock{pool.free[index]};
+}
+
+FramePool::Statistics FramePool::statistics() noexcept { return pool.statistics; }
+
+}  // namespace cohort

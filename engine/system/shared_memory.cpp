@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/system/shared_memory.h>
+
+#include <cohort/engine/error.h>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+constexpr std::size_t kPageBytes = 4096;
+
+/// Linux 6.1; older C libraries lack the name.
+constexpr int kMadviseCollapse = 25;
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// Where a mapping of so many bytes can lie at the start of a huge page: address space alone, no memory.
+std::byte* reserve(std::size_t bytes) {
+  const std::size_t reserved_bytes = bytes + SharedMemory::kHugePageBytes;
+  void* reserved =
+      ::mmap(nullptr, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return nullptr;
+  const auto begin = reinterpret_cast<std::uintptr_t>(reserved);
+  const std::uintptr_t aligned = round_up(begin, SharedMemory::kHugePageBytes);
+  const std::uintptr_t end = aligned + round_up(bytes, kPageBytes);
+  if (aligned > begin) ::munmap(reserved, aligned - begin);
+  ::munmap(reinterpret_cast<void*>(end), begin + reserved_bytes - end);
+  return reinterpret_cast<std::byte*>(aligned);
+}
+
+}  // namespace
+
+SharedMemory SharedMemory::create(std::size_t bytes) {
+  SharedMemory memory;
+  memory.descriptor_ = Descriptor(::memfd_create("cohort", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory.descriptor_.is_open()) throw system_error(errno, "creating a shared memory segment (memfd)");
+  if (::ftruncate(memory.descriptor(), static_cast<off_t>(bytes)) != 0)
+    throw system_error(errno, fmt::format("sizing a shared memory segment to {} bytes", bytes));
+  if (::fcntl(memory.descriptor(), F_ADD_SEALS, kSeals) != 0)
+    throw system_error(errno, "sealing a shared memory segment");
+  memory.map_descriptor(bytes);
+  return memory;
+}
+
+SharedMemory SharedMemory::map(Descriptor descriptor, std::size_t bytes) {
+  SharedMemory memory;
+  memory.descriptor_ = std::move(descriptor);
+  struct stat status {};
+  const int seals = ::fcntl(memory.descriptor(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(memory.descriptor(), &status) != 0 ||
+      std::cmp_not_equal(status.st_size, bytes))
+    throw Error(
+        ErrorKind::ProtocolError,
+        fmt::format("a peer's shared memory segment has {} bytes and seals {:#x}, expected {} and {:#x}",
+                    status.st_size, seals, bytes, kSeals));
+  memory.map_descriptor(bytes);
+  return memory;
+}
+
+void SharedMemory::map_descriptor(std::size_t bytes) {
+  std::byte* const place = reserve(bytes);
+  void* address = MAP_FAILED;
+  if (place != nullptr)
+    address = ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+                     descriptor_.number(), 0);
+  if (address == MAP_FAILED)
+    throw system_error(errno,
+                       fmt::format("mapping a shared memory segment of {} bytes (is ulimit -v set?)", bytes));
+  ::madvise(address, bytes, MADV_DONTDUMP);
+  ::madvise(address, bytes, MADV_DONTFORK);
+  data_ = static_cast<std::byte*>(address);
+  size_bytes_ = bytes;
+}
+
+SharedMemory::~SharedMemory() {
+  if (data_ != nullptr) ::munmap(data_, size_bytes_);
+}
+
+void SharedMemory::swap(SharedMemory& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(data_, other.data_);
+  std::swap(size_bytes_, other.size_bytes_);
+}
+
+bool SharedMemory::contains(const void* address, std::size_t bytes) const noexcept {
+  const auto* begin = static_cast<const std::byte*>(address);
+  return data_ != nullptr && begin >= data_ && begin <= data_ + size_bytes_ &&
+         bytes <= static_cast<std::size_t>(data_ + size_bytes_ - begin);
+}
+
+void SharedMemory::map_over(void* address, std::size_t offset, std::size_t bytes) {
+  if (::mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor(),
+             static_cast<off_t>(offset)) == MAP_FAILED)
+    throw system_error(errno, fmt::format("mapping {} bytes of shared memory over a buffer", bytes));
+}
+
+void SharedMemory::commit(std::size_t offset, std::size_t bytes) {
+  if (::fallocate(descriptor(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0)
+    throw system_error(errno,
+                       fmt::format("committing {} bytes of shared memory (check free memory and the cgroup's "
+                                   "limit, or lower COHORT_BUFFSIZE)",
+                                   bytes));
+}
+
+bool SharedMemory::use_huge_pages(std::size_t offset, std::size_t bytes) noexcept {
+  const std::size_t begin = round_up(offset, kHugePageBytes);
+  const std::size_t end = (offset + bytes) / kHugePageBytes * kHugePageBytes;
+  if (begin >= end) return true;
+  return ::madvise(data_ + begin, end - begin, MADV_HUGEPAGE) == 0 &&
+         ::madvise(data_ + begin, end - begin, kMadviseCollapse) == 0;
+}
+
+void SharedMemory::discard(std::size_t offset, std::size_t bytes) noexcept {
+  ::fallocate(descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+              static_cast<off_t>(bytes));
+}
+
+}  // namespace cohort

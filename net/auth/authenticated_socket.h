@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/io/socket.h>
+#include <cohort/net/auth/handshake.h>
+
+#include <optional>
+#include <string>
+
+namespace cohort {
+
+/// Time for a stranger to prove who it is.
+inline constexpr Duration kAuthenticationTime = std::chrono::seconds(5);
+
+/// Proves to each other, over a new connection, that both ends know the secret; see handshake.h. The
+/// listening end has really taken the connection when this returns.
+///
+/// `callee` says whom we expect. Unix: the other end must run under our user. Lifetime: the references
+/// outlive the task. Errors: AuthFailed (another secret or user), DuplicateRank, WorldSize, Mismatch,
+/// ProtocolError as the handshake found it, with the callee's rank as culprit; LinkFault when the connection
+/// ended before a verdict, or the other end said nothing for kAuthenticationTime: worth another attempt.
+Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Identity mine,
+                                      const Callee& callee);
+
+/// What came of a connection to a listener.
+struct Admission {
+  std::optional<Identity> peer;     ///< set: it belongs here
+  std::optional<Refusal> refusal;   ///< set: it does not, and why
+  std::optional<Identity> claimed;  ///< with a refusal: who it said it was, if it came that far
+};
+
+/// The listening end. A refusal is a value: strangers are no failure of ours. Reads into fixed buffers, at
+/// most the two messages; gives up after kAuthenticationTime. Throws only the cause of its scope, or
+/// Internal.
+Task<Admission> authenticate_as_server(Socket& socket, const Secret& secret, Identity mine, Service service,
+                                       std::string where);
+
+/// Unix: the other end runs under our effective user. Other sockets: true.
+[[nodiscard]] bool is_own_user(const Socket& socket);
+
+/// Where the other end is, for texts: a Unix socket has no address of its own, so its listener's is used.
+[[nodiscard]] std::string address_for_people(const Socket& socket);
+
+}  // namespace cohort

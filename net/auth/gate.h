@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/immovable.h>
+#include <cohort/engine/io/socket.h>
+#include <cohort/net/auth/authenticated_socket.h>
+
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+/// A connection whose other end has proven who it is.
+struct Visitor {
+  Visitor(Identity identity, Socket connection, std::string address)
+      : peer(identity), socket(std::move(connection)), where(std::move(address)) {}
+
+  Identity peer;
+  Socket socket;
+  std::string where;
+};
+
+/// Takes the connections of one listener, and lets those through that know the secret. Nobody else can
+/// disturb it.
+///
+/// Before it has proven itself, a connection costs one place of kMostPending and one fixed buffer, for
+/// kAuthenticationTime. When the places are taken, the oldest connection of whoever holds most of them gives
+/// way, so that idle strangers cannot keep ranks out; a rank that had to give way comes again.
+///
+/// Threads: the engine's. Lifetime: the references and the handler outlive serve().
+class Gate : Immovable {
+ public:
+  static constexpr std::size_t kMostPending = 64;
+
+  class Handler {
+   public:
+    /// Takes over; may stay for as long as it likes, until serve()'s scope is cancelled. What it throws ends
+    /// serve().
+    virtual Task<> welcome(Visitor visitor) = 0;
+    /// A connection was not taken. It is closed already, and logged.
+    virtual void on_refusal(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept;
+
+   protected:
+    ~Handler() = default;
+  };
+
+  /// Whether connections ask for a secret before the handshake: secret_handover.h.
+  enum class Handover : std::uint8_t { none, secret_is_given, secret_is_made_here };
+
+  Gate(Listener& listener, const Secret& secret, const Identity& mine, Service service, Handler& handler,
+       Handover handover = Handover::none)
+      : listener_(listener),
+        secret_(secret),
+        mine_(mine),
+        service_(service),
+        handler_(handler),
+        handover_(handover) {}
+
+  /// Until its scope is cancelled. Throws that cause, or SystemError when listening itself fails.
+  Task<> serve();
+
+ private:
+  /// A connection that has not proven itself; lives in the frame of its task.
+  class Pending : Immovable {
+   public:
+    Pending(Gate& gate, CancelScope* around, std::string source);
+    ~Pending();
+
+    CancelScope scope;
+    const std::string source;  ///< who is answerable: a host, or on this host a process
+
+   private:
+    Gate& gate_;
+  };
+
+  Task<> accept_all(TaskScope& visitors);
+  Task<> admit(Socket socket);
+  Task<Admission> authenticate(Socket& socket, std::string where);
+  void make_room() noexcept;
+  [[nodiscard]] std::size_t places_of(const std::string& source) const noexcept;
+  void refuse(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept;
+
+  Listener& listener_;
+  const Secret& secret_;
+  const Identity mine_;
+  const Service service_;
+  Handler& handler_;
+  const Handover handover_;
+  std::vector<Pending*> pending_;  ///< oldest first
+};
+
+}  // namespace cohort

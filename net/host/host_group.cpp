@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/host/host_group.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/engine/system/processor.h>
+
+#include <fmt/format.h>
+
+namespace cohort::host {
+namespace {
+
+/// An answer that is under way comes within a few cache-line transfers: look often first, then politely.
+constexpr unsigned kEagerLooks = 200;
+constexpr unsigned kPatientLooks = 1000;
+/// With more ranks than cores, the answer comes after the one who gives it has had this core.
+constexpr unsigned kCrowdedLooks = 20;
+constexpr unsigned kCrowdedYields = 60;
+
+/// A peer that touches memory for longer than this is stopped, by a debugger or a signal.
+constexpr Duration kLongestTouch = std::chrono::seconds(5);
+
+DoorbellWords& doorbell_words(const Segment& segment, const Layout& layout) {
+  return *reinterpret_cast<DoorbellWords*>(segment.at(layout.doorbell()));
+}
+
+std::vector<Segment> segments_with_own(const Membership& membership, const Layout& layout) {
+  std::vector<Segment> segments(membership.size);
+  segments[membership.rank] = Segment(SharedMemory::create(layout.size_bytes()), layout);
+  return segments;
+}
+
+}  // namespace
+
+HostGroup::HostGroup(Engine& engine, const Membership& membership, std::size_t buffer_bytes,
+                     std::size_t heap_bytes)
+    : engine_(engine),
+      rank_(membership.rank),
+      layout_(membership.size, buffer_bytes, heap_bytes),
+      segments_(segments_with_own(membership, layout_)),
+      doorbells_(membership.size),
+      windows_(membership.size),
+      in_process_(membership.size, false),
+      on_this_engine_(membership.size, false),
+      listener_(engine, doorbell_words(own(), layout_)) {
+  own().memory().commit(0, layout_.signals(0, 0));
+  doorbells_[rank_] = Doorbell(doorbell_words(own(), layout_), Descriptor());
+  in_process_[rank_] = true;
+  engine_.add_source(*this);
+}
+
+HostGroup::~HostGroup() { unlink(); }
+
+std::vector<int> HostGroup::descriptors_for_peers() const {
+  std::vector<int> descriptors = {const_cast<Segment&>(segments_[rank_]).memory().descriptor()};
+  if (listener_.event_descriptor() >= 0) descriptors.push_back(listener_.event_descriptor());
+  return descriptors;
+}
+
+void HostGroup::adopt(Rank peer, std::vector<Descriptor> descriptors) {
+  if (descriptors.empty() || descriptors.size() > kMostDescriptors)
+    throw Error(ErrorKind::ProtocolError,
+                fmt::format("rank {} passed {} descriptors for its segment, expected 1 or 2", peer,
+                            descriptors.size()))
+        .with_culprit(peer);
+  segments_[peer] = Segment(SharedMemory::map(std::move(descriptors[0]), layout_.size_bytes()), layout_);
+  Descriptor event = descriptors.size() > 1 ? std::move(descriptors[1]) : Descriptor();
+  doorbells_[peer] = Doorbell(doorbell_words(segments_[peer], layout_), std::move(event));
+}
+
+void HostGroup::notify_all() noexcept {
+  for (Rank peer = 0; peer < doorbells_.size(); ++peer)
+    if (peer != rank_) notify(peer);
+}
+
+void HostGroup::announce(std::uint64_t sequence) noexcept {
+  own_arrival(sequence).stamp.store(static_cast<std::uint32_t>(sequence), std::memory_order_seq_cst);
+  notify_all();
+}
+
+void HostGroup::forget_arrivals() noexcept {
+  for (const std::uint64_t sequence : {0, 1}) own_arrival(sequence).stamp.store(0, std::memory_order_relaxed);
+}
+
+// Either this rank sees that a peer has withdrawn, or that peer sees that this rank touches: both store first
+// and look then, all in one order.
+
+bool HostGroup::begin_touching() noexcept {
+  own().access().touches.store(1, std::memory_order_seq_cst);
+  for (const Segment& segment : segments_) {
+    if (segment.access().withdrawn.load(std::memory_order_seq_cst) == 0) continue;
+    end_touching();
+    return false;
+  }
+  return true;
+}
+
+void HostGroup::withdraw() noexcept {
+  own().access().withdrawn.store(1, std::memory_order_seq_cst);
+  const TimePoint until = after(engine_.now(), kLongestTouch);
+  for (Rank peer = 0; peer < segments_.size(); ++peer) {
+    if (on_this_engine_[peer] || !is_mapped(peer) || peer == rank_) continue;
+    const Counter& touches = segments_[peer].access().touches;
+    while (touches.load(std::memory_order_seq_cst) != 0 && engine_.now() < until)
+      engine_.network().yield_core();
+  }
+}
+
+void HostGroup::arrive_at_phase() noexcept {
+  own().phase().store(++phase_, std::memory_order_seq_cst);
+  notify_all();
+}
+
+bool HostGroup::spin_for_phase() const noexcept {
+  for (Rank peer = 0; peer < segments_.size(); ++peer) {
+    if (peer == rank_) continue;
+    const Counter& phase = segments_[peer].phase();
+    if (!has_reached(phase.load(std::memory_order_acquire), phase_) && !spin_until(phase, phase_))
+      return false;
+  }
+  return true;
+}
+
+Task<> HostGroup::wait_for_phase() {
+  for (Rank peer = 0; peer < segments_.size(); ++peer) {
+    if (peer == rank_) continue;
+    co_await until(segments_[peer].phase(), phase_);
+  }
+}
+
+bool HostGroup::spin_until(const Counter& counter, std::uint32_t target) const noexcept {
+  const auto is_there = [&] { return has_reached(counter.load(std::memory_order_acquire), target); };
+  if (!may_spin_) return is_there();
+  if (engine_.is_crowded()) {
+    for (unsigned yields = 0; yields < kCrowdedYields; ++yields) {
+      for (unsigned look = 0; look < kCrowdedLooks; ++look)
+        if (is_there()) return true;
+      engine_.network().yield_core();
+    }
+    return is_there();
+  }
+  for (unsigned look = 0; look < kEagerLooks; ++look)
+    if (is_there()) return true;
+  for (unsigned look = 0; look < kPatientLooks; ++look) {
+    if (is_there()) return true;
+    processor::relax();
+  }
+  return false;
+}
+
+bool HostGroup::poll() noexcept {
+  bool progress = false;
+  waits_.for_each([&](CounterWait& wait) {
+    if (!wait.is_over()) return;
+    wait.unlink();
+    wait.operation_.end();
+    progress = true;
+  });
+  watchers_.for_each([&](Watcher& watcher) { progress |= watcher.poll(); });
+  return progress;
+}
+
+/// A rank that waits for nothing here need not be woken by peers: its slots and signals keep until it looks.
+bool HostGroup::arm() noexcept {
+  if (waits_.empty() && watchers_.empty()) return true;
+  listener_.fall_asleep();
+  return !poll();
+}
+
+}  // namespace cohort::host

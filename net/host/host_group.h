@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/engine.h>
+#include <cohort/net/host/doorbell.h>
+#include <cohort/net/host/segment.h>
+#include <cohort/net/membership.h>
+
+#include <vector>
+
+namespace cohort::host {
+
+class CounterWait;
+
+/// What waits for words in peers' segments, such as a link: polled by the group while it watches.
+class Watcher : public ListHook {
+ public:
+  /// Advances whatever waits; true if anything did.
+  virtual bool poll() noexcept = 0;
+
+ protected:
+  ~Watcher() = default;
+};
+
+/// The ranks of a communicator that share this host's memory: everybody's segment mapped, arrivals, phases,
+/// waiting.
+///
+/// A source of the engine: while something here is waited for, the loop polls the counters, and when it
+/// sleeps a peer's doorbell wakes it. Threads: the engine's. Lifetime: outlives its links and waits.
+class HostGroup final : public Source {
+ public:
+  /// Creates this rank's segment. Throws ResourceLimit.
+  HostGroup(Engine& engine, const Membership& membership, std::size_t buffer_bytes, std::size_t heap_bytes);
+  ~HostGroup();
+
+  [[nodiscard]] Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] Rank rank() const noexcept { return rank_; }
+
+  // Establishing:
+  /// What every peer on this host must be given: the segment, and the doorbell's eventfd if there is one.
+  [[nodiscard]] std::vector<int> descriptors_for_peers() const;
+  static constexpr std::size_t kMostDescriptors = 2;
+  /// Takes a peer's. Throws ProtocolError when they are not what they should be.
+  void adopt(Rank peer, std::vector<Descriptor> descriptors);
+  /// Runs until cancelled; wakes the engine for peers.
+  Task<> listen() { return listener_.listen(); }
+  /// Declares that a peer lives on this engine: waiting for it in place would wait for oneself.
+  void set_on_this_engine(Rank peer) noexcept {
+    on_this_engine_[peer] = true;
+    may_spin_ = false;
+  }
+  /// Says which peers run in this very process, so that any of their memory can be reached.
+  void set_in_process(Rank peer) noexcept { in_process_[peer] = true; }
+
+  [[nodiscard]] bool is_mapped(Rank peer) const noexcept { return segments_[peer].is_mapped(); }
+  [[nodiscard]] bool is_in_process(Rank peer) const noexcept { return in_process_[peer]; }
+  [[nodiscard]] Segment& segment(Rank of) noexcept { return segments_[of]; }
+  [[nodiscard]] Segment& own() noexcept { return segments_[rank_]; }
+
+  /// Rings a peer that sleeps. After a seq_cst store that the peer may wait for.
+  void notify(Rank peer) noexcept { doorbells_[peer].ring_if_asleep(); }
+  void notify_all() noexcept;
+
+  // Arrivals: "I am here, and this is what I run".
+  [[nodiscard]] ArrivalSlot& own_arrival(std::uint64_t sequence) noexcept { return own().arrival(sequence); }
+  [[nodiscard]] const ArrivalSlot& arrival(Rank of, std::uint64_t sequence) const noexcept {
+    return segments_[of].arrival(sequence);
+  }
+  /// Publishes the own slot, which was filled before.
+  void announce(std::uint64_t sequence) noexcept;
+  [[nodiscard]] bool has_arrived(Rank of, std::uint64_t sequence) const noexcept {
+    return has_reached(arrival(of, sequence).stamp.load(std::memory_order_acquire),
+                       static_cast<std::uint32_t>(sequence));
+  }
+
+  /// Spins for a bounded while for a rank to arrive; false if it did not.
+  [[nodiscard]] bool spin_for_arrival(Rank of, std::uint64_t sequence) noexcept {
+    return has_arrived(of, sequence) ||
+           spin_until(arrival(of, sequence).stamp, static_cast<std::uint32_t>(sequence));
+  }
+
+  /// Begins the numbers of collectives anew. Only where all ranks have passed a phase since their last
+  /// arrival, and pass one before their next.
+  void forget_arrivals() noexcept;
+
+  /// Suspends until the rank has arrived at that collective.
+  [[nodiscard]] CounterWait arrived(Rank of, std::uint64_t sequence) noexcept;
+
+  // Peers' user memory, where it is mapped. A rank whose collective fails may free its buffers at once:
+  /// Says that this rank is about to touch it; false, and nothing may be touched, if a peer has withdrawn its
+  /// memory.
+  [[nodiscard]] bool begin_touching() noexcept;
+  void end_touching() noexcept { own().access().touches.store(0, std::memory_order_release); }
+  /// No peer touches this rank's memory after this, for good. Blocks while one does, which is as long as a
+  /// copy or a reduction of one message takes; gives up on one that is stopped in the middle.
+  void withdraw() noexcept;
+
+  // Phases inside a collective: a barrier of the group's ranks.
+  /// Tells everybody that this rank has come this far.
+  void arrive_at_phase() noexcept;
+  /// Spins for a bounded while for everybody to come as far as this rank; false if somebody did not.
+  [[nodiscard]] bool spin_for_phase() const noexcept;
+  /// Waits until everybody has come as far as this rank.
+  Task<> wait_for_phase();
+
+  /// Suspends until a counter has reached a value.
+  [[nodiscard]] CounterWait until(const Counter& counter, std::uint32_t target) noexcept;
+
+  /// Polls it from now on, until it unlinks itself.
+  void watch(Watcher& watcher) noexcept { watchers_.push_back(watcher); }
+
+  /// Where a peer's windows lie in this process, as far as they can be reached, for the collective that runs.
+  [[nodiscard]] WindowTable& windows(Rank of) noexcept { return windows_[of]; }
+
+  // Source:
+  bool poll() noexcept override;
+  [[nodiscard]] bool arm() noexcept override;
+  void disarm() noexcept override { listener_.wake_up(); }
+
+ private:
+  friend class CounterWait;
+
+  bool spin_until(const Counter& counter, std::uint32_t target) const noexcept;
+
+  Engine& engine_;
+  const Rank rank_;
+  const Layout layout_;
+  std::vector<Segment> segments_;
+  std::vector<Doorbell> doorbells_;
+  std::vector<WindowTable> windows_;
+  std::vector<bool> in_process_;
+  std::vector<bool> on_this_engine_;
+  DoorbellListener listener_;
+  bool may_spin_ = true;
+  std::uint32_t phase_ = 0;
+
+  IntrusiveList<CounterWait> waits_;
+  IntrusiveList<Watcher> watchers_;
+};
+
+/// `co_await group.until(counter, value)`: looks, spins for a while, and only then suspends.
+class CounterWait final : public ListHook {
+ public:
+  CounterWait(HostGroup& group, const Counter& counter, std::uint32_t target) noexcept
+      : group_(group), counter_(counter), target_(target), operation_(*this) {}
+
+  bool await_ready() const noexcept {
+    return is_over() || (group_.may_spin_ && group_.spin_until(counter_, target_));
+  }
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
+    if (!operation_.begin(waiter, detail::scope_of(waiter))) return false;
+    group_.waits_.push_back(*this);
+    return true;
+  }
+  void await_resume() const { operation_.check(); }
+
+ private:
+  friend class HostGroup;
+
+  /// The group's list holds the wait, the cancel scope's list holds its operation.
+  class Wait final : public Operation {
+   public:
+    explicit Wait(CounterWait& owner) noexcept : owner_(owner) {}
+    bool begin(std::coroutine_handle<> waiter, CancelScope* scope) noexcept { return suspend(waiter, scope); }
+    void end() noexcept { complete(); }
+    void check() const { throw_if_cancelled(); }
+
+   private:
+    void request_cancel() noexcept override {
+      owner_.unlink();
+      complete_cancelled();
+    }
+    CounterWait& owner_;
+  };
+
+  [[nodiscard]] bool is_over() const noexcept {
+    return has_reached(counter_.load(std::memory_order_seq_cst), target_);
+  }
+
+  HostGroup& group_;
+  const Counter& counter_;
+  const std::uint32_t target_;
+  Wait operation_;
+};
+
+inline CounterWait HostGroup::until(const Counter& counter, std::uint32_t target) noexcept {
+  return CounterWait(*this, counter, target);
+}
+
+inline CounterWait HostGroup::arrived(Rank of, std::uint64_t sequence) noexcept {
+  return until(arrival(of, sequence).stamp, static_cast<std::uint32_t>(sequence));
+}
+
+}  // namespace cohort::host

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/host/segment.h>
+
+namespace cohort::host {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::size_t round_up(std::size_t bytes, std::size_t unit = kPage) noexcept {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+Layout::Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept
+    : buffer_bytes_(round_up(buffer_bytes)), heap_bytes_(round_up(heap_bytes)) {
+  const std::size_t cells = static_cast<std::size_t>(ranks) * kMostLanes;
+  arrivals_ = kFixedBytes;
+  signals_ = arrivals_ + round_up(2 * sizeof(ArrivalSlot));
+  sends_ = signals_ + round_up(cells * sizeof(SignalCell));
+  receives_ = sends_ + round_up(cells * sizeof(SendCell));
+  stages_ = receives_ + round_up(cells * sizeof(ReceiveCell));
+  ccl_in_ = stages_ + cells * kStages * kStageBytes;
+  ccl_out_ = ccl_in_ + buffer_bytes_;
+  heap_ = round_up(ccl_out_ + buffer_bytes_, SharedMemory::kHugePageBytes);
+}
+
+}  // namespace cohort::host

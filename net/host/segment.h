@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/system/shared_memory.h>
+#include <cohort/net/link_host.h>
+#include <cohort/net/rank.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace cohort::host {
+
+inline constexpr std::size_t kCacheLine = 64;
+
+/// Bytes of user data that travel with an arrival; larger messages go through windows.
+inline constexpr std::size_t kSlotPayloadBytes = 32 * 1024;
+
+/// Staging between private memory and a two-sided receiver: two slots per link and direction.
+inline constexpr std::size_t kStageBytes = 128 * 1024;
+inline constexpr std::size_t kStages = 2;
+
+/// A counter in shared memory: one writer, who only counts up; everybody may wait for a value.
+using Counter = std::atomic<std::uint32_t>;
+static_assert(Counter::is_always_lock_free);
+
+/// True when a counter has reached `target`, modulo 2^32.
+[[nodiscard]] inline bool has_reached(std::uint32_t value, std::uint32_t target) noexcept {
+  return static_cast<std::int32_t>(value - target) >= 0;
+}
+
+/// A rank's announcement of one collective: "I am here, this is what I run", and small data with it. Two
+/// alternate: a rank that arrives at collective n+1 has seen everybody arrive at n, so nobody reads the one
+/// of n-1 any more.
+struct alignas(kCacheLine) ArrivalSlot {
+  Counter stamp{0};             ///< low half of the sequence number; written last
+  std::uint32_t reachable = 0;  ///< how the owner's user windows can be reached, if they do not lie here
+  Signature signature;
+  std::byte beside_stamp[kCacheLine - 24];  ///< data this small costs no second cache line
+  std::byte below[kSlotPayloadBytes];       ///< larger data, aligned for vectors
+
+  /// Where data of that size lies.
+  [[nodiscard]] std::byte* payload(std::size_t bytes) noexcept {
+    return bytes <= sizeof beside_stamp ? beside_stamp : below;
+  }
+  [[nodiscard]] const std::byte* payload(std::size_t bytes) const noexcept {
+    return bytes <= sizeof beside_stamp ? beside_stamp : below;
+  }
+};
+static_assert(offsetof(ArrivalSlot, below) == kCacheLine);
+
+/// The signals that one peer has posted on one lane. Written by that peer.
+struct alignas(kCacheLine) SignalCell {
+  Counter posted[3] = {0, 0, 0};
+};
+
+/// Announcements of the two-sided direction "owner sends to peer" on one lane. Written by the owner.
+struct alignas(kCacheLine) SendCell {
+  Counter sent{0};  ///< pieces announced
+  struct Piece {
+    std::uint64_t address_or_offset = 0;  ///< in the owner's segment, or an address in a shared process
+    std::uint64_t bytes = 0;
+    std::uint32_t in_process = 0;
+  } piece[kStages];
+};
+
+/// Pieces that the owner has consumed from one peer on one lane. Written by the owner.
+struct alignas(kCacheLine) ReceiveCell {
+  Counter consumed{0};
+};
+
+/// Who may still be in whose memory when a collective fails. Written by the owner.
+struct alignas(kCacheLine) AccessCell {
+  Counter touches{0};  ///< 1 while the owner reads or writes peers' user memory
+  /// 1 once the owner's user memory must not be touched any more. Apart, since peers look at it every time.
+  alignas(kCacheLine) Counter withdrawn{0};
+};
+
+/// How one rank's segment is laid out. The same on every rank: computed from agreed numbers, never read from
+/// a peer.
+class Layout {
+ public:
+  Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept;
+
+  [[nodiscard]] std::size_t arrival(std::uint64_t sequence) const noexcept {
+    return arrivals_ + (sequence & 1) * sizeof(ArrivalSlot);
+  }
+  [[nodiscard]] std::size_t signals(Rank from, Lane lane) const noexcept {
+    return signals_ + cell(from, lane) * sizeof(SignalCell);
+  }
+  [[nodiscard]] std::size_t sends(Rank to, Lane lane) const noexcept {
+    return sends_ + cell(to, lane) * sizeof(SendCell);
+  }
+  [[nodiscard]] std::size_t receives(Rank from, Lane lane) const noexcept {
+    return receives_ + cell(from, lane) * sizeof(ReceiveCell);
+  }
+  [[nodiscard]] std::size_t stage(Rank to, Lane lane, std::uint32_t piece) const noexcept {
+    return stages_ + (cell(to, lane) * kStages + piece % kStages) * kStageBytes;
+  }
+  [[nodiscard]] std::size_t doorbell() const noexcept { return 0; }
+  [[nodiscard]] std::size_t phase() const noexcept { return kPhaseAt; }
+  [[nodiscard]] std::size_t access() const noexcept { return kAccessAt; }
+  [[nodiscard]] std::size_t ccl_in() const noexcept { return ccl_in_; }
+  [[nodiscard]] std::size_t ccl_out() const noexcept { return ccl_out_; }
+  [[nodiscard]] std::size_t heap() const noexcept { return heap_; }
+  [[nodiscard]] std::size_t buffer_bytes() const noexcept { return buffer_bytes_; }
+  [[nodiscard]] std::size_t heap_bytes() const noexcept { return heap_bytes_; }
+  [[nodiscard]] std::size_t size_bytes() const noexcept { return heap_ + heap_bytes_; }
+
+ private:
+  static constexpr std::size_t kPhaseAt = 1024;
+  static constexpr std::size_t kAccessAt = kPhaseAt + kCacheLine;
+  static constexpr std::size_t kFixedBytes = 4096;
+
+  [[nodiscard]] std::size_t cell(Rank peer, Lane lane) const noexcept {
+    return static_cast<std::size_t>(peer) * kMostLanes + lane;
+  }
+
+  std::size_t arrivals_ = 0;
+  std::size_t signals_ = 0;
+  std::size_t sends_ = 0;
+  std::size_t receives_ = 0;
+  std::size_t stages_ = 0;
+  std::size_t ccl_in_ = 0;
+  std::size_t ccl_out_ = 0;
+  std::size_t heap_ = 0;
+  std::size_t buffer_bytes_ = 0;
+  std::size_t heap_bytes_ = 0;
+};
+
+/// One rank's segment as mapped here, with typed access to its parts. Everything in it that a peer writes is
+/// untrusted: read once, checked, then used.
+class Segment {
+ public:
+  Segment() = default;
+  Segment(SharedMemory memory, const Layout& layout) noexcept
+      : memory_(std::move(memory)), layout_(&layout) {}
+
+  [[nodiscard]] bool is_mapped() const noexcept { return memory_.data() != nullptr; }
+  [[nodiscard]] SharedMemory& memory() noexcept { return memory_; }
+  [[nodiscard]] std::byte* at(std::size_t offset) const noexcept { return memory_.data() + offset; }
+
+  [[nodiscard]] ArrivalSlot& arrival(std::uint64_t sequence) const noexcept {
+    return as<ArrivalSlot>(layout_->arrival(sequence));
+  }
+  [[nodiscard]] Counter& phase() const noexcept { return as<Counter>(layout_->phase()); }
+  [[nodiscard]] AccessCell& access() const noexcept { return as<AccessCell>(layout_->access()); }
+  [[nodiscard]] SignalCell& signals(Rank from, Lane lane) const noexcept {
+    return as<SignalCell>(layout_->signals(from, lane));
+  }
+  [[nodiscard]] SendCell& sends(Rank to, Lane lane) const noexcept {
+    return as<SendCell>(layout_->sends(to, lane));
+  }
+  [[nodiscard]] ReceiveCell& receives(Rank from, Lane lane) const noexcept {
+    return as<ReceiveCell>(layout_->receives(from, lane));
+  }
+
+ private:
+  template <class T>
+  [[nodiscard]] T& as(std::size_t offset) const noexcept {
+    return *reinterpret_cast<T*>(at(offset));
+  }
+
+  SharedMemory memory_;
+  const Layout* layout_ = nullptr;
+};
+
+}  // namespace cohort::host

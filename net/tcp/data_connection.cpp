@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/tcp/data_connection.h>
+
+#include <cohort/engine/assert.h>
+#include <cohort/engine/error.h>
+#include <cohort/engine/log.h>
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+constexpr Service kDataOnly{.data = true, .lanes = kMostLanes};
+constexpr int kAttempts = 5;
+constexpr Duration kRetryInterval = std::chrono::milliseconds(50);
+
+Identity data_identity(const Membership& membership, Lane lane) {
+  const PeerInfo& self = membership.self();
+  Identity identity;
+  identity.job = job_id(membership.name);
+  identity.rank = membership.rank;
+  identity.world = membership.size;
+  identity.incarnation = membership.incarnation;
+  identity.pid = self.process;
+  identity.purpose = Purpose::data;
+  identity.lane = lane;
+  return identity;
+}
+
+Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank peer, Lane lane) {
+  const PeerInfo& info = membership.peers[peer];
+  const Callee callee{info.data_address.to_string(), peer, info.incarnation};
+  Socket socket = co_await Socket::connect(engine, info.data_address);
+  socket.set_no_delay();
+  co_await authenticate_as_client(socket, membership.secret, data_identity(membership, lane), callee);
+  co_return socket;
+}
+
+}  // namespace
+
+Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Lane lane) {
+  COHORT_ASSERT(peer < membership.size && peer != membership.rank && lane < kMostLanes,
+                "rank {} connects to rank {} of {}, lane {}", membership.rank, peer, membership.size, lane);
+  const PeerInfo& info = membership.peers[peer];
+  if (info.data_address.size_bytes() == 0)
+    throw Error(ErrorKind::Unsupported,
+                fmt::format("{} takes no TCP connections: its network namespace has no loopback "
+                            "interface; use COHORT_TRANSPORT=shm",
+                            info.describe()))
+        .with_culprit(peer);
+  std::string reason;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    try {
+      co_return co_await connect_once(engine, membership, peer, lane);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
+      reason = error.message();
+    }
+    co_await engine.sleep_for(kRetryInterval);
+  }
+  throw Error(ErrorKind::LinkFault, fmt::format("no data connection to {}: {}", info.describe(), reason))
+      .with_culprit(peer);
+}
+
+DataAcceptor::DataAcceptor(Membership& membership)
+    : membership_(membership),
+      gate_(membership.data_listener, membership.secret, data_identity(membership, 0), kDataOnly, *this),
+      slots_(std::size_t{membership.size} * kMostLanes) {}
+
+Task<> DataAcceptor::serve() {
+  if (membership_.data_listener.is_open()) co_await gate_.serve();
+}
+
+Task<Socket> DataAcceptor::take(Rank peer, Lane lane) {
+  Slot& place = slot(peer, lane);
+  co_await place.arrived.wait();
+  co_return std::move(place.socket);
+}
+
+Task<> DataAcceptor::welcome(Visitor visitor) {
+  const PeerInfo& expected = membership_.peers[visitor.peer.rank];
+  if (visitor.peer.incarnation != expected.incarnation) {
+    log(LogLevel::warn, "a data connection that says it is {} but is none that joined was closed",
+        expected.describe());
+    co_return;
+  }
+  Slot& place = slot(visitor.peer.rank, visitor.peer.lane);
+  place.socket = std::move(visitor.socket);
+  place.socket.set_no_delay();
+  if (place.arrived.untaken_posts() == 0) place.arrived.post();
+}
+
+DataAcceptor::Slot& DataAcceptor::slot(Rank peer, Lane lane) {
+  COHORT_ASSERT(peer < membership_.size && lane < kMostLanes, "rank {} of {}, lane {}", peer,
+                membership_.size, lane);
+  return slots_[std::size_t{peer} * kMostLanes + lane];
+}
+
+}  // namespace cohort

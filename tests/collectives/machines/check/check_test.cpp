@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the checker itself promises: the same verdict in whatever order streams run and whatever links buffer,
+// at a cost that does not depend on counts.
+#include <cohort/collectives/machines/check/suite.h>
+#include <cohort/engine/error.h>
+#include <cohort/tests/support/planted_faults.h>
+#include <cohort/tests/support/wrong_schedules.h>
+
+#include <gmock/gmock.h>
+
+namespace cohort::test {
+namespace {
+
+using check::Case;
+using check::CheckOptions;
+using check::FindingKind;
+using check::Report;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kSeeds = 40;
+
+TEST(Check, right_schedules_pass_in_whatever_order_streams_run) {
+  check::CaseFilter filter;
+  filter.ranks = {4, 5};
+  filter.counts = {1000};
+  filter.root = 1;
+  for (Case one : check::cases(filter)) {
+    const Report first = check::run(one);
+    for (one.options.seed = 1; one.options.seed <= kSeeds; ++one.options.seed) {
+      const Report report = check::run(one);
+      EXPECT_EQ(report.text(), "") << check::describe(one) << ", seed " << one.options.seed;
+      EXPECT_EQ(report.counted.rounds, first.counted.rounds);
+      EXPECT_EQ(report.counted.bytes_to_all, first.counted.bytes_to_all);
+      EXPECT_EQ(report.tasks, first.tasks);
+    }
+  }
+}
+
+TEST(Check, wrong_schedules_are_caught_in_whatever_order_streams_run) {
+  for (const WrongSchedule& one : wrong_schedules()) {
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      CheckOptions options;
+      options.seed = seed;
+      EXPECT_FALSE(one.run(options).passed()) << one.mistake << ", seed " << seed;
+    }
+  }
+}
+
+TEST(Check, planted_faults_are_caught_in_whatever_order_streams_run) {
+  for (const PlantedFault& one : planted_faults())
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed)
+      EXPECT_FALSE(one.run(true, seed).passed()) << one.schedule << ", " << one.fault << ", seed " << seed;
+}
+
+TEST(Check, right_schedules_pass_on_links_that_buffer_everything) {
+  check::CaseFilter filter;
+  filter.ranks = {2, 5};
+  for (Case one : check::cases(filter)) {
+    one.options.is_eager = true;
+    EXPECT_EQ(check::run(one).text(), "") << check::describe(one);
+  }
+}
+
+Task<> send_first(Exec& x, Broadcast op) {
+  Link& peer = x.link(x.ahead(1));
+  const Slice theirs = x.scratch(0, op.data.bytes);
+  co_await peer.send(op.data);
+  co_await peer.recv(theirs);
+  if (x.rank() != op.root) co_await x.copy(op.data, theirs);
+}
+
+TEST(Check, what_ends_only_on_links_that_buffer_is_said_to) {
+  CheckOptions options;
+  options.ranks = 2;
+  const Report report = check::check(check::as_algorithm<Broadcast>(send_first, all_links), options);
+  ASSERT_FALSE(report.passed());
+  EXPECT_EQ(report.findings.front().kind, FindingKind::deadlock);
+  EXPECT_THAT(report.findings.front().text, HasSubstr("it ends only where links buffer whatever is sent"));
+  options.is_eager = true;
+  EXPECT_EQ(check::check(check::as_algorithm<Broadcast>(send_first, all_links), options).text(), "");
+}
+
+/// Two tokens in a row: lost on a flag, right where signals count to two.
+Task<> two_tokens(Exec& x, Barrier) {
+  for (int token = 0; token < 2; ++token)
+    for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
+  for (int token = 0; token < 2; ++token)
+    for (const Rank peer : x.peers()) co_await x.link(peer).wait(Signal::Ack);
+}
+
+TEST(Check, a_limit_of_untaken_posts_tells_flags_from_counters) {
+  CheckOptions options;
+  const Algorithm<Barrier> algorithm = check::as_algorithm<Barrier>(two_tokens, all_links);
+  const Report as_flags = check::check(algorithm, options);
+  ASSERT_FALSE(as_flags.passed());
+  EXPECT_EQ(as_flags.findings.front().kind, FindingKind::notify);
+  options.untaken_posts = 2;
+  EXPECT_EQ(check::check(algorithm, options).text(), "");
+}
+
+TEST(Check, costs_do_not_depend_on_counts) {
+  for (const std::size_t count : {std::size_t{1000}, std::size_t{1} << 40}) {
+    check::CaseFilter filter;
+    filter.op = Operator::all_reduce;
+    filter.algorithm = AlgorithmId::ring;
+    filter.ranks = {7};
+    filter.counts = {count};
+    for (const Case& one : check::cases(filter)) {
+      const Report report = check::run(one);
+      EXPECT_EQ(report.text(), "") << check::describe(one);
+      if (one.options.piece_bytes != CheckOptions().piece_bytes) continue;
+      EXPECT_EQ(report.tasks, 2 * 7 * (1 + 2 * 2 * 6 + 1 + 2U)) << check::describe(one);
+    }
+  }
+}
+
+TEST(Check, counts_what_one_operation_moves) {
+  const auto table = algorithms<AllReduce>();
+  const auto& ring =
+      *std::find_if(table.begin(), table.end(), [](const auto& a) { return a.id == AlgorithmId::ring; });
+  CheckOptions options;
+  options.ranks = 8;
+  options.count = 8 * 100;
+  const Report report = check::check(ring, options);
+  EXPECT_EQ(report.text(), "");
+  EXPECT_EQ(report.counted.rounds, 14U);
+  EXPECT_EQ(report.counted.bytes_sent, 14U * 400);
+  EXPECT_EQ(report.counted.bytes_combined, 7U * 400);
+  EXPECT_EQ(report.counted.bytes_to_all, report.counted.least_to_all);
+  EXPECT_FALSE(report.combines_in_rank_order);
+}
+
+TEST(Check, refuses_options_that_make_no_sense) {
+  const Algorithm<Barrier> algorithm = check::as_algorithm<Barrier>(two_tokens, all_links);
+  const auto refuses = [&](auto change) {
+    CheckOptions options;
+    change(options);
+    EXPECT_THROW((void)check::check(algorithm, options), Error);
+  };
+  refuses([](CheckOptions& options) { options.ranks = 1; });
+  refuses([](CheckOptions& options) { options.root = options.ranks; });
+  refuses([](CheckOptions& options) { options.operations = 0; });
+  refuses([](CheckOptions& options) { options.untaken_posts = 0; });
+  refuses([](CheckOptions& options) { options.user_windows = check::UserWindows::mapped; });
+}
+
+}  // namespace
+}  // namespace cohort::test

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library's algorithms through the checker: a sample of what `cohort check --all` goes through, and the
+// order of reduction that each promises in its comment.
+#include <cohort/collectives/machines/check/suite.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+
+namespace cohort {
+namespace {
+
+using check::Case;
+using check::Report;
+
+constexpr Rank kSmall = 9;
+constexpr Rank kLarge[] = {16, 17, 33};
+
+void expect_passes(const Case& one) { EXPECT_EQ(check::run(one).text(), "") << check::describe(one); }
+
+TEST(Library, every_case_of_few_ranks_passes) {
+  check::CaseFilter filter;
+  for (Rank ranks = 2; ranks <= kSmall; ++ranks) filter.ranks.push_back(ranks);
+  for (const Case& one : check::cases(filter)) expect_passes(one);
+}
+
+TEST(Library, every_algorithm_passes_with_many_ranks) {
+  check::CaseFilter filter;
+  filter.ranks.assign(std::begin(kLarge), std::end(kLarge));
+  filter.root = 5;
+  for (const Case& one : check::cases(filter)) expect_passes(one);
+}
+
+TEST(Library, every_algorithm_passes_with_64_ranks) {
+  check::CaseFilter filter;
+  filter.ranks = {64};
+  filter.counts = {check::kEvenPerRank * 64 + 1};
+  filter.root = 63;
+  for (const Case& one : check::cases(filter)) expect_passes(one);
+}
+
+TEST(Library, sets_of_cases_have_every_algorithm_root_count_and_variant) {
+  check::CaseFilter filter;
+  filter.ranks = {5};
+  std::map<Operator, std::size_t> counts;
+  for (const Case& one : check::cases(filter)) ++counts[one.op];
+  const std::size_t usual = 7;   // 0, 1, p-1, p, p+1, 40 p, several pieces
+  const std::size_t mapped = 2;  // ways to reach user windows, besides the one through CCL buffers
+  EXPECT_EQ(counts[Operator::barrier], algorithms<Barrier>().size() + mapped);
+  EXPECT_GE(counts[Operator::broadcast], (algorithms<Broadcast>().size() + mapped) * 5 * usual);
+  EXPECT_GE(counts[Operator::all_gather], (algorithms<AllGather>().size() + mapped) * 2 * usual);
+  EXPECT_GE(counts[Operator::all_reduce], (algorithms<AllReduce>().size() + mapped) * (2 * usual + 1));
+  EXPECT_GE(counts[Operator::reduce_scatter],
+            (algorithms<ReduceScatter>().size() + mapped) * (2 * usual + 1));
+}
+
+std::string source_of(Operator op, AlgorithmId id) {
+  const std::filesystem::path folder =
+      std::filesystem::path(COHORT_TEST_SOURCE_DIR) / "collectives/algorithms";
+  std::ifstream file(folder / fmt::format("{}_{}.cpp", to_string(op), to_string(id)));
+  EXPECT_TRUE(file.good()) << to_string(op) << " " << to_string(id);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// "D3" from "(determinism D3)" in a comment that may be broken anywhere.
+std::string promised_order(const std::string& source) {
+  const std::regex pattern(R"(\(determinism(?:\s|/)+(D[0-3])\))");
+  std::smatch match;
+  return std::regex_search(source, match, pattern) ? match[1].str() : "none";
+}
+
+TEST(Library, combines_in_the_order_that_each_algorithm_promises) {
+  for (const Operator op : {Operator::all_reduce, Operator::reduce_scatter}) {
+    std::map<AlgorithmId, bool> in_rank_order;
+    check::CaseFilter filter;
+    filter.op = op;
+    filter.ranks = {2, 3, 4, 5, 8, 13};
+    for (const Case& one : check::cases(filter)) {
+      const Report report = check::run(one);
+      in_rank_order.try_emplace(one.algorithm, true).first->second &= report.combines_in_rank_order;
+    }
+    for (const auto& [id, is_in_order] : in_rank_order)
+      EXPECT_EQ(promised_order(source_of(op, id)), is_in_order ? "D3" : "D1")
+          << to_string(op) << " " << to_string(id);
+  }
+}
+
+}  // namespace
+}  // namespace cohort

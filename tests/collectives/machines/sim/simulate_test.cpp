@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/machines/sim/simulate.h>
+#include <cohort/engine/error.h>
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+namespace cohort::sim {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr double kLatencyUs = 2;
+constexpr double kBytesPerUs = 50'000;
+constexpr double kRoundingUs = 0.001;
+
+/// One rank on each host, full bisection, and no time for local steps.
+Topology flat() {
+  Topology topology;
+  topology.network = {.latency_ns = 2000, .gigabytes_per_second = 50};
+  return topology;
+}
+
+const Algorithm<AllReduce>& all_reduce(AlgorithmId id) {
+  const auto all = algorithms<AllReduce>();
+  return *std::find_if(all.begin(), all.end(), [id](const auto& one) { return one.id == id; });
+}
+
+Prediction ring(const Topology& topology, Rank ranks, std::size_t bytes, std::uint64_t seed = 0) {
+  return simulate(all_reduce(AlgorithmId::ring), topology, {.ranks = ranks, .bytes = bytes, .seed = seed});
+}
+
+/// Rank 0 and rank 1 send to rank 2 and rank 3.
+Task<> two_flows(Exec& x, Broadcast op) {
+  if (x.rank() < 2)
+    co_await x.link(x.rank() + 2).send(op.data);
+  else
+    co_await x.link(x.rank() - 2).recv(op.data);
+}
+
+double two_flows_us(const Topology& topology, std::size_t bytes) {
+  Algorithm<Broadcast> algorithm = algorithms<Broadcast>().front();
+  algorithm.needs_mapped_group = false;
+  algorithm.largest_piece = [](std::size_t, Rank) { return ~std::size_t{0}; };
+  algorithm.schedule = two_flows;
+  return simulate(algorithm, topology, {.ranks = 4, .bytes = bytes}).microseconds;
+}
+
+TEST(SimulateTest, ring_takes_its_closed_form) {
+  for (const Rank ranks : {2U, 3U, 8U, 64U}) {
+    const std::size_t bytes = std::size_t{4000} * ranks;
+    const double rounds = 2.0 * (ranks - 1);
+    EXPECT_NEAR(ring(flat(), ranks, bytes).microseconds, rounds * (kLatencyUs + 4000 / kBytesPerUs),
+                kRoundingUs)
+        << ranks;
+  }
+}
+
+TEST(SimulateTest, recursive_doubling_takes_its_closed_form) {
+  for (const Rank ranks : {2U, 8U, 256U}) {
+    const double rounds = std::bit_width(ranks) - 1;
+    const Prediction prediction =
+        simulate(all_reduce(AlgorithmId::recursive_doubling), flat(), {.ranks = ranks, .bytes = 1'000'000});
+    EXPECT_NEAR(prediction.microseconds, rounds * (kLatencyUs + 1e6 / kBytesPerUs), kRoundingUs) << ranks;
+    EXPECT_EQ(prediction.messages, ranks * (std::bit_width(ranks) - 1));
+  }
+}
+
+TEST(SimulateTest, every_algorithm_ends) {
+  Topology one_host = flat();
+  one_host.ranks_per_host = 9;
+  const auto run_all = [&](const auto& all) {
+    for (const auto& algorithm : all)
+      for (const Rank ranks : {2U, 5U, 8U}) {
+        const Prediction prediction = simulate(algorithm, one_host, {.ranks = ranks, .bytes = 100'000});
+        EXPECT_TRUE(prediction.did_end) << to_string(algorithm.id) << " of " << ranks;
+        EXPECT_GT(prediction.microseconds, 0) << to_string(algorithm.id) << " of " << ranks;
+      }
+  };
+  run_all(algorithms<Barrier>());
+  run_all(algorithms<Broadcast>());
+  run_all(algorithms<AllReduce>());
+  run_all(algorithms<AllGather>());
+  run_all(algorithms<ReduceScatter>());
+}
+
+TEST(SimulateTest, two_flows_over_one_nic_take_twice_as_long) {
+  Topology topology = flat();
+  topology.ranks_per_host = 2;
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 1e6 / kBytesPerUs, kRoundingUs);
+  topology.rails = 1;
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 2e6 / kBytesPerUs, kRoundingUs);
+}
+
+TEST(SimulateTest, ranks_that_send_to_all_in_turn_do_not_wait_for_each_other) {
+  const Prediction prediction =
+      simulate(all_reduce(AlgorithmId::one_shot), flat(), {.ranks = 4, .bytes = 1'000'000});
+  EXPECT_NEAR(prediction.microseconds, kLatencyUs + 3 * 1e6 / kBytesPerUs, kRoundingUs);
+}
+
+TEST(SimulateTest, oversubscribed_uplink_divides_the_bandwidth) {
+  Topology topology = flat();
+  topology.hosts_per_switch = 2;
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 1e6 / kBytesPerUs, kRoundingUs);
+  topology.oversubscription = 4;  // the uplink of two NICs has half the bandwidth of one
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 4e6 / kBytesPerUs, kRoundingUs);
+}
+
+TEST(SimulateTest, local_steps_and_slow_ranks_take_their_time) {
+  Topology topology = flat();
+  topology.copy_gigabytes_per_second = 10;
+  const double alone = ring(topology, 4, 4'000'000).microseconds;
+  EXPECT_NEAR(alone - ring(flat(), 4, 4'000'000).microseconds, 400, kRoundingUs);
+  topology.faults.slow_ranks = {{2, 3}};
+  EXPECT_NEAR(ring(topology, 4, 4'000'000).microseconds - alone, 800, kRoundingUs);
+}
+
+TEST(SimulateTest, processors_work_for_each_message_at_both_ends) {
+  Topology topology = flat();
+  topology.network.message_ns = 300;
+  const double rounds = 2.0 * (8 - 1);
+  EXPECT_NEAR(ring(topology, 8, 32'000).microseconds, rounds * (kLatencyUs + 0.6 + 4000 / kBytesPerUs),
+              kRoundingUs);
+  topology.faults.slow_ranks = {{3, 11}};  // 6 us of its own work in each round but the first and the last
+  EXPECT_GT(ring(topology, 8, 32'000).microseconds, 12 * 6.0);
+}
+
+TEST(SimulateTest, processor_moves_bytes_as_they_come_where_no_nic_does) {
+  Topology topology = flat();
+  topology.network.core_gigabytes_per_second = 25;  // half as fast as the NIC: it sets the pace at both ends
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 2 * 1e6 / kBytesPerUs, kRoundingUs);
+  topology.network.core_gigabytes_per_second = 100;
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 1e6 / kBytesPerUs, kRoundingUs);
+}
+
+TEST(SimulateTest, gap_holds_a_nic_between_messages) {
+  Topology topology = flat();
+  topology.ranks_per_host = 2;
+  topology.rails = 1;
+  topology.network.gap_ns = 700;
+  EXPECT_NEAR(two_flows_us(topology, 4), kLatencyUs + 2 * 0.7, kRoundingUs);
+}
+
+TEST(SimulateTest, ranks_that_share_a_core_take_turns) {
+  Topology topology = flat();
+  topology.ranks_per_host = 4;
+  topology.has_shared_memory = false;
+  topology.inside = {.latency_ns = 0, .gigabytes_per_second = 1e6, .message_ns = 1000};
+  topology.cores_per_host = 4;
+  const double apart = two_flows_us(topology, 4);
+  EXPECT_NEAR(apart, 2, kRoundingUs);
+  topology.cores_per_host = 1;  // four halves of messages, one after another
+  EXPECT_NEAR(two_flows_us(topology, 4), 4, kRoundingUs);
+  topology.core_switch_ns = 500;  // from nobody to the first, and then between ranks
+  EXPECT_NEAR(two_flows_us(topology, 4), 4 + 4 * 0.5, kRoundingUs);
+}
+
+TEST(SimulateTest, ranks_of_one_host_meet_and_small_data_travels_in_the_slots) {
+  Topology topology = flat();
+  topology.ranks_per_host = 4;
+  topology.inside = {.latency_ns = 100, .gigabytes_per_second = 100};
+  topology.reduce_gigabytes_per_second = 1;
+  const auto one_shot = [&](std::size_t bytes) {
+    return simulate(all_reduce(AlgorithmId::one_shot), topology, {.ranks = 4, .bytes = bytes});
+  };
+  EXPECT_NEAR(one_shot(1000).microseconds, 0.1 + 4 * 1.0, kRoundingUs);
+  EXPECT_EQ(one_shot(1000).messages, 0U);
+  EXPECT_GT(one_shot(1'000'000).messages, 0U);
+  topology.has_shared_memory = false;
+  EXPECT_GT(one_shot(1000).messages, 0U);
+}
+
+TEST(SimulateTest, messages_beyond_the_cache_go_in_pieces_over_links) {
+  Topology topology = flat();
+  const std::uint64_t whole = ring(topology, 4, 1 << 20).messages;
+  topology.cache_bytes = 1 << 18;
+  EXPECT_EQ(ring(topology, 4, 1 << 20).messages, 4 * whole);
+}
+
+TEST(SimulateTest, cancelled_operation_and_who_waits_are_named) {
+  Topology topology = flat();
+  topology.faults.cancelled_operations = {{1, 2}};
+  const Prediction prediction = ring(topology, 4, 4000);
+  EXPECT_FALSE(prediction.did_end);
+  EXPECT_THAT(prediction.complaints, Contains(HasSubstr("rank 1 cancelled its operation at")));
+  EXPECT_THAT(prediction.complaints, Contains(HasSubstr("waits for bytes from rank 1, which cancelled")));
+}
+
+TEST(SimulateTest, degraded_link_slows_the_ring_down) {
+  Topology topology = flat();
+  topology.faults.degraded_links = {{1, 2, 0.25, 1}};
+  // Rank 1 sends its six blocks one after another; what comes from rank 0 is always there in time.
+  EXPECT_NEAR(ring(topology, 4, 4'000'000).microseconds, 6 * 4 * 1e6 / kBytesPerUs + kLatencyUs, kRoundingUs);
+}
+
+TEST(SimulateTest, dead_rank_and_who_waits_are_named) {
+  Topology topology = flat();
+  topology.faults.dead_ranks = {{2, 3}};
+  const Prediction prediction = ring(topology, 4, 4000);
+  EXPECT_FALSE(prediction.did_end);
+  EXPECT_THAT(prediction.complaints, Contains(HasSubstr("rank 2 died at")));
+  EXPECT_THAT(prediction.complaints,
+              Contains(HasSubstr("rank 3 (stream 2) waits for bytes from rank 2, which died")));
+}
+
+TEST(SimulateTest, lost_link_and_who_waits_are_named) {
+  Topology topology = flat();
+  topology.faults.lost_links = {{0, 1, 2}};
+  const Prediction prediction = ring(topology, 4, 4000);
+  EXPECT_FALSE(prediction.did_end);
+  EXPECT_THAT(prediction.complaints, Contains(HasSubstr("the link from rank 0 to rank 1 was lost")));
+  EXPECT_THAT(prediction.complaints,
+              Contains(HasSubstr("rank 1 (stream 2) waits for bytes from rank 0 since")));
+}
+
+TEST(SimulateTest, same_seed_gives_the_same_trace) {
+  const auto run = [](std::uint64_t seed) {
+    std::vector<std::tuple<Time, Rank, Rank, int, std::size_t>> events;
+    const Trace trace = [&](const TraceEvent& event) {
+      events.emplace_back(event.at, event.rank, event.peer, static_cast<int>(event.kind), event.bytes);
+    };
+    (void)simulate(all_reduce(AlgorithmId::mesh), flat(), {.ranks = 8, .bytes = 8000, .seed = seed}, &trace);
+    return events;
+  };
+  EXPECT_EQ(run(7), run(7));
+  EXPECT_NE(run(7), run(8));
+}
+
+TEST(SimulateTest, topology_that_makes_no_sense_is_refused) {
+  Topology topology = flat();
+  topology.faults.dead_ranks = {{9, 1}};
+  EXPECT_THROW((void)ring(topology, 4, 4000), Error);
+  topology = flat();
+  topology.network.gigabytes_per_second = 0;
+  EXPECT_THROW((void)ring(topology, 4, 4000), Error);
+  EXPECT_THROW((void)ring(flat(), 1, 4000), Error);
+}
+
+}  // namespace
+}  // namespace cohort::sim

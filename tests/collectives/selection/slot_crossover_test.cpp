@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/selection/slot_crossover.h>
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace cohort {
+namespace {
+
+constexpr Operator kOp = Operator::all_gather;
+constexpr double kDirectUs = 10;
+constexpr double kWin = 1;
+constexpr double kLoss = 20;
+
+/// What slots take for the first sizes, as many as are given.
+std::size_t limit_after(const std::vector<double>& slots_us) {
+  std::vector<SlotTimes> measured;
+  for (std::size_t i = 0; i < slots_us.size(); ++i)
+    measured.push_back({kOp, SlotCrossover::kSizes[i], slots_us[i], kDirectUs});
+  SlotCrossover crossover;
+  crossover.take(measured);
+  return crossover.most_bytes(kOp);
+}
+
+TEST(SlotCrossover, slots_serve_up_to_the_size_before_the_first_at_which_they_lose) {
+  EXPECT_EQ(limit_after({kWin, kWin, kWin, kWin}), 32768U);
+  EXPECT_EQ(limit_after({kWin, kWin, kLoss, kWin}), 8192U);
+  EXPECT_EQ(limit_after({kWin, kLoss, kLoss, kLoss}), 4096U);
+  EXPECT_EQ(limit_after({kLoss, kWin, kWin, kWin}), 2048U);
+}
+
+TEST(SlotCrossover, what_the_time_was_too_short_for_is_sent_in_slots_as_if_nothing_were_measured) {
+  EXPECT_EQ(limit_after({}), SlotCrossover::kUnmeasuredBytes);
+  EXPECT_EQ(limit_after({kWin}), SlotCrossover::kUnmeasuredBytes);
+  EXPECT_EQ(limit_after({kWin, kWin, kWin}), 16384U);
+  EXPECT_EQ(limit_after({kLoss}), 2048U);
+}
+
+TEST(SlotCrossover, times_lie_between_measured_sizes_and_are_unknown_outside) {
+  SlotCrossover crossover;
+  crossover.take({{kOp, 4096, 2, 4}, {kOp, 8192, 4, 8}});
+  EXPECT_EQ(crossover.times_of(kOp, 4096)->slots_us, 2);
+  EXPECT_EQ(crossover.times_of(kOp, 6144)->slots_us, 3);
+  EXPECT_EQ(crossover.times_of(kOp, 6144)->direct_us, 6);
+  EXPECT_EQ(crossover.times_of(kOp, 8192)->direct_us, 8);
+  EXPECT_FALSE(crossover.times_of(kOp, 4095));
+  EXPECT_FALSE(crossover.times_of(kOp, 8193));
+  EXPECT_FALSE(crossover.times_of(Operator::broadcast, 4096));
+}
+
+}  // namespace
+}  // namespace cohort

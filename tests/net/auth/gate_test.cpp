@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/auth/gate.h>
+
+#include <cohort/engine/when_all.h>
+#include <cohort/net/join/join.h>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <cohort/tests/support/joining.h>
+#include <cohort/tests/support/outcome.h>
+
+namespace cohort {
+namespace {
+
+using ::cohort::testing::fresh_tcp_address;
+using ::cohort::testing::fresh_unix_address;
+using ::cohort::testing::give_secret;
+using ::cohort::testing::join_into;
+using ::cohort::testing::Joined;
+using ::cohort::testing::kind_of;
+using ::cohort::testing::open_descriptors;
+using ::cohort::testing::secret_of;
+using ::cohort::testing::world_of;
+
+constexpr auto kMoment = std::chrono::milliseconds(30);
+
+/// A world of three at that address, in which rank 2 comes only when the strangers are there.
+template <class Strangers>
+void expect_join_beside(const std::string& address, std::vector<Socket>& held, Strangers& strangers) {
+  Engine engine;
+  const std::size_t before = open_descriptors();
+  {
+    std::vector<JoinOptions> world = world_of(3, address);
+    give_secret(world);
+    std::vector<Joined> joined(3);
+    auto rank_2 = [&]() -> Task<> {
+      co_await engine.sleep_for(kMoment);
+      co_await strangers(engine);
+      co_await join_into(engine, std::move(world[2]), joined[2]);
+    };
+    auto everybody = [&]() -> Task<> {
+      co_await when_all(join_into(engine, std::move(world[0]), joined[0]),
+                        join_into(engine, std::move(world[1]), joined[1]), rank_2());
+    };
+    engine.run(everybody());
+    for (const Joined& one : joined) EXPECT_TRUE(one.membership) << kind_of(one.error);
+    held.clear();
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Gate, bytes_of_other_protocols_are_turned_away_and_disturb_nobody) {
+  constexpr std::array<std::string_view, 6> kBytes = {
+      "GET / HTTP/1.0\r\n\r\n",
+      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+      "SSH-2.0-x\r\n",
+      "x",
+      "\x89"
+      "COHORT\n",
+      "a much longer piece of text that is longer than all messages of the handshake together, so that a "
+      "reader "
+      "that believes in lengths would read on and on and on; a much longer piece of text that is longer than "
+      "all "
+      "messages of the handshake together, so that a reader that believes in lengths would read on"};
+  for (const std::string& address : {fresh_unix_address(), fresh_tcp_address()}) {
+    std::vector<Socket> held;
+    auto strangers = [&](Engine& engine) -> Task<> {
+      for (const std::string_view bytes : kBytes) {
+        Socket socket = co_await Socket::connect(engine, Address::parse(address));
+        co_await socket.send(std::as_bytes(std::span(bytes)));
+        held.push_back(std::move(socket));
+      }
+      std::array<std::byte, 1> byte{};
+      const int ended = co_await held[0].receive_some(byte);
+      EXPECT_LE(ended, 0) << "what cannot become one of our messages is closed at once";
+    };
+    expect_join_beside(address, held, strangers);
+  }
+}
+
+TEST(Gate, more_idle_connections_than_places_keep_nobody_out) {
+  for (const std::string& address : {fresh_unix_address(), fresh_tcp_address()}) {
+    std::vector<Socket> held;
+    auto strangers = [&](Engine& engine) -> Task<> {
+      const std::size_t at_first = open_descriptors();
+      for (std::size_t i = 0; i < 3 * Gate::kMostPending; ++i) {
+        Socket socket = co_await Socket::connect(engine, Address::parse(address));
+        held.push_back(std::move(socket));
+      }
+      co_await engine.sleep_for(kMoment);
+      constexpr std::size_t kSlack = 4;  // accepted, and not looked at yet
+      EXPECT_LE(open_descriptors() - at_first, held.size() + Gate::kMostPending + kSlack)
+          << "both ends are in this process";
+    };
+    expect_join_beside(address, held, strangers);
+  }
+}
+
+TEST(Gate, connections_that_end_at_once_keep_nobody_out) {
+  for (const std::string& address : {fresh_unix_address(), fresh_tcp_address()}) {
+    std::vector<Socket> held;
+    auto strangers = [&](Engine& engine) -> Task<> {
+      for (int i = 0; i < 200; ++i) {
+        const Socket socket = co_await Socket::connect(engine, Address::parse(address));
+      }
+    };
+    expect_join_beside(address, held, strangers);
+  }
+}
+
+/// A listener with a gate, and what came through it.
+class Door final : public Gate::Handler {
+ public:
+  Door(Engine& engine, const std::string& address)
+      : listener_(engine, Address::parse(address)), gate_(listener_, secret_, Identity{}, kAll, *this) {}
+
+  Task<> serve() { co_await gate_.serve(); }
+
+  Task<> welcome(Visitor visitor) override {
+    visitors.push_back(std::move(visitor));
+    co_return;
+  }
+  void on_refusal(const Refusal& refusal, const std::optional<Identity>&) noexcept override {
+    refusals.push_back(refusal.text);
+  }
+
+  std::vector<Visitor> visitors;
+  std::vector<std::string> refusals;
+
+ private:
+  static constexpr Service kAll{.join = true, .control = true, .data = true};
+  Secret secret_ = secret_of(1);
+  Listener listener_;
+  Gate gate_;
+};
+
+Identity rank_1() {
+  Identity identity;
+  identity.rank = 1;
+  identity.incarnation = 17;
+  return identity;
+}
+
+TEST(Gate, the_client_learns_whether_it_was_really_taken) {
+  Engine engine;
+  const std::string address = fresh_unix_address();
+  auto scene = [&]() -> Task<> {
+    Door door(engine, address);
+    TaskScope scope;
+    scope.spawn(door.serve());
+    Socket socket = co_await Socket::connect(engine, Address::parse(address));
+    const Secret secret = secret_of(1);
+    Identity identity = rank_1();
+    identity.world = 2;  // the door's world has one rank
+    const Callee callee{address, Rank{0}, std::nullopt};
+    const auto refused = co_await testing::error_of(authenticate_as_client(socket, secret, identity, callee));
+    EXPECT_EQ(kind_of(refused), "WorldSize");
+    co_await engine.sleep_for(kMoment);
+    EXPECT_EQ(door.visitors.size(), 0U);
+    EXPECT_EQ(door.refusals.size(), 1U);
+    scope.cancel();
+    co_await scope.join();
+  };
+  engine.run(scene());
+}
+
+TEST(Gate, a_listener_that_ends_after_the_proof_has_not_taken_the_connection) {
+  Engine engine;
+  const std::string address = fresh_unix_address();
+  const Secret secret = secret_of(1);
+  auto listener_dies = [&](Listener& listener) -> Task<> {
+    Socket socket = co_await listener.accept();
+    Identity rank_0;
+    rank_0.world = 2;
+    ServerHandshake handshake(secret, rank_0, Service{.join = true}, address);
+    Hello hello{};
+    co_await socket.receive(hello);
+    const Step<Challenge> step = handshake.on_hello(hello);
+    co_await socket.send(*step.send);
+    Proof proof{};
+    co_await socket.receive(proof);
+    EXPECT_FALSE(handshake.on_proof(proof));
+  };
+  auto client = [&]() -> Task<> {
+    Socket socket = co_await Socket::connect(engine, Address::parse(address));
+    Identity identity = rank_1();
+    identity.world = 2;
+    const Callee callee{address, Rank{0}, std::nullopt};
+    const auto error = co_await testing::error_of(authenticate_as_client(socket, secret, identity, callee));
+    EXPECT_EQ(kind_of(error), "LinkFault");
+  };
+  auto scene = [&]() -> Task<> {
+    Listener listener(engine, Address::parse(address));
+    co_await when_all(listener_dies(listener), client());
+  };
+  engine.run(scene());
+}
+
+TEST(Gate, a_listener_that_says_nothing_is_a_fault_worth_another_attempt) {
+  Engine engine;
+  const std::string address = fresh_unix_address();
+  auto scene = [&]() -> Task<> {
+    Listener listener(engine, Address::parse(address));
+    Socket socket = co_await Socket::connect(engine, Address::parse(address));
+    Socket other = co_await listener.accept();
+    other = Socket();
+    const Secret secret = secret_of(1);
+    const Callee callee{address, Rank{0}, std::nullopt};
+    const auto error = co_await testing::error_of(authenticate_as_client(socket, secret, rank_1(), callee));
+    EXPECT_EQ(kind_of(error), "LinkFault");
+    EXPECT_EQ(error->culprit(), Rank{0});
+  };
+  engine.run(scene());
+}
+
+/// Connects as user 65534. Zero: the connection was closed without a word.
+int knock_as_another_user(const std::string& address) {
+  sockaddr_un un{};
+  un.sun_family = AF_UNIX;
+  const std::string name = address.substr(5);
+  name.copy(un.sun_path + 1, sizeof un.sun_path - 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::setuid(65534) != 0) return 2;
+  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&un), size) != 0) return 3;
+  std::array<char, 64> bytes{};
+  ::send(descriptor, bytes.data(), 16, MSG_NOSIGNAL);  // fails if we are closed already
+  return ::recv(descriptor, bytes.data(), bytes.size(), 0) > 0 ? 1 : 0;
+}
+
+TEST(Gate, another_user_of_this_host_is_turned_away_before_it_may_say_anything) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const std::string address = fresh_unix_address();
+  int go[2] = {-1, -1};
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    ::_exit(::read(go[0], &byte, 1) == 1 ? knock_as_another_user(address) : 4);
+  }
+  Engine engine;
+  auto scene = [&]() -> Task<> {
+    Door door(engine, address);
+    TaskScope scope;
+    scope.spawn(door.serve());
+    EXPECT_EQ(::write(go[1], "x", 1), 1);
+    while (door.refusals.empty()) co_await engine.sleep_for(kMoment / 10);
+    EXPECT_NE(door.refusals[0].find("user 65534"), std::string::npos) << door.refusals[0];
+    scope.cancel();
+    co_await scope.join();
+  };
+  engine.run(scene());
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "it was told something, or could not connect";
+  ::close(go[0]);
+  ::close(go[1]);
+}
+
+}  // namespace
+}  // namespace cohort

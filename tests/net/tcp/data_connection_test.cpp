@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/tcp/data_connection.h>
+
+#include <cohort/engine/when_all.h>
+#include <cohort/net/join/join.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string_view>
+
+#include <cohort/tests/support/joining.h>
+#include <cohort/tests/support/outcome.h>
+
+namespace cohort {
+namespace {
+
+using ::cohort::testing::error_of;
+using ::cohort::testing::fresh_unix_address;
+using ::cohort::testing::join_on;
+using ::cohort::testing::Joined;
+using ::cohort::testing::kind_of;
+using ::cohort::testing::open_descriptors;
+using ::cohort::testing::secret_of;
+using ::cohort::testing::world_of;
+using ::testing::HasSubstr;
+
+/// A world that has joined, with an acceptor per rank.
+class DataConnection : public ::testing::Test {
+ protected:
+  static constexpr Rank kSize = 3;
+
+  void SetUp() override {
+    for (Joined& one : join_on(engine_, world_of(kSize, fresh_unix_address()))) {
+      ASSERT_TRUE(one.membership) << one.error->what();
+      members_.push_back(std::move(*one.membership));
+    }
+  }
+  void TearDown() override {
+    members_.clear();
+    EXPECT_EQ(open_descriptors(), before_);
+  }
+
+  /// Runs `scene(acceptors)` while all of them serve.
+  template <class Scene>
+  void run(Scene& scene) {
+    auto whole = [&]() -> Task<> {
+      std::array<DataAcceptor, kSize> acceptors = {DataAcceptor(members_[0]), DataAcceptor(members_[1]),
+                                                   DataAcceptor(members_[2])};
+      TaskScope scope;
+      for (DataAcceptor& acceptor : acceptors) scope.spawn(acceptor.serve());
+      Task<> scene_with_deadline = with_deadline(std::chrono::seconds(20), scene(acceptors));
+      const auto error = co_await error_of(std::move(scene_with_deadline));
+      EXPECT_FALSE(error) << error->what();
+      scope.cancel();
+      co_await scope.join();
+    };
+    engine_.run(whole());
+  }
+
+  Engine engine_;
+  const std::size_t before_ = open_descriptors();
+  std::vector<Membership> members_;
+};
+
+using Acceptors = std::array<DataAcceptor, 3>;
+
+TEST_F(DataConnection, every_pair_and_lane_gets_its_own) {
+  std::array<std::array<std::array<Socket, kMostLanes>, kSize>, kSize> ends;
+  auto open = [&](DataAcceptor& acceptor, Rank from, Rank to, Lane lane) -> Task<> {
+    Socket calling = co_await connect_data(engine_, members_[from], to, lane);
+    Socket called = co_await acceptor.take(from, lane);
+    ends[from][to][lane] = std::move(calling);
+    ends[to][from][lane] = std::move(called);
+  };
+  auto scene = [&](Acceptors& acceptors) -> Task<> {
+    std::vector<Task<>> opening;
+    for (Rank from = 0; from < kSize; ++from)
+      for (Rank to = 0; to < from; ++to)
+        for (Lane lane = 0; lane < kMostLanes; ++lane) opening.push_back(open(acceptors[to], from, to, lane));
+    co_await when_all(opening);
+    for (Rank from = 0; from < kSize; ++from)
+      for (Rank to = 0; to < from; ++to)
+        for (Lane lane = 0; lane < kMostLanes; ++lane) {
+          const std::array<unsigned, 3> label = {from, to, lane};
+          std::array<unsigned, 3> seen{};
+          co_await ends[from][to][lane].send(std::as_bytes(std::span(label)));
+          co_await ends[to][from][lane].receive(std::as_writable_bytes(std::span(seen)));
+          EXPECT_EQ(seen, label);
+        }
+  };
+  run(scene);
+}
+
+TEST_F(DataConnection, whoever_takes_first_waits) {
+  auto scene = [&](Acceptors& acceptors) -> Task<> {
+    auto later = [&]() -> Task<> {
+      co_await engine_.sleep_for(std::chrono::milliseconds(20));
+      const Socket socket = co_await connect_data(engine_, members_[2], 1, 3);
+    };
+    auto first = [&]() -> Task<> {
+      const Socket socket = co_await acceptors[1].take(2, 3);
+      EXPECT_TRUE(socket.is_open());
+    };
+    co_await when_all(first(), later());
+  };
+  run(scene);
+}
+
+TEST_F(DataConnection, another_secret_and_another_incarnation_are_refused_and_named) {
+  auto scene = [&](Acceptors& acceptors) -> Task<> {
+    const Secret kept = std::exchange(members_[2].secret, secret_of(9));
+    const auto stranger = co_await error_of(connect_data(engine_, members_[2], 0, 0));
+    EXPECT_EQ(kind_of(stranger), "AuthFailed");
+    EXPECT_EQ(stranger->culprit(), Rank{0});
+    members_[2].secret = Secret::from_bytes(kept.bytes());
+
+    members_[2].peers[0].incarnation ^= 1;
+    const auto restarted = co_await error_of(connect_data(engine_, members_[2], 0, 0));
+    EXPECT_EQ(kind_of(restarted), "Mismatch");
+    EXPECT_THAT(restarted->what(), HasSubstr("restarted"));
+    members_[2].peers[0].incarnation ^= 1;
+
+    Socket calling = co_await connect_data(engine_, members_[2], 0, 0);
+    const Socket called = co_await acceptors[0].take(2, 0);
+    EXPECT_TRUE(called.is_open()) << "the refused ones left no trace";
+  };
+  run(scene);
+}
+
+TEST_F(DataConnection, one_that_was_not_taken_is_replaced_by_a_newer_one) {
+  auto scene = [&](Acceptors& acceptors) -> Task<> {
+    Socket older = co_await connect_data(engine_, members_[1], 0, 1);
+    Socket newer = co_await connect_data(engine_, members_[1], 0, 1);
+    co_await engine_.sleep_for(std::chrono::milliseconds(10));
+    Socket called = co_await acceptors[0].take(1, 1);
+    constexpr std::array kByte = {std::byte{42}};
+    std::array<std::byte, 1> seen{};
+    co_await newer.send(kByte);
+    co_await called.receive(seen);
+    EXPECT_EQ(seen[0], kByte[0]);
+    const bool came = co_await older.receive(seen);
+    EXPECT_FALSE(came) << "closed";
+  };
+  run(scene);
+}
+
+TEST_F(DataConnection, a_peer_that_is_gone_is_named) {
+  members_[0].data_listener = Listener();
+  auto scene = [&](Acceptors&) -> Task<> {
+    const auto error = co_await error_of(connect_data(engine_, members_[1], 0, 0));
+    EXPECT_EQ(kind_of(error), "LinkFault");
+    EXPECT_EQ(error->culprit(), Rank{0});
+    EXPECT_THAT(error->what(), HasSubstr("no data connection to rank 0 ("));
+  };
+  run(scene);
+}
+
+}  // namespace
+}  // namespace cohort

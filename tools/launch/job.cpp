@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/launch/job.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/engine/system/sealed_bytes.h>
+#include <cohort/net/auth/identity.h>
+#include <cohort/net/auth/secret.h>
+#include <cohort/tools/launch/rank_list.h>
+
+#include <fmt/format.h>
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kScratchBytes = 64 * 1024;
+/// What a rank wrote last should stand before the words about its end.
+constexpr Duration kLastWords = std::chrono::milliseconds(500);
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+Environment environment_of(Rank rank, const LaunchOptions& options, const std::string& address, int secret) {
+  Environment environment = options.environment;
+  environment.emplace_back("COHORT_RANK", std::to_string(rank));
+  environment.emplace_back("COHORT_SIZE", std::to_string(options.ranks));
+  environment.emplace_back("COHORT_LOCAL_RANK", std::to_string(rank));
+  environment.emplace_back("COHORT_LOCAL_SIZE", std::to_string(options.ranks));
+  environment.emplace_back("COHORT_ADDR", address);
+  environment.emplace_back("COHORT_SECRET_FD", std::to_string(secret));
+  return environment;
+}
+
+LineBuffer lines_of(Rank rank, const LaunchOptions& options) {
+  return LineBuffer(options.prefix_output ? fmt::format("[{}] ", rank) : std::string());
+}
+
+}  // namespace
+
+Job::RankProcess::RankProcess(Rank number, ChildProcess child, const LaunchOptions& options, JobOutput& to)
+    : rank(number),
+      process(std::move(child)),
+      output(process.take_output(), lines_of(rank, options), to, OutputChannel::output),
+      errors(process.take_errors(), lines_of(rank, options), to, OutputChannel::errors) {}
+
+Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
+    : engine_(engine),
+      options_(options),
+      output_(output),
+      signals_(engine, {Signal::interrupt, Signal::terminate, Signal::hang_up}),
+      guard_(options.ranks),
+      scratch_(kScratchBytes) {
+  const Secret secret = Secret::random();
+  const std::string address = fmt::format("unix:cohort-{}-{:016x}", current_process(), random_incarnation());
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    // A file of its own for each: reading one moves no other's offset.
+    const Descriptor secret_file = make_sealed_bytes(secret.bytes());
+    std::vector<int> inherited = options_.inherited;
+    inherited.push_back(secret_file.number());
+    const SpawnOptions spawn{.command = options_.command,
+                             .environment = environment_of(rank, options_, address, secret_file.number()),
+                             .inherited = inherited,
+                             .guard = &guard_,
+                             .has_output_pipes = true};
+    ranks_.emplace_back(rank, ChildProcess::spawn(engine_, spawn), options_, output_);
+  }
+  running_count_ = ranks_.size();
+  output_.when_reader_is_gone([this] { wake(); });
+}
+
+Task<int> Job::run() {
+  CancelScope* around = co_await current_scope();
+  tasks_.emplace(around);
+  listening_.emplace(&tasks_->cancel_scope());
+  writing_.emplace(&tasks_->cancel_scope());
+  if (options_.timeout) plan_.time_out = after(engine_.now(), *options_.timeout);
+  for (RankProcess& rank : ranks_) {
+    tasks_->spawn(relay(rank.output));
+    tasks_->spawn(relay(rank.errors));
+    tasks_->spawn(watch(rank));
+  }
+  tasks_->spawn(watch_signals());
+  tasks_->spawn(supervise());
+  co_await tasks_->join();
+  co_return verdict_.value_or(0);
+}
+
+Task<> Job::watch(RankProcess& rank) {
+  const ExitStatus status = co_await rank.process.wait();
+  rank.status = status;
+  --running_count_;
+  const bool is_failure = !status.is_success() && !rank.was_told_to_end;
+  if (is_failure && first_failed_ == nullptr) first_failed_ = &rank;
+  wake();
+}
+
+Task<> Job::watch_signals() {
+  try {
+    for (;;) {
+      Task<Signal> next = with_scope(*listening_, signals_.next());
+      const Signal signal = co_await next;
+      new_signals_.push_back(signal);
+      wake();
+    }
+  } catch (const Error&) {
+    if (!listening_->is_cancelled()) throw;
+  }
+}
+
+Task<> Job::relay(OutputRelay& relay) {
+  try {
+    Task<> carry = with_scope(*writing_, relay.run(scratch_));
+    co_await carry;
+  } catch (const Error&) {
+    if (!writing_->is_cancelled()) throw;
+  }
+  wake();
+}
+
+Task<> Job::explain_failure(RankProcess& rank) {
+  auto last_words = [&]() -> Task<> {
+    co_await rank.output.until_over();
+    co_await rank.errors.until_over();
+  };
+  try {
+    Task<> settled = with_deadline(kLastWords, last_words());
+    co_await settled;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::DeadlineExceeded) throw;  // somebody else keeps its output open
+  }
+  is_explaining_ = false;
+  tasks_->spawn(
+      say(fmt::format("rank {} (process {}) {}", rank.rank, rank.process.id(), rank.status->describe())));
+  wake();
+}
+
+Task<> Job::say(std::string text) {
+  const std::string line = fmt::format("cohort: {}\n", text);
+  ++unsaid_;
+  try {
+    Task<> write = with_scope(*writing_, output_.write(OutputChannel::errors, line));
+    co_await write;
+  } catch (const Error&) {
+    if (!writing_->is_cancelled()) throw;
+  }
+  --unsaid_;
+  wake();
+}
+
+void Job::wake() noexcept {
+  if (changed_.untaken_posts() == 0) changed_.post();
+}
+
+}  // namespace cohort

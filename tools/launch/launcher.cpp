@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/launch/launcher.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/tools/launch/job.h>
+
+#include <fmt/format.h>
+
+namespace cohort {
+namespace {
+
+constexpr int kCannotStartStatus = 127;
+constexpr unsigned kDescriptorsPerRank = 3;  // two pipes and a pidfd
+
+void check(const LaunchOptions& options) {
+  if (options.ranks == 0)
+    throw Error(ErrorKind::InvalidArgument, "a job of 0 ranks was asked for: give at least 1");
+  if (options.command.empty() || options.command.front().empty())
+    throw Error(ErrorKind::InvalidArgument, "no program was given that the ranks should run");
+}
+
+}  // namespace
+
+Task<int> launch(Engine& engine, LaunchOptions options) {
+  check(options);
+  JobOutput output(engine, options.output_descriptor, options.errors_descriptor);
+  std::optional<Job> job;
+  std::string refusal;
+  try {
+    job.emplace(engine, options, output);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::ResourceLimit)
+      throw Error(
+          ErrorKind::ResourceLimit,
+          fmt::format("{}; {} ranks need {} descriptors here (ulimit -n) and {} processes (ulimit -u)",
+                      error.message(), options.ranks, kDescriptorsPerRank * options.ranks,
+                      options.ranks + 1));
+    if (error.kind() != ErrorKind::InvalidArgument) throw;
+    refusal = fmt::format("cohort: {}\n", error.message());
+  }
+  if (job) co_return co_await job->run();
+  co_await output.write(OutputChannel::errors, refusal);
+  co_return kCannotStartStatus;
+}
+
+}  // namespace cohort

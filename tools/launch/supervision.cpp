@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job does about what happens to its ranks: the second half of tools/launch/job.h.
+#include <cohort/tools/launch/job.h>
+#include <cohort/tools/launch/rank_list.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// For what a rank left behind: a pipeline that still writes, or a daemon that never will.
+constexpr Duration kForLeftovers = milliseconds(1000);
+constexpr Duration kFromKillToStop = milliseconds(100);
+
+constexpr int kTimeoutStatus = 124;
+constexpr int kNoReaderStatus = 141;  // 128 + SIGPIPE
+constexpr int kSignalStatus = 128;
+
+/// Whether the moment has come; it is then no longer planned.
+bool is_due(TimePoint& moment, TimePoint now) noexcept {
+  if (now < moment) return false;
+  moment = kNever;
+  return true;
+}
+
+double seconds(Duration duration) noexcept { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+TimePoint Job::Plan::earliest() const noexcept {
+  return std::min({time_out, terminate, kill, kill_leftovers, stop_relays, abandon_output});
+}
+
+Task<> Job::supervise() {
+  for (;;) {
+    act(engine_.now());
+    if (is_over()) break;
+    engine_.timers().arm(alarm_, plan_.earliest());
+    co_await changed_.wait();
+  }
+  listening_->cancel();
+}
+
+void Job::act(TimePoint now) {
+  while (!new_signals_.empty()) {
+    react(new_signals_.front(), now);
+    new_signals_.pop_front();
+  }
+  if (first_failed_ != nullptr && !verdict_) {
+    culprit_ = first_failed_;
+    verdict_ = culprit_->status->shell_status();
+    plan_.terminate = after(now, options_.time_to_notice);
+    is_explaining_ = true;
+    tasks_->spawn(explain_failure(*culprit_));
+  }
+  if (output_.reader_is_gone() && !verdict_) {
+    verdict_ = kNoReaderStatus;
+    plan_.terminate = now;
+  }
+  if (is_due(plan_.time_out, now) && running_count_ != 0 && !verdict_) {
+    verdict_ = kTimeoutStatus;
+    plan_.terminate = now;
+    tasks_->spawn(say(fmt::format("the job is not finished after {:g} s", seconds(*options_.timeout))));
+  }
+  if (running_count_ != 0)
+    end_running_ranks(now);
+  else
+    clear_up(now);
+  if (is_due(plan_.abandon_output, now)) writing_->cancel();
+}
+
+/// The first one is passed on; whoever sends a second one does not want to wait.
+void Job::react(Signal signal, TimePoint now) {
+  plan_.terminate = kNever;
+  if (++signal_count_ > 1) {
+    plan_.kill = now;
+    plan_.abandon_output = now + kFromKillToStop;
+    return;
+  }
+  if (!verdict_) verdict_ = kSignalStatus + static_cast<int>(signal);
+  // Killing and what is left to do then are part of that time.
+  plan_.kill = std::min(plan_.kill, now + options_.time_to_end * 3 / 4);
+  plan_.abandon_output = now + options_.time_to_end * 9 / 10;
+  if (running_count_ == 0) {
+    plan_.kill_leftovers = std::min(plan_.kill_leftovers, now);
+    return;
+  }
+  tasks_->spawn(say(fmt::format("{}: ending {}", signal_name(signal), describe_ranks(running()))));
+  tell_running(signal);
+}
+
+void Job::end_running_ranks(TimePoint now) {
+  if (is_due(plan_.terminate, now)) {
+    if (verdict_ != kNoReaderStatus)
+      tasks_->spawn(say(fmt::format("ending {}, still running", describe_ranks(running()))));
+    tell_running(Signal::terminate);
+    plan_.kill = std::min(plan_.kill, now + options_.time_to_end);
+  }
+  if (is_due(plan_.kill, now)) {
+    tasks_->spawn(say(fmt::format("killing {}, which did not end when told to", describe_ranks(running()))));
+    tell_running(Signal::kill);
+  }
+}
+
+/// All ranks have ended; perhaps not all that they started.
+void Job::clear_up(TimePoint now) {
+  plan_.terminate = plan_.kill = kNever;
+  if (!is_clear_of_leftovers_ && plan_.kill_leftovers == kNever)
+    plan_.kill_leftovers = signal_count_ != 0 ? now : now + kForLeftovers;
+  if (is_due(plan_.kill_leftovers, now)) {
+    is_clear_of_leftovers_ = true;
+    for (RankProcess& rank : ranks_) rank.process.signal(Signal::kill);
+    plan_.stop_relays = now + kFromKillToStop;
+  }
+  if (is_due(plan_.stop_relays, now)) {
+    for (RankProcess& rank : ranks_) {
+      rank.output.stop();
+      rank.errors.stop();
+    }
+  }
+  if (!is_explaining_ && !std::exchange(is_rest_explained_, true)) explain_rest();
+}
+
+void Job::tell_running(Signal signal) {
+  for (RankProcess& rank : ranks_) {
+    if (rank.status) continue;
+    rank.was_told_to_end = true;
+    rank.process.signal(signal);
+    rank.process.signal(Signal::resume);  // one that is stopped would not notice
+  }
+}
+
+/// Who failed after the first: most often because of it, so one line for all of a kind.
+void Job::explain_rest() {
+  std::map<std::string, std::vector<Rank>> kinds;
+  for (const RankProcess& rank : ranks_)
+    if (&rank != culprit_ && !rank.was_told_to_end && !rank.status->is_success())
+      kinds[rank.status->describe()].push_back(rank.rank);
+  for (const auto& [ending, ranks] : kinds)
+    tasks_->spawn(say(fmt::format("then {} {}", describe_ranks(ranks), ending)));
+}
+
+std::vector<Rank> Job::running() const {
+  std::vector<Rank> ranks;
+  for (const RankProcess& rank : ranks_)
+    if (!rank.status) ranks.push_back(rank.rank);
+  return ranks;
+}
+
+bool Job::is_over() const noexcept {
+  return running_count_ == 0 && is_rest_explained_ && unsaid_ == 0 &&
+         std::all_of(ranks_.begin(), ranks_.end(),
+                     [](const RankProcess& rank) { return rank.output.is_over() && rank.errors.is_over(); });
+}
+
+}  // namespace cohort
