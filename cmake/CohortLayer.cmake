@@ -31,6 +31,9 @@ function(cohort_add_layer name)
   target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} ${scope} ${layer_PUBLIC})
+  if(sources)
+    cohort_precompile(${target} cohort_engine ${COHORT_LIBRARY_HEADERS})
+  endif()
 
   install(TARGETS ${target} EXPORT cohort)
   install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort/${folder}
@@ -39,32 +42,32 @@ endfunction()
 
 # A program of ours, in bin/ of the build.
 #
-#   cohort_add_program(TARGET source... [LIBRARIES library...])
+#   cohort_add_program(TARGET source... [LIBRARIES library...] [PRECOMPILED owner])
+#
+# PRECOMPILED is whose precompiled headers it uses, instead of the library's.
 function(cohort_add_program target)
-  cmake_parse_arguments(PARSE_ARGV 1 program "" "" "LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 program "" "PRECOMPILED" "LIBRARIES")
   add_executable(${target} ${program_UNPARSED_ARGUMENTS})
   target_link_libraries(${target} PRIVATE cohort_options cohort::cohort ${program_LIBRARIES})
+  if(NOT program_PRECOMPILED)
+    set(program_PRECOMPILED cohort_engine)
+  endif()
+  cohort_precompile(${target} ${program_PRECOMPILED})
+  cohort_parse_at_leisure(${target})
 endfunction()
 
-# A program of several files in one folder. All but its main file (main.cpp or FOLDER.cpp) become the library PARTS, so
-# that tests can link them.
+# Parts of programs, as a library of files below the calling folder, so that tests can link them. Of *.cpp patterns.
 #
-#   cohort_add_program_of_parts(TARGET PARTS FOLDER [LIBRARIES library...])
-function(cohort_add_program_of_parts target parts folder)
-  cmake_parse_arguments(PARSE_ARGV 3 program "" "" "LIBRARIES")
-  cmake_path(GET folder FILENAME folder_name)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-  file(GLOB main CONFIGURE_DEPENDS ${folder}/main.cpp ${folder}/${folder_name}.cpp)
-  if(main)
-    list(REMOVE_ITEM sources ${main})
+#   cohort_add_parts(TARGET pattern... [WITHOUT pattern...] [LIBRARIES library...])
+function(cohort_add_parts target)
+  cmake_parse_arguments(PARSE_ARGV 1 parts "" "" "WITHOUT;LIBRARIES")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${parts_UNPARSED_ARGUMENTS})
+  if(parts_WITHOUT)
+    file(GLOB_RECURSE others CONFIGURE_DEPENDS ${parts_WITHOUT})
+    list(REMOVE_ITEM sources ${others})
   endif()
-  set(libraries ${program_LIBRARIES})
-  if(sources)
-    add_library(${parts} STATIC ${sources})
-    target_link_libraries(${parts} PUBLIC cohort::cohort ${libraries} PRIVATE cohort_options)
-    set(libraries ${parts})
-  endif()
-  if(main)
-    cohort_add_program(${target} ${main} LIBRARIES ${libraries})
-  endif()
+  add_library(${target} STATIC ${sources})
+  target_link_libraries(${target} PUBLIC cohort::cohort ${parts_LIBRARIES} PRIVATE cohort_options)
+  cohort_precompile(${target} cohort_engine)
+  cohort_parse_at_leisure(${target})
 endfunction()

@@ -36,6 +36,7 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(COHORT_CCACHE ccache)
   mark_as_advanced(COHORT_CCACHE)
   if(COHORT_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${COHORT_CCACHE})
+    # Without this ccache compiles whatever includes a precompiled header anew.
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${COHORT_CCACHE})
   endif()
 endif()

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tools/application.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/engine/system/process.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+namespace cohort {
+namespace {
+
+constexpr int kErrorStatus = 1;
+constexpr int kUsageStatus = 2;
+
+std::string explain_usage(const CLI::App* app, const CLI::Error& error) {
+  std::string command = app->get_name();
+  for (const CLI::App* chosen : app->get_subcommands()) command += " " + chosen->get_name();
+  return fmt::format("cohort: {}\nSee: {} --help\n", error.what(), command);
+}
+
+}  // namespace
+
+int run_application(const std::vector<AddCommand>& commands, int argc, char** argv) {
+  open_standard_descriptors();
+  CLI::App app("cohort: collective communication between processes", "cohort");
+  app.set_version_flag("--version", "cohort " COHORT_VERSION);
+  app.failure_message(explain_usage);
+  int status = 0;
+  for (const AddCommand& add : commands) add(app, status);
+  try {
+    app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw CLI::ValidationError("what to do is missing, such as run");
+    return status;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsageStatus;
+  } catch (const Error& error) {
+    fmt::print(stderr, "cohort: {}\n", error.what());
+    return kErrorStatus;
+  }
+}
+
+}  // namespace cohort
