@@ -237,7 +237,7 @@ ChildProcess ChildProcess::spawn(Engine& engine, const SpawnOptions& options) {
 
 ChildProcess::~ChildProcess() {
   if (!watch_.pidfd_.is_open()) return;  // moved from
-  signal(Signal::kill);
+  signal(ProcessSignal::kill);
   siginfo_t info{};
   while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(watch_.pidfd_.number()), &info,
                   WEXITED) != 0 &&
@@ -260,12 +260,12 @@ Task<ExitStatus> ChildProcess::wait() {
   co_return status;
 }
 
-void ChildProcess::signal(Signal signal) noexcept {
+void ChildProcess::signal(ProcessSignal signal) noexcept {
   const auto number = static_cast<int>(signal);
   const auto leader = static_cast<pid_t>(id());
   ::kill(-leader, number);
   // A program may have moved to another group.
-  if (signal == Signal::kill) ::kill(leader, number);
+  if (signal == ProcessSignal::kill) ::kill(leader, number);
 }
 
 }  // namespace cohort

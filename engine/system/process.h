@@ -73,7 +73,7 @@ class ChildProcess {
   /// Suspends until the program has ended; what it started may still run. May be called again.
   Task<ExitStatus> wait();
   /// To the program and all of its group; nothing if all have ended.
-  void signal(Signal signal) noexcept;
+  void signal(ProcessSignal signal) noexcept;
 
   /// Its standard output and standard error, with has_output_pipes; to be taken once.
   [[nodiscard]] PipeReader take_output() noexcept { return std::move(output_); }

@@ -15,9 +15,11 @@
 namespace cohort {
 namespace {
 
-static_assert(static_cast<int>(Signal::hang_up) == SIGHUP && static_cast<int>(Signal::interrupt) == SIGINT &&
-              static_cast<int>(Signal::kill) == SIGKILL && static_cast<int>(Signal::terminate) == SIGTERM &&
-              static_cast<int>(Signal::resume) == SIGCONT);
+static_assert(static_cast<int>(ProcessSignal::hang_up) == SIGHUP &&
+              static_cast<int>(ProcessSignal::interrupt) == SIGINT &&
+              static_cast<int>(ProcessSignal::kill) == SIGKILL &&
+              static_cast<int>(ProcessSignal::terminate) == SIGTERM &&
+              static_cast<int>(ProcessSignal::resume) == SIGCONT);
 
 bool is_ignored(int number) {
   struct sigaction action {};
@@ -31,18 +33,18 @@ std::string signal_name(int number) {
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
 }
 
-Signals::Signals(Engine& engine, std::initializer_list<Signal> which) : engine_(engine) {
+Signals::Signals(Engine& engine, std::initializer_list<ProcessSignal> which) : engine_(engine) {
   sigset_t wanted;
   sigset_t before;
   ::sigemptyset(&wanted);
-  for (const Signal signal : which) {
+  for (const ProcessSignal signal : which) {
     const int number = static_cast<int>(signal);
     if (!is_ignored(number)) ::sigaddset(&wanted, number);
   }
   descriptor_ = Descriptor(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor_.is_open()) throw system_error(errno, "creating a signalfd");
   ::pthread_sigmask(SIG_BLOCK, &wanted, &before);
-  for (const Signal signal : which) {
+  for (const ProcessSignal signal : which) {
     const int number = static_cast<int>(signal);
     if (::sigismember(&wanted, number) == 1 && ::sigismember(&before, number) == 0)
       blocked_here_ |= std::uint64_t{1} << number;
@@ -57,11 +59,11 @@ Signals::~Signals() {
   ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);
 }
 
-Task<Signal> Signals::next() {
+Task<ProcessSignal> Signals::next() {
   for (;;) {
     signalfd_siginfo info{};
     const ssize_t count = ::read(descriptor_.number(), &info, sizeof info);
-    if (count == sizeof info) co_return static_cast<Signal>(info.ssi_signo);
+    if (count == sizeof info) co_return static_cast<ProcessSignal>(info.ssi_signo);
     if (count < 0 && errno != EAGAIN && errno != EINTR) throw system_error(errno, "reading a signalfd");
     co_await until_readable(engine_, descriptor_.number());
   }

@@ -11,11 +11,13 @@
 namespace cohort {
 
 /// The signals that are sent and awaited here, by their numbers.
-enum class Signal : int { hang_up = 1, interrupt = 2, kill = 9, terminate = 15, resume = 18 };
+enum class ProcessSignal : int { hang_up = 1, interrupt = 2, kill = 9, terminate = 15, resume = 18 };
 
 /// "SIGTERM"; "signal 99" if it has no name.
 [[nodiscard]] std::string signal_name(int number);
-[[nodiscard]] inline std::string signal_name(Signal signal) { return signal_name(static_cast<int>(signal)); }
+[[nodiscard]] inline std::string signal_name(ProcessSignal signal) {
+  return signal_name(static_cast<int>(signal));
+}
 
 /// Signals to this process as values to await instead of an end of it, for as long as the object lives.
 ///
@@ -25,12 +27,12 @@ enum class Signal : int { hang_up = 1, interrupt = 2, kill = 9, terminate = 15, 
 class Signals : Immovable {
  public:
   /// Throws SystemError or ResourceLimit.
-  Signals(Engine& engine, std::initializer_list<Signal> which);
+  Signals(Engine& engine, std::initializer_list<ProcessSignal> which);
   /// What arrived and was not awaited takes its usual effect now.
   ~Signals();
 
   /// The next one. At most one waiter.
-  Task<Signal> next();
+  Task<ProcessSignal> next();
 
  private:
   Engine& engine_;

@@ -45,7 +45,7 @@ Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
     : engine_(engine),
       options_(options),
       output_(output),
-      signals_(engine, {Signal::interrupt, Signal::terminate, Signal::hang_up}),
+      signals_(engine, {ProcessSignal::interrupt, ProcessSignal::terminate, ProcessSignal::hang_up}),
       guard_(options.ranks),
       scratch_(kScratchBytes) {
   const Secret secret = Secret::random();
@@ -95,8 +95,8 @@ Task<> Job::watch(RankProcess& rank) {
 Task<> Job::watch_signals() {
   try {
     for (;;) {
-      Task<Signal> next = with_scope(*listening_, signals_.next());
-      const Signal signal = co_await next;
+      Task<ProcessSignal> next = with_scope(*listening_, signals_.next());
+      const ProcessSignal signal = co_await next;
       new_signals_.push_back(signal);
       wake();
     }

@@ -72,10 +72,10 @@ class Job : Immovable {
   // What is done about it.
   Task<> supervise();
   void act(TimePoint now);
-  void react(Signal signal, TimePoint now);
+  void react(ProcessSignal signal, TimePoint now);
   void end_running_ranks(TimePoint now);
   void clear_up(TimePoint now);
-  void tell_running(Signal signal);
+  void tell_running(ProcessSignal signal);
   void explain_rest();
   [[nodiscard]] std::vector<Rank> running() const;
   [[nodiscard]] bool is_over() const noexcept;
@@ -99,7 +99,7 @@ class Job : Immovable {
   std::size_t running_count_ = 0;
   std::size_t unsaid_ = 0;  ///< messages that are not out yet
   std::size_t signal_count_ = 0;
-  std::deque<Signal> new_signals_;
+  std::deque<ProcessSignal> new_signals_;
 
   Plan plan_;
   Alarm alarm_{*this};

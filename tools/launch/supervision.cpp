@@ -76,7 +76,7 @@ void Job::act(TimePoint now) {
 }
 
 /// The first one is passed on; whoever sends a second one does not want to wait.
-void Job::react(Signal signal, TimePoint now) {
+void Job::react(ProcessSignal signal, TimePoint now) {
   plan_.terminate = kNever;
   if (++signal_count_ > 1) {
     plan_.kill = now;
@@ -99,12 +99,12 @@ void Job::end_running_ranks(TimePoint now) {
   if (is_due(plan_.terminate, now)) {
     if (verdict_ != kNoReaderStatus)
       tasks_->spawn(say(fmt::format("ending {}, still running", describe_ranks(running()))));
-    tell_running(Signal::terminate);
+    tell_running(ProcessSignal::terminate);
     plan_.kill = std::min(plan_.kill, now + options_.time_to_end);
   }
   if (is_due(plan_.kill, now)) {
     tasks_->spawn(say(fmt::format("killing {}, which did not end when told to", describe_ranks(running()))));
-    tell_running(Signal::kill);
+    tell_running(ProcessSignal::kill);
   }
 }
 
@@ -115,7 +115,7 @@ void Job::clear_up(TimePoint now) {
     plan_.kill_leftovers = signal_count_ != 0 ? now : now + kForLeftovers;
   if (is_due(plan_.kill_leftovers, now)) {
     is_clear_of_leftovers_ = true;
-    for (RankProcess& rank : ranks_) rank.process.signal(Signal::kill);
+    for (RankProcess& rank : ranks_) rank.process.signal(ProcessSignal::kill);
     plan_.stop_relays = now + kFromKillToStop;
   }
   if (is_due(plan_.stop_relays, now)) {
@@ -127,12 +127,12 @@ void Job::clear_up(TimePoint now) {
   if (!is_explaining_ && !std::exchange(is_rest_explained_, true)) explain_rest();
 }
 
-void Job::tell_running(Signal signal) {
+void Job::tell_running(ProcessSignal signal) {
   for (RankProcess& rank : ranks_) {
     if (rank.status) continue;
     rank.was_told_to_end = true;
     rank.process.signal(signal);
-    rank.process.signal(Signal::resume);  // one that is stopped would not notice
+    rank.process.signal(ProcessSignal::resume);  // one that is stopped would not notice
   }
 }
 

@@ -120,12 +120,12 @@ TEST_F(ProcessTest, only_the_descriptors_named_are_inherited) {
 TEST_F(ProcessTest, standard_input_is_empty) { EXPECT_EQ(output_of(shell("cat; echo end")), "end\n"); }
 
 TEST_F(ProcessTest, a_program_starts_with_no_signal_blocked) {
-  const Signals signals(engine(), {Signal::terminate, Signal::interrupt});
+  const Signals signals(engine(), {ProcessSignal::terminate, ProcessSignal::interrupt});
   // Shells would clear the mask themselves.
   const SpawnOptions look{.command = {"grep", "SigBlk", "/proc/self/status"}, .has_output_pipes = true};
   EXPECT_THAT(output_of(look), HasSubstr("0000000000000000"));
   ChildProcess child = spawn({.command = {"sleep", "100"}});
-  child.signal(Signal::terminate);
+  child.signal(ProcessSignal::terminate);
   EXPECT_EQ(end_of(child), ExitStatus{.signal = SIGTERM});
 }
 
@@ -154,7 +154,7 @@ TEST_F(ProcessTest, signals_reach_the_whole_group) {
   // No trap: a shell runs those when it likes. The number is known once both are there to be ended.
   ChildProcess child = spawn(shell("sleep 100 & echo $!; wait"));
   const int grandchild = number_from(child.take_output());
-  child.signal(Signal::terminate);
+  child.signal(ProcessSignal::terminate);
   EXPECT_EQ(end_of(child), ExitStatus{.signal = SIGTERM});
   EXPECT_TRUE(testing::ends(grandchild));
 }

@@ -15,22 +15,22 @@ using namespace std::chrono_literals;
 
 TEST(Signals, a_signal_is_a_value_before_and_during_the_wait) {
   Engine engine;
-  Signals signals(engine, {Signal::terminate, Signal::interrupt});
+  Signals signals(engine, {ProcessSignal::terminate, ProcessSignal::interrupt});
   ::raise(SIGTERM);
-  EXPECT_EQ(engine.run(signals.next()), Signal::terminate);
+  EXPECT_EQ(engine.run(signals.next()), ProcessSignal::terminate);
 
   auto send_later = [&]() -> Task<> {
     co_await engine.sleep_for(5ms);
     ::kill(::getpid(), SIGINT);
   };
-  auto body = [&]() -> Task<Signal> {
+  auto body = [&]() -> Task<ProcessSignal> {
     TaskScope scope;
     scope.spawn(send_later());
-    const Signal signal = co_await signals.next();
+    const ProcessSignal signal = co_await signals.next();
     co_await scope.join();
     co_return signal;
   };
-  EXPECT_EQ(engine.run(body()), Signal::interrupt);
+  EXPECT_EQ(engine.run(body()), ProcessSignal::interrupt);
 }
 
 TEST(Signals, ignored_signals_stay_ignored) {
@@ -40,24 +40,24 @@ TEST(Signals, ignored_signals_stay_ignored) {
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGHUP, &ignore, &before);
   {
-    Signals signals(engine, {Signal::hang_up, Signal::terminate});
+    Signals signals(engine, {ProcessSignal::hang_up, ProcessSignal::terminate});
     ::raise(SIGHUP);
     ::raise(SIGTERM);
-    EXPECT_EQ(engine.run(signals.next()), Signal::terminate);
+    EXPECT_EQ(engine.run(signals.next()), ProcessSignal::terminate);
   }
   ::sigaction(SIGHUP, &before, nullptr);
 }
 
 TEST(Signals, afterwards_they_take_their_usual_effect) {
   Engine engine;
-  { const Signals signals(engine, {Signal::terminate}); }
+  { const Signals signals(engine, {ProcessSignal::terminate}); }
   sigset_t blocked;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
   EXPECT_EQ(::sigismember(&blocked, SIGTERM), 0);
 }
 
 TEST(Signals, have_names) {
-  EXPECT_EQ(signal_name(Signal::terminate), "SIGTERM");
+  EXPECT_EQ(signal_name(ProcessSignal::terminate), "SIGTERM");
   EXPECT_EQ(signal_name(SIGSEGV), "SIGSEGV");
   EXPECT_EQ(signal_name(99), "signal 99");
 }
