@@ -170,6 +170,8 @@ Task<> CommunicatorCore::establish() {
     else
       speeds.push_back(LinkSpeed::parse(theirs.text_for_people()));
   };
+  for (Rank peer = 0; group != nullptr && peer < membership_.size; ++peer)
+    if (membership_.shares_process(peer) && !is_isolated_) group->set_in_process(peer);
   const std::vector<int> descriptors = group != nullptr ? group->descriptors_for_peers() : std::vector<int>();
   co_await control_.exchange_hellos(mine, descriptors, taken);
   if (!speeds.empty()) reach_.model = CostModel(LinkSpeed::agreed(speeds), membership_.size);
@@ -181,7 +183,6 @@ Task<> CommunicatorCore::establish() {
     is_one_process_ = is_one_process_ && membership_.shares_process(peer);
     if (group == nullptr) continue;
     if (peer != membership_.rank && membership_.shares_engine(peer)) group->set_on_this_engine(peer);
-    if (membership_.shares_process(peer) && !is_isolated_) group->set_in_process(peer);
     group->windows(peer).bind(WindowId::ccl_in, group->segment(peer).at(group->layout().ccl_in()),
                               resources_.buffer_bytes());
     group->windows(peer).bind(WindowId::ccl_out, group->segment(peer).at(group->layout().ccl_out()),

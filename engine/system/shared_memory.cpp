@@ -2,6 +2,7 @@
 #include <cohort/engine/system/shared_memory.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/immovable.h>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,7 +11,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <compare>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <utility>
 
 namespace cohort {
@@ -41,7 +45,76 @@ std::byte* reserve(std::size_t bytes) {
   return reinterpret_cast<std::byte*>(aligned);
 }
 
+/// What tells segments apart while they exist. A forked child has none of its parent's mappings
+/// (MADV_DONTFORK), but a copy of the table below.
+struct SegmentName {
+  ::pid_t process = 0;
+  ::dev_t device = 0;
+  ::ino_t number = 0;
+
+  static SegmentName of(int descriptor) {
+    struct stat status {};
+    if (::fstat(descriptor, &status) != 0)
+      throw system_error(errno, "asking for a shared memory segment's name");
+    return {::getpid(), status.st_dev, status.st_ino};
+  }
+  auto operator<=>(const SegmentName&) const = default;
+};
+
 }  // namespace
+
+/// A segment at an address. Those that this process made or shares can be found by their names, from any
+/// thread.
+class SharedMemory::Mapping : Immovable {
+ public:
+  Mapping(int descriptor, std::size_t bytes) : bytes_(bytes) {
+    std::byte* const place = reserve(bytes);
+    void* address = MAP_FAILED;
+    if (place != nullptr)
+      address =
+          ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, descriptor, 0);
+    if (address == MAP_FAILED)
+      throw system_error(
+          errno, fmt::format("mapping a shared memory segment of {} bytes (is ulimit -v set?)", bytes));
+    ::madvise(address, bytes, MADV_DONTDUMP);
+    ::madvise(address, bytes, MADV_DONTFORK);
+    data_ = static_cast<std::byte*>(address);
+  }
+  ~Mapping() { ::munmap(data_, bytes_); }
+
+  /// The one that this process has already, or a new one.
+  static std::shared_ptr<const Mapping> find_or_make(int descriptor, std::size_t bytes) {
+    static std::mutex mutex;
+    static std::map<SegmentName, std::weak_ptr<const Mapping>> by_name;
+    const SegmentName name = SegmentName::of(descriptor);
+    const std::lock_guard lock(mutex);
+    std::erase_if(by_name, [](const auto& entry) { return entry.second.expired(); });
+    std::weak_ptr<const Mapping>& known = by_name[name];
+    std::shared_ptr<const Mapping> mapping = known.lock();
+    if (mapping == nullptr) known = mapping = std::make_shared<const Mapping>(descriptor, bytes);
+    return mapping;
+  }
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  const std::size_t bytes_;
+};
+
+void SharedMemory::use(std::shared_ptr<const Mapping> mapping) noexcept {
+  mapping_ = std::move(mapping);
+  data_ = mapping_->data();
+  size_bytes_ = mapping_->size_bytes();
+}
+
+void SharedMemory::swap(SharedMemory& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(mapping_, other.mapping_);
+  std::swap(data_, other.data_);
+  std::swap(size_bytes_, other.size_bytes_);
+}
 
 SharedMemory SharedMemory::create(std::size_t bytes) {
   SharedMemory memory;
@@ -51,11 +124,11 @@ SharedMemory SharedMemory::create(std::size_t bytes) {
     throw system_error(errno, fmt::format("sizing a shared memory segment to {} bytes", bytes));
   if (::fcntl(memory.descriptor(), F_ADD_SEALS, kSeals) != 0)
     throw system_error(errno, "sealing a shared memory segment");
-  memory.map_descriptor(bytes);
+  memory.use(Mapping::find_or_make(memory.descriptor(), bytes));
   return memory;
 }
 
-SharedMemory SharedMemory::map(Descriptor descriptor, std::size_t bytes) {
+SharedMemory SharedMemory::take(Descriptor descriptor, std::size_t bytes) {
   SharedMemory memory;
   memory.descriptor_ = std::move(descriptor);
   struct stat status {};
@@ -66,33 +139,19 @@ SharedMemory SharedMemory::map(Descriptor descriptor, std::size_t bytes) {
         ErrorKind::ProtocolError,
         fmt::format("a peer's shared memory segment has {} bytes and seals {:#x}, expected {} and {:#x}",
                     status.st_size, seals, bytes, kSeals));
-  memory.map_descriptor(bytes);
   return memory;
 }
 
-void SharedMemory::map_descriptor(std::size_t bytes) {
-  std::byte* const place = reserve(bytes);
-  void* address = MAP_FAILED;
-  if (place != nullptr)
-    address = ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
-                     descriptor_.number(), 0);
-  if (address == MAP_FAILED)
-    throw system_error(errno,
-                       fmt::format("mapping a shared memory segment of {} bytes (is ulimit -v set?)", bytes));
-  ::madvise(address, bytes, MADV_DONTDUMP);
-  ::madvise(address, bytes, MADV_DONTFORK);
-  data_ = static_cast<std::byte*>(address);
-  size_bytes_ = bytes;
+SharedMemory SharedMemory::map(Descriptor descriptor, std::size_t bytes) {
+  SharedMemory memory = take(std::move(descriptor), bytes);
+  memory.use(std::make_shared<const Mapping>(memory.descriptor(), bytes));
+  return memory;
 }
 
-SharedMemory::~SharedMemory() {
-  if (data_ != nullptr) ::munmap(data_, size_bytes_);
-}
-
-void SharedMemory::swap(SharedMemory& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(data_, other.data_);
-  std::swap(size_bytes_, other.size_bytes_);
+SharedMemory SharedMemory::share(Descriptor descriptor, std::size_t bytes) {
+  SharedMemory memory = take(std::move(descriptor), bytes);
+  memory.use(Mapping::find_or_make(memory.descriptor(), bytes));
+  return memory;
 }
 
 bool SharedMemory::contains(const void* address, std::size_t bytes) const noexcept {

@@ -62,7 +62,8 @@ void HostGroup::adopt(Rank peer, std::vector<Descriptor> descriptors) {
                 fmt::format("rank {} passed {} descriptors for its segment, expected 1 or 2", peer,
                             descriptors.size()))
         .with_culprit(peer);
-  segments_[peer] = Segment(SharedMemory::map(std::move(descriptors[0]), layout_.size_bytes()), layout_);
+  const auto map = in_process_[peer] ? SharedMemory::share : SharedMemory::map;
+  segments_[peer] = Segment(map(std::move(descriptors[0]), layout_.size_bytes()), layout_);
   Descriptor event = descriptors.size() > 1 ? std::move(descriptors[1]) : Descriptor();
   doorbells_[peer] = Doorbell(doorbell_words(segments_[peer], layout_), std::move(event));
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/system/shared_memory.h>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+
+namespace cohort::test {
+namespace {
+
+constexpr std::size_t kBytes = 8192;
+
+Descriptor copy_of(const SharedMemory& memory) { return Descriptor(::dup(memory.descriptor())); }
+
+TEST(SharedMemory, mapped_again_lies_elsewhere_and_holds_the_same) {
+  const SharedMemory mine = SharedMemory::create(kBytes);
+  const SharedMemory theirs = SharedMemory::map(copy_of(mine), kBytes);
+  ASSERT_NE(theirs.data(), mine.data());
+  mine.data()[5000] = std::byte{42};
+  EXPECT_EQ(theirs.data()[5000], std::byte{42});
+}
+
+TEST(SharedMemory, shared_in_one_process_lies_at_one_address) {
+  const SharedMemory mine = SharedMemory::create(kBytes);
+  const SharedMemory other = SharedMemory::create(kBytes);
+  const SharedMemory shared = SharedMemory::share(copy_of(mine), kBytes);
+  EXPECT_EQ(shared.data(), mine.data());
+  EXPECT_NE(shared.data(), other.data());
+}
+
+TEST(SharedMemory, shared_mapping_lives_as_long_as_its_last_owner) {
+  std::optional<SharedMemory> mine = SharedMemory::create(kBytes);
+  const SharedMemory shared = SharedMemory::share(copy_of(*mine), kBytes);
+  mine->data()[1] = std::byte{7};
+  mine.reset();
+  EXPECT_EQ(shared.data()[1], std::byte{7});
+}
+
+TEST(SharedMemory, forked_child_does_not_take_its_parents_mapping) {
+  const SharedMemory mine = SharedMemory::create(kBytes);
+  mine.data()[1] = std::byte{7};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const SharedMemory shared = SharedMemory::share(copy_of(mine), kBytes);
+    ::_exit(std::to_integer<int>(shared.data()[1]));
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+}  // namespace
+}  // namespace cohort::test
