@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 namespace cohort {
@@ -29,36 +31,51 @@ class Pages {
 
 class Withdrawal : public testing::TestWithParam<std::optional<AlgorithmId>> {
  protected:
-  /// All ranks but the last have a time limit that the last one's coming is about to break.
-  static void run_with_limit(std::chrono::milliseconds limit, std::chrono::milliseconds late) {
+  static constexpr Rank kRanks = 3;
+  static constexpr std::chrono::milliseconds kLimit{30};
+
+  /// All ranks but the last have a time limit. The last one comes when `until_late` returns, and its engine
+  /// hears of nothing meanwhile.
+  void run_with_limit(const std::function<void()>& until_late) {
     const auto algorithm = GetParam();
-    const auto body = [=](Communicator& comm) -> Task<> {
+    const auto body = [&, algorithm](Communicator& comm) -> Task<> {
       const Pages pages;
       const bool is_late = comm.rank() + 1 == comm.size();
-      if (is_late) std::this_thread::sleep_for(late);  // the engine hears of nothing meanwhile
+      if (is_late) until_late();
       Collective call = comm.all_reduce(pages.span(), ReduceOp::sum);
       if (algorithm) call = std::move(call).with_algorithm(*algorithm);
-      if (!is_late) call = std::move(call).with_deadline(limit);
+      if (!is_late) call = std::move(call).with_deadline(kLimit);
+      bool has_failed = false;
       try {
         co_await call;
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::DeadlineExceeded) << error.what();
+        has_failed = true;
       }
       pages.forbid();
+      if (has_failed && !is_late) ++gave_up_;
       // Ranks that still worked on it would do so now.
       std::this_thread::sleep_for(std::chrono::milliseconds(is_late ? 0 : 60));
     };
-    test::run_ranks(3, body);
+    test::run_ranks(kRanks, body);
   }
+
+  std::atomic<Rank> gave_up_ = 0;
 };
 
 TEST_P(Withdrawal, a_rank_that_comes_late_touches_no_buffer_of_those_that_gave_up) {
-  run_with_limit(std::chrono::milliseconds(30), std::chrono::milliseconds(90));
+  const auto until_all_gave_up = [this] {
+    const auto patience = std::chrono::steady_clock::now() + 20 * kLimit;
+    while (gave_up_ + 1 < kRanks && std::chrono::steady_clock::now() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(gave_up_, kRanks - 1) << "a deadline of " << kLimit.count() << " ms is long over";
+  };
+  run_with_limit(until_all_gave_up);
 }
 
 TEST_P(Withdrawal, a_deadline_in_the_middle_waits_for_peers_that_touch_the_buffer) {
-  for (int late_ms = 27; late_ms <= 33; ++late_ms)
-    run_with_limit(std::chrono::milliseconds(30), std::chrono::milliseconds(late_ms));
+  for (int more_ms = -3; more_ms <= 3; ++more_ms)
+    run_with_limit([&] { std::this_thread::sleep_for(kLimit + std::chrono::milliseconds(more_ms)); });
 }
 
 INSTANTIATE_TEST_SUITE_P(, Withdrawal, testing::Values(std::nullopt, AlgorithmId::mesh, AlgorithmId::ring),
