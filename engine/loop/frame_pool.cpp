@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/loop/frame_pool.h>
 
+#include <cohort/engine/system/sanitizers.h>
+
 #include <array>
 #include <cstdlib>
 #include <new>
@@ -12,17 +14,7 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kClasses = 16;  // 64 bytes .. 1 KiB
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kRecycle = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kRecycle = false;
-#else
-constexpr bool kRecycle = true;
-#endif
-#else
-constexpr bool kRecycle = true;
-#endif
+constexpr bool kRecycle = !sanitizers::kAddress && !sanitizers::kThread;
 
 struct FreeBlock {
   FreeBlock* next;

@@ -103,7 +103,7 @@ TEST_P(ByReference, sums_are_right_whoever_shares_its_vector) {
   const auto [ranks, sharing, in_place] = GetParam();
   CommunicatorOptions options;
   options.is_isolated = true;
-  const auto body = [sharing = sharing, in_place = in_place](Communicator& comm) -> Task<> {
+  const auto body = [sharing, in_place](Communicator& comm) -> Task<> {
     Engine::current().set_crowded(false);  // crowded ranks copy, since a phase costs them a switch
     for (const std::size_t count : {768UL, 1025UL, 4096UL, 8192UL, 20'000UL, 32'768UL})
       co_await check_sum(comm, count, sharing, in_place);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/loop/frame_pool.h>
 
+#include <cohort/engine/system/sanitizers.h>
 #include <cohort/tests/support/virtual_engine.h>
 
 #include <gtest/gtest.h>
@@ -17,17 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kRecycles = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kRecycles = false;
-#else
-constexpr bool kRecycles = true;
-#endif
-#else
-constexpr bool kRecycles = true;
-#endif
+constexpr bool kRecycles = !sanitizers::kAddress && !sanitizers::kThread;
 
 /// A thread has a pool of its own, so each test starts with a fresh one.
 template <class Function>

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Which sanitizers this file is compiled for: g++ defines macros, clang answers questions.
+namespace cohort::sanitizers {
+
+#if defined(__has_feature)
+inline constexpr bool kAddress = __has_feature(address_sanitizer);
+inline constexpr bool kThread = __has_feature(thread_sanitizer);
+#else
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kAddress = true;
+#else
+inline constexpr bool kAddress = false;
+#endif
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThread = true;
+#else
+inline constexpr bool kThread = false;
+#endif
+#endif
+
+}  // namespace cohort::sanitizers
