@@ -11,7 +11,6 @@
 
 namespace cohort {
 
-class CancelToken;
 class Engine;
 
 /// A region of work that ends together: by cancel(), by its deadline, or with the scope around it.
@@ -38,8 +37,6 @@ class CancelScope : public ListHook {
   [[nodiscard]] const Error& cause() const noexcept { return *cause_; }
   void throw_if_cancelled() const;
 
-  [[nodiscard]] CancelToken token() noexcept;
-
  private:
   friend class Operation;
 
@@ -55,25 +52,5 @@ class CancelScope : public ListHook {
   std::optional<Error> cause_;
   DeadlineTimer timer_{*this};
 };
-
-/// A light handle on a CancelScope, for whoever may ask it to stop or wants to know whether it should.
-class CancelToken {
- public:
-  CancelToken() = default;
-  explicit CancelToken(CancelScope& scope) noexcept : scope_(&scope) {}
-
-  void cancel() const noexcept {
-    if (scope_ != nullptr) scope_->cancel();
-  }
-  [[nodiscard]] bool is_cancelled() const noexcept { return scope_ != nullptr && scope_->is_cancelled(); }
-  void throw_if_cancelled() const {
-    if (scope_ != nullptr) scope_->throw_if_cancelled();
-  }
-
- private:
-  CancelScope* scope_ = nullptr;
-};
-
-inline CancelToken CancelScope::token() noexcept { return CancelToken(*this); }
 
 }  // namespace cohort

@@ -23,10 +23,10 @@ Duration spin_from_environment(Duration asked) {
   return environment::microseconds("COHORT_SPIN_US").value_or(kDefaultSpin);
 }
 
-unsigned compute_threads_from_environment(unsigned asked) {
+unsigned compute_threads_from_environment(unsigned asked, Platform& platform) {
   if (asked != 0) return asked;
   const auto configured = environment::number("COHORT_COMPUTE_THREADS", 1, 1024);
-  return configured ? static_cast<unsigned>(*configured) : processor::available_cores();
+  return configured ? static_cast<unsigned>(*configured) : platform.available_cores();
 }
 
 }  // namespace
@@ -44,10 +44,11 @@ Engine::Engine(EngineOptions options)
     : driver_(options.driver ? std::move(options.driver) : make_uring_driver()),
       clock_(options.clock ? std::move(options.clock) : std::make_unique<MonotonicClock>()),
       network_(options.network ? std::move(options.network) : make_kernel_network()),
+      platform_(options.platform ? std::move(options.platform) : make_real_platform()),
       spin_(spin_from_environment(options.spin)),
       previous_(current_engine),
       inbox_(*driver_),
-      pool_(inbox_, compute_threads_from_environment(options.compute_threads)) {
+      pool_(inbox_, compute_threads_from_environment(options.compute_threads, *platform_)) {
   current_engine = this;
 }
 
@@ -115,7 +116,7 @@ void Engine::idle() noexcept {
   if (idle_turns_++ == 0) idle_since_ = now();
   // With more ranks than cores, the rank that would answer may be waiting for this very core.
   if (is_crowded_)
-    network_->yield_core();
+    platform_->yield_core();
   else
     processor::relax();
   const bool check = spin_ == Duration::zero() || idle_turns_ % kTurnsBetweenClockReads == 0;

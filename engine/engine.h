@@ -8,6 +8,7 @@
 #include <cohort/engine/loop/inbox.h>
 #include <cohort/engine/loop/ready_queue.h>
 #include <cohort/engine/loop/source.h>
+#include <cohort/engine/system/platform.h>
 #include <cohort/engine/task.h>
 #include <cohort/engine/task_scope.h>
 #include <cohort/engine/timer.h>
@@ -20,10 +21,11 @@ namespace cohort {
 class SleepAwaiter;
 
 struct EngineOptions {
-  std::unique_ptr<Driver> driver{};    ///< null: io_uring
-  std::unique_ptr<Clock> clock{};      ///< null: CLOCK_MONOTONIC
-  std::unique_ptr<Network> network{};  ///< null: the kernel's
-  unsigned compute_threads = 0;        ///< 0: COHORT_COMPUTE_THREADS, or one per core
+  std::unique_ptr<Driver> driver{};      ///< null: io_uring
+  std::unique_ptr<Clock> clock{};        ///< null: CLOCK_MONOTONIC
+  std::unique_ptr<Network> network{};    ///< null: the kernel's
+  std::unique_ptr<Platform> platform{};  ///< null: the real one
+  unsigned compute_threads = 0;          ///< 0: COHORT_COMPUTE_THREADS, or one per core
   Duration spin{-1};  ///< how long an idle loop spins before it sleeps; negative: COHORT_SPIN_US, or 50 us
 };
 
@@ -66,7 +68,9 @@ class Engine : Immovable {
   void schedule(std::coroutine_handle<> handle) noexcept { ready_.push(handle); }
   [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
   [[nodiscard]] Driver& driver() noexcept { return *driver_; }
+  [[nodiscard]] Clock& clock() noexcept { return *clock_; }
   [[nodiscard]] Network& network() noexcept { return *network_; }
+  [[nodiscard]] Platform& platform() noexcept { return *platform_; }
   [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
   [[nodiscard]] Inbox& inbox() noexcept { return inbox_; }
   [[nodiscard]] ComputePool& compute_pool() noexcept { return pool_; }
@@ -107,6 +111,7 @@ class Engine : Immovable {
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Network> network_;
+  std::unique_ptr<Platform> platform_;
   Duration spin_;
   Engine* const previous_;
 

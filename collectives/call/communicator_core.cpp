@@ -201,7 +201,7 @@ double CommunicatorCore::ranks_per_core() const {
     if (membership_.shares_host(peer))
       engines.emplace(is_visible ? info.visible_process : info.incarnation, info.engine);
   }
-  return static_cast<double>(engines.size()) / engine_.network().available_cores();
+  return static_cast<double>(engines.size()) / engine_.platform().available_cores();
 }
 
 void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,

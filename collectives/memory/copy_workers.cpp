@@ -68,7 +68,7 @@ std::size_t CopyWorkers::part_of(std::size_t count, std::size_t grain, std::size
 /// A caller that is bound to fewer processors, or for whom there is no thread, gets on with fewer.
 void CopyWorkers::start() noexcept {
   has_started_ = true;
-  const unsigned most = std::min(most_, processor::available_cores() - 1);
+  const unsigned most = std::min(most_, engine_.platform().available_cores() - 1);
   try {
     for (unsigned i = 0; i < most; ++i) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {
@@ -100,7 +100,7 @@ bool CopyWorkers::work_on_one_part() noexcept {
 }
 
 void CopyWorkers::work() {
-  MonotonicClock clock;
+  MonotonicClock clock;  // of a thread that no simulated world has
   while (!is_over_.load(std::memory_order_acquire)) {
     const std::uint32_t seen = summons_.load(std::memory_order_acquire);
     while (work_on_one_part()) continue;

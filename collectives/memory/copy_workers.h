@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/clock.h>
+#include <cohort/engine/engine.h>
 #include <cohort/engine/immovable.h>
 
 #include <atomic>
@@ -24,7 +24,8 @@ class CopyWorkers : Immovable {
   /// A step below this many bytes is over before a sleeping worker is awake.
   static constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
 
-  CopyWorkers() = default;
+  /// Of the engine's thread, by its clock.
+  explicit CopyWorkers(Engine& engine) noexcept : engine_(engine) {}
   ~CopyWorkers();
 
   /// Before the first step: how many there may be. None without it.
@@ -41,9 +42,9 @@ class CopyWorkers : Immovable {
       const std::size_t begin = index * part;
       work(begin, begin + part < count ? begin + part : count);
     };
-    const TimePoint start = clock_.now();
+    const TimePoint start = engine_.now();
     run(static_cast<std::uint32_t>((count + part - 1) / part), std::cref(one));
-    (is_shared ? shared_ : alone_).take(bytes, clock_.now() - start);
+    (is_shared ? shared_ : alone_).take(bytes, engine_.now() - start);
   }
 
   /// How many there may be for a rank, of `ranks_per_core` ranks on this host: the cores that no rank needs,
@@ -75,9 +76,9 @@ class CopyWorkers : Immovable {
   void work();
   bool work_on_one_part() noexcept;
 
+  Engine& engine_;
   unsigned most_ = 0;
   bool has_started_ = false;
-  MonotonicClock clock_;
   Trial alone_;
   Trial shared_;
   std::vector<std::thread> threads_;

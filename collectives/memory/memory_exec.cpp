@@ -3,7 +3,6 @@
 
 #include <cohort/collectives/memory/reduction/reduce.h>
 #include <cohort/engine/system/peer_memory.h>
-#include <cohort/engine/system/processor.h>
 
 #include <fmt/format.h>
 
@@ -28,15 +27,16 @@ MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& h
       membership_(membership),
       host_(host),
       running_(host.running()),
-      resources_(resources) {
+      resources_(resources),
+      cache_bytes_(engine.platform().last_level_cache_bytes()),
+      workers_(engine) {
   inputs_.reserve(membership.size);
   outputs_.reserve(membership.size);
 }
 
 void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept {
-  static const std::size_t cache_bytes = processor::last_level_cache_bytes();
   user_windows_ = user_windows;
-  is_beyond_cache_ = footprint_bytes > cache_bytes;
+  is_beyond_cache_ = footprint_bytes > cache_bytes_;
 }
 
 Reducer MemoryExec::reducer(const Combine& combine) const noexcept {

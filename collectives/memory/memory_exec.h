@@ -51,6 +51,7 @@ class MemoryExec final : public Exec {
   LinkHost& host_;
   const RunningOperation& running_;
   Resources& resources_;
+  const std::size_t cache_bytes_;
   UserWindows user_windows_ = UserWindows::staged;
   bool is_beyond_cache_ = false;
 

@@ -20,7 +20,6 @@ class SharedHeap {
   /// Over [offset, offset + bytes) of a segment, which outlives this.
   SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t bytes, bool uses_huge_pages);
 
-  [[nodiscard]] bool is_available() const noexcept { return memory_ != nullptr; }
   /// Page-aligned, from 2 MiB up aligned to huge pages and on such where the kernel has them; committed.
   /// Throws ResourceLimit naming what was asked for and what is left.
   [[nodiscard]] std::byte* allocate(std::size_t bytes);

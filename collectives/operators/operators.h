@@ -105,8 +105,6 @@ class Blocks {
     const std::size_t left = whole_.bytes - begin;
     return whole_.part(begin, left < block_bytes_ ? left : block_bytes_);
   }
-  /// Bytes of the largest block.
-  [[nodiscard]] std::size_t block_bytes() const noexcept { return block_bytes_; }
 
  private:
   Slice whole_;

@@ -4,7 +4,6 @@
 #include <cohort/collectives/memory/reduction/reduce.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/io/socket.h>
-#include <cohort/engine/system/processor.h>
 
 #include <fmt/format.h>
 
@@ -125,7 +124,7 @@ double median_of(const std::vector<LinkSpeed>& ranks, double LinkSpeed::*field) 
 Task<LinkSpeed> LinkSpeed::measure(Engine& engine, double ranks_per_core) {
   LinkSpeed speed;
   speed.ranks_per_core = ranks_per_core;
-  speed.cache_bytes = processor::core_cache_bytes();
+  speed.cache_bytes = engine.platform().core_cache_bytes();
   try {
     co_await measure_on_loopback(engine, speed);
   } catch (const Error& error) {

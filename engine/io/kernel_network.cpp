@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/io/network.h>
-#include <cohort/engine/system/host.h>
-#include <cohort/engine/system/processor.h>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -74,11 +72,6 @@ class KernelNetwork final : public Network {
     const int result = ::getpeername(socket, reinterpret_cast<sockaddr*>(&storage), &bytes);
     return take_address(result, storage, bytes, into);
   }
-
-  std::string host_name() override { return host::name(); }
-  std::string host_fingerprint() override { return host::fingerprint(); }
-  unsigned available_cores() override { return processor::available_cores(); }
-  void yield_core() noexcept override { processor::yield(); }
 };
 
 int KernelNetwork::send(int socket, std::span<const std::byte> first,

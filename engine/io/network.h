@@ -18,8 +18,8 @@ struct PeerCredentials {
   std::uint32_t user = 0;
 };
 
-/// What an engine asks of its host apart from its driver: sockets, as far as nothing is waited for, and who
-/// the host is. Virtual, so that a simulated network can stand in for the kernel's.
+/// Sockets, as far as nothing is waited for: that is the driver's part. Virtual, so that a simulated network
+/// can stand in for the kernel's.
 ///
 /// A socket is a number, as for the driver. Results are those of system calls, failures minus the error
 /// number. Threads: the engine's.
@@ -48,14 +48,6 @@ class Network {
   virtual int peer_credentials(int socket, PeerCredentials& into) = 0;
   virtual int local_address(int socket, Address& into) = 0;
   virtual int remote_address(int socket, Address& into) = 0;
-
-  /// As host::name() and host::fingerprint().
-  [[nodiscard]] virtual std::string host_name() = 0;
-  [[nodiscard]] virtual std::string host_fingerprint() = 0;
-  /// As processor::available_cores().
-  [[nodiscard]] virtual unsigned available_cores() = 0;
-  /// As processor::yield(): for a loop that waits for another rank without its driver.
-  virtual void yield_core() noexcept = 0;
 };
 
 /// The kernel's.

@@ -28,11 +28,4 @@ int WorldNetwork::peer_credentials(int socket, PeerCredentials& into) {
   return 0;
 }
 
-std::string WorldNetwork::host_name() { return fmt::format("host{}", world_.settings().host_of[process_]); }
-
-void WorldNetwork::yield_core() noexcept {
-  world_.step(process_);
-  if (world_.scheduler().random().chance(50)) world_.scheduler().pause(process_);
-}
-
 }  // namespace cohort::world

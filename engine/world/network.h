@@ -25,10 +25,6 @@ class WorldNetwork final : public Network {
   int remote_address(int socket, Address& into) override {
     return world_.sockets().remote_address(socket, into);
   }
-  std::string host_name() override;
-  std::string host_fingerprint() override { return host_name(); }
-  unsigned available_cores() override { return 1; }
-  void yield_core() noexcept override;
 
  private:
   World& world_;

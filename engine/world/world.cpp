@@ -3,6 +3,7 @@
 
 #include <cohort/engine/world/driver.h>
 #include <cohort/engine/world/network.h>
+#include <cohort/engine/world/platform.h>
 
 #include <algorithm>
 #include <limits>
@@ -37,6 +38,7 @@ EngineOptions World::engine_options(Process process) {
   return {.driver = std::make_unique<WorldDriver>(*this, process),
           .clock = std::make_unique<WorldClock>(scheduler_),
           .network = std::make_unique<WorldNetwork>(*this, process),
+          .platform = std::make_unique<WorldPlatform>(*this, process),
           .compute_threads = 1,
           .spin = Duration::zero()};
 }

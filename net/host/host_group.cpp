@@ -102,7 +102,7 @@ void HostGroup::withdraw() noexcept {
     if (on_this_engine_[peer] || !is_mapped(peer) || peer == rank_) continue;
     const Counter& touches = segments_[peer].access().touches;
     while (touches.load(std::memory_order_seq_cst) != 0 && engine_.now() < until)
-      engine_.network().yield_core();
+      engine_.platform().yield_core();
   }
 }
 
@@ -135,7 +135,7 @@ bool HostGroup::spin_until(const Counter& counter, std::uint32_t target) const n
     for (unsigned yields = 0; yields < kCrowdedYields; ++yields) {
       for (unsigned look = 0; look < kCrowdedLooks; ++look)
         if (is_there()) return true;
-      engine_.network().yield_core();
+      engine_.platform().yield_core();
     }
     return is_there();
   }

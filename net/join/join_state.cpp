@@ -32,7 +32,7 @@ std::uint64_t number_of(const Engine& engine) {
 }
 
 std::array<std::byte, 16> host_id(Engine& engine, std::string_view asked) {
-  const std::string fingerprint = fmt::format("{}|{}", engine.network().host_fingerprint(), asked);
+  const std::string fingerprint = fmt::format("{}|{}", engine.platform().host_fingerprint(), asked);
   return hash_of<16>(std::as_bytes(std::span(fingerprint)));
 }
 
@@ -69,7 +69,7 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
   self.incarnation = identity.incarnation;
   self.engine = number_of(engine);
   self.host_id = host_id(engine, options.host_id);
-  self.host = engine.network().host_name();
+  self.host = engine.platform().host_name();
 }
 
 std::string JoinState::elapsed() const {

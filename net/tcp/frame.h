@@ -34,9 +34,6 @@ struct FrameHeader {
   std::uint64_t offset = 0;    ///< of put and get, in the window
   std::uint64_t bytes = 0;     ///< that follow, or, of get, that are asked for
   bool operator==(const FrameHeader&) const = default;
-
-  /// How many bytes follow the header on the wire.
-  [[nodiscard]] std::uint64_t payload_bytes() const noexcept { return type == FrameType::get ? 0 : bytes; }
 };
 
 inline constexpr std::size_t kFrameBytes = 64;

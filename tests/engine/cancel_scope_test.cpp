@@ -271,22 +271,13 @@ TEST(CancelScope, request_in_flight_ends_only_when_the_driver_has_answered) {
   engine.run(body());
 }
 
-TEST(CancelToken, cancels_and_tells) {
+TEST(CancelScope, tells_whether_it_is_cancelled) {
   CancelScope scope;
-  const CancelToken token = scope.token();
-  EXPECT_FALSE(token.is_cancelled());
-  EXPECT_NO_THROW(token.throw_if_cancelled());
-  token.cancel();
+  EXPECT_FALSE(scope.is_cancelled());
+  EXPECT_NO_THROW(scope.throw_if_cancelled());
+  scope.cancel();
   EXPECT_TRUE(scope.is_cancelled());
-  EXPECT_THROW(token.throw_if_cancelled(), Error);
   EXPECT_THROW(scope.throw_if_cancelled(), Error);
-}
-
-TEST(CancelToken, of_no_scope_does_nothing) {
-  const CancelToken token;
-  token.cancel();
-  EXPECT_FALSE(token.is_cancelled());
-  EXPECT_NO_THROW(token.throw_if_cancelled());
 }
 
 TEST(CancelScopeDeathTest, destroyed_before_what_runs_inside_aborts) {

@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 TEST(CopyWorkers, every_element_is_worked_on_once) {
-  CopyWorkers workers;
+  Engine engine;
+  CopyWorkers workers(engine);
   workers.allow(3);
   std::vector<std::uint8_t> times(5 * kMiB + 17);
   for (std::uint8_t round = 1; round <= 50; ++round) {
@@ -27,7 +28,8 @@ TEST(CopyWorkers, every_element_is_worked_on_once) {
 }
 
 TEST(CopyWorkers, a_small_step_is_one_range_on_the_calling_thread) {
-  CopyWorkers workers;
+  Engine engine;
+  CopyWorkers workers(engine);
   workers.allow(3);
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
   workers.share(1000, 64, CopyWorkers::kLeastBytes - 1,
@@ -36,7 +38,8 @@ TEST(CopyWorkers, a_small_step_is_one_range_on_the_calling_thread) {
 }
 
 TEST(CopyWorkers, without_permission_there_is_one_range_however_large) {
-  CopyWorkers workers;
+  Engine engine;
+  CopyWorkers workers(engine);
   std::vector<std::size_t> ends;
   workers.share(64 * kMiB, 4096, 64 * kMiB, [&](std::size_t, std::size_t end) { ends.push_back(end); });
   EXPECT_EQ(ends, std::vector<std::size_t>{64 * kMiB});

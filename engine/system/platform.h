@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace cohort {
+
+/// Where an engine runs, as far as anything of ours depends on it: the host's identity, cores and caches.
+/// Virtual, beside Clock and Network, so that a simulated world is the same on every host that simulates it.
+///
+/// Threads: the engine's.
+class Platform {
+ public:
+  virtual ~Platform() = default;
+
+  /// As host::name() and host::fingerprint().
+  [[nodiscard]] virtual std::string host_name() = 0;
+  [[nodiscard]] virtual std::string host_fingerprint() = 0;
+
+  /// As processor::available_cores(), core_cache_bytes() and last_level_cache_bytes().
+  [[nodiscard]] virtual unsigned available_cores() = 0;
+  [[nodiscard]] virtual std::size_t core_cache_bytes() = 0;
+  [[nodiscard]] virtual std::size_t last_level_cache_bytes() = 0;
+
+  /// As processor::yield(): for a loop that waits for another rank without its driver.
+  virtual void yield_core() noexcept = 0;
+};
+
+/// The one that this process runs on.
+[[nodiscard]] std::unique_ptr<Platform> make_real_platform();
+
+}  // namespace cohort

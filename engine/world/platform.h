@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/world/world.h>
+
+namespace cohort::world {
+
+/// The host of one simulated process: a core for each, and the caches of no host in particular.
+class WorldPlatform final : public Platform {
+ public:
+  WorldPlatform(World& world, Process process) : world_(world), process_(process) {}
+
+  std::string host_name() override;
+  std::string host_fingerprint() override { return host_name(); }
+  unsigned available_cores() override { return 1; }
+  std::size_t core_cache_bytes() override { return std::size_t{1} << 20; }
+  std::size_t last_level_cache_bytes() override { return std::size_t{32} << 20; }
+  void yield_core() noexcept override;
+
+ private:
+  World& world_;
+  const Process process_;
+};
+
+}  // namespace cohort::world
