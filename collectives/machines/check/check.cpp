@@ -90,6 +90,7 @@ void run(Machine& machine, const Algorithm<Op>& algorithm, const CheckOptions& o
   } catch (const std::exception&) {
     // The machine knows why: the first to fail has told it.
   }
+  machine.check_ends(options.operations);
 }
 
 template <class Op>
