@@ -122,11 +122,13 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       is_isolated_(options.is_isolated),
       copy_threads_(options.copy_threads),
       control_(engine, membership_, health_),
-      health_(engine, membership_, control_, running_, services_,
-              [this](const Error& cause) {
-                if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
-                resources_.shutdown();
-              }),
+      health_(
+          engine, membership_, control_, running_, services_,
+          [this](const Error& cause) {
+            if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
+            resources_.shutdown();
+          },
+          [this](Rank peer) { return resources_.is_cut_off(peer); }),
       resources_(engine, membership_, *this, choose_transport(options, membership_), buffer_bytes_of(options),
                  options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes),
       exec_(engine, membership_, *this, resources_),

@@ -17,13 +17,15 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 }  // namespace
 
 Health::Health(Engine& engine, const Membership& membership, ControlPlane& control,
-               const RunningOperation& running, TaskScope& services, OnFailure on_failure)
+               const RunningOperation& running, TaskScope& services, OnFailure on_failure,
+               IsCutOff is_cut_off)
     : engine_(engine),
       membership_(membership),
       control_(control),
       running_(running),
       services_(services),
       on_failure_(std::move(on_failure)),
+      is_cut_off_(std::move(is_cut_off)),
       peers_(membership.size) {}
 
 bool Health::begin(std::uint64_t sequence, const Signature& signature) noexcept {
@@ -212,8 +214,21 @@ void Health::report_link_fault(Rank peer, const Error& error) noexcept {
 Task<> Health::resolve_link_fault(Rank peer, Error error) {
   const TimePoint until = engine_.now() + kGrace;
   while (engine_.now() < until && !is_failed() && !peers_[peer].departed) co_await engine_.sleep_for(kLook);
-  if (is_failed() || is_leaving_ || peers_[peer].departed) co_return;
+  if (peers_[peer].departed) co_await look_for_lost_data(peer);
+  const PeerState& state = peers_[peer];
+  const bool is_explained = state.departed && (state.is_suspected || !is_cut_off_(peer));
+  if (is_failed() || is_leaving_ || is_explained) co_return;
   fail(link_fault(peer, error.message()));
+}
+
+/// Until the running collective is over, or waits for what a peer that left in good order had sent before.
+Task<> Health::look_for_lost_data(Rank peer) {
+  const std::uint64_t sequence = running_.sequence;
+  const auto is_open = [&] {
+    const bool is_same = running_.is_running && running_.sequence == sequence;
+    return is_same && !is_failed() && !is_leaving_ && !peers_[peer].is_suspected && !is_cut_off_(peer);
+  };
+  while (is_open()) co_await engine_.sleep_for(kLook);
 }
 
 /// Whoever hears of the cause passes it on, once: this rank may leave before the one who found it was heard

@@ -22,9 +22,11 @@ class Health final : public ControlPlane::Handler, Immovable {
  public:
   /// The communicator's side: ends the running collective with the cause.
   using OnFailure = std::function<void(const Error& cause)>;
+  /// Whether something waits for a peer's bytes on a link that is closed, and so will not get them.
+  using IsCutOff = std::function<bool(Rank peer)>;
 
   Health(Engine& engine, const Membership& membership, ControlPlane& control, const RunningOperation& running,
-         TaskScope& services, OnFailure on_failure);
+         TaskScope& services, OnFailure on_failure, IsCutOff is_cut_off);
 
   [[nodiscard]] bool is_failed() const noexcept { return cause_.has_value(); }
   [[nodiscard]] const Error& cause() const noexcept { return *cause_; }
@@ -83,6 +85,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   Task<> resolve_departure(Rank peer);
   Task<> resolve_mismatch(std::uint64_t sequence);
   Task<> resolve_link_fault(Rank peer, Error error);
+  Task<> look_for_lost_data(Rank peer);
 
   Engine& engine_;
   const Membership& membership_;
@@ -90,6 +93,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   const RunningOperation& running_;
   TaskScope& services_;
   const OnFailure on_failure_;
+  const IsCutOff is_cut_off_;
 
   std::optional<Error> cause_;
   bool is_leaving_ = false;

@@ -108,6 +108,11 @@ void Resources::operation_started() noexcept {
   for (tcp::TcpLink* link : tcp_links_) link->operation_started();
 }
 
+bool Resources::is_cut_off(Rank peer) const noexcept {
+  return std::any_of(tcp_links_.begin(), tcp_links_.end(),
+                     [peer](const tcp::TcpLink* link) { return link->peer() == peer && link->is_cut_off(); });
+}
+
 void Resources::shutdown() noexcept {
   for (tcp::TcpLink* link : tcp_links_) link->shutdown();
 }

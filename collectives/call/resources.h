@@ -45,6 +45,9 @@ class Resources : Immovable {
   /// Asserts that it was provided.
   [[nodiscard]] Link& link(Rank peer, Lane lane) noexcept;
 
+  /// Whether an operation waits for that peer's bytes on a link that is closed.
+  [[nodiscard]] bool is_cut_off(Rank peer) const noexcept;
+
   /// Binds ccl_in, ccl_out and scratch.
   void bind(WindowTable& windows) noexcept;
   /// Tells links that a collective starts, for frames that came early.

@@ -32,6 +32,8 @@ class TcpLink final : public Link, private Source {
   void operation_started() noexcept;
   /// Closes the connection, without a report; serve() ends.
   void shutdown() noexcept { connection_.close(); }
+  /// Whether an operation waits here for bytes that will not come, since the connection is closed.
+  [[nodiscard]] bool is_cut_off() const noexcept { return !connection_.is_open && reader_.is_awaited(); }
 
  private:
   bool start(LinkOperation& operation) override;
