@@ -81,7 +81,7 @@ class FrameReader : Immovable {
   void take_result(int result) noexcept;
   [[nodiscard]] Error broken(int result) const;
 
-  static constexpr std::uint32_t kMostUntaken = 4;
+  static constexpr std::uint32_t kMostUntaken = Link::kMostUntaken;
 
   Connection& connection_;
   FrameWriter& writer_;
