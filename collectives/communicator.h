@@ -95,7 +95,8 @@ class Communicator {
   [[nodiscard]] Rank size() const noexcept { return core_->membership().size; }
   [[nodiscard]] const std::string& name() const noexcept { return core_->membership().name; }
   [[nodiscard]] Engine& engine() const noexcept { return core_->engine(); }
-  [[nodiscard]] Transport transport() const noexcept { return core_->transport(); }
+  /// How this rank reaches its peers: "shm", "tcp", "shm+tcp".
+  [[nodiscard]] const std::string& transport() const noexcept { return core_->transport(); }
   [[nodiscard]] const Membership& membership() const noexcept { return core_->membership(); }
   /// Whether collectives can still be called, and if not, why.
   [[nodiscard]] bool is_failed() const noexcept { return core_->health().is_failed(); }

@@ -15,12 +15,7 @@ constexpr unsigned kMostCopyThreads = 64;
 CommunicatorOptions CommunicatorOptions::from_environment() {
   CommunicatorOptions options;
   options.join = JoinOptions::from_environment();
-  if (const auto name = environment::text("COHORT_TRANSPORT")) {
-    if (*name != "shm" && *name != "tcp")
-      throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("COHORT_TRANSPORT='{}' is neither shm nor tcp", *name));
-    options.transport = *name == "shm" ? Transport::shm : Transport::tcp;
-  }
+  options.transport = environment::text("COHORT_TRANSPORT").value_or("");
   if (const auto name = environment::text("COHORT_ALGO")) {
     options.algorithm = parse_algorithm(*name);
     if (!options.algorithm)
@@ -49,6 +44,7 @@ CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
   other.join.is_unauthenticated = join.is_unauthenticated;
   other.join.host_id = join.host_id;
   other.transport = transport;
+  other.transports = transports;
   other.algorithm = algorithm;
   other.buffer_bytes = buffer_bytes;
   other.heap_bytes = heap_bytes;

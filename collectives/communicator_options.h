@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/call/resources.h>
 #include <cohort/collectives/schedule/algorithm.h>
 #include <cohort/net/join/join.h>
+#include <cohort/net/transports.h>
 
 #include <optional>
 
@@ -16,7 +16,11 @@ struct CommunicatorOptions {
   CommunicatorOptions() = default;
 
   JoinOptions join;
-  std::optional<Transport> transport;    ///< nullopt: COHORT_TRANSPORT, or shm where all ranks share a host
+  /// The only kind of transport that may be used, by name; empty: COHORT_TRANSPORT, or between each two ranks
+  /// the first that reaches: shm on one host, tcp between hosts.
+  std::string transport;
+  /// What there is to choose from, in order of preference, the same on all ranks; outlives the communicator.
+  std::span<const TransportKind> transports = cohort::transports();
   std::optional<AlgorithmId> algorithm;  ///< for all calls; nullopt: COHORT_ALGO, or the cheapest
   std::size_t buffer_bytes = 0;          ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
   std::size_t heap_bytes = 0;            ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB

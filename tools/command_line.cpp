@@ -2,6 +2,7 @@
 #include <cohort/tools/command_line.h>
 
 #include <cohort/engine/system/environment.h>
+#include <cohort/net/transports.h>
 #include <cohort/tools/bench/options.h>
 
 #include <fmt/format.h>
@@ -55,9 +56,15 @@ CLI::Option* add_algorithm(CLI::App& command, std::string& name) {
       ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())));
 }
 
+std::vector<std::string> transport_names() {
+  std::vector<std::string> names;
+  for (const TransportKind& kind : transports()) names.emplace_back(kind.name);
+  return names;
+}
+
 CLI::Option* add_transport(CLI::App& command, std::string& name) {
   return command.add_option("--transport", name, "Force a transport (COHORT_TRANSPORT)")
-      ->check(CLI::IsMember({"shm", "tcp"}));
+      ->check(CLI::IsMember(transport_names()));
 }
 
 std::vector<std::size_t> Sizes::bytes() const {

@@ -43,7 +43,9 @@ void add_operator(CLI::App& command, std::string& name, const char* purpose);
 CLI::Option* add_type(CLI::App& command, std::string& name);
 /// --algorithm, as a name that parse_algorithm() reads; empty if it is not given.
 CLI::Option* add_algorithm(CLI::App& command, std::string& name);
-/// --transport: "shm", "tcp", or empty if it is not given.
+/// The names of the library's transports.
+[[nodiscard]] std::vector<std::string> transport_names();
+/// --transport: one of them, or empty if it is not given.
 CLI::Option* add_transport(CLI::App& command, std::string& name);
 
 /// --min, --max, --factor and --sizes.

@@ -53,10 +53,12 @@ bool CommunicatorCore::agrees(Rank peer) const noexcept {
   return resources_.group()->arrival(peer, running_.sequence).signature == running_.signature;
 }
 
-/// Everybody is here and runs the same. A disagreement ends by the cancellation that its verdict brings.
+/// Everybody on this host is here and runs the same. A disagreement ends by the cancellation that its verdict
+/// brings.
 Task<> CommunicatorCore::meet() {
   host::HostGroup& group = *resources_.group();
   for (const Rank peer : exec_.peers()) {
+    if (!group.is_mapped(peer)) continue;
     co_await group.arrived(peer, running_.sequence);
     if (agrees(peer)) continue;
     const Signature theirs = group.arrival(peer, running_.sequence).signature;

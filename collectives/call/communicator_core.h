@@ -33,7 +33,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const Membership& membership() const noexcept { return membership_; }
-  [[nodiscard]] Transport transport() const noexcept { return resources_.transport(); }
+  [[nodiscard]] const std::string& transport() const noexcept { return resources_.transports().name(); }
   [[nodiscard]] const Health& health() const noexcept { return health_; }
   [[nodiscard]] SharedHeap& heap() noexcept { return heap_; }
   [[nodiscard]] std::uint64_t sequence() const noexcept { return running_.sequence; }
@@ -92,9 +92,12 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
   [[nodiscard]] double ranks_per_core() const;
-  void check_hello(Rank peer, const ControlMessage& theirs, const ControlMessage& mine) const;
 
   // Meeting in shared memory (arrival.cpp):
+  /// Whether there are other ranks on this host whose memory is mapped: links to them rely on having met.
+  [[nodiscard]] bool meets() const noexcept {
+    return resources_.group() != nullptr && resources_.group()->members().size() > 1;
+  }
   [[nodiscard]] bool uses_slots(const Call& call) const noexcept {
     return fits_arrival_slots(call, call.algorithm, reach_.is_host_wide);
   }
@@ -144,7 +147,6 @@ class CommunicatorCore final : public LinkHost, Immovable {
   ControlPlane control_;
   Health health_;
   Resources resources_;
-  SharedMemory private_heap_;  ///< where no peer maps it
   SharedHeap heap_;
   MemoryExec exec_;
   Reach reach_;

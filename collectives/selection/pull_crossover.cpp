@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/call/communicator_core.h>
 #include <cohort/engine/system/peer_memory.h>
+#include <cohort/net/auth/identity.h>
 
 #include <cstring>
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace cohort::check {
 namespace {
@@ -28,6 +29,9 @@ void check_options(const CheckOptions& options, bool is_mapped_group) {
     refuse("operations and untaken_posts start at 1");
   if (options.user_windows != UserWindows::unreachable && !is_mapped_group)
     refuse("user windows are reached by algorithms with needs_mapped_group only");
+  const bool is_one_host = options.ranks_per_host == 0 || options.ranks_per_host >= options.ranks;
+  if (is_mapped_group && !is_one_host)
+    refuse("an algorithm with needs_mapped_group has all ranks on one host");
 }
 
 template <class Op>
@@ -42,6 +46,9 @@ Plan plan_of(const Algorithm<Op>& algorithm, const CheckOptions& options, std::s
   plan.untaken_posts = options.untaken_posts;
   plan.is_eager = options.is_eager;
   plan.seed = options.seed;
+  plan.all_ranks.resize(options.ranks);
+  std::iota(plan.all_ranks.begin(), plan.all_ranks.end(), Rank{0});
+  plan.ranks_per_host = options.ranks_per_host == 0 ? options.ranks : options.ranks_per_host;
   plan.shares.resize(options.ranks);
   const std::array<std::pair<WindowId, WindowPlace>, 3> own = {
       std::pair{WindowId::ccl_in, WindowPlace{kCclInMemory, 0, options.buffer_bytes}},

@@ -25,6 +25,7 @@ struct CheckOptions {
   /// reduce_scatter.
   std::size_t count = 1000;
   Rank root = 0;
+  Rank ranks_per_host = 0;  ///< hosts are filled one after another; 0: one host has all ranks
   bool is_in_place = false;
   UserWindows user_windows = UserWindows::unreachable;  ///< others only with needs_mapped_group
   DataType type = DataType::float32;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real processes, one of which is killed or stopped: every survivor is told whom, and ends by itself.
 #include <cohort/cohort.h>
+#include <cohort/net/auth/identity.h>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -66,7 +67,7 @@ int live_and_die(Rank rank, Way way, const std::string& address, Duration timeou
     options.join.rank = rank;
     options.join.size = kRanks;
     options.join.address = address;
-    options.transport = way == Way::tcp ? Transport::tcp : Transport::shm;
+    options.transport = way == Way::tcp ? "tcp" : "shm";
     options.pull_from_bytes = way == Way::shm_pulled ? 1 : kNeverPull;
     options.timeout = timeout;
     engine.run(join_and_work(engine, std::move(options)));
