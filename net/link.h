@@ -28,7 +28,7 @@ struct Reducer {
                std::size_t bytes) noexcept = nullptr;
   std::uint8_t type = 0;
   std::uint8_t op = 0;
-  std::uint8_t element_bytes = 1;
+  std::uint8_t element_bytes = 1;  ///< a power of two: pieces of a message are cut between elements
 };
 
 class Link;
