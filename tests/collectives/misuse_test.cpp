@@ -26,11 +26,13 @@ class Misuse : public testing::TestWithParam<std::tuple<const char*, std::size_t
 
   std::vector<Outcome> outcomes(const RankFunction& function, Rank ranks = 4) {
     CommunicatorOptions options;
-    options.transport = std::get<0>(GetParam());
+    const std::string_view transport = std::get<0>(GetParam());
+    const bool is_mixed = transport == "shm_and_tcp";  // two hosts with two ranks each
+    if (!is_mixed) options.transport = transport;
     options.buffer_bytes = 64 * 1024;
     options.is_isolated = true;
     options.timeout = std::chrono::seconds(20);
-    return outcomes_of_ranks(ranks, function, std::move(options));
+    return outcomes_of_ranks(ranks, function, std::move(options), is_mixed ? 2 : 1);
   }
 
   /// Everybody got a Mismatch with that culprit and these words.
@@ -268,7 +270,7 @@ TEST_P(Misuse, a_failed_communicator_gives_every_later_call_the_same_cause) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, Misuse,
-                         testing::Combine(testing::Values("shm", "tcp"),
+                         testing::Combine(testing::Values("shm", "tcp", "shm_and_tcp"),
                                           testing::Values(std::size_t{3}, std::size_t{50'000})),
                          [](const auto& test) {
                            return fmt::format("{}_{}_elements", std::get<0>(test.param),

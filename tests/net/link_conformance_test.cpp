@@ -64,6 +64,21 @@ class LinkConformance : public ::testing::TestWithParam<TransportCase> {
   Engine engine;
 };
 
+TEST_P(LinkConformance, ranks_whose_memory_is_mapped_are_ranks_of_one_host) {
+  auto body = [&](LinkPair& pair) -> Task<> {
+    for (const Rank rank : {0U, 1U}) {
+      PeerTransports& transports = pair.transports(rank);
+      const bool is_mapped = transports.capabilities(1 - rank).maps_memory;
+      EXPECT_EQ(transports.ranks_of_host().size(), is_mapped ? 2U : 1U);
+      EXPECT_EQ(transports.group() != nullptr, is_mapped);
+      EXPECT_EQ(transports.name(), pair.link(rank).transport());
+      EXPECT_EQ(transports.name_for(1 - rank), transports.name());
+    }
+    co_return;
+  };
+  run(body);
+}
+
 TEST_P(LinkConformance, send_meets_a_recv_that_waits_already) {
   auto body = [&](LinkPair& pair) -> Task<> {
     for (const std::size_t bytes : kSizes) {
@@ -440,7 +455,7 @@ INSTANTIATE_TEST_SUITE_P(
                       .kind = library_kind("tcp"),
                       .reaches_user_windows = true,
                       .reports_closing = true},
-        TransportCase{.name = "queue", .kind = kQueueTransport, .reaches_user_windows = true}),
+        TransportCase{.name = "queue", .kind = test::kQueueTransport, .reaches_user_windows = true}),
     ::testing::PrintToStringParamName());
 
 }  // namespace

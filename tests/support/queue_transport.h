@@ -9,7 +9,7 @@
 #include <mutex>
 #include <tuple>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// A link of queue_transport(): one queue in each direction, which the receiving end polls.
 class QueueLink final : public Link, private Source {
@@ -147,4 +147,4 @@ inline constexpr TransportKind kQueueTransport = {
     .reaches = [](const Membership& ranks, Rank peer) { return ranks.shares_process(peer); },
     .make = QueueTransport::make};
 
-}  // namespace cohort::testing
+}  // namespace cohort::test
