@@ -25,6 +25,8 @@ Communicator::~Communicator() {
 Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions options) {
   CommunicatorCore::check(options);
   const Duration timeout = options.join.timeout;
+  PeerTransports::Choice{.kinds = options.transports, .asked = options.transport}
+      .check();  // before anybody waits
   Membership membership = co_await cohort::join(engine, std::move(options.join));
   auto core = std::make_unique<CommunicatorCore>(engine, std::move(membership), options);
   Communicator communicator(std::move(core));
@@ -50,7 +52,7 @@ void Communicator::abort(const std::string& reason) noexcept { core_->abort(reas
 
 const std::string& Communicator::name() const noexcept { return core_->membership().name; }
 Engine& Communicator::engine() const noexcept { return core_->engine(); }
-Transport Communicator::transport() const noexcept { return core_->transport(); }
+const std::string& Communicator::transport() const noexcept { return core_->transport(); }
 const Membership& Communicator::membership() const noexcept { return core_->membership(); }
 bool Communicator::is_failed() const noexcept { return core_->health().is_failed(); }
 const Error& Communicator::failure() const noexcept { return core_->health().cause(); }

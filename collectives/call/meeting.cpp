@@ -55,6 +55,7 @@ bool Meeting::refers(const Call& call) const noexcept {
 }
 
 bool Meeting::may_complete_here(const Call& call) const noexcept {
+  if (!reach_.is_host_wide) return false;
   switch (call.algorithm->announces()) {
     case Announces::nothing: return false;
     case Announces::data: return true;
@@ -121,6 +122,7 @@ Task<bool> Meeting::attend(const Call& call) {
 /// Everybody is here and runs the same. A disagreement ends by the cancellation that its verdict brings.
 Task<> Meeting::meet() {
   for (const Rank peer : exec_.peers()) {
+    if (!includes(peer)) continue;
     co_await group_.arrived(peer, running_.sequence);
     if (agrees(peer)) continue;
     const Signature theirs = group_.arrival(peer, running_.sequence).signature;
@@ -130,6 +132,10 @@ Task<> Meeting::meet() {
 }
 
 bool Meeting::combine(const Call& call) noexcept {
+  if (!reach_.is_host_wide) {
+    exec_.begin(windows_, 0);
+    return true;
+  }
   if (call.algorithm->announces() == Announces::data) return combine_announced(call);
   windows_ = bind_windows(call);
   exec_.begin(windows_, footprint_of(call, membership_.size));

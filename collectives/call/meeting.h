@@ -9,9 +9,9 @@
 
 namespace cohort {
 
-/// How the ranks of one host begin a collective: each announces what it runs, with its data if that is small,
-/// else with the places of its buffers, and waits for the others. Then a local schedule runs on what was
-/// announced.
+/// How the ranks of one host begin a collective, whether they are all of the communicator's or not: each
+/// announces what it runs, with its data if that is small, else with the places of its buffers, and waits for
+/// the others. Then a local schedule runs on what was announced.
 ///
 /// Everything here can happen in place, without suspending, while peers come within a short spin; attend()
 /// goes on from wherever that ended. Knows neither operators nor algorithms. Threads: the engine's. Lifetime:
@@ -40,6 +40,8 @@ class Meeting : Immovable {
   /// How the user windows of all ranks are reached, the same on every rank. After attend().
   [[nodiscard]] UserWindows windows() const noexcept { return windows_; }
 
+  /// Whether that rank is one of this host's, whose memory is mapped.
+  [[nodiscard]] bool includes(Rank peer) const noexcept { return group_.is_mapped(peer); }
   [[nodiscard]] bool has_arrived(Rank peer) const noexcept {
     return group_.has_arrived(peer, running_.sequence);
   }

@@ -21,6 +21,9 @@ class MemoryExec final : public Exec {
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
 
+  [[nodiscard]] std::span<const Rank> ranks_of_host() const noexcept override {
+    return resources_.transports().ranks_of_host();
+  }
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return resources_.link(peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return resources_.buffer_bytes(); }
   [[nodiscard]] bool maps_user_windows() const noexcept override {

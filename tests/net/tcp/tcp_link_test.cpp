@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/tcp/tcp_link.h>
 
-#include <cohort/tests/net/link_conformance.h>
+#include <cohort/tests/net/link_pair.h>
 
 #include <gmock/gmock.h>
 
@@ -27,36 +27,6 @@ Task<std::pair<Socket, Socket>> connect(Engine& engine) {
   std::pair<Socket, Socket> ends(std::move(one), std::move(other));
   co_return ends;
 }
-
-class TcpPair final : public LinkPair {
- public:
-  TcpPair(Engine& engine, std::pair<Socket, Socket> ends)
-      : links_{TcpLink(engine, std::move(ends.first), host(0), 0, 1, kLane),
-               TcpLink(engine, std::move(ends.second), host(1), 1, 0, kLane)} {
-    for (const Rank rank : {0U, 1U})
-      for (std::size_t window = 0; window < kWindows; ++window)
-        host(rank).bind_own(static_cast<WindowId>(window), kWindowBytes);
-  }
-
-  Link& link(Rank of) override { return links_[of]; }
-  Task<> serve() override { co_await when_all(links_[0].serve(), links_[1].serve()); }
-  void operation_started(Rank of) override { links_[of].operation_started(); }
-  void shutdown(Rank of) override { links_[of].shutdown(); }
-
- private:
-  TcpLink links_[2];
-};
-
-Task<std::unique_ptr<LinkPair>> make_tcp_pair(Engine& engine) {
-  std::pair<Socket, Socket> ends = co_await connect(engine);
-  co_return std::make_unique<TcpPair>(engine, std::move(ends));
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Tcp, LinkConformance,
-    ::testing::Values(LinkFactory{
-        .name = "tcp", .make = make_tcp_pair, .reaches_user_windows = true, .reports_closing = true}),
-    ::testing::PrintToStringParamName());
 
 /// A link of rank 0 to a rank 1 that the test plays itself, byte by byte.
 class TcpLinkToRawPeer : public ::testing::Test {
