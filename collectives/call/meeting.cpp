@@ -49,9 +49,8 @@ bool Meeting::has_mapped_windows(const Call& call) const noexcept {
 }
 
 /// Ranks that outnumber their cores copy: the phase would cost each of them a switch.
-bool Meeting::refers(const Call& call) const noexcept {
-  return call.algorithm->may_refer(call.announced_bytes(membership_.size)) && !engine_.is_crowded() &&
-         has_mapped_windows(call);
+bool Meeting::refers(const Call& call, std::size_t bytes) const noexcept {
+  return call.algorithm->may_refer(bytes) && !engine_.is_crowded() && has_mapped_windows(call);
 }
 
 bool Meeting::may_complete_here(const Call& call) const noexcept {
@@ -69,10 +68,10 @@ void Meeting::announce(const Call& call) noexcept {
   slot.signature = running_.signature;
   slot.reachable = 0;
   const bool travels = call.algorithm->announces() == Announces::data;
-  const bool by_reference = travels && refers(call);
+  announced_bytes_ = travels ? call.announced_bytes(membership_.size) : 0;
+  const bool by_reference = travels && refers(call, announced_bytes_);
   if (travels && !by_reference) {
-    const std::size_t bytes = call.announced_bytes(membership_.size);
-    if (call.send_bytes != 0) std::memcpy(slot.payload(bytes), call.send, call.send_bytes);
+    if (call.send_bytes != 0) std::memcpy(slot.payload(announced_bytes_), call.send, call.send_bytes);
   } else {
     WindowAddresses where;
     where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
@@ -97,7 +96,7 @@ bool Meeting::agrees(Rank peer) const noexcept {
 }
 
 bool Meeting::complete_here(const Call& call) noexcept {
-  announce(call);
+  if (progress_ == Progress::begun) announce(call);
   for (const Rank peer : exec_.peers())
     if (!group_.spin_for_arrival(peer, running_.sequence) || !agrees(peer)) return false;
   if (!combine(call)) return false;
@@ -139,7 +138,7 @@ bool Meeting::combine(const Call& call) noexcept {
 
 /// Everybody's input lies in a slot, or where it was, mapped.
 bool Meeting::combine_announced(const Call& call) noexcept {
-  const std::size_t bytes = call.announced_bytes(membership_.size);
+  const std::size_t bytes = announced_bytes_;
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     host::ArrivalSlot& slot = group_.segment(rank).arrival(running_.sequence);
     const bool by_reference = (slot.reachable & kByReference) != 0;
