@@ -50,7 +50,7 @@ double estimate_us(const AnyAlgorithm& algorithm, const Call& call, const Reach&
 }
 
 Choice choose_on_host(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
-  const HostWays ways = ways_on_host(call.op, algorithms);
+  const HostWays ways = algorithms.ways_on_host(call.op);
   const bool is_small = call.announced_bytes(reach.ranks) <= reach.slots.most_bytes(call.op);
   if (ways.in_slots != nullptr && is_small) return {ways.in_slots, Basis::meeting};
   return {ways.on_mapped_memory, Basis::mapped_memory};
@@ -86,16 +86,6 @@ std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const R
   return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);
 }
 
-HostWays ways_on_host(Operator op, const AlgorithmTable& algorithms) noexcept {
-  HostWays ways;
-  for (const AnyAlgorithm& algorithm : algorithms.of(op)) {
-    if (algorithm.ground() != Ground::mapped || !algorithm.has_cost()) continue;
-    const AnyAlgorithm*& way = algorithm.has_schedule() ? ways.on_mapped_memory : ways.in_slots;
-    if (way == nullptr) way = &algorithm;
-  }
-  return ways;
-}
-
 Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
                         const Forced& forced) {
   const AnyAlgorithm* const by_call =
@@ -120,7 +110,7 @@ Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTab
 std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
                                       const AlgorithmTable& algorithms) {
   std::vector<Candidate> candidates;
-  const HostWays ways = ways_on_host(call.op, algorithms);
+  const HostWays ways = algorithms.ways_on_host(call.op);
   const std::optional<SlotTimes> measured =
       reach.is_host_wide ? reach.slots.times_of(call.op, call.announced_bytes(reach.ranks)) : std::nullopt;
   for (const std::string_view name : algorithms.names()) {
