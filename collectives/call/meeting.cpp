@@ -89,6 +89,7 @@ void Meeting::announce(const Call& call) noexcept {
   }
   group_.announce(running_.sequence);
   progress_ = Progress::announced;
+  if (travels) expect_data();
 }
 
 bool Meeting::agrees(Rank peer) const noexcept {
@@ -136,17 +137,29 @@ bool Meeting::combine(const Call& call) noexcept {
   return !is_local || combine_on_windows(call);
 }
 
+WindowTable& Meeting::windows_of(Rank rank) noexcept {
+  return rank == membership_.rank ? running_.windows : group_.windows(rank);
+}
+
+/// Where everybody's data will lie, unless an arrival says that it stays where it is. Found while the own
+/// announcement travels, since nothing waits for it then.
+void Meeting::expect_data() noexcept {
+  for (Rank rank = 0; rank < membership_.size; ++rank) {
+    std::byte* const payload = group_.segment(rank).arrival(running_.sequence).payload(announced_bytes_);
+    windows_of(rank).bind(WindowId::slot, payload, announced_bytes_);
+    exec_.take_announcement(rank, announced_bytes_, false);
+  }
+}
+
 /// Everybody's input lies in a slot, or where it was, mapped.
 bool Meeting::combine_announced(const Call& call) noexcept {
-  const std::size_t bytes = announced_bytes_;
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     host::ArrivalSlot& slot = group_.segment(rank).arrival(running_.sequence);
-    const bool by_reference = (slot.reachable & kByReference) != 0;
-    if (by_reference && !bind_windows_of(rank, call)) return false;  // its words make no sense
-    exec_.take_announcement(rank, bytes, by_reference);
+    if ((slot.reachable & kByReference) == 0) continue;
+    if (!bind_windows_of(rank, call)) return false;  // its words make no sense
     // The words of a reference lie before what its owner leaves in the slot for itself.
-    std::byte* const payload = by_reference ? slot.below : slot.payload(bytes);
-    (rank == membership_.rank ? running_.windows : group_.windows(rank)).bind(WindowId::slot, payload, bytes);
+    windows_of(rank).bind(WindowId::slot, slot.below, announced_bytes_);
+    exec_.take_announcement(rank, announced_bytes_, true);
   }
   const bool touches = exec_.any_referred();
   if (touches && !group_.begin_touching()) return false;

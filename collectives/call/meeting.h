@@ -56,6 +56,8 @@ class Meeting : Immovable {
     over,
   };
 
+  void expect_data() noexcept;
+  [[nodiscard]] WindowTable& windows_of(Rank rank) noexcept;
   [[nodiscard]] bool agrees(Rank peer) const noexcept;
   Task<> meet();
   /// Everybody has come. False if a peer has withdrawn its memory; then nothing was touched.
