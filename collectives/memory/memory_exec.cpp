@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace cohort {
@@ -101,10 +102,11 @@ void MemoryExec::perform_copy(const LocalStep& step, Stores stores) {
 }
 
 void MemoryExec::perform_reduction(const LocalStep& step, Stores stores) {
-  inputs_.clear();
-  outputs_.clear();
-  for (const PlacedSlice& place : step.inputs()) inputs_.push_back(address(place));
-  for (const PlacedSlice& place : step.outputs()) outputs_.push_back(address(place));
+  const auto address_of = [this](const PlacedSlice& place) { return address(place); };
+  inputs_.resize(step.inputs().size());
+  outputs_.resize(step.outputs().size());
+  std::transform(step.inputs().begin(), step.inputs().end(), inputs_.begin(), address_of);
+  std::transform(step.outputs().begin(), step.outputs().end(), outputs_.begin(), address_of);
   const Combine& combine = step.combine();
   const std::size_t bytes = step.outputs().front().slice.bytes;
   const Reduction whole{.type = combine.type,

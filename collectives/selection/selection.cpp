@@ -77,17 +77,9 @@ Choice choose(const Call& call, const Reach& reach, const AlgorithmTable& algori
   return choose_over_links(call, reach, algorithms);
 }
 
-}  // namespace
-
-std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
-  std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.ranks);
-  if (!reach.is_host_wide && call.op->has_data)
-    largest = std::min(largest, reach.model.speed().cache_bytes / call.op.elements_per_count(reach.ranks));
-  return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);
-}
-
-Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
-                        const Forced& forced) {
+/// Where a name is asked for, or there is nobody else.
+Choice choose_forced_or_alone(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
+                              const Forced& forced) {
   const AnyAlgorithm* const by_call =
       forced.by_call.empty() ? nullptr : algorithms.find(call.op, forced.by_call);
   const bool is_refused = !forced.by_call.empty() && by_call == nullptr;
@@ -105,6 +97,21 @@ Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTab
       forced.for_all.empty() ? nullptr : algorithms.find(call.op, forced.for_all);
   if (can_run(for_all, call, reach)) return {for_all, Basis::communicator};
   return choose(call, reach, algorithms);
+}
+
+}  // namespace
+
+std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
+  std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.ranks);
+  if (!reach.is_host_wide && call.op->has_data)
+    largest = std::min(largest, reach.model.speed().cache_bytes / call.op.elements_per_count(reach.ranks));
+  return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);
+}
+
+Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
+                        const Forced& forced) {
+  const bool is_free = forced.by_call.empty() && forced.for_all.empty() && reach.ranks > 1;
+  return is_free ? choose(call, reach, algorithms) : choose_forced_or_alone(call, reach, algorithms, forced);
 }
 
 std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
