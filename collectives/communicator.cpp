@@ -65,11 +65,7 @@ Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes,
   return core_->explain(make_call_of_size(op, type, bytes, size_), forced);
 }
 
-Collective Communicator::call(Operator op, const CallArguments& arguments) {
-  Call call = make_call(op, arguments, rank_, size_);
-  call.algorithm = &core_->select(call, {});
-  return Collective(*core_, call);
-}
+Collective Communicator::call(Operator op, const CallArguments& arguments) { return {*core_, op, arguments}; }
 
 Collective Communicator::barrier() { return call(operator_of<Barrier>, {}); }
 

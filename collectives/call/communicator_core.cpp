@@ -90,6 +90,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       resources_(engine, membership_, *this, transports_of(options)),
       exec_(engine, membership_, *this, resources_),
       watchdog_(engine, health_, [this] { return deadline_exceeded(); }) {
+  resources_.bind(running_.windows);
   reach_ = {.is_host_wide = resources_.is_host_wide(),
             .ranks = membership_.size,
             .buffer_bytes = resources_.buffer_bytes()};
@@ -218,7 +219,6 @@ void CommunicatorCore::prepare(const Call& call) noexcept {
   running_.signature = sign(call);
   running_.windows.bind(WindowId::send, call.send, call.send_bytes);
   running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
-  resources_.bind(running_.windows);
   running_.is_running = true;
   if (meeting_) meeting_->begin();
   resources_.operation_started();
@@ -239,7 +239,9 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
   const bool may = !turn_.is_locked() && !is_closed_ && !health_.is_failed() && may_complete_here(call);
   if (!may || ++completed_in_a_row_ >= kCompletedInARow) return false;
   has_begun = turn_.try_lock();
-  begin(call);
+  prepare(call);
+  if (meeting_) meeting_->announce(call);
+  (void)health_.begin(running_.sequence, running_.signature);  // while the announcement travels
   if (!complete_here(call)) return false;
   running_.is_running = false;
   turn_.unlock();

@@ -9,6 +9,8 @@
 
 namespace cohort {
 
+struct Reduction;
+
 /// The machine that moves real bytes: this rank's memory, its links, and peers' memory where it is mapped.
 class MemoryExec final : public Exec {
  public:
@@ -42,6 +44,7 @@ class MemoryExec final : public Exec {
   [[nodiscard]] std::byte* address(const PlacedSlice& place) const noexcept;
   void perform_copy(const LocalStep& step, Stores stores);
   void perform_reduction(const LocalStep& step, Stores stores);
+  void share(const Reduction& whole, std::size_t traffic);
 
   Engine& engine_;
   const Membership& membership_;
