@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/call/communicator_core.h>
+#include <cohort/collectives/call/call.h>
+#include <cohort/engine/task.h>
 
-#include <optional>
+#include <string_view>
 
 namespace cohort {
+
+class CommunicatorCore;
 
 /// A collective that has been asked for: `co_await` it, once. It takes its place in the communicator's order
 /// when it is awaited, not before.
@@ -24,25 +27,18 @@ class [[nodiscard]] Collective {
     call_.timeout = timeout;
     return std::move(*this);
   }
-  /// This algorithm, on every rank. Throws InvalidArgument if it cannot run the call here.
-  Collective&& with_algorithm(AlgorithmId algorithm) && {
-    call_.forced = algorithm;
-    call_.algorithm = core_->select(call_);
-    return std::move(*this);
-  }
+  /// The algorithm of that name, on every rank. Throws InvalidArgument if it cannot run the call here.
+  Collective&& with_algorithm(std::string_view algorithm) &&;
 
-  /// Which algorithm was selected.
-  [[nodiscard]] AlgorithmId algorithm() const noexcept { return call_.algorithm; }
+  /// The name of the algorithm that was selected, for as long as the communicator lives.
+  [[nodiscard]] std::string_view algorithm() const noexcept;
 
   /// Only await_suspend() learns the scope of the waiter. Going on from there costs a store more than from
   /// here.
   bool await_ready() const noexcept { return false; }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> waiter) {
-    const CancelScope* scope = detail::scope_of(waiter);
-    const bool may_begin = scope == nullptr || !scope->is_cancelled();
-    if (may_begin && core_->try_complete_now(call_, has_begun_)) return false;
-    task_ = core_->run(call_, has_begun_);
+    if (complete_now(detail::scope_of(waiter))) return false;
     return Task<>::Awaiter(task_.handle()).await_suspend(waiter);
   }
   void await_resume() {
@@ -53,6 +49,8 @@ class [[nodiscard]] Collective {
 
  private:
   static Task<> await_as_task(Collective collective) { co_await std::move(collective); }
+  /// False: the task does it.
+  [[nodiscard]] bool complete_now(const CancelScope* scope);
 
   CommunicatorCore* core_;
   Call call_;

@@ -2,70 +2,22 @@
 #pragma once
 
 #include <cohort/collectives/collective.h>
+#include <cohort/collectives/communicator_options.h>
+#include <cohort/collectives/shared_buffer.h>
 
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 
 namespace cohort {
 
-/// A buffer that peers on this host map: collectives on it copy nothing twice. Page-aligned, zero at first
-/// use, then recycled with whatever it holds. Lifetime: ends before its communicator does.
-template <Element T>
-class SharedBuffer {
- public:
-  SharedBuffer() = default;
-  SharedBuffer(SharedHeap& heap, std::size_t count)
-      : heap_(&heap), data_(reinterpret_cast<T*>(heap.allocate(count * sizeof(T)))), count_(count) {}
-  SharedBuffer(SharedBuffer&& other) noexcept
-      : heap_(other.heap_),
-        data_(std::exchange(other.data_, nullptr)),
-        count_(std::exchange(other.count_, 0)) {}
-  SharedBuffer& operator=(SharedBuffer&& other) noexcept {
-    std::swap(heap_, other.heap_);
-    std::swap(data_, other.data_);
-    std::swap(count_, other.count_);
-    return *this;
-  }
-  ~SharedBuffer() {
-    if (data_ != nullptr) heap_->release(reinterpret_cast<std::byte*>(data_));
-  }
-
-  [[nodiscard]] std::span<T> span() const noexcept { return {data_, count_}; }
-  operator std::span<T>() const noexcept { return span(); }  // NOLINT(google-explicit-constructor)
-  [[nodiscard]] T* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t size() const noexcept { return count_; }
-  [[nodiscard]] T& operator[](std::size_t index) const noexcept { return data_[index]; }
-
- private:
-  SharedHeap* heap_ = nullptr;
-  T* data_ = nullptr;
-  std::size_t count_ = 0;
-};
-
-/// Keeps memory of the application's own registered: peers on this host map it, so that collectives on it
-/// copy nothing twice. Its end makes the memory private again, where it stands. Lifetime: ends before its
-/// communicator does and before the memory is freed; not while a collective uses it.
-class Registration {
- public:
-  Registration() = default;
-  Registration(SharedHeap& heap, std::span<std::byte> memory) : heap_(&heap), data_(memory.data()) {
-    heap.adopt(memory.data(), memory.size());
-  }
-  Registration(Registration&& other) noexcept
-      : heap_(other.heap_), data_(std::exchange(other.data_, nullptr)) {}
-  Registration& operator=(Registration&& other) noexcept {
-    std::swap(heap_, other.heap_);
-    std::swap(data_, other.data_);
-    return *this;
-  }
-  ~Registration() {
-    if (data_ != nullptr) heap_->restore(data_);
-  }
-
- private:
-  SharedHeap* heap_ = nullptr;
-  std::byte* data_ = nullptr;
-};
+class AlgorithmTable;
+class CommunicatorCore;
+class Engine;
+struct Explanation;
+struct Membership;
+struct Reach;
 
 /// A group of ranks and its collectives.
 ///
@@ -80,7 +32,7 @@ class Communicator {
   /// Joins. Throws AuthFailed, WorldSize, DuplicateRank, MissingRanks, Mismatch, ...: see JoinOptions.
   static Task<Communicator> join(Engine& engine, CommunicatorOptions options);
 
-  Communicator(Communicator&&) noexcept = default;
+  Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) = delete;
   /// Hands what is left to the engine, which closes it; co_await close() to know when.
   ~Communicator();
@@ -89,35 +41,38 @@ class Communicator {
   /// afterwards.
   Task<> close();
   /// Gives up: every other rank gets PeerAborted with this reason.
-  void abort(const std::string& reason) noexcept { core_->abort(reason); }
+  void abort(const std::string& reason) noexcept;
 
-  [[nodiscard]] Rank rank() const noexcept { return core_->membership().rank; }
-  [[nodiscard]] Rank size() const noexcept { return core_->membership().size; }
-  [[nodiscard]] const std::string& name() const noexcept { return core_->membership().name; }
-  [[nodiscard]] Engine& engine() const noexcept { return core_->engine(); }
-  [[nodiscard]] Transport transport() const noexcept { return core_->transport(); }
-  [[nodiscard]] const Membership& membership() const noexcept { return core_->membership(); }
+  [[nodiscard]] Rank rank() const noexcept { return rank_; }
+  [[nodiscard]] Rank size() const noexcept { return size_; }
+  [[nodiscard]] const std::string& name() const noexcept;
+  [[nodiscard]] Engine& engine() const noexcept;
+  [[nodiscard]] Transport transport() const noexcept;
+  [[nodiscard]] const Membership& membership() const noexcept;
   /// Whether collectives can still be called, and if not, why.
-  [[nodiscard]] bool is_failed() const noexcept { return core_->health().is_failed(); }
-  [[nodiscard]] const Error& failure() const noexcept { return core_->health().cause(); }
+  [[nodiscard]] bool is_failed() const noexcept;
+  [[nodiscard]] const Error& failure() const noexcept;
 
   /// Which algorithm runs such a call, and why; what is compared, and with what numbers. Nothing is
   /// exchanged.
   ///
-  /// `bytes` is the vector on every rank for broadcast and all_reduce, the whole output for all_gather, the
-  /// whole input for reduce_scatter; nothing for barrier. Throws InvalidArgument where the call would: for
-  /// bytes that are no whole elements, the same number for each rank, and for a forced algorithm that cannot
-  /// run here.
+  /// `bytes` is the largest buffer that a rank has: the vector of an all_reduce, the whole output of an
+  /// all_gather, the whole input of a reduce_scatter; nothing for barrier. `forced` names an algorithm.
+  /// Throws InvalidArgument where the call would: for bytes that are no whole elements, the same number for
+  /// each rank, and for a forced algorithm that cannot run here. <cohort/collectives/selection/explanation.h>
+  /// has the result.
   [[nodiscard]] Explanation explain(Operator op, DataType type, std::size_t bytes,
-                                    std::optional<AlgorithmId> forced = std::nullopt) const;
+                                    std::string_view forced = {}) const;
   /// How the ranks reach each other, with what was measured at joining: the numbers that choices rest on.
-  [[nodiscard]] const Reach& reach() const noexcept { return core_->reach(); }
+  [[nodiscard]] const Reach& reach() const noexcept;
+  /// The algorithms that can be asked for by name: the library's, and those of the options.
+  [[nodiscard]] const AlgorithmTable& algorithms() const noexcept;
 
   /// Memory that peers on this host map already; over other transports ordinary to them. Throws
   /// ResourceLimit.
   template <Element T>
   [[nodiscard]] SharedBuffer<T> allocate(std::size_t count) {
-    return SharedBuffer<T>(core_->heap(), count);
+    return SharedBuffer<T>(heap(), count);
   }
 
   /// Registers memory that another allocator made: whole pages (4096 bytes) of ordinary, anonymous memory.
@@ -126,7 +81,7 @@ class Communicator {
   /// once. Throws InvalidArgument, ResourceLimit.
   template <Element T>
   [[nodiscard]] Registration register_buffer(std::span<T> buffer) {
-    return Registration(core_->heap(), std::as_writable_bytes(buffer));
+    return Registration(heap(), std::as_writable_bytes(buffer));
   }
 
   /// Completes when every rank has called it.
@@ -174,12 +129,16 @@ class Communicator {
   [[nodiscard]] Collective all_gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out);
   [[nodiscard]] Collective reduce_scatter(DataType type, std::span<const std::byte> in,
                                           std::span<std::byte> out, ReduceOp op);
+  /// Any operator, with what applies of the arguments.
+  [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
 
  private:
   explicit Communicator(std::unique_ptr<CommunicatorCore> core) noexcept;
-  [[nodiscard]] Collective make(Call call);
+  [[nodiscard]] SharedHeap& heap() const noexcept;
 
   std::unique_ptr<CommunicatorCore> core_;
+  Rank rank_ = 0;
+  Rank size_ = 1;
 };
 
 }  // namespace cohort

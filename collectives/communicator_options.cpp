@@ -21,12 +21,7 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
                   fmt::format("COHORT_TRANSPORT='{}' is neither shm nor tcp", *name));
     options.transport = *name == "shm" ? Transport::shm : Transport::tcp;
   }
-  if (const auto name = environment::text("COHORT_ALGO")) {
-    options.algorithm = parse_algorithm(*name);
-    if (!options.algorithm)
-      throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("COHORT_ALGO='{}' is none of {}", *name, fmt::join(algorithm_names(), ", ")));
-  }
+  options.algorithm = environment::text("COHORT_ALGO").value_or("");
   options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
   options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
   if (environment::number("COHORT_CMA", 0, 1) == 0U) options.pull_from_bytes = kNeverPull;
@@ -50,6 +45,7 @@ CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
   other.join.host_id = join.host_id;
   other.transport = transport;
   other.algorithm = algorithm;
+  other.algorithms = algorithms;
   other.buffer_bytes = buffer_bytes;
   other.heap_bytes = heap_bytes;
   other.pull_from_bytes = pull_from_bytes;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cohort/collectives/call/resources.h>
-#include <cohort/collectives/schedule/algorithm.h>
-#include <cohort/net/join/join.h>
+#include <cohort/collectives/schedule/any_algorithm.h>
+#include <cohort/net/join/join_options.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace cohort {
 
@@ -16,8 +18,9 @@ struct CommunicatorOptions {
   CommunicatorOptions() = default;
 
   JoinOptions join;
-  std::optional<Transport> transport;    ///< nullopt: COHORT_TRANSPORT, or shm where all ranks share a host
-  std::optional<AlgorithmId> algorithm;  ///< for all calls; nullopt: COHORT_ALGO, or the cheapest
+  std::optional<Transport> transport;  ///< nullopt: COHORT_TRANSPORT, or shm where all ranks share a host
+  std::string algorithm;               ///< for all calls that it can run; empty: COHORT_ALGO, or the cheapest
+  std::vector<AnyAlgorithm> algorithms;  ///< of the program's own, beside the library's; on all ranks
   std::size_t buffer_bytes = 0;          ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
   std::size_t heap_bytes = 0;            ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB
   /// From which size on the kernel copies straight between private buffers: 0: measured; kNeverPull: never.

@@ -21,6 +21,7 @@ class Mutex : Immovable {
 
   class Guard {
    public:
+    /// Of a mutex that is held already.
     explicit Guard(Mutex& mutex) noexcept : mutex_(&mutex) {}
     Guard(Guard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
     Guard& operator=(Guard&&) = delete;
@@ -34,6 +35,10 @@ class Mutex : Immovable {
 
   class LockAwaiter;
   [[nodiscard]] LockAwaiter lock() noexcept;
+  /// Takes it if nobody holds it; then whoever took it gives it back by unlock().
+  [[nodiscard]] bool try_lock() noexcept { return !std::exchange(is_locked_, true); }
+  /// Hands over to the next in line, so that nobody overtakes it before it runs.
+  void unlock() noexcept;
   [[nodiscard]] bool is_locked() const noexcept { return is_locked_; }
 
  private:
@@ -42,8 +47,6 @@ class Mutex : Immovable {
     explicit Waiting(LockAwaiter& whose) noexcept : awaiter(whose) {}
     LockAwaiter& awaiter;
   };
-
-  void unlock() noexcept;
 
   bool is_locked_ = false;
   IntrusiveList<Waiting> queue_;
@@ -79,7 +82,6 @@ class Mutex::LockAwaiter final : public Operation {
 
 inline Mutex::LockAwaiter Mutex::lock() noexcept { return LockAwaiter(*this); }
 
-/// Hands over to the next in line, so that nobody overtakes it before it runs.
 inline void Mutex::unlock() noexcept {
   Waiting* next = queue_.pop_front();
   if (next == nullptr)

@@ -12,6 +12,7 @@ std::string_view to_string(WindowId window) noexcept {
     case WindowId::ccl_in: return "ccl_in";
     case WindowId::ccl_out: return "ccl_out";
     case WindowId::scratch: return "scratch";
+    case WindowId::slot: return "slot";
   }
   return "unknown";
 }

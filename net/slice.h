@@ -16,8 +16,11 @@ enum class WindowId : std::uint8_t {
   ccl_in,   ///< the communicator's own input buffer, always reachable by peers
   ccl_out,  ///< the communicator's own output buffer, always reachable by peers
   scratch,  ///< extra memory that the algorithm asked for; local only
+  slot,     ///< what a rank brought to the meeting of its host's ranks
 };
-inline constexpr std::size_t kWindows = 5;
+inline constexpr std::size_t kWindows = 6;
+/// Those before slot: what a peer may name over a link.
+inline constexpr std::size_t kNamedWindows = 5;
 
 std::string_view to_string(WindowId window) noexcept;
 

@@ -11,7 +11,6 @@ namespace {
 using cohort::AllGather;
 using cohort::Exec;
 using cohort::Link;
-using cohort::Needs;
 using cohort::Rank;
 using cohort::Signal;
 using cohort::Slice;
@@ -47,10 +46,9 @@ Task<> patient_all_gather(Exec& x, AllGather op) {
   co_await x.fork_join(x.peers(), read_from);
 }
 
-Needs links_to_all(std::size_t, Rank) { return {.links_to_all = true}; }
-
 bool passes(const char* name, Task<> (*schedule)(Exec&, AllGather)) {
-  const auto algorithm = cohort::check::as_algorithm<AllGather>(schedule, links_to_all);
+  const cohort::Algorithm<AllGather> algorithm = {
+      .name = name, .needs = cohort::links_to_all, .schedule = schedule};
   for (Rank ranks = 2; ranks <= 8; ++ranks) {
     cohort::check::CheckOptions options;
     options.ranks = ranks;

@@ -130,7 +130,7 @@ bench::Options finish(const CLI::App& bench, const BenchArguments& arguments) {
   options.operators = command_line::operators_of(arguments.collective);
   options.type = *parse_data_type(arguments.type);
   options.reduce = *parse_reduce_op(arguments.reduce);
-  if (!arguments.algorithm.empty()) options.algorithm = parse_algorithm(arguments.algorithm);
+  options.algorithm = arguments.algorithm;
   options.sizes_bytes = arguments.sizes.bytes();
   if (bench.count("--iters") != 0) options.iterations = arguments.iterations;
   if (bench.count("--warmup") != 0) options.warmup = arguments.warmup;

@@ -42,7 +42,7 @@ struct CheckArguments {
 };
 
 std::vector<std::size_t> parse_ranks(const std::string& text) {
-  return check::parse_numbers("--ranks", text, 2, kMostRanks);
+  return check::parse_numbers("--ranks", text, 1, kMostRanks);
 }
 std::vector<std::size_t> parse_counts(const std::string& text) {
   return check::parse_numbers("--counts", text, 0, kMostCount);
@@ -53,7 +53,7 @@ int check_cases(const CLI::App& command, const CheckArguments& arguments) {
     throw CLI::ValidationError("check", "say which operator, or --all");
   check::CaseFilter filter;
   filter.op = parse_operator(arguments.op);
-  filter.algorithm = parse_algorithm(arguments.algorithm);
+  filter.algorithm = arguments.algorithm;
   if (!arguments.ranks.empty())
     for (const std::size_t ranks : parse_ranks(arguments.ranks))
       filter.ranks.push_back(static_cast<Rank>(ranks));
@@ -73,19 +73,20 @@ void add_check_command(CLI::App& app, int& status) {
       app.add_subcommand("check", "Prove the schedules of the library right, without running them");
   const auto arguments = std::make_shared<CheckArguments>();
   std::vector<std::string> operators;
-  for (std::size_t i = 0; i < kOperators; ++i) operators.emplace_back(to_string(static_cast<Operator>(i)));
+  for (const Operator each : all_operators()) operators.emplace_back(to_string(each));
   CLI::Option* op = check->add_option("operator", arguments->op, "Whose schedules to check");
   op->check(CLI::IsMember(operators))->type_name("OPERATOR");
   check->add_flag("--all", arguments->is_all, "Those of all operators")->excludes(op);
   command_line::add_algorithm(*check, arguments->algorithm)->description("This one only");
-  check->add_option("-n,--ranks", arguments->ranks, "How many ranks; 2 to 64 unless given")
+  check->add_option("-n,--ranks", arguments->ranks, "How many ranks; 1 to 64 unless given")
       ->check(command_line::accepts("LIST", parse_ranks));
   check
       ->add_option(
           "--counts", arguments->counts,
           "Elements, of a block where ranks have blocks; unless given 0, 1, p-1, p, p+1 and larger ones")
       ->check(command_line::accepts("LIST", parse_counts));
-  check->add_option("--root", arguments->root, "Of a broadcast; all of them unless given")->type_name("RANK");
+  check->add_option("--root", arguments->root, "Of operators that have one; all of them unless given")
+      ->type_name("RANK");
   check->add_option("--threads", arguments->threads, "One per core unless given")
       ->check(CLI::Range(1U, kMostThreads))
       ->type_name("COUNT");

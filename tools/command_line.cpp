@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/command_line.h>
 
+#include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/tools/bench/options.h>
 
@@ -21,12 +22,6 @@ std::size_t parse_size(const std::string& text) {
   return bytes;
 }
 
-std::vector<Operator> all_operators() {
-  std::vector<Operator> operators;
-  for (std::size_t i = 0; i < kOperators; ++i) operators.push_back(static_cast<Operator>(i));
-  return operators;
-}
-
 }  // namespace
 
 void add_operator(CLI::App& command, std::string& name, const char* purpose) {
@@ -39,7 +34,7 @@ void add_operator(CLI::App& command, std::string& name, const char* purpose) {
 }
 
 std::vector<Operator> operators_of(const std::string& name) {
-  if (name == kAll) return all_operators();
+  if (name == kAll) return {all_operators().begin(), all_operators().end()};
   return {*parse_operator(name)};
 }
 
@@ -50,7 +45,7 @@ CLI::Option* add_type(CLI::App& command, std::string& name) {
 }
 
 CLI::Option* add_algorithm(CLI::App& command, std::string& name) {
-  const auto names = algorithm_names();
+  const auto names = AlgorithmTable::library().names();
   return command.add_option("--algorithm", name, "This one, instead of what the library selects")
       ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())));
 }

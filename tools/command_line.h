@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/operators/operators.h>
+#include <cohort/collectives/operators/operator.h>
 #include <cohort/collectives/schedule/algorithm.h>
 #include <cohort/engine/error.h>
 
@@ -41,7 +41,7 @@ void add_operator(CLI::App& command, std::string& name, const char* purpose);
 
 /// --type, as a name that parse_data_type() reads.
 CLI::Option* add_type(CLI::App& command, std::string& name);
-/// --algorithm, as a name that parse_algorithm() reads; empty if it is not given.
+/// --algorithm, as a name of the library's; empty if it is not given.
 CLI::Option* add_algorithm(CLI::App& command, std::string& name);
 /// --transport: "shm", "tcp", or empty if it is not given.
 CLI::Option* add_transport(CLI::App& command, std::string& name);

@@ -43,7 +43,7 @@ explain::Options finish(const ExplainArguments& arguments) {
   if (options.sizes_bytes.empty())
     throw CLI::ValidationError("explain", "no size to explain: --min must not be larger than --max");
   options.type = *parse_data_type(arguments.type);
-  if (!arguments.algorithm.empty()) options.algorithm = parse_algorithm(arguments.algorithm);
+  options.algorithm = arguments.algorithm;
   return options;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/sim_command.h>
 
+#include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/memory_map.h>
@@ -72,11 +73,13 @@ sim::Trace trace_to(std::ofstream& file) {
 }
 
 /// Why an algorithm is left out when all are asked for; empty if it is not.
-template <class Op>
-std::string objection(const Algorithm<Op>& algorithm, const sim::Topology& topology, Rank ranks) {
+std::string objection(const AnyAlgorithm& algorithm, const sim::Topology& topology, const sim::Setup& setup) {
+  const Rank ranks = setup.ranks;
   const bool shares_memory = topology.has_shared_memory && ranks <= topology.ranks_per_host;
-  if (algorithm.needs_mapped_group && !shares_memory) return "needs all ranks on one host";
-  const bool has_all_pairs = algorithm.id == AlgorithmId::mesh || algorithm.id == AlgorithmId::one_shot;
+  if (algorithm.ground() == Ground::mapped && !shares_memory) return "needs all ranks on one host";
+  const double pairs = ranks * (ranks - 1.0);
+  const bool has_all_pairs =
+      algorithm.cost(ranks, ranks).messages >= pairs && algorithm.needs(1, ranks).links_to_all;
   if (has_all_pairs && ranks > kMostRanksOfPairs)
     return fmt::format("links all pairs; simulated up to {} ranks", kMostRanksOfPairs);
   return "";
@@ -115,10 +118,9 @@ void print_fastest(const SimArguments& arguments, const std::vector<sim::Curve>&
 }
 
 /// One algorithm, for all sizes.
-template <class Op>
-sim::Curve simulate(const Algorithm<Op>& algorithm, const SimArguments& arguments,
+sim::Curve simulate(const AnyAlgorithm& algorithm, const SimArguments& arguments,
                     const sim::Topology& topology, const sim::Trace* trace) {
-  sim::Curve curve{std::string(to_string(algorithm.id)), {}, {}};
+  sim::Curve curve{std::string(algorithm.name()), {}, {}};
   for (const std::string& size : arguments.sizes) {
     sim::Setup setup = arguments.setup;
     setup.bytes = environment::parse_bytes("SIZE", size);
@@ -131,17 +133,17 @@ sim::Curve simulate(const Algorithm<Op>& algorithm, const SimArguments& argument
 }
 
 /// True: all ranks came through, in all runs.
-template <class Op>
-bool run(const SimArguments& arguments, const sim::Topology& topology) {
+bool run(Operator op, const SimArguments& arguments, const sim::Topology& topology) {
   std::ofstream trace_file;
   if (!arguments.trace.empty()) trace_file.open(arguments.trace);
   const sim::Trace trace = trace_to(trace_file);
   if (arguments.is_csv) fmt::print("collective,algorithm,ranks,bytes,us,messages\n");
   std::vector<sim::Curve> curves;
-  for (const Algorithm<Op>& algorithm : algorithms<Op>()) {
-    const std::string name(to_string(algorithm.id));
+  for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
+    const std::string name(algorithm.name());
+    if (algorithm.ground() == Ground::alone) continue;
     if (arguments.algorithm != "all" && arguments.algorithm != name) continue;
-    if (const std::string why = objection(algorithm, topology, arguments.setup.ranks); !why.empty())
+    if (const std::string why = objection(algorithm, topology, arguments.setup); !why.empty())
       print_left_out(arguments, name, why);
     else
       curves.push_back(simulate(algorithm, arguments, topology, arguments.trace.empty() ? nullptr : &trace));
@@ -163,14 +165,7 @@ int simulate(const SimArguments& arguments) {
   memory_map::grow_heap_on_huge_pages(kHeapBytes);
   const sim::Topology topology =
       arguments.topology.empty() ? sim::Topology{} : sim::read_topology(arguments.topology);
-  bool did_end = false;
-  switch (*parse_operator(arguments.op)) {
-    case Operator::barrier: did_end = run<Barrier>(arguments, topology); break;
-    case Operator::broadcast: did_end = run<Broadcast>(arguments, topology); break;
-    case Operator::all_reduce: did_end = run<AllReduce>(arguments, topology); break;
-    case Operator::all_gather: did_end = run<AllGather>(arguments, topology); break;
-    case Operator::reduce_scatter: did_end = run<ReduceScatter>(arguments, topology); break;
-  }
+  const bool did_end = run(*parse_operator(arguments.op), arguments, topology);
   return did_end ? 0 : 1;
 }
 
@@ -192,9 +187,9 @@ void add_sim_command(CLI::App& app, int& status) {
   CLI::App* sim = app.add_subcommand("sim", "Predict how long algorithms take, with thousands of ranks");
   const auto arguments = std::make_shared<SimArguments>();
   std::vector<std::string> operators;
-  for (std::size_t i = 0; i < kOperators; ++i) operators.emplace_back(to_string(static_cast<Operator>(i)));
+  for (const Operator each : all_operators()) operators.emplace_back(to_string(each));
   std::vector<std::string> names = {"all"};
-  for (std::size_t i = 0; i < kAlgorithms; ++i) names.emplace_back(to_string(static_cast<AlgorithmId>(i)));
+  for (const std::string_view name : AlgorithmTable::library().names()) names.emplace_back(name);
   sim->add_option("operator", arguments->op, "What to simulate")
       ->required()
       ->check(CLI::IsMember(operators))
@@ -212,7 +207,7 @@ void add_sim_command(CLI::App& app, int& status) {
   sim->add_option("--algorithm", arguments->algorithm, "This one, or all")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
-  sim->add_option("--root", arguments->setup.root, "Of a broadcast")
+  sim->add_option("--root", arguments->setup.root, "Of operators that have one")
       ->type_name("RANK")
       ->capture_default_str();
   sim->add_flag("--shared", arguments->setup.has_shared_buffers, "Buffers that peers on a host map");

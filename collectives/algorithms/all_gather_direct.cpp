@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/staging.h>
 
 namespace cohort {
@@ -34,16 +34,12 @@ Task<> all_gather_direct(Exec& x, AllGather op) {
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  return {.rounds = 1, .bytes_moved = static_cast<double>(bytes) * ranks, .bytes_reduced = 0};
+  return {.rounds = 1, .bytes_moved = static_cast<double>(bytes) * (ranks - 1)};
 }
-
-Needs needs(std::size_t, Rank) { return {}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
 
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherDirect = {AlgorithmId::direct, true, cost, needs, largest_piece,
-                                               all_gather_direct};
+const Algorithm<AllGather> kAllGatherDirect = {
+    .name = "direct", .ground = Ground::mapped, .cost = cost, .schedule = all_gather_direct};
 
 }  // namespace cohort

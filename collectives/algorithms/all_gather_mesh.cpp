@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 
 namespace cohort {
 namespace {
 
 /// Mesh all_gather: every rank reads every peer's block, all peers at once. The Hello World of schedules.
-/// Cost: 1 round; (p-1) * block bytes read per rank. Streams: main and p-1 sub streams. Scratch: none.
+/// Cost: 4 rounds; (p-1) * block bytes read per rank. Streams: main and p-1 sub streams. Scratch: none.
 /// Source: the seed's mesh executor for one server; Thakur, Rabenseifner, Gropp 2005, section 3.
 Task<> all_gather_mesh(Exec& x, AllGather op) {
   const Slice mine = x.ccl_out(0, op.send.bytes);
@@ -28,20 +28,17 @@ Cost cost(std::size_t bytes, Rank ranks) {
   // In each direction of each pair: two signals, a request, and the reply with the bytes.
   const double pairs = ranks * (ranks - 1.0);
   const double n = static_cast<double>(bytes);
-  return {.rounds = 4,
-          .bytes_moved = n * ranks,
-          .bytes_reduced = 0,
-          .messages = 4 * pairs,
-          .bytes_by_all = n * pairs};
+  return {.rounds = 4, .bytes_moved = n * (ranks - 1), .messages = 4 * pairs, .bytes_by_all = n * pairs};
 }
-
-Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherMesh = {AlgorithmId::mesh, false,          cost, needs,
-                                             largest_piece,     all_gather_mesh};
+const Algorithm<AllGather> kAllGatherMesh = {.name = "mesh",
+                                             .cost = cost,
+                                             .needs = links_to_all,
+                                             .largest_piece = largest_piece,
+                                             .schedule = all_gather_mesh};
 
 }  // namespace cohort

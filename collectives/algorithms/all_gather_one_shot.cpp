@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/exchange.h>
 
 namespace cohort {
@@ -25,13 +25,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * ranks};
 }
 
-Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
-
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherOneShot = {AlgorithmId::one_shot, false, cost, needs, largest_piece,
-                                                all_gather_one_shot};
+const Algorithm<AllGather> kAllGatherOneShot = {
+    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = all_gather_one_shot};
 
 }  // namespace cohort

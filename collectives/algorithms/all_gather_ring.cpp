@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/ring.h>
 
 namespace cohort {
@@ -24,13 +24,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * ranks};
 }
 
-Needs needs(std::size_t, Rank) { return {.links_to_neighbours = true}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
-
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherRing = {AlgorithmId::ring, false,          cost, needs,
-                                             largest_piece,     all_gather_ring};
+const Algorithm<AllGather> kAllGatherRing = {
+    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_gather_ring};
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/tree.h>
 
 namespace cohort {
@@ -29,8 +29,9 @@ Task<> receive_blocks(Link& link, RankBlocks blocks) {
 }
 
 /// Tree all_gather: blocks are collected up a binomial tree to rank 0, all of them come down it.
-/// Cost: 2 ceil(log2 p) rounds, 2(p-1) messages in all; at most p * block bytes up and p * block bytes per
-/// child down. Streams: main. Scratch: none. Source: Chan et al. 2007, gather and broadcast.
+/// Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; at most p * block
+/// bytes up and p * block bytes per child down. Streams: main. Scratch: none. Source: Chan et al. 2007,
+/// gather and broadcast.
 Task<> all_gather_tree(Exec& x, AllGather op) {
   const Tree tree(x);
   co_await x.copy(op.block(x.rank()), op.send);
@@ -51,22 +52,18 @@ Task<> all_gather_tree(Exec& x, AllGather op) {
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  const double depth = Tree::depth(ranks);
-  const double all = static_cast<double>(bytes) * ranks;
-  return {.rounds = 2 * depth,
-          .bytes_moved = all + all * depth,
-          .bytes_reduced = 0,
+  const Tree::Figures& tree = Tree::figures(ranks);
+  const double block = static_cast<double>(bytes);
+  const double down = static_cast<double>(tree.sends) * ranks;
+  return {.rounds = 2.0 * tree.height,
+          .bytes_moved = (tree.largest_path_up + down) * block,
           .messages = 2 * (ranks - 1.0),
-          .bytes_by_all = all * (ranks - 1) + all / 2 * depth};
+          .bytes_by_all = (tree.sizes_of_subtrees + ranks * (ranks - 1.0)) * block};
 }
-
-Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
 
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherTree = {AlgorithmId::tree, false,          cost, needs,
-                                             largest_piece,     all_gather_tree};
+const Algorithm<AllGather> kAllGatherTree = {
+    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = all_gather_tree};
 
 }  // namespace cohort

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
-#include <cohort/collectives/schedule/placed.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/pulled.h>
+#include <cohort/collectives/schedule/shares.h>
 #include <cohort/collectives/schedule/staging.h>
 
 namespace cohort {
 namespace {
-
-/// Every rank's memory is mapped: combine my share of all inputs in one pass and store it into all outputs.
-Task<> on_user_windows(Exec& x, AllReduce op) {
-  const Slice send = Blocks(op.send, x.size(), op.element_bytes)[x.rank()];
-  const Slice recv = Blocks(op.recv, x.size(), op.element_bytes)[x.rank()];
-  const Placed inputs(x, send);
-  const Placed outputs(x, recv);
-  co_await x.reduce(outputs.slices(), inputs.slices(), op.combine);
-  co_await x.phase();
-}
 
 /// Every rank's memory can be read: combine my share of all inputs, meet, pull the other shares.
 Task<> from_user_windows(Exec& x, AllReduce op) {
@@ -72,22 +62,21 @@ Task<> through_ccl_buffers(Exec& x, AllReduce op) {
 /// bytes reduced per rank. Streams: main. Scratch: none. Source: the reduce-scatter + all-gather composition
 /// of Rabenseifner 2004, with loads and stores in place of messages.
 Task<> all_reduce_direct(Exec& x, AllReduce op) {
-  if (x.maps_user_windows()) return on_user_windows(x, op);
   return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  const double n = static_cast<double>(bytes);
-  return {.rounds = 2, .bytes_moved = 3 * n * (ranks - 1) / ranks, .bytes_reduced = n};
+  const double others = static_cast<double>(bytes) * (ranks - 1) / ranks;
+  return {.rounds = 1, .bytes_moved = others, .bytes_reduced = others};
 }
-
-Needs needs(std::size_t, Rank) { return {}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
 
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceDirect = {AlgorithmId::direct, true, cost, needs, largest_piece,
-                                               all_reduce_direct};
+const Algorithm<AllReduce> kAllReduceDirect = {
+    .name = "direct",
+    .ground = Ground::mapped,
+    .cost = cost,
+    .schedule = all_reduce_direct,
+    .local = {.announces = Announces::windows, .combine = combine_own_share}};
 
 }  // namespace cohort

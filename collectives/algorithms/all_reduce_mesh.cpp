@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/blocks.h>
 #include <cohort/collectives/schedule/share_exchange.h>
 
 namespace cohort {
@@ -43,7 +44,10 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceMesh = {AlgorithmId::mesh, false,          cost, needs,
-                                             largest_piece,     all_reduce_mesh};
+const Algorithm<AllReduce> kAllReduceMesh = {.name = "mesh",
+                                             .cost = cost,
+                                             .needs = needs,
+                                             .largest_piece = largest_piece,
+                                             .schedule = all_reduce_mesh};
 
 }  // namespace cohort

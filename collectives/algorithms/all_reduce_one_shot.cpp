@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/exchange.h>
 #include <cohort/collectives/schedule/placed.h>
 
@@ -46,7 +46,10 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceOneShot = {AlgorithmId::one_shot, false, cost, needs, largest_piece,
-                                                all_reduce_one_shot};
+const Algorithm<AllReduce> kAllReduceOneShot = {.name = "one_shot",
+                                                .cost = cost,
+                                                .needs = needs,
+                                                .largest_piece = largest_piece,
+                                                .schedule = all_reduce_one_shot};
 
 }  // namespace cohort

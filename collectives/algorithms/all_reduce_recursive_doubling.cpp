@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/exchange.h>
 
 #include <bit>
-#include <cmath>
 
 namespace cohort {
 namespace {
@@ -63,15 +62,18 @@ Task<> all_reduce_recursive_doubling(Exec& x, AllReduce op) {
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  const int rounds = std::bit_width(std::bit_floor(ranks)) - 1 + (std::has_single_bit(ranks) ? 0 : 2);
-  const double n = static_cast<double>(bytes) * rounds;
-  const double power = std::bit_floor(ranks);
-  const double messages = power * std::log2(power) + 2 * (ranks - power);
-  return {.rounds = static_cast<double>(rounds),
-          .bytes_moved = n,
-          .bytes_reduced = n,
+  const Fold fold(ranks);
+  const double doublings = std::bit_width(fold.power) - 1;
+  const double n = static_cast<double>(bytes);
+  const double messages = fold.power * doublings + 2 * fold.extra;
+  // Who waits for an odd rank is late by a round, and so is who hears of it last; both at once only if the
+  // paired places meet their complements.
+  const double late = (fold.extra == 0 ? 0 : 1) + (2 * fold.extra > fold.power ? 1 : 0);
+  return {.rounds = doublings + late,
+          .bytes_moved = (doublings + (fold.extra == 0 ? 0 : 2)) * n,
+          .bytes_reduced = (doublings + (fold.extra == 0 ? 0 : 1)) * n,
           .messages = messages,
-          .bytes_by_all = static_cast<double>(bytes) * messages};
+          .bytes_by_all = n * messages};
 }
 
 Needs needs(std::size_t bytes, Rank) { return {.links_to_all = true, .scratch_bytes = bytes}; }
@@ -80,7 +82,10 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes;
 
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceRecursiveDoubling = {
-    AlgorithmId::recursive_doubling, false, cost, needs, largest_piece, all_reduce_recursive_doubling};
+const Algorithm<AllReduce> kAllReduceRecursiveDoubling = {.name = "recursive_doubling",
+                                                          .cost = cost,
+                                                          .needs = needs,
+                                                          .largest_piece = largest_piece,
+                                                          .schedule = all_reduce_recursive_doubling};
 
 }  // namespace cohort

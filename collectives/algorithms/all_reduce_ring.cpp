@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/blocks.h>
 #include <cohort/collectives/schedule/ring.h>
 
 namespace cohort {
@@ -30,13 +31,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = 2 * share * ranks};
 }
 
-Needs needs(std::size_t, Rank) { return {.links_to_neighbours = true}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
-
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceRing = {AlgorithmId::ring, false,          cost, needs,
-                                             largest_piece,     all_reduce_ring};
+const Algorithm<AllReduce> kAllReduceRing = {
+    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_reduce_ring};
 
 }  // namespace cohort

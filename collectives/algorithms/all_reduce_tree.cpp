@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/tree.h>
 
 namespace cohort {
 namespace {
 
 /// Tree all_reduce: partial sums go up a binomial tree to rank 0, the result comes down it.
-/// Cost: 2 ceil(log2 p) rounds, 2(p-1) messages in all; twice the bytes sent per rank, at most, and the bytes
-/// reduced once per child. Streams: main. Scratch: none. Order of reduction: by rank within each subtree,
-/// subtrees from left to right (determinism D1). Source: Chan et al. 2007, minimum spanning tree algorithms.
+/// Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; twice the bytes
+/// sent per rank, at most, and the bytes reduced once per child. Streams: main. Scratch: none. Order of
+/// reduction: by rank within each subtree, subtrees from left to right (determinism D1). Source: Chan et al.
+/// 2007, minimum spanning tree algorithms.
 Task<> all_reduce_tree(Exec& x, AllReduce op) {
   const Tree tree(x);
   const Reducer reducer = x.reducer(op.combine);
@@ -27,23 +28,20 @@ Task<> all_reduce_tree(Exec& x, AllReduce op) {
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  const double depth = Tree::depth(ranks);
-  const double n = static_cast<double>(bytes) * depth;
+  const Tree::Figures& tree = Tree::figures(ranks);
+  const double n = static_cast<double>(bytes);
+  const double height = tree.height;
   const double messages = 2 * (ranks - 1.0);
-  return {.rounds = 2 * depth,
-          .bytes_moved = 2 * n,
-          .bytes_reduced = n,
+  return {.rounds = 2 * height,
+          .bytes_moved = (height + tree.sends) * n,
+          .bytes_reduced = tree.children * n,
           .messages = messages,
-          .bytes_by_all = static_cast<double>(bytes) * messages};
+          .bytes_by_all = n * messages};
 }
-
-Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
 
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceTree = {AlgorithmId::tree, false,          cost, needs,
-                                             largest_piece,     all_reduce_tree};
+const Algorithm<AllReduce> kAllReduceTree = {
+    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = all_reduce_tree};
 
 }  // namespace cohort

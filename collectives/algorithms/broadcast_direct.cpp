@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/staging.h>
 
 namespace cohort {
@@ -29,17 +29,11 @@ Task<> broadcast_direct(Exec& x, Broadcast op) {
   return x.reads_user_windows() ? from_user_window(x, op) : through_ccl_buffer(x, op);
 }
 
-Cost cost(std::size_t bytes, Rank) {
-  return {.rounds = 1, .bytes_moved = 2.0 * static_cast<double>(bytes), .bytes_reduced = 0};
-}
-
-Needs needs(std::size_t, Rank) { return {}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
+Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }
 
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastDirect = {AlgorithmId::direct, true, cost, needs, largest_piece,
-                                               broadcast_direct};
+const Algorithm<Broadcast> kBroadcastDirect = {
+    .name = "direct", .ground = Ground::mapped, .cost = cost, .schedule = broadcast_direct};
 
 }  // namespace cohort

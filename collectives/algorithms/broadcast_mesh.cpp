@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/blocks.h>
 #include <cohort/collectives/schedule/exchange.h>
 
 namespace cohort {
@@ -39,20 +40,16 @@ Task<> broadcast_mesh(Exec& x, Broadcast op) {
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double share = static_cast<double>(bytes) * (ranks - 1) / ranks;
-  return {.rounds = 3,
+  return {.rounds = ranks == 2 ? 2.0 : 3.0,
           .bytes_moved = 2 * share,
           .bytes_reduced = 0,
           .messages = 3 * (ranks - 1.0) + (ranks - 1.0) * (ranks - 2.0),
           .bytes_by_all = static_cast<double>(bytes) * (ranks - 1)};
 }
 
-Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
-
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastMesh = {AlgorithmId::mesh, false,         cost, needs,
-                                             largest_piece,     broadcast_mesh};
+const Algorithm<Broadcast> kBroadcastMesh = {
+    .name = "mesh", .cost = cost, .needs = links_to_all, .schedule = broadcast_mesh};
 
 }  // namespace cohort

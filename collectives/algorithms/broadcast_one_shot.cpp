@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/exchange.h>
 
 namespace cohort {
@@ -35,13 +35,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n};
 }
 
-Needs needs(std::size_t, Rank) { return {.links_to_all = true}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
-
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastOneShot = {AlgorithmId::one_shot, false, cost, needs, largest_piece,
-                                                broadcast_one_shot};
+const Algorithm<Broadcast> kBroadcastOneShot = {
+    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = broadcast_one_shot};
 
 }  // namespace cohort

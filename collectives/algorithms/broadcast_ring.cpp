@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/exchange.h>
 #include <cohort/notify/notify.h>
 
@@ -72,13 +72,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * (ranks - 1)};
 }
 
-Needs needs(std::size_t, Rank) { return {.links_to_neighbours = true}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
-
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastRing = {AlgorithmId::ring, false,         cost, needs,
-                                             largest_piece,     broadcast_ring};
+const Algorithm<Broadcast> kBroadcastRing = {
+    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = broadcast_ring};
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/placed.h>
 #include <cohort/collectives/schedule/pulled.h>
 #include <cohort/collectives/schedule/staging.h>
@@ -8,11 +8,10 @@ namespace cohort {
 namespace {
 
 /// Every rank's memory is mapped: combine my block of all inputs in one pass.
-Task<> on_user_windows(Exec& x, ReduceScatter op) {
+void combine_on_user_windows(Exec& x, const ReduceScatter& op) {
   const Placed inputs(x, op.block(x.rank()));
   const PlacedSlice output[] = {{x.rank(), op.recv}};
-  co_await x.reduce(output, inputs.slices(), op.combine);
-  co_await x.phase();
+  x.perform(x.reduce(output, inputs.slices(), op.combine));
 }
 
 /// Every rank's memory can be read: pull my block of all inputs, chunk by chunk.
@@ -55,22 +54,21 @@ Task<> through_ccl_buffers(Exec& x, ReduceScatter op) {
 /// D3). Cost: 1 phase (zero copy), or 1 phase per piece of CCL buffer; (p-1) * block bytes moved, p * block
 /// bytes reduced per rank. Streams: main. Scratch: none.
 Task<> reduce_scatter_direct(Exec& x, ReduceScatter op) {
-  if (x.maps_user_windows()) return on_user_windows(x, op);
   return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  const double n = static_cast<double>(bytes);
-  return {.rounds = 1, .bytes_moved = 2 * n * (ranks - 1), .bytes_reduced = n * ranks};
+  const double others = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = 1, .bytes_moved = others, .bytes_reduced = others};
 }
-
-Needs needs(std::size_t, Rank) { return {}; }
-
-std::size_t largest_piece(std::size_t, Rank) { return kWholeMessage; }
 
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterDirect = {AlgorithmId::direct,  true, cost, needs, largest_piece,
-                                                       reduce_scatter_direct};
+const Algorithm<ReduceScatter> kReduceScatterDirect = {
+    .name = "direct",
+    .ground = Ground::mapped,
+    .cost = cost,
+    .schedule = reduce_scatter_direct,
+    .local = {.announces = Announces::windows, .combine = combine_on_user_windows}};
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/share_exchange.h>
 
 namespace cohort {
@@ -32,7 +32,10 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterMesh = {AlgorithmId::mesh,  false, cost, needs, largest_piece,
-                                                     reduce_scatter_mesh};
+const Algorithm<ReduceScatter> kReduceScatterMesh = {.name = "mesh",
+                                                     .cost = cost,
+                                                     .needs = needs,
+                                                     .largest_piece = largest_piece,
+                                                     .schedule = reduce_scatter_mesh};
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/ring.h>
 
 namespace cohort {
@@ -32,7 +32,7 @@ Task<> reduce_scatter_ring(Exec& x, ReduceScatter op) {
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
   return {.rounds = ranks - 1.0,
-          .bytes_moved = 2 * n,
+          .bytes_moved = n,
           .bytes_reduced = n,
           .messages = ranks * (ranks - 1.0),
           .bytes_by_all = n * ranks};
@@ -44,7 +44,10 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes 
 
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterRing = {AlgorithmId::ring,  false, cost, needs, largest_piece,
-                                                     reduce_scatter_ring};
+const Algorithm<ReduceScatter> kReduceScatterRing = {.name = "ring",
+                                                     .cost = cost,
+                                                     .needs = needs,
+                                                     .largest_piece = largest_piece,
+                                                     .schedule = reduce_scatter_ring};
 
 }  // namespace cohort

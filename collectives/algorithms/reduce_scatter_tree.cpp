@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/algorithms/table.h>
+#include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/tree.h>
 
 namespace cohort {
 namespace {
 
 /// Tree reduce_scatter: partial sums of all blocks go up a binomial tree to rank 0, each subtree's blocks
-/// come down it. Cost: 2 ceil(log2 p) rounds, 2(p-1) messages in all; p * block bytes up, at most p/2 * block
-/// bytes per child down, p * block bytes reduced per child. Streams: main. Scratch: p * block bytes; the
-/// caller's input stays as it is. Order of reduction: by rank within each subtree, subtrees from left to
-/// right (determinism D1). Source: Chan et al. 2007, reduce and scatter.
+/// come down it. Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; p *
+/// block bytes up, at most p/2 * block bytes per child down, p * block bytes reduced per child. Streams:
+/// main. Scratch: p * block bytes; the caller's input stays as it is. Order of reduction: by rank within each
+/// subtree, subtrees from left to right (determinism D1). Source: Chan et al. 2007, reduce and scatter.
 Task<> reduce_scatter_tree(Exec& x, ReduceScatter op) {
   const Tree tree(x);
   const Reducer reducer = x.reducer(op.combine);
@@ -36,13 +36,15 @@ Task<> reduce_scatter_tree(Exec& x, ReduceScatter op) {
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  const double depth = Tree::depth(ranks);
-  const double all = static_cast<double>(bytes) * ranks;
-  return {.rounds = 2 * depth,
-          .bytes_moved = all * depth + all,
-          .bytes_reduced = all * depth,
+  const Tree::Figures& tree = Tree::figures(ranks);
+  const double block = static_cast<double>(bytes);
+  const double all = block * ranks;
+  const double path = tree.height * all + tree.largest_path_down * block;
+  return {.rounds = 2.0 * tree.height,
+          .bytes_moved = std::max(path, tree.children * all),
+          .bytes_reduced = tree.children * all,
           .messages = 2 * (ranks - 1.0),
-          .bytes_by_all = all * (ranks - 1) + all / 2 * depth};
+          .bytes_by_all = all * (ranks - 1) + tree.sizes_of_subtrees * block};
 }
 
 Needs needs(std::size_t bytes, Rank ranks) { return {.links_to_all = true, .scratch_bytes = bytes * ranks}; }
@@ -51,7 +53,10 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return buffer_
 
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterTree = {AlgorithmId::tree,  false, cost, needs, largest_piece,
-                                                     reduce_scatter_tree};
+const Algorithm<ReduceScatter> kReduceScatterTree = {.name = "tree",
+                                                     .cost = cost,
+                                                     .needs = needs,
+                                                     .largest_piece = largest_piece,
+                                                     .schedule = reduce_scatter_tree};
 
 }  // namespace cohort

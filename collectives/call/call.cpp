@@ -1,126 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/call.h>
 
-#include <fmt/format.h>
+#include <cohort/engine/error.h>
 
-#include <algorithm>
-#include <array>
+#include <fmt/format.h>
 
 namespace cohort {
 namespace {
 
-// Layout of Signature::what, from the low end: operator, type, reduction, algorithm (8 bits each), root (32
-// bits).
-constexpr unsigned kTypeShift = 8;
-constexpr unsigned kReduceShift = 16;
-constexpr unsigned kAlgorithmShift = 24;
-constexpr unsigned kRootShift = 32;
+[[noreturn]] void refuse(std::string text) { throw Error(ErrorKind::InvalidArgument, std::move(text)); }
 
-constexpr std::uint64_t byte_at(std::uint64_t word, unsigned shift) { return (word >> shift) & 0xff; }
-
-bool reduces(std::uint64_t op) {
-  return op == static_cast<std::uint64_t>(Operator::all_reduce) ||
-         op == static_cast<std::uint64_t>(Operator::reduce_scatter);
+std::size_t elements_of(Operator op, DataType type, std::size_t bytes) {
+  if (bytes % size_bytes(type) != 0)
+    refuse(
+        fmt::format("{} of {} bytes, which is no whole number of {}", to_string(op), bytes, to_string(type)));
+  return bytes / size_bytes(type);
 }
 
-// A peer's bytes: a number that no enumerator has is shown as it is.
-template <class Enum>
-std::string name_of(std::uint64_t value, std::uint64_t count) {
-  if (value >= count) return fmt::format("#{}", value);
-  return std::string(to_string(static_cast<Enum>(value)));
+/// Elements over those of a count of one.
+std::size_t count_of(Operator op, std::size_t elements, std::size_t per_count, Rank ranks,
+                     std::string_view buffer) {
+  if (elements % per_count == 0) return elements / per_count;
+  const std::size_t padded = (elements + per_count - 1) / per_count * per_count;
+  refuse(fmt::format(
+      "{} of {} elements cannot be split evenly over {} ranks; pad the {} with {} neutral elements "
+      "to {} on every rank",
+      to_string(op), elements, ranks, buffer, padded - elements, padded));
 }
 
-struct Field {
-  const char* name;
-  std::string (*value)(const Signature&);
-};
-
-const std::array kFields = {
-    Field{"operator", [](const Signature& s) { return name_of<Operator>(byte_at(s.what, 0), kOperators); }},
-    Field{"data type",
-          [](const Signature& s) {
-            return name_of<DataType>(byte_at(s.what, kTypeShift), std::size(kDataTypes));
-          }},
-    Field{"reduction",
-          [](const Signature& s) {
-            return name_of<ReduceOp>(byte_at(s.what, kReduceShift), std::size(kReduceOps));
-          }},
-    Field{"root", [](const Signature& s) { return fmt::format("{}", s.what >> kRootShift); }},
-    Field{"count", [](const Signature& s) { return fmt::format("{}", s.count); }},
-    Field{"algorithm",
-          [](const Signature& s) {
-            return name_of<AlgorithmId>(byte_at(s.what, kAlgorithmShift), kAlgorithms);
-          }},
-};
-
-struct Holder {
-  std::string value;
-  std::vector<Rank> ranks;
-};
-
-/// Who has which value of a field, most ranks first, then lowest rank.
-std::vector<Holder> holders_of(const Field& field, const std::vector<SignatureOfRank>& table) {
-  std::vector<Holder> holders;
-  for (const SignatureOfRank& entry : table) {
-    const std::string value = field.value(entry.signature);
-    const auto same =
-        std::find_if(holders.begin(), holders.end(), [&](const Holder& h) { return h.value == value; });
-    if (same != holders.end())
-      same->ranks.push_back(entry.rank);
-    else
-      holders.push_back({value, {entry.rank}});
-  }
-  std::stable_sort(holders.begin(), holders.end(),
-                   [](const Holder& a, const Holder& b) { return a.ranks.size() > b.ranks.size(); });
-  return holders;
+/// Both buffers hold as many elements for a count of one.
+std::string size_advice(Operator op, const Extent& extent, std::size_t in, std::size_t out, Rank ranks,
+                        std::size_t element) {
+  if (extent.send == extent.recv)
+    return fmt::format("{} with {} bytes of input and {} of output; both have the same size", to_string(op),
+                       in, out);
+  if (extent.recv > extent.send)
+    return fmt::format("{} of {} bytes from each of {} ranks needs {} bytes of output, not {}", to_string(op),
+                       in, ranks, in * extent.recv, out);
+  return fmt::format("{} of {} bytes over {} ranks needs {} bytes of output, not {}", to_string(op), in,
+                     ranks, in / element / extent.send * extent.recv * element, out);
 }
 
-std::string who_has(const Holder& holder) {
-  const bool one = holder.ranks.size() == 1;
-  return fmt::format("{} {} {} {}", one ? "rank" : "ranks", fmt::join(holder.ranks, ", "),
-                     one ? "has" : "have", holder.value);
+/// The same memory or none in common.
+void refuse_partial_overlap(Operator op, const Call& call, const InPlace& in_place, std::size_t element) {
+  if (call.send_bytes == 0 || call.recv_bytes == 0) return;
+  const bool apart = call.send + call.send_bytes <= call.recv || call.recv + call.recv_bytes <= call.send;
+  const bool is_in_place = call.send + in_place.send_at * element == call.recv + in_place.recv_at * element;
+  if (!apart && !is_in_place)
+    refuse(
+        fmt::format("{}: input and output overlap in part; give the same place (in place) or separate memory",
+                    to_string(op)));
+}
+
+Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
+  if (op->has_root && arguments.root >= ranks)
+    refuse(fmt::format("{} {} rank {}, but the ranks are 0 to {}", to_string(op),
+                       op->has_one_buffer ? "from" : "with root", arguments.root, ranks - 1));
+  Call call;
+  call.op = op;
+  if (!op->has_data) return call;
+  call.type = arguments.type;
+  if (op->has_root) call.root = arguments.root;
+  if (op->combines) call.reduce = arguments.reduce;
+  return call;
 }
 
 }  // namespace
 
-std::size_t Call::message_bytes() const noexcept {
-  switch (op) {
-    case Operator::barrier: return 0;
-    case Operator::reduce_scatter: return recv_bytes;
-    default: return count * size_bytes(type);
+Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank ranks) {
+  Call call = begin_call(op, arguments, ranks);
+  if (!op->has_data) return call;
+  const std::size_t element = size_bytes(call.type);
+  const Extent extent = op->extent(ranks, call.root, rank);
+  call.recv = arguments.out.data();
+  call.send = op->has_one_buffer ? call.recv : const_cast<std::byte*>(arguments.in.data());
+  if (op->has_one_buffer) {
+    call.count = elements_of(op, call.type, arguments.out.size());
+  } else if (extent.send != 0) {
+    const std::size_t elements = elements_of(op, call.type, arguments.in.size());
+    call.count = count_of(op, elements, extent.send, ranks, "input");
+  } else {
+    const std::size_t elements = elements_of(op, call.type, arguments.out.size());
+    call.count = count_of(op, elements, extent.recv, ranks, "output");
   }
+  call.send_bytes = call.count * extent.send * element;
+  call.recv_bytes = call.count * extent.recv * element;
+  if (extent.recv != 0 && call.recv_bytes != arguments.out.size())
+    refuse(size_advice(op, extent, arguments.in.size(), arguments.out.size(), ranks, element));
+  refuse_partial_overlap(op, call, op->in_place(call.count, rank), element);
+  return call;
 }
 
-Signature sign(const Call& call) noexcept {
-  return {.what = static_cast<std::uint64_t>(call.op) | static_cast<std::uint64_t>(call.type) << kTypeShift |
-                  static_cast<std::uint64_t>(call.reduce) << kReduceShift |
-                  static_cast<std::uint64_t>(call.algorithm) << kAlgorithmShift |
-                  static_cast<std::uint64_t>(call.root) << kRootShift,
-          .count = call.count};
-}
-
-std::string describe(const Signature& signature) {
-  const std::uint64_t op = byte_at(signature.what, 0);
-  std::string text = kFields[0].value(signature);
-  if (op == static_cast<std::uint64_t>(Operator::barrier)) return text;
-  text += fmt::format("({}", kFields[1].value(signature));
-  if (reduces(op)) text += fmt::format(" {}", kFields[2].value(signature));
-  if (op == static_cast<std::uint64_t>(Operator::broadcast))
-    text += fmt::format(", root {}", kFields[3].value(signature));
-  return text + fmt::format(", count {})", signature.count);
-}
-
-Disagreement judge(const std::vector<SignatureOfRank>& table) {
-  for (const Field& field : kFields) {
-    std::vector<Holder> holders = holders_of(field, table);
-    if (holders.size() < 2) continue;
-    const Rank culprit = holders[1].ranks.front();
-    std::rotate(holders.begin(), holders.begin() + 1, holders.end());  // the odd ones out first
-    std::string text = fmt::format("{} differs: ", field.name);
-    for (std::size_t i = 0; i < holders.size(); ++i) text += (i == 0 ? "" : ", ") + who_has(holders[i]);
-    return {culprit, text};
-  }
-  return {table.empty() ? 0 : table.front().rank, "the ranks disagree"};
+Call make_call_of_size(Operator op, DataType type, std::size_t bytes, Rank ranks) {
+  CallArguments arguments;
+  arguments.type = type;
+  Call call = begin_call(op, arguments, ranks);
+  if (!op->has_data) return call;
+  const std::size_t elements = elements_of(op, type, bytes);
+  const Extent extent = op->extent(ranks, 0, 0);
+  call.count = count_of(op, elements, op.elements_per_count(ranks), ranks,
+                        extent.recv > extent.send ? "output" : "input");
+  call.send_bytes = call.message_bytes() * extent.send;
+  call.recv_bytes = call.message_bytes() * extent.recv;
+  return call;
 }
 
 }  // namespace cohort

@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/collectives/operators/operator.h>
 #include <cohort/engine/clock.h>
-#include <cohort/net/link_host.h>
 
-#include <optional>
-#include <string>
-#include <vector>
+#include <span>
 
 namespace cohort {
 
-/// One collective as the caller asked for it. `count` is what the ranks must agree on: elements of the whole
-/// buffer for broadcast and all_reduce, of one rank's block for all_gather, of the whole input for
-/// reduce_scatter.
+class AnyAlgorithm;
+
+/// What a caller gives to a collective: buffers, and what applies of the rest.
+struct CallArguments {
+  DataType type = DataType::float32;
+  ReduceOp reduce = ReduceOp::sum;
+  Rank root = 0;
+  std::span<const std::byte> in{};
+  std::span<std::byte> out{};  ///< the one buffer of a broadcast; ignored on ranks that get nothing
+};
+
+/// One collective as the caller asked for it. `count` is what the ranks must agree on: the elements of a
+/// vector, or of one block where buffers hold one for each rank.
 struct Call {
-  Operator op = Operator::barrier;
+  Operator op;
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::sum;
   Rank root = 0;
@@ -24,32 +31,26 @@ struct Call {
   std::byte* recv = nullptr;
   std::size_t send_bytes = 0;
   std::size_t recv_bytes = 0;
-  std::optional<AlgorithmId> forced;              ///< by the caller
-  AlgorithmId algorithm = AlgorithmId::one_shot;  ///< selected
-  Duration timeout{0};                            ///< zero: the communicator's
+  const AnyAlgorithm* algorithm = nullptr;  ///< selected
+  Duration timeout{0};                      ///< zero: the communicator's
 
-  /// Bytes of the piece size that algorithms are chosen by: Op::size_bytes().
-  [[nodiscard]] std::size_t message_bytes() const noexcept;
+  /// What algorithms are chosen and cut by: Op::size_bytes().
+  [[nodiscard]] std::size_t message_bytes() const noexcept { return count * size_bytes(type); }
+  /// The largest that any rank brings to a meeting.
+  [[nodiscard]] std::size_t announced_bytes(Rank ranks) const noexcept {
+    return message_bytes() * op.given_per_count(ranks);
+  }
+  [[nodiscard]] OperatorArguments arguments(Rank ranks) const noexcept {
+    return {count, size_bytes(type), Combine(type, reduce, ranks), root};
+  }
 };
 
-/// Packs what all ranks must agree on.
-[[nodiscard]] Signature sign(const Call& call) noexcept;
+/// The call that these arguments make on that rank. Throws InvalidArgument for buffers that do not fit the
+/// operator, each other or their type, that overlap in part, and for a root that is no rank.
+[[nodiscard]] Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank ranks);
 
-/// "all_reduce(float32 sum, count 1024)", for errors.
-[[nodiscard]] std::string describe(const Signature& signature);
-
-/// One rank's signature under a sequence number, as far as it is known.
-struct SignatureOfRank {
-  Rank rank;
-  Signature signature;
-};
-
-/// The verdict on ranks that disagree, the same on every rank that sees the same table: which field differs,
-/// who has which value, and whom most others contradict (the lowest ranks' value decides a tie).
-struct Disagreement {
-  Rank culprit = 0;
-  std::string text;  ///< "count differs: rank 2 has 5, ranks 0, 1, 3 have 4"
-};
-[[nodiscard]] Disagreement judge(const std::vector<SignatureOfRank>& table);
+/// A call of that size without buffers, for explanations: `bytes` is the largest buffer that a rank has.
+/// Throws InvalidArgument for bytes that are no whole elements, the same number for each rank.
+[[nodiscard]] Call make_call_of_size(Operator op, DataType type, std::size_t bytes, Rank ranks);
 
 }  // namespace cohort

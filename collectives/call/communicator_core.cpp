@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/communicator_core.h>
 
-#include <cohort/collectives/call/pieces.h>
+#include <cohort/collectives/selection/calibration.h>
 #include <cohort/engine/assert.h>
-#include <cohort/engine/system/processor.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <set>
 
 namespace cohort {
@@ -19,10 +17,6 @@ constexpr std::size_t kDefaultBufferBytes = std::size_t{4} << 20;
 constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
 constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
 constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
-constexpr Duration kStall = std::chrono::milliseconds(100);
-/// All ranks reach the deadline of a call together. Who cannot name whom it waits for lets the others speak
-/// first.
-constexpr Duration kLastWords = std::chrono::milliseconds(250);
 
 /// Calls that may complete in a row without suspending before everything else on the engine gets a turn.
 constexpr unsigned kCompletedInARow = 64;
@@ -51,8 +45,13 @@ Transport choose_transport(const CommunicatorOptions& options, const Membership&
   return one_host ? Transport::shm : Transport::tcp;
 }
 
-std::size_t footprint_of(const Call& call, Rank ranks) {
-  return static_cast<std::size_t>(ranks) * (call.send_bytes + call.recv_bytes);
+AlgorithmTable table_of(const CommunicatorOptions& options) {
+  AlgorithmTable table;
+  for (const AnyAlgorithm& algorithm : options.algorithms) table.add(algorithm);
+  if (!options.algorithm.empty() && !table.has_name(options.algorithm))
+    throw Error(ErrorKind::InvalidArgument, fmt::format("COHORT_ALGO='{}' is none of {}", options.algorithm,
+                                                        fmt::join(table.names(), ", ")));
+  return table;
 }
 
 /// A peer's number: one that no transport has is shown as it is.
@@ -79,51 +78,20 @@ class Touch : Immovable {
 
 }  // namespace
 
-/// A place in the order of calls.
-class CommunicatorCore::Turn final : public ListHook {
- public:
-  explicit Turn(CommunicatorCore& core) noexcept : core_(core), wait_(*this) {}
-
-  bool await_ready() const noexcept { return !std::exchange(core_.is_busy_, true); }
-  template <class P>
-  bool await_suspend(std::coroutine_handle<P> waiter) noexcept {
-    if (!wait_.begin(waiter, detail::scope_of(waiter))) return false;
-    core_.turns_.push_back(*this);
-    return true;
-  }
-  void await_resume() const { wait_.check(); }
-  void give() noexcept { wait_.end(); }
-
- private:
-  class Wait final : public Operation {
-   public:
-    explicit Wait(Turn& turn) noexcept : turn_(turn) {}
-    bool begin(std::coroutine_handle<> waiter, CancelScope* scope) noexcept { return suspend(waiter, scope); }
-    void end() noexcept { complete(); }
-    void check() const { throw_if_cancelled(); }
-
-   private:
-    void request_cancel() noexcept override {
-      turn_.unlink();
-      complete_cancelled();
-    }
-    Turn& turn_;
-  };
-
-  CommunicatorCore& core_;
-  Wait wait_;
-};
+void CommunicatorCore::check(const CommunicatorOptions& options) { (void)table_of(options); }
 
 CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options)
     : engine_(engine),
       membership_(std::move(membership)),
+      algorithms_(table_of(options)),
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
       forced_algorithm_(options.algorithm),
       is_isolated_(options.is_isolated),
       copy_threads_(options.copy_threads),
+      pull_from_bytes_(options.pull_from_bytes),
       control_(engine, membership_, health_),
       health_(
-          engine, membership_, control_, running_, services_,
+          engine, membership_, control_, running_, services_, algorithms_,
           [this](const Error& cause) {
             if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
             resources_.shutdown();
@@ -132,14 +100,15 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       resources_(engine, membership_, *this, choose_transport(options, membership_), buffer_bytes_of(options),
                  options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes),
       exec_(engine, membership_, *this, resources_),
-      pull_from_bytes_(options.pull_from_bytes) {
+      watchdog_(engine, health_, [this] { return deadline_exceeded(); }) {
   host::HostGroup* group = resources_.group();
   reach_ = {
       .is_host_wide = group != nullptr, .ranks = membership_.size, .buffer_bytes = resources_.buffer_bytes()};
-  slot_inputs_.resize(membership_.size);
   if (group != nullptr) {
     heap_ = SharedHeap(group->own().memory(), group->layout().heap(), group->layout().heap_bytes(),
                        options.uses_huge_pages);
+    if (membership_.size > 1)
+      meeting_.emplace(engine, membership_, *group, *this, running_, exec_, heap_, reach_);
     return;
   }
   const std::size_t heap_bytes = options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes;
@@ -148,7 +117,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
 }
 
 CommunicatorCore::~CommunicatorCore() {
-  COHORT_ASSERT(!is_busy_, "communicator '{}' ended with a collective running", membership_.name);
+  COHORT_ASSERT(!turn_.is_locked(), "communicator '{}' ended with a collective running", membership_.name);
 }
 
 Task<> CommunicatorCore::establish() {
@@ -178,9 +147,9 @@ Task<> CommunicatorCore::establish() {
   control_.start(services_);
   resources_.start(services_);
 
-  is_one_process_ = !is_isolated_;
+  bool is_one_process = !is_isolated_;
   for (Rank peer = 0; peer < membership_.size; ++peer) {
-    is_one_process_ = is_one_process_ && membership_.shares_process(peer);
+    is_one_process = is_one_process && membership_.shares_process(peer);
     if (group == nullptr) continue;
     if (peer != membership_.rank && membership_.shares_engine(peer)) group->set_on_this_engine(peer);
     group->windows(peer).bind(WindowId::ccl_in, group->segment(peer).at(group->layout().ccl_in()),
@@ -188,9 +157,10 @@ Task<> CommunicatorCore::establish() {
     group->windows(peer).bind(WindowId::ccl_out, group->segment(peer).at(group->layout().ccl_out()),
                               resources_.buffer_bytes());
   }
+  if (meeting_ && is_one_process) meeting_->set_one_process();
   engine_.set_crowded(engine_.is_crowded() || ranks_per_core() > 1);
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
-  if (group != nullptr && membership_.size > 1) co_await calibrate();
+  if (meeting_) co_await calibrate();
 }
 
 double CommunicatorCore::ranks_per_core() const {
@@ -223,6 +193,47 @@ void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,
     refuse("shared heap size", "COHORT_HEAPSIZE", theirs.signature.count, mine.signature.count);
 }
 
+/// What the ranks of a host measure together, so that what follows is chosen by figures of this host. Leaves
+/// no trace in the numbers of calls: the first one of the user is #1.
+Task<> CommunicatorCore::calibrate() {
+  CancelScope* around = co_await current_scope();
+  CancelScope scope(around);
+  operation_scope_ = &scope;
+  if (health_.is_failed()) scope.cancel(health_.cause());
+  const auto run_one = [this](const Call& call) { return run_unnumbered(call); };
+  Calibration calibration(engine_, membership_, algorithms_, run_one);
+  std::exception_ptr failure;
+  try {
+    Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
+    co_await measuring_slots;
+    if (!meeting_->is_one_process()) {  // there everything is mapped
+      Task<> measuring_pull = with_scope(scope, calibration.measure_pull(reach_.pull, pull_from_bytes_));
+      co_await measuring_pull;
+    }
+    Task<> all_are_through = with_scope(scope, exec_.phase());
+    co_await all_are_through;
+    resources_.group()->forget_arrivals();
+    Task<> all_have_forgotten = with_scope(scope, exec_.phase());
+    co_await all_have_forgotten;
+    running_.sequence = 0;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  operation_scope_ = nullptr;
+  running_.is_running = false;
+  if (!failure) co_return;
+  co_await withdraw();
+  std::rethrow_exception(failure);
+}
+
+/// One call outside the numbered sequence of the user's: no watchdog, since the joining has its deadline.
+Task<> CommunicatorCore::run_unnumbered(const Call& call) {
+  prepare(call);
+  const bool is_done = may_complete_here(call) && complete_here(call);
+  if (!is_done) co_await orchestrate(call);
+  running_.is_running = false;
+}
+
 Task<> CommunicatorCore::close() {
   if (std::exchange(is_closed_, true)) co_return;
   health_.leave();
@@ -238,9 +249,8 @@ Task<> CommunicatorCore::close() {
 
 Error CommunicatorCore::silence() const {
   std::optional<Rank> silent = control_.awaited();
-  const host::HostGroup* const group = resources_.group();
   for (const Rank peer : exec_.peers())
-    if (!silent && group != nullptr && !group->has_arrived(peer, running_.sequence)) silent = peer;
+    if (!silent && meeting_ && !meeting_->has_arrived(peer)) silent = peer;
   const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
   if (!silent)
     return Error(ErrorKind::DeadlineExceeded,
@@ -259,170 +269,135 @@ void CommunicatorCore::abort(const std::string& reason) noexcept {
           .with_culprit(membership_.rank));
 }
 
+/// The call has its number from here on.
 void CommunicatorCore::begin(const Call& call) noexcept {
+  prepare(call);
+  (void)health_.begin(running_.sequence, running_.signature);
+}
+
+void CommunicatorCore::prepare(const Call& call) noexcept {
   ++running_.sequence;
   running_.signature = sign(call);
   running_.windows.bind(WindowId::send, call.send, call.send_bytes);
   running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
   resources_.bind(running_.windows);
   running_.is_running = true;
-  progress_ = Progress::begun;
+  if (meeting_) meeting_->begin();
   resources_.operation_started();
 }
 
-void CommunicatorCore::end() noexcept {
-  running_.is_running = false;
-  Turn* next = turns_.pop_front();
-  if (next != nullptr)
-    next->give();
-  else
-    is_busy_ = false;
+bool CommunicatorCore::may_complete_here(const Call& call) const noexcept {
+  return meeting_ ? meeting_->may_complete_here(call) : call.algorithm->ground() == Ground::alone;
+}
+
+bool CommunicatorCore::complete_here(const Call& call) noexcept {
+  if (meeting_) return meeting_->complete_here(call);
+  exec_.begin(UserWindows::mapped, 0);
+  call.algorithm->combine(exec_, call.arguments(membership_.size));
+  return true;
 }
 
 bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
-  const bool may = !is_busy_ && !is_closed_ && !health_.is_failed() && membership_.size > 1 &&
-                   (uses_slots(call) || refers(call));
+  const bool may = !turn_.is_locked() && !is_closed_ && !health_.is_failed() && may_complete_here(call);
   if (!may || ++completed_in_a_row_ >= kCompletedInARow) return false;
-  is_busy_ = has_begun = true;
+  has_begun = turn_.try_lock();
   begin(call);
-  (void)health_.begin(running_.sequence, running_.signature);
   if (!complete_here(call)) return false;
-  end();
+  running_.is_running = false;
+  turn_.unlock();
   return true;
 }
 
-/// Announces, and if everybody comes while it spins, combines what lies in the slots or in mapped memory.
-bool CommunicatorCore::complete_here(const Call& call) noexcept {
-  announce(call);
-  host::HostGroup& group = *resources_.group();
-  for (const Rank peer : exec_.peers())
-    if (!group.spin_for_arrival(peer, running_.sequence) || !agrees(peer)) return false;
-  const bool may_combine = uses_slots(call) || count_referring() == membership_.size;
-  if (!may_combine || !combine_arrived(call)) return false;
-  if (progress_ != Progress::combined) return true;
-  if (!group.spin_for_phase()) return false;
-  finish_combined(call);
-  return true;
-}
-
-Task<> CommunicatorCore::run(Call call, bool has_begun) {
-  if (!has_begun) {
+Task<> CommunicatorCore::run(const Call& call, bool has_begun) {
+  CancelScope* around = co_await current_scope();
+  std::optional<Mutex::Guard> turn;
+  if (has_begun) {
+    turn.emplace(turn_);
+  } else {
     if (std::exchange(completed_in_a_row_, 0U) >= kCompletedInARow)
       co_await engine_.sleep_for(Duration::zero());
-    co_await Turn(*this);
-    CancelScope* scope = co_await current_scope();
-    const bool stopped = scope != nullptr && scope->is_cancelled();
-    if (stopped || health_.is_failed() || is_closed_) {
-      end();
-      if (stopped) scope->throw_if_cancelled();
-      if (health_.is_failed()) throw Error(health_.cause());
+    Mutex::Guard taken = co_await turn_.lock();
+    turn.emplace(std::move(taken));
+    if (around != nullptr) around->throw_if_cancelled();
+    if (health_.is_failed()) throw Error(health_.cause());
+    if (is_closed_)
       throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
-    }
     begin(call);
-    (void)health_.begin(running_.sequence, running_.signature);
   }
-  std::exception_ptr failure;
-  try {
-    co_await run_watched(call);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  if (failure) {
-    const Error cause = settle_failure(failure);
-    if (resources_.group() != nullptr) resources_.group()->withdraw();
-    end();
-    throw cause;
-  }
-  end();
-}
-
-Task<> CommunicatorCore::run_watched(Call call) {
-  CancelScope* around = co_await current_scope();
   CancelScope scope(around);
   operation_scope_ = &scope;
   watchdog_.begin(call.timeout > Duration::zero() ? call.timeout : timeout_);
   if (health_.is_failed()) scope.cancel(health_.cause());
-  Task<> schedule = with_scope(scope, run_schedule(call));
-  struct Guard {
-    explicit Guard(CommunicatorCore& owner) : core(owner) {}
-    ~Guard() {
-      core.watchdog_.end();
-      core.operation_scope_ = nullptr;
-    }
-    CommunicatorCore& core;
-  } guard(*this);
-  co_await schedule;
+  std::exception_ptr failure;
+  try {
+    Task<> running = with_scope(scope, orchestrate(call));
+    co_await running;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  watchdog_.end();
+  operation_scope_ = nullptr;
+  if (failure) {
+    const Error cause = settle_failure(failure);
+    co_await withdraw();
+    running_.is_running = false;
+    throw Error(cause);
+  }
+  running_.is_running = false;
 }
 
-Task<> CommunicatorCore::run_schedule(Call call) {
-  if (membership_.size == 1) {
-    run_alone(call);
-    co_return;
-  }
-  UserWindows user_windows = UserWindows::staged;
-  host::HostGroup* const group = resources_.group();
+Task<> CommunicatorCore::orchestrate(const Call& call) {
+  if (meeting_) return attend_and_run(call);
+  exec_.begin(UserWindows::staged, 0);
+  return run_schedule(call);
+}
+
+/// What is over when all have met needs no more.
+Task<> CommunicatorCore::attend_and_run(const Call& call) {
+  const bool is_over = co_await meeting_->attend(call);
+  if (!is_over) co_await run_schedule(call);
+}
+
+Task<> CommunicatorCore::run_schedule(const Call& call) {
+  if (may_complete_here(call) && !meeting_) return complete_alone(call);
+  const std::size_t piece = piece_bytes(*call.algorithm, call, reach_);
+  const ResourceTag tag{call.algorithm, static_cast<std::uint8_t>(std::bit_width(piece))};
+  if (!resources_.is_provided(tag)) return provide_and_run(call, tag);
+  const bool touches =
+      call.algorithm->ground() == Ground::mapped && meeting_->windows() == UserWindows::mapped;
+  if (touches) return run_on_peers_memory(call, piece);
+  return call.algorithm->run(exec_, call.arguments(membership_.size), piece);
+}
+
+Task<> CommunicatorCore::complete_alone(const Call& call) {
+  (void)complete_here(call);
+  co_return;
+}
+
+Task<> CommunicatorCore::provide_and_run(const Call& call, ResourceTag tag) {
+  const std::size_t class_bytes = std::size_t{1} << tag.size_class;  // no piece of the class is larger
+  const Needs needs = call.algorithm->needs(class_bytes, membership_.size);
+  co_await resources_.provide(tag, needs);
+  resources_.bind(running_.windows);
+  co_await run_schedule(call);
+}
+
+/// Guarded from the first step to the last: a rank whose collective fails waits for this before it gives its
+/// buffers back.
+Task<> CommunicatorCore::run_on_peers_memory(const Call& call, std::size_t piece) {
   Touch touch;
-  if (reach_.is_host_wide) {
-    const bool is_announced = group->has_arrived(membership_.rank, running_.sequence);
-    if (!is_announced) announce(call);
-    co_await meet();
-    if (uses_slots(call) && progress_ != Progress::combined && !combine_arrived(call))
-      co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
-    if (progress_ == Progress::combined) {
-      co_await group->wait_for_phase();
-      finish_combined(call);
-    }
-    if (uses_slots(call) || progress_ == Progress::combined) co_return;
-    user_windows = bind_peer_windows(call);
-    const bool touches = user_windows == UserWindows::mapped && call.algorithm == AlgorithmId::direct;
-    const bool may_touch = !touches || touch.begin(*group);
-    if (!may_touch) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
-  }
-  exec_.begin(user_windows, footprint_of(call, membership_.size));
-  Task<> schedule = orchestrate_call(call);
-  co_await schedule;
+  if (!touch.begin(*resources_.group())) co_await engine_.sleep_until(kNever);  // until the cause comes
+  co_await call.algorithm->run(exec_, call.arguments(membership_.size), piece);
 }
 
-Task<> CommunicatorCore::orchestrate_call(const Call& call) {
-  const std::size_t element = size_bytes(call.type);
-  const Slice send{WindowId::send, 0, call.send_bytes};
-  const Slice recv{WindowId::recv, 0, call.recv_bytes};
-  const Combine combine(call.type, call.reduce, membership_.size);
-  const std::size_t block = call.message_bytes();
-  switch (call.op) {
-    case Operator::barrier: return orchestrate(call, Barrier{});
-    case Operator::broadcast: return orchestrate(call, Broadcast{recv, call.root, element});
-    case Operator::all_reduce: return orchestrate(call, AllReduce{send, recv, combine, element});
-    case Operator::all_gather: return orchestrate(call, AllGather{send, recv.part(0, block), block, element});
-    case Operator::reduce_scatter:
-      return orchestrate(call, ReduceScatter{send.part(0, block), recv, block, combine, element});
-  }
-  throw Error(ErrorKind::Internal, "a collective without schedules");
-}
-
-/// Phases 2 and 3: provide what the algorithm needs, then run its schedule, in pieces if it must.
-template <class Op>
-Task<> CommunicatorCore::orchestrate(const Call& call, Op op) {
-  const auto table = algorithms<Op>();
-  const auto chosen =
-      std::find_if(table.begin(), table.end(), [&](const auto& a) { return a.id == call.algorithm; });
-  const Algorithm<Op>& algorithm = *chosen;
-  const std::size_t piece = piece_bytes(algorithm, call, reach_);
-  const ResourceTag tag{call.op, call.algorithm, static_cast<std::uint8_t>(std::bit_width(piece))};
-  if (!resources_.is_provided(tag)) {
-    const std::size_t class_bytes = std::size_t{1} << tag.size_class;  // no piece of the class is larger
-    const Needs needs = algorithm.needs(class_bytes, membership_.size);
-    co_await resources_.provide(tag, needs);
-    resources_.bind(running_.windows);
-  }
-  co_await run_in_pieces(algorithm, exec_, op, piece);
-}
-
-/// A communicator of one: the result is the input.
-void CommunicatorCore::run_alone(const Call& call) noexcept {
-  const bool moves = call.op != Operator::barrier && call.op != Operator::broadcast;
-  if (moves && call.recv != call.send && call.recv_bytes != 0)
-    std::memmove(call.recv, call.send, call.recv_bytes);
+/// No peer touches this rank's buffers after this. Those that are gone touch nothing.
+Task<> CommunicatorCore::withdraw() {
+  host::HostGroup* const group = resources_.group();
+  if (group == nullptr) co_return;
+  const auto is_gone = [this](Rank peer) { return health_.is_gone(peer); };
+  CancelScope uncancelled;
+  Task<> withdrawing = with_scope(uncancelled, group->withdraw(is_gone));
+  co_await withdrawing;
 }
 
 /// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error,
@@ -450,8 +425,8 @@ Error CommunicatorCore::deadline_exceeded() const {
   std::string missing;
   std::optional<Rank> culprit;
   for (const Rank peer : exec_.peers()) {
-    const bool is_here = reach_.is_host_wide ? resources_.group()->has_arrived(peer, running_.sequence)
-                                             : health_.last_seen(peer) >= running_.sequence;
+    const bool is_here =
+        meeting_ ? meeting_->has_arrived(peer) : health_.last_seen(peer) >= running_.sequence;
     if (is_here) continue;
     missing += (missing.empty() ? "" : ", ") + membership_.peers[peer].describe();
     culprit = culprit ? std::min(*culprit, peer) : peer;
@@ -465,32 +440,6 @@ Error CommunicatorCore::deadline_exceeded() const {
           "give the call a longer deadline (COHORT_TIMEOUT)",
           describe(running_.signature), running_.sequence, membership_.name, seconds, who));
   return culprit ? error.with_culprit(*culprit) : error;
-}
-
-void CommunicatorCore::Watchdog::begin(Duration timeout) {
-  started_ = core_.engine_.now();
-  deadline_ = after(started_, timeout);
-  has_reported_ = false;
-  core_.engine_.timers().arm(*this, std::min(deadline_, started_ + kStall));
-}
-
-void CommunicatorCore::Watchdog::end() noexcept { core_.engine_.timers().disarm(*this); }
-
-void CommunicatorCore::Watchdog::expire() noexcept {
-  const TimePoint now = core_.engine_.now();
-  if (now >= deadline_) {
-    const Error error = core_.deadline_exceeded();
-    const bool lets_others_speak = !error.culprit() && now < deadline_ + kLastWords;
-    if (lets_others_speak)
-      core_.engine_.timers().arm(*this, deadline_ + kLastWords);
-    else
-      core_.health_.fail(error);
-    return;
-  }
-  // Once: whoever comes late finds it then. To repeat it would fill the buffers of a rank that does not read,
-  // which would pass for dead long before a deadline of minutes.
-  if (!std::exchange(has_reported_, true)) core_.health_.report_stall();
-  core_.engine_.timers().arm(*this, deadline_);
 }
 
 }  // namespace cohort

@@ -2,21 +2,27 @@
 #pragma once
 
 #include <cohort/collectives/call/health.h>
+#include <cohort/collectives/call/meeting.h>
 #include <cohort/collectives/call/resources.h>
+#include <cohort/collectives/call/watchdog.h>
 #include <cohort/collectives/communicator_options.h>
 #include <cohort/collectives/memory/memory_exec.h>
 #include <cohort/collectives/memory/shared_heap.h>
 #include <cohort/collectives/selection/explanation.h>
 #include <cohort/collectives/selection/selection.h>
+#include <cohort/engine/mutex.h>
 
 namespace cohort {
 
 /// A communicator's inside: runs one collective after the other, in the order of the calls.
 ///
-/// From call to result: sign and number the call, select the algorithm, provide its resources (phases 1 to
-/// 3), then run the schedule. Threads: the engine's.
+/// From call to bytes: select the algorithm, number and sign the call, meet where ranks share memory, provide
+/// what the schedule needs, run it. Threads: the engine's.
 class CommunicatorCore final : public LinkHost, Immovable {
  public:
+  /// Throws InvalidArgument for options that no rank could use; before joining.
+  static void check(const CommunicatorOptions& options);
+
   CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options);
   ~CommunicatorCore();
 
@@ -36,20 +42,21 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] Transport transport() const noexcept { return resources_.transport(); }
   [[nodiscard]] const Health& health() const noexcept { return health_; }
   [[nodiscard]] SharedHeap& heap() noexcept { return heap_; }
-  [[nodiscard]] std::uint64_t sequence() const noexcept { return running_.sequence; }
-  [[nodiscard]] AlgorithmId select(const Call& call) const {
-    return select_algorithm(call, reach_, forced_algorithm_);
+  [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
+  /// The algorithm for a call; `forced` by it, if not empty.
+  [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
+    return *choose_algorithm(call, reach_, algorithms_, {forced, forced_algorithm_}).algorithm;
   }
-  [[nodiscard]] Explanation explain(const Call& call) const {
-    return explain_choice(call, reach_, forced_algorithm_);
+  [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
+    return explain_choice(call, reach_, algorithms_, {forced, forced_algorithm_});
   }
   [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
 
   /// The path of small messages: completes the call without suspending if it can. Otherwise run() does;
   /// `has_begun` tells it that the call has its number already and waits for peers.
   [[nodiscard]] bool try_complete_now(const Call& call, bool& has_begun) noexcept;
-  /// Runs the call, in its turn.
-  [[nodiscard]] Task<> run(Call call, bool has_begun);
+  /// Runs the call, which outlives the task, in its turn.
+  [[nodiscard]] Task<> run(const Call& call, bool has_begun);
 
   // LinkHost:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
@@ -61,83 +68,36 @@ class CommunicatorCore final : public LinkHost, Immovable {
   }
 
  private:
-  /// Waits for the calls before this one.
-  class Turn;
-  /// Watches the running collective: reports a stall, and ends it at its deadline, naming whom it waits for.
-  class Watchdog final : public Timer {
-   public:
-    explicit Watchdog(CommunicatorCore& core) noexcept : core_(core) {}
-    void begin(Duration timeout);
-    void end() noexcept;
-    [[nodiscard]] Duration elapsed() const noexcept { return core_.engine_.now() - started_; }
-
-   private:
-    void expire() noexcept override;
-    CommunicatorCore& core_;
-    TimePoint started_{};
-    TimePoint deadline_{};
-    bool has_reported_ = false;
-  };
-
-  // One collective (communicator_core.cpp):
+  // One collective:
   void begin(const Call& call) noexcept;
-  void end() noexcept;
-  Task<> run_watched(Call call);
-  Task<> run_schedule(Call call);
-  [[nodiscard]] Task<> orchestrate_call(const Call& call);
-  template <class Op>
-  Task<> orchestrate(const Call& call, Op op);
-  void run_alone(const Call& call) noexcept;
+  void prepare(const Call& call) noexcept;
+  [[nodiscard]] bool may_complete_here(const Call& call) const noexcept;
   [[nodiscard]] bool complete_here(const Call& call) noexcept;
+  Task<> run_unnumbered(const Call& call);
+  /// What runs it: over links the schedule's own task, else one that meets or provides first.
+  [[nodiscard]] Task<> orchestrate(const Call& call);
+  Task<> attend_and_run(const Call& call);
+  [[nodiscard]] Task<> run_schedule(const Call& call);
+  Task<> complete_alone(const Call& call);
+  Task<> provide_and_run(const Call& call, ResourceTag tag);
+  Task<> run_on_peers_memory(const Call& call, std::size_t piece);
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
+  Task<> withdraw();
   [[nodiscard]] Error deadline_exceeded() const;
+
+  // Establishing:
+  Task<> calibrate();
   [[nodiscard]] double ranks_per_core() const;
   void check_hello(Rank peer, const ControlMessage& theirs, const ControlMessage& mine) const;
 
-  // Meeting in shared memory (arrival.cpp):
-  [[nodiscard]] bool uses_slots(const Call& call) const noexcept {
-    return fits_arrival_slots(call, call.algorithm, reach_.is_host_wide);
-  }
-  void announce(const Call& call) noexcept;
-  [[nodiscard]] bool agrees(Rank peer) const noexcept;
-  Task<> meet();
-  [[nodiscard]] bool bind_windows_of(Rank peer, const Call& call) noexcept;
-  [[nodiscard]] UserWindows bind_peer_windows(const Call& call) noexcept;
-  [[nodiscard]] bool pulls(const Call& call) const noexcept;
-  void combine_slots(const Call& call) noexcept;
-  void reduce_slots(const Call& call, std::size_t at, std::size_t count) noexcept;
-  void reduce_inputs(const Call& call, std::size_t count, std::byte* to) noexcept;
-
-  // Small vectors that peers map (by_reference.cpp):
-  static constexpr std::uint32_t kByReference = 4;  ///< in ArrivalSlot::reachable, beside arrival.cpp's
-  /// Whether this rank announces its vector by reference. Each decides for itself; arrivals tell the others.
-  [[nodiscard]] bool refers(const Call& call) const noexcept;
-  [[nodiscard]] bool has_referred(Rank rank) const noexcept;
-  [[nodiscard]] Rank count_referring() const noexcept;
-  /// Everybody has arrived: combines, and comes to the phase that ends it if anybody refers. False if a peer
-  /// has failed or its words make no sense; then nothing was touched.
-  [[nodiscard]] bool combine_arrived(const Call& call) noexcept;
-  [[nodiscard]] bool combine_shares(const Call& call) noexcept;
-  [[nodiscard]] bool combine_mixed(const Call& call) noexcept;
-  /// After the phase.
-  void finish_combined(const Call& call) noexcept;
-
-  // Measuring when the communicator is made (calibrate.cpp), where slots stop paying (slot_crossover.cpp) and
-  // where pulling begins to (pull_crossover.cpp):
-  Task<> calibrate();
-  Task<> agree_on_slowest(std::span<double> values);
-  Task<> measure_pull();
-  Task<bool> probe_pull(std::span<const std::byte> own);
-  Task<> measure_slots();
-  Task<double> time_calls(const Call& call);
-  Task<> run_unnumbered(const Call& call);
-
   Engine& engine_;
   Membership membership_;
+  const AlgorithmTable algorithms_;
   const Duration timeout_;
-  const std::optional<AlgorithmId> forced_algorithm_;
+  const std::string forced_algorithm_;
   const bool is_isolated_;
   const std::optional<unsigned> copy_threads_;
+  const std::size_t pull_from_bytes_;  ///< what the options say
 
   RunningOperation running_;
   TaskScope services_;
@@ -148,19 +108,13 @@ class CommunicatorCore final : public LinkHost, Immovable {
   SharedHeap heap_;
   MemoryExec exec_;
   Reach reach_;
-  std::size_t pull_from_bytes_ = 0;  ///< what the options say
-  bool is_one_process_ = false;
+  std::optional<Meeting> meeting_;  ///< where all ranks are on this host, over shared memory
 
-  /// How far the running call came before its coroutine was started.
-  enum class Progress : std::uint8_t { begun, combined };
-  Progress progress_ = Progress::begun;
-  bool is_busy_ = false;
+  Mutex turn_;  ///< held by the call that runs
   bool is_closed_ = false;
   unsigned completed_in_a_row_ = 0;
-  IntrusiveList<Turn> turns_;
   CancelScope* operation_scope_ = nullptr;
-  Watchdog watchdog_{*this};
-  std::vector<const std::byte*> slot_inputs_;
+  Watchdog watchdog_;
 };
 
 }  // namespace cohort

@@ -17,13 +17,14 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 }  // namespace
 
 Health::Health(Engine& engine, const Membership& membership, ControlPlane& control,
-               const RunningOperation& running, TaskScope& services, OnFailure on_failure,
-               IsCutOff is_cut_off)
+               const RunningOperation& running, TaskScope& services, const AlgorithmTable& algorithms,
+               OnFailure on_failure, IsCutOff is_cut_off)
     : engine_(engine),
       membership_(membership),
       control_(control),
       running_(running),
       services_(services),
+      algorithms_(algorithms),
       on_failure_(std::move(on_failure)),
       is_cut_off_(std::move(is_cut_off)),
       peers_(membership.size) {}
@@ -74,7 +75,7 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
     co_await engine_.sleep_for(kLook);
   std::sort(table_.begin(), table_.end(),
             [](const SignatureOfRank& a, const SignatureOfRank& b) { return a.rank < b.rank; });
-  const Disagreement verdict = judge(table_);
+  const Disagreement verdict = judge(table_, algorithms_);
   const std::string what = fmt::format(
       "collective #{} on '{}': {}; every rank must call the same collective with the same arguments (look at "
       "{})",

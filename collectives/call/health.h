@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/call/call.h>
+#include <cohort/collectives/call/signature.h>
 #include <cohort/engine/task_scope.h>
 #include <cohort/net/control_plane.h>
 
@@ -26,7 +26,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   using IsCutOff = std::function<bool(Rank peer)>;
 
   Health(Engine& engine, const Membership& membership, ControlPlane& control, const RunningOperation& running,
-         TaskScope& services, OnFailure on_failure, IsCutOff is_cut_off);
+         TaskScope& services, const AlgorithmTable& algorithms, OnFailure on_failure, IsCutOff is_cut_off);
 
   [[nodiscard]] bool is_failed() const noexcept { return cause_.has_value(); }
   [[nodiscard]] const Error& cause() const noexcept { return *cause_; }
@@ -45,6 +45,12 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// From now on departures are no news: this rank leaves itself.
   void leave() noexcept { is_leaving_ = true; }
 
+  /// Whether that rank's process is known to have ended, or to have left in good order: it touches nothing
+  /// more.
+  [[nodiscard]] bool is_gone(Rank peer) const noexcept {
+    const bool is_dead = cause_ && cause_->kind() == ErrorKind::PeerDied && cause_->culprit() == peer;
+    return is_dead || (peers_[peer].departed && !peers_[peer].is_suspected);
+  }
   /// The highest collective that a peer is known to have started.
   [[nodiscard]] std::uint64_t last_seen(Rank peer) const noexcept {
     return std::max(peers_[peer].last_seen, peers_[peer].departed_after);
@@ -92,6 +98,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   ControlPlane& control_;
   const RunningOperation& running_;
   TaskScope& services_;
+  const AlgorithmTable& algorithms_;  ///< for names in errors
   const OnFailure on_failure_;
   const IsCutOff is_cut_off_;
 

@@ -19,8 +19,7 @@ std::string_view to_string(Transport transport) noexcept;
 
 /// What asks for resources: looked up by this, computed and created on first use only.
 struct ResourceTag {
-  Operator op;
-  AlgorithmId algorithm;
+  const AnyAlgorithm* algorithm;
   std::uint8_t size_class;  ///< log2 of the piece's bytes
   auto operator<=>(const ResourceTag&) const = default;
 };

@@ -54,7 +54,6 @@ void MemoryExec::finish_average(const Combine& combine, const Slice& sum) {
 
 Task<> MemoryExec::phase() {
   host::HostGroup& group = *resources_.group();
-  if (maps_user_windows()) group.end_touching();  // what comes after a phase on mapped memory is nothing
   group.arrive_at_phase();
   return group.wait_for_phase();
 }

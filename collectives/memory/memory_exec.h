@@ -5,15 +5,9 @@
 #include <cohort/collectives/memory/copy_workers.h>
 #include <cohort/collectives/memory/reduction/copy.h>
 #include <cohort/collectives/schedule/exec.h>
+#include <cohort/collectives/schedule/user_windows.h>
 
 namespace cohort {
-
-/// How a collective reaches the user windows of peers on this host.
-enum class UserWindows : std::uint8_t {
-  staged,    ///< not at all: data passes through the CCL buffers
-  readable,  ///< the kernel copies out of the peer's process
-  mapped,    ///< loads and stores
-};
 
 /// The machine that moves real bytes: this rank's memory, its links, and peers' memory where it is mapped.
 class MemoryExec final : public Exec {

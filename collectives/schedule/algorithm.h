@@ -1,76 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/schedule/any_algorithm.h>
 #include <cohort/collectives/schedule/exec.h>
 
+#include <algorithm>
 #include <cstddef>
-#include <optional>
-#include <span>
 #include <string_view>
 
 namespace cohort {
 
-enum class AlgorithmId : std::uint8_t {
-  one_shot,            ///< everybody sends everything to everybody: one round, for small messages
-  mesh,                ///< every pair exchanges its share directly, all at once
-  ring,                ///< neighbours pass blocks on: the optimal volume on any topology
-  recursive_doubling,  ///< partners at distance 1, 2, 4, ...: few messages, for small data
-  tree,                ///< up a binomial tree and down again: the fewest messages, where ranks share cores
-  direct,              ///< loads and stores on mapped memory: for ranks of one host
-};
-inline constexpr std::size_t kAlgorithms = 6;
+/// Data that travels as ranks meet.
+inline constexpr std::size_t kMostAnnouncedBytes = 32 * 1024;
 
-std::string_view to_string(AlgorithmId id) noexcept;
-/// The names of all of them.
-std::span<const std::string_view> algorithm_names() noexcept;
-std::optional<AlgorithmId> parse_algorithm(std::string_view text) noexcept;
-
-/// Counted from a schedule's rules: what selection compares. The first three are of the rank that has most.
-struct Cost {
-  double rounds = 0;         ///< messages that follow one another
-  double bytes_moved = 0;    ///< sent, or copied from a peer
-  double bytes_reduced = 0;  ///< combined
-  double messages = 0;       ///< that all ranks send, together
-  double bytes_by_all = 0;   ///< that they hold
+/// A schedule without a coroutine: plain functions of local steps (Exec::perform) on what all ranks of a host
+/// have announced. Memory runs them in place, without suspending.
+template <class Op>
+struct LocalSchedule {
+  Announces announces = Announces::nothing;
+  void (*combine)(Exec& x, const Op& op) = nullptr;
+  /// After a phase, where there is one: if any rank announced by reference. May be null.
+  void (*finish)(Exec& x, const Op& op) = nullptr;
+  /// Inputs of so many bytes need not travel: a rank whose windows all others map announces them by
+  /// reference (Exec::has_referred), at the price of one phase. Each decides for itself.
+  std::size_t refers_from = 1;
+  std::size_t refers_to = 0;
 };
 
-/// What one run of a schedule needs before it starts. Computed once per tag and kept.
-struct Needs {
-  bool links_to_all = false;
-  bool links_to_neighbours = false;
-  std::size_t scratch_bytes = 0;
-  Lane lanes = 1;
-};
+/// largest_piece of a schedule that uses no buffer of the communicator's, or loops over it by itself.
+inline constexpr std::size_t kWholeMessage = ~std::size_t{0};
+[[nodiscard]] inline std::size_t whole_message(std::size_t, Rank) noexcept { return kWholeMessage; }
 
-/// One algorithm for one operator: what it costs, what it needs, and the schedule.
+[[nodiscard]] inline Needs no_needs(std::size_t, Rank) noexcept { return {}; }
+[[nodiscard]] inline Needs links_to_all(std::size_t, Rank) noexcept { return {.links_to_all = true}; }
+[[nodiscard]] inline Needs links_to_neighbours(std::size_t, Rank) noexcept {
+  return {.links_to_neighbours = true};
+}
+
+/// One algorithm for one operator: what it costs, what it needs, and the schedule, or a local one, or both.
 ///
 /// `bytes` is Op::size_bytes() of the piece that a run handles. A message above largest_piece is run in
-/// pieces.
+/// pieces. With both, the local schedule runs where all ranks map all user windows, the other elsewhere.
 template <class Op>
 struct Algorithm {
-  AlgorithmId id;
-  bool needs_mapped_group;  ///< every rank of the communicator on this host, over shared memory
-  Cost (*cost)(std::size_t bytes, Rank ranks);
-  Needs (*needs)(std::size_t bytes, Rank ranks);
+  std::string_view name;
+  Ground ground = Ground::links;
+  /// Null: it runs only where it is asked for by name.
+  Cost (*cost)(std::size_t bytes, Rank ranks) = nullptr;
+  Needs (*needs)(std::size_t bytes, Rank ranks) = no_needs;
   /// The largest piece one run can handle with CCL buffers and scratch of `buffer_bytes` each.
-  std::size_t (*largest_piece)(std::size_t buffer_bytes, Rank ranks);
-  Task<> (*schedule)(Exec& x, Op op);
+  std::size_t (*largest_piece)(std::size_t buffer_bytes, Rank ranks) = whole_message;
+  Task<> (*schedule)(Exec& x, Op op) = nullptr;
+  LocalSchedule<Op> local{};
 };
 
-/// The algorithms of an operator, in the order in which equals are preferred. Defined in
-/// algorithms/table.cpp.
-template <class Op>
-std::span<const Algorithm<Op>> algorithms();
+/// The bytes of one piece of a message: at most `largest`, but for a grain of elements that divides well.
+[[nodiscard]] inline std::size_t piece_bytes(std::size_t message_bytes, std::size_t element_bytes,
+                                             std::size_t largest) noexcept {
+  const std::size_t grain = element_bytes * 64;
+  return std::min(message_bytes, std::max(grain, largest / grain * grain));
+}
 
-template <>
-std::span<const Algorithm<Barrier>> algorithms();
-template <>
-std::span<const Algorithm<Broadcast>> algorithms();
-template <>
-std::span<const Algorithm<AllReduce>> algorithms();
-template <>
-std::span<const Algorithm<AllGather>> algorithms();
-template <>
-std::span<const Algorithm<ReduceScatter>> algorithms();
+/// How an operator's algorithms are called by those who know none.
+template <class Op>
+struct AnyAlgorithm::Typed {
+  [[nodiscard]] static const Algorithm<Op>& as(const void* algorithm) noexcept {
+    return *static_cast<const Algorithm<Op>*>(algorithm);
+  }
+  static Cost cost(const void* self, std::size_t bytes, Rank ranks) {
+    const auto cost_of = as(self).cost;
+    return cost_of == nullptr ? Cost{} : cost_of(bytes, ranks);
+  }
+  static Needs needs(const void* self, std::size_t bytes, Rank ranks) { return as(self).needs(bytes, ranks); }
+  static std::size_t largest_piece(const void* self, std::size_t bytes, Rank ranks) {
+    return as(self).largest_piece(bytes, ranks);
+  }
+  static Task<> run_pieces(const Algorithm<Op>& algorithm, Exec& x, Op op, std::size_t piece) {
+    const std::size_t bytes = op.size_bytes();
+    for (std::size_t at = 0; at < bytes; at += piece) {
+      const Op part = op.part(at, std::min(piece, bytes - at));
+      co_await algorithm.schedule(x, part);
+    }
+  }
+  static Task<> run(const void* self, Exec& x, const OperatorArguments& arguments, std::size_t piece) {
+    const Op op = Op::of(arguments, x.rank(), x.size());
+    return piece >= op.size_bytes() ? as(self).schedule(x, op) : run_pieces(as(self), x, op, piece);
+  }
+  static void combine(const void* self, Exec& x, const OperatorArguments& arguments) {
+    as(self).local.combine(x, Op::of(arguments, x.rank(), x.size()));
+  }
+  static void finish(const void* self, Exec& x, const OperatorArguments& arguments) {
+    const auto finish_it = as(self).local.finish;
+    if (finish_it != nullptr) finish_it(x, Op::of(arguments, x.rank(), x.size()));
+  }
+
+  static constexpr Functions kFunctions = {operator_of<Op>, cost, needs, largest_piece, run, combine, finish};
+};
+
+template <class Op>
+AnyAlgorithm::AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept
+    : typed_(&algorithm),
+      functions_(&Typed<Op>::kFunctions),
+      name_(algorithm.name),
+      id_(algorithm_id(name_)),
+      ground_(algorithm.ground),
+      announces_(algorithm.local.announces),
+      refers_from_(algorithm.local.refers_from),
+      refers_to_(algorithm.local.refers_to),
+      has_schedule_(algorithm.schedule != nullptr),
+      has_cost_(algorithm.cost != nullptr) {}
 
 }  // namespace cohort

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/operators/operators.h>
+#include <cohort/collectives/operators/combine.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/net/link.h>
 
@@ -122,6 +122,25 @@ class Exec : Immovable {
   /// The last step of avg on a finished sum: divides in place. Nothing for other operators.
   virtual void finish_average(const Combine& combine, const Slice& sum) = 0;
 
+  // What the ranks of a host announced as they met, for local schedules:
+  /// Where each rank's input lies, in rank order: in its slot, or, announced by reference, in its send
+  /// window.
+  [[nodiscard]] std::span<const PlacedSlice> announced() const noexcept { return announced_; }
+  /// Whether that rank's input stayed where it was.
+  [[nodiscard]] bool has_referred(Rank of) const noexcept {
+    return announced_[of].slice.window == WindowId::send;
+  }
+  [[nodiscard]] bool all_referred() const noexcept { return referring_ == size_; }
+  [[nodiscard]] bool any_referred() const noexcept { return referring_ != 0; }
+  /// This rank's slot: its own to write to if it has referred, until it announces again.
+  [[nodiscard]] Slice slot(std::size_t bytes) const noexcept { return {WindowId::slot, 0, bytes}; }
+  /// For the machine: everybody has met, and that rank announced so many bytes.
+  void take_announcement(Rank of, std::size_t bytes, bool by_reference) noexcept {
+    if (of == 0) referring_ = 0;
+    announced_[of] = {of, {by_reference ? WindowId::send : WindowId::slot, 0, bytes}};
+    referring_ += by_reference ? 1 : 0;
+  }
+
   /// Everybody has come this far. Only on a host-wide group (maps ccl windows); one counter per rank.
   [[nodiscard]] virtual Task<> phase() = 0;
 
@@ -169,6 +188,8 @@ class Exec : Immovable {
   const Rank rank_;
   const Rank size_;
   mutable std::vector<Rank> peers_;  ///< made when first asked for: many schedules never do
+  std::vector<PlacedSlice> announced_;
+  Rank referring_ = 0;
   std::vector<std::vector<Task<>>> sub_streams_;
   std::vector<std::vector<PlacedSlice>> place_lists_;
 };

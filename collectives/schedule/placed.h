@@ -14,6 +14,13 @@ class Placed : Immovable {
     for (Rank rank = 0; rank < x.size(); ++rank) places_.items().push_back({rank, everywhere});
   }
 
+  /// `bytes` from `at` of each of these.
+  Placed(Exec& x, std::span<const PlacedSlice> wholes, std::size_t at, std::size_t bytes)
+      : places_(x.place_lists()) {
+    for (const PlacedSlice& whole : wholes)
+      places_.items().push_back({whole.rank, whole.slice.part(at, bytes)});
+  }
+
   /// That rank's operand is another slice.
   void replace(Rank rank, const Slice& slice) { places_.items()[rank].slice = slice; }
   /// All operands have been received: they lie in `here`'s windows now.

@@ -36,8 +36,20 @@ class Tree {
   /// Above the distance of any child of any rank: loops downwards start at half of it.
   [[nodiscard]] Rank widest() const noexcept { return std::bit_ceil(size_); }
 
-  /// Messages that follow one another on the way from one end to the other.
-  [[nodiscard]] static double depth(Rank ranks) noexcept { return std::bit_width(ranks - 1); }
+  /// What a tree over so many ranks comes to, for costs.
+  struct Figures {
+    explicit Figures(Rank of_ranks);
+
+    Rank ranks;
+    Rank children;             ///< of the root
+    Rank height;               ///< messages that follow one another on the way from one end to the other
+    Rank sends;                ///< on the way down, where each rank sends to one child after the other
+    Rank largest_path_up;      ///< ranks of all subtrees on one way up, where each child sends its subtree's
+    Rank largest_path_down;    ///< the same on the way down, one child after the other
+    double sizes_of_subtrees;  ///< ranks of all subtrees, together
+  };
+  /// Computed once, as long as a thread asks for the same number of ranks.
+  [[nodiscard]] static const Figures& figures(Rank ranks);
 
  private:
   [[nodiscard]] Rank reach() const noexcept { return is_root() ? widest() : place_ & (~place_ + 1); }

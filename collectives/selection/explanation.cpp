@@ -11,23 +11,24 @@ namespace {
 /// "; at 8192 bytes 3.1 us were measured, 4.0 us with direct", or that nothing was.
 std::string measured_text(const Call& call, const Reach& reach) {
   if (reach.slots.measured().empty()) return " (as long as nothing is measured)";
-  const std::optional<SlotTimes> times = reach.slots.times_of(call.op, slot_bytes(call));
+  const std::optional<SlotTimes> times = reach.slots.times_of(call.op, call.announced_bytes(reach.ranks));
   if (!times) return "";
   return fmt::format("; measured for this size: {:.2f} us in slots, {:.2f} us with direct", times->slots_us,
                      times->direct_us);
 }
 
 std::string slots_reason(const Call& call, const Reach& reach) {
-  if (call.op == Operator::barrier) return "a barrier is over when all have met in the arrival slots";
+  if (!call.op->has_data) return "a barrier is over when all have met in the arrival slots";
   return fmt::format("{} bytes per rank travel in the arrival slots, which are faster up to {}{}",
-                     slot_bytes(call), reach.slots.most_bytes(call.op), measured_text(call, reach));
+                     call.announced_bytes(reach.ranks), reach.slots.most_bytes(call.op),
+                     measured_text(call, reach));
 }
 
-std::string mapped_reason(const Call& call, const Reach& reach, AlgorithmId chosen) {
+std::string mapped_reason(const Call& call, const Reach& reach, std::string_view chosen) {
   return fmt::format(
       "{} bytes per rank, and arrival slots are faster only up to {}{}; {} comes first where all ranks map "
       "each other's memory",
-      slot_bytes(call), reach.slots.most_bytes(call.op), measured_text(call, reach), to_string(chosen));
+      call.announced_bytes(reach.ranks), reach.slots.most_bytes(call.op), measured_text(call, reach), chosen);
 }
 
 std::string cheapest_reason(const Explanation& explanation, const Reach& reach) {
@@ -39,8 +40,8 @@ std::string cheapest_reason(const Explanation& explanation, const Reach& reach) 
   }
   std::string text = "the least estimate over links";
   if (explanation.estimate_us && second != nullptr)
-    text += fmt::format(": {:.1f} us; next is {} with {:.1f} us", *explanation.estimate_us,
-                        to_string(second->algorithm), *second->estimate_us);
+    text += fmt::format(": {:.1f} us; next is {} with {:.1f} us", *explanation.estimate_us, second->algorithm,
+                        *second->estimate_us);
   text += " (";
   const auto constants = reach.model.constants();
   for (std::size_t i = 0; i < constants.size(); ++i)
@@ -50,12 +51,12 @@ std::string cheapest_reason(const Explanation& explanation, const Reach& reach) 
 }
 
 std::string words_of_basis(const Explanation& explanation, const Call& call, const Reach& reach) {
-  if (reach.ranks == 1) return "one rank alone has nobody to exchange with: its output is its input";
   switch (explanation.basis) {
+    case Basis::alone: return "one rank alone has nobody to exchange with: its output is its input";
     case Basis::call: return "the call forces it";
     case Basis::communicator:
       return "COHORT_ALGO, or the communicator's options, force it for all calls that it can run";
-    case Basis::arrival_slots: return slots_reason(call, reach);
+    case Basis::meeting: return slots_reason(call, reach);
     case Basis::mapped_memory: return mapped_reason(call, reach, explanation.chosen);
     case Basis::cheapest: return cheapest_reason(explanation, reach);
   }
@@ -63,12 +64,12 @@ std::string words_of_basis(const Explanation& explanation, const Call& call, con
 }
 
 std::string reason_of(const Explanation& explanation, const Call& call, const Reach& reach,
-                      std::optional<AlgorithmId> forced_for_all) {
-  const bool is_passed_over =
-      forced_for_all && explanation.basis != Basis::communicator && explanation.basis != Basis::call;
+                      std::string_view forced_for_all) {
+  const bool is_passed_over = !forced_for_all.empty() && explanation.basis != Basis::communicator &&
+                              explanation.basis != Basis::call && explanation.basis != Basis::alone;
   std::string text;
   if (is_passed_over)
-    text = fmt::format("{} is forced for all calls but cannot run this one; ", to_string(*forced_for_all));
+    text = fmt::format("{} is forced for all calls but cannot run this one; ", forced_for_all);
   return text + words_of_basis(explanation, call, reach);
 }
 
@@ -78,17 +79,22 @@ std::string note_on(const Candidate& candidate, const Explanation& explanation, 
   switch (candidate.state) {
     case Candidate::State::not_written: return fmt::format("has no schedule for {}", to_string(call.op));
     case Candidate::State::needs_one_host: return "needs memory that all ranks map: shm, on one host";
+    case Candidate::State::too_large:
+      return fmt::format("possible up to {} bytes per rank", kMostAnnouncedBytes);
+    case Candidate::State::needs_one_rank:
+      return reach.ranks == 1 ? "there is nobody to exchange with" : "for a communicator of one rank";
     case Candidate::State::possible: break;
   }
   switch (explanation.basis) {
     case Basis::call:
     case Basis::communicator: return "possible; another one is forced";
-    case Basis::arrival_slots: return "possible; at this size arrival slots come first";
+    case Basis::meeting: return "possible; at this size arrival slots come first";
+    case Basis::alone: return "possible";
     case Basis::mapped_memory:
       if (candidate.is_in_slots)
         return fmt::format("possible; arrival slots come first only up to {} bytes per rank",
                            reach.slots.most_bytes(call.op));
-      return fmt::format("possible; not compared, since {} comes first", to_string(explanation.chosen));
+      return fmt::format("possible; not compared, since {} comes first", explanation.chosen);
     case Basis::cheapest: return "possible; its estimate is not lower";
   }
   return "";
@@ -96,16 +102,17 @@ std::string note_on(const Candidate& candidate, const Explanation& explanation, 
 
 }  // namespace
 
-Explanation explain_choice(const Call& call, const Reach& reach, std::optional<AlgorithmId> forced_for_all) {
-  const Choice choice = choose_algorithm(call, reach, forced_for_all);
+Explanation explain_choice(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
+                           const Forced& forced) {
+  const Choice choice = choose_algorithm(call, reach, algorithms, forced);
   Explanation explanation;
-  explanation.chosen = choice.algorithm;
+  explanation.chosen = choice.algorithm->name();
   explanation.basis = choice.basis;
-  for (const Candidate& candidate : candidates_for(call, reach)) {
-    if (candidate.algorithm == choice.algorithm) explanation.estimate_us = candidate.estimate_us;
+  for (const Candidate& candidate : candidates_for(call, reach, algorithms)) {
+    if (candidate.algorithm == explanation.chosen) explanation.estimate_us = candidate.estimate_us;
     explanation.candidates.push_back({candidate, note_on(candidate, explanation, call, reach)});
   }
-  explanation.reason = reason_of(explanation, call, reach, forced_for_all);
+  explanation.reason = reason_of(explanation, call, reach, forced.for_all);
   return explanation;
 }
 

@@ -15,7 +15,7 @@ struct Explanation {
     std::string note;  ///< "chosen", or why another one was
   };
 
-  AlgorithmId chosen = AlgorithmId::one_shot;
+  std::string_view chosen;  ///< as long as the table of algorithms lives
   Basis basis = Basis::call;
   std::string reason;                   ///< in words
   std::optional<double> estimate_us{};  ///< of the chosen one, where something is known
@@ -24,6 +24,6 @@ struct Explanation {
 
 /// Explains the choice that choose_algorithm() makes, and throws what it throws.
 [[nodiscard]] Explanation explain_choice(const Call& call, const Reach& reach,
-                                         std::optional<AlgorithmId> forced_for_all);
+                                         const AlgorithmTable& algorithms, const Forced& forced);
 
 }  // namespace cohort

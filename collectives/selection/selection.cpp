@@ -2,7 +2,6 @@
 #include <cohort/collectives/selection/selection.h>
 
 #include <cohort/engine/error.h>
-#include <cohort/net/host/segment.h>
 
 #include <fmt/format.h>
 
@@ -11,20 +10,31 @@
 namespace cohort {
 namespace {
 
-std::string choices(const std::vector<AlgorithmId>& ids) {
+using State = Candidate::State;
+
+State state_of(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
+  const bool is_alone = algorithm.ground() == Ground::alone;
+  if (reach.ranks == 1) return is_alone ? State::possible : State::needs_one_rank;
+  if (is_alone) return State::needs_one_rank;
+  if (algorithm.ground() == Ground::mapped && !reach.is_host_wide) return State::needs_one_host;
+  const bool fits =
+      algorithm.announces() != Announces::data || call.announced_bytes(reach.ranks) <= kMostAnnouncedBytes;
+  return fits ? State::possible : State::too_large;
+}
+
+bool can_run(const AnyAlgorithm* algorithm, const Call& call, const Reach& reach) {
+  return algorithm != nullptr && state_of(*algorithm, call, reach) == State::possible;
+}
+
+std::string choices(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
   std::string text;
-  for (const AlgorithmId id : ids) text += (text.empty() ? "" : ", ") + std::string(to_string(id));
+  for (const AnyAlgorithm& algorithm : algorithms.of(call.op))
+    if (can_run(&algorithm, call, reach)) text += (text.empty() ? "" : ", ") + std::string(algorithm.name());
   return text;
 }
 
-template <class Op>
-bool applies(const Algorithm<Op>& algorithm, const Reach& reach) {
-  return reach.is_host_wide || !algorithm.needs_mapped_group;
-}
-
 /// Of all runs that the message is cut into.
-template <class Op>
-Cost whole_cost(const Algorithm<Op>& algorithm, const Call& call, const Reach& reach) {
+Cost whole_cost(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
   const std::size_t piece = piece_bytes(algorithm, call, reach);
   const double runs = piece == 0 ? 1 : static_cast<double>(call.message_bytes()) / static_cast<double>(piece);
   const Cost once = algorithm.cost(piece, reach.ranks);
@@ -35,143 +45,99 @@ Cost whole_cost(const Algorithm<Op>& algorithm, const Call& call, const Reach& r
           .bytes_by_all = runs * once.bytes_by_all};
 }
 
-template <class Op>
-double estimate_us(const Algorithm<Op>& algorithm, const Call& call, const Reach& reach) {
+double estimate_us(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
   return reach.model.estimate_us(whole_cost(algorithm, call, reach));
 }
 
-/// On shared memory the first that applies, over TCP the cheapest.
-struct Best {
-  const Call& call;
-  const Reach& reach;
-
-  template <class Op>
-  Choice operator()(std::span<const Algorithm<Op>> table) const {
-    const Algorithm<Op>* best = nullptr;
-    double best_us = 0;
-    for (const Algorithm<Op>& algorithm : table) {
-      if (!applies(algorithm, reach)) continue;
-      if (reach.is_host_wide) return {algorithm.id, Basis::mapped_memory};
-      const double us = estimate_us(algorithm, call, reach);
-      if (best != nullptr && us >= best_us) continue;
-      best = &algorithm;
-      best_us = us;
-    }
-    return {best->id, Basis::cheapest};
-  }
-};
-
-/// Those that can run the call.
-struct Applicable {
-  const Reach& reach;
-
-  template <class Op>
-  std::vector<AlgorithmId> operator()(std::span<const Algorithm<Op>> table) const {
-    std::vector<AlgorithmId> ids;
-    for (const Algorithm<Op>& algorithm : table)
-      if (applies(algorithm, reach)) ids.push_back(algorithm.id);
-    return ids;
-  }
-};
-
-/// Whether one of them is the one asked for.
-struct Has {
-  AlgorithmId id;
-  const Reach& reach;
-
-  template <class Op>
-  bool operator()(std::span<const Algorithm<Op>> table) const {
-    return std::any_of(table.begin(), table.end(), [&](const Algorithm<Op>& algorithm) {
-      return algorithm.id == id && applies(algorithm, reach);
-    });
-  }
-};
-
-/// What the table says of one algorithm over links and mapped memory.
-struct Weigh {
-  AlgorithmId id;
-  const Call& call;
-  const Reach& reach;
-
-  template <class Op>
-  Candidate operator()(std::span<const Algorithm<Op>> table) const {
-    Candidate candidate{.algorithm = id, .state = Candidate::State::not_written};
-    const auto found =
-        std::find_if(table.begin(), table.end(), [&](const Algorithm<Op>& a) { return a.id == id; });
-    if (found == table.end()) return candidate;
-    const Algorithm<Op>& algorithm = *found;
-    candidate.cost = whole_cost(algorithm, call, reach);
-    candidate.state =
-        applies(algorithm, reach) ? Candidate::State::possible : Candidate::State::needs_one_host;
-    if (!reach.is_host_wide && candidate.state == Candidate::State::possible)
-      candidate.estimate_us = estimate_us(algorithm, call, reach);
-    return candidate;
-  }
-};
-
-template <class Question>
-auto ask_table(Operator op, const Question& question) {
-  switch (op) {
-    case Operator::barrier: return question(algorithms<Barrier>());
-    case Operator::broadcast: return question(algorithms<Broadcast>());
-    case Operator::all_reduce: return question(algorithms<AllReduce>());
-    case Operator::all_gather: return question(algorithms<AllGather>());
-    case Operator::reduce_scatter: return question(algorithms<ReduceScatter>());
-  }
-  throw Error(ErrorKind::Internal, "an operator without algorithms");
+Choice choose_on_host(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
+  const HostWays ways = ways_on_host(call.op, algorithms);
+  const bool is_small = call.announced_bytes(reach.ranks) <= reach.slots.most_bytes(call.op);
+  if (ways.in_slots != nullptr && is_small) return {ways.in_slots, Basis::meeting};
+  return {ways.on_mapped_memory, Basis::mapped_memory};
 }
 
-bool can_run(const Call& call, AlgorithmId id, const Reach& reach) {
-  return fits_arrival_slots(call, id, reach.is_host_wide) || ask_table(call.op, Has{id, reach});
+Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
+  const AnyAlgorithm* best = nullptr;
+  double best_us = 0;
+  for (const AnyAlgorithm& algorithm : algorithms.of(call.op)) {
+    if (!algorithm.has_cost() || !can_run(&algorithm, call, reach)) continue;
+    const double us = estimate_us(algorithm, call, reach);
+    if (best != nullptr && us >= best_us) continue;
+    best = &algorithm;
+    best_us = us;
+  }
+  return {best, Basis::cheapest};
 }
 
-/// Of combine_slots(): every rank reads what it needs of each other one's slot.
-Cost slots_cost(const Call& call, Rank ranks) {
-  const double peers = ranks - 1.0;
-  const bool takes_share = call.op == Operator::reduce_scatter;
-  const bool reduces = call.op == Operator::all_reduce || takes_share;
-  const auto bytes = static_cast<double>(takes_share ? call.recv_bytes : slot_bytes(call));
-  Cost cost;
-  cost.rounds = 1;
-  cost.bytes_moved = call.op == Operator::broadcast ? bytes : bytes * peers;
-  if (reduces) cost.bytes_reduced = bytes * peers;
-  return cost;
+Choice choose(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
+  if (reach.is_host_wide) {
+    const Choice choice = choose_on_host(call, reach, algorithms);
+    if (choice.algorithm != nullptr) return choice;
+  }
+  return choose_over_links(call, reach, algorithms);
 }
 
 }  // namespace
 
-Choice choose_algorithm(const Call& call, const Reach& reach, std::optional<AlgorithmId> forced_for_all) {
-  if (call.forced) {
-    if (can_run(call, *call.forced, reach)) return {*call.forced, Basis::call};
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("algorithm '{}' cannot run {} over this transport; choose one of: {}",
-                            to_string(*call.forced), to_string(call.op),
-                            choices(ask_table(call.op, Applicable{reach}))));
+std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
+  std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.ranks);
+  if (!reach.is_host_wide && call.op->has_data)
+    largest = std::min(largest, reach.model.speed().cache_bytes / call.op.elements_per_count(reach.ranks));
+  return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);
+}
+
+HostWays ways_on_host(Operator op, const AlgorithmTable& algorithms) noexcept {
+  HostWays ways;
+  for (const AnyAlgorithm& algorithm : algorithms.of(op)) {
+    if (algorithm.ground() != Ground::mapped || !algorithm.has_cost()) continue;
+    const AnyAlgorithm*& way = algorithm.has_schedule() ? ways.on_mapped_memory : ways.in_slots;
+    if (way == nullptr) way = &algorithm;
   }
-  if (forced_for_all && can_run(call, *forced_for_all, reach)) return {*forced_for_all, Basis::communicator};
-  const bool slots_apply = reach.is_host_wide && slot_bytes(call) <= reach.slots.most_bytes(call.op);
-  if (slots_apply) return {AlgorithmId::one_shot, Basis::arrival_slots};
-  return ask_table(call.op, Best{call, reach});
+  return ways;
 }
 
-bool fits_arrival_slots(const Call& call, AlgorithmId chosen, bool is_host_wide) noexcept {
-  return chosen == AlgorithmId::one_shot && is_host_wide && slot_bytes(call) <= host::kSlotPayloadBytes;
+Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
+                        const Forced& forced) {
+  const AnyAlgorithm* const by_call =
+      forced.by_call.empty() ? nullptr : algorithms.find(call.op, forced.by_call);
+  const bool is_refused = !forced.by_call.empty() && by_call == nullptr;
+  if (reach.ranks == 1 && !is_refused) {
+    for (const AnyAlgorithm& algorithm : algorithms.of(call.op))
+      if (can_run(&algorithm, call, reach)) return {&algorithm, Basis::alone};
+  }
+  if (!forced.by_call.empty()) {
+    if (can_run(by_call, call, reach)) return {by_call, Basis::call};
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("algorithm '{}' cannot run this {} over this transport; choose one of: {}",
+                            forced.by_call, to_string(call.op), choices(call, reach, algorithms)));
+  }
+  const AnyAlgorithm* const for_all =
+      forced.for_all.empty() ? nullptr : algorithms.find(call.op, forced.for_all);
+  if (can_run(for_all, call, reach)) return {for_all, Basis::communicator};
+  return choose(call, reach, algorithms);
 }
 
-std::vector<Candidate> candidates_for(const Call& call, const Reach& reach) {
+std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
+                                      const AlgorithmTable& algorithms) {
   std::vector<Candidate> candidates;
+  const HostWays ways = ways_on_host(call.op, algorithms);
   const std::optional<SlotTimes> measured =
-      reach.is_host_wide ? reach.slots.times_of(call.op, slot_bytes(call)) : std::nullopt;
-  for (std::size_t i = 0; i < kAlgorithms; ++i) {
-    const auto id = static_cast<AlgorithmId>(i);
-    Candidate candidate = ask_table(call.op, Weigh{id, call, reach});
-    candidate.is_in_slots = fits_arrival_slots(call, id, reach.is_host_wide);
-    if (candidate.is_in_slots) {
-      candidate.state = Candidate::State::possible;
-      candidate.cost = slots_cost(call, reach.ranks);
+      reach.is_host_wide ? reach.slots.times_of(call.op, call.announced_bytes(reach.ranks)) : std::nullopt;
+  for (const std::string_view name : algorithms.names()) {
+    Candidate candidate{.algorithm = name, .state = State::not_written};
+    const AnyAlgorithm* const algorithm = algorithms.find(call.op, name);
+    const bool is_beside = algorithm != nullptr && algorithm->ground() == Ground::alone && reach.ranks > 1;
+    if (is_beside) continue;
+    if (algorithm != nullptr) {
+      candidate.state = state_of(*algorithm, call, reach);
+      candidate.is_in_slots = algorithm->announces() == Announces::data;
+      if (algorithm->has_cost()) candidate.cost = whole_cost(*algorithm, call, reach);
+      const bool is_possible = candidate.state == State::possible;
+      if (measured && is_possible && algorithm == ways.in_slots) candidate.estimate_us = measured->slots_us;
+      if (measured && algorithm == ways.on_mapped_memory) candidate.estimate_us = measured->direct_us;
+      if (!reach.is_host_wide && is_possible && candidate.cost)
+        candidate.estimate_us = reach.model.estimate_us(*candidate.cost);
     }
-    if (measured && candidate.is_in_slots) candidate.estimate_us = measured->slots_us;
-    if (measured && id == AlgorithmId::direct) candidate.estimate_us = measured->direct_us;
     candidates.push_back(candidate);
   }
   return candidates;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/operators/operators.h>
-#include <cohort/net/host/segment.h>
+#include <cohort/collectives/schedule/algorithm.h>
 
 #include <array>
 #include <cstddef>
@@ -13,9 +12,9 @@ namespace cohort {
 
 /// What one size took, both ways, on the slowest rank.
 struct SlotTimes {
-  Operator op = Operator::barrier;
+  Operator op;
   std::size_t bytes = 0;  ///< that a rank puts into its slot
-  double slots_us = 0;    ///< one_shot: every rank reads every slot
+  double slots_us = 0;    ///< in slots: every rank reads every slot
   double direct_us = 0;   ///< direct: through the CCL buffers, one phase more, less to combine
 };
 
@@ -26,14 +25,11 @@ class SlotCrossover {
   /// Before anything was measured, and for what the time was too short for.
   static constexpr std::size_t kUnmeasuredBytes = 8 * 1024;
   /// What is measured: from the size where more cache lines than fit a few fetches travel, to a full slot.
-  static constexpr std::array<std::size_t, 4> kSizes = {4 * 1024, 8 * 1024, 16 * 1024,
-                                                        host::kSlotPayloadBytes};
+  static constexpr std::array<std::size_t, 4> kSizes = {4 * 1024, 8 * 1024, 16 * 1024, kMostAnnouncedBytes};
 
   SlotCrossover() { most_bytes_.fill(kUnmeasuredBytes); }
 
-  [[nodiscard]] std::size_t most_bytes(Operator op) const noexcept {
-    return most_bytes_[static_cast<std::size_t>(op)];
-  }
+  [[nodiscard]] std::size_t most_bytes(Operator op) const noexcept { return most_bytes_[op.index()]; }
   [[nodiscard]] const std::vector<SlotTimes>& measured() const noexcept { return measured_; }
   /// What a call of that size takes, on the line between the two measured sizes around it; nothing outside
   /// of what was measured.

@@ -18,6 +18,7 @@ constexpr unsigned kCrowdedYields = 60;
 
 /// A peer that touches memory for longer than this is stopped, by a debugger or a signal.
 constexpr Duration kLongestTouch = std::chrono::seconds(5);
+constexpr Duration kTouchLook = std::chrono::microseconds(50);
 
 DoorbellWords& doorbell_words(const Segment& segment, const Layout& layout) {
   return *reinterpret_cast<DoorbellWords*>(segment.at(layout.doorbell()));
@@ -95,14 +96,14 @@ bool HostGroup::begin_touching() noexcept {
   return true;
 }
 
-void HostGroup::withdraw() noexcept {
+Task<> HostGroup::withdraw(std::function<bool(Rank)> is_gone) {
   own().access().withdrawn.store(1, std::memory_order_seq_cst);
   const TimePoint until = after(engine_.now(), kLongestTouch);
   for (Rank peer = 0; peer < segments_.size(); ++peer) {
-    if (on_this_engine_[peer] || !is_mapped(peer) || peer == rank_) continue;
+    if (!is_mapped(peer) || peer == rank_) continue;
     const Counter& touches = segments_[peer].access().touches;
-    while (touches.load(std::memory_order_seq_cst) != 0 && engine_.now() < until)
-      engine_.platform().yield_core();
+    while (touches.load(std::memory_order_seq_cst) != 0 && !is_gone(peer) && engine_.now() < until)
+      co_await engine_.sleep_for(kTouchLook);
   }
 }
 

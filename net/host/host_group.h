@@ -6,6 +6,7 @@
 #include <cohort/net/host/segment.h>
 #include <cohort/net/membership.h>
 
+#include <functional>
 #include <vector>
 
 namespace cohort::host {
@@ -92,9 +93,10 @@ class HostGroup final : public Source {
   /// memory.
   [[nodiscard]] bool begin_touching() noexcept;
   void end_touching() noexcept { own().access().touches.store(0, std::memory_order_release); }
-  /// No peer touches this rank's memory after this, for good. Blocks while one does, which is as long as a
-  /// copy or a reduction of one message takes; gives up on one that is stopped in the middle.
-  void withdraw() noexcept;
+  /// Completes when no peer touches this rank's memory any more, nor ever will: as long as a copy or a
+  /// reduction of one message takes. Passes over ranks that are gone, and gives up on one that is stopped in
+  /// the middle.
+  Task<> withdraw(std::function<bool(Rank)> is_gone);
 
   // Phases inside a collective: a barrier of the group's ranks.
   /// Tells everybody that this rank has come this far.

@@ -93,7 +93,7 @@ FrameHeader decode(std::span<const std::byte, kFrameBytes> bytes) {
   expect(version == kVersion, "version", version, "1");
   expect(type >= 1 && type <= static_cast<std::uint8_t>(FrameType::data), "type", type, "1 to 5");
   expect(signal < kSignals, "signal", signal, "0 to 2");
-  expect(window < kWindows, "window", window, "0 to 4");
+  expect(window < kNamedWindows, "window", window, "0 to 4");
   expect(zero == 0, "reserved bytes", zero, "zero");
   expect(more_zero == 0, "reserved bytes", more_zero, "zero");
   FrameHeader header;

@@ -314,7 +314,7 @@ TEST(Arguments, an_algorithm_that_cannot_run_here_is_refused_with_the_possible_o
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<float> data(8);
     try {
-      (void)comm.all_reduce(std::span<float>(data), ReduceOp::sum).with_algorithm(AlgorithmId::direct);
+      (void)comm.all_reduce(std::span<float>(data), ReduceOp::sum).with_algorithm("direct");
       ADD_FAILURE() << "was accepted";
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("choose one of: one_shot, tree, recursive_doubling, mesh, ring"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tests/support/planted_faults.h>
+#include <cohort/tests/support/schedules.h>
 
 #include <cohort/tests/support/wrong_schedules.h>
 
@@ -95,13 +96,7 @@ Alter shorter_copy() {
 }
 
 template <class Op>
-const Algorithm<Op>& library(AlgorithmId id) {
-  const auto table = algorithms<Op>();
-  return *std::find_if(table.begin(), table.end(), [&](const auto& one) { return one.id == id; });
-}
-
-template <class Op>
-Run planted(AlgorithmId id, Fault fault, check::UserWindows windows = check::UserWindows::unreachable) {
+Run planted(std::string_view id, Fault fault, UserWindows windows = UserWindows::staged) {
   return [=](bool is_planted, std::uint64_t seed) {
     check::CheckOptions options;
     options.seed = seed;
@@ -113,7 +108,7 @@ Run planted_into_puts(Fault fault) {
   return [=](bool is_planted, std::uint64_t seed) {
     check::CheckOptions options;
     options.seed = seed;
-    return check::check(check::as_algorithm<AllGather>(all_gather_by_put, all_links), options,
+    return check::check(test::as_algorithm<AllGather>(all_gather_by_put, all_links), options,
                         is_planted ? &fault : nullptr);
   };
 }
@@ -132,8 +127,7 @@ using List = std::vector<PlantedFault>;
 
 void add_mesh_all_gather(List& list) {
   const auto add = [&](const char* fault, FindingKind kind, const char* names, Fault plant) {
-    list.push_back(
-        {fault, "all_gather mesh", kind, names, planted<AllGather>(AlgorithmId::mesh, std::move(plant))});
+    list.push_back({fault, "all_gather mesh", kind, names, planted<AllGather>("mesh", std::move(plant))});
   };
   const std::string two = "stream 2";
   add("dropped post of Ack", FindingKind::deadlock, "rank 3, stream 2, task 2", at(1, two, 1, drop));
@@ -189,8 +183,7 @@ void add_mesh_all_gather(List& list) {
 
 void add_ring_all_reduce(List& list) {
   const auto add = [&](const char* fault, FindingKind kind, const char* names, Fault plant) {
-    list.push_back(
-        {fault, "all_reduce ring", kind, names, planted<AllReduce>(AlgorithmId::ring, std::move(plant))});
+    list.push_back({fault, "all_reduce ring", kind, names, planted<AllReduce>("ring", std::move(plant))});
   };
   const std::string out = "stream 1";
   const std::string in = "stream 2";
@@ -217,8 +210,8 @@ void add_ring_all_reduce(List& list) {
 
 void add_reductions(List& list) {
   const auto add = [&](const char* fault, FindingKind kind, const char* names, Fault plant) {
-    list.push_back({fault, "all_reduce one_shot", kind, names,
-                    planted<AllReduce>(AlgorithmId::one_shot, std::move(plant))});
+    list.push_back(
+        {fault, "all_reduce one_shot", kind, names, planted<AllReduce>("one_shot", std::move(plant))});
   };
   const std::string main = "main stream";
   add("two streams receive into one place", FindingKind::conflict, "rank 1, stream 2.2, task 1",
@@ -239,26 +232,25 @@ void add_reductions(List& list) {
          })));
   add("average forgotten in a reduce", FindingKind::contribution, "nobody divided",
       at(1, main, 1, change([](TaskRequest& r) { r.combine.average_over = 0; })));
-  list.push_back(
-      {"partial result divided", "all_reduce recursive_doubling", FindingKind::contribution,
-       "rank 1, main stream, task 2",
-       planted<AllReduce>(AlgorithmId::recursive_doubling,
-                          at(1, main, 2, change([](TaskRequest& r) { r.combine.average_over = 4; })))});
-  list.push_back(
-      {"partner of another round", "all_reduce recursive_doubling", FindingKind::deadlock,
-       "rank 0, stream 1, task 2",
-       planted<AllReduce>(AlgorithmId::recursive_doubling, [](const TaskPlace& place, TaskRequest& request) {
-         const bool is_there = place.operation == 1 && place.rank == 0 && place.number == 1;
-         if (is_there && request.kind != TaskKind::copy) request.peer = 2;
-         return Fate::keep;
-       })});
+  list.push_back({"partial result divided", "all_reduce recursive_doubling", FindingKind::contribution,
+                  "rank 1, main stream, task 2",
+                  planted<AllReduce>("recursive_doubling", at(1, main, 2, change([](TaskRequest& r) {
+                                                                r.combine.average_over = 4;
+                                                              })))});
+  list.push_back({"partner of another round", "all_reduce recursive_doubling", FindingKind::deadlock,
+                  "rank 0, stream 1, task 2",
+                  planted<AllReduce>("recursive_doubling", [](const TaskPlace& place, TaskRequest& request) {
+                    const bool is_there = place.operation == 1 && place.rank == 0 && place.number == 1;
+                    if (is_there && request.kind != TaskKind::copy) request.peer = 2;
+                    return Fate::keep;
+                  })});
 }
 
 void add_mapped(List& list) {
   const auto add = [&](const char* fault, FindingKind kind, const char* names, Fault plant, bool maps) {
-    list.push_back({fault, maps ? "all_reduce direct, mapped" : "all_reduce direct, private", kind, names,
-                    planted<AllReduce>(AlgorithmId::direct, std::move(plant),
-                                       maps ? check::UserWindows::mapped : check::UserWindows::unreachable)});
+    list.push_back(
+        {fault, maps ? "all_reduce direct, mapped" : "all_reduce direct, private", kind, names,
+         planted<AllReduce>("direct", std::move(plant), maps ? UserWindows::mapped : UserWindows::staged)});
   };
   const std::string main = "main stream";
   add("missing phase on one rank", FindingKind::conflict, "rank 1, main stream, task 5", at(1, main, 4, drop),
@@ -281,21 +273,18 @@ void add_mapped(List& list) {
 void add_rooted(List& list) {
   const std::string main = "main stream";
   list.push_back({"root that does not wait for an Ack", "broadcast one_shot", FindingKind::notify,
-                  "rank 2, main stream, task 1",
-                  planted<Broadcast>(AlgorithmId::one_shot, at(0, main, 2, drop))});
+                  "rank 2, main stream, task 1", planted<Broadcast>("one_shot", at(0, main, 2, drop))});
   list.push_back({"DataSignal of the chain dropped", "broadcast ring", FindingKind::deadlock,
-                  "rank 2, main stream, task 1",
-                  planted<Broadcast>(AlgorithmId::ring, at(1, main, 2, drop))});
+                  "rank 2, main stream, task 1", planted<Broadcast>("ring", at(1, main, 2, drop))});
   list.push_back({"last Ack dropped", "broadcast ring", FindingKind::deadlock, "rank 0, main stream, task 4",
-                  planted<Broadcast>(AlgorithmId::ring, at(3, main, 2, drop))});
+                  planted<Broadcast>("ring", at(3, main, 2, drop))});
   list.push_back({"block sent to the wrong peer", "broadcast mesh", FindingKind::usage,
-                  "rank 0, stream 1, task 1",
-                  planted<Broadcast>(AlgorithmId::mesh, at(0, "stream 1", 1, to_peer(2)))});
+                  "rank 0, stream 1, task 1", planted<Broadcast>("mesh", at(0, "stream 1", 1, to_peer(2)))});
   list.push_back({"post dropped", "barrier one_shot", FindingKind::deadlock, "let rank 1 post it",
-                  planted<Barrier>(AlgorithmId::one_shot, at(1, main, 1, drop))});
+                  planted<Barrier>("one_shot", at(1, main, 1, drop))});
   list.push_back({"token on the wrong signal", "barrier ring", FindingKind::deadlock,
                   "rank 2, main stream, task 1",
-                  planted<Barrier>(AlgorithmId::ring, at(1, main, 2, as_signal(Signal::DataSignal)))});
+                  planted<Barrier>("ring", at(1, main, 2, as_signal(Signal::DataSignal)))});
 }
 
 void add_puts(List& list) {

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedule/exchange.h>
 #include <cohort/engine/error.h>
 #include <cohort/notify/notify.h>
+#include <cohort/tests/support/schedules.h>
 
 namespace cohort::test {
 
@@ -246,15 +247,15 @@ Cost too_few_rounds(std::size_t bytes, Rank ranks) {
 
 template <class Op, Task<> (*schedule)(Exec&, Op)>
 check::Report checked(const check::CheckOptions& options) {
-  return check::check(check::as_algorithm<Op>(schedule, all_links), options);
+  return check::check(test::as_algorithm<Op>(schedule, all_links), options);
 }
 
 check::Report with_neighbours(const check::CheckOptions& options) {
-  return check::check(check::as_algorithm<Barrier>(link_not_asked_for, neighbours), options);
+  return check::check(test::as_algorithm<Barrier>(link_not_asked_for, neighbours), options);
 }
 
 check::Report with_cost(const check::CheckOptions& options, Cost (*cost)(std::size_t, Rank)) {
-  Algorithm<AllGather> algorithm = check::as_algorithm<AllGather>(all_gather_by_put, all_links);
+  Algorithm<AllGather> algorithm = test::as_algorithm<AllGather>(all_gather_by_put, all_links);
   algorithm.cost = cost;
   return check::check(algorithm, options);
 }

@@ -63,7 +63,7 @@ TEST(CheckCommand, certifies_the_order_of_combination) {
 
 TEST(CheckCommand, refuses_what_makes_no_sense) {
   for (const char* const arguments :
-       {"", "--all all_reduce", "no_such_operator", "all_reduce --ranks 1", "all_reduce --ranks 5-2",
+       {"", "--all all_reduce", "no_such_operator", "all_reduce --ranks 0", "all_reduce --ranks 5-2",
         "all_reduce --ranks x", "barrier --algorithm mesh --ranks 2", "--all --threads 0"})
     EXPECT_EQ(check_command(arguments).status, 2) << arguments;
 }
@@ -76,13 +76,13 @@ TEST(CheckCommand, numbers_are_lists_and_ranges) {
 
 TEST(CheckCommand, a_case_that_fails_is_printed_with_its_findings) {
   check::CaseFilter filter;
-  filter.op = Operator::barrier;
-  filter.algorithm = AlgorithmId::one_shot;
+  filter.op = operator_of<Barrier>;
+  filter.algorithm = "one_shot";
   filter.ranks = {4};
   std::vector<check::Case> list = check::cases(filter);
   ASSERT_EQ(list.size(), 1U);
   list.push_back(list.front());
-  list.back().algorithm = AlgorithmId::direct;
+  list.back().algorithm = AlgorithmTable::library().find(operator_of<Barrier>, "direct");
   list.back().options.operations = 0;  // refused: an error of the caller, told as a failed case
   std::FILE* const out = std::tmpfile();
   EXPECT_FALSE(check::run_cases(list, 2, out, out));

@@ -42,7 +42,7 @@ TEST(Explain, a_row_for_each_size_then_what_was_measured) {
   const auto rows = rows_of(outcome);
   ASSERT_EQ(rows.size(), 3U) << outcome.text();
   EXPECT_EQ(rows[0][0], "8");
-  EXPECT_EQ(rows[0][1], "one_shot");
+  EXPECT_EQ(rows[0][1], "slots");
   EXPECT_EQ(rows[2][0], "8388608");
   EXPECT_EQ(rows[2][1], "direct");
   EXPECT_THAT(outcome.text(), AllOf(HasSubstr("3 ranks over shm"), HasSubstr("arrival slots"),
@@ -79,7 +79,7 @@ TEST(Explain, what_was_measured_decides_what_is_chosen) {
   ASSERT_FALSE(measured["slots"].empty());
   const std::size_t most_bytes = measured["slots"][0]["most_bytes"];
   for (const nlohmann::json& object : objects)
-    EXPECT_EQ(object["algorithm"], object["bytes"] <= most_bytes ? "one_shot" : "direct") << object;
+    EXPECT_EQ(object["algorithm"], object["bytes"] <= most_bytes ? "slots" : "direct") << object;
 }
 
 TEST(Explain, json_has_every_candidate_with_its_cost) {

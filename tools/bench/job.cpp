@@ -47,7 +47,7 @@ std::string own_program(const std::string& as_started) {
 }
 
 std::vector<std::size_t> sizes_of(Operator op, const Options& options) {
-  return op == Operator::barrier ? std::vector<std::size_t>{0} : options.sizes_bytes;
+  return !op->has_data ? std::vector<std::size_t>{0} : options.sizes_bytes;
 }
 
 /// The same for all_reduce beside computing.
@@ -89,7 +89,7 @@ Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Boar
       print(row);
       if (result.wrong != 0)
         fmt::print(stderr, "cohort: bench: {} of {} bytes over {}: {} wrong {}\n", to_string(op), bytes,
-                   report.label(), result.wrong, op == Operator::barrier ? "departures" : "elements");
+                   report.label(), result.wrong, !op->has_data ? "departures" : "elements");
     }
     const std::string tail = report.end();
     if (prints) print(tail);

@@ -90,8 +90,7 @@ Task<Result> Measurement::measure(Point point) {
   const std::size_t iterations = co_await time(result);
   result.iterations = iterations;
   // Inputs that were neither rewritten nor kept hold the sums of sums by now.
-  const bool is_known =
-      point.op != Operator::barrier && (options_.rewrites_inputs || workload_.keeps_input());
+  const bool is_known = point.op->has_data && (options_.rewrites_inputs || workload_.keeps_input());
   if (options_.checks_results && is_known) own_.wrong += workload_.count_wrong();
   co_await meet();
   result.wrong = total_wrong();

@@ -13,7 +13,7 @@ namespace cohort::bench {
 struct Result {
   Point point;
   Shape shape;
-  AlgorithmId algorithm = AlgorithmId::one_shot;
+  std::string algorithm;
   double min_us = 0;
   double median_us = 0;
   double p99_us = 0;

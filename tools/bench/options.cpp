@@ -14,7 +14,7 @@ void Options::check() const {
     throw Error(
         ErrorKind::InvalidArgument,
         fmt::format("--root {} is no rank: with --ranks {} they are 0 to {}", root, ranks, ranks - 1));
-  const bool is_all_reduce = operators == std::vector<Operator>{Operator::all_reduce};
+  const bool is_all_reduce = operators == std::vector<Operator>{operator_of<AllReduce>};
   if (overlap && (!is_all_reduce || is_in_place))
     throw Error(ErrorKind::InvalidArgument, "--overlap is for all_reduce, and not --in-place");
   if (sizes_bytes.empty())
@@ -31,16 +31,12 @@ std::vector<std::size_t> sizes_between(std::size_t least, std::size_t most, std:
 }
 
 Shape shape_of(Operator op, std::size_t bytes, std::size_t element_bytes, Rank ranks) {
+  if (!op->has_data) return {};
+  const std::size_t per_count = op.elements_per_count(ranks);
   const std::size_t whole = std::max<std::size_t>(bytes / element_bytes, 1);
-  const std::size_t share = std::max<std::size_t>(whole / ranks, 1);
-  switch (op) {
-    case Operator::barrier: return {};
-    case Operator::broadcast:
-    case Operator::all_reduce: return {whole, whole, whole, whole * element_bytes};
-    case Operator::all_gather: return {share, share * ranks, share, share * ranks * element_bytes};
-    case Operator::reduce_scatter: return {share * ranks, share, share, share * ranks * element_bytes};
-  }
-  return {};
+  const std::size_t count = std::max<std::size_t>(whole / per_count, 1);
+  const Extent most = op->extent(ranks, 0, 0);
+  return {count * most.send, count * most.recv, count, count * per_count * element_bytes};
 }
 
 }  // namespace cohort::bench

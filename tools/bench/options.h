@@ -32,7 +32,7 @@ struct Options {
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::sum;
   Rank root = 0;
-  std::optional<AlgorithmId> algorithm;
+  std::string algorithm;  ///< empty: what is selected
 
   std::optional<std::size_t> iterations;  ///< nothing: until the budget is used
   std::optional<std::size_t> warmup;
@@ -58,21 +58,16 @@ struct Options {
 /// `least`, `least` * factor, ... up to `most`.
 [[nodiscard]] std::vector<std::size_t> sizes_between(std::size_t least, std::size_t most, std::size_t factor);
 
-/// What one operation moves, in elements of one rank.
+/// What one operation moves, in elements of one rank; of the root where there is one.
 struct Shape {
   std::size_t in = 0;
   std::size_t out = 0;
-  std::size_t count = 0;  ///< as nccl-tests counts: of one rank's block for all_gather and reduce_scatter
-  std::size_t size_bytes = 0;  ///< of the whole vector, all_gather's output or reduce_scatter's input
+  std::size_t count = 0;       ///< as nccl-tests counts: of one rank's block where a buffer has several
+  std::size_t size_bytes = 0;  ///< of the larger buffer
 };
 
-/// `bytes` is the vector on every rank for broadcast and all_reduce, the whole output for all_gather, the
-/// whole input for reduce_scatter: rounded down to whole elements, the same number for each rank, and at
-/// least one.
+/// `bytes` is the larger buffer of a rank: rounded down to whole elements, the same number for each block,
+/// and at least one.
 [[nodiscard]] Shape shape_of(Operator op, std::size_t bytes, std::size_t element_bytes, Rank ranks);
-
-[[nodiscard]] constexpr bool is_reducing(Operator op) noexcept {
-  return op == Operator::all_reduce || op == Operator::reduce_scatter;
-}
 
 }  // namespace cohort::bench

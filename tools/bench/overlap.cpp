@@ -51,7 +51,7 @@ double Overlap::hidden() const noexcept {
 Task<Overlap> measure_overlap(Communicator& comm, Measurement& measurement, Computing computing,
                               std::size_t bytes) {
   Workload& workload = measurement.workload();
-  const Point point{Operator::all_reduce, bytes};
+  const Point point{operator_of<AllReduce>, bytes};
   workload.select(point);
   workload.write_input(0);
   Computation computation;

@@ -22,37 +22,23 @@ double algorithm_rate(const Result& result) {
 }
 
 double bus_rate(const Result& result, Rank ranks) {
-  return algorithm_rate(result) * bus_factor(result.point.op, ranks);
+  return algorithm_rate(result) * result.point.op->bus_factor(ranks);
 }
 
 }  // namespace
-
-double bus_factor(Operator op, Rank ranks) noexcept {
-  const double n = ranks;
-  switch (op) {
-    case Operator::barrier: return 0;
-    case Operator::broadcast: return 1;
-    case Operator::all_reduce: return 2 * (n - 1) / n;
-    case Operator::all_gather:
-    case Operator::reduce_scatter: return (n - 1) / n;
-  }
-  return 0;
-}
 
 Report::Report(const Options& options, Transport transport)
     : options_(options), transport_(transport), label_(label_of(options, transport)) {}
 
 std::string_view Report::type_of(Operator op) const {
-  return op == Operator::barrier ? kNone : to_string(options_.type);
+  return !op->has_data ? kNone : to_string(options_.type);
 }
 
 std::string_view Report::reduction_of(Operator op) const {
-  return is_reducing(op) ? to_string(options_.reduce) : kNone;
+  return op->combines ? to_string(options_.reduce) : kNone;
 }
 
-std::string Report::root_of(Operator op) const {
-  return op == Operator::broadcast ? std::to_string(options_.root) : "-1";
-}
+std::string Report::root_of(Operator op) const { return op->has_root ? std::to_string(options_.root) : "-1"; }
 
 std::string Report::begin(Operator op) {
   wrong_ = 0;
@@ -65,7 +51,7 @@ std::string Report::begin(Operator op) {
   text += fmt::format("# cohort {}: {} {} over {}, {} buffers, {}\n", to_string(op), options_.ranks,
                       options_.is_in_process ? "threads" : "processes", to_string(transport_),
                       options_.is_shared ? "shared" : "private",
-                      options_.is_in_place || op == Operator::broadcast ? "in place" : "out of place");
+                      options_.is_in_place || op->has_one_buffer ? "in place" : "out of place");
   text += fmt::format("# time: median over iterations of the slowest rank; inputs {} before each\n#\n",
                       options_.rewrites_inputs ? "rewritten" : "not rewritten");
   text += fmt::format("#{:>12} {:>12} {:>9} {:>7} {:>5} {:>10} {:>8} {:>8} {:>7}  {}\n", "size", "count",
@@ -110,7 +96,7 @@ std::string Report::table_row(const Result& result) const {
   return fmt::format(" {:>12} {:>12} {:>9} {:>7} {:>5} {:>10.2f} {:>8.2f} {:>8.2f} {:>7}  {}\n",
                      result.shape.size_bytes, result.shape.count, type_of(op), reduction_of(op), root_of(op),
                      result.median_us, algorithm_rate(result), bus_rate(result, options_.ranks), wrong,
-                     to_string(result.algorithm));
+                     result.algorithm);
 }
 
 /// As bench/peers prints: the size that was asked for, and nothing for a result that is wrong.
@@ -131,17 +117,17 @@ std::string Report::json_row(const Result& result) const {
   row["transport"] = to_string(transport_);
   row["is_in_process"] = options_.is_in_process;
   row["is_shared"] = options_.is_shared;
-  row["is_in_place"] = options_.is_in_place || op == Operator::broadcast;
+  row["is_in_place"] = options_.is_in_place || op->has_one_buffer;
   row["rewrites_inputs"] = options_.rewrites_inputs;
   row["collective"] = to_string(op);
-  row["algorithm"] = to_string(result.algorithm);
+  row["algorithm"] = result.algorithm;
   row["ranks"] = options_.ranks;
   row["bytes"] = result.point.bytes;
   row["size_bytes"] = result.shape.size_bytes;
   row["count"] = result.shape.count;
   row["type"] = type_of(op);
   row["redop"] = reduction_of(op);
-  row["root"] = op == Operator::broadcast ? static_cast<int>(options_.root) : -1;
+  row["root"] = op->has_root ? static_cast<int>(options_.root) : -1;
   row["min_us"] = result.min_us;
   row["median_us"] = result.median_us;
   row["p99_us"] = result.p99_us;

@@ -43,8 +43,4 @@ class Report {
   std::size_t rows_ = 0;
 };
 
-/// What hardware must move, against what the operation moves: makes rates of different operators and numbers
-/// of ranks comparable with a link's. Source: nccl-tests, doc/PERFORMANCE.md.
-[[nodiscard]] double bus_factor(Operator op, Rank ranks) noexcept;
-
 }  // namespace cohort::bench

@@ -43,7 +43,7 @@ std::size_t Workload::largest(bool of_output) const {
   std::size_t elements = 0;
   for (const Operator op : options_.operators) {
     // One buffer is enough in place: the larger side of the operation.
-    const bool uses_output = !options_.is_in_place && op != Operator::broadcast;
+    const bool uses_output = !is_in_place(op);
     for (const std::size_t bytes : options_.sizes_bytes) {
       const Shape shape = shape_of(op, bytes, element_bytes_, options_.ranks);
       const std::size_t in = uses_output ? shape.in : std::max(shape.in, shape.out);
@@ -56,20 +56,22 @@ std::size_t Workload::largest(bool of_output) const {
 void Workload::select(const Point& point) {
   point_ = point;
   shape_ = shape_of(point.op, point.bytes, element_bytes_, options_.ranks);
-  const std::size_t in = shape_.in * element_bytes_;
-  const std::size_t out = shape_.out * element_bytes_;
-  if (!options_.is_in_place && point.op != Operator::broadcast) {
+  const Extent extent = point.op->extent(options_.ranks, options_.root, comm_.rank());
+  const std::size_t in = extent.send * shape_.count * element_bytes_;
+  const std::size_t out = extent.recv * shape_.count * element_bytes_;
+  if (!is_in_place(point.op)) {
     in_ = in_buffer_.first(in);
     out_ = out_buffer_.first(out);
     return;
   }
+  // The smaller one lies inside the larger one.
   const std::span<std::byte> whole = in_buffer_.first(std::max(in, out));
-  const std::size_t own_block = comm_.rank() * std::min(in, out);
-  in_ = in < out ? whole.subspan(own_block, in) : whole;
-  out_ = out < in ? whole.subspan(own_block, out) : whole;
+  const InPlace at = point.op->in_place(shape_.count, comm_.rank());
+  in_ = in < out ? whole.subspan((at.recv_at - at.send_at) * element_bytes_, in) : whole;
+  out_ = out < in ? whole.subspan((at.send_at - at.recv_at) * element_bytes_, out) : whole;
 }
 
-bool Workload::keeps_input() const noexcept { return !options_.is_in_place || !is_reducing(point_.op); }
+bool Workload::keeps_input() const noexcept { return !options_.is_in_place || !point_.op->combines; }
 
 void Workload::poison() const {
   if (!out_.empty()) std::memset(out_.data(), std::to_integer<int>(kPoison), out_.size());
@@ -77,61 +79,47 @@ void Workload::poison() const {
 
 void Workload::write_input(std::uint64_t sequence) {
   sequence_ = sequence;
-  const bool contributes = point_.op != Operator::broadcast || comm_.rank() == options_.root;
-  if (contributes) data_.input.write(in_, TestData::first_of(comm_.rank(), sequence));
+  if (!in_.empty()) data_.input.write(in_, TestData::first_of(comm_.rank(), sequence));
 }
 
 Task<> Workload::enter() {
-  if (point_.op != Operator::barrier) co_return;
+  if (point_.op->has_data) co_return;
   const bool is_late = comm_.rank() == comm_.size() - 1;
   if (is_late) co_await comm_.engine().sleep_for(kLate);
   board_.slots[comm_.rank()].entered.store(++entered_, std::memory_order_release);
 }
 
 Collective Workload::make() const {
-  Collective operation = make_default();
-  if (options_.algorithm) return std::move(operation).with_algorithm(*options_.algorithm);
+  const CallArguments arguments{
+      .type = options_.type, .reduce = options_.reduce, .root = options_.root, .in = in_, .out = out_};
+  Collective operation = comm_.call(point_.op, arguments);
+  if (!options_.algorithm.empty()) return std::move(operation).with_algorithm(options_.algorithm);
   return operation;
 }
 
-Collective Workload::make_default() const {
-  const DataType type = options_.type;
-  switch (point_.op) {
-    case Operator::barrier: return comm_.barrier();
-    case Operator::broadcast: return comm_.broadcast(type, out_, options_.root);
-    case Operator::all_reduce: return comm_.all_reduce(type, in_, out_, options_.reduce);
-    case Operator::all_gather: return comm_.all_gather(type, in_, out_);
-    case Operator::reduce_scatter: return comm_.reduce_scatter(type, in_, out_, options_.reduce);
-  }
-  throw Error(ErrorKind::Internal, "an operator that cannot be measured");
+std::size_t Workload::count_not_entered() const {
+  const auto has_not_entered = [this](const Board::Slot& slot) {
+    return slot.entered.load(std::memory_order_acquire) < entered_;
+  };
+  const std::span slots = std::span(board_.slots).first(comm_.size());
+  return static_cast<std::size_t>(std::count_if(slots.begin(), slots.end(), has_not_entered));
 }
 
+/// By the operator's definition.
 std::size_t Workload::count_wrong() const {
-  switch (point_.op) {
-    case Operator::barrier: {
-      const auto has_not_entered = [this](const Board::Slot& slot) {
-        return slot.entered.load(std::memory_order_acquire) < entered_;
-      };
-      const std::span slots = std::span(board_.slots).first(comm_.size());
-      return static_cast<std::size_t>(std::count_if(slots.begin(), slots.end(), has_not_entered));
-    }
-    case Operator::broadcast:
-      return data_.input.count_wrong(out_, TestData::first_of(options_.root, sequence_));
-    case Operator::all_reduce: return data_.combined.count_wrong(out_, TestData::first_of(0, sequence_));
-    case Operator::reduce_scatter: {
-      const std::size_t first = comm_.rank() * shape_.out;
-      return data_.combined.count_wrong(out_, first + TestData::first_of(0, sequence_));
-    }
-    case Operator::all_gather: {
-      std::size_t wrong = 0;
-      const std::size_t block = shape_.in * element_bytes_;
-      for (Rank rank = 0; rank < comm_.size(); ++rank)
-        wrong +=
-            data_.input.count_wrong(out_.subspan(rank * block, block), TestData::first_of(rank, sequence_));
-      return wrong;
-    }
+  if (!point_.op->has_data) return count_not_entered();
+  if (out_.empty()) return 0;
+  const Form form{.count = shape_.count, .ranks = comm_.size(), .root = options_.root};
+  std::size_t wrong = 0;
+  for (const ResultPart& part : point_.op->result(form, comm_.rank())) {
+    const std::span<std::byte> stretch =
+        out_.subspan(part.at * element_bytes_, part.elements * element_bytes_);
+    // Of all ranks' inputs the combination is a pattern, too.
+    const Pattern& pattern = part.is_combined() ? data_.combined : data_.input;
+    const Rank of = part.is_combined() ? 0 : part.first;
+    wrong += pattern.count_wrong(stretch, part.from + TestData::first_of(of, sequence_));
   }
-  return 0;
+  return wrong;
 }
 
 }  // namespace cohort::bench

@@ -11,7 +11,7 @@ namespace cohort::bench {
 
 /// One operation of one size.
 struct Point {
-  Operator op = Operator::barrier;
+  Operator op;
   std::size_t bytes = 0;  ///< as asked for
 };
 
@@ -42,7 +42,7 @@ class Workload : Immovable {
   void select(const Point& point);
   [[nodiscard]] const Point& point() const noexcept { return point_; }
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
-  [[nodiscard]] AlgorithmId algorithm() const { return make().algorithm(); }
+  [[nodiscard]] std::string_view algorithm() const { return make().algorithm(); }
   /// Whether the operation leaves its input as it was.
   [[nodiscard]] bool keeps_input() const noexcept;
 
@@ -60,7 +60,10 @@ class Workload : Immovable {
 
  private:
   [[nodiscard]] std::size_t largest(bool of_output) const;
-  [[nodiscard]] Collective make_default() const;
+  [[nodiscard]] bool is_in_place(Operator op) const noexcept {
+    return options_.is_in_place || op->has_one_buffer;
+  }
+  [[nodiscard]] std::size_t count_not_entered() const;
 
   Communicator& comm_;
   const Options& options_;

@@ -25,6 +25,7 @@ constexpr std::size_t kMostFindingsEach = 4;
 
 /// What is proved of one algorithm, over all of its cases.
 struct Certificate {
+  std::string_view name;
   std::size_t cases = 0;
   std::size_t failed = 0;
   std::size_t tasks = 0;
@@ -35,7 +36,7 @@ struct Certificate {
   Counted counted;   ///< of the case with most ranks whose message is cut evenly into one piece
 };
 
-using Key = std::tuple<Operator, std::size_t, UserWindows>;
+using Key = std::tuple<Operator, std::size_t, UserWindows>;  ///< the second: its place in the table
 
 class Runner {
  public:
@@ -74,8 +75,10 @@ class Runner {
   void take(const Case& one, const Report& report) {
     const std::scoped_lock lock(mutex_);
     ++done_;
-    Certificate& of =
-        certificates_[{one.op, static_cast<std::size_t>(one.algorithm), one.options.user_windows}];
+    const auto place =
+        static_cast<std::size_t>(one.algorithm - AlgorithmTable::library().of(one.op()).data());
+    Certificate& of = certificates_[{one.op(), place, one.options.user_windows}];
+    of.name = one.algorithm->name();
     ++of.cases;
     of.tasks += report.tasks;
     if (!report.passed()) {
@@ -107,7 +110,7 @@ class Runner {
   }
 
   static void note_costs(Certificate& of, const Case& one, const Report& report) {
-    const bool is_even = one.options.count == kEvenPerRank * one.options.ranks || one.op == Operator::barrier;
+    const bool is_even = one.options.count == kEvenPerRank * one.options.ranks || !one.op()->has_data;
     if (!is_even || one.options.ranks < of.largest) return;
     of.largest = one.options.ranks;
     of.counted = report.counted;
@@ -121,15 +124,14 @@ class Runner {
     fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", "operator", "algorithm", "memory",
                "cases", "failed", "rounds", "volume", "order of combination");
     for (const auto& [key, of] : certificates_) {
-      const auto& [op, algorithm, windows] = key;
+      const auto& [op, place, windows] = key;
       const std::string volume =
           of.counted.least_to_all == 0
               ? "-"
               : fmt::format("{:.2f}", static_cast<double>(of.counted.bytes_to_all) /
                                           static_cast<double>(of.counted.least_to_all));
-      fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", to_string(op),
-                 to_string(static_cast<AlgorithmId>(algorithm)), to_string(windows), of.cases, of.failed,
-                 rounds_of(of), volume, order_of(op, of));
+      fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", to_string(op), of.name,
+                 to_string(windows), of.cases, of.failed, rounds_of(of), volume, order_of(op, of));
     }
     fmt::print(
         out_,
@@ -143,7 +145,7 @@ class Runner {
   }
 
   static std::string order_of(Operator op, const Certificate& of) {
-    if (op != Operator::all_reduce && op != Operator::reduce_scatter) return "-";
+    if (!op->combines) return "-";
     if (of.combines_in_rank_order) return "D3: ((0 + 1) + 2) + ..., everywhere";
     return fmt::format("D1: fixed; with {} ranks, {}", of.example_ranks, of.example);
   }

@@ -15,7 +15,7 @@ namespace {
 constexpr Rank kDefaultRanks = 2;
 
 std::vector<std::size_t> sizes_of(Operator op, const Options& options) {
-  return op == Operator::barrier ? std::vector<std::size_t>{0} : options.sizes_bytes;
+  return !op->has_data ? std::vector<std::size_t>{0} : options.sizes_bytes;
 }
 
 void print_all(const Communicator& comm, const Options& options) {

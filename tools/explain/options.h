@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/communicator.h>
+#include <cohort/collectives/selection/explanation.h>
 
 #include <cstddef>
 #include <optional>
@@ -17,7 +18,7 @@ struct Options {
   std::optional<Rank> ranks;  ///< nothing: two, or those of the job that this process is a rank of
   std::string transport;      ///< empty: COHORT_TRANSPORT, or what the library chooses
   DataType type = DataType::float32;
-  std::optional<AlgorithmId> algorithm;
+  std::string algorithm;    ///< empty: what is selected
   bool is_verbose = false;  ///< every candidate, not only the chosen one
   bool is_json = false;
 };

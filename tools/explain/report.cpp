@@ -26,7 +26,7 @@ Json json_of(const std::optional<double>& number) { return number ? Json(*number
 Json json_of(const Explanation::Line& line) {
   const Candidate& candidate = line.candidate;
   Json json;
-  json["algorithm"] = to_string(candidate.algorithm);
+  json["algorithm"] = candidate.algorithm;
   json["is_possible"] = candidate.state == Candidate::State::possible;
   json["is_in_slots"] = candidate.is_in_slots;
   if (candidate.cost) {
@@ -82,7 +82,7 @@ std::string pull_table(const PullCrossover& pull) {
   if (pull.measured().empty()) return text;
   text += "#        collective   B per rank staged (us)  pulled (us)\n";
   for (const PullTimes& times : pull.measured())
-    text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f}\n", to_string(Operator::all_gather), times.bytes,
+    text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f}\n", AllGather::kName, times.bytes,
                         times.staged_us, times.pulled_us);
   return text;
 }
@@ -101,7 +101,7 @@ std::string Report::begin(Operator op) {
   const bool is_first = !std::exchange(has_begun_, true);
   if (options_.is_json) return "";
   std::string text = is_first ? "" : "\n";
-  const std::string of_type = op == Operator::barrier ? "" : fmt::format(" of {}", to_string(options_.type));
+  const std::string of_type = !op->has_data ? "" : fmt::format(" of {}", to_string(options_.type));
   text += fmt::format("# cohort {}{}: {} rank{} over {}\n#\n", to_string(op), of_type, ranks_,
                       ranks_ == 1 ? "" : "s", to_string(transport_));
   text += fmt::format("#{:>12} {:>18} {:>10}  {}\n", "size", "algorithm", "estimate", "why");
@@ -111,11 +111,11 @@ std::string Report::begin(Operator op) {
 
 std::string Report::row(Operator op, std::size_t bytes, const Explanation& explanation) const {
   if (options_.is_json) return json_row(op, bytes, explanation);
-  std::string text = fmt::format(" {:>12} {:>18} {:>10}  {}\n", bytes, to_string(explanation.chosen),
+  std::string text = fmt::format(" {:>12} {:>18} {:>10}  {}\n", bytes, explanation.chosen,
                                  microseconds(explanation.estimate_us), explanation.reason);
   if (!options_.is_verbose) return text;
   for (const Explanation::Line& line : explanation.candidates)
-    text += fmt::format("#{:>12} {:>18} {:>10}  {}: {}\n", "", to_string(line.candidate.algorithm),
+    text += fmt::format("#{:>12} {:>18} {:>10}  {}: {}\n", "", line.candidate.algorithm,
                         microseconds(line.candidate.estimate_us), cost_text(line.candidate.cost), line.note);
   return text;
 }
@@ -123,11 +123,11 @@ std::string Report::row(Operator op, std::size_t bytes, const Explanation& expla
 std::string Report::json_row(Operator op, std::size_t bytes, const Explanation& explanation) const {
   Json row;
   row["collective"] = to_string(op);
-  row["type"] = op == Operator::barrier ? "none" : to_string(options_.type);
+  row["type"] = !op->has_data ? "none" : to_string(options_.type);
   row["ranks"] = ranks_;
   row["transport"] = to_string(transport_);
   row["bytes"] = bytes;
-  row["algorithm"] = to_string(explanation.chosen);
+  row["algorithm"] = explanation.chosen;
   row["estimate_us"] = json_of(explanation.estimate_us);
   row["reason"] = explanation.reason;
   row["candidates"] = Json::array();

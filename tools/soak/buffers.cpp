@@ -52,10 +52,10 @@ std::size_t padded(std::size_t bytes) { return (bytes + kGuardBytes - 1) / kGuar
 
 Buffers::Buffers(const CallPlan& plan, Rank rank, Rank ranks, std::size_t index)
     : plan_(plan), rank_(rank), ranks_(ranks), index_(index) {
-  if (plan.op == Operator::barrier) return;
-  input_count_ = output_count_ = plan.count;
-  if (plan.op == Operator::all_gather) output_count_ *= ranks;
-  if (plan.op == Operator::reduce_scatter) input_count_ *= ranks;
+  if (!plan.op->has_data) return;
+  const Extent extent = plan.op->extent(ranks, plan.root, rank);
+  input_count_ = extent.send * plan.count;
+  output_count_ = extent.recv * plan.count;
   const std::size_t element = size_bytes(plan.type);
   bytes_ = 3 * kGuardBytes + padded(input_count_ * element) + padded(output_count_ * element);
   own_.resize(bytes_ + kGuardBytes);
@@ -71,10 +71,15 @@ void Buffers::allocate(Communicator& comm) {
   fill();
 }
 
+bool Buffers::is_in_place() const noexcept { return plan_.is_in_place || plan_.op->has_one_buffer; }
+
+/// In place the smaller buffer lies inside the larger one.
 std::span<std::byte> Buffers::input_bytes() const noexcept {
-  const std::size_t bytes = input_count_ * size_bytes(plan_.type);
-  const bool is_inside_output = plan_.op == Operator::all_gather && plan_.is_in_place;
-  if (is_inside_output) return output_bytes().subspan(rank_ * bytes, bytes);
+  const std::size_t element = size_bytes(plan_.type);
+  const std::size_t bytes = input_count_ * element;
+  const InPlace at = plan_.op->in_place(plan_.count, rank_);
+  const bool is_inside_output = is_in_place() && input_count_ < output_count_;
+  if (is_inside_output) return output_bytes().subspan((at.recv_at - at.send_at) * element, bytes);
   return {base_ + kGuardBytes, bytes};
 }
 
@@ -83,12 +88,11 @@ std::size_t Buffers::output_at() const noexcept {
 }
 
 std::span<std::byte> Buffers::output_bytes() const noexcept {
-  const std::size_t bytes = output_count_ * size_bytes(plan_.type);
-  const bool is_same =
-      plan_.op == Operator::broadcast || (plan_.op == Operator::all_reduce && plan_.is_in_place);
-  if (is_same) return {base_ + kGuardBytes, bytes};
-  if (plan_.op == Operator::reduce_scatter && plan_.is_in_place)
-    return {base_ + kGuardBytes + rank_ * bytes, bytes};
+  const std::size_t element = size_bytes(plan_.type);
+  const std::size_t bytes = output_count_ * element;
+  const InPlace at = plan_.op->in_place(plan_.count, rank_);
+  const bool is_inside_input = is_in_place() && input_count_ >= output_count_;
+  if (is_inside_input) return {base_ + kGuardBytes + (at.send_at - at.recv_at) * element, bytes};
   return {base_ + output_at(), bytes};
 }
 
@@ -97,9 +101,9 @@ double Buffers::input(Rank of, std::size_t at) const noexcept {
   return static_cast<double>(1 + (of * 3 + at * 7 + at / 64 + index_ * 5) % 4);
 }
 
-double Buffers::combined(std::size_t at) const noexcept {
-  double result = input(0, at);
-  for (Rank rank = 1; rank < ranks_; ++rank) {
+double Buffers::combined(const ResultPart& part, std::size_t at) const noexcept {
+  double result = input(part.first, at);
+  for (Rank rank = part.first + 1; rank < part.end; ++rank) {
     const double value = input(rank, at);
     switch (plan_.reduce) {
       case ReduceOp::sum:
@@ -109,19 +113,8 @@ double Buffers::combined(std::size_t at) const noexcept {
       case ReduceOp::max: result = std::max(result, value); break;
     }
   }
-  if (plan_.reduce != ReduceOp::avg) return result;
+  if (plan_.reduce != ReduceOp::avg || !part.is_combined()) return result;
   return is_integer(plan_.type) ? std::floor(result / ranks_) : result / ranks_;
-}
-
-double Buffers::expected(std::size_t at) const noexcept {
-  switch (plan_.op) {
-    case Operator::barrier: return 0;
-    case Operator::broadcast: return input(plan_.root, at);
-    case Operator::all_reduce: return combined(at);
-    case Operator::all_gather: return input(static_cast<Rank>(at / plan_.count), at % plan_.count);
-    case Operator::reduce_scatter: return combined(rank_ * plan_.count + at);
-  }
-  return 0;
 }
 
 void Buffers::fill() {
@@ -132,27 +125,28 @@ void Buffers::fill() {
 }
 
 Collective Buffers::call(Communicator& comm) {
-  switch (plan_.op) {
-    case Operator::barrier: return comm.barrier();
-    case Operator::broadcast: return comm.broadcast(plan_.type, output_bytes(), plan_.root);
-    case Operator::all_reduce:
-      return comm.all_reduce(plan_.type, input_bytes(), output_bytes(), plan_.reduce);
-    case Operator::all_gather: return comm.all_gather(plan_.type, input_bytes(), output_bytes());
-    case Operator::reduce_scatter:
-      return comm.reduce_scatter(plan_.type, input_bytes(), output_bytes(), plan_.reduce);
-  }
-  return comm.barrier();
+  const CallArguments arguments{.type = plan_.type,
+                                .reduce = plan_.reduce,
+                                .root = plan_.root,
+                                .in = input_bytes(),
+                                .out = output_bytes()};
+  return comm.call(plan_.op, arguments);
 }
 
 std::string Buffers::find_wrong_result() const {
   const std::size_t element = size_bytes(plan_.type);
-  for (std::size_t i = 0; i < output_count_; ++i) {
-    const double value = get(plan_.type, output_bytes().data() + i * element);
-    const bool is_right = std::abs(value - expected(i)) <= 1e-6 * std::abs(expected(i));
-    if (!is_right) return fmt::format("element {} of {} is {}, not {}", i, output_count_, value, expected(i));
+  const Form form{.count = plan_.count, .ranks = ranks_, .root = plan_.root};
+  const Result result = output_count_ != 0 ? plan_.op->result(form, rank_) : Result();
+  for (const ResultPart& part : result) {
+    for (std::size_t i = 0; i < part.elements; ++i) {
+      const double value = get(plan_.type, output_bytes().data() + (part.at + i) * element);
+      const double expected = combined(part, part.from + i);
+      const bool is_right = std::abs(value - expected) <= 1e-6 * std::abs(expected);
+      if (!is_right)
+        return fmt::format("element {} of {} is {}, not {}", part.at + i, output_count_, value, expected);
+    }
   }
-  const bool keeps_input = !plan_.is_in_place && plan_.op != Operator::broadcast;
-  for (std::size_t i = 0; i < input_count_ && keeps_input; ++i)
+  for (std::size_t i = 0; i < input_count_ && !is_in_place(); ++i)
     if (get(plan_.type, input_bytes().data() + i * element) != input(rank_, i))
       return fmt::format("element {} of the input was changed", i);
   return "";

@@ -36,8 +36,8 @@ class Buffers {
 
  private:
   [[nodiscard]] double input(Rank of, std::size_t at) const noexcept;
-  [[nodiscard]] double combined(std::size_t at) const noexcept;
-  [[nodiscard]] double expected(std::size_t at) const noexcept;
+  [[nodiscard]] double combined(const ResultPart& part, std::size_t at) const noexcept;
+  [[nodiscard]] bool is_in_place() const noexcept;
   [[nodiscard]] std::size_t output_at() const noexcept;
   [[nodiscard]] std::span<std::byte> input_bytes() const noexcept;
   [[nodiscard]] std::span<std::byte> output_bytes() const noexcept;

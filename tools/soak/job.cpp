@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/soak/job.h>
 
+#include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/engine/world/random.h>
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ constexpr std::size_t kMostBytes = std::size_t{300} << 10;
 
 CallPlan draw_call(Random& random, Rank ranks) {
   CallPlan call;
-  call.op = static_cast<Operator>(random.below(kOperators));
+  call.op = Operator::at(random.below(kOperators));
   call.type = kDataTypes[random.below(kDataTypes.size())];
   call.reduce = kReduceOps[random.below(kReduceOps.size())];
   call.root = static_cast<Rank>(random.below(ranks));
@@ -32,7 +33,8 @@ CallPlan draw_call(Random& random, Rank ranks) {
   call.is_in_place = random.chance(40);
   call.is_allocated = random.chance(25);
   call.waits_for_last = random.chance(75);
-  if (random.chance(50)) call.algorithm = static_cast<AlgorithmId>(random.below(kAlgorithms));
+  const std::vector<std::string_view> names = AlgorithmTable::library().names();
+  if (random.chance(50)) call.algorithm = names[random.below(names.size())];
   return call;
 }
 
@@ -145,7 +147,7 @@ CallPlan call_of(const Job& job, Rank rank, std::size_t communicator, std::size_
   const bool differs = deed && deed->kind == Deed::Kind::differs && deed->rank == rank &&
                        deed->communicator == communicator && deed->call == call;
   if (!differs) return plan;
-  if (plan.op == Operator::barrier) plan.op = Operator::all_reduce;
+  if (!plan.op->has_data) plan.op = operator_of<AllReduce>;
   ++plan.count;
   return plan;
 }
@@ -154,14 +156,13 @@ namespace {
 
 std::string describe(const CallPlan& call) {
   std::string text(to_string(call.op));
-  if (call.op != Operator::barrier) text += fmt::format("({} x {}", call.count, to_string(call.type));
-  if (call.op == Operator::all_reduce || call.op == Operator::reduce_scatter)
-    text += fmt::format(" {}", to_string(call.reduce));
-  if (call.op == Operator::broadcast) text += fmt::format(" of rank {}", call.root);
-  if (call.op != Operator::barrier) text += ")";
+  if (call.op->has_data) text += fmt::format("({} x {}", call.count, to_string(call.type));
+  if (call.op->combines) text += fmt::format(" {}", to_string(call.reduce));
+  if (call.op->has_root) text += fmt::format(" of rank {}", call.root);
+  if (call.op->has_data) text += ")";
   if (call.is_in_place) text += " in place";
   if (call.is_allocated) text += " allocated";
-  if (call.algorithm) text += fmt::format(" by {}", to_string(*call.algorithm));
+  if (!call.algorithm.empty()) text += fmt::format(" by {}", call.algorithm);
   return text;
 }
 

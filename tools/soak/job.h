@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/communicator_options.h>
-#include <cohort/collectives/operators/operators.h>
+#include <cohort/collectives/operators/operator.h>
 #include <cohort/engine/world/settings.h>
 
 #include <optional>
@@ -13,15 +13,15 @@
 namespace cohort::soak {
 
 struct CallPlan {
-  Operator op = Operator::barrier;
+  Operator op;
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::sum;
   Rank root = 0;
-  std::size_t count = 0;  ///< elements of the smaller buffer
+  std::size_t count = 0;  ///< elements of a vector, or of one block
   bool is_in_place = false;
-  bool is_allocated = false;             ///< buffers of Communicator::allocate()
-  bool waits_for_last = true;            ///< false: asked for together with the call before
-  std::optional<AlgorithmId> algorithm;  ///< where it can run the call
+  bool is_allocated = false;   ///< buffers of Communicator::allocate()
+  bool waits_for_last = true;  ///< false: asked for together with the call before
+  std::string_view algorithm;  ///< of the library, where it can run the call; empty: what is selected
 };
 
 struct CommunicatorPlan {

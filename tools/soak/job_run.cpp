@@ -152,9 +152,9 @@ Task<> JobRun::call_once(Communicator& comm, std::size_t communicator, std::size
 Task<> JobRun::await_call(Communicator& comm, std::size_t communicator, std::size_t index, Buffers& own) {
   Collective collective = own.call(comm);
   const CallPlan plan = call_of(job_, comm.rank(), communicator, index);
-  if (plan.algorithm) {
+  if (!plan.algorithm.empty()) {
     try {
-      collective = own.call(comm).with_algorithm(*plan.algorithm);
+      collective = own.call(comm).with_algorithm(plan.algorithm);
     } catch (const Error& error) {  // it has no such schedule here, on any rank
       if (error.kind() != ErrorKind::InvalidArgument) throw;
     }

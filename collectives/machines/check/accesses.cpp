@@ -16,7 +16,9 @@ bool is_user_window(WindowId window) { return window == WindowId::send || window
 
 }  // namespace
 
+/// Slots alternate with the operations of whoever looks.
 const WindowPlace& Machine::place_of(Rank owner, WindowId window) const {
+  if (window == WindowId::slot) return plan_.shares[owner].slots[ranks_[rank_of(running())].operation % 2];
   return plan_.shares[owner].windows[static_cast<std::size_t>(window)];
 }
 
@@ -44,8 +46,8 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
   }
   if (owner == rank) return true;
   const bool pulls = tasks_[task].kind == TaskKind::pull;
-  const bool may_reach =
-      plan_.user_windows == UserWindows::mapped || (pulls && plan_.user_windows == UserWindows::readable);
+  const bool may_reach = plan_.user_windows == UserWindows::mapped ||
+                         (pulls && plan_.user_windows == UserWindows::readable) || plan_.refers[owner];
   const char* objection = nullptr;
   if (slice.window == WindowId::scratch)
     objection = "scratch is local; use ccl_in or ccl_out for what peers reach";
@@ -56,7 +58,7 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
   else if (writes && over_link && slice.window == WindowId::send)
     objection = "what the caller gives is not written by peers";
   else if (!over_link && !plan_.is_mapped_group)
-    objection = "only an algorithm with needs_mapped_group copies from a peer; use a link";
+    objection = "only an algorithm with Ground::mapped copies from a peer; use a link";
   if (objection == nullptr) return true;
   add(FindingKind::usage, task,
       fmt::format("{} rank {}'s {}: {}", writes ? "writes" : "reads", owner, window, objection));
@@ -66,7 +68,8 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
 /// A peer may touch a rank's memory only while that rank is in the operation, and the rank has to know that
 /// it is over before it leaves.
 void Machine::note_remote(Rank owner, const Slice& slice, const Access& by) {
-  if (owner == tasks_[by.task].rank || slice.empty()) return;
+  const bool is_slot = slice.window == WindowId::slot;  // the owner does not touch it before the next but one
+  if (owner == tasks_[by.task].rank || slice.empty() || is_slot) return;
   RankState& rank = ranks_[owner];
   if (rank.is_inside && rank.operation == tasks_[by.task].operation) {
     rank.remote.push_back({by, slice.window});

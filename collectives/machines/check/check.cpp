@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/machines/check/check.h>
 
-#include <cohort/collectives/call/pieces.h>
 #include <cohort/collectives/machines/check/cost_check.h>
 #include <cohort/collectives/machines/check/machine.h>
+#include <cohort/collectives/machines/check/plan.h>
 #include <cohort/collectives/machines/check/rank_exec.h>
-#include <cohort/collectives/machines/check/shape.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
@@ -15,59 +14,71 @@
 namespace cohort::check {
 namespace {
 
-constexpr std::size_t kCclInMemory = 2;
-constexpr std::size_t kCclOutMemory = 3;
-constexpr std::size_t kScratchMemory = 4;
-constexpr std::size_t kMemories = 5;
+/// Slots alternate: a third operation uses those of the first again.
+constexpr std::uint32_t kLeastOperationsInSlots = 3;
 
-void check_options(const CheckOptions& options, bool is_mapped_group) {
+bool travels(const AnyAlgorithm& algorithm, const CheckOptions& options) {
+  const std::size_t per_count = algorithm.op().given_per_count(options.ranks);
+  return options.count * size_bytes(options.type) * per_count <= kMostAnnouncedBytes;
+}
+
+void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
   const auto refuse = [](const std::string& text) { throw Error(ErrorKind::InvalidArgument, text); };
-  if (options.ranks < 2) refuse(fmt::format("a check of {} ranks: at least 2 are needed", options.ranks));
+  const bool is_alone = algorithm.ground() == Ground::alone;
+  if (options.ranks == 0 || (options.ranks == 1) != is_alone)
+    refuse(fmt::format("a check of '{}' with {} rank{}: {}", algorithm.name(), options.ranks,
+                       options.ranks == 1 ? "" : "s",
+                       is_alone ? "it is for a communicator of one" : "at least 2 are needed"));
   if (options.root >= options.ranks) refuse(fmt::format("root {} of {} ranks", options.root, options.ranks));
   if (options.operations == 0 || options.untaken_posts == 0)
     refuse("operations and untaken_posts start at 1");
-  if (options.user_windows != UserWindows::unreachable && !is_mapped_group)
-    refuse("user windows are reached by algorithms with needs_mapped_group only");
+  if (options.user_windows != UserWindows::staged && algorithm.ground() == Ground::links)
+    refuse("user windows are reached by algorithms on mapped ground only");
+  if (algorithm.announces() == Announces::data && !travels(algorithm, options))
+    refuse(fmt::format("what a rank brings to a meeting is at most {} bytes", kMostAnnouncedBytes));
 }
 
-template <class Op>
-Plan plan_of(const Algorithm<Op>& algorithm, const CheckOptions& options, std::size_t piece) {
-  Plan plan;
-  plan.ranks = options.ranks;
-  plan.is_mapped_group = algorithm.needs_mapped_group;
-  plan.user_windows = options.user_windows;
-  plan.is_averaged = options.reduce == ReduceOp::avg;
-  plan.needs = algorithm.needs(piece, options.ranks);
-  plan.ccl_bytes = options.buffer_bytes;
-  plan.untaken_posts = options.untaken_posts;
-  plan.is_eager = options.is_eager;
-  plan.seed = options.seed;
-  plan.shares.resize(options.ranks);
-  const std::array<std::pair<WindowId, WindowPlace>, 3> own = {
-      std::pair{WindowId::ccl_in, WindowPlace{kCclInMemory, 0, options.buffer_bytes}},
-      std::pair{WindowId::ccl_out, WindowPlace{kCclOutMemory, 0, options.buffer_bytes}},
-      std::pair{WindowId::scratch, WindowPlace{kScratchMemory, 0, plan.needs.scratch_bytes}}};
-  for (RankPlan& share : plan.shares) {
-    share.allocations.assign(kMemories, 0);
-    for (const auto& [window, place] : own) {
-      share.windows[static_cast<std::size_t>(window)] = place;
-      share.allocations[place.allocation] = place.bytes;
-    }
+OperatorArguments arguments_of(const CheckOptions& options) {
+  return {options.count, size_bytes(options.type), Combine(options.type, options.reduce, options.ranks),
+          options.root};
+}
+
+/// After all have met: what the real machine runs in place.
+Task<> run_local(RankExec& x, const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
+  const bool ends_with_phase = algorithm.announces() == Announces::windows || x.any_referred();
+  algorithm.combine(x, arguments);
+  if (!ends_with_phase) co_return;
+  co_await x.phase();
+  algorithm.finish(x, arguments);
+}
+
+Task<> run_operation(RankExec& x, const AnyAlgorithm& algorithm, const CheckOptions& options,
+                     std::size_t piece) {
+  const OperatorArguments arguments = arguments_of(options);
+  const bool is_mapped = options.user_windows == UserWindows::mapped;
+  if (algorithm.ground() == Ground::alone) {
+    algorithm.combine(x, arguments);
+    co_return;
   }
-  Shape<Op>::fill(options, plan);
-  return plan;
+  if (algorithm.announces() == Announces::data) x.announce(arguments.bytes(), algorithm.op(), options.root);
+  if (algorithm.ground() == Ground::mapped) co_await x.meet();
+  const bool is_local =
+      algorithm.announces() == Announces::data || (algorithm.announces() == Announces::windows && is_mapped);
+  if (is_local)
+    co_await run_local(x, algorithm, arguments);
+  else
+    co_await algorithm.run(x, arguments, piece);
 }
 
 /// What one rank does: operation after operation, each in pieces, as on a communicator.
-template <class Op>
-Task<> run_rank(Machine& machine, RankExec& x, const Algorithm<Op>& algorithm, const CheckOptions& options,
+Task<> run_rank(Machine& machine, RankExec& x, const AnyAlgorithm& algorithm, const CheckOptions& options,
                 std::size_t piece) {
+  const std::uint32_t least = algorithm.announces() == Announces::data ? kLeastOperationsInSlots : 1;
   std::exception_ptr failure;
   try {
-    for (std::uint32_t i = 0; i < options.operations; ++i) {
+    for (std::uint32_t i = 0; i < std::max(least, options.operations); ++i) {
       machine.begin();
-      if (algorithm.needs_mapped_group) co_await x.meet();
-      co_await run_in_pieces(algorithm, x, Shape<Op>::op(options), piece);
+      co_await run_operation(x, algorithm, options, piece);
       machine.end();
     }
   } catch (const std::exception& error) {
@@ -77,8 +88,7 @@ Task<> run_rank(Machine& machine, RankExec& x, const Algorithm<Op>& algorithm, c
   if (failure) std::rethrow_exception(failure);
 }
 
-template <class Op>
-void run(Machine& machine, const Algorithm<Op>& algorithm, const CheckOptions& options, std::size_t piece) {
+void run(Machine& machine, const AnyAlgorithm& algorithm, const CheckOptions& options, std::size_t piece) {
   std::vector<std::unique_ptr<RankExec>> execs;
   std::vector<Task<>> ranks;
   for (Rank rank = 0; rank < options.ranks; ++rank) {
@@ -90,14 +100,6 @@ void run(Machine& machine, const Algorithm<Op>& algorithm, const CheckOptions& o
   } catch (const std::exception&) {
     // The machine knows why: the first to fail has told it.
   }
-}
-
-template <class Op>
-std::size_t message_bytes(const Op& op) {
-  if constexpr (std::same_as<Op, Barrier>)
-    return 0;
-  else
-    return op.size_bytes();
 }
 
 /// In each round, what one rank has reaches at most as many times more ranks as a rank sends messages, and
@@ -132,11 +134,12 @@ bool has_deadlock(const std::vector<Finding>& findings) {
 
 }  // namespace
 
-std::string_view to_string(UserWindows windows) noexcept {
-  switch (windows) {
-    case UserWindows::unreachable: return "private";
-    case UserWindows::readable: return "readable";
-    case UserWindows::mapped: return "mapped";
+std::string_view to_string(Referring referring) noexcept {
+  switch (referring) {
+    case Referring::nobody: return "";
+    case Referring::everybody: return "all by reference";
+    case Referring::rank_0: return "rank 0 by reference";
+    case Referring::all_but_rank_0: return "all but rank 0 by reference";
   }
   return "unknown";
 }
@@ -148,10 +151,9 @@ std::string Report::text() const {
   return text;
 }
 
-template <class Op>
-Report check(const Algorithm<Op>& algorithm, const CheckOptions& options, const Fault* fault) {
-  check_options(options, algorithm.needs_mapped_group);
-  const std::size_t bytes = message_bytes(Shape<Op>::op(options));
+Report check(const AnyAlgorithm& algorithm, const CheckOptions& options, const Fault* fault) {
+  check_options(algorithm, options);
+  const std::size_t bytes = algorithm.op()->has_data ? options.count * size_bytes(options.type) : 0;
   const std::size_t largest =
       std::min(algorithm.largest_piece(options.buffer_bytes, options.ranks), options.piece_bytes);
   const std::size_t piece = piece_bytes(bytes, size_bytes(options.type), largest);
@@ -164,7 +166,7 @@ Report check(const Algorithm<Op>& algorithm, const CheckOptions& options, const 
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.kind < b.kind; });
   report.counted = counted(machine);
-  report.counted.least_to_all = Shape<Op>::least_to_all(options);
+  report.counted.least_to_all = algorithm.op()->least_traffic(options.ranks) * bytes;
   report.tasks = machine.tasks();
   report.combines_in_rank_order = machine.is_in_rank_order();
   report.example_of_order = machine.example_of_order();
@@ -177,14 +179,8 @@ Report check(const Algorithm<Op>& algorithm, const CheckOptions& options, const 
           finding.text += " (it ends only where links buffer whatever is sent, which none of them promises)";
   }
   if (report.passed() && options.checks_cost)
-    check_cost(machine, algorithm.cost(bytes, options.ranks), {options, bytes, piece >= bytes}, report);
+    check_cost(machine, algorithm, {options, bytes, piece >= bytes}, report);
   return report;
 }
-
-template Report check(const Algorithm<Barrier>&, const CheckOptions&, const Fault*);
-template Report check(const Algorithm<Broadcast>&, const CheckOptions&, const Fault*);
-template Report check(const Algorithm<AllReduce>&, const CheckOptions&, const Fault*);
-template Report check(const Algorithm<AllGather>&, const CheckOptions&, const Fault*);
-template Report check(const Algorithm<ReduceScatter>&, const CheckOptions&, const Fault*);
 
 }  // namespace cohort::check

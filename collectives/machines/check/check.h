@@ -4,34 +4,31 @@
 #include <cohort/collectives/machines/check/fault.h>
 #include <cohort/collectives/machines/check/finding.h>
 #include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/collectives/schedule/user_windows.h>
 
 #include <string>
 #include <vector>
 
 namespace cohort::check {
 
-/// What peers on one host can do with memory of the caller's.
-enum class UserWindows : std::uint8_t {
-  unreachable,  ///< bytes pass through the CCL buffers
-  readable,     ///< pull() reads them
-  mapped,       ///< copies and reductions may name them, too
-};
-[[nodiscard]] std::string_view to_string(UserWindows windows) noexcept;
+/// Which ranks announce their input by reference, where a local schedule lets them.
+enum class Referring : std::uint8_t { nobody, everybody, rank_0, all_but_rank_0 };
+[[nodiscard]] std::string_view to_string(Referring referring) noexcept;
 
 /// One case: how many ranks, how much data, and on what.
 struct CheckOptions {
   Rank ranks = 4;
-  /// Elements: of the whole buffer for broadcast and all_reduce, of one rank's block for all_gather and
-  /// reduce_scatter.
-  std::size_t count = 1000;
+  std::size_t count = 1000;  ///< elements of a vector, or of one block where buffers hold one for each rank
   Rank root = 0;
   bool is_in_place = false;
-  UserWindows user_windows = UserWindows::unreachable;  ///< others only with needs_mapped_group
+  UserWindows user_windows = UserWindows::staged;  ///< others only on mapped ground
+  Referring referring = Referring::nobody;         ///< others only for local schedules that may
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::avg;  ///< avg covers sum, and that it is divided once and last
   std::size_t buffer_bytes = std::size_t{256} << 10;  ///< of each CCL buffer
   std::size_t piece_bytes = ~std::size_t{0};          ///< of a message, at most, as where caches are small
-  std::uint32_t operations = 2;                       ///< in a row, on the same CCL buffers
+  /// In a row, on the same CCL buffers; at least 3 where data travels in slots, which alternate.
+  std::uint32_t operations = 2;
   std::uint32_t untaken_posts = 1;  ///< of a signal, at most: 1 is a flag, more is a counter
   bool is_eager = false;            ///< links that buffer whatever is sent; the default is the strictest
   bool checks_cost = true;
@@ -64,30 +61,15 @@ struct Report {
   [[nodiscard]] std::string text() const;
 };
 
-/// Runs the schedule of all ranks on symbolic memory and says what is wrong with it.
+/// Runs the schedule of all ranks on symbolic memory and says what is wrong with it. On one host they meet
+/// first, with slots that alternate, as on a communicator; a communicator of one runs what is written for it.
 ///
 /// It proves, for this case: each result is exactly the contributions it should be, in one order on all
 /// ranks; no two accesses to the same bytes can meet; no notify is lost or posted twice; nobody waits for
 /// ever, in whatever order streams run and however little links buffer; slices lie inside their windows;
 /// links and lanes are those that needs() asks for. Costs grow with the number of tasks, not with counts.
 /// Throws InvalidArgument for options that make no sense. `fault` is for tests of the checker itself.
-template <class Op>
-[[nodiscard]] Report check(const Algorithm<Op>& algorithm, const CheckOptions& options,
+[[nodiscard]] Report check(const AnyAlgorithm& algorithm, const CheckOptions& options,
                            const Fault* fault = nullptr);
-
-extern template Report check(const Algorithm<Barrier>&, const CheckOptions&, const Fault*);
-extern template Report check(const Algorithm<Broadcast>&, const CheckOptions&, const Fault*);
-extern template Report check(const Algorithm<AllReduce>&, const CheckOptions&, const Fault*);
-extern template Report check(const Algorithm<AllGather>&, const CheckOptions&, const Fault*);
-extern template Report check(const Algorithm<ReduceScatter>&, const CheckOptions&, const Fault*);
-
-/// A schedule by itself, with what it needs, as an algorithm to check: its messages are never cut.
-template <class Op>
-[[nodiscard]] Algorithm<Op> as_algorithm(Task<> (*schedule)(Exec& x, Op op),
-                                         Needs (*needs)(std::size_t bytes, Rank ranks)) {
-  const auto no_cost = [](std::size_t, Rank) { return Cost{}; };
-  const auto whole = [](std::size_t, Rank) { return ~std::size_t{0}; };
-  return {AlgorithmId::mesh, false, no_cost, needs, whole, schedule};
-}
 
 }  // namespace cohort::check

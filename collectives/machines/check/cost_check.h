@@ -13,8 +13,8 @@ struct CostCase {
   bool is_one_piece;
 };
 
-/// Compares what was counted with what the algorithm declares and with what no algorithm can do without; adds
-/// findings to the report.
-void check_cost(const Machine& machine, const Cost& declared, const CostCase& of, Report& report);
+/// Compares what was counted with what the algorithm declares, exactly where the case divides evenly, and
+/// with what no algorithm can do without; adds findings to the report.
+void check_cost(const Machine& machine, const AnyAlgorithm& algorithm, const CostCase& of, Report& report);
 
 }  // namespace cohort::check

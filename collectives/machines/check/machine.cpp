@@ -130,7 +130,7 @@ void Machine::copy(const TaskRequest& request, const Access& by) {
   Counts& counts = counting(tasks_[by.task].rank);
   const bool is_own = from.rank == tasks_[by.task].rank;
   (is_own ? counts.copied : counts.received) += from.slice.bytes;
-  state(tasks_[by.task].stream).path_bytes += from.slice.bytes;
+  if (!is_own) state(tasks_[by.task].stream).path_bytes += from.slice.bytes;
 }
 
 Content Machine::combine(const Content& left, const Content& right) {
@@ -157,7 +157,9 @@ void Machine::reduce(const TaskRequest& request, const Access& by) {
     result = i == 0 ? operand : combine(result, operand);
     counts.operands += bytes;
     if (i != 0) counts.combined += bytes;
-    if (input.rank != rank) counts.received += bytes;
+    if (input.rank == rank) continue;
+    counts.received += bytes;
+    state(tasks_[by.task].stream).path_bytes += bytes;
   }
   if (request.combine.average_over != 0)
     for (Piece& piece : result) piece.value.what = expressions_.average(piece.value.what);
@@ -182,7 +184,7 @@ bool Machine::arrive(const TaskRequest& request, TaskId task, Operation* operati
   const StreamId stream = tasks_[task].stream;
   RankState& rank = ranks_[tasks_[task].rank];
   if (is_own && !plan_.is_mapped_group) {
-    add(FindingKind::usage, task, "meets in a phase, which only algorithms with needs_mapped_group may");
+    add(FindingKind::usage, task, "meets in a phase, which only algorithms with Ground::mapped may");
     return true;
   }
   if (rank.last_phase.at != 0 && !order_.knows(stream, rank.last_phase))
@@ -197,7 +199,7 @@ bool Machine::arrive(const TaskRequest& request, TaskId task, Operation* operati
   for (const Waiting& one : gate.arrived) {
     streams.push_back(one.stream);
     path_bytes = std::max(path_bytes, state(one.stream).path_bytes);
-    rounds = std::max(rounds, state(one.stream).rounds + (is_own ? 1 : 0));
+    rounds = std::max(rounds, state(one.stream).rounds + (is_own || plan_.meets_with_data ? 1 : 0));
   }
   order_.meet(streams);
   for (const Waiting& one : gate.arrived) {

@@ -29,6 +29,7 @@ struct Stretch {
 /// One rank's share of a case.
 struct RankPlan {
   std::array<WindowPlace, kWindows> windows;
+  std::array<WindowPlace, 2> slots;      ///< of odd and of even operations
   std::vector<std::size_t> allocations;  ///< their sizes
   std::vector<Stretch> gives;            ///< before each operation
   std::vector<Stretch> gets;             ///< after it
@@ -38,6 +39,8 @@ struct RankPlan {
 struct Plan {
   Rank ranks = 0;
   bool is_mapped_group = false;  ///< the ranks meet at the start and may use phase()
+  bool meets_with_data = false;  ///< and that is the schedule's first round
+  std::vector<bool> refers;      ///< ranks whose inputs are read where they lie
   UserWindows user_windows{};
   bool is_averaged = false;
   bool combines = false;               ///< results are combinations
@@ -49,5 +52,9 @@ struct Plan {
   std::uint64_t seed = 0;           ///< of the order in which streams are resumed; 0: first in, first out
   std::vector<RankPlan> shares;
 };
+
+/// The plan of a case: windows, and by the operator's definition what each rank gives and gets. `piece` is
+/// what a run of the schedule handles.
+[[nodiscard]] Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::size_t piece);
 
 }  // namespace cohort::check

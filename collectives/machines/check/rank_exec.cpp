@@ -120,6 +120,13 @@ Task<> RankExec::pull(Rank peer, Slice to, Slice from) {
   co_return;
 }
 
+void RankExec::announce(std::size_t bytes, Operator op, Rank root) {
+  const std::size_t most = bytes * op.given_per_count(size());
+  for (Rank of = 0; of < size(); ++of) take_announcement(of, most, machine_.plan().refers[of]);
+  const std::size_t own = bytes * op->extent(size(), root, rank()).send;
+  if (!has_referred(rank())) perform(copy(slot(own), {WindowId::send, 0, own}));
+}
+
 Task<> RankExec::meet() { return come_together(machine_, TaskKind::begin); }
 Task<> RankExec::phase() { return come_together(machine_, TaskKind::phase); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/machines/check/machine.h>
+#include <cohort/collectives/operators/operator.h>
 #include <cohort/collectives/schedule/exec.h>
 
 #include <memory>
@@ -15,6 +16,8 @@ class RankExec final : public Exec {
   RankExec(Machine& machine, Rank rank);
   ~RankExec() override;
 
+  /// Brings this rank's input of a vector or block of so many bytes to the meeting, or refers to it.
+  void announce(std::size_t bytes, Operator op, Rank root);
   /// The ranks of a mapped group meet before the schedule.
   [[nodiscard]] Task<> meet();
 
@@ -24,7 +27,7 @@ class RankExec final : public Exec {
     return machine_.plan().user_windows == UserWindows::mapped;
   }
   [[nodiscard]] bool reads_user_windows() const noexcept override {
-    return machine_.plan().user_windows != UserWindows::unreachable;
+    return machine_.plan().user_windows != UserWindows::staged;
   }
   [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
   [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override;

@@ -21,8 +21,6 @@ std::size_t large_count(std::size_t largest_piece, std::size_t element_bytes) {
   return std::min(kLargeBytes, largest_piece / 2 * 5) / element_bytes + 1;
 }
 
-bool reduces(Operator op) { return op == Operator::all_reduce || op == Operator::reduce_scatter; }
-
 std::vector<std::size_t> usual_counts(Rank ranks, std::size_t large) {
   std::vector<std::size_t> counts = {0, 1, ranks - 1U, ranks, ranks + 1U, kEvenPerRank * ranks, large};
   std::sort(counts.begin(), counts.end());
@@ -34,30 +32,48 @@ class Collector {
  public:
   Collector(const CaseFilter& filter, std::vector<Case>& list) : filter_(filter), list_(list) {}
 
-  /// Every case of an operator with so many ranks.
-  template <class Op>
-  void add(Operator op, Rank ranks) {
-    if (filter_.op && filter_.op != op) return;
-    for (const Algorithm<Op>& algorithm : algorithms<Op>()) {
-      if (filter_.algorithm && filter_.algorithm != algorithm.id) continue;
-      Case one{op, algorithm.id, {}};
-      one.options.ranks = ranks;
-      if (op == Operator::reduce_scatter)
-        one.options.buffer_bytes *= ranks;  // it holds a part of every block
-      const std::size_t largest = algorithm.largest_piece(one.options.buffer_bytes, ranks);
-      const std::size_t large = large_count(largest, size_bytes(one.options.type));
-      for (const UserWindows windows :
-           {UserWindows::unreachable, UserWindows::readable, UserWindows::mapped}) {
-        one.options.user_windows = windows;
-        if (windows != UserWindows::unreachable && !algorithm.needs_mapped_group) continue;
-        add_counts(one, filter_.counts.empty() ? usual_counts(ranks, large) : filter_.counts);
-      }
+  /// Every case of an algorithm with so many ranks.
+  void add(const AnyAlgorithm& algorithm, Rank ranks) {
+    if (filter_.op && filter_.op != algorithm.op()) return;
+    if (!filter_.algorithm.empty() && filter_.algorithm != algorithm.name()) return;
+    if ((algorithm.ground() == Ground::alone) != (ranks == 1)) return;
+    Case one{&algorithm, {}};
+    one.options.ranks = ranks;
+    // Where a buffer holds a part of every block, so do the communicator's.
+    one.options.buffer_bytes *= std::max<std::size_t>(1, algorithm.op().given_per_count(ranks));
+    const std::vector<std::size_t> counts = counts_of(one);
+    if (algorithm.announces() == Announces::data) return add_slots(one, counts);
+    for (const UserWindows windows : {UserWindows::staged, UserWindows::readable, UserWindows::mapped}) {
+      one.options.user_windows = windows;
+      if (windows != UserWindows::staged && algorithm.ground() == Ground::links) continue;
+      if (windows != UserWindows::mapped && !algorithm.has_schedule()) continue;
+      add_counts(one, counts);
     }
   }
 
  private:
+  [[nodiscard]] std::vector<std::size_t> counts_of(const Case& one) const {
+    if (!filter_.counts.empty()) return filter_.counts;
+    const Rank ranks = one.options.ranks;
+    const std::size_t largest = one.algorithm->largest_piece(one.options.buffer_bytes, ranks);
+    return usual_counts(ranks, large_count(largest, size_bytes(one.options.type)));
+  }
+  /// Those that fit, up to a full slot, with some, all or no inputs by reference.
+  void add_slots(Case one, std::vector<std::size_t> counts) {
+    const std::size_t element = size_bytes(one.options.type);
+    const std::size_t per_count = std::max<std::size_t>(1, one.op().given_per_count(one.options.ranks));
+    const std::size_t most = kMostAnnouncedBytes / element / per_count;
+    std::erase_if(counts, [&](std::size_t count) { return count > most; });
+    if (filter_.counts.empty()) counts.push_back(most);
+    add_counts(one, counts);
+    if (!one.algorithm->may_refer(kMostAnnouncedBytes)) return;
+    for (const Referring referring : {Referring::everybody, Referring::rank_0, Referring::all_but_rank_0}) {
+      one.options.referring = referring;
+      add_counts(one, counts);
+    }
+  }
   void add_counts(Case one, const std::vector<std::size_t>& counts) {
-    if (one.op == Operator::barrier) return list_.push_back(one);
+    if (!one.op()->has_data) return list_.push_back(one);
     for (const std::size_t count : counts) {
       one.options.count = count;
       add_pieces(one);
@@ -68,13 +84,14 @@ class Collector {
     add_roots_or_variants(one);
     const std::size_t bytes = one.options.count * size_bytes(one.options.type);
     const bool is_large = bytes >= kLargeBytes;
-    if (!is_large || one.options.user_windows != UserWindows::unreachable) return;
+    if (!is_large || !one.algorithm->has_schedule() || one.options.user_windows != UserWindows::staged)
+      return;
     one.options.piece_bytes = bytes / 5 * 2;  // as over TCP, where no piece is larger than a core's cache
     one.options.untaken_posts = kUntakenAcrossPieces;
     add_roots_or_variants(one);
   }
   void add_roots_or_variants(const Case& one) {
-    if (one.op == Operator::broadcast)
+    if (one.op()->has_root)
       add_roots(one);
     else
       add_variants(one);
@@ -82,14 +99,15 @@ class Collector {
   void add_roots(Case one) {
     for (Rank root = 0; root < one.options.ranks; ++root) {
       one.options.root = root;
-      if (!filter_.root || filter_.root == root) list_.push_back(one);
+      if (!filter_.root || filter_.root == root) add_variants(one);
     }
   }
   void add_variants(Case one) {
     list_.push_back(one);
+    if (one.op()->has_one_buffer) return;
     one.options.is_in_place = true;
     list_.push_back(one);
-    if (!reduces(one.op) || one.options.count != one.options.ranks + 1U) return;
+    if (!one.op()->combines || one.options.count != one.options.ranks + 1U) return;
     one.options.reduce = ReduceOp::sum;
     one.options.type = DataType::float64;
     list_.push_back(one);
@@ -99,54 +117,35 @@ class Collector {
   std::vector<Case>& list_;
 };
 
-template <class Op>
-Report run_as(const Case& one) {
-  for (const Algorithm<Op>& algorithm : algorithms<Op>())
-    if (algorithm.id == one.algorithm) return check(algorithm, one.options);
-  throw Error(ErrorKind::InvalidArgument,
-              fmt::format("{} has no algorithm {}", to_string(one.op), to_string(one.algorithm)));
-}
-
 }  // namespace
 
 std::vector<Case> cases(const CaseFilter& filter) {
   std::vector<Case> list;
   std::vector<Rank> ranks = filter.ranks;
-  for (Rank p = 2; filter.ranks.empty() && p <= kMostRanksByDefault; ++p) ranks.push_back(p);
+  for (Rank p = 1; filter.ranks.empty() && p <= kMostRanksByDefault; ++p) ranks.push_back(p);
   std::sort(ranks.rbegin(), ranks.rend());
   Collector collector(filter, list);
-  for (const Rank p : ranks) {
-    collector.add<Barrier>(Operator::barrier, p);
-    collector.add<Broadcast>(Operator::broadcast, p);
-    collector.add<AllReduce>(Operator::all_reduce, p);
-    collector.add<AllGather>(Operator::all_gather, p);
-    collector.add<ReduceScatter>(Operator::reduce_scatter, p);
-  }
+  const AlgorithmTable& table = filter.algorithms == nullptr ? AlgorithmTable::library() : *filter.algorithms;
+  for (const Rank p : ranks)
+    for (const Operator op : all_operators())
+      for (const AnyAlgorithm& algorithm : table.of(op)) collector.add(algorithm, p);
   return list;
 }
 
-Report run(const Case& one) {
-  switch (one.op) {
-    case Operator::barrier: return run_as<Barrier>(one);
-    case Operator::broadcast: return run_as<Broadcast>(one);
-    case Operator::all_reduce: return run_as<AllReduce>(one);
-    case Operator::all_gather: return run_as<AllGather>(one);
-    case Operator::reduce_scatter: return run_as<ReduceScatter>(one);
-  }
-  throw Error(ErrorKind::Internal, "an operator without a checker");
-}
+Report run(const Case& one) { return check(*one.algorithm, one.options); }
 
 std::string describe(const Case& one) {
   const CheckOptions& options = one.options;
-  std::string text =
-      fmt::format("{} {}, {} ranks", to_string(one.op), to_string(one.algorithm), options.ranks);
-  if (one.op == Operator::barrier) return text;
+  std::string text = fmt::format("{} {}, {} rank{}", to_string(one.op()), one.algorithm->name(),
+                                 options.ranks, options.ranks == 1 ? "" : "s");
+  if (!one.op()->has_data) return text;
   text += fmt::format(", {} elements of {}", options.count, to_string(options.type));
-  if (one.op == Operator::broadcast) text += fmt::format(", root {}", options.root);
-  if (reduces(one.op)) text += fmt::format(", {}", to_string(options.reduce));
+  if (one.op()->has_root) text += fmt::format(", root {}", options.root);
+  if (one.op()->combines) text += fmt::format(", {}", to_string(options.reduce));
   if (options.is_in_place) text += ", in place";
-  if (options.user_windows != UserWindows::unreachable)
+  if (options.user_windows != UserWindows::staged)
     text += fmt::format(", user windows {}", to_string(options.user_windows));
+  if (options.referring != Referring::nobody) text += fmt::format(", {}", to_string(options.referring));
   if (options.piece_bytes != CheckOptions().piece_bytes)
     text += fmt::format(", in pieces of {} bytes", options.piece_bytes);
   return text;

@@ -2,23 +2,26 @@
 #pragma once
 
 #include <cohort/collectives/machines/check/check.h>
+#include <cohort/collectives/schedule/algorithm_table.h>
 
 #include <optional>
 
 namespace cohort::check {
 
-/// One case of an algorithm of the library.
+/// One case of an algorithm, which outlives it.
 struct Case {
-  Operator op{};
-  AlgorithmId algorithm{};
+  const AnyAlgorithm* algorithm = nullptr;
   CheckOptions options;
+
+  [[nodiscard]] Operator op() const noexcept { return algorithm->op(); }
 };
 
 /// Which cases; what is empty means all of them.
 struct CaseFilter {
+  const AlgorithmTable* algorithms = nullptr;  ///< null: those of the library
   std::optional<Operator> op;
-  std::optional<AlgorithmId> algorithm;
-  std::vector<Rank> ranks;  ///< empty: 2 to 64
+  std::string_view algorithm;
+  std::vector<Rank> ranks;  ///< empty: 1 to 64
   std::vector<std::size_t>
       counts;  ///< empty: 0, 1, p-1, p, p+1, one at which costs show, and one of several pieces
   std::optional<Rank> root;

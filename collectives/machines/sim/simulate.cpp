@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/machines/sim/simulate.h>
 
-#include <cohort/collectives/call/pieces.h>
-#include <cohort/collectives/machines/check/shape.h>
-#include <cohort/collectives/machines/sim/slots.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <concepts>
 #include <memory>
 
 namespace cohort::sim {
@@ -55,6 +51,15 @@ class RankExec final : public Exec {
   [[nodiscard]] Reducer reducer(const Combine&) const noexcept override { return {}; }
   void finish_average(const Combine&, const Slice&) override {}
   [[nodiscard]] Task<> phase() override { return come_together(machine_); }
+  /// Brings this rank's input of a vector or block of so many bytes to the meeting, or refers to it.
+  void announce(std::size_t bytes, Operator op, Rank root) {
+    const std::size_t most = bytes * op.given_per_count(size());
+    const bool refers = setup_.has_shared_buffers && may_refer_;
+    for (Rank of = 0; of < size(); ++of) take_announcement(of, most, refers);
+    const std::size_t own = bytes * op->extent(size(), root, rank()).send;
+    if (!refers) perform(copy(slot(own), {WindowId::send, 0, own}));
+  }
+  void set_may_refer(bool may) noexcept { may_refer_ = may; }
   void perform(const LocalStep& step) override {
     std::size_t bytes = 0;
     for (const PlacedSlice& input : step.inputs()) bytes += input.slice.bytes;
@@ -64,62 +69,75 @@ class RankExec final : public Exec {
  private:
   Machine& machine_;
   const Setup& setup_;
+  bool may_refer_ = false;
 };
 
 /// One run of an algorithm by all ranks.
-template <class Op>
 struct Run {
-  const Algorithm<Op>& algorithm;
-  Op op;
+  const AnyAlgorithm& algorithm;
+  OperatorArguments arguments;
   std::size_t piece_bytes = 0;
   bool meets_first = false;  ///< as all ranks of one host do, over shared memory
+  bool is_local = false;     ///< and then the local schedule runs
 };
 
-/// As on a communicator: meet, where ranks share memory; then, unless that was all, the schedule.
-template <class Op>
-Task<> run_rank(Machine& machine, RankExec& x, const Run<Op>& run) {
-  SlotWork slots;
-  if (run.meets_first && run.algorithm.id == AlgorithmId::one_shot)
-    slots = slot_work(run.op, x.rank(), x.size());
-  machine.spend(LocalStep::Kind::copy, slots.bytes_in);
+Task<> run_local(RankExec& x, const Run& run) {
+  const bool ends_with_phase = run.algorithm.announces() == Announces::windows || x.any_referred();
+  run.algorithm.combine(x, run.arguments);
+  if (!ends_with_phase) co_return;
+  co_await x.phase();
+  run.algorithm.finish(x, run.arguments);
+}
+
+/// As on a communicator: meet, where ranks share memory; then the local schedule, or the other.
+Task<> run_rank(Machine& machine, RankExec& x, const Run& run) {
+  x.set_may_refer(run.algorithm.may_refer(run.arguments.bytes()));
+  if (run.algorithm.announces() == Announces::data)
+    x.announce(run.arguments.bytes(), run.algorithm.op(), run.arguments.root);
   if (run.meets_first) co_await x.phase();
-  machine.spend(slots.kind, slots.bytes_out);
-  if (!slots.fits) co_await run_in_pieces(run.algorithm, x, run.op, run.piece_bytes);
+  if (run.is_local)
+    co_await run_local(x, run);
+  else
+    co_await run.algorithm.run(x, run.arguments, run.piece_bytes);
   machine.finished();
 }
 
-template <class Op>
-Run<Op> plan(const Algorithm<Op>& algorithm, const Topology& topology, const Setup& setup) {
-  constexpr bool counts_one_rank = std::same_as<Op, AllGather> || std::same_as<Op, ReduceScatter>;
-  const std::size_t parts = counts_one_rank ? setup.ranks : 1;
-  check::CheckOptions shape;
-  shape.ranks = setup.ranks;
-  shape.root = setup.root;
-  shape.count = setup.bytes / parts / size_bytes(shape.type);
-  shape.reduce = ReduceOp::sum;
-  Run<Op> run{.algorithm = algorithm, .op = check::Shape<Op>::op(shape)};
+Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& setup) {
+  constexpr DataType kType = DataType::float32;
+  const Operator op = algorithm.op();
+  const std::size_t parts = op->has_data ? op.elements_per_count(setup.ranks) : 1;
+  Run run{.algorithm = algorithm,
+          .arguments = {.count = op->has_data ? setup.bytes / parts / size_bytes(kType) : 0,
+                        .element_bytes = size_bytes(kType),
+                        .combine = Combine(kType, ReduceOp::sum, setup.ranks),
+                        .root = setup.root}};
   run.meets_first = topology.has_shared_memory && setup.ranks <= topology.ranks_per_host;
-  if constexpr (!std::same_as<Op, Barrier>) {
-    std::size_t largest = algorithm.largest_piece(setup.buffer_bytes, setup.ranks);
-    if (topology.cache_bytes != 0 && !run.meets_first)
-      largest = std::min(largest, topology.cache_bytes / parts);
-    run.piece_bytes = piece_bytes(run.op.size_bytes(), run.op.element_bytes, largest);
-  }
+  run.is_local = algorithm.announces() == Announces::data ||
+                 (algorithm.announces() == Announces::windows && setup.has_shared_buffers);
+  std::size_t largest = algorithm.largest_piece(setup.buffer_bytes, setup.ranks);
+  if (topology.cache_bytes != 0 && !run.meets_first)
+    largest = std::min(largest, topology.cache_bytes / parts);
+  run.piece_bytes = piece_bytes(run.arguments.bytes(), run.arguments.element_bytes, largest);
   return run;
 }
 
 }  // namespace
 
-template <class Op>
-Prediction simulate(const Algorithm<Op>& algorithm, const Topology& topology, const Setup& setup,
+Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& setup,
                     const Trace* trace) {
-  if (setup.root >= setup.ranks)
-    throw Error(ErrorKind::InvalidArgument, fmt::format("root {} of {} ranks", setup.root, setup.ranks));
+  const auto refuse = [](const std::string& text) { throw Error(ErrorKind::InvalidArgument, text); };
+  if (setup.root >= setup.ranks) refuse(fmt::format("root {} of {} ranks", setup.root, setup.ranks));
   check(topology, setup.ranks);
-  const Run<Op> run = plan(algorithm, topology, setup);
-  if (algorithm.needs_mapped_group && !run.meets_first)
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("{} needs all ranks on one host, over shared memory", to_string(algorithm.id)));
+  const Run run = plan(algorithm, topology, setup);
+  if (algorithm.ground() == Ground::mapped && !run.meets_first)
+    refuse(fmt::format("{} needs all ranks on one host, over shared memory", algorithm.name()));
+  if ((algorithm.ground() == Ground::alone) != (setup.ranks == 1))
+    refuse(
+        fmt::format("{} is {}for a communicator of one", algorithm.name(), setup.ranks == 1 ? "not " : ""));
+  const std::size_t announced = run.arguments.bytes() * algorithm.op().given_per_count(setup.ranks);
+  if (algorithm.announces() == Announces::data && announced > kMostAnnouncedBytes)
+    refuse(fmt::format("{} carries {} bytes per rank at most, not {}", algorithm.name(), kMostAnnouncedBytes,
+                       announced));
   Machine machine(topology, setup.ranks, setup.seed, trace);
   std::vector<std::unique_ptr<RankExec>> execs;
   std::vector<Task<>> ranks;
@@ -140,11 +158,5 @@ Prediction simulate(const Algorithm<Op>& algorithm, const Topology& topology, co
   prediction.complaints = machine.complaints();
   return prediction;
 }
-
-template Prediction simulate(const Algorithm<Barrier>&, const Topology&, const Setup&, const Trace*);
-template Prediction simulate(const Algorithm<Broadcast>&, const Topology&, const Setup&, const Trace*);
-template Prediction simulate(const Algorithm<AllReduce>&, const Topology&, const Setup&, const Trace*);
-template Prediction simulate(const Algorithm<AllGather>&, const Topology&, const Setup&, const Trace*);
-template Prediction simulate(const Algorithm<ReduceScatter>&, const Topology&, const Setup&, const Trace*);
 
 }  // namespace cohort::sim

@@ -12,8 +12,7 @@ namespace cohort::sim {
 /// One run to predict.
 struct Setup {
   Rank ranks = 4;
-  /// Of the vector for broadcast and all_reduce, of the whole output for all_gather, of the whole input for
-  /// reduce_scatter.
+  /// Of the largest buffer that a rank has: the vector of an all_reduce, the whole output of an all_gather.
   std::size_t bytes = 0;
   Rank root = 0;
   std::size_t buffer_bytes = std::size_t{8} << 20;  ///< of each CCL buffer
@@ -32,15 +31,7 @@ struct Prediction {
 
 /// Runs the schedules of all ranks on a virtual clock and says how long they take. Elements are float32.
 /// Throws InvalidArgument for a setup or topology that makes no sense.
-template <class Op>
-[[nodiscard]] Prediction simulate(const Algorithm<Op>& algorithm, const Topology& topology,
-                                  const Setup& setup, const Trace* trace = nullptr);
-
-extern template Prediction simulate(const Algorithm<Barrier>&, const Topology&, const Setup&, const Trace*);
-extern template Prediction simulate(const Algorithm<Broadcast>&, const Topology&, const Setup&, const Trace*);
-extern template Prediction simulate(const Algorithm<AllReduce>&, const Topology&, const Setup&, const Trace*);
-extern template Prediction simulate(const Algorithm<AllGather>&, const Topology&, const Setup&, const Trace*);
-extern template Prediction simulate(const Algorithm<ReduceScatter>&, const Topology&, const Setup&,
-                                    const Trace*);
+[[nodiscard]] Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& setup,
+                                  const Trace* trace = nullptr);
 
 }  // namespace cohort::sim

@@ -2,6 +2,7 @@
 // Every algorithm x transport x ranks 1..8 x type x reduction x odd sizes, in place and out of place, against
 // values computed from the rule.
 #include <cohort/cohort.h>
+#include <cohort/collectives/selection/selection.h>
 #include <cohort/tests/support/ranks.h>
 
 #include <gtest/gtest.h>
@@ -22,10 +23,11 @@ std::int64_t value_at(Rank rank, std::size_t index, ReduceOp op) {
   return static_cast<std::int64_t>((rank + 1) * (index % 7 + 1)) - 9;
 }
 
+/// The combination of a part's inputs at one index.
 template <class T>
-T expected_at(Rank ranks, std::size_t index, ReduceOp op) {
-  std::int64_t result = value_at(0, index, op);
-  for (Rank rank = 1; rank < ranks; ++rank) {
+T expected_at(const ResultPart& part, std::size_t index, ReduceOp op) {
+  std::int64_t result = value_at(part.first, index, op);
+  for (Rank rank = part.first + 1; rank < part.end; ++rank) {
     const std::int64_t next = value_at(rank, index, op);
     switch (op) {
       case ReduceOp::sum:
@@ -36,25 +38,39 @@ T expected_at(Rank ranks, std::size_t index, ReduceOp op) {
     }
   }
   const T value = static_cast<T>(result);
-  return op == ReduceOp::avg ? static_cast<T>(value / static_cast<T>(ranks)) : value;
+  const bool is_averaged = op == ReduceOp::avg && part.is_combined();
+  return is_averaged ? static_cast<T>(value / static_cast<T>(part.end - part.first)) : value;
 }
 
 std::vector<std::size_t> odd_sizes(Rank ranks) {
   return {0, 1, ranks - 1U, ranks, ranks + 1U, 31, 32, 33, 1023, 1024, 1025, kLargerThanBuffer};
 }
 
-/// The algorithms of an operator that run on this communicator.
-template <class Op>
-std::vector<AlgorithmId> applicable(const Communicator& comm) {
-  std::vector<AlgorithmId> ids;
-  for (const auto& algorithm : algorithms<Op>())
-    if (!algorithm.needs_mapped_group || comm.transport() == Transport::shm) ids.push_back(algorithm.id);
-  return ids;
+/// One way to make a call.
+struct Variant {
+  Operator op;
+  std::string_view algorithm;
+  std::size_t count = 0;
+  ReduceOp reduce = ReduceOp::sum;
+  Rank root = 0;
+  bool is_in_place = false;
+};
+
+/// The algorithms of an operator that run a call of that count here.
+template <class T>
+std::vector<std::string_view> applicable(const Communicator& comm, Operator op, std::size_t count) {
+  const std::size_t bytes = count * op.elements_per_count(comm.size()) * sizeof(T);
+  const Call call = make_call_of_size(op, data_type_of<T>(), bytes, comm.size());
+  std::vector<std::string_view> names;
+  for (const Candidate& one : candidates_for(call, comm.reach(), comm.algorithms()))
+    if (one.state == Candidate::State::possible) names.push_back(one.algorithm);
+  return names;
 }
 
-std::string label(const Communicator& comm, std::string_view op, AlgorithmId id, std::size_t count) {
-  return fmt::format("{} by {} over {}, rank {} of {}, {} elements", op, to_string(id),
-                     to_string(comm.transport()), comm.rank(), comm.size(), count);
+std::string label(const Communicator& comm, const Variant& of) {
+  return fmt::format("{} {} by {} over {}, rank {} of {}, {} elements, root {}{}", to_string(of.op),
+                     to_string(of.reduce), of.algorithm, to_string(comm.transport()), comm.rank(),
+                     comm.size(), of.count, of.root, of.is_in_place ? ", in place" : "");
 }
 
 template <class T>
@@ -70,113 +86,101 @@ void expect_same(const std::vector<T>& got, const std::vector<T>& expected, cons
     ADD_FAILURE() << what << ": at " << at << " got " << got[at] << ", expected " << expected[at];
 }
 
+/// Input and output of one rank: apart, or the smaller one inside the larger.
 template <class T>
-Task<> check_all_reduce(Communicator& comm, AlgorithmId id, std::size_t count, ReduceOp op) {
-  std::vector<T> in(count);
-  std::vector<T> expected(count);
-  for (std::size_t i = 0; i < count; ++i) in[i] = static_cast<T>(value_at(comm.rank(), i, op));
-  for (std::size_t i = 0; i < count; ++i) expected[i] = expected_at<T>(comm.size(), i, op);
-  const std::vector<T> untouched = in;
-  std::vector<T> out(count, T{77});
-  auto apart = comm.all_reduce(std::span<const T>(in), std::span<T>(out), op).with_algorithm(id);
-  co_await std::move(apart);
-  const std::string what = label(comm, "all_reduce", id, count) + fmt::format(", {}", to_string(op));
-  expect_same(out, expected, what);
-  expect_same(in, untouched, what + ", input");
-  auto in_place = comm.all_reduce(std::span<T>(in), op).with_algorithm(id);
-  co_await std::move(in_place);
-  expect_same(in, expected, what + ", in place");
+struct Buffers {
+  Buffers(const Variant& of, Rank rank, Rank ranks) {
+    const Extent extent = of.op->extent(ranks, of.root, rank);
+    const std::size_t in_count = extent.send * of.count;
+    const std::size_t out_count = extent.recv * of.count;
+    const bool is_in_place = of.is_in_place || of.op->has_one_buffer;
+    memory.assign(is_in_place ? std::max(in_count, out_count) : in_count + out_count, T{77});
+    const InPlace at = of.op->in_place(of.count, rank);
+    const std::size_t shift = at.send_at > at.recv_at ? at.send_at - at.recv_at : at.recv_at - at.send_at;
+    in = std::span(memory).subspan(is_in_place && in_count < out_count ? shift : 0, in_count);
+    const std::size_t inside = in_count < out_count ? 0 : std::min(shift, memory.size() - out_count);
+    out = std::span(memory).subspan(is_in_place ? inside : in_count, out_count);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(value_at(rank, i, of.reduce));
+  }
+
+  std::vector<T> memory;
+  std::span<T> in;
+  std::span<T> out;
+};
+
+/// Against the operator's definition.
+template <class T>
+Task<> check_call(Communicator& comm, const Variant& of) {
+  Buffers<T> buffers(of, comm.rank(), comm.size());
+  const std::vector<T> untouched(buffers.in.begin(), buffers.in.end());
+  const CallArguments arguments{.type = data_type_of<T>(),
+                                .reduce = of.reduce,
+                                .root = of.root,
+                                .in = std::as_bytes(buffers.in),
+                                .out = std::as_writable_bytes(buffers.out)};
+  auto call = comm.call(of.op, arguments).with_algorithm(of.algorithm);
+  co_await std::move(call);
+  const Form form{.count = of.count, .ranks = comm.size(), .root = of.root};
+  std::vector<T> expected(buffers.out.size(), T{77});
+  const Result result = expected.empty() ? Result() : of.op->result(form, comm.rank());
+  for (const ResultPart& part : result)
+    for (std::size_t i = 0; i < part.elements; ++i)
+      expected[part.at + i] = expected_at<T>(part, part.from + i, of.reduce);
+  expect_same(std::vector<T>(buffers.out.begin(), buffers.out.end()), expected, label(comm, of));
+  if (of.is_in_place || of.op->has_one_buffer) co_return;
+  expect_same(std::vector<T>(buffers.in.begin(), buffers.in.end()), untouched, label(comm, of) + ", input");
 }
 
 template <class T>
-Task<> check_reduce_scatter(Communicator& comm, AlgorithmId id, std::size_t count, ReduceOp op) {
-  std::vector<T> in(count * comm.size());
-  std::vector<T> expected(count);
-  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(value_at(comm.rank(), i, op));
-  for (std::size_t i = 0; i < count; ++i)
-    expected[i] = expected_at<T>(comm.size(), comm.rank() * count + i, op);
-  const std::vector<T> untouched = in;
-  std::vector<T> out(count, T{77});
-  auto apart = comm.reduce_scatter(std::span<const T>(in), std::span<T>(out), op).with_algorithm(id);
-  co_await std::move(apart);
-  const std::string what = label(comm, "reduce_scatter", id, count) + fmt::format(", {}", to_string(op));
-  expect_same(out, expected, what);
-  expect_same(in, untouched, what + ", input");
-  const std::span<T> own = std::span<T>(in).subspan(comm.rank() * count, count);
-  auto in_place = comm.reduce_scatter(std::span<const T>(in), own, op).with_algorithm(id);
-  co_await std::move(in_place);
-  expect_same(std::vector<T>(own.begin(), own.end()), expected, what + ", in place");
-}
-
-template <class T>
-Task<> check_all_gather(Communicator& comm, AlgorithmId id, std::size_t count) {
-  std::vector<T> in(count);
-  std::vector<T> expected(count * comm.size());
-  for (std::size_t i = 0; i < count; ++i) in[i] = static_cast<T>(value_at(comm.rank(), i, ReduceOp::sum));
-  for (Rank rank = 0; rank < comm.size(); ++rank)
-    for (std::size_t i = 0; i < count; ++i)
-      expected[rank * count + i] = static_cast<T>(value_at(rank, i, ReduceOp::sum));
-  std::vector<T> out(expected.size(), T{77});
-  auto apart = comm.all_gather(std::span<const T>(in), std::span<T>(out)).with_algorithm(id);
-  co_await std::move(apart);
-  const std::string what = label(comm, "all_gather", id, count);
-  expect_same(out, expected, what);
-  std::fill(out.begin(), out.end(), T{77});
-  std::copy(in.begin(), in.end(), out.begin() + static_cast<std::ptrdiff_t>(comm.rank() * count));
-  auto in_place = comm.all_gather(std::span<T>(out)).with_algorithm(id);
-  co_await std::move(in_place);
-  expect_same(out, expected, what + ", in place");
-}
-
-template <class T>
-Task<> check_broadcast(Communicator& comm, AlgorithmId id, std::size_t count) {
-  for (Rank root = 0; root < comm.size(); ++root) {
-    std::vector<T> expected(count);
-    for (std::size_t i = 0; i < count; ++i) expected[i] = static_cast<T>(value_at(root, i, ReduceOp::sum));
-    std::vector<T> data = comm.rank() == root ? expected : std::vector<T>(count, T{77});
-    auto call = comm.broadcast(std::span<T>(data), root).with_algorithm(id);
-    co_await std::move(call);
-    expect_same(data, expected, label(comm, "broadcast", id, count) + fmt::format(", root {}", root));
+Task<> check_roots_and_places(Communicator& comm, Variant of) {
+  const Rank roots = of.op->has_root ? comm.size() : 1;
+  for (of.root = 0; of.root < roots; ++of.root) {
+    of.is_in_place = false;
+    co_await check_call<T>(comm, of);
+    of.is_in_place = true;
+    if (!of.op->has_one_buffer) co_await check_call<T>(comm, of);
   }
 }
 
 /// Every size with float32 sum; every type and reduction at two sizes.
 Task<> check_every_size(Communicator& comm) {
   for (const std::size_t count : odd_sizes(comm.size())) {
-    for (const AlgorithmId id : applicable<AllReduce>(comm))
-      co_await check_all_reduce<float>(comm, id, count, ReduceOp::sum);
-    for (const AlgorithmId id : applicable<ReduceScatter>(comm))
-      co_await check_reduce_scatter<float>(comm, id, count, ReduceOp::sum);
-    for (const AlgorithmId id : applicable<AllGather>(comm))
-      co_await check_all_gather<float>(comm, id, count);
-    for (const AlgorithmId id : applicable<Broadcast>(comm)) co_await check_broadcast<float>(comm, id, count);
+    for (const Operator op : all_operators()) {
+      if (!op->has_data) continue;
+      for (const std::string_view name : applicable<float>(comm, op, count)) {
+        const Variant variant{op, name, count};
+        co_await check_roots_and_places<float>(comm, variant);
+      }
+    }
   }
 }
 
 template <class T>
-Task<> check_type(Communicator& comm) {
-  for (const std::size_t count : {std::size_t{17}, std::size_t{5003}}) {
-    for (const ReduceOp op : kReduceOps) {
-      for (const AlgorithmId id : applicable<AllReduce>(comm))
-        co_await check_all_reduce<T>(comm, id, count, op);
-      for (const AlgorithmId id : applicable<ReduceScatter>(comm))
-        co_await check_reduce_scatter<T>(comm, id, count, op);
+Task<> check_type(Communicator& comm, Operator op, std::size_t count) {
+  const std::span<const ReduceOp> reductions(kReduceOps);
+  for (const ReduceOp reduce : op->combines ? reductions : reductions.first(1)) {
+    for (const std::string_view name : applicable<T>(comm, op, count)) {
+      const Variant variant{op, name, count, reduce};
+      co_await check_roots_and_places<T>(comm, variant);
     }
-    for (const AlgorithmId id : applicable<AllGather>(comm)) co_await check_all_gather<T>(comm, id, count);
-    for (const AlgorithmId id : applicable<Broadcast>(comm)) co_await check_broadcast<T>(comm, id, count);
   }
 }
 
 Task<> check_every_type(Communicator& comm) {
-  co_await check_type<float>(comm);
-  co_await check_type<double>(comm);
-  co_await check_type<std::int32_t>(comm);
-  co_await check_type<std::int64_t>(comm);
+  for (const Operator op : all_operators()) {
+    if (!op->has_data) continue;
+    for (const std::size_t count : {std::size_t{17}, std::size_t{5003}}) {
+      co_await check_type<float>(comm, op, count);
+      co_await check_type<double>(comm, op, count);
+      co_await check_type<std::int32_t>(comm, op, count);
+      co_await check_type<std::int64_t>(comm, op, count);
+    }
+  }
 }
 
 /// Each rank enters late in its turn: nobody may leave before.
 Task<> check_barriers(Communicator& comm) {
-  for (const AlgorithmId id : applicable<Barrier>(comm)) {
+  for (const std::string_view id : applicable<float>(comm, operator_of<Barrier>, 0)) {
     for (Rank late = 0; late < comm.size(); ++late) {
       std::vector<std::int64_t> entered(1, late == comm.rank() ? 1 : 0);
       if (late == comm.rank()) co_await comm.engine().sleep_for(std::chrono::milliseconds(2));
@@ -187,7 +191,7 @@ Task<> check_barriers(Communicator& comm) {
       // All ranks of this test share one clock: whoever left did so after the late one entered.
       std::vector<std::int64_t> times = {late == comm.rank() ? before.time_since_epoch().count() : 0};
       co_await comm.all_reduce(std::span<std::int64_t>(times), ReduceOp::max);
-      EXPECT_GE(left.time_since_epoch().count(), times[0]) << to_string(id) << ", late rank " << late;
+      EXPECT_GE(left.time_since_epoch().count(), times[0]) << id << ", late rank " << late;
     }
   }
 }

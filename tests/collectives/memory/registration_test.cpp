@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of the application's own, mapped by peers where it stands.
 #include <cohort/cohort.h>
+#include <cohort/collectives/memory/shared_heap.h>
 #include <cohort/tests/support/ranks.h>
 
 #include <gmock/gmock.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is explained is what runs, and the numbers shown are those that decided.
 #include <cohort/cohort.h>
+#include <cohort/collectives/selection/explanation.h>
 #include <cohort/tests/support/ranks.h>
 
 #include <gmock/gmock.h>
@@ -31,34 +32,40 @@ Reach over_links() {
 /// Slots win up to kSlotLimit.
 Reach over_memory() {
   Reach reach{.is_host_wide = true, .ranks = kRanks, .buffer_bytes = kBufferBytes};
-  reach.slots.take({{Operator::all_reduce, 4096, 1.0, 3.0},
-                    {Operator::all_reduce, kSlotLimit, 5.0, 6.0},
-                    {Operator::all_reduce, 32768, 20.0, 9.0}});
+  reach.slots.take({{operator_of<AllReduce>, 4096, 1.0, 3.0},
+                    {operator_of<AllReduce>, kSlotLimit, 5.0, 6.0},
+                    {operator_of<AllReduce>, 32768, 20.0, 9.0}});
   return reach;
 }
 
 Call all_reduce_of(std::size_t bytes) {
   Call call;
-  call.op = Operator::all_reduce;
+  call.op = operator_of<AllReduce>;
   call.count = bytes / sizeof(float);
   call.send_bytes = call.recv_bytes = bytes;
   return call;
 }
 
-const Explanation::Line& line_of(const Explanation& explanation, AlgorithmId id) {
-  return explanation.candidates.at(static_cast<std::size_t>(id));
+const Explanation::Line& line_of(const Explanation& explanation, std::string_view name) {
+  const auto found = std::find_if(explanation.candidates.begin(), explanation.candidates.end(),
+                                  [&](const auto& line) { return line.candidate.algorithm == name; });
+  return *found;
+}
+
+Explanation explain(const Call& call, const Reach& reach, const Forced& forced = {}) {
+  return explain_choice(call, reach, AlgorithmTable::library(), forced);
 }
 
 TEST(Explanation, over_links_the_chosen_one_has_the_least_estimate_of_those_shown) {
   for (const std::size_t bytes : {8, 4096, 65536, 1 << 20, 64 << 20}) {
-    const Explanation explanation = explain_choice(all_reduce_of(bytes), over_links(), std::nullopt);
+    const Explanation explanation = explain(all_reduce_of(bytes), over_links());
     EXPECT_EQ(explanation.basis, Basis::cheapest);
     ASSERT_TRUE(explanation.estimate_us);
     std::size_t compared = 0;
     for (const Explanation::Line& line : explanation.candidates) {
       if (!line.candidate.estimate_us) continue;
       ++compared;
-      EXPECT_GE(*line.candidate.estimate_us, *explanation.estimate_us) << to_string(line.candidate.algorithm);
+      EXPECT_GE(*line.candidate.estimate_us, *explanation.estimate_us) << line.candidate.algorithm;
     }
     EXPECT_GE(compared, 4U);
     EXPECT_THAT(explanation.reason, HasSubstr("least estimate"));
@@ -67,65 +74,64 @@ TEST(Explanation, over_links_the_chosen_one_has_the_least_estimate_of_those_show
 }
 
 TEST(Explanation, over_links_mapped_memory_is_named_as_what_direct_lacks) {
-  const Explanation explanation = explain_choice(all_reduce_of(4096), over_links(), std::nullopt);
-  const Explanation::Line& direct = line_of(explanation, AlgorithmId::direct);
+  const Explanation explanation = explain(all_reduce_of(4096), over_links());
+  const Explanation::Line& direct = line_of(explanation, "direct");
   EXPECT_EQ(direct.candidate.state, Candidate::State::needs_one_host);
   EXPECT_FALSE(direct.candidate.estimate_us);
   EXPECT_THAT(direct.note, HasSubstr("memory that all ranks map"));
 }
 
 TEST(Explanation, small_data_between_ranks_of_a_host_names_the_measured_limit_of_slots) {
-  const Explanation explanation = explain_choice(all_reduce_of(4096), over_memory(), std::nullopt);
-  EXPECT_EQ(explanation.chosen, AlgorithmId::one_shot);
-  EXPECT_EQ(explanation.basis, Basis::arrival_slots);
+  const Explanation explanation = explain(all_reduce_of(4096), over_memory());
+  EXPECT_EQ(explanation.chosen, "slots");
+  EXPECT_EQ(explanation.basis, Basis::meeting);
   EXPECT_EQ(explanation.estimate_us, 1.0);
   EXPECT_THAT(explanation.reason, HasSubstr("faster up to 16384"));
   EXPECT_THAT(explanation.reason, HasSubstr("1.00 us in slots, 3.00 us with direct"));
-  EXPECT_EQ(line_of(explanation, AlgorithmId::direct).candidate.estimate_us, 3.0);
+  EXPECT_EQ(line_of(explanation, "direct").candidate.estimate_us, 3.0);
 }
 
 TEST(Explanation, beyond_slots_the_estimate_lies_between_the_measured_sizes) {
-  const Explanation explanation = explain_choice(all_reduce_of(24576), over_memory(), std::nullopt);
-  EXPECT_EQ(explanation.chosen, AlgorithmId::direct);
+  const Explanation explanation = explain(all_reduce_of(24576), over_memory());
+  EXPECT_EQ(explanation.chosen, "direct");
   EXPECT_EQ(explanation.basis, Basis::mapped_memory);
   EXPECT_EQ(explanation.estimate_us, 7.5);
-  EXPECT_EQ(line_of(explanation, AlgorithmId::one_shot).candidate.estimate_us, 12.5);
-  EXPECT_THAT(line_of(explanation, AlgorithmId::one_shot).note, HasSubstr("up to 16384"));
-  const Explanation large = explain_choice(all_reduce_of(1 << 20), over_memory(), std::nullopt);
+  EXPECT_EQ(line_of(explanation, "slots").candidate.estimate_us, 12.5);
+  EXPECT_THAT(line_of(explanation, "slots").note, HasSubstr("up to 16384"));
+  const Explanation large = explain(all_reduce_of(1 << 20), over_memory());
   EXPECT_FALSE(large.estimate_us) << "nothing was measured there";
 }
 
 TEST(Explanation, a_forced_algorithm_names_who_forces_it) {
-  Call call = all_reduce_of(4096);
-  const Explanation by_all = explain_choice(call, over_links(), AlgorithmId::ring);
-  EXPECT_EQ(by_all.chosen, AlgorithmId::ring);
+  const Call call = all_reduce_of(4096);
+  const Explanation by_all = explain(call, over_links(), {.for_all = "ring"});
+  EXPECT_EQ(by_all.chosen, "ring");
   EXPECT_THAT(by_all.reason, HasSubstr("COHORT_ALGO"));
-  call.forced = AlgorithmId::mesh;
-  const Explanation by_call = explain_choice(call, over_links(), AlgorithmId::ring);
-  EXPECT_EQ(by_call.chosen, AlgorithmId::mesh);
+  const Explanation by_call = explain(call, over_links(), {.by_call = "mesh", .for_all = "ring"});
+  EXPECT_EQ(by_call.chosen, "mesh");
   EXPECT_THAT(by_call.reason, HasSubstr("the call forces it"));
-  EXPECT_THAT(line_of(by_call, AlgorithmId::ring).note, HasSubstr("forced"));
+  EXPECT_THAT(line_of(by_call, "ring").note, HasSubstr("forced"));
 }
 
 TEST(Explanation, one_forced_for_all_calls_that_cannot_run_this_one_is_named) {
-  const Explanation explanation = explain_choice(all_reduce_of(4096), over_links(), AlgorithmId::direct);
+  const Explanation explanation = explain(all_reduce_of(4096), over_links(), {.for_all = "direct"});
   EXPECT_EQ(explanation.basis, Basis::cheapest);
   EXPECT_THAT(explanation.reason, HasSubstr("direct is forced for all calls but cannot run this one"));
 }
 
 TEST(Explanation, a_message_in_pieces_costs_what_all_of_them_do) {
   const auto moved = [](std::size_t bytes) {
-    const Explanation explanation = explain_choice(all_reduce_of(bytes), over_links(), std::nullopt);
-    return line_of(explanation, AlgorithmId::ring).candidate.cost->bytes_moved;
+    const Explanation explanation = explain(all_reduce_of(bytes), over_links());
+    return line_of(explanation, "ring").candidate.cost->bytes_moved;
   };
   EXPECT_DOUBLE_EQ(moved(64 * kBufferBytes), 64 * moved(kBufferBytes));
 }
 
 TEST(Explanation, an_algorithm_without_a_schedule_for_the_operator_says_so) {
   Call call = all_reduce_of(1 << 20);
-  call.op = Operator::broadcast;
-  const Explanation explanation = explain_choice(call, over_links(), std::nullopt);
-  const Explanation::Line& line = line_of(explanation, AlgorithmId::recursive_doubling);
+  call.op = operator_of<Broadcast>;
+  const Explanation explanation = explain(call, over_links());
+  const Explanation::Line& line = line_of(explanation, "recursive_doubling");
   EXPECT_EQ(line.candidate.state, Candidate::State::not_written);
   EXPECT_FALSE(line.candidate.cost);
   EXPECT_THAT(line.note, HasSubstr("no schedule for broadcast"));
@@ -140,17 +146,15 @@ std::vector<std::size_t> sizes_for(Rank ranks) {
   return sizes;
 }
 
-std::vector<AlgorithmId> selected_for(Communicator& comm, std::size_t bytes) {
-  std::vector<float> whole(bytes / sizeof(float));
-  std::vector<float> share(whole.size() / comm.size());
-  std::vector<AlgorithmId> ids;
-  ids.push_back(comm.barrier().algorithm());
-  ids.push_back(comm.broadcast(std::span<float>(whole), 0).algorithm());
-  ids.push_back(comm.all_reduce(std::span<float>(whole), ReduceOp::sum).algorithm());
-  ids.push_back(comm.all_gather(std::span<const float>(share), std::span<float>(whole)).algorithm());
-  ids.push_back(
-      comm.reduce_scatter(std::span<const float>(whole), std::span<float>(share), ReduceOp::sum).algorithm());
-  return ids;
+/// What a call of that size is run by.
+std::string_view selected_for(Communicator& comm, Operator op, std::size_t bytes) {
+  const std::size_t count = op->has_data ? bytes / sizeof(float) / op.elements_per_count(comm.size()) : 0;
+  const Extent extent = op->extent(comm.size(), 0, comm.rank());
+  std::vector<float> in(count * extent.send);
+  std::vector<float> out(count * extent.recv);
+  const CallArguments arguments{.in = std::as_bytes(std::span(in)),
+                                .out = std::as_writable_bytes(std::span(out))};
+  return comm.call(op, arguments).algorithm();
 }
 
 TEST_P(ExplainedCalls, run_by_the_algorithm_that_is_explained) {
@@ -160,11 +164,9 @@ TEST_P(ExplainedCalls, run_by_the_algorithm_that_is_explained) {
   options.is_isolated = true;
   auto body = [](Communicator& comm) -> Task<> {
     for (const std::size_t bytes : sizes_for(comm.size())) {
-      const std::vector<AlgorithmId> selected = selected_for(comm, bytes);
-      for (std::size_t i = 0; i < kOperators; ++i) {
-        const auto op = static_cast<Operator>(i);
+      for (const Operator op : all_operators()) {
         const Explanation explanation = comm.explain(op, DataType::float32, bytes);
-        EXPECT_EQ(to_string(explanation.chosen), to_string(selected[i]))
+        EXPECT_EQ(explanation.chosen, selected_for(comm, op, bytes))
             << to_string(op) << " of " << bytes << " bytes: " << explanation.reason;
         EXPECT_EQ(line_of(explanation, explanation.chosen).note, "chosen");
         EXPECT_EQ(line_of(explanation, explanation.chosen).candidate.state, Candidate::State::possible);
@@ -187,7 +189,7 @@ TEST(ExplainedCall, that_could_not_be_made_is_refused_as_the_call_is) {
   CommunicatorOptions options;
   options.transport = Transport::tcp;
   auto body = [](Communicator& comm) -> Task<> {
-    const auto refusal = [&](Operator op, std::size_t bytes, std::optional<AlgorithmId> forced) {
+    const auto refusal = [&](Operator op, std::size_t bytes, std::string_view forced) {
       try {
         (void)comm.explain(op, DataType::float32, bytes, forced);
       } catch (const Error& error) {
@@ -195,10 +197,10 @@ TEST(ExplainedCall, that_could_not_be_made_is_refused_as_the_call_is) {
       }
       return std::string("accepted");
     };
-    EXPECT_THAT(refusal(Operator::all_reduce, 7, {}), HasSubstr("no whole number of float32"));
-    EXPECT_THAT(refusal(Operator::reduce_scatter, 12, {}), HasSubstr("pad the input with 1"));
-    EXPECT_THAT(refusal(Operator::all_gather, 12, {}), HasSubstr("pad the output with 1"));
-    EXPECT_THAT(refusal(Operator::all_reduce, 8, AlgorithmId::direct), HasSubstr("choose one of: one_shot"));
+    EXPECT_THAT(refusal(operator_of<AllReduce>, 7, {}), HasSubstr("no whole number of float32"));
+    EXPECT_THAT(refusal(operator_of<ReduceScatter>, 12, {}), HasSubstr("pad the input with 1"));
+    EXPECT_THAT(refusal(operator_of<AllGather>, 12, {}), HasSubstr("pad the output with 1"));
+    EXPECT_THAT(refusal(operator_of<AllReduce>, 8, "direct"), HasSubstr("choose one of: one_shot"));
     co_await comm.barrier();
   };
   test::run_ranks(2, body, std::move(options));

@@ -7,7 +7,7 @@
 namespace cohort {
 namespace {
 
-constexpr Operator kOp = Operator::all_gather;
+constexpr Operator kOp = operator_of<AllGather>;
 
 TEST(SlotCrossover, slots_serve_up_to_the_last_size_before_they_lose) {
   SlotCrossover crossover;
@@ -27,7 +27,7 @@ TEST(SlotCrossover, operators_are_judged_apart_and_unmeasured_ones_keep_what_was
   crossover.take({{kOp, 4096, 1.0, 2.0}, {kOp, 32768, 1.0, 2.0}});
   crossover.take({});
   EXPECT_EQ(crossover.most_bytes(kOp), 32768U);
-  EXPECT_EQ(crossover.most_bytes(Operator::all_reduce), SlotCrossover::kUnmeasuredBytes);
+  EXPECT_EQ(crossover.most_bytes(operator_of<AllReduce>), SlotCrossover::kUnmeasuredBytes);
 }
 
 TEST(PullCrossover, pulling_begins_where_it_wins_clearly_for_good) {

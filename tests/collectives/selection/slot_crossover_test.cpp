@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-constexpr Operator kOp = Operator::all_gather;
+constexpr Operator kOp = operator_of<AllGather>;
 constexpr double kDirectUs = 10;
 constexpr double kWin = 1;
 constexpr double kLoss = 20;
@@ -46,7 +46,7 @@ TEST(SlotCrossover, times_lie_between_measured_sizes_and_are_unknown_outside) {
   EXPECT_EQ(crossover.times_of(kOp, 8192)->direct_us, 8);
   EXPECT_FALSE(crossover.times_of(kOp, 4095));
   EXPECT_FALSE(crossover.times_of(kOp, 8193));
-  EXPECT_FALSE(crossover.times_of(Operator::broadcast, 4096));
+  EXPECT_FALSE(crossover.times_of(operator_of<Broadcast>, 4096));
 }
 
 }  // namespace

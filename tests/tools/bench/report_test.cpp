@@ -28,7 +28,7 @@ Result result_of(Operator op, std::size_t bytes, Rank ranks) {
   Result result;
   result.point = {op, bytes};
   result.shape = shape_of(op, bytes, 4, ranks);
-  result.algorithm = AlgorithmId::ring;
+  result.algorithm = "ring";
   result.min_us = 1;
   result.median_us = 2;
   result.p99_us = 3.456;
@@ -39,13 +39,14 @@ Result result_of(Operator op, std::size_t bytes, Rank ranks) {
 TEST(Report, csv_is_what_the_comparison_with_other_libraries_reads) {
   const Options options = options_of(Format::csv);
   Report report(options, Transport::shm);
-  EXPECT_EQ(report.begin(Operator::all_reduce),
+  EXPECT_EQ(report.begin(operator_of<AllReduce>),
             "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters\n");
   // The size that was asked for, also where blocks of whole elements make it another.
-  EXPECT_EQ(report.row(result_of(Operator::all_gather, 1001, 4)),
+  EXPECT_EQ(report.row(result_of(operator_of<AllGather>, 1001, 4)),
             "cohort,shm,all_gather,4,1001,1.000,2.000,3.456,100\n");
-  EXPECT_EQ(report.begin(Operator::barrier), "");
-  EXPECT_EQ(report.row(result_of(Operator::barrier, 0, 4)), "cohort,shm,barrier,4,0,1.000,2.000,3.456,100\n");
+  EXPECT_EQ(report.begin(operator_of<Barrier>), "");
+  EXPECT_EQ(report.row(result_of(operator_of<Barrier>, 0, 4)),
+            "cohort,shm,barrier,4,0,1.000,2.000,3.456,100\n");
   EXPECT_EQ(report.end(), "");
 }
 
@@ -62,9 +63,9 @@ TEST(Report, csv_says_where_the_cores_were_if_asked) {
   options.near_wait = std::chrono::milliseconds(0);
   Report report(options, Transport::shm);
   EXPECT_EQ(
-      report.begin(Operator::barrier),
+      report.begin(operator_of<Barrier>),
       "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters,rtt_before_ns,rtt_after_ns\n");
-  Result result = result_of(Operator::barrier, 0, 4);
+  Result result = result_of(operator_of<Barrier>, 0, 4);
   result.round_trip_before_ns = 130.4;
   result.round_trip_after_ns = 480.6;
   EXPECT_EQ(report.row(result), "cohort,shm,barrier,4,0,1.000,2.000,3.456,100,130,481\n");
@@ -73,7 +74,7 @@ TEST(Report, csv_says_where_the_cores_were_if_asked) {
 TEST(Report, a_wrong_result_is_no_csv_row) {
   const Options options = options_of(Format::csv);
   Report report(options, Transport::shm);
-  Result result = result_of(Operator::all_reduce, 8, 4);
+  Result result = result_of(operator_of<AllReduce>, 8, 4);
   result.wrong = 2;
   EXPECT_EQ(report.row(result), "");
   EXPECT_EQ(report.total_wrong(), 2U);
@@ -82,11 +83,11 @@ TEST(Report, a_wrong_result_is_no_csv_row) {
 TEST(Report, table_has_the_columns_of_nccl_tests) {
   const Options options = options_of(Format::table);
   Report report(options, Transport::tcp);
-  EXPECT_THAT(report.begin(Operator::all_reduce), HasSubstr("all_reduce: 4 processes over tcp"));
+  EXPECT_THAT(report.begin(operator_of<AllReduce>), HasSubstr("all_reduce: 4 processes over tcp"));
   EXPECT_THAT(
-      words_of(report.row(result_of(Operator::all_reduce, 8000, 4))),
+      words_of(report.row(result_of(operator_of<AllReduce>, 8000, 4))),
       ::testing::ElementsAre("8000", "2000", "float32", "sum", "-1", "2.00", "4.00", "6.00", "0", "ring"));
-  Result wrong = result_of(Operator::all_reduce, 4000, 4);
+  Result wrong = result_of(operator_of<AllReduce>, 4000, 4);
   wrong.wrong = 5;
   EXPECT_THAT(words_of(report.row(wrong)), ::testing::ElementsAre("4000", "1000", "float32", "sum", "-1",
                                                                   "2.00", "2.00", "3.00", "5", "ring"));
@@ -100,22 +101,22 @@ TEST(Report, what_an_operator_has_not_is_none) {
   options.root = 3;
   options.checks_results = false;
   Report report(options, Transport::shm);
-  EXPECT_THAT(words_of(report.row(result_of(Operator::barrier, 0, 4))),
+  EXPECT_THAT(words_of(report.row(result_of(operator_of<Barrier>, 0, 4))),
               ::testing::ElementsAre("0", "0", "none", "none", "-1", "2.00", "0.00", "0.00", "N/A", "ring"));
   EXPECT_THAT(
-      words_of(report.row(result_of(Operator::broadcast, 8, 4))),
+      words_of(report.row(result_of(operator_of<Broadcast>, 8, 4))),
       ::testing::ElementsAre("8", "2", "float32", "none", "3", "2.00", "0.00", "0.00", "N/A", "ring"));
   // As nccl-tests: the count of one rank's block, the size of the whole.
   EXPECT_THAT(
-      words_of(report.row(result_of(Operator::reduce_scatter, 8000, 4))),
+      words_of(report.row(result_of(operator_of<ReduceScatter>, 8000, 4))),
       ::testing::ElementsAre("8000", "500", "float32", "sum", "-1", "2.00", "4.00", "3.00", "N/A", "ring"));
 }
 
 TEST(Report, json_is_an_object_a_line) {
   const Options options = options_of(Format::json);
   Report report(options, Transport::shm);
-  EXPECT_EQ(report.begin(Operator::all_reduce) + report.end(), "");
-  const std::string row = report.row(result_of(Operator::all_reduce, 8000, 4));
+  EXPECT_EQ(report.begin(operator_of<AllReduce>) + report.end(), "");
+  const std::string row = report.row(result_of(operator_of<AllReduce>, 8000, 4));
   EXPECT_EQ(row.find('\n'), row.size() - 1);
   const auto json = nlohmann::json::parse(row);
   EXPECT_EQ(json["collective"], "all_reduce");
@@ -126,11 +127,11 @@ TEST(Report, json_is_an_object_a_line) {
 }
 
 TEST(BusFactor, is_that_of_nccl_tests) {
-  EXPECT_EQ(bus_factor(Operator::all_reduce, 4), 1.5);
-  EXPECT_EQ(bus_factor(Operator::all_gather, 4), 0.75);
-  EXPECT_EQ(bus_factor(Operator::reduce_scatter, 4), 0.75);
-  EXPECT_EQ(bus_factor(Operator::broadcast, 4), 1);
-  EXPECT_EQ(bus_factor(Operator::barrier, 4), 0);
+  EXPECT_EQ(operator_of<AllReduce>->bus_factor(4), 1.5);
+  EXPECT_EQ(operator_of<AllGather>->bus_factor(4), 0.75);
+  EXPECT_EQ(operator_of<ReduceScatter>->bus_factor(4), 0.75);
+  EXPECT_EQ(operator_of<Broadcast>->bus_factor(4), 1);
+  EXPECT_EQ(operator_of<Barrier>->bus_factor(4), 0);
 }
 
 TEST(Summarise, takes_minimum_median_and_99th_percentile) {
@@ -150,13 +151,13 @@ TEST(Summarise, takes_minimum_median_and_99th_percentile) {
 }
 
 TEST(Shape, is_whole_elements_and_at_least_one_for_each_rank) {
-  EXPECT_EQ(shape_of(Operator::all_reduce, 10, 4, 3).size_bytes, 8U);
-  EXPECT_EQ(shape_of(Operator::all_reduce, 1, 8, 3).in, 1U);
-  const Shape gather = shape_of(Operator::all_gather, 4096, 4, 3);
+  EXPECT_EQ(shape_of(operator_of<AllReduce>, 10, 4, 3).size_bytes, 8U);
+  EXPECT_EQ(shape_of(operator_of<AllReduce>, 1, 8, 3).in, 1U);
+  const Shape gather = shape_of(operator_of<AllGather>, 4096, 4, 3);
   EXPECT_EQ(gather.in, 341U);
   EXPECT_EQ(gather.out, 1023U);
   EXPECT_EQ(gather.size_bytes, 4092U);
-  const Shape scatter = shape_of(Operator::reduce_scatter, 8, 4, 3);
+  const Shape scatter = shape_of(operator_of<ReduceScatter>, 8, 4, 3);
   EXPECT_EQ(scatter.in, 3U);
   EXPECT_EQ(scatter.out, 1U);
 }

@@ -11,13 +11,13 @@
 namespace cohort::bench {
 namespace {
 
-constexpr Operator kMoving[] = {Operator::broadcast, Operator::all_reduce, Operator::all_gather,
-                                Operator::reduce_scatter};
+constexpr Operator kMoving[] = {operator_of<Broadcast>, operator_of<AllReduce>, operator_of<AllGather>,
+                                operator_of<ReduceScatter>};
 
 Options options_of(Rank ranks) {
   Options options;
   options.operators.assign(std::begin(kMoving), std::end(kMoving));
-  options.operators.push_back(Operator::barrier);
+  options.operators.push_back(operator_of<Barrier>);
   options.sizes_bytes = {4096, 100};
   options.ranks = ranks;
   return options;
@@ -60,10 +60,10 @@ TEST_P(WorkloadTest, an_operation_that_did_not_happen_is_wrong) {
   for (Rank rank = 0; rank < options.ranks; ++rank) {
     EXPECT_EQ(counts[rank].after_running, 0U) << "rank " << rank;
     std::size_t known = 0;  // what this rank has itself
-    if (op == Operator::broadcast && rank == options.root) known = counts[rank].elements;
-    if (op == Operator::all_gather && is_in_place) known = counts[rank].elements / options.ranks;
+    if (op == operator_of<Broadcast> && rank == options.root) known = counts[rank].elements;
+    if (op == operator_of<AllGather> && is_in_place) known = counts[rank].elements / options.ranks;
     // A sum in place may by chance be the value that was there before.
-    const std::size_t by_chance = is_in_place && is_reducing(op) ? counts[rank].elements / 10 : 0;
+    const std::size_t by_chance = is_in_place && op->combines ? counts[rank].elements / 10 : 0;
     EXPECT_LE(counts[rank].after_leaving_out, counts[rank].elements - known) << "rank " << rank;
     EXPECT_GE(counts[rank].after_leaving_out, counts[rank].elements - known - by_chance) << "rank " << rank;
   }

@@ -32,7 +32,7 @@ Job plain_job(std::uint64_t seed) {
   plan.pull_from_bytes = kNeverPull;
   plan.join_timeout = plan.timeout = std::chrono::seconds(10);
   CallPlan call;
-  call.op = Operator::all_gather;
+  call.op = operator_of<AllGather>;
   call.count = 1000;
   plan.calls = {call, call};
   job.communicators = {plan};
@@ -102,7 +102,7 @@ TEST(Soak, finds_survivors_that_blame_a_rank_which_did_nothing) {
   EXPECT_THAT(run_job(job).complaints, IsEmpty());
   job.deed->call = 0;
   job.world.dead.clear();
-  job.communicators[0].calls[0].op = Operator::barrier;
+  job.communicators[0].calls[0].op = operator_of<Barrier>;
   EXPECT_THAT(run_job(job).complaints, IsEmpty());
 }
 
@@ -113,10 +113,10 @@ TEST(Soak, a_death_amid_peers_that_touch_each_others_memory_is_heard_of_at_once)
   CommunicatorPlan& plan = job.communicators[0];
   plan.is_isolated = true;
   CallPlan& call = plan.calls[0];
-  call.op = Operator::all_reduce;
+  call.op = operator_of<AllReduce>;
   call.count = 20'000;
   call.is_allocated = true;
-  call.algorithm = AlgorithmId::direct;
+  call.algorithm = "direct";
   plan.calls.resize(6, call);
   bool has_failed = false;
   for (std::uint64_t step = 1; step < 200; step += 7) {

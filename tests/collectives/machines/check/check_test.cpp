@@ -4,6 +4,7 @@
 #include <cohort/collectives/machines/check/suite.h>
 #include <cohort/engine/error.h>
 #include <cohort/tests/support/planted_faults.h>
+#include <cohort/tests/support/schedules.h>
 #include <cohort/tests/support/wrong_schedules.h>
 
 #include <gmock/gmock.h>
@@ -72,12 +73,12 @@ Task<> send_first(Exec& x, Broadcast op) {
 TEST(Check, what_ends_only_on_links_that_buffer_is_said_to) {
   CheckOptions options;
   options.ranks = 2;
-  const Report report = check::check(check::as_algorithm<Broadcast>(send_first, all_links), options);
+  const Report report = check::check(test::as_algorithm<Broadcast>(send_first, all_links), options);
   ASSERT_FALSE(report.passed());
   EXPECT_EQ(report.findings.front().kind, FindingKind::deadlock);
   EXPECT_THAT(report.findings.front().text, HasSubstr("it ends only where links buffer whatever is sent"));
   options.is_eager = true;
-  EXPECT_EQ(check::check(check::as_algorithm<Broadcast>(send_first, all_links), options).text(), "");
+  EXPECT_EQ(check::check(test::as_algorithm<Broadcast>(send_first, all_links), options).text(), "");
 }
 
 /// Two tokens in a row: lost on a flag, right where signals count to two.
@@ -90,7 +91,7 @@ Task<> two_tokens(Exec& x, Barrier) {
 
 TEST(Check, a_limit_of_untaken_posts_tells_flags_from_counters) {
   CheckOptions options;
-  const Algorithm<Barrier> algorithm = check::as_algorithm<Barrier>(two_tokens, all_links);
+  const Algorithm<Barrier> algorithm = test::as_algorithm<Barrier>(two_tokens, all_links);
   const Report as_flags = check::check(algorithm, options);
   ASSERT_FALSE(as_flags.passed());
   EXPECT_EQ(as_flags.findings.front().kind, FindingKind::notify);
@@ -101,8 +102,8 @@ TEST(Check, a_limit_of_untaken_posts_tells_flags_from_counters) {
 TEST(Check, costs_do_not_depend_on_counts) {
   for (const std::size_t count : {std::size_t{1000}, std::size_t{1} << 40}) {
     check::CaseFilter filter;
-    filter.op = Operator::all_reduce;
-    filter.algorithm = AlgorithmId::ring;
+    filter.op = operator_of<AllReduce>;
+    filter.algorithm = "ring";
     filter.ranks = {7};
     filter.counts = {count};
     for (const Case& one : check::cases(filter)) {
@@ -115,9 +116,7 @@ TEST(Check, costs_do_not_depend_on_counts) {
 }
 
 TEST(Check, counts_what_one_operation_moves) {
-  const auto table = algorithms<AllReduce>();
-  const auto& ring =
-      *std::find_if(table.begin(), table.end(), [](const auto& a) { return a.id == AlgorithmId::ring; });
+  const AnyAlgorithm& ring = test::library<AllReduce>("ring");
   CheckOptions options;
   options.ranks = 8;
   options.count = 8 * 100;
@@ -131,7 +130,7 @@ TEST(Check, counts_what_one_operation_moves) {
 }
 
 TEST(Check, refuses_options_that_make_no_sense) {
-  const Algorithm<Barrier> algorithm = check::as_algorithm<Barrier>(two_tokens, all_links);
+  const Algorithm<Barrier> algorithm = test::as_algorithm<Barrier>(two_tokens, all_links);
   const auto refuses = [&](auto change) {
     CheckOptions options;
     change(options);
@@ -141,7 +140,7 @@ TEST(Check, refuses_options_that_make_no_sense) {
   refuses([](CheckOptions& options) { options.root = options.ranks; });
   refuses([](CheckOptions& options) { options.operations = 0; });
   refuses([](CheckOptions& options) { options.untaken_posts = 0; });
-  refuses([](CheckOptions& options) { options.user_windows = check::UserWindows::mapped; });
+  refuses([](CheckOptions& options) { options.user_windows = UserWindows::mapped; });
 }
 
 }  // namespace

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/shares.h>
+
+namespace cohort {
+namespace {
+
+/// Below, the copy into the slot costs less than the phase that sparing it takes.
+constexpr std::size_t kRefersFrom = 3 * 1024;
+
+/// Small all_reduce between the ranks of a host: every rank brings its vector when all meet, and combines all
+/// of them, in rank order (determinism D3). Cost: the meeting, 1 round; (p-1) * bytes read and reduced per
+/// rank. Streams: main. Scratch: none.
+///
+/// A vector that all ranks map need not travel: its owner announces it by reference, which spares the copy
+/// into a slot whose cache lines the peers hold from the call before last. If all do, each rank combines its
+/// share and stores it into all outputs. If some do, the others read those vectors in place; who has referred
+/// may not overwrite its own yet, so that its result waits in its slot, which is empty, until all have passed
+/// the phase.
+void combine(Exec& x, const AllReduce& op) {
+  if (x.all_referred()) return combine_own_share(x, op);
+  const Slice result = x.has_referred(x.rank()) ? x.slot(op.recv.bytes) : op.recv;
+  const PlacedSlice output[] = {{x.rank(), result}};
+  x.perform(x.reduce(output, x.announced(), op.combine));
+}
+
+void finish(Exec& x, const AllReduce& op) {
+  const bool waits_in_slot = x.has_referred(x.rank()) && !x.all_referred();
+  if (waits_in_slot) x.perform(x.copy(op.recv, x.slot(op.recv.bytes)));
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
+}
+
+}  // namespace
+
+const Algorithm<AllReduce> kAllReduceSlots = {.name = "slots",
+                                              .ground = Ground::mapped,
+                                              .cost = cost,
+                                              .local = {.announces = Announces::data,
+                                                        .combine = combine,
+                                                        .finish = finish,
+                                                        .refers_from = kRefersFrom,
+                                                        .refers_to = kMostAnnouncedBytes}};
+
+}  // namespace cohort

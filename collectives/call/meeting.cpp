@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/call/meeting.h>
+
+#include <cohort/collectives/schedule/algorithm.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace cohort {
+namespace {
+
+static_assert(kMostAnnouncedBytes == host::kSlotPayloadBytes);
+
+/// Above, what is saved by not suspending does not show.
+constexpr std::size_t kMostBytesInPlace = 128 * 1024;
+
+// What a slot says about its owner when its data does not travel in it.
+constexpr std::uint32_t kSendInSegment = 1;
+constexpr std::uint32_t kRecvInSegment = 2;
+constexpr std::uint32_t kByReference = 4;
+
+struct WindowAddresses {
+  std::uint64_t send_offset = 0;
+  std::uint64_t recv_offset = 0;
+  std::uint64_t send_address = 0;  ///< means something within one process only, or to the kernel
+  std::uint64_t recv_address = 0;
+};
+
+std::size_t footprint_of(const Call& call, Rank ranks) {
+  return call.message_bytes() * ranks * (call.op.given_per_count(ranks) + call.op.elements_per_count(ranks));
+}
+
+}  // namespace
+
+Meeting::Meeting(Engine& engine, const Membership& membership, host::HostGroup& group, LinkHost& host,
+                 RunningOperation& running, MemoryExec& exec, const SharedHeap& heap, const Reach& reach)
+    : engine_(engine),
+      membership_(membership),
+      group_(group),
+      host_(host),
+      running_(running),
+      exec_(exec),
+      heap_(heap),
+      reach_(reach) {}
+
+bool Meeting::has_mapped_windows(const Call& call) const noexcept {
+  return is_one_process_ ||
+         (heap_.offset_of(call.send, call.send_bytes) && heap_.offset_of(call.recv, call.recv_bytes));
+}
+
+/// Ranks that outnumber their cores copy: the phase would cost each of them a switch.
+bool Meeting::refers(const Call& call) const noexcept {
+  return call.algorithm->may_refer(call.announced_bytes(membership_.size)) && !engine_.is_crowded() &&
+         has_mapped_windows(call);
+}
+
+bool Meeting::may_complete_here(const Call& call) const noexcept {
+  switch (call.algorithm->announces()) {
+    case Announces::nothing: return false;
+    case Announces::data: return true;
+    case Announces::windows:
+      return call.message_bytes() <= kMostBytesInPlace && !engine_.is_crowded() && has_mapped_windows(call);
+  }
+  return false;
+}
+
+void Meeting::announce(const Call& call) noexcept {
+  host::ArrivalSlot& slot = group_.own_arrival(running_.sequence);
+  slot.signature = running_.signature;
+  slot.reachable = 0;
+  const bool travels = call.algorithm->announces() == Announces::data;
+  const bool by_reference = travels && refers(call);
+  if (travels && !by_reference) {
+    const std::size_t bytes = call.announced_bytes(membership_.size);
+    if (call.send_bytes != 0) std::memcpy(slot.payload(bytes), call.send, call.send_bytes);
+  } else {
+    WindowAddresses where;
+    where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
+    where.recv_address = reinterpret_cast<std::uintptr_t>(call.recv);
+    if (const auto offset = heap_.offset_of(call.send, call.send_bytes)) {
+      slot.reachable |= kSendInSegment;
+      where.send_offset = *offset;
+    }
+    if (const auto offset = heap_.offset_of(call.recv, call.recv_bytes)) {
+      slot.reachable |= kRecvInSegment;
+      where.recv_offset = *offset;
+    }
+    if (by_reference) slot.reachable |= kByReference;
+    std::memcpy(slot.payload(sizeof where), &where, sizeof where);
+  }
+  group_.announce(running_.sequence);
+  progress_ = Progress::announced;
+}
+
+bool Meeting::agrees(Rank peer) const noexcept {
+  return group_.arrival(peer, running_.sequence).signature == running_.signature;
+}
+
+bool Meeting::complete_here(const Call& call) noexcept {
+  announce(call);
+  for (const Rank peer : exec_.peers())
+    if (!group_.spin_for_arrival(peer, running_.sequence) || !agrees(peer)) return false;
+  if (!combine(call)) return false;
+  if (progress_ == Progress::combined && group_.spin_for_phase()) finish(call);
+  return progress_ == Progress::over;
+}
+
+Task<bool> Meeting::attend(const Call& call) {
+  if (progress_ == Progress::begun) announce(call);
+  if (progress_ == Progress::announced) {
+    co_await meet();
+    if (!combine(call)) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+  }
+  if (progress_ == Progress::combined) {
+    co_await group_.wait_for_phase();
+    finish(call);
+  }
+  co_return progress_ == Progress::over;
+}
+
+/// Everybody is here and runs the same. A disagreement ends by the cancellation that its verdict brings.
+Task<> Meeting::meet() {
+  for (const Rank peer : exec_.peers()) {
+    co_await group_.arrived(peer, running_.sequence);
+    if (agrees(peer)) continue;
+    const Signature theirs = group_.arrival(peer, running_.sequence).signature;
+    host_.mismatch(peer, running_.sequence, theirs);
+    co_await engine_.sleep_until(kNever);
+  }
+}
+
+bool Meeting::combine(const Call& call) noexcept {
+  if (call.algorithm->announces() == Announces::data) return combine_announced(call);
+  windows_ = bind_windows(call);
+  exec_.begin(windows_, footprint_of(call, membership_.size));
+  const bool is_local = call.algorithm->announces() == Announces::windows && windows_ == UserWindows::mapped;
+  return !is_local || combine_on_windows(call);
+}
+
+/// Everybody's input lies in a slot, or where it was, mapped.
+bool Meeting::combine_announced(const Call& call) noexcept {
+  const std::size_t bytes = call.announced_bytes(membership_.size);
+  for (Rank rank = 0; rank < membership_.size; ++rank) {
+    host::ArrivalSlot& slot = group_.segment(rank).arrival(running_.sequence);
+    const bool by_reference = (slot.reachable & kByReference) != 0;
+    if (by_reference && !bind_windows_of(rank, call)) return false;  // its words make no sense
+    exec_.take_announcement(rank, bytes, by_reference);
+    // The words of a reference lie before what its owner leaves in the slot for itself.
+    std::byte* const payload = by_reference ? slot.below : slot.payload(bytes);
+    (rank == membership_.rank ? running_.windows : group_.windows(rank)).bind(WindowId::slot, payload, bytes);
+  }
+  const bool touches = exec_.any_referred();
+  if (touches && !group_.begin_touching()) return false;
+  exec_.begin(exec_.all_referred() ? UserWindows::mapped : UserWindows::staged, 0);
+  call.algorithm->combine(exec_, call.arguments(membership_.size));
+  if (touches) {
+    group_.end_touching();
+    group_.arrive_at_phase();
+  }
+  progress_ = touches ? Progress::combined : Progress::over;
+  return true;
+}
+
+bool Meeting::combine_on_windows(const Call& call) noexcept {
+  if (!group_.begin_touching()) return false;
+  call.algorithm->combine(exec_, call.arguments(membership_.size));
+  group_.end_touching();
+  group_.arrive_at_phase();
+  progress_ = Progress::combined;
+  return true;
+}
+
+void Meeting::finish(const Call& call) noexcept {
+  call.algorithm->finish(exec_, call.arguments(membership_.size));
+  progress_ = Progress::over;
+}
+
+/// Finds one rank's user windows; false if they are not mapped here.
+bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
+  const std::uint64_t segment_bytes = group_.layout().size_bytes();
+  const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
+  WindowAddresses where;
+  std::memcpy(&where, slot.payload(sizeof where), sizeof where);
+  bool all_mapped = true;
+  const auto bind = [&](WindowId window, std::uint32_t flag, std::uint64_t offset, std::uint64_t address,
+                        std::size_t bytes) {
+    const bool in_segment =
+        (slot.reachable & flag) != 0 && offset <= segment_bytes && bytes <= segment_bytes - offset;
+    // Not mapped: an address in the peer's process, which only the kernel may follow.
+    std::byte* base = reinterpret_cast<std::byte*>(address);
+    if (in_segment && !is_one_process_) base = group_.segment(peer).at(offset);
+    all_mapped = all_mapped && (bytes == 0 || in_segment || is_one_process_);
+    group_.windows(peer).bind(window, base, bytes);
+  };
+  const Extent extent = call.op->extent(membership_.size, call.root, peer);
+  const std::size_t unit = call.message_bytes();
+  const std::size_t send_bytes = call.op->has_one_buffer ? 0 : extent.send * unit;
+  bind(WindowId::send, kSendInSegment, where.send_offset, where.send_address, send_bytes);
+  bind(WindowId::recv, kRecvInSegment, where.recv_offset, where.recv_address, extent.recv * unit);
+  return all_mapped;
+}
+
+/// The same for the kernel, which follows addresses of the peer's process.
+void Meeting::bind_addresses_of(Rank peer, const Call& call) noexcept {
+  WindowAddresses where;
+  std::memcpy(&where, group_.arrival(peer, running_.sequence).payload(sizeof where), sizeof where);
+  const Extent extent = call.op->extent(membership_.size, call.root, peer);
+  const std::size_t unit = call.message_bytes();
+  group_.windows(peer).bind(WindowId::send, reinterpret_cast<std::byte*>(where.send_address),
+                            extent.send * unit);
+  group_.windows(peer).bind(WindowId::recv, reinterpret_cast<std::byte*>(where.recv_address),
+                            extent.recv * unit);
+}
+
+/// Finds every peer's user windows, and how all of them are reached: the same on every rank.
+UserWindows Meeting::bind_windows(const Call& call) noexcept {
+  bool all_mapped = true;
+  for (Rank peer = 0; peer < membership_.size; ++peer) all_mapped = bind_windows_of(peer, call) && all_mapped;
+  if (all_mapped) return UserWindows::mapped;
+  if (!pulls(call)) return UserWindows::staged;
+  // One that is mapped here has an address there as well.
+  for (Rank peer = 0; peer < membership_.size; ++peer) bind_addresses_of(peer, call);
+  return UserWindows::readable;
+}
+
+/// Whether the kernel is to copy: by what one rank reads of another in one go, which of a vector that all
+/// combine is a share.
+bool Meeting::pulls(const Call& call) const noexcept {
+  const bool is_shared_out = call.op->combines && call.op.given_per_count(membership_.size) == 1;
+  return call.message_bytes() / (is_shared_out ? membership_.size : 1) >= reach_.pull.from_bytes();
+}
+
+}  // namespace cohort

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/call/call.h>
+#include <cohort/collectives/memory/memory_exec.h>
+#include <cohort/collectives/memory/shared_heap.h>
+#include <cohort/collectives/selection/reach.h>
+#include <cohort/net/host/host_group.h>
+
+namespace cohort {
+
+/// How the ranks of one host begin a collective: each announces what it runs, with its data if that is small,
+/// else with the places of its buffers, and waits for the others. Then a local schedule runs on what was
+/// announced.
+///
+/// Everything here can happen in place, without suspending, while peers come within a short spin; attend()
+/// goes on from wherever that ended. Knows neither operators nor algorithms. Threads: the engine's. Lifetime:
+/// the communicator's.
+class Meeting : Immovable {
+ public:
+  Meeting(Engine& engine, const Membership& membership, host::HostGroup& group, LinkHost& host,
+          RunningOperation& running, MemoryExec& exec, const SharedHeap& heap, const Reach& reach);
+
+  /// Says that all ranks live in this process, and any memory of theirs can be reached.
+  void set_one_process() noexcept { is_one_process_ = true; }
+  [[nodiscard]] bool is_one_process() const noexcept { return is_one_process_; }
+
+  /// Before each collective.
+  void begin() noexcept { progress_ = Progress::begun; }
+
+  /// Whether the call's local schedule may run where the call is made.
+  [[nodiscard]] bool may_complete_here(const Call& call) const noexcept;
+  /// Announces, and if everybody comes while it spins, runs the local schedule: true, and the call is
+  /// complete.
+  [[nodiscard]] bool complete_here(const Call& call) noexcept;
+  /// Waits for everybody, and runs the local schedule where there is one. False: the schedule is still to be
+  /// run, with windows() bound. A disagreement, or memory that a peer has withdrawn, ends by the cancellation
+  /// that its cause brings.
+  Task<bool> attend(const Call& call);
+  /// How the user windows of all ranks are reached, the same on every rank. After attend().
+  [[nodiscard]] UserWindows windows() const noexcept { return windows_; }
+
+  [[nodiscard]] bool has_arrived(Rank peer) const noexcept {
+    return group_.has_arrived(peer, running_.sequence);
+  }
+
+ private:
+  /// How far this rank is in the call that runs.
+  enum class Progress : std::uint8_t {
+    begun,
+    announced,
+    combined,  ///< and on its way through the phase that ends it
+    over,
+  };
+
+  void announce(const Call& call) noexcept;
+  [[nodiscard]] bool agrees(Rank peer) const noexcept;
+  Task<> meet();
+  /// Everybody has come. False if a peer has withdrawn its memory; then nothing was touched.
+  [[nodiscard]] bool combine(const Call& call) noexcept;
+  [[nodiscard]] bool combine_announced(const Call& call) noexcept;
+  [[nodiscard]] bool combine_on_windows(const Call& call) noexcept;
+  void finish(const Call& call) noexcept;
+
+  /// Whether this rank announces its input by reference. Each decides for itself; arrivals tell the others.
+  [[nodiscard]] bool refers(const Call& call) const noexcept;
+  [[nodiscard]] bool has_mapped_windows(const Call& call) const noexcept;
+  [[nodiscard]] bool bind_windows_of(Rank peer, const Call& call) noexcept;
+  void bind_addresses_of(Rank peer, const Call& call) noexcept;
+  [[nodiscard]] UserWindows bind_windows(const Call& call) noexcept;
+  [[nodiscard]] bool pulls(const Call& call) const noexcept;
+
+  Engine& engine_;
+  const Membership& membership_;
+  host::HostGroup& group_;
+  LinkHost& host_;
+  RunningOperation& running_;
+  MemoryExec& exec_;
+  const SharedHeap& heap_;
+  const Reach& reach_;
+  bool is_one_process_ = false;
+
+  Progress progress_ = Progress::begun;
+  UserWindows windows_ = UserWindows::staged;
+};
+
+}  // namespace cohort

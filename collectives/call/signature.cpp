@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/call/signature.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace cohort {
+namespace {
+
+// Layout of Signature::what, from the low end: operator, type, reduction (8 bits each), algorithm (16), root
+// (24).
+constexpr unsigned kTypeShift = 8;
+constexpr unsigned kReduceShift = 16;
+constexpr unsigned kAlgorithmShift = 24;
+constexpr unsigned kRootShift = 40;
+
+constexpr std::uint64_t byte_at(std::uint64_t word, unsigned shift) { return (word >> shift) & 0xff; }
+
+constexpr AlgorithmId algorithm_in(const Signature& signature) {
+  return static_cast<AlgorithmId>(signature.what >> kAlgorithmShift);
+}
+
+// A peer's bytes: a number that no enumerator has is shown as it is.
+template <class Enum>
+std::string name_of(std::uint64_t value, std::uint64_t count) {
+  if (value >= count) return fmt::format("#{}", value);
+  return std::string(to_string(static_cast<Enum>(value)));
+}
+
+std::string operator_name(const Signature& signature) {
+  const std::uint64_t index = byte_at(signature.what, 0);
+  return index < kOperators ? std::string(to_string(Operator::at(index))) : fmt::format("#{}", index);
+}
+
+struct Field {
+  const char* name;
+  std::string (*value)(const Signature&, const AlgorithmTable&);
+};
+
+const std::array kFields = {
+    Field{"operator", [](const Signature& s, const AlgorithmTable&) { return operator_name(s); }},
+    Field{"data type",
+          [](const Signature& s, const AlgorithmTable&) {
+            return name_of<DataType>(byte_at(s.what, kTypeShift), std::size(kDataTypes));
+          }},
+    Field{"reduction",
+          [](const Signature& s, const AlgorithmTable&) {
+            return name_of<ReduceOp>(byte_at(s.what, kReduceShift), std::size(kReduceOps));
+          }},
+    Field{"root",
+          [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", s.what >> kRootShift); }},
+    Field{"count", [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", s.count); }},
+    Field{"algorithm",
+          [](const Signature& s, const AlgorithmTable& table) { return table.name_of(algorithm_in(s)); }},
+};
+
+struct Holder {
+  std::string value;
+  std::vector<Rank> ranks;
+};
+
+/// Who has which value of a field, most ranks first, then lowest rank.
+std::vector<Holder> holders_of(const Field& field, const std::vector<SignatureOfRank>& signatures,
+                               const AlgorithmTable& algorithms) {
+  std::vector<Holder> holders;
+  for (const SignatureOfRank& entry : signatures) {
+    const std::string value = field.value(entry.signature, algorithms);
+    const auto same =
+        std::find_if(holders.begin(), holders.end(), [&](const Holder& h) { return h.value == value; });
+    if (same != holders.end())
+      same->ranks.push_back(entry.rank);
+    else
+      holders.push_back({value, {entry.rank}});
+  }
+  std::stable_sort(holders.begin(), holders.end(),
+                   [](const Holder& a, const Holder& b) { return a.ranks.size() > b.ranks.size(); });
+  return holders;
+}
+
+std::string who_has(const Holder& holder) {
+  const bool one = holder.ranks.size() == 1;
+  return fmt::format("{} {} {} {}", one ? "rank" : "ranks", fmt::join(holder.ranks, ", "),
+                     one ? "has" : "have", holder.value);
+}
+
+}  // namespace
+
+Signature sign(const Call& call) noexcept {
+  const AlgorithmId algorithm = call.algorithm == nullptr ? AlgorithmId{} : call.algorithm->id();
+  return {.what = static_cast<std::uint64_t>(call.op.index()) |
+                  static_cast<std::uint64_t>(call.type) << kTypeShift |
+                  static_cast<std::uint64_t>(call.reduce) << kReduceShift |
+                  static_cast<std::uint64_t>(algorithm) << kAlgorithmShift |
+                  static_cast<std::uint64_t>(call.root) << kRootShift,
+          .count = call.count};
+}
+
+std::string describe(const Signature& signature) {
+  const std::uint64_t index = byte_at(signature.what, 0);
+  const std::string name = operator_name(signature);
+  if (index >= kOperators || !Operator::at(index)->has_data) return name;
+  const Operator op = Operator::at(index);
+  std::string text = fmt::format(
+      "{}({}", name, name_of<DataType>(byte_at(signature.what, kTypeShift), std::size(kDataTypes)));
+  if (op->combines)
+    text +=
+        fmt::format(" {}", name_of<ReduceOp>(byte_at(signature.what, kReduceShift), std::size(kReduceOps)));
+  if (op->has_root) text += fmt::format(", root {}", signature.what >> kRootShift);
+  return text + fmt::format(", count {})", signature.count);
+}
+
+Disagreement judge(const std::vector<SignatureOfRank>& signatures, const AlgorithmTable& algorithms) {
+  for (const Field& field : kFields) {
+    std::vector<Holder> holders = holders_of(field, signatures, algorithms);
+    if (holders.size() < 2) continue;
+    const Rank culprit = holders[1].ranks.front();
+    std::rotate(holders.begin(), holders.begin() + 1, holders.end());  // the odd ones out first
+    std::string text = fmt::format("{} differs: ", field.name);
+    for (std::size_t i = 0; i < holders.size(); ++i) text += (i == 0 ? "" : ", ") + who_has(holders[i]);
+    return {culprit, text};
+  }
+  return {signatures.empty() ? 0 : signatures.front().rank, "the ranks disagree"};
+}
+
+}  // namespace cohort

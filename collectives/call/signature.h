@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/call/call.h>
+#include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/net/link_host.h>
+
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+/// Packs what all ranks must agree on.
+[[nodiscard]] Signature sign(const Call& call) noexcept;
+
+/// "all_reduce(float32 sum, count 1024)", for errors.
+[[nodiscard]] std::string describe(const Signature& signature);
+
+/// One rank's signature under a sequence number, as far as it is known.
+struct SignatureOfRank {
+  Rank rank;
+  Signature signature;
+};
+
+/// The verdict on ranks that disagree, the same on every rank that sees the same list: which field differs,
+/// who has which value, and whom most others contradict (the lowest ranks' value decides a tie).
+struct Disagreement {
+  Rank culprit = 0;
+  std::string text;  ///< "count differs: rank 2 has 5, ranks 0, 1, 3 have 4"
+};
+[[nodiscard]] Disagreement judge(const std::vector<SignatureOfRank>& signatures,
+                                 const AlgorithmTable& algorithms);
+
+}  // namespace cohort

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/machines/check/plan.h>
+
+#include <algorithm>
+
+namespace cohort::check {
+namespace {
+
+constexpr std::size_t kSendMemory = 0;
+constexpr std::size_t kRecvMemory = 1;
+constexpr std::size_t kCclInMemory = 2;
+constexpr std::size_t kCclOutMemory = 3;
+constexpr std::size_t kScratchMemory = 4;
+constexpr std::size_t kSlotMemory = 5;  ///< and the next
+constexpr std::size_t kMemories = 7;
+
+WindowPlace& window(RankPlan& share, WindowId id) { return share.windows[static_cast<std::size_t>(id)]; }
+
+void enlarge(RankPlan& share, const WindowPlace& place) {
+  std::size_t& memory = share.allocations[place.allocation];
+  memory = std::max(memory, place.offset + place.bytes);
+}
+
+/// The user windows in memories of their own, or the smaller inside of the larger.
+void place_user_windows(RankPlan& share, Operator op, const CheckOptions& options, Rank rank) {
+  const std::size_t element = size_bytes(options.type);
+  const Extent extent = op->extent(options.ranks, options.root, rank);
+  WindowPlace send{kSendMemory, 0, extent.send * options.count * element};
+  WindowPlace recv{kRecvMemory, 0, extent.recv * options.count * element};
+  if (options.is_in_place || op->has_one_buffer) {
+    const InPlace at = op->in_place(options.count, rank);
+    if (send.bytes >= recv.bytes)
+      recv = {kSendMemory, (at.send_at - at.recv_at) * element, recv.bytes};
+    else
+      send = {kRecvMemory, (at.recv_at - at.send_at) * element, send.bytes};
+  }
+  window(share, WindowId::send) = send;
+  window(share, WindowId::recv) = recv;
+  enlarge(share, send);
+  enlarge(share, recv);
+}
+
+/// By the operator's definition.
+void fill_shares(RankPlan& share, Operator op, const CheckOptions& options, Rank rank) {
+  const std::size_t element = size_bytes(options.type);
+  const Slice input{WindowId::send, 0, window(share, WindowId::send).bytes};
+  if (!input.empty()) share.gives.push_back({input, false, rank, 0});
+  const bool gets = op->extent(options.ranks, options.root, rank).recv != 0;
+  const Form form{.count = options.count, .ranks = options.ranks, .root = options.root};
+  const Result result = gets ? op->result(form, rank) : Result();
+  for (const ResultPart& part : result)
+    share.gets.push_back({{WindowId::recv, part.at * element, part.elements * element},
+                          part.is_combined(),
+                          part.first,
+                          part.from * element});
+  const bool keeps_input = !options.is_in_place && !op->has_one_buffer && !input.empty();
+  if (keeps_input) share.gets.push_back({input, false, rank, 0});
+}
+
+bool has_same_result_everywhere(Operator op, const CheckOptions& options) {
+  const Form form{.count = options.count, .ranks = options.ranks, .root = options.root};
+  for (Rank rank = 0; rank < options.ranks; ++rank) {
+    const bool gets = op->extent(options.ranks, options.root, rank).recv != 0;
+    if (!gets || op->result(form, rank) != op->result(form, 0)) return false;
+  }
+  return true;
+}
+
+bool refers(Referring referring, Rank rank) {
+  switch (referring) {
+    case Referring::nobody: return false;
+    case Referring::everybody: return true;
+    case Referring::rank_0: return rank == 0;
+    case Referring::all_but_rank_0: return rank != 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::size_t piece) {
+  const Operator op = algorithm.op();
+  Plan plan;
+  plan.ranks = options.ranks;
+  plan.is_mapped_group = algorithm.ground() != Ground::links;
+  plan.meets_with_data = algorithm.announces() == Announces::data;
+  plan.user_windows = options.user_windows;
+  plan.is_averaged = options.reduce == ReduceOp::avg && options.ranks > 1;
+  plan.combines = op->combines;
+  plan.has_result_everywhere = op->combines && has_same_result_everywhere(op, options);
+  plan.needs = algorithm.needs(piece, options.ranks);
+  plan.ccl_bytes = options.buffer_bytes;
+  plan.untaken_posts = options.untaken_posts;
+  plan.is_eager = options.is_eager;
+  plan.seed = options.seed;
+  plan.shares.resize(options.ranks);
+  const std::size_t slot_bytes = plan.meets_with_data ? kMostAnnouncedBytes : 0;
+  for (Rank rank = 0; rank < options.ranks; ++rank) {
+    RankPlan& share = plan.shares[rank];
+    plan.refers.push_back(refers(options.referring, rank));
+    share.allocations.assign(kMemories, 0);
+    window(share, WindowId::ccl_in) = {kCclInMemory, 0, options.buffer_bytes};
+    window(share, WindowId::ccl_out) = {kCclOutMemory, 0, options.buffer_bytes};
+    window(share, WindowId::scratch) = {kScratchMemory, 0, plan.needs.scratch_bytes};
+    window(share, WindowId::slot) = {kSlotMemory, 0, slot_bytes};
+    share.slots = {WindowPlace{kSlotMemory, 0, slot_bytes}, WindowPlace{kSlotMemory + 1, 0, slot_bytes}};
+    for (const WindowPlace& place : share.windows) enlarge(share, place);
+    enlarge(share, share.slots[1]);
+    place_user_windows(share, op, options, rank);
+    fill_shares(share, op, options, rank);
+  }
+  return plan;
+}
+
+}  // namespace cohort::check

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/operators/all_gather.h>
+#include <cohort/collectives/operators/all_reduce.h>
+#include <cohort/collectives/operators/barrier.h>
+#include <cohort/collectives/operators/broadcast.h>
+#include <cohort/collectives/operators/reduce_scatter.h>
+
+#include <cstddef>
+#include <type_traits>
+
+namespace cohort {
+
+template <class... Op>
+struct OperatorList {
+  static constexpr std::size_t kSize = sizeof...(Op);
+
+  /// Its place in the list.
+  template <class Wanted>
+  static constexpr std::size_t index_of() {
+    std::size_t index = 0;
+    (void)((std::is_same_v<Wanted, Op> || (++index, false)) || ...);
+    static_assert((std::is_same_v<Wanted, Op> || ...), "an operator that is not in the list");
+    return index;
+  }
+};
+
+/// Every operator of the library, a line or a name each. The order is that of tables, of what ranks sign
+/// with, and in which they measure what is best when they have joined.
+using Operators = OperatorList<Barrier, AllReduce, AllGather, ReduceScatter, Broadcast>;
+
+}  // namespace cohort

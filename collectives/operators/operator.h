@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/operators/list.h>
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace cohort {
+
+/// What is known of an operator, for whoever does not know which one it is: see description.h.
+struct OperatorInfo {
+  std::string_view name;
+  bool has_data = true;         ///< false: it only orders, and has no type and no count
+  bool has_root = false;        ///< one rank gives or gets all
+  bool combines = false;        ///< takes a reduction
+  bool has_one_buffer = false;  ///< input and output are one span: always in place
+  Extent (*extent)(Rank ranks, Rank root, Rank rank) = nullptr;
+  InPlace (*in_place)(std::size_t count, Rank rank) = nullptr;
+  Result (*result)(const Form& form, Rank rank) = nullptr;
+  /// Of nccl-tests: what turns size over time into the bandwidth of the busiest link.
+  double (*bus_factor)(Rank ranks) = nullptr;
+  /// Bytes that all ranks together have to get from others, as a multiple of count: no algorithm needs less.
+  std::uint64_t (*least_traffic)(Rank ranks) = nullptr;
+};
+
+/// One of the library's operators, known at run time only. A value.
+class Operator {
+ public:
+  /// The first of the list: a barrier.
+  constexpr Operator() = default;
+  /// `index` in Operators; asserts that it is one.
+  static Operator at(std::size_t index) noexcept;
+
+  [[nodiscard]] constexpr std::uint8_t index() const noexcept { return index_; }
+  [[nodiscard]] const OperatorInfo& info() const noexcept;
+  const OperatorInfo* operator->() const noexcept { return &info(); }
+
+  /// Elements of the largest buffer that a rank has, for a count of one: by this people's "size" is count.
+  [[nodiscard]] std::size_t elements_per_count(Rank ranks) const noexcept;
+  /// The same of what a rank gives: of the root where there is one.
+  [[nodiscard]] std::size_t given_per_count(Rank ranks) const noexcept;
+
+  constexpr auto operator<=>(const Operator&) const = default;
+
+ private:
+  template <class Op>
+  friend constexpr Operator operator_of_type() noexcept;
+  constexpr explicit Operator(std::uint8_t index) noexcept : index_(index) {}
+
+  std::uint8_t index_ = 0;
+};
+
+template <class Op>
+constexpr Operator operator_of_type() noexcept {
+  return Operator(static_cast<std::uint8_t>(Operators::index_of<Op>()));
+}
+/// The run-time value of an operator's type.
+template <class Op>
+inline constexpr Operator operator_of = operator_of_type<Op>();
+
+inline constexpr std::size_t kOperators = Operators::kSize;
+
+/// All of them, in the order of the list.
+[[nodiscard]] std::span<const Operator> all_operators() noexcept;
+[[nodiscard]] std::string_view to_string(Operator op) noexcept;
+[[nodiscard]] std::optional<Operator> parse_operator(std::string_view text) noexcept;
+
+}  // namespace cohort

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/operators/operator.h>
+#include <cohort/engine/task.h>
+
+#include <cstddef>
+#include <string_view>
+
+namespace cohort {
+
+class Exec;
+template <class Op>
+struct Algorithm;
+
+/// What ranks sign with for an algorithm: computed from its name, so that ranks that registered theirs in
+/// another order still agree.
+using AlgorithmId = std::uint16_t;
+
+/// FNV-1a, folded.
+[[nodiscard]] constexpr AlgorithmId algorithm_id(std::string_view name) noexcept {
+  std::uint32_t hash = 2166136261U;
+  for (const char letter : name) hash = (hash ^ static_cast<std::uint8_t>(letter)) * 16777619U;
+  return static_cast<AlgorithmId>(hash >> 16 ^ hash);
+}
+
+/// Counted from a schedule's rules, for ranks and bytes that divide evenly; the checker holds each figure to
+/// what it counts, exactly. What selection compares.
+struct Cost {
+  double rounds = 0;         ///< messages and phases that follow one another
+  double bytes_moved = 0;    ///< that the busiest rank sends, or gets, or that follow one another on a path
+  double bytes_reduced = 0;  ///< operands beyond the first, of the rank that combines most
+  double messages = 0;       ///< signals included, that all ranks send over links, together
+  double bytes_by_all = 0;   ///< that those hold
+};
+
+/// What one run of a schedule needs before it starts. Computed once per tag and kept.
+struct Needs {
+  bool links_to_all = false;
+  bool links_to_neighbours = false;
+  std::size_t scratch_bytes = 0;
+  Lane lanes = 1;
+};
+
+/// Where a schedule runs.
+enum class Ground : std::uint8_t {
+  links,   ///< anywhere
+  mapped,  ///< where all ranks map each other's CCL buffers: those of one host, over shared memory
+  alone,   ///< in a communicator of one
+};
+
+/// What every rank tells the others when the ranks of a host meet, before a local schedule runs.
+enum class Announces : std::uint8_t {
+  nothing,  ///< there is no local schedule
+  data,     ///< its input, if it fits: at most kMostAnnouncedBytes
+  windows,  ///< where its user windows lie: the local schedule runs only if everybody maps all of them
+};
+
+/// Any algorithm, for whoever does not know its operator: the core, selection, checker and simulator. A
+/// value, which points to an Algorithm that outlives it.
+class AnyAlgorithm {
+ public:
+  /// Defined in algorithm.h.
+  template <class Op>
+  AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept;  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] Operator op() const noexcept { return functions_->op; }
+  [[nodiscard]] std::string_view name() const noexcept { return name_; }
+  [[nodiscard]] AlgorithmId id() const noexcept { return id_; }
+  [[nodiscard]] Ground ground() const noexcept { return ground_; }
+  [[nodiscard]] Announces announces() const noexcept { return announces_; }
+  [[nodiscard]] bool has_schedule() const noexcept { return has_schedule_; }
+  [[nodiscard]] bool has_cost() const noexcept { return has_cost_; }
+  /// Whether a rank may announce an input of so many bytes by reference.
+  [[nodiscard]] bool may_refer(std::size_t bytes) const noexcept {
+    return bytes >= refers_from_ && bytes <= refers_to_;
+  }
+
+  /// Of a message of so many bytes; zeros if it has none.
+  [[nodiscard]] Cost cost(std::size_t bytes, Rank ranks) const {
+    return functions_->cost(typed_, bytes, ranks);
+  }
+  [[nodiscard]] Needs needs(std::size_t bytes, Rank ranks) const {
+    return functions_->needs(typed_, bytes, ranks);
+  }
+  [[nodiscard]] std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) const {
+    return functions_->largest_piece(typed_, buffer_bytes, ranks);
+  }
+
+  /// The schedule, once for each piece of the message; at least once.
+  [[nodiscard]] Task<> run(Exec& x, const OperatorArguments& arguments, std::size_t piece) const {
+    return functions_->run(typed_, x, arguments, piece);
+  }
+  /// The two parts of the local schedule.
+  void combine(Exec& x, const OperatorArguments& arguments) const {
+    functions_->combine(typed_, x, arguments);
+  }
+  void finish(Exec& x, const OperatorArguments& arguments) const { functions_->finish(typed_, x, arguments); }
+
+ private:
+  struct Functions {
+    Operator op;
+    Cost (*cost)(const void*, std::size_t, Rank);
+    Needs (*needs)(const void*, std::size_t, Rank);
+    std::size_t (*largest_piece)(const void*, std::size_t, Rank);
+    Task<> (*run)(const void*, Exec&, const OperatorArguments&, std::size_t);
+    void (*combine)(const void*, Exec&, const OperatorArguments&);
+    void (*finish)(const void*, Exec&, const OperatorArguments&);
+  };
+
+  template <class Op>
+  struct Typed;  ///< Functions of one operator
+
+  const void* typed_;
+  const Functions* functions_;
+  std::string_view name_;
+  AlgorithmId id_;
+  Ground ground_;
+  Announces announces_;
+  std::size_t refers_from_;
+  std::size_t refers_to_;
+  bool has_schedule_;
+  bool has_cost_;
+};
+
+}  // namespace cohort

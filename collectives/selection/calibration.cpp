@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/selection/calibration.h>
+
+#include <cohort/collectives/selection/selection.h>
+#include <cohort/engine/system/peer_memory.h>
+#include <cohort/net/auth/identity.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace cohort {
+namespace {
+
+// Calls follow each other without a pause; the best batch counts, since others are disturbed by whatever else
+// runs. 12 calls of 8 ranks on 2 cores take 0.2 ms.
+constexpr int kBatches = 3;
+constexpr int kCallsPerBatch = 4;
+
+constexpr Duration kMostTime = std::chrono::milliseconds(15);
+
+double microseconds(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
+
+/// Memory for the largest call that is measured.
+class Buffers {
+ public:
+  explicit Buffers(Rank ranks) : send_(kMostAnnouncedBytes), recv_(send_.size() * ranks), ranks_(ranks) {}
+
+  /// A call of which a rank brings `bytes` to the meeting; shares are whole elements.
+  [[nodiscard]] Call call(Operator op, std::size_t bytes, Rank rank) {
+    CallArguments arguments;
+    const std::size_t count = bytes / sizeof(float) / op.given_per_count(ranks_);
+    const Extent extent = op->extent(ranks_, 0, rank);
+    arguments.in = std::span(send_).first(count * extent.send * sizeof(float));
+    arguments.out = std::span(recv_).first(count * extent.recv * sizeof(float));
+    return make_call(op, arguments, rank, ranks_);
+  }
+
+ private:
+  std::vector<std::byte> send_;
+  std::vector<std::byte> recv_;
+  Rank ranks_;
+};
+
+}  // namespace
+
+Calibration::Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms,
+                         RunCall run)
+    : engine_(engine), membership_(membership), algorithms_(algorithms), run_(std::move(run)) {}
+
+Task<double> Calibration::time_calls(const Call& call) {
+  Duration best = Duration::max();
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const TimePoint start = engine_.now();
+    for (int i = 0; i < kCallsPerBatch; ++i) co_await run_(call);
+    best = std::min(best, engine_.now() - start);
+  }
+  co_return microseconds(best) / kCallsPerBatch;
+}
+
+Call Calibration::agreed_call(Operator op, DataType type, std::span<const std::byte> in,
+                              std::span<std::byte> out) const {
+  CallArguments arguments;
+  arguments.type = type;
+  arguments.reduce = ReduceOp::max;
+  arguments.in = in;
+  arguments.out = out;
+  Call call = make_call(op, arguments, membership_.rank, membership_.size);
+  call.algorithm = ways_on_host(op, algorithms_).in_slots;
+  return call;
+}
+
+Task<> Calibration::agree_on_slowest(std::span<double> values) {
+  const Call call = agreed_call(operator_of<AllReduce>, DataType::float64, std::as_bytes(values),
+                                std::as_writable_bytes(values));
+  co_await run_(call);
+}
+
+/// After each size the ranks agree on the slowest rank's times, and on whether to go on.
+Task<> Calibration::measure_slots(SlotCrossover& slots) {
+  Buffers buffers(membership_.size);
+  const TimePoint start = engine_.now();
+  bool has_time = true;
+  for (const Operator op : all_operators()) {
+    const HostWays ways = ways_on_host(op, algorithms_);
+    if (!op->has_data || ways.in_slots == nullptr || ways.on_mapped_memory == nullptr) continue;
+    std::vector<SlotTimes> measured;
+    for (std::size_t i = 0; i < SlotCrossover::kSizes.size() && has_time; ++i) {
+      const std::size_t bytes = SlotCrossover::kSizes[i];
+      Call call = buffers.call(op, bytes, membership_.rank);
+      std::array<double, 3> times{};
+      call.algorithm = ways.in_slots;
+      times[0] = co_await time_calls(call);
+      call.algorithm = ways.on_mapped_memory;
+      times[1] = co_await time_calls(call);
+      times[2] = microseconds(engine_.now() - start);
+      co_await agree_on_slowest(times);
+      measured.push_back({op, bytes, times[0], times[1]});
+      has_time = times[2] < microseconds(kMostTime);
+    }
+    slots.take(measured);
+  }
+}
+
+/// Tells the others where `own` begins in this process and tries to read the beginning of everybody's: it
+/// holds a number that the peer has drawn, so that nobody else's memory is taken for it. False if the kernel
+/// does not allow it.
+Task<bool> Calibration::probe_pull(std::span<const std::byte> own) {
+  struct Place {
+    std::uint64_t token;
+    std::uint64_t address;
+  };
+  Place mine{};
+  std::memcpy(&mine.token, own.data(), sizeof mine.token);
+  mine.address = reinterpret_cast<std::uintptr_t>(own.data());
+  std::vector<Place> places(membership_.size);
+  const Call call = agreed_call(operator_of<AllGather>, DataType::int64, std::as_bytes(std::span(&mine, 1)),
+                                std::as_writable_bytes(std::span(places)));
+  co_await run_(call);
+  bool is_allowed = true;
+  for (Rank peer = 0; peer < membership_.size; ++peer) {
+    std::uint64_t token = 0;
+    const int failure =
+        read_peer_memory(membership_.peers[peer].visible_process, reinterpret_cast<std::byte*>(&token),
+                         places[peer].address, sizeof token);
+    is_allowed = is_allowed && failure == 0 && token == places[peer].token;
+  }
+  co_return is_allowed;
+}
+
+Task<> Calibration::measure_pull(PullCrossover& pull, std::size_t from_bytes) {
+  std::vector<std::byte> send(PullCrossover::kSizes.back());
+  const std::uint64_t token = random_incarnation();
+  std::memcpy(send.data(), &token, sizeof token);
+  const bool is_allowed = co_await probe_pull(send);
+  std::array<double, 2> limits = {is_allowed ? 0.0 : 1.0, static_cast<double>(from_bytes)};
+  co_await agree_on_slowest(limits);
+  const bool is_possible = limits[0] == 0 && limits[1] < static_cast<double>(PullCrossover::kNever);
+  if (is_possible && limits[1] != 0) pull.set_from(static_cast<std::size_t>(limits[1]));
+  if (!is_possible || limits[1] != 0) co_return;
+
+  std::vector<std::byte> recv(send.size() * membership_.size);
+  std::vector<PullTimes> measured;
+  for (const std::size_t bytes : PullCrossover::kSizes) {
+    const std::span<std::byte> out = std::span(recv).first(bytes * membership_.size);
+    Call call = agreed_call(operator_of<AllGather>, DataType::float32, std::span(send).first(bytes), out);
+    call.algorithm = ways_on_host(call.op, algorithms_).on_mapped_memory;
+    std::array<double, 2> times{};
+    pull.set_from(PullCrossover::kNever);
+    times[0] = co_await time_calls(call);
+    pull.set_from(0);
+    times[1] = co_await time_calls(call);
+    co_await agree_on_slowest(times);
+    measured.push_back({bytes, times[0], times[1]});
+  }
+  pull.take(measured);
+}
+
+}  // namespace cohort

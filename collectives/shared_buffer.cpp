@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/shared_buffer.h>
+
+#include <cohort/collectives/memory/shared_heap.h>
+
+namespace cohort::detail {
+
+std::byte* allocate_shared(SharedHeap& heap, std::size_t count, std::size_t element_bytes) {
+  return heap.allocate(count * element_bytes);
+}
+void release_shared(SharedHeap& heap, std::byte* memory) noexcept { heap.release(memory); }
+void adopt_shared(SharedHeap& heap, std::span<std::byte> memory) { heap.adopt(memory.data(), memory.size()); }
+void restore_private(SharedHeap& heap, std::byte* memory) noexcept { heap.restore(memory); }
+
+}  // namespace cohort::detail

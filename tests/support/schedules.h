@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/engine/assert.h>
+
+namespace cohort::test {
+
+/// A schedule by itself, with what it needs, as an algorithm to check: its messages are never cut.
+template <class Op>
+[[nodiscard]] Algorithm<Op> as_algorithm(Task<> (*schedule)(Exec& x, Op op),
+                                         Needs (*needs)(std::size_t, Rank)) {
+  return {.name = "a schedule", .needs = needs, .schedule = schedule};
+}
+
+/// One of the library's.
+template <class Op>
+[[nodiscard]] const AnyAlgorithm& library(std::string_view name) {
+  const AnyAlgorithm* const found = AlgorithmTable::library().find(operator_of<Op>, name);
+  COHORT_ASSERT(found != nullptr, "{} has no algorithm '{}'", Op::kName, name);
+  return *found;
+}
+
+}  // namespace cohort::test
