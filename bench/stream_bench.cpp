@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What streams cost: a notify between two coroutines, an item on a stream, an event between two streams.
+// What streams cost: a notify between two coroutines, a fork of sub streams, an item on a stream, an event
+// between two streams.
 #include <cohort/engine/engine.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/notify/event.h>
 #include <cohort/notify/notify.h>
+#include <cohort/streams/schedule_streams.h>
 #include <cohort/streams/stream.h>
 
 #include <benchmark/benchmark.h>
@@ -42,6 +44,17 @@ void notify_post_and_wait(benchmark::State& state) {
 BENCHMARK(notify_post_and_wait)->UseRealTime();
 
 Task<> nothing() { co_return; }
+
+/// Time per fork of two sub streams that end at once.
+void fork_join_of_2(benchmark::State& state) {
+  Engine engine;
+  ScheduleStreams streams;
+  auto loop = [&]() -> Task<> {
+    for (auto iteration : state) co_await streams.fork_join(nothing, nothing);
+  };
+  engine.run(loop());
+}
+BENCHMARK(fork_join_of_2);
 
 void stream_item(benchmark::State& state) {
   Engine engine;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/run.h>
 
+#include <cohort/engine/when_all.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -10,9 +10,6 @@ namespace cohort {
 
 class CancelScope;
 class Engine;
-namespace detail {
-class StreamObserver;
-}
 
 /// One suspended wait: lives in the awaiting frame until it completes, from its own loop and never inside
 /// suspend().
@@ -24,6 +21,10 @@ class StreamObserver;
 class Operation : public ListHook {
  public:
   [[nodiscard]] bool is_pending() const noexcept { return waiter_ != nullptr; }
+  /// The scope of the last suspend(), or null.
+  [[nodiscard]] CancelScope* waiter_scope() const noexcept { return scope_; }
+  /// The wait is over: moves the waiter to the engine's ready queue. For whoever carries the operation out.
+  void complete() noexcept;
 
  protected:
   Operation() = default;
@@ -44,17 +45,12 @@ class Operation : public ListHook {
     unlink();
     waiter_ = nullptr;
   }
-  /// The wait is over: moves the waiter to the engine's ready queue.
-  void complete() noexcept;
   /// As complete(), and throw_if_cancelled() will throw.
   void complete_cancelled() noexcept;
   void throw_if_cancelled() const;
-  /// The scope of the last suspend(), or null.
-  [[nodiscard]] CancelScope* waiter_scope() const noexcept { return scope_; }
 
  private:
   friend class CancelScope;
-  friend class detail::StreamObserver;
 
   std::coroutine_handle<> waiter_ = nullptr;
   CancelScope* scope_ = nullptr;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/stream_observer.h>
-#include <cohort/engine/task.h>
+#include <cohort/engine/join_group.h>
 
 #include <span>
 #include <tuple>
@@ -11,61 +10,6 @@
 namespace cohort {
 
 namespace detail {
-
-/// Counts running tasks down and wakes the one that waits for them. The first failure cancels the others.
-class JoinGroup : public TaskOwner, public Operation {
- public:
-  /// Opens the scope in which the tasks will run.
-  void open(CancelScope* around) { scope_.emplace(around); }
-
-  /// Starts a task; it runs until its first suspension.
-  template <class T>
-  void start(std::coroutine_handle<Promise<T>> handle) {
-    auto& promise = handle.promise();
-    promise.inherit_scope(&*scope_);
-    promise.set_owner(this);
-    ++running_;
-    StreamObserver* const observer = stream_observer();
-    if (observer != nullptr) [[unlikely]]
-      observer->task_starts();
-    handle.resume();
-    if (observer != nullptr) [[unlikely]]
-      observer->task_started();
-  }
-
-  void task_finished(PromiseBase& promise) noexcept final {
-    if (StreamObserver* const observer = stream_observer(); observer != nullptr) [[unlikely]]
-      observer->task_ends(promise.exception() != nullptr);
-    if (promise.exception() && !first_failure_) {
-      first_failure_ = promise.exception();
-      if (running_ > 1 || starting_)
-        scope_->cancel(Error(ErrorKind::Cancelled, "a task beside this one failed"));
-    }
-    if (--running_ == 0 && is_pending()) complete();
-  }
-
-  /// Ends the starting phase; false if everything is over already.
-  bool wait(std::coroutine_handle<> waiter) noexcept {
-    starting_ = false;
-    return running_ != 0 && suspend(waiter, nullptr);
-  }
-
-  void rethrow_if_failed() {
-    if (StreamObserver* const observer = stream_observer(); observer != nullptr && scope_) [[unlikely]]
-      observer->tasks_joined();
-    scope_.reset();
-    if (first_failure_) std::rethrow_exception(first_failure_);
-  }
-
- private:
-  /// Never registered with a scope itself: the tasks are cancelled, and their end ends this.
-  void request_cancel() noexcept final {}
-
-  std::optional<CancelScope> scope_;
-  std::size_t running_ = 0;
-  bool starting_ = true;
-  std::exception_ptr first_failure_;
-};
 
 template <class T>
 using NonVoid = std::conditional_t<std::is_void_v<T>, std::monostate, T>;

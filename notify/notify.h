@@ -3,7 +3,6 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/immovable.h>
-#include <cohort/engine/stream_observer.h>
 #include <cohort/engine/task.h>
 
 #include <cstdint>
@@ -21,8 +20,6 @@ class Notify final : private Operation {
   /// Adds one. Never suspends. More than `limit` untaken posts is a bug in the schedule: asserts.
   void post() noexcept {
     ++posts_;
-    if (auto* const observer = detail::stream_observer(); observer != nullptr) [[unlikely]]
-      return observer->notify_posted(*this, posts_, limit_);
     COHORT_ASSERT(posts_ <= limit_, "{} posts that nobody took, at most {} are allowed", posts_, limit_);
     if (is_pending()) complete();
   }
@@ -47,16 +44,12 @@ class Notify::WaitAwaiter {
   bool await_ready() const noexcept { return notify_.posts_ != 0; }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> waiter) {
-    if (auto* const observer = detail::stream_observer(); observer != nullptr) [[unlikely]]
-      observer->notify_awaited(notify_);
     COHORT_ASSERT(!notify_.is_pending(), "two coroutines wait for one notify");
     return notify_.suspend(waiter, detail::scope_of(waiter));
   }
   void await_resume() {
     if (notify_.posts_ == 0) notify_.throw_if_cancelled();
     --notify_.posts_;
-    if (auto* const observer = detail::stream_observer(); observer != nullptr) [[unlikely]]
-      observer->notify_taken(notify_);
   }
 
  private:

@@ -57,6 +57,9 @@ SYSTEM_IO = re.compile(
 SYSTEM_TIME = re.compile(
     r"\b(steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday|this_thread|nanosleep|usleep)\b"
 )
+# What runs beside what in a schedule is its Exec's to know: the checker and the simulator learn of nothing else.
+SCHEDULES = ("collectives/algorithms/", "collectives/schedule/")
+BESIDE_EXEC = re.compile(r"\b(when_all|TaskScope|Notify|Event|with_scope|sleep_for|sleep_until)\b")
 UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")) + r")\b")
 SOMEBODYS_FOLDER = re.compile(r"(?<![\w.$}-])/(work|home|root|Users)/\w")
 MACRO_NAME = re.compile(r"[A-Z][A-Z0-9_]+|assert")
@@ -105,6 +108,10 @@ def check_layout(path, text, code):
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_COLUMNS and "://" not in line:
             yield number, "line-length", f"{len(line)} columns; at most {MAX_COLUMNS}"
+    if path.startswith(SCHEDULES):
+        for number, line in enumerate(code.split("\n"), 1):
+            if match := BESIDE_EXEC.search(line):
+                yield number, "schedule-streams", f"{match[0]}: a schedule forks and waits by its Exec: x.fork_join, x.notify"
     if folder in ABOVE_ENGINE:
         for number, line in enumerate(code.split("\n"), 1):
             if match := SYSTEM_TIME.search(line):

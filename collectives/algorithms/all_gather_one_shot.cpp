@@ -11,7 +11,7 @@ Task<> all_gather_one_shot(Exec& x, AllGather op) {
   co_await x.copy(op.block(x.rank()), op.send);
   auto swap = [&](Rank peer) -> Task<> {
     Link& link = x.link(peer);
-    co_await exchange(link, op.send, link, op.block(peer));
+    co_await exchange(x, link, op.send, link, op.block(peer));
   };
   co_await x.fork_join(x.peers(), swap);
 }

@@ -18,7 +18,7 @@ Task<> all_reduce_mesh(Exec& x, AllReduce op) {
 
   auto swap = [&](Rank peer) -> Task<> {
     Link& link = x.link(peer);
-    co_await exchange(link, mine, link, recv[peer]);
+    co_await exchange(x, link, mine, link, recv[peer]);
   };
   co_await x.fork_join(x.peers(), swap);
 }

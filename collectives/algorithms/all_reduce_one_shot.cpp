@@ -19,7 +19,7 @@ Task<> all_reduce_one_shot(Exec& x, AllReduce op) {
   }
   auto swap = [&](Rank peer) -> Task<> {
     Link& link = x.link(peer);
-    co_await exchange(link, op.send, link, inputs.slices()[peer].slice);
+    co_await exchange(x, link, op.send, link, inputs.slices()[peer].slice);
   };
   co_await x.fork_join(x.peers(), swap);
   inputs.bring_home(x.rank());

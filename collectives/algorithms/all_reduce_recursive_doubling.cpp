@@ -28,7 +28,7 @@ struct Fold {
 Task<> combine_with(Exec& x, Rank peer, Slice mine, const Combine& combine) {
   const Slice theirs = x.scratch(0, mine.bytes);
   Link& link = x.link(peer);
-  co_await exchange(link, mine, link, theirs);
+  co_await exchange(x, link, mine, link, theirs);
   const PlacedSlice inputs[] = {{x.rank(), peer < x.rank() ? theirs : mine},
                                 {x.rank(), peer < x.rank() ? mine : theirs}};
   const PlacedSlice output[] = {{x.rank(), mine}};

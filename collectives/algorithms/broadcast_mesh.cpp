@@ -33,7 +33,7 @@ Task<> broadcast_mesh(Exec& x, Broadcast op) {
     if (peer == op.root)
       co_await link.recv(block[peer]);
     else
-      co_await exchange(link, mine, link, block[peer]);
+      co_await exchange(x, link, mine, link, block[peer]);
   };
   co_await x.fork_join(x.peers(), swap);
 }

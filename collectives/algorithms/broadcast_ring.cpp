@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/exchange.h>
-#include <cohort/notify/notify.h>
 
 #include <cmath>
 #include <limits>
@@ -23,14 +22,14 @@ Slice chunk(const Slice& data, std::size_t index) {
 }
 
 /// Receives the chunks one after the other and tells the forwarding stream, if there is one, of each.
-Task<> take_chunks(Link& previous, Slice data, Notify* arrived) {
+Task<> take_chunks(Link& previous, Slice data, LocalNotify* arrived) {
   for (std::size_t k = 0; k < chunks(data); ++k) {
     co_await previous.recv(chunk(data, k));
     if (arrived != nullptr) arrived->post();
   }
 }
 
-Task<> pass_chunks(Link& next, Slice data, Notify& arrived) {
+Task<> pass_chunks(Link& next, Slice data, LocalNotify& arrived) {
   for (std::size_t k = 0; k < chunks(data); ++k) {
     co_await arrived.wait();
     co_await next.send(chunk(data, k));
@@ -44,7 +43,7 @@ Task<> pass_chunks(Link& next, Slice data, Notify& arrived) {
 Task<> broadcast_ring(Exec& x, Broadcast op) {
   Link& next = x.link(x.ahead(1));
   Link& previous = x.link(x.behind(1));
-  Notify arrived(std::numeric_limits<std::uint32_t>::max());
+  LocalNotify arrived = x.notify(std::numeric_limits<std::uint32_t>::max());
   const bool is_root = x.rank() == op.root;
   const bool is_last = x.ahead(1) == op.root;
   if (is_root) {
@@ -55,7 +54,9 @@ Task<> broadcast_ring(Exec& x, Broadcast op) {
     co_await take_chunks(previous, op.data, nullptr);
     co_await next.post(Signal::Ack);
   } else {
-    co_await when_all(take_chunks(previous, op.data, &arrived), pass_chunks(next, op.data, arrived));
+    auto take = [&] { return take_chunks(previous, op.data, &arrived); };
+    auto pass = [&] { return pass_chunks(next, op.data, arrived); };
+    co_await x.fork_join(take, pass);
   }
   if (!is_root) co_await previous.wait(Signal::DataSignal);
   if (!is_last) co_await next.post(Signal::DataSignal);

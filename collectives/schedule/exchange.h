@@ -11,15 +11,16 @@ inline Task<> receive_reduce_slice(Link& link, Slice slice, Reducer reducer) {
   co_await link.recv_reduce(slice, reducer);
 }
 
-/// Sends one slice and receives another at the same time: full duplex, and no order in which two peers could
-/// block.
-inline Task<> exchange(Link& to, Slice out, Link& from, Slice in) {
-  co_await when_all(send_slice(to, out), receive_slice(from, in));
+/// Sends one slice and receives another at the same time, on two sub streams: full duplex, and no order in
+/// which two peers could block. Awaited once.
+[[nodiscard]] inline ForkJoin exchange(Exec& x, Link& to, Slice out, Link& from, Slice in) {
+  return x.streams().fork_join(send_slice(to, out), receive_slice(from, in));
 }
 
 /// The same, combining what comes with what `in` holds.
-inline Task<> exchange_reduce(Link& to, Slice out, Link& from, Slice in, Reducer reducer) {
-  co_await when_all(send_slice(to, out), receive_reduce_slice(from, in, reducer));
+[[nodiscard]] inline ForkJoin exchange_reduce(Exec& x, Link& to, Slice out, Link& from, Slice in,
+                                              Reducer reducer) {
+  return x.streams().fork_join(send_slice(to, out), receive_reduce_slice(from, in, reducer));
 }
 
 }  // namespace cohort

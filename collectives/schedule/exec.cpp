@@ -3,7 +3,8 @@
 
 namespace cohort {
 
-Exec::Exec(Rank rank, Rank size) : rank_(rank), size_(size), announced_(size) {}
+Exec::Exec(Rank rank, Rank size, StreamWatcher* watcher)
+    : rank_(rank), size_(size), announced_(size), streams_(watcher) {}
 
 void Exec::list_peers() const {
   for (Rank distance = 1; distance < size_; ++distance) peers_.push_back(ahead(distance));

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cohort/collectives/operators/combine.h>
-#include <cohort/engine/when_all.h>
 #include <cohort/net/link.h>
+#include <cohort/streams/schedule_streams.h>
 
 #include <span>
 #include <vector>
@@ -144,15 +144,21 @@ class Exec : Immovable {
   /// Everybody has come this far. Only on a host-wide group (maps ccl windows); one counter per rank.
   [[nodiscard]] virtual Task<> phase() = 0;
 
-  /// Runs body(item) for every item, each on a leased sub stream, and joins them: streams run concurrently,
-  /// what one body awaits runs in order. The main stream goes on when all are done; the first failure cancels
-  /// the others.
-  template <class Items, class Body>
-  Task<> fork_join(const Items& items, Body& body) {
-    Lease<Task<>> streams(sub_streams_);
-    for (const auto& item : items) streams.items().push_back(body(item));
-    co_await when_all(streams.items());
+  /// Runs body(item) for every item, each on a sub stream of its own, and joins them: streams run
+  /// concurrently, what one body awaits runs in order. The stream that forks goes on when all are done; the
+  /// first failure cancels the others.
+  template <std::ranges::range Items, class Body>
+  [[nodiscard]] ForkJoin fork_join(const Items& items, Body& body) {
+    return streams_.fork_join(items, body);
   }
+  /// The same for different bodies at once: fork_join(take, pass).
+  template <std::invocable<>... Body>
+  [[nodiscard]] ForkJoin fork_join(Body&... bodies) {
+    return streams_.fork_join(bodies...);
+  }
+  /// A notify between streams of this rank, which may hold `limit` posts that nobody has taken.
+  [[nodiscard]] LocalNotify notify(std::uint32_t limit = 1) { return streams_.notify(limit); }
+  [[nodiscard]] ScheduleStreams& streams() noexcept { return streams_; }
 
   /// Carries out a step on memory. For LocalStep.
   virtual void perform(const LocalStep& step) = 0;
@@ -180,7 +186,8 @@ class Exec : Immovable {
   [[nodiscard]] std::vector<std::vector<PlacedSlice>>& place_lists() noexcept { return place_lists_; }
 
  protected:
-  Exec(Rank rank, Rank size);
+  /// A machine without real memory watches the streams of its ranks.
+  Exec(Rank rank, Rank size, StreamWatcher* watcher = nullptr);
 
  private:
   void list_peers() const;
@@ -190,7 +197,7 @@ class Exec : Immovable {
   mutable std::vector<Rank> peers_;  ///< made when first asked for: many schedules never do
   std::vector<PlacedSlice> announced_;
   Rank referring_ = 0;
-  std::vector<std::vector<Task<>>> sub_streams_;
+  ScheduleStreams streams_;
   std::vector<std::vector<PlacedSlice>> place_lists_;
 };
 

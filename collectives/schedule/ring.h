@@ -16,10 +16,10 @@ class Ring {
   [[nodiscard]] Rank behind(Rank distance) const noexcept { return x_.behind(distance); }
 
   /// Passes `out` on and takes `in`.
-  [[nodiscard]] Task<> shift(Slice out, Slice in) { return exchange(next_, out, previous_, in); }
+  [[nodiscard]] ForkJoin shift(Slice out, Slice in) { return exchange(x_, next_, out, previous_, in); }
   /// Passes `out` on and combines what comes into `in`.
-  [[nodiscard]] Task<> shift_reduce(Slice out, Slice in, Reducer reducer) {
-    return exchange_reduce(next_, out, previous_, in, reducer);
+  [[nodiscard]] ForkJoin shift_reduce(Slice out, Slice in, Reducer reducer) {
+    return exchange_reduce(x_, next_, out, previous_, in, reducer);
   }
 
  private:

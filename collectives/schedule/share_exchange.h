@@ -18,7 +18,7 @@ Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
     const Rank peer = x.ahead(1);
     Link& link = x.link(peer);
     if (!(result == own)) co_await x.copy(result, own);
-    co_await exchange_reduce(link, share(peer), link, result, x.reducer(combine));
+    co_await exchange_reduce(x, link, share(peer), link, result, x.reducer(combine));
     x.finish_average(combine, result);
     co_return;
   }
@@ -31,7 +31,7 @@ Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
   }
   auto swap = [&](Rank peer) -> Task<> {
     Link& link = x.link(peer);
-    co_await exchange(link, share(peer), link, inputs.slices()[peer].slice);
+    co_await exchange(x, link, share(peer), link, inputs.slices()[peer].slice);
   };
   co_await x.fork_join(x.peers(), swap);
   inputs.bring_home(x.rank());

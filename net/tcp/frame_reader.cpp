@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace cohort::tcp {
@@ -19,8 +18,6 @@ using Kind = LinkOperation::Kind;
 constexpr std::size_t kReceiveBytes = std::size_t{64} << 10;
 /// Larger payloads are not: receiving once more costs less than copying that much.
 constexpr std::size_t kCopyBytes = std::size_t{8} << 10;
-/// The most that is received before the loop looks at everything else.
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 /// Turns of the loop between looks at a stream from which nobody waits for anything.
 constexpr unsigned kTurnsBetweenLooks = 16;
 
@@ -72,12 +69,15 @@ bool FrameReader::start_receive(LinkOperation& operation) noexcept {
 }
 
 bool FrameReader::is_over_at_once(LinkOperation& operation) noexcept {
-  if (is_armed_ || failure_ || !connection_.is_open) return false;
+  if (watch_ == Watch::kernel || at_ == At::failed || !connection_.is_open) return false;
   starting_ = &operation;
+  watch_ = Watch::poll;
   proceed();
-  // The end of the stream, and what is wrong with it, will be found again by poll().
-  has_just_looked_ = starting_ != nullptr && !is_parked_ && !has_begun_ && !failure_;
-  if (has_just_looked_ && try_receive_header() > 0) proceed();
+  if (starting_ != nullptr && at_ == At::header) {
+    watch_ = Watch::started;
+    // The end of the stream, and what is wrong with it, will be found again by poll().
+    if (try_receive_header() > 0) proceed();
+  }
   return std::exchange(starting_, nullptr) == nullptr;
 }
 
@@ -88,7 +88,7 @@ bool FrameReader::forget(LinkOperation& operation) noexcept {
   }
   if (receive_ == &operation) {
     receive_ = nullptr;
-    return !has_begun_ || frame_.type != FrameType::data;
+    return at_ != At::payload || frame_.type != FrameType::data;
   }
   std::replace(waits_.begin(), waits_.end(), &operation, static_cast<LinkOperation*>(nullptr));
   return true;
@@ -105,7 +105,7 @@ void FrameReader::start_collective() {
     if (untaken_[i] != 0)
       throw_protocol("rank {} posted {} {} times more than this rank waited for it in the last collective",
                      connection_.peer, name_of(static_cast<Signal>(i)), untaken_[i]);
-  if (is_parked_) proceed();
+  if (at_ == At::parked) proceed();
 }
 
 bool FrameReader::is_of_running_operation() const noexcept {
@@ -119,13 +119,12 @@ bool FrameReader::is_due() {
   if (frame_.sequence < running.sequence)
     throw_protocol("rank {} sends a {} frame of collective {} while this rank is at {}", connection_.peer,
                    to_string(frame_.type), frame_.sequence, running.sequence);
-  is_mismatched_ = frame_.sequence == running.sequence && running.is_running;
+  if (frame_.sequence == running.sequence && running.is_running) at_ = At::mismatched;
   return false;
 }
 
-void FrameReader::report_mismatch() noexcept {
-  if (!is_mismatched_ || is_reported_) return;
-  is_reported_ = true;
+void FrameReader::tell_of_mismatch() noexcept {
+  at_ = At::told;
   connection_.host.mismatch(connection_.peer, frame_.sequence, frame_.signature);
 }
 
@@ -138,24 +137,34 @@ void FrameReader::take_header() {
                    connection_.lane);
   staging_.drop(kFrameBytes);
   frame_ = header;
-  has_frame_ = true;
+  at_ = At::parked;
+}
+
+bool FrameReader::begin_frame() {
+  if (!is_due() || !aim_payload()) return false;
+  at_ = At::payload;
+  payload_.take(staging_);
+  return true;
 }
 
 void FrameReader::advance() {
-  is_parked_ = false;
   for (;;) {
-    if (!has_frame_) {
-      if (staging_.size() < kFrameBytes) return;
-      take_header();
+    switch (at_) {
+      case At::header:
+        if (staging_.size() < kFrameBytes) return;
+        take_header();
+        break;
+      case At::parked:
+        if (!begin_frame()) return;
+        break;
+      case At::payload:
+        if (!payload_.is_complete()) return;
+        finish_frame();
+        break;
+      case At::mismatched:
+      case At::told:
+      case At::failed: return;
     }
-    if (!has_begun_) {
-      is_parked_ = !is_due() || !begin_payload();
-      if (is_parked_) return;
-      has_begun_ = true;
-      take_staged();
-    }
-    if (left_ != 0) return;
-    finish_frame();
   }
 }
 
@@ -163,20 +172,23 @@ void FrameReader::proceed() noexcept {
   try {
     advance();
   } catch (const Error& error) {
-    failure_ = error;
+    fail(error);
   }
-  if (failure_ || (is_mismatched_ && !is_reported_)) Connection::wake(connection_.reader_work);
+  if (at_ == At::mismatched) Connection::wake(connection_.reader_work);
 }
 
-bool FrameReader::begin_payload() {
-  reducer_ = nullptr;
-  to_ = nullptr;
-  left_ = 0;
+void FrameReader::fail(const Error& error) {
+  failure_ = error;
+  at_ = At::failed;
+  Connection::wake(connection_.reader_work);
+}
+
+bool FrameReader::aim_payload() {
+  payload_ = Payload();
   switch (frame_.type) {
     case FrameType::signal: return true;
     case FrameType::put:
-      to_ = connection_.host.running().windows.at(checked_slice());
-      left_ = frame_.bytes;
+      payload_ = Payload(connection_.host.running().windows.at(checked_slice()), frame_.bytes, nullptr);
       return true;
     case FrameType::get:
       (void)checked_slice();
@@ -217,33 +229,8 @@ void FrameReader::aim_at(const LinkOperation& operation) {
   if (frame_.bytes != request.local.bytes)
     throw_protocol("rank {} sends {} bytes where this rank expects {}", connection_.peer, frame_.bytes,
                    request.local.bytes);
-  reducer_ = is_combined(request.kind) ? &request.reducer : nullptr;
-  to_ = connection_.host.running().windows.at(request.local);
-  left_ = request.local.bytes;
-}
-
-void FrameReader::take_staged() noexcept {
-  if (reducer_ != nullptr) {
-    fold_staged();
-    return;
-  }
-  const std::size_t bytes = std::min(left_, staging_.size());
-  if (bytes == 0) return;
-  std::memcpy(to_, staging_.data(), bytes);
-  staging_.drop(bytes);
-  to_ += bytes;
-  left_ -= bytes;
-}
-
-void FrameReader::fold_staged() noexcept {
-  const std::size_t available = std::min(left_, staging_.size());
-  const std::size_t bytes = available - available % reducer_->element_bytes;
-  if (bytes == 0) return;
-  staging_.align();  // behind a frame of odd size
-  reducer_->fold(*reducer_, to_, staging_.data(), bytes);
-  staging_.drop(bytes);
-  to_ += bytes;
-  left_ -= bytes;
+  payload_ = Payload(connection_.host.running().windows.at(request.local), request.local.bytes,
+                     is_combined(request.kind) ? &request.reducer : nullptr);
 }
 
 void FrameReader::finish(LinkOperation*& place) noexcept {
@@ -255,8 +242,7 @@ void FrameReader::finish(LinkOperation*& place) noexcept {
 }
 
 void FrameReader::finish_frame() {
-  has_frame_ = false;
-  has_begun_ = false;
+  at_ = At::header;
   switch (frame_.type) {
     case FrameType::signal:
     case FrameType::put: count(frame_.signal); break;
@@ -289,30 +275,21 @@ int FrameReader::try_receive_header() noexcept {
   return result;
 }
 
-int FrameReader::receive_piece() noexcept {
-  if (!is_of_running_operation()) {
-    const int result = connection_.socket.try_receive_some(staging_.room(1));
-    if (result > 0)
-      failure_ = protocol_error("rank {} still sends {} bytes of collective {}, which is over here",
-                                connection_.peer, left_, frame_.sequence);
-    return result;
-  }
-  if (reducer_ == nullptr) {
-    const int result = connection_.socket.try_receive_some({to_, std::min(left_, kPieceBytes)});
-    if (result <= 0) return result;
-    to_ += result;
-    left_ -= static_cast<std::size_t>(result);
-    return result;
-  }
-  const int result = connection_.socket.try_receive_some(staging_.room(left_ - staging_.size()));
-  if (result <= 0) return result;
-  staging_.append(static_cast<std::size_t>(result));
-  fold_staged();
+int FrameReader::try_receive_payload() noexcept {
+  if (is_of_running_operation()) return payload_.receive(connection_.socket, staging_);
+  const int result = connection_.socket.try_receive_some(staging_.room(1));
+  if (result > 0)
+    fail(protocol_error("rank {} still sends {} bytes of collective {}, which is over here", connection_.peer,
+                        payload_.left(), frame_.sequence));
   return result;
 }
 
+int FrameReader::try_receive() noexcept {
+  return at_ == At::payload ? try_receive_payload() : try_receive_header();
+}
+
 Error FrameReader::broken(int result) const {
-  const std::string_view where = has_frame_ ? " in the middle of a frame" : "";
+  const std::string_view where = at_ == At::payload ? " in the middle of a frame" : "";
   if (result == 0)
     return Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of lane {}{}",
                                                    connection_.peer, connection_.lane, where));
@@ -322,52 +299,55 @@ Error FrameReader::broken(int result) const {
 }
 
 void FrameReader::take_result(int result) noexcept {
-  if (result > 0) {
+  if (result > 0)
     proceed();
-  } else if (!is_transient(result)) {
-    failure_ = broken(result);
-    Connection::wake(connection_.reader_work);
-  }
+  else if (!is_transient(result))
+    fail(broken(result));
 }
 
 bool FrameReader::poll() noexcept {
-  if (is_armed_ || is_parked_ || failure_ || !connection_.is_open) return false;
-  const bool is_worth_a_look = has_begun_ || is_awaited() || ++unasked_turns_ % kTurnsBetweenLooks == 0;
+  if (watch_ == Watch::kernel || !is_reading() || !connection_.is_open) return false;
+  const bool is_worth_a_look =
+      at_ == At::payload || is_awaited() || ++unasked_turns_ % kTurnsBetweenLooks == 0;
   if (!is_worth_a_look) return false;
-  if (std::exchange(has_just_looked_, false)) return false;
-  const int result = has_begun_ ? receive_piece() : try_receive_header();
+  if (watch_ == Watch::started) {
+    watch_ = Watch::poll;
+    return false;
+  }
+  const int result = try_receive();
   if (is_transient(result)) return false;
   take_result(result);
   return true;
 }
 
 bool FrameReader::arm() noexcept {
-  if (is_armed_ || is_parked_ || !connection_.is_open) return true;
-  wants_sleep_ = true;
+  const bool is_parked = at_ == At::parked || at_ == At::mismatched || at_ == At::told;
+  if (watch_ == Watch::kernel || is_parked || !connection_.is_open) return true;
+  watch_ = Watch::asked;
   Connection::wake(connection_.reader_work);
   return false;
 }
 
 Task<> FrameReader::run() {
   while (connection_.is_open) {
-    if (failure_) throw Error(*failure_);
-    report_mismatch();
-    if (is_parked_) proceed();
-    const bool sleeps = std::exchange(wants_sleep_, false) && !is_parked_ && !failure_;
+    if (at_ == At::failed) throw Error(*failure_);
+    if (at_ == At::mismatched) tell_of_mismatch();
+    if (at_ == At::parked) proceed();
+    const bool sleeps = watch_ == Watch::asked && is_reading();
+    watch_ = sleeps ? Watch::kernel : Watch::poll;
     if (!sleeps) {
-      if (!failure_) co_await connection_.reader_work.wait();
+      co_await connection_.reader_work.wait();
       continue;
     }
     int result = -EAGAIN;
-    is_armed_ = true;
-    if (has_begun_) {
+    if (at_ == At::payload) {
       co_await connection_.socket.readable();
     } else {
       const std::span<std::byte> into = staging_.room(kReceiveBytes);
       result = co_await connection_.socket.receive_some(into);
       if (result > 0) staging_.append(static_cast<std::size_t>(result));
     }
-    is_armed_ = false;
+    watch_ = Watch::poll;
     take_result(result);
   }
 }

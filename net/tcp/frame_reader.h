@@ -4,7 +4,7 @@
 #include <cohort/net/tcp/connection.h>
 #include <cohort/net/tcp/frame.h>
 #include <cohort/net/tcp/frame_writer.h>
-#include <cohort/net/tcp/staging.h>
+#include <cohort/net/tcp/payload.h>
 
 #include <array>
 #include <optional>
@@ -53,61 +53,66 @@ class FrameReader : Immovable {
   /// Whether an operation that is being started is over at once, with what is there already.
   [[nodiscard]] bool is_over_at_once(LinkOperation& operation) noexcept;
 
+  /// Wakes run() to throw it.
+  void fail(const Error& error);
+  void tell_of_mismatch() noexcept;
+
   void take_header();
+  /// Begins with the payload of the frame at hand, if it is time.
+  [[nodiscard]] bool begin_frame();
   [[nodiscard]] bool is_of_running_operation() const noexcept;
   /// Whether the frame belongs to what runs here now; false: not yet, or it is a mismatch. Throws if it never
   /// will.
   [[nodiscard]] bool is_due();
   /// Finds out where the frame's payload goes; false: nowhere yet.
-  [[nodiscard]] bool begin_payload();
+  [[nodiscard]] bool aim_payload();
   void aim_at(const LinkOperation& operation);
   [[nodiscard]] Slice checked_slice() const;
-  /// Moves what is staged of the payload to where it goes.
-  void take_staged() noexcept;
-  void fold_staged() noexcept;
   /// The payload is complete.
   void finish_frame();
   void count(Signal signal);
   void finish(LinkOperation*& place) noexcept;
-  void report_mismatch() noexcept;
 
+  /// Whether what comes next on the stream is wanted.
+  [[nodiscard]] bool is_reading() const noexcept { return at_ == At::header || at_ == At::payload; }
   /// How much to receive together with the next header.
   [[nodiscard]] std::size_t wanted_bytes() const noexcept;
-  /// One attempt to receive a header and what follows it, or more of the payload: bytes, 0 at the end of the
-  /// stream, or minus the error number.
+  /// One attempt to receive what comes next: bytes, 0 at the end of the stream, or minus the error number.
+  [[nodiscard]] int try_receive() noexcept;
   int try_receive_header() noexcept;
-  [[nodiscard]] int receive_piece() noexcept;
+  [[nodiscard]] int try_receive_payload() noexcept;
   /// Bytes came, or what a receive answered instead.
   void take_result(int result) noexcept;
   [[nodiscard]] Error broken(int result) const;
 
   static constexpr std::uint32_t kMostUntaken = 4;
 
+  /// How far the stream has been read.
+  enum class At : std::uint8_t {
+    header,      ///< between frames, or within a header
+    parked,      ///< behind the header of a frame whose time has not come
+    mismatched,  ///< behind that of a frame of something that this rank does not run
+    told,        ///< the same, and the host knows
+    payload,     ///< within a payload that has been given a place
+    failed,      ///< for the reason in failure_, which run() throws
+  };
+  /// Who looks for what comes next.
+  enum class Watch : std::uint8_t {
+    poll,     ///< poll(), in every turn of the loop
+    started,  ///< an operation that was started has just looked: the next poll() need not
+    asked,    ///< still poll(), but the loop wants to sleep
+    kernel,   ///< the kernel, which wakes the loop
+  };
+
   Connection& connection_;
   FrameWriter& writer_;
   Staging staging_;
 
-  /// The frame at hand: its header is taken off the staging buffer.
-  bool has_frame_ = false;
-  /// Its payload has been given a place.
-  bool has_begun_ = false;
-  FrameHeader frame_;
-  std::byte* to_ = nullptr;
-  std::size_t left_ = 0;
-  const Reducer* reducer_ = nullptr;
-
-  /// The frame at hand waits for this rank's schedule.
-  bool is_parked_ = false;
-  /// The loop wants to sleep, and the kernel has been asked to wake it.
-  bool wants_sleep_ = false;
-  bool is_armed_ = false;
-  /// The peer runs something else, and whether the host knows.
-  bool is_mismatched_ = false;
-  bool is_reported_ = false;
-  /// Found outside of run(), which throws it.
+  At at_ = At::header;
+  Watch watch_ = Watch::poll;
+  FrameHeader frame_;  ///< at hand, unless at the header
+  Payload payload_;
   std::optional<Error> failure_;
-  /// An operation that was started looked at the stream: the next poll() need not.
-  bool has_just_looked_ = false;
   /// Turns of the loop in which nobody waited here.
   unsigned unasked_turns_ = 0;
 

@@ -2,7 +2,10 @@
 #include <cohort/tests/support/wrong_schedules.h>
 
 #include <cohort/collectives/schedule/exchange.h>
+#include <cohort/engine/engine.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/task_scope.h>
+#include <cohort/engine/when_all.h>
 #include <cohort/notify/notify.h>
 #include <cohort/tests/support/schedules.h>
 
@@ -49,7 +52,9 @@ Task<> signal_behind_bytes(Exec& x, Broadcast op) {
   if (x.rank() == op.root) {
     for (const Rank peer : x.peers()) {
       Link& link = x.link(peer);
-      co_await when_all(send_slice(link, op.data), post_ack(link));
+      auto give = [&] { return send_slice(link, op.data); };
+      auto tell = [&] { return post_ack(link); };
+      co_await x.fork_join(give, tell);
       co_await link.wait(Signal::Ack);
     }
     co_return;
@@ -101,14 +106,14 @@ Task<> hears_of_one(Exec& x, Barrier) {
 }
 
 Task<> notify_never_awaited(Exec& x, Barrier) {
-  Notify done;
+  LocalNotify done = x.notify();
   for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
   for (const Rank peer : x.peers()) co_await x.link(peer).wait(Signal::Ack);
   done.post();
 }
 
 Task<> notify_never_posted(Exec& x, Barrier) {
-  Notify done;
+  LocalNotify done = x.notify();
   for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
   for (const Rank peer : x.peers()) co_await x.link(peer).wait(Signal::Ack);
   if (x.rank() == 2) co_await done.wait();
@@ -116,7 +121,7 @@ Task<> notify_never_posted(Exec& x, Barrier) {
 
 /// Who takes which of the two posts depends on who comes first.
 Task<> two_streams_on_one_notify(Exec& x, Barrier) {
-  Notify done(2);
+  LocalNotify done = x.notify(2);
   auto take = [&]() -> Task<> { co_await done.wait(); };
   auto meet = [&](Rank peer) -> Task<> {
     co_await x.link(peer).post(Signal::Ack);
@@ -124,13 +129,55 @@ Task<> two_streams_on_one_notify(Exec& x, Barrier) {
   };
   done.post();
   done.post();
-  co_await when_all(take(), take());
+  co_await x.fork_join(take, take);
   co_await x.fork_join(x.peers(), meet);
+}
+
+Task<> meet_all(Exec& x) {
+  for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
+  for (const Rank peer : x.peers()) co_await x.link(peer).wait(Signal::Ack);
+}
+
+/// Nobody waits for anybody, and nobody comes to the end.
+Task<> waits_for_a_timer(Exec& x, Barrier) {
+  co_await meet_all(x);
+  co_await Engine::current().sleep_until(kNever);
+}
+
+/// A machine that let time pass by itself would not notice.
+Task<> waits_for_a_while(Exec& x, Barrier) {
+  if (x.rank() == 2) co_await Engine::current().sleep_for(std::chrono::milliseconds(1));
+  co_await meet_all(x);
+}
+
+Task<> waits_for_a_notify_of_its_own(Exec& x, Barrier) {
+  Notify own;
+  co_await meet_all(x);
+  if (x.rank() == 2) co_await own.wait();
+}
+
+Task<> meet_one(Link& link) {
+  co_await link.post(Signal::Ack);
+  co_await link.wait(Signal::Ack);
+}
+
+Task<> tasks_of_a_scope(Exec& x, Barrier) {
+  TaskScope tasks;
+  for (const Rank peer : x.peers()) tasks.spawn(meet_one(x.link(peer)));
+  co_await tasks.join();
+}
+
+Task<> tasks_of_when_all(Exec& x, AllGather op) {
+  co_await x.copy(op.block(x.rank()), op.send);
+  for (const Rank peer : x.peers()) {
+    Link& link = x.link(peer);
+    co_await when_all(send_slice(link, op.send), receive_slice(link, op.block(peer)));
+  }
 }
 
 /// Two chunks may have come before the first is passed on.
 Task<> notify_over_its_limit(Exec& x, Broadcast op) {
-  Notify arrived;
+  LocalNotify arrived = x.notify();
   const Slice halves[] = {op.data.part(0, op.data.bytes / 2),
                           op.data.part(op.data.bytes / 2, op.data.bytes - op.data.bytes / 2)};
   auto take = [&]() -> Task<> {
@@ -150,7 +197,7 @@ Task<> notify_over_its_limit(Exec& x, Broadcast op) {
   } else if (x.ahead(1) == op.root) {
     for (const Slice& half : halves) co_await x.link(x.behind(1)).recv(half);
   } else {
-    co_await when_all(take(), pass());
+    co_await x.fork_join(take, pass);
   }
 }
 
@@ -161,7 +208,7 @@ Task<> passes_on_too_early(Exec& x, Broadcast op) {
   else if (x.ahead(1) == op.root)
     co_await x.link(x.behind(1)).recv(op.data);
   else
-    co_await exchange(x.link(x.ahead(1)), op.data, x.link(x.behind(1)), op.data);
+    co_await exchange(x, x.link(x.ahead(1)), op.data, x.link(x.behind(1)), op.data);
 }
 
 /// Two streams send to one peer over one lane.
@@ -171,9 +218,10 @@ Task<> two_streams_on_one_lane(Exec& x, AllGather op) {
   auto swap = [&](Rank peer) -> Task<> {
     Link& link = x.link(peer);
     auto part = [&](std::size_t at) -> Task<> {
-      co_await exchange(link, op.send.part(at, half), link, op.block(peer).part(at, half));
+      co_await exchange(x, link, op.send.part(at, half), link, op.block(peer).part(at, half));
     };
-    co_await when_all(part(0), part(half));
+    const std::size_t parts[] = {0, half};
+    co_await x.fork_join(parts, part);
   };
   co_await x.fork_join(x.peers(), swap);
 }
@@ -226,7 +274,7 @@ Task<> combines_own_first(Exec& x, AllReduce op) {
     inputs.push_back({x.rank(), x.scratch(peer * op.send.bytes, op.send.bytes)});
   auto swap = [&](Rank peer) -> Task<> {
     Link& link = x.link(peer);
-    co_await exchange(link, op.send, link, x.scratch(peer * op.send.bytes, op.send.bytes));
+    co_await exchange(x, link, op.send, link, x.scratch(peer * op.send.bytes, op.send.bytes));
   };
   co_await x.fork_join(x.peers(), swap);
   const PlacedSlice output[] = {{x.rank(), op.recv}};
@@ -288,6 +336,16 @@ const std::vector<WrongSchedule>& wrong_schedules() {
        checked<Barrier, two_streams_on_one_notify>},
       {"Notify posted beyond its limit", FindingKind::notify, "rank 1, stream 1, task 4",
        checked<Broadcast, notify_over_its_limit>},
+      {"wait for a timer", FindingKind::deadlock, "rank 0, main stream, after task 6",
+       checked<Barrier, waits_for_a_timer>},
+      {"wait for a while", FindingKind::deadlock, "rank 2, main stream, after task 0",
+       checked<Barrier, waits_for_a_while>},
+      {"wait for a Notify of its own", FindingKind::deadlock, "rank 2, main stream, after task 6",
+       checked<Barrier, waits_for_a_notify_of_its_own>},
+      {"tasks of a TaskScope", FindingKind::usage, "rank 0: post Ack to rank 1",
+       checked<Barrier, tasks_of_a_scope>},
+      {"tasks of when_all", FindingKind::usage, "rank 0: send send[0, +4000] to rank 1",
+       checked<AllGather, tasks_of_when_all>},
       {"stream that passes on before another has received", FindingKind::conflict, "rank 1, stream 2, task 1",
        checked<Broadcast, passes_on_too_early>},
       {"two streams on one lane", FindingKind::usage, "rank 0, stream 1.2.1, task 1",

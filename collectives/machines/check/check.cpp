@@ -100,6 +100,7 @@ void run(Machine& machine, const AnyAlgorithm& algorithm, const CheckOptions& op
   } catch (const std::exception&) {
     // The machine knows why: the first to fail has told it.
   }
+  machine.check_ends(options.operations);
 }
 
 /// In each round, what one rank has reaches at most as many times more ranks as a rank sends messages, and

@@ -27,8 +27,13 @@ std::string_view missing_half(TaskKind kind) {
 }  // namespace
 
 Deadlock::Deadlock(Machine& machine) : machine_(machine) {
-  for (const Machine::StreamState& stream : machine.streams_)
-    if (stream.is_waiting) blocked_.push_back(stream.task);
+  for (StreamId stream = 0; stream < machine.streams(); ++stream) {
+    const Machine::StreamState& state = machine.state(stream);
+    if (state.is_waiting)
+      blocked_.push_back(state.task);
+    else if (machine.is_at_work(stream))
+      elsewhere_.push_back(stream);
+  }
   const auto by_place = [&](TaskId a, TaskId b) {
     return machine.tasks_[a].stream < machine.tasks_[b].stream;
   };
@@ -137,7 +142,8 @@ void Deadlock::explain_circle() {
 }
 
 void Deadlock::explain() {
-  if (blocked_.empty()) return;
+  for (const StreamId stream : elsewhere_) machine_.waits_elsewhere(stream);
+  if (blocked_.empty() || !elsewhere_.empty()) return;
   std::size_t hopeless = 0;
   for (const TaskId id : blocked_) {
     if (!is_hopeless(id) || hopeless++ >= kMostHopeless) continue;

@@ -28,6 +28,7 @@ class Deadlock {
 
   Machine& machine_;
   std::vector<TaskId> blocked_;
+  std::vector<StreamId> elsewhere_;  ///< wait for something that is not the machine's
 };
 
 }  // namespace cohort::check

@@ -74,12 +74,31 @@ TaskId Machine::admit(const TaskRequest& request) {
   return of.task = static_cast<TaskId>(tasks_.size() - 1);
 }
 
-bool Machine::carry_out(TaskRequest request, Operation* operation) {
-  if (is_ending()) return true;
+/// A stream does one thing after the other, and waits for nothing but its machine. What else acts in its name
+/// is a task that the machine does not know, whose order it cannot prove.
+bool Machine::is_of_stream(Rank rank, const TaskRequest& request, const Operation* operation) {
+  if (acts_as_running(rank, operation) && !state(running()).is_waiting) return true;
+  TaskRecord task = record(request, rank);
+  findings_.push_back(
+      {FindingKind::usage,
+       rank,
+       {},
+       0,
+       ranks_[rank].operation,
+       fmt::format(
+           "rank {}: {} comes from no stream of the schedule: from a task of when_all or of a TaskScope, "
+           "or after a wait for a timer, an Event or a Notify of its own; fork with x.fork_join, and wait "
+           "for links, x.notify() and x.phase() only",
+           rank, describe(task))});
+  give_up();
+  return false;
+}
+
+bool Machine::carry_out(Rank rank, TaskRequest request, Operation* operation) {
+  if (is_ending() || !is_of_stream(rank, request, operation)) return true;
   Fate fate = Fate::keep;
   if (fault_ != nullptr && request.kind != TaskKind::begin) {
     const StreamId stream = running();
-    const Rank rank = rank_of(stream);
     const StreamState& of = state(stream);
     const std::uint32_t number = of.operation == ranks_[rank].operation ? of.number : 0;
     fate = (*fault_)({ranks_[rank].operation, rank, name_of(stream), number + 1}, request);
@@ -218,66 +237,6 @@ void Machine::complete_waiting(const Waiting& waiting) {
     starting_ = nullptr;
   else
     resume_later(*waiting.operation, waiting.stream);
-}
-
-void Machine::notify_posted(Operation& notify, std::uint32_t untaken, std::uint32_t limit) noexcept {
-  if (is_ending()) return;
-  const TaskId task = admit({.kind = TaskKind::notify_post});
-  const StreamId stream = running();
-  NotifyState& state_of = notifies_[&notify];
-  if (state_of.posts.size() + 1 != untaken) state_of = NotifyState{};  // another one in the same place
-  if (state_of.last_post.at != 0 && !order_.knows(stream, state_of.last_post))
-    add(FindingKind::usage, task,
-        "two streams post one Notify without order between them; give each its own");
-  state_of.last_post = order_.now(stream);
-  const std::uint32_t before = state_of.posted++;
-  const bool may_overflow =
-      untaken > limit || (before >= limit && (state_of.takes.size() <= before - limit ||
-                                              !order_.knows(stream, state_of.takes[before - limit])));
-  if (may_overflow)
-    add(FindingKind::notify, task,
-        fmt::format("may come while the Notify holds {} untaken post{}, its limit; wait for the other stream "
-                    "first, or give it a higher limit",
-                    limit, limit == 1 ? "" : "s"));
-  Message message;
-  message.stamp = order_.stamp(stream);
-  message.rounds = state(stream).rounds;
-  message.path_bytes = state(stream).path_bytes;
-  state_of.posts.push_back(std::move(message));
-  if (!state_of.is_awaited || state_of.is_resumed) return;
-  state_of.is_resumed = true;
-  complete_waiting({&notify, state_of.waiter, task});
-}
-
-void Machine::notify_awaited(Operation& notify) {
-  if (is_ending()) return;
-  const TaskId task = admit({.kind = TaskKind::notify_wait});
-  if (notify.is_pending()) {
-    add(FindingKind::usage, task,
-        "waits for a Notify for which another stream waits already; give each its own");
-    throw Error(ErrorKind::InvalidArgument, "two streams wait for one Notify");
-  }
-  NotifyState& state_of = notifies_[&notify];
-  if (!state_of.posts.empty()) state_of = NotifyState{};  // another one in the same place
-  state_of.is_awaited = true;
-  state_of.is_resumed = false;
-  state_of.waiter = running();
-  state(running()).is_waiting = true;
-}
-
-void Machine::notify_taken(Operation& notify) noexcept {
-  if (is_ending()) return;
-  const StreamId stream = running();
-  NotifyState& state_of = notifies_[&notify];
-  const TaskId task = state_of.is_awaited ? state(stream).task : admit({.kind = TaskKind::notify_wait});
-  if (!state_of.takes.empty() && !order_.knows(stream, state_of.takes.back()))
-    add(FindingKind::usage, task,
-        "two streams wait for one Notify without order between them; give each its own");
-  state_of.is_awaited = state_of.is_resumed = false;
-  state_of.takes.push_back(order_.now(stream));
-  if (state_of.posts.empty()) return;
-  hear(stream, state_of.posts.front(), 0);
-  state_of.posts.pop_front();
 }
 
 }  // namespace cohort::check

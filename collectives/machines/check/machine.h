@@ -45,13 +45,15 @@ class Machine final : public machine::Stage {
   /// meets.
   void begin();
   void end();
-  /// Carries a task of the running stream out, or begins to. True: it is complete, which one without an
-  /// operation always is.
-  bool carry_out(TaskRequest request, Operation* operation);
+  /// Carries a task of the rank's running stream out, or begins to. True: it is complete, which one without
+  /// an operation always is.
+  bool carry_out(Rank rank, TaskRequest request, Operation* operation);
   /// What the schedule of a rank threw.
   void failed(Rank rank, const std::string& what);
   /// The schedule asked for something that it may not have.
   void refuse(Rank rank, const std::string& what);
+  /// After the run: whoever has not come to its end, although nothing else was found, is found now.
+  void check_ends(std::uint32_t operations);
 
   [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
   [[nodiscard]] const Counts& counts(Rank rank) const noexcept { return ranks_[rank].counts; }
@@ -94,13 +96,12 @@ class Machine final : public machine::Stage {
     std::vector<Waiting> arrived;
   };
   struct NotifyState {
-    Line<Message> posts;
+    std::uint32_t limit = 1;
+    Line<Message> posts;  ///< that nobody has taken
     std::vector<Moment> takes;
     std::uint32_t posted = 0;
     Moment last_post;
-    bool is_awaited = false;
-    bool is_resumed = false;
-    StreamId waiter = 0;
+    std::optional<Waiting> waiting;
   };
 
   /// A task wrote over contributions that its own value does not have.
@@ -120,12 +121,18 @@ class Machine final : public machine::Stage {
   void forked(StreamId parent, StreamId child) noexcept override;
   void joined(StreamId parent, std::span<const StreamId> children) noexcept override;
   void stuck() override;
-  void notify_posted(Operation& notify, std::uint32_t untaken, std::uint32_t limit) noexcept override;
-  void notify_awaited(Operation& notify) override;
-  void notify_taken(Operation& notify) noexcept override;
+  NotifyId makes_notify(std::uint32_t limit) override;
+  void notify_is_gone(NotifyId notify) noexcept override;
+  void posts(NotifyId notify) noexcept override;
+  bool takes_post(NotifyId notify) override;
+  void awaits_post(NotifyId notify, Operation& wait) noexcept override;
+
+  // Notifies (notifies.cpp):
+  void take_post(NotifyState& notify, const Waiting& waiting);
 
   // Tasks (machine.cpp):
   TaskId admit(const TaskRequest& request);
+  [[nodiscard]] bool is_of_stream(Rank rank, const TaskRequest& request, const Operation* operation);
   bool dispatch(const TaskRequest& request, TaskId task, Operation* operation);
   void copy(const TaskRequest& request, const Access& by);
   void reduce(const TaskRequest& request, const Access& by);
@@ -183,6 +190,7 @@ class Machine final : public machine::Stage {
   /// Who lost the first contribution that a wrong result lacks, if anybody did.
   [[nodiscard]] const Loss* loss_of(const Value& value, std::int64_t at) const;
   void add(FindingKind kind, TaskId task, const std::string& text);
+  void waits_elsewhere(StreamId stream);
   [[nodiscard]] std::string who(TaskId task) const;
   [[nodiscard]] std::string bytes_of(Rank owner, WindowId window, std::size_t begin, std::size_t end) const;
   [[nodiscard]] Access now(TaskId task) { return {order_.now(tasks_[task].stream), task}; }
@@ -201,7 +209,8 @@ class Machine final : public machine::Stage {
   std::vector<TaskRecord> tasks_;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::unordered_map<std::uint64_t, Gate> gates_;  ///< by operation and number of the meeting in it
-  std::unordered_map<Operation*, NotifyState> notifies_;
+  std::unordered_map<NotifyId, NotifyState> notifies_;
+  NotifyId last_notify_ = 0;
   std::vector<Finding> findings_;
   std::array<std::size_t, kFindingKinds> found_{};
 

@@ -26,13 +26,14 @@ TaskKind kind_of(LinkOperation::Kind kind) {
 /// A wait for all ranks.
 class Meeting final : public Operation {
  public:
-  Meeting(Machine& machine, TaskKind kind) noexcept : machine_(machine), kind_(kind) {}
+  Meeting(Machine& machine, Rank rank, TaskKind kind) noexcept
+      : machine_(machine), rank_(rank), kind_(kind) {}
 
   bool await_ready() const noexcept { return false; }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> waiter) {
     if (!suspend(waiter, detail::scope_of(waiter))) return false;
-    if (!machine_.carry_out({.kind = kind_}, this)) return true;
+    if (!machine_.carry_out(rank_, {.kind = kind_}, this)) return true;
     unsuspend();
     return false;
   }
@@ -42,23 +43,26 @@ class Meeting final : public Operation {
   void request_cancel() noexcept override { complete_cancelled(); }
 
   Machine& machine_;
+  const Rank rank_;
   const TaskKind kind_;
 };
 
-Task<> come_together(Machine& machine, TaskKind kind) { co_await Meeting(machine, kind); }
+Task<> come_together(Machine& machine, Rank rank, TaskKind kind) { co_await Meeting(machine, rank, kind); }
 
 }  // namespace
 
 class RankExec::OneLink final : public Link {
  public:
-  OneLink(Machine& machine, Rank peer, Lane lane) noexcept : Link(peer), machine_(machine), lane_(lane) {}
+  OneLink(Machine& machine, Rank rank, Rank peer, Lane lane) noexcept
+      : Link(peer), machine_(machine), rank_(rank), lane_(lane) {}
 
   [[nodiscard]] std::string_view transport() const noexcept override { return "check"; }
 
  private:
   bool start(LinkOperation& operation) override {
     const LinkOperation::Request& request = operation.request();
-    return machine_.carry_out({.kind = kind_of(request.kind),
+    return machine_.carry_out(rank_,
+                              {.kind = kind_of(request.kind),
                                .peer = peer(),
                                .lane = lane_,
                                .signal = request.signal,
@@ -69,11 +73,12 @@ class RankExec::OneLink final : public Link {
   void cancel(LinkOperation& operation) noexcept override { operation.finish(); }
 
   Machine& machine_;
+  const Rank rank_;
   const Lane lane_;
 };
 
 RankExec::RankExec(Machine& machine, Rank rank)
-    : Exec(rank, machine.ranks()),
+    : Exec(rank, machine.ranks(), &machine),
       machine_(machine),
       links_(static_cast<std::size_t>(machine.ranks()) * kMostLanes) {}
 
@@ -98,7 +103,7 @@ Link& RankExec::link(Rank peer, Lane lane) {
     throw Error(ErrorKind::InvalidArgument, objection);
   }
   std::unique_ptr<OneLink>& link = links_[static_cast<std::size_t>(peer) * kMostLanes + lane];
-  if (!link) link = std::make_unique<OneLink>(machine_, peer, lane);
+  if (!link) link = std::make_unique<OneLink>(machine_, rank(), peer, lane);
   return *link;
 }
 
@@ -110,13 +115,14 @@ Reducer RankExec::reducer(const Combine& combine) const noexcept {
 }
 
 void RankExec::finish_average(const Combine& combine, const Slice& sum) {
-  (void)machine_.carry_out({.kind = TaskKind::finish_average, .local = sum, .combine = combine}, nullptr);
+  (void)machine_.carry_out(rank(), {.kind = TaskKind::finish_average, .local = sum, .combine = combine},
+                           nullptr);
 }
 
 Task<> RankExec::pull(Rank peer, Slice to, Slice from) {
   const PlacedSlice output[] = {{rank(), to}};
   const PlacedSlice input[] = {{peer, from}};
-  (void)machine_.carry_out({.kind = TaskKind::pull, .outputs = output, .inputs = input}, nullptr);
+  (void)machine_.carry_out(rank(), {.kind = TaskKind::pull, .outputs = output, .inputs = input}, nullptr);
   co_return;
 }
 
@@ -127,12 +133,13 @@ void RankExec::announce(std::size_t bytes, Operator op, Rank root) {
   if (!has_referred(rank())) perform(copy(slot(own), {WindowId::send, 0, own}));
 }
 
-Task<> RankExec::meet() { return come_together(machine_, TaskKind::begin); }
-Task<> RankExec::phase() { return come_together(machine_, TaskKind::phase); }
+Task<> RankExec::meet() { return come_together(machine_, rank(), TaskKind::begin); }
+Task<> RankExec::phase() { return come_together(machine_, rank(), TaskKind::phase); }
 
 void RankExec::perform(const LocalStep& step) {
   const bool is_copy = step.kind() == LocalStep::Kind::copy;
-  (void)machine_.carry_out({.kind = is_copy ? TaskKind::copy : TaskKind::reduce,
+  (void)machine_.carry_out(rank(),
+                           {.kind = is_copy ? TaskKind::copy : TaskKind::reduce,
                             .outputs = step.outputs(),
                             .inputs = step.inputs(),
                             .combine = step.combine()},

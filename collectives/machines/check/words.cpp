@@ -69,4 +69,27 @@ void Machine::refuse(Rank rank, const std::string& what) {
                        fmt::format("rank {}, {}, before task {}: {}", rank, name_of(stream), next, what)});
 }
 
+void Machine::waits_elsewhere(StreamId stream) {
+  const Rank rank = rank_of(stream);
+  findings_.push_back(
+      {FindingKind::deadlock, rank, name_of(stream), state(stream).number, ranks_[rank].operation,
+       fmt::format("rank {}, {}, after task {}: waits for ever, for what no machine knows: a timer, an "
+                   "Event, a Notify of its own, a task that is no stream; wait for links, x.notify(), "
+                   "x.phase() and x.fork_join only",
+                   rank, name_of(stream), state(stream).number)});
+}
+
+void Machine::check_ends(std::uint32_t operations) {
+  if (!findings_.empty()) return;
+  for (Rank rank = 0; rank < plan_.ranks; ++rank) {
+    if (ranks_[rank].operation == operations && !ranks_[rank].is_inside) continue;
+    findings_.push_back({FindingKind::deadlock,
+                         rank,
+                         {},
+                         0,
+                         ranks_[rank].operation,
+                         fmt::format("rank {} never comes to the end of its schedule", rank)});
+  }
+}
+
 }  // namespace cohort::check

@@ -263,28 +263,38 @@ bool Machine::resume(const Step& step, Time at) {
   return true;
 }
 
-void Machine::notify_posted(Operation& notify, std::uint32_t, std::uint32_t) noexcept {
+StreamWatcher::NotifyId Machine::makes_notify(std::uint32_t) {
+  notified_.try_emplace(++last_notify_);
+  return last_notify_;
+}
+
+/// Whoever takes the post goes on not before it was posted.
+void Machine::posts(NotifyId notify) noexcept {
   if (is_ending()) return;
-  Notified& notified = notified_[&notify];
-  notified.posts.push_back(time_of(running()));
-  if (std::exchange(notified.has_waiter, false)) resume_later(notify, notified.waiter);
+  Notified& notified = notified_[notify];
+  const Time at = time_of(running());
+  if (notified.wait == nullptr) {
+    notified.posts.push_back(at);
+    return;
+  }
+  Time& time = time_of(notified.waiter);
+  time = std::max(time, at);
+  resume_later(*std::exchange(notified.wait, nullptr), notified.waiter);
 }
 
-void Machine::notify_awaited(Operation& notify) {
-  Notified& notified = notified_[&notify];
-  notified.waiter = running();
-  notified.has_waiter = true;
-}
-
-/// Not before it was posted.
-void Machine::notify_taken(Operation& notify) noexcept {
-  const auto entry = notified_.find(&notify);
-  if (entry == notified_.end() || entry->second.posts.empty()) return;
-  machine::Line<Time>& posts = entry->second.posts;
+bool Machine::takes_post(NotifyId notify) {
+  machine::Line<Time>& posts = notified_[notify].posts;
+  if (posts.empty()) return is_ending();
   Time& time = time_of(running());
   time = std::max(time, posts.front());
   posts.pop_front();
-  if (posts.empty() && !entry->second.has_waiter) notified_.erase(entry);
+  return true;
+}
+
+void Machine::awaits_post(NotifyId notify, Operation& wait) noexcept {
+  Notified& notified = notified_[notify];
+  notified.wait = &wait;
+  notified.waiter = running();
 }
 
 void Machine::stuck() {
@@ -308,6 +318,12 @@ void Machine::stuck() {
   }
   if (!meeting_.empty())
     waits_.push_back(fmt::format("{} of {} ranks wait for the others in a phase", meeting_.size(), ranks()));
+  for (const auto& [id, notified] : notified_)
+    if (notified.wait != nullptr)
+      waits_.push_back(
+          fmt::format("rank {} ({}) waits for a Notify", rank_of(notified.waiter), name_of(notified.waiter)));
+  if (waits_.empty())
+    waits_.emplace_back("a rank waits for what no machine knows: a timer, an Event or a Notify of its own");
 }
 
 std::vector<std::string> Machine::complaints() const {

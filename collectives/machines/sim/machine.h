@@ -11,6 +11,7 @@
 #include <cohort/collectives/schedule/exec.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -71,8 +72,8 @@ class Machine final : public machine::Stage {
   };
   struct Notified {
     machine::Line<Time> posts;
+    Operation* wait = nullptr;
     StreamId waiter = 0;
-    bool has_waiter = false;
   };
 
   // Stage:
@@ -80,9 +81,11 @@ class Machine final : public machine::Stage {
   void joined(StreamId parent, std::span<const StreamId> children) noexcept override;
   bool advance() override;
   void stuck() override;
-  void notify_posted(Operation& notify, std::uint32_t untaken, std::uint32_t limit) noexcept override;
-  void notify_awaited(Operation& notify) override;
-  void notify_taken(Operation& notify) noexcept override;
+  NotifyId makes_notify(std::uint32_t limit) override;
+  void notify_is_gone(NotifyId notify) noexcept override { notified_.erase(notify); }
+  void posts(NotifyId notify) noexcept override;
+  bool takes_post(NotifyId notify) override;
+  void awaits_post(NotifyId notify, Operation& wait) noexcept override;
 
   void prefetch(const Step& step) const noexcept;
   // True: the stream goes on.
@@ -112,7 +115,8 @@ class Machine final : public machine::Stage {
   std::uint64_t messages_ = 0;
   std::vector<Time> times_;  ///< of streams
   std::unordered_map<std::uint64_t, SimLink> links_;
-  std::unordered_map<Operation*, Notified> notified_;
+  std::map<NotifyId, Notified> notified_;
+  NotifyId last_notify_ = 0;
   std::vector<Step> meeting_;
   Time last_to_meet_ = 0;
   std::vector<std::string> waits_;  ///< at the end

@@ -38,7 +38,7 @@ Task<> come_together(Machine& machine) { co_await Meeting(machine); }
 class RankExec final : public Exec {
  public:
   RankExec(Machine& machine, Rank rank, const Setup& setup)
-      : Exec(rank, machine.ranks()), machine_(machine), setup_(setup) {}
+      : Exec(rank, machine.ranks(), &machine), machine_(machine), setup_(setup) {}
 
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return machine_.link(rank(), peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return setup_.buffer_bytes; }

@@ -3,7 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/engine.h>
-#include <cohort/engine/when_all.h>
+#include <cohort/streams/schedule_streams.h>
 
 #include <algorithm>
 #include <utility>
@@ -21,12 +21,8 @@ class Stage::NoKernel final : public Driver {
   void cancel(IoOperation&) noexcept override {}
   /// With nothing to resume, all that the last stream led to is over.
   bool poll() noexcept override { return !Engine::current().has_ready() && stage_.resume_next(); }
-  void sleep(TimePoint, TimePoint until) noexcept override {
-    if (until != kNever)
-      stage_.now_ = std::max(stage_.now_, until);
-    else
-      stage_.end_all();
-  }
+  /// Not even a timer helps: no rank of a schedule may wait for one.
+  void sleep(TimePoint, TimePoint) noexcept override { stage_.end_all(); }
   void wake() noexcept override {}
   [[nodiscard]] bool has_futex() const noexcept override { return false; }
   [[nodiscard]] std::string description() const override { return "none: all ranks in one thread"; }
@@ -35,13 +31,9 @@ class Stage::NoKernel final : public Driver {
   Stage& stage_;
 };
 
-class Stage::OwnClock final : public Clock {
+class Stage::NoClock final : public Clock {
  public:
-  explicit OwnClock(const Stage& stage) noexcept : stage_(stage) {}
-  [[nodiscard]] TimePoint now() noexcept override { return stage_.now_; }
-
- private:
-  const Stage& stage_;
+  [[nodiscard]] TimePoint now() noexcept override { return TimePoint{}; }
 };
 
 Stage::Stage(Rank ranks, std::uint64_t seed)
@@ -67,19 +59,24 @@ StreamId Stage::add_stream(Rank rank) {
 void Stage::run(std::vector<Task<>> ranks) {
   EngineOptions options;
   options.driver = std::make_unique<NoKernel>(*this);
-  options.clock = std::make_unique<OwnClock>(*this);
+  options.clock = std::make_unique<NoClock>();
   options.compute_threads = 1;
   options.spin = Duration::zero();
   Engine engine(std::move(options));
   CancelScope scope;
   scope_ = &scope;
-  const Watch watch(*this);
-  auto all = [&]() -> Task<> { co_await when_all(ranks); };
+  ScheduleStreams streams(this);
+  auto main = [](Task<>& rank) { return std::move(rank); };
+  auto all = [&]() -> Task<> { co_await streams.fork_join(ranks, main); };
   engine.run(with_scope(scope, all()));
 }
 
-void Stage::task_starts() noexcept {
-  const StreamId parent = running_;
+bool Stage::acts_as_running(Rank rank, const Operation* wait) const noexcept {
+  const Node& node = nodes_[running_];
+  return node.rank == rank && is_at_work(running_) && (wait == nullptr || wait->waiter_scope() == node.scope);
+}
+
+void Stage::starts(StreamId parent, const CancelScope& scope) noexcept {
   const std::uint32_t place = nodes_[parent].open++;
   if (place == nodes_[parent].children.size()) {
     const StreamId fresh = add_stream(nodes_[parent].rank);
@@ -87,29 +84,28 @@ void Stage::task_starts() noexcept {
     nodes_[fresh].position = place + 1;
     nodes_[parent].children.push_back(fresh);
   }
-  forking_.push_back(parent);
   running_ = nodes_[parent].children[place];
+  nodes_[running_].is_active = true;
+  nodes_[running_].scope = &scope;
   if (parent != ranks_) forked(parent, running_);
 }
 
-void Stage::task_started() noexcept {
-  running_ = forking_.back();
-  forking_.pop_back();
+void Stage::ends(bool has_failed) noexcept {
+  nodes_[running_].is_active = false;
+  if (has_failed) give_up();
 }
 
-void Stage::task_ends(bool has_failed) noexcept {
-  if (!has_failed) return;
+void Stage::joins(StreamId parent) noexcept {
+  if (is_ending_) return;
+  running_ = parent;
+  Node& node = nodes_[parent];
+  const std::uint32_t tasks = std::exchange(node.open, 0U);
+  if (parent != ranks_) joined(parent, std::span(node.children).first(tasks));
+}
+
+void Stage::give_up() noexcept {
   is_ending_ = true;
   ready_.clear();
-}
-
-void Stage::tasks_joined() noexcept {
-  if (is_ending_) return;
-  if (nodes_[running_].open == 0) running_ = nodes_[running_].parent;  // its last task has just ended
-  Node& parent = nodes_[running_];
-  const std::uint32_t tasks = std::exchange(parent.open, 0U);
-  if (running_ == ranks_) return;
-  joined(running_, std::span(parent.children).first(tasks));
 }
 
 bool Stage::resume_next() noexcept {
@@ -119,14 +115,13 @@ bool Stage::resume_next() noexcept {
   const Ready next = ready_.front();
   ready_.pop_front();
   running_ = next.stream;
-  complete(*next.operation);
+  next.operation->complete();
   return true;
 }
 
 void Stage::end_all() noexcept {
-  stuck();
-  is_ending_ = true;
-  ready_.clear();
+  if (!is_ending_) stuck();
+  give_up();
   scope_->cancel(Error(ErrorKind::Cancelled, "everybody waits for ever"));
 }
 

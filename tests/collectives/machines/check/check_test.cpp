@@ -81,6 +81,29 @@ TEST(Check, what_ends_only_on_links_that_buffer_is_said_to) {
   EXPECT_EQ(check::check(test::as_algorithm<Broadcast>(send_first, all_links), options).text(), "");
 }
 
+Task<> tell_itself(Exec& x) {
+  LocalNotify done = x.notify();
+  done.post();
+  co_await done.wait();
+}
+
+/// The frame of the first stream's notify is that of the second one's, too.
+Task<> notifies_in_a_recycled_frame(Exec& x, Barrier) {
+  auto meet = [&](Rank peer) -> Task<> {
+    Link& link = x.link(peer);
+    co_await tell_itself(x);
+    co_await link.post(Signal::Ack);
+    co_await link.wait(Signal::Ack);
+  };
+  co_await x.fork_join(x.peers(), meet);
+}
+
+TEST(Check, a_notify_where_another_one_lay_is_another_one) {
+  const Report report =
+      check::check(test::as_algorithm<Barrier>(notifies_in_a_recycled_frame, all_links), CheckOptions());
+  EXPECT_EQ(report.text(), "");
+}
+
 /// Two tokens in a row: lost on a flag, right where signals count to two.
 Task<> two_tokens(Exec& x, Barrier) {
   for (int token = 0; token < 2; ++token)

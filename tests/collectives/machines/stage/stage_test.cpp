@@ -2,8 +2,7 @@
 #include <cohort/collectives/machines/stage/stage.h>
 
 #include <cohort/engine/error.h>
-#include <cohort/engine/when_all.h>
-#include <cohort/notify/notify.h>
+#include <cohort/streams/schedule_streams.h>
 
 #include <gmock/gmock.h>
 
@@ -51,12 +50,18 @@ class Recorder final : public Stage {
     joins.push_back(name_of(parent) + " of " + std::to_string(children.size()));
   }
   void stuck() override { is_stuck = true; }
-  void notify_posted(Operation& notify, std::uint32_t, std::uint32_t) noexcept override {
-    if (notify.is_pending()) resume_later(notify, waiter_);
+  NotifyId makes_notify(std::uint32_t) override { return 0; }
+  void notify_is_gone(NotifyId) noexcept override {}
+  void posts(NotifyId) noexcept override {
+    if (wait_ != nullptr) resume_later(*std::exchange(wait_, nullptr), waiter_);
   }
-  void notify_awaited(Operation&) override { waiter_ = running(); }
-  void notify_taken(Operation&) noexcept override {}
+  bool takes_post(NotifyId) override { return false; }
+  void awaits_post(NotifyId, Operation& wait) noexcept override {
+    wait_ = &wait;
+    waiter_ = running();
+  }
 
+  Operation* wait_ = nullptr;
   StreamId waiter_ = 0;
 };
 
@@ -71,19 +76,20 @@ Task<> nothing() { co_return; }
 
 TEST(Stage, knows_which_stream_runs_after_every_suspension) {
   Recorder stage;
+  ScheduleStreams streams(&stage);
   auto inner = [&]() -> Task<> {
     co_await stage.pause();
     stage.note();
   };
   auto outer = [&]() -> Task<> {
     stage.note();
-    co_await when_all(inner(), inner());
+    co_await streams.fork_join(inner, inner);
     stage.note();
   };
   auto rank = [&]() -> Task<> {
-    co_await when_all(outer(), inner());
+    co_await streams.fork_join(outer, inner);
     stage.note();
-    co_await when_all(inner(), nothing());
+    co_await streams.fork_join(inner, nothing);
     stage.note();
   };
   stage.run(on_all(nothing(), rank()));
@@ -94,7 +100,8 @@ TEST(Stage, knows_which_stream_runs_after_every_suspension) {
 
 TEST(Stage, knows_who_runs_after_a_notify) {
   Recorder stage;
-  Notify notify;
+  ScheduleStreams streams(&stage);
+  LocalNotify notify = streams.notify(1);
   auto wait = [&]() -> Task<> {
     co_await notify.wait();
     stage.note();
@@ -104,7 +111,7 @@ TEST(Stage, knows_who_runs_after_a_notify) {
     notify.post();
     stage.note();
   };
-  auto rank = [&]() -> Task<> { co_await when_all(wait(), post()); };
+  auto rank = [&]() -> Task<> { co_await streams.fork_join(wait, post); };
   stage.run(on_all(rank(), nothing()));
   EXPECT_THAT(stage.log, ElementsAre("0 stream 2", "0 stream 1"));
 }
