@@ -87,4 +87,9 @@ Collective Communicator::reduce_scatter(DataType type, std::span<const std::byte
   return call(operator_of<ReduceScatter>, {.type = type, .reduce = op, .in = in, .out = out});
 }
 
+Collective Communicator::reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                ReduceOp op, Rank root) {
+  return call(operator_of<Reduce>, {.type = type, .reduce = op, .root = root, .in = in, .out = out});
+}
+
 }  // namespace cohort

@@ -123,6 +123,18 @@ class Communicator {
     return reduce_scatter(data_type_of<T>(), std::as_bytes(in), std::as_writable_bytes(out), op);
   }
 
+  /// out[i] at the root = combination over ranks of in[i]. Shape: count -> count at the root; `out` of other
+  /// ranks is ignored, and may be empty.
+  template <Element T>
+  [[nodiscard]] Collective reduce(std::span<const T> in, std::span<T> out, ReduceOp op, Rank root) {
+    return reduce(data_type_of<T>(), std::as_bytes(in), std::as_writable_bytes(out), op, root);
+  }
+  /// In place: `inout` of the root becomes the result, that of other ranks is only read.
+  template <Element T>
+  [[nodiscard]] Collective reduce(std::span<T> inout, ReduceOp op, Rank root) {
+    return reduce(std::span<const T>(inout), inout, op, root);
+  }
+
   // The same with types known at run time only:
   [[nodiscard]] Collective broadcast(DataType type, std::span<std::byte> data, Rank root);
   [[nodiscard]] Collective all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
@@ -130,6 +142,8 @@ class Communicator {
   [[nodiscard]] Collective all_gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out);
   [[nodiscard]] Collective reduce_scatter(DataType type, std::span<const std::byte> in,
                                           std::span<std::byte> out, ReduceOp op);
+  [[nodiscard]] Collective reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                  ReduceOp op, Rank root);
   /// Any operator, with what applies of the arguments.
   [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
 

@@ -26,8 +26,8 @@ Examples:
   cohort bench all_reduce --overlap one --sizes 16M
   cohort bench all_reduce --threads --type int32 --op max --algorithm ring
 
-SIZE is a number of bytes such as 8, 64K or 1M: of the vector on every rank for broadcast and all_reduce,
-of the whole output for all_gather, of the whole input for reduce_scatter. Times are those of the slowest
+SIZE is a number of bytes such as 8, 64K or 1M, of the largest buffer that a rank has: of the vector, of the
+whole output for all_gather, of the whole input for reduce_scatter. Times are those of the slowest
 rank in each iteration: all ranks start at one moment, with inputs written just before. Results are compared
 element by element.
 
@@ -63,7 +63,7 @@ void add_operation_options(CLI::App& bench, BenchArguments& arguments) {
       ->check(CLI::IsMember(command_line::names_of(kReduceOps)))
       ->capture_default_str()
       ->group(kOperationOptions);
-  bench.add_option("--root", arguments.options.root, "Of a broadcast")
+  bench.add_option("--root", arguments.options.root, "Of operators that have one")
       ->type_name("RANK")
       ->capture_default_str()
       ->group(kOperationOptions);

@@ -18,8 +18,8 @@ Examples:
   COHORT_ALGO=ring cohort explain broadcast --json
   cohort run -n 4 -- cohort explain all_reduce
 
-SIZE is a number of bytes such as 8, 64K or 1M: of the vector on every rank for broadcast and all_reduce,
-of the whole output for all_gather, of the whole input for reduce_scatter. Estimates are what was measured
+SIZE is a number of bytes such as 8, 64K or 1M, of the largest buffer that a rank has: of the vector, of the
+whole output for all_gather, of the whole input for reduce_scatter. Estimates are what was measured
 when the ranks joined, over shared memory, and what the model of links says, over TCP; where neither knows,
 there is none.
 

@@ -28,8 +28,8 @@ constexpr std::size_t kHeapBytes = std::size_t{1} << 30;
 constexpr Rank kMostRanksOfPairs = 1024;
 
 constexpr const char* kFooter =
-    R"(SIZE is a number of bytes such as 8, 64K or 1M: of the vector on every rank for broadcast and
-all_reduce, of the whole output for all_gather, of the whole input for reduce_scatter.
+    R"(SIZE is a number of bytes such as 8, 64K or 1M, of the largest buffer that a rank has: of the vector,
+of the whole output for all_gather, of the whole input for reduce_scatter.
 
 Examples:
   cohort sim all_reduce --ranks 64 --bytes 256M

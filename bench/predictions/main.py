@@ -20,7 +20,7 @@ from suite.progress import Progress
 
 TIMEOUT_S = 60
 LOADED = 0.5
-SIMULATED = ("barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter")
+SIMULATED = ("barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter", "reduce")
 DESCRIPTION = """Holds what `cohort sim` predicts against what `cohort bench` measures on this machine, for every
 operator and algorithm; prints a table with the errors and writes it as CSV. bench/README.md describes the method."""
 

@@ -23,7 +23,8 @@ std::vector<AnyAlgorithm> list_all() {
       kAllReduceMesh,      kAllReduceRing,       kAllGatherSlots,    kAllGatherDirect,
       kAllGatherOneShot,   kAllGatherTree,       kAllGatherMesh,     kAllGatherRing,
       kReduceScatterSlots, kReduceScatterDirect, kReduceScatterMesh, kReduceScatterTree,
-      kReduceScatterRing,
+      kReduceScatterRing,  kReduceSlots,         kReduceDirect,      kReduceOneShot,
+      kReduceTree,         kReduceMesh,
   };
   add_alone(list, Operators{});
   return list;

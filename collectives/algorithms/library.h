@@ -45,4 +45,10 @@ extern const Algorithm<ReduceScatter> kReduceScatterMesh;
 extern const Algorithm<ReduceScatter> kReduceScatterTree;
 extern const Algorithm<ReduceScatter> kReduceScatterRing;
 
+extern const Algorithm<Reduce> kReduceSlots;
+extern const Algorithm<Reduce> kReduceDirect;
+extern const Algorithm<Reduce> kReduceOneShot;
+extern const Algorithm<Reduce> kReduceTree;
+extern const Algorithm<Reduce> kReduceMesh;
+
 }  // namespace cohort

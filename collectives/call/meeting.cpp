@@ -44,8 +44,11 @@ Meeting::Meeting(Engine& engine, const Membership& membership, host::HostGroup& 
       reach_(reach) {}
 
 bool Meeting::has_mapped_windows(const Call& call) const noexcept {
-  return is_one_process_ ||
-         (heap_.offset_of(call.send, call.send_bytes) && heap_.offset_of(call.recv, call.recv_bytes));
+  // Where a rank gives or gets nothing, there is nothing to map, wherever its empty span points.
+  const auto is_mapped = [&](const std::byte* at, std::size_t bytes) {
+    return bytes == 0 || heap_.offset_of(at, bytes);
+  };
+  return is_one_process_ || (is_mapped(call.send, call.send_bytes) && is_mapped(call.recv, call.recv_bytes));
 }
 
 /// Ranks that outnumber their cores copy: the phase would cost each of them a switch.

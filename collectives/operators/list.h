@@ -5,6 +5,7 @@
 #include <cohort/collectives/operators/all_reduce.h>
 #include <cohort/collectives/operators/barrier.h>
 #include <cohort/collectives/operators/broadcast.h>
+#include <cohort/collectives/operators/reduce.h>
 #include <cohort/collectives/operators/reduce_scatter.h>
 
 #include <cstddef>
@@ -28,6 +29,6 @@ struct OperatorList {
 
 /// Every operator of the library, a line or a name each. The order is that of tables, of what ranks sign
 /// with, and in which they measure what is best when they have joined.
-using Operators = OperatorList<Barrier, AllReduce, AllGather, ReduceScatter, Broadcast>;
+using Operators = OperatorList<Barrier, AllReduce, AllGather, ReduceScatter, Broadcast, Reduce>;
 
 }  // namespace cohort

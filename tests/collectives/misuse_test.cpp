@@ -294,6 +294,20 @@ TEST(Arguments, reduce_scatter_that_is_not_divisible_says_how_to_pad) {
   test::run_ranks(4, body);
 }
 
+TEST(Arguments, only_the_root_of_a_reduce_needs_an_output_and_may_give_its_input) {
+  auto body = [](Communicator& comm) -> Task<> {
+    constexpr Rank kRoot = 1;
+    std::vector<float> in(100, static_cast<float>(comm.rank() + 1));
+    std::vector<float> out(comm.rank() == kRoot ? in.size() : 0);
+    co_await comm.reduce(std::span<const float>(in), std::span<float>(out), ReduceOp::sum, kRoot);
+    EXPECT_EQ(in.back(), static_cast<float>(comm.rank() + 1));
+    if (comm.rank() == kRoot) EXPECT_EQ(out, std::vector<float>(in.size(), 6));
+    co_await comm.reduce(std::span<float>(in), ReduceOp::max, kRoot);
+    EXPECT_EQ(in.back(), comm.rank() == kRoot ? 3 : static_cast<float>(comm.rank() + 1));
+  };
+  test::run_ranks(3, body);
+}
+
 TEST(Arguments, wrong_shapes_roots_and_overlaps_are_refused_at_the_call) {
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<float> a(8);
@@ -303,6 +317,10 @@ TEST(Arguments, wrong_shapes_roots_and_overlaps_are_refused_at_the_call) {
         (void)comm.all_reduce(std::span<const float>(a), std::span<float>(b).first(7), ReduceOp::sum), Error);
     EXPECT_THROW((void)comm.all_gather(std::span<const float>(a), std::span<float>(b)), Error);
     EXPECT_THROW((void)comm.broadcast(whole, comm.size()), Error);
+    EXPECT_THROW((void)comm.reduce(whole, ReduceOp::sum, comm.size()), Error);
+    const Rank me = comm.rank();
+    EXPECT_THROW(
+        (void)comm.reduce(std::span<const float>(a), std::span<float>(b).first(7), ReduceOp::sum, me), Error);
     EXPECT_THROW(
         (void)comm.all_reduce(std::span<const float>(whole.first(4)), whole.subspan(2, 4), ReduceOp::sum),
         Error);

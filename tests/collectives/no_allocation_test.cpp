@@ -52,6 +52,7 @@ Task<> every_collective(Communicator& comm, Buffers& buffers) {
   co_await comm.broadcast(one, 0);
   co_await comm.all_gather(std::span<const float>(one.first(block)), all);
   co_await comm.reduce_scatter(std::span<const float>(all), one.first(block), ReduceOp::max);
+  co_await comm.reduce(one, ReduceOp::max, 0);
 }
 
 Task<> count_allocations(Communicator& comm, std::size_t count) {

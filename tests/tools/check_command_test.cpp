@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cohort check` as a user starts it, and what it prints of cases that fail.
+#include <cohort/collectives/operators/operator.h>
 #include <cohort/engine/error.h>
 #include <cohort/tools/check/run.h>
 
@@ -44,8 +45,8 @@ TEST(CheckCommand, checks_all_and_ends_with_the_sum) {
   const Outcome outcome = check_command("--all --ranks 2-3,5 --threads 2");
   EXPECT_EQ(outcome.status, 0) << outcome.text;
   EXPECT_THAT(outcome.last_line(), ::testing::ContainsRegex("^[0-9]+ passed, 0 failed$"));
-  for (const char* const op : {"barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter"})
-    EXPECT_THAT(outcome.text, HasSubstr(op));
+  for (const Operator op : all_operators())
+    EXPECT_THAT(outcome.text, HasSubstr(std::string(to_string(op)) + " "));
 }
 
 TEST(CheckCommand, checks_what_it_is_asked_for) {

@@ -146,7 +146,8 @@ std::string Buffers::find_wrong_result() const {
         return fmt::format("element {} of {} is {}, not {}", part.at + i, output_count_, value, expected);
     }
   }
-  for (std::size_t i = 0; i < input_count_ && !is_in_place(); ++i)
+  const bool is_replaced = is_in_place() && output_count_ != 0;
+  for (std::size_t i = 0; i < input_count_ && !is_replaced; ++i)
     if (get(plan_.type, input_bytes().data() + i * element) != input(rank_, i))
       return fmt::format("element {} of the input was changed", i);
   return "";

@@ -54,7 +54,8 @@ void fill_shares(RankPlan& share, Operator op, const CheckOptions& options, Rank
                           part.is_combined(),
                           part.first,
                           part.from * element});
-  const bool keeps_input = !options.is_in_place && !op->has_one_buffer && !input.empty();
+  const bool is_replaced = gets && (options.is_in_place || op->has_one_buffer);
+  const bool keeps_input = !is_replaced && !input.empty();
   if (keeps_input) share.gets.push_back({input, false, rank, 0});
 }
 

@@ -128,7 +128,8 @@ Task<> check_call(Communicator& comm, const Variant& of) {
     for (std::size_t i = 0; i < part.elements; ++i)
       expected[part.at + i] = expected_at<T>(part, part.from + i, of.reduce);
   expect_same(std::vector<T>(buffers.out.begin(), buffers.out.end()), expected, label(comm, of));
-  if (of.is_in_place || of.op->has_one_buffer) co_return;
+  const bool is_replaced = !buffers.out.empty() && (of.is_in_place || of.op->has_one_buffer);
+  if (is_replaced) co_return;
   expect_same(std::vector<T>(buffers.in.begin(), buffers.in.end()), untouched, label(comm, of) + ", input");
 }
 

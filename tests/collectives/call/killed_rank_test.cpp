@@ -38,6 +38,7 @@ Task<> work_for_ever(Communicator& comm) {
     co_await comm.broadcast(std::span<float>(large), 1);
     co_await comm.all_gather(std::span<const float>(large), std::span<float>(gathered));
     co_await comm.reduce_scatter(std::span<const float>(gathered), std::span<float>(large), ReduceOp::max);
+    co_await comm.reduce(std::span<float>(large), ReduceOp::max, 1);
     co_await comm.barrier();
   }
 }

@@ -7,17 +7,21 @@
 
 #include <memory>
 #include <thread>
+#include <vector>
 
 namespace cohort::bench {
 namespace {
 
-constexpr Operator kMoving[] = {operator_of<Broadcast>, operator_of<AllReduce>, operator_of<AllGather>,
-                                operator_of<ReduceScatter>};
+std::vector<Operator> operators_with_data() {
+  std::vector<Operator> list;
+  for (const Operator op : all_operators())
+    if (op->has_data) list.push_back(op);
+  return list;
+}
 
 Options options_of(Rank ranks) {
   Options options;
-  options.operators.assign(std::begin(kMoving), std::end(kMoving));
-  options.operators.push_back(operator_of<Barrier>);
+  options.operators.assign(all_operators().begin(), all_operators().end());
   options.sizes_bytes = {4096, 100};
   options.ranks = ranks;
   return options;
@@ -76,7 +80,7 @@ std::string name_of(const ::testing::TestParamInfo<WorkloadTest::ParamType>& tes
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, WorkloadTest,
-                         ::testing::Combine(::testing::ValuesIn(kMoving), ::testing::Bool(),
+                         ::testing::Combine(::testing::ValuesIn(operators_with_data()), ::testing::Bool(),
                                             ::testing::Bool()),
                          name_of);
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/placed.h>
+
+namespace cohort {
+namespace {
+
+/// With two ranks the one contribution is combined as it arrives: both orders of two operands give the same
+/// bits.
+Task<> combine_as_it_arrives(Exec& x, Reduce op) {
+  Link& link = x.link(x.ahead(1));
+  co_await link.post(Signal::Ack);
+  co_await x.copy(op.recv, op.send);
+  co_await link.recv_reduce(op.recv, x.reducer(op.combine));
+  x.finish_average(op.combine, op.recv);
+}
+
+/// What the root does with more of them: collect, tell everybody, combine.
+Task<> combine_all(Exec& x, Reduce op) {
+  Placed inputs(x, op.send);
+  std::size_t at = 0;
+  for (Rank peer = 0; peer < x.size(); ++peer) {
+    if (peer == x.rank()) continue;
+    inputs.replace(peer, x.scratch(at, op.send.bytes));
+    at += op.send.bytes;
+  }
+  auto receive = [&](Rank peer) -> Task<> {
+    return receive_slice(x.link(peer), inputs.slices()[peer].slice);
+  };
+  co_await x.fork_join(x.peers(), receive);
+  for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
+  inputs.bring_home(x.rank());
+  const PlacedSlice output[] = {{x.rank(), op.recv}};
+  co_await x.reduce(output, inputs.slices(), op.combine);
+}
+
+/// One-shot reduce: everybody sends its whole input to the root, which combines all of them in rank order.
+/// Cost: 2 rounds; (p-1) * bytes received and reduced by the root. Streams: main and p-1 sub streams of the
+/// root. Scratch: (p-1) * bytes for more than two ranks. Order of reduction: by rank (determinism D3).
+///
+/// The Acks tell everybody that all run the same collective: the root has heard from all when it posts them.
+/// With two ranks each hears from the other in any case, and the root need not wait: 1 round.
+Task<> reduce_one_shot(Exec& x, Reduce op) {
+  if (x.rank() == op.root) {
+    Task<> combining = x.size() == 2 ? combine_as_it_arrives(x, op) : combine_all(x, op);
+    co_await combining;
+    co_return;
+  }
+  Link& root = x.link(op.root);
+  co_await root.send(op.send);
+  co_await root.wait(Signal::Ack);
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = ranks == 2 ? 1.0 : 2.0,
+          .bytes_moved = n,
+          .bytes_reduced = n,
+          .messages = 2 * (ranks - 1.0),
+          .bytes_by_all = n};
+}
+
+Needs needs(std::size_t bytes, Rank ranks) {
+  return {.links_to_all = true, .scratch_bytes = ranks > 2 ? bytes * (ranks - 1) : 0};
+}
+
+std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
+  return ranks > 2 ? buffer_bytes / (ranks - 1) : kWholeMessage;
+}
+
+}  // namespace
+
+const Algorithm<Reduce> kReduceOneShot = {.name = "one_shot",
+                                          .cost = cost,
+                                          .needs = needs,
+                                          .largest_piece = largest_piece,
+                                          .schedule = reduce_one_shot};
+
+}  // namespace cohort

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+
+namespace cohort {
+namespace {
+
+/// Small reduce between the ranks of a host: every rank brings its vector when all meet, and the root
+/// combines all of them, in rank order (determinism D3). Cost: the meeting, 1 round; (p-1) * bytes read and
+/// reduced by the root. Streams: main. Scratch: none.
+void combine(Exec& x, const Reduce& op) {
+  if (x.rank() != op.root) return;
+  const PlacedSlice output[] = {{op.root, op.recv}};
+  x.perform(x.reduce(output, x.announced(), op.combine));
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
+}
+
+}  // namespace
+
+const Algorithm<Reduce> kReduceSlots = {.name = "slots",
+                                        .ground = Ground::mapped,
+                                        .cost = cost,
+                                        .local = {.announces = Announces::data, .combine = combine}};
+
+}  // namespace cohort
