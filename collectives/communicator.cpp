@@ -25,8 +25,6 @@ Communicator::~Communicator() {
 Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions options) {
   CommunicatorCore::check(options);
   const Duration timeout = options.join.timeout;
-  PeerTransports::Choice{.kinds = options.transports, .asked = options.transport}
-      .check();  // before anybody waits
   Membership membership = co_await cohort::join(engine, std::move(options.join));
   auto core = std::make_unique<CommunicatorCore>(engine, std::move(membership), options);
   Communicator communicator(std::move(core));

@@ -238,5 +238,19 @@ class Rules(unittest.TestCase):
         self.assertEqual(int(re.search(r"ColumnLimit: (\d+)", style)[1]), tidy_test.MAX_COLUMNS)
 
 
+class PublicHeaders(unittest.TestCase):
+    def test_closure_is_taken(self):
+        files = {
+            "cohort.h": "#include <cohort/collectives/communicator.h>",
+            "collectives/communicator.h": "#include <cohort/collectives/call/call.h>",
+            "collectives/call/call.h": "#include <cohort/net/slice.h>\n#include <vector>",
+            "net/slice.h": "// #include <cohort/net/tcp/frame.h>",
+        }
+        self.assertEqual(list(tidy_test.check_public_headers(files.__getitem__)), [])
+        files["net/slice.h"] = "#include <cohort/net/tcp/frame.h>"
+        found = list(tidy_test.check_public_headers(files.__getitem__))
+        self.assertEqual([(one.path, one.rule) for one in found], [("net/slice.h", "public")])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -37,6 +37,11 @@ LAYERS = {
 }
 PROGRAMS = ("bindings", "tools", "samples")
 INTERNAL = re.compile(r"engine/(io/uring_driver|loop/inbox)\.h|net/(shm|tcp|verbs)/|collectives/algorithms/")
+# What no program reads by including <cohort/cohort.h>, however far behind other headers.
+NOT_PUBLIC = re.compile(
+    r"engine/io/uring_driver\.h|net/(shm|tcp|verbs|host)/|net/auth/(?!secret\.h)|net/join/(?!join_options\.h)"
+    r"|collectives/(call/(?!call\.h)|algorithms/|memory/|selection/|machines/)"
+)
 ABOVE_ENGINE = ("notify", "streams", "net", "collectives", "graph")
 
 # Third-party headers stay behind their fence; tests may reach over it.
@@ -96,6 +101,23 @@ def check_includes(path, text, code, has_own_header):
                 yield line, "layer", f"{folder}/ may not include <{name}>; it sees {', '.join(LAYERS[folder]) or 'nothing'}"
             if folder in PROGRAMS and INTERNAL.match(name.removeprefix("cohort/")):
                 yield line, "layer", f"<{name}> is internal: {folder}/ uses public headers only"
+
+
+def check_public_headers(read, start="cohort.h"):
+    """Internal headers in the closure of what programs include; read(path) gives a header's text."""
+    waiting, seen = [start], {start}
+    while waiting:
+        path = waiting.pop()
+        text = read(path)
+        for line, name, _ in cpp_includes(text, without_comments_and_literals(text)):
+            if not name.startswith("cohort/"):
+                continue
+            header = name.removeprefix("cohort/")
+            if NOT_PUBLIC.match(header):
+                yield Finding(path, line, "public", f"<{name}> is internal, and <cohort/{start}> reads it")
+            elif header not in seen:
+                seen.add(header)
+                waiting.append(header)
 
 
 def check_layout(path, text, code):
@@ -258,6 +280,8 @@ def main():
             continue  # a data file
         has_own_header = path.suffix == ".cpp" and path.with_suffix(".h").exists()
         findings += check_file(path.relative_to(root).as_posix(), text, has_own_header)
+    if (root / "cohort.h").exists():
+        findings += check_public_headers(lambda path: (root / path).read_text(encoding="utf-8"))
     for finding in findings:
         print(f"{finding.path}:{finding.line}: {finding.rule}: {finding.message}")
     print(f"{count} files, {len(findings)} findings")

@@ -68,7 +68,10 @@ class Touch : Immovable {
 
 }  // namespace
 
-void CommunicatorCore::check(const CommunicatorOptions& options) { (void)table_of(options); }
+void CommunicatorCore::check(const CommunicatorOptions& options) {
+  (void)table_of(options);
+  transports_of(options).check();
+}
 
 CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options)
     : engine_(engine),
