@@ -5,6 +5,11 @@
 
 namespace cohort {
 
+Collective::Collective(CommunicatorCore& core, Operator op, const CallArguments& arguments)
+    : core_(&core), call_(make_call(op, arguments, core.membership().rank, core.membership().size)) {
+  call_.algorithm = &core.select(call_, {});
+}
+
 Collective&& Collective::with_algorithm(std::string_view algorithm) && {
   call_.algorithm = &core_->select(call_, algorithm);
   return std::move(*this);

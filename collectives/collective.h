@@ -20,7 +20,8 @@ class CommunicatorCore;
 /// any more after it, on any rank, and all ranks are given the same cause.
 class [[nodiscard]] Collective {
  public:
-  Collective(CommunicatorCore& core, const Call& call) noexcept : core_(&core), call_(call) {}
+  /// Throws InvalidArgument for arguments that are wrong on this rank alone.
+  Collective(CommunicatorCore& core, Operator op, const CallArguments& arguments);
 
   /// Another time limit than the communicator's.
   Collective&& with_deadline(Duration timeout) && {

@@ -25,6 +25,8 @@ Communicator::~Communicator() {
 Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions options) {
   CommunicatorCore::check(options);
   const Duration timeout = options.join.timeout;
+  PeerTransports::Choice{.kinds = options.transports, .asked = options.transport}
+      .check();  // before anybody waits
   Membership membership = co_await cohort::join(engine, std::move(options.join));
   auto core = std::make_unique<CommunicatorCore>(engine, std::move(membership), options);
   Communicator communicator(std::move(core));
@@ -50,7 +52,7 @@ void Communicator::abort(const std::string& reason) noexcept { core_->abort(reas
 
 const std::string& Communicator::name() const noexcept { return core_->membership().name; }
 Engine& Communicator::engine() const noexcept { return core_->engine(); }
-Transport Communicator::transport() const noexcept { return core_->transport(); }
+const std::string& Communicator::transport() const noexcept { return core_->transport(); }
 const Membership& Communicator::membership() const noexcept { return core_->membership(); }
 bool Communicator::is_failed() const noexcept { return core_->health().is_failed(); }
 const Error& Communicator::failure() const noexcept { return core_->health().cause(); }
@@ -63,11 +65,7 @@ Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes,
   return core_->explain(make_call_of_size(op, type, bytes, size_), forced);
 }
 
-Collective Communicator::call(Operator op, const CallArguments& arguments) {
-  Call call = make_call(op, arguments, rank_, size_);
-  call.algorithm = &core_->select(call, {});
-  return Collective(*core_, call);
-}
+Collective Communicator::call(Operator op, const CallArguments& arguments) { return {*core_, op, arguments}; }
 
 Collective Communicator::barrier() { return call(operator_of<Barrier>, {}); }
 

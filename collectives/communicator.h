@@ -47,7 +47,8 @@ class Communicator {
   [[nodiscard]] Rank size() const noexcept { return size_; }
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] Engine& engine() const noexcept;
-  [[nodiscard]] Transport transport() const noexcept;
+  /// How this rank reaches its peers: "shm", "tcp", "shm+tcp".
+  [[nodiscard]] const std::string& transport() const noexcept;
   [[nodiscard]] const Membership& membership() const noexcept;
   /// Whether collectives can still be called, and if not, why.
   [[nodiscard]] bool is_failed() const noexcept;

@@ -15,12 +15,7 @@ constexpr unsigned kMostCopyThreads = 64;
 CommunicatorOptions CommunicatorOptions::from_environment() {
   CommunicatorOptions options;
   options.join = JoinOptions::from_environment();
-  if (const auto name = environment::text("COHORT_TRANSPORT")) {
-    if (*name != "shm" && *name != "tcp")
-      throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("COHORT_TRANSPORT='{}' is neither shm nor tcp", *name));
-    options.transport = *name == "shm" ? Transport::shm : Transport::tcp;
-  }
+  options.transport = environment::text("COHORT_TRANSPORT").value_or("");
   options.algorithm = environment::text("COHORT_ALGO").value_or("");
   options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
   options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
@@ -44,6 +39,7 @@ CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
   other.join.is_unauthenticated = join.is_unauthenticated;
   other.join.host_id = join.host_id;
   other.transport = transport;
+  other.transports = transports;
   other.algorithm = algorithm;
   other.algorithms = algorithms;
   other.buffer_bytes = buffer_bytes;

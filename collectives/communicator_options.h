@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/call/resources.h>
 #include <cohort/collectives/schedule/any_algorithm.h>
 #include <cohort/net/join/join_options.h>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace cohort {
+
+struct TransportKind;
 
 inline constexpr std::size_t kNeverPull = ~std::size_t{0};
 
@@ -18,8 +20,13 @@ struct CommunicatorOptions {
   CommunicatorOptions() = default;
 
   JoinOptions join;
-  std::optional<Transport> transport;  ///< nullopt: COHORT_TRANSPORT, or shm where all ranks share a host
-  std::string algorithm;               ///< for all calls that it can run; empty: COHORT_ALGO, or the cheapest
+  /// The only kind of transport that may be used, by name; empty: COHORT_TRANSPORT, or between each two ranks
+  /// the first that reaches: shm on one host, tcp between hosts.
+  std::string transport;
+  /// What there is to choose from, in order of preference, the same on all ranks; outlives the communicator.
+  /// The library's unless set.
+  std::span<const TransportKind> transports;
+  std::string algorithm;  ///< for all calls that it can run; empty: COHORT_ALGO, or the cheapest
   std::vector<AnyAlgorithm> algorithms;  ///< of the program's own, beside the library's; on all ranks
   std::size_t buffer_bytes = 0;          ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
   std::size_t heap_bytes = 0;            ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB

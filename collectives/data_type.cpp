@@ -1,36 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/data_type.h>
 
-#include <cohort/engine/assert.h>
-
 namespace cohort {
 
 namespace {
 
-struct Description {
-  std::string_view name;
-  std::size_t size_bytes;
-};
-
 /// In the order of the enumerators.
-constexpr std::array<Description, kDataTypes.size()> kDescriptions{{
-    {"float32", 4},
-    {"float64", 8},
-    {"int32", 4},
-    {"int64", 8},
-}};
+constexpr std::array<std::string_view, kDataTypes.size()> kNames{"float32", "float64", "int32", "int64"};
 
 }  // namespace
 
-std::size_t size_bytes(DataType type) noexcept {
-  const auto index = static_cast<std::size_t>(type);
-  COHORT_ASSERT(index < kDescriptions.size(), "there is no data type {}", index);
-  return kDescriptions[index].size_bytes;
-}
-
 std::string_view to_string(DataType type) noexcept {
   const auto index = static_cast<std::size_t>(type);
-  return index < kDescriptions.size() ? kDescriptions[index].name : "unknown";
+  return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 std::optional<DataType> parse_data_type(std::string_view name) noexcept {

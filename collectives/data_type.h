@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/assert.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +20,17 @@ enum class DataType : std::uint8_t { float32, float64, int32, int64 };
 inline constexpr std::array kDataTypes{DataType::float32, DataType::float64, DataType::int32,
                                        DataType::int64};
 
-/// Bytes of one element.
-[[nodiscard]] std::size_t size_bytes(DataType type) noexcept;
+namespace detail {
+/// In the order of the enumerators.
+inline constexpr std::array<std::size_t, kDataTypes.size()> kElementBytes{4, 8, 4, 8};
+}  // namespace detail
+
+/// Bytes of one element: a power of two.
+[[nodiscard]] inline std::size_t size_bytes(DataType type) noexcept {
+  const auto index = static_cast<std::size_t>(type);
+  COHORT_ASSERT(index < detail::kElementBytes.size(), "there is no data type {}", index);
+  return detail::kElementBytes[index];
+}
 
 /// The enumerator's name, such as "float32"; "unknown" for a number that is none, as a damaged signature may
 /// hold.

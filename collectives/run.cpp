@@ -2,6 +2,7 @@
 #include <cohort/collectives/run.h>
 
 #include <cohort/engine/when_all.h>
+#include <cohort/net/auth/identity.h>
 
 #include <fmt/format.h>
 

@@ -57,10 +57,12 @@ Error ControlPlane::ended_while_joining(Rank peer, std::string_view how) const {
       .with_culprit(peer);
 }
 
-Task<> ControlPlane::send_hello(Rank peer, const ControlMessage& message, std::span<const int> descriptors) {
+Task<> ControlPlane::send_hello(Rank peer, const Hello& hello) {
+  const bool is_local = membership_.shares_host(peer);
+  const std::span<const int> descriptors = is_local ? hello.descriptors : std::span<const int>();
   std::string failure;
   try {
-    co_await membership_.control[peer].send(bytes_of(message), descriptors);
+    co_await membership_.control[peer].send(bytes_of(hello.message), descriptors);
     co_return;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::SystemError) throw;

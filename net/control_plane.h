@@ -65,21 +65,25 @@ class ControlPlane : Immovable {
   ControlPlane(Engine& engine, Membership& membership, Handler& handler)
       : engine_(engine), membership_(membership), handler_(handler) {}
 
-  /// Before start(): sends each peer a hello with descriptors (those on this host) and takes theirs.
-  /// `taken(peer, message, descriptors)` is called for each and may throw: the first Mismatch, else the first
-  /// failure, is thrown when all hellos are through, so that a rank that refuses does not keep the others
-  /// from seeing why.
-  template <class Taken>
-  Task<> exchange_hellos(const ControlMessage& mine, std::span<const int> descriptors, Taken& taken) {
+  /// What is said to one peer; the descriptors stay the caller's, and go to peers on this host only.
+  struct Hello {
+    ControlMessage message;
+    std::vector<int> descriptors;
+  };
+
+  /// Before start(): sends each peer hello_for(peer) and takes theirs. `taken(peer, message, descriptors)` is
+  /// called for each and may throw: the first Mismatch, else the first failure, is thrown when all hellos are
+  /// through, so that a rank that refuses does not keep the others from seeing why.
+  template <class HelloFor, class Taken>
+  Task<> exchange_hellos(HelloFor& hello_for, Taken& taken) {
     std::exception_ptr failure;
     std::exception_ptr mismatch;
     for (Rank peer = 0; peer < membership_.size; ++peer) {
       if (peer == membership_.rank) continue;
-      const bool is_local = membership_.shares_host(peer);
-      const std::span<const int> for_peer = is_local ? descriptors : std::span<const int>();
+      const Hello hello = hello_for(peer);
       if (!failure) awaited_ = peer;
       try {
-        co_await send_hello(peer, mine, for_peer);
+        co_await send_hello(peer, hello);
       } catch (...) {
         if (!failure) failure = std::current_exception();
       }
@@ -115,7 +119,7 @@ class ControlPlane : Immovable {
 
  private:
   [[nodiscard]] Error ended_while_joining(Rank peer, std::string_view how) const;
-  Task<> send_hello(Rank peer, const ControlMessage& message, std::span<const int> descriptors);
+  Task<> send_hello(Rank peer, const Hello& hello);
   Task<> receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors);
   Task<> listen(Rank peer);
   Task<> watch_process(Rank peer);

@@ -3,6 +3,15 @@
 
 namespace cohort {
 
+std::string_view to_string(Signal signal) noexcept {
+  switch (signal) {
+    case Signal::Ack: return "Ack";
+    case Signal::DataSignal: return "DataSignal";
+    case Signal::DataAck: return "DataAck";
+  }
+  return "?";
+}
+
 bool LinkOperation::start(std::coroutine_handle<> waiter, CancelScope* scope) {
   if (!suspend(waiter, scope)) return false;
   if (!link_.start(*this)) return true;

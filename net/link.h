@@ -19,6 +19,7 @@ enum class Signal : std::uint8_t {
   DataAck,     ///< I have consumed it; needed where writes complete asynchronously
 };
 inline constexpr std::size_t kSignals = 3;
+std::string_view to_string(Signal signal) noexcept;
 
 /// How received bytes are combined with what is there: inout = inout op in. A plain function, given by the
 /// caller, so that links know nothing of types and operators.
@@ -27,7 +28,7 @@ struct Reducer {
                std::size_t bytes) noexcept = nullptr;
   std::uint8_t type = 0;
   std::uint8_t op = 0;
-  std::uint8_t element_bytes = 1;
+  std::uint8_t element_bytes = 1;  ///< a power of two: pieces of a message are cut between elements
 };
 
 class Link;
@@ -79,16 +80,24 @@ class LinkOperation final : public Operation {
 ///
 /// Effects of one link arrive in order; a signal arrives after the bytes before it; zero bytes are legal. One
 /// coroutine at a time uses a link in each direction. Each started operation completes exactly once, from the
-/// loop or at once. Sizes come from the local schedule; a peer that disagrees is an error. Errors: a link
-/// never fails an operation by itself: it reports to its LinkHost, which cancels the collective's scope with
-/// the one cause that all ranks get.
+/// loop or at once. Sizes come from the local schedule; a peer that disagrees is an error.
+///
+/// Signals count, within a collective: at most kMostUntaken posts of one wait to be taken, and all have been
+/// taken when the collective is over. One too many, or one left over, is a ProtocolError, at the latest when
+/// the link is used for that signal again or first used in the next collective; it never satisfies a wait of
+/// another collective. What a peer posts that is ahead of this rank keeps until this rank comes there.
+///
+/// Errors: a link never fails an operation by itself: it reports to its LinkHost, which cancels the
+/// collective's scope with the one cause that all ranks get.
 class Link : Immovable {
  public:
+  static constexpr std::uint32_t kMostUntaken = 4;
+
   explicit Link(Rank peer) noexcept : peer_(peer) {}
   virtual ~Link() = default;
 
   [[nodiscard]] Rank peer() const noexcept { return peer_; }
-  /// "shm", "tcp": for people.
+  /// The name of its kind of transport: for people.
   [[nodiscard]] virtual std::string_view transport() const noexcept = 0;
 
   /// Gives the peer one count of the signal. Never waits for the peer.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/assert.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -53,7 +55,11 @@ class WindowTable {
     return slice.offset <= entry.bytes && slice.bytes <= entry.bytes - slice.offset;
   }
   /// The address of a slice; asserts that it lies inside its window.
-  [[nodiscard]] std::byte* at(const Slice& slice) const noexcept;
+  [[nodiscard]] std::byte* at(const Slice& slice) const noexcept {
+    COHORT_ASSERT(contains(slice), "slice {}[{}, +{}) lies outside its window of {} bytes",
+                  to_string(slice.window), slice.offset, slice.bytes, size_bytes(slice.window));
+    return entries_[static_cast<std::size_t>(slice.window)].base + slice.offset;
+  }
   [[nodiscard]] std::size_t size_bytes(WindowId window) const noexcept {
     return entries_[static_cast<std::size_t>(window)].bytes;
   }

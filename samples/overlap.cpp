@@ -80,8 +80,8 @@ cohort::Task<> measure(cohort::Communicator& comm, std::size_t bytes) {
     fmt::print(
         "{} ranks over {}, {} buckets of {} bytes: compute {:.2f} ms, communicate {:.2f} ms, both {:.2f} ms: "
         "{:.0f}% of the communication is hidden\n",
-        comm.size(), cohort::to_string(comm.transport()), kBuckets, bytes / kBuckets, computing,
-        communicating, both, hidden * 100);
+        comm.size(), comm.transport(), kBuckets, bytes / kBuckets, computing, communicating, both,
+        hidden * 100);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/engine/system/environment.h>
+#include <cohort/tools/transport_names.h>
 #include <cohort/tools/bench/options.h>
 
 #include <fmt/format.h>
@@ -52,7 +53,7 @@ CLI::Option* add_algorithm(CLI::App& command, std::string& name) {
 
 CLI::Option* add_transport(CLI::App& command, std::string& name) {
   return command.add_option("--transport", name, "Force a transport (COHORT_TRANSPORT)")
-      ->check(CLI::IsMember({"shm", "tcp"}));
+      ->check(CLI::IsMember(transport_names()));
 }
 
 std::vector<std::size_t> Sizes::bytes() const {

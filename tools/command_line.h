@@ -43,7 +43,7 @@ void add_operator(CLI::App& command, std::string& name, const char* purpose);
 CLI::Option* add_type(CLI::App& command, std::string& name);
 /// --algorithm, as a name of the library's; empty if it is not given.
 CLI::Option* add_algorithm(CLI::App& command, std::string& name);
-/// --transport: "shm", "tcp", or empty if it is not given.
+/// --transport: one of them, or empty if it is not given.
 CLI::Option* add_transport(CLI::App& command, std::string& name);
 
 /// --min, --max, --factor and --sizes.

@@ -4,7 +4,10 @@
 #include <cohort/engine/engine.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
+#include <cohort/tools/transport_names.h>
 #include <cohort/tools/launch/launcher.h>
+
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -76,8 +79,8 @@ void add_run_command(CLI::App& app, int& status) {
       ->check([arguments](const std::string& text) { return take_timeout(*arguments, text); })
       ->option_text("TIME");
   run->add_option("--transport", arguments->transport, "Force a transport (sets COHORT_TRANSPORT)")
-      ->check(CLI::IsMember({"shm", "tcp"}))
-      ->option_text("shm|tcp");
+      ->check(CLI::IsMember(command_line::transport_names()))
+      ->option_text(fmt::format("{}", fmt::join(command_line::transport_names(), "|")));
   run->add_flag("--no-prefix", arguments->is_without_prefix,
                 "Do not write \"[RANK] \" before each line of output");
   run->add_option("program", arguments->launch.command, "The program and its arguments")->group("");

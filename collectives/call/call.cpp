@@ -5,21 +5,25 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
 namespace cohort {
 namespace {
 
 [[noreturn]] void refuse(std::string text) { throw Error(ErrorKind::InvalidArgument, std::move(text)); }
 
 std::size_t elements_of(Operator op, DataType type, std::size_t bytes) {
-  if (bytes % size_bytes(type) != 0)
+  const std::size_t element = size_bytes(type);
+  if ((bytes & (element - 1)) != 0)
     refuse(
         fmt::format("{} of {} bytes, which is no whole number of {}", to_string(op), bytes, to_string(type)));
-  return bytes / size_bytes(type);
+  return bytes >> std::countr_zero(element);
 }
 
 /// Elements over those of a count of one.
 std::size_t count_of(Operator op, std::size_t elements, std::size_t per_count, Rank ranks,
                      std::string_view buffer) {
+  if (per_count == 1) return elements;  // nearly always, and no division
   if (elements % per_count == 0) return elements / per_count;
   const std::size_t padded = (elements + per_count - 1) / per_count * per_count;
   refuse(fmt::format(
@@ -42,11 +46,12 @@ std::string size_advice(Operator op, const Extent& extent, std::size_t in, std::
 }
 
 /// The same memory or none in common.
-void refuse_partial_overlap(Operator op, const Call& call, const InPlace& in_place, std::size_t element) {
+void refuse_partial_overlap(Operator op, const Call& call, Rank rank, std::size_t element) {
   if (call.send_bytes == 0 || call.recv_bytes == 0) return;
   const bool apart = call.send + call.send_bytes <= call.recv || call.recv + call.recv_bytes <= call.send;
-  const bool is_in_place = call.send + in_place.send_at * element == call.recv + in_place.recv_at * element;
-  if (!apart && !is_in_place)
+  if (apart || call.op->has_one_buffer) return;
+  const InPlace in_place = op->in_place(call.count, rank);
+  if (call.send + in_place.send_at * element != call.recv + in_place.recv_at * element)
     refuse(
         fmt::format("{}: input and output overlap in part; give the same place (in place) or separate memory",
                     to_string(op)));
@@ -87,7 +92,7 @@ Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank rank
   call.recv_bytes = call.count * extent.recv * element;
   if (extent.recv != 0 && call.recv_bytes != arguments.out.size())
     refuse(size_advice(op, extent, arguments.in.size(), arguments.out.size(), ranks, element));
-  refuse_partial_overlap(op, call, op->in_place(call.count, rank), element);
+  refuse_partial_overlap(op, call, rank, element);
   return call;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/communicator_core.h>
 
+#include <cohort/collectives/call/establish.h>
 #include <cohort/collectives/selection/calibration.h>
 #include <cohort/engine/assert.h>
+#include <cohort/net/transports.h>
 
 #include <fmt/format.h>
 
@@ -31,18 +33,12 @@ std::size_t buffer_bytes_of(const CommunicatorOptions& options) {
   return bytes;
 }
 
-Transport choose_transport(const CommunicatorOptions& options, const Membership& membership) {
-  bool one_host = true;
-  for (Rank peer = 0; peer < membership.size; ++peer) one_host = one_host && membership.shares_host(peer);
-  if (options.transport == Transport::shm && !one_host)
-    throw Error(
-        ErrorKind::Unsupported,
-        fmt::format(
-            "transport shm was asked for, but the {} ranks of '{}' are on several hosts (or in several "
-            "network namespaces); use tcp, or leave the choice to cohort",
-            membership.size, membership.name));
-  if (options.transport) return *options.transport;
-  return one_host ? Transport::shm : Transport::tcp;
+PeerTransports::Choice transports_of(const CommunicatorOptions& options) {
+  return {.kinds = options.transports.empty() ? transports() : options.transports,
+          .asked = options.transport,
+          .buffer_bytes = buffer_bytes_of(options),
+          .heap_bytes = options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes,
+          .is_isolated = options.is_isolated};
 }
 
 AlgorithmTable table_of(const CommunicatorOptions& options) {
@@ -52,12 +48,6 @@ AlgorithmTable table_of(const CommunicatorOptions& options) {
     throw Error(ErrorKind::InvalidArgument, fmt::format("COHORT_ALGO='{}' is none of {}", options.algorithm,
                                                         fmt::join(table.names(), ", ")));
   return table;
-}
-
-/// A peer's number: one that no transport has is shown as it is.
-std::string transport_name(std::uint64_t number) {
-  if (number > static_cast<std::uint64_t>(Transport::tcp)) return fmt::format("#{}", number);
-  return std::string(to_string(static_cast<Transport>(number)));
 }
 
 /// Around the part of a collective that touches peers' memory.
@@ -97,23 +87,18 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
             resources_.shutdown();
           },
           [this](Rank peer) { return resources_.is_cut_off(peer); }),
-      resources_(engine, membership_, *this, choose_transport(options, membership_), buffer_bytes_of(options),
-                 options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes),
+      resources_(engine, membership_, *this, transports_of(options)),
       exec_(engine, membership_, *this, resources_),
       watchdog_(engine, health_, [this] { return deadline_exceeded(); }) {
-  host::HostGroup* group = resources_.group();
-  reach_ = {
-      .is_host_wide = group != nullptr, .ranks = membership_.size, .buffer_bytes = resources_.buffer_bytes()};
-  if (group != nullptr) {
-    heap_ = SharedHeap(group->own().memory(), group->layout().heap(), group->layout().heap_bytes(),
-                       options.uses_huge_pages);
-    if (membership_.size > 1)
-      meeting_.emplace(engine, membership_, *group, *this, running_, exec_, heap_, reach_);
-    return;
-  }
-  const std::size_t heap_bytes = options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes;
-  private_heap_ = SharedMemory::create(heap_bytes);
-  heap_ = SharedHeap(private_heap_, 0, heap_bytes, options.uses_huge_pages);
+  resources_.bind(running_.windows);
+  reach_ = {.is_host_wide = resources_.is_host_wide(),
+            .ranks = membership_.size,
+            .buffer_bytes = resources_.buffer_bytes()};
+  const Resources::HeapPlace heap = resources_.heap();
+  heap_ = SharedHeap(heap.memory, heap.offset, heap.bytes, options.uses_huge_pages);
+  host::HostGroup* const group = resources_.group();
+  if (group != nullptr && group->members().size() > 1)
+    meeting_.emplace(engine, membership_, *group, *this, running_, exec_, heap_, reach_);
 }
 
 CommunicatorCore::~CommunicatorCore() {
@@ -121,46 +106,19 @@ CommunicatorCore::~CommunicatorCore() {
 }
 
 Task<> CommunicatorCore::establish() {
-  host::HostGroup* group = resources_.group();
-  ControlMessage mine;
-  mine.sequence = resources_.buffer_bytes();
-  mine.signature = {.what = static_cast<std::uint64_t>(transport()),
-                    .count = group != nullptr ? group->layout().heap_bytes() : 0};
-  std::vector<LinkSpeed> speeds;  // over TCP: of all ranks, in the words of their hellos
-  if (group == nullptr && membership_.size > 1) {
-    const LinkSpeed own = co_await LinkSpeed::measure(engine_, ranks_per_core());
-    mine.set_text(own.text());
-    speeds.push_back(LinkSpeed::parse(own.text()));
-  }
-  auto taken = [&](Rank peer, const ControlMessage& theirs, std::vector<Descriptor> descriptors) {
-    check_hello(peer, theirs, mine);
-    if (group != nullptr)
-      group->adopt(peer, std::move(descriptors));
-    else
-      speeds.push_back(LinkSpeed::parse(theirs.text_for_people()));
-  };
-  for (Rank peer = 0; group != nullptr && peer < membership_.size; ++peer)
-    if (membership_.shares_process(peer) && !is_isolated_) group->set_in_process(peer);
-  const std::vector<int> descriptors = group != nullptr ? group->descriptors_for_peers() : std::vector<int>();
-  co_await control_.exchange_hellos(mine, descriptors, taken);
-  if (!speeds.empty()) reach_.model = CostModel(LinkSpeed::agreed(speeds), membership_.size);
+  const std::optional<LinkSpeed> speed =
+      co_await exchange_hellos(engine_, membership_, control_, resources_, ranks_per_core());
+  if (speed) reach_.model = CostModel(*speed, membership_.size);
   control_.start(services_);
   resources_.start(services_);
 
   bool is_one_process = !is_isolated_;
-  for (Rank peer = 0; peer < membership_.size; ++peer) {
+  for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
-    if (group == nullptr) continue;
-    if (peer != membership_.rank && membership_.shares_engine(peer)) group->set_on_this_engine(peer);
-    group->windows(peer).bind(WindowId::ccl_in, group->segment(peer).at(group->layout().ccl_in()),
-                              resources_.buffer_bytes());
-    group->windows(peer).bind(WindowId::ccl_out, group->segment(peer).at(group->layout().ccl_out()),
-                              resources_.buffer_bytes());
-  }
   if (meeting_ && is_one_process) meeting_->set_one_process();
   engine_.set_crowded(engine_.is_crowded() || ranks_per_core() > 1);
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
-  if (meeting_) co_await calibrate();
+  if (meeting_ && reach_.is_host_wide) co_await calibrate();
 }
 
 double CommunicatorCore::ranks_per_core() const {
@@ -172,25 +130,6 @@ double CommunicatorCore::ranks_per_core() const {
       engines.emplace(is_visible ? info.visible_process : info.incarnation, info.engine);
   }
   return static_cast<double>(engines.size()) / engine_.platform().available_cores();
-}
-
-void CommunicatorCore::check_hello(Rank peer, const ControlMessage& theirs,
-                                   const ControlMessage& mine) const {
-  const auto refuse = [&](std::string_view what, std::string_view variable, const auto& their_value,
-                          const auto& my_value) {
-    throw Error(
-        ErrorKind::Mismatch,
-        fmt::format("{} differs: {} has {}, rank {} has {}; give all ranks the same {}", what,
-                    membership_.peers[peer].describe(), their_value, membership_.rank, my_value, variable))
-        .with_culprit(peer);
-  };
-  if (theirs.signature.what != mine.signature.what)
-    refuse("transport", "COHORT_TRANSPORT", transport_name(theirs.signature.what),
-           transport_name(mine.signature.what));
-  if (theirs.sequence != mine.sequence)
-    refuse("CCL buffer size", "COHORT_BUFFSIZE", theirs.sequence, mine.sequence);
-  if (theirs.signature.count != mine.signature.count)
-    refuse("shared heap size", "COHORT_HEAPSIZE", theirs.signature.count, mine.signature.count);
 }
 
 /// What the ranks of a host measure together, so that what follows is chosen by figures of this host. Leaves
@@ -250,7 +189,7 @@ Task<> CommunicatorCore::close() {
 Error CommunicatorCore::silence() const {
   std::optional<Rank> silent = control_.awaited();
   for (const Rank peer : exec_.peers())
-    if (!silent && meeting_ && !meeting_->has_arrived(peer)) silent = peer;
+    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
   const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
   if (!silent)
     return Error(ErrorKind::DeadlineExceeded,
@@ -280,7 +219,6 @@ void CommunicatorCore::prepare(const Call& call) noexcept {
   running_.signature = sign(call);
   running_.windows.bind(WindowId::send, call.send, call.send_bytes);
   running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
-  resources_.bind(running_.windows);
   running_.is_running = true;
   if (meeting_) meeting_->begin();
   resources_.operation_started();
@@ -301,7 +239,9 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
   const bool may = !turn_.is_locked() && !is_closed_ && !health_.is_failed() && may_complete_here(call);
   if (!may || ++completed_in_a_row_ >= kCompletedInARow) return false;
   has_begun = turn_.try_lock();
-  begin(call);
+  prepare(call);
+  if (meeting_) meeting_->announce(call);
+  (void)health_.begin(running_.sequence, running_.signature);  // while the announcement travels
   if (!complete_here(call)) return false;
   running_.is_running = false;
   turn_.unlock();
@@ -425,8 +365,8 @@ Error CommunicatorCore::deadline_exceeded() const {
   std::string missing;
   std::optional<Rank> culprit;
   for (const Rank peer : exec_.peers()) {
-    const bool is_here =
-        meeting_ ? meeting_->has_arrived(peer) : health_.last_seen(peer) >= running_.sequence;
+    const bool is_here = meeting_ && meeting_->includes(peer) ? meeting_->has_arrived(peer)
+                                                              : health_.last_seen(peer) >= running_.sequence;
     if (is_here) continue;
     missing += (missing.empty() ? "" : ", ") + membership_.peers[peer].describe();
     culprit = culprit ? std::min(*culprit, peer) : peer;

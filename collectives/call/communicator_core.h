@@ -39,7 +39,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const Membership& membership() const noexcept { return membership_; }
-  [[nodiscard]] Transport transport() const noexcept { return resources_.transport(); }
+  [[nodiscard]] const std::string& transport() const noexcept { return resources_.transports().name(); }
   [[nodiscard]] const Health& health() const noexcept { return health_; }
   [[nodiscard]] SharedHeap& heap() noexcept { return heap_; }
   [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
@@ -88,7 +88,6 @@ class CommunicatorCore final : public LinkHost, Immovable {
   // Establishing:
   Task<> calibrate();
   [[nodiscard]] double ranks_per_core() const;
-  void check_hello(Rank peer, const ControlMessage& theirs, const ControlMessage& mine) const;
 
   Engine& engine_;
   Membership membership_;
@@ -104,11 +103,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   ControlPlane control_;
   Health health_;
   Resources resources_;
-  SharedMemory private_heap_;  ///< where no peer maps it
   SharedHeap heap_;
   MemoryExec exec_;
   Reach reach_;
-  std::optional<Meeting> meeting_;  ///< where all ranks are on this host, over shared memory
+  std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
 
   Mutex turn_;  ///< held by the call that runs
   bool is_closed_ = false;

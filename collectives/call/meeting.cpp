@@ -52,12 +52,12 @@ bool Meeting::has_mapped_windows(const Call& call) const noexcept {
 }
 
 /// Ranks that outnumber their cores copy: the phase would cost each of them a switch.
-bool Meeting::refers(const Call& call) const noexcept {
-  return call.algorithm->may_refer(call.announced_bytes(membership_.size)) && !engine_.is_crowded() &&
-         has_mapped_windows(call);
+bool Meeting::refers(const Call& call, std::size_t bytes) const noexcept {
+  return call.algorithm->may_refer(bytes) && !engine_.is_crowded() && has_mapped_windows(call);
 }
 
 bool Meeting::may_complete_here(const Call& call) const noexcept {
+  if (!reach_.is_host_wide) return false;
   switch (call.algorithm->announces()) {
     case Announces::nothing: return false;
     case Announces::data: return true;
@@ -72,10 +72,10 @@ void Meeting::announce(const Call& call) noexcept {
   slot.signature = running_.signature;
   slot.reachable = 0;
   const bool travels = call.algorithm->announces() == Announces::data;
-  const bool by_reference = travels && refers(call);
+  announced_bytes_ = travels ? call.announced_bytes(membership_.size) : 0;
+  const bool by_reference = travels && refers(call, announced_bytes_);
   if (travels && !by_reference) {
-    const std::size_t bytes = call.announced_bytes(membership_.size);
-    if (call.send_bytes != 0) std::memcpy(slot.payload(bytes), call.send, call.send_bytes);
+    if (call.send_bytes != 0) std::memcpy(slot.payload(announced_bytes_), call.send, call.send_bytes);
   } else {
     WindowAddresses where;
     where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
@@ -93,6 +93,7 @@ void Meeting::announce(const Call& call) noexcept {
   }
   group_.announce(running_.sequence);
   progress_ = Progress::announced;
+  if (travels) expect_data();
 }
 
 bool Meeting::agrees(Rank peer) const noexcept {
@@ -100,7 +101,7 @@ bool Meeting::agrees(Rank peer) const noexcept {
 }
 
 bool Meeting::complete_here(const Call& call) noexcept {
-  announce(call);
+  if (progress_ == Progress::begun) announce(call);
   for (const Rank peer : exec_.peers())
     if (!group_.spin_for_arrival(peer, running_.sequence) || !agrees(peer)) return false;
   if (!combine(call)) return false;
@@ -124,6 +125,7 @@ Task<bool> Meeting::attend(const Call& call) {
 /// Everybody is here and runs the same. A disagreement ends by the cancellation that its verdict brings.
 Task<> Meeting::meet() {
   for (const Rank peer : exec_.peers()) {
+    if (!includes(peer)) continue;
     co_await group_.arrived(peer, running_.sequence);
     if (agrees(peer)) continue;
     const Signature theirs = group_.arrival(peer, running_.sequence).signature;
@@ -133,6 +135,10 @@ Task<> Meeting::meet() {
 }
 
 bool Meeting::combine(const Call& call) noexcept {
+  if (!reach_.is_host_wide) {
+    exec_.begin(windows_, 0);
+    return true;
+  }
   if (call.algorithm->announces() == Announces::data) return combine_announced(call);
   windows_ = bind_windows(call);
   exec_.begin(windows_, footprint_of(call, membership_.size));
@@ -140,17 +146,29 @@ bool Meeting::combine(const Call& call) noexcept {
   return !is_local || combine_on_windows(call);
 }
 
+WindowTable& Meeting::windows_of(Rank rank) noexcept {
+  return rank == membership_.rank ? running_.windows : group_.windows(rank);
+}
+
+/// Where everybody's data will lie, unless an arrival says that it stays where it is. Found while the own
+/// announcement travels, since nothing waits for it then.
+void Meeting::expect_data() noexcept {
+  for (Rank rank = 0; rank < membership_.size; ++rank) {
+    std::byte* const payload = group_.segment(rank).arrival(running_.sequence).payload(announced_bytes_);
+    windows_of(rank).bind(WindowId::slot, payload, announced_bytes_);
+    exec_.take_announcement(rank, announced_bytes_, false);
+  }
+}
+
 /// Everybody's input lies in a slot, or where it was, mapped.
 bool Meeting::combine_announced(const Call& call) noexcept {
-  const std::size_t bytes = call.announced_bytes(membership_.size);
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     host::ArrivalSlot& slot = group_.segment(rank).arrival(running_.sequence);
-    const bool by_reference = (slot.reachable & kByReference) != 0;
-    if (by_reference && !bind_windows_of(rank, call)) return false;  // its words make no sense
-    exec_.take_announcement(rank, bytes, by_reference);
+    if ((slot.reachable & kByReference) == 0) continue;
+    if (!bind_windows_of(rank, call)) return false;  // its words make no sense
     // The words of a reference lie before what its owner leaves in the slot for itself.
-    std::byte* const payload = by_reference ? slot.below : slot.payload(bytes);
-    (rank == membership_.rank ? running_.windows : group_.windows(rank)).bind(WindowId::slot, payload, bytes);
+    windows_of(rank).bind(WindowId::slot, slot.below, announced_bytes_);
+    exec_.take_announcement(rank, announced_bytes_, true);
   }
   const bool touches = exec_.any_referred();
   if (touches && !group_.begin_touching()) return false;

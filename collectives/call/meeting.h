@@ -9,9 +9,9 @@
 
 namespace cohort {
 
-/// How the ranks of one host begin a collective: each announces what it runs, with its data if that is small,
-/// else with the places of its buffers, and waits for the others. Then a local schedule runs on what was
-/// announced.
+/// How the ranks of one host begin a collective, whether they are all of the communicator's or not: each
+/// announces what it runs, with its data if that is small, else with the places of its buffers, and waits for
+/// the others. Then a local schedule runs on what was announced.
 ///
 /// Everything here can happen in place, without suspending, while peers come within a short spin; attend()
 /// goes on from wherever that ended. Knows neither operators nor algorithms. Threads: the engine's. Lifetime:
@@ -30,8 +30,11 @@ class Meeting : Immovable {
 
   /// Whether the call's local schedule may run where the call is made.
   [[nodiscard]] bool may_complete_here(const Call& call) const noexcept;
-  /// Announces, and if everybody comes while it spins, runs the local schedule: true, and the call is
-  /// complete.
+  /// Tells the others that this rank has come, with its data if it travels. What is done before the next step
+  /// costs nothing: it takes a cache line's way until they see it.
+  void announce(const Call& call) noexcept;
+  /// Announces, if that is not done, and if everybody comes while it spins, runs the local schedule: true,
+  /// and the call is complete.
   [[nodiscard]] bool complete_here(const Call& call) noexcept;
   /// Waits for everybody, and runs the local schedule where there is one. False: the schedule is still to be
   /// run, with windows() bound. A disagreement, or memory that a peer has withdrawn, ends by the cancellation
@@ -40,6 +43,8 @@ class Meeting : Immovable {
   /// How the user windows of all ranks are reached, the same on every rank. After attend().
   [[nodiscard]] UserWindows windows() const noexcept { return windows_; }
 
+  /// Whether that rank is one of this host's, whose memory is mapped.
+  [[nodiscard]] bool includes(Rank peer) const noexcept { return group_.is_mapped(peer); }
   [[nodiscard]] bool has_arrived(Rank peer) const noexcept {
     return group_.has_arrived(peer, running_.sequence);
   }
@@ -53,7 +58,8 @@ class Meeting : Immovable {
     over,
   };
 
-  void announce(const Call& call) noexcept;
+  void expect_data() noexcept;
+  [[nodiscard]] WindowTable& windows_of(Rank rank) noexcept;
   [[nodiscard]] bool agrees(Rank peer) const noexcept;
   Task<> meet();
   /// Everybody has come. False if a peer has withdrawn its memory; then nothing was touched.
@@ -63,7 +69,7 @@ class Meeting : Immovable {
   void finish(const Call& call) noexcept;
 
   /// Whether this rank announces its input by reference. Each decides for itself; arrivals tell the others.
-  [[nodiscard]] bool refers(const Call& call) const noexcept;
+  [[nodiscard]] bool refers(const Call& call, std::size_t bytes) const noexcept;
   [[nodiscard]] bool has_mapped_windows(const Call& call) const noexcept;
   [[nodiscard]] bool bind_windows_of(Rank peer, const Call& call) noexcept;
   void bind_addresses_of(Rank peer, const Call& call) noexcept;
@@ -82,6 +88,7 @@ class Meeting : Immovable {
 
   Progress progress_ = Progress::begun;
   UserWindows windows_ = UserWindows::staged;
+  std::size_t announced_bytes_ = 0;  ///< that the call brings in slots
 };
 
 }  // namespace cohort

@@ -41,8 +41,7 @@ CopyWorkers::~CopyWorkers() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-bool CopyWorkers::may_help(std::size_t bytes) noexcept {
-  if (most_ == 0 || bytes < kLeastBytes) return false;
+bool CopyWorkers::has_threads() noexcept {
   if (!has_started_) start();
   return !threads_.empty();
 }

@@ -31,6 +31,10 @@ class CopyWorkers : Immovable {
   /// Before the first step: how many there may be. None without it.
   void allow(unsigned most) noexcept { most_ = most; }
 
+  /// Whether share() would have anybody to share with.
+  [[nodiscard]] bool may_help(std::size_t bytes) noexcept {
+    return bytes >= kLeastBytes && most_ != 0 && has_threads();
+  }
   /// Calls work(begin, end) for ranges that together are [0, count), begun at multiples of `grain`, each
   /// once, on several threads. `bytes` of all is what the number of ranges is chosen by. work must not throw.
   template <class Work>
@@ -67,7 +71,7 @@ class CopyWorkers : Immovable {
     void take(std::size_t bytes, Duration time) noexcept;
   };
 
-  [[nodiscard]] bool may_help(std::size_t bytes) noexcept;
+  [[nodiscard]] bool has_threads() noexcept;
   /// While both are on trial, whichever had fewer steps; then the better one.
   [[nodiscard]] bool is_shared_next() const noexcept;
   [[nodiscard]] static std::size_t part_of(std::size_t count, std::size_t grain, std::size_t bytes) noexcept;

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+
 namespace cohort {
 namespace {
 
@@ -92,36 +95,49 @@ void MemoryExec::perform_copy(const LocalStep& step, Stores stores) {
   const std::byte* const from = address(step.inputs().front());
   if (to == from) return;
   const std::size_t bytes = step.outputs().front().slice.bytes;
+  if (!workers_.may_help(bytes)) return cohort::copy(to, from, bytes, stores);
   workers_.share(bytes, kWorkerGrain, bytes, [&](std::size_t begin, std::size_t end) {
     cohort::copy(to + begin, from + begin, end - begin, stores);
   });
 }
 
 void MemoryExec::perform_reduction(const LocalStep& step, Stores stores) {
-  inputs_.clear();
-  outputs_.clear();
-  for (const PlacedSlice& place : step.inputs()) inputs_.push_back(address(place));
-  for (const PlacedSlice& place : step.outputs()) outputs_.push_back(address(place));
+  const auto address_of = [this](const PlacedSlice& place) { return address(place); };
+  inputs_.resize(step.inputs().size());
+  outputs_.resize(step.outputs().size());
+  std::transform(step.inputs().begin(), step.inputs().end(), inputs_.begin(), address_of);
+  std::transform(step.outputs().begin(), step.outputs().end(), outputs_.begin(), address_of);
   const Combine& combine = step.combine();
   const std::size_t bytes = step.outputs().front().slice.bytes;
-  const std::size_t element = size_bytes(combine.type);
+  const Reduction whole{.type = combine.type,
+                        .op = combine.op,
+                        .count = bytes >> std::countr_zero(size_bytes(combine.type)),
+                        .inputs = inputs_,
+                        .outputs = outputs_,
+                        .average_over = combine.average_over,
+                        .stores = stores};
+  const std::size_t traffic = bytes * (inputs_.size() + outputs_.size()) / 2;
+  workers_.may_help(traffic) ? share(whole, traffic) : cohort::reduce(whole);
+}
+
+/// Apart, so that the path of small messages stays short.
+void MemoryExec::share(const Reduction& whole, std::size_t traffic) {
+  const std::size_t element = size_bytes(whole.type);
   const auto reduce_part = [&](std::size_t begin, std::size_t end) {
     // Of this thread, kept so that steps allocate nothing.
     thread_local std::vector<const std::byte*> inputs;
     thread_local std::vector<std::byte*> outputs;
-    inputs.assign(inputs_.begin(), inputs_.end());
-    outputs.assign(outputs_.begin(), outputs_.end());
+    inputs.assign(whole.inputs.begin(), whole.inputs.end());
+    outputs.assign(whole.outputs.begin(), whole.outputs.end());
     for (const std::byte*& input : inputs) input += begin;
     for (std::byte*& output : outputs) output += begin;
-    cohort::reduce(Reduction{.type = combine.type,
-                             .op = combine.op,
-                             .count = (end - begin) / element,
-                             .inputs = inputs,
-                             .outputs = outputs,
-                             .average_over = combine.average_over,
-                             .stores = stores});
+    Reduction part = whole;
+    part.count = (end - begin) / element;
+    part.inputs = inputs;
+    part.outputs = outputs;
+    cohort::reduce(part);
   };
-  workers_.share(bytes, kWorkerGrain, bytes * (inputs_.size() + outputs_.size()) / 2, reduce_part);
+  workers_.share(whole.count * element, kWorkerGrain, traffic, reduce_part);
 }
 
 }  // namespace cohort

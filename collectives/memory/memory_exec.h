@@ -9,6 +9,8 @@
 
 namespace cohort {
 
+struct Reduction;
+
 /// The machine that moves real bytes: this rank's memory, its links, and peers' memory where it is mapped.
 class MemoryExec final : public Exec {
  public:
@@ -21,6 +23,9 @@ class MemoryExec final : public Exec {
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
 
+  [[nodiscard]] std::span<const Rank> ranks_of_host() const noexcept override {
+    return resources_.transports().ranks_of_host();
+  }
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return resources_.link(peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return resources_.buffer_bytes(); }
   [[nodiscard]] bool maps_user_windows() const noexcept override {
@@ -39,6 +44,7 @@ class MemoryExec final : public Exec {
   [[nodiscard]] std::byte* address(const PlacedSlice& place) const noexcept;
   void perform_copy(const LocalStep& step, Stores stores);
   void perform_reduction(const LocalStep& step, Stores stores);
+  void share(const Reduction& whole, std::size_t traffic);
 
   Engine& engine_;
   const Membership& membership_;

@@ -9,30 +9,11 @@
 namespace cohort {
 namespace {
 
-template <class Op>
-constexpr OperatorInfo describe() {
-  return {.name = Op::kName,
-          .has_data = Op::kHasData,
-          .has_root = Op::kHasRoot,
-          .combines = Op::kCombines,
-          .has_one_buffer = Op::kHasOneBuffer,
-          .extent = Op::extent,
-          .in_place = Op::in_place,
-          .result = Op::result,
-          .bus_factor = Op::bus_factor,
-          .least_traffic = Op::least_traffic};
-}
-
-template <class... Op>
-constexpr std::array<OperatorInfo, sizeof...(Op)> describe_all(OperatorList<Op...>) {
-  return {describe<Op>()...};
-}
 template <class... Op>
 constexpr std::array<Operator, sizeof...(Op)> list_all(OperatorList<Op...>) {
   return {operator_of<Op>...};
 }
 
-constexpr auto kInfos = describe_all(Operators{});
 constexpr auto kAll = list_all(Operators{});
 
 }  // namespace
@@ -42,14 +23,10 @@ Operator Operator::at(std::size_t index) noexcept {
   return kAll[index];
 }
 
-const OperatorInfo& Operator::info() const noexcept { return kInfos[index_]; }
-
 std::size_t Operator::elements_per_count(Rank ranks) const noexcept {
   const Extent extent = info().extent(ranks, 0, 0);
   return std::max(extent.send, extent.recv);
 }
-
-std::size_t Operator::given_per_count(Rank ranks) const noexcept { return info().extent(ranks, 0, 0).send; }
 
 std::span<const Operator> all_operators() noexcept { return kAll; }
 

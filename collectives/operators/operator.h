@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/operators/list.h>
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -25,6 +26,28 @@ struct OperatorInfo {
   std::uint64_t (*least_traffic)(Rank ranks) = nullptr;
 };
 
+namespace detail {
+template <class Op>
+constexpr OperatorInfo describe() {
+  return {.name = Op::kName,
+          .has_data = Op::kHasData,
+          .has_root = Op::kHasRoot,
+          .combines = Op::kCombines,
+          .has_one_buffer = Op::kHasOneBuffer,
+          .extent = Op::extent,
+          .in_place = Op::in_place,
+          .result = Op::result,
+          .bus_factor = Op::bus_factor,
+          .least_traffic = Op::least_traffic};
+}
+template <class... Op>
+constexpr std::array<OperatorInfo, sizeof...(Op)> describe_all(OperatorList<Op...>) {
+  return {describe<Op>()...};
+}
+/// In the order of the list.
+inline constexpr auto kOperatorInfos = describe_all(Operators{});
+}  // namespace detail
+
 /// One of the library's operators, known at run time only. A value.
 class Operator {
  public:
@@ -34,13 +57,15 @@ class Operator {
   static Operator at(std::size_t index) noexcept;
 
   [[nodiscard]] constexpr std::uint8_t index() const noexcept { return index_; }
-  [[nodiscard]] const OperatorInfo& info() const noexcept;
+  [[nodiscard]] const OperatorInfo& info() const noexcept { return detail::kOperatorInfos[index_]; }
   const OperatorInfo* operator->() const noexcept { return &info(); }
 
   /// Elements of the largest buffer that a rank has, for a count of one: by this people's "size" is count.
   [[nodiscard]] std::size_t elements_per_count(Rank ranks) const noexcept;
   /// The same of what a rank gives: of the root where there is one.
-  [[nodiscard]] std::size_t given_per_count(Rank ranks) const noexcept;
+  [[nodiscard]] std::size_t given_per_count(Rank ranks) const noexcept {
+    return info().extent(ranks, 0, 0).send;
+  }
 
   constexpr auto operator<=>(const Operator&) const = default;
 

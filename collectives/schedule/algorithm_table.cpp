@@ -32,7 +32,12 @@ void AlgorithmTable::add(const AnyAlgorithm& algorithm) {
     if (name != algorithm.name() && algorithm_id(name) == algorithm.id())
       refuse(fmt::format("ranks would take it for '{}', whose name has the same hash; give it another name",
                          name));
-  by_operator_[algorithm.op().index()].push_back(algorithm);
+  const std::size_t index = algorithm.op().index();
+  if (algorithm.ground() == Ground::mapped && algorithm.has_cost()) {
+    std::size_t& way = algorithm.has_schedule() ? ways_[index].on_mapped_memory : ways_[index].in_slots;
+    if (way == Ways::kNone) way = by_operator_[index].size();
+  }
+  by_operator_[index].push_back(algorithm);
 }
 
 const AnyAlgorithm* AlgorithmTable::find(Operator op, std::string_view name) const noexcept {

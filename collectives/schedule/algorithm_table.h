@@ -10,6 +10,13 @@
 
 namespace cohort {
 
+/// The two ways of a small call between the ranks of a host: with its data in slots, and by the first
+/// algorithm on mapped memory that has a schedule. Null where there is none.
+struct HostWays {
+  const AnyAlgorithm* in_slots = nullptr;
+  const AnyAlgorithm* on_mapped_memory = nullptr;
+};
+
 /// The algorithms that a communicator knows, by operator, in the order in which equals are preferred: those
 /// of the library, then those that the program adds.
 class AlgorithmTable {
@@ -26,6 +33,13 @@ class AlgorithmTable {
   [[nodiscard]] std::span<const AnyAlgorithm> of(Operator op) const noexcept {
     return by_operator_[op.index()];
   }
+  /// Of those that are chosen by their cost. Found when they are added: a small call has no time to search.
+  [[nodiscard]] HostWays ways_on_host(Operator op) const noexcept {
+    const std::span<const AnyAlgorithm> all = of(op);
+    const Ways& ways = ways_[op.index()];
+    return {ways.in_slots < all.size() ? &all[ways.in_slots] : nullptr,
+            ways.on_mapped_memory < all.size() ? &all[ways.on_mapped_memory] : nullptr};
+  }
   /// Null if there is none.
   [[nodiscard]] const AnyAlgorithm* find(Operator op, std::string_view name) const noexcept;
   [[nodiscard]] bool has_name(std::string_view name) const;
@@ -35,7 +49,15 @@ class AlgorithmTable {
   [[nodiscard]] std::string name_of(AlgorithmId id) const;
 
  private:
+  /// Places in the operator's list, so that the table can be copied.
+  struct Ways {
+    static constexpr std::size_t kNone = ~std::size_t{0};
+    std::size_t in_slots = kNone;
+    std::size_t on_mapped_memory = kNone;
+  };
+
   std::array<std::vector<AnyAlgorithm>, kOperators> by_operator_;
+  std::array<Ways, kOperators> ways_;
 };
 
 }  // namespace cohort

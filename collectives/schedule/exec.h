@@ -77,6 +77,10 @@ class Exec : Immovable {
     return peers_;
   }
 
+  /// The ranks that share a host's memory with this one, itself included, in rank order. A partition: the
+  /// same list on each of them.
+  [[nodiscard]] virtual std::span<const Rank> ranks_of_host() const noexcept = 0;
+
   /// The link to a peer, established when the collective's resources were computed.
   [[nodiscard]] virtual Link& link(Rank peer, Lane lane = 0) = 0;
 

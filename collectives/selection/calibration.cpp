@@ -66,7 +66,7 @@ Call Calibration::agreed_call(Operator op, DataType type, std::span<const std::b
   arguments.in = in;
   arguments.out = out;
   Call call = make_call(op, arguments, membership_.rank, membership_.size);
-  call.algorithm = ways_on_host(op, algorithms_).in_slots;
+  call.algorithm = algorithms_.ways_on_host(op).in_slots;
   return call;
 }
 
@@ -82,7 +82,7 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
   const TimePoint start = engine_.now();
   bool has_time = true;
   for (const Operator op : all_operators()) {
-    const HostWays ways = ways_on_host(op, algorithms_);
+    const HostWays ways = algorithms_.ways_on_host(op);
     if (!op->has_data || ways.in_slots == nullptr || ways.on_mapped_memory == nullptr) continue;
     std::vector<SlotTimes> measured;
     for (std::size_t i = 0; i < SlotCrossover::kSizes.size() && has_time; ++i) {
@@ -144,7 +144,7 @@ Task<> Calibration::measure_pull(PullCrossover& pull, std::size_t from_bytes) {
   for (const std::size_t bytes : PullCrossover::kSizes) {
     const std::span<std::byte> out = std::span(recv).first(bytes * membership_.size);
     Call call = agreed_call(operator_of<AllGather>, DataType::float32, std::span(send).first(bytes), out);
-    call.algorithm = ways_on_host(call.op, algorithms_).on_mapped_memory;
+    call.algorithm = algorithms_.ways_on_host(call.op).on_mapped_memory;
     std::array<double, 2> times{};
     pull.set_from(PullCrossover::kNever);
     times[0] = co_await time_calls(call);

@@ -50,7 +50,7 @@ double estimate_us(const AnyAlgorithm& algorithm, const Call& call, const Reach&
 }
 
 Choice choose_on_host(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
-  const HostWays ways = ways_on_host(call.op, algorithms);
+  const HostWays ways = algorithms.ways_on_host(call.op);
   const bool is_small = call.announced_bytes(reach.ranks) <= reach.slots.most_bytes(call.op);
   if (ways.in_slots != nullptr && is_small) return {ways.in_slots, Basis::meeting};
   return {ways.on_mapped_memory, Basis::mapped_memory};
@@ -77,27 +77,9 @@ Choice choose(const Call& call, const Reach& reach, const AlgorithmTable& algori
   return choose_over_links(call, reach, algorithms);
 }
 
-}  // namespace
-
-std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
-  std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.ranks);
-  if (!reach.is_host_wide && call.op->has_data)
-    largest = std::min(largest, reach.model.speed().cache_bytes / call.op.elements_per_count(reach.ranks));
-  return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);
-}
-
-HostWays ways_on_host(Operator op, const AlgorithmTable& algorithms) noexcept {
-  HostWays ways;
-  for (const AnyAlgorithm& algorithm : algorithms.of(op)) {
-    if (algorithm.ground() != Ground::mapped || !algorithm.has_cost()) continue;
-    const AnyAlgorithm*& way = algorithm.has_schedule() ? ways.on_mapped_memory : ways.in_slots;
-    if (way == nullptr) way = &algorithm;
-  }
-  return ways;
-}
-
-Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
-                        const Forced& forced) {
+/// Where a name is asked for, or there is nobody else.
+Choice choose_forced_or_alone(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
+                              const Forced& forced) {
   const AnyAlgorithm* const by_call =
       forced.by_call.empty() ? nullptr : algorithms.find(call.op, forced.by_call);
   const bool is_refused = !forced.by_call.empty() && by_call == nullptr;
@@ -117,10 +99,25 @@ Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTab
   return choose(call, reach, algorithms);
 }
 
+}  // namespace
+
+std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
+  std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.ranks);
+  if (!reach.is_host_wide && call.op->has_data)
+    largest = std::min(largest, reach.model.speed().cache_bytes / call.op.elements_per_count(reach.ranks));
+  return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);
+}
+
+Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
+                        const Forced& forced) {
+  const bool is_free = forced.by_call.empty() && forced.for_all.empty() && reach.ranks > 1;
+  return is_free ? choose(call, reach, algorithms) : choose_forced_or_alone(call, reach, algorithms, forced);
+}
+
 std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
                                       const AlgorithmTable& algorithms) {
   std::vector<Candidate> candidates;
-  const HostWays ways = ways_on_host(call.op, algorithms);
+  const HostWays ways = algorithms.ways_on_host(call.op);
   const std::optional<SlotTimes> measured =
       reach.is_host_wide ? reach.slots.times_of(call.op, call.announced_bytes(reach.ranks)) : std::nullopt;
   for (const std::string_view name : algorithms.names()) {

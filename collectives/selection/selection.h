@@ -63,12 +63,4 @@ struct Candidate {
 [[nodiscard]] std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
                                                     const AlgorithmTable& algorithms);
 
-/// The two ways of a small call between the ranks of a host: with its data in slots, and by the first
-/// algorithm on mapped memory that has a schedule. Null where there is none.
-struct HostWays {
-  const AnyAlgorithm* in_slots = nullptr;
-  const AnyAlgorithm* on_mapped_memory = nullptr;
-};
-[[nodiscard]] HostWays ways_on_host(Operator op, const AlgorithmTable& algorithms) noexcept;
-
 }  // namespace cohort

@@ -32,10 +32,11 @@ std::vector<Segment> segments_with_own(const Membership& membership, const Layou
 
 }  // namespace
 
-HostGroup::HostGroup(Engine& engine, const Membership& membership, std::size_t buffer_bytes,
-                     std::size_t heap_bytes)
+HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members,
+                     std::size_t buffer_bytes, std::size_t heap_bytes, bool is_isolated)
     : engine_(engine),
       rank_(membership.rank),
+      members_(std::move(members)),
       layout_(membership.size, buffer_bytes, heap_bytes),
       segments_(segments_with_own(membership, layout_)),
       doorbells_(membership.size),
@@ -45,7 +46,13 @@ HostGroup::HostGroup(Engine& engine, const Membership& membership, std::size_t b
       listener_(engine, doorbell_words(own(), layout_)) {
   own().memory().commit(0, layout_.signals(0, 0));
   doorbells_[rank_] = Doorbell(doorbell_words(own(), layout_), Descriptor());
-  in_process_[rank_] = true;
+  for (const Rank member : members_) {
+    in_process_[member] = member == rank_ || (membership.shares_process(member) && !is_isolated);
+    // Waiting in place for somebody on this engine would be waiting for oneself.
+    on_this_engine_[member] = member != rank_ && membership.shares_engine(member);
+    may_spin_ = may_spin_ && !on_this_engine_[member];
+  }
+  bind_buffers_of(rank_);
   engine_.add_source(*this);
 }
 
@@ -67,10 +74,16 @@ void HostGroup::adopt(Rank peer, std::vector<Descriptor> descriptors) {
   segments_[peer] = Segment(map(std::move(descriptors[0]), layout_.size_bytes()), layout_);
   Descriptor event = descriptors.size() > 1 ? std::move(descriptors[1]) : Descriptor();
   doorbells_[peer] = Doorbell(doorbell_words(segments_[peer], layout_), std::move(event));
+  bind_buffers_of(peer);
+}
+
+void HostGroup::bind_buffers_of(Rank member) noexcept {
+  windows_[member].bind(WindowId::ccl_in, segments_[member].at(layout_.ccl_in()), layout_.buffer_bytes());
+  windows_[member].bind(WindowId::ccl_out, segments_[member].at(layout_.ccl_out()), layout_.buffer_bytes());
 }
 
 void HostGroup::notify_all() noexcept {
-  for (Rank peer = 0; peer < doorbells_.size(); ++peer)
+  for (const Rank peer : members_)
     if (peer != rank_) notify(peer);
 }
 
@@ -88,8 +101,8 @@ void HostGroup::forget_arrivals() noexcept {
 
 bool HostGroup::begin_touching() noexcept {
   own().access().touches.store(1, std::memory_order_seq_cst);
-  for (const Segment& segment : segments_) {
-    if (segment.access().withdrawn.load(std::memory_order_seq_cst) == 0) continue;
+  for (const Rank member : members_) {
+    if (segments_[member].access().withdrawn.load(std::memory_order_seq_cst) == 0) continue;
     end_touching();
     return false;
   }
@@ -99,7 +112,7 @@ bool HostGroup::begin_touching() noexcept {
 Task<> HostGroup::withdraw(std::function<bool(Rank)> is_gone) {
   own().access().withdrawn.store(1, std::memory_order_seq_cst);
   const TimePoint until = after(engine_.now(), kLongestTouch);
-  for (Rank peer = 0; peer < segments_.size(); ++peer) {
+  for (const Rank peer : members_) {
     if (!is_mapped(peer) || peer == rank_) continue;
     const Counter& touches = segments_[peer].access().touches;
     while (touches.load(std::memory_order_seq_cst) != 0 && !is_gone(peer) && engine_.now() < until)
@@ -113,7 +126,7 @@ void HostGroup::arrive_at_phase() noexcept {
 }
 
 bool HostGroup::spin_for_phase() const noexcept {
-  for (Rank peer = 0; peer < segments_.size(); ++peer) {
+  for (const Rank peer : members_) {
     if (peer == rank_) continue;
     const Counter& phase = segments_[peer].phase();
     if (!has_reached(phase.load(std::memory_order_acquire), phase_) && !spin_until(phase, phase_))
@@ -123,7 +136,7 @@ bool HostGroup::spin_for_phase() const noexcept {
 }
 
 Task<> HostGroup::wait_for_phase() {
-  for (Rank peer = 0; peer < segments_.size(); ++peer) {
+  for (const Rank peer : members_) {
     if (peer == rank_) continue;
     co_await until(segments_[peer].phase(), phase_);
   }

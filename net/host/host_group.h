@@ -7,6 +7,7 @@
 #include <cohort/net/membership.h>
 
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace cohort::host {
@@ -24,37 +25,35 @@ class Watcher : public ListHook {
 };
 
 /// The ranks of a communicator that share this host's memory: everybody's segment mapped, arrivals, phases,
-/// waiting.
+/// waiting. Members are named by their ranks in the communicator; nobody else may be asked for.
 ///
 /// A source of the engine: while something here is waited for, the loop polls the counters, and when it
 /// sleeps a peer's doorbell wakes it. Threads: the engine's. Lifetime: outlives its links and waits.
 class HostGroup final : public Source {
  public:
-  /// Creates this rank's segment. Throws ResourceLimit.
-  HostGroup(Engine& engine, const Membership& membership, std::size_t buffer_bytes, std::size_t heap_bytes);
+  /// Creates this rank's segment. `members` in rank order, this rank among them. Isolated: members in this
+  /// very process are reached as if they were in others. Throws ResourceLimit.
+  HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members, std::size_t buffer_bytes,
+            std::size_t heap_bytes, bool is_isolated);
   ~HostGroup();
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
   [[nodiscard]] Rank rank() const noexcept { return rank_; }
+  /// In rank order, this rank included.
+  [[nodiscard]] std::span<const Rank> members() const noexcept { return members_; }
 
   // Establishing:
   /// What every peer on this host must be given: the segment, and the doorbell's eventfd if there is one.
   [[nodiscard]] std::vector<int> descriptors_for_peers() const;
   static constexpr std::size_t kMostDescriptors = 2;
-  /// Takes a peer's. Throws ProtocolError when they are not what they should be.
+  /// Takes a member's, and maps its CCL buffers as its windows. Throws ProtocolError when they are not what
+  /// they should be.
   void adopt(Rank peer, std::vector<Descriptor> descriptors);
   /// Runs until cancelled; wakes the engine for peers.
   Task<> listen() { return listener_.listen(); }
-  /// Declares that a peer lives on this engine: waiting for it in place would wait for oneself.
-  void set_on_this_engine(Rank peer) noexcept {
-    on_this_engine_[peer] = true;
-    may_spin_ = false;
-  }
-  /// Says which peers run in this very process, so that any of their memory can be reached.
-  void set_in_process(Rank peer) noexcept { in_process_[peer] = true; }
-
   [[nodiscard]] bool is_mapped(Rank peer) const noexcept { return segments_[peer].is_mapped(); }
+  /// Whether the peer runs in this very process, so that any of its memory can be reached.
   [[nodiscard]] bool is_in_process(Rank peer) const noexcept { return in_process_[peer]; }
   [[nodiscard]] Segment& segment(Rank of) noexcept { return segments_[of]; }
   [[nodiscard]] Segment& own() noexcept { return segments_[rank_]; }
@@ -124,10 +123,13 @@ class HostGroup final : public Source {
   friend class CounterWait;
 
   bool spin_until(const Counter& counter, std::uint32_t target) const noexcept;
+  void bind_buffers_of(Rank member) noexcept;
 
   Engine& engine_;
   const Rank rank_;
+  const std::vector<Rank> members_;
   const Layout layout_;
+  // By rank of the communicator; empty for those that are no members:
   std::vector<Segment> segments_;
   std::vector<Doorbell> doorbells_;
   std::vector<WindowTable> windows_;

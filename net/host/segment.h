@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/system/shared_memory.h>
+#include <cohort/net/link.h>
 #include <cohort/net/link_host.h>
 #include <cohort/net/rank.h>
 
@@ -49,10 +50,17 @@ struct alignas(kCacheLine) ArrivalSlot {
 };
 static_assert(offsetof(ArrivalSlot, below) == kCacheLine);
 
-/// The signals that one peer has posted on one lane. Written by that peer.
+/// The signals that one peer has posted on one lane, and in which collectives. Written by that peer.
 struct alignas(kCacheLine) SignalCell {
-  Counter posted[3] = {0, 0, 0};
+  /// Posts whose collectives are known: those that a link may leave untaken in one collective, and as many in
+  /// the next, where the peer may be already.
+  static constexpr std::uint32_t kStamps = 2 * Link::kMostUntaken;
+  using Stamp = std::atomic<std::uint16_t>;  ///< the low bits of a collective's number
+
+  Counter posted[kSignals] = {};
+  Stamp collective[kSignals][kStamps] = {};  ///< of post number i, from 0, at i % kStamps
 };
+static_assert(sizeof(SignalCell) == kCacheLine && SignalCell::Stamp::is_always_lock_free);
 
 /// Announcements of the two-sided direction "owner sends to peer" on one lane. Written by the owner.
 struct alignas(kCacheLine) SendCell {

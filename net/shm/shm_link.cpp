@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace cohort::shm {
 
@@ -32,6 +33,7 @@ std::size_t ShmLink::place_of(const LinkOperation::Request& request) noexcept {
 
 bool ShmLink::start(LinkOperation& operation) {
   const LinkOperation::Request& request = operation.request();
+  if (sequence_ != host_.running().sequence) begin_collective();
   switch (request.kind) {
     case Kind::post: post(request.signal); return true;
     case Kind::put: put(request); return true;
@@ -73,6 +75,7 @@ bool ShmLink::poll() noexcept {
 }
 
 bool ShmLink::advance(LinkOperation& operation) noexcept {
+  if (is_broken_) return false;
   switch (operation.request().kind) {
     case Kind::wait: return advance_wait(operation);
     case Kind::send: return advance_send(operation);
@@ -80,17 +83,56 @@ bool ShmLink::advance(LinkOperation& operation) noexcept {
   }
 }
 
+void ShmLink::fail(std::string text) noexcept {
+  if (std::exchange(is_broken_, true)) return;
+  host_.link_failed(peer(), Error(ErrorKind::ProtocolError, std::move(text)).with_culprit(peer()));
+}
+
 void ShmLink::post(Signal signal) noexcept {
   const auto index = static_cast<std::size_t>(signal);
   host::SignalCell& cell = group_.segment(peer()).signals(group_.rank(), lane_);
-  cell.posted[index].store(++posted_[index], std::memory_order_seq_cst);
+  const std::uint32_t number = posted_[index]++;
+  cell.collective[index][number % host::SignalCell::kStamps].store(
+      static_cast<std::uint16_t>(host_.running().sequence), std::memory_order_relaxed);
+  cell.posted[index].store(posted_[index], std::memory_order_seq_cst);
   group_.notify(peer());
 }
 
-bool ShmLink::advance_wait(const LinkOperation& operation) noexcept {
-  const auto index = static_cast<std::size_t>(operation.request().signal);
+int ShmLink::lead_of_next(std::size_t signal, std::uint32_t skipped) const noexcept {
+  const std::uint32_t number = taken_[signal] + skipped;
+  const auto& stamps = group_.own().signals(peer(), lane_).collective[signal];
+  const std::uint16_t theirs = stamps[number % host::SignalCell::kStamps].load(std::memory_order_relaxed);
+  return static_cast<std::int16_t>(theirs - static_cast<std::uint16_t>(host_.running().sequence));
+}
+
+void ShmLink::begin_collective() noexcept {
+  sequence_ = host_.running().sequence;
   const host::SignalCell& cell = group_.own().signals(peer(), lane_);
-  if (!host::has_reached(cell.posted[index].load(std::memory_order_seq_cst), taken_[index] + 1)) return false;
+  for (std::size_t signal = 0; signal < kSignals; ++signal) {
+    const bool has_untaken = cell.posted[signal].load(std::memory_order_acquire) != taken_[signal];
+    if (has_untaken && lead_of_next(signal) < 0) fail_left_over(static_cast<Signal>(signal));
+  }
+}
+
+void ShmLink::fail_left_over(Signal signal) noexcept {
+  fail(fmt::format("rank {} posted {} more often than this rank waited for it in an earlier collective",
+                   peer(), to_string(signal)));
+}
+
+bool ShmLink::advance_wait(const LinkOperation& operation) noexcept {
+  const Signal signal = operation.request().signal;
+  const auto index = static_cast<std::size_t>(signal);
+  const host::SignalCell& cell = group_.own().signals(peer(), lane_);
+  const std::uint32_t untaken = cell.posted[index].load(std::memory_order_seq_cst) - taken_[index];
+  if (untaken == 0) return false;
+  const bool too_many = untaken > host::SignalCell::kStamps ||
+                        (untaken > kMostUntaken && lead_of_next(index, kMostUntaken) == 0);
+  if (too_many)
+    fail(fmt::format("rank {} posted {} {} times without a wait, at most {} are allowed", peer(),
+                     to_string(signal), untaken, kMostUntaken));
+  const int lead = lead_of_next(index);
+  if (lead < 0) fail_left_over(signal);
+  if (is_broken_ || lead != 0) return false;
   ++taken_[index];
   return true;
 }
@@ -156,10 +198,7 @@ const std::byte* ShmLink::announced(std::size_t left, std::size_t& bytes) noexce
                             piece.bytes <= group_.layout().size_bytes() - piece.address_or_offset;
   const bool is_valid = piece.in_process != 0 ? group_.is_in_process(peer()) : fits_segment;
   if (piece.bytes > left || !is_valid) {
-    host_.link_failed(
-        peer(), Error(ErrorKind::ProtocolError,
-                      fmt::format("rank {} sends {} bytes where {} were expected", peer(), piece.bytes, left))
-                    .with_culprit(peer()));
+    fail(fmt::format("rank {} sends {} bytes where {} were expected", peer(), piece.bytes, left));
     return nullptr;
   }
   if (piece.in_process != 0) return reinterpret_cast<const std::byte*>(piece.address_or_offset);

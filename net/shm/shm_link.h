@@ -6,6 +6,7 @@
 #include <cohort/net/link_host.h>
 
 #include <array>
+#include <string>
 
 namespace cohort::shm {
 
@@ -14,7 +15,8 @@ namespace cohort::shm {
 ///
 /// Source memory that the receiver maps (a communicator's buffer, or any memory inside one process) is read
 /// in place; private memory goes through two staging slots of 128 KiB that the sender fills while the
-/// receiver empties.
+/// receiver empties. Both ends have met at the start of the collective (HostGroup's arrivals), where they
+/// have compared their signatures: nothing here carries one. A broken link completes nothing that waits.
 class ShmLink final : public Link, private host::Watcher {
  public:
   ShmLink(host::HostGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept;
@@ -30,11 +32,19 @@ class ShmLink final : public Link, private host::Watcher {
   /// Does as much of an operation as can be done now; true when it is complete.
   bool advance(LinkOperation& operation) noexcept;
   bool advance_wait(const LinkOperation& operation) noexcept;
+  /// How many collectives the oldest untaken post of a signal is ahead of the one that runs here.
+  [[nodiscard]] int lead_of_next(std::size_t signal, std::uint32_t skipped = 0) const noexcept;
+  /// In the first operation of a collective: nothing of an earlier one may be left.
+  void begin_collective() noexcept;
   bool advance_send(LinkOperation& operation) noexcept;
   bool advance_receive(LinkOperation& operation) noexcept;
   void announce_piece(std::byte* at, std::size_t bytes, bool in_process) noexcept;
   /// The announced piece as this process sees it, or null after reporting a peer that announced nonsense.
   const std::byte* announced(std::size_t left, std::size_t& bytes) noexcept;
+
+  /// Tells the host, once.
+  void fail(std::string text) noexcept;
+  void fail_left_over(Signal signal) noexcept;
 
   void post(Signal signal) noexcept;
   void put(const LinkOperation::Request& request) noexcept;
@@ -52,6 +62,8 @@ class ShmLink final : public Link, private host::Watcher {
   std::array<LinkOperation*, kPlaces> waiting_{};
   std::size_t waiting_count_ = 0;
 
+  std::uint64_t sequence_ = 0;  ///< the collective that this link was used in last
+  bool is_broken_ = false;
   std::array<std::uint32_t, kSignals> posted_{};
   std::array<std::uint32_t, kSignals> taken_{};
   std::uint32_t sent_ = 0;

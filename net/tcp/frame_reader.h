@@ -85,7 +85,7 @@ class FrameReader : Immovable {
   void take_result(int result) noexcept;
   [[nodiscard]] Error broken(int result) const;
 
-  static constexpr std::uint32_t kMostUntaken = 4;
+  static constexpr std::uint32_t kMostUntaken = Link::kMostUntaken;
 
   /// How far the stream has been read.
   enum class At : std::uint8_t {

@@ -48,8 +48,8 @@ cohort::Task<> train(cohort::Communicator& comm, const std::vector<std::filesyst
     fmt::print(
         "result: transport={} ranks={} accuracy={:.3f} identical={} compute_ms={:.0f} comm_ms={:.0f} "
         "hidden={:.0f}%\n",
-        cohort::to_string(comm.transport()), comm.size(), accuracy, identical ? "yes" : "no",
-        timing.compute_ms, timing.communication_ms, timing.hidden() * 100);
+        comm.transport(), comm.size(), accuracy, identical ? "yes" : "no", timing.compute_ms,
+        timing.communication_ms, timing.hidden() * 100);
   if (!identical) throw cohort::Error(cohort::ErrorKind::Internal, "the ranks ended with different weights");
 }
 

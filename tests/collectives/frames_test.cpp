@@ -48,7 +48,7 @@ Frames frames_with(std::string_view algorithm) {
     if (comm.rank() == 0) frames = mine;
   };
   CommunicatorOptions options;
-  options.transport = Transport::tcp;
+  options.transport = "tcp";
   test::run_ranks(kRanks, body, std::move(options));
   return frames;
 }

@@ -2,6 +2,7 @@
 // Ranks of one host in different PID namespaces, as containers of one pod are: what one calls its number
 // means somebody else, or nobody, to the other.
 #include <cohort/cohort.h>
+#include <cohort/net/auth/identity.h>
 
 #include <gtest/gtest.h>
 #include <sched.h>

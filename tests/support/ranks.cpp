@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tests/support/ranks.h>
 
+#include <cohort/net/auth/identity.h>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,23 +38,29 @@ Outcome run_one(CommunicatorOptions options, const RankFunction& function) {
 
 }  // namespace
 
-std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function,
-                                       CommunicatorOptions options) {
+std::string host_of(Rank rank, Rank ranks, Rank hosts) {
+  return hosts == 1 ? std::string() : fmt::format("host {}", rank * hosts / ranks);
+}
+
+std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options,
+                                       Rank hosts) {
   options.join.address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
   options.join.timeout = std::chrono::seconds(60);
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&outcomes, &function, &options, rank, ranks] {
-      outcomes[rank] = run_one(options.for_rank(rank, ranks), function);
+    threads.emplace_back([&outcomes, &function, &options, rank, ranks, hosts] {
+      CommunicatorOptions own = options.for_rank(rank, ranks);
+      own.join.host_id = host_of(rank, ranks, hosts);
+      outcomes[rank] = run_one(std::move(own), function);
     });
   }
   for (std::thread& thread : threads) thread.join();
   return outcomes;
 }
 
-void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options) {
-  const std::vector<Outcome> outcomes = outcomes_of_ranks(ranks, function, std::move(options));
+void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options, Rank hosts) {
+  const std::vector<Outcome> outcomes = outcomes_of_ranks(ranks, function, std::move(options), hosts);
   for (Rank rank = 0; rank < ranks; ++rank) {
     const auto& error = outcomes[rank].error;
     EXPECT_FALSE(error.has_value()) << "rank " << rank << ": " << error->what();

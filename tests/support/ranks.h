@@ -14,10 +14,14 @@ struct Outcome {
 };
 
 /// Runs the function on `ranks` ranks, each on a thread and an engine of its own; expects that none throws.
-void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options = {});
+/// They take each other for ranks of so many hosts, filled one after another.
+void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options = {}, Rank hosts = 1);
 
 /// The same for ranks that are expected to throw: what each one got, by rank.
 std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function,
-                                       CommunicatorOptions options = {});
+                                       CommunicatorOptions options = {}, Rank hosts = 1);
+
+/// What JoinOptions::host_id is for a rank then.
+std::string host_of(Rank rank, Rank ranks, Rank hosts);
 
 }  // namespace cohort::test

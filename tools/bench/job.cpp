@@ -147,8 +147,7 @@ int run_in_threads(const Options& options) {
   Body body(options, memory.board());
   CommunicatorOptions communicator = CommunicatorOptions::from_environment();
   communicator.join = JoinOptions();
-  if (!options.transport.empty())
-    communicator.transport = options.transport == "shm" ? Transport::shm : Transport::tcp;
+  if (!options.transport.empty()) communicator.transport = options.transport;
   return body.status(
       run_threads(options.ranks, std::ref(body), std::move(communicator), processor::available_cores()));
 }

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::string_view kNone = "none";
 
-std::string label_of(const Options& options, Transport transport) {
-  std::string label(to_string(transport));
+std::string label_of(const Options& options, const std::string& transport) {
+  std::string label = transport;
   if (options.is_in_process) label += "-threads";
   if (options.is_shared) label += "-shared";
   return label;
@@ -27,8 +27,8 @@ double bus_rate(const Result& result, Rank ranks) {
 
 }  // namespace
 
-Report::Report(const Options& options, Transport transport)
-    : options_(options), transport_(transport), label_(label_of(options, transport)) {}
+Report::Report(const Options& options, std::string transport)
+    : options_(options), transport_(std::move(transport)), label_(label_of(options, transport_)) {}
 
 std::string_view Report::type_of(Operator op) const {
   return !op->has_data ? kNone : to_string(options_.type);
@@ -49,7 +49,7 @@ std::string Report::begin(Operator op) {
   if (options_.format == Format::csv) return is_first ? csv_head() : "";
   std::string text = is_first ? "" : "\n";
   text += fmt::format("# cohort {}: {} {} over {}, {} buffers, {}\n", to_string(op), options_.ranks,
-                      options_.is_in_process ? "threads" : "processes", to_string(transport_),
+                      options_.is_in_process ? "threads" : "processes", transport_,
                       options_.is_shared ? "shared" : "private",
                       options_.is_in_place || op->has_one_buffer ? "in place" : "out of place");
   text += fmt::format("# time: median over iterations of the slowest rank; inputs {} before each\n#\n",
@@ -114,7 +114,7 @@ std::string Report::json_row(const Result& result) const {
   const Operator op = result.point.op;
   nlohmann::ordered_json row;
   row["peer"] = "cohort";
-  row["transport"] = to_string(transport_);
+  row["transport"] = transport_;
   row["is_in_process"] = options_.is_in_process;
   row["is_shared"] = options_.is_shared;
   row["is_in_place"] = options_.is_in_place || op->has_one_buffer;

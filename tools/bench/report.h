@@ -11,7 +11,7 @@ namespace cohort::bench {
 /// a line.
 class Report {
  public:
-  Report(const Options& options, Transport transport);
+  Report(const Options& options, std::string transport);
 
   /// Before the first point of an operator.
   [[nodiscard]] std::string begin(Operator op);
@@ -33,7 +33,7 @@ class Report {
   [[nodiscard]] std::string_view type_of(Operator op) const;
 
   const Options& options_;
-  const Transport transport_;
+  const std::string transport_;
   const std::string label_;
   bool has_begun_ = false;
   std::uint64_t all_wrong_ = 0;

@@ -49,8 +49,7 @@ int run_as_rank(const RankFunction& function, const Options& options, Communicat
 int run_job(const Options& options) {
   const RankFunction function = [&](Communicator& comm) { return explain_all(comm, options); };
   CommunicatorOptions communicator = CommunicatorOptions::from_environment();
-  if (!options.transport.empty())
-    communicator.transport = options.transport == "shm" ? Transport::shm : Transport::tcp;
+  if (!options.transport.empty()) communicator.transport = options.transport;
   if (environment::text("COHORT_RANK")) return run_as_rank(function, options, std::move(communicator));
   communicator.join = JoinOptions();
   communicator.is_isolated = true;

@@ -103,7 +103,7 @@ std::string Report::begin(Operator op) {
   std::string text = is_first ? "" : "\n";
   const std::string of_type = !op->has_data ? "" : fmt::format(" of {}", to_string(options_.type));
   text += fmt::format("# cohort {}{}: {} rank{} over {}\n#\n", to_string(op), of_type, ranks_,
-                      ranks_ == 1 ? "" : "s", to_string(transport_));
+                      ranks_ == 1 ? "" : "s", transport_);
   text += fmt::format("#{:>12} {:>18} {:>10}  {}\n", "size", "algorithm", "estimate", "why");
   text += fmt::format("#{:>12} {:>18} {:>10}\n", "(B)", "", "(us)");
   return text;
@@ -125,7 +125,7 @@ std::string Report::json_row(Operator op, std::size_t bytes, const Explanation& 
   row["collective"] = to_string(op);
   row["type"] = !op->has_data ? "none" : to_string(options_.type);
   row["ranks"] = ranks_;
-  row["transport"] = to_string(transport_);
+  row["transport"] = transport_;
   row["bytes"] = bytes;
   row["algorithm"] = explanation.chosen;
   row["estimate_us"] = json_of(explanation.estimate_us);

@@ -8,8 +8,8 @@ namespace cohort::explain {
 /// Writes explanations as text: a table and what was measured, or a JSON object a line.
 class Report {
  public:
-  Report(const Options& options, Rank ranks, Transport transport)
-      : options_(options), ranks_(ranks), transport_(transport) {}
+  Report(const Options& options, Rank ranks, std::string transport)
+      : options_(options), ranks_(ranks), transport_(std::move(transport)) {}
 
   /// Before the first size of an operator.
   [[nodiscard]] std::string begin(Operator op);
@@ -22,7 +22,7 @@ class Report {
 
   const Options& options_;
   const Rank ranks_;
-  const Transport transport_;
+  const std::string transport_;
   bool has_begun_ = false;
 };
 

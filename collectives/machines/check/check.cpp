@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace cohort::check {
 namespace {
@@ -34,6 +35,9 @@ void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
     refuse("operations and untaken_posts start at 1");
   if (options.user_windows != UserWindows::staged && algorithm.ground() == Ground::links)
     refuse("user windows are reached by algorithms on mapped ground only");
+  const bool is_one_host = options.ranks_per_host == 0 || options.ranks_per_host >= options.ranks;
+  if (algorithm.ground() == Ground::mapped && !is_one_host)
+    refuse("an algorithm on mapped ground has all ranks on one host");
   if (algorithm.announces() == Announces::data && !travels(algorithm, options))
     refuse(fmt::format("what a rank brings to a meeting is at most {} bytes", kMostAnnouncedBytes));
 }

@@ -20,6 +20,7 @@ struct CheckOptions {
   Rank ranks = 4;
   std::size_t count = 1000;  ///< elements of a vector, or of one block where buffers hold one for each rank
   Rank root = 0;
+  Rank ranks_per_host = 0;  ///< hosts are filled one after another; 0: one host has all ranks
   bool is_in_place = false;
   UserWindows user_windows = UserWindows::staged;  ///< others only on mapped ground
   Referring referring = Referring::nobody;         ///< others only for local schedules that may

@@ -2,6 +2,7 @@
 #include <cohort/collectives/machines/check/plan.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace cohort::check {
 namespace {
@@ -83,6 +84,9 @@ Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::si
   const Operator op = algorithm.op();
   Plan plan;
   plan.ranks = options.ranks;
+  plan.all_ranks.resize(options.ranks);
+  std::iota(plan.all_ranks.begin(), plan.all_ranks.end(), Rank{0});
+  plan.ranks_per_host = options.ranks_per_host == 0 ? options.ranks : options.ranks_per_host;
   plan.is_mapped_group = algorithm.ground() != Ground::links;
   plan.meets_with_data = algorithm.announces() == Announces::data;
   plan.user_windows = options.user_windows;

@@ -21,15 +21,6 @@ TaskRecord record(const TaskRequest& request, Rank rank) {
   return task;
 }
 
-std::string_view to_string(Signal signal) noexcept {
-  switch (signal) {
-    case Signal::Ack: return "Ack";
-    case Signal::DataSignal: return "DataSignal";
-    case Signal::DataAck: return "DataAck";
-  }
-  return "unknown";
-}
-
 std::string_view short_name(TaskKind kind) noexcept {
   switch (kind) {
     case TaskKind::begin: return "start of the operation";

@@ -57,7 +57,6 @@ struct TaskRecord {
 
 [[nodiscard]] TaskRecord record(const TaskRequest& request, Rank rank);
 
-[[nodiscard]] std::string_view to_string(Signal signal) noexcept;
 /// What it does: "get 4096 bytes of ccl_out from rank 0".
 [[nodiscard]] std::string describe(const TaskRecord& task);
 /// One or two words for it: "get".

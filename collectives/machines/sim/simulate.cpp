@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
+#include <span>
 
 namespace cohort::sim {
 namespace {
@@ -37,8 +39,14 @@ Task<> come_together(Machine& machine) { co_await Meeting(machine); }
 /// One rank on a Machine: the Exec that its schedule runs on.
 class RankExec final : public Exec {
  public:
-  RankExec(Machine& machine, Rank rank, const Setup& setup)
-      : Exec(rank, machine.ranks(), &machine), machine_(machine), setup_(setup) {}
+  /// `ranks_of_host` outlives it.
+  RankExec(Machine& machine, Rank rank, std::span<const Rank> ranks_of_host, const Setup& setup)
+      : Exec(rank, machine.ranks(), &machine),
+        machine_(machine),
+        ranks_of_host_(ranks_of_host),
+        setup_(setup) {}
+
+  [[nodiscard]] std::span<const Rank> ranks_of_host() const noexcept override { return ranks_of_host_; }
 
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return machine_.link(rank(), peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return setup_.buffer_bytes; }
@@ -68,6 +76,7 @@ class RankExec final : public Exec {
 
  private:
   Machine& machine_;
+  const std::span<const Rank> ranks_of_host_;
   const Setup& setup_;
   bool may_refer_ = false;
 };
@@ -139,10 +148,16 @@ Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, con
     refuse(fmt::format("{} carries {} bytes per rank at most, not {}", algorithm.name(), kMostAnnouncedBytes,
                        announced));
   Machine machine(topology, setup.ranks, setup.seed, trace);
+  std::vector<Rank> all_ranks(setup.ranks);
+  std::iota(all_ranks.begin(), all_ranks.end(), Rank{0});
+  // Without shared memory every rank is by itself, as over TCP.
+  const Rank per_host = topology.has_shared_memory ? topology.ranks_per_host : 1;
   std::vector<std::unique_ptr<RankExec>> execs;
   std::vector<Task<>> ranks;
   for (Rank rank = 0; rank < setup.ranks; ++rank) {
-    execs.push_back(std::make_unique<RankExec>(machine, rank, setup));
+    const Rank first = rank - rank % per_host;
+    const auto of_host = std::span(all_ranks).subspan(first, std::min(per_host, setup.ranks - first));
+    execs.push_back(std::make_unique<RankExec>(machine, rank, of_host, setup));
     ranks.push_back(run_rank(machine, *execs.back(), run));
   }
   Prediction prediction;

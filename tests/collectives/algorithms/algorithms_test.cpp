@@ -3,6 +3,7 @@
 // values computed from the rule.
 #include <cohort/cohort.h>
 #include <cohort/collectives/selection/selection.h>
+#include <cohort/tests/support/queue_transport.h>
 #include <cohort/tests/support/ranks.h>
 
 #include <gtest/gtest.h>
@@ -69,8 +70,8 @@ std::vector<std::string_view> applicable(const Communicator& comm, Operator op, 
 
 std::string label(const Communicator& comm, const Variant& of) {
   return fmt::format("{} {} by {} over {}, rank {} of {}, {} elements, root {}{}", to_string(of.op),
-                     to_string(of.reduce), of.algorithm, to_string(comm.transport()), comm.rank(),
-                     comm.size(), of.count, of.root, of.is_in_place ? ", in place" : "");
+                     to_string(of.reduce), of.algorithm, comm.transport(), comm.rank(), comm.size(), of.count,
+                     of.root, of.is_in_place ? ", in place" : "");
 }
 
 template <class T>
@@ -199,19 +200,25 @@ Task<> check_barriers(Communicator& comm) {
 
 /// How the ranks, threads of this process, reach each other. Processes differ from threads in that their
 /// private memory is not mapped, which `isolated` stands for; `pulled`: the kernel copies out of it, where it
-/// may, instead of ranks through their CCL buffers.
-enum class Way { shm_one_process, shm_isolated, shm_pulled, tcp };
+/// may, instead of ranks through their CCL buffers; `two_hosts`: shared memory within each, TCP between them;
+/// `queue`: a transport of the tests' own.
+enum class Way { shm_one_process, shm_isolated, shm_pulled, tcp, two_hosts, two_hosts_isolated, queue };
+constexpr const char* kNames[] = {"shm_one_process", "shm_isolated",       "shm_pulled", "tcp",
+                                  "two_hosts",       "two_hosts_isolated", "queue"};
 
 class EveryAlgorithm : public testing::TestWithParam<std::tuple<Way, Rank>> {
  protected:
   void run_on_all(const RankFunction& function) {
     const auto [way, ranks] = GetParam();
     CommunicatorOptions options;
-    options.transport = way == Way::tcp ? Transport::tcp : Transport::shm;
-    options.is_isolated = way == Way::shm_isolated || way == Way::shm_pulled;
+    const bool is_two_hosts = way == Way::two_hosts || way == Way::two_hosts_isolated;
+    if (way == Way::tcp) options.transport = "tcp";
+    if (way == Way::queue) options.transports = std::span(&test::kQueueTransport, 1);
+    options.is_isolated =
+        way == Way::shm_isolated || way == Way::shm_pulled || way == Way::two_hosts_isolated;
     options.pull_from_bytes = way == Way::shm_pulled ? 1 : kNeverPull;
     options.buffer_bytes = kBufferBytes;
-    test::run_ranks(ranks, function, std::move(options));
+    test::run_ranks(ranks, function, std::move(options), is_two_hosts ? 2 : 1);
   }
 };
 
@@ -220,8 +227,7 @@ TEST_P(EveryAlgorithm, gives_the_right_result_for_every_type_and_reduction) { ru
 TEST_P(EveryAlgorithm, barrier_holds_everybody_until_the_last_one_is_there) { run_on_all(check_barriers); }
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& test) {
-  const char* const names[] = {"shm_one_process", "shm_isolated", "shm_pulled", "tcp"};
-  return fmt::format("{}_{}_ranks", names[static_cast<int>(std::get<0>(test.param))],
+  return fmt::format("{}_{}_ranks", kNames[static_cast<int>(std::get<0>(test.param))],
                      std::get<1>(test.param));
 }
 
@@ -229,6 +235,11 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, EveryAlgorithm,
                          testing::Combine(testing::Values(Way::shm_one_process, Way::shm_isolated,
                                                           Way::shm_pulled, Way::tcp),
                                           testing::Range(Rank{1}, Rank{9})),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(SeveralTransports, EveryAlgorithm,
+                         testing::Combine(testing::Values(Way::two_hosts, Way::two_hosts_isolated,
+                                                          Way::queue),
+                                          testing::Values(Rank{3}, Rank{4}, Rank{7})),
                          name_of_case);
 
 }  // namespace

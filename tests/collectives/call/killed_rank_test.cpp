@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real processes, one of which is killed or stopped: every survivor is told whom, and ends by itself.
 #include <cohort/cohort.h>
+#include <cohort/net/auth/identity.h>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -54,8 +55,9 @@ Task<> join_and_work(Engine& engine, CommunicatorOptions options) {
   std::rethrow_exception(failure);
 }
 
-/// How large private data goes from rank to rank: through CCL buffers, copied by the kernel, in frames.
-enum class Way { shm_staged, shm_pulled, tcp };
+/// How large private data goes from rank to rank: through CCL buffers, copied by the kernel, in frames;
+/// between ranks 0 and 1 and ranks 2 and 3 the first, else the last.
+enum class Way { shm_staged, shm_pulled, tcp, two_hosts };
 
 /// What a rank's process does; its exit status says how it ended.
 int live_and_die(Rank rank, Way way, const std::string& address, Duration timeout) {
@@ -67,7 +69,8 @@ int live_and_die(Rank rank, Way way, const std::string& address, Duration timeou
     options.join.rank = rank;
     options.join.size = kRanks;
     options.join.address = address;
-    options.transport = way == Way::tcp ? Transport::tcp : Transport::shm;
+    options.transport = way == Way::tcp ? "tcp" : way == Way::two_hosts ? "" : "shm";
+    if (way == Way::two_hosts) options.join.host_id = rank < kRanks / 2 ? "one" : "other";
     options.pull_from_bytes = way == Way::shm_pulled ? 1 : kNeverPull;
     options.timeout = timeout;
     engine.run(join_and_work(engine, std::move(options)));
@@ -137,13 +140,14 @@ TEST_P(KilledRank, that_is_only_stopped_is_named_at_the_deadline) {
 }
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& test) {
-  const char* const names[] = {"shm_staged", "shm_pulled", "tcp"};
+  const char* const names[] = {"shm_staged", "shm_pulled", "tcp", "two_hosts"};
   return fmt::format("{}_victim_{}", names[static_cast<int>(std::get<0>(test.param))],
                      std::get<1>(test.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, KilledRank,
-                         testing::Combine(testing::Values(Way::shm_staged, Way::shm_pulled, Way::tcp),
+                         testing::Combine(testing::Values(Way::shm_staged, Way::shm_pulled, Way::tcp,
+                                                          Way::two_hosts),
                                           testing::Values(Rank{0}, Rank{1}, Rank{3})),
                          name_of_case);
 

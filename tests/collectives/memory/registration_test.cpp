@@ -151,7 +151,7 @@ TEST(Registration, collectives_are_right_on_registered_buffers) {
 
 TEST(Registration, works_where_nobody_maps_it) {
   CommunicatorOptions options;
-  options.transport = Transport::tcp;
+  options.transport = "tcp";
   const auto body = [](Communicator& comm) -> Task<> {
     const Pages memory(2);
     const Registration registration = comm.register_buffer(memory.span());

@@ -38,7 +38,7 @@ Result result_of(Operator op, std::size_t bytes, Rank ranks) {
 
 TEST(Report, csv_is_what_the_comparison_with_other_libraries_reads) {
   const Options options = options_of(Format::csv);
-  Report report(options, Transport::shm);
+  Report report(options, "shm");
   EXPECT_EQ(report.begin(operator_of<AllReduce>),
             "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters\n");
   // The size that was asked for, also where blocks of whole elements make it another.
@@ -53,15 +53,15 @@ TEST(Report, csv_is_what_the_comparison_with_other_libraries_reads) {
 TEST(Report, csv_names_what_is_not_the_usual_way) {
   Options options = options_of(Format::csv);
   options.is_shared = true;
-  EXPECT_EQ(Report(options, Transport::shm).label(), "shm-shared");
+  EXPECT_EQ(Report(options, "shm").label(), "shm-shared");
   options.is_in_process = true;
-  EXPECT_EQ(Report(options, Transport::tcp).label(), "tcp-threads-shared");
+  EXPECT_EQ(Report(options, "tcp").label(), "tcp-threads-shared");
 }
 
 TEST(Report, csv_says_where_the_cores_were_if_asked) {
   Options options = options_of(Format::csv);
   options.near_wait = std::chrono::milliseconds(0);
-  Report report(options, Transport::shm);
+  Report report(options, "shm");
   EXPECT_EQ(
       report.begin(operator_of<Barrier>),
       "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters,rtt_before_ns,rtt_after_ns\n");
@@ -73,7 +73,7 @@ TEST(Report, csv_says_where_the_cores_were_if_asked) {
 
 TEST(Report, a_wrong_result_is_no_csv_row) {
   const Options options = options_of(Format::csv);
-  Report report(options, Transport::shm);
+  Report report(options, "shm");
   Result result = result_of(operator_of<AllReduce>, 8, 4);
   result.wrong = 2;
   EXPECT_EQ(report.row(result), "");
@@ -82,7 +82,7 @@ TEST(Report, a_wrong_result_is_no_csv_row) {
 
 TEST(Report, table_has_the_columns_of_nccl_tests) {
   const Options options = options_of(Format::table);
-  Report report(options, Transport::tcp);
+  Report report(options, "tcp");
   EXPECT_THAT(report.begin(operator_of<AllReduce>), HasSubstr("all_reduce: 4 processes over tcp"));
   EXPECT_THAT(
       words_of(report.row(result_of(operator_of<AllReduce>, 8000, 4))),
@@ -100,7 +100,7 @@ TEST(Report, what_an_operator_has_not_is_none) {
   Options options = options_of(Format::table);
   options.root = 3;
   options.checks_results = false;
-  Report report(options, Transport::shm);
+  Report report(options, "shm");
   EXPECT_THAT(words_of(report.row(result_of(operator_of<Barrier>, 0, 4))),
               ::testing::ElementsAre("0", "0", "none", "none", "-1", "2.00", "0.00", "0.00", "N/A", "ring"));
   EXPECT_THAT(
@@ -114,7 +114,7 @@ TEST(Report, what_an_operator_has_not_is_none) {
 
 TEST(Report, json_is_an_object_a_line) {
   const Options options = options_of(Format::json);
-  Report report(options, Transport::shm);
+  Report report(options, "shm");
   EXPECT_EQ(report.begin(operator_of<AllReduce>) + report.end(), "");
   const std::string row = report.row(result_of(operator_of<AllReduce>, 8000, 4));
   EXPECT_EQ(row.find('\n'), row.size() - 1);

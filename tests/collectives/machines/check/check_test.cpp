@@ -20,6 +20,34 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kSeeds = 40;
 
+/// Each host's first rank tells the others of its host; rank 0 the first ranks of the others before.
+Task<> broadcast_by_hosts(Exec& x, Broadcast op) {
+  const std::span<const Rank> host = x.ranks_of_host();
+  const bool is_first = x.rank() == host.front();
+  if (x.rank() == 0) {
+    for (Rank rank = static_cast<Rank>(host.size()); rank < x.size(); rank += static_cast<Rank>(host.size()))
+      co_await x.link(rank).send(op.data);
+  } else {
+    const Rank teller = is_first ? 0 : host.front();
+    co_await x.link(teller).recv(op.data);
+  }
+  if (!is_first) co_return;
+  for (const Rank rank : host.subspan(1)) co_await x.link(rank).send(op.data);
+}
+
+TEST(Check, schedules_are_told_the_ranks_of_their_host) {
+  const auto needs = [](std::size_t, Rank) { return Needs{.links_to_all = true}; };
+  for (const Rank ranks_per_host : {0U, 1U, 2U, 3U}) {  // the last host of 3 has 2
+    CheckOptions options;
+    options.ranks = 8;
+    options.ranks_per_host = ranks_per_host;
+    options.checks_cost = false;
+    const Report report = check::check(test::as_algorithm<Broadcast>(broadcast_by_hosts, needs), options);
+    for (const check::Finding& finding : report.findings)  // nobody answers
+      EXPECT_EQ(finding.kind, FindingKind::agreement) << ranks_per_host << " on a host: " << report.text();
+  }
+}
+
 TEST(Check, right_schedules_pass_in_whatever_order_streams_run) {
   check::CaseFilter filter;
   filter.ranks = {4, 5};

@@ -45,6 +45,24 @@ double two_flows_us(const Topology& topology, std::size_t bytes) {
   return simulate(algorithm, topology, {.ranks = 4, .bytes = bytes}).microseconds;
 }
 
+/// Each rank but the first of its host hears of the one before it there.
+Task<> chain_of_host(Exec& x, Broadcast op) {
+  const std::span<const Rank> host = x.ranks_of_host();
+  if (x.rank() != host.front()) co_await x.link(x.rank() - 1).recv(op.data);
+  if (x.rank() != host.back()) co_await x.link(x.rank() + 1).send(op.data);
+}
+
+TEST(SimulateTest, schedules_are_told_the_ranks_of_their_host) {
+  const Algorithm<Broadcast> algorithm = {.name = "chain", .schedule = chain_of_host};
+  Topology topology;
+  topology.inside = {.latency_ns = 1000, .gigabytes_per_second = 1e9};
+  for (const Rank per_host : {1U, 2U, 3U, 4U}) {
+    topology.ranks_per_host = per_host;
+    const double chain_us = simulate(algorithm, topology, {.ranks = 7, .bytes = 8}).microseconds;
+    EXPECT_NEAR(chain_us, per_host - 1.0, kRoundingUs) << per_host << " ranks on a host";
+  }
+}
+
 TEST(SimulateTest, ring_takes_its_closed_form) {
   for (const Rank ranks : {2U, 3U, 8U, 64U}) {
     const std::size_t bytes = std::size_t{4000} * ranks;

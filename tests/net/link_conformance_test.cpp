@@ -1,166 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+// What every transport's link must do, whatever moves the bytes.
+#include <cohort/net/transports.h>
+#include <cohort/tests/net/link_pair.h>
+#include <cohort/tests/support/queue_transport.h>
 
-#include <cohort/engine/engine.h>
-#include <cohort/engine/when_all.h>
-#include <cohort/net/link.h>
-#include <cohort/net/link_host.h>
-#include <cohort/tests/support/outcome.h>
-
-#include <gtest/gtest.h>
-
-#include <array>
+#include <algorithm>
 #include <cstring>
-#include <functional>
-#include <memory>
 #include <ostream>
 #include <string>
-#include <utility>
-#include <vector>
 
-/// What every transport's link must do, as tests over a factory of connected pairs. A transport's own test
-/// includes this and instantiates LinkConformance with its LinkFactory.
 namespace cohort::testing {
-
-inline constexpr std::size_t kKiB = 1024;
-inline constexpr std::size_t kMiB = 1024 * kKiB;
-
-/// A communicator as far as links see it, in one collective that never ends unless the test says so.
-class FakeHost final : public LinkHost {
- public:
-  FakeHost() {
-    state.sequence = 1;
-    state.is_running = true;
-    state.signature = {.what = 7, .count = 11};
-  }
-
-  [[nodiscard]] const RunningOperation& running() const noexcept override { return state; }
-  void link_failed(Rank peer, const Error& error) noexcept override {
-    EXPECT_EQ(peer, expected_peer);
-    failures.push_back(error);
-    if (collective != nullptr) collective->cancel(error);
-  }
-  void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept override {
-    EXPECT_EQ(peer, expected_peer);
-    mismatches.emplace_back(sequence, theirs);
-    if (collective != nullptr) collective->cancel(Error(ErrorKind::Mismatch, "the ranks disagree"));
-  }
-
-  /// Gives the window memory of its own.
-  void bind_own(WindowId window, std::size_t bytes) {
-    auto& memory = memories_[static_cast<std::size_t>(window)];
-    memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    state.windows.bind(window, memory.get(), bytes);
-  }
-
-  RunningOperation state;
-  Rank expected_peer = 0;
-  std::vector<Error> failures;
-  std::vector<std::pair<std::uint64_t, Signature>> mismatches;
-  /// Cancelled when a link fails, as a communicator does.
-  CancelScope* collective = nullptr;
-
- private:
-  std::array<std::unique_ptr<std::byte[]>, kWindows> memories_;
-};
-
-/// Two ranks, 0 and 1, and the link of each to the other, on one engine.
-class LinkPair : Immovable {
- public:
-  static constexpr std::size_t kWindowBytes = 16 * kMiB + 4 * kKiB;
-
-  LinkPair() {
-    hosts_[0].expected_peer = 1;
-    hosts_[1].expected_peer = 0;
-  }
-  virtual ~LinkPair() = default;
-
-  [[nodiscard]] virtual Link& link(Rank of) = 0;
-  /// What has to run beside the links; over after shutdown().
-  virtual Task<> serve() { co_return; }
-  virtual void operation_started(Rank) {}
-  virtual void shutdown(Rank of) = 0;
-
-  [[nodiscard]] FakeHost& host(Rank of) noexcept { return hosts_[of]; }
-  [[nodiscard]] std::byte* at(Rank of, const Slice& slice) { return hosts_[of].state.windows.at(slice); }
-
-  /// Bytes that differ from slice to slice.
-  void fill(Rank of, const Slice& slice, unsigned seed) {
-    std::byte* const bytes = at(of, slice);
-    for (std::size_t i = 0; i < slice.bytes; ++i) bytes[i] = pattern(i, seed);
-  }
-  [[nodiscard]] bool holds(Rank of, const Slice& slice, unsigned seed) {
-    const std::byte* const bytes = at(of, slice);
-    for (std::size_t i = 0; i < slice.bytes; ++i)
-      if (bytes[i] != pattern(i, seed)) return false;
-    return true;
-  }
-  /// The sum, byte by byte, of two fillings.
-  [[nodiscard]] bool holds_sum(Rank of, const Slice& slice, unsigned one, unsigned other) {
-    const std::byte* const bytes = at(of, slice);
-    for (std::size_t i = 0; i < slice.bytes; ++i)
-      if (bytes[i] != plus(pattern(i, one), pattern(i, other))) return false;
-    return true;
-  }
-
-  [[nodiscard]] static std::byte plus(std::byte a, std::byte b) noexcept {
-    return static_cast<std::byte>(std::to_integer<unsigned>(a) + std::to_integer<unsigned>(b));
-  }
-
- private:
-  [[nodiscard]] static std::byte pattern(std::size_t i, unsigned seed) noexcept {
-    return static_cast<std::byte>((i * 31 + (i >> 12) + seed * 101) & 0xff);
-  }
-
-  std::array<FakeHost, 2> hosts_;
-};
+namespace {
 
 /// A transport under test, and what it promises beyond moving bytes.
-struct LinkFactory {
+struct TransportCase {
   std::string name;
-  std::function<Task<std::unique_ptr<LinkPair>>(Engine&)> make;
+  TransportKind kind;
+  bool is_isolated = false;
   /// put and get may name user windows of the peer.
   bool reaches_user_windows = false;
   /// Closing one end is told to the other end's host.
   bool reports_closing = false;
 
-  friend std::ostream& operator<<(std::ostream& out, const LinkFactory& factory) {
-    return out << factory.name;
+  friend std::ostream& operator<<(std::ostream& out, const TransportCase& transport) {
+    return out << transport.name;
   }
 };
 
-inline Slice in_send(std::size_t bytes, std::size_t at = 0) { return {WindowId::send, at, bytes}; }
-inline Slice in_recv(std::size_t bytes, std::size_t at = 0) { return {WindowId::recv, at, bytes}; }
-inline Slice in_ccl_in(std::size_t bytes, std::size_t at = 0) { return {WindowId::ccl_in, at, bytes}; }
-inline Slice in_ccl_out(std::size_t bytes, std::size_t at = 0) { return {WindowId::ccl_out, at, bytes}; }
-
-/// Adds bytes; says that its elements are as large as asked for, and checks that it is only given whole ones.
-inline Reducer adder(std::uint8_t element_bytes) {
-  constexpr auto fold = [](const Reducer& self, std::byte* inout, const std::byte* in,
-                           std::size_t bytes) noexcept {
-    EXPECT_EQ(bytes % self.element_bytes, 0U);
-    for (std::size_t i = 0; i < bytes; ++i) inout[i] = LinkPair::plus(inout[i], in[i]);
-  };
-  return {.fold = fold, .element_bytes = element_bytes};
+TransportKind library_kind(std::string_view name) {
+  const auto kinds = transports();
+  return *std::ranges::find(kinds, name, &TransportKind::name);
 }
-/// The largest element that these bytes are made of.
-inline Reducer adder_for(std::size_t bytes) { return adder(bytes % 8 == 0 ? 8 : bytes % 5 == 0 ? 5 : 1); }
-
-inline Task<> send(Link& link, Slice from) { co_await link.send(from); }
-inline Task<> recv(Link& link, Slice to) { co_await link.recv(to); }
-inline Task<> recv_reduce(Link& link, Slice to, Reducer reducer) { co_await link.recv_reduce(to, reducer); }
-inline Task<> put(Link& link, Slice from, Slice to, Signal signal) { co_await link.put(from, to, signal); }
-inline Task<> get(Link& link, Slice from, Slice to) { co_await link.get(from, to); }
-inline Task<> get_reduce(Link& link, Slice from, Slice to, Reducer reducer) {
-  co_await link.get_reduce(from, to, reducer);
-}
-inline Task<> post(Link& link, Signal signal) { co_await link.post(signal); }
-inline Task<> wait(Link& link, Signal signal) { co_await link.wait(signal); }
 
 inline constexpr std::size_t kSizes[] = {
     0, 1, 63, 64, 65, 4 * kKiB, 64 * kKiB - 64, 64 * kKiB + 1, kMiB + 3, 8 * kMiB};
 
-class LinkConformance : public ::testing::TestWithParam<LinkFactory> {
+class LinkConformance : public ::testing::TestWithParam<TransportCase> {
  protected:
   /// Runs body(pair) with a new pair of links, ends them, and expects that no host was told of any trouble.
   template <class Body>
@@ -177,20 +52,32 @@ class LinkConformance : public ::testing::TestWithParam<LinkFactory> {
   template <class Body>
   void run_troubled(Body& body) {
     auto whole = [&]() -> Task<> {
-      const std::unique_ptr<LinkPair> pair = co_await GetParam().make(engine);
-      TaskScope services;
-      services.spawn(pair->serve());
+      const auto& [name, kind, is_isolated, reaches, reports] = GetParam();
+      const std::unique_ptr<LinkPair> pair = co_await LinkPair::make(engine, kind, is_isolated);
       const auto error = co_await error_of(with_deadline(std::chrono::seconds(60), body(*pair)));
       EXPECT_FALSE(error) << error->what();
-      pair->shutdown(0);
-      pair->shutdown(1);
-      co_await services.join();
+      co_await pair->finish();
     };
     engine.run(whole());
   }
 
   Engine engine;
 };
+
+TEST_P(LinkConformance, ranks_whose_memory_is_mapped_are_ranks_of_one_host) {
+  auto body = [&](LinkPair& pair) -> Task<> {
+    for (const Rank rank : {0U, 1U}) {
+      PeerTransports& transports = pair.transports(rank);
+      const bool is_mapped = transports.capabilities(1 - rank).maps_memory;
+      EXPECT_EQ(transports.ranks_of_host().size(), is_mapped ? 2U : 1U);
+      EXPECT_EQ(transports.group() != nullptr, is_mapped);
+      EXPECT_EQ(transports.name(), pair.link(rank).transport());
+      EXPECT_EQ(transports.name_for(1 - rank), transports.name());
+    }
+    co_return;
+  };
+  run(body);
+}
 
 TEST_P(LinkConformance, send_meets_a_recv_that_waits_already) {
   auto body = [&](LinkPair& pair) -> Task<> {
@@ -235,10 +122,10 @@ TEST_P(LinkConformance, recv_reduce_combines_whole_elements) {
 
 TEST_P(LinkConformance, recv_reduce_combines_whole_elements_behind_a_message_of_odd_size) {
   auto body = [&](LinkPair& pair) -> Task<> {
-    constexpr std::size_t kBytes = 300'000;  // 60'000 elements of 5
+    constexpr std::size_t kBytes = 300'000;
     pair.fill(0, in_send(kBytes), 1);
     pair.fill(1, in_recv(kBytes), 2);
-    const Reducer reducer = adder(5);
+    const Reducer reducer = adder(8);
     auto sends = [&]() -> Task<> {
       co_await pair.link(0).send(in_send(13));
       co_await pair.link(0).send(in_send(kBytes));
@@ -322,6 +209,64 @@ TEST_P(LinkConformance, signals_are_counted_and_do_not_mix) {
   run(body);
 }
 
+/// Runs wait(signal) of rank 1 in a collective, and expects that its link fails for what rank 0 has posted.
+Task<> expect_protocol_error(LinkPair& pair, Signal signal) {
+  co_await Engine::current().sleep_for(std::chrono::milliseconds(5));  // what was posted comes
+  CancelScope collective;
+  pair.host(1).collective = &collective;
+  if (!pair.host(1).failures.empty()) collective.cancel(pair.host(1).failures.front());  // found already
+  const auto error = co_await error_of(with_scope(collective, wait(pair.link(1), signal)));
+  EXPECT_EQ(kind_of(error), "ProtocolError");
+  EXPECT_TRUE(error && error->culprit() == Rank{0});
+  EXPECT_EQ(pair.host(1).failures.size(), 1U);
+  pair.host(1).collective = nullptr;
+}
+
+TEST_P(LinkConformance, as_many_signals_as_the_limit_may_wait_to_be_taken) {
+  auto body = [&](LinkPair& pair) -> Task<> {
+    for (std::uint32_t i = 0; i < Link::kMostUntaken; ++i) co_await pair.link(0).post(Signal::Ack);
+    co_await engine.sleep_for(std::chrono::milliseconds(5));
+    for (std::uint32_t i = 0; i < Link::kMostUntaken; ++i) co_await pair.link(1).wait(Signal::Ack);
+  };
+  run(body);
+}
+
+TEST_P(LinkConformance, one_untaken_signal_more_fails_the_link) {
+  auto body = [&](LinkPair& pair) -> Task<> {
+    for (std::uint32_t i = 0; i <= Link::kMostUntaken; ++i) co_await pair.link(0).post(Signal::DataSignal);
+    co_await expect_protocol_error(pair, Signal::DataSignal);
+  };
+  run_troubled(body);
+}
+
+TEST_P(LinkConformance, signal_left_over_from_a_collective_fails_the_link_and_satisfies_no_later_wait) {
+  for (const Signal used_next : {Signal::Ack, Signal::DataAck}) {
+    auto body = [&](LinkPair& pair) -> Task<> {
+      co_await pair.link(0).post(Signal::Ack);
+      co_await engine.sleep_for(std::chrono::milliseconds(5));
+      for (const Rank rank : {0U, 1U}) pair.begin_next(rank);
+      co_await expect_protocol_error(pair, used_next);
+    };
+    run_troubled(body);
+  }
+}
+
+TEST_P(LinkConformance, signals_of_a_collective_that_this_rank_has_not_begun_wait_for_it) {
+  auto body = [&](LinkPair& pair) -> Task<> {
+    for (std::uint32_t i = 0; i < Link::kMostUntaken; ++i) co_await pair.link(0).post(Signal::Ack);
+    pair.begin_next(0);
+    for (std::uint32_t i = 0; i < Link::kMostUntaken; ++i) co_await pair.link(0).post(Signal::Ack);
+    for (std::uint32_t i = 0; i < Link::kMostUntaken; ++i) co_await pair.link(1).wait(Signal::Ack);
+    CancelScope scope;
+    scope.set_deadline(engine, engine.now() + std::chrono::milliseconds(20));
+    const auto error = co_await error_of(with_scope(scope, wait(pair.link(1), Signal::Ack)));
+    EXPECT_EQ(kind_of(error), "DeadlineExceeded") << "an Ack of the next collective was taken";
+    pair.begin_next(1);
+    for (std::uint32_t i = 0; i < Link::kMostUntaken; ++i) co_await pair.link(1).wait(Signal::Ack);
+  };
+  run(body);
+}
+
 TEST_P(LinkConformance, effects_arrive_in_order) {
   auto body = [&](LinkPair& pair) -> Task<> {
     constexpr std::size_t kRounds = 50;
@@ -348,17 +293,22 @@ TEST_P(LinkConformance, effects_arrive_in_order) {
   run(body);
 }
 
+std::size_t small_size(std::size_t message) { return message * 7 % 150; }
+/// Not inlined: from the loop below g++ 12 -O3 stores a wrong size where the send does not suspend.
+[[gnu::noinline]] Slice small_message(std::size_t message) { return in_send(small_size(message), message); }
+
 TEST_P(LinkConformance, a_thousand_small_messages_keep_their_order) {
   auto body = [&](LinkPair& pair) -> Task<> {
     constexpr std::size_t kMessages = 1000;
-    auto size = [](std::size_t i) { return i * 7 % 150; };
     auto sends = [&]() -> Task<> {
-      for (std::size_t i = 0; i < kMessages; ++i) co_await pair.link(0).send(in_send(size(i), i));
+      for (std::size_t i = 0; i < kMessages; ++i) co_await pair.link(0).send(small_message(i));
     };
     auto receives = [&]() -> Task<> {
       for (std::size_t i = 0; i < kMessages; ++i) {
-        co_await pair.link(1).recv(in_recv(size(i)));
-        EXPECT_EQ(std::memcmp(pair.at(1, in_recv(size(i))), pair.at(0, in_send(size(i), i)), size(i)), 0)
+        co_await pair.link(1).recv(in_recv(small_size(i)));
+        EXPECT_EQ(std::memcmp(pair.at(1, in_recv(small_size(i))), pair.at(0, in_send(small_size(i), i)),
+                              small_size(i)),
+                  0)
             << i;
       }
     };
@@ -431,9 +381,13 @@ TEST_P(LinkConformance, pending_operations_end_when_they_are_cancelled_after_a_s
         EXPECT_EQ(kind_of(error), "PeerDied");
         ++ended;
       };
+      auto may_be_over = [](Task<> task) -> Task<> {  // where the transport keeps all the bytes
+        const auto error = co_await error_of(std::move(task));
+        EXPECT_TRUE(!error || kind_of(error) == "PeerDied");
+      };
       pair.fill(0, in_send(16 * kMiB), 1);
       tasks.spawn(expect_end(recv(pair.link(0), in_recv(16))));
-      tasks.spawn(expect_end(send(pair.link(0), in_send(16 * kMiB))));
+      tasks.spawn(may_be_over(send(pair.link(0), in_send(16 * kMiB))));
       for (const Signal signal : {Signal::Ack, Signal::DataSignal, Signal::DataAck})
         tasks.spawn(expect_end(wait(pair.link(1), signal)));
       co_await engine.sleep_for(std::chrono::milliseconds(5));
@@ -445,7 +399,7 @@ TEST_P(LinkConformance, pending_operations_end_when_they_are_cancelled_after_a_s
       }
       tasks.cancel(Error(ErrorKind::PeerDied, "rank 1 is gone"));
       co_await tasks.join();
-      EXPECT_EQ(ended, 5U);
+      EXPECT_EQ(ended, 4U);
     };
     run_troubled(body);
   }
@@ -454,9 +408,9 @@ TEST_P(LinkConformance, pending_operations_end_when_they_are_cancelled_after_a_s
 TEST_P(LinkConformance, cancelled_in_the_middle_of_its_bytes_leaves_nothing_behind) {
   auto body = [&](LinkPair& pair) -> Task<> {
     TaskScope tasks;
-    auto expect_end = [](Task<> task) -> Task<> {
+    auto expect_end = [](Task<> task) -> Task<> {  // or it came in one go
       const auto error = co_await error_of(std::move(task));
-      EXPECT_EQ(kind_of(error), "Cancelled");
+      EXPECT_TRUE(!error || kind_of(error) == "Cancelled");
     };
     pair.fill(0, in_send(16 * kMiB), 1);
     pair.fill(1, in_ccl_in(16 * kMiB), 2);
@@ -492,4 +446,17 @@ TEST_P(LinkConformance, closing_one_end_is_told_to_the_other_ends_host_once) {
   run_troubled(body);
 }
 
+INSTANTIATE_TEST_SUITE_P(
+    Everywhere, LinkConformance,
+    ::testing::Values(
+        TransportCase{.name = "shm_processes", .kind = library_kind("shm"), .is_isolated = true},
+        TransportCase{.name = "shm_threads", .kind = library_kind("shm"), .reaches_user_windows = true},
+        TransportCase{.name = "tcp",
+                      .kind = library_kind("tcp"),
+                      .reaches_user_windows = true,
+                      .reports_closing = true},
+        TransportCase{.name = "queue", .kind = test::kQueueTransport, .reaches_user_windows = true}),
+    ::testing::PrintToStringParamName());
+
+}  // namespace
 }  // namespace cohort::testing

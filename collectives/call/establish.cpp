@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/call/establish.h>
+
+#include <cohort/engine/assert.h>
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace cohort {
+namespace {
+
+/// What stands in the text of a hello: "transport|words|speed".
+struct HelloText {
+  std::string transport;  ///< the name of the kind that was chosen for the receiver
+  std::string words;      ///< its own
+  std::string speed;      ///< LinkSpeed; empty where all memory is mapped
+
+  [[nodiscard]] std::string text() const { return fmt::format("{}|{}|{}", transport, words, speed); }
+
+  /// Throws ProtocolError for anything that text() does not write.
+  static HelloText parse(std::string_view text) {
+    std::array<std::string, 3> fields;
+    std::size_t field = 0;
+    for (const char letter : text) {
+      if (letter != '|')
+        fields[field] += letter;
+      else if (++field == fields.size())
+        break;
+    }
+    if (field + 1 != fields.size())
+      throw Error(ErrorKind::ProtocolError, fmt::format("a hello says '{}', which is no such text", text));
+    return {fields[0], fields[1], fields[2]};
+  }
+};
+
+/// One exchange, on the side of one rank.
+class Exchange : Immovable {
+ public:
+  Exchange(const Membership& membership, Resources& resources, const std::optional<LinkSpeed>& own_speed)
+      : membership_(membership), resources_(resources) {
+    if (!own_speed) return;
+    own_speed_ = own_speed->text();
+    speeds_.push_back(LinkSpeed::parse(own_speed_));  // as the others will read it
+  }
+
+  [[nodiscard]] ControlPlane::Hello hello_for(Rank peer) {
+    PeerTransports& transports = resources_.transports();
+    Introduction introduction = transports.to(peer).introduce(peer);
+    const HelloText text{std::string(transports.name_for(peer)), std::move(introduction.words), own_speed_};
+    COHORT_ASSERT(text.words.size() <= Introduction::kMostWords &&
+                      introduction.descriptors.size() <= Introduction::kMostDescriptors,
+                  "transport {} says {} characters and passes {} descriptors", text.transport,
+                  text.words.size(), introduction.descriptors.size());
+    ControlPlane::Hello hello{.message = agreed_with(peer),
+                              .descriptors = std::move(introduction.descriptors)};
+    hello.message.set_text(text.text());
+    return hello;
+  }
+
+  void take(Rank peer, const ControlMessage& theirs, std::vector<Descriptor> descriptors) {
+    try {
+      const HelloText text = HelloText::parse(theirs.text_for_people());
+      check(peer, theirs, text);
+      resources_.transports().to(peer).meet(peer, text.words, std::move(descriptors));
+      if (!speeds_.empty()) speeds_.push_back(LinkSpeed::parse(text.speed));
+    } catch (const Error& error) {
+      throw error.culprit() ? error : error.with_culprit(peer);
+    }
+  }
+
+  [[nodiscard]] std::optional<LinkSpeed> agreed_speed() const {
+    return speeds_.empty() ? std::nullopt : std::optional(LinkSpeed::agreed(speeds_));
+  }
+
+ private:
+  /// The numbers of a hello: the CCL buffer's size, and the heap's where its layout must be the same.
+  [[nodiscard]] ControlMessage agreed_with(Rank peer) const {
+    ControlMessage message;
+    message.sequence = resources_.buffer_bytes();
+    message.signature.count =
+        resources_.transports().capabilities(peer).maps_memory ? resources_.heap_bytes() : 0;
+    return message;
+  }
+
+  void check(Rank peer, const ControlMessage& theirs, const HelloText& text) const {
+    const auto refuse = [&](std::string_view what, std::string_view variable, const auto& their_value,
+                            const auto& my_value) {
+      throw Error(
+          ErrorKind::Mismatch,
+          fmt::format("{} differs: {} has {}, rank {} has {}; give all ranks the same {}", what,
+                      membership_.peers[peer].describe(), their_value, membership_.rank, my_value, variable))
+          .with_culprit(peer);
+    };
+    const ControlMessage mine = agreed_with(peer);
+    const std::string_view name = resources_.transports().name_for(peer);
+    if (text.transport != name) refuse("transport", "COHORT_TRANSPORT", text.transport, name);
+    if (theirs.sequence != mine.sequence)
+      refuse("CCL buffer size", "COHORT_BUFFSIZE", theirs.sequence, mine.sequence);
+    if (theirs.signature.count != mine.signature.count)
+      refuse("shared heap size", "COHORT_HEAPSIZE", theirs.signature.count, mine.signature.count);
+  }
+
+  const Membership& membership_;
+  Resources& resources_;
+  std::string own_speed_;
+  std::vector<LinkSpeed> speeds_;
+};
+
+}  // namespace
+
+Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership& membership,
+                                               ControlPlane& control, Resources& resources,
+                                               double ranks_per_core) {
+  std::optional<LinkSpeed> own_speed;
+  if (!resources.is_host_wide() && membership.size > 1) {
+    const LinkSpeed measured = co_await LinkSpeed::measure(engine, ranks_per_core);
+    own_speed = measured;
+  }
+  Exchange exchange(membership, resources, own_speed);
+  auto hello_for = [&](Rank peer) { return exchange.hello_for(peer); };
+  auto taken = [&](Rank peer, const ControlMessage& theirs, std::vector<Descriptor> descriptors) {
+    exchange.take(peer, theirs, std::move(descriptors));
+  };
+  co_await control.exchange_hellos(hello_for, taken);
+  co_return exchange.agreed_speed();
+}
+
+}  // namespace cohort

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/call/resources.h>
+#include <cohort/collectives/selection/link_speed.h>
+#include <cohort/net/control_plane.h>
+
+#include <optional>
+
+namespace cohort {
+
+/// Exchanges hellos with all ranks: compares what they must agree on, introduces the transports to each
+/// other, and tells what links cost here, if any peer's memory is not mapped.
+///
+/// Returns what links cost, the same on all ranks; nothing where all memory is mapped. Throws Mismatch naming
+/// rank, field and both values, ProtocolError, PeerDied, ...; all with the peer as culprit.
+Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership& membership,
+                                               ControlPlane& control, Resources& resources,
+                                               double ranks_per_core);
+
+}  // namespace cohort

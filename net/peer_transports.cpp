@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/peer_transports.h>
+
+#include <cohort/engine/assert.h>
+#include <cohort/net/transports.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+Error not_reached(const Membership& membership, const PeerTransports::Choice& choice, Rank peer) {
+  if (choice.asked.empty())
+    return Error(ErrorKind::Unsupported,
+                 fmt::format("none of the transports ({}) connects rank {} with {}", names_of(choice.kinds),
+                             membership.rank, membership.peers[peer].describe()))
+        .with_culprit(peer);
+  return Error(
+      ErrorKind::Unsupported,
+      fmt::format(
+          "transport {} was asked for, but it does not connect rank {} with {}: the {} ranks of '{}' are "
+          "on several hosts (or in several network namespaces); use another one, or leave the choice "
+          "to cohort",
+          choice.asked, membership.rank, membership.peers[peer].describe(), membership.size,
+          membership.name));
+}
+
+}  // namespace
+
+void PeerTransports::Choice::check() const {
+  const auto is_asked = [&](const TransportKind& kind) { return kind.name == asked; };
+  if (!asked.empty() && std::none_of(kinds.begin(), kinds.end(), is_asked))
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("transport '{}' (COHORT_TRANSPORT) is none of {}", asked, names_of(kinds)));
+}
+
+PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice)
+    : of_peer_(membership.size, nullptr) {
+  choose(membership, choice);
+  const bool is_alone = membership.size == 1;
+  if (ranks_of_host_.size() > 1 || (is_alone && kind_of_[0]->can.maps_memory))
+    group_ = std::make_unique<host::HostGroup>(engine, membership, ranks_of_host_, choice.buffer_bytes,
+                                               choice.heap_bytes, choice.is_isolated);
+  for (const TransportKind& kind : choice.kinds) {
+    Transport* transport = nullptr;
+    for (Rank peer = 0; peer < membership.size; ++peer) {
+      if (peer == membership.rank || kind_of_[peer] != &kind) continue;
+      if (transport == nullptr) {
+        const TransportUse use{engine, membership, host, kind.can.maps_memory ? group_.get() : nullptr};
+        transport = made_.emplace_back(kind.make(use)).get();
+        if (transport->hears_of_collectives()) hearing_.push_back(transport);
+      }
+      of_peer_[peer] = transport;
+    }
+  }
+}
+
+PeerTransports::~PeerTransports() = default;
+
+void PeerTransports::choose(const Membership& membership, const Choice& choice) {
+  choice.check();
+  for (Rank peer = 0; peer < membership.size; ++peer) {
+    const auto found = std::find_if(choice.kinds.begin(), choice.kinds.end(), [&](const TransportKind& kind) {
+      return (choice.asked.empty() || kind.name == choice.asked) && kind.reaches(membership, peer);
+    });
+    if (found == choice.kinds.end()) throw not_reached(membership, choice, peer);
+    kind_of_.push_back(&*found);
+    if (peer == membership.rank || found->can.maps_memory) ranks_of_host_.push_back(peer);
+  }
+  name_choice(membership, choice);
+}
+
+void PeerTransports::name_choice(const Membership& membership, const Choice& choice) {
+  for (const TransportKind& kind : choice.kinds) {
+    bool is_used = false;
+    for (Rank peer = 0; peer < membership.size; ++peer)
+      is_used |= kind_of_[peer] == &kind && (peer != membership.rank || membership.size == 1);
+    if (is_used) name_.append(name_.empty() ? "" : "+").append(kind.name);
+  }
+}
+
+Capabilities PeerTransports::common_capabilities() const noexcept {
+  if (made_.empty()) return kind_of_.front()->can;
+  Capabilities common{
+      .maps_memory = true, .reads_memory = true, .is_one_sided = true, .reduces_on_receipt = true};
+  for (std::size_t peer = 0; peer < kind_of_.size(); ++peer)
+    if (of_peer_[peer] != nullptr) common = common & kind_of_[peer]->can;
+  return common;
+}
+
+Transport& PeerTransports::to(Rank peer) noexcept {
+  Transport* const transport = of_peer_[peer];
+  COHORT_ASSERT(transport != nullptr, "rank {} needs no transport to itself", peer);
+  return *transport;
+}
+
+void PeerTransports::register_memory(std::span<std::byte> memory) {
+  for (const auto& transport : made_) transport->register_memory(memory);
+}
+
+void PeerTransports::forget_memory(const std::byte* memory) noexcept {
+  for (const auto& transport : made_) transport->forget_memory(memory);
+}
+
+void PeerTransports::start(TaskScope& services) {
+  for (const auto& transport : made_) transport->start(services);
+}
+
+bool PeerTransports::is_cut_off(Rank peer) const noexcept {
+  return of_peer_[peer] != nullptr && of_peer_[peer]->is_cut_off(peer);
+}
+
+void PeerTransports::shutdown() noexcept {
+  for (const auto& transport : made_) transport->shutdown();
+}
+
+}  // namespace cohort

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/host/host_group.h>
+#include <cohort/net/transport.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+/// The transports of one communicator: for each peer the first kind that reaches it, and the group of those
+/// ranks whose memory is mapped here.
+///
+/// Both ends of a pair come to the same choice, because a kind's answer is the same at both ends; what the
+/// ranks were told may still differ, so each compares name_for() with the peer's in the hellos. Threads: the
+/// engine's. Lifetime: outlives all links.
+class PeerTransports : Immovable {
+ public:
+  struct Choice {
+    std::span<const TransportKind> kinds;  ///< in order of preference
+    std::string asked;                     ///< the only kind that may be used; empty: all of them
+    std::size_t buffer_bytes = 0;
+    std::size_t heap_bytes = 0;
+    bool is_isolated = false;
+
+    /// Throws InvalidArgument if there is no kind of the name that was asked for.
+    void check() const;
+  };
+
+  /// Makes what is needed for the peers that there are. Throws InvalidArgument, Unsupported where a peer is
+  /// not reached, ResourceLimit.
+  PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice);
+  ~PeerTransports();
+
+  /// How this rank reaches its peers: "shm", "tcp", "shm+tcp".
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] std::string_view name_for(Rank peer) const noexcept { return kind_of_[peer]->name; }
+  [[nodiscard]] const Capabilities& capabilities(Rank peer) const noexcept { return kind_of_[peer]->can; }
+  /// What it has in common with all peers: alone, what it has with itself.
+  [[nodiscard]] Capabilities common_capabilities() const noexcept;
+  [[nodiscard]] Transport& to(Rank peer) noexcept;
+
+  /// The ranks whose memory is mapped here; null if there is nobody, and memory is not even shared with
+  /// oneself.
+  [[nodiscard]] host::HostGroup* group() noexcept { return group_.get(); }
+  [[nodiscard]] const host::HostGroup* group() const noexcept { return group_.get(); }
+  /// Its members, or this rank alone. In rank order.
+  [[nodiscard]] std::span<const Rank> ranks_of_host() const noexcept { return ranks_of_host_; }
+
+  // To every transport that is in use:
+  void register_memory(std::span<std::byte> memory);
+  void forget_memory(const std::byte* memory) noexcept;
+  void start(TaskScope& services);
+  void collective_started() noexcept {
+    for (Transport* transport : hearing_) transport->collective_started();
+  }
+  [[nodiscard]] bool is_cut_off(Rank peer) const noexcept;
+  void shutdown() noexcept;
+
+ private:
+  void choose(const Membership& membership, const Choice& choice);
+  void name_choice(const Membership& membership, const Choice& choice);
+
+  std::vector<const TransportKind*> kind_of_;  ///< by rank, this one included
+  std::vector<Rank> ranks_of_host_;
+  std::string name_;
+  std::unique_ptr<host::HostGroup> group_;
+  std::vector<std::unique_ptr<Transport>> made_;
+  std::vector<Transport*> of_peer_;  ///< by rank; null for this one
+  std::vector<Transport*> hearing_;
+};
+
+}  // namespace cohort

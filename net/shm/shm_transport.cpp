@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/shm/shm_transport.h>
+
+#include <cohort/net/host/host_group.h>
+#include <cohort/net/shm/shm_link.h>
+
+namespace cohort::shm {
+namespace {
+
+/// The segments and what wakes ranks are the group's; here are the links over them.
+class ShmTransport final : public Transport {
+ public:
+  explicit ShmTransport(const TransportUse& use) noexcept : group_(*use.group), host_(use.host) {}
+
+  [[nodiscard]] Introduction introduce(Rank) const override {
+    return {.words = {}, .descriptors = group_.descriptors_for_peers()};
+  }
+  void meet(Rank peer, std::string_view, std::vector<Descriptor> descriptors) override {
+    group_.adopt(peer, std::move(descriptors));
+  }
+  void start(TaskScope& services) override { services.spawn(group_.listen()); }
+
+  [[nodiscard]] Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) override {
+    co_return std::make_unique<ShmLink>(group_, host_, peer, lane);
+  }
+
+ private:
+  host::HostGroup& group_;
+  LinkHost& host_;
+};
+
+}  // namespace
+
+TransportKind transport_kind() noexcept {
+  return {
+      .name = "shm",
+      .can = {.maps_memory = true, .reads_memory = true, .is_one_sided = true, .reduces_on_receipt = true},
+      .reaches = [](const Membership& membership, Rank peer) { return membership.shares_host(peer); },
+      .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
+        return std::make_unique<ShmTransport>(use);
+      }};
+}
+
+}  // namespace cohort::shm

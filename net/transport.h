@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/engine.h>
+#include <cohort/engine/task_scope.h>
+#include <cohort/net/link.h>
+#include <cohort/net/link_host.h>
+#include <cohort/net/membership.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort {
+
+namespace host {
+class HostGroup;
+}
+
+/// What the ranks at both ends of a transport's links can do with each other's memory.
+struct Capabilities {
+  bool maps_memory = false;         ///< loads and stores reach the peer's CCL buffers and shared heap
+  bool reads_memory = false;        ///< the kernel copies out of the peer's process, where it is allowed to
+  bool is_one_sided = false;        ///< put and get complete whatever the peer's engine is doing
+  bool reduces_on_receipt = false;  ///< get_reduce and recv_reduce combine while they move, in one pass
+
+  /// What both have.
+  [[nodiscard]] Capabilities operator&(const Capabilities& other) const noexcept {
+    return {.maps_memory = maps_memory && other.maps_memory,
+            .reads_memory = reads_memory && other.reads_memory,
+            .is_one_sided = is_one_sided && other.is_one_sided,
+            .reduces_on_receipt = reduces_on_receipt && other.reduces_on_receipt};
+  }
+  bool operator==(const Capabilities&) const = default;
+};
+
+/// What a transport says to one peer's transport of the same kind when the communicator is established.
+struct Introduction {
+  static constexpr std::size_t kMostWords = 256;
+  static constexpr std::size_t kMostDescriptors = 2;
+
+  std::string words;  ///< printable, without '|', at most kMostWords characters
+  std::vector<int>
+      descriptors;  ///< at most kMostDescriptors, to peers on this host only; the transport's own
+};
+
+/// What is made with one transport: the links of a communicator to those peers that it was chosen for.
+///
+/// In this order: register_memory() for the CCL buffers; introduce() and meet() once for each peer; start();
+/// then the rest. Threads: the engine's. Lifetime: outlives its links, ends after the services that it
+/// started have been joined. Errors: what concerns a peer names it as culprit.
+class Transport : Immovable {
+ public:
+  virtual ~Transport() = default;
+
+  /// What is said to that peer.
+  [[nodiscard]] virtual Introduction introduce(Rank) const { return {}; }
+  /// What that peer has said. Throws ProtocolError if it makes no sense.
+  virtual void meet(Rank, std::string_view, std::vector<Descriptor>) {}
+  /// Spawns what has to run beside collectives.
+  virtual void start(TaskScope&) {}
+
+  /// Makes a link, once for each peer and lane. The peer does the same at about the same time, so both may
+  /// wait for each other. Throws LinkFault, Unsupported, AuthFailed, ...
+  [[nodiscard]] virtual Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) = 0;
+
+  /// Memory that schedules will name often: the CCL buffers, the heap (address space, whose pages come with
+  /// use), scratch. For transports that want to know beforehand; it is not freed before forget_memory().
+  virtual void register_memory(std::span<std::byte>) {}
+  virtual void forget_memory(const std::byte*) noexcept {}
+
+  /// Whether collective_started() is to be called. Asked once: what must not slow down small messages is not
+  /// asked each time.
+  [[nodiscard]] virtual bool hears_of_collectives() const noexcept { return false; }
+  /// The host's running() has moved on to the next collective: what came for it early may go on.
+  virtual void collective_started() noexcept {}
+
+  /// Whether an operation waits for that peer's bytes on a link that is closed.
+  [[nodiscard]] virtual bool is_cut_off(Rank) const noexcept { return false; }
+  /// Breaks all links, without a report: what waits on them goes on waiting, for its cancellation. Services
+  /// end. Idempotent.
+  virtual void shutdown() noexcept {}
+};
+
+/// What a transport is made for. All of it outlives the transport.
+struct TransportUse {
+  Engine& engine;
+  Membership& membership;
+  LinkHost& host;
+  /// The ranks that share this host's memory; null where the kind does not map memory.
+  host::HostGroup* group = nullptr;
+};
+
+/// A kind of transport: one folder, and one line in transports.cpp.
+struct TransportKind {
+  std::string_view name;  ///< of COHORT_TRANSPORT, and in errors: letters and digits
+  Capabilities can;       ///< with whomever it reaches
+  /// Whether it may connect this rank with that one, or, for this rank itself, with anybody. The same answer
+  /// at both ends. A rank alone on its host is reached by itself.
+  bool (*reaches)(const Membership& membership, Rank peer);
+  /// Costs memory and descriptors at most: nothing is sent before start().
+  std::unique_ptr<Transport> (*make)(const TransportUse& use);
+};
+
+}  // namespace cohort

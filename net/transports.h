@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/transport.h>
+
+#include <span>
+
+namespace cohort {
+
+/// All kinds of transports of the library: each pair of ranks uses the first that reaches.
+[[nodiscard]] std::span<const TransportKind> transports() noexcept;
+
+/// "shm, tcp", for errors.
+[[nodiscard]] std::string names_of(std::span<const TransportKind> kinds);
+
+}  // namespace cohort

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which transport connects whom: ranks of one host share memory, whoever else there is.
+#include <cohort/cohort.h>
+#include <cohort/collectives/selection/reach.h>
+#include <cohort/net/transports.h>
+#include <cohort/net/auth/identity.h>
+#include <cohort/tests/support/queue_transport.h>
+#include <cohort/tests/support/ranks.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace cohort {
+namespace {
+
+using test::Outcome;
+using testing::HasSubstr;
+
+/// What communicators say of their transport, by rank; all have summed their ranks.
+std::vector<std::string> transports_of(Rank ranks, Rank hosts, CommunicatorOptions options = {}) {
+  std::vector<std::string> names(ranks);
+  auto body = [&](Communicator& comm) -> Task<> {
+    names[comm.rank()] = comm.transport();
+    EXPECT_EQ(comm.reach().is_host_wide, hosts == 1 && comm.transport() == "shm");
+    std::vector<std::int64_t> sum = {comm.rank()};
+    co_await comm.all_reduce(std::span<std::int64_t>(sum), ReduceOp::sum);
+    EXPECT_EQ(sum[0], ranks * (ranks - 1) / 2);
+  };
+  test::run_ranks(ranks, body, std::move(options), hosts);
+  return names;
+}
+
+TEST(SeveralHosts, ranks_of_one_host_share_memory_and_reach_others_over_tcp) {
+  EXPECT_THAT(transports_of(4, 2), testing::Each("shm+tcp"));
+  EXPECT_THAT(transports_of(4, 1), testing::Each("shm"));
+  EXPECT_THAT(transports_of(3, 3), testing::Each("tcp"));
+  EXPECT_THAT(transports_of(3, 2), testing::ElementsAre("shm+tcp", "shm+tcp", "tcp"));
+  EXPECT_THAT(transports_of(1, 1), testing::Each("shm"));
+}
+
+TEST(SeveralHosts, a_transport_that_is_asked_for_is_used_everywhere_or_refused) {
+  CommunicatorOptions options;
+  options.transport = "tcp";
+  EXPECT_THAT(transports_of(4, 2, std::move(options)), testing::Each("tcp"));
+  CommunicatorOptions shm;
+  shm.transport = "shm";
+  auto body = [](Communicator&) -> Task<> { co_return; };
+  for (const Outcome& outcome : test::outcomes_of_ranks(4, body, std::move(shm), 2)) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::Unsupported);
+    EXPECT_THAT(outcome.error->what(), HasSubstr("the 4 ranks of 'world' are on several hosts"));
+  }
+}
+
+TEST(SeveralHosts, a_transport_that_there_is_not_is_refused_with_those_there_are) {
+  CommunicatorOptions options;
+  options.transport = "pigeon";
+  auto body = [](Communicator&) -> Task<> { co_return; };
+  const auto outcomes = test::outcomes_of_ranks(1, body, std::move(options));
+  ASSERT_TRUE(outcomes[0].error);
+  EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::InvalidArgument);
+  EXPECT_THAT(outcomes[0].error->what(), HasSubstr("'pigeon' (COHORT_TRANSPORT) is none of shm, tcp"));
+}
+
+TEST(SeveralHosts, kinds_of_the_programs_own_are_chosen_in_its_order) {
+  const TransportKind kinds[] = {test::kQueueTransport, cohort::transports()[1]};
+  CommunicatorOptions options;
+  options.transports = kinds;
+  EXPECT_THAT(transports_of(4, 2, std::move(options)), testing::Each("queue+tcp"));
+}
+
+/// Rank 2 of two hosts with two ranks each is told to use TCP alone; rank 3 of its host is not.
+TEST(SeveralHosts, ranks_of_a_host_that_do_not_agree_are_told_so) {
+  const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
+  std::vector<std::optional<Error>> errors(4);
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        Engine engine;
+        CommunicatorOptions options;
+        options.join.rank = rank;
+        options.join.size = 4;
+        options.join.address = address;
+        options.join.host_id = test::host_of(rank, 4, 2);
+        if (rank == 2) options.transport = "tcp";
+        auto join = [&]() -> Task<> {
+          Communicator comm = co_await Communicator::join(engine, std::move(options));
+          co_await comm.barrier();  // those of the other host agree with everybody, and hear of it now
+          co_await comm.close();
+        };
+        engine.run(join());
+      } catch (const Error& error) {
+        errors[rank] = error;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::optional<Error>& error : errors) {
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->kind(), ErrorKind::Mismatch) << error->what();
+    EXPECT_THAT(error->what(), HasSubstr("transport differs"));
+    EXPECT_THAT(error->what(), HasSubstr("COHORT_TRANSPORT"));
+  }
+}
+
+}  // namespace
+}  // namespace cohort
