@@ -2,8 +2,8 @@
 // Which transport connects whom: ranks of one host share memory, whoever else there is.
 #include <cohort/cohort.h>
 #include <cohort/collectives/selection/reach.h>
-#include <cohort/net/transports.h>
 #include <cohort/net/auth/identity.h>
+#include <cohort/net/transports.h>
 #include <cohort/tests/support/queue_transport.h>
 #include <cohort/tests/support/ranks.h>
 
