@@ -3,8 +3,8 @@
 
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/engine/system/environment.h>
-#include <cohort/tools/transport_names.h>
 #include <cohort/tools/bench/options.h>
+#include <cohort/tools/transport_names.h>
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 #include <cohort/engine/engine.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
-#include <cohort/tools/transport_names.h>
 #include <cohort/tools/launch/launcher.h>
+#include <cohort/tools/transport_names.h>
 
 #include <fmt/format.h>
 

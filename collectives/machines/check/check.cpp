@@ -74,13 +74,19 @@ Task<> run_operation(RankExec& x, const AnyAlgorithm& algorithm, const CheckOpti
     co_await algorithm.run(x, arguments, piece);
 }
 
+/// How many of them a rank runs: at least so many that a slot is used again, where data travels in slots.
+std::uint32_t operations_of(const AnyAlgorithm& algorithm, const CheckOptions& options) {
+  const std::uint32_t least = algorithm.announces() == Announces::data ? kLeastOperationsInSlots : 1;
+  return std::max(least, options.operations);
+}
+
 /// What one rank does: operation after operation, each in pieces, as on a communicator.
 Task<> run_rank(Machine& machine, RankExec& x, const AnyAlgorithm& algorithm, const CheckOptions& options,
                 std::size_t piece) {
-  const std::uint32_t least = algorithm.announces() == Announces::data ? kLeastOperationsInSlots : 1;
+  const std::uint32_t operations = operations_of(algorithm, options);
   std::exception_ptr failure;
   try {
-    for (std::uint32_t i = 0; i < std::max(least, options.operations); ++i) {
+    for (std::uint32_t i = 0; i < operations; ++i) {
       machine.begin();
       co_await run_operation(x, algorithm, options, piece);
       machine.end();
@@ -104,7 +110,7 @@ void run(Machine& machine, const AnyAlgorithm& algorithm, const CheckOptions& op
   } catch (const std::exception&) {
     // The machine knows why: the first to fail has told it.
   }
-  machine.check_ends(options.operations);
+  machine.check_ends(operations_of(algorithm, options));
 }
 
 /// In each round, what one rank has reaches at most as many times more ranks as a rank sends messages, and
