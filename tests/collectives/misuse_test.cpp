@@ -301,7 +301,8 @@ TEST(Arguments, only_the_root_of_a_reduce_needs_an_output_and_may_give_its_input
     std::vector<float> out(comm.rank() == kRoot ? in.size() : 0);
     co_await comm.reduce(std::span<const float>(in), std::span<float>(out), ReduceOp::sum, kRoot);
     EXPECT_EQ(in.back(), static_cast<float>(comm.rank() + 1));
-    EXPECT_EQ(out, std::vector<float>(out.size(), 6));
+    const std::vector<float> expected(in.size(), 6);
+    EXPECT_TRUE(comm.rank() != kRoot || out == expected);
     co_await comm.reduce(std::span<float>(in), ReduceOp::max, kRoot);
     EXPECT_EQ(in.back(), comm.rank() == kRoot ? 3 : static_cast<float>(comm.rank() + 1));
   };
