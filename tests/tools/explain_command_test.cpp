@@ -53,7 +53,7 @@ TEST(Explain, over_links_estimates_and_the_model_are_shown) {
   const Outcome outcome = explain("all --ranks 3 --transport tcp --sizes 8,64K,1M");
   ASSERT_EQ(outcome.status, 0) << outcome.text();
   const auto rows = rows_of(outcome);
-  ASSERT_EQ(rows.size(), 1U + 4U * 3U) << outcome.text();
+  ASSERT_EQ(rows.size(), 1U + (kOperators - 1) * 3U) << outcome.text();
   for (const auto& row : rows) EXPECT_GT(std::stod(row[2]), 0) << row[0] << " " << row[1];
   EXPECT_THAT(outcome.text(), AllOf(HasSubstr("least estimate"), HasSubstr("# Links are weighed with"),
                                     HasSubstr("message"), Not(HasSubstr("slots (us)"))));

@@ -53,7 +53,7 @@ TEST_P(WorkloadTest, an_operation_that_did_not_happen_is_wrong) {
     Collective operation = workload.make();
     co_await operation;
     Counts& mine = counts[comm.rank()];
-    mine.elements = workload.shape().out;
+    mine.elements = op->extent(options.ranks, options.root, comm.rank()).recv * workload.shape().count;
     mine.after_running = workload.count_wrong();
     workload.poison();
     workload.write_input(2);
