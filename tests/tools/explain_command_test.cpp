@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cohort explain` as a user starts it: the program itself, its output and its status.
+#include <cohort/collectives/operators/operator.h>
 #include <cohort/tests/support/command.h>
 
 #include <gmock/gmock.h>
@@ -53,7 +54,7 @@ TEST(Explain, over_links_estimates_and_the_model_are_shown) {
   const Outcome outcome = explain("all --ranks 3 --transport tcp --sizes 8,64K,1M");
   ASSERT_EQ(outcome.status, 0) << outcome.text();
   const auto rows = rows_of(outcome);
-  ASSERT_EQ(rows.size(), 1U + (kOperators - 1) * 3U) << outcome.text();
+  ASSERT_EQ(rows.size(), 1U + (cohort::kOperators - 1) * 3U) << outcome.text();
   for (const auto& row : rows) EXPECT_GT(std::stod(row[2]), 0) << row[0] << " " << row[1];
   EXPECT_THAT(outcome.text(), AllOf(HasSubstr("least estimate"), HasSubstr("# Links are weighed with"),
                                     HasSubstr("message"), Not(HasSubstr("slots (us)"))));
