@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"threads_3", 3, "--threads --transport shm", "shm-threads"},
                       Case{"tcp_threads_2", 2, "--threads --transport tcp", "tcp-threads"},
                       Case{"in_place_3", 3, "--transport shm --in-place --no-pin", "shm"},
-                      Case{"int64_max_ring_3", 3, "--type int64 --op max --algorithm ring --transport tcp",
+                      Case{"int64_max_tree_3", 3, "--type int64 --op max --algorithm tree --transport tcp",
                            "tcp"},
                       Case{"avg_int32_root_2", 2, "--type int32 --op avg --root 1 --transport shm", "shm"},
                       Case{"not_rewritten_2", 2, "--no-rewrite --in-place --transport shm", "shm"}),
