@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/run.h>
 
+#include <cohort/engine/engine.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/net/auth/identity.h>
 
