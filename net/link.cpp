@@ -14,7 +14,9 @@ std::string_view to_string(Signal signal) noexcept {
 
 bool LinkOperation::start(std::coroutine_handle<> waiter, CancelScope* scope) {
   if (!suspend(waiter, scope)) return false;
-  if (!link_.start(*this)) return true;
+  const bool is_over = link_.start(*this);
+  // What went wrong as it began may have cancelled the scope, and this operation with it.
+  if (!is_over || !is_pending()) return true;
   unsuspend();
   return false;
 }

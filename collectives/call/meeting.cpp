@@ -3,6 +3,8 @@
 
 #include <cohort/collectives/schedule/algorithm.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -27,7 +29,8 @@ struct WindowAddresses {
 };
 
 std::size_t footprint_of(const Call& call, Rank ranks) {
-  return call.message_bytes() * ranks * (call.op.given_per_count(ranks) + call.op.elements_per_count(ranks));
+  const Extent extent = call.op->extent(ranks, call.root, call.root);
+  return call.message_bytes() * ranks * ((call.op->has_one_buffer ? 0 : extent.send) + extent.recv);
 }
 
 }  // namespace
@@ -165,7 +168,10 @@ bool Meeting::combine_announced(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     host::ArrivalSlot& slot = group_.segment(rank).arrival(running_.sequence);
     if ((slot.reachable & kByReference) == 0) continue;
-    if (!bind_windows_of(rank, call)) return false;  // its words make no sense
+    if (!call.algorithm->may_refer(announced_bytes_) || !bind_windows_of(rank, call)) {
+      report_nonsense(rank);
+      return false;
+    }
     // The words of a reference lie before what its owner leaves in the slot for itself.
     windows_of(rank).bind(WindowId::slot, slot.below, announced_bytes_);
     exec_.take_announcement(rank, announced_bytes_, true);
@@ -180,6 +186,13 @@ bool Meeting::combine_announced(const Call& call) noexcept {
   }
   progress_ = touches ? Progress::combined : Progress::over;
   return true;
+}
+
+/// A peer's words on where its buffers lie cannot be followed. The collective ends by what comes of this.
+void Meeting::report_nonsense(Rank rank) noexcept {
+  host_.link_failed(rank, Error(ErrorKind::ProtocolError,
+                                fmt::format("rank {} announces buffers that are not where it says", rank))
+                              .with_culprit(rank));
 }
 
 bool Meeting::combine_on_windows(const Call& call) noexcept {

@@ -66,6 +66,7 @@ class Meeting : Immovable {
   [[nodiscard]] bool combine(const Call& call) noexcept;
   [[nodiscard]] bool combine_announced(const Call& call) noexcept;
   [[nodiscard]] bool combine_on_windows(const Call& call) noexcept;
+  void report_nonsense(Rank rank) noexcept;
   void finish(const Call& call) noexcept;
 
   /// Whether this rank announces its input by reference. Each decides for itself; arrivals tell the others.

@@ -2,6 +2,7 @@
 #include <cohort/collectives/memory/memory_exec.h>
 
 #include <cohort/collectives/memory/reduction/reduce.h>
+#include <cohort/engine/assert.h>
 #include <cohort/engine/system/peer_memory.h>
 
 #include <fmt/format.h>
@@ -56,6 +57,8 @@ void MemoryExec::finish_average(const Combine& combine, const Slice& sum) {
 }
 
 Task<> MemoryExec::phase() {
+  COHORT_ASSERT(resources_.is_host_wide(),
+                "a schedule over links meets in a phase, which needs Ground::mapped");
   host::HostGroup& group = *resources_.group();
   group.arrive_at_phase();
   return group.wait_for_phase();

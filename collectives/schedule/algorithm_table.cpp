@@ -24,9 +24,7 @@ void AlgorithmTable::add(const AnyAlgorithm& algorithm) {
     throw Error(ErrorKind::InvalidArgument, fmt::format("algorithm '{}' for {} cannot be registered: {}",
                                                         algorithm.name(), to_string(algorithm.op()), why));
   };
-  if (algorithm.name().empty()) refuse("it needs a name");
-  if (!algorithm.has_schedule() && algorithm.announces() == Announces::nothing)
-    refuse("it needs a schedule, or a local one");
+  if (!algorithm.objection().empty()) refuse(std::string(algorithm.objection()));
   if (find(algorithm.op(), algorithm.name()) != nullptr) refuse("there is one of this name; give it another");
   for (const std::string_view name : names())
     if (name != algorithm.name() && algorithm_id(name) == algorithm.id())

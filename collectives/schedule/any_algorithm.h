@@ -63,6 +63,18 @@ class AnyAlgorithm {
   /// Defined in algorithm.h.
   template <class Op>
   AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept;  // NOLINT(google-explicit-constructor)
+  template <class Op>
+  AnyAlgorithm(const Algorithm<Op>&& algorithm) = delete;  ///< it would not outlive this
+
+  /// Why it could not run where it says it does; empty if it can.
+  [[nodiscard]] std::string_view objection() const noexcept {
+    if (name_.empty()) return "it needs a name";
+    if (announces_ != Announces::nothing && ground_ == Ground::links)
+      return "what ranks announce as they meet is for Ground::mapped";
+    const bool is_always_local = announces_ == Announces::data || ground_ == Ground::alone;
+    if (!has_schedule_ && !is_always_local) return "it needs a schedule for where not all windows are mapped";
+    return {};
+  }
 
   [[nodiscard]] Operator op() const noexcept { return functions_->op; }
   [[nodiscard]] std::string_view name() const noexcept { return name_; }

@@ -4,7 +4,7 @@
 namespace cohort {
 
 Exec::Exec(Rank rank, Rank size, StreamWatcher* watcher)
-    : rank_(rank), size_(size), announced_(size), streams_(watcher) {}
+    : rank_(rank), size_(size), announced_(size, {0, {WindowId::slot, 0, 0}}), streams_(watcher) {}
 
 void Exec::list_peers() const {
   for (Rank distance = 1; distance < size_; ++distance) peers_.push_back(ahead(distance));

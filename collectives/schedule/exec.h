@@ -140,7 +140,7 @@ class Exec : Immovable {
   [[nodiscard]] Slice slot(std::size_t bytes) const noexcept { return {WindowId::slot, 0, bytes}; }
   /// For the machine: everybody has met, and that rank announced so many bytes.
   void take_announcement(Rank of, std::size_t bytes, bool by_reference) noexcept {
-    if (of == 0) referring_ = 0;
+    referring_ -= has_referred(of) ? 1 : 0;
     announced_[of] = {of, {by_reference ? WindowId::send : WindowId::slot, 0, bytes}};
     referring_ += by_reference ? 1 : 0;
   }

@@ -34,6 +34,7 @@ std::size_t ShmLink::place_of(const LinkOperation::Request& request) noexcept {
 bool ShmLink::start(LinkOperation& operation) {
   const LinkOperation::Request& request = operation.request();
   if (sequence_ != host_.running().sequence) begin_collective();
+  if (!operation.is_pending()) return false;  // cancelled by what the peer had left
   switch (request.kind) {
     case Kind::post: post(request.signal); return true;
     case Kind::put: put(request); return true;
@@ -46,6 +47,7 @@ bool ShmLink::start(LinkOperation& operation) {
   }
   operation.progress = 0;
   if (advance(operation)) return true;
+  if (!operation.is_pending()) return false;
   LinkOperation*& place = waiting_[place_of(request)];
   COHORT_ASSERT(place == nullptr, "two coroutines use the same direction of the link to rank {}", peer());
   place = &operation;
@@ -57,8 +59,11 @@ bool ShmLink::start(LinkOperation& operation) {
 /// the collective's windows live, which is why a cancelled collective revokes the communicator before its
 /// buffers go.
 void ShmLink::cancel(LinkOperation& operation) noexcept {
-  waiting_[place_of(operation.request())] = nullptr;
-  if (--waiting_count_ == 0) unlink();
+  LinkOperation*& place = waiting_[place_of(operation.request())];
+  if (place == &operation) {  // not so while it begins
+    place = nullptr;
+    if (--waiting_count_ == 0) unlink();
+  }
   operation.finish();
 }
 

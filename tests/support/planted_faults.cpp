@@ -108,8 +108,8 @@ Run planted_into_puts(Fault fault) {
   return [=](bool is_planted, std::uint64_t seed) {
     check::CheckOptions options;
     options.seed = seed;
-    return check::check(test::as_algorithm<AllGather>(all_gather_by_put, all_links), options,
-                        is_planted ? &fault : nullptr);
+    return test::check_schedule<AllGather>(all_gather_by_put, all_links, options,
+                                           is_planted ? &fault : nullptr);
   };
 }
 

@@ -295,11 +295,11 @@ Cost too_few_rounds(std::size_t bytes, Rank ranks) {
 
 template <class Op, Task<> (*schedule)(Exec&, Op)>
 check::Report checked(const check::CheckOptions& options) {
-  return check::check(test::as_algorithm<Op>(schedule, all_links), options);
+  return test::check_schedule<Op>(schedule, all_links, options);
 }
 
 check::Report with_neighbours(const check::CheckOptions& options) {
-  return check::check(test::as_algorithm<Barrier>(link_not_asked_for, neighbours), options);
+  return test::check_schedule<Barrier>(link_not_asked_for, neighbours, options);
 }
 
 check::Report with_cost(const check::CheckOptions& options, Cost (*cost)(std::size_t, Rank)) {

@@ -25,6 +25,8 @@ bool travels(const AnyAlgorithm& algorithm, const CheckOptions& options) {
 
 void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
   const auto refuse = [](const std::string& text) { throw Error(ErrorKind::InvalidArgument, text); };
+  if (!algorithm.objection().empty())
+    refuse(fmt::format("algorithm '{}' cannot run: {}", algorithm.name(), algorithm.objection()));
   const bool is_alone = algorithm.ground() == Ground::alone;
   if (options.ranks == 0 || (options.ranks == 1) != is_alone)
     refuse(fmt::format("a check of '{}' with {} rank{}: {}", algorithm.name(), options.ranks,

@@ -136,6 +136,8 @@ Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, con
                     const Trace* trace) {
   const auto refuse = [](const std::string& text) { throw Error(ErrorKind::InvalidArgument, text); };
   if (setup.root >= setup.ranks) refuse(fmt::format("root {} of {} ranks", setup.root, setup.ranks));
+  if (!algorithm.objection().empty())
+    refuse(fmt::format("algorithm '{}' cannot run: {}", algorithm.name(), algorithm.objection()));
   check(topology, setup.ranks);
   const Run run = plan(algorithm, topology, setup);
   if (algorithm.ground() == Ground::mapped && !run.meets_first)

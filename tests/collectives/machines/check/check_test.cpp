@@ -42,7 +42,7 @@ TEST(Check, schedules_are_told_the_ranks_of_their_host) {
     options.ranks = 8;
     options.ranks_per_host = ranks_per_host;
     options.checks_cost = false;
-    const Report report = check::check(test::as_algorithm<Broadcast>(broadcast_by_hosts, needs), options);
+    const Report report = test::check_schedule<Broadcast>(broadcast_by_hosts, needs, options);
     for (const check::Finding& finding : report.findings)  // nobody answers
       EXPECT_EQ(finding.kind, FindingKind::agreement) << ranks_per_host << " on a host: " << report.text();
   }
@@ -101,12 +101,12 @@ Task<> send_first(Exec& x, Broadcast op) {
 TEST(Check, what_ends_only_on_links_that_buffer_is_said_to) {
   CheckOptions options;
   options.ranks = 2;
-  const Report report = check::check(test::as_algorithm<Broadcast>(send_first, all_links), options);
+  const Report report = test::check_schedule<Broadcast>(send_first, all_links, options);
   ASSERT_FALSE(report.passed());
   EXPECT_EQ(report.findings.front().kind, FindingKind::deadlock);
   EXPECT_THAT(report.findings.front().text, HasSubstr("it ends only where links buffer whatever is sent"));
   options.is_eager = true;
-  EXPECT_EQ(check::check(test::as_algorithm<Broadcast>(send_first, all_links), options).text(), "");
+  EXPECT_EQ(test::check_schedule<Broadcast>(send_first, all_links, options).text(), "");
 }
 
 Task<> tell_itself(Exec& x) {
@@ -128,7 +128,7 @@ Task<> notifies_in_a_recycled_frame(Exec& x, Barrier) {
 
 TEST(Check, a_notify_where_another_one_lay_is_another_one) {
   const Report report =
-      check::check(test::as_algorithm<Barrier>(notifies_in_a_recycled_frame, all_links), CheckOptions());
+      test::check_schedule<Barrier>(notifies_in_a_recycled_frame, all_links, CheckOptions());
   EXPECT_EQ(report.text(), "");
 }
 
