@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/system/platform.h>
 
+#include <cohort/engine/system/caches.h>
 #include <cohort/engine/system/host.h>
 #include <cohort/engine/system/processor.h>
 
@@ -12,8 +13,8 @@ class RealPlatform final : public Platform {
   std::string host_name() override { return host::name(); }
   std::string host_fingerprint() override { return host::fingerprint(); }
   unsigned available_cores() override { return processor::available_cores(); }
-  std::size_t core_cache_bytes() override { return processor::core_cache_bytes(); }
-  std::size_t last_level_cache_bytes() override { return processor::last_level_cache_bytes(); }
+  std::size_t core_cache_bytes() override { return caches::core_bytes(); }
+  std::size_t last_level_cache_bytes() override { return caches::last_level_bytes(); }
   void yield_core() noexcept override { processor::yield(); }
 };
 

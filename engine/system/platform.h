@@ -19,7 +19,7 @@ class Platform {
   [[nodiscard]] virtual std::string host_name() = 0;
   [[nodiscard]] virtual std::string host_fingerprint() = 0;
 
-  /// As processor::available_cores(), core_cache_bytes() and last_level_cache_bytes().
+  /// As processor::available_cores(), caches::core_bytes() and caches::last_level_bytes().
   [[nodiscard]] virtual unsigned available_cores() = 0;
   [[nodiscard]] virtual std::size_t core_cache_bytes() = 0;
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() = 0;

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <cstddef>
 #include <thread>
 
 /// What a spinning loop asks of the processor and of the scheduler.
@@ -27,20 +26,6 @@ inline void yield() noexcept { ::sched_yield(); }
   cpu_set_t set;
   if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
   return std::thread::hardware_concurrency();
-}
-
-/// Bytes of the cache that a core has for itself; 1 MiB where the system does not say.
-[[nodiscard]] inline std::size_t core_cache_bytes() noexcept {
-  constexpr std::size_t kUsual = std::size_t{1} << 20;
-  const long found = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return found > 0 ? static_cast<std::size_t>(found) : kUsual;
-}
-
-/// Bytes of the largest cache; 32 MiB where the system does not say.
-[[nodiscard]] inline std::size_t last_level_cache_bytes() noexcept {
-  constexpr std::size_t kUsual = std::size_t{32} << 20;
-  const long found = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return found > 0 ? static_cast<std::size_t>(found) : kUsual;
 }
 
 }  // namespace cohort::processor

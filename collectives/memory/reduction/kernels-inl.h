@@ -196,6 +196,7 @@ HWY_INLINE void combine_block(D d, const Inputs<T>& in, std::size_t i, Op op, V&
   }
 }
 
+/// To one output or two.
 template <class T, class Op, class Finish>
 HWY_NOINLINE void combine_blocks(const Reduction& r, Op op, Finish finish) {
   const hn::ScalableTag<T> d;
@@ -203,7 +204,7 @@ HWY_NOINLINE void combine_blocks(const Reduction& r, Op op, Finish finish) {
   const T* right_aligned[kMaxFanIn] = {};
   const Inputs<T> in(r, right_aligned);
   T* const to = output<T>(r, 0);
-  const std::size_t more_outputs = r.outputs.size() - 1;
+  T* const also_to = r.outputs.size() == 2 ? output<T>(r, 1) : nullptr;
   const bool is_streaming = r.stores == Stores::streaming;
   const std::size_t count = r.count;
 
@@ -217,8 +218,33 @@ HWY_NOINLINE void combine_blocks(const Reduction& r, Op op, Finish finish) {
     v2 = finish(d, v2);
     v3 = finish(d, v3);
     store(d, to + i, is_streaming, v0, v1, v2, v3);
-    for (std::size_t j = 1; j <= more_outputs; ++j)
-      store(d, output<T>(r, j) + i, is_streaming, v0, v1, v2, v3);
+    if (also_to != nullptr) store(d, also_to + i, is_streaming, v0, v1, v2, v3);
+  }
+  if (i < count) combine_ragged<T>(r, i, count, op, finish);
+}
+
+/// The same to several outputs: vector by vector, each stored everywhere as it is made. Against blocks, four
+/// outputs take 0.86 to 0.97 of the time, two that are streamed 0.87 to 0.96; two cached ones up to 1.13.
+template <class T, class Op, class Finish>
+HWY_NOINLINE void combine_for_many(const Reduction& r, Op op, Finish finish) {
+  const hn::ScalableTag<T> d;
+  const T* right_aligned[kMaxFanIn] = {};
+  const Inputs<T> in(r, right_aligned);
+  T* const to = output<T>(r, 0);
+  T* const also_to = output<T>(r, 1);
+  const std::size_t outputs = r.outputs.size();
+  const bool is_streaming = r.stores == Stores::streaming;
+  const std::size_t count = r.count;
+
+  std::size_t i = is_streaming ? HWY_MIN(bytes_to_alignment(to) / sizeof(T), count) : 0;
+  if (i > 0) combine_ragged<T>(r, 0, i, op, finish);
+  for (; count - i >= hn::Lanes(d); i += hn::Lanes(d)) {
+    hn::Vec<decltype(d)> value;
+    combine_block(d, in, i, op, value);
+    value = finish(d, value);
+    store(d, to + i, is_streaming, value);
+    store(d, also_to + i, is_streaming, value);
+    for (std::size_t j = 2; j < outputs; ++j) store(d, output<T>(r, j) + i, is_streaming, value);
   }
   if (i < count) combine_ragged<T>(r, i, count, op, finish);
 }
@@ -227,7 +253,9 @@ HWY_NOINLINE void combine_blocks(const Reduction& r, Op op, Finish finish) {
 template <class T, class Op, class Finish>
 HWY_INLINE void combine(const Reduction& r, Op op, Finish finish) {
   const bool has_block = r.count >= 4 * hn::Lanes(hn::ScalableTag<T>());
-  has_block ? combine_blocks<T>(r, op, finish) : combine_ragged<T>(r, 0, r.count, op, finish);
+  if (!has_block) return combine_ragged<T>(r, 0, r.count, op, finish);
+  const bool is_for_many = r.outputs.size() > 2 || (r.outputs.size() == 2 && r.stores == Stores::streaming);
+  is_for_many ? combine_for_many<T>(r, op, finish) : combine_blocks<T>(r, op, finish);
 }
 
 template <class T>

@@ -157,14 +157,17 @@ struct Layout {
   Stores stores;
 };
 
-constexpr std::array<Layout, 8> kLayouts{{
+constexpr std::array<Layout, 11> kLayouts{{
     {"aligned", 0, 1, false, false, Stores::cached},
     {"unaligned", 3, 1, false, false, Stores::cached},
     {"in place", 1, 0, true, false, Stores::cached},
     {"into the last", 5, 0, false, true, Stores::cached},
+    {"two", 3, 2, false, false, Stores::cached},
+    {"in place and beside", 1, 1, true, false, Stores::cached},
     {"everywhere", 7, 2, true, true, Stores::cached},
     {"streaming", 3, 1, false, false, Stores::streaming},
     {"streaming in place", 1, 0, true, false, Stores::streaming},
+    {"streaming two", 4, 2, false, false, Stores::streaming},
     {"streaming everywhere", 5, 2, true, true, Stores::streaming},
 }};
 
