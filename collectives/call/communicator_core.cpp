@@ -58,8 +58,9 @@ class Touch : Immovable {
   }
   /// False, and nothing may be touched, if a peer has failed and may have freed its buffers.
   [[nodiscard]] bool begin(host::HostGroup& group) noexcept {
+    if (!group.begin_touching()) return false;
     group_ = &group;
-    return group.begin_touching();
+    return true;
   }
 
  private:
