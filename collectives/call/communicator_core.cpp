@@ -80,7 +80,6 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       algorithms_(table_of(options)),
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
       forced_algorithm_(options.algorithm),
-      is_isolated_(options.is_isolated),
       copy_threads_(options.copy_threads),
       pull_from_bytes_(options.pull_from_bytes),
       control_(engine, membership_, health_),
@@ -116,7 +115,7 @@ Task<> CommunicatorCore::establish() {
   control_.start(services_);
   resources_.start(services_);
 
-  bool is_one_process = !is_isolated_;
+  bool is_one_process = !resources_.is_isolated();
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (meeting_ && is_one_process) meeting_->set_one_process();
