@@ -148,7 +148,8 @@ Task<> CommunicatorCore::calibrate() {
   try {
     Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
     co_await measuring_slots;
-    if (!meeting_->is_one_process()) {  // there everything is mapped
+    const bool reads_memory = resources_.transports().common_capabilities().reads_memory;
+    if (reads_memory && !meeting_->is_one_process()) {  // in one process everything is mapped
       Task<> measuring_pull = with_scope(scope, calibration.measure_pull(reach_.pull, pull_from_bytes_));
       co_await measuring_pull;
     }
