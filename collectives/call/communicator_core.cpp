@@ -303,7 +303,7 @@ Task<> CommunicatorCore::attend_and_run(const Call& call) {
 }
 
 Task<> CommunicatorCore::run_schedule(const Call& call) {
-  if (may_complete_here(call) && !meeting_) return complete_alone(call);
+  if (call.algorithm->ground() == Ground::alone) return complete_alone(call);
   const std::size_t piece = piece_bytes(*call.algorithm, call, reach_);
   const ResourceTag tag{call.algorithm, static_cast<std::uint8_t>(std::bit_width(piece))};
   if (!resources_.is_provided(tag)) return provide_and_run(call, tag);
