@@ -19,7 +19,7 @@ struct Question {
 std::string measured_text(const Question& question) {
   const auto& [call, reach, algorithms] = question;
   if (reach.slots.measured().empty()) return " (as long as nothing is measured)";
-  const std::optional<SlotTimes> times = reach.slots.times_of(call.op, call.announced_bytes(reach.ranks));
+  const std::optional<SlotTimes> times = reach.slots.times_of(call.op, call.announced_bytes);
   const AnyAlgorithm* const other = algorithms.ways_on_host(call.op).on_mapped_memory;
   if (!times || other == nullptr) return "";
   return fmt::format("; measured for this size: {:.2f} us in slots, {:.2f} us with {}", times->slots_us,
@@ -30,8 +30,7 @@ std::string slots_reason(const Question& question) {
   const auto& [call, reach, algorithms] = question;
   if (!call.op->has_data) return "a barrier is over when all have met in the arrival slots";
   return fmt::format("{} bytes per rank travel in the arrival slots, which are faster up to {}{}",
-                     call.announced_bytes(reach.ranks), reach.slots.most_bytes(call.op),
-                     measured_text(question));
+                     call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(question));
 }
 
 std::string mapped_reason(const Question& question, std::string_view chosen) {
@@ -39,7 +38,7 @@ std::string mapped_reason(const Question& question, std::string_view chosen) {
   return fmt::format(
       "{} bytes per rank, and arrival slots are faster only up to {}{}; {} comes first where all ranks map "
       "each other's memory",
-      call.announced_bytes(reach.ranks), reach.slots.most_bytes(call.op), measured_text(question), chosen);
+      call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(question), chosen);
 }
 
 std::string cheapest_reason(const Explanation& explanation, const Reach& reach) {
