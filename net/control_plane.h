@@ -71,18 +71,19 @@ class ControlPlane : Immovable {
     std::vector<int> descriptors;
   };
 
-  /// Before start(): sends each peer hello_for(peer) and takes theirs. `taken(peer, message, descriptors)` is
-  /// called for each and may throw: the first Mismatch, else the first failure, is thrown when all hellos are
-  /// through, so that a rank that refuses does not keep the others from seeing why.
+  /// Before start(): sends each peer hello_for(peer) and takes theirs with `taken(peer, message,
+  /// descriptors)`. Both are called for each peer and may throw: the first Mismatch, else the first failure,
+  /// is thrown when all hellos are through, so that a rank that refuses does not keep the others from seeing
+  /// why.
   template <class HelloFor, class Taken>
   Task<> exchange_hellos(HelloFor& hello_for, Taken& taken) {
     std::exception_ptr failure;
     std::exception_ptr mismatch;
     for (Rank peer = 0; peer < membership_.size; ++peer) {
       if (peer == membership_.rank) continue;
-      const Hello hello = hello_for(peer);
       if (!failure) awaited_ = peer;
       try {
+        const Hello hello = hello_for(peer);
         co_await send_hello(peer, hello);
       } catch (...) {
         if (!failure) failure = std::current_exception();
@@ -99,6 +100,8 @@ class ControlPlane : Immovable {
       } catch (const Error& error) {
         std::exception_ptr& place = error.kind() == ErrorKind::Mismatch ? mismatch : failure;
         if (!place) place = std::current_exception();
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
       }
     }
     if (mismatch) std::rethrow_exception(mismatch);

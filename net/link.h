@@ -59,7 +59,6 @@ class LinkOperation final : public Operation {
   [[nodiscard]] const Request& request() const noexcept { return request_; }
   /// The link is done with it. Only from the loop, never from within start().
   void finish() noexcept { cancel_requested_ ? complete_cancelled() : complete(); }
-  [[nodiscard]] bool is_cancel_requested() const noexcept { return cancel_requested_; }
 
   /// Progress of a request in several pieces; the transport's own.
   std::size_t progress = 0;

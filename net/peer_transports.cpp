@@ -83,8 +83,7 @@ void PeerTransports::name_choice(const Membership& membership, const Choice& cho
 
 Capabilities PeerTransports::common_capabilities() const noexcept {
   if (made_.empty()) return kind_of_.front()->can;
-  Capabilities common{
-      .maps_memory = true, .reads_memory = true, .is_one_sided = true, .reduces_on_receipt = true};
+  Capabilities common{.maps_memory = true, .reads_memory = true};
   for (std::size_t peer = 0; peer < kind_of_.size(); ++peer)
     if (of_peer_[peer] != nullptr) common = common & kind_of_[peer]->can;
   return common;

@@ -21,17 +21,13 @@ class HostGroup;
 
 /// What the ranks at both ends of a transport's links can do with each other's memory.
 struct Capabilities {
-  bool maps_memory = false;         ///< loads and stores reach the peer's CCL buffers and shared heap
-  bool reads_memory = false;        ///< the kernel copies out of the peer's process, where it is allowed to
-  bool is_one_sided = false;        ///< put and get complete whatever the peer's engine is doing
-  bool reduces_on_receipt = false;  ///< get_reduce and recv_reduce combine while they move, in one pass
+  bool maps_memory = false;   ///< loads and stores reach the peer's CCL buffers and shared heap
+  bool reads_memory = false;  ///< the kernel copies out of the peer's process, where it is allowed to
 
   /// What both have.
   [[nodiscard]] Capabilities operator&(const Capabilities& other) const noexcept {
     return {.maps_memory = maps_memory && other.maps_memory,
-            .reads_memory = reads_memory && other.reads_memory,
-            .is_one_sided = is_one_sided && other.is_one_sided,
-            .reduces_on_receipt = reduces_on_receipt && other.reduces_on_receipt};
+            .reads_memory = reads_memory && other.reads_memory};
   }
   bool operator==(const Capabilities&) const = default;
 };
@@ -41,7 +37,7 @@ struct Introduction {
   static constexpr std::size_t kMostWords = 256;
   static constexpr std::size_t kMostDescriptors = 2;
 
-  std::string words;  ///< printable, without '|', at most kMostWords characters
+  std::string words;  ///< printable ASCII without '|', at most kMostWords characters
   std::vector<int>
       descriptors;  ///< at most kMostDescriptors, to peers on this host only; the transport's own
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/collected.h>
 #include <cohort/collectives/schedule/exchange.h>
-#include <cohort/collectives/schedule/placed.h>
 
 namespace cohort {
 namespace {
@@ -10,21 +10,13 @@ namespace {
 /// rank order. Cost: 1 round; (p-1) * bytes sent and reduced per rank. Streams: main and p-1 sub streams.
 /// Scratch: (p-1) * bytes. Order of reduction: by rank (determinism D3).
 Task<> all_reduce_one_shot(Exec& x, AllReduce op) {
-  Placed inputs(x, op.send);
-  std::size_t at = 0;
-  for (Rank peer = 0; peer < x.size(); ++peer) {
-    if (peer == x.rank()) continue;
-    inputs.replace(peer, x.scratch(at, op.send.bytes));
-    at += op.send.bytes;
-  }
+  Collected inputs(x, op.send);
   auto swap = [&](Rank peer) -> Task<> {
     Link& link = x.link(peer);
-    co_await exchange(x, link, op.send, link, inputs.slices()[peer].slice);
+    co_await exchange(x, link, op.send, link, inputs.from(peer));
   };
   co_await x.fork_join(x.peers(), swap);
-  inputs.bring_home(x.rank());
-  const PlacedSlice output[] = {{x.rank(), op.recv}};
-  co_await x.reduce(output, inputs.slices(), op.combine);
+  inputs.combine_into(op.recv, op.combine);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

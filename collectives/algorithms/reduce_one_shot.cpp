@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/collected.h>
 #include <cohort/collectives/schedule/exchange.h>
-#include <cohort/collectives/schedule/placed.h>
 
 namespace cohort {
 namespace {
@@ -18,21 +18,11 @@ Task<> combine_as_it_arrives(Exec& x, Reduce op) {
 
 /// What the root does with more of them: collect, tell everybody, combine.
 Task<> combine_all(Exec& x, Reduce op) {
-  Placed inputs(x, op.send);
-  std::size_t at = 0;
-  for (Rank peer = 0; peer < x.size(); ++peer) {
-    if (peer == x.rank()) continue;
-    inputs.replace(peer, x.scratch(at, op.send.bytes));
-    at += op.send.bytes;
-  }
-  auto receive = [&](Rank peer) -> Task<> {
-    return receive_slice(x.link(peer), inputs.slices()[peer].slice);
-  };
+  Collected inputs(x, op.send);
+  auto receive = [&](Rank peer) -> Task<> { return receive_slice(x.link(peer), inputs.from(peer)); };
   co_await x.fork_join(x.peers(), receive);
   for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
-  inputs.bring_home(x.rank());
-  const PlacedSlice output[] = {{x.rank(), op.recv}};
-  co_await x.reduce(output, inputs.slices(), op.combine);
+  inputs.combine_into(op.recv, op.combine);
 }
 
 /// One-shot reduce: everybody sends its whole input to the root, which combines all of them in rank order.

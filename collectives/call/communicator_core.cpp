@@ -58,8 +58,9 @@ class Touch : Immovable {
   }
   /// False, and nothing may be touched, if a peer has failed and may have freed its buffers.
   [[nodiscard]] bool begin(host::HostGroup& group) noexcept {
+    if (!group.begin_touching()) return false;
     group_ = &group;
-    return group.begin_touching();
+    return true;
   }
 
  private:
@@ -79,7 +80,6 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       algorithms_(table_of(options)),
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
       forced_algorithm_(options.algorithm),
-      is_isolated_(options.is_isolated),
       copy_threads_(options.copy_threads),
       pull_from_bytes_(options.pull_from_bytes),
       control_(engine, membership_, health_),
@@ -115,7 +115,7 @@ Task<> CommunicatorCore::establish() {
   control_.start(services_);
   resources_.start(services_);
 
-  bool is_one_process = !is_isolated_;
+  bool is_one_process = !resources_.is_isolated();
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (meeting_ && is_one_process) meeting_->set_one_process();
@@ -148,7 +148,8 @@ Task<> CommunicatorCore::calibrate() {
   try {
     Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
     co_await measuring_slots;
-    if (!meeting_->is_one_process()) {  // there everything is mapped
+    const bool reads_memory = resources_.transports().common_capabilities().reads_memory;
+    if (reads_memory && !meeting_->is_one_process()) {  // in one process everything is mapped
       Task<> measuring_pull = with_scope(scope, calibration.measure_pull(reach_.pull, pull_from_bytes_));
       co_await measuring_pull;
     }
@@ -302,7 +303,7 @@ Task<> CommunicatorCore::attend_and_run(const Call& call) {
 }
 
 Task<> CommunicatorCore::run_schedule(const Call& call) {
-  if (may_complete_here(call) && !meeting_) return complete_alone(call);
+  if (call.algorithm->ground() == Ground::alone) return complete_alone(call);
   const std::size_t piece = piece_bytes(*call.algorithm, call, reach_);
   const ResourceTag tag{call.algorithm, static_cast<std::uint8_t>(std::bit_width(piece))};
   if (!resources_.is_provided(tag)) return provide_and_run(call, tag);

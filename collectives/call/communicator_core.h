@@ -94,7 +94,6 @@ class CommunicatorCore final : public LinkHost, Immovable {
   const AlgorithmTable algorithms_;
   const Duration timeout_;
   const std::string forced_algorithm_;
-  const bool is_isolated_;
   const std::optional<unsigned> copy_threads_;
   const std::size_t pull_from_bytes_;  ///< what the options say
 

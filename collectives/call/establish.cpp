@@ -5,22 +5,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace cohort {
 namespace {
 
-/// What stands in the text of a hello: "transport|words|speed".
+/// What a transport may say; what it says is read with text_for_people().
+bool is_plain(std::string_view words) {
+  return std::ranges::all_of(words,
+                             [](char letter) { return letter >= ' ' && letter <= '~' && letter != '|'; });
+}
+
+/// What stands in the text of a hello: "transport|words|speed|access".
 struct HelloText {
   std::string transport;  ///< the name of the kind that was chosen for the receiver
   std::string words;      ///< its own
   std::string speed;      ///< LinkSpeed; empty where all memory is mapped
+  std::string access;     ///< "isolated", or "direct": how ranks of one process reach each other
 
-  [[nodiscard]] std::string text() const { return fmt::format("{}|{}|{}", transport, words, speed); }
+  [[nodiscard]] std::string text() const {
+    return fmt::format("{}|{}|{}|{}", transport, words, speed, access);
+  }
 
   /// Throws ProtocolError for anything that text() does not write.
   static HelloText parse(std::string_view text) {
-    std::array<std::string, 3> fields;
+    std::array<std::string, 4> fields;
     std::size_t field = 0;
     for (const char letter : text) {
       if (letter != '|')
@@ -30,7 +40,7 @@ struct HelloText {
     }
     if (field + 1 != fields.size())
       throw Error(ErrorKind::ProtocolError, fmt::format("a hello says '{}', which is no such text", text));
-    return {fields[0], fields[1], fields[2]};
+    return {fields[0], fields[1], fields[2], fields[3]};
   }
 };
 
@@ -47,7 +57,10 @@ class Exchange : Immovable {
   [[nodiscard]] ControlPlane::Hello hello_for(Rank peer) {
     PeerTransports& transports = resources_.transports();
     Introduction introduction = transports.to(peer).introduce(peer);
-    const HelloText text{std::string(transports.name_for(peer)), std::move(introduction.words), own_speed_};
+    const HelloText text{std::string(transports.name_for(peer)), std::move(introduction.words), own_speed_,
+                         access()};
+    COHORT_ASSERT(is_plain(text.words), "transport {} says '{}', which does not fit a hello", text.transport,
+                  text.words);
     COHORT_ASSERT(text.words.size() <= Introduction::kMostWords &&
                       introduction.descriptors.size() <= Introduction::kMostDescriptors,
                   "transport {} says {} characters and passes {} descriptors", text.transport,
@@ -74,6 +87,8 @@ class Exchange : Immovable {
   }
 
  private:
+  [[nodiscard]] std::string access() const { return resources_.is_isolated() ? "isolated" : "direct"; }
+
   /// The numbers of a hello: the CCL buffer's size, and the heap's where its layout must be the same.
   [[nodiscard]] ControlMessage agreed_with(Rank peer) const {
     ControlMessage message;
@@ -99,6 +114,8 @@ class Exchange : Immovable {
       refuse("CCL buffer size", "COHORT_BUFFSIZE", theirs.sequence, mine.sequence);
     if (theirs.signature.count != mine.signature.count)
       refuse("shared heap size", "COHORT_HEAPSIZE", theirs.signature.count, mine.signature.count);
+    if (text.access != access())
+      refuse("access to ranks of one process", "is_isolated", text.access, access());
   }
 
   const Membership& membership_;

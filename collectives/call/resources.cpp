@@ -17,6 +17,7 @@ Resources::Resources(Engine& engine, Membership& membership, LinkHost& host,
     : membership_(membership),
       buffer_bytes_(choice.buffer_bytes),
       heap_bytes_(choice.heap_bytes),
+      is_isolated_(choice.is_isolated),
       transports_(engine, membership, host, choice),
       is_host_wide_(transports_.common_capabilities().maps_memory),
       links_(static_cast<std::size_t>(membership.size) * kMostLanes) {

@@ -42,6 +42,8 @@ class Resources : Immovable {
   [[nodiscard]] bool is_host_wide() const noexcept { return is_host_wide_; }
   [[nodiscard]] std::size_t buffer_bytes() const noexcept { return buffer_bytes_; }
   [[nodiscard]] std::size_t heap_bytes() const noexcept { return heap_bytes_; }
+  /// Whether ranks of this process are reached as if they were in others.
+  [[nodiscard]] bool is_isolated() const noexcept { return is_isolated_; }
   /// Mapped by the group, where there is one; else this rank's own.
   [[nodiscard]] HeapPlace heap() noexcept;
 
@@ -80,6 +82,7 @@ class Resources : Immovable {
   const Membership& membership_;
   const std::size_t buffer_bytes_;
   const std::size_t heap_bytes_;
+  const bool is_isolated_;
   PeerTransports transports_;
   const bool is_host_wide_;
 

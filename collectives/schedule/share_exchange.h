@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/schedule/collected.h>
 #include <cohort/collectives/schedule/exchange.h>
-#include <cohort/collectives/schedule/placed.h>
 
 namespace cohort {
 
@@ -22,21 +22,13 @@ Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
     x.finish_average(combine, result);
     co_return;
   }
-  Placed inputs(x, own);
-  std::size_t at = 0;
-  for (Rank peer = 0; peer < x.size(); ++peer) {
-    if (peer == x.rank()) continue;
-    inputs.replace(peer, x.scratch(at, own.bytes));
-    at += own.bytes;
-  }
+  Collected inputs(x, own);
   auto swap = [&](Rank peer) -> Task<> {
     Link& link = x.link(peer);
-    co_await exchange(x, link, share(peer), link, inputs.slices()[peer].slice);
+    co_await exchange(x, link, share(peer), link, inputs.from(peer));
   };
   co_await x.fork_join(x.peers(), swap);
-  inputs.bring_home(x.rank());
-  const PlacedSlice output[] = {{x.rank(), result}};
-  co_await x.reduce(output, inputs.slices(), combine);
+  inputs.combine_into(result, combine);
 }
 
 }  // namespace cohort

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/operators/all_reduce.h>
+#include <cohort/collectives/schedule/any_algorithm.h>
 #include <cohort/collectives/schedule/blocks.h>
 #include <cohort/collectives/schedule/placed.h>
 
@@ -13,6 +14,12 @@ inline void combine_own_share(Exec& x, const AllReduce& op) {
   const Placed inputs(x, Blocks(op.send, x.size(), op.element_bytes)[x.rank()]);
   const Placed outputs(x, Blocks(op.recv, x.size(), op.element_bytes)[x.rank()]);
   x.perform(x.reduce(outputs.slices(), inputs.slices(), op.combine));
+}
+
+/// Of a reduction of which each rank combines its share, without what it takes to pass the result on.
+[[nodiscard]] inline Cost cost_of_own_share(std::size_t bytes, Rank ranks) {
+  const double others = static_cast<double>(bytes) * (ranks - 1) / ranks;
+  return {.rounds = 1, .bytes_moved = others, .bytes_reduced = others};
 }
 
 }  // namespace cohort

@@ -8,26 +8,37 @@
 namespace cohort {
 namespace {
 
-/// "; at 8192 bytes 3.1 us were measured, 4.0 us with direct", or that nothing was.
-std::string measured_text(const Call& call, const Reach& reach) {
+/// What is asked: which of these algorithms runs this call here.
+struct Question {
+  const Call& call;
+  const Reach& reach;
+  const AlgorithmTable& algorithms;
+};
+
+/// "; measured for this size: 3.1 us in slots, 4.0 us with direct", or that nothing was.
+std::string measured_text(const Question& question) {
+  const auto& [call, reach, algorithms] = question;
   if (reach.slots.measured().empty()) return " (as long as nothing is measured)";
   const std::optional<SlotTimes> times = reach.slots.times_of(call.op, call.announced_bytes);
-  if (!times) return "";
-  return fmt::format("; measured for this size: {:.2f} us in slots, {:.2f} us with direct", times->slots_us,
-                     times->direct_us);
+  const AnyAlgorithm* const other = algorithms.ways_on_host(call.op).on_mapped_memory;
+  if (!times || other == nullptr) return "";
+  return fmt::format("; measured for this size: {:.2f} us in slots, {:.2f} us with {}", times->slots_us,
+                     times->direct_us, other->name());
 }
 
-std::string slots_reason(const Call& call, const Reach& reach) {
+std::string slots_reason(const Question& question) {
+  const auto& [call, reach, algorithms] = question;
   if (!call.op->has_data) return "a barrier is over when all have met in the arrival slots";
   return fmt::format("{} bytes per rank travel in the arrival slots, which are faster up to {}{}",
-                     call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(call, reach));
+                     call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(question));
 }
 
-std::string mapped_reason(const Call& call, const Reach& reach, std::string_view chosen) {
+std::string mapped_reason(const Question& question, std::string_view chosen) {
+  const auto& [call, reach, algorithms] = question;
   return fmt::format(
       "{} bytes per rank, and arrival slots are faster only up to {}{}; {} comes first where all ranks map "
       "each other's memory",
-      call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(call, reach), chosen);
+      call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(question), chosen);
 }
 
 std::string cheapest_reason(const Explanation& explanation, const Reach& reach) {
@@ -49,27 +60,27 @@ std::string cheapest_reason(const Explanation& explanation, const Reach& reach) 
   return text + ")";
 }
 
-std::string words_of_basis(const Explanation& explanation, const Call& call, const Reach& reach) {
+std::string words_of_basis(const Explanation& explanation, const Question& question) {
   switch (explanation.basis) {
     case Basis::alone: return "one rank alone has nobody to exchange with: its output is its input";
     case Basis::call: return "the call forces it";
     case Basis::communicator:
       return "COHORT_ALGO, or the communicator's options, force it for all calls that it can run";
-    case Basis::meeting: return slots_reason(call, reach);
-    case Basis::mapped_memory: return mapped_reason(call, reach, explanation.chosen);
-    case Basis::cheapest: return cheapest_reason(explanation, reach);
+    case Basis::meeting: return slots_reason(question);
+    case Basis::mapped_memory: return mapped_reason(question, explanation.chosen);
+    case Basis::cheapest: return cheapest_reason(explanation, question.reach);
   }
   return "";
 }
 
-std::string reason_of(const Explanation& explanation, const Call& call, const Reach& reach,
+std::string reason_of(const Explanation& explanation, const Question& question,
                       std::string_view forced_for_all) {
   const bool is_passed_over = !forced_for_all.empty() && explanation.basis != Basis::communicator &&
                               explanation.basis != Basis::call && explanation.basis != Basis::alone;
   std::string text;
   if (is_passed_over)
     text = fmt::format("{} is forced for all calls but cannot run this one; ", forced_for_all);
-  return text + words_of_basis(explanation, call, reach);
+  return text + words_of_basis(explanation, question);
 }
 
 std::string note_on(const Candidate& candidate, const Explanation& explanation, const Call& call,
@@ -111,7 +122,7 @@ Explanation explain_choice(const Call& call, const Reach& reach, const Algorithm
     if (candidate.algorithm == explanation.chosen) explanation.estimate_us = candidate.estimate_us;
     explanation.candidates.push_back({candidate, note_on(candidate, explanation, call, reach)});
   }
-  explanation.reason = reason_of(explanation, call, reach, forced.for_all);
+  explanation.reason = reason_of(explanation, {call, reach, algorithms}, forced.for_all);
   return explanation;
 }
 

@@ -19,7 +19,7 @@ struct Explanation {
   Basis basis = Basis::call;
   std::string reason;                   ///< in words
   std::optional<double> estimate_us{};  ///< of the chosen one, where something is known
-  std::vector<Line> candidates;         ///< every algorithm of the library
+  std::vector<Line> candidates;         ///< every algorithm that could be asked for by name
 };
 
 /// Explains the choice that choose_algorithm() makes, and throws what it throws.

@@ -43,15 +43,13 @@ HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<R
       arrivals_(membership.size),
       windows_(membership.size),
       in_process_(membership.size, false),
-      on_this_engine_(membership.size, false),
       listener_(engine, doorbell_words(own(), layout_)) {
   own().memory().commit(0, layout_.signals(0, 0));
   doorbells_[rank_] = Doorbell(doorbell_words(own(), layout_), Descriptor());
   for (const Rank member : members_) {
     in_process_[member] = member == rank_ || (membership.shares_process(member) && !is_isolated);
     // Waiting in place for somebody on this engine would be waiting for oneself.
-    on_this_engine_[member] = member != rank_ && membership.shares_engine(member);
-    may_spin_ = may_spin_ && !on_this_engine_[member];
+    may_spin_ = may_spin_ && (member == rank_ || !membership.shares_engine(member));
   }
   bind_places_of(rank_);
   engine_.add_source(*this);
@@ -101,11 +99,11 @@ void HostGroup::forget_arrivals() noexcept {
 // Either this rank sees that a peer has withdrawn, or that peer sees that this rank touches: both store first
 // and look then, all in one order.
 
-bool HostGroup::begin_touching() noexcept {
+bool HostGroup::say_that_it_touches() noexcept {
   own().access().touches.store(1, std::memory_order_seq_cst);
   for (const Rank member : members_) {
     if (segments_[member].access().withdrawn.load(std::memory_order_seq_cst) == 0) continue;
-    end_touching();
+    own().access().touches.store(0, std::memory_order_release);
     return false;
   }
   return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/assert.h>
 #include <cohort/engine/engine.h>
 #include <cohort/net/host/doorbell.h>
 #include <cohort/net/host/segment.h>
@@ -92,10 +93,19 @@ class HostGroup final : public Source {
   [[nodiscard]] CounterWait arrived(Rank of, std::uint64_t sequence) noexcept;
 
   // Peers' user memory, where it is mapped. A rank whose collective fails may free its buffers at once:
-  /// Says that this rank is about to touch it; false, and nothing may be touched, if a peer has withdrawn its
-  /// memory.
-  [[nodiscard]] bool begin_touching() noexcept;
-  void end_touching() noexcept { own().access().touches.store(0, std::memory_order_release); }
+  /// Says that this rank is about to touch it; false, and nothing may be touched nor ended, if a peer has
+  /// withdrawn its memory. May be begun again before it ends, as by a link inside of a schedule that touches
+  /// memory itself: what was found at first holds until the last end.
+  [[nodiscard]] bool begin_touching() noexcept {
+    if (touching_ == 0 && !say_that_it_touches()) return false;
+    ++touching_;
+    return true;
+  }
+  /// Once for each begin_touching() that was true.
+  void end_touching() noexcept {
+    COHORT_ASSERT(touching_ != 0, "rank {} ends touching memory, which it has not begun", rank_);
+    if (--touching_ == 0) own().access().touches.store(0, std::memory_order_release);
+  }
   /// Completes when no peer touches this rank's memory any more, nor ever will: as long as a copy or a
   /// reduction of one message takes. Passes over ranks that are gone, and gives up on one that is stopped in
   /// the middle.
@@ -131,6 +141,7 @@ class HostGroup final : public Source {
   bool spin_until(const Counter& counter, std::uint32_t target) const noexcept;
   /// Takes the places in a segment that are looked at in every collective.
   void bind_places_of(Rank member) noexcept;
+  [[nodiscard]] bool say_that_it_touches() noexcept;
 
   Engine& engine_;
   const Rank rank_;
@@ -142,10 +153,10 @@ class HostGroup final : public Source {
   std::vector<std::array<ArrivalSlot*, 2>> arrivals_;  ///< the two that alternate
   std::vector<WindowTable> windows_;
   std::vector<bool> in_process_;
-  std::vector<bool> on_this_engine_;
   DoorbellListener listener_;
   bool may_spin_ = true;
   std::uint32_t phase_ = 0;
+  std::uint32_t touching_ = 0;  ///< guards that are open
 
   IntrusiveList<CounterWait> waits_;
   IntrusiveList<Watcher> watchers_;

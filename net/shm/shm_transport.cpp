@@ -32,13 +32,12 @@ class ShmTransport final : public Transport {
 }  // namespace
 
 TransportKind transport_kind() noexcept {
-  return {
-      .name = "shm",
-      .can = {.maps_memory = true, .reads_memory = true, .is_one_sided = true, .reduces_on_receipt = true},
-      .reaches = [](const Membership& membership, Rank peer) { return membership.shares_host(peer); },
-      .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
-        return std::make_unique<ShmTransport>(use);
-      }};
+  return {.name = "shm",
+          .can = {.maps_memory = true, .reads_memory = true},
+          .reaches = [](const Membership& membership, Rank peer) { return membership.shares_host(peer); },
+          .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
+            return std::make_unique<ShmTransport>(use);
+          }};
 }
 
 }  // namespace cohort::shm

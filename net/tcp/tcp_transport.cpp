@@ -59,7 +59,7 @@ class TcpTransport final : public Transport {
 
 TransportKind transport_kind() noexcept {
   return {.name = "tcp",
-          .can = {.reduces_on_receipt = true},
+          .can = {},
           .reaches = [](const Membership&, Rank) { return true; },
           .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
             return std::make_unique<TcpTransport>(use);

@@ -346,6 +346,20 @@ TEST(Arguments, an_algorithm_that_cannot_run_here_is_refused_with_the_possible_o
   test::run_ranks(2, body, std::move(options));
 }
 
+Task<> meet_in_a_phase(Exec& x, Barrier) { co_await x.phase(); }
+
+TEST(ArgumentsDeathTest, a_schedule_over_links_that_meets_in_a_phase_is_told_what_it_needs) {
+  const Algorithm<Barrier> algorithm = {.name = "phase", .needs = links_to_all, .schedule = meet_in_a_phase};
+  auto body = [](Communicator& comm) -> Task<> { co_await comm.barrier().with_algorithm("phase"); };
+  auto run = [&] {
+    CommunicatorOptions options;
+    options.transport = "tcp";
+    options.algorithms.push_back(algorithm);
+    test::run_ranks(2, body, std::move(options));
+  };
+  EXPECT_DEATH(run(), "a schedule over links meets in a phase, which needs Ground::mapped");
+}
+
 /// What the ranks are told when they join with options that configure() has changed for each.
 template <class Configure>
 std::vector<Outcome> outcomes_of_joining(Rank ranks, Configure& configure) {
@@ -406,6 +420,17 @@ TEST(Configuration, a_rank_with_another_heap_size_is_named_at_joining) {
         options.heap_bytes = is_odd ? 131072 : 65536;
       },
       {"shared heap size differs", "131072", "65536", "COHORT_HEAPSIZE"});
+}
+
+TEST(Configuration, a_rank_that_keeps_apart_from_its_process_alone_is_named_at_joining) {
+  for (const char* transport : {"shm", "tcp"}) {
+    expect_odd_one_to_be_told(
+        [transport](CommunicatorOptions& options, bool is_odd) {
+          options.transport = transport;
+          options.is_isolated = is_odd;
+        },
+        {"access to ranks of one process differs", "isolated", "direct", "is_isolated"});
+  }
 }
 
 TEST(Configuration, a_rank_with_another_transport_is_named_at_joining) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <ostream>
 #include <string>
 
@@ -209,13 +210,13 @@ TEST_P(LinkConformance, signals_are_counted_and_do_not_mix) {
   run(body);
 }
 
-/// Runs wait(signal) of rank 1 in a collective, and expects that its link fails for what rank 0 has posted.
-Task<> expect_protocol_error(LinkPair& pair, Signal signal) {
+/// Runs what rank 1 does in a collective, and expects that its link fails for what rank 0 has posted.
+Task<> expect_protocol_error(LinkPair& pair, Task<> steps) {
   co_await Engine::current().sleep_for(std::chrono::milliseconds(5));  // what was posted comes
   CancelScope collective;
   pair.host(1).collective = &collective;
   if (!pair.host(1).failures.empty()) collective.cancel(pair.host(1).failures.front());  // found already
-  const auto error = co_await error_of(with_scope(collective, wait(pair.link(1), signal)));
+  const auto error = co_await error_of(with_scope(collective, std::move(steps)));
   EXPECT_EQ(kind_of(error), "ProtocolError");
   EXPECT_TRUE(error && error->culprit() == Rank{0});
   EXPECT_EQ(pair.host(1).failures.size(), 1U);
@@ -234,7 +235,7 @@ TEST_P(LinkConformance, as_many_signals_as_the_limit_may_wait_to_be_taken) {
 TEST_P(LinkConformance, one_untaken_signal_more_fails_the_link) {
   auto body = [&](LinkPair& pair) -> Task<> {
     for (std::uint32_t i = 0; i <= Link::kMostUntaken; ++i) co_await pair.link(0).post(Signal::DataSignal);
-    co_await expect_protocol_error(pair, Signal::DataSignal);
+    co_await expect_protocol_error(pair, wait(pair.link(1), Signal::DataSignal));
   };
   run_troubled(body);
 }
@@ -245,7 +246,31 @@ TEST_P(LinkConformance, signal_left_over_from_a_collective_fails_the_link_and_sa
       co_await pair.link(0).post(Signal::Ack);
       co_await engine.sleep_for(std::chrono::milliseconds(5));
       for (const Rank rank : {0U, 1U}) pair.begin_next(rank);
-      co_await expect_protocol_error(pair, used_next);
+      co_await expect_protocol_error(pair, wait(pair.link(1), used_next));
+    };
+    run_troubled(body);
+  }
+}
+
+Task<> then_wait(Task<> first, Link& link) {
+  co_await first;
+  co_await link.wait(Signal::Ack);
+}
+
+/// Of operations that need nobody, too: what is found as they begin ends them, and once.
+TEST_P(LinkConformance, signal_left_over_is_found_whatever_the_next_collective_begins_with) {
+  const std::function<Task<>(Link&)> operations[] = {
+      [](Link& link) { return post(link, Signal::DataAck); },
+      [](Link& link) { return put(link, in_send(64), in_ccl_in(64), Signal::DataAck); },
+      [](Link& link) { return get(link, in_ccl_out(64), in_recv(64)); },
+  };
+  for (const auto& operation : operations) {
+    auto body = [&](LinkPair& pair) -> Task<> {
+      co_await pair.link(0).post(Signal::Ack);
+      co_await engine.sleep_for(std::chrono::milliseconds(5));
+      for (const Rank rank : {0U, 1U}) pair.begin_next(rank);
+      Link& link = pair.link(1);
+      co_await expect_protocol_error(pair, then_wait(operation(link), link));
     };
     run_troubled(body);
   }

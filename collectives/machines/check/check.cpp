@@ -5,6 +5,7 @@
 #include <cohort/collectives/machines/check/machine.h>
 #include <cohort/collectives/machines/check/plan.h>
 #include <cohort/collectives/machines/check/rank_exec.h>
+#include <cohort/collectives/machines/stage/meeting.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
@@ -49,15 +50,6 @@ OperatorArguments arguments_of(const CheckOptions& options) {
           options.root};
 }
 
-/// After all have met: what the real machine runs in place.
-Task<> run_local(RankExec& x, const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
-  const bool ends_with_phase = algorithm.announces() == Announces::windows || x.any_referred();
-  algorithm.combine(x, arguments);
-  if (!ends_with_phase) co_return;
-  co_await x.phase();
-  algorithm.finish(x, arguments);
-}
-
 Task<> run_operation(RankExec& x, const AnyAlgorithm& algorithm, const CheckOptions& options,
                      std::size_t piece) {
   const OperatorArguments arguments = arguments_of(options);
@@ -66,12 +58,12 @@ Task<> run_operation(RankExec& x, const AnyAlgorithm& algorithm, const CheckOpti
     algorithm.combine(x, arguments);
     co_return;
   }
-  if (algorithm.announces() == Announces::data) x.announce(arguments.bytes(), algorithm.op(), options.root);
+  if (algorithm.announces() == Announces::data) x.announce(algorithm, arguments);
   if (algorithm.ground() == Ground::mapped) co_await x.meet();
   const bool is_local =
       algorithm.announces() == Announces::data || (algorithm.announces() == Announces::windows && is_mapped);
   if (is_local)
-    co_await run_local(x, algorithm, arguments);
+    co_await machine::run_local(x, algorithm, arguments);
   else
     co_await algorithm.run(x, arguments, piece);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/machines/check/rank_exec.h>
 
+#include <cohort/collectives/machines/stage/meeting.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
@@ -126,11 +127,8 @@ Task<> RankExec::pull(Rank peer, Slice to, Slice from) {
   co_return;
 }
 
-void RankExec::announce(std::size_t bytes, Operator op, Rank root) {
-  const std::size_t most = bytes * op.given_per_count(size());
-  for (Rank of = 0; of < size(); ++of) take_announcement(of, most, machine_.plan().refers[of]);
-  const std::size_t own = bytes * op->extent(size(), root, rank()).send;
-  if (!has_referred(rank())) perform(copy(slot(own), {WindowId::send, 0, own}));
+void RankExec::announce(const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
+  machine::announce(*this, algorithm, arguments, machine_.plan().refers);
 }
 
 Task<> RankExec::meet() { return come_together(machine_, rank(), TaskKind::begin); }

@@ -16,8 +16,8 @@ class RankExec final : public Exec {
   RankExec(Machine& machine, Rank rank);
   ~RankExec() override;
 
-  /// Brings this rank's input of a vector or block of so many bytes to the meeting, or refers to it.
-  void announce(std::size_t bytes, Operator op, Rank root);
+  /// Brings this rank's input to the meeting, or refers to it.
+  void announce(const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
   /// The ranks of a mapped group meet before the schedule.
   [[nodiscard]] Task<> meet();
 

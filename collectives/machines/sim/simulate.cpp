@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/machines/sim/simulate.h>
 
+#include <cohort/collectives/machines/stage/meeting.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
@@ -59,15 +60,6 @@ class RankExec final : public Exec {
   [[nodiscard]] Reducer reducer(const Combine&) const noexcept override { return {}; }
   void finish_average(const Combine&, const Slice&) override {}
   [[nodiscard]] Task<> phase() override { return come_together(machine_); }
-  /// Brings this rank's input of a vector or block of so many bytes to the meeting, or refers to it.
-  void announce(std::size_t bytes, Operator op, Rank root) {
-    const std::size_t most = bytes * op.given_per_count(size());
-    const bool refers = setup_.has_shared_buffers && may_refer_;
-    for (Rank of = 0; of < size(); ++of) take_announcement(of, most, refers);
-    const std::size_t own = bytes * op->extent(size(), root, rank()).send;
-    if (!refers) perform(copy(slot(own), {WindowId::send, 0, own}));
-  }
-  void set_may_refer(bool may) noexcept { may_refer_ = may; }
   void perform(const LocalStep& step) override {
     std::size_t bytes = 0;
     for (const PlacedSlice& input : step.inputs()) bytes += input.slice.bytes;
@@ -78,7 +70,6 @@ class RankExec final : public Exec {
   Machine& machine_;
   const std::span<const Rank> ranks_of_host_;
   const Setup& setup_;
-  bool may_refer_ = false;
 };
 
 /// One run of an algorithm by all ranks.
@@ -86,26 +77,18 @@ struct Run {
   const AnyAlgorithm& algorithm;
   OperatorArguments arguments;
   std::size_t piece_bytes = 0;
-  bool meets_first = false;  ///< as all ranks of one host do, over shared memory
-  bool is_local = false;     ///< and then the local schedule runs
+  bool meets_first = false;    ///< as all ranks of one host do, over shared memory
+  bool is_local = false;       ///< and then the local schedule runs
+  std::vector<bool> refers{};  ///< by rank: its input stays where it lies
 };
-
-Task<> run_local(RankExec& x, const Run& run) {
-  const bool ends_with_phase = run.algorithm.announces() == Announces::windows || x.any_referred();
-  run.algorithm.combine(x, run.arguments);
-  if (!ends_with_phase) co_return;
-  co_await x.phase();
-  run.algorithm.finish(x, run.arguments);
-}
 
 /// As on a communicator: meet, where ranks share memory; then the local schedule, or the other.
 Task<> run_rank(Machine& machine, RankExec& x, const Run& run) {
-  x.set_may_refer(run.algorithm.may_refer(run.arguments.bytes()));
   if (run.algorithm.announces() == Announces::data)
-    x.announce(run.arguments.bytes(), run.algorithm.op(), run.arguments.root);
+    machine::announce(x, run.algorithm, run.arguments, run.refers);
   if (run.meets_first) co_await x.phase();
   if (run.is_local)
-    co_await run_local(x, run);
+    co_await machine::run_local(x, run.algorithm, run.arguments);
   else
     co_await run.algorithm.run(x, run.arguments, run.piece_bytes);
   machine.finished();
@@ -123,6 +106,7 @@ Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& s
   run.meets_first = topology.has_shared_memory && setup.ranks <= topology.ranks_per_host;
   run.is_local = algorithm.announces() == Announces::data ||
                  (algorithm.announces() == Announces::windows && setup.has_shared_buffers);
+  run.refers.assign(setup.ranks, setup.has_shared_buffers && algorithm.may_refer(run.arguments.bytes()));
   std::size_t largest = algorithm.largest_piece(setup.buffer_bytes, setup.ranks);
   if (topology.cache_bytes != 0 && !run.meets_first)
     largest = std::min(largest, topology.cache_bytes / parts);

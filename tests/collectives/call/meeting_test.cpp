@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank makes of the words that another one leaves in its arrival slot.
+#include <cohort/collectives/call/meeting.h>
+
+#include <cohort/collectives/call/signature.h>
+#include <cohort/net/transports.h>
+#include <cohort/tests/net/link_pair.h>
+#include <cohort/tests/support/schedules.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kCount = 1024;  // 4 KiB: travels by reference where it is mapped
+constexpr std::size_t kBytes = kCount * sizeof(float);
+constexpr std::size_t kBufferBytes = 64 * kKiB;
+
+/// What stands in a slot whose owner's data does not.
+struct Words {
+  std::uint64_t send_offset = 0;
+  std::uint64_t recv_offset = 0;
+  std::uint64_t send_address = 0;
+  std::uint64_t recv_address = 0;
+};
+constexpr std::uint32_t kInSegment = 1 | 2;
+constexpr std::uint32_t kByReference = 4;
+
+/// Rank 0 meets; what rank 1 says is written by the test.
+class MeetingOfTwo {
+ public:
+  explicit MeetingOfTwo(Engine& engine) : joined_(join_on(engine, world_of(2, fresh_unix_address()))) {
+    const PeerTransports::Choice choice{.kinds = cohort::transports(),
+                                        .asked = "shm",
+                                        .buffer_bytes = kBufferBytes,
+                                        .heap_bytes = kMiB,
+                                        .is_isolated = true};
+    for (const Rank rank : {0U, 1U}) {
+      hosts_[rank].expected_peer = 1 - rank;
+      resources_[rank].emplace(engine, *joined_[rank].membership, hosts_[rank], choice);
+    }
+    for (const Rank rank : {0U, 1U}) introduce(rank);
+    const Resources::HeapPlace heap = resources_[1]->heap();
+    peers_heap_ = SharedHeap(heap.memory, heap.offset, heap.bytes, false);
+    exec_.emplace(engine, *joined_[0].membership, hosts_[0], *resources_[0]);
+    meeting_.emplace(engine, *joined_[0].membership, *resources_[0]->group(), hosts_[0], hosts_[0].state,
+                     *exec_, own_heap_, reach_);
+  }
+
+  /// Memory of rank 1's that rank 0 maps, and where it lies.
+  [[nodiscard]] std::span<float> peers_memory(std::size_t count) {
+    return {reinterpret_cast<float*>(peers_heap_.allocate(count * sizeof(float))), count};
+  }
+  [[nodiscard]] std::uint64_t offset_of(std::span<const float> memory) {
+    return *peers_heap_.offset_of(std::as_bytes(memory).data(), memory.size_bytes());
+  }
+
+  /// Rank 1 comes with these words, and passes the phase at once; whether the call is complete then.
+  [[nodiscard]] bool meet(const Call& call, std::uint32_t reachable, const Words& words) {
+    RunningOperation& running = hosts_[0].state;
+    running.signature = sign(call);
+    running.windows.bind(WindowId::send, call.send, call.send_bytes);
+    running.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
+    host::HostGroup& peer = *resources_[1]->group();
+    host::ArrivalSlot& slot = peer.own_arrival(running.sequence);
+    slot.signature = running.signature;
+    slot.reachable = reachable;
+    std::memcpy(slot.payload(sizeof words), &words, sizeof words);
+    peer.announce(running.sequence);
+    peer.arrive_at_phase();
+    meeting_->begin();
+    return meeting_->complete_here(call);
+  }
+  [[nodiscard]] const std::vector<Error>& failures() const { return hosts_[0].failures; }
+
+ private:
+  void introduce(Rank rank) {
+    const Introduction said = resources_[rank]->transports().to(1 - rank).introduce(1 - rank);
+    std::vector<Descriptor> passed;
+    for (const int descriptor : said.descriptors) passed.emplace_back(::dup(descriptor));
+    resources_[1 - rank]->transports().to(rank).meet(rank, said.words, std::move(passed));
+  }
+
+  std::vector<Joined> joined_;
+  std::array<FakeHost, 2> hosts_;
+  std::array<std::optional<Resources>, 2> resources_;
+  SharedHeap own_heap_;
+  SharedHeap peers_heap_;
+  const Reach reach_{.is_host_wide = true, .ranks = 2, .buffer_bytes = kBufferBytes};
+  std::optional<MemoryExec> exec_;
+  std::optional<Meeting> meeting_;
+};
+
+Call call_of(const AnyAlgorithm& algorithm, std::span<const float> in, std::span<float> out) {
+  CallArguments arguments;
+  arguments.in = std::as_bytes(in);
+  arguments.out = std::as_writable_bytes(out);
+  Call call = make_call(algorithm.op(), arguments, 0, 2);
+  call.algorithm = &algorithm;
+  return call;
+}
+
+TEST(Meeting, words_that_make_sense_are_followed) {
+  Engine engine;
+  MeetingOfTwo two(engine);
+  const std::span<float> theirs = two.peers_memory(kCount);
+  std::ranges::fill(theirs, 2.0F);
+  const std::vector<float> in(kCount, 1.0F);
+  std::vector<float> out(kCount);
+  const Call call = call_of(test::library<AllReduce>("slots"), in, out);
+  const Words words{.send_offset = two.offset_of(theirs), .recv_offset = two.offset_of(theirs)};
+  EXPECT_TRUE(two.meet(call, kByReference | kInSegment, words));
+  EXPECT_TRUE(two.failures().empty());
+  EXPECT_THAT(out, Each(3.0F));
+}
+
+void expect_named_as_nonsense(const MeetingOfTwo& two) {
+  ASSERT_EQ(two.failures().size(), 1U);
+  const Error& error = two.failures().front();
+  EXPECT_EQ(error.kind(), ErrorKind::ProtocolError);
+  EXPECT_EQ(error.culprit(), Rank{1});
+  EXPECT_THAT(error.what(), HasSubstr("rank 1 announces buffers that are not where it says"));
+}
+
+TEST(Meeting, words_that_lead_out_of_the_segment_are_reported_with_their_rank) {
+  struct Case {
+    std::uint32_t reachable;
+    Words words;
+  };
+  const Case cases[] = {
+      {kByReference, {}},
+      {kByReference | 1, {}},
+      {kByReference | 2, {}},
+      {kByReference | kInSegment, {.send_offset = ~std::uint64_t{0} - 64}},
+      {kByReference | kInSegment, {.recv_offset = std::uint64_t{1} << 40}},
+  };
+  for (const Case& one : cases) {
+    Engine engine;
+    MeetingOfTwo two(engine);
+    const std::vector<float> in(kCount, 1.0F);
+    std::vector<float> out(kCount);
+    EXPECT_FALSE(two.meet(call_of(test::library<AllReduce>("slots"), in, out), one.reachable, one.words));
+    expect_named_as_nonsense(two);
+  }
+}
+
+TEST(Meeting, a_reference_that_the_algorithm_does_not_allow_is_reported_with_its_rank) {
+  Engine engine;
+  MeetingOfTwo two(engine);
+  const std::span<float> theirs = two.peers_memory(2 * kCount);
+  const std::vector<float> in(kCount, 1.0F);
+  std::vector<float> out(2 * kCount);
+  const Words words{.send_offset = two.offset_of(theirs), .recv_offset = two.offset_of(theirs)};
+  EXPECT_FALSE(
+      two.meet(call_of(test::library<AllGather>("slots"), in, out), kByReference | kInSegment, words));
+  expect_named_as_nonsense(two);
+}
+
+}  // namespace
+}  // namespace cohort::testing
