@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/tcp/tcp_link.h>
 
-#include <cohort/tests/net/link_pair.h>
+#include <cohort/tests/net/link_end.h>
 
 #include <gmock/gmock.h>
 
