@@ -5,7 +5,7 @@
 #include <cohort/tests/net/link_end.h>
 #include <cohort/tests/support/forked_part.h>
 #include <cohort/tests/support/queue_transport.h>
-#include <cohort/tests/support/world_run.h>
+#include <cohort/tests/support/world_engine.h>
 
 #include <algorithm>
 #include <functional>
@@ -74,7 +74,10 @@ class LinkConformance : public ::testing::TestWithParam<TransportCase> {
       Engine engine;
       engine.run(play(engine, rank, choice, role));
     };
-    if (GetParam().place == Place::world) return run_in_world(play_both);
+    if (GetParam().place == Place::world) {
+      WorldEngine engine;
+      return play_both(engine);
+    }
     if (GetParam().place == Place::kernel) {
       Engine engine;
       return play_both(engine);

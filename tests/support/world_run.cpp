@@ -32,11 +32,4 @@ void run_world(const world::Settings& settings, const std::vector<std::function<
   EXPECT_EQ(world.sockets().open_count(), 0U) << "sockets leak";
 }
 
-void run_in_world(const std::function<void(Engine&)>& body) {
-  world::Settings settings;
-  settings.seed = 1;
-  settings.host_of = {0};
-  run_world(settings, {body});
-}
-
 }  // namespace cohort::testing

@@ -17,7 +17,4 @@ namespace cohort::testing {
 /// process when a body never ends.
 void run_world(const world::Settings& settings, const std::vector<std::function<void(Engine&)>>& bodies);
 
-/// The same for one process: everything that is to meet there is on one engine.
-void run_in_world(const std::function<void(Engine&)>& body);
-
 }  // namespace cohort::testing
