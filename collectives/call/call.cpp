@@ -12,19 +12,15 @@ namespace {
 
 [[noreturn]] void refuse(std::string text) { throw Error(ErrorKind::InvalidArgument, std::move(text)); }
 
-std::size_t elements_of(Operator op, DataType type, std::size_t bytes) {
-  const std::size_t element = size_bytes(type);
-  if ((bytes & (element - 1)) != 0)
-    refuse(
-        fmt::format("{} of {} bytes, which is no whole number of {}", to_string(op), bytes, to_string(type)));
-  return bytes >> std::countr_zero(element);
+// What refuses stands apart: a small call that is right passes only the tests.
+
+[[noreturn, gnu::cold]] void refuse_part_of_element(Operator op, DataType type, std::size_t bytes) {
+  refuse(
+      fmt::format("{} of {} bytes, which is no whole number of {}", to_string(op), bytes, to_string(type)));
 }
 
-/// Elements over those of a count of one.
-std::size_t count_of(Operator op, std::size_t elements, std::size_t per_count, Rank ranks,
-                     std::string_view buffer) {
-  if (per_count == 1) return elements;  // nearly always, and no division
-  if (elements % per_count == 0) return elements / per_count;
+[[noreturn, gnu::cold]] void refuse_uneven(Operator op, std::size_t elements, std::size_t per_count,
+                                           Rank ranks, std::string_view buffer) {
   const std::size_t padded = (elements + per_count - 1) / per_count * per_count;
   refuse(fmt::format(
       "{} of {} elements cannot be split evenly over {} ranks; pad the {} with {} neutral elements "
@@ -32,9 +28,29 @@ std::size_t count_of(Operator op, std::size_t elements, std::size_t per_count, R
       to_string(op), elements, ranks, buffer, padded - elements, padded));
 }
 
+[[noreturn, gnu::cold]] void refuse_overlap(Operator op) {
+  refuse(
+      fmt::format("{}: input and output overlap in part; give the same place (in place) or separate memory",
+                  to_string(op)));
+}
+
+std::size_t elements_of(Operator op, DataType type, std::size_t bytes) {
+  const std::size_t element = size_bytes(type);
+  if ((bytes & (element - 1)) != 0) refuse_part_of_element(op, type, bytes);
+  return bytes >> std::countr_zero(element);
+}
+
+/// Elements over those of a count of one.
+std::size_t count_of(Operator op, std::size_t elements, std::size_t per_count, Rank ranks,
+                     std::string_view buffer) {
+  if (per_count == 1) return elements;  // nearly always, and no division
+  if (elements % per_count != 0) refuse_uneven(op, elements, per_count, ranks, buffer);
+  return elements / per_count;
+}
+
 /// Both buffers hold as many elements for a count of one.
-std::string size_advice(Operator op, const Extent& extent, std::size_t in, std::size_t out, Rank ranks,
-                        std::size_t element) {
+[[gnu::cold]] std::string size_advice(Operator op, const Extent& extent, std::size_t in, std::size_t out,
+                                      Rank ranks, std::size_t element) {
   if (extent.send == extent.recv)
     return fmt::format("{} with {} bytes of input and {} of output; both have the same size", to_string(op),
                        in, out);
@@ -51,10 +67,7 @@ void refuse_partial_overlap(Operator op, const Call& call, Rank rank, std::size_
   const bool apart = call.send + call.send_bytes <= call.recv || call.recv + call.recv_bytes <= call.send;
   if (apart || call.op->has_one_buffer) return;
   const InPlace in_place = op->in_place(call.count, rank);
-  if (call.send + in_place.send_at * element != call.recv + in_place.recv_at * element)
-    refuse(
-        fmt::format("{}: input and output overlap in part; give the same place (in place) or separate memory",
-                    to_string(op)));
+  if (call.send + in_place.send_at * element != call.recv + in_place.recv_at * element) refuse_overlap(op);
 }
 
 Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
@@ -70,6 +83,11 @@ Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
   return call;
 }
 
+/// Of the rank that brings most.
+std::size_t announced_bytes(const Call& call, Rank ranks) {
+  return call.message_bytes() * call.op.given_per_count(ranks);
+}
+
 }  // namespace
 
 Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank ranks) {
@@ -79,17 +97,14 @@ Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank rank
   const Extent extent = op->extent(ranks, call.root, rank);
   call.recv = arguments.out.data();
   call.send = op->has_one_buffer ? call.recv : const_cast<std::byte*>(arguments.in.data());
-  if (op->has_one_buffer) {
-    call.count = elements_of(op, call.type, arguments.out.size());
-  } else if (extent.send != 0) {
-    const std::size_t elements = elements_of(op, call.type, arguments.in.size());
-    call.count = count_of(op, elements, extent.send, ranks, "input");
-  } else {
-    const std::size_t elements = elements_of(op, call.type, arguments.out.size());
-    call.count = count_of(op, elements, extent.recv, ranks, "output");
-  }
+  const bool by_output = op->has_one_buffer || extent.send == 0;
+  const std::size_t given = by_output ? arguments.out.size() : arguments.in.size();
+  const std::size_t per_count = by_output ? extent.recv : extent.send;
+  call.count =
+      count_of(op, elements_of(op, call.type, given), per_count, ranks, by_output ? "output" : "input");
   call.send_bytes = call.count * extent.send * element;
   call.recv_bytes = call.count * extent.recv * element;
+  call.announced_bytes = op->has_root ? announced_bytes(call, ranks) : call.send_bytes;
   if (extent.recv != 0 && call.recv_bytes != arguments.out.size())
     refuse(size_advice(op, extent, arguments.in.size(), arguments.out.size(), ranks, element));
   refuse_partial_overlap(op, call, rank, element);
@@ -107,6 +122,7 @@ Call make_call_of_size(Operator op, DataType type, std::size_t bytes, Rank ranks
                         extent.recv > extent.send ? "output" : "input");
   call.send_bytes = call.message_bytes() * extent.send;
   call.recv_bytes = call.message_bytes() * extent.recv;
+  call.announced_bytes = announced_bytes(call, ranks);
   return call;
 }
 

@@ -31,15 +31,12 @@ struct Call {
   std::byte* recv = nullptr;
   std::size_t send_bytes = 0;
   std::size_t recv_bytes = 0;
+  std::size_t announced_bytes = 0;          ///< the largest that any rank brings to a meeting
   const AnyAlgorithm* algorithm = nullptr;  ///< selected
   Duration timeout{0};                      ///< zero: the communicator's
 
   /// What algorithms are chosen and cut by: Op::size_bytes().
   [[nodiscard]] std::size_t message_bytes() const noexcept { return count * size_bytes(type); }
-  /// The largest that any rank brings to a meeting.
-  [[nodiscard]] std::size_t announced_bytes(Rank ranks) const noexcept {
-    return message_bytes() * op.given_per_count(ranks);
-  }
   [[nodiscard]] OperatorArguments arguments(Rank ranks) const noexcept {
     return {count, size_bytes(type), Combine(type, reduce, ranks), root};
   }

@@ -55,8 +55,8 @@ bool Meeting::has_mapped_windows(const Call& call) const noexcept {
 }
 
 /// Ranks that outnumber their cores copy: the phase would cost each of them a switch.
-bool Meeting::refers(const Call& call, std::size_t bytes) const noexcept {
-  return call.algorithm->may_refer(bytes) && !engine_.is_crowded() && has_mapped_windows(call);
+bool Meeting::refers(const Call& call) const noexcept {
+  return call.algorithm->may_refer(call.announced_bytes) && !engine_.is_crowded() && has_mapped_windows(call);
 }
 
 bool Meeting::may_complete_here(const Call& call) const noexcept {
@@ -75,10 +75,10 @@ void Meeting::announce(const Call& call) noexcept {
   slot.signature = running_.signature;
   slot.reachable = 0;
   const bool travels = call.algorithm->announces() == Announces::data;
-  announced_bytes_ = travels ? call.announced_bytes(membership_.size) : 0;
-  const bool by_reference = travels && refers(call, announced_bytes_);
+  const bool by_reference = travels && refers(call);
+  some_refer_ = by_reference;
   if (travels && !by_reference) {
-    if (call.send_bytes != 0) std::memcpy(slot.payload(announced_bytes_), call.send, call.send_bytes);
+    if (call.send_bytes != 0) std::memcpy(slot.payload(call.announced_bytes), call.send, call.send_bytes);
   } else {
     WindowAddresses where;
     where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
@@ -96,17 +96,19 @@ void Meeting::announce(const Call& call) noexcept {
   }
   group_.announce(running_.sequence);
   progress_ = Progress::announced;
-  if (travels) expect_data();
+  if (travels) expect_data(call);
 }
 
-bool Meeting::agrees(Rank peer) const noexcept {
-  return group_.arrival(peer, running_.sequence).signature == running_.signature;
+bool Meeting::take_arrival(Rank peer) noexcept {
+  const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
+  some_refer_ = some_refer_ || (slot.reachable & kByReference) != 0;
+  return slot.signature == running_.signature;
 }
 
 bool Meeting::complete_here(const Call& call) noexcept {
   if (progress_ == Progress::begun) announce(call);
   for (const Rank peer : exec_.peers())
-    if (!group_.spin_for_arrival(peer, running_.sequence) || !agrees(peer)) return false;
+    if (!group_.spin_for_arrival(peer, running_.sequence) || !take_arrival(peer)) return false;
   if (!combine(call)) return false;
   if (progress_ == Progress::combined && group_.spin_for_phase()) finish(call);
   return progress_ == Progress::over;
@@ -130,7 +132,7 @@ Task<> Meeting::meet() {
   for (const Rank peer : exec_.peers()) {
     if (!includes(peer)) continue;
     co_await group_.arrived(peer, running_.sequence);
-    if (agrees(peer)) continue;
+    if (take_arrival(peer)) continue;
     const Signature theirs = group_.arrival(peer, running_.sequence).signature;
     host_.mismatch(peer, running_.sequence, theirs);
     co_await engine_.sleep_until(kNever);
@@ -155,27 +157,33 @@ WindowTable& Meeting::windows_of(Rank rank) noexcept {
 
 /// Where everybody's data will lie, unless an arrival says that it stays where it is. Found while the own
 /// announcement travels, since nothing waits for it then.
-void Meeting::expect_data() noexcept {
+void Meeting::expect_data(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
-    std::byte* const payload = group_.segment(rank).arrival(running_.sequence).payload(announced_bytes_);
-    windows_of(rank).bind(WindowId::slot, payload, announced_bytes_);
-    exec_.take_announcement(rank, announced_bytes_, false);
+    std::byte* const payload = group_.arrival(rank, running_.sequence).payload(call.announced_bytes);
+    windows_of(rank).bind(WindowId::slot, payload, call.announced_bytes);
+    exec_.take_announcement(rank, call.announced_bytes, false);
   }
 }
 
-/// Everybody's input lies in a slot, or where it was, mapped.
-bool Meeting::combine_announced(const Call& call) noexcept {
+/// Finds the inputs that stayed where they were. False if somebody's cannot have.
+bool Meeting::take_references(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
-    host::ArrivalSlot& slot = group_.segment(rank).arrival(running_.sequence);
+    host::ArrivalSlot& slot = group_.arrival(rank, running_.sequence);
     if ((slot.reachable & kByReference) == 0) continue;
-    if (!call.algorithm->may_refer(announced_bytes_) || !bind_windows_of(rank, call)) {
+    if (!call.algorithm->may_refer(call.announced_bytes) || !bind_windows_of(rank, call)) {
       report_nonsense(rank);
       return false;
     }
     // The words of a reference lie before what its owner leaves in the slot for itself.
-    windows_of(rank).bind(WindowId::slot, slot.below, announced_bytes_);
-    exec_.take_announcement(rank, announced_bytes_, true);
+    windows_of(rank).bind(WindowId::slot, slot.below, call.announced_bytes);
+    exec_.take_announcement(rank, call.announced_bytes, true);
   }
+  return true;
+}
+
+/// Everybody's input lies in a slot, or where it was, mapped.
+bool Meeting::combine_announced(const Call& call) noexcept {
+  if (some_refer_ && !take_references(call)) return false;
   const bool touches = exec_.any_referred();
   if (touches && !group_.begin_touching()) return false;
   exec_.begin(exec_.all_referred() ? UserWindows::mapped : UserWindows::staged, 0);

@@ -58,19 +58,21 @@ class Meeting : Immovable {
     over,
   };
 
-  void expect_data() noexcept;
+  void expect_data(const Call& call) noexcept;
   [[nodiscard]] WindowTable& windows_of(Rank rank) noexcept;
-  [[nodiscard]] bool agrees(Rank peer) const noexcept;
+  /// That rank has come. Whether it runs the same.
+  [[nodiscard]] bool take_arrival(Rank peer) noexcept;
   Task<> meet();
   /// Everybody has come. False if a peer has withdrawn its memory; then nothing was touched.
   [[nodiscard]] bool combine(const Call& call) noexcept;
   [[nodiscard]] bool combine_announced(const Call& call) noexcept;
   [[nodiscard]] bool combine_on_windows(const Call& call) noexcept;
+  [[nodiscard]] bool take_references(const Call& call) noexcept;
   void report_nonsense(Rank rank) noexcept;
   void finish(const Call& call) noexcept;
 
   /// Whether this rank announces its input by reference. Each decides for itself; arrivals tell the others.
-  [[nodiscard]] bool refers(const Call& call, std::size_t bytes) const noexcept;
+  [[nodiscard]] bool refers(const Call& call) const noexcept;
   [[nodiscard]] bool has_mapped_windows(const Call& call) const noexcept;
   [[nodiscard]] bool bind_windows_of(Rank peer, const Call& call) noexcept;
   void bind_addresses_of(Rank peer, const Call& call) noexcept;
@@ -88,8 +90,8 @@ class Meeting : Immovable {
   bool is_one_process_ = false;
 
   Progress progress_ = Progress::begun;
+  bool some_refer_ = false;  ///< of those that have come
   UserWindows windows_ = UserWindows::staged;
-  std::size_t announced_bytes_ = 0;  ///< that the call brings in slots
 };
 
 }  // namespace cohort

@@ -32,10 +32,12 @@ MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& h
       host_(host),
       running_(host.running()),
       resources_(resources),
+      windows_of_host_(resources.group() == nullptr ? std::span<const WindowTable>{}
+                                                    : std::as_const(*resources.group()).windows()),
       cache_bytes_(engine.platform().last_level_cache_bytes()),
       workers_(engine) {
-  inputs_.reserve(membership.size);
-  outputs_.reserve(membership.size);
+  inputs_.resize(membership.size);
+  outputs_.resize(membership.size);
 }
 
 void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept {
@@ -80,8 +82,16 @@ Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
 }
 
 std::byte* MemoryExec::address(const PlacedSlice& place) const noexcept {
-  if (place.rank == rank()) return running_.windows.at(place.slice);
-  return resources_.group()->windows(place.rank).at(place.slice);
+  return (place.rank == rank() ? running_.windows : windows_of_host_[place.rank]).at(place.slice);
+}
+
+template <class Address>
+std::span<const Address> MemoryExec::addresses(std::span<const PlacedSlice> places,
+                                               std::vector<Address>& kept) const {
+  if (kept.size() < places.size()) kept.resize(places.size());
+  Address* next = kept.data();
+  for (const PlacedSlice& place : places) *next++ = address(place);
+  return {kept.data(), places.size()};
 }
 
 void MemoryExec::perform(const LocalStep& step) {
@@ -105,21 +115,18 @@ void MemoryExec::perform_copy(const LocalStep& step, Stores stores) {
 }
 
 void MemoryExec::perform_reduction(const LocalStep& step, Stores stores) {
-  const auto address_of = [this](const PlacedSlice& place) { return address(place); };
-  inputs_.resize(step.inputs().size());
-  outputs_.resize(step.outputs().size());
-  std::transform(step.inputs().begin(), step.inputs().end(), inputs_.begin(), address_of);
-  std::transform(step.outputs().begin(), step.outputs().end(), outputs_.begin(), address_of);
+  const std::span<const PlacedSlice> inputs = step.inputs();
+  const std::span<const PlacedSlice> outputs = step.outputs();
   const Combine& combine = step.combine();
-  const std::size_t bytes = step.outputs().front().slice.bytes;
+  const std::size_t bytes = outputs.front().slice.bytes;
   const Reduction whole{.type = combine.type,
                         .op = combine.op,
                         .count = bytes >> std::countr_zero(size_bytes(combine.type)),
-                        .inputs = inputs_,
-                        .outputs = outputs_,
+                        .inputs = addresses(inputs, inputs_),
+                        .outputs = addresses(outputs, outputs_),
                         .average_over = combine.average_over,
                         .stores = stores};
-  const std::size_t traffic = bytes * (inputs_.size() + outputs_.size()) / 2;
+  const std::size_t traffic = bytes * (inputs.size() + outputs.size()) / 2;
   workers_.may_help(traffic) ? share(whole, traffic) : cohort::reduce(whole);
 }
 

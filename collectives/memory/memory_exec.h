@@ -42,6 +42,10 @@ class MemoryExec final : public Exec {
 
  private:
   [[nodiscard]] std::byte* address(const PlacedSlice& place) const noexcept;
+  /// Of all of these, in a list that is kept: steps allocate nothing.
+  template <class Address>
+  [[nodiscard]] std::span<const Address> addresses(std::span<const PlacedSlice> places,
+                                                   std::vector<Address>& kept) const;
   void perform_copy(const LocalStep& step, Stores stores);
   void perform_reduction(const LocalStep& step, Stores stores);
   void share(const Reduction& whole, std::size_t traffic);
@@ -51,6 +55,7 @@ class MemoryExec final : public Exec {
   LinkHost& host_;
   const RunningOperation& running_;
   Resources& resources_;
+  const std::span<const WindowTable> windows_of_host_;  ///< by rank; empty where nobody's memory is mapped
   const std::size_t cache_bytes_;
   UserWindows user_windows_ = UserWindows::staged;
   bool is_beyond_cache_ = false;

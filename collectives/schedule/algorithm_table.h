@@ -35,10 +35,10 @@ class AlgorithmTable {
   }
   /// Of those that are chosen by their cost. Found when they are added: a small call has no time to search.
   [[nodiscard]] HostWays ways_on_host(Operator op) const noexcept {
-    const std::span<const AnyAlgorithm> all = of(op);
+    const AnyAlgorithm* const all = by_operator_[op.index()].data();
     const Ways& ways = ways_[op.index()];
-    return {ways.in_slots < all.size() ? &all[ways.in_slots] : nullptr,
-            ways.on_mapped_memory < all.size() ? &all[ways.on_mapped_memory] : nullptr};
+    return {ways.in_slots != Ways::kNone ? all + ways.in_slots : nullptr,
+            ways.on_mapped_memory != Ways::kNone ? all + ways.on_mapped_memory : nullptr};
   }
   /// Null if there is none.
   [[nodiscard]] const AnyAlgorithm* find(Operator op, std::string_view name) const noexcept;

@@ -11,7 +11,7 @@ namespace {
 /// "; at 8192 bytes 3.1 us were measured, 4.0 us with direct", or that nothing was.
 std::string measured_text(const Call& call, const Reach& reach) {
   if (reach.slots.measured().empty()) return " (as long as nothing is measured)";
-  const std::optional<SlotTimes> times = reach.slots.times_of(call.op, call.announced_bytes(reach.ranks));
+  const std::optional<SlotTimes> times = reach.slots.times_of(call.op, call.announced_bytes);
   if (!times) return "";
   return fmt::format("; measured for this size: {:.2f} us in slots, {:.2f} us with direct", times->slots_us,
                      times->direct_us);
@@ -20,15 +20,14 @@ std::string measured_text(const Call& call, const Reach& reach) {
 std::string slots_reason(const Call& call, const Reach& reach) {
   if (!call.op->has_data) return "a barrier is over when all have met in the arrival slots";
   return fmt::format("{} bytes per rank travel in the arrival slots, which are faster up to {}{}",
-                     call.announced_bytes(reach.ranks), reach.slots.most_bytes(call.op),
-                     measured_text(call, reach));
+                     call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(call, reach));
 }
 
 std::string mapped_reason(const Call& call, const Reach& reach, std::string_view chosen) {
   return fmt::format(
       "{} bytes per rank, and arrival slots are faster only up to {}{}; {} comes first where all ranks map "
       "each other's memory",
-      call.announced_bytes(reach.ranks), reach.slots.most_bytes(call.op), measured_text(call, reach), chosen);
+      call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(call, reach), chosen);
 }
 
 std::string cheapest_reason(const Explanation& explanation, const Reach& reach) {

@@ -17,8 +17,7 @@ State state_of(const AnyAlgorithm& algorithm, const Call& call, const Reach& rea
   if (reach.ranks == 1) return is_alone ? State::possible : State::needs_one_rank;
   if (is_alone) return State::needs_one_rank;
   if (algorithm.ground() == Ground::mapped && !reach.is_host_wide) return State::needs_one_host;
-  const bool fits =
-      algorithm.announces() != Announces::data || call.announced_bytes(reach.ranks) <= kMostAnnouncedBytes;
+  const bool fits = algorithm.announces() != Announces::data || call.announced_bytes <= kMostAnnouncedBytes;
   return fits ? State::possible : State::too_large;
 }
 
@@ -51,7 +50,7 @@ double estimate_us(const AnyAlgorithm& algorithm, const Call& call, const Reach&
 
 Choice choose_on_host(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
   const HostWays ways = algorithms.ways_on_host(call.op);
-  const bool is_small = call.announced_bytes(reach.ranks) <= reach.slots.most_bytes(call.op);
+  const bool is_small = call.announced_bytes <= reach.slots.most_bytes(call.op);
   if (ways.in_slots != nullptr && is_small) return {ways.in_slots, Basis::meeting};
   return {ways.on_mapped_memory, Basis::mapped_memory};
 }
@@ -119,7 +118,7 @@ std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
   std::vector<Candidate> candidates;
   const HostWays ways = algorithms.ways_on_host(call.op);
   const std::optional<SlotTimes> measured =
-      reach.is_host_wide ? reach.slots.times_of(call.op, call.announced_bytes(reach.ranks)) : std::nullopt;
+      reach.is_host_wide ? reach.slots.times_of(call.op, call.announced_bytes) : std::nullopt;
   for (const std::string_view name : algorithms.names()) {
     Candidate candidate{.algorithm = name, .state = State::not_written};
     const AnyAlgorithm* const algorithm = algorithms.find(call.op, name);

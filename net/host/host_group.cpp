@@ -40,6 +40,7 @@ HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<R
       layout_(membership.size, buffer_bytes, heap_bytes),
       segments_(segments_with_own(membership, layout_)),
       doorbells_(membership.size),
+      arrivals_(membership.size),
       windows_(membership.size),
       in_process_(membership.size, false),
       on_this_engine_(membership.size, false),
@@ -52,7 +53,7 @@ HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<R
     on_this_engine_[member] = member != rank_ && membership.shares_engine(member);
     may_spin_ = may_spin_ && !on_this_engine_[member];
   }
-  bind_buffers_of(rank_);
+  bind_places_of(rank_);
   engine_.add_source(*this);
 }
 
@@ -74,10 +75,11 @@ void HostGroup::adopt(Rank peer, std::vector<Descriptor> descriptors) {
   segments_[peer] = Segment(map(std::move(descriptors[0]), layout_.size_bytes()), layout_);
   Descriptor event = descriptors.size() > 1 ? std::move(descriptors[1]) : Descriptor();
   doorbells_[peer] = Doorbell(doorbell_words(segments_[peer], layout_), std::move(event));
-  bind_buffers_of(peer);
+  bind_places_of(peer);
 }
 
-void HostGroup::bind_buffers_of(Rank member) noexcept {
+void HostGroup::bind_places_of(Rank member) noexcept {
+  for (const std::uint64_t parity : {0, 1}) arrivals_[member][parity] = &segments_[member].arrival(parity);
   windows_[member].bind(WindowId::ccl_in, segments_[member].at(layout_.ccl_in()), layout_.buffer_bytes());
   windows_[member].bind(WindowId::ccl_out, segments_[member].at(layout_.ccl_out()), layout_.buffer_bytes());
 }

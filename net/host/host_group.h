@@ -6,6 +6,7 @@
 #include <cohort/net/host/segment.h>
 #include <cohort/net/membership.h>
 
+#include <array>
 #include <functional>
 #include <span>
 #include <vector>
@@ -63,9 +64,12 @@ class HostGroup final : public Source {
   void notify_all() noexcept;
 
   // Arrivals: "I am here, and this is what I run".
-  [[nodiscard]] ArrivalSlot& own_arrival(std::uint64_t sequence) noexcept { return own().arrival(sequence); }
+  [[nodiscard]] ArrivalSlot& own_arrival(std::uint64_t sequence) noexcept { return arrival(rank_, sequence); }
   [[nodiscard]] const ArrivalSlot& arrival(Rank of, std::uint64_t sequence) const noexcept {
-    return segments_[of].arrival(sequence);
+    return *arrivals_[of][sequence & 1];
+  }
+  [[nodiscard]] ArrivalSlot& arrival(Rank of, std::uint64_t sequence) noexcept {
+    return *arrivals_[of][sequence & 1];
   }
   /// Publishes the own slot, which was filled before.
   void announce(std::uint64_t sequence) noexcept;
@@ -113,6 +117,8 @@ class HostGroup final : public Source {
 
   /// Where a peer's windows lie in this process, as far as they can be reached, for the collective that runs.
   [[nodiscard]] WindowTable& windows(Rank of) noexcept { return windows_[of]; }
+  /// The same of all ranks.
+  [[nodiscard]] std::span<const WindowTable> windows() const noexcept { return windows_; }
 
   // Source:
   bool poll() noexcept override;
@@ -123,7 +129,8 @@ class HostGroup final : public Source {
   friend class CounterWait;
 
   bool spin_until(const Counter& counter, std::uint32_t target) const noexcept;
-  void bind_buffers_of(Rank member) noexcept;
+  /// Takes the places in a segment that are looked at in every collective.
+  void bind_places_of(Rank member) noexcept;
 
   Engine& engine_;
   const Rank rank_;
@@ -132,6 +139,7 @@ class HostGroup final : public Source {
   // By rank of the communicator; empty for those that are no members:
   std::vector<Segment> segments_;
   std::vector<Doorbell> doorbells_;
+  std::vector<std::array<ArrivalSlot*, 2>> arrivals_;  ///< the two that alternate
   std::vector<WindowTable> windows_;
   std::vector<bool> in_process_;
   std::vector<bool> on_this_engine_;

@@ -105,7 +105,8 @@ HWY_INLINE T* output(const Reduction& r, std::size_t j) {
 
 // The ragged ends of a pass.
 
-/// Elements `i` to `end`: single vectors, then half vectors, quarter vectors, ... single lanes.
+/// Elements `i` to `end`: single vectors, and then one of which only the first lanes count, or, where an
+/// instruction would touch the others all the same, half vectors, quarter vectors, ... single lanes.
 template <class D, class Op, class Finish>
 HWY_INLINE void combine_range(D d, const Reduction& r, std::size_t i, std::size_t end, Op op, Finish finish) {
   using T = hn::TFromD<D>;
@@ -115,7 +116,15 @@ HWY_INLINE void combine_range(D d, const Reduction& r, std::size_t i, std::size_
     value = finish(d, value);
     for (std::size_t j = 0; j < r.outputs.size(); ++j) hn::StoreU(value, d, output<T>(r, j) + i);
   }
-  if constexpr (hn::MaxLanes(D()) > 1) {
+  if constexpr (!HWY_MEM_OPS_MIGHT_FAULT) {
+    if (i == end) return;
+    const auto lanes = hn::FirstN(d, end - i);
+    auto value = hn::MaskedLoad(lanes, d, input<T>(r, 0) + i);
+    for (std::size_t j = 1; j < r.inputs.size(); ++j)
+      value = op(value, hn::MaskedLoad(lanes, d, input<T>(r, j) + i));
+    value = finish(d, value);
+    for (std::size_t j = 0; j < r.outputs.size(); ++j) hn::BlendedStore(value, lanes, d, output<T>(r, j) + i);
+  } else if constexpr (hn::MaxLanes(D()) > 1) {
     const hn::CappedTag<T, hn::MaxLanes(D()) / 2> half;
     combine_range(half, r, i, end, op, finish);
   }
@@ -187,9 +196,8 @@ HWY_INLINE void combine_block(D d, const Inputs<T>& in, std::size_t i, Op op, V&
   }
 }
 
-/// A whole pass.
 template <class T, class Op, class Finish>
-HWY_NOINLINE void combine(const Reduction& r, Op op, Finish finish) {
+HWY_NOINLINE void combine_blocks(const Reduction& r, Op op, Finish finish) {
   const hn::ScalableTag<T> d;
   const std::size_t block = 4 * hn::Lanes(d);
   const T* right_aligned[kMaxFanIn] = {};
@@ -213,6 +221,13 @@ HWY_NOINLINE void combine(const Reduction& r, Op op, Finish finish) {
       store(d, output<T>(r, j) + i, is_streaming, v0, v1, v2, v3);
   }
   if (i < count) combine_ragged<T>(r, i, count, op, finish);
+}
+
+/// A whole pass. A message of a few elements has no block, and pays for none.
+template <class T, class Op, class Finish>
+HWY_INLINE void combine(const Reduction& r, Op op, Finish finish) {
+  const bool has_block = r.count >= 4 * hn::Lanes(hn::ScalableTag<T>());
+  has_block ? combine_blocks<T>(r, op, finish) : combine_ragged<T>(r, 0, r.count, op, finish);
 }
 
 template <class T>

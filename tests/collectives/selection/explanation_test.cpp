@@ -39,11 +39,7 @@ Reach over_memory() {
 }
 
 Call all_reduce_of(std::size_t bytes) {
-  Call call;
-  call.op = operator_of<AllReduce>;
-  call.count = bytes / sizeof(float);
-  call.send_bytes = call.recv_bytes = bytes;
-  return call;
+  return make_call_of_size(operator_of<AllReduce>, DataType::float32, bytes, 4);
 }
 
 const Explanation::Line& line_of(const Explanation& explanation, std::string_view name) {
