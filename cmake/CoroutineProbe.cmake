@@ -7,6 +7,7 @@ if(NOT CMAKE_CROSSCOMPILING)
   set(new_probe NOT DEFINED COHORT_PROBE_EXIT)
   if(${new_probe})
     try_run(COHORT_PROBE_EXIT COHORT_PROBE_COMPILED SOURCES ${CMAKE_CURRENT_LIST_DIR}/coroutine_probe.cpp
+            COMPILE_DEFINITIONS -O2  # as the library is compiled: what the optimizer does wrong counts, too
             CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON
             COMPILE_OUTPUT_VARIABLE probe_errors RUN_OUTPUT_VARIABLE probe_answer)
     if(NOT COHORT_PROBE_COMPILED)

@@ -309,6 +309,11 @@ int Sockets::remote_address(int socket, Address& into) const {
   return 0;
 }
 
+std::size_t Sockets::open_count() const noexcept {
+  const auto open = std::ranges::count(endpoints_, false, [](const auto& one) { return one->is_closed; });
+  return static_cast<std::size_t>(open);
+}
+
 std::string Sockets::peer_of(int socket) const {
   const Endpoint& endpoint = at(socket);
   if (!endpoint.connection) return fmt::format("whoever calls {}", endpoint.local.to_string());

@@ -45,6 +45,8 @@ class Sockets : Immovable {
   int local_address(int socket, Address& into) const;
   int remote_address(int socket, Address& into) const;
   [[nodiscard]] bool is_unix(int socket) const { return at(socket).local.is_unix(); }
+  /// Those that somebody holds.
+  [[nodiscard]] std::size_t open_count() const noexcept;
   /// "rank 3 at 10.0.0.2:4001", for people.
   [[nodiscard]] std::string peer_of(int socket) const;
 

@@ -14,7 +14,7 @@ namespace cohort {
 namespace {
 
 using test::Outcome;
-using test::outcomes_of_ranks;
+using test::outcomes_of_ranks_in_world;
 using testing::HasSubstr;
 
 constexpr Rank kOddOne = 2;
@@ -32,7 +32,7 @@ class Misuse : public testing::TestWithParam<std::tuple<const char*, std::size_t
     options.buffer_bytes = 64 * 1024;
     options.is_isolated = true;
     options.timeout = std::chrono::seconds(20);
-    return outcomes_of_ranks(ranks, function, std::move(options), is_mixed ? 2 : 1);
+    return outcomes_of_ranks_in_world(ranks, function, std::move(options), is_mixed ? 2 : 1);
   }
 
   /// Everybody got a Mismatch with that culprit and these words.

@@ -2,6 +2,7 @@
 #include <cohort/tests/support/ranks.h>
 
 #include <cohort/net/auth/identity.h>
+#include <cohort/tests/support/world_run.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -24,15 +25,21 @@ Task<> take_part(Engine& engine, CommunicatorOptions options, const RankFunction
   if (failure) std::rethrow_exception(failure);
 }
 
-Outcome run_one(CommunicatorOptions options, const RankFunction& function) {
+Outcome run_one(Engine& engine, CommunicatorOptions options, const RankFunction& function) {
   try {
-    Engine engine;
     engine.run(take_part(engine, std::move(options), function));
     return {};
   } catch (const Error& error) {
     return {error};
   } catch (const std::exception& error) {
     return {Error(ErrorKind::Internal, error.what())};
+  }
+}
+
+void expect_success(const std::vector<Outcome>& outcomes) {
+  for (Rank rank = 0; rank < outcomes.size(); ++rank) {
+    const auto& error = outcomes[rank].error;
+    EXPECT_FALSE(error.has_value()) << "rank " << rank << ": " << error->what();
   }
 }
 
@@ -52,19 +59,40 @@ std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function,
     threads.emplace_back([&outcomes, &function, &options, rank, ranks, hosts] {
       CommunicatorOptions own = options.for_rank(rank, ranks);
       own.join.host_id = host_of(rank, ranks, hosts);
-      outcomes[rank] = run_one(std::move(own), function);
+      Engine engine;
+      outcomes[rank] = run_one(engine, std::move(own), function);
     });
   }
   for (std::thread& thread : threads) thread.join();
   return outcomes;
 }
 
-void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options, Rank hosts) {
-  const std::vector<Outcome> outcomes = outcomes_of_ranks(ranks, function, std::move(options), hosts);
+std::vector<Outcome> outcomes_of_ranks_in_world(Rank ranks, const RankFunction& function,
+                                                CommunicatorOptions options, Rank hosts) {
+  world::Settings settings;
+  settings.seed = 1;
+  const bool is_one_host = hosts == 1;
+  options.join.address = is_one_host ? "unix:ranks" : "10.0.0.1:7000";
+  options.join.is_unauthenticated = !is_one_host;
+  options.join.timeout = std::chrono::seconds(60);
+  std::vector<Outcome> outcomes(ranks);
+  std::vector<std::function<void(Engine&)>> bodies;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    const auto& error = outcomes[rank].error;
-    EXPECT_FALSE(error.has_value()) << "rank " << rank << ": " << error->what();
+    settings.host_of.push_back(rank * hosts / ranks);
+    bodies.emplace_back([&outcomes, &function, &options, rank, ranks](Engine& engine) {
+      outcomes[rank] = run_one(engine, options.for_rank(rank, ranks), function);
+    });
   }
+  testing::run_world(settings, bodies);
+  return outcomes;
+}
+
+void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options, Rank hosts) {
+  expect_success(outcomes_of_ranks(ranks, function, std::move(options), hosts));
+}
+
+void run_ranks_in_world(Rank ranks, const RankFunction& function, CommunicatorOptions options, Rank hosts) {
+  expect_success(outcomes_of_ranks_in_world(ranks, function, std::move(options), hosts));
 }
 
 }  // namespace cohort::test

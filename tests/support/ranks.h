@@ -21,6 +21,13 @@ void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions opt
 std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function,
                                        CommunicatorOptions options = {}, Rank hosts = 1);
 
+/// The same in a simulated world, where each rank is a process: waiting costs nothing, and a hang is a
+/// failure at once. For what neither threads nor the kernel take part in.
+void run_ranks_in_world(Rank ranks, const RankFunction& function, CommunicatorOptions options = {},
+                        Rank hosts = 1);
+std::vector<Outcome> outcomes_of_ranks_in_world(Rank ranks, const RankFunction& function,
+                                                CommunicatorOptions options = {}, Rank hosts = 1);
+
 /// What JoinOptions::host_id is for a rank then.
 std::string host_of(Rank rank, Rank ranks, Rank hosts);
 

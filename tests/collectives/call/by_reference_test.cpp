@@ -6,9 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -67,18 +65,17 @@ Task<> check_sum(Communicator& comm, std::size_t count, Sharing sharing, bool in
 
 /// A rank that comes late changes the vector of one that is there already: only who reads the vector itself
 /// sees it.
-Task<> check_late_change(Communicator& comm, std::atomic<float*>& early) {
+Task<> check_late_change(Communicator& comm, float*& early) {
   constexpr std::size_t kCount = 1024;  // 4 KiB: would be copied into the slot if it lay in private memory
   const Vector send(comm, kCount, true);
   const Vector recv(comm, kCount, true);
   std::ranges::fill(send.span(), 1.0F);
   co_await comm.barrier();
   if (comm.rank() == 0) {
-    early.store(send.span().data());
+    early = send.span().data();
   } else {
-    while (early.load() == nullptr) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it has announced its vector by then
-    std::fill_n(early.load(), kCount, 10.0F);
+    co_await comm.engine().sleep_for(std::chrono::milliseconds(50));  // it has announced its vector by then
+    std::fill_n(early, kCount, 10.0F);
   }
   Collective call = comm.all_reduce(std::span<const float>(send.span()), recv.span(), ReduceOp::sum);
   co_await call;
@@ -89,12 +86,12 @@ Task<> check_late_change(Communicator& comm, std::atomic<float*>& early) {
 TEST(ByReferenceAlone, vector_in_shared_memory_is_read_where_it_lies) {
   CommunicatorOptions options;
   options.is_isolated = true;
-  std::atomic<float*> early = nullptr;
+  float* early = nullptr;  // of a world's processes one runs at a time
   const auto body = [&early](Communicator& comm) -> Task<> {
     Engine::current().set_crowded(false);  // crowded ranks copy
     co_await check_late_change(comm, early);
   };
-  test::run_ranks(2, body, std::move(options));
+  test::run_ranks_in_world(2, body, std::move(options));
 }
 
 class ByReference : public testing::TestWithParam<Case> {};

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <csignal>
-#include <ctime>
 #include <filesystem>
 #include <vector>
 
@@ -27,12 +26,12 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
-/// One of every collective, small and large, for ever.
-Task<> work_for_ever(Communicator& comm) {
+/// One of every collective, small and large, for ever. Writes a byte to `progress` after the first round.
+Task<> work_for_ever(Communicator& comm, int progress) {
   std::vector<float> small(3, 1.0f);
   std::vector<float> large(200'000, 1.0f);
   std::vector<float> gathered(large.size() * comm.size());
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     co_await comm.all_reduce(std::span<float>(small), ReduceOp::max);
     co_await comm.all_reduce(std::span<float>(large), ReduceOp::max);
     co_await comm.broadcast(std::span<float>(large), 1);
@@ -40,14 +39,15 @@ Task<> work_for_ever(Communicator& comm) {
     co_await comm.reduce_scatter(std::span<const float>(gathered), std::span<float>(large), ReduceOp::max);
     co_await comm.reduce(std::span<float>(large), ReduceOp::max, 1);
     co_await comm.barrier();
+    if (is_first && ::write(progress, "x", 1) != 1) throw Error(ErrorKind::Internal, "the test is gone");
   }
 }
 
-Task<> join_and_work(Engine& engine, CommunicatorOptions options) {
+Task<> join_and_work(Engine& engine, CommunicatorOptions options, int progress) {
   Communicator comm = co_await Communicator::join(engine, std::move(options));
   std::exception_ptr failure;
   try {
-    co_await work_for_ever(comm);
+    co_await work_for_ever(comm, progress);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -60,7 +60,7 @@ Task<> join_and_work(Engine& engine, CommunicatorOptions options) {
 enum class Way { shm_staged, shm_pulled, tcp, two_hosts };
 
 /// What a rank's process does; its exit status says how it ended.
-int live_and_die(Rank rank, Way way, const std::string& address, Duration timeout) {
+int live_and_die(Rank rank, Way way, const std::string& address, Duration timeout, int progress) {
   const std::size_t before = open_descriptors();
   int status = kOtherError;
   try {
@@ -73,7 +73,7 @@ int live_and_die(Rank rank, Way way, const std::string& address, Duration timeou
     if (way == Way::two_hosts) options.join.host_id = rank < kRanks / 2 ? "one" : "other";
     options.pull_from_bytes = way == Way::shm_pulled ? 1 : kNeverPull;
     options.timeout = timeout;
-    engine.run(join_and_work(engine, std::move(options)));
+    engine.run(join_and_work(engine, std::move(options), progress));
   } catch (const Error& error) {
     const int culprit = static_cast<int>(error.culprit().value_or(9));
     if (error.kind() == ErrorKind::PeerDied) status = kSurvivedPeerDied + culprit;
@@ -87,18 +87,22 @@ class KilledRank : public testing::TestWithParam<std::tuple<Way, Rank>> {
  protected:
   [[nodiscard]] static Rank victim() { return std::get<1>(GetParam()); }
 
+  /// Returns when all ranks work.
   void start(Duration timeout) {
+    std::array<int, 2> progress{};
+    ASSERT_EQ(::pipe(progress.data()), 0);
     const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
     for (Rank rank = 0; rank < kRanks; ++rank) {
       const pid_t child = ::fork();
-      if (child == 0) ::_exit(live_and_die(rank, std::get<0>(GetParam()), address, timeout));
+      if (child == 0) ::_exit(live_and_die(rank, std::get<0>(GetParam()), address, timeout, progress[1]));
       children_[rank] = child;
     }
-    pause_for(std::chrono::milliseconds(400));
-  }
-  static void pause_for(std::chrono::milliseconds time) {
-    const timespec wait{.tv_sec = 0, .tv_nsec = time.count() * 1'000'000};
-    ::nanosleep(&wait, nullptr);
+    ::close(progress[1]);
+    char byte = 0;
+    Rank working = 0;
+    while (working < kRanks && ::read(progress[0], &byte, 1) == 1) ++working;
+    ::close(progress[0]);
+    EXPECT_EQ(working, kRanks) << "some ended before they worked";
   }
   void signal_victim(int number) { ::kill(children_[victim()], number); }
 

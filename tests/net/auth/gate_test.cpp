@@ -30,7 +30,11 @@ using ::cohort::testing::open_descriptors;
 using ::cohort::testing::secret_of;
 using ::cohort::testing::world_of;
 
-constexpr auto kMoment = std::chrono::milliseconds(30);
+/// As soon as somebody listens there.
+Task<Socket> connect_when_open(Engine& engine, const std::string& address) {
+  const TimePoint patience = after(engine.now(), std::chrono::seconds(10));
+  co_return co_await Socket::connect_until(engine, Address::parse(address), patience);
+}
 
 /// A world of three at that address, in which rank 2 comes only when the strangers are there.
 template <class Strangers>
@@ -42,7 +46,6 @@ void expect_join_beside(const std::string& address, std::vector<Socket>& held, S
     give_secret(world);
     std::vector<Joined> joined(3);
     auto rank_2 = [&]() -> Task<> {
-      co_await engine.sleep_for(kMoment);
       co_await strangers(engine);
       co_await join_into(engine, std::move(world[2]), joined[2]);
     };
@@ -74,7 +77,7 @@ TEST(Gate, bytes_of_other_protocols_are_turned_away_and_disturb_nobody) {
     std::vector<Socket> held;
     auto strangers = [&](Engine& engine) -> Task<> {
       for (const std::string_view bytes : kBytes) {
-        Socket socket = co_await Socket::connect(engine, Address::parse(address));
+        Socket socket = co_await connect_when_open(engine, address);
         co_await socket.send(std::as_bytes(std::span(bytes)));
         held.push_back(std::move(socket));
       }
@@ -92,11 +95,15 @@ TEST(Gate, more_idle_connections_than_places_keep_nobody_out) {
     auto strangers = [&](Engine& engine) -> Task<> {
       const std::size_t at_first = open_descriptors();
       for (std::size_t i = 0; i < 3 * Gate::kMostPending; ++i) {
-        Socket socket = co_await Socket::connect(engine, Address::parse(address));
+        Socket socket = co_await connect_when_open(engine, address);
         held.push_back(std::move(socket));
       }
-      co_await engine.sleep_for(kMoment);
-      constexpr std::size_t kSlack = 4;  // accepted, and not looked at yet
+      // The last one that has to give way does so when the last of all was taken in.
+      std::array<std::byte, 1> byte{};
+      const int ended = co_await held[held.size() - 1 - Gate::kMostPending].receive_some(byte);
+      EXPECT_LE(ended, 0);
+      constexpr std::size_t kSlack =
+          16;  // accepted and not looked at yet, and what ranks 0 and 1 have opened
       EXPECT_LE(open_descriptors() - at_first, held.size() + Gate::kMostPending + kSlack)
           << "both ends are in this process";
     };
@@ -109,7 +116,7 @@ TEST(Gate, connections_that_end_at_once_keep_nobody_out) {
     std::vector<Socket> held;
     auto strangers = [&](Engine& engine) -> Task<> {
       for (int i = 0; i < 200; ++i) {
-        const Socket socket = co_await Socket::connect(engine, Address::parse(address));
+        const Socket socket = co_await connect_when_open(engine, address);
       }
     };
     expect_join_beside(address, held, strangers);
@@ -163,7 +170,7 @@ TEST(Gate, the_client_learns_whether_it_was_really_taken) {
     const Callee callee{address, Rank{0}, std::nullopt};
     const auto refused = co_await testing::error_of(authenticate_as_client(socket, secret, identity, callee));
     EXPECT_EQ(kind_of(refused), "WorldSize");
-    co_await engine.sleep_for(kMoment);
+    while (door.refusals.empty()) co_await engine.sleep_for(Duration::zero());
     EXPECT_EQ(door.visitors.size(), 0U);
     EXPECT_EQ(door.refusals.size(), 1U);
     scope.cancel();
@@ -252,7 +259,7 @@ TEST(Gate, another_user_of_this_host_is_turned_away_before_it_may_say_anything) 
     TaskScope scope;
     scope.spawn(door.serve());
     EXPECT_EQ(::write(go[1], "x", 1), 1);
-    while (door.refusals.empty()) co_await engine.sleep_for(kMoment / 10);
+    while (door.refusals.empty()) co_await engine.sleep_for(std::chrono::milliseconds(1));
     EXPECT_NE(door.refusals[0].find("user 65534"), std::string::npos) << door.refusals[0];
     scope.cancel();
     co_await scope.join();

@@ -13,6 +13,7 @@
 
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
+#include <cohort/tests/support/world_engine.h>
 
 namespace cohort {
 namespace {
@@ -69,7 +70,7 @@ class JoinErrors : public ::testing::Test {
     co_return socket;
   }
 
-  Engine engine_;
+  testing::WorldEngine engine_;
   const std::size_t before_ = open_descriptors();
 };
 

@@ -30,7 +30,8 @@ using ::cohort::testing::kind_of;
 using ::cohort::testing::world_of;
 using ::testing::HasSubstr;
 
-/// For a rank that was accepted to take its place.
+/// For a rank of another process that was accepted to take its place: a time, since nothing that this process
+/// can see tells when it has.
 constexpr auto kMoment = std::chrono::milliseconds(200);
 
 /// Runs `body` in a process of its own, started before this one has an engine; its result is the exit status.

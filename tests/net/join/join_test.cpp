@@ -10,6 +10,7 @@
 #include <string>
 
 #include <cohort/tests/support/joining.h>
+#include <cohort/tests/support/world_engine.h>
 
 namespace cohort {
 namespace {
@@ -141,7 +142,7 @@ TEST(Join, ranks_on_threads_meet) {
 
 TEST(Join, ranks_may_come_in_any_order_and_late) {
   std::vector<JoinOptions> world = world_of(4, fresh_unix_address());
-  Engine engine;
+  testing::WorldEngine engine;
   std::vector<Joined> joined(world.size());
   auto late = [&](std::size_t index, Duration delay) -> Task<> {
     co_await engine.sleep_for(delay);

@@ -96,7 +96,7 @@ TEST_F(DataConnection, every_pair_and_lane_gets_its_own) {
 TEST_F(DataConnection, whoever_takes_first_waits) {
   auto scene = [&](Acceptors& acceptors) -> Task<> {
     auto later = [&]() -> Task<> {
-      co_await engine_.sleep_for(std::chrono::milliseconds(20));
+      co_await engine_.sleep_for(Duration::zero());  // first() waits by then
       const Socket socket = co_await connect_data(engine_, members_[2], 1, 3);
     };
     auto first = [&]() -> Task<> {
@@ -133,15 +133,14 @@ TEST_F(DataConnection, one_that_was_not_taken_is_replaced_by_a_newer_one) {
   auto scene = [&](Acceptors& acceptors) -> Task<> {
     Socket older = co_await connect_data(engine_, members_[1], 0, 1);
     Socket newer = co_await connect_data(engine_, members_[1], 0, 1);
-    co_await engine_.sleep_for(std::chrono::milliseconds(10));
-    Socket called = co_await acceptors[0].take(1, 1);
     constexpr std::array kByte = {std::byte{42}};
     std::array<std::byte, 1> seen{};
+    const bool came = co_await older.receive(seen);
+    EXPECT_FALSE(came) << "closed, since the newer one is there";
+    Socket called = co_await acceptors[0].take(1, 1);
     co_await newer.send(kByte);
     co_await called.receive(seen);
     EXPECT_EQ(seen[0], kByte[0]);
-    const bool came = co_await older.receive(seen);
-    EXPECT_FALSE(came) << "closed";
   };
   run(scene);
 }

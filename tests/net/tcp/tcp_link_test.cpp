@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/tcp/tcp_link.h>
 
-#include <cohort/tests/net/link_pair.h>
+#include <cohort/tests/net/link_end.h>
 
 #include <gmock/gmock.h>
 
@@ -63,7 +63,7 @@ class TcpLinkToRawPeer : public ::testing::Test {
       EXPECT_EQ(error->culprit(), 1U);
       sending.cancel();
       co_await sending.join();
-      co_await engine.sleep_for(std::chrono::milliseconds(1));
+      co_await take_turns();
       EXPECT_EQ(host.failures.size(), 1U);
       host.collective = nullptr;
     };
@@ -119,7 +119,7 @@ TEST_F(TcpLinkToRawPeer, frames_may_come_byte_by_byte) {
       peer.set_no_delay();
       for (std::size_t i = 0; i < stream.size(); ++i) {
         co_await peer.send(std::span(stream).subspan(i, 1));
-        co_await engine.sleep_for(std::chrono::microseconds(20));
+        co_await take_turns();
       }
     };
     auto receive = [&]() -> Task<> {
@@ -270,8 +270,11 @@ TEST_F(TcpLinkToRawPeer, five_signals_without_a_wait_fail_the_link) {
 
 TEST_F(TcpLinkToRawPeer, signals_left_over_from_a_collective_fail_the_link) {
   auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
-    co_await peer.send(tcp::encode(header(FrameType::signal)));
-    co_await engine.sleep_for(std::chrono::milliseconds(5));
+    std::vector<std::byte> stream;
+    append(stream, header(FrameType::signal));
+    append(stream, header(FrameType::data, 1), "x");
+    co_await peer.send(stream);
+    co_await link.recv(in_recv(1));  // the signal has come before it
     host.state.sequence = 2;
     link.operation_started();
   };
@@ -314,12 +317,17 @@ TEST_F(TcpLinkToRawPeer, peer_that_disappears_in_the_middle_of_a_frame_is_a_link
 TEST_F(TcpLinkToRawPeer, cancelled_get_closes_the_link_since_its_reply_is_on_its_way) {
   auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
     CancelScope scope;
-    scope.set_deadline(engine, engine.now() + std::chrono::milliseconds(2));
-    const auto error = co_await error_of(with_scope(scope, get(link, in_ccl_in(8), in_recv(8))));
-    EXPECT_EQ(kind_of(error), "DeadlineExceeded");
     std::array<std::byte, tcp::kFrameBytes> request;
-    const bool came = co_await peer.receive(request);
-    EXPECT_TRUE(came);
+    auto gets = [&]() -> Task<> {
+      const auto error = co_await error_of(with_scope(scope, get(link, in_ccl_in(8), in_recv(8))));
+      EXPECT_EQ(kind_of(error), "Cancelled");
+    };
+    auto cancels = [&]() -> Task<> {
+      const bool came = co_await peer.receive(request);
+      EXPECT_TRUE(came);
+      scope.cancel();
+    };
+    co_await when_all(gets(), cancels());
     const FrameHeader asked = tcp::decode(request);
     EXPECT_EQ(asked.type, FrameType::get);
     const bool more = co_await peer.receive(request);
@@ -335,9 +343,15 @@ TEST_F(TcpLinkToRawPeer, cancelled_while_it_waits_in_line_leaves_the_link_whole)
     TaskScope first;
     first.spawn(send(link, in_send(32 * kMiB)));
     CancelScope scope;
-    scope.set_deadline(engine, engine.now() + std::chrono::milliseconds(5));
-    const auto error = co_await error_of(with_scope(scope, send(link, in_send(1))));
-    EXPECT_EQ(kind_of(error), "DeadlineExceeded");
+    auto sends = [&]() -> Task<> {
+      const auto error = co_await error_of(with_scope(scope, send(link, in_send(1))));
+      EXPECT_EQ(kind_of(error), "Cancelled");
+    };
+    auto cancels = [&]() -> Task<> {
+      co_await take_turns();
+      scope.cancel();
+    };
+    co_await when_all(sends(), cancels());
     std::vector<std::byte> came(tcp::kFrameBytes + 32 * kMiB);
     const bool whole = co_await peer.receive(came);
     EXPECT_TRUE(whole);
@@ -425,7 +439,7 @@ TEST_F(TcpLinkToRawPeer, served_in_a_scope_that_is_cancelled_ends_without_a_repo
     TcpLink link(engine, std::move(ends.first), host, 0, 1, kLane);
     TaskScope services;
     services.spawn(link.serve());
-    co_await engine.sleep_for(std::chrono::milliseconds(2));
+    co_await take_turns();
     services.cancel();
     co_await services.join();
     std::array<std::byte, 1> none;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/transports.h>
+#include <cohort/tests/net/link_end.h>
+#include <cohort/tests/support/forked_part.h>
+#include <cohort/tests/support/queue_transport.h>
+#include <cohort/tests/support/world_engine.h>
+
+#include <algorithm>
+#include <functional>
+#include <ostream>
+#include <string>
+
+/// The transports whose links are under test, and the stage on which two ranks play their roles over one.
+namespace cohort::testing {
+
+/// Where the two ends of a link live.
+enum class Place {
+  world,      ///< on one engine in virtual time, with simulated sockets
+  kernel,     ///< on one engine, where the kernel's sockets are part of what is tested
+  processes,  ///< each in a process of its own
+};
+
+/// A transport under test, and what it promises beyond moving bytes.
+struct TransportCase {
+  std::string name;
+  TransportKind kind;
+  Place place = Place::world;
+  bool is_isolated = false;
+  /// put and get may name user windows of the peer.
+  bool reaches_user_windows = false;
+  /// Closing one end is told to the other end's host.
+  bool reports_closing = false;
+
+  friend std::ostream& operator<<(std::ostream& out, const TransportCase& transport) {
+    return out << transport.name;
+  }
+};
+
+inline TransportKind library_kind(std::string_view name) {
+  const auto kinds = transports();
+  return *std::ranges::find(kinds, name, &TransportKind::name);
+}
+
+/// What a test does with one end of the link.
+using Role = std::function<Task<>(LinkEnd&)>;
+
+class LinkConformance : public ::testing::TestWithParam<TransportCase> {
+ protected:
+  /// Plays rank 0's and rank 1's role on the ends of a new link, and expects that neither host was told of
+  /// any trouble.
+  static void run(const Role& role_0, const Role& role_1) {
+    const auto untroubled = [](const Role& role) {
+      return [&role](LinkEnd& end) -> Task<> {
+        co_await role(end);
+        EXPECT_TRUE(end.host().failures.empty() && end.host().mismatches.empty());
+      };
+    };
+    run_troubled(untroubled(role_0), untroubled(role_1));
+  }
+
+  /// The same, where trouble is what the test is about.
+  static void run_troubled(const Role& role_0, const Role& role_1) {
+    const LinkEnd::Choice choice{
+        .address = fresh_unix_address(), .kind = GetParam().kind, .is_isolated = GetParam().is_isolated};
+    const auto play_both = [&](Engine& engine) {
+      auto both = [&]() -> Task<> {
+        co_await when_all(play(engine, 0, choice, role_0), play(engine, 1, choice, role_1));
+      };
+      engine.run(both());
+    };
+    const auto play_one = [&](Rank rank, const Role& role) {
+      Engine engine;
+      engine.run(play(engine, rank, choice, role));
+    };
+    if (GetParam().place == Place::world) {
+      WorldEngine engine;
+      return play_both(engine);
+    }
+    if (GetParam().place == Place::kernel) {
+      Engine engine;
+      return play_both(engine);
+    }
+    ForkedPart other("the process of rank 1", [&] { play_one(1, role_1); });
+    play_one(0, role_0);
+    other.join();
+  }
+
+ private:
+  static Task<> play(Engine& engine, Rank rank, const LinkEnd::Choice& choice, const Role& role) {
+    const std::unique_ptr<LinkEnd> end = co_await LinkEnd::make(engine, rank, choice);
+    const auto error =
+        co_await error_of(with_deadline(std::chrono::seconds(60), play_to_the_end(*end, role)));
+    EXPECT_FALSE(error) << "rank " << rank << ": " << error->what();
+    co_await end->finish();
+  }
+  static Task<> play_to_the_end(LinkEnd& end, const Role& role) {
+    co_await role(end);
+    co_await end.meet();  // the other one may still need this end
+  }
+};
+
+inline const TransportCase kTransportCases[] = {
+    {.name = "shm_isolated", .kind = library_kind("shm"), .is_isolated = true},
+    {.name = "shm_threads", .kind = library_kind("shm"), .reaches_user_windows = true},
+    {.name = "shm_processes", .kind = library_kind("shm"), .place = Place::processes},
+    {.name = "tcp",
+     .kind = library_kind("tcp"),
+     .place = Place::kernel,
+     .reaches_user_windows = true,
+     .reports_closing = true},
+    {.name = "tcp_simulated",
+     .kind = library_kind("tcp"),
+     .reaches_user_windows = true,
+     .reports_closing = true},
+    {.name = "queue", .kind = test::kQueueTransport, .reaches_user_windows = true},
+};
+
+}  // namespace cohort::testing

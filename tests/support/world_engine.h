@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/engine.h>
+#include <cohort/engine/world/world.h>
+
+#include <gtest/gtest.h>
+
+namespace cohort::testing {
+
+/// The world of a WorldEngine; a base of it, so that it outlives the engine.
+///
+/// Expects in the end that it found no hang, and that everything closed its simulated sockets.
+class WorldOfOne {
+ protected:
+  WorldOfOne() : world_(settings()) {}
+  ~WorldOfOne() {
+    EXPECT_EQ(world_.finding(), "");
+    EXPECT_EQ(world_.sockets().open_count(), 0U) << "sockets leak";
+  }
+
+  world::World world_;
+
+ private:
+  static world::Settings settings() {
+    world::Settings settings;
+    settings.seed = 1;
+    settings.host_of = {0};
+    return settings;
+  }
+};
+
+/// An engine in virtual time, like VirtualEngine, with the sockets of a simulated host: for ranks that meet
+/// on one engine. Waiting costs nothing, and a hang is a failure at once.
+///
+/// The only process of its world, so that the thread of the test is that process. Threads: the test's.
+class WorldEngine final : private WorldOfOne, public Engine {
+ public:
+  WorldEngine() : Engine(world_.engine_options(0)) {}
+};
+
+}  // namespace cohort::testing

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/engine.h>
+#include <cohort/engine/world/settings.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace cohort::testing {
+
+/// Runs the bodies as processes of a simulated world, each with an engine of its own: virtual time, simulated
+/// sockets, shared memory as it is. Waiting costs nothing, and a hang is a failure at once.
+///
+/// Expects that the world finds nothing and that every simulated socket is closed in the end. Ends this
+/// process when a body never ends.
+void run_world(const world::Settings& settings, const std::vector<std::function<void(Engine&)>>& bodies);
+
+}  // namespace cohort::testing
