@@ -4,7 +4,7 @@
 
 #include <cohort/collectives/call/signature.h>
 #include <cohort/net/transports.h>
-#include <cohort/tests/net/link_pair.h>
+#include <cohort/tests/net/link_end.h>
 #include <cohort/tests/support/schedules.h>
 
 #include <gmock/gmock.h>
