@@ -228,7 +228,7 @@ bool UringDriver::reap() noexcept {
     for (unsigned i = 0; i < count; ++i) {
       const std::uint64_t tag = batch[i]->user_data;
       const int result = batch[i]->res;
-      if (tag == kCancelTag) continue;
+      if (tag == kCancelTag || tag == LIBURING_UDATA_TIMEOUT) continue;
       any = true;
       if (tag == kWakeTag) {
         woken = true;
