@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <compare>
 #include <cstdint>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -184,6 +185,13 @@ bool SharedMemory::use_huge_pages(std::size_t offset, std::size_t bytes) noexcep
   if (begin >= end) return true;
   return ::madvise(data_ + begin, end - begin, MADV_HUGEPAGE) == 0 &&
          ::madvise(data_ + begin, end - begin, kMadviseCollapse) == 0;
+}
+
+std::string SharedMemory::huge_page_policy() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  for (std::string word; file >> word;)  // "always within_size [advise] never ..."
+    if (word.size() > 2 && word.front() == '[' && word.back() == ']') return word.substr(1, word.size() - 2);
+  return "unknown";
 }
 
 void SharedMemory::discard(std::size_t offset, std::size_t bytes) noexcept {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 namespace cohort {
 
@@ -49,6 +50,9 @@ class SharedMemory {
   /// translations, and peers fault once per 2 MiB (64 MiB: 2 ms instead of 27). Takes about 4 ms per huge
   /// page and changes no contents. False if it could not; nothing is lost then.
   bool use_huge_pages(std::size_t offset, std::size_t bytes) noexcept;
+  /// When the kernel backs shared memory by huge pages, in its own words: "never", "advise" (where a process
+  /// asks for it), "within_size", "always"; "unknown" where it does not say.
+  [[nodiscard]] static std::string huge_page_policy();
   /// Gives pages back; their contents become zero.
   void discard(std::size_t offset, std::size_t bytes) noexcept;
 

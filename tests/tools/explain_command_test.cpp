@@ -50,6 +50,16 @@ TEST(Explain, a_row_for_each_size_then_what_was_measured) {
                                     HasSubstr("slots (us)"), Not(HasSubstr("Links are weighed"))));
 }
 
+TEST(Explain, the_machine_is_named_as_the_library_sees_it) {
+  const Outcome outcome = explain("all_reduce --ranks 1 --sizes 8");
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  EXPECT_THAT(outcome.text(), AllOf(HasSubstr("# This machine:"), HasSubstr("cores"),
+                                    HasSubstr("last-level cache"), HasSubstr("huge pages")));
+  const auto machine = objects_of(explain("all_reduce --ranks 1 --sizes 8 --json")).at(1);
+  EXPECT_GE(machine.at("cores"), 1);
+  EXPECT_GE(machine.at("last_level_cache_bytes"), machine.at("core_cache_bytes"));
+}
+
 TEST(Explain, over_links_estimates_and_the_model_are_shown) {
   const Outcome outcome = explain("all --ranks 3 --transport tcp --sizes 8,64K,1M");
   ASSERT_EQ(outcome.status, 0) << outcome.text();
