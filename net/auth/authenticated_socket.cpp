@@ -71,8 +71,6 @@ Task<Admission> run_server(Socket& socket, const Secret& secret, const Identity&
   const std::size_t proof_bytes = co_await receive_message(socket, proof, where);
   admission.refusal = handshake.on_proof(std::span(proof).first(proof_bytes));
   if (admission.refusal) co_return admission;
-  const std::array<std::byte, 1> verdict{kTaken};
-  co_await socket.send(verdict);
   admission.peer = handshake.peer();
   co_return admission;
 }
@@ -85,15 +83,14 @@ Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Iden
   std::string failure;
   try {
     Task<Identity> handshake = run_client(socket, secret, mine, callee);
-    Task<Identity> timed = with_deadline(kAuthenticationTime, std::move(handshake));
+    Task<Identity> timed = with_deadline(kAnswerTime, std::move(handshake));
     co_return co_await timed;
   } catch (const Error& error) {
     const bool is_silent = is_only_own_deadline(error, around);
     if (!is_silent && error.kind() != ErrorKind::SystemError) throw;
-    failure = is_silent
-                  ? fmt::format("{} did not answer for {} s", callee.where,
-                                std::chrono::duration_cast<std::chrono::seconds>(kAuthenticationTime).count())
-                  : fmt::format("{}: {}", callee.where, error.message());
+    failure = is_silent ? fmt::format("{} did not answer for {} s", callee.where,
+                                      std::chrono::duration_cast<std::chrono::seconds>(kAnswerTime).count())
+                        : fmt::format("{}: {}", callee.where, error.message());
   }
   const Error fault(ErrorKind::LinkFault, failure);
   throw callee.rank ? fault.with_culprit(*callee.rank) : fault;
@@ -114,6 +111,11 @@ Task<Admission> authenticate_as_server(Socket& socket, const Secret& secret, Ide
                              fmt::format("{} did not prove who it is: {}", where, error.message())};
   }
   co_return failed;
+}
+
+bool tell_taken(Socket& socket) noexcept {
+  const std::array<std::byte, 1> verdict{kTaken};
+  return socket.try_send(verdict);
 }
 
 bool is_own_user(const Socket& socket) {

@@ -11,6 +11,9 @@ namespace cohort {
 
 /// Time for a stranger to prove who it is.
 inline constexpr Duration kAuthenticationTime = std::chrono::seconds(5);
+/// Time for the listening end to answer. Longer, so that it is the listening end that gives up on a
+/// connection where both are slow: otherwise it could take one that its caller has just left.
+inline constexpr Duration kAnswerTime = 3 * kAuthenticationTime;
 
 /// Proves to each other, over a new connection, that both ends know the secret; see handshake.h. The
 /// listening end has really taken the connection when this returns.
@@ -18,7 +21,7 @@ inline constexpr Duration kAuthenticationTime = std::chrono::seconds(5);
 /// `callee` says whom we expect. Unix: the other end must run under our user. Lifetime: the references
 /// outlive the task. Errors: AuthFailed (another secret or user), DuplicateRank, WorldSize, Mismatch,
 /// ProtocolError as the handshake found it, with the callee's rank as culprit; LinkFault when the connection
-/// ended before a verdict, or the other end said nothing for kAuthenticationTime: worth another attempt.
+/// ended before a verdict, or the other end said nothing for kAnswerTime: worth another attempt.
 Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Identity mine,
                                       const Callee& callee);
 
@@ -30,10 +33,14 @@ struct Admission {
 };
 
 /// The listening end. A refusal is a value: strangers are no failure of ours. Reads into fixed buffers, at
-/// most the two messages; gives up after kAuthenticationTime. Throws only the cause of its scope, or
-/// Internal.
+/// most the two messages; gives up after kAuthenticationTime. The other end waits for tell_taken() then.
+/// Throws only the cause of its scope, or Internal.
 Task<Admission> authenticate_as_server(Socket& socket, const Secret& secret, Identity mine, Service service,
                                        std::string where);
+
+/// The last word of the listening end: from here on the other one believes that it is in. Never waits; false
+/// if it has gone.
+[[nodiscard]] bool tell_taken(Socket& socket) noexcept;
 
 /// Unix: the other end runs under our effective user. Other sockets: true.
 [[nodiscard]] bool is_own_user(const Socket& socket);
