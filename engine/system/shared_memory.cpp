@@ -145,12 +145,14 @@ SharedMemory SharedMemory::take(Descriptor descriptor, std::size_t bytes) {
 SharedMemory SharedMemory::map(Descriptor descriptor, std::size_t bytes) {
   SharedMemory memory = take(std::move(descriptor), bytes);
   memory.use(std::make_shared<const Mapping>(memory.descriptor(), bytes));
+  memory.descriptor_.close();
   return memory;
 }
 
 SharedMemory SharedMemory::share(Descriptor descriptor, std::size_t bytes) {
   SharedMemory memory = take(std::move(descriptor), bytes);
   memory.use(Mapping::find_or_make(memory.descriptor(), bytes));
+  memory.descriptor_.close();
   return memory;
 }
 
