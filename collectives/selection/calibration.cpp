@@ -19,6 +19,9 @@ constexpr int kCallsPerBatch = 4;
 
 constexpr Duration kMostTime = std::chrono::milliseconds(15);
 
+/// Above it nothing is measured.
+constexpr double kMostRanksPerCore = 8;
+
 double microseconds(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
 
 /// Memory for the largest call that is measured.
@@ -76,8 +79,15 @@ Task<> Calibration::agree_on_slowest(std::span<double> values) {
   co_await run_(call);
 }
 
+Task<> Calibration::agree_whether_to_measure(double ranks_per_core) {
+  std::array<double, 1> crowd = {ranks_per_core};
+  co_await agree_on_slowest(crowd);
+  measures_ = crowd[0] <= kMostRanksPerCore;
+}
+
 /// After each size the ranks agree on the slowest rank's times, and on whether to go on.
 Task<> Calibration::measure_slots(SlotCrossover& slots) {
+  if (!measures_) co_return;
   Buffers buffers(membership_.size);
   const TimePoint start = engine_.now();
   bool has_time = true;
@@ -137,7 +147,7 @@ Task<> Calibration::measure_pull(PullCrossover& pull, std::size_t from_bytes) {
   co_await agree_on_slowest(limits);
   const bool is_possible = limits[0] == 0 && limits[1] < static_cast<double>(PullCrossover::kNever);
   if (is_possible && limits[1] != 0) pull.set_from(static_cast<std::size_t>(limits[1]));
-  if (!is_possible || limits[1] != 0) co_return;
+  if (!is_possible || limits[1] != 0 || !measures_) co_return;
 
   std::vector<std::byte> recv(send.size() * membership_.size);
   std::vector<PullTimes> measured;
