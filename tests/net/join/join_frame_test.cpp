@@ -95,6 +95,9 @@ TEST(JoinFrame, signals_come_back) {
   const JoinFrame waiting = decode_frame(encode_waiting("2, 5-7"), "rank 3");
   EXPECT_EQ(waiting.kind, JoinFrame::Kind::waiting);
   EXPECT_EQ(waiting.text, "2, 5-7");
+  const JoinFrame complete = decode_frame(encode_complete("rank 3 (node7, pid 4121)"), "rank 0");
+  EXPECT_EQ(complete.kind, JoinFrame::Kind::complete);
+  EXPECT_EQ(complete.text, "rank 3 (node7, pid 4121)");
 }
 
 TEST(JoinFrame, a_refusal_carries_kind_culprit_and_text) {
