@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"size", "all_reduce --min 8Q", {"8Q", "64K"}},
                       Mistake{"sizes", "all_reduce --sizes 8,0", {"0", "1"}},
                       Mistake{"order", "all_reduce --min 64 --max 8", {"--min", "--max"}},
-                      Mistake{"ranks", "all_reduce --ranks 0", {"1", "128"}}),
+                      Mistake{"ranks", "all_reduce --ranks 0", {"1", "256"}}),
     [](const auto& test) { return std::string(test.param.name); });
 
 /// The lines of the page that start with this.
