@@ -147,13 +147,13 @@ Task<> CommunicatorCore::calibrate() {
   Calibration calibration(engine_, membership_, algorithms_, run_one);
   std::exception_ptr failure;
   try {
-    Task<> agreeing = with_scope(scope, calibration.agree_whether_to_measure(ranks_per_core()));
+    Task<> agreeing = with_scope(scope, calibration.agree_what_to_measure(ranks_per_core(), pull_from_bytes_));
     co_await agreeing;
     Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
     co_await measuring_slots;
     const bool reads_memory = resources_.transports().common_capabilities().reads_memory;
     if (reads_memory && !meeting_->is_one_process()) {  // in one process everything is mapped
-      Task<> measuring_pull = with_scope(scope, calibration.measure_pull(reach_.pull, pull_from_bytes_));
+      Task<> measuring_pull = with_scope(scope, calibration.measure_pull(reach_.pull));
       co_await measuring_pull;
     }
     Task<> all_are_through = with_scope(scope, exec_.phase());

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace cohort {
@@ -55,6 +56,7 @@ Task<> ControlMesh::connect() {
   CancelScope* around = co_await current_scope();
   const std::vector<Rank> peers = missing();
   make_room();
+  give_way_if_crowded();
   if (peers.empty()) co_return;
   TaskScope scope(around);
   scope_ = &scope;
@@ -86,6 +88,16 @@ void ControlMesh::make_room() {
       fmt::format("rank {} in '{}' of {} ranks, {} of them on this host,", membership.rank, membership.name,
                   membership.size, watched + beside);
   state_.engine.platform().make_room_for_descriptors(least, least + (beside - 1) * of_one, what_for);
+}
+
+/// From here on, rather than when all stand: every step waits for somebody who wants this core.
+void ControlMesh::give_way_if_crowded() {
+  const Membership& membership = state_.membership;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> engines;  // of this host
+  for (Rank peer = 0; peer < membership.size; ++peer)
+    if (membership.shares_host(peer))
+      engines.emplace(membership.peers[peer].process, membership.peers[peer].engine);
+  if (engines.size() > state_.engine.platform().available_cores()) state_.engine.set_crowded(true);
 }
 
 Task<> ControlMesh::call_one_after_the_other() {
