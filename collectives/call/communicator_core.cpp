@@ -147,7 +147,8 @@ Task<> CommunicatorCore::calibrate() {
   Calibration calibration(engine_, membership_, algorithms_, run_one);
   std::exception_ptr failure;
   try {
-    Task<> agreeing = with_scope(scope, calibration.agree_what_to_measure(ranks_per_core(), pull_from_bytes_));
+    Task<> agreeing =
+        with_scope(scope, calibration.agree_what_to_measure(ranks_per_core(), pull_from_bytes_));
     co_await agreeing;
     Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
     co_await measuring_slots;

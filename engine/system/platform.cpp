@@ -31,14 +31,14 @@ class RealPlatform final : public Platform {
 void RealPlatform::make_room_for_descriptors(std::size_t least, std::size_t wanted,
                                              std::string_view what_for) {
   const std::size_t open = descriptor_limit::count_open();
-  const std::size_t limit = descriptor_limit::raise_to(open + std::max(least, wanted) + kSpareDescriptors);
+  const std::size_t enough = open + std::max(least, wanted) + kSpareDescriptors;
+  const std::size_t limit = descriptor_limit::raise_to(enough);
   if (limit >= open + least) return;
   throw Error(
       ErrorKind::ResourceLimit,
-      fmt::format(
-          "{} takes {} more descriptors, but this process has {} open and may have {}: raise the hard "
-          "limit on open files to {} or more (ulimit -Hn {}; LimitNOFILE of a service)",
-          what_for, least, open, limit, open + least + kSpareDescriptors, open + least + kSpareDescriptors));
+      fmt::format("{} takes {} more descriptors, but this process has {} open and may have {}: raise the "
+                  "hard limit on open files to {} or more (ulimit -Hn {}; LimitNOFILE of a service)",
+                  what_for, std::max(least, wanted), open, limit, enough, enough));
 }
 
 }  // namespace

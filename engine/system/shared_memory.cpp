@@ -57,7 +57,8 @@ class SharedMemory::Mapping : Immovable {
   Mapping(int descriptor, std::size_t bytes)
       : bytes_(bytes),
         reserved_bytes_(bytes + kHugePageBytes),
-        reserved_(::mmap(nullptr, reserved_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+        reserved_(
+            ::mmap(nullptr, reserved_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
     void* address = MAP_FAILED;
     if (reserved_ != MAP_FAILED) {
       const std::size_t aligned = round_up(reinterpret_cast<std::uintptr_t>(reserved_), kHugePageBytes);

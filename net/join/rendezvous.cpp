@@ -74,8 +74,11 @@ Task<> Rendezvous::run() {
 /// For the members; they hear why if there is none.
 void Rendezvous::make_room() {
   const std::string what_for = fmt::format("meeting {} ranks as rank 0", membership_.size);
+  const std::size_t least = membership_.size;
+  const std::size_t of_one_host = 2 * least;  // their processes are watched, too
   try {
-    state_.engine.platform().make_room_for_descriptors(membership_.size, membership_.size, what_for);
+    state_.engine.platform().make_room_for_descriptors(least, state_.meets_by_tcp() ? least : of_one_host,
+                                                       what_for);
   } catch (const Error& error) {
     fail(error.with_culprit(0));
   }

@@ -291,7 +291,8 @@ TEST(Socket, a_descriptor_that_has_no_room_here_is_an_error_that_names_the_limit
       error = failure;
     }
     EXPECT_EQ(kind_of(error), "ResourceLimit");
-    if (error) EXPECT_NE(error->message().find("ulimit -n"), std::string::npos) << error->what();
+    const std::string text_of_error(error ? error->message() : "");
+    EXPECT_NE(text_of_error.find("ulimit -n"), std::string::npos) << text_of_error;
   };
   engine.run(with_deadline(30s, body()));
 }

@@ -132,7 +132,7 @@ TEST(JoinFrame, what_no_encoder_writes_is_refused_with_the_value) {
     return error_from([&] { static_cast<void>(decode_frame(bytes, "rank 5")); });
   };
   for (const auto& [at, value] :
-       {std::pair{0U, 0x00U}, {4U, 0U}, {4U, 7U}, {5U, 200U}, {6U, 1U}, {12U, 1U}}) {
+       {std::pair{0U, 0x00U}, {4U, 0U}, {4U, 8U}, {5U, 200U}, {6U, 1U}, {12U, 1U}}) {
     const auto error = error_after(at, value);
     EXPECT_EQ(kind_of(error), "ProtocolError") << "byte " << at << " = " << value;
     if (error) {
