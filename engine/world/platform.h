@@ -18,6 +18,8 @@ class WorldPlatform final : public Platform {
   /// Simulated sockets are none.
   void make_room_for_descriptors(std::size_t, std::size_t, std::string_view) override {}
   void yield_core() noexcept override;
+  /// The process is busy for so long, and does not look at its engine.
+  void compute(Duration takes);
 
  private:
   World& world_;
