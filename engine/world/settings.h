@@ -66,7 +66,9 @@ struct Settings {
   std::optional<std::size_t> most_passed_descriptors;
   unsigned tiny_read_percent = 0;  ///< of receives that get only a part of what is there
   unsigned late_percent = 10;      ///< of completions that come one look later
-  unsigned pause_percent = 10;     ///< of looks at the driver after which another process goes on
+  unsigned late_answer_percent =
+      0;                        ///< of what is done and told one look later: cancelling it comes too late
+  unsigned pause_percent = 10;  ///< of looks at the driver after which another process goes on
   Duration longest_pause = std::chrono::microseconds(50);  ///< that a process takes for a turn, now and then
 
   std::vector<SlowProcess> slow;
