@@ -30,6 +30,7 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
 CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
   CommunicatorOptions other;
   other.join.name = join.name;
+  other.join.job = join.job;
   other.join.rank = rank;
   other.join.size = size;
   other.join.address = join.address;

@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/establish.h>
 #include <cohort/collectives/selection/calibration.h>
 #include <cohort/engine/assert.h>
+#include <cohort/engine/system/descriptor_limit.h>
 #include <cohort/net/transports.h>
 
 #include <fmt/format.h>
@@ -147,11 +148,14 @@ Task<> CommunicatorCore::calibrate() {
   Calibration calibration(engine_, membership_, algorithms_, run_one);
   std::exception_ptr failure;
   try {
+    Task<> agreeing =
+        with_scope(scope, calibration.agree_what_to_measure(ranks_per_core(), pull_from_bytes_));
+    co_await agreeing;
     Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
     co_await measuring_slots;
     const bool reads_memory = resources_.transports().common_capabilities().reads_memory;
     if (reads_memory && !meeting_->is_one_process()) {  // in one process everything is mapped
-      Task<> measuring_pull = with_scope(scope, calibration.measure_pull(reach_.pull, pull_from_bytes_));
+      Task<> measuring_pull = with_scope(scope, calibration.measure_pull(reach_.pull));
       co_await measuring_pull;
     }
     Task<> all_are_through = with_scope(scope, exec_.phase());
@@ -199,6 +203,13 @@ Error CommunicatorCore::silence() const {
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
   const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
+  if (control_.waits_for_room())
+    return Error(
+        ErrorKind::ResourceLimit,
+        fmt::format("{}too many descriptors that processes of this user pass to each other were on "
+                    "their way until the time was over: a process that was stopped may hold them up; "
+                    "at most {} may be, so else raise the limit on open files (ulimit -n)",
+                    head, descriptor_limit::current()));
   if (!silent)
     return Error(ErrorKind::DeadlineExceeded,
                  head + "the time was over before all was measured; give it more (COHORT_JOIN_TIMEOUT)");

@@ -4,6 +4,7 @@
 #include <cohort/engine/world/world.h>
 
 #include <cerrno>
+#include <optional>
 
 namespace cohort::world {
 
@@ -31,7 +32,8 @@ class WorldDriver final : public Driver, public Host {
   struct Request {
     IoOperation* operation;
     bool is_cancelled = false;
-    TimePoint due = kNever;  ///< of a connect
+    std::optional<int> answer = std::nullopt;  ///< of what is done, and not told yet
+    TimePoint due = kNever;                    ///< of a connect
     std::size_t sent = 0;
   };
   static constexpr int kNotYet = -EAGAIN;

@@ -79,6 +79,7 @@ JoinOptions JoinOptions::from_environment() {
   read_place(options);
   options.name = environment::text("COHORT_NAME").value_or(options.name);
   options.address = environment::text("COHORT_ADDR").value_or(options.address);
+  options.job = environment::text("COHORT_JOB").value_or("");
   options.timeout = environment::duration("COHORT_JOIN_TIMEOUT").value_or(options.timeout);
   options.host_id = environment::text("COHORT_HOST_ID").value_or("");
   const auto authentication = environment::text("COHORT_AUTH");

@@ -33,9 +33,9 @@ std::vector<std::byte> encode(DataType type, const Values& values) {
   return {};
 }
 
-/// Products stay below 2^31 with kMostRanks: one value in six is a 2, the others are 1 and -1.
+/// Products stay below 2^31 with kMostRanks: one value in twelve is a 2, the others are 1 and -1.
 double factor_at(std::size_t index) {
-  if (index % 6 == 0) return 2;
+  if (index % 12 == 0) return 2;
   return index % 2 == 0 ? 1 : -1;
 }
 

@@ -31,8 +31,8 @@ class JoinOptionsFromEnvironment : public ::testing::Test {
 
   static void clear() {
     for (const char* name :
-         {"COHORT_RANK", "COHORT_SIZE", "COHORT_ADDR", "COHORT_NAME", "COHORT_JOIN_TIMEOUT", "COHORT_AUTH",
-          "COHORT_HOST_ID", "COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET"})
+         {"COHORT_RANK", "COHORT_SIZE", "COHORT_ADDR", "COHORT_NAME", "COHORT_JOB", "COHORT_JOIN_TIMEOUT",
+          "COHORT_AUTH", "COHORT_HOST_ID", "COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET"})
       ::unsetenv(name);
   }
   static void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
@@ -67,6 +67,7 @@ TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
   set("COHORT_SIZE", "8");
   set("COHORT_ADDR", "10.0.0.1:4711");
   set("COHORT_NAME", "dp");
+  set("COHORT_JOB", "4711");
   set("COHORT_JOIN_TIMEOUT", "250ms");
   set("COHORT_AUTH", "none");
   set("COHORT_HOST_ID", "left half");
@@ -75,6 +76,7 @@ TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
   EXPECT_EQ(options.size, 8U);
   EXPECT_EQ(options.address, "10.0.0.1:4711");
   EXPECT_EQ(options.name, "dp");
+  EXPECT_EQ(options.job, "4711");
   EXPECT_EQ(options.timeout, std::chrono::milliseconds(250));
   EXPECT_TRUE(options.is_unauthenticated);
   EXPECT_EQ(options.host_id, "left half");
