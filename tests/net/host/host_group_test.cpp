@@ -2,31 +2,41 @@
 #include <cohort/net/host/host_group.h>
 
 #include <cohort/net/transports.h>
-#include <cohort/tests/net/link_pair.h>
+#include <cohort/tests/net/link_end.h>
+#include <cohort/tests/support/world_engine.h>
 
 #include <gtest/gtest.h>
 
 namespace cohort::testing {
 namespace {
 
-/// Runs body(pair) on two ranks of one process, whose links touch memory of the peer's.
+using Ends = std::array<std::unique_ptr<LinkEnd>, 2>;
+
+Task<> make_end(Engine& engine, Rank rank, const LinkEnd::Choice& choice, Ends& ends) {
+  std::unique_ptr<LinkEnd> end = co_await LinkEnd::make(engine, rank, choice);
+  ends[rank] = std::move(end);
+}
+
+/// Runs body(ends) on two ranks of one process, whose links touch memory of the peer's.
 template <class Body>
 void run_pair(Body& body) {
-  Engine engine;
+  WorldEngine engine;
+  const LinkEnd::Choice choice{.address = fresh_unix_address(), .kind = cohort::transports()[0]};
   auto whole = [&]() -> Task<> {
-    const std::unique_ptr<LinkPair> pair = co_await LinkPair::make(engine, cohort::transports()[0], false);
-    co_await body(*pair);
-    co_await pair->finish();
+    Ends ends;
+    co_await when_all(make_end(engine, 0, choice, ends), make_end(engine, 1, choice, ends));
+    co_await body(ends);
+    for (const auto& end : ends) co_await end->finish();
   };
   engine.run(whole());
 }
 
 TEST(HostGroup, a_link_that_touches_memory_leaves_its_schedules_guard_standing) {
-  auto body = [](LinkPair& pair) -> Task<> {
-    host::HostGroup& group = *pair.transports(1).group();
-    const host::Counter& seen_by_peer = pair.transports(0).group()->segment(1).access().touches;
+  auto body = [](Ends& ends) -> Task<> {
+    host::HostGroup& group = *ends[1]->transports().group();
+    const host::Counter& seen_by_peer = ends[0]->transports().group()->segment(1).access().touches;
     EXPECT_TRUE(group.begin_touching());
-    co_await when_all(send(pair.link(0), in_send(kKiB)), recv(pair.link(1), in_recv(kKiB)));
+    co_await when_all(send(ends[0]->link(), in_send(kKiB)), recv(ends[1]->link(), in_recv(kKiB)));
     EXPECT_EQ(seen_by_peer.load(), 1U) << "the schedule still touches what the peer may free now";
     group.end_touching();
     EXPECT_EQ(seen_by_peer.load(), 0U);
@@ -35,11 +45,11 @@ TEST(HostGroup, a_link_that_touches_memory_leaves_its_schedules_guard_standing) 
 }
 
 TEST(HostGroup, memory_that_is_withdrawn_may_be_touched_only_by_who_began_before) {
-  auto body = [](LinkPair& pair) -> Task<> {
-    host::HostGroup& group = *pair.transports(1).group();
+  auto body = [](Ends& ends) -> Task<> {
+    host::HostGroup& group = *ends[1]->transports().group();
     const host::Counter& touches = group.own().access().touches;
     EXPECT_TRUE(group.begin_touching());
-    pair.transports(0).group()->own().access().withdrawn.store(1);
+    ends[0]->transports().group()->own().access().withdrawn.store(1);
     EXPECT_TRUE(group.begin_touching()) << "the guard around it makes the peer wait";
     group.end_touching();
     EXPECT_EQ(touches.load(), 1U);
