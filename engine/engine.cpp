@@ -53,6 +53,7 @@ Engine::Engine(EngineOptions options)
       platform_(options.platform ? std::move(options.platform) : make_real_platform()),
       spin_(spin_from_environment(options.spin)),
       previous_(current_engine),
+      engines_per_core_(1.0 / platform_->available_cores()),
       inbox_(*driver_),
       pool_(inbox_, compute_threads_from_environment(options.compute_threads, *platform_)) {
   current_engine = this;
@@ -143,7 +144,7 @@ bool Engine::has_waiting(TimePoint now) noexcept {
 void Engine::idle() noexcept {
   if (idle_turns_++ == 0) idle_since_ = now();
   // With more ranks than cores, the rank that would answer may be waiting for this very core.
-  if (is_crowded_)
+  if (is_crowded())
     platform_->yield_core();
   else
     processor::relax();

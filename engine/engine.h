@@ -13,6 +13,7 @@
 #include <cohort/engine/task_scope.h>
 #include <cohort/engine/timer.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
@@ -92,10 +93,19 @@ class Engine : Immovable {
   [[nodiscard]] TaskScope& background() noexcept { return background_; }
   void add_source(Source& source) noexcept { sources_.push_back(source); }
 
-  /// While crowded (more ranks than cores on this host), idle turns give the core away instead of spinning on
-  /// it.
+  /// While crowded (more threads that want a core on this host than it has), idle turns give the core away
+  /// instead of spinning on it.
   void set_crowded(bool crowded) noexcept { is_crowded_ = crowded; }
-  [[nodiscard]] bool is_crowded() const noexcept { return is_crowded_; }
+  /// How many engines there are for each core of this host, at least: a communicator knows.
+  void expect_engines_per_core(double engines) noexcept {
+    engines_per_core_ = std::max(engines_per_core_, engines);
+  }
+  /// As it was set, or because functions run on the compute pool, and where as many run for every engine the
+  /// cores do not suffice. Changes from call to call.
+  [[nodiscard]] bool is_crowded() const noexcept {
+    const unsigned computing = pool_.computing();
+    return is_crowded_ || (computing != 0 && engines_per_core_ * (1 + computing) > 1);
+  }
   [[nodiscard]] Duration spin_budget() const noexcept { return spin_; }
 
  private:
@@ -138,6 +148,7 @@ class Engine : Immovable {
   IntrusiveList<Source> sources_;
   bool is_running_ = false;
   bool is_crowded_ = false;
+  double engines_per_core_ = 0;
   unsigned idle_turns_ = 0;
   TimePoint idle_since_{};
 

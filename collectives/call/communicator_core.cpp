@@ -105,7 +105,8 @@ Task<> CommunicatorCore::establish() {
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (meeting_ && is_one_process) meeting_->set_one_process();
-  engine_.set_crowded(engine_.is_crowded() || ranks_per_core() > 1);
+  if (ranks_per_core() > 1) engine_.set_crowded(true);
+  engine_.expect_engines_per_core(ranks_per_core());
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
   if (meeting_ && reach_.is_host_wide) co_await calibrate();
 }

@@ -34,7 +34,7 @@ class CopyWorkers : Immovable {
 
   /// Whether there is anybody to share a step with now: one is shared at a time.
   [[nodiscard]] bool may_help(std::size_t bytes) noexcept {
-    return bytes >= kLeastBytes && most_ != 0 && !is_sharing_ && has_threads();
+    return bytes >= kLeastBytes && most_ != 0 && !is_sharing_ && !engine_.is_crowded() && has_threads();
   }
 
   /// Works on [begin, end) of a step, on any thread. Must not throw.
