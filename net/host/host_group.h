@@ -161,6 +161,7 @@ class HostGroup final : public Source {
 
   IntrusiveList<CounterWait> waits_;
   IntrusiveList<Watcher> watchers_;
+  std::vector<Watcher*> polled_;  ///< in one poll(), which may end any of them
 };
 
 /// Around the part of a collective that touches peers' memory, to its end or its failure.
