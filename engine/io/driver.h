@@ -76,6 +76,8 @@ class Driver {
   /// Hands over what was submitted and finishes what has completed, without sleeping. True if anything
   /// completed.
   virtual bool poll() noexcept = 0;
+  /// Whether poll() would find something to do. Looks, and enters nothing: for loops that poll seldom.
+  [[nodiscard]] virtual bool has_news() const noexcept = 0;
   /// Sleeps until something completes, wake() is called, or the moment comes. Finishes what has completed.
   virtual void sleep(TimePoint now, TimePoint until) noexcept = 0;
   /// Ends a sleep() from any thread.

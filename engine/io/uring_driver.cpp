@@ -62,6 +62,7 @@ class UringDriver final : public Driver {
   void submit(IoOperation& operation) noexcept override;
   void cancel(IoOperation& operation) noexcept override;
   bool poll() noexcept override;
+  bool has_news() const noexcept override;
   void sleep(TimePoint now, TimePoint until) noexcept override;
   void wake() noexcept override;
   bool has_futex() const noexcept override { return has_futex_; }
@@ -72,6 +73,8 @@ class UringDriver final : public Driver {
   void prepare(io_uring_sqe* sqe, IoOperation& operation) noexcept;
   void watch_wake_event() noexcept;
   void take_wake_event() noexcept;
+  /// Whether the kernel has work for us that only entering it brings, or we have some for it.
+  bool must_enter() const noexcept;
   bool reap() noexcept;
   void enter() noexcept;
 
@@ -250,14 +253,22 @@ void UringDriver::enter() noexcept {
   io_uring_submit_and_get_events(&ring_);
 }
 
+bool UringDriver::must_enter() const noexcept {
+  const unsigned flags = __atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED);
+  return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0 || io_uring_sq_ready(&ring_) != 0;
+}
+
+/// A plain ring does not say that it has work: whoever waits for it may be waiting for us.
+bool UringDriver::has_news() const noexcept {
+  return io_uring_cq_ready(&ring_) != 0 || must_enter() || (choice_->flags == 0 && in_flight_ != 0);
+}
+
 bool UringDriver::poll() noexcept {
   // The kernel raises IORING_SQ_TASKRUN when deferred work waits for us; without that flag it must be asked
   // now and then.
   constexpr unsigned kPollsBetweenEntries = 32;
-  const unsigned flags = __atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED);
-  const bool must_enter = (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
   const bool is_plain = choice_->flags == 0 && ++idle_polls_ >= kPollsBetweenEntries;
-  if (must_enter || is_plain || io_uring_sq_ready(&ring_) != 0) enter();
+  if (must_enter() || is_plain) enter();
   return io_uring_cq_ready(&ring_) != 0 && reap();
 }
 

@@ -18,6 +18,7 @@ class WorldDriver final : public Driver, public Host {
   void submit(IoOperation& operation) noexcept override;
   void cancel(IoOperation& operation) noexcept override;
   bool poll() noexcept override;
+  [[nodiscard]] bool has_news() const noexcept override { return ready_at() <= scheduler_.now(); }
   void sleep(TimePoint now, TimePoint until) noexcept override;
   void wake() noexcept override { scheduler_.wake(process_); }
   void close_accepted(int descriptor) noexcept override { sockets_.close(descriptor); }
