@@ -75,8 +75,8 @@ std::string unique_address() { return fmt::format("unix:cohort-threads-{:016x}",
 int run(const RankFunction& function) noexcept {
   try {
     return run(function, CommunicatorOptions::from_environment());
-  } catch (const std::exception& error) {
-    print_error(0, error.what());
+  } catch (const std::exception& error) {  // perhaps about which rank it is
+    fmt::print(stderr, "cohort: {}\n", error.what());
     return 1;
   }
 }
@@ -118,8 +118,7 @@ int run_threads(Rank ranks, const RankFunction& function, CommunicatorOptions op
 
 int run_threads(Rank ranks, const RankFunction& function, unsigned threads) noexcept {
   try {
-    CommunicatorOptions options = CommunicatorOptions::from_environment();
-    options.join = JoinOptions();  // these ranks are a job of their own
+    CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
     return run_threads(ranks, function, std::move(options), threads);
   } catch (const std::exception& error) {
     print_error(0, error.what());

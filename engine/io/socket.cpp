@@ -262,9 +262,8 @@ Listener::Listener(Engine& engine, const Address& at) : engine_(&engine), handle
   const int result = engine.network().listen(handle_.number(), at);
   const bool taken = result == -EADDRINUSE;
   if (result < 0)
-    throw system_error(-result,
-                       fmt::format("listening at {}{}", at.to_string(),
-                                   taken ? " (another job uses it: choose another address, or port 0)" : ""));
+    throw system_error(-result, fmt::format("listening at {}{}", at.to_string(),
+                                            taken ? " (another job uses it: choose another address)" : ""));
   reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 

@@ -75,7 +75,10 @@ class SharedMemory::Mapping : Immovable {
           ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, descriptor, 0);
     if (address == MAP_FAILED)
       throw system_error(
-          errno, fmt::format("mapping a shared memory segment of {} bytes (is ulimit -v set?)", bytes));
+          errno, fmt::format("mapping a shared memory segment of {} bytes; most of it is address space for "
+                             "comm.allocate(), of every rank of this host: lower COHORT_HEAPSIZE (64M, say, "
+                             "on all ranks), or raise the limit (ulimit -v)",
+                             bytes));
     ::madvise(address, bytes, MADV_DONTDUMP);
     ::madvise(address, bytes, MADV_DONTFORK);
     data_ = static_cast<std::byte*>(address);
