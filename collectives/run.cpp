@@ -2,6 +2,7 @@
 #include <cohort/collectives/run.h>
 
 #include <cohort/engine/engine.h>
+#include <cohort/engine/error.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/net/auth/identity.h>
 
@@ -9,7 +10,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <future>
 #include <span>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -67,6 +71,29 @@ void run_ranks(std::span<int> status, Rank first, const CommunicatorOptions& opt
   }
 }
 
+/// Runs body(0) to body(parts - 1), each on a thread, and none if not all threads can be had: the others
+/// would wait for those that never come. Throws ResourceLimit then.
+void run_together(Rank parts, const std::function<void(Rank)>& body) {
+  std::promise<bool> are_all_here;
+  const std::shared_future<bool> may_begin = are_all_here.get_future().share();
+  std::vector<std::thread> threads;
+  std::string failure;
+  try {
+    for (Rank part = 0; part < parts; ++part)
+      threads.emplace_back([&body, may_begin, part] {
+        if (may_begin.get()) body(part);
+      });
+  } catch (const std::system_error& error) {
+    failure = fmt::format(
+        "thread {} of {} cannot be started: {}; raise the limit of processes (ulimit -u), or "
+        "run fewer ranks",
+        threads.size() + 1, parts, error.what());
+  }
+  are_all_here.set_value(failure.empty());
+  for (std::thread& thread : threads) thread.join();
+  if (!failure.empty()) throw Error(ErrorKind::ResourceLimit, failure);
+}
+
 /// A rendezvous that no other job of this host can mean.
 std::string unique_address() { return fmt::format("unix:cohort-threads-{:016x}", random_incarnation()); }
 
@@ -98,15 +125,11 @@ int run_threads(Rank ranks, const RankFunction& function, CommunicatorOptions op
     if (options.join.address.empty()) options.join.address = unique_address();
     const Rank parts = threads == 0 ? ranks : std::min<Rank>(ranks, threads);
     std::vector<int> status(ranks, 1);
-    std::vector<std::thread> running;
-    for (Rank part = 0; part < parts; ++part) {
+    run_together(parts, [&](Rank part) {
       const Rank first = part * ranks / parts;
       const Rank end = (part + 1) * ranks / parts;
-      const std::span<int> own = std::span(status).subspan(first, end - first);
-      running.emplace_back(
-          [own, first, ranks, &options, &function] { run_ranks(own, first, options, function, ranks); });
-    }
-    for (std::thread& thread : running) thread.join();
+      run_ranks(std::span(status).subspan(first, end - first), first, options, function, ranks);
+    });
     for (const int one : status)
       if (one != 0) return one;
     return 0;

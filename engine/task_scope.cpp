@@ -20,6 +20,7 @@ void TaskScope::spawn(Task<> task) {
 void TaskScope::task_finished(detail::PromiseBase& promise) noexcept {
   const bool failed = promise.exception() != nullptr && !scope_.is_cancelled();
   if (failed && !first_failure_) first_failure_ = promise.exception();
+  if (failed && report_failure_) report_failure_(promise.exception());
   if (failed && on_failure_ == OnFailure::cancel_others)
     scope_.cancel(Error(ErrorKind::Cancelled, "a task beside this one failed"));
   auto& whole = static_cast<detail::Promise<void>&>(promise);

@@ -3,6 +3,8 @@
 
 #include <cohort/engine/task.h>
 
+#include <functional>
+
 namespace cohort {
 
 /// A place for tasks that run beside their parent: started by spawn(), over before the scope is.
@@ -29,6 +31,12 @@ class TaskScope final : public detail::TaskOwner, public Operation {
   class JoinAwaiter;
   [[nodiscard]] JoinAwaiter join() noexcept;
 
+  /// Called with each failure as it happens, by the task that failed: for services that nobody joins before
+  /// the end.
+  void set_on_failure(std::function<void(const std::exception_ptr&)> on_failure) {
+    report_failure_ = std::move(on_failure);
+  }
+
   void cancel() noexcept { scope_.cancel(); }
   void cancel(Error cause) noexcept { scope_.cancel(std::move(cause)); }
   [[nodiscard]] CancelScope& cancel_scope() noexcept { return scope_; }
@@ -50,6 +58,7 @@ class TaskScope final : public detail::TaskOwner, public Operation {
   std::size_t running_ = 0;
   bool join_cancelled_ = false;
   std::exception_ptr first_failure_;
+  std::function<void(const std::exception_ptr&)> report_failure_;
 };
 
 class TaskScope::JoinAwaiter {

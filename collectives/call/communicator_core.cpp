@@ -93,6 +93,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       resources_(engine, membership_, *this, transports_of(options)),
       exec_(engine, membership_, *this, resources_),
       watchdog_(engine, health_, [this] { return deadline_exceeded(); }) {
+  services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
   resources_.bind(running_.windows);
   reach_ = {.is_host_wide = resources_.is_host_wide(),
             .ranks = membership_.size,
@@ -187,7 +188,10 @@ Task<> CommunicatorCore::close() {
   services_.cancel();
   resources_.shutdown();
   control_.shutdown();
-  co_await services_.join();
+  try {
+    co_await services_.join();
+  } catch (const Error&) {  // told when it happened: service_failed()
+  }
 }
 
 Error CommunicatorCore::silence() const {
@@ -366,6 +370,26 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
     leave_because(fmt::format("in collective #{}, {}: {}", running_.sequence, describe(running_.signature),
                               own.what()));
   return own;
+}
+
+/// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.
+void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
+  if (is_closed_) return;
+  ErrorKind kind = ErrorKind::Internal;
+  std::string what = "an unknown exception";
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    kind = error.kind();
+    what = error.message();
+  } catch (const std::exception& error) {
+    what = error.what();
+  }
+  health_.fail(
+      Error(kind, fmt::format("{} cannot go on listening to its peers on '{}': {}; its host is short of "
+                              "something, or its network changed: look there, then start the job again",
+                              membership_.self().describe(), membership_.name, what))
+          .with_culprit(membership_.rank));
 }
 
 Error CommunicatorCore::deadline_exceeded() const {

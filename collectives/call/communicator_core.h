@@ -84,6 +84,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   void leave_because(const std::string& when_and_why) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   Task<> withdraw();
+  void service_failed(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
 
   // Establishing:
@@ -99,7 +100,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   const std::size_t pull_from_bytes_;  ///< what the options say
 
   RunningOperation running_;
-  TaskScope services_;
+  TaskScope services_{nullptr, TaskScope::OnFailure::keep_others};  ///< one that ends must not silence others
   ControlPlane control_;
   Health health_;
   Resources resources_;

@@ -100,8 +100,10 @@ bool CopyWorkers::work_on_one_part() noexcept {
 
 void CopyWorkers::work() {
   MonotonicClock clock;  // of a thread that no simulated world has
-  while (!is_over_.load(std::memory_order_acquire)) {
+  for (;;) {
+    // In this order: the summons that comes with the end is either seen here, or waits below.
     const std::uint32_t seen = summons_.load(std::memory_order_acquire);
+    if (is_over_.load(std::memory_order_acquire)) return;
     while (work_on_one_part()) continue;
     const TimePoint until = after(clock.now(), kPatience);
     unsigned looks = 0;

@@ -104,11 +104,16 @@ void MemoryExec::perform(const LocalStep& step) {
 }
 
 void MemoryExec::perform_copy(const LocalStep& step, Stores stores) {
-  std::byte* const to = address(step.outputs().front());
+  const PlacedSlice& output = step.outputs().front();
+  std::byte* const to = address(output);
   const std::byte* const from = address(step.inputs().front());
   if (to == from) return;
-  const std::size_t bytes = step.outputs().front().slice.bytes;
-  if (!workers_.may_help(bytes)) return cohort::copy(to, from, bytes, stores);
+  const std::size_t bytes = output.slice.bytes;
+  workers_.may_help(bytes) ? share_copy(to, from, bytes, stores) : cohort::copy(to, from, bytes, stores);
+}
+
+/// Apart, as share().
+void MemoryExec::share_copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) {
   workers_.share(bytes, kWorkerGrain, bytes, [&](std::size_t begin, std::size_t end) {
     cohort::copy(to + begin, from + begin, end - begin, stores);
   });

@@ -49,6 +49,7 @@ class MemoryExec final : public Exec {
   void perform_copy(const LocalStep& step, Stores stores);
   void perform_reduction(const LocalStep& step, Stores stores);
   void share(const Reduction& whole, std::size_t traffic);
+  void share_copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores);
 
   Engine& engine_;
   const Membership& membership_;

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -120,7 +121,10 @@ std::string Address::to_string() const {
   }
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(any);
   ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-  return fmt::format("[{}]:{}", text.data(), ntohs(v6.sin6_port));
+  std::array<char, IF_NAMESIZE> interface {};
+  const bool has_scope =
+      v6.sin6_scope_id != 0 && ::if_indextoname(v6.sin6_scope_id, interface.data()) != nullptr;
+  return fmt::format("[{}{}{}]:{}", text.data(), has_scope ? "%" : "", interface.data(), ntohs(v6.sin6_port));
 }
 
 Address Address::with_any_port() const {

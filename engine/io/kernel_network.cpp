@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/io/network.h>
 
+#include <cohort/engine/io/fork_guard.h>
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -41,7 +43,11 @@ class KernelNetwork final : public Network {
     if (::bind(socket, sockaddr_of(at), static_cast<socklen_t>(at.size_bytes())) != 0) return -errno;
     return ::listen(socket, kBacklog) == 0 ? 0 : -errno;
   }
-  void close(int socket) noexcept override { ::close(socket); }
+  void own(int socket) noexcept override { fork_guard::add(socket); }
+  void close(int socket) noexcept override {
+    fork_guard::remove(socket);
+    ::close(socket);
+  }
 
   int send(int socket, std::span<const std::byte> first, std::span<const std::byte> second) noexcept override;
   int receive(int socket, std::span<std::byte> into) noexcept override {

@@ -31,6 +31,8 @@ class Network {
   virtual int open(const Address& like) = 0;
   /// Binds and listens.
   virtual int listen(int socket, const Address& at) = 0;
+  /// A handle holds this socket from now on, until it closes it.
+  virtual void own(int /*socket*/) noexcept {}
   virtual void close(int socket) noexcept = 0;
 
   /// One attempt to send two pieces without waiting: bytes that went out.
@@ -57,7 +59,9 @@ class Network {
 class SocketHandle {
  public:
   SocketHandle() = default;
-  SocketHandle(Network& network, int number) noexcept : network_(&network), number_(number) {}
+  SocketHandle(Network& network, int number) noexcept : network_(&network), number_(number) {
+    if (is_open()) network_->own(number_);
+  }
   SocketHandle(SocketHandle&& other) noexcept
       : network_(other.network_), number_(std::exchange(other.number_, -1)) {}
   SocketHandle& operator=(SocketHandle&& other) noexcept {

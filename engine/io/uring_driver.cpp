@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/io/fork_guard.h>
 
 #include <fmt/format.h>
 #include <liburing.h>
@@ -111,6 +112,7 @@ UringDriver::UringDriver() {
   }
   if (failure != 0) throw refusal(failure);
   io_uring_ring_dontfork(&ring_);
+  fork_guard::add(ring_.ring_fd);
   if (io_uring_probe* probe = io_uring_get_probe_ring(&ring_)) {
     has_futex_ = io_uring_opcode_supported(probe, kFutexWaitOpcode) != 0;
     io_uring_free_probe(probe);
@@ -118,6 +120,7 @@ UringDriver::UringDriver() {
   wake_event_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_event_ < 0) {
     const int error_number = errno;
+    fork_guard::remove(ring_.ring_fd);
     io_uring_queue_exit(&ring_);
     throw system_error(error_number, "creating the eventfd that wakes the engine");
   }
@@ -126,6 +129,7 @@ UringDriver::UringDriver() {
 
 UringDriver::~UringDriver() {
   COHORT_ASSERT(in_flight_ == 0, "{} requests still in the kernel", in_flight_);
+  fork_guard::remove(ring_.ring_fd);
   io_uring_queue_exit(&ring_);
   ::close(wake_event_);
   if (completion_event_ >= 0) ::close(completion_event_);
@@ -246,7 +250,7 @@ bool UringDriver::reap() noexcept {
     for (unsigned i = 0; i < count; ++i) {
       const std::uint64_t tag = batch[i]->user_data;
       const int result = batch[i]->res;
-      if (tag == kCancelTag) continue;
+      if (tag == kCancelTag || tag == LIBURING_UDATA_TIMEOUT) continue;
       any = true;
       if (tag == kWakeTag) {
         woken = true;

@@ -170,7 +170,11 @@ void SharedMemory::map_over(void* address, std::size_t offset, std::size_t bytes
 }
 
 void SharedMemory::commit(std::size_t offset, std::size_t bytes) {
-  if (::fallocate(descriptor(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0)
+  int result = 0;
+  do {  // a signal may end it at any page
+    result = ::fallocate(descriptor(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0)
     throw system_error(errno,
                        fmt::format("committing {} bytes of shared memory (check free memory and the cgroup's "
                                    "limit, or lower COHORT_BUFFSIZE)",

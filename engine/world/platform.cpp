@@ -12,4 +12,6 @@ void WorldPlatform::yield_core() noexcept {
   if (world_.scheduler().random().chance(50)) world_.scheduler().pause(process_);
 }
 
+void WorldPlatform::compute(Duration takes) { world_.scheduler().compute(process_, takes); }
+
 }  // namespace cohort::world

@@ -16,6 +16,8 @@ class WorldPlatform final : public Platform {
   std::size_t core_cache_bytes() override { return std::size_t{1} << 20; }
   std::size_t last_level_cache_bytes() override { return std::size_t{32} << 20; }
   void yield_core() noexcept override;
+  /// The process is busy for so long, and does not look at its engine.
+  void compute(Duration takes);
 
  private:
   World& world_;

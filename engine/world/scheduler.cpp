@@ -127,6 +127,10 @@ void Scheduler::end_turn(Slot& slot) {
 
 void Scheduler::hand_over(Slot& from) {
   end_turn(from);
+  pass_turn(from);
+}
+
+void Scheduler::pass_turn(Slot& from) {
   Slot* next = choose();
   if (next != &from) {
     give_turn(next);
@@ -138,6 +142,13 @@ void Scheduler::hand_over(Slot& from) {
 void Scheduler::pause(Process process) {
   slots_[process].state = State::ready;
   hand_over(slots_[process]);
+}
+
+void Scheduler::compute(Process process, Duration takes) {
+  Slot& slot = slots_[process];
+  slot.state = State::ready;
+  slot.not_before = now_ + takes;
+  pass_turn(slot);
 }
 
 void Scheduler::sleep(Process process, TimePoint until) {

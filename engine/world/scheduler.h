@@ -52,6 +52,8 @@ class Scheduler : Immovable {
   // By the process whose turn it is:
   /// Lets others go on, and goes on itself in a while.
   void pause(Process process);
+  /// Is busy for so long: others go on, and its engine does not turn.
+  void compute(Process process, Duration takes);
   /// Until something it waits for is there, wake() was called or the moment has come.
   void sleep(Process process, TimePoint until);
   /// From any thread.
@@ -85,6 +87,7 @@ class Scheduler : Immovable {
   [[nodiscard]] std::string who_waits() const;
   void report(const std::string& what);
   void hand_over(Slot& from);
+  void pass_turn(Slot& from);
   void give_turn(Slot* to);
   void end_turn(Slot& slot);
 

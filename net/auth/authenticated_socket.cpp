@@ -80,20 +80,19 @@ Task<Admission> run_server(Socket& socket, const Secret& secret, const Identity&
 }  // namespace
 
 Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Identity mine,
-                                      const Callee& callee) {
+                                      const Callee& callee, std::optional<Duration> patience) {
   CancelScope* around = co_await current_scope();
   std::string failure;
   try {
     Task<Identity> handshake = run_client(socket, secret, mine, callee);
-    Task<Identity> timed = with_deadline(kAuthenticationTime, std::move(handshake));
-    co_return co_await timed;
+    if (patience) handshake = with_deadline(*patience, std::move(handshake));
+    co_return co_await handshake;
   } catch (const Error& error) {
-    const bool is_silent = is_only_own_deadline(error, around);
+    const bool is_silent = patience && is_only_own_deadline(error, around);
     if (!is_silent && error.kind() != ErrorKind::SystemError) throw;
-    failure = is_silent
-                  ? fmt::format("{} did not answer for {} s", callee.where,
-                                std::chrono::duration_cast<std::chrono::seconds>(kAuthenticationTime).count())
-                  : fmt::format("{}: {}", callee.where, error.message());
+    failure = is_silent ? fmt::format("{} did not answer for {} s", callee.where,
+                                      std::chrono::duration_cast<std::chrono::seconds>(*patience).count())
+                        : fmt::format("{}: {}", callee.where, error.message());
   }
   const Error fault(ErrorKind::LinkFault, failure);
   throw callee.rank ? fault.with_culprit(*callee.rank) : fault;

@@ -170,7 +170,10 @@ bool HostGroup::poll() noexcept {
     wait.operation_.end();
     progress = true;
   });
-  watchers_.for_each([&](Watcher& watcher) { progress |= watcher.poll(); });
+  polled_.clear();
+  watchers_.for_each([&](Watcher& watcher) { polled_.push_back(&watcher); });
+  // One that finds nonsense fails the collective, and with it what the others wait for.
+  for (Watcher* const watcher : polled_) progress |= watcher->is_linked() && watcher->poll();
   return progress;
 }
 

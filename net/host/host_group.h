@@ -160,6 +160,7 @@ class HostGroup final : public Source {
 
   IntrusiveList<CounterWait> waits_;
   IntrusiveList<Watcher> watchers_;
+  std::vector<Watcher*> polled_;  ///< in one poll(), which may end any of them
 };
 
 /// `co_await group.until(counter, value)`: looks, spins for a while, and only then suspends.

@@ -35,7 +35,10 @@ Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank pee
   const Callee callee{info.data_address.to_string(), peer, info.incarnation};
   Socket socket = co_await Socket::connect(engine, info.data_address);
   socket.set_no_delay();
-  co_await authenticate_as_client(socket, membership.secret, data_identity(membership, lane), callee);
+  // A peer that computes or loads its data answers when it looks at its engine again. That it is gone is told
+  // over the control plane.
+  co_await authenticate_as_client(socket, membership.secret, data_identity(membership, lane), callee,
+                                  std::nullopt);
   co_return socket;
 }
 

@@ -14,8 +14,8 @@ namespace cohort {
 /// DataAcceptor::take().
 ///
 /// Errors: LinkFault when it cannot be reached after a few attempts, Unsupported when it takes no TCP
-/// connections, AuthFailed, Mismatch (it was restarted); all with the peer as culprit. Its deadline is the
-/// caller's.
+/// connections, AuthFailed, Mismatch (it was restarted); all with the peer as culprit. A peer that is there
+/// and does not answer is waited for: the deadline is the caller's.
 Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Lane lane);
 
 /// Accepts on Membership::data_listener and keeps each authenticated connection for whoever takes it: at most

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/run.h>
 
+#include <cohort/engine/system/sanitizers.h>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -113,6 +118,29 @@ TEST(RunThreadsEnvironmentTest, the_collectives_settings_hold_for_threads) {
   setenv("COHORT_TRANSPORT", "pigeon", 1);
   EXPECT_EQ(run_threads(2, body), 1);
   unsetenv("COHORT_TRANSPORT");
+}
+
+/// Address space for a few stacks.
+void limit_address_space() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t bytes = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (std::size_t{40} << 20);
+  const rlimit limit{bytes, bytes};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+TEST(RunThreads, without_threads_for_all_ranks_none_begins) {
+  if (sanitizers::kAddress || sanitizers::kThread)
+    GTEST_SKIP() << "sanitizers need address space of their own";
+  const auto begin = [](Communicator&) -> Task<> {
+    ADD_FAILURE() << "a rank has begun";
+    co_return;
+  };
+  const auto run_all = [&] {
+    limit_address_space();
+    std::_Exit(run_threads(64, begin));
+  };
+  EXPECT_EXIT(run_all(), testing::ExitedWithCode(1), "thread .* of 64 cannot be started: .*ulimit -u");
 }
 
 }  // namespace

@@ -71,6 +71,48 @@ TEST(SeveralHosts, kinds_of_the_programs_own_are_chosen_in_its_order) {
   EXPECT_THAT(transports_of(4, 2, std::move(options)), testing::Each("queue+tcp"));
 }
 
+/// Reaches everybody, and breaks on rank 1 as soon as it is used.
+class BrokenTransport final : public Transport {
+ public:
+  explicit BrokenTransport(const TransportUse& use)
+      : engine_(use.engine), is_broken_(use.membership.rank == 1) {}
+  void start(TaskScope& services) override {
+    if (is_broken_) services.spawn(serve());
+  }
+  Task<std::unique_ptr<Link>> connect(Rank, Lane) override {
+    co_await engine_.sleep_until(kNever);
+    co_return nullptr;
+  }
+
+ private:
+  Task<> serve() {
+    co_await engine_.sleep_for(std::chrono::milliseconds(1));
+    throw Error(ErrorKind::ResourceLimit, "accept: no buffer space");
+  }
+
+  Engine& engine_;
+  const bool is_broken_;
+};
+
+TEST(SeveralHosts, a_service_that_ends_fails_everybody_with_its_cause) {
+  const TransportKind kinds[] = {{.name = "broken",
+                                  .can = {},
+                                  .reaches = [](const Membership&, Rank) { return true; },
+                                  .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
+                                    return std::make_unique<BrokenTransport>(use);
+                                  }}};
+  CommunicatorOptions options;
+  options.transports = kinds;
+  auto body = [](Communicator& comm) -> Task<> { co_await comm.barrier(); };
+  for (const Outcome& outcome : test::outcomes_of_ranks_in_world(3, body, std::move(options))) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::ResourceLimit) << outcome.error->what();
+    EXPECT_EQ(outcome.error->culprit(), Rank{1});
+    EXPECT_THAT(outcome.error->what(), HasSubstr("cannot go on listening to its peers"));
+    EXPECT_THAT(outcome.error->what(), HasSubstr("accept: no buffer space"));
+  }
+}
+
 /// Rank 2 of two hosts with two ranks each is told to use TCP alone; rank 3 of its host is not.
 TEST(SeveralHosts, ranks_of_a_host_that_do_not_agree_are_told_so) {
   const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tests/support/ranks.h>
 
+#include <cohort/engine/world/platform.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/tests/support/world_run.h>
 
@@ -85,6 +86,10 @@ std::vector<Outcome> outcomes_of_ranks_in_world(Rank ranks, const RankFunction& 
   }
   testing::run_world(settings, bodies);
   return outcomes;
+}
+
+void compute(Engine& engine, Duration takes) {
+  dynamic_cast<world::WorldPlatform&>(engine.platform()).compute(takes);
 }
 
 void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options, Rank hosts) {

@@ -28,6 +28,9 @@ void run_ranks_in_world(Rank ranks, const RankFunction& function, CommunicatorOp
 std::vector<Outcome> outcomes_of_ranks_in_world(Rank ranks, const RankFunction& function,
                                                 CommunicatorOptions options = {}, Rank hosts = 1);
 
+/// A rank of a simulated world is busy for so long: nothing on its engine goes on.
+void compute(Engine& engine, Duration takes);
+
 /// What JoinOptions::host_id is for a rank then.
 std::string host_of(Rank rank, Rank ranks, Rank hosts);
 

@@ -26,28 +26,56 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
-/// One of every collective, small and large, for ever. Writes a byte to `progress` after the first round.
-Task<> work_for_ever(Communicator& comm, int progress) {
+/// How a rank's process is tied to the test.
+struct Ties {
+  int progress = -1;  ///< takes a byte when the rank works
+  int leash = -1;     ///< set: the rank forks a child then, which ends when this does
+  bool maps_buffers = false;
+};
+
+/// A child with all that it inherits, which outlives its parent.
+void leave_child_behind(int leash) {
+  if (::fork() != 0) return;
+  char nothing = 0;
+  while (::read(leash, &nothing, 1) > 0) {
+  }
+  ::_exit(0);
+}
+
+/// One of every collective, small and large, for ever.
+Task<> work_for_ever(Communicator& comm, std::span<float> large, std::span<float> gathered, Ties ties) {
   std::vector<float> small(3, 1.0f);
-  std::vector<float> large(200'000, 1.0f);
-  std::vector<float> gathered(large.size() * comm.size());
   for (bool is_first = true;; is_first = false) {
     co_await comm.all_reduce(std::span<float>(small), ReduceOp::max);
-    co_await comm.all_reduce(std::span<float>(large), ReduceOp::max);
-    co_await comm.broadcast(std::span<float>(large), 1);
-    co_await comm.all_gather(std::span<const float>(large), std::span<float>(gathered));
-    co_await comm.reduce_scatter(std::span<const float>(gathered), std::span<float>(large), ReduceOp::max);
-    co_await comm.reduce(std::span<float>(large), ReduceOp::max, 1);
+    co_await comm.all_reduce(large, ReduceOp::max);
+    co_await comm.broadcast(large, 1);
+    co_await comm.all_gather(std::span<const float>(large), gathered);
+    co_await comm.reduce_scatter(std::span<const float>(gathered), large, ReduceOp::max);
+    co_await comm.reduce(large, ReduceOp::max, 1);
     co_await comm.barrier();
-    if (is_first && ::write(progress, "x", 1) != 1) throw Error(ErrorKind::Internal, "the test is gone");
+    if (is_first && ties.leash >= 0) leave_child_behind(ties.leash);
+    if (is_first && ::write(ties.progress, "x", 1) != 1) throw Error(ErrorKind::Internal, "the test is gone");
   }
 }
 
-Task<> join_and_work(Engine& engine, CommunicatorOptions options, int progress) {
+/// On buffers of its own, or on ones that all ranks map, of 16 MiB: they are amid those when one is killed.
+Task<> work_on_buffers(Communicator& comm, Ties ties) {
+  if (ties.maps_buffers) {
+    constexpr std::size_t kLarge = std::size_t{4} << 20;
+    SharedBuffer<float> large = comm.allocate<float>(kLarge);
+    SharedBuffer<float> gathered = comm.allocate<float>(kLarge * comm.size());
+    co_await work_for_ever(comm, large, gathered, ties);
+  }
+  std::vector<float> large(200'000, 1.0f);
+  std::vector<float> gathered(large.size() * comm.size());
+  co_await work_for_ever(comm, large, gathered, ties);
+}
+
+Task<> join_and_work(Engine& engine, CommunicatorOptions options, Ties ties) {
   Communicator comm = co_await Communicator::join(engine, std::move(options));
   std::exception_ptr failure;
   try {
-    co_await work_for_ever(comm, progress);
+    co_await work_on_buffers(comm, ties);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -56,11 +84,12 @@ Task<> join_and_work(Engine& engine, CommunicatorOptions options, int progress) 
 }
 
 /// How large private data goes from rank to rank: through CCL buffers, copied by the kernel, in frames;
-/// between ranks 0 and 1 and ranks 2 and 3 the first, else the last.
-enum class Way { shm_staged, shm_pulled, tcp, two_hosts };
+/// between ranks 0 and 1 and ranks 2 and 3 the first, else the last; as if each had a host of its own.
+/// Mapped: not private.
+enum class Way { shm_staged, shm_pulled, shm_mapped, tcp, two_hosts, own_hosts };
 
 /// What a rank's process does; its exit status says how it ended.
-int live_and_die(Rank rank, Way way, const std::string& address, Duration timeout, int progress) {
+int live_and_die(Rank rank, Way way, const std::string& address, Duration timeout, Ties ties) {
   const std::size_t before = open_descriptors();
   int status = kOtherError;
   try {
@@ -69,11 +98,13 @@ int live_and_die(Rank rank, Way way, const std::string& address, Duration timeou
     options.join.rank = rank;
     options.join.size = kRanks;
     options.join.address = address;
-    options.transport = way == Way::tcp ? "tcp" : way == Way::two_hosts ? "" : "shm";
+    const bool is_one_host = way != Way::two_hosts && way != Way::own_hosts;
+    options.transport = way == Way::tcp ? "tcp" : is_one_host ? "shm" : "";
+    if (way == Way::own_hosts) options.join.host_id = std::to_string(rank);
     if (way == Way::two_hosts) options.join.host_id = rank < kRanks / 2 ? "one" : "other";
     options.pull_from_bytes = way == Way::shm_pulled ? 1 : kNeverPull;
     options.timeout = timeout;
-    engine.run(join_and_work(engine, std::move(options), progress));
+    engine.run(join_and_work(engine, std::move(options), ties));
   } catch (const Error& error) {
     const int culprit = static_cast<int>(error.culprit().value_or(9));
     if (error.kind() == ErrorKind::PeerDied) status = kSurvivedPeerDied + culprit;
@@ -88,16 +119,28 @@ class KilledRank : public testing::TestWithParam<std::tuple<Way, Rank>> {
   [[nodiscard]] static Rank victim() { return std::get<1>(GetParam()); }
 
   /// Returns when all ranks work.
-  void start(Duration timeout) {
+  void start(Duration timeout, bool victim_has_child = false) {
     std::array<int, 2> progress{};
+    std::array<int, 2> leash{};
     ASSERT_EQ(::pipe(progress.data()), 0);
+    ASSERT_EQ(::pipe(leash.data()), 0);
     const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
     for (Rank rank = 0; rank < kRanks; ++rank) {
       const pid_t child = ::fork();
-      if (child == 0) ::_exit(live_and_die(rank, std::get<0>(GetParam()), address, timeout, progress[1]));
+      if (child == 0) {
+        ::close(leash[1]);
+        const bool has_child = victim_has_child && rank == victim();
+        const Way way = std::get<0>(GetParam());
+        const Ties ties{.progress = progress[1],
+                        .leash = has_child ? leash[0] : -1,
+                        .maps_buffers = way == Way::shm_mapped};
+        ::_exit(live_and_die(rank, way, address, timeout, ties));
+      }
       children_[rank] = child;
     }
     ::close(progress[1]);
+    ::close(leash[0]);
+    leash_ = leash[1];
     char byte = 0;
     Rank working = 0;
     while (working < kRanks && ::read(progress[0], &byte, 1) == 1) ++working;
@@ -105,6 +148,11 @@ class KilledRank : public testing::TestWithParam<std::tuple<Way, Rank>> {
     EXPECT_EQ(working, kRanks) << "some ended before they worked";
   }
   void signal_victim(int number) { ::kill(children_[victim()], number); }
+  /// At any moment of what goes on.
+  void kill_victim() {
+    ::usleep(static_cast<useconds_t>(random_incarnation() % 20'000));
+    signal_victim(SIGKILL);
+  }
 
   /// The status of a rank that ends by itself; the test's own time limit is for those that do not.
   int status_of(Rank rank) {
@@ -113,21 +161,36 @@ class KilledRank : public testing::TestWithParam<std::tuple<Way, Rank>> {
     children_[rank] = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
+  void expect_all_name_it() {
+    MonotonicClock clock;
+    const TimePoint killed = clock.now();
+    for (Rank rank = 0; rank < kRanks; ++rank)
+      EXPECT_EQ(status_of(rank), rank == victim() ? -SIGKILL : kSurvivedPeerDied + static_cast<int>(victim()))
+          << "rank " << rank;
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock.now() - killed);
+    RecordProperty("ms_until_all_have_ended", static_cast<int>(took.count()));
+  }
   void TearDown() override {
     for (const pid_t child : children_)
       if (child > 0) ::kill(child, SIGKILL);
+    ::close(leash_);
   }
 
  private:
   std::array<pid_t, kRanks> children_{};
+  int leash_ = -1;
 };
 
 TEST_P(KilledRank, is_named_on_every_survivor_and_nothing_leaks) {
   start(std::chrono::minutes(1));
-  signal_victim(SIGKILL);
-  for (Rank rank = 0; rank < kRanks; ++rank)
-    EXPECT_EQ(status_of(rank), rank == victim() ? -SIGKILL : kSurvivedPeerDied + static_cast<int>(victim()))
-        << "rank " << rank;
+  kill_victim();
+  expect_all_name_it();
+}
+
+TEST_P(KilledRank, that_leaves_a_forked_child_behind_is_named_all_the_same) {
+  start(std::chrono::minutes(1), true);
+  kill_victim();
+  expect_all_name_it();
 }
 
 TEST_P(KilledRank, that_is_only_stopped_is_named_at_the_deadline) {
@@ -144,14 +207,14 @@ TEST_P(KilledRank, that_is_only_stopped_is_named_at_the_deadline) {
 }
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& test) {
-  const char* const names[] = {"shm_staged", "shm_pulled", "tcp", "two_hosts"};
+  const char* const names[] = {"shm_staged", "shm_pulled", "shm_mapped", "tcp", "two_hosts", "own_hosts"};
   return fmt::format("{}_victim_{}", names[static_cast<int>(std::get<0>(test.param))],
                      std::get<1>(test.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, KilledRank,
-                         testing::Combine(testing::Values(Way::shm_staged, Way::shm_pulled, Way::tcp,
-                                                          Way::two_hosts),
+                         testing::Combine(testing::Values(Way::shm_staged, Way::shm_pulled, Way::shm_mapped,
+                                                          Way::tcp, Way::two_hosts, Way::own_hosts),
                                           testing::Values(Rank{0}, Rank{1}, Rank{3})),
                          name_of_case);
 

@@ -20,7 +20,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 
 constexpr std::size_t kCount = 1024;  // 4 KiB: travels by reference where it is mapped
-constexpr std::size_t kBytes = kCount * sizeof(float);
 constexpr std::size_t kBufferBytes = 64 * kKiB;
 
 /// What stands in a slot whose owner's data does not.

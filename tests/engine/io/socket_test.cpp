@@ -227,7 +227,7 @@ TEST(Socket, buffers_get_the_room_that_was_asked_for_or_stay_as_they_were) {
 }
 
 TEST(Address, reads_what_it_writes) {
-  for (const char* text : {"unix:some-name", "127.0.0.1:4242", "10.1.2.3:0", "[::1]:65535"})
+  for (const char* text : {"unix:some-name", "127.0.0.1:4242", "10.1.2.3:0", "[::1]:65535", "[fe80::1%lo]:7"})
     EXPECT_EQ(Address::parse(text).to_string(), text);
   EXPECT_EQ(Address::parse("tcp:127.0.0.1:1").to_string(), "127.0.0.1:1");
   EXPECT_EQ(Address::parse("127.0.0.1:99").with_any_port().to_string(), "127.0.0.1:0");

@@ -61,5 +61,31 @@ TEST(HostGroup, memory_that_is_withdrawn_may_be_touched_only_by_who_began_before
   run_pair(body);
 }
 
+class ProbedWatcher final : public host::Watcher {
+ public:
+  ~ProbedWatcher() { unlink(); }
+  bool poll() noexcept override {
+    ++polls;
+    if (ends != nullptr) ends->unlink();
+    return false;
+  }
+  int polls = 0;
+  ProbedWatcher* ends = nullptr;
+};
+
+TEST(HostGroup, one_that_is_polled_may_end_what_others_wait_for) {
+  auto body = [](Ends& ends) -> Task<> {
+    host::HostGroup& group = *ends[0]->transports().group();
+    std::array<ProbedWatcher, 3> watchers;
+    for (ProbedWatcher& watcher : watchers) group.watch(watcher);
+    watchers[0].ends = &watchers[1];
+    group.poll();
+    EXPECT_EQ(watchers[1].polls, 0);
+    EXPECT_EQ(watchers[2].polls, 1);
+    co_return;
+  };
+  run_pair(body);
+}
+
 }  // namespace
 }  // namespace cohort::testing

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Sockets, and rings that hold sockets, which a forked child must not keep: peers take an open connection
+/// for a living process, and a child that outlives this process would hold it open.
+///
+/// In the child of fork() their numbers lead nowhere from the start; exec closes them anyway. Threads: any.
+namespace cohort::fork_guard {
+
+/// From now on this descriptor is none of a child's.
+void add(int descriptor) noexcept;
+/// Before it is closed.
+void remove(int descriptor) noexcept;
+
+}  // namespace cohort::fork_guard
