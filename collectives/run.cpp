@@ -145,8 +145,7 @@ int run_threads(Rank ranks, const RankFunction& function, CommunicatorOptions op
 
 int run_threads(Rank ranks, const RankFunction& function, unsigned threads) noexcept {
   try {
-    CommunicatorOptions options = CommunicatorOptions::from_environment();
-    options.join = JoinOptions();  // these ranks are a job of their own
+    CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
     return run_threads(ranks, function, std::move(options), threads);
   } catch (const std::exception& error) {
     print_error(std::nullopt, error.what());

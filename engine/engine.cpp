@@ -46,6 +46,8 @@ Engine& Engine::current() noexcept {
   return *current_engine;
 }
 
+bool Engine::is_current() const noexcept { return current_engine == this; }
+
 Engine::Engine(EngineOptions options)
     : driver_(options.driver ? std::move(options.driver) : make_uring_driver()),
       clock_(options.clock ? std::move(options.clock) : std::make_unique<MonotonicClock>()),
@@ -153,12 +155,20 @@ void Engine::idle() noexcept {
 }
 
 void Engine::sleep() noexcept {
-  bool may_sleep = inbox_.arm();
-  sources_.for_each([&](Source& source) { may_sleep = source.arm() && may_sleep; });
-  if (may_sleep && ready_.empty()) {
+  if (arm()) {
     driver_->sleep(now(), timers_.earliest());
     idle_turns_ = 0;
   }
+  disarm();
+}
+
+bool Engine::arm() noexcept {
+  bool may_sleep = inbox_.arm();
+  sources_.for_each([&](Source& source) { may_sleep = source.arm() && may_sleep; });
+  return may_sleep && ready_.empty();
+}
+
+void Engine::disarm() noexcept {
   inbox_.disarm();
   sources_.for_each([](Source& source) { source.disarm(); });
 }

@@ -44,11 +44,13 @@ class Engine : Immovable {
 
   /// The engine of this thread; asserts that there is one.
   [[nodiscard]] static Engine& current() noexcept;
+  /// Whether it is this one.
+  [[nodiscard]] bool is_current() const noexcept;
 
   /// Drives the loop in this thread until the task is over, then finishes what runs in background(), such as
   /// a communicator saying goodbye. Returns the task's result; throws what it threw, or else what failed in
   /// background(). Not from a task of this engine (asserted); another engine of the thread may run inside
-  /// one.
+  /// one. SteppedRun does the same in an event loop of somebody else's.
   template <class T>
   T run(Task<T> task);
 
@@ -109,6 +111,7 @@ class Engine : Immovable {
   [[nodiscard]] Duration spin_budget() const noexcept { return spin_; }
 
  private:
+  friend class SteppedRun;
   class RootTask;
 
   /// While run() is on the stack: this is the thread's engine.
@@ -133,6 +136,9 @@ class Engine : Immovable {
   [[nodiscard]] bool has_waiting(TimePoint now) noexcept;
   void idle() noexcept;
   void sleep() noexcept;
+  /// Makes sure that whatever comes from now on wakes the driver. False: something is there already.
+  [[nodiscard]] bool arm() noexcept;
+  void disarm() noexcept;
 
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<Clock> clock_;

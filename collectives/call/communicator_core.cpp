@@ -207,10 +207,13 @@ Error CommunicatorCore::silence() const {
 }
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
+  leave_because(fmt::format("after collective #{}: {}", running_.sequence, reason));
+}
+
+void CommunicatorCore::leave_because(const std::string& when_and_why) noexcept {
   if (health_.is_failed() || is_closed_) return;
   health_.fail(
-      Error(ErrorKind::PeerAborted, fmt::format("{} gave up after collective #{}: {}",
-                                                membership_.self().describe(), running_.sequence, reason))
+      Error(ErrorKind::PeerAborted, fmt::format("{} gave up {}", membership_.self().describe(), when_and_why))
           .with_culprit(membership_.rank));
 }
 
@@ -370,7 +373,8 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
   if (concerns_all)
     health_.fail(own);
   else
-    abort(fmt::format("{} of {} #{}", own.what(), describe(running_.signature), running_.sequence));
+    leave_because(fmt::format("in collective #{}, {}: {}", running_.sequence, describe(running_.signature),
+                              own.what()));
   return own;
 }
 

@@ -81,6 +81,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   Task<> complete_alone(const Call& call);
   Task<> provide_and_run(const Call& call, ResourceTag tag);
   Task<> run_on_peers_memory(const Call& call, std::size_t piece);
+  void leave_because(const std::string& when_and_why) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   Task<> withdraw();
   void service_failed(const std::exception_ptr& failure) noexcept;

@@ -85,6 +85,11 @@ class Driver {
   /// Closes a connection that came to an accept which nobody waits for any more.
   virtual void close_accepted(int descriptor) noexcept;
 
+  /// Readable once something has completed: for foreign event loops. Made at the first call, and costs a
+  /// little from then on. -1 where there is none. Throws SystemError, ResourceLimit.
+  [[nodiscard]] virtual int descriptor() { return -1; }
+  /// Before poll(): what completes from now on makes it readable again.
+  virtual void reset_descriptor() noexcept {}
   /// Whether IoKind::futex_wait works here.
   [[nodiscard]] virtual bool has_futex() const noexcept = 0;
   /// How this driver talks to the kernel, for people: "io_uring (single issuer, deferred task run, futex)".

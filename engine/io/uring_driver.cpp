@@ -65,6 +65,8 @@ class UringDriver final : public Driver {
   bool has_news() const noexcept override;
   void sleep(TimePoint now, TimePoint until) noexcept override;
   void wake() noexcept override;
+  int descriptor() override;
+  void reset_descriptor() noexcept override;
   bool has_futex() const noexcept override { return has_futex_; }
   std::string description() const override;
 
@@ -81,6 +83,7 @@ class UringDriver final : public Driver {
   io_uring ring_{};
   const SetupChoice* choice_ = nullptr;
   int wake_event_ = -1;
+  int completion_event_ = -1;  ///< once a foreign loop has asked for it
   bool has_futex_ = false;
   std::size_t in_flight_ = 0;
   unsigned idle_polls_ = 0;
@@ -132,6 +135,25 @@ UringDriver::~UringDriver() {
   fork_guard::remove(ring_.ring_fd);
   io_uring_queue_exit(&ring_);
   ::close(wake_event_);
+  if (completion_event_ >= 0) ::close(completion_event_);
+}
+
+/// The ring's own descriptor would not do: with deferred task run nobody tells who polls it that work waits.
+int UringDriver::descriptor() {
+  if (completion_event_ >= 0) return completion_event_;
+  const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (event < 0) throw system_error(errno, "creating the eventfd for a foreign event loop");
+  const int result = io_uring_register_eventfd(&ring_, event);
+  if (result < 0) {
+    ::close(event);
+    throw system_error(-result, "having io_uring tell of completions by an eventfd");
+  }
+  return completion_event_ = event;
+}
+
+void UringDriver::reset_descriptor() noexcept {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(completion_event_, &count, sizeof count);
 }
 
 std::string UringDriver::description() const {

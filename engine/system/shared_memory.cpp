@@ -70,7 +70,11 @@ class SharedMemory::Mapping : Immovable {
       const int failure = errno;
       if (reserved_ != MAP_FAILED) ::munmap(reserved_, reserved_bytes_);
       throw system_error(
-          failure, fmt::format("mapping a shared memory segment of {} bytes (is ulimit -v set?)", bytes));
+          failure,
+          fmt::format("mapping a shared memory segment of {} bytes; most of it is address space for "
+                      "comm.allocate(), of every rank of this host: lower COHORT_HEAPSIZE (64M, say, "
+                      "on all ranks), or raise the limit (ulimit -v)",
+                      bytes));
     }
     ::madvise(address, bytes, MADV_DONTDUMP);
     ::madvise(address, bytes, MADV_DONTFORK);

@@ -29,6 +29,7 @@ std::vector<std::byte> encode(DataType type, const Values& values) {
     case DataType::float64: return encode<double>(values);
     case DataType::int32: return encode<std::int32_t>(values);
     case DataType::int64: return encode<std::int64_t>(values);
+    case DataType::byte: break;  // is not drawn: there is nothing to combine
   }
   return {};
 }
