@@ -24,27 +24,6 @@ constexpr double kMostRanksPerCore = 8;
 
 double microseconds(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
 
-/// Memory for the largest call that is measured.
-class Buffers {
- public:
-  explicit Buffers(Rank ranks) : send_(kMostAnnouncedBytes), recv_(send_.size() * ranks), ranks_(ranks) {}
-
-  /// A call of which a rank brings `bytes` to the meeting; shares are whole elements.
-  [[nodiscard]] Call call(Operator op, std::size_t bytes, Rank rank) {
-    CallArguments arguments;
-    const std::size_t count = bytes / sizeof(float) / op.given_per_count(ranks_);
-    const Extent extent = op->extent(ranks_, 0, rank);
-    arguments.in = std::span(send_).first(count * extent.send * sizeof(float));
-    arguments.out = std::span(recv_).first(count * extent.recv * sizeof(float));
-    return make_call(op, arguments, rank, ranks_);
-  }
-
- private:
-  std::vector<std::byte> send_;
-  std::vector<std::byte> recv_;
-  Rank ranks_;
-};
-
 }  // namespace
 
 Calibration::Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms,
@@ -59,6 +38,15 @@ Task<double> Calibration::time_calls(const Call& call) {
     best = std::min(best, engine_.now() - start);
   }
   co_return microseconds(best) / kCallsPerBatch;
+}
+
+Call Calibration::call_of(Operator op, std::size_t bytes) {
+  CallArguments arguments;
+  const std::size_t count = bytes / sizeof(float) / op.given_per_count(membership_.size);
+  const Extent extent = op->extent(membership_.size, 0, membership_.rank);
+  arguments.in = std::span(send_).first(count * extent.send * sizeof(float));
+  arguments.out = std::span(recv_).first(count * extent.recv * sizeof(float));
+  return make_call(op, arguments, membership_.rank, membership_.size);
 }
 
 Call Calibration::agreed_call(Operator op, DataType type, std::span<const std::byte> in,
@@ -89,7 +77,8 @@ Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pul
 /// After each size the ranks agree on the slowest rank's times, and on whether to go on.
 Task<> Calibration::measure_slots(SlotCrossover& slots) {
   if (!measures_) co_return;
-  Buffers buffers(membership_.size);
+  send_.resize(kMostAnnouncedBytes);
+  recv_.resize(send_.size() * membership_.size);
   const TimePoint start = engine_.now();
   bool has_time = true;
   for (const Operator op : all_operators()) {
@@ -98,7 +87,7 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
     std::vector<SlotTimes> measured;
     for (std::size_t i = 0; i < SlotCrossover::kSizes.size() && has_time; ++i) {
       const std::size_t bytes = SlotCrossover::kSizes[i];
-      Call call = buffers.call(op, bytes, membership_.rank);
+      Call call = call_of(op, bytes);
       std::array<double, 3> times{};
       call.algorithm = ways.in_slots;
       times[0] = co_await time_calls(call);
@@ -142,21 +131,21 @@ Task<bool> Calibration::probe_pull(std::span<const std::byte> own) {
 Task<> Calibration::measure_pull(PullCrossover& pull) {
   const bool is_told = pull_from_bytes_ != 0;
   if (!measures_ && !is_told) co_return;
-  std::vector<std::byte> send(PullCrossover::kSizes.back());
+  send_.resize(PullCrossover::kSizes.back());
   const std::uint64_t token = random_incarnation();
-  std::memcpy(send.data(), &token, sizeof token);
-  const bool is_allowed = co_await probe_pull(send);
+  std::memcpy(send_.data(), &token, sizeof token);
+  const bool is_allowed = co_await probe_pull(send_);
   std::array<double, 1> refusal = {is_allowed ? 0.0 : 1.0};
   co_await agree_on_slowest(refusal);
   const bool is_possible = refusal[0] == 0 && pull_from_bytes_ < static_cast<double>(PullCrossover::kNever);
   if (is_possible && is_told) pull.set_from(static_cast<std::size_t>(pull_from_bytes_));
   if (!is_possible || is_told) co_return;
 
-  std::vector<std::byte> recv(send.size() * membership_.size);
+  recv_.resize(send_.size() * membership_.size);
   std::vector<PullTimes> measured;
   for (const std::size_t bytes : PullCrossover::kSizes) {
-    const std::span<std::byte> out = std::span(recv).first(bytes * membership_.size);
-    Call call = agreed_call(operator_of<AllGather>, DataType::float32, std::span(send).first(bytes), out);
+    const std::span<std::byte> out = std::span(recv_).first(bytes * membership_.size);
+    Call call = agreed_call(operator_of<AllGather>, DataType::float32, std::span(send_).first(bytes), out);
     call.algorithm = algorithms_.ways_on_host(call.op).on_mapped_memory;
     std::array<double, 2> times{};
     pull.set_from(PullCrossover::kNever);

@@ -9,11 +9,13 @@
 #include <cohort/net/membership.h>
 
 #include <functional>
+#include <vector>
 
 namespace cohort {
 
 /// What the ranks of a host measure together when their communicator is made, so that what follows is chosen
-/// by figures of this host, the same on every rank. All ranks call the same, in the same order.
+/// by figures of this host, the same on every rank. All ranks call the same, in the same order. Lifetime:
+/// until the rank's memory is withdrawn, if measuring fails.
 class Calibration {
  public:
   /// Runs a call of all ranks, outside of the numbers of the user's.
@@ -34,6 +36,8 @@ class Calibration {
  private:
   /// Each rank's time of a call, in us.
   Task<double> time_calls(const Call& call);
+  /// A call of which a rank brings `bytes` to the meeting; shares are whole elements.
+  [[nodiscard]] Call call_of(Operator op, std::size_t bytes);
   /// values[i] = the largest of all ranks.
   Task<> agree_on_slowest(std::span<double> values);
   Task<bool> probe_pull(std::span<const std::byte> own);
@@ -47,6 +51,9 @@ class Calibration {
   const RunCall run_;
   bool measures_ = true;
   double pull_from_bytes_ = 0;
+  // Of this object, not of a coroutine that may end by an exception: peers touch them until withdrawn.
+  std::vector<std::byte> send_;
+  std::vector<std::byte> recv_;
 };
 
 }  // namespace cohort
