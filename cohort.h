@@ -7,6 +7,7 @@
 #include <cohort/collectives/schedule/algorithm.h>
 #include <cohort/engine/engine.h>
 #include <cohort/engine/io/socket.h>
+#include <cohort/engine/stepped_run.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/notify/event.h>
 #include <cohort/notify/notify.h>

@@ -6,7 +6,7 @@ set(COHORT_SANITIZE "" CACHE STRING "Sanitizer: empty, address (implies undefine
 set_property(CACHE COHORT_SANITIZE PROPERTY STRINGS "" address thread fuzzer)
 
 add_library(cohort_options INTERFACE)
-target_compile_options(cohort_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+target_compile_options(cohort_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Resuming is a tail call on g++ only with sibling calls, which -O0 to -O1 leave out (PR 94794). Interposition would
   # keep position independent code from inlining its own functions; clang does not honour it to begin with. The SLP

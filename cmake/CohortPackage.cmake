@@ -6,11 +6,15 @@ include(CMakePackageConfigHelpers)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/cohortConfig.cmake.in ${PROJECT_BINARY_DIR}/cohortConfig.cmake
-                              INSTALL_DESTINATION ${config_dir} NO_SET_AND_CHECK_MACRO)
+                              INSTALL_DESTINATION ${config_dir} NO_SET_AND_CHECK_MACRO
+                              PATH_VARS CMAKE_INSTALL_DATADIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/cohortConfig.cmake ${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake
         DESTINATION ${config_dir})
 install(EXPORT cohort NAMESPACE cohort:: FILE cohortTargets.cmake DESTINATION ${config_dir})
+# What g++ 12 compiles wrongly (docs/guide.md) users can look for in their own sources.
+install(PROGRAMS tests/check_awaits.py DESTINATION ${CMAKE_INSTALL_DATADIR}/cohort)
+install(FILES tests/tidy_source.py DESTINATION ${CMAKE_INSTALL_DATADIR}/cohort)
 install(FILES cohort.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort)
 
 # Static archives leave their dependencies to whoever links them, so they are plain Requires then: `pkg-config --libs

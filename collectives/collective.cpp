@@ -3,6 +3,8 @@
 
 #include <cohort/collectives/call/communicator_core.h>
 
+#include <exception>
+
 namespace cohort {
 
 Collective::Collective(CommunicatorCore& core, Operator op, const CallArguments& arguments)
@@ -10,18 +12,35 @@ Collective::Collective(CommunicatorCore& core, Operator op, const CallArguments&
   call_.algorithm = &core.select(call_, {});
 }
 
+/// What cannot be run need not be awaited.
 Collective&& Collective::with_algorithm(std::string_view algorithm) && {
-  call_.algorithm = &core_->select(call_, algorithm);
+  CommunicatorCore* const core = std::exchange(core_, nullptr);
+  call_.algorithm = &core->select(call_, algorithm);
+  core_ = core;
   return std::move(*this);
 }
 
 std::string_view Collective::algorithm() const noexcept { return call_.algorithm->name(); }
 
 bool Collective::complete_now(const CancelScope* scope) {
+  COHORT_ASSERT(core_ != nullptr, "this {} was awaited or moved from before", to_string(call_.op));
+  CommunicatorCore& core = *std::exchange(core_, nullptr);
+  COHORT_ASSERT(core.engine().is_current(),
+                "{} on '{}' was awaited on another engine than its communicator's; await it in a task of "
+                "that engine, or post() one there",
+                to_string(call_.op), core.membership().name);
+  bool has_begun = false;
   const bool may_begin = scope == nullptr || !scope->is_cancelled();
-  if (may_begin && core_->try_complete_now(call_, has_begun_)) return true;
-  task_ = core_->run(call_, has_begun_);
+  if (may_begin && core.try_complete_now(call_, has_begun)) return true;
+  task_ = core.run(call_, has_begun);
   return false;
+}
+
+void Collective::report_never_awaited() const noexcept {
+  COHORT_ASSERT(std::uncaught_exceptions() > 0,
+                "{} was called and never awaited: the other ranks wait for it; co_await it, or give it to "
+                "when_all, a TaskScope or a Stream",
+                to_string(call_.op));
 }
 
 }  // namespace cohort

@@ -10,18 +10,31 @@ namespace cohort {
 
 class CommunicatorCore;
 
-/// A collective that has been asked for: `co_await` it, once. It takes its place in the communicator's order
-/// when it is awaited, not before.
+/// A collective that has been asked for: `co_await` it where it is made, or std::move it there. It takes its
+/// place in the communicator's order when it is awaited, not before.
 ///
 /// Small messages between ranks of one host complete where they are awaited: the engine is not entered,
-/// nothing is allocated, and there is no system call. Converts to Task<> for when_all and TaskScope, and can
-/// be enqueued on a Stream. The buffers belong to it until it completes. Throws Mismatch, PeerDied,
-/// PeerAborted, LinkFault, DeadlineExceeded, Cancelled, ...: whatever it is, the communicator cannot be used
-/// any more after it, on any rank, and all ranks are given the same cause.
+/// nothing is allocated, and there is no system call. Converts to Task<> for TaskScope; when_all and Stream
+/// take it as it is. The buffers belong to it until it completes. One that ends without having been awaited
+/// is a rank that the others wait for: asserts, unless an exception is on its way; in a task or a stream it
+/// may be dropped. Threads: its communicator's engine (asserted). Throws Mismatch, PeerDied, PeerAborted,
+/// LinkFault, DeadlineExceeded, Cancelled, ...: whatever it is, the communicator cannot be used any more
+/// after it, on any rank, and all ranks are given the same cause.
 class [[nodiscard]] Collective {
  public:
+  class Awaiter;
+
   /// Throws InvalidArgument for arguments that are wrong on this rank alone.
   Collective(CommunicatorCore& core, Operator op, const CallArguments& arguments);
+  Collective(Collective&& other) noexcept
+      : core_(std::exchange(other.core_, nullptr)),
+        call_(other.call_),
+        may_be_dropped_(other.may_be_dropped_) {}
+  Collective& operator=(Collective&&) = delete;
+  ~Collective() {
+    if (core_ != nullptr && !may_be_dropped_) [[unlikely]]
+      report_never_awaited();
+  }
 
   /// Another time limit than the communicator's.
   Collective&& with_deadline(Duration timeout) && {
@@ -34,29 +47,49 @@ class [[nodiscard]] Collective {
   /// The name of the algorithm that was selected, for as long as the communicator lives.
   [[nodiscard]] std::string_view algorithm() const noexcept;
 
+  /// Once: what was awaited is over.
+  Awaiter operator co_await() && noexcept;
+  Awaiter operator co_await() & = delete;
+
+  operator Task<>() && {  // NOLINT(google-explicit-constructor)
+    may_be_dropped_ = true;
+    return await_as_task(std::move(*this));
+  }
+
+ private:
+  static Task<> await_as_task(Collective collective);
+  /// False: the task does it.
+  [[nodiscard]] bool complete_now(const CancelScope* scope);
+  [[gnu::cold]] void report_never_awaited() const noexcept;
+
+  CommunicatorCore* core_;  ///< null once it is awaited, or moved from
+  Call call_;
+  bool may_be_dropped_ = false;  ///< whoever has the task answers for it
+  Task<> task_;
+};
+
+class Collective::Awaiter {
+ public:
+  explicit Awaiter(Collective& collective) noexcept : collective_(collective) {}
+
   /// Only await_suspend() learns the scope of the waiter. Going on from there costs a store more than from
   /// here.
   bool await_ready() const noexcept { return false; }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> waiter) {
-    if (complete_now(detail::scope_of(waiter))) return false;
-    return Task<>::Awaiter(task_.handle()).await_suspend(waiter);
+    if (collective_.complete_now(detail::scope_of(waiter))) return false;
+    return Task<>::Awaiter(collective_.task_.handle()).await_suspend(waiter);
   }
   void await_resume() {
-    if (task_) task_.handle().promise().take();
+    if (collective_.task_) collective_.task_.handle().promise().take();
   }
 
-  operator Task<>() && { return await_as_task(std::move(*this)); }  // NOLINT(google-explicit-constructor)
-
  private:
-  static Task<> await_as_task(Collective collective) { co_await std::move(collective); }
-  /// False: the task does it.
-  [[nodiscard]] bool complete_now(const CancelScope* scope);
-
-  CommunicatorCore* core_;
-  Call call_;
-  bool has_begun_ = false;
-  Task<> task_;
+  Collective& collective_;
 };
+
+inline Collective::Awaiter Collective::operator co_await() && noexcept { return Awaiter(*this); }
+
+inline Task<> Collective::await_as_task(Collective collective) { co_await std::move(collective); }
 
 }  // namespace cohort

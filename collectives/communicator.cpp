@@ -4,8 +4,15 @@
 #include <cohort/collectives/call/communicator_core.h>
 #include <cohort/net/join/join.h>
 
+#include <fmt/format.h>
+
 namespace cohort {
 namespace {
+
+[[noreturn, gnu::cold]] void refuse_moved_from(std::string_view call) {
+  throw Error(ErrorKind::InvalidArgument,
+              fmt::format("{} of a communicator that was moved from; call it where that one is now", call));
+}
 
 Task<> close_and_release(std::unique_ptr<CommunicatorCore> core) { co_await core->close(); }
 
@@ -45,25 +52,38 @@ Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions option
   co_return communicator;
 }
 
-Task<> Communicator::close() { return core_->close(); }
-void Communicator::abort(const std::string& reason) noexcept { core_->abort(reason); }
+CommunicatorCore& Communicator::core_for(std::string_view call) const {
+  if (core_ == nullptr) [[unlikely]]
+    refuse_moved_from(call);
+  return *core_;
+}
 
-const std::string& Communicator::name() const noexcept { return core_->membership().name; }
-Engine& Communicator::engine() const noexcept { return core_->engine(); }
-const std::string& Communicator::transport() const noexcept { return core_->transport(); }
-const Membership& Communicator::membership() const noexcept { return core_->membership(); }
-bool Communicator::is_failed() const noexcept { return core_->health().is_failed(); }
-const Error& Communicator::failure() const noexcept { return core_->health().cause(); }
-const Reach& Communicator::reach() const noexcept { return core_->reach(); }
-const AlgorithmTable& Communicator::algorithms() const noexcept { return core_->algorithms(); }
-SharedHeap& Communicator::heap() const noexcept { return core_->heap(); }
+CommunicatorCore& Communicator::core() const noexcept {
+  COHORT_ASSERT(core_ != nullptr, "rank {}'s communicator was moved from; ask the one that it is now", rank_);
+  return *core_;
+}
+
+Task<> Communicator::close() { return core_for("close").close(); }
+void Communicator::abort(const std::string& reason) noexcept { core().abort(reason); }
+
+const std::string& Communicator::name() const noexcept { return core().membership().name; }
+Engine& Communicator::engine() const noexcept { return core().engine(); }
+const std::string& Communicator::transport() const noexcept { return core().transport(); }
+const Membership& Communicator::membership() const noexcept { return core().membership(); }
+bool Communicator::is_failed() const noexcept { return core().health().is_failed(); }
+const Error& Communicator::failure() const noexcept { return core().health().cause(); }
+const Reach& Communicator::reach() const noexcept { return core().reach(); }
+const AlgorithmTable& Communicator::algorithms() const noexcept { return core().algorithms(); }
+SharedHeap& Communicator::heap(std::string_view call) const { return core_for(call).heap(); }
 
 Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes,
                                   std::string_view forced) const {
-  return core_->explain(make_call_of_size(op, type, bytes, size_), forced);
+  return core_for("explain").explain(make_call_of_size(op, type, bytes, size_), forced);
 }
 
-Collective Communicator::call(Operator op, const CallArguments& arguments) { return {*core_, op, arguments}; }
+Collective Communicator::call(Operator op, const CallArguments& arguments) {
+  return {core_for(to_string(op)), op, arguments};
+}
 
 Collective Communicator::barrier() { return call(operator_of<Barrier>, {}); }
 
@@ -78,6 +98,13 @@ Collective Communicator::all_reduce(DataType type, std::span<const std::byte> in
 
 Collective Communicator::all_gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out) {
   return call(operator_of<AllGather>, {.type = type, .in = in, .out = out});
+}
+
+/// Elements that do not divide are refused as an input of that many, once rounded down.
+Collective Communicator::all_gather_own_block(detail::Output inout) {
+  const std::size_t element = size_bytes(inout.type);
+  const std::size_t block = inout.bytes.size() / element / size_ * element;
+  return all_gather(inout.type, inout.bytes.subspan(rank_ * block, block), inout.bytes);
 }
 
 Collective Communicator::reduce_scatter(DataType type, std::span<const std::byte> in,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/buffer.h>
 #include <cohort/collectives/collective.h>
 #include <cohort/collectives/communicator_options.h>
 #include <cohort/collectives/shared_buffer.h>
@@ -22,10 +23,11 @@ struct Reach;
 /// A group of ranks and its collectives.
 ///
 /// All ranks call the same collectives, with the same arguments, in the same order; several calls may be
-/// awaited at once and run one after the other. Buffers are spans of float, double, int32_t or int64_t; they
-/// belong to the call until it completes. In place: give the same memory twice, or use the forms with one
-/// span. Wrong arguments of this rank alone throw InvalidArgument at the call; everything that concerns other
-/// ranks is thrown when it is awaited. Threads: its engine's. Moves, while no collective runs. Its end says
+/// awaited at once and run one after the other. Buffers hold float, double, int32_t or int64_t; they belong
+/// to the call until it completes. In place: give the same memory twice, or use the forms with one buffer.
+/// Wrong arguments of this rank alone throw InvalidArgument at the call; everything that concerns other ranks
+/// is thrown when it is awaited. Threads: its engine's. Moves, while no collective runs: what was moved from
+/// still has rank() and size(), its calls throw InvalidArgument, and anything else asserts. Its end says
 /// goodbye to the other ranks.
 class Communicator {
  public:
@@ -70,10 +72,10 @@ class Communicator {
   [[nodiscard]] const AlgorithmTable& algorithms() const noexcept;
 
   /// Memory that peers on this host map already; over other transports ordinary to them. Throws
-  /// ResourceLimit.
+  /// InvalidArgument for a count that no memory has, ResourceLimit.
   template <Element T>
   [[nodiscard]] SharedBuffer<T> allocate(std::size_t count) {
-    return SharedBuffer<T>(heap(), count);
+    return SharedBuffer<T>(heap("allocate"), count);
   }
 
   /// Registers memory that another allocator made: whole pages (4096 bytes) of ordinary, anonymous memory.
@@ -82,57 +84,87 @@ class Communicator {
   /// once. Throws InvalidArgument, ResourceLimit.
   template <Element T>
   [[nodiscard]] Registration register_buffer(std::span<T> buffer) {
-    return Registration(heap(), std::as_writable_bytes(buffer));
+    return Registration(heap("register_buffer"), std::as_writable_bytes(buffer));
   }
 
   /// Completes when every rank has called it.
   [[nodiscard]] Collective barrier();
 
+  // Buffers are contiguous memory that outlives the call: a vector, array, span or SharedBuffer, const where
+  // it is only read. What cannot be one does not compile; the error says what can.
+
   /// `data` of the root to everybody. Shape: count on every rank.
-  template <Element T>
-  [[nodiscard]] Collective broadcast(std::span<T> data, Rank root) {
-    return broadcast(data_type_of<T>(), std::as_writable_bytes(data), root);
+  template <class Data>
+  [[nodiscard]] Collective broadcast(Data&& data, Rank root) {
+    const detail::Output buffer = detail::output_of<Data>(data);
+    return broadcast(buffer.type, buffer.bytes, root);
+  }
+  /// The same for elements of any trivially copyable type, or for one such value. Bytes are all that is
+  /// compared: ranks that give types of equal size have to mean the same.
+  template <class Data>
+  [[nodiscard]] Collective broadcast_bytes(Data&& data, Rank root) {
+    const detail::Output buffer = detail::output_bytes_of<Data>(data);
+    return broadcast(buffer.type, buffer.bytes, root);
   }
 
   /// out[i] = combination over ranks of in[i]. Shape: count -> count.
-  template <Element T>
-  [[nodiscard]] Collective all_reduce(std::span<const T> in, std::span<T> out, ReduceOp op) {
-    return all_reduce(data_type_of<T>(), std::as_bytes(in), std::as_writable_bytes(out), op);
+  template <class In, class Out>
+  [[nodiscard]] Collective all_reduce(In&& in, Out&& out, ReduceOp op) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return all_reduce(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
   }
-  template <Element T>
-  [[nodiscard]] Collective all_reduce(std::span<T> inout, ReduceOp op) {
-    return all_reduce(std::span<const T>(inout), inout, op);
+  template <class InOut>
+  [[nodiscard]] Collective all_reduce(InOut&& inout, ReduceOp op) {
+    const detail::Output both = detail::output_of<InOut>(inout);
+    return all_reduce(both.type, both.bytes, both.bytes, op);
   }
 
   /// out = every rank's `in`, by rank. Shape: count -> size() * count. In place: `in` is out's own block.
-  template <Element T>
-  [[nodiscard]] Collective all_gather(std::span<const T> in, std::span<T> out) {
-    return all_gather(data_type_of<T>(), std::as_bytes(in), std::as_writable_bytes(out));
+  template <class In, class Out>
+  [[nodiscard]] Collective all_gather(In&& in, Out&& out) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return all_gather(to.type, detail::input_of<In>(in).bytes, to.bytes);
   }
   /// In place: every rank has filled its own block of `inout`.
-  template <Element T>
-  [[nodiscard]] Collective all_gather(std::span<T> inout) {
-    const std::size_t count = inout.size() / size();
-    return all_gather(std::span<const T>(inout).subspan(rank() * count, count), inout);
+  template <class InOut>
+  [[nodiscard]] Collective all_gather(InOut&& inout) {
+    return all_gather_own_block(detail::output_of<InOut>(inout));
+  }
+  /// The same for elements of any trivially copyable type; `in` may be one such value.
+  template <class In, class Out>
+  [[nodiscard]] Collective all_gather_bytes(In&& in, Out&& out) {
+    const detail::Output to = detail::output_bytes_of<Out>(out);
+    return all_gather(to.type, detail::input_bytes_of<In>(in).bytes, to.bytes);
+  }
+  template <class InOut>
+  [[nodiscard]] Collective all_gather_bytes(InOut&& inout) {
+    return all_gather_own_block(detail::output_bytes_of<InOut>(inout));
   }
 
   /// out = combination over ranks of block rank() of `in`. Shape: size() * count -> count.
   /// In place: `out` is in's own block.
-  template <Element T>
-  [[nodiscard]] Collective reduce_scatter(std::span<const T> in, std::span<T> out, ReduceOp op) {
-    return reduce_scatter(data_type_of<T>(), std::as_bytes(in), std::as_writable_bytes(out), op);
+  template <class In, class Out>
+  [[nodiscard]] Collective reduce_scatter(In&& in, Out&& out, ReduceOp op) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return reduce_scatter(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
   }
 
   /// out[i] at the root = combination over ranks of in[i]. Shape: count -> count at the root; `out` of other
   /// ranks is ignored, and may be empty.
-  template <Element T>
-  [[nodiscard]] Collective reduce(std::span<const T> in, std::span<T> out, ReduceOp op, Rank root) {
-    return reduce(data_type_of<T>(), std::as_bytes(in), std::as_writable_bytes(out), op, root);
+  template <class In, class Out>
+  [[nodiscard]] Collective reduce(In&& in, Out&& out, ReduceOp op, Rank root) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return reduce(to.type, detail::input_of<In>(in).bytes, to.bytes, op, root);
   }
   /// In place: `inout` of the root becomes the result, that of other ranks is only read.
-  template <Element T>
-  [[nodiscard]] Collective reduce(std::span<T> inout, ReduceOp op, Rank root) {
-    return reduce(std::span<const T>(inout), inout, op, root);
+  template <class InOut>
+  [[nodiscard]] Collective reduce(InOut&& inout, ReduceOp op, Rank root) {
+    const detail::Output both = detail::output_of<InOut>(inout);
+    return reduce(both.type, both.bytes, both.bytes, op, root);
   }
 
   // The same with types known at run time only:
@@ -149,7 +181,12 @@ class Communicator {
 
  private:
   explicit Communicator(std::unique_ptr<CommunicatorCore> core) noexcept;
-  [[nodiscard]] SharedHeap& heap() const noexcept;
+  [[nodiscard]] Collective all_gather_own_block(detail::Output inout);
+  /// Throws InvalidArgument for what was moved from.
+  [[nodiscard]] CommunicatorCore& core_for(std::string_view call) const;
+  /// The same for what cannot throw: asserts.
+  [[nodiscard]] CommunicatorCore& core() const noexcept;
+  [[nodiscard]] SharedHeap& heap(std::string_view call) const;
 
   std::unique_ptr<CommunicatorCore> core_;
   Rank rank_ = 0;

@@ -13,8 +13,14 @@ constexpr unsigned kMostCopyThreads = 64;
 }  // namespace
 
 CommunicatorOptions CommunicatorOptions::from_environment() {
+  JoinOptions join = JoinOptions::from_environment();
+  CommunicatorOptions options = collectives_from_environment();
+  options.join = std::move(join);
+  return options;
+}
+
+CommunicatorOptions CommunicatorOptions::collectives_from_environment() {
   CommunicatorOptions options;
-  options.join = JoinOptions::from_environment();
   options.transport = environment::text("COHORT_TRANSPORT").value_or("");
   options.algorithm = environment::text("COHORT_ALGO").value_or("");
   options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
@@ -28,27 +34,9 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
 }
 
 CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {
-  CommunicatorOptions other;
-  other.join.name = join.name;
+  CommunicatorOptions other = *this;
   other.join.rank = rank;
   other.join.size = size;
-  other.join.address = join.address;
-  other.join.timeout = join.timeout;
-  if (join.secret) other.join.secret = Secret::from_bytes(join.secret->bytes());
-  other.join.secret_source = join.secret_source;
-  other.join.is_unauthenticated = join.is_unauthenticated;
-  other.join.host_id = join.host_id;
-  other.transport = transport;
-  other.transports = transports;
-  other.algorithm = algorithm;
-  other.algorithms = algorithms;
-  other.buffer_bytes = buffer_bytes;
-  other.heap_bytes = heap_bytes;
-  other.pull_from_bytes = pull_from_bytes;
-  other.uses_huge_pages = uses_huge_pages;
-  other.copy_threads = copy_threads;
-  other.timeout = timeout;
-  other.is_isolated = is_isolated;
   return other;
 }
 

@@ -15,7 +15,7 @@ struct TransportKind;
 
 inline constexpr std::size_t kNeverPull = ~std::size_t{0};
 
-/// How a communicator is made. Everything that ranks must agree on is checked at joining.
+/// How a communicator is made. Everything that ranks must agree on is checked at joining. Can be copied.
 struct CommunicatorOptions {
   CommunicatorOptions() = default;
 
@@ -41,6 +41,8 @@ struct CommunicatorOptions {
 
   /// All from the environment.
   static CommunicatorOptions from_environment();
+  /// From the environment what does not concern joining, for ranks that meet in another way.
+  static CommunicatorOptions collectives_from_environment();
   /// The same for another rank, as when one process runs several.
   [[nodiscard]] CommunicatorOptions for_rank(Rank rank, Rank size) const;
 };

@@ -6,7 +6,7 @@ namespace cohort {
 namespace {
 
 /// In the order of the enumerators.
-constexpr std::array<std::string_view, kDataTypes.size()> kNames{"float32", "float64", "int32", "int64"};
+constexpr std::array<std::string_view, kDataTypeCount> kNames{"float32", "float64", "int32", "int64", "byte"};
 
 }  // namespace
 

@@ -14,15 +14,17 @@ namespace cohort {
 /// What one element of a buffer is. The numbers travel in signatures: a new type goes at the end.
 ///
 /// A new type is one line in each table: here, below at kDataTypeOf where C++ has it, in data_type.cpp and in
-/// reduction/reduce.cpp, beside its kernels.
-enum class DataType : std::uint8_t { float32, float64, int32, int64 };
+/// reduction/reduce.cpp, beside its kernels. Bytes can be moved, not combined.
+enum class DataType : std::uint8_t { float32, float64, int32, int64, byte };
 
+/// Those that can be combined.
 inline constexpr std::array kDataTypes{DataType::float32, DataType::float64, DataType::int32,
                                        DataType::int64};
+inline constexpr std::size_t kDataTypeCount = kDataTypes.size() + 1;
 
 namespace detail {
 /// In the order of the enumerators.
-inline constexpr std::array<std::size_t, kDataTypes.size()> kElementBytes{4, 8, 4, 8};
+inline constexpr std::array<std::size_t, kDataTypeCount> kElementBytes{4, 8, 4, 8, 1};
 }  // namespace detail
 
 /// Bytes of one element: a power of two.
@@ -36,7 +38,7 @@ inline constexpr std::array<std::size_t, kDataTypes.size()> kElementBytes{4, 8, 
 /// hold.
 [[nodiscard]] std::string_view to_string(DataType type) noexcept;
 
-/// The type of exactly that name.
+/// The type of exactly that name, of those that can be combined.
 [[nodiscard]] std::optional<DataType> parse_data_type(std::string_view name) noexcept;
 
 namespace detail {

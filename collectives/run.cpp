@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <functional>
 #include <future>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -20,7 +21,10 @@
 namespace cohort {
 namespace {
 
-void print_error(Rank rank, const char* what) { fmt::print(stderr, "cohort: rank {}: {}\n", rank, what); }
+void print_error(std::optional<Rank> rank, const char* what) {
+  const std::string who = rank ? fmt::format("rank {}: ", *rank) : std::string();
+  fmt::print(stderr, "cohort: {}{}\n", who, what);
+}
 
 /// The function on a joined communicator; a failure of its own is told to the others before this rank leaves.
 Task<> take_part(Engine& engine, CommunicatorOptions options, const RankFunction& function) {
@@ -103,7 +107,7 @@ int run(const RankFunction& function) noexcept {
   try {
     return run(function, CommunicatorOptions::from_environment());
   } catch (const std::exception& error) {
-    print_error(0, error.what());
+    print_error(std::nullopt, error.what());  // which rank this is was to be read there
     return 1;
   }
 }
@@ -141,11 +145,10 @@ int run_threads(Rank ranks, const RankFunction& function, CommunicatorOptions op
 
 int run_threads(Rank ranks, const RankFunction& function, unsigned threads) noexcept {
   try {
-    CommunicatorOptions options = CommunicatorOptions::from_environment();
-    options.join = JoinOptions();  // these ranks are a job of their own
+    CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
     return run_threads(ranks, function, std::move(options), threads);
   } catch (const std::exception& error) {
-    print_error(0, error.what());
+    print_error(std::nullopt, error.what());
     return 1;
   }
 }

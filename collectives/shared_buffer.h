@@ -48,6 +48,8 @@ class SharedBuffer {
   operator std::span<T>() const noexcept { return span(); }  // NOLINT(google-explicit-constructor)
   [[nodiscard]] T* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] T* begin() const noexcept { return data_; }
+  [[nodiscard]] T* end() const noexcept { return data_ + count_; }
   [[nodiscard]] T& operator[](std::size_t index) const noexcept { return data_[index]; }
 
  private:

@@ -51,7 +51,7 @@ CancelScope::~CancelScope() {
 void CancelScope::cancel(Error cause) noexcept {
   if (is_cancelled()) return;
   cause_ = std::move(cause);
-  while (Operation* operation = operations_.pop_front()) operation->request_cancel();
+  while (Operation* operation = operations_.pop_front()) operation->end_early();
   children_.for_each([this](CancelScope& child) { child.cancel(*cause_); });
 }
 

@@ -18,6 +18,12 @@ constexpr Duration kDefaultSpin = std::chrono::microseconds(50);
 /// Reading the clock costs as much as ten polls of an idle loop.
 constexpr unsigned kTurnsBetweenClockReads = 16;
 
+/// Long enough that a hop through the loop, 0.2 to 1 us, does not show; with the piece of work after which
+/// somebody asks, well below the 200 us within which everything on an engine is promised a turn.
+constexpr Duration kLongTurn = std::chrono::microseconds(50);
+/// A request that comes in is answered within these, so that none of its steps waits behind a long turn.
+constexpr unsigned kTurnsForOthers = 4;
+
 Duration spin_from_environment(Duration asked) {
   if (asked >= Duration::zero()) return asked;
   return environment::microseconds("COHORT_SPIN_US").value_or(kDefaultSpin);
@@ -40,6 +46,8 @@ Engine& Engine::current() noexcept {
   return *current_engine;
 }
 
+bool Engine::is_current() const noexcept { return current_engine == this; }
+
 Engine::Engine(EngineOptions options)
     : driver_(options.driver ? std::move(options.driver) : make_uring_driver()),
       clock_(options.clock ? std::move(options.clock) : std::make_unique<MonotonicClock>()),
@@ -47,6 +55,7 @@ Engine::Engine(EngineOptions options)
       platform_(options.platform ? std::move(options.platform) : make_real_platform()),
       spin_(spin_from_environment(options.spin)),
       previous_(current_engine),
+      engines_per_core_(1.0 / platform_->available_cores()),
       inbox_(*driver_),
       pool_(inbox_, compute_threads_from_environment(options.compute_threads, *platform_)) {
   current_engine = this;
@@ -101,6 +110,7 @@ void Engine::drive_until(const bool& done) {
 }
 
 bool Engine::turn() noexcept {
+  ++turns_;
   const std::size_t ready = ready_.size();
   for (std::size_t i = 0; i < ready; ++i) ready_.pop().resume();
 
@@ -109,13 +119,34 @@ bool Engine::turn() noexcept {
   progress |= inbox_.drain();
   sources_.for_each([&](Source& source) { progress |= source.poll(); });
   progress |= driver_->poll();
+  if (!patient_.empty()) admit_patient();
   return progress || !ready_.empty();
+}
+
+/// One of them: each may take a long turn.
+void Engine::admit_patient() noexcept {
+  if (!ready_.empty() && ++turns_for_others_ < kTurnsForOthers) return;
+  turns_for_others_ = 0;
+  ready_.push(patient_.pop());
+}
+
+bool Engine::is_turn_over() noexcept {
+  const TimePoint now = clock_->now();
+  if (std::exchange(timed_turn_, turns_) != turns_) turn_began_ = now;
+  return now - turn_began_ >= kLongTurn && has_waiting(now);
+}
+
+bool Engine::has_waiting(TimePoint now) noexcept {
+  if (!ready_.empty() || !inbox_.empty() || driver_->has_news() || timers_.earliest() <= now) return true;
+  bool is_waited_for = false;
+  sources_.for_each([&](Source& source) { is_waited_for |= source.is_waited_for(); });
+  return is_waited_for;
 }
 
 void Engine::idle() noexcept {
   if (idle_turns_++ == 0) idle_since_ = now();
   // With more ranks than cores, the rank that would answer may be waiting for this very core.
-  if (is_crowded_)
+  if (is_crowded())
     platform_->yield_core();
   else
     processor::relax();
@@ -124,12 +155,20 @@ void Engine::idle() noexcept {
 }
 
 void Engine::sleep() noexcept {
-  bool may_sleep = inbox_.arm();
-  sources_.for_each([&](Source& source) { may_sleep = source.arm() && may_sleep; });
-  if (may_sleep && ready_.empty()) {
+  if (arm()) {
     driver_->sleep(now(), timers_.earliest());
     idle_turns_ = 0;
   }
+  disarm();
+}
+
+bool Engine::arm() noexcept {
+  bool may_sleep = inbox_.arm();
+  sources_.for_each([&](Source& source) { may_sleep = source.arm() && may_sleep; });
+  return may_sleep && ready_.empty();
+}
+
+void Engine::disarm() noexcept {
   inbox_.disarm();
   sources_.for_each([](Source& source) { source.disarm(); });
 }

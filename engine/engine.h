@@ -13,12 +13,14 @@
 #include <cohort/engine/task_scope.h>
 #include <cohort/engine/timer.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
 namespace cohort {
 
 class SleepAwaiter;
+class TurnAwaiter;
 
 struct EngineOptions {
   std::unique_ptr<Driver> driver{};      ///< null: io_uring
@@ -32,8 +34,9 @@ struct EngineOptions {
 /// One thread, one loop, and everything that runs on it. Only the loop resumes coroutines.
 ///
 /// A turn: run what was ready at its start, expire timers, drain the inbox, poll the driver and the sources;
-/// if there was nothing, spin for a while, then sleep until something completes. Threads: created, run and
-/// destroyed on one; post() from any. Lifetime: outlives every task, operation and communicator on it.
+/// if there was nothing, spin for a while, then sleep until something completes. Who runs for long asks now
+/// and then is_turn_over(). Threads: created, run and destroyed on one; post() from any. Lifetime: outlives
+/// every task, operation and communicator on it.
 class Engine : Immovable {
  public:
   explicit Engine(EngineOptions options = {});
@@ -41,11 +44,13 @@ class Engine : Immovable {
 
   /// The engine of this thread; asserts that there is one.
   [[nodiscard]] static Engine& current() noexcept;
+  /// Whether it is this one.
+  [[nodiscard]] bool is_current() const noexcept;
 
   /// Drives the loop in this thread until the task is over, then finishes what runs in background(), such as
   /// a communicator saying goodbye. Returns the task's result; throws what it threw, or else what failed in
   /// background(). Not from a task of this engine (asserted); another engine of the thread may run inside
-  /// one.
+  /// one. SteppedRun does the same in an event loop of somebody else's.
   template <class T>
   T run(Task<T> task);
 
@@ -53,6 +58,15 @@ class Engine : Immovable {
   /// Suspends for at least that long; zero lets everything else that is ready run first.
   [[nodiscard]] SleepAwaiter sleep_for(Duration duration) noexcept;
   [[nodiscard]] SleepAwaiter sleep_until(TimePoint when) noexcept;
+
+  /// Whether this turn of the loop has lasted for 50 us and something else waits: a ready coroutine, a timer
+  /// that is due, a message of another thread, the kernel's answer, what a source polls for. Then whoever
+  /// runs on should let_others_run(). The turn's time begins with the first question. Reads the clock, so ask
+  /// every few microseconds.
+  [[nodiscard]] bool is_turn_over() noexcept;
+  /// Suspends for a turn or a few: what waits runs first, and what it brings on the way. Throws the cause of
+  /// the task's scope if that was cancelled meanwhile.
+  [[nodiscard]] TurnAwaiter let_others_run() noexcept;
 
   /// Runs fn on a pool thread: `const int x = co_await engine.offload(fn)`. fn is kept in the awaiting frame.
   template <class Function>
@@ -66,6 +80,8 @@ class Engine : Immovable {
 
   // For primitives built on the engine:
   void schedule(std::coroutine_handle<> handle) noexcept { ready_.push(handle); }
+  /// After what the next turns bring; for let_others_run().
+  void schedule_after_others(std::coroutine_handle<> handle) noexcept { patient_.push(handle); }
   [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
   [[nodiscard]] Driver& driver() noexcept { return *driver_; }
   [[nodiscard]] Clock& clock() noexcept { return *clock_; }
@@ -79,13 +95,23 @@ class Engine : Immovable {
   [[nodiscard]] TaskScope& background() noexcept { return background_; }
   void add_source(Source& source) noexcept { sources_.push_back(source); }
 
-  /// While crowded (more ranks than cores on this host), idle turns give the core away instead of spinning on
-  /// it.
+  /// While crowded (more threads that want a core on this host than it has), idle turns give the core away
+  /// instead of spinning on it.
   void set_crowded(bool crowded) noexcept { is_crowded_ = crowded; }
-  [[nodiscard]] bool is_crowded() const noexcept { return is_crowded_; }
+  /// How many engines there are for each core of this host, at least: a communicator knows.
+  void expect_engines_per_core(double engines) noexcept {
+    engines_per_core_ = std::max(engines_per_core_, engines);
+  }
+  /// As it was set, or because functions run on the compute pool, and where as many run for every engine the
+  /// cores do not suffice. Changes from call to call.
+  [[nodiscard]] bool is_crowded() const noexcept {
+    const unsigned computing = pool_.computing();
+    return is_crowded_ || (computing != 0 && engines_per_core_ * (1 + computing) > 1);
+  }
   [[nodiscard]] Duration spin_budget() const noexcept { return spin_; }
 
  private:
+  friend class SteppedRun;
   class RootTask;
 
   /// While run() is on the stack: this is the thread's engine.
@@ -105,8 +131,14 @@ class Engine : Immovable {
   /// What failed in background(), or null.
   std::exception_ptr settle_background();
   bool turn() noexcept;
+  /// Lets the first of those that let others run go on, if it is its time.
+  void admit_patient() noexcept;
+  [[nodiscard]] bool has_waiting(TimePoint now) noexcept;
   void idle() noexcept;
   void sleep() noexcept;
+  /// Makes sure that whatever comes from now on wakes the driver. False: something is there already.
+  [[nodiscard]] bool arm() noexcept;
+  void disarm() noexcept;
 
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<Clock> clock_;
@@ -116,12 +148,19 @@ class Engine : Immovable {
   Engine* const previous_;
 
   ReadyQueue ready_;
+  ReadyQueue patient_;             ///< that let others run first
+  unsigned turns_for_others_ = 0;  ///< since one of these went on
   TimerQueue timers_;
   IntrusiveList<Source> sources_;
   bool is_running_ = false;
   bool is_crowded_ = false;
+  double engines_per_core_ = 0;
   unsigned idle_turns_ = 0;
   TimePoint idle_since_{};
+
+  std::uint64_t turns_ = 0;
+  std::uint64_t timed_turn_ = ~std::uint64_t{0};  ///< the one in which is_turn_over() was asked last
+  TimePoint turn_began_{};                        ///< when it was asked there first
 
   Inbox inbox_;
   ComputePool pool_;
@@ -158,6 +197,28 @@ inline SleepAwaiter Engine::sleep_until(TimePoint when) noexcept { return SleepA
 inline SleepAwaiter Engine::sleep_for(Duration duration) noexcept {
   return SleepAwaiter(*this, after(now(), duration));
 }
+
+/// `co_await engine.let_others_run()`.
+class TurnAwaiter {
+ public:
+  explicit TurnAwaiter(Engine& engine) noexcept : engine_(engine) {}
+
+  bool await_ready() const noexcept { return false; }
+  template <class P>
+  void await_suspend(std::coroutine_handle<P> waiter) noexcept {
+    scope_ = detail::scope_of(waiter);
+    engine_.schedule_after_others(waiter);
+  }
+  void await_resume() const {
+    if (scope_ != nullptr) scope_->throw_if_cancelled();
+  }
+
+ private:
+  Engine& engine_;
+  CancelScope* scope_ = nullptr;
+};
+
+inline TurnAwaiter Engine::let_others_run() noexcept { return TurnAwaiter(*this); }
 
 /// Tells the loop when the outermost task is over.
 class Engine::RootTask final : public detail::TaskOwner {

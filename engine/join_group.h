@@ -16,6 +16,8 @@ namespace cohort::detail {
 /// themselves.
 class JoinGroup : public TaskOwner, public Operation {
  public:
+  virtual ~JoinGroup() = default;
+
   /// Opens the scope in which the tasks will run. May be opened again after rethrow_if_failed().
   void open(CancelScope* around) {
     scope_.emplace(around);

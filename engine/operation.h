@@ -25,6 +25,9 @@ class Operation : public ListHook {
   [[nodiscard]] CancelScope* waiter_scope() const noexcept { return scope_; }
   /// The wait is over: moves the waiter to the engine's ready queue. For whoever carries the operation out.
   void complete() noexcept;
+  /// For the scope: it is cancelled. Not a friend's affair, because g++ takes a destructor that friends reach
+  /// for a public one.
+  void end_early() noexcept { request_cancel(); }
 
  protected:
   Operation() = default;
@@ -50,8 +53,6 @@ class Operation : public ListHook {
   void throw_if_cancelled() const;
 
  private:
-  friend class CancelScope;
-
   std::coroutine_handle<> waiter_ = nullptr;
   CancelScope* scope_ = nullptr;
   bool cancelled_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/awaitable.h>
 #include <cohort/engine/join_group.h>
 
 #include <span>
@@ -80,14 +81,14 @@ class WhenAllRange {
 
 }  // namespace detail
 
-/// Runs tasks concurrently and completes when all are over: `auto [a, b] = ...` after binding the whole
-/// result.
+/// Runs tasks, and whatever else can be awaited and moved, such as collectives, concurrently and completes
+/// when all are over: `auto [a, b] = ...` after binding the whole result.
 ///
 /// The first failure cancels the others; when all have ended it is thrown. Tasks that complete at once cost
 /// no hop.
-template <class... T>
-[[nodiscard]] detail::WhenAll<T...> when_all(Task<T>... tasks) {
-  return detail::WhenAll<T...>(std::move(tasks)...);
+template <Awaitable... A>
+[[nodiscard]] detail::WhenAll<AwaitResult<A>...> when_all(A... awaitables) {
+  return detail::WhenAll<AwaitResult<A>...>(detail::as_task(std::move(awaitables))...);
 }
 
 /// The same for any number of tasks, which the caller keeps.

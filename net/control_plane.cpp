@@ -15,6 +15,8 @@ namespace {
 /// seen.
 constexpr Duration kLastWordsGrace = std::chrono::milliseconds(50);
 constexpr std::size_t kMostDescriptors = 2;
+/// While too many descriptors are on their way.
+constexpr Duration kRoomInterval = std::chrono::milliseconds(1);
 
 std::span<const std::byte> bytes_of(const ControlMessage& message) {
   return std::as_bytes(std::span(&message, 1));
@@ -57,12 +59,72 @@ Error ControlPlane::ended_while_joining(Rank peer, std::string_view how) const {
       .with_culprit(peer);
 }
 
+void ControlPlane::HelloFailures::note(std::exception_ptr failure) noexcept {
+  if (!first) first = failure;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Mismatch && !mismatch) mismatch = failure;
+  } catch (...) {
+    return;
+  }
+}
+
+Task<> ControlPlane::exchange_hellos(const HelloFor& hello_for, const Taken& taken) {
+  CancelScope* around = co_await current_scope();
+  HelloFailures failures;
+  TaskScope hearing(around);
+  for (Rank peer = 0; peer < membership_.size; ++peer)
+    if (peer != membership_.rank) hearing.spawn(hear_hello(peer, taken, failures));
+  // Each begins behind itself, so that not all send to the same rank first.
+  for (Rank distance = 1; distance < membership_.size; ++distance) {
+    const Rank peer = (membership_.rank + distance) % membership_.size;
+    try {
+      const Hello hello = hello_for(peer);
+      co_await send_hello(peer, hello);
+    } catch (...) {
+      failures.note(std::current_exception());
+    }
+  }
+  try {
+    co_await hearing.join();
+  } catch (...) {
+    failures.note(std::current_exception());
+  }
+  if (failures.mismatch) std::rethrow_exception(failures.mismatch);
+  if (failures.first) std::rethrow_exception(failures.first);
+}
+
+Task<> ControlPlane::hear_hello(Rank peer, const Taken& taken, HelloFailures& failures) {
+  try {
+    ControlMessage message;
+    std::vector<Descriptor> received;
+    co_await receive_hello(peer, message, received);
+    peers_[peer].said_hello = true;
+    taken(peer, message, std::move(received));
+  } catch (...) {
+    failures.note(std::current_exception());
+  }
+}
+
+std::optional<Rank> ControlPlane::awaited() const noexcept {
+  for (Rank peer = 0; peer < membership_.size; ++peer)
+    if (peer != membership_.rank && !peers_[peer].said_hello) return peer;
+  return std::nullopt;
+}
+
 Task<> ControlPlane::send_hello(Rank peer, const Hello& hello) {
   const bool is_local = membership_.shares_host(peer);
   const std::span<const int> descriptors = is_local ? hello.descriptors : std::span<const int>();
   std::string failure;
   try {
-    co_await membership_.control[peer].send(bytes_of(hello.message), descriptors);
+    bool is_sent = false;
+    while (!is_sent) {
+      const bool has_room = co_await membership_.control[peer].pass(bytes_of(hello.message), descriptors);
+      is_sent = has_room;
+      waits_for_room_ = !is_sent;
+      if (!is_sent) co_await engine_.sleep_for(kRoomInterval);
+    }
     co_return;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::SystemError) throw;

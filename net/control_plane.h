@@ -6,6 +6,8 @@
 #include <cohort/net/membership.h>
 
 #include <array>
+#include <exception>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -71,45 +73,22 @@ class ControlPlane : Immovable {
     std::vector<int> descriptors;
   };
 
-  /// Before start(): sends each peer hello_for(peer) and takes theirs with `taken(peer, message,
-  /// descriptors)`. Both are called for each peer and may throw: the first Mismatch, else the first failure,
-  /// is thrown when all hellos are through, so that a rank that refuses does not keep the others from seeing
+  using HelloFor = std::function<Hello(Rank peer)>;
+  using Taken =
+      std::function<void(Rank peer, const ControlMessage& message, std::vector<Descriptor> descriptors)>;
+
+  /// Before start(): sends each peer hello_for(peer) and takes theirs with taken(), in the order in which
+  /// they come. Both are called for each peer and may throw: the first Mismatch, else the first failure, is
+  /// thrown when all hellos are through, so that a rank that refuses does not keep the others from seeing
   /// why.
-  template <class HelloFor, class Taken>
-  Task<> exchange_hellos(HelloFor& hello_for, Taken& taken) {
-    std::exception_ptr failure;
-    std::exception_ptr mismatch;
-    for (Rank peer = 0; peer < membership_.size; ++peer) {
-      if (peer == membership_.rank) continue;
-      if (!failure) awaited_ = peer;
-      try {
-        const Hello hello = hello_for(peer);
-        co_await send_hello(peer, hello);
-      } catch (...) {
-        if (!failure) failure = std::current_exception();
-      }
-    }
-    for (Rank peer = 0; peer < membership_.size; ++peer) {
-      if (peer == membership_.rank) continue;
-      ControlMessage message;
-      std::vector<Descriptor> received;
-      if (!failure) awaited_ = peer;
-      try {
-        co_await receive_hello(peer, message, received);
-        taken(peer, message, std::move(received));
-      } catch (const Error& error) {
-        std::exception_ptr& place = error.kind() == ErrorKind::Mismatch ? mismatch : failure;
-        if (!place) place = std::current_exception();
-      } catch (...) {
-        if (!failure) failure = std::current_exception();
-      }
-    }
-    if (mismatch) std::rethrow_exception(mismatch);
-    if (failure) std::rethrow_exception(failure);
-    awaited_.reset();
-  }
-  /// Who is being waited for; none once all hellos are through.
-  [[nodiscard]] std::optional<Rank> awaited() const noexcept { return awaited_; }
+  ///
+  /// Receives while it sends: the descriptors of all ranks that are on their way at a time count against the
+  /// limit on open files of each, and become fewer by being received only.
+  Task<> exchange_hellos(const HelloFor& hello_for, const Taken& taken);
+  /// Who has not said hello; none once all hellos are through.
+  [[nodiscard]] std::optional<Rank> awaited() const noexcept;
+  /// Whether hellos have to wait until fewer descriptors are on their way.
+  [[nodiscard]] bool waits_for_room() const noexcept { return waits_for_room_; }
 
   /// Listens to every peer, and watches the processes of those on this host.
   void start(TaskScope& scope);
@@ -122,13 +101,21 @@ class ControlPlane : Immovable {
 
  private:
   [[nodiscard]] Error ended_while_joining(Rank peer, std::string_view how) const;
+  /// What went wrong with hellos.
+  struct HelloFailures {
+    std::exception_ptr first;
+    std::exception_ptr mismatch;
+    void note(std::exception_ptr failure) noexcept;
+  };
   Task<> send_hello(Rank peer, const Hello& hello);
+  Task<> hear_hello(Rank peer, const Taken& taken, HelloFailures& failures);
   Task<> receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors);
   Task<> listen(Rank peer);
   Task<> watch_process(Rank peer);
   void depart(Rank peer) noexcept;
 
   struct Peer {
+    bool said_hello = false;
     bool departed = false;
     bool said_goodbye = false;
     std::uint64_t goodbye_after = 0;
@@ -137,7 +124,7 @@ class ControlPlane : Immovable {
   Engine& engine_;
   Membership& membership_;
   Handler& handler_;
-  std::optional<Rank> awaited_;
+  bool waits_for_room_ = false;
   std::vector<Peer> peers_ = std::vector<Peer>(membership_.size);
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/io/socket.h>
+#include <cohort/net/auth/identity.h>
 #include <cohort/net/auth/secret.h>
 #include <cohort/net/rank.h>
 
@@ -32,6 +33,7 @@ struct PeerInfo {
 /// The result of joining: everybody's table, and an authenticated control connection to each of them.
 struct Membership {
   std::string name;  ///< of the communicator
+  JobId job;         ///< as every connection of it claims
   Rank rank = 0;
   Rank size = 1;
   std::uint64_t incarnation = 0;

@@ -19,7 +19,7 @@ cohort::Task<> hello(cohort::Communicator& comm) {
   for (std::size_t i = 0; i < kCount; ++i) mine[i] = static_cast<std::int32_t>(comm.rank() * 10 + i);
   std::vector<std::int32_t> everybodys(kCount * comm.size());
 
-  auto gather = comm.all_gather<std::int32_t>(mine, everybodys).with_algorithm("mesh");
+  auto gather = comm.all_gather(mine, everybodys).with_algorithm("mesh");
   co_await std::move(gather);
 
   fmt::print("rank {} of {} gave {} and has {}\n", comm.rank(), comm.size(), mine, everybodys);

@@ -20,30 +20,47 @@ namespace {
 
 using Microseconds = std::chrono::duration<double, std::micro>;
 
+constexpr std::chrono::milliseconds kPause{1};
+
 struct State {
   cohort::Rank rank = 0;
   std::uint64_t steps = 0;
   double model_value = 0;
   std::vector<double> answer_times_us;
+  std::vector<double> delays_us;  // of a timer
 };
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-/// One line without its end, or nothing when the client is done. Lines are short: longer ones end the
-/// connection.
-cohort::Task<std::string> read_line(cohort::Socket& socket) {
-  constexpr std::size_t kLongest = 256;
-  std::string line;
-  std::array<char, 1> letter{};
-  while (line.size() < kLongest) {
-    const auto into = std::as_writable_bytes(std::span(letter));
-    const bool came = co_await socket.receive(into);
-    if (!came) co_return std::string();
-    if (letter[0] == '\n') co_return line;
-    line += letter[0];
+/// Lines from a socket, with one receive for as many bytes as are there.
+class Lines {
+ public:
+  explicit Lines(cohort::Socket& socket) : socket_(socket) {}
+
+  /// One line without its end, or nothing when the other end is done. Lines are short: longer ones end the
+  /// connection.
+  cohort::Task<std::string> next() {
+    while (unread_.size() < kLongest) {
+      const std::size_t end = unread_.find('\n');
+      if (end != std::string::npos) {
+        const std::string line = unread_.substr(0, end);
+        unread_.erase(0, end + 1);
+        co_return line;
+      }
+      const auto into = std::as_writable_bytes(std::span(chunk_));
+      const int came = co_await socket_.receive_some(into);
+      if (came <= 0) co_return std::string();
+      unread_.append(chunk_.data(), static_cast<std::size_t>(came));
+    }
+    co_return std::string();
   }
-  co_return std::string();
-}
+
+ private:
+  static constexpr std::size_t kLongest = 256;
+  cohort::Socket& socket_;
+  std::string unread_;
+  std::array<char, kLongest> chunk_{};
+};
 
 std::string answer(const State& state, const std::string& request) {
   if (request != "stats") return fmt::format("echo {}\n", request);
@@ -51,8 +68,9 @@ std::string answer(const State& state, const std::string& request) {
 }
 
 cohort::Task<> serve_client(cohort::Socket socket, const State& state) {
+  Lines lines(socket);
   for (;;) {
-    const std::string request = co_await read_line(socket);
+    const std::string request = co_await lines.next();
     if (request.empty()) co_return;
     const std::string reply = answer(state, request);
     co_await socket.send(bytes_of(reply));
@@ -66,17 +84,20 @@ cohort::Task<> serve(cohort::Listener& listener, cohort::TaskScope& clients, con
   }
 }
 
-/// Asks without pause; what it measures is what a user of the service sees.
+/// Asks every millisecond; what it measures is what a user of the service sees.
 cohort::Task<> ask(cohort::Engine& engine, cohort::Address service, State& state) {
   cohort::Socket socket = co_await cohort::Socket::connect(engine, service);
+  Lines lines(socket);
   const std::string request = "stats\n";
   for (;;) {
     const auto begin = std::chrono::steady_clock::now();
     co_await socket.send(bytes_of(request));
-    const std::string reply = co_await read_line(socket);
+    const std::string reply = co_await lines.next();
     if (reply.empty()) co_return;
-    state.answer_times_us.push_back(Microseconds(std::chrono::steady_clock::now() - begin).count());
-    co_await engine.sleep_for(std::chrono::milliseconds(1));
+    const auto end = std::chrono::steady_clock::now();
+    co_await engine.sleep_for(kPause);
+    state.answer_times_us.push_back(Microseconds(end - begin).count());
+    state.delays_us.push_back(Microseconds(std::chrono::steady_clock::now() - end - kPause).count());
   }
 }
 
@@ -96,16 +117,20 @@ cohort::Task<> train(cohort::Communicator& comm, State& state, double seconds) {
   }
 }
 
+/// Of values in any order; 0 if there are none.
+double percentile(std::vector<double> values, std::size_t percent) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() - 1, values.size() * percent / 100)];
+}
+
 void report(const State& state) {
-  std::vector<double> times = state.answer_times_us;
-  std::sort(times.begin(), times.end());
-  const double median = times.empty() ? 0 : times[times.size() / 2];
-  const double p99 = times.empty() ? 0 : times[times.size() * 99 / 100];
+  const std::vector<double>& answers = state.answer_times_us;
   fmt::print(
       "rank {}: {} collective steps while answering {} requests; answers took {:.0f} us in the median, "
-      "{:.0f} us "
-      "at p99\n",
-      state.rank, state.steps, times.size(), median, p99);
+      "{:.0f} us at p99; timers came {:.0f} us late in the median, {:.0f} us at p99\n",
+      state.rank, state.steps, answers.size(), percentile(answers, 50), percentile(answers, 99),
+      percentile(state.delays_us, 50), percentile(state.delays_us, 99));
 }
 
 cohort::Task<> serve_and_train(cohort::Communicator& comm, double seconds) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/awaitable.h>
 #include <cohort/engine/engine.h>
 #include <cohort/notify/event.h>
 
@@ -23,9 +24,12 @@ class Stream final : public detail::TaskOwner, private Operation {
   /// Behind everything enqueued so far: a coroutine on the engine.
   void enqueue(Task<> task);
   /// The same for anything that can be awaited, such as comm.all_reduce(...). It is moved into the stream.
-  template <class Awaitable>
-  requires(!std::invocable<Awaitable&>) void enqueue(Awaitable awaitable) {
-    enqueue(await_it(std::move(awaitable)));
+  template <Awaitable A>
+  requires(!std::invocable<A&>) void enqueue(A awaitable) {
+    if constexpr (std::convertible_to<A, Task<>>)
+      enqueue(Task<>(std::move(awaitable)));
+    else
+      enqueue(await_it(std::move(awaitable)));
   }
   /// The same for a function that returns a task, called when its turn comes. It is moved into the stream.
   template <std::invocable<> Function>
@@ -56,8 +60,8 @@ class Stream final : public detail::TaskOwner, private Operation {
   void task_finished(detail::PromiseBase& promise) noexcept override;
 
  private:
-  template <class Awaitable>
-  static Task<> await_it(Awaitable awaitable) {
+  template <class A>
+  static Task<> await_it(A awaitable) {
     co_await std::move(awaitable);
   }
   template <class Function>

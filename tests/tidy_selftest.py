@@ -8,6 +8,7 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
+import check_awaits
 import tidy_test
 
 HEADER = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -171,7 +172,7 @@ def whole_file(path, code):
 class Rules(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
-        source = pathlib.Path(tidy_test.__file__).read_text()
+        source = "".join(pathlib.Path(module.__file__).read_text() for module in (tidy_test, check_awaits))
         rules = set(re.findall(r'^ *yield (?:.+?, )?"([a-z-]+)", ', source, re.MULTILINE))
         assert rules and rules == seen_to_fail, f"never seen to fail: {rules ^ seen_to_fail}"
 

@@ -12,8 +12,8 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-from tidy_source import (Block, blocks_of, directives, functions_in, is_lambda_introducer, split_control,
-                         statements_in, tokenize, without_comments_and_literals)
+from check_awaits import check_awaits
+from tidy_source import blocks_of, functions_in, without_comments_and_literals
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
@@ -67,7 +67,6 @@ SCHEDULES = ("collectives/algorithms/", "collectives/schedule/")
 BESIDE_EXEC = re.compile(r"\b(when_all|TaskScope|Notify|Event|with_scope|sleep_for|sleep_until)\b")
 UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")) + r")\b")
 SOMEBODYS_FOLDER = re.compile(r"(?<![\w.$}-])/(work|home|root|Users)/\w")
-MACRO_NAME = re.compile(r"[A-Z][A-Z0-9_]+|assert")
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 
 Finding = collections.namedtuple("Finding", "path line rule message")
@@ -138,60 +137,6 @@ def check_layout(path, text, code):
         for number, line in enumerate(code.split("\n"), 1):
             if match := SYSTEM_TIME.search(line):
                 yield number, "clock", f"{match[0]}: nothing above engine/ reads the system's clock; ask the Engine"
-
-
-def awaits_in(tokens):
-    return [
-        index for index, token in enumerate(tokens)
-        if token.text == "co_await" and not (index > 0 and tokens[index - 1].text == "operator")
-    ]
-
-
-def is_bound(tokens, index):
-    """Whether the co_await stands alone, starts a named local or is returned."""
-    before = [token.text for token in tokens[:index]]
-    opened = sum(text in ("(", "[") for text in before) - sum(text in (")", "]") for text in before)
-    return not before or before in (["co_return"], ["(", "void", ")"]) or (before[-1] == "=" and opened == 0)
-
-
-def check_statement(tokens):
-    """Findings of a statement, without the parentheses of if, for, ... before it, that has a co_await of its own."""
-    awaits = awaits_in(tokens)
-    if len(awaits) > 1:
-        yield "await-twice", "two co_await in a statement: give each result a name in a statement of its own"
-    for index, token in enumerate(tokens):
-        after = tokens[index + 1].text if index + 1 < len(tokens) else ""
-        before = tokens[index - 1].text if index > 0 else ""
-        if (isinstance(token, Block) and token.kind == "lambda") or is_lambda_introducer(tokens, index):
-            yield "await-lambda", "a lambda in a statement with co_await: name it first"
-        elif token.text == "{" or isinstance(token, Block):
-            yield "await-braces", "braces in a statement with co_await: name the value first"
-        elif token.text == "[" and (before == "auto" or tokens[max(index - 2, 0)].text == "auto"):
-            yield "await-binding", "a structured binding of co_await: name the whole result first"
-        elif token.text == "?":
-            yield "await-ternary", "?: in a statement with co_await: use if, or await first"
-        elif token.text in ("&&", "||", "and", "or") and not (token.text == "&&" and before == "auto"):
-            yield "await-logic", f"{token.text} in a statement with co_await: await first"
-        elif MACRO_NAME.fullmatch(token.text) and after == "(":
-            yield "await-macro", f"co_await in a statement with the macro {token.text}: await first"
-    if not is_bound(tokens, awaits[0]):
-        yield "await-unbound", "the result of co_await starts a named local, is returned or is dropped: nothing else"
-
-
-def check_awaits(code):
-    """g++ 12 compiles co_await in these places into wrong programs, without a word."""
-    for number, text in directives(code):
-        if re.search(r"\bco_await\b", text):
-            yield number, "await-macro", "co_await in a macro"
-    for tree in blocks_of(code):
-        for statement, _ in statements_in(tree):
-            groups, rest = split_control(statement)
-            for group in groups:
-                if awaits := awaits_in(group):
-                    yield group[awaits[0]].line, "await-condition", "co_await in a condition: give its result a name first"
-            if awaits := awaits_in(rest):
-                for rule, message in check_statement(rest):
-                    yield rest[awaits[0]].line, rule, message
 
 
 def check_cpp_functions(code):

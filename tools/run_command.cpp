@@ -22,7 +22,7 @@ constexpr const char* kFooter = R"(TIME is in seconds or has a unit: 60, 1.5, 25
 
 Examples:
   cohort run -n 4 -- ./train --epochs 10
-  cohort run -n 2 --transport tcp --timeout 5min -- python3 train.py
+  cohort run -n 2 --transport tcp --timeout 5min -- ./train --resume
 
 Each rank finds COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR and
 COHORT_SECRET_FD in its environment, and an empty standard input. What it started ends with the job.

@@ -16,7 +16,7 @@ Task<> all_reduce_one_shot(Exec& x, AllReduce op) {
     co_await exchange(x, link, op.send, link, inputs.from(peer));
   };
   co_await x.fork_join(x.peers(), swap);
-  inputs.combine_into(op.recv, op.combine);
+  co_await inputs.combine_into(op.recv, op.combine);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

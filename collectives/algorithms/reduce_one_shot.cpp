@@ -22,7 +22,7 @@ Task<> combine_all(Exec& x, Reduce op) {
   auto receive = [&](Rank peer) -> Task<> { return receive_slice(x.link(peer), inputs.from(peer)); };
   co_await x.fork_join(x.peers(), receive);
   for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
-  inputs.combine_into(op.recv, op.combine);
+  co_await inputs.combine_into(op.recv, op.combine);
 }
 
 /// One-shot reduce: everybody sends its whole input to the root, which combines all of them in rank order.

@@ -14,7 +14,14 @@ namespace {
 
 // What refuses stands apart: a small call that is right passes only the tests.
 
-[[noreturn, gnu::cold]] void refuse_part_of_element(Operator op, DataType type, std::size_t bytes) {
+/// No memory is larger: above it is a count that fell below zero, or a product that did not fit. The product
+/// with the most ranks that there are still fits a std::size_t.
+constexpr std::size_t kMostBytes = (std::size_t{1} << 48) - 1;
+
+[[noreturn, gnu::cold]] void refuse_size(Operator op, DataType type, std::size_t bytes) {
+  if (bytes > kMostBytes)
+    refuse(fmt::format("{} of {} bytes, more than any memory has; did the count fall below zero?",
+                       to_string(op), bytes));
   refuse(
       fmt::format("{} of {} bytes, which is no whole number of {}", to_string(op), bytes, to_string(type)));
 }
@@ -28,6 +35,11 @@ namespace {
       to_string(op), elements, ranks, buffer, padded - elements, padded));
 }
 
+[[noreturn, gnu::cold]] void refuse_bytes(Operator op) {
+  refuse(fmt::format("{} of bytes: they can be moved, not combined; give float32, float64, int32 or int64",
+                     to_string(op)));
+}
+
 [[noreturn, gnu::cold]] void refuse_overlap(Operator op) {
   refuse(
       fmt::format("{}: input and output overlap in part; give the same place (in place) or separate memory",
@@ -36,7 +48,8 @@ namespace {
 
 std::size_t elements_of(Operator op, DataType type, std::size_t bytes) {
   const std::size_t element = size_bytes(type);
-  if ((bytes & (element - 1)) != 0) refuse_part_of_element(op, type, bytes);
+  if ((bytes & (~kMostBytes | (element - 1))) != 0) [[unlikely]]
+    refuse_size(op, type, bytes);
   return bytes >> std::countr_zero(element);
 }
 
@@ -61,6 +74,34 @@ std::size_t count_of(Operator op, std::size_t elements, std::size_t per_count, R
                      ranks, in / element / extent.send * extent.recv * element, out);
 }
 
+void check_place(Operator op, std::string_view buffer, DataType type, const std::byte* place,
+                 std::size_t bytes) {
+  if (bytes == 0) return;
+  if (place == nullptr)
+    refuse(fmt::format("{}: the {} of {} bytes is null; give it memory, or no elements", to_string(op),
+                       buffer, bytes));
+  const std::size_t element = size_bytes(type);
+  if (reinterpret_cast<std::uintptr_t>(place) % element == 0) return;
+  refuse(
+      fmt::format("{}: the {} at {} is not aligned to its elements, {} of {} bytes; copy it to where they "
+                  "may lie",
+                  to_string(op), buffer, static_cast<const void*>(place), to_string(type), element));
+}
+
+[[gnu::cold]] void check_places(const Call& call) {
+  const bool is_one = call.op->has_one_buffer;
+  check_place(call.op, is_one ? "buffer" : "output", call.type, call.recv, call.recv_bytes);
+  if (!is_one) check_place(call.op, "input", call.type, call.send, call.send_bytes);
+}
+
+/// Both are memory in which elements may lie. Only a buffer that is not used may be anything else.
+void refuse_wrong_places(const Call& call, std::size_t element) {
+  const auto send = reinterpret_cast<std::uintptr_t>(call.send);
+  const auto recv = reinterpret_cast<std::uintptr_t>(call.recv);
+  if (send == 0 || recv == 0 || ((send | recv) & (element - 1)) != 0) [[unlikely]]
+    check_places(call);
+}
+
 /// The same memory or none in common.
 void refuse_partial_overlap(Operator op, const Call& call, Rank rank, std::size_t element) {
   if (call.send_bytes == 0 || call.recv_bytes == 0) return;
@@ -79,6 +120,8 @@ Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
   if (!op->has_data) return call;
   call.type = arguments.type;
   if (op->has_root) call.root = arguments.root;
+  if (op->combines && call.type == DataType::byte) [[unlikely]]
+    refuse_bytes(op);
   if (op->combines) call.reduce = arguments.reduce;
   return call;
 }
@@ -107,6 +150,7 @@ Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank rank
   call.announced_bytes = op->has_root ? announced_bytes(call, ranks) : call.send_bytes;
   if (extent.recv != 0 && call.recv_bytes != arguments.out.size())
     refuse(size_advice(op, extent, arguments.in.size(), arguments.out.size(), ranks, element));
+  refuse_wrong_places(call, element);
   refuse_partial_overlap(op, call, rank, element);
   return call;
 }

@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/establish.h>
 #include <cohort/collectives/selection/calibration.h>
 #include <cohort/engine/assert.h>
+#include <cohort/engine/system/descriptor_limit.h>
 #include <cohort/net/transports.h>
 
 #include <fmt/format.h>
@@ -19,8 +20,11 @@ constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
 constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
 constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
 
-/// Calls that may complete in a row without suspending before everything else on the engine gets a turn.
-constexpr unsigned kCompletedInARow = 64;
+/// Calls in a row that complete without suspending ask now and then whether their turn of the loop is over:
+/// after so many bytes, where a call itself counts for what is moved in its time. Asking costs 25 ns, so the
+/// smallest calls, 0.2 us each, do it every 32nd time.
+constexpr std::size_t kWeightBetweenLooks = std::size_t{64} << 10;
+constexpr std::size_t kCallWeight = std::size_t{2} << 10;
 
 std::size_t buffer_bytes_of(const CommunicatorOptions& options) {
   const std::size_t bytes = options.buffer_bytes != 0 ? options.buffer_bytes : kDefaultBufferBytes;
@@ -48,23 +52,6 @@ AlgorithmTable table_of(const CommunicatorOptions& options) {
                                                         fmt::join(table.names(), ", ")));
   return table;
 }
-
-/// Around the part of a collective that touches peers' memory.
-class Touch : Immovable {
- public:
-  ~Touch() {
-    if (group_ != nullptr) group_->end_touching();
-  }
-  /// False, and nothing may be touched, if a peer has failed and may have freed its buffers.
-  [[nodiscard]] bool begin(host::HostGroup& group) noexcept {
-    if (!group.begin_touching()) return false;
-    group_ = &group;
-    return true;
-  }
-
- private:
-  host::HostGroup* group_ = nullptr;
-};
 
 }  // namespace
 
@@ -119,7 +106,8 @@ Task<> CommunicatorCore::establish() {
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (meeting_ && is_one_process) meeting_->set_one_process();
-  engine_.set_crowded(engine_.is_crowded() || ranks_per_core() > 1);
+  if (ranks_per_core() > 1) engine_.set_crowded(true);
+  engine_.expect_engines_per_core(ranks_per_core());
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
   if (meeting_ && reach_.is_host_wide) co_await calibrate();
 }
@@ -146,11 +134,14 @@ Task<> CommunicatorCore::calibrate() {
   Calibration calibration(engine_, membership_, algorithms_, run_one);
   std::exception_ptr failure;
   try {
+    Task<> agreeing =
+        with_scope(scope, calibration.agree_what_to_measure(ranks_per_core(), pull_from_bytes_));
+    co_await agreeing;
     Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
     co_await measuring_slots;
     const bool reads_memory = resources_.transports().common_capabilities().reads_memory;
     if (reads_memory && !meeting_->is_one_process()) {  // in one process everything is mapped
-      Task<> measuring_pull = with_scope(scope, calibration.measure_pull(reach_.pull, pull_from_bytes_));
+      Task<> measuring_pull = with_scope(scope, calibration.measure_pull(reach_.pull));
       co_await measuring_pull;
     }
     Task<> all_are_through = with_scope(scope, exec_.phase());
@@ -198,6 +189,13 @@ Error CommunicatorCore::silence() const {
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
   const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
+  if (control_.waits_for_room())
+    return Error(
+        ErrorKind::ResourceLimit,
+        fmt::format("{}too many descriptors that processes of this user pass to each other were on "
+                    "their way until the time was over: a process that was stopped may hold them up; "
+                    "at most {} may be, so else raise the limit on open files (ulimit -n)",
+                    head, descriptor_limit::current()));
   if (!silent)
     return Error(ErrorKind::DeadlineExceeded,
                  head + "the time was over before all was measured; give it more (COHORT_JOIN_TIMEOUT)");
@@ -208,10 +206,13 @@ Error CommunicatorCore::silence() const {
 }
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
+  leave_because(fmt::format("after collective #{}: {}", running_.sequence, reason));
+}
+
+void CommunicatorCore::leave_because(const std::string& when_and_why) noexcept {
   if (health_.is_failed() || is_closed_) return;
   health_.fail(
-      Error(ErrorKind::PeerAborted, fmt::format("{} gave up after collective #{}: {}",
-                                                membership_.self().describe(), running_.sequence, reason))
+      Error(ErrorKind::PeerAborted, fmt::format("{} gave up {}", membership_.self().describe(), when_and_why))
           .with_culprit(membership_.rank));
 }
 
@@ -232,7 +233,8 @@ void CommunicatorCore::prepare(const Call& call) noexcept {
 }
 
 bool CommunicatorCore::may_complete_here(const Call& call) const noexcept {
-  return meeting_ ? meeting_->may_complete_here(call) : call.algorithm->ground() == Ground::alone;
+  if (meeting_) return meeting_->may_complete_here(call);
+  return call.algorithm->ground() == Ground::alone && call.message_bytes() <= kMostBytesInPlace;
 }
 
 bool CommunicatorCore::complete_here(const Call& call) noexcept {
@@ -242,9 +244,16 @@ bool CommunicatorCore::complete_here(const Call& call) noexcept {
   return true;
 }
 
+bool CommunicatorCore::is_turn_over_for(const Call& call) noexcept {
+  weight_since_look_ += kCallWeight + call.message_bytes();
+  if (weight_since_look_ < kWeightBetweenLooks) return false;
+  weight_since_look_ = 0;
+  return engine_.is_turn_over();
+}
+
 bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
   const bool may = !turn_.is_locked() && !is_closed_ && !health_.is_failed() && may_complete_here(call);
-  if (!may || ++completed_in_a_row_ >= kCompletedInARow) return false;
+  if (!may || is_turn_over_for(call)) return false;
   has_begun = turn_.try_lock();
   prepare(call);
   if (meeting_) meeting_->announce(call);
@@ -261,10 +270,9 @@ Task<> CommunicatorCore::run(const Call& call, bool has_begun) {
   if (has_begun) {
     turn.emplace(turn_);
   } else {
-    if (std::exchange(completed_in_a_row_, 0U) >= kCompletedInARow)
-      co_await engine_.sleep_for(Duration::zero());
     Mutex::Guard taken = co_await turn_.lock();
     turn.emplace(std::move(taken));
+    if (engine_.is_turn_over()) co_await engine_.let_others_run();  // in its place: nobody overtakes it
     if (around != nullptr) around->throw_if_cancelled();
     if (health_.is_failed()) throw Error(health_.cause());
     if (is_closed_)
@@ -317,8 +325,9 @@ Task<> CommunicatorCore::run_schedule(const Call& call) {
 }
 
 Task<> CommunicatorCore::complete_alone(const Call& call) {
-  (void)complete_here(call);
-  co_return;
+  exec_.begin(UserWindows::mapped, 0);
+  const OperatorArguments arguments = call.arguments(membership_.size);
+  co_await exec_.combine_in_turns(*call.algorithm, arguments);
 }
 
 Task<> CommunicatorCore::provide_and_run(const Call& call, ResourceTag tag) {
@@ -331,7 +340,7 @@ Task<> CommunicatorCore::provide_and_run(const Call& call, ResourceTag tag) {
 /// Guarded from the first step to the last: a rank whose collective fails waits for this before it gives its
 /// buffers back.
 Task<> CommunicatorCore::run_on_peers_memory(const Call& call, std::size_t piece) {
-  Touch touch;
+  host::Touch touch;
   if (!touch.begin(*resources_.group())) co_await engine_.sleep_until(kNever);  // until the cause comes
   co_await call.algorithm->run(exec_, call.arguments(membership_.size), piece);
 }
@@ -362,7 +371,8 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
   if (concerns_all)
     health_.fail(own);
   else
-    abort(fmt::format("{} of {} #{}", own.what(), describe(running_.signature), running_.sequence));
+    leave_because(fmt::format("in collective #{}, {}: {}", running_.sequence, describe(running_.signature),
+                              own.what()));
   return own;
 }
 

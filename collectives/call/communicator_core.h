@@ -81,6 +81,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   Task<> complete_alone(const Call& call);
   Task<> provide_and_run(const Call& call, ResourceTag tag);
   Task<> run_on_peers_memory(const Call& call, std::size_t piece);
+  void leave_because(const std::string& when_and_why) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   Task<> withdraw();
   void service_failed(const std::exception_ptr& failure) noexcept;
@@ -89,6 +90,8 @@ class CommunicatorCore final : public LinkHost, Immovable {
   // Establishing:
   Task<> calibrate();
   [[nodiscard]] double ranks_per_core() const;
+  /// Whether others on the engine should have a turn before this call: asked for each, answered now and then.
+  [[nodiscard]] bool is_turn_over_for(const Call& call) noexcept;
 
   Engine& engine_;
   Membership membership_;
@@ -110,7 +113,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   Mutex turn_;  ///< held by the call that runs
   bool is_closed_ = false;
-  unsigned completed_in_a_row_ = 0;
+  std::size_t weight_since_look_ = 0;  ///< of calls that completed where they were made
   CancelScope* operation_scope_ = nullptr;
   Watchdog watchdog_;
 };

@@ -135,8 +135,9 @@ Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership&
     own_speed = measured;
   }
   Exchange exchange(membership, resources, own_speed);
-  auto hello_for = [&](Rank peer) { return exchange.hello_for(peer); };
-  auto taken = [&](Rank peer, const ControlMessage& theirs, std::vector<Descriptor> descriptors) {
+  const ControlPlane::HelloFor hello_for = [&](Rank peer) { return exchange.hello_for(peer); };
+  const ControlPlane::Taken taken = [&](Rank peer, const ControlMessage& theirs,
+                                        std::vector<Descriptor> descriptors) {
     exchange.take(peer, theirs, std::move(descriptors));
   };
   co_await control.exchange_hellos(hello_for, taken);

@@ -13,9 +13,6 @@ namespace {
 
 static_assert(kMostAnnouncedBytes == host::kSlotPayloadBytes);
 
-/// Above, what is saved by not suspending does not show.
-constexpr std::size_t kMostBytesInPlace = 128 * 1024;
-
 // What a slot says about its owner when its data does not travel in it.
 constexpr std::uint32_t kSendInSegment = 1;
 constexpr std::uint32_t kRecvInSegment = 2;
@@ -120,6 +117,7 @@ Task<bool> Meeting::attend(const Call& call) {
     co_await meet();
     if (!combine(call)) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
   }
+  if (progress_ == Progress::bound) co_await combine_in_turns(call);
   if (progress_ == Progress::combined) {
     co_await group_.wait_for_phase();
     finish(call);
@@ -148,7 +146,10 @@ bool Meeting::combine(const Call& call) noexcept {
   windows_ = bind_windows(call);
   exec_.begin(windows_, footprint_of(call, membership_.size));
   const bool is_local = call.algorithm->announces() == Announces::windows && windows_ == UserWindows::mapped;
-  return !is_local || combine_on_windows(call);
+  if (!is_local) return true;
+  if (call.message_bytes() <= kMostBytesInPlace) return combine_on_windows(call);
+  progress_ = Progress::bound;
+  return true;
 }
 
 WindowTable& Meeting::windows_of(Rank rank) noexcept {
@@ -210,6 +211,17 @@ bool Meeting::combine_on_windows(const Call& call) noexcept {
   group_.arrive_at_phase();
   progress_ = Progress::combined;
   return true;
+}
+
+Task<> Meeting::combine_in_turns(const Call& call) {
+  {
+    host::Touch touch;
+    if (!touch.begin(group_)) co_await engine_.sleep_until(kNever);  // until the cause comes
+    const OperatorArguments arguments = call.arguments(membership_.size);
+    co_await exec_.combine_in_turns(*call.algorithm, arguments);
+  }
+  group_.arrive_at_phase();
+  progress_ = Progress::combined;
 }
 
 void Meeting::finish(const Call& call) noexcept {

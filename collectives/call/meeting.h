@@ -9,6 +9,10 @@
 
 namespace cohort {
 
+/// The largest message whose local schedule runs in place. Above, what is saved by not suspending does not
+/// show, and others on the engine want their turns.
+inline constexpr std::size_t kMostBytesInPlace = std::size_t{128} << 10;
+
 /// How the ranks of one host begin a collective, whether they are all of the communicator's or not: each
 /// announces what it runs, with its data if that is small, else with the places of its buffers, and waits for
 /// the others. Then a local schedule runs on what was announced.
@@ -54,6 +58,7 @@ class Meeting : Immovable {
   enum class Progress : std::uint8_t {
     begun,
     announced,
+    bound,     ///< everybody has come, and a large local schedule is to be run
     combined,  ///< and on its way through the phase that ends it
     over,
   };
@@ -67,6 +72,7 @@ class Meeting : Immovable {
   [[nodiscard]] bool combine(const Call& call) noexcept;
   [[nodiscard]] bool combine_announced(const Call& call) noexcept;
   [[nodiscard]] bool combine_on_windows(const Call& call) noexcept;
+  Task<> combine_in_turns(const Call& call);
   [[nodiscard]] bool take_references(const Call& call) noexcept;
   void report_nonsense(Rank rank) noexcept;
   void finish(const Call& call) noexcept;

@@ -43,7 +43,7 @@ const std::array kFields = {
     Field{"operator", [](const Signature& s, const AlgorithmTable&) { return operator_name(s); }},
     Field{"data type",
           [](const Signature& s, const AlgorithmTable&) {
-            return name_of<DataType>(byte_at(s.what, kTypeShift), std::size(kDataTypes));
+            return name_of<DataType>(byte_at(s.what, kTypeShift), kDataTypeCount);
           }},
     Field{"reduction",
           [](const Signature& s, const AlgorithmTable&) {
@@ -102,8 +102,8 @@ std::string describe(const Signature& signature) {
   const std::string name = operator_name(signature);
   if (index >= kOperators || !Operator::at(index)->has_data) return name;
   const Operator op = Operator::at(index);
-  std::string text = fmt::format(
-      "{}({}", name, name_of<DataType>(byte_at(signature.what, kTypeShift), std::size(kDataTypes)));
+  std::string text =
+      fmt::format("{}({}", name, name_of<DataType>(byte_at(signature.what, kTypeShift), kDataTypeCount));
   if (op->combines)
     text +=
         fmt::format(" {}", name_of<ReduceOp>(byte_at(signature.what, kReduceShift), std::size(kReduceOps)));

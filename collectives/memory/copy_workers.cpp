@@ -74,16 +74,47 @@ void CopyWorkers::start() noexcept {
   }
 }
 
-void CopyWorkers::run(std::uint32_t parts, const std::function<void(std::size_t)>& part) {
-  part_ = &part;
-  done_.store(0, std::memory_order_relaxed);
-  const std::uint32_t number = step_.load(std::memory_order_relaxed).number + 1;
-  step_.store({number, static_cast<std::uint16_t>(parts), 0}, std::memory_order_release);
-  summons_.fetch_add(1, std::memory_order_release);
-  summons_.notify_all();
-  while (work_on_one_part()) continue;
-  for (unsigned looks = 1; done_.load(std::memory_order_acquire) != parts; ++looks)
+CopyWorkers::Sharing::Sharing(CopyWorkers& workers, std::size_t parts, const Part& part) : workers_(workers) {
+  workers_.is_sharing_ = true;
+  workers_.part_ = &part;
+  workers_.done_.store(0, std::memory_order_relaxed);
+  const std::uint32_t number = workers_.step_.load(std::memory_order_relaxed).number + 1;
+  workers_.step_.store({number, static_cast<std::uint16_t>(parts), 0}, std::memory_order_release);
+  workers_.summons_.fetch_add(1, std::memory_order_release);
+  workers_.summons_.notify_all();
+}
+
+CopyWorkers::Sharing::~Sharing() {
+  Step step = workers_.step_.load(std::memory_order_acquire);
+  while (!workers_.step_.compare_exchange_weak(step, {step.number, step.parts, step.parts},
+                                               std::memory_order_acq_rel))
+    continue;
+  for (unsigned looks = 1; workers_.done_.load(std::memory_order_acquire) != step.next; ++looks)
     looks % kLooksBetweenClockReads == 0 ? processor::yield() : processor::relax();
+  workers_.is_sharing_ = false;
+}
+
+Task<> CopyWorkers::share(std::size_t count, std::size_t grain, std::size_t bytes, const Work& work) {
+  const bool is_shared = is_shared_next();
+  const std::size_t part = part_of(count, grain, bytes);
+  const std::size_t parts = (count + part - 1) / part;
+  const auto work_on = [&](std::size_t index) {
+    const std::size_t begin = index * part;
+    work(begin, std::min(count, begin + part));
+  };
+  const Sharing::Part one = std::cref(work_on);
+  const TimePoint start = engine_.now();
+  if (is_shared) {
+    const Sharing sharing(*this, parts, one);
+    while (work_on_one_part())
+      if (engine_.is_turn_over()) co_await engine_.let_others_run();
+  } else {
+    for (std::size_t index = 0; index < parts; ++index) {
+      one(index);
+      if (engine_.is_turn_over()) co_await engine_.let_others_run();
+    }
+  }
+  (is_shared ? shared_ : alone_).take(bytes, engine_.now() - start);
 }
 
 bool CopyWorkers::work_on_one_part() noexcept {

@@ -16,7 +16,8 @@ namespace cohort {
 /// Threads that help the loop's thread with one large copy or reduction, where cores are idle.
 ///
 /// Nobody waits for a worker that does not come: parts are claimed one by one, the caller takes what is left,
-/// and waits only for parts that a worker has begun. The first large steps are done in turn with and without
+/// and waits only for parts that a worker has begun. Between its parts others on the engine have their turns,
+/// while workers go on. The first large steps are done in turn with and without
 /// help, and workers go on only if they made them faster. Threads: one caller. Workers run on the processors
 /// that the caller may use when they are started, by the first large step.
 class CopyWorkers : Immovable {
@@ -31,25 +32,17 @@ class CopyWorkers : Immovable {
   /// Before the first step: how many there may be. None without it.
   void allow(unsigned most) noexcept { most_ = most; }
 
-  /// Whether share() would have anybody to share with.
+  /// Whether there is anybody to share a step with now: one is shared at a time.
   [[nodiscard]] bool may_help(std::size_t bytes) noexcept {
-    return bytes >= kLeastBytes && most_ != 0 && has_threads();
+    return bytes >= kLeastBytes && most_ != 0 && !is_sharing_ && !engine_.is_crowded() && has_threads();
   }
+
+  /// Works on [begin, end) of a step, on any thread. Must not throw.
+  using Work = std::function<void(std::size_t begin, std::size_t end)>;
   /// Calls work(begin, end) for ranges that together are [0, count), begun at multiples of `grain`, each
-  /// once, on several threads. `bytes` of all is what the number of ranges is chosen by. work must not throw.
-  template <class Work>
-  void share(std::size_t count, std::size_t grain, std::size_t bytes, Work&& work) {
-    if (!may_help(bytes)) return work(std::size_t{0}, count);
-    const bool is_shared = is_shared_next();
-    const std::size_t part = is_shared ? part_of(count, grain, bytes) : count;
-    const auto one = [&](std::size_t index) {
-      const std::size_t begin = index * part;
-      work(begin, begin + part < count ? begin + part : count);
-    };
-    const TimePoint start = engine_.now();
-    run(static_cast<std::uint32_t>((count + part - 1) / part), std::cref(one));
-    (is_shared ? shared_ : alone_).take(bytes, engine_.now() - start);
-  }
+  /// once, on several threads. `bytes` of all is what the number of ranges is chosen by. A task that is
+  /// cancelled ends when no range is worked on any more. Requires may_help(bytes). `work` outlives the task.
+  Task<> share(std::size_t count, std::size_t grain, std::size_t bytes, const Work& work);
 
   /// How many there may be for a rank, of `ranks_per_core` ranks on this host: the cores that no rank needs,
   /// shared among them.
@@ -64,6 +57,18 @@ class CopyWorkers : Immovable {
   };
   static_assert(std::atomic<Step>::is_always_lock_free);
 
+  /// A step from where workers may claim its parts to where none is worked on any more.
+  class Sharing : Immovable {
+   public:
+    using Part = std::function<void(std::size_t)>;
+    Sharing(CopyWorkers& workers, std::size_t parts, const Part& part);
+    /// What nobody has begun is left.
+    ~Sharing();
+
+   private:
+    CopyWorkers& workers_;
+  };
+
   /// Large steps of one kind on trial.
   struct Trial {
     unsigned steps = 0;
@@ -75,7 +80,6 @@ class CopyWorkers : Immovable {
   /// While both are on trial, whichever had fewer steps; then the better one.
   [[nodiscard]] bool is_shared_next() const noexcept;
   [[nodiscard]] static std::size_t part_of(std::size_t count, std::size_t grain, std::size_t bytes) noexcept;
-  void run(std::uint32_t parts, const std::function<void(std::size_t)>& part);
   void start() noexcept;
   void work();
   bool work_on_one_part() noexcept;
@@ -83,6 +87,7 @@ class CopyWorkers : Immovable {
   Engine& engine_;
   unsigned most_ = 0;
   bool has_started_ = false;
+  bool is_sharing_ = false;
   Trial alone_;
   Trial shared_;
   std::vector<std::thread> threads_;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -18,8 +19,24 @@ void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_
               bytes / self.element_bytes);
 }
 
-/// What parts of a step are multiples of: threads meet in few cache lines.
-constexpr std::size_t kWorkerGrain = 4096;
+/// What parts of a step are multiples of: threads meet in few cache lines, and no element is cut.
+constexpr std::size_t kGrain = 4096;
+
+/// What is moved between two looks at who else waits on the engine: 10 to 40 us.
+constexpr std::size_t kBytesBetweenLooks = std::size_t{128} << 10;
+/// Each read is a system call, so these are larger: 30 to 60 us.
+constexpr std::size_t kPulledBytesBetweenLooks = std::size_t{256} << 10;
+
+/// What a step moves, in the bytes of a copy that takes as long.
+std::size_t traffic_of(const LocalStep& step) {
+  return step.size_bytes() * (step.inputs().size() + step.outputs().size()) / 2;
+}
+
+/// How much of each slice of a step is done between two looks.
+std::size_t part_bytes_of(const LocalStep& step) {
+  const std::size_t bytes = kBytesBetweenLooks * 2 / (step.inputs().size() + step.outputs().size());
+  return std::max(kGrain, bytes / kGrain * kGrain);
+}
 
 bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
 
@@ -36,8 +53,8 @@ MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& h
                                                     : std::as_const(*resources.group()).windows()),
       cache_bytes_(engine.platform().last_level_cache_bytes()),
       workers_(engine) {
-  inputs_.resize(membership.size);
-  outputs_.resize(membership.size);
+  operands_.inputs.resize(membership.size);
+  operands_.outputs.resize(membership.size);
 }
 
 void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept {
@@ -69,16 +86,24 @@ Task<> MemoryExec::phase() {
 /// A peer that cannot be read is gone or going: its end, or else this error, cancels the collective.
 Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
   if (maps_user_windows()) {
-    perform(copy_from(peer, to, from));
+    co_await copy_from(peer, to, from);
     co_return;
   }
   const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(from));
   std::byte* const local = running_.windows.at(to);
-  const int failure = read_peer_memory(membership_.peers[peer].visible_process, local, address, to.bytes);
-  if (failure == 0) co_return;
-  host_.link_failed(
-      peer, system_error(failure, fmt::format("reading {} bytes of rank {}'s memory", to.bytes, peer)));
-  co_await engine_.sleep_until(kNever);
+  for (std::size_t at = 0; at < to.bytes; at += kPulledBytesBetweenLooks) {
+    while (is_turn_over()) {
+      co_await engine_.let_others_run();
+      has_waited_ = true;
+    }
+    const std::size_t bytes = std::min(kPulledBytesBetweenLooks, to.bytes - at);
+    const int failure =
+        read_peer_memory(membership_.peers[peer].visible_process, local + at, address + at, bytes);
+    if (failure == 0) continue;
+    host_.link_failed(
+        peer, system_error(failure, fmt::format("reading {} bytes of rank {}'s memory", bytes, peer)));
+    co_await engine_.sleep_until(kNever);
+  }
 }
 
 std::byte* MemoryExec::address(const PlacedSlice& place) const noexcept {
@@ -86,73 +111,109 @@ std::byte* MemoryExec::address(const PlacedSlice& place) const noexcept {
 }
 
 template <class Address>
-std::span<const Address> MemoryExec::addresses(std::span<const PlacedSlice> places,
+std::span<const Address> MemoryExec::addresses(std::span<const PlacedSlice> places, std::size_t at,
                                                std::vector<Address>& kept) const {
   if (kept.size() < places.size()) kept.resize(places.size());
   Address* next = kept.data();
-  for (const PlacedSlice& place : places) *next++ = address(place);
+  for (const PlacedSlice& place : places) *next++ = address(place) + at;
   return {kept.data(), places.size()};
 }
 
-void MemoryExec::perform(const LocalStep& step) {
-  const std::size_t bytes = step.outputs().front().slice.bytes;
-  if (bytes == 0) return;
+Stores MemoryExec::stores_of(const LocalStep& step) const noexcept {
+  if (!is_beyond_cache_) return Stores::cached;
   const bool is_final = step.outputs().size() == 1 || maps_user_windows();
-  const bool streams = is_beyond_cache_ && is_final && is_user_window(step.outputs().front().slice.window);
-  const Stores stores = streams ? Stores::streaming : Stores::cached;
-  step.kind() == LocalStep::Kind::copy ? perform_copy(step, stores) : perform_reduction(step, stores);
+  return is_final && is_user_window(step.outputs().front().slice.window) ? Stores::streaming : Stores::cached;
 }
 
-void MemoryExec::perform_copy(const LocalStep& step, Stores stores) {
-  const PlacedSlice& output = step.outputs().front();
-  std::byte* const to = address(output);
-  const std::byte* const from = address(step.inputs().front());
-  if (to == from) return;
-  const std::size_t bytes = output.slice.bytes;
-  workers_.may_help(bytes) ? share_copy(to, from, bytes, stores) : cohort::copy(to, from, bytes, stores);
+void MemoryExec::perform(const LocalStep& step) {
+  if (notes_steps_) return note(step);
+  if (step.size_bytes() != 0) perform_part(step, 0, step.size_bytes(), operands_);
 }
 
-/// Apart, as share().
-void MemoryExec::share_copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) {
-  workers_.share(bytes, kWorkerGrain, bytes, [&](std::size_t begin, std::size_t end) {
-    cohort::copy(to + begin, from + begin, end - begin, stores);
-  });
-}
-
-void MemoryExec::perform_reduction(const LocalStep& step, Stores stores) {
-  const std::span<const PlacedSlice> inputs = step.inputs();
-  const std::span<const PlacedSlice> outputs = step.outputs();
+void MemoryExec::perform_part(const LocalStep& step, std::size_t at, std::size_t bytes,
+                              Operands& operands) const {
+  if (step.kind() == LocalStep::Kind::copy) {
+    std::byte* const to = address(step.outputs().front()) + at;
+    const std::byte* const from = address(step.inputs().front()) + at;
+    if (to != from) cohort::copy(to, from, bytes, stores_of(step));
+    return;
+  }
   const Combine& combine = step.combine();
-  const std::size_t bytes = outputs.front().slice.bytes;
-  const Reduction whole{.type = combine.type,
-                        .op = combine.op,
-                        .count = bytes >> std::countr_zero(size_bytes(combine.type)),
-                        .inputs = addresses(inputs, inputs_),
-                        .outputs = addresses(outputs, outputs_),
-                        .average_over = combine.average_over,
-                        .stores = stores};
-  const std::size_t traffic = bytes * (inputs.size() + outputs.size()) / 2;
-  workers_.may_help(traffic) ? share(whole, traffic) : cohort::reduce(whole);
+  cohort::reduce({.type = combine.type,
+                  .op = combine.op,
+                  .count = bytes >> std::countr_zero(size_bytes(combine.type)),
+                  .inputs = addresses(step.inputs(), at, operands.inputs),
+                  .outputs = addresses(step.outputs(), at, operands.outputs),
+                  .average_over = combine.average_over,
+                  .stores = stores_of(step)});
 }
 
-/// Apart, so that the path of small messages stays short.
-void MemoryExec::share(const Reduction& whole, std::size_t traffic) {
-  const std::size_t element = size_bytes(whole.type);
-  const auto reduce_part = [&](std::size_t begin, std::size_t end) {
-    // Of this thread, kept so that steps allocate nothing.
-    thread_local std::vector<const std::byte*> inputs;
-    thread_local std::vector<std::byte*> outputs;
-    inputs.assign(whole.inputs.begin(), whole.inputs.end());
-    outputs.assign(whole.outputs.begin(), whole.outputs.end());
-    for (const std::byte*& input : inputs) input += begin;
-    for (std::byte*& output : outputs) output += begin;
-    Reduction part = whole;
-    part.count = (end - begin) / element;
-    part.inputs = inputs;
-    part.outputs = outputs;
-    cohort::reduce(part);
-  };
-  workers_.share(whole.count * element, kWorkerGrain, traffic, reduce_part);
+/// Who has waited does something first, whoever else has run in this turn.
+bool MemoryExec::is_turn_over() noexcept {
+  const bool is_over = engine_.is_turn_over();
+  if (!std::exchange(has_waited_, false) && is_over) return true;
+  moved_since_look_ = 0;
+  return false;
+}
+
+bool MemoryExec::perform_awhile(LocalStep& step) {
+  const std::size_t traffic = traffic_of(step);
+  if (moved_since_look_ + traffic <= kBytesBetweenLooks) {
+    moved_since_look_ += traffic;
+    perform(step);
+    return true;
+  }
+  if (workers_.may_help(traffic)) return false;
+  const std::size_t part = part_bytes_of(step);
+  while (step.done_bytes() < step.size_bytes()) {
+    if (is_turn_over()) return false;
+    const std::size_t bytes = std::min(part, step.size_bytes() - step.done_bytes());
+    perform_part(step, step.done_bytes(), bytes, operands_);
+    step.advance(bytes);
+  }
+  return true;
+}
+
+Task<> MemoryExec::perform_rest(LocalStep& step) {
+  const std::size_t traffic = traffic_of(step);
+  if (step.done_bytes() == 0 && workers_.may_help(traffic)) {
+    const CopyWorkers::Work work = [&](std::size_t begin, std::size_t end) {
+      thread_local Operands operands;  // of this thread, kept so that steps allocate nothing
+      perform_part(step, begin, end - begin, operands);
+    };
+    co_await workers_.share(step.size_bytes(), kGrain, traffic, work);
+    co_return;
+  }
+  do {
+    co_await engine_.let_others_run();
+    has_waited_ = true;
+  } while (!perform_awhile(step));
+}
+
+void MemoryExec::note(const LocalStep& step) {
+  if (noted_count_ == noted_.size()) noted_.emplace_back();
+  Noted& noted = noted_[noted_count_++];
+  noted.kind = step.kind();
+  noted.outputs.assign(step.outputs().begin(), step.outputs().end());
+  noted.inputs.assign(step.inputs().begin(), step.inputs().end());
+  noted.combine = step.combine();
+}
+
+Task<> MemoryExec::combine_in_turns(const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
+  noted_count_ = 0;
+  notes_steps_ = true;
+  algorithm.combine(*this, arguments);
+  notes_steps_ = false;
+  for (std::size_t i = 0; i < noted_count_; ++i) {
+    const Noted& noted = noted_[i];
+    if (noted.kind == LocalStep::Kind::copy) {
+      LocalStep step(*this, noted.outputs.front(), noted.inputs.front());
+      co_await step;
+    } else {
+      LocalStep step(*this, noted.kind, noted.outputs, noted.inputs, noted.combine);
+      co_await step;
+    }
+  }
 }
 
 }  // namespace cohort

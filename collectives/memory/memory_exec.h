@@ -4,14 +4,16 @@
 #include <cohort/collectives/call/resources.h>
 #include <cohort/collectives/memory/copy_workers.h>
 #include <cohort/collectives/memory/reduction/copy.h>
+#include <cohort/collectives/schedule/any_algorithm.h>
 #include <cohort/collectives/schedule/exec.h>
 #include <cohort/collectives/schedule/user_windows.h>
 
 namespace cohort {
 
-struct Reduction;
-
 /// The machine that moves real bytes: this rank's memory, its links, and peers' memory where it is mapped.
+///
+/// Large steps are done in parts of some ten microseconds, and after each something else on the engine that
+/// waits may have a turn.
 class MemoryExec final : public Exec {
  public:
   MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources);
@@ -22,6 +24,10 @@ class MemoryExec final : public Exec {
 
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
+
+  /// Runs the first part of a local schedule, whose steps are plain calls: they are noted, and then done in
+  /// turns with others on the engine. Both arguments outlive the task.
+  Task<> combine_in_turns(const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
 
   [[nodiscard]] std::span<const Rank> ranks_of_host() const noexcept override {
     return resources_.transports().ranks_of_host();
@@ -39,17 +45,33 @@ class MemoryExec final : public Exec {
   void finish_average(const Combine& combine, const Slice& sum) override;
   [[nodiscard]] Task<> phase() override;
   void perform(const LocalStep& step) override;
+  [[nodiscard]] bool perform_awhile(LocalStep& step) override;
+  [[nodiscard]] Task<> perform_rest(LocalStep& step) override;
 
  private:
+  /// Addresses of one part of a reduction, in lists that are kept: steps allocate nothing.
+  struct Operands {
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+  };
+  /// A step of a local schedule that was noted.
+  struct Noted {
+    LocalStep::Kind kind{};
+    std::vector<PlacedSlice> outputs;
+    std::vector<PlacedSlice> inputs;
+    Combine combine;
+  };
+
   [[nodiscard]] std::byte* address(const PlacedSlice& place) const noexcept;
-  /// Of all of these, in a list that is kept: steps allocate nothing.
+  /// Of byte `at` of all of these.
   template <class Address>
-  [[nodiscard]] std::span<const Address> addresses(std::span<const PlacedSlice> places,
+  [[nodiscard]] std::span<const Address> addresses(std::span<const PlacedSlice> places, std::size_t at,
                                                    std::vector<Address>& kept) const;
-  void perform_copy(const LocalStep& step, Stores stores);
-  void perform_reduction(const LocalStep& step, Stores stores);
-  void share(const Reduction& whole, std::size_t traffic);
-  void share_copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores);
+  [[nodiscard]] Stores stores_of(const LocalStep& step) const noexcept;
+  /// `bytes` from `at` on of each of a step's slices. On any thread, with operands of its own.
+  void perform_part(const LocalStep& step, std::size_t at, std::size_t bytes, Operands& operands) const;
+  void note(const LocalStep& step);
+  [[nodiscard]] bool is_turn_over() noexcept;
 
   Engine& engine_;
   const Membership& membership_;
@@ -61,8 +83,12 @@ class MemoryExec final : public Exec {
   UserWindows user_windows_ = UserWindows::staged;
   bool is_beyond_cache_ = false;
 
-  std::vector<const std::byte*> inputs_;
-  std::vector<std::byte*> outputs_;
+  Operands operands_;
+  std::size_t moved_since_look_ = 0;  ///< bytes of small steps since others on the engine were thought of
+  bool has_waited_ = false;           ///< for others, and has not gone on since
+  bool notes_steps_ = false;
+  std::size_t noted_count_ = 0;
+  std::vector<Noted> noted_;  ///< kept, to allocate nothing
   CopyWorkers workers_;
 };
 

@@ -22,24 +22,26 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit
 }  // namespace
 
 SharedHeap::SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t bytes, bool uses_huge_pages)
-    : memory_(&memory), uses_huge_pages_(uses_huge_pages), committed_until_(offset) {
+    : memory_(&memory), size_bytes_(bytes), uses_huge_pages_(uses_huge_pages), committed_until_(offset) {
   free_.emplace(offset, bytes);
 }
 
+/// What exceeds the heap is refused before anything is added to it.
 std::byte* SharedHeap::allocate(std::size_t bytes) {
+  const auto refuse = [&] {
+    throw Error(ErrorKind::ResourceLimit,
+                fmt::format("no {} bytes left in this communicator's shared heap of {}; free buffers or set "
+                            "COHORT_HEAPSIZE higher",
+                            bytes, size_bytes_));
+  };
+  if (bytes > size_bytes_) refuse();
   const std::size_t wanted = std::max(kPage, round_up(bytes, kPage));
   const std::size_t alignment = wanted >= kHugePage ? kHugePage : kPage;
   const auto place_in = [&](const auto& range) { return round_up(range.first, alignment); };
   const auto fit = std::find_if(free_.begin(), free_.end(), [&](const auto& range) {
     return place_in(range) + wanted <= range.first + range.second;
   });
-  if (bytes > wanted || fit == free_.end())
-    throw Error(
-        ErrorKind::ResourceLimit,
-        fmt::format(
-            "no {} bytes left in this communicator's shared heap; free buffers or set COHORT_HEAPSIZE "
-            "higher",
-            bytes));
+  if (fit == free_.end()) refuse();
   const auto [free_offset, free_bytes] = *fit;
   const std::size_t offset = place_in(*fit);
   commit_until(offset + wanted);

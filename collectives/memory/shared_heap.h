@@ -21,7 +21,7 @@ class SharedHeap {
   SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t bytes, bool uses_huge_pages);
 
   /// Page-aligned, from 2 MiB up aligned to huge pages and on such where the kernel has them; committed.
-  /// Throws ResourceLimit naming what was asked for and what is left.
+  /// Throws ResourceLimit naming what was asked for and how large the heap is.
   [[nodiscard]] std::byte* allocate(std::size_t bytes);
   void release(std::byte* address) noexcept;
 
@@ -44,6 +44,7 @@ class SharedHeap {
   void commit_until(std::size_t end);
 
   SharedMemory* memory_ = nullptr;
+  std::size_t size_bytes_ = 0;
   bool uses_huge_pages_ = false;
   std::map<std::size_t, std::size_t> free_;  ///< offset, bytes
   std::map<std::size_t, std::size_t> used_;

@@ -23,14 +23,15 @@ class Collected : Immovable {
   [[nodiscard]] const Slice& from(Rank peer) const noexcept { return operands_.slices()[peer].slice; }
 
   /// When all are there: combines them in one pass, in rank order (determinism D3).
-  void combine_into(const Slice& result, const Combine& combine) {
-    const PlacedSlice output[] = {{x_.rank(), result}};
-    x_.perform(x_.reduce(output, operands_.slices(), combine));
+  [[nodiscard]] LocalStep combine_into(const Slice& result, const Combine& combine) noexcept {
+    output_ = {x_.rank(), result};
+    return x_.reduce(std::span(&output_, 1), operands_.slices(), combine);
   }
 
  private:
   Exec& x_;
   Placed operands_;
+  PlacedSlice output_;
 };
 
 }  // namespace cohort

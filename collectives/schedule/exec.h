@@ -19,7 +19,10 @@ struct PlacedSlice {
 };
 
 /// A step on this rank's own memory, or on peers' memory that is mapped here: a copy or a reduction.
-class LocalStep {
+///
+/// Awaited, it is done where it stands, or in parts, with turns for others on the engine between them. What
+/// its spans name outlives it.
+class LocalStep : Immovable {
  public:
   enum class Kind : std::uint8_t { copy, reduce };
 
@@ -30,8 +33,11 @@ class LocalStep {
       : exec_(exec), kind_(Kind::copy), to_(to), from_(from) {}
 
   inline bool await_ready();
-  void await_suspend(std::coroutine_handle<>) const noexcept {}
-  void await_resume() const noexcept {}
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> waiter);
+  void await_resume() {
+    if (rest_) rest_.handle().promise().take();
+  }
 
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
   /// All as large as each other.
@@ -44,6 +50,13 @@ class LocalStep {
   }
   [[nodiscard]] const Combine& combine() const noexcept { return combine_; }
 
+  // For the machine:
+  /// Of each output.
+  [[nodiscard]] std::size_t size_bytes() const noexcept { return outputs().front().slice.bytes; }
+  /// How many of them are done, from the first on.
+  [[nodiscard]] std::size_t done_bytes() const noexcept { return done_bytes_; }
+  void advance(std::size_t bytes) noexcept { done_bytes_ += bytes; }
+
  private:
   Exec& exec_;
   Kind kind_;
@@ -52,6 +65,8 @@ class LocalStep {
   PlacedSlice to_;
   PlacedSlice from_;
   Combine combine_;
+  std::size_t done_bytes_ = 0;
+  Task<> rest_;
 };
 
 /// What a schedule runs on: the same interface for real memory and networks, for the checker and for the
@@ -164,8 +179,15 @@ class Exec : Immovable {
   [[nodiscard]] LocalNotify notify(std::uint32_t limit = 1) { return streams_.notify(limit); }
   [[nodiscard]] ScheduleStreams& streams() noexcept { return streams_; }
 
-  /// Carries out a step on memory. For LocalStep.
+  /// Carries out a step on memory, whole. For LocalStep, and for local schedules.
   virtual void perform(const LocalStep& step) = 0;
+  /// As far as it goes before others on the engine should have a turn; true: it is over. For LocalStep.
+  [[nodiscard]] virtual bool perform_awhile(LocalStep& step) {
+    perform(step);
+    return true;
+  }
+  /// What perform_awhile() has left, in turns with others.
+  [[nodiscard]] virtual Task<> perform_rest(LocalStep& step);
 
   /// A list that is kept for the next collective when it is given back, so that schedules allocate nothing.
   template <class T>
@@ -205,9 +227,12 @@ class Exec : Immovable {
   std::vector<std::vector<PlacedSlice>> place_lists_;
 };
 
-inline bool LocalStep::await_ready() {
-  exec_.perform(*this);
-  return true;
+inline bool LocalStep::await_ready() { return exec_.perform_awhile(*this); }
+
+template <class P>
+bool LocalStep::await_suspend(std::coroutine_handle<P> waiter) {
+  rest_ = exec_.perform_rest(*this);
+  return Task<>::Awaiter(rest_.handle()).await_suspend(waiter);
 }
 
 }  // namespace cohort

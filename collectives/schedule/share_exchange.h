@@ -28,7 +28,7 @@ Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
     co_await exchange(x, link, share(peer), link, inputs.from(peer));
   };
   co_await x.fork_join(x.peers(), swap);
-  inputs.combine_into(result, combine);
+  co_await inputs.combine_into(result, combine);
 }
 
 }  // namespace cohort

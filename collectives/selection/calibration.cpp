@@ -19,6 +19,9 @@ constexpr int kCallsPerBatch = 4;
 
 constexpr Duration kMostTime = std::chrono::milliseconds(15);
 
+/// Above it nothing is measured.
+constexpr double kMostRanksPerCore = 8;
+
 double microseconds(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
 
 /// Memory for the largest call that is measured.
@@ -76,8 +79,16 @@ Task<> Calibration::agree_on_slowest(std::span<double> values) {
   co_await run_(call);
 }
 
+Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pull_from_bytes) {
+  std::array<double, 2> most = {ranks_per_core, static_cast<double>(pull_from_bytes)};
+  co_await agree_on_slowest(most);
+  measures_ = most[0] <= kMostRanksPerCore;
+  pull_from_bytes_ = most[1];
+}
+
 /// After each size the ranks agree on the slowest rank's times, and on whether to go on.
 Task<> Calibration::measure_slots(SlotCrossover& slots) {
+  if (!measures_) co_return;
   Buffers buffers(membership_.size);
   const TimePoint start = engine_.now();
   bool has_time = true;
@@ -128,16 +139,18 @@ Task<bool> Calibration::probe_pull(std::span<const std::byte> own) {
   co_return is_allowed;
 }
 
-Task<> Calibration::measure_pull(PullCrossover& pull, std::size_t from_bytes) {
+Task<> Calibration::measure_pull(PullCrossover& pull) {
+  const bool is_told = pull_from_bytes_ != 0;
+  if (!measures_ && !is_told) co_return;
   std::vector<std::byte> send(PullCrossover::kSizes.back());
   const std::uint64_t token = random_incarnation();
   std::memcpy(send.data(), &token, sizeof token);
   const bool is_allowed = co_await probe_pull(send);
-  std::array<double, 2> limits = {is_allowed ? 0.0 : 1.0, static_cast<double>(from_bytes)};
-  co_await agree_on_slowest(limits);
-  const bool is_possible = limits[0] == 0 && limits[1] < static_cast<double>(PullCrossover::kNever);
-  if (is_possible && limits[1] != 0) pull.set_from(static_cast<std::size_t>(limits[1]));
-  if (!is_possible || limits[1] != 0) co_return;
+  std::array<double, 1> refusal = {is_allowed ? 0.0 : 1.0};
+  co_await agree_on_slowest(refusal);
+  const bool is_possible = refusal[0] == 0 && pull_from_bytes_ < static_cast<double>(PullCrossover::kNever);
+  if (is_possible && is_told) pull.set_from(static_cast<std::size_t>(pull_from_bytes_));
+  if (!is_possible || is_told) co_return;
 
   std::vector<std::byte> recv(send.size() * membership_.size);
   std::vector<PullTimes> measured;

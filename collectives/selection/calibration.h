@@ -21,12 +21,15 @@ class Calibration {
 
   Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms, RunCall run);
 
+  /// First. Where many ranks share a core nothing is measured: what one of them sees is mostly how long the
+  /// others had it, and it takes as long. `pull_from_bytes`: what the options say; 0: nothing.
+  Task<> agree_what_to_measure(double ranks_per_core, std::size_t pull_from_bytes);
   /// Where slots stop paying, for every operator that has both ways. Ends, with what is known by then, when
   /// some rank has spent 15 ms on it.
   Task<> measure_slots(SlotCrossover& slots);
-  /// Where pulling begins to pay, unless the options say. One rank that may not pull keeps all from it, and
-  /// so does one whose options say never.
-  Task<> measure_pull(PullCrossover& pull, std::size_t from_bytes);
+  /// Where pulling begins to pay (nowhere, if nothing is measured), unless the options say. One rank that may
+  /// not pull keeps all from it, and so does one whose options say never.
+  Task<> measure_pull(PullCrossover& pull);
 
  private:
   /// Each rank's time of a call, in us.
@@ -42,6 +45,8 @@ class Calibration {
   const Membership& membership_;
   const AlgorithmTable& algorithms_;
   const RunCall run_;
+  bool measures_ = true;
+  double pull_from_bytes_ = 0;
 };
 
 }  // namespace cohort

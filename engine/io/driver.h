@@ -76,6 +76,8 @@ class Driver {
   /// Hands over what was submitted and finishes what has completed, without sleeping. True if anything
   /// completed.
   virtual bool poll() noexcept = 0;
+  /// Whether poll() would find something to do. Looks, and enters nothing: for loops that poll seldom.
+  [[nodiscard]] virtual bool has_news() const noexcept = 0;
   /// Sleeps until something completes, wake() is called, or the moment comes. Finishes what has completed.
   virtual void sleep(TimePoint now, TimePoint until) noexcept = 0;
   /// Ends a sleep() from any thread.
@@ -83,6 +85,11 @@ class Driver {
   /// Closes a connection that came to an accept which nobody waits for any more.
   virtual void close_accepted(int descriptor) noexcept;
 
+  /// Readable once something has completed: for foreign event loops. Made at the first call, and costs a
+  /// little from then on. -1 where there is none. Throws SystemError, ResourceLimit.
+  [[nodiscard]] virtual int descriptor() { return -1; }
+  /// Before poll(): what completes from now on makes it readable again.
+  virtual void reset_descriptor() noexcept {}
   /// Whether IoKind::futex_wait works here.
   [[nodiscard]] virtual bool has_futex() const noexcept = 0;
   /// How this driver talks to the kernel, for people: "io_uring (single issuer, deferred task run, futex)".

@@ -2,6 +2,7 @@
 #include <cohort/engine/io/socket.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/descriptor_limit.h>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -120,7 +121,8 @@ Task<> Socket::send(std::span<const std::byte> bytes) {
   }
 }
 
-Task<> Socket::send_message(::msghdr& message, std::size_t total_bytes) {
+/// 0, or the error number.
+Task<int> Socket::send_message(::msghdr& message, std::size_t total_bytes) {
   std::size_t done = 0;
   while (done < total_bytes) {
     IoOperation operation(engine_->driver(), {.kind = IoKind::send_message,
@@ -129,7 +131,7 @@ Task<> Socket::send_message(::msghdr& message, std::size_t total_bytes) {
                                               .flags = MSG_NOSIGNAL | MSG_WAITALL});
     const int result = co_await operation;
     if (result == -EINTR || result == -EAGAIN) continue;
-    if (result < 0) throw system_error(-result, "sending on a socket");
+    if (result < 0) co_return -result;
     done += static_cast<std::size_t>(result);
     message.msg_control = nullptr;  // descriptors travel with the first byte
     message.msg_controllen = 0;
@@ -143,6 +145,7 @@ Task<> Socket::send_message(::msghdr& message, std::size_t total_bytes) {
     message.msg_iov->iov_base = static_cast<std::byte*>(message.msg_iov->iov_base) + sent;
     message.msg_iov->iov_len -= sent;
   }
+  co_return 0;
 }
 
 Task<> Socket::send(std::span<const std::byte> first, std::span<const std::byte> second) {
@@ -151,10 +154,11 @@ Task<> Socket::send(std::span<const std::byte> first, std::span<const std::byte>
   msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = second.empty() ? 1 : 2;
-  co_await send_message(message, first.size() + second.size());
+  const int failure = co_await send_message(message, first.size() + second.size());
+  if (failure != 0) throw system_error(failure, "sending on a socket");
 }
 
-Task<> Socket::send(std::span<const std::byte> bytes, std::span<const int> descriptors) {
+Task<bool> Socket::pass(std::span<const std::byte> bytes, std::span<const int> descriptors) {
   iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
   ControlBuffer control;
   msghdr message{};
@@ -170,7 +174,10 @@ Task<> Socket::send(std::span<const std::byte> bytes, std::span<const int> descr
     header->cmsg_len = CMSG_LEN(size_bytes);
     std::memcpy(CMSG_DATA(header), descriptors.data(), size_bytes);
   }
-  co_await send_message(message, bytes.size());
+  const int failure = co_await send_message(message, bytes.size());
+  if (failure == ETOOMANYREFS) co_return false;
+  if (failure != 0) throw system_error(failure, "sending on a socket");
+  co_return true;
 }
 
 Task<std::size_t> Socket::receive_message(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
@@ -191,6 +198,12 @@ Task<std::size_t> Socket::receive_message(std::span<std::byte> into, std::vector
     if (result == -EINTR || result == -EAGAIN) continue;
     if (result < 0) throw system_error(-result, "receiving from a socket");
     take_descriptors(message, descriptors, most);
+    if ((message.msg_flags & MSG_CTRUNC) != 0)
+      throw Error(
+          ErrorKind::ResourceLimit,
+          fmt::format("a descriptor that was passed to this process did not arrive: the process has as "
+                      "many open as it may, {}; raise the limit (ulimit -n)",
+                      descriptor_limit::current()));
     co_return static_cast<std::size_t>(result);
   }
 }
@@ -262,9 +275,8 @@ Listener::Listener(Engine& engine, const Address& at) : engine_(&engine), handle
   const int result = engine.network().listen(handle_.number(), at);
   const bool taken = result == -EADDRINUSE;
   if (result < 0)
-    throw system_error(-result,
-                       fmt::format("listening at {}{}", at.to_string(),
-                                   taken ? " (another job uses it: choose another address, or port 0)" : ""));
+    throw system_error(-result, fmt::format("listening at {}{}", at.to_string(),
+                                            taken ? " (another job uses it: choose another address)" : ""));
   reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 

@@ -65,10 +65,12 @@ class Socket {
   /// Two pieces in one go, such as a header and its payload.
   Task<> send(std::span<const std::byte> first, std::span<const std::byte> second);
 
-  /// With descriptors attached (Unix sockets).
-  Task<> send(std::span<const std::byte> bytes, std::span<const int> descriptors);
+  /// All of it, with descriptors attached (Unix sockets). False, and nothing was sent: of descriptors that
+  /// this user's processes have passed and nobody has received yet, there are as many as the limit on open
+  /// files (RLIMIT_NOFILE) allows; worth another attempt, for whoever receives meanwhile.
+  Task<bool> pass(std::span<const std::byte> bytes, std::span<const int> descriptors);
   /// Exactly so many bytes; descriptors that came along are appended, at most `most` of them (further ones
-  /// are closed).
+  /// are closed). Throws ResourceLimit if this process may not have as many descriptors as came.
   Task<bool> receive(std::span<std::byte> into, std::vector<Descriptor>& descriptors, std::size_t most);
 
   /// One attempt to send without waiting, for goodbyes; false if it did not go out whole.
@@ -99,7 +101,7 @@ class Socket {
 
  private:
   friend class Listener;
-  Task<> send_message(::msghdr& message, std::size_t total_bytes);
+  Task<int> send_message(::msghdr& message, std::size_t total_bytes);
   Task<std::size_t> receive_message(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
                                     std::size_t most);
 

@@ -62,8 +62,11 @@ class UringDriver final : public Driver {
   void submit(IoOperation& operation) noexcept override;
   void cancel(IoOperation& operation) noexcept override;
   bool poll() noexcept override;
+  bool has_news() const noexcept override;
   void sleep(TimePoint now, TimePoint until) noexcept override;
   void wake() noexcept override;
+  int descriptor() override;
+  void reset_descriptor() noexcept override;
   bool has_futex() const noexcept override { return has_futex_; }
   std::string description() const override;
 
@@ -72,12 +75,15 @@ class UringDriver final : public Driver {
   void prepare(io_uring_sqe* sqe, IoOperation& operation) noexcept;
   void watch_wake_event() noexcept;
   void take_wake_event() noexcept;
+  /// Whether the kernel has work for us that only entering it brings, or we have some for it.
+  bool must_enter() const noexcept;
   bool reap() noexcept;
   void enter() noexcept;
 
   io_uring ring_{};
   const SetupChoice* choice_ = nullptr;
   int wake_event_ = -1;
+  int completion_event_ = -1;  ///< once a foreign loop has asked for it
   bool has_futex_ = false;
   std::size_t in_flight_ = 0;
   unsigned idle_polls_ = 0;
@@ -129,6 +135,25 @@ UringDriver::~UringDriver() {
   fork_guard::remove(ring_.ring_fd);
   io_uring_queue_exit(&ring_);
   ::close(wake_event_);
+  if (completion_event_ >= 0) ::close(completion_event_);
+}
+
+/// The ring's own descriptor would not do: with deferred task run nobody tells who polls it that work waits.
+int UringDriver::descriptor() {
+  if (completion_event_ >= 0) return completion_event_;
+  const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (event < 0) throw system_error(errno, "creating the eventfd for a foreign event loop");
+  const int result = io_uring_register_eventfd(&ring_, event);
+  if (result < 0) {
+    ::close(event);
+    throw system_error(-result, "having io_uring tell of completions by an eventfd");
+  }
+  return completion_event_ = event;
+}
+
+void UringDriver::reset_descriptor() noexcept {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(completion_event_, &count, sizeof count);
 }
 
 std::string UringDriver::description() const {
@@ -250,14 +275,22 @@ void UringDriver::enter() noexcept {
   io_uring_submit_and_get_events(&ring_);
 }
 
+bool UringDriver::must_enter() const noexcept {
+  const unsigned flags = __atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED);
+  return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0 || io_uring_sq_ready(&ring_) != 0;
+}
+
+/// A plain ring does not say that it has work: whoever waits for it may be waiting for us.
+bool UringDriver::has_news() const noexcept {
+  return io_uring_cq_ready(&ring_) != 0 || must_enter() || (choice_->flags == 0 && in_flight_ != 0);
+}
+
 bool UringDriver::poll() noexcept {
   // The kernel raises IORING_SQ_TASKRUN when deferred work waits for us; without that flag it must be asked
   // now and then.
   constexpr unsigned kPollsBetweenEntries = 32;
-  const unsigned flags = __atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED);
-  const bool must_enter = (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
   const bool is_plain = choice_->flags == 0 && ++idle_polls_ >= kPollsBetweenEntries;
-  if (must_enter || is_plain || io_uring_sq_ready(&ring_) != 0) enter();
+  if (must_enter() || is_plain) enter();
   return io_uring_cq_ready(&ring_) != 0 && reap();
 }
 

@@ -51,7 +51,9 @@ void ComputePool::work() {
       if (job == nullptr) return;
       --queued_;
     }
+    computing_.fetch_add(1, std::memory_order_relaxed);
     job->compute();
+    computing_.fetch_sub(1, std::memory_order_relaxed);
     inbox_.post(*job);
   }
 }

@@ -4,6 +4,7 @@
 #include <cohort/engine/loop/inbox.h>
 #include <cohort/engine/task.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,8 @@ class ComputePool : Immovable {
   /// Throws ResourceLimit if there is no thread and none can be had; with fewer than wanted it goes on.
   void submit(ComputeJob& job);
   [[nodiscard]] unsigned threads() const noexcept { return thread_count_; }
+  /// How many of them run a job now.
+  [[nodiscard]] unsigned computing() const noexcept { return computing_.load(std::memory_order_relaxed); }
 
  private:
   void start_thread();
@@ -42,6 +45,7 @@ class ComputePool : Immovable {
 
   Inbox& inbox_;
   const unsigned thread_count_;
+  std::atomic<unsigned> computing_{0};
 
   std::mutex mutex_;
   std::condition_variable wakeup_;

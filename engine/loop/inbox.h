@@ -34,6 +34,7 @@ class Inbox : Immovable {
   // For the loop:
   /// Delivers what is there now, not what that posts in turn; true if there was anything.
   bool drain() noexcept;
+  [[nodiscard]] bool empty() const noexcept { return waiting_.load(std::memory_order_relaxed) == 0; }
   /// Announces that the loop is about to sleep. False: something came in meanwhile, do not sleep.
   [[nodiscard]] bool arm() noexcept;
   void disarm() noexcept { asleep_.store(false, std::memory_order_relaxed); }

@@ -11,6 +11,8 @@ class Source : public ListHook {
  public:
   /// Moves what has completed to the ready queue; true if anything did. Must be cheap: it runs every turn.
   virtual bool poll() noexcept = 0;
+  /// Whether anything waits for what poll() would find.
+  [[nodiscard]] virtual bool is_waited_for() const noexcept = 0;
   /// Before the loop sleeps: makes sure that the driver wakes it. False: something is ready already, do not
   /// sleep.
   [[nodiscard]] virtual bool arm() noexcept = 0;

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/system/platform.h>
 
+#include <cohort/engine/error.h>
 #include <cohort/engine/system/caches.h>
+#include <cohort/engine/system/descriptor_limit.h>
 #include <cohort/engine/system/host.h>
 #include <cohort/engine/system/processor.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace cohort {
 namespace {
+
+/// For what is open for a moment only.
+constexpr std::size_t kSpareDescriptors = 32;
 
 class RealPlatform final : public Platform {
  public:
@@ -15,8 +24,22 @@ class RealPlatform final : public Platform {
   unsigned available_cores() override { return processor::available_cores(); }
   std::size_t core_cache_bytes() override { return caches::core_bytes(); }
   std::size_t last_level_cache_bytes() override { return caches::last_level_bytes(); }
+  void make_room_for_descriptors(std::size_t least, std::size_t wanted, std::string_view what_for) override;
   void yield_core() noexcept override { processor::yield(); }
 };
+
+void RealPlatform::make_room_for_descriptors(std::size_t least, std::size_t wanted,
+                                             std::string_view what_for) {
+  const std::size_t open = descriptor_limit::count_open();
+  const std::size_t enough = open + std::max(least, wanted) + kSpareDescriptors;
+  const std::size_t limit = descriptor_limit::raise_to(enough);
+  if (limit >= open + least) return;
+  throw Error(
+      ErrorKind::ResourceLimit,
+      fmt::format("{} takes {} more descriptors, but this process has {} open and may have {}: raise the "
+                  "hard limit on open files to {} or more (ulimit -Hn {}; LimitNOFILE of a service)",
+                  what_for, std::max(least, wanted), open, limit, enough, enough));
+}
 
 }  // namespace
 

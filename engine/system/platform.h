@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace cohort {
 
@@ -23,6 +24,11 @@ class Platform {
   [[nodiscard]] virtual unsigned available_cores() = 0;
   [[nodiscard]] virtual std::size_t core_cache_bytes() = 0;
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() = 0;
+
+  /// Lets this process have that many more descriptors, if it may (descriptor_limit::raise_to()). Throws
+  /// ResourceLimit if it may not have `least` more, with what the limit is and what it has to be.
+  virtual void make_room_for_descriptors(std::size_t least, std::size_t wanted,
+                                         std::string_view what_for) = 0;
 
   /// As processor::yield(): for a loop that waits for another rank without its driver.
   virtual void yield_core() noexcept = 0;

@@ -183,11 +183,11 @@ void open_standard_descriptors() noexcept {
   if (number >= 0) ::close(number);
 }
 
-std::string ExitStatus::describe() const {
+std::string ExitStatus::describe(std::size_t processes) const {
   if (signal == 0) return fmt::format("exited with status {}", code);
   const char* meaning = ::sigdescr_np(signal);
-  return fmt::format("was killed by {} ({}){}", signal_name(signal), meaning != nullptr ? meaning : "unknown",
-                     has_core ? ", core dumped" : "");
+  return fmt::format("{} killed by {} ({}){}", processes == 1 ? "was" : "were", signal_name(signal),
+                     meaning != nullptr ? meaning : "unknown", has_core ? ", core dumped" : "");
 }
 
 ChildProcess ChildProcess::spawn(Engine& engine, const SpawnOptions& options) {

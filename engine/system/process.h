@@ -5,6 +5,7 @@
 #include <cohort/engine/system/process_watch.h>
 #include <cohort/engine/system/signals.h>
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,9 +31,10 @@ struct ExitStatus {
   /// As shells report it: 128 + signal.
   [[nodiscard]] int shell_status() const noexcept { return signal != 0 ? 128 + signal : code; }
   /// "exited with status 3", "was killed by SIGSEGV (Segmentation fault), core dumped".
-  [[nodiscard]] std::string describe() const;
+  /// Of several processes: "were killed by".
+  [[nodiscard]] std::string describe(std::size_t processes = 1) const;
 
-  friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
+  friend auto operator<=>(const ExitStatus&, const ExitStatus&) = default;
 };
 
 class ProcessGuard;

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <compare>
 #include <cstdint>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -29,20 +30,6 @@ constexpr int kMadviseCollapse = 25;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
-}
-
-/// Where a mapping of so many bytes can lie at the start of a huge page: address space alone, no memory.
-std::byte* reserve(std::size_t bytes) {
-  const std::size_t reserved_bytes = bytes + SharedMemory::kHugePageBytes;
-  void* reserved =
-      ::mmap(nullptr, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) return nullptr;
-  const auto begin = reinterpret_cast<std::uintptr_t>(reserved);
-  const std::uintptr_t aligned = round_up(begin, SharedMemory::kHugePageBytes);
-  const std::uintptr_t end = aligned + round_up(bytes, kPageBytes);
-  if (aligned > begin) ::munmap(reserved, aligned - begin);
-  ::munmap(reinterpret_cast<void*>(end), begin + reserved_bytes - end);
-  return reinterpret_cast<std::byte*>(aligned);
 }
 
 /// What tells segments apart while they exist. A forked child has none of its parent's mappings
@@ -67,20 +54,33 @@ struct SegmentName {
 /// thread.
 class SharedMemory::Mapping : Immovable {
  public:
-  Mapping(int descriptor, std::size_t bytes) : bytes_(bytes) {
-    std::byte* const place = reserve(bytes);
+  /// At the start of a huge page: within address space, alone and no memory, that leaves room for that.
+  Mapping(int descriptor, std::size_t bytes)
+      : bytes_(bytes),
+        reserved_bytes_(bytes + kHugePageBytes),
+        reserved_(
+            ::mmap(nullptr, reserved_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
     void* address = MAP_FAILED;
-    if (place != nullptr)
-      address =
-          ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, descriptor, 0);
-    if (address == MAP_FAILED)
+    if (reserved_ != MAP_FAILED) {
+      const std::size_t aligned = round_up(reinterpret_cast<std::uintptr_t>(reserved_), kHugePageBytes);
+      address = ::mmap(reinterpret_cast<void*>(aligned), bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_NORESERVE | MAP_FIXED, descriptor, 0);
+    }
+    if (address == MAP_FAILED) {
+      const int failure = errno;
+      if (reserved_ != MAP_FAILED) ::munmap(reserved_, reserved_bytes_);
       throw system_error(
-          errno, fmt::format("mapping a shared memory segment of {} bytes (is ulimit -v set?)", bytes));
+          failure,
+          fmt::format("mapping a shared memory segment of {} bytes; most of it is address space for "
+                      "comm.allocate(), of every rank of this host: lower COHORT_HEAPSIZE (64M, say, "
+                      "on all ranks), or raise the limit (ulimit -v)",
+                      bytes));
+    }
     ::madvise(address, bytes, MADV_DONTDUMP);
     ::madvise(address, bytes, MADV_DONTFORK);
     data_ = static_cast<std::byte*>(address);
   }
-  ~Mapping() { ::munmap(data_, bytes_); }
+  ~Mapping() { ::munmap(reserved_, reserved_bytes_); }
 
   /// The one that this process has already, or a new one.
   static std::shared_ptr<const Mapping> find_or_make(int descriptor, std::size_t bytes) {
@@ -101,6 +101,8 @@ class SharedMemory::Mapping : Immovable {
  private:
   std::byte* data_ = nullptr;
   const std::size_t bytes_;
+  const std::size_t reserved_bytes_;
+  void* const reserved_;
 };
 
 void SharedMemory::use(std::shared_ptr<const Mapping> mapping) noexcept {
@@ -145,12 +147,14 @@ SharedMemory SharedMemory::take(Descriptor descriptor, std::size_t bytes) {
 SharedMemory SharedMemory::map(Descriptor descriptor, std::size_t bytes) {
   SharedMemory memory = take(std::move(descriptor), bytes);
   memory.use(std::make_shared<const Mapping>(memory.descriptor(), bytes));
+  memory.descriptor_.close();
   return memory;
 }
 
 SharedMemory SharedMemory::share(Descriptor descriptor, std::size_t bytes) {
   SharedMemory memory = take(std::move(descriptor), bytes);
   memory.use(Mapping::find_or_make(memory.descriptor(), bytes));
+  memory.descriptor_.close();
   return memory;
 }
 
@@ -184,6 +188,13 @@ bool SharedMemory::use_huge_pages(std::size_t offset, std::size_t bytes) noexcep
   if (begin >= end) return true;
   return ::madvise(data_ + begin, end - begin, MADV_HUGEPAGE) == 0 &&
          ::madvise(data_ + begin, end - begin, kMadviseCollapse) == 0;
+}
+
+std::string SharedMemory::huge_page_policy() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  for (std::string word; file >> word;)  // "always within_size [advise] never ..."
+    if (word.size() > 2 && word.front() == '[' && word.back() == ']') return word.substr(1, word.size() - 2);
+  return "unknown";
 }
 
 void SharedMemory::discard(std::size_t offset, std::size_t bytes) noexcept {

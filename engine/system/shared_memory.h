@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 namespace cohort {
 
@@ -20,7 +21,8 @@ class SharedMemory {
   SharedMemory() = default;
   /// Creates; throws ResourceLimit with the size asked for.
   static SharedMemory create(std::size_t bytes);
-  /// Maps another process's segment; throws ProtocolError if it is not sealed or not of that size.
+  /// Maps another process's segment, and closes the descriptor: what changes the segment is its owner's.
+  /// Throws ProtocolError if it is not sealed or not of that size.
   static SharedMemory map(Descriptor descriptor, std::size_t bytes);
   /// The same for a segment that this very process may have mapped: its mapping is shared then. One address
   /// for all threads that meet in it costs fewer page faults, and ThreadSanitizer, which knows addresses and
@@ -35,9 +37,11 @@ class SharedMemory {
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return size_bytes_; }
+  /// The owner's; -1 for others.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.number(); }
   [[nodiscard]] bool contains(const void* address, std::size_t bytes) const noexcept;
 
+  // For the owner:
   /// Puts [offset, offset + bytes) of the segment, whole pages, at an address that something else is mapped
   /// at. Throws SystemError, and nothing is changed.
   void map_over(void* address, std::size_t offset, std::size_t bytes);
@@ -49,6 +53,9 @@ class SharedMemory {
   /// translations, and peers fault once per 2 MiB (64 MiB: 2 ms instead of 27). Takes about 4 ms per huge
   /// page and changes no contents. False if it could not; nothing is lost then.
   bool use_huge_pages(std::size_t offset, std::size_t bytes) noexcept;
+  /// When the kernel backs shared memory by huge pages, in its own words: "never", "advise" (where a process
+  /// asks for it), "within_size", "always"; "unknown" where it does not say.
+  [[nodiscard]] static std::string huge_page_policy();
   /// Gives pages back; their contents become zero.
   void discard(std::size_t offset, std::size_t bytes) noexcept;
 

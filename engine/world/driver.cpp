@@ -79,7 +79,7 @@ void WorldDriver::cancel(IoOperation& operation) noexcept {
 }
 
 TimePoint WorldDriver::ready_at(const Request& request) const {
-  if (request.is_cancelled) return scheduler_.now();
+  if (request.is_cancelled || request.answer) return scheduler_.now();
   const IoOperation::Request& asked = request.operation->request();
   switch (asked.kind) {
     case IoKind::recv:
@@ -193,8 +193,15 @@ bool WorldDriver::complete_ready(bool may_be_late) noexcept {
   bool any = false;
   for (IoOperation* const operation : ready) {
     const auto request = std::ranges::find(requests_, operation, &Request::operation);
-    const int result = attempt(*request);
+    const bool is_answered = request->answer.has_value();
+    const int result = is_answered ? *request->answer : attempt(*request);
     if (result == kNotYet) continue;
+    const unsigned late_percent = is_answered ? 0 : world_.settings().late_answer_percent;
+    if (late_percent != 0 && scheduler_.random().chance(late_percent)) {
+      request->answer = result;
+      any = true;
+      continue;
+    }
     requests_.erase(request);
     scheduler_.note(process_, "completes", static_cast<std::uint64_t>(operation->request().kind),
                     static_cast<std::uint64_t>(result));

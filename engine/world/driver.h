@@ -4,6 +4,7 @@
 #include <cohort/engine/world/world.h>
 
 #include <cerrno>
+#include <optional>
 
 namespace cohort::world {
 
@@ -17,6 +18,7 @@ class WorldDriver final : public Driver, public Host {
   void submit(IoOperation& operation) noexcept override;
   void cancel(IoOperation& operation) noexcept override;
   bool poll() noexcept override;
+  [[nodiscard]] bool has_news() const noexcept override { return ready_at() <= scheduler_.now(); }
   void sleep(TimePoint now, TimePoint until) noexcept override;
   void wake() noexcept override { scheduler_.wake(process_); }
   void close_accepted(int descriptor) noexcept override { sockets_.close(descriptor); }
@@ -31,7 +33,8 @@ class WorldDriver final : public Driver, public Host {
   struct Request {
     IoOperation* operation;
     bool is_cancelled = false;
-    TimePoint due = kNever;  ///< of a connect
+    std::optional<int> answer = std::nullopt;  ///< of what is done, and not told yet
+    TimePoint due = kNever;                    ///< of a connect
     std::size_t sent = 0;
   };
   static constexpr int kNotYet = -EAGAIN;

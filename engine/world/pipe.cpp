@@ -21,6 +21,12 @@ void Pipe::push(std::span<const std::byte> bytes, TimePoint arrives, std::vector
   chunks_.push_back({{bytes.begin(), bytes.end()}, last_arrival_, std::move(descriptors)});
 }
 
+std::size_t Pipe::held_descriptors() const noexcept {
+  std::size_t held = 0;
+  for (const Chunk& chunk : chunks_) held += chunk.descriptors.size();
+  return held;
+}
+
 TimePoint Pipe::readable_at() const noexcept {
   const TimePoint end = std::min(ends_at_, reset_at_);
   return chunks_.empty() ? end : std::min(chunks_.front().arrives, end);

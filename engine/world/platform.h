@@ -15,6 +15,8 @@ class WorldPlatform final : public Platform {
   unsigned available_cores() override { return 1; }
   std::size_t core_cache_bytes() override { return std::size_t{1} << 20; }
   std::size_t last_level_cache_bytes() override { return std::size_t{32} << 20; }
+  /// Simulated sockets are none.
+  void make_room_for_descriptors(std::size_t, std::size_t, std::string_view) override {}
   void yield_core() noexcept override;
   /// The process is busy for so long, and does not look at its engine.
   void compute(Duration takes);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 /// A simulated world for engines: virtual time, seeded turns, simulated sockets and faults. The engines and
@@ -61,9 +62,13 @@ struct Settings {
   Duration outside_latency = std::chrono::microseconds(30);  ///< between hosts; up to twice that with jitter
   double bytes_per_ns = 5;                                   ///< between hosts
   std::size_t buffer_bytes = std::size_t{64} << 10;          ///< that a TCP connection holds, each way
+  /// Descriptors that may be passed on a host and not received yet.
+  std::optional<std::size_t> most_passed_descriptors;
   unsigned tiny_read_percent = 0;  ///< of receives that get only a part of what is there
   unsigned late_percent = 10;      ///< of completions that come one look later
-  unsigned pause_percent = 10;     ///< of looks at the driver after which another process goes on
+  unsigned late_answer_percent =
+      0;                        ///< of what is done and told one look later: cancelling it comes too late
+  unsigned pause_percent = 10;  ///< of looks at the driver after which another process goes on
   Duration longest_pause = std::chrono::microseconds(50);  ///< that a process takes for a turn, now and then
 
   std::vector<SlowProcess> slow;

@@ -141,12 +141,22 @@ int Sockets::send(int socket, std::span<const std::byte> first, std::span<const 
   return result;
 }
 
+bool Sockets::has_passed_most(unsigned host) const noexcept {
+  if (!settings_.most_passed_descriptors) return false;
+  std::size_t passed = 0;
+  for (const auto& endpoint : endpoints_)
+    if (endpoint->connection && settings_.host_of[endpoint->owner] == host)
+      passed += outgoing(*endpoint).held_descriptors();
+  return passed >= *settings_.most_passed_descriptors;
+}
+
 int Sockets::write(Endpoint& endpoint, std::span<const std::byte> first, std::span<const std::byte> second,
                    std::span<const int> descriptors) {
   if (!endpoint.connection || is_broken_) return -ENOTCONN;
   if (endpoint.is_shut) return -EPIPE;
   const TimePoint now = scheduler_.now();
   if (incoming(endpoint).is_reset(now)) return -EPIPE;
+  if (!descriptors.empty() && has_passed_most(settings_.host_of[endpoint.owner])) return -ETOOMANYREFS;
   const bool is_lost = pass_faults(endpoint);
   Pipe& pipe = outgoing(endpoint);
   const Endpoint& peer = at(endpoint.connection->sockets[1 - endpoint.side]);

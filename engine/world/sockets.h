@@ -88,6 +88,8 @@ class Sockets : Immovable {
   [[nodiscard]] bool is_lost(Process from, Process to, std::uint64_t message) const;
   [[nodiscard]] bool is_lost_next(Process from, Process to) const;
   [[nodiscard]] bool drops_byte(Process from, Process to) const;
+  /// Whether the kernel would refuse further descriptors of that host's processes.
+  [[nodiscard]] bool has_passed_most(unsigned host) const noexcept;
   int write(Endpoint& endpoint, std::span<const std::byte> first, std::span<const std::byte> second,
             std::span<const int> descriptors);
   void connect_ends(Endpoint& caller, Endpoint& listener, const Address& to, const std::string& name);

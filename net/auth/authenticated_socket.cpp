@@ -71,8 +71,6 @@ Task<Admission> run_server(Socket& socket, const Secret& secret, const Identity&
   const std::size_t proof_bytes = co_await receive_message(socket, proof, where);
   admission.refusal = handshake.on_proof(std::span(proof).first(proof_bytes));
   if (admission.refusal) co_return admission;
-  const std::array<std::byte, 1> verdict{kTaken};
-  co_await socket.send(verdict);
   admission.peer = handshake.peer();
   co_return admission;
 }
@@ -113,6 +111,11 @@ Task<Admission> authenticate_as_server(Socket& socket, const Secret& secret, Ide
                              fmt::format("{} did not prove who it is: {}", where, error.message())};
   }
   co_return failed;
+}
+
+bool tell_taken(Socket& socket) noexcept {
+  const std::array<std::byte, 1> verdict{kTaken};
+  return socket.try_send(verdict);
 }
 
 bool is_own_user(const Socket& socket) {

@@ -11,6 +11,9 @@ namespace cohort {
 
 /// Time for a stranger to prove who it is.
 inline constexpr Duration kAuthenticationTime = std::chrono::seconds(5);
+/// Time for the listening end to answer. Longer, so that it is the listening end that gives up on a
+/// connection where both are slow: otherwise it could take one that its caller has just left.
+inline constexpr Duration kAnswerTime = 3 * kAuthenticationTime;
 
 /// Proves to each other, over a new connection, that both ends know the secret; see handshake.h. The
 /// listening end has really taken the connection when this returns.
@@ -21,8 +24,7 @@ inline constexpr Duration kAuthenticationTime = std::chrono::seconds(5);
 /// ended before a verdict, or the other end said nothing for `patience`: worth another attempt. Without
 /// patience of its own it waits as long as its caller.
 Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Identity mine,
-                                      const Callee& callee,
-                                      std::optional<Duration> patience = kAuthenticationTime);
+                                      const Callee& callee, std::optional<Duration> patience = kAnswerTime);
 
 /// What came of a connection to a listener.
 struct Admission {
@@ -32,10 +34,14 @@ struct Admission {
 };
 
 /// The listening end. A refusal is a value: strangers are no failure of ours. Reads into fixed buffers, at
-/// most the two messages; gives up after kAuthenticationTime. Throws only the cause of its scope, or
-/// Internal.
+/// most the two messages; gives up after kAuthenticationTime. The other end waits for tell_taken() then.
+/// Throws only the cause of its scope, or Internal.
 Task<Admission> authenticate_as_server(Socket& socket, const Secret& secret, Identity mine, Service service,
                                        std::string where);
+
+/// The last word of the listening end: from here on the other one believes that it is in. Never waits; false
+/// if it has gone.
+[[nodiscard]] bool tell_taken(Socket& socket) noexcept;
 
 /// Unix: the other end runs under our effective user. Other sockets: true.
 [[nodiscard]] bool is_own_user(const Socket& socket);

@@ -58,8 +58,8 @@ Digest sha256(Bytes message) {
 }
 
 Digest hmac_sha256(Bytes key, std::initializer_list<Bytes> parts) {
-  const Owned<EVP_MAC, EVP_MAC_free> mac(EVP_MAC_fetch(nullptr, OSSL_MAC_NAME_HMAC, nullptr));
-  const Owned<EVP_MAC_CTX, EVP_MAC_CTX_free> context(EVP_MAC_CTX_new(mac.get()));
+  static EVP_MAC* const mac = EVP_MAC_fetch(nullptr, OSSL_MAC_NAME_HMAC, nullptr);  // until the process ends
+  const Owned<EVP_MAC_CTX, EVP_MAC_CTX_free> context(EVP_MAC_CTX_new(mac));
   const std::array<OSSL_PARAM, 2> parameters{text(OSSL_MAC_PARAM_DIGEST, "SHA256"),
                                              OSSL_PARAM_construct_end()};
   if (!context || EVP_MAC_init(context.get(), in(key), key.size(), parameters.data()) != 1)
@@ -74,8 +74,8 @@ Digest hmac_sha256(Bytes key, std::initializer_list<Bytes> parts) {
 }
 
 void hkdf_sha256(Bytes secret, Bytes salt, Bytes info, std::span<std::byte> key) {
-  const Owned<EVP_KDF, EVP_KDF_free> kdf(EVP_KDF_fetch(nullptr, OSSL_KDF_NAME_HKDF, nullptr));
-  const Owned<EVP_KDF_CTX, EVP_KDF_CTX_free> context(EVP_KDF_CTX_new(kdf.get()));
+  static EVP_KDF* const kdf = EVP_KDF_fetch(nullptr, OSSL_KDF_NAME_HKDF, nullptr);  // until the process ends
+  const Owned<EVP_KDF_CTX, EVP_KDF_CTX_free> context(EVP_KDF_CTX_new(kdf));
   const std::array<OSSL_PARAM, 5> parameters{
       text(OSSL_KDF_PARAM_DIGEST, "SHA256"), octets(OSSL_KDF_PARAM_KEY, secret),
       octets(OSSL_KDF_PARAM_SALT, salt), octets(OSSL_KDF_PARAM_INFO, info), OSSL_PARAM_construct_end()};

@@ -51,16 +51,16 @@ Task<> Gate::admit(Socket socket) {
   Admission admission;
   try {
     where = address_for_people(socket);
-    Pending pending(*this, around, source_of(socket));
-    Task<Admission> authentication = authenticate(socket, where);
-    Task<Admission> evictable = with_scope(pending.scope, std::move(authentication));
-    Admission outcome = co_await evictable;
+    Admission outcome = co_await examine(socket, where);
     admission = std::move(outcome);
   } catch (const Error& error) {
     if (around->is_cancelled())
       throw;  // not an eviction, and not a connection that was gone before we looked
     admission.refusal = Refusal{RefusalReason::truncated, false, std::string(error.message())};
   }
+  // It holds no place any more, so nothing can come between what it is told and what is done.
+  if (!admission.refusal && !tell_taken(socket))
+    admission.refusal = Refusal{RefusalReason::truncated, false, fmt::format("{} has left", where)};
   if (admission.refusal) {
     socket = Socket();
     refuse(*admission.refusal, admission.claimed);
@@ -68,6 +68,15 @@ Task<> Gate::admit(Socket socket) {
   }
   Visitor visitor(*admission.peer, std::move(socket), std::move(where));
   co_await handler_.welcome(std::move(visitor));
+}
+
+/// In a place of its own, which it may lose.
+Task<Admission> Gate::examine(Socket& socket, const std::string& where) {
+  CancelScope* around = co_await current_scope();
+  Pending pending(*this, around, source_of(socket));
+  Task<Admission> authentication = authenticate(socket, where);
+  Task<Admission> evictable = with_scope(pending.scope, std::move(authentication));
+  co_return co_await evictable;
 }
 
 Task<Admission> Gate::authenticate(Socket& socket, std::string where) {
@@ -96,7 +105,7 @@ std::size_t Gate::places_of(const std::string& source) const noexcept {
 }
 
 void Gate::make_room() noexcept {
-  if (pending_.size() < kMostPending) return;
+  if (pending_.size() < most_pending()) return;
   const auto most = std::ranges::max_element(pending_, {}, [this](const Pending* pending) {
     return places_of(pending->source);
   });  // the oldest of equals
@@ -105,7 +114,7 @@ void Gate::make_room() noexcept {
   loser.scope.cancel(
       Error(ErrorKind::ResourceLimit,
             fmt::format("{} had to give way: {} connections that have not proven who they are is the most",
-                        loser.source, kMostPending)));
+                        loser.source, most_pending())));
 }
 
 void Gate::refuse(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept {

@@ -23,14 +23,16 @@ struct Visitor {
 /// Takes the connections of one listener, and lets those through that know the secret. Nobody else can
 /// disturb it.
 ///
-/// Before it has proven itself, a connection costs one place of kMostPending and one fixed buffer, for
-/// kAuthenticationTime. When the places are taken, the oldest connection of whoever holds most of them gives
-/// way, so that idle strangers cannot keep ranks out; a rank that had to give way comes again.
+/// Before it has proven itself, a connection costs one place and one fixed buffer, for kAuthenticationTime.
+/// There is a place for every rank of the world, so that ranks which all come at once do not drive each other
+/// away, and kPlacesBeside more. When all are taken, the oldest connection of whoever holds most of them
+/// gives way, so that idle strangers cannot keep ranks out; a rank that had to give way comes again. Once a
+/// connection was told that it is taken, it keeps its place.
 ///
 /// Threads: the engine's. Lifetime: the references and the handler outlive serve().
 class Gate : Immovable {
  public:
-  static constexpr std::size_t kMostPending = 64;
+  static constexpr std::size_t kPlacesBeside = 64;
 
   class Handler {
    public:
@@ -59,6 +61,9 @@ class Gate : Immovable {
   /// Until its scope is cancelled. Throws that cause, or SystemError when listening itself fails.
   Task<> serve();
 
+  /// Connections that may be proving themselves at a time.
+  [[nodiscard]] std::size_t most_pending() const noexcept { return kPlacesBeside + mine_.world; }
+
  private:
   /// A connection that has not proven itself; lives in the frame of its task.
   class Pending : Immovable {
@@ -75,6 +80,7 @@ class Gate : Immovable {
 
   Task<> accept_all(TaskScope& visitors);
   Task<> admit(Socket socket);
+  Task<Admission> examine(Socket& socket, const std::string& where);
   Task<Admission> authenticate(Socket& socket, std::string where);
   void make_room() noexcept;
   [[nodiscard]] std::size_t places_of(const std::string& source) const noexcept;

@@ -54,13 +54,13 @@ std::optional<Refusal> find_disagreement(const Identity& mine, const Identity& p
     return refused(
         RefusalReason::wrong_job,
         fmt::format("{} is in job {}, this process (rank {}) in job {}: two communicators of different names "
-                    "use one address; give them different ones, or all ranks the same name",
+                    "(or COHORT_JOB) use one address; give them different ones, or all ranks the same name",
                     name, to_string(peer.job), mine.rank, to_string(mine.job)));
   if (peer.world != mine.world)
     return refused(
         RefusalReason::world_mismatch,
         fmt::format("{} was started for {} ranks, this process (rank {}) for {}: give all of them the same "
-                    "number of ranks",
+                    "number of ranks, or each of two jobs an address",
                     name, peer.world, mine.rank, mine.world));
   if (peer.rank >= peer.world)
     return refused(RefusalReason::rank_range,

@@ -11,8 +11,10 @@
 
 namespace cohort {
 
-JobId job_id(std::string_view communicator_name) {
-  const crypto::Digest digest = crypto::sha256(std::as_bytes(std::span(communicator_name)));
+JobId job_id(std::string_view communicator_name, std::string_view start) {
+  std::string both(communicator_name);
+  if (!start.empty()) both.append(1, '\0').append(start);
+  const crypto::Digest digest = crypto::sha256(std::as_bytes(std::span(both)));
   JobId job;
   std::copy_n(digest.begin(), job.bytes.size(), job.bytes.begin());
   return job;

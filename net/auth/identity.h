@@ -18,8 +18,9 @@ struct JobId {
   friend bool operator==(const JobId&, const JobId&) = default;
 };
 
-/// The first 16 bytes of the SHA-256 of the communicator's name: equal names meet, nothing else does.
-[[nodiscard]] JobId job_id(std::string_view communicator_name);
+/// The first 16 bytes of the SHA-256 of the communicator's name and of what tells one start of the job from
+/// others: who has both alike meets, nobody else does.
+[[nodiscard]] JobId job_id(std::string_view communicator_name, std::string_view start = {});
 
 /// 32 hexadecimal digits.
 [[nodiscard]] std::string to_string(const JobId& job);

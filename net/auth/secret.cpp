@@ -123,6 +123,14 @@ std::span<const std::byte, Secret::kBytes> Secret::bytes() const noexcept {
   return bytes_;
 }
 
+SecretOfOptions::SecretOfOptions(const SecretOfOptions& other) : std::optional<Secret>() {
+  if (other) emplace(Secret::from_bytes(other->bytes()));
+}
+
+SecretOfOptions& SecretOfOptions::operator=(const SecretOfOptions& other) {
+  return *this = SecretOfOptions(other);
+}
+
 void PrintTo(const Secret& secret, std::ostream* out) {
   *out << (secret.is_set() ? "a secret" : "no secret");
 }

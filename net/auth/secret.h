@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <iosfwd>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,20 @@ class Secret {
  private:
   std::array<std::byte, kBytes> bytes_{};
   bool is_set_ = false;
+};
+
+/// A secret, or none, that goes with options when they are copied. Every copy is wiped like any other Secret.
+class SecretOfOptions : public std::optional<Secret> {
+ public:
+  using std::optional<Secret>::optional;
+  using std::optional<Secret>::operator=;
+
+  SecretOfOptions() = default;
+  SecretOfOptions(SecretOfOptions&&) = default;
+  SecretOfOptions& operator=(SecretOfOptions&&) = default;
+  SecretOfOptions(const SecretOfOptions& other);
+  SecretOfOptions& operator=(const SecretOfOptions& other);
+  ~SecretOfOptions() = default;
 };
 
 }  // namespace cohort

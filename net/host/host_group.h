@@ -132,6 +132,7 @@ class HostGroup final : public Source {
 
   // Source:
   bool poll() noexcept override;
+  [[nodiscard]] bool is_waited_for() const noexcept override { return !waits_.empty() || !watchers_.empty(); }
   [[nodiscard]] bool arm() noexcept override;
   void disarm() noexcept override { listener_.wake_up(); }
 
@@ -161,6 +162,23 @@ class HostGroup final : public Source {
   IntrusiveList<CounterWait> waits_;
   IntrusiveList<Watcher> watchers_;
   std::vector<Watcher*> polled_;  ///< in one poll(), which may end any of them
+};
+
+/// Around the part of a collective that touches peers' memory, to its end or its failure.
+class Touch : Immovable {
+ public:
+  ~Touch() {
+    if (group_ != nullptr) group_->end_touching();
+  }
+  /// False, and nothing may be touched, if a peer has failed and may have freed its buffers.
+  [[nodiscard]] bool begin(HostGroup& group) noexcept {
+    if (!group.begin_touching()) return false;
+    group_ = &group;
+    return true;
+  }
+
+ private:
+  HostGroup* group_ = nullptr;
 };
 
 /// `co_await group.until(counter, value)`: looks, spins for a while, and only then suspends.

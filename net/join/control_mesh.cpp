@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace cohort {
@@ -14,6 +15,9 @@ namespace {
 
 constexpr Service kControlOnly{.control = true};
 constexpr Duration kRetryInterval = std::chrono::milliseconds(20);
+/// Connections that a rank makes at a time: where hundreds of ranks share a core, each of them is soon
+/// through its handshake, and none runs out of the time for it.
+constexpr std::size_t kCallsAtOnce = 8;
 
 }  // namespace
 
@@ -51,14 +55,57 @@ bool ControlMesh::expects_calls(bool from_own_host) const {
 Task<> ControlMesh::connect() {
   CancelScope* around = co_await current_scope();
   const std::vector<Rank> peers = missing();
+  make_room();
+  give_way_if_crowded();
   if (peers.empty()) co_return;
   TaskScope scope(around);
   scope_ = &scope;
   if (expects_calls(true)) scope.spawn(own_host_.serve());
   if (expects_calls(false)) scope.spawn(other_hosts_.serve());
+  // The nearest first, so that not all ranks begin with the same one.
   for (const Rank peer : peers)
-    if (peer < state_.membership.rank) scope.spawn(call(peer));
+    if (peer < state_.membership.rank) to_call_.push_back(peer);
+  for (std::size_t i = 0; i < kCallsAtOnce; ++i) scope.spawn(call_one_after_the_other());
   co_await scope.join();
+}
+
+/// For what this rank will have open as long as the communicator lives; and, since nobody knows how far they
+/// have come, for as much of every other rank of this process.
+void ControlMesh::make_room() {
+  const Membership& membership = state_.membership;
+  const PeerInfo& self = membership.self();
+  std::size_t watched = 0;  // a process each, and its doorbell where that is a descriptor
+  std::size_t beside = 1;
+  for (Rank peer = 0; peer < membership.size; ++peer) {
+    if (peer == membership.rank || !membership.shares_host(peer)) continue;
+    (membership.peers[peer].process == self.process ? beside : watched) += 1;
+  }
+  const std::size_t per_process = state_.engine.driver().has_futex() ? 1 : 2;
+  constexpr std::size_t kOwn = 4;  // segment, doorbell, what is being received
+  const std::size_t least = missing().size() + per_process * watched + kOwn;
+  const std::size_t of_one = membership.size + per_process * watched + kOwn;
+  const std::string what_for =
+      fmt::format("rank {} in '{}' of {} ranks, {} of them on this host,", membership.rank, membership.name,
+                  membership.size, watched + beside);
+  state_.engine.platform().make_room_for_descriptors(least, least + (beside - 1) * of_one, what_for);
+}
+
+/// From here on, rather than when all stand: every step waits for somebody who wants this core.
+void ControlMesh::give_way_if_crowded() {
+  const Membership& membership = state_.membership;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> engines;  // of this host
+  for (Rank peer = 0; peer < membership.size; ++peer)
+    if (membership.shares_host(peer))
+      engines.emplace(membership.peers[peer].process, membership.peers[peer].engine);
+  if (engines.size() > state_.engine.platform().available_cores()) state_.engine.set_crowded(true);
+}
+
+Task<> ControlMesh::call_one_after_the_other() {
+  while (!to_call_.empty()) {
+    const Rank peer = to_call_.back();
+    to_call_.pop_back();
+    co_await call(peer);
+  }
 }
 
 void ControlMesh::connected(Rank peer, Socket socket) noexcept {

@@ -18,7 +18,7 @@ class ControlMesh final : private Gate::Handler, Immovable {
 
   /// Returns when all connections stand. A peer that is not reached is tried again until the scope's
   /// deadline: rank 0 knows whether it has died. Errors: of authenticate_as_client(), where another attempt
-  /// would not help.
+  /// would not help; ResourceLimit where this process may not have as many descriptors as that takes.
   Task<> connect();
 
   /// Whom it still waits for, ascending.
@@ -28,6 +28,9 @@ class ControlMesh final : private Gate::Handler, Immovable {
   [[nodiscard]] static bool is_served_by_joining(const JoinState& state, Rank peer);
 
  private:
+  void make_room();
+  void give_way_if_crowded();
+  Task<> call_one_after_the_other();
   Task<> call(Rank peer);
   Task<Socket> call_once(Rank peer);
   Task<> welcome(Visitor visitor) override;
@@ -38,6 +41,7 @@ class ControlMesh final : private Gate::Handler, Immovable {
   Gate own_host_;
   Gate other_hosts_;
   std::vector<bool> is_missing_;
+  std::vector<Rank> to_call_;  ///< the next one last
   TaskScope* scope_ = nullptr;
 };
 

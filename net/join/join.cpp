@@ -65,19 +65,29 @@ Task<Listener> listen_patiently(const JoinState& state) {
   }
 }
 
-/// Somebody else listens at our address. If that is a rank 0 of the same job, both shall hear of each other.
-Task<> look_who_listens(const JoinState& state) {
+/// Somebody else listens at our address: who that is.
+Task<Error> ask_who_listens(const JoinState& state, Error taken) {
   constexpr Duration kPatience = std::chrono::seconds(1);
   std::optional<Secret> secret;
   if (!state.is_secret_made_here) secret = Secret::from_bytes(state.membership.secret.bytes());
+  std::optional<Error> answer;
   try {
-    Task<Socket> call = call_rank_0(state, secret);
+    const TimePoint until = after(state.engine.now(), kPatience);
+    Task<Socket> call = call_rank_0(state, secret, until);
     Task<Socket> timed = with_deadline(kPatience, std::move(call));
     co_await timed;
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::DuplicateRank) throw;
-    log(LogLevel::debug, "who listens at {}: {}", state.where, error.message());
+    answer = error;
   }
+  const bool is_known =
+      answer && (answer->kind() == ErrorKind::DuplicateRank || answer->kind() == ErrorKind::WorldSize ||
+                 answer->kind() == ErrorKind::Mismatch);
+  const std::string head =
+      is_known ? fmt::format("another job is meeting at {}", state.where) : std::string(taken.message());
+  const Error told(is_known ? answer->kind() : taken.kind(),
+                   fmt::format("{} ({}): give each of two jobs a COHORT_NAME or a COHORT_ADDR of its own",
+                               head, answer ? answer->message() : "it has just ended"));
+  co_return is_known ? told.with_culprit(0) : told;
 }
 
 Task<> join_as_rank_0(JoinState& state) {
@@ -94,8 +104,8 @@ Task<> join_as_rank_0(JoinState& state) {
     taken = error;
   }
   if (taken) {
-    co_await look_who_listens(state);
-    throw Error(*taken);
+    const Error told = co_await ask_who_listens(state, *taken);
+    throw Error(told);
   }
   state.listen(state.address);
   Rendezvous rendezvous(state, listener);

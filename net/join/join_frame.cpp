@@ -35,6 +35,13 @@ wire::Writer begin(JoinFrameBytes& bytes, JoinFrame::Kind kind, std::uint8_t cod
   return writer;
 }
 
+JoinFrameBytes encode_text(JoinFrame::Kind kind, std::string_view text) {
+  JoinFrameBytes bytes{};
+  wire::Writer writer = begin(bytes, kind, 0, 0);
+  writer.put_text(text, kMostFrameText);
+  return bytes;
+}
+
 /// "10.0.0.2:4711" or "[fe80::1]:4711" and nothing else: a name would have to be resolved.
 bool is_numeric_address(std::string_view text) {
   const bool is_v6 = text.starts_with('[');
@@ -70,6 +77,7 @@ std::string_view to_string(JoinFrame::Kind kind) noexcept {
     case JoinFrame::Kind::ready: return "ready";
     case JoinFrame::Kind::go: return "go";
     case JoinFrame::Kind::refusal: return "refusal";
+    case JoinFrame::Kind::complete: return "complete";
   }
   return "unknown";
 }
@@ -92,10 +100,11 @@ JoinFrameBytes encode_signal(JoinFrame::Kind kind) {
 }
 
 JoinFrameBytes encode_waiting(std::string_view for_ranks) {
-  JoinFrameBytes bytes{};
-  wire::Writer writer = begin(bytes, JoinFrame::Kind::waiting, 0, 0);
-  writer.put_text(for_ranks, kMostFrameText);
-  return bytes;
+  return encode_text(JoinFrame::Kind::waiting, for_ranks);
+}
+
+JoinFrameBytes encode_complete(std::string_view who_has_the_rank) {
+  return encode_text(JoinFrame::Kind::complete, who_has_the_rank);
 }
 
 JoinFrameBytes encode_refusal(const Error& cause) {
@@ -132,6 +141,7 @@ JoinFrame decode_frame(std::span<const std::byte, kJoinFrameBytes> bytes, std::s
       return frame;
     }
     case JoinFrame::Kind::waiting:
+    case JoinFrame::Kind::complete:
       frame.text = printable(reader.get_text(kMostFrameText), kMostFrameText);
       return frame;
     case JoinFrame::Kind::refusal:

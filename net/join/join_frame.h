@@ -21,8 +21,9 @@
 ///     ready         all my connections stand -->
 ///                                         <--  go, when all are ready
 ///
-/// Either may send a refusal instead, which ends the joining. Errors: ProtocolError for whatever these would
-/// not write.
+/// Either may send a refusal instead, which ends the joining. Rank 0 answers an introduction with `complete`
+/// when all of its ranks are there already: another job may follow at the address. Errors: ProtocolError for
+/// whatever these would not write.
 namespace cohort {
 
 inline constexpr std::size_t kJoinFrameBytes = 272;
@@ -33,12 +34,12 @@ inline constexpr std::size_t kMostFrameText = 256;
 using JoinFrameBytes = std::array<std::byte, kJoinFrameBytes>;
 
 struct JoinFrame {
-  enum class Kind : std::uint8_t { introduction = 1, table, waiting, ready, go, refusal };
+  enum class Kind : std::uint8_t { introduction = 1, table, waiting, ready, go, refusal, complete };
 
   Kind kind = Kind::introduction;
   Duration patience{};           ///< introduction: how long the member will wait for the others
   PeerInfo info;                 ///< introduction
-  std::string text;              ///< waiting: the ranks, for people
+  std::string text;              ///< waiting: the ranks; complete: who has the rank; for people
   std::optional<Error> refusal;  ///< refusal: the cause, with its culprit
 };
 
@@ -48,6 +49,7 @@ struct JoinFrame {
 /// table, ready, go.
 [[nodiscard]] JoinFrameBytes encode_signal(JoinFrame::Kind kind);
 [[nodiscard]] JoinFrameBytes encode_waiting(std::string_view for_ranks);
+[[nodiscard]] JoinFrameBytes encode_complete(std::string_view who_has_the_rank);
 [[nodiscard]] JoinFrameBytes encode_refusal(const Error& cause);
 /// `from` is the sender, for the error.
 [[nodiscard]] JoinFrame decode_frame(std::span<const std::byte, kJoinFrameBytes> bytes,

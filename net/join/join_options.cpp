@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <charconv>
 #include <limits>
 #include <mutex>
 
@@ -20,19 +22,17 @@ namespace {
 constexpr std::uint64_t kMostRanks = 65536;
 constexpr std::size_t kMostNameCharacters = 64;
 
-Secret copy_of(const Secret& secret) { return Secret::from_bytes(secret.bytes()); }
-
 /// A descriptor can be read once, and its number may belong to something else afterwards.
-Secret secret_from_descriptor(int descriptor, const std::string& source) {
+SecretOfOptions secret_from_descriptor(int descriptor, const std::string& source) {
   static std::mutex mutex;
-  static std::optional<Secret> remembered;
+  static SecretOfOptions remembered;
   static int remembered_descriptor = -1;
   const std::lock_guard guard(mutex);
   if (!remembered || remembered_descriptor != descriptor) {
     remembered = Secret::parse(read_secret_fd(descriptor), source);
     remembered_descriptor = descriptor;
   }
-  return copy_of(*remembered);
+  return remembered;
 }
 
 void read_secret(JoinOptions& options) {
@@ -54,6 +54,45 @@ void read_secret(JoinOptions& options) {
   }
 }
 
+struct Launcher {
+  const char* name;
+  const char* rank;
+  const char* size;
+};
+constexpr std::array kLaunchers = {
+    Launcher{"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    Launcher{"MPICH's mpiexec, or another that speaks PMI", "PMI_RANK", "PMI_SIZE"},
+    Launcher{"Slurm's srun", "SLURM_PROCID", "SLURM_NTASKS"},
+    Launcher{"torchrun, or another that sets RANK", "RANK", "WORLD_SIZE"},
+};
+
+std::optional<std::uint64_t> whole_number(const char* variable) {
+  const auto text = environment::text(variable);
+  std::uint64_t value = 0;
+  if (!text) return std::nullopt;
+  const auto [end, failure] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (failure != std::errc{} || end != text->data() + text->size()) return std::nullopt;
+  return value;
+}
+
+/// A job of another launcher would silently be many jobs of one rank each.
+void warn_of_other_launcher() {
+  static std::array<std::atomic_flag, kLaunchers.size()> were_warned_of;
+  for (std::size_t i = 0; i < kLaunchers.size(); ++i) {
+    const Launcher& launcher = kLaunchers[i];
+    const auto rank = whole_number(launcher.rank);
+    const auto size = whole_number(launcher.size);
+    if (!rank || size.value_or(1) <= 1) continue;
+    if (were_warned_of[i].test_and_set()) return;
+    log(LogLevel::warn,
+        "this process runs as rank 0 of 1, though {}={} and {}={} say that {} started it as one of {}: set "
+        "COHORT_RANK=${} COHORT_SIZE=${}, and COHORT_ADDR and COHORT_SECRET_FILE where they are on several "
+        "hosts; COHORT_RANK=0 COHORT_SIZE=1 if each is to be alone",
+        launcher.rank, *rank, launcher.size, *size, launcher.name, *size, launcher.rank, launcher.size);
+    return;
+  }
+}
+
 void read_place(JoinOptions& options) {
   const auto rank = environment::text("COHORT_RANK");
   const auto size = environment::text("COHORT_SIZE");
@@ -63,7 +102,10 @@ void read_place(JoinOptions& options) {
         fmt::format("{} is set and {} is not: set both, as in COHORT_RANK=0 COHORT_SIZE=4, or neither to run "
                     "alone",
                     rank ? "COHORT_RANK" : "COHORT_SIZE", rank ? "COHORT_SIZE" : "COHORT_RANK"));
-  if (!rank) return;
+  if (!rank) {
+    warn_of_other_launcher();
+    return;
+  }
   options.size = static_cast<Rank>(environment::parse_number("COHORT_SIZE", *size, 1, kMostRanks));
   options.rank = static_cast<Rank>(environment::parse_number("COHORT_RANK", *rank, 0, kMostRanks));
   if (options.rank >= options.size)
@@ -79,6 +121,7 @@ JoinOptions JoinOptions::from_environment() {
   read_place(options);
   options.name = environment::text("COHORT_NAME").value_or(options.name);
   options.address = environment::text("COHORT_ADDR").value_or(options.address);
+  options.job = environment::text("COHORT_JOB").value_or("");
   options.timeout = environment::duration("COHORT_JOIN_TIMEOUT").value_or(options.timeout);
   options.host_id = environment::text("COHORT_HOST_ID").value_or("");
   const auto authentication = environment::text("COHORT_AUTH");

@@ -11,7 +11,8 @@
 
 namespace cohort {
 
-/// How this process takes part in a communicator. Not an aggregate, so that g++ 12 destroys a temporary once.
+/// How this process takes part in a communicator. Can be copied. Not an aggregate, so that g++ 12 destroys a
+/// temporary once.
 struct JoinOptions {
   JoinOptions() = default;
 
@@ -20,18 +21,22 @@ struct JoinOptions {
   Rank size = 1;
   std::string address;  ///< of rank 0: "unix:NAME" or "HOST:PORT"; empty: unix:cohort-UID-NAME
   Duration timeout = std::chrono::seconds(120);
+  /// The same on all ranks, and another one at each start of the job: so a rank that is left of an earlier
+  /// start takes nobody's place, although it has the name, the address and the secret. Empty: such ranks are
+  /// taken.
+  std::string job;
   /// What all ranks know and nobody else does. Without one, ranks of one user meet at a Unix address and rank
   /// 0 hands a fresh one over; anywhere else joining is refused.
-  std::optional<Secret> secret;
+  SecretOfOptions secret;
   std::string secret_source = "JoinOptions";  ///< where it came from, for errors
   /// Ranks of one machine with different texts treat each other as ranks of different hosts: no shared
   /// memory.
   std::string host_id;
   bool is_unauthenticated = false;  ///< COHORT_AUTH=none: TCP without a secret, for anybody who can reach it
 
-  /// COHORT_RANK, COHORT_SIZE (neither: rank 0 of 1), COHORT_ADDR, COHORT_NAME, COHORT_JOIN_TIMEOUT,
-  /// COHORT_AUTH=none, COHORT_HOST_ID, and the first of COHORT_SECRET_FD, COHORT_SECRET_FILE,
-  /// COHORT_SECRET that is set.
+  /// COHORT_RANK, COHORT_SIZE (neither: rank 0 of 1, with a warning where another launcher's environment says
+  /// that there are more), COHORT_ADDR, COHORT_NAME, COHORT_JOB, COHORT_JOIN_TIMEOUT, COHORT_AUTH=none,
+  /// COHORT_HOST_ID, and the first of COHORT_SECRET_FD, COHORT_SECRET_FILE, COHORT_SECRET that is set.
   ///
   /// The descriptor is read and closed once per process and remembered, so that a second communicator can
   /// join too. Blocks while a pipe is read. Throws InvalidArgument naming the variable, AuthFailed for a

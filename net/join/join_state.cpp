@@ -38,7 +38,7 @@ std::array<std::byte, 16> host_id(Engine& engine, std::string_view asked) {
 
 Identity make_identity(const JoinOptions& options) {
   Identity identity;
-  identity.job = job_id(options.name);
+  identity.job = job_id(options.name, options.job);
   identity.rank = options.rank;
   identity.world = options.size;
   identity.incarnation = random_incarnation();
@@ -57,6 +57,7 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
       deadline(after(started, options.timeout)),
       identity(make_identity(options)) {
   membership.name = options.name;
+  membership.job = identity.job;
   membership.rank = options.rank;
   membership.size = options.size;
   membership.incarnation = identity.incarnation;

@@ -71,6 +71,17 @@ class WaitingReport final : private Timer {
   Socket& rank_0_;
 };
 
+Error taken_by(const JoinState& state, const std::string& holder) {
+  const Error error(
+      ErrorKind::DuplicateRank,
+      fmt::format(
+          "the job '{}' at {} has all of its {} ranks, and its rank {} is {}, not this process (pid {}): "
+          "give another job another COHORT_NAME or COHORT_ADDR, or this process a rank of its own",
+          state.options.name, state.where, state.options.size, state.options.rank, holder,
+          state.identity.pid));
+  return error.with_culprit(state.options.rank);
+}
+
 Error unreachable(const JoinState& state, const std::string& reason) {
   return about_rank_0(
       ErrorKind::MissingRanks,
@@ -81,16 +92,16 @@ Error unreachable(const JoinState& state, const std::string& reason) {
 
 }  // namespace
 
-Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret) {
+Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret, TimePoint until) {
   CancelScope* around = co_await current_scope();
   Engine& engine = state.engine;
   std::string reason;
   TimePoint next_report = after(engine.now(), kReportInterval);
-  while (engine.now() < state.deadline) {
+  while (engine.now() < until) {
     try {
       Task<Socket> attempt = call_once(state, secret);
       // Authentication has a deadline of its own; this one is for hosts that do not even refuse.
-      const Duration patience = std::min(state.deadline - engine.now(), kReportInterval);
+      const Duration patience = std::min(until - engine.now(), kReportInterval);
       Task<Socket> timed = with_deadline(patience, std::move(attempt));
       co_return co_await timed;
     } catch (const Error& error) {
@@ -110,9 +121,34 @@ Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret) 
 }
 
 Task<> Member::run() {
-  std::optional<Secret> secret;
-  if (membership_.secret.is_set()) secret = std::move(membership_.secret);
-  Socket rank_0 = co_await call_rank_0(state_, secret);
+  TimePoint until = state_.deadline;
+  for (;;) {
+    const bool is_in = co_await attempt(until);
+    if (is_in) co_return;
+    const TimePoint now = state_.engine.now();
+    if (until == state_.deadline) until = std::min(until, after(now, kOtherJobTime));
+    if (now >= until) throw Error(*sent_away_);
+    co_await state_.engine.sleep_for(kRetryInterval);
+  }
+}
+
+/// Once a job has sent this rank away, the reason why nobody else takes it is that one.
+Task<Socket> Member::call(std::optional<Secret>& secret, TimePoint until) {
+  std::optional<Error> failure;
+  try {
+    co_return co_await call_rank_0(state_, secret, until);
+  } catch (const Error& error) {
+    failure = sent_away_ && error.kind() == ErrorKind::MissingRanks ? *sent_away_ : error;
+  }
+  throw Error(*failure);
+}
+
+/// False: the job at the address needs nobody any more.
+Task<bool> Member::attempt(TimePoint until) {
+  std::optional<Secret> secret;  // that of another rank 0 is of no use
+  const bool is_given = state_.options.secret && state_.options.secret->is_set();
+  if (is_given || state_.meets_by_tcp()) secret = Secret::from_bytes(membership_.secret.bytes());
+  Socket rank_0 = co_await call(secret, until);
   membership_.secret = *std::move(secret);
 
   CancelScope* around = co_await current_scope();
@@ -132,19 +168,25 @@ Task<> Member::run() {
           fmt::format("{} at {} did not say who is missing, {} after this process (rank {}) began to "
                       "join: it hangs, or the network between us does",
                       "rank 0", state_.where, state_.elapsed(), state_.options.rank));
-    rank_0.try_send(encode_refusal(*failure));
+    if (!is_sent_away_) rank_0.try_send(encode_refusal(*failure));
   }
+  if (std::exchange(is_sent_away_, false)) co_return false;
   if (failure) throw Error(*failure);
   const bool is_control = ControlMesh::is_served_by_joining(state_, 0);
   if (is_control) membership_.control[0] = std::move(rank_0);
+  co_return true;
 }
 
 Task<> Member::join_through(Socket& rank_0) {
   rank_0.set_no_delay();
-  state_.listen(rank_0.local_address());
+  if (!state_.control_listener.is_open()) state_.listen(rank_0.local_address());
   const Duration patience = state_.deadline - state_.engine.now();
   const JoinFrameBytes introduction = encode_introduction(membership_.self(), patience);
-  co_await rank_0.send(introduction);
+  try {
+    co_await rank_0.send(introduction);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::SystemError) throw;  // it may have said why before it hung up
+  }
   co_await hear_table(rank_0);
   co_await when_all(connect(rank_0), hear_go(rank_0));
 }
@@ -171,6 +213,11 @@ Task<JoinFrame> Member::hear(Socket& rank_0) {
   co_await receive(rank_0, bytes);
   const JoinFrame frame = decode_frame(bytes, fmt::format("rank 0 at {}", state_.where));
   if (frame.refusal) throw Error(*frame.refusal);
+  if (frame.kind == JoinFrame::Kind::complete) {
+    is_sent_away_ = true;
+    sent_away_ = taken_by(state_, frame.text);
+    throw Error(*sent_away_);
+  }
   co_return frame;
 }
 

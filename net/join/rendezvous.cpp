@@ -58,6 +58,7 @@ Task<> Rendezvous::run() {
     scope.spawn(gate_.serve());
     scope.spawn(report_progress());
     scope.spawn(watch_deadline(0, membership_.incarnation, state_.deadline));
+    make_room();
     try {
       co_await scope.join();
     } catch (const Error& error) {
@@ -70,18 +71,46 @@ Task<> Rendezvous::run() {
   co_await send_go();
 }
 
+/// For the members; they hear why if there is none.
+void Rendezvous::make_room() {
+  const std::string what_for = fmt::format("meeting {} ranks as rank 0", membership_.size);
+  const std::size_t least = membership_.size;
+  const std::size_t of_one_host = 2 * least;  // their processes are watched, too
+  try {
+    state_.engine.platform().make_room_for_descriptors(least, state_.meets_by_tcp() ? least : of_one_host,
+                                                       what_for);
+  } catch (const Error& error) {
+    fail(error.with_culprit(0));
+  }
+}
+
 // Coming and going.
 
 Task<> Rendezvous::welcome(Visitor visitor) {
+  try {
+    co_await hear_and_seat(visitor);
+  } catch (const Error&) {
+    if (phase_ == Phase::over) send_away(visitor);
+    throw;
+  }
+}
+
+Task<> Rendezvous::hear_and_seat(Visitor& visitor) {
   const Rank rank = visitor.peer.rank;
   const std::optional<JoinFrame> introduction = co_await hear_introduction(visitor);
   if (!introduction) co_return;
   if (!failure_) {
     const bool is_vacant = co_await wait_until_vacant(rank);
+    if (!is_vacant && !failure_ && phase_ != Phase::gathering) {
+      send_away(visitor);
+      co_return;
+    }
     if (!is_vacant && !failure_)
-      fail(Error(ErrorKind::DuplicateRank,
-                 fmt::format("two processes claim rank {}: {} and {}; give each process a rank of its own",
-                             rank, membership_.peers[rank].describe(), introduction->info.describe()))
+      fail(Error(
+               ErrorKind::DuplicateRank,
+               fmt::format("two processes claim rank {}: {} and {}; give each process a rank of its own, and "
+                           "each of two jobs a COHORT_NAME or a COHORT_ADDR",
+                           rank, membership_.peers[rank].describe(), introduction->info.describe()))
                .with_culprit(rank));
   }
   Place newcomer;  // of one that comes too late
@@ -92,6 +121,15 @@ Task<> Rendezvous::welcome(Visitor visitor) {
   }
   seat(visitor, *introduction);
   co_await attend(rank);
+}
+
+/// All ranks are here, the visitor's own among them. Not one that is seated: its connection is the place's.
+void Rendezvous::send_away(Visitor& visitor) {
+  if (!visitor.socket.is_open()) return;
+  const std::string holder = membership_.peers[visitor.peer.rank].describe();
+  note(fmt::format("another rank {} came from {} (pid {}) and was sent away", visitor.peer.rank,
+                   visitor.where, visitor.peer.pid));
+  (void)visitor.socket.try_send(encode_complete(holder));
 }
 
 Task<std::optional<JoinFrame>> Rendezvous::hear_introduction(Visitor& visitor) {
@@ -117,7 +155,7 @@ Task<std::optional<JoinFrame>> Rendezvous::hear_introduction(Visitor& visitor) {
 Task<bool> Rendezvous::wait_until_vacant(Rank rank) {
   const TimePoint until = after(state_.engine.now(), kVacationTime);
   while (places_[rank].is_taken && !failure_) {
-    if (state_.engine.now() >= until) co_return false;
+    if (state_.engine.now() >= until || phase_ != Phase::gathering) co_return false;
     co_await state_.engine.sleep_for(kVacationInterval);
   }
   co_return true;
@@ -198,10 +236,10 @@ void Rendezvous::heard(Rank rank, const JoinFrame& frame) {
 void Rendezvous::on_refusal(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept {
   const bool is_worth_a_note =
       refusal.reason != RefusalReason::truncated && refusal.reason != RefusalReason::not_cohort;
-  const bool ends_all = refusal.reason == RefusalReason::world_mismatch ||
-                        refusal.reason == RefusalReason::rank_range ||
-                        refusal.reason == RefusalReason::same_rank;
-  if (claimed && refusal.is_authenticated && ends_all) {
+  const bool ends_all =
+      refusal.reason == RefusalReason::world_mismatch || refusal.reason == RefusalReason::rank_range;
+  const bool is_another_rank_0 = claimed && claimed->rank == 0;  // its own end tells it what to do
+  if (claimed && refusal.is_authenticated && ends_all && !is_another_rank_0) {
     ++informed_;  // by the handshake, which it refused too
     fail(refusal.to_error().with_culprit(claimed->rank));
   } else if (claimed && refusal.reason == RefusalReason::bad_mac) {

@@ -19,7 +19,9 @@ namespace cohort {
 ///
 /// A cause that ends the joining is told to every member, also to those that come within kFarewell after it.
 /// A member that dies while others are missing frees its place for a new incarnation of it; once the table is
-/// out, a death ends the joining. Threads: the engine's. Lifetime: `state` and `listener` outlive run().
+/// out, a death ends the joining. Who comes when all ranks are there, or as another rank 0, is of another
+/// job, most likely: it is sent away, and nobody here is disturbed. Threads: the engine's. Lifetime: `state`
+/// and `listener` outlive run().
 class Rendezvous final : private Gate::Handler, Immovable {
  public:
   static constexpr Duration kFarewell = std::chrono::seconds(2);
@@ -45,9 +47,13 @@ class Rendezvous final : private Gate::Handler, Immovable {
     std::string where;
   };
 
+  void make_room();
+
   // Coming and going.
   Task<> welcome(Visitor visitor) override;
   void on_refusal(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept override;
+  Task<> hear_and_seat(Visitor& visitor);
+  void send_away(Visitor& visitor);
   Task<std::optional<JoinFrame>> hear_introduction(Visitor& visitor);
   Task<bool> wait_until_vacant(Rank rank);
   void seat(Visitor& visitor, const JoinFrame& introduction);

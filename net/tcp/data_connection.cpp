@@ -20,7 +20,7 @@ constexpr Duration kRetryInterval = std::chrono::milliseconds(50);
 Identity data_identity(const Membership& membership, Lane lane) {
   const PeerInfo& self = membership.self();
   Identity identity;
-  identity.job = job_id(membership.name);
+  identity.job = membership.job;
   identity.rank = membership.rank;
   identity.world = membership.size;
   identity.incarnation = membership.incarnation;

@@ -41,6 +41,9 @@ class TcpLink final : public Link, private Source {
 
   // Source: while the loop is awake, bytes move from here; before it sleeps, the kernel is asked to tell.
   bool poll() noexcept override;
+  [[nodiscard]] bool is_waited_for() const noexcept override {
+    return reader_.is_awaited() || writer_.is_awaited();
+  }
   [[nodiscard]] bool arm() noexcept override;
   void disarm() noexcept override {}
 

@@ -28,7 +28,7 @@ std::vector<std::filesystem::path> usual_places() {
 cohort::Task<bool> weights_are_identical(cohort::Communicator& comm, std::uint64_t hash) {
   std::array<std::int64_t, 1> mine = {static_cast<std::int64_t>(hash)};
   std::vector<std::int64_t> all(comm.size());
-  co_await comm.all_gather<std::int64_t>(mine, all);
+  co_await comm.all_gather(mine, all);
   bool identical = true;
   for (const std::int64_t other : all) identical = identical && other == mine[0];
   co_return identical;

@@ -101,7 +101,7 @@ Task<double> Trainer::train_epoch(std::size_t epoch) {
 Task<Timing> Trainer::slowest_timing() {
   std::array<double, 3> mine = {timing_.compute_ms, timing_.communication_ms, timing_.exposed_ms};
   std::vector<double> all(mine.size() * comm_.size());
-  co_await comm_.all_gather<double>(mine, all);
+  co_await comm_.all_gather(mine, all);
   Timing slowest;
   for (Rank rank = 0; rank < comm_.size(); ++rank) {
     const double* entry = &all[rank * mine.size()];

@@ -32,6 +32,26 @@ Task<> exchange(Communicator& comm, std::size_t count) {
   }
 }
 
+TEST(Run, a_place_that_cannot_be_is_not_told_as_if_it_were_rank_0s) {
+  ::setenv("COHORT_RANK", "5", 1);
+  ::setenv("COHORT_SIZE", "2", 1);
+  const auto nothing = [](Communicator&) -> Task<> { co_return; };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(nothing), 1);
+  const std::string printed = testing::internal::GetCapturedStderr();
+  ::unsetenv("COHORT_RANK");
+  ::unsetenv("COHORT_SIZE");
+  EXPECT_NE(printed.find("COHORT_RANK=5 is not below COHORT_SIZE=2"), std::string::npos) << printed;
+  EXPECT_EQ(printed.find("rank 0"), std::string::npos) << printed;
+}
+
+TEST(Run, threads_are_a_job_of_their_own_whatever_the_environment_says_of_joining) {
+  ::setenv("COHORT_RANK", "not a number", 1);
+  const auto nothing = [](Communicator&) -> Task<> { co_return; };
+  EXPECT_EQ(run_threads(2, nothing), 0);
+  ::unsetenv("COHORT_RANK");
+}
+
 struct Sharing {
   Rank ranks;
   unsigned threads;

@@ -226,6 +226,7 @@ class TestSource final : public Source {
     ++polls;
     return false;
   }
+  bool is_waited_for() const noexcept override { return has_waiter; }
   bool arm() noexcept override {
     is_armed = true;
     return refusals == 0 || --refusals == 0;
@@ -235,7 +236,111 @@ class TestSource final : public Source {
   int polls = 0;
   int refusals = 0;
   bool is_armed = false;
+  bool has_waiter = false;
 };
+
+TEST(Engine, what_waits_runs_before_who_lets_it_and_so_does_what_it_brings) {
+  VirtualEngine engine;
+  std::string order;
+  auto brings = [&](char name) -> Task<> {
+    order += name;
+    co_await engine.sleep_for(0s);
+    order += name;
+  };
+  auto patient = [&]() -> Task<> {
+    TaskScope tasks;
+    co_await engine.sleep_for(0s);
+    tasks.spawn(brings('a'));
+    tasks.spawn(brings('b'));
+    order += '1';
+    co_await engine.let_others_run();
+    order += '2';
+    co_await tasks.join();
+  };
+  engine.run(patient());
+  EXPECT_EQ(order, "ab1ab2");
+}
+
+TEST(Engine, others_that_never_end_do_not_hold_up_who_lets_them_run) {
+  VirtualEngine engine;
+  bool is_over = false;
+  int turns = 0;
+  auto busy = [&]() -> Task<> {
+    for (; !is_over; ++turns) co_await engine.sleep_for(0s);
+  };
+  auto patient = [&]() -> Task<> {
+    TaskScope tasks;
+    tasks.spawn(busy());
+    for (int i = 0; i < 100; ++i) co_await engine.let_others_run();
+    is_over = true;
+    co_await tasks.join();
+  };
+  engine.run(patient());
+  EXPECT_LE(turns, 100 * 5);
+}
+
+TEST(Engine, who_lets_others_run_hears_of_its_cancellation) {
+  VirtualEngine engine;
+  CancelScope scope;
+  auto goes_on = [&]() -> Task<> {
+    for (;;) co_await engine.let_others_run();
+  };
+  auto body = [&]() -> Task<> {
+    TaskScope tasks;
+    auto cancel = [&]() -> Task<> {
+      co_await engine.sleep_for(0s);
+      scope.cancel();
+    };
+    tasks.spawn(cancel());
+    bool was_cancelled = false;
+    try {
+      co_await with_scope(scope, goes_on());
+    } catch (const Error& error) {
+      was_cancelled = error.kind() == ErrorKind::Cancelled;
+    }
+    EXPECT_TRUE(was_cancelled);
+    co_await tasks.join();
+  };
+  engine.run(body());
+}
+
+/// Time passes with every question.
+class AskedClock final : public Clock {
+ public:
+  explicit AskedClock(Duration step) : step_(step) {}
+  [[nodiscard]] TimePoint now() noexcept override { return now_ += step_; }
+
+ private:
+  const Duration step_;
+  TimePoint now_ = testing::VirtualTime::kStart;
+};
+
+TEST(Engine, a_turn_is_over_when_it_was_long_and_something_waits) {
+  EngineOptions options;
+  options.clock = std::make_unique<AskedClock>(60us);
+  Engine engine(std::move(options));
+  TestSource source;
+  engine.add_source(source);
+  auto body = [&]() -> Task<> {
+    co_await engine.let_others_run();  // the driver has its own beginnings
+    EXPECT_FALSE(engine.is_turn_over()) << "its time begins";
+    EXPECT_FALSE(engine.is_turn_over()) << "nothing waits";
+    source.has_waiter = true;
+    EXPECT_TRUE(engine.is_turn_over()) << "for a source";
+    source.has_waiter = false;
+    EXPECT_FALSE(engine.is_turn_over());
+    engine.post([] {});
+    EXPECT_TRUE(engine.is_turn_over()) << "in the inbox";
+    co_await engine.let_others_run();
+    EXPECT_FALSE(engine.is_turn_over()) << "another turn";
+    EXPECT_FALSE(engine.is_turn_over()) << "nothing waits";
+    CancelScope scope;
+    scope.set_deadline(engine, after(engine.now(), 30us));
+    EXPECT_TRUE(engine.is_turn_over()) << "a timer is due";
+    co_return;
+  };
+  engine.run(body());
+}
 
 TEST(Engine, polls_its_sources_and_sleeps_only_when_all_of_them_let_it) {
   VirtualEngine engine;

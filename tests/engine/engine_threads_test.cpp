@@ -55,6 +55,29 @@ class Signal final : public Operation {
   bool is_set_ = false;
 };
 
+TEST(EngineThreads, an_engine_is_crowded_while_its_own_computing_takes_the_cores) {
+  Engine engine(sleepy());
+  engine.expect_engines_per_core(1);
+  std::latch has_begun(1);
+  std::latch may_end(1);
+  auto computing = [&] {
+    has_begun.count_down();
+    may_end.wait();
+  };
+  auto compute = [&]() -> Task<> { co_await engine.offload(computing); };
+  auto body = [&]() -> Task<> {
+    EXPECT_FALSE(engine.is_crowded());
+    TaskScope tasks;
+    tasks.spawn(compute());
+    has_begun.wait();
+    EXPECT_TRUE(engine.is_crowded());
+    may_end.count_down();
+    co_await tasks.join();
+    EXPECT_FALSE(engine.is_crowded());
+  };
+  engine.run(body());
+}
+
 TEST(EngineThreads, posted_functions_run_on_the_loop_in_order_of_each_sender) {
   constexpr int kSenders = 4;
   constexpr int kMessages = 5'000;

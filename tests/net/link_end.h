@@ -186,7 +186,8 @@ class LinkEnd : Immovable {
     Hello hello;
     said.words.copy(hello.words.data(), Introduction::kMostWords);
     for (std::size_t i = 0; i < kUserWindows.size(); ++i) hello.windows[i] = at({kUserWindows[i], 0, 0});
-    co_await control().send(std::as_bytes(std::span(&hello, 1)), said.descriptors);
+    const bool is_sent = co_await control().pass(std::as_bytes(std::span(&hello, 1)), said.descriptors);
+    EXPECT_TRUE(is_sent);
     Hello heard;
     std::vector<Descriptor> passed;
     const auto into = std::as_writable_bytes(std::span(&heard, 1));

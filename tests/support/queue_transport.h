@@ -70,6 +70,7 @@ class QueueLink final : public Link, private Source {
     const std::lock_guard lock(mutex);
     to_.push_back(std::move(message));
   }
+  [[nodiscard]] bool is_waited_for() const noexcept override { return true; }
   [[nodiscard]] bool arm() noexcept override { return false; }  // nobody would wake it
   void disarm() noexcept override {}
   bool poll() noexcept override {

@@ -46,6 +46,7 @@ class VirtualDriver final : public Driver {
     for (const auto& [operation, result] : std::exchange(answers_, {})) operation->finish(result);
     return true;
   }
+  [[nodiscard]] bool has_news() const noexcept override { return !answers_.empty(); }
   void sleep(TimePoint now, TimePoint until) noexcept override {
     ++sleeps_;
     if (poll()) return;

@@ -13,7 +13,7 @@ namespace cohort::testing {
 /// Expects in the end that it found no hang, and that everything closed its simulated sockets.
 class WorldOfOne {
  protected:
-  WorldOfOne() : world_(settings()) {}
+  explicit WorldOfOne(unsigned late_answer_percent) : world_(settings(late_answer_percent)) {}
   ~WorldOfOne() {
     EXPECT_EQ(world_.finding(), "");
     EXPECT_EQ(world_.sockets().open_count(), 0U) << "sockets leak";
@@ -22,8 +22,9 @@ class WorldOfOne {
   world::World world_;
 
  private:
-  static world::Settings settings() {
+  static world::Settings settings(unsigned late_answer_percent) {
     world::Settings settings;
+    settings.late_answer_percent = late_answer_percent;
     settings.seed = 1;
     settings.host_of = {0};
     return settings;
@@ -36,7 +37,8 @@ class WorldOfOne {
 /// The only process of its world, so that the thread of the test is that process. Threads: the test's.
 class WorldEngine final : private WorldOfOne, public Engine {
  public:
-  WorldEngine() : Engine(world_.engine_options(0)) {}
+  explicit WorldEngine(unsigned late_answer_percent = 0)
+      : WorldOfOne(late_answer_percent), Engine(world_.engine_options(0)) {}
 };
 
 }  // namespace cohort::testing

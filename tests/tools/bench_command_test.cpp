@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"order", "all_reduce --min 64 --max 8", {"--min", "--max"}},
                       Mistake{"root", "broadcast --root 2 --ranks 2", {"--root 2", "0 to 1"}},
                       Mistake{"formats", "all_reduce --csv --json", {"--csv", "--json"}},
-                      Mistake{"ranks", "all_reduce --ranks 0", {"1", "128"}}),
+                      Mistake{"ranks", "all_reduce --ranks 0", {"1", "256"}}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(BenchFailure, an_algorithm_that_cannot_run_names_those_that_can) {

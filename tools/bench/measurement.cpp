@@ -188,7 +188,7 @@ Task<std::size_t> Measurement::iterate(Limits limits, std::span<double> samples_
     const bool is_last = line_.leave();
     const std::int64_t start = now_ns();
     Collective operation = workload_.make();
-    co_await operation;
+    co_await std::move(operation);
     const std::int64_t end = now_ns();
     if (is_last) co_return done;
     if (!samples_us.empty()) samples_us[done] = static_cast<double>(end - start) / 1e3;
@@ -202,7 +202,7 @@ Task<std::size_t> Measurement::verify() {
   co_await meet();
   co_await workload_.enter();
   Collective operation = workload_.make();
-  co_await operation;
+  co_await std::move(operation);
   co_return workload_.count_wrong();
 }
 

@@ -12,7 +12,7 @@
 namespace cohort::bench {
 
 /// The start line keeps a place for each.
-inline constexpr Rank kMostRanks = 128;
+inline constexpr Rank kMostRanks = 256;
 /// Samples that are kept of one point.
 inline constexpr std::size_t kMostIterations = 20'000;
 

@@ -61,7 +61,7 @@ Task<Overlap> measure_overlap(Communicator& comm, Measurement& measurement, Comp
   const auto run = [&] { computation.run(pieces); };
   const std::function<Task<>()> communicate = [&]() -> Task<> {
     Collective operation = workload.make();
-    co_await operation;
+    co_await std::move(operation);
   };
   const std::function<Task<>()> compute = [&]() -> Task<> {
     if (computing == Computing::device) co_await comm.engine().sleep_for(on_device);

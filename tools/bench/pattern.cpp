@@ -29,13 +29,14 @@ std::vector<std::byte> encode(DataType type, const Values& values) {
     case DataType::float64: return encode<double>(values);
     case DataType::int32: return encode<std::int32_t>(values);
     case DataType::int64: return encode<std::int64_t>(values);
+    case DataType::byte: break;  // is not drawn: there is nothing to combine
   }
   return {};
 }
 
-/// Products stay below 2^31 with kMostRanks: one value in six is a 2, the others are 1 and -1.
+/// Products stay below 2^31 with kMostRanks: one value in twelve is a 2, the others are 1 and -1.
 double factor_at(std::size_t index) {
-  if (index % 6 == 0) return 2;
+  if (index % 12 == 0) return 2;
   return index % 2 == 0 ? 1 : -1;
 }
 

@@ -27,6 +27,7 @@ void print_all(const Communicator& comm, const Options& options) {
       print(report.row(op, bytes, comm.explain(op, options.type, bytes, options.algorithm)));
     }
   }
+  print(report.machine(comm.engine().platform()));
   print(report.measured(comm.reach()));
 }
 

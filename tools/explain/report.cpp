@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/explain/report.h>
 
+#include <cohort/engine/system/shared_memory.h>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -133,6 +135,25 @@ std::string Report::json_row(Operator op, std::size_t bytes, const Explanation& 
   row["candidates"] = Json::array();
   for (const Explanation::Line& line : explanation.candidates) row["candidates"].push_back(json_of(line));
   return row.dump() + "\n";
+}
+
+std::string Report::machine(Platform& platform) const {
+  const std::string huge_pages = SharedMemory::huge_page_policy();
+  if (options_.is_json) {
+    Json json;
+    json["host"] = platform.host_name();
+    json["cores"] = platform.available_cores();
+    json["core_cache_bytes"] = platform.core_cache_bytes();
+    json["last_level_cache_bytes"] = platform.last_level_cache_bytes();
+    json["huge_pages_of_shared_memory"] = huge_pages;
+    return json.dump() + "\n";
+  }
+  return fmt::format(
+      "\n# This machine:\n"
+      "# {:>17} {:>12}\n# {:>17} {:>12} KiB\n# {:>17} {:>12} KiB, shared\n# {:>17} {:>12}, of shared "
+      "memory\n",
+      "cores", platform.available_cores(), "cache of a core", platform.core_cache_bytes() >> 10,
+      "last-level cache", platform.last_level_cache_bytes() >> 10, "huge pages", huge_pages);
 }
 
 std::string Report::measured(const Reach& reach) const {

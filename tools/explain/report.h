@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/system/platform.h>
 #include <cohort/tools/explain/options.h>
 
 namespace cohort::explain {
@@ -16,6 +17,8 @@ class Report {
   [[nodiscard]] std::string row(Operator op, std::size_t bytes, const Explanation& explanation) const;
   /// The numbers that all of it rests on, once, at the end.
   [[nodiscard]] std::string measured(const Reach& reach) const;
+  /// What this rank was told of its machine: copies, pieces and spinning rest on it.
+  [[nodiscard]] std::string machine(Platform& platform) const;
 
  private:
   [[nodiscard]] std::string json_row(Operator op, std::size_t bytes, const Explanation& explanation) const;

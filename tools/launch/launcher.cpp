@@ -2,6 +2,7 @@
 #include <cohort/tools/launch/launcher.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/descriptor_limit.h>
 #include <cohort/tools/launch/job.h>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@ namespace {
 
 constexpr int kCannotStartStatus = 127;
 constexpr unsigned kDescriptorsPerRank = 3;  // two pipes and a pidfd
+constexpr unsigned kDescriptorsBeside = 32;
 
 void check(const LaunchOptions& options) {
   if (options.ranks == 0)
@@ -26,6 +28,8 @@ Task<int> launch(Engine& engine, LaunchOptions options) {
   JobOutput output(engine, options.output_descriptor, options.errors_descriptor);
   std::optional<Job> job;
   std::string refusal;
+  const std::size_t needed = kDescriptorsPerRank * std::size_t{options.ranks} + kDescriptorsBeside;
+  (void)descriptor_limit::raise_to(descriptor_limit::count_open() + needed);
   try {
     job.emplace(engine, options, output);
   } catch (const Error& error) {

@@ -34,6 +34,8 @@ struct LaunchOptions {
 
 /// Runs a program as the ranks of one job on this host, and leaves nothing of it behind: no process, no file.
 ///
+/// Raises this process's soft limit on open files where the job needs more, and the ranks inherit that.
+///
 /// Each rank gets COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR (an abstract
 /// Unix socket of a random name) and COHORT_SECRET_FD, the number of a descriptor from which it can read the
 /// 32 bytes of the job's secret. Its standard input is empty. What a rank started ends with the job; if the

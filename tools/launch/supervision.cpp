@@ -138,12 +138,12 @@ void Job::tell_running(ProcessSignal signal) {
 
 /// Who failed after the first: most often because of it, so one line for all of a kind.
 void Job::explain_rest() {
-  std::map<std::string, std::vector<Rank>> kinds;
+  std::map<ExitStatus, std::vector<Rank>> kinds;
   for (const RankProcess& rank : ranks_)
     if (&rank != culprit_ && !rank.was_told_to_end && !rank.status->is_success())
-      kinds[rank.status->describe()].push_back(rank.rank);
+      kinds[*rank.status].push_back(rank.rank);
   for (const auto& [ending, ranks] : kinds)
-    tasks_->spawn(say(fmt::format("then {} {}", describe_ranks(ranks), ending)));
+    tasks_->spawn(say(fmt::format("then {} {}", describe_ranks(ranks), ending.describe(ranks.size()))));
 }
 
 std::vector<Rank> Job::running() const {

@@ -32,6 +32,7 @@ void put(DataType type, std::byte* at, double value) {
     case DataType::float64: put<double>(at, value); return;
     case DataType::int32: put<std::int32_t>(at, value); return;
     case DataType::int64: put<std::int64_t>(at, value); return;
+    case DataType::byte: return;  // is not drawn
   }
 }
 double get(DataType type, const std::byte* at) {
@@ -40,6 +41,7 @@ double get(DataType type, const std::byte* at) {
     case DataType::float64: return get<double>(at);
     case DataType::int32: return get<std::int32_t>(at);
     case DataType::int64: return get<std::int64_t>(at);
+    case DataType::byte: break;
   }
   return std::nan("");
 }

@@ -28,6 +28,17 @@ class CancelAt final : private Timer {
   CancelScope& scope_;
 };
 
+/// By the algorithm that was drawn, if it has such a schedule here, which is so on all ranks or on none.
+Collective make_call(Communicator& comm, std::string_view algorithm, Buffers& own) {
+  if (algorithm.empty()) return own.call(comm);
+  try {
+    return own.call(comm).with_algorithm(algorithm);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::InvalidArgument) throw;
+  }
+  return own.call(comm);
+}
+
 }  // namespace
 
 JobRun::JobRun(Job job) : job_(std::move(job)), world_(job_.world), is_through_(job_.ranks, 0) {
@@ -150,15 +161,8 @@ Task<> JobRun::call_once(Communicator& comm, std::size_t communicator, std::size
 }
 
 Task<> JobRun::await_call(Communicator& comm, std::size_t communicator, std::size_t index, Buffers& own) {
-  Collective collective = own.call(comm);
   const CallPlan plan = call_of(job_, comm.rank(), communicator, index);
-  if (!plan.algorithm.empty()) {
-    try {
-      collective = own.call(comm).with_algorithm(plan.algorithm);
-    } catch (const Error& error) {  // it has no such schedule here, on any rank
-      if (error.kind() != ErrorKind::InvalidArgument) throw;
-    }
-  }
+  Collective collective = make_call(comm, plan.algorithm, own);
   const bool is_cancelled =
       has_deed(comm.rank(), communicator, Deed::Kind::cancels) && job_.deed->call == index;
   if (!is_cancelled) {

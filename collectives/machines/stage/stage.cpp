@@ -21,6 +21,7 @@ class Stage::NoKernel final : public Driver {
   void cancel(IoOperation&) noexcept override {}
   /// With nothing to resume, all that the last stream led to is over.
   bool poll() noexcept override { return !Engine::current().has_ready() && stage_.resume_next(); }
+  bool has_news() const noexcept override { return false; }
   /// Not even a timer helps: no rank of a schedule may wait for one.
   void sleep(TimePoint, TimePoint) noexcept override { stage_.end_all(); }
   void wake() noexcept override {}

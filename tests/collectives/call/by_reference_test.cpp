@@ -51,7 +51,7 @@ Task<> check_sum(Communicator& comm, std::size_t count, Sharing sharing, bool in
   for (int round = 0; round < 20; ++round) {  // the next one's input must not reach the last one's result
     for (std::size_t i = 0; i < count; ++i) send.span()[i] = input(comm.rank(), i, round);
     Collective call = comm.all_reduce(std::span<const float>(send.span()), recv, ReduceOp::sum);
-    co_await call;
+    co_await std::move(call);
     for (std::size_t i = 0; i < count; ++i) {
       float expected = 0;
       for (Rank rank = 0; rank < comm.size(); ++rank) expected += input(rank, i, round);
@@ -78,7 +78,7 @@ Task<> check_late_change(Communicator& comm, float*& early) {
     std::fill_n(early, kCount, 10.0F);
   }
   Collective call = comm.all_reduce(std::span<const float>(send.span()), recv.span(), ReduceOp::sum);
-  co_await call;
+  co_await std::move(call);
   EXPECT_EQ(recv.span().front(), 11.0F);
   EXPECT_EQ(recv.span().back(), 11.0F);
 }

@@ -4,6 +4,7 @@
 #include <cohort/collectives/selection/reach.h>
 #include <cohort/net/transports.h>
 #include <cohort/tests/support/ranks.h>
+#include <cohort/tests/support/world_run.h>
 
 #include <gtest/gtest.h>
 
@@ -65,6 +66,31 @@ std::size_t pulled_from(bool reads_memory) {
 TEST(Establish, ranks_whose_transport_does_not_read_memory_do_not_pull) {
   EXPECT_EQ(pulled_from(false), PullCrossover::kNever);
   EXPECT_EQ(pulled_from(true), 1U) << "the kernel must allow to read a process's own memory";
+}
+
+/// As ordinary users have it whose limit on open files is low: descriptors are refused until others were
+/// received.
+TEST(Establish, ranks_meet_where_few_descriptors_may_be_on_their_way) {
+  constexpr Rank kRanks = 12;
+  world::Settings settings;
+  settings.seed = 1;
+  settings.host_of.assign(kRanks, 0);
+  settings.most_passed_descriptors = 2;
+  std::vector<std::function<void(Engine&)>> bodies;
+  for (Rank rank = 0; rank < kRanks; ++rank)
+    bodies.emplace_back([rank](Engine& engine) {
+      CommunicatorOptions options;
+      options.join.address = "unix:few";
+      options.join.rank = rank;
+      options.join.size = kRanks;
+      auto body = [&]() -> Task<> {
+        Communicator comm = co_await Communicator::join(engine, std::move(options));
+        co_await comm.barrier();
+        co_await comm.close();
+      };
+      engine.run(body());
+    });
+  testing::run_world(settings, bodies);
 }
 
 }  // namespace

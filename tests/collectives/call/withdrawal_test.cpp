@@ -44,12 +44,11 @@ class Withdrawal : public testing::TestWithParam<std::string_view> {
       const Pages pages;
       const bool is_late = comm.rank() + 1 == comm.size();
       if (is_late) until_late();
-      Collective call = comm.all_reduce(pages.span(), ReduceOp::sum);
-      if (!algorithm.empty()) call = std::move(call).with_algorithm(algorithm);
-      if (!is_late) call = std::move(call).with_deadline(kLimit);
+      const Duration limit = is_late ? Duration::zero() : Duration(kLimit);
+      Collective call = make_call(comm, pages.span(), algorithm).with_deadline(limit);
       bool has_failed = false;
       try {
-        co_await call;
+        co_await std::move(call);
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::DeadlineExceeded) << error.what();
         has_failed = true;
@@ -62,6 +61,13 @@ class Withdrawal : public testing::TestWithParam<std::string_view> {
   }
 
   std::counting_semaphore<kRanks> gave_up_{0};
+
+ private:
+  static Collective make_call(Communicator& comm, std::span<float> data, std::string_view algorithm) {
+    Collective call = comm.all_reduce(data, ReduceOp::sum);
+    if (algorithm.empty()) return call;
+    return std::move(call).with_algorithm(algorithm);
+  }
 };
 
 TEST_P(Withdrawal, a_rank_that_comes_late_touches_no_buffer_of_those_that_gave_up) {

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 namespace cohort {
@@ -17,32 +19,66 @@ TEST(CopyWorkers, every_element_is_worked_on_once) {
   Engine engine;
   CopyWorkers workers(engine);
   workers.allow(3);
+  if (!workers.may_help(CopyWorkers::kLeastBytes)) GTEST_SKIP() << "there is one core";
   std::vector<std::uint8_t> times(5 * kMiB + 17);
+  const CopyWorkers::Work work = [&](std::size_t begin, std::size_t end) {
+    EXPECT_EQ(begin % 4096, 0U);
+    for (std::size_t i = begin; i < end; ++i) ++times[i];
+  };
   for (std::uint8_t round = 1; round <= 50; ++round) {
-    workers.share(times.size(), 4096, times.size(), [&](std::size_t begin, std::size_t end) {
-      EXPECT_EQ(begin % 4096, 0U);
-      for (std::size_t i = begin; i < end; ++i) ++times[i];
-    });
+    engine.run(workers.share(times.size(), 4096, times.size(), work));
     EXPECT_EQ(std::count(times.begin(), times.end(), round), static_cast<std::ptrdiff_t>(times.size()));
   }
 }
 
-TEST(CopyWorkers, a_small_step_is_one_range_on_the_calling_thread) {
+TEST(CopyWorkers, one_step_is_shared_at_a_time_and_a_cancelled_one_leaves_nobody_at_work) {
   Engine engine;
   CopyWorkers workers(engine);
   workers.allow(3);
-  std::vector<std::pair<std::size_t, std::size_t>> ranges;
-  workers.share(1000, 64, CopyWorkers::kLeastBytes - 1,
-                [&](std::size_t begin, std::size_t end) { ranges.emplace_back(begin, end); });
-  EXPECT_EQ(ranges, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 1000}}));
+  if (!workers.may_help(CopyWorkers::kLeastBytes)) GTEST_SKIP() << "there is one core";
+  constexpr std::size_t kBytes = 64 * kMiB;
+  std::atomic<std::size_t> at_work{0};
+  std::atomic<std::size_t> worked{0};
+  CancelScope scope;
+  const CopyWorkers::Work work = [&](std::size_t begin, std::size_t end) {
+    ++at_work;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    worked += end - begin;
+    --at_work;
+  };
+  auto body = [&]() -> Task<> {
+    TaskScope other;
+    auto cancel = [&]() -> Task<> {
+      EXPECT_FALSE(workers.may_help(kBytes));
+      scope.cancel();
+      co_return;
+    };
+    auto wait = [&]() -> Task<> {
+      co_await engine.sleep_for(Duration::zero());
+      co_await cancel();
+    };
+    other.spawn(wait());
+    bool was_cancelled = false;
+    try {
+      co_await with_scope(scope, workers.share(kBytes, 4096, kBytes, work));
+    } catch (const Error& error) {
+      was_cancelled = error.kind() == ErrorKind::Cancelled;
+    }
+    EXPECT_TRUE(was_cancelled);
+    EXPECT_EQ(at_work, 0U);
+    EXPECT_LT(worked, kBytes);
+    EXPECT_TRUE(workers.may_help(kBytes));
+    co_await other.join();
+  };
+  engine.run(body());
 }
 
-TEST(CopyWorkers, without_permission_there_is_one_range_however_large) {
+TEST(CopyWorkers, small_steps_and_those_of_ranks_without_permission_are_not_shared) {
   Engine engine;
   CopyWorkers workers(engine);
-  std::vector<std::size_t> ends;
-  workers.share(64 * kMiB, 4096, 64 * kMiB, [&](std::size_t, std::size_t end) { ends.push_back(end); });
-  EXPECT_EQ(ends, std::vector<std::size_t>{64 * kMiB});
+  EXPECT_FALSE(workers.may_help(64 * kMiB));
+  workers.allow(3);
+  EXPECT_FALSE(workers.may_help(CopyWorkers::kLeastBytes - 1));
 }
 
 TEST(CopyWorkers, only_cores_that_no_rank_needs_are_used) {

@@ -134,7 +134,8 @@ TEST(Socket, descriptors_travel_with_a_message_and_more_than_wanted_are_closed) 
     auto body = [&]() -> Task<> {
       const std::string text = "hi";
       std::array<std::byte, 2> bytes{};
-      co_await left.send(bytes_of(text), std::span(sent));
+      const bool is_sent = co_await left.pass(bytes_of(text), std::span(sent));
+      EXPECT_TRUE(is_sent);
       const bool whole = co_await right.receive(bytes, got, 2);
       EXPECT_TRUE(whole);
     };
@@ -252,6 +253,48 @@ TEST(Address, refuses_what_is_none_and_says_what_is_accepted) {
     ASSERT_EQ(kind_of(error), "InvalidArgument") << refused;
     EXPECT_NE(error->message().find("write unix:NAME, HOST:PORT or [IPV6]:PORT"), std::string_view::npos);
   }
+}
+
+/// No descriptor more may be opened while it lives.
+class NoDescriptorLeft {
+ public:
+  NoDescriptorLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest_free = ::dup(0);
+    ::close(lowest_free);
+    const rlimit none{.rlim_cur = static_cast<rlim_t>(lowest_free), .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Socket, a_descriptor_that_has_no_room_here_is_an_error_that_names_the_limit) {
+  Engine engine(sleepy());
+  auto body = [&]() -> Task<> {
+    Listener listener(engine, any_address("unix"));
+    Socket one = co_await Socket::connect(engine, listener.local_address());
+    Socket other = co_await listener.accept();
+    const std::string text = "hello";
+    const std::array<int, 1> passed = {other.descriptor()};
+    const bool is_sent = co_await one.pass(bytes_of(text), passed);
+    EXPECT_TRUE(is_sent);
+    std::string got(text.size(), '\0');
+    std::vector<Descriptor> descriptors;
+    std::optional<Error> error;
+    {
+      const NoDescriptorLeft limit;
+      const auto failure =
+          co_await error_of(other.receive(std::as_writable_bytes(std::span(got)), descriptors, 1));
+      error = failure;
+    }
+    EXPECT_EQ(kind_of(error), "ResourceLimit");
+    const std::string text_of_error(error ? error->message() : "");
+    EXPECT_NE(text_of_error.find("ulimit -n"), std::string::npos) << text_of_error;
+  };
+  engine.run(with_deadline(30s, body()));
 }
 
 }  // namespace

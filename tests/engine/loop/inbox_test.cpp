@@ -21,6 +21,7 @@ class CountingDriver final : public Driver {
   void submit(IoOperation&) noexcept override { ADD_FAILURE(); }
   void cancel(IoOperation&) noexcept override { ADD_FAILURE(); }
   bool poll() noexcept override { return false; }
+  bool has_news() const noexcept override { return false; }
   void sleep(TimePoint, TimePoint) noexcept override { ADD_FAILURE(); }
   void wake() noexcept override { ++wakes; }
   bool has_futex() const noexcept override { return false; }

@@ -85,6 +85,7 @@ TEST_F(ProcessTest, exit_status_and_signal_are_told_apart) {
   EXPECT_EQ(end_of(bad).describe(), "exited with status 3");
   EXPECT_EQ(end_of(killed).shell_status(), 137);
   EXPECT_EQ(end_of(killed).describe(), "was killed by SIGKILL (Killed)");
+  EXPECT_EQ(end_of(killed).describe(2), "were killed by SIGKILL (Killed)");
 }
 
 TEST_F(ProcessTest, output_and_errors_arrive_apart_and_to_the_end) {

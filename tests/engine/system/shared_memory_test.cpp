@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/system/shared_memory.h>
 
+#include <cohort/engine/error.h>
+#include <cohort/tests/support/forked_part.h>
+
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,6 +54,27 @@ TEST(SharedMemory, forked_child_does_not_take_its_parents_mapping) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST(SharedMemory, address_space_that_is_limited_is_told_of_with_what_needs_it) {
+  auto limited = [] {
+    const ::rlimit limit{std::size_t{4} << 30, std::size_t{4} << 30};
+    EXPECT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+    try {
+      (void)SharedMemory::create(std::size_t{8} << 30);
+      ADD_FAILURE() << "there was room for it";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::ResourceLimit);
+      for (const char* word : {"8589934592 bytes", "lower COHORT_HEAPSIZE", "ulimit -v"})
+        EXPECT_NE(std::string_view(error.what()).find(word), std::string_view::npos) << error.what();
+    }
+  };
+#ifndef __SANITIZE_ADDRESS__  // its own memory takes more
+  testing::ForkedPart part("a process with little address space", limited);
+  part.join();
+#else
+  (void)limited;
+#endif
 }
 
 }  // namespace

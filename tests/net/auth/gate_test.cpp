@@ -16,6 +16,7 @@
 
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
+#include <cohort/tests/support/world_engine.h>
 
 namespace cohort {
 namespace {
@@ -90,21 +91,22 @@ TEST(Gate, bytes_of_other_protocols_are_turned_away_and_disturb_nobody) {
 }
 
 TEST(Gate, more_idle_connections_than_places_keep_nobody_out) {
+  constexpr std::size_t kPlaces = Gate::kPlacesBeside + 3;  // the world's size
   for (const std::string& address : {fresh_unix_address(), fresh_tcp_address()}) {
     std::vector<Socket> held;
     auto strangers = [&](Engine& engine) -> Task<> {
       const std::size_t at_first = open_descriptors();
-      for (std::size_t i = 0; i < 3 * Gate::kMostPending; ++i) {
+      for (std::size_t i = 0; i < 3 * kPlaces; ++i) {
         Socket socket = co_await connect_when_open(engine, address);
         held.push_back(std::move(socket));
       }
       // The last one that has to give way does so when the last of all was taken in.
       std::array<std::byte, 1> byte{};
-      const int ended = co_await held[held.size() - 1 - Gate::kMostPending].receive_some(byte);
+      const int ended = co_await held[held.size() - 1 - kPlaces].receive_some(byte);
       EXPECT_LE(ended, 0);
       constexpr std::size_t kSlack =
           16;  // accepted and not looked at yet, and what ranks 0 and 1 have opened
-      EXPECT_LE(open_descriptors() - at_first, held.size() + Gate::kMostPending + kSlack)
+      EXPECT_LE(open_descriptors() - at_first, held.size() + kPlaces + kSlack)
           << "both ends are in this process";
     };
     expect_join_beside(address, held, strangers);
@@ -126,8 +128,9 @@ TEST(Gate, connections_that_end_at_once_keep_nobody_out) {
 /// A listener with a gate, and what came through it.
 class Door final : public Gate::Handler {
  public:
-  Door(Engine& engine, const std::string& address)
-      : listener_(engine, Address::parse(address)), gate_(listener_, secret_, Identity{}, kAll, *this) {}
+  Door(Engine& engine, const std::string& address, Rank world = 1)
+      : listener_(engine, Address::parse(address)),
+        gate_(listener_, secret_, rank_0_of(world), kAll, *this) {}
 
   Task<> serve() { co_await gate_.serve(); }
 
@@ -143,6 +146,12 @@ class Door final : public Gate::Handler {
   std::vector<std::string> refusals;
 
  private:
+  static Identity rank_0_of(Rank world) {
+    Identity identity;
+    identity.world = world;
+    return identity;
+  }
+
   static constexpr Service kAll{.join = true, .control = true, .data = true};
   Secret secret_ = secret_of(1);
   Listener listener_;
@@ -177,6 +186,77 @@ TEST(Gate, the_client_learns_whether_it_was_really_taken) {
     co_await scope.join();
   };
   engine.run(scene());
+}
+
+/// Rank 1 of such a world calls that often at once: what became of it.
+struct Calls {
+  std::size_t believed = 0;
+  std::size_t welcomed = 0;
+  std::size_t refused = 0;
+};
+
+/// One after the other, and each takes so long to prove itself that many do so at a time.
+Calls call_at_once(std::size_t callers, Rank world, Duration thinking) {
+  testing::WorldEngine engine(50);
+  const std::string address = "unix:door";
+  const Secret secret = secret_of(1);
+  Identity identity = rank_1();
+  identity.world = world;
+  Calls calls;
+  auto prove = [&](Socket& socket) -> Task<bool> {
+    ClientHandshake handshake(secret, identity, Callee{address, Rank{0}, std::nullopt});
+    co_await socket.send(handshake.hello());
+    Challenge challenge{};
+    co_await socket.receive(challenge);
+    const Step<Proof> step = handshake.on_challenge(challenge);
+    co_await engine.sleep_for(thinking);
+    if (step.send) co_await socket.send(*step.send);
+    std::array<std::byte, 1> verdict{};
+    co_return co_await socket.receive(verdict);
+  };
+  auto call = [&](std::size_t index) -> Task<> {
+    co_await engine.sleep_for(index * std::chrono::microseconds(1));
+    Socket socket = co_await Socket::connect(engine, Address::parse(address));
+    try {
+      const bool is_taken = co_await prove(socket);
+      calls.believed += is_taken ? 1 : 0;
+    } catch (const Error&) {
+      co_return;  // it had to give way
+    }
+  };
+  auto scene = [&]() -> Task<> {
+    Door door(engine, address, world);
+    TaskScope scope;
+    scope.spawn(door.serve());
+    std::vector<Task<>> all;
+    for (std::size_t i = 0; i < callers; ++i) all.push_back(call(i));
+    co_await when_all(all);
+    scope.cancel();
+    co_await scope.join();
+    calls.welcomed = door.visitors.size();
+    calls.refused = door.refusals.size();
+  };
+  engine.run(scene());
+  return calls;
+}
+
+TEST(Gate, whoever_believes_that_it_was_taken_is_in) {
+  std::size_t refused = 0;
+  for (int thinking = 20; thinking <= 120;
+       thinking += 2) {  // the oldest gives way at every step of its proof
+    const Calls calls = call_at_once(300, 2, std::chrono::microseconds(thinking));
+    EXPECT_GT(calls.believed, 0U);
+    EXPECT_EQ(calls.welcomed, calls.believed) << thinking << " us";
+    refused += calls.refused;
+  }
+  EXPECT_GT(refused, 0U) << "more than there are places for";
+}
+
+TEST(Gate, ranks_that_all_come_at_once_do_not_drive_each_other_away) {
+  const Calls calls = call_at_once(299, 300, std::chrono::microseconds(200));
+  EXPECT_EQ(calls.refused, 0U);
+  EXPECT_EQ(calls.believed, 299U);
+  EXPECT_EQ(calls.welcomed, 299U);
 }
 
 TEST(Gate, a_listener_that_ends_after_the_proof_has_not_taken_the_connection) {

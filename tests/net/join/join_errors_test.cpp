@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include <cohort/tests/support/joining.h>
@@ -184,11 +185,79 @@ TEST_F(JoinErrors, two_processes_with_one_rank_are_both_named_to_all) {
   }
 }
 
-TEST_F(JoinErrors, two_processes_with_rank_0_hear_of_each_other) {
-  std::vector<JoinOptions> world = world_of(3, fresh_unix_address());
-  world[2].rank = 0;
-  const std::vector<Joined> joined = join_on(engine_, std::move(world));
-  for (const Joined& one : joined) expect_error(one, ErrorKind::DuplicateRank, 0);
+TEST_F(JoinErrors, another_rank_0_is_told_who_holds_the_address_and_disturbs_nobody) {
+  for (const Rank said : {3, 2}) {
+    std::vector<JoinOptions> world = world_of(4, fresh_unix_address());
+    for (JoinOptions& options : world) options.size = 3;
+    world[3].rank = 0;
+    world[3].size = said;
+    std::vector<Joined> joined(world.size());
+    auto come = [&](std::size_t index, Duration delay) -> Task<> {
+      co_await engine_.sleep_for(delay);
+      co_await join_into(engine_, std::move(world[index]), joined[index]);
+    };
+    auto everybody = [&]() -> Task<> {
+      co_await when_all(come(0, Duration::zero()), come(1, kShort), come(2, std::chrono::seconds(5)),
+                        come(3, kShort));
+    };
+    engine_.run(everybody());
+    for (const Rank rank : {0, 1, 2}) EXPECT_TRUE(joined[rank].membership) << text_of(joined[rank]);
+    expect_error(joined[3], said == 3 ? ErrorKind::DuplicateRank : ErrorKind::WorldSize, 0);
+    EXPECT_THAT(text_of(joined[3]), AllOf(HasSubstr("another job is meeting at unix:"), HasSubstr("(pid"),
+                                          HasSubstr("COHORT_NAME or a COHORT_ADDR")));
+  }
+}
+
+/// What became of the ranks of two jobs of two that come to one address one after the other: ranks[i] at i
+/// steps.
+std::vector<Joined> two_jobs(Engine& engine, const std::vector<Rank>& ranks, Duration step) {
+  std::vector<JoinOptions> world = world_of(2, fresh_unix_address());
+  std::vector<Joined> joined(ranks.size());
+  auto come = [&](std::size_t index) -> Task<> {
+    JoinOptions options = std::move(world_of(2, world[0].address)[ranks[index]]);
+    co_await engine.sleep_for(static_cast<Duration::rep>(index) * step);
+    co_await join_into(engine, std::move(options), joined[index]);
+  };
+  auto everybody = [&]() -> Task<> {
+    std::vector<Task<>> all;
+    for (std::size_t i = 0; i < ranks.size(); ++i) all.push_back(come(i));
+    co_await when_all(all);
+  };
+  engine.run(everybody());
+  return joined;
+}
+
+TEST_F(JoinErrors, two_jobs_that_come_to_one_address_at_about_the_same_time_both_run) {
+  std::vector<Rank> ranks = {0, 0, 1, 1};
+  do {
+    for (const Duration step : {Duration::zero(), Duration(std::chrono::milliseconds(40))})
+      for (const Joined& one : two_jobs(engine_, ranks, step)) EXPECT_TRUE(one.membership) << text_of(one);
+  } while (std::ranges::next_permutation(ranks).found);
+}
+
+TEST_F(JoinErrors, of_two_jobs_that_come_to_one_address_one_runs_and_the_other_is_told) {
+  std::vector<Rank> ranks = {0, 0, 1, 1};
+  do {
+    std::size_t in = 0;
+    for (const Joined& one : two_jobs(engine_, ranks, std::chrono::milliseconds(900))) {
+      in += one.membership ? 1 : 0;
+      if (one.membership) continue;
+      const bool finds_nobody = one.error->kind() == ErrorKind::MissingRanks;
+      EXPECT_TRUE(finds_nobody || one.error->kind() == ErrorKind::DuplicateRank) << text_of(one);
+      EXPECT_TRUE(finds_nobody || text_of(one).find("COHORT_NAME") != std::string::npos) << text_of(one);
+    }
+    EXPECT_GE(in, 2U) << "ranks in the order " << ::testing::PrintToString(ranks);
+  } while (std::ranges::next_permutation(ranks).found);
+}
+
+TEST_F(JoinErrors, a_rank_that_comes_when_all_are_there_is_sent_away_and_disturbs_nobody) {
+  const std::vector<Joined> joined = two_jobs(engine_, {0, 1, 1}, Duration::zero());
+  std::size_t in = 0;
+  for (const Joined& one : joined) {
+    in += one.membership ? 1 : 0;
+    if (!one.membership) expect_error(one, ErrorKind::DuplicateRank, 1);
+  }
+  EXPECT_EQ(in, 2U);
 }
 
 TEST_F(JoinErrors, another_communicator_at_the_same_address_is_a_mismatch) {
@@ -198,6 +267,26 @@ TEST_F(JoinErrors, another_communicator_at_the_same_address_is_a_mismatch) {
   const std::vector<Joined> joined = join_on(engine_, std::move(world));
   expect_error(joined[1], ErrorKind::Mismatch, 0);
   expect_error(joined[0], ErrorKind::MissingRanks, 1);
+}
+
+TEST_F(JoinErrors, a_rank_that_is_left_of_an_earlier_start_takes_nobodys_place) {
+  std::vector<JoinOptions> world = world_of(3, fresh_tcp_address());
+  give_secret(world);
+  world.push_back(std::move(world_of(3, world[0].address)[1]));
+  world[3].secret = secret_of(1);
+  for (JoinOptions& options : world) options.job = "second start";
+  world[3].job = "first start";
+  std::vector<Joined> joined(world.size());
+  auto come = [&](std::size_t index, Duration delay) -> Task<> {
+    co_await engine_.sleep_for(delay);
+    co_await join_into(engine_, std::move(world[index]), joined[index]);
+  };
+  auto everybody = [&]() -> Task<> {
+    co_await when_all(come(0, kShort), come(1, 2 * kShort), come(2, kShort), come(3, Duration::zero()));
+  };
+  engine_.run(everybody());
+  for (const Rank rank : {0, 1, 2}) EXPECT_TRUE(joined[rank].membership) << text_of(joined[rank]);
+  expect_error(joined[3], ErrorKind::Mismatch, 0);
 }
 
 // Who is not there.

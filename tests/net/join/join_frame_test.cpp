@@ -95,6 +95,9 @@ TEST(JoinFrame, signals_come_back) {
   const JoinFrame waiting = decode_frame(encode_waiting("2, 5-7"), "rank 3");
   EXPECT_EQ(waiting.kind, JoinFrame::Kind::waiting);
   EXPECT_EQ(waiting.text, "2, 5-7");
+  const JoinFrame complete = decode_frame(encode_complete("rank 3 (node7, pid 4121)"), "rank 0");
+  EXPECT_EQ(complete.kind, JoinFrame::Kind::complete);
+  EXPECT_EQ(complete.text, "rank 3 (node7, pid 4121)");
 }
 
 TEST(JoinFrame, a_refusal_carries_kind_culprit_and_text) {
@@ -129,7 +132,7 @@ TEST(JoinFrame, what_no_encoder_writes_is_refused_with_the_value) {
     return error_from([&] { static_cast<void>(decode_frame(bytes, "rank 5")); });
   };
   for (const auto& [at, value] :
-       {std::pair{0U, 0x00U}, {4U, 0U}, {4U, 7U}, {5U, 200U}, {6U, 1U}, {12U, 1U}}) {
+       {std::pair{0U, 0x00U}, {4U, 0U}, {4U, 8U}, {5U, 200U}, {6U, 1U}, {12U, 1U}}) {
     const auto error = error_after(at, value);
     EXPECT_EQ(kind_of(error), "ProtocolError") << "byte " << at << " = " << value;
     if (error) {

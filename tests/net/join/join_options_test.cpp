@@ -3,6 +3,7 @@
 
 #include <cohort/tests/support/outcome.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -31,8 +32,10 @@ class JoinOptionsFromEnvironment : public ::testing::Test {
 
   static void clear() {
     for (const char* name :
-         {"COHORT_RANK", "COHORT_SIZE", "COHORT_ADDR", "COHORT_NAME", "COHORT_JOIN_TIMEOUT", "COHORT_AUTH",
-          "COHORT_HOST_ID", "COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET"})
+         {"COHORT_RANK", "COHORT_SIZE", "COHORT_ADDR", "COHORT_NAME", "COHORT_JOB", "COHORT_JOIN_TIMEOUT",
+          "COHORT_AUTH", "COHORT_HOST_ID", "COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET",
+          "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
+          "SLURM_NTASKS", "RANK", "WORLD_SIZE"})
       ::unsetenv(name);
   }
   static void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
@@ -67,6 +70,7 @@ TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
   set("COHORT_SIZE", "8");
   set("COHORT_ADDR", "10.0.0.1:4711");
   set("COHORT_NAME", "dp");
+  set("COHORT_JOB", "4711");
   set("COHORT_JOIN_TIMEOUT", "250ms");
   set("COHORT_AUTH", "none");
   set("COHORT_HOST_ID", "left half");
@@ -75,6 +79,7 @@ TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
   EXPECT_EQ(options.size, 8U);
   EXPECT_EQ(options.address, "10.0.0.1:4711");
   EXPECT_EQ(options.name, "dp");
+  EXPECT_EQ(options.job, "4711");
   EXPECT_EQ(options.timeout, std::chrono::milliseconds(250));
   EXPECT_TRUE(options.is_unauthenticated);
   EXPECT_EQ(options.host_id, "left half");
@@ -149,6 +154,54 @@ TEST_F(JoinOptionsFromEnvironment, a_secret_in_a_variable_is_taken_with_one_warn
   }
   EXPECT_THAT(printed, AllOf(HasSubstr("warn: COHORT_SECRET"), HasSubstr("COHORT_SECRET_FILE")));
   EXPECT_EQ(std::ranges::count(printed, '\n'), 1);
+}
+
+/// What reading prints with these variables set beside what is set.
+std::string warning_with(const char* rank, const char* size, const char* ranks) {
+  ::setenv(rank, "3", 1);
+  ::setenv(size, ranks, 1);
+  ::testing::internal::CaptureStderr();
+  const JoinOptions options = JoinOptions::from_environment();
+  EXPECT_EQ(options.size, 1U);
+  const std::string printed = ::testing::internal::GetCapturedStderr();
+  ::unsetenv(rank);
+  ::unsetenv(size);
+  return printed;
+}
+
+TEST_F(JoinOptionsFromEnvironment, another_launchers_job_is_warned_of_once_with_what_to_set) {
+  const std::pair<const char*, const char*> launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                                           {"PMI_RANK", "PMI_SIZE"},
+                                                           {"SLURM_PROCID", "SLURM_NTASKS"},
+                                                           {"RANK", "WORLD_SIZE"}};
+  static std::string printed;  // by this process, should the test be repeated
+  for (const auto& [rank, size] : launchers) {
+    EXPECT_EQ(warning_with(rank, size, "1"), "");
+    EXPECT_EQ(warning_with(rank, size, "many"), "");
+    printed += warning_with(rank, size, "4");
+    EXPECT_THAT(printed, HasSubstr(fmt::format("rank 0 of 1, though {}=3 and {}=4 say", rank, size)));
+    EXPECT_THAT(printed, HasSubstr(fmt::format("COHORT_RANK=${} COHORT_SIZE=${}", rank, size)));
+    EXPECT_EQ(warning_with(rank, size, "4"), "");
+  }
+  set("COHORT_RANK", "0");
+  set("COHORT_SIZE", "1");
+  EXPECT_EQ(warning_with("FOO_RANK", "FOO_SIZE", "4"), "");
+}
+
+TEST(JoinOptionsCopies, hold_the_same_secret_and_leave_it_to_the_original) {
+  JoinOptions options;
+  const JoinOptions without = options;
+  EXPECT_FALSE(without.secret);
+  options.secret = Secret::parse(std::as_bytes(std::span(kHexSecret)), "a test");
+  options.name = "first";
+  JoinOptions copy = options;
+  EXPECT_TRUE(is_secret_of_as(copy));
+  EXPECT_TRUE(is_secret_of_as(options));
+  EXPECT_EQ(copy.name, "first");
+  copy = without;
+  EXPECT_FALSE(copy.secret);
+  copy = options;
+  EXPECT_TRUE(is_secret_of_as(copy));
 }
 
 }  // namespace

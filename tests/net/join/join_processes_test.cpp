@@ -182,5 +182,16 @@ TEST(JoinProcesses, a_stopped_member_that_never_connects_is_named_at_the_deadlin
   }
 }
 
+TEST(JoinProcesses, more_than_a_hundred_meet) {
+  constexpr Rank kMany = 128;
+  std::vector<JoinOptions> world = world_of(kMany, fresh_unix_address());
+  std::vector<std::unique_ptr<Child>> children;
+  for (JoinOptions& options : world) {
+    options.timeout = std::chrono::minutes(1);
+    children.push_back(std::make_unique<Child>([&options] { return take_part(std::move(options)); }));
+  }
+  for (const auto& child : children) EXPECT_EQ(child->wait(), 0);
+}
+
 }  // namespace
 }  // namespace cohort

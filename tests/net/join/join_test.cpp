@@ -140,6 +140,13 @@ TEST(Join, ranks_on_threads_meet) {
   }
 }
 
+TEST(Join, many_ranks_that_come_at_once_meet) {
+  constexpr Rank kMany = 160;
+  testing::WorldEngine engine(20);
+  const std::vector<Joined> joined = join_on(engine, world_of(kMany, fresh_unix_address()));
+  for (Rank rank = 0; rank < kMany; ++rank) expect_complete(joined[rank], rank, kMany);
+}
+
 TEST(Join, ranks_may_come_in_any_order_and_late) {
   std::vector<JoinOptions> world = world_of(4, fresh_unix_address());
   testing::WorldEngine engine;

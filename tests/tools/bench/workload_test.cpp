@@ -51,7 +51,7 @@ TEST_P(WorkloadTest, an_operation_that_did_not_happen_is_wrong) {
     workload.poison();
     workload.write_input(1);
     Collective operation = workload.make();
-    co_await operation;
+    co_await std::move(operation);
     Counts& mine = counts[comm.rank()];
     mine.elements = op->extent(options.ranks, options.root, comm.rank()).recv * workload.shape().count;
     mine.after_running = workload.count_wrong();
@@ -94,7 +94,7 @@ TEST(Workload, a_barrier_that_does_not_wait_is_wrong) {
     workload.select(Point{});
     co_await workload.enter();
     Collective barrier = workload.make();
-    co_await barrier;
+    co_await std::move(barrier);
     if (comm.rank() == 0) after_barrier = workload.count_wrong();
     co_await comm.barrier();
     if (comm.rank() == 0) {

@@ -173,6 +173,15 @@ TEST_F(LauncherTest, ranks_that_notice_a_failure_get_the_time_to_say_so_themselv
                     HasSubstr("cohort: then ranks 1, 2 exited with status 5\n"), Not(HasSubstr("ending"))));
 }
 
+TEST_F(LauncherTest, several_that_are_killed_after_the_first_are_told_of_in_the_plural) {
+  const Outcome outcome = outcome_of(script(3, R"(
+    trap '' TERM
+    [ $COHORT_RANK = 0 ] && exit 4
+    ulimit -c 0; sleep 0.05; kill -SEGV $$)"));
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_THAT(outcome.errors, HasSubstr("cohort: then ranks 1, 2 were killed by SIGSEGV (Segm"));
+}
+
 /// Rank 0 fails as soon as rank 1 has created the file that $READY names.
 LaunchOptions failing_beside(const std::string& rank_1) {
   const std::string path = ::testing::TempDir() + fmt::format("launcher_test_{}", ::getpid());
