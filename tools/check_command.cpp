@@ -2,6 +2,7 @@
 #include <cohort/tools/check_command.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/tools/check/mutants.h>
 #include <cohort/tools/check/run.h>
 #include <cohort/tools/command_line.h>
 
@@ -23,13 +24,18 @@ Examples:
   cohort check --all
   cohort check all_reduce --algorithm ring --ranks 2-16
   cohort check broadcast --ranks 5 --root 3 --counts 0,1,1000000
+  cohort check --mutants
 
 The schedules of all ranks run on symbolic memory: no data, no network. A case passes when every result is
 made of exactly the right contributions, accesses to the same bytes are ordered, no notify is lost or posted
 too early, nobody can wait for ever, slices lie inside their windows, and costs are as declared.
+With --mutants it is the checker that is on trial: every single change of every task of the schedules has to
+be found, or to make no difference to results, order of combination and costs. 2 to 5, 7 and 8 ranks unless
+given.
+
 docs/check-a-schedule.md explains the messages, and how to check a schedule of your own.
 
-Status: 0 when all cases pass; 1 otherwise; 2 for wrong options.)";
+Status: 0 when all cases pass, or no mutant survives; 1 otherwise; 2 for wrong options.)";
 
 struct CheckArguments {
   std::string op;
@@ -38,6 +44,7 @@ struct CheckArguments {
   std::string counts;
   Rank root = 0;
   bool is_all = false;
+  bool mutates = false;
   unsigned threads = 0;
 };
 
@@ -49,8 +56,8 @@ std::vector<std::size_t> parse_counts(const std::string& text) {
 }
 
 int check_cases(const CLI::App& command, const CheckArguments& arguments) {
-  if (arguments.op.empty() && !arguments.is_all)
-    throw CLI::ValidationError("check", "say which operator, or --all");
+  if (arguments.op.empty() && !arguments.is_all && !arguments.mutates)
+    throw CLI::ValidationError("check", "say which operator, or --all, or --mutants");
   check::CaseFilter filter;
   filter.op = parse_operator(arguments.op);
   filter.algorithm = arguments.algorithm;
@@ -59,10 +66,12 @@ int check_cases(const CLI::App& command, const CheckArguments& arguments) {
       filter.ranks.push_back(static_cast<Rank>(ranks));
   if (!arguments.counts.empty()) filter.counts = parse_counts(arguments.counts);
   if (command.count("--root") != 0) filter.root = arguments.root;
-  const std::vector<check::Case> cases = check::cases(filter);
+  const std::vector<check::Case> cases =
+      arguments.mutates ? check::cases_for_mutants(filter) : check::cases(filter);
   if (cases.empty()) throw CLI::ValidationError("check", "no algorithm and no case is like that");
   const unsigned threads =
       arguments.threads != 0 ? arguments.threads : std::max(1U, std::thread::hardware_concurrency());
+  if (arguments.mutates) return check::run_mutants_of(cases, threads, stdout, stderr) ? 0 : 1;
   return check::run_cases(cases, threads, stdout, stderr) ? 0 : 1;
 }
 
@@ -77,6 +86,7 @@ void add_check_command(CLI::App& app, int& status) {
   CLI::Option* op = check->add_option("operator", arguments->op, "Whose schedules to check");
   op->check(CLI::IsMember(operators))->type_name("OPERATOR");
   check->add_flag("--all", arguments->is_all, "Those of all operators")->excludes(op);
+  check->add_flag("--mutants", arguments->mutates, "Check schedules with one thing changed");
   command_line::add_algorithm(*check, arguments->algorithm)->description("This one only");
   check->add_option("-n,--ranks", arguments->ranks, "How many ranks; 1 to 64 unless given")
       ->check(command_line::accepts("LIST", parse_ranks));

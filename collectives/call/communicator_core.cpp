@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <set>
 
 namespace cohort {
@@ -317,7 +316,7 @@ Task<> CommunicatorCore::attend_and_run(const Call& call) {
 Task<> CommunicatorCore::run_schedule(const Call& call) {
   if (call.algorithm->ground() == Ground::alone) return complete_alone(call);
   const std::size_t piece = piece_bytes(*call.algorithm, call, reach_);
-  const ResourceTag tag{call.algorithm, static_cast<std::uint8_t>(std::bit_width(piece))};
+  const ResourceTag tag{call.algorithm, size_class(piece)};
   if (!resources_.is_provided(tag)) return provide_and_run(call, tag);
   const bool touches =
       call.algorithm->ground() == Ground::mapped && meeting_->windows() == UserWindows::mapped;
@@ -332,8 +331,7 @@ Task<> CommunicatorCore::complete_alone(const Call& call) {
 }
 
 Task<> CommunicatorCore::provide_and_run(const Call& call, ResourceTag tag) {
-  const std::size_t class_bytes = std::size_t{1} << tag.size_class;  // no piece of the class is larger
-  const Needs needs = call.algorithm->needs(class_bytes, membership_.size);
+  const Needs needs = call.algorithm->needs(class_bytes(tag.size_class), membership_.size);
   co_await resources_.provide(tag, needs);
   resources_.bind(running_.windows);
   co_await run_schedule(call);

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedule/exec.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <string_view>
 
@@ -39,8 +40,10 @@ inline constexpr std::size_t kWholeMessage = ~std::size_t{0};
 
 /// One algorithm for one operator: what it costs, what it needs, and the schedule, or a local one, or both.
 ///
-/// `bytes` is Op::size_bytes() of the piece that a run handles. A message above largest_piece is run in
-/// pieces. With both, the local schedule runs where all ranks map all user windows, the other elsewhere.
+/// `bytes` is Op::size_bytes() of the piece that a run handles; for needs(), of the largest one of its size
+/// class, and so what a schedule asks for by its own bytes it has to ask for here by any as large. A message
+/// above largest_piece is run in pieces. With both, the local schedule runs where all ranks map all user
+/// windows, the other elsewhere.
 template <class Op>
 struct Algorithm {
   std::string_view name;
@@ -59,6 +62,15 @@ struct Algorithm {
                                              std::size_t largest) noexcept {
   const std::size_t grain = element_bytes * 64;
   return std::min(message_bytes, std::max(grain, largest / grain * grain));
+}
+
+/// Resources are made once for all pieces of a class: those of 0, 1, 2 to 3, 4 to 7, ... bytes.
+[[nodiscard]] inline std::uint8_t size_class(std::size_t piece_bytes) noexcept {
+  return static_cast<std::uint8_t>(std::bit_width(piece_bytes));
+}
+/// What needs() is asked for: no piece of the class is larger.
+[[nodiscard]] inline std::size_t class_bytes(std::uint8_t size_class) noexcept {
+  return std::size_t{1} << size_class;
 }
 
 /// How an operator's algorithms are called by those who know none.

@@ -157,7 +157,7 @@ void add_mesh_all_gather(List& list) {
       at(1, two, 1, to_peer(2)));
   add("Ack in place of DataSignal: reused notify", FindingKind::notify, "rank 1, stream 2, task 4",
       at(1, two, 4, as_signal(Signal::Ack)));
-  add("doubled post", FindingKind::notify, "rank 1, stream 2, task 2", at(1, two, 1, twice));
+  add("doubled post", FindingKind::notify, "rank 1, stream 2, task 1", at(1, two, 1, twice));
   add("slice off by one element", FindingKind::conflict, "rank 1, stream 1, task 3",
       at(1, "stream 1", 3, moved(kElement)));
   add("slice beyond the window", FindingKind::bounds, "rank 1, stream 2, task 3",
@@ -196,7 +196,7 @@ void add_ring_all_reduce(List& list) {
   add("recv_reduce in place of recv: doubled contribution", FindingKind::contribution,
       "rank 1, stream 2, task 5", at(1, in, 5, as_kind(TaskKind::recv_reduce)));
   add("dropped finish_average", FindingKind::contribution, "nobody divided", at(1, "main stream", 2, drop));
-  add("average divided twice", FindingKind::contribution, "rank 1, main stream, task 3",
+  add("average divided twice", FindingKind::contribution, "rank 1, main stream, task 2",
       at(1, "main stream", 2, twice));
   add("recv without send", FindingKind::deadlock, "let rank 1 send", at(1, out, 2, drop));
   add("send without recv", FindingKind::deadlock, "rank 1, stream 1, task 6", at(2, in, 6, drop));

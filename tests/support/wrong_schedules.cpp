@@ -287,6 +287,68 @@ Task<> throws_on_rank_2(Exec& x, Barrier) {
   for (const Rank peer : x.peers()) co_await x.link(peer).wait(Signal::Ack);
 }
 
+/// Each element one place further, read after it was written.
+Task<> copies_onto_itself(Exec& x, Barrier) {
+  co_await x.copy(x.ccl_out(4, 16), x.ccl_out(0, 16));
+  co_await meet_all(x);
+}
+
+Task<> combines_between_elements(Exec& x, Barrier) {
+  const PlacedSlice output[] = {{x.rank(), x.ccl_out(32, 8)}};
+  const PlacedSlice inputs[] = {{x.rank(), x.ccl_out(2, 8)}, {x.rank(), x.ccl_out(16, 8)}};
+  co_await x.reduce(output, inputs, Combine(DataType::float32, ReduceOp::avg, x.size()));
+  co_await meet_all(x);
+}
+
+/// Half an element was put where a whole one is combined.
+Task<> combines_half_an_element(Exec& x, AllReduce op) {
+  co_await x.copy(x.scratch(0, 2), op.send.part(0, 2));
+  const PlacedSlice output[] = {{x.rank(), x.scratch(8, 4)}};
+  const PlacedSlice inputs[] = {{x.rank(), x.scratch(0, 4)}, {x.rank(), op.send.part(0, 4)}};
+  co_await x.reduce(output, inputs, op.combine);
+  co_await meet_all(x);
+}
+
+/// What is pulled is the caller's; a peer's CCL buffers are mapped here, and elsewhere in its own process.
+Task<> pulls_ccl_buffers(Exec& x, AllGather op) {
+  const Slice mine = x.ccl_out(0, op.send.bytes);
+  co_await x.copy(mine, op.send);
+  co_await x.copy(op.block(x.rank()), op.send);
+  co_await x.phase();
+  for (const Rank peer : x.peers()) co_await x.pull(peer, op.block(peer), mine);
+  co_await x.phase();
+}
+
+Task<> touches_after_the_last_phase(Exec& x, AllGather op) {
+  const Slice mine = x.ccl_out(0, op.send.bytes);
+  co_await x.copy(mine, op.send);
+  co_await x.copy(op.block(x.rank()), op.send);
+  co_await x.phase();
+  for (const Rank peer : x.peers()) co_await x.copy_from(peer, op.block(peer), mine);
+}
+
+/// Its own input is where it was in the end; a thread that reads it meanwhile sees something else.
+Task<> borrows_the_input(Exec& x, AllGather op) {
+  const Slice kept = x.ccl_out(0, op.send.bytes);
+  co_await x.copy(kept, op.send);
+  co_await x.copy(op.send, x.scratch(0, op.send.bytes));
+  co_await x.copy(op.send, kept);
+  Task<> gathers = all_gather_by_put(x, op);
+  co_await gathers;
+}
+
+/// Two messages where one would do: the first is written over before anybody reads it.
+Task<> writes_for_nothing(Exec& x, AllGather op) {
+  co_await x.copy(x.ccl_out(0, op.send.bytes), op.send);
+  Task<> gathers = all_gather_by_put(x, op);
+  co_await gathers;
+}
+
+/// Enough for what the case has, not for what the library asks: resources are those of a class of sizes.
+Needs links_for_small(std::size_t bytes, Rank ranks) {
+  return {.links_to_all = bytes <= 4000, .links_to_neighbours = true, .scratch_bytes = bytes * ranks};
+}
+
 Needs neighbours(std::size_t, Rank) { return {.links_to_neighbours = true}; }
 Cost too_cheap(std::size_t bytes, Rank) { return {.rounds = 2, .bytes_moved = static_cast<double>(bytes)}; }
 Cost too_few_rounds(std::size_t bytes, Rank ranks) {
@@ -296,6 +358,20 @@ Cost too_few_rounds(std::size_t bytes, Rank ranks) {
 template <class Op, Task<> (*schedule)(Exec&, Op)>
 check::Report checked(const check::CheckOptions& options) {
   return test::check_schedule<Op>(schedule, all_links, options);
+}
+
+/// On memory that ranks map, whose user windows are reached in one way.
+template <Task<> (*schedule)(Exec&, AllGather), UserWindows windows>
+check::Report on_mapped_ground(const check::CheckOptions& options) {
+  Algorithm<AllGather> algorithm = test::as_algorithm<AllGather>(schedule, all_links);
+  algorithm.ground = Ground::mapped;
+  check::CheckOptions mapped = options;
+  mapped.user_windows = windows;
+  return check::check(algorithm, mapped);
+}
+
+check::Report with_links_for_small(const check::CheckOptions& options) {
+  return test::check_schedule<AllGather>(all_gather_by_put, links_for_small, options);
 }
 
 check::Report with_neighbours(const check::CheckOptions& options) {
@@ -312,10 +388,9 @@ check::Report with_few_rounds(const check::CheckOptions& options) {
   return with_cost(options, too_few_rounds);
 }
 
-}  // namespace
-
-const std::vector<WrongSchedule>& wrong_schedules() {
-  static const std::vector<WrongSchedule> kTable = {
+/// What is missing, too early, or in each other's way.
+std::vector<WrongSchedule> broken_plans() {
+  return {
       {"everybody sends before receiving", FindingKind::deadlock, "rank 0, main stream, task 2",
        checked<AllGather, send_before_receive>},
       {"signal behind bytes that are wanted later", FindingKind::usage, "rank 0, stream 2, task 1",
@@ -368,6 +443,39 @@ const std::vector<WrongSchedule>& wrong_schedules() {
       {"cost() that understates bytes", FindingKind::cost, "bytes moved", with_cheap_bytes},
       {"cost() that understates rounds", FindingKind::cost, "rounds", with_few_rounds},
   };
+}
+
+/// What a task may not do, whatever the others do.
+std::vector<WrongSchedule> broken_contracts() {
+  return {
+      {"copy that overlaps itself", FindingKind::usage, "rank 0, main stream, task 1",
+       checked<Barrier, copies_onto_itself>},
+      {"reduction between elements", FindingKind::bounds, "rank 0, main stream, task 1",
+       checked<Barrier, combines_between_elements>},
+      {"reduction of half an element", FindingKind::bounds, "rank 0, main stream, task 2",
+       checked<AllReduce, combines_half_an_element>},
+      {"pull of a CCL buffer", FindingKind::usage, "main stream, task",
+       on_mapped_ground<pulls_ccl_buffers, UserWindows::readable>},
+      {"peer's memory touched after the last phase", FindingKind::conflict, "main stream, task",
+       on_mapped_ground<touches_after_the_last_phase, UserWindows::staged>},
+      {"input written and restored", FindingKind::usage, "rank 0, main stream, task 2",
+       checked<AllGather, borrows_the_input>},
+      {"buffer written that nobody reads", FindingKind::cost, "rank 0, main stream, task 1",
+       checked<AllGather, writes_for_nothing>},
+      {"needs() of the case, not of its size class", FindingKind::usage, "rank 0, stream 2",
+       with_links_for_small},
+  };
+}
+
+}  // namespace
+
+const std::vector<WrongSchedule>& wrong_schedules() {
+  static const std::vector<WrongSchedule> kTable = [] {
+    std::vector<WrongSchedule> list = broken_plans();
+    const std::vector<WrongSchedule> contracts = broken_contracts();
+    list.insert(list.end(), contracts.begin(), contracts.end());
+    return list;
+  }();
   return kTable;
 }
 

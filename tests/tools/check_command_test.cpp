@@ -55,6 +55,12 @@ TEST(CheckCommand, checks_what_it_is_asked_for) {
   EXPECT_EQ(outcome.last_line(), "2 passed, 0 failed");
 }
 
+TEST(CheckCommand, tells_what_becomes_of_mutants) {
+  const Outcome outcome = check_command("all_gather --algorithm ring --mutants --ranks 2-3");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_THAT(outcome.last_line(), ::testing::ContainsRegex("^[0-9]+ mutants: [0-9]+ caught, .* 0 survive$"));
+}
+
 TEST(CheckCommand, certifies_the_order_of_combination) {
   EXPECT_THAT(check_command("all_reduce --algorithm mesh --ranks 5").text,
               HasSubstr("D3: ((0 + 1) + 2) + ..."));

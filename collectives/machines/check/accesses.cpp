@@ -113,6 +113,9 @@ void Machine::note_losses(const Memory& memory, std::size_t begin, const Content
 
 void Machine::write(Rank owner, const Slice& slice, const Content& content, const Access& by) {
   Conflicts conflicts;
+  check_kept(owner, slice, by.task);
+  check_repeated(owner, slice, content, by.task);
+  if (tasks_[by.task].kind != TaskKind::begin) check_unread(owner, slice, false);
   Memory& memory = memory_of(owner, slice.window);
   const std::size_t begin = place_of(owner, slice.window).offset + slice.offset;
   if (plan_.combines) note_losses(memory, begin, content, by.task);

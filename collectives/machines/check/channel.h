@@ -46,7 +46,7 @@ struct SignalEnd {
   std::optional<Waiting> waiting;
   std::uint32_t posted = 0;
   std::vector<Moment> takes;
-  std::uint32_t operation = 0;  ///< to which the counts belong
+  std::uint32_t operation = 0;  ///< to which the counts belong, where links tell operations apart
   Access last_wait;
 };
 

@@ -123,9 +123,11 @@ Counted counted(const Machine& machine) {
     result.bytes_copied = std::max(result.bytes_copied, counts.copied);
     result.bytes_combined = std::max(result.bytes_combined, counts.combined);
     messages = std::max(messages, counts.messages);
+    result.messages += counts.messages;
     result.bytes_to_all += counts.received + counts.stored_at_peers;
   }
   result.rounds = machine.rounds();
+  result.path_bytes = machine.path_bytes();
   result.least_rounds = least_rounds(machine.ranks(), messages);
   return result;
 }
@@ -173,7 +175,8 @@ Report check(const AnyAlgorithm& algorithm, const CheckOptions& options, const F
   report.tasks = machine.tasks();
   report.combines_in_rank_order = machine.is_in_rank_order();
   report.example_of_order = machine.example_of_order();
-  if (has_deadlock(report.findings) && !options.is_eager) {
+  report.results = machine.results();
+  if (options.explains_deadlocks && !options.is_eager && has_deadlock(report.findings)) {
     CheckOptions eager = options;
     eager.is_eager = true;
     if (!has_deadlock(check(algorithm, eager, fault).findings))

@@ -31,8 +31,12 @@ struct CheckOptions {
   /// In a row, on the same CCL buffers; at least 3 where data travels in slots, which alternate.
   std::uint32_t operations = 2;
   std::uint32_t untaken_posts = 1;  ///< of a signal, at most: 1 is a flag, more is a counter
-  bool is_eager = false;            ///< links that buffer whatever is sent; the default is the strictest
-  bool checks_cost = true;
+  /// Links tell the signals of one operation from those of the next, as those of the library do. False: bare
+  /// flags, which a signal of the next operation must not reach before the last one was taken.
+  bool tags_signals = true;
+  bool is_eager = false;           ///< links that buffer whatever is sent; the default is the strictest
+  bool checks_cost = true;         ///< as declared, and that no step writes what nobody needs
+  bool explains_deadlocks = true;  ///< says whether links that buffer would help, which takes another run
   std::uint64_t seed =
       0;  ///< of the order in which streams run; 0: first in, first out. Results never depend on it.
 };
@@ -47,6 +51,10 @@ struct Counted {
   std::uint32_t least_rounds = 0;  ///< in which all can hear of all if nobody sends more messages than here
   std::uint64_t bytes_to_all = 0;  ///< received by all ranks together
   std::uint64_t least_to_all = 0;  ///< that no algorithm can do without
+  std::uint64_t messages = 0;      ///< sent over links by all ranks together
+  std::uint64_t path_bytes = 0;    ///< that follow one another
+
+  bool operator==(const Counted&) const = default;
 };
 
 /// What a check found.
@@ -56,6 +64,7 @@ struct Report {
   std::size_t tasks = 0;
   bool combines_in_rank_order = true;  ///< every result is ((0 + 1) + 2) + ...
   std::string example_of_order;        ///< of one that is not
+  std::uint64_t results = 0;           ///< the same number: the same results, combined in the same order
 
   [[nodiscard]] bool passed() const noexcept { return findings.empty(); }
   /// One line for each finding: "kind: words".

@@ -20,6 +20,7 @@ Expressions::Expressions(Rank ranks) : ranks_(ranks) {
     Node node;
     node.kind = Kind::leftover;
     node.leftover = static_cast<WindowId>(window);
+    node.fingerprint = mixed(1, window);
     add(std::move(node));
   }
 }
@@ -38,6 +39,7 @@ ExpressionId Expressions::contribution(std::uint32_t operation, Rank rank) {
   node.first_operation = node.last_operation = operation;
   node.left = rank;
   node.leaves = 1;
+  node.fingerprint = mixed(mixed(2, operation), rank);
   node.in_order = rank == 0 ? 1 : 0;
   node.ranks.resize((ranks_ + kBits - 1) / kBits);
   node.ranks[rank / kBits] = std::uint64_t{1} << rank % kBits;
@@ -68,6 +70,10 @@ ExpressionId Expressions::combine(ExpressionId left, ExpressionId right, std::in
   node.left = left;
   node.right = right;
   node.leaves = a.leaves + b.leaves;
+  const bool turns = skew == 0 && b.fingerprint < a.fingerprint;  // either order gives the same bits
+  node.fingerprint =
+      mixed(mixed(turns ? b.fingerprint : a.fingerprint, turns ? a.fingerprint : b.fingerprint),
+            static_cast<std::uint64_t>(skew));
   node.doubled = a.doubled ? a.doubled : b.doubled;
   node.leftover = a.leftover ? a.leftover : b.leftover;
   for (std::size_t word = 0; word < a.ranks.size(); ++word) {
@@ -93,6 +99,7 @@ ExpressionId Expressions::average(ExpressionId of) {
   node.is_averaged_inside = node.is_averaged_inside || node.kind == Kind::average;
   node.kind = Kind::average;
   node.left = of;
+  node.fingerprint = mixed(3, node.fingerprint);
   return place->second = add(std::move(node));
 }
 

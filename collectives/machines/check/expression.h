@@ -12,6 +12,14 @@
 
 namespace cohort::check {
 
+/// Two numbers as one that hardly any other two have. The order of the two matters.
+[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15ULL + (a << 6U) + (a >> 2U))) * 0xff51afd7ed558ccdULL;
+  x ^= x >> 33U;
+  x *= 0xc4ceb9fe1a85ec53ULL;
+  return x ^ x >> 29U;
+}
+
 using ExpressionId = std::uint32_t;
 
 /// What an interval of memory holds, byte for byte: an expression over contributions. The byte at place x of
@@ -63,6 +71,8 @@ class Expressions {
   [[nodiscard]] Rank first_missing(ExpressionId id) const;
   /// Who makes the expressions that come now.
   void work_for(std::uint32_t task) noexcept { task_ = task; }
+  /// The same number in every run for the same expression, and for no other one.
+  [[nodiscard]] std::uint64_t fingerprint(ExpressionId id) const { return nodes_[id].fingerprint; }
   /// "((0 + 1) + 2)": ranks in their order of combination, cut short when it is long.
   [[nodiscard]] std::string text(ExpressionId id) const;
   /// The window whose leftovers it is made of, if it is.
@@ -82,6 +92,7 @@ class Expressions {
     std::uint32_t in_order = 0;  ///< it is ranks 0 to in_order - 1 in order; 0: it is not
     std::optional<Rank> doubled;
     std::optional<WindowId> leftover;
+    std::uint64_t fingerprint = 0;
     std::uint32_t culprit = 0;         ///< the task that doubled, skewed, averaged or used leftovers first
     std::vector<std::uint64_t> ranks;  ///< a bit for each
   };

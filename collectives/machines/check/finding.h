@@ -21,7 +21,7 @@ enum class FindingKind : std::uint8_t {
   notify,        ///< a post that nobody takes, or one that comes before the last was taken
   deadlock,      ///< somebody waits for ever
   contribution,  ///< a result lacks a contribution, has one twice, or has another in its place
-  reduction,     ///< ranks combine in different orders
+  reduction,     ///< combined by another operation, as another type, or in orders that differ between ranks
   agreement,     ///< a rank leaves before it has heard of every other
   cost,          ///< the declared cost, or what was moved, cannot be
 };

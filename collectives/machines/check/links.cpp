@@ -21,8 +21,25 @@ Channel& Machine::channel(Rank from, Rank to, Lane lane) {
   return *place;
 }
 
+std::string Machine::objection_to_link(Rank rank, Rank peer, Lane lane) const {
+  const Needs& needs = plan_.needs;
+  const Rank ranks = plan_.ranks;
+  if (peer >= ranks || peer == rank)
+    return fmt::format("asks for a link to rank {}; links lead to other ranks, 0 to {}", peer, ranks - 1);
+  if (lane >= needs.lanes || lane >= kMostLanes)
+    return fmt::format("uses lane {}, but needs() asks for {}; let it ask for more", lane, needs.lanes);
+  const bool is_neighbour = peer == (rank + 1) % ranks || rank == (peer + 1) % ranks;
+  if (needs.links_to_all || (needs.links_to_neighbours && is_neighbour)) return {};
+  return fmt::format("uses a link to rank {} for which needs() does not ask; set links_to_all", peer);
+}
+
 bool Machine::on_link(const TaskRequest& request, TaskId task, Operation* operation) {
   const Rank rank = tasks_[task].rank;
+  const std::string objection = objection_to_link(rank, request.peer, request.lane);
+  if (!objection.empty()) {  // of a fault: schedules ask for their links first
+    add(FindingKind::usage, task, objection);
+    return true;
+  }
   const Waiting waiting{operation, tasks_[task].stream, task};
   Channel& out = channel(rank, request.peer, request.lane);
   Channel& in = channel(request.peer, rank, request.lane);
@@ -101,7 +118,7 @@ void Machine::hear(StreamId stream, const Message& message, std::uint32_t hops) 
 
 void Machine::check_limit(const Channel& link, SignalEnd& end, const TaskRequest& request, TaskId task) {
   const std::uint32_t operation = tasks_[task].operation;
-  if (end.operation != operation) {
+  if (plan_.tags_signals && end.operation != operation) {
     end.operation = operation;
     end.posted = 0;
     end.takes.clear();
@@ -260,7 +277,7 @@ void Machine::finish_get(Channel& link, Message& message) {
   const Access by = now(message.sender.task);
   expressions_.work_for(by.task);
   Content content = std::move(message.content);
-  if (message.is_combined) content = combine(read(link.to, message.local, by), content);
+  if (message.is_combined) content = combine(read(link.to, message.local, by), content, by.task);
   write(link.to, message.local, content, by);
   Counts& counts = counting(link.to);
   counts.received += message.bytes;
@@ -295,7 +312,7 @@ bool Machine::deliver_bytes(Channel& link, Message& message) {
   to.bytes = std::min(expected, message.bytes);
   Counts& counts = counting(link.to);
   if (link.receiver_combines) {
-    content = combine(read(link.to, to, by), content);
+    content = combine(read(link.to, to, by), content, by.task);
     counts.combined += to.bytes;
     counts.operands += 2 * to.bytes;
   }

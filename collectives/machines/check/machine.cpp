@@ -45,6 +45,7 @@ void Machine::forked(StreamId parent, StreamId child) noexcept {
 
 void Machine::joined(StreamId parent, std::span<const StreamId> children) noexcept {
   order_.join(parent, children);
+  ++state(parent).forks;
   for (const StreamId child : children) {
     (void)state(std::max(parent, child));
     streams_[parent].rounds = std::max(streams_[parent].rounds, streams_[child].rounds);
@@ -94,30 +95,48 @@ bool Machine::is_of_stream(Rank rank, const TaskRequest& request, const Operatio
   return false;
 }
 
+/// Lets the fault, if one is planted, see the task before it is carried out.
+Fate Machine::alter(Rank rank, TaskRequest& request) {
+  StreamState& of = state(running());
+  of.rest.clear();
+  if (fault_ == nullptr || request.kind == TaskKind::begin) return Fate::keep;
+  const std::uint32_t number = of.operation == ranks_[rank].operation ? of.number : 0;
+  Fated fated = (*fault_)({ranks_[rank].operation, rank, name_of(running()), number + 1, of.forks}, request);
+  if (fated.fate == Fate::twice) fated.then.push_back(request);
+  of.rest.assign(fated.then.rbegin(), fated.then.rend());
+  return fated.fate;
+}
+
 bool Machine::carry_out(Rank rank, TaskRequest request, Operation* operation) {
   if (is_ending() || !is_of_stream(rank, request, operation)) return true;
-  Fate fate = Fate::keep;
-  if (fault_ != nullptr && request.kind != TaskKind::begin) {
-    const StreamId stream = running();
-    const StreamState& of = state(stream);
-    const std::uint32_t number = of.operation == ranks_[rank].operation ? of.number : 0;
-    fate = (*fault_)({ranks_[rank].operation, rank, name_of(stream), number + 1}, request);
-  }
-  if (fate == Fate::drop) {
-    tasks_.resize(admit(request));  // it leaves its number behind
-    return true;
-  }
-  if (fate == Fate::twice) {
-    const TaskId first = admit(request);
-    (void)dispatch(request, first, nullptr);
-  }
+  const Fate fate = alter(rank, request);
+  if (fate == Fate::drop) tasks_.resize(admit(request));  // it leaves its number behind
+  return (fate == Fate::drop || begin_task(request, operation)) && begin_rest(operation);
+}
+
+bool Machine::begin_task(const TaskRequest& request, Operation* operation) {
   const TaskId task = admit(request);
   const bool is_complete = dispatch(request, task, operation);
   if (!is_complete) state(running()).is_waiting = true;
   return is_complete;
 }
 
+/// Until one of them waits; true when all are over.
+bool Machine::begin_rest(Operation* operation) {
+  while (!state(running()).rest.empty() && !is_ending()) {
+    StreamState& of = state(running());
+    const TaskRequest next = of.rest.back();
+    of.rest.pop_back();
+    --of.number;  // which admit() gives again
+    if (!begin_task(next, operation)) return false;
+  }
+  return true;
+}
+
+bool Machine::goes_on(Operation& operation) { return begin_rest(&operation); }
+
 bool Machine::dispatch(const TaskRequest& request, TaskId task, Operation* operation) {
+  check_contracts(request, task);
   switch (request.kind) {
     case TaskKind::copy:
     case TaskKind::pull: copy(request, now(task)); return true;
@@ -125,6 +144,8 @@ bool Machine::dispatch(const TaskRequest& request, TaskId task, Operation* opera
     case TaskKind::finish_average: finish_average(request, now(task)); return true;
     case TaskKind::begin:
     case TaskKind::phase: return arrive(request, task, operation);
+    case TaskKind::notify_post: post_notify(request.notify, task); return true;
+    case TaskKind::notify_wait: return wait_for_notify(request.notify, task, operation);
     default: return on_link(request, task, operation);
   }
 }
@@ -132,11 +153,8 @@ bool Machine::dispatch(const TaskRequest& request, TaskId task, Operation* opera
 void Machine::copy(const TaskRequest& request, const Access& by) {
   const PlacedSlice& to = request.outputs.front();
   const PlacedSlice& from = request.inputs.front();
-  const bool is_same_place =
-      to.rank == from.rank &&
-      place_of(to.rank, to.slice.window).allocation == place_of(from.rank, from.slice.window).allocation &&
-      place_of(to.rank, to.slice.window).offset + to.slice.offset ==
-          place_of(from.rank, from.slice.window).offset + from.slice.offset;
+  const std::optional<Interval> target = interval_of(to);
+  const bool is_same_place = target && target == interval_of(from);
   if (to.slice.bytes != from.slice.bytes)
     add(FindingKind::bounds, by.task,
         fmt::format("copies {} bytes to a slice of {}; give both slices the same size", from.slice.bytes,
@@ -152,9 +170,10 @@ void Machine::copy(const TaskRequest& request, const Access& by) {
   if (!is_own) state(tasks_[by.task].stream).path_bytes += from.slice.bytes;
 }
 
-Content Machine::combine(const Content& left, const Content& right) {
+Content Machine::combine(const Content& left, const Content& right, TaskId task) {
   Content result;
   visit_together(left, right, [&](std::size_t bytes, const Value& a, const Value& b) {
+    check_piece(bytes, a, task);
     result.push_back({bytes, {expressions_.combine(a.what, b.what, b.shift - a.shift), a.shift}});
   });
   return result;
@@ -173,7 +192,7 @@ void Machine::reduce(const TaskRequest& request, const Access& by) {
           fmt::format("combines an operand of {} bytes into {}; all operands and outputs have one size",
                       input.slice.bytes, bytes));
     const Content operand = read(input.rank, input.slice, by);
-    result = i == 0 ? operand : combine(result, operand);
+    result = i == 0 ? operand : combine(result, operand, by.task);
     counts.operands += bytes;
     if (i != 0) counts.combined += bytes;
     if (input.rank == rank) continue;

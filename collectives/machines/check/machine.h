@@ -48,6 +48,8 @@ class Machine final : public machine::Stage {
   /// Carries a task of the rank's running stream out, or begins to. True: it is complete, which one without
   /// an operation always is.
   bool carry_out(Rank rank, TaskRequest request, Operation* operation);
+  /// Why the rank may not use that link; empty if it may.
+  [[nodiscard]] std::string objection_to_link(Rank rank, Rank peer, Lane lane) const;
   /// What the schedule of a rank threw.
   void failed(Rank rank, const std::string& what);
   /// The schedule asked for something that it may not have.
@@ -63,6 +65,8 @@ class Machine final : public machine::Stage {
   [[nodiscard]] std::uint64_t path_bytes() const noexcept { return path_bytes_; }
   /// Every combined result is ranks 0, 1, 2, ... in this order; a run without any is, too.
   [[nodiscard]] bool is_in_rank_order() const noexcept { return is_in_rank_order_; }
+  /// Of all results, with the order in which each was combined; in whatever order ranks ended.
+  [[nodiscard]] std::uint64_t results() const noexcept { return fingerprint_; }
   [[nodiscard]] const std::string& example_of_order() const noexcept { return example_of_order_; }
 
  private:
@@ -89,8 +93,11 @@ class Machine final : public machine::Stage {
     std::uint32_t number = 0;
     std::uint32_t rounds = 0;
     std::uint64_t path_bytes = 0;
+    std::uint32_t forks = 0;  ///< joined
     bool is_waiting = false;
-    TaskId task = 0;  ///< the last one
+    TaskId task = 0;                ///< the last one
+    NotifyId notify = 0;            ///< for which it waits, if for one
+    std::vector<TaskRequest> rest;  ///< that a fault lets follow, the next one last
   };
   struct Gate {
     std::vector<Waiting> arrived;
@@ -111,6 +118,17 @@ class Machine final : public machine::Stage {
     std::int64_t begin;  ///< in the contributions
     std::int64_t end;
   };
+  /// Where a slice lies, whatever window names it.
+  struct Interval {
+    Rank rank = 0;
+    std::size_t allocation = 0;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    auto operator<=>(const Interval&) const = default;
+    [[nodiscard]] bool meets(const Interval& other) const noexcept {
+      return rank == other.rank && allocation == other.allocation && begin < other.end && other.begin < end;
+    }
+  };
   struct Result {
     bool is_known = false;
     Rank rank = 0;
@@ -121,6 +139,7 @@ class Machine final : public machine::Stage {
   void forked(StreamId parent, StreamId child) noexcept override;
   void joined(StreamId parent, std::span<const StreamId> children) noexcept override;
   void stuck() override;
+  bool goes_on(Operation& operation) override;
   NotifyId makes_notify(std::uint32_t limit) override;
   void notify_is_gone(NotifyId notify) noexcept override;
   void posts(NotifyId notify) noexcept override;
@@ -128,18 +147,34 @@ class Machine final : public machine::Stage {
   void awaits_post(NotifyId notify, Operation& wait) noexcept override;
 
   // Notifies (notifies.cpp):
+  void post_notify(NotifyId id, TaskId task);
+  bool wait_for_notify(NotifyId id, TaskId task, Operation* operation);
   void take_post(NotifyState& notify, const Waiting& waiting);
 
   // Tasks (machine.cpp):
   TaskId admit(const TaskRequest& request);
+  [[nodiscard]] Fate alter(Rank rank, TaskRequest& request);
+  bool begin_task(const TaskRequest& request, Operation* operation);
+  bool begin_rest(Operation* operation);
   [[nodiscard]] bool is_of_stream(Rank rank, const TaskRequest& request, const Operation* operation);
   bool dispatch(const TaskRequest& request, TaskId task, Operation* operation);
   void copy(const TaskRequest& request, const Access& by);
   void reduce(const TaskRequest& request, const Access& by);
   void finish_average(const TaskRequest& request, const Access& by);
   bool arrive(const TaskRequest& request, TaskId task, Operation* operation);
-  Content combine(const Content& left, const Content& right);
+  Content combine(const Content& left, const Content& right, TaskId task);
   StreamState& state(StreamId stream);
+
+  // Contracts (contracts.cpp):
+  void check_contracts(const TaskRequest& request, TaskId task);
+  void check_combine(const TaskRequest& request, TaskId task);
+  void check_elements(const TaskRequest& request, TaskId task);
+  void check_overlap(const TaskRequest& request, TaskId task);
+  void check_piece(std::size_t bytes, const Value& value, TaskId task);
+  void check_repeated(Rank owner, const Slice& slice, const Content& content, TaskId task);
+  void check_unread(Rank owner, const Slice& slice, bool at_end);
+  void check_kept(Rank owner, const Slice& slice, TaskId task);
+  [[nodiscard]] std::optional<Interval> interval_of(const PlacedSlice& of) const;
 
   // Memory (accesses.cpp):
   [[nodiscard]] bool may_touch(Rank owner, const Slice& slice, bool writes, TaskId task, bool over_link);
@@ -224,6 +259,7 @@ class Machine final : public machine::Stage {
   std::uint64_t path_bytes_ = 0;
   bool is_in_rank_order_ = true;
   std::string example_of_order_;
+  std::uint64_t fingerprint_ = 0;
 };
 
 }  // namespace cohort::check

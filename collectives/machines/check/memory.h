@@ -53,6 +53,13 @@ class Memory {
 
   /// What an interval holds, without an access.
   [[nodiscard]] Content peek(std::size_t begin, std::size_t bytes) const;
+  /// Calls visit(begin, end, writer) for what was written and nobody has read since.
+  template <class Visit>
+  void visit_unread(std::size_t begin, std::size_t bytes, Visit visit) const {
+    for (std::size_t i = bytes == 0 ? segments_.size() : find(begin);
+         i < segments_.size() && segments_[i].begin < begin + bytes; ++i)
+      if (segments_[i].readers.empty()) visit(segments_[i].begin, segments_[i].end, segments_[i].writer);
+  }
   /// Who wrote a byte last.
   [[nodiscard]] const Access& writer_at(std::size_t at) const;
 

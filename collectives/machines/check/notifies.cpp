@@ -2,8 +2,6 @@
 // The notifies between the streams of a rank on a Machine.
 #include <cohort/collectives/machines/check/machine.h>
 
-#include <cohort/engine/error.h>
-
 #include <fmt/format.h>
 
 namespace cohort::check {
@@ -22,9 +20,10 @@ void Machine::notify_is_gone(NotifyId id) noexcept {
 }
 
 void Machine::posts(NotifyId id) noexcept {
-  const Rank rank = rank_of(running());
-  if (is_ending() || !is_of_stream(rank, {.kind = TaskKind::notify_post}, nullptr)) return;
-  const TaskId task = admit({.kind = TaskKind::notify_post});
+  (void)carry_out(rank_of(running()), {.kind = TaskKind::notify_post, .notify = id}, nullptr);
+}
+
+void Machine::post_notify(NotifyId id, TaskId task) {
   const StreamId stream = running();
   NotifyState& notify = notifies_[id];
   if (notify.last_post.at != 0 && !order_.knows(stream, notify.last_post))
@@ -52,26 +51,35 @@ void Machine::posts(NotifyId id) noexcept {
 }
 
 bool Machine::takes_post(NotifyId id) {
-  const Rank rank = rank_of(running());
-  if (is_ending() || !is_of_stream(rank, {.kind = TaskKind::notify_wait}, nullptr)) return true;
-  const TaskId task = admit({.kind = TaskKind::notify_wait});
+  return carry_out(rank_of(running()), {.kind = TaskKind::notify_wait, .notify = id}, nullptr);
+}
+
+bool Machine::wait_for_notify(NotifyId id, TaskId task, Operation* operation) {
   NotifyState& notify = notifies_[id];
+  const Waiting waiting{operation, running(), task};
   if (notify.waiting) {
     add(FindingKind::usage, task,
         "waits for a Notify for which another stream waits already; give each its own");
-    throw Error(ErrorKind::InvalidArgument, "two streams wait for one Notify");
+    give_up();
+    return true;
   }
-  if (notify.posts.empty()) return false;
-  take_post(notify, {nullptr, running(), task});
-  return true;
+  if (!notify.posts.empty()) {
+    take_post(notify, waiting);
+    return true;
+  }
+  notify.waiting = waiting;
+  state(running()).notify = id;
+  return false;
 }
 
-void Machine::awaits_post(NotifyId id, Operation& wait) noexcept {
+/// takes_post() has left it waiting, without knowing on what.
+void Machine::awaits_post(NotifyId, Operation& wait) noexcept {
+  StreamState& of = state(running());
+  of.is_waiting = false;
   const Rank rank = rank_of(running());
   if (is_ending() || !is_of_stream(rank, {.kind = TaskKind::notify_wait}, &wait)) return;
-  StreamState& of = state(running());
   of.is_waiting = true;
-  notifies_[id].waiting = Waiting{&wait, running(), of.task};
+  notifies_[of.notify].waiting->operation = &wait;
 }
 
 void Machine::take_post(NotifyState& notify, const Waiting& waiting) {

@@ -42,6 +42,8 @@ void Machine::end() {
   const Rank rank = rank_of(running());
   const TaskId task = admit({.kind = TaskKind::end});
   check_left_behind(rank, task);
+  for (const WindowId window : {WindowId::ccl_in, WindowId::ccl_out, WindowId::scratch})
+    check_unread(rank, {window, 0, place_of(rank, window).bytes}, true);
   check_result(rank, task);
   RankState& of = ranks_[rank];
   of.is_inside = false;
@@ -102,6 +104,7 @@ void Machine::check_stretch(Rank rank, const Stretch& stretch, TaskId end) {
   const std::uint32_t operation = ranks_[rank].operation;
   const ExpressionId single = expressions_.contribution(operation, stretch.of);
   std::size_t at = 0;
+  ExpressionId last = 0;
   for (const Piece& piece : memory.peek(base + stretch.where.offset, stretch.where.bytes)) {
     const auto shift = static_cast<std::int64_t>(stretch.from + at);
     const bool is_right =
@@ -115,6 +118,11 @@ void Machine::check_stretch(Rank rank, const Stretch& stretch, TaskId end) {
           fmt::format("bytes {}.. of {} on rank {}: {}", stretch.where.offset + at,
                       to_string(stretch.where.window), rank, expressions_.text(piece.value.what));
     }
+    if (at == 0 || piece.value.what != last) {  // wherever reads and writes have cut it
+      const std::uint64_t place = mixed(mixed(rank, operation), stretch.where.offset + at);
+      fingerprint_ += mixed(place, expressions_.fingerprint(piece.value.what));
+    }
+    last = piece.value.what;
     at += piece.bytes;
   }
 }

@@ -57,6 +57,10 @@ void fill_shares(RankPlan& share, Operator op, const CheckOptions& options, Rank
   const bool is_replaced = gets && (options.is_in_place || op->has_one_buffer);
   const bool keeps_input = !is_replaced && !input.empty();
   if (keeps_input) share.gets.push_back({input, false, rank, 0});
+  const bool is_source = op->has_one_buffer && !input.empty();
+  if (!keeps_input && !is_source) return;
+  const WindowPlace& send = window(share, WindowId::send);
+  share.kept.push_back({send.allocation, send.offset, send.offset + send.bytes});
 }
 
 bool has_same_result_everywhere(Operator op, const CheckOptions& options) {
@@ -90,12 +94,15 @@ Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::si
   plan.is_mapped_group = algorithm.ground() != Ground::links;
   plan.meets_with_data = algorithm.announces() == Announces::data;
   plan.user_windows = options.user_windows;
+  plan.combine = Combine(options.type, options.reduce, options.ranks);
   plan.is_averaged = options.reduce == ReduceOp::avg && options.ranks > 1;
   plan.combines = op->combines;
   plan.has_result_everywhere = op->combines && has_same_result_everywhere(op, options);
-  plan.needs = algorithm.needs(piece, options.ranks);
+  plan.needs = algorithm.needs(class_bytes(size_class(piece)), options.ranks);
   plan.ccl_bytes = options.buffer_bytes;
   plan.untaken_posts = options.untaken_posts;
+  plan.finds_waste = options.checks_cost;
+  plan.tags_signals = options.tags_signals;
   plan.is_eager = options.is_eager;
   plan.seed = options.seed;
   plan.shares.resize(options.ranks);

@@ -28,6 +28,13 @@ struct Stretch {
   std::size_t from = 0;  ///< the first byte of the contribution
 };
 
+/// Bytes of an allocation that the caller gives and has again, unwritten.
+struct Kept {
+  std::size_t allocation = 0;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
 /// One rank's share of a case.
 struct RankPlan {
   std::array<WindowPlace, kWindows> windows;
@@ -35,6 +42,7 @@ struct RankPlan {
   std::vector<std::size_t> allocations;  ///< their sizes
   std::vector<Stretch> gives;            ///< before each operation
   std::vector<Stretch> gets;             ///< after it
+  std::vector<Kept> kept;
 };
 
 /// What a machine has to know of a case, whatever the operator.
@@ -44,12 +52,15 @@ struct Plan {
   bool meets_with_data = false;  ///< and that is the schedule's first round
   std::vector<bool> refers;      ///< ranks whose inputs are read where they lie
   UserWindows user_windows{};
+  Combine combine;  ///< that the call asks for
   bool is_averaged = false;
   bool combines = false;               ///< results are combinations
   bool has_result_everywhere = false;  ///< the same result on every rank: the same bits, too
   Needs needs;
   std::size_t ccl_bytes = 0;
   std::uint32_t untaken_posts = 1;  ///< limit of a signal: 1 is a flag
+  bool finds_waste = true;          ///< steps whose effect nobody needs
+  bool tags_signals = true;         ///< links tell those of one operation from those of the next
   bool is_eager = false;            ///< links buffer whatever is sent
   std::uint64_t seed = 0;           ///< of the order in which streams are resumed; 0: first in, first out
   std::vector<RankPlan> shares;

@@ -24,6 +24,13 @@ TaskKind kind_of(LinkOperation::Kind kind) {
   return TaskKind::post;
 }
 
+Combine combine_of(const Reducer& reducer) {
+  Combine combine;
+  combine.type = static_cast<DataType>(reducer.type);
+  combine.op = static_cast<ReduceOp>(reducer.op);
+  return combine;
+}
+
 /// A wait for all ranks.
 class Meeting final : public Operation {
  public:
@@ -68,7 +75,8 @@ class RankExec::OneLink final : public Link {
                                .lane = lane_,
                                .signal = request.signal,
                                .local = request.local,
-                               .remote = request.remote},
+                               .remote = request.remote,
+                               .combine = combine_of(request.reducer)},
                               &operation);
   }
   void cancel(LinkOperation& operation) noexcept override { operation.finish(); }
@@ -86,19 +94,7 @@ RankExec::RankExec(Machine& machine, Rank rank)
 RankExec::~RankExec() = default;
 
 Link& RankExec::link(Rank peer, Lane lane) {
-  const Needs& needs = machine_.plan().needs;
-  std::string objection;
-  if (peer >= size() || peer == rank()) {
-    objection =
-        fmt::format("asks for a link to rank {}; links lead to other ranks, 0 to {}", peer, size() - 1);
-  } else if (lane >= needs.lanes || lane >= kMostLanes) {
-    objection = fmt::format("uses lane {}, but needs() asks for {}; let it ask for more", lane, needs.lanes);
-  } else {
-    const bool is_neighbour = peer == ahead(1) || peer == behind(1);
-    if (!needs.links_to_all && !(needs.links_to_neighbours && is_neighbour))
-      objection =
-          fmt::format("uses a link to rank {} for which needs() does not ask; set links_to_all", peer);
-  }
+  const std::string objection = machine_.objection_to_link(rank(), peer, lane);
   if (!objection.empty()) {
     machine_.refuse(rank(), objection);
     throw Error(ErrorKind::InvalidArgument, objection);

@@ -13,16 +13,34 @@ namespace {
 /// More than a chunk of any algorithm that cuts by itself, and no multiple of anything.
 constexpr std::size_t kLargeBytes = 640'012;
 
+/// Of a piece that fills its size class but for one element: needs() has hardly more to give than it takes.
+constexpr std::size_t kFullClassBytes = std::size_t{1} << 14;
+
+/// Elements beyond what 32 bits can count; the bytes of pieces and blocks are beyond it, too.
+constexpr std::size_t kHugeCount = (std::size_t{1} << 32) + 5;
+constexpr Rank kMostRanksOfHuge = 3;
+/// Bytes beyond it, of schedules that cut messages into chunks by themselves: a task for each takes its time.
+constexpr std::size_t kHugeCountInChunks = (std::size_t{1} << 30) + 5;
+constexpr Rank kMostRanksOfHugeInChunks = 2;
+
 /// A piece may begin before the signals of the one before are taken: links count to four.
 constexpr std::uint32_t kUntakenAcrossPieces = 2;
+
+/// Besides avg of float32: every type and every reduction.
+constexpr std::pair<DataType, ReduceOp> kOtherPairs[] = {{DataType::float64, ReduceOp::sum},
+                                                         {DataType::int32, ReduceOp::max},
+                                                         {DataType::int64, ReduceOp::min},
+                                                         {DataType::float32, ReduceOp::prod},
+                                                         {DataType::int64, ReduceOp::avg}};
 
 /// Several pieces, the last one shorter.
 std::size_t large_count(std::size_t largest_piece, std::size_t element_bytes) {
   return std::min(kLargeBytes, largest_piece / 2 * 5) / element_bytes + 1;
 }
 
-std::vector<std::size_t> usual_counts(Rank ranks, std::size_t large) {
-  std::vector<std::size_t> counts = {0, 1, ranks - 1U, ranks, ranks + 1U, kEvenPerRank * ranks, large};
+std::vector<std::size_t> usual_counts(Rank ranks, std::size_t large, std::size_t element_bytes) {
+  std::vector<std::size_t> counts = {
+      0, 1, ranks - 1U, ranks, ranks + 1U, kEvenPerRank * ranks, large, kFullClassBytes / element_bytes - 1};
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;
@@ -48,6 +66,7 @@ class Collector {
       if (windows != UserWindows::staged && algorithm.ground() == Ground::links) continue;
       if (windows != UserWindows::mapped && !algorithm.has_schedule()) continue;
       add_counts(one, counts);
+      if (filter_.counts.empty()) add_huge(one);
     }
   }
 
@@ -56,7 +75,8 @@ class Collector {
     if (!filter_.counts.empty()) return filter_.counts;
     const Rank ranks = one.options.ranks;
     const std::size_t largest = one.algorithm->largest_piece(one.options.buffer_bytes, ranks);
-    return usual_counts(ranks, large_count(largest, size_bytes(one.options.type)));
+    const std::size_t element = size_bytes(one.options.type);
+    return usual_counts(ranks, large_count(largest, element), element);
   }
   /// Those that fit, up to a full slot, with some, all or no inputs by reference.
   void add_slots(Case one, std::vector<std::size_t> counts) {
@@ -71,6 +91,18 @@ class Collector {
       one.options.referring = referring;
       add_counts(one, counts);
     }
+  }
+  /// In buffers so large that a few pieces are enough: costs are those of tasks, not of bytes.
+  void add_huge(Case one) {
+    const bool pulls = one.options.user_windows == UserWindows::readable && one.op()->combines;
+    const Rank most = pulls ? kMostRanksOfHugeInChunks : kMostRanksOfHuge;
+    if (!one.op()->has_data || one.options.ranks > most) return;
+    one.options.count = pulls ? kHugeCountInChunks : kHugeCount;
+    one.options.operations = 1;
+    one.options.buffer_bytes = kHugeCount / 2 * size_bytes(one.options.type) * one.options.ranks;
+    if (one.op()->has_root && !filter_.root) one.options.root = one.options.ranks - 1;
+    if (filter_.root) one.options.root = *filter_.root;
+    list_.push_back(one);
   }
   void add_counts(Case one, const std::vector<std::size_t>& counts) {
     if (!one.op()->has_data) return list_.push_back(one);
@@ -104,26 +136,39 @@ class Collector {
   }
   void add_variants(Case one) {
     list_.push_back(one);
-    if (one.op()->has_one_buffer) return;
-    one.options.is_in_place = true;
-    list_.push_back(one);
-    if (!one.op()->combines || one.options.count != one.options.ranks + 1U) return;
-    one.options.reduce = ReduceOp::sum;
-    one.options.type = DataType::float64;
-    list_.push_back(one);
+    if (!one.op()->has_one_buffer) {
+      one.options.is_in_place = true;
+      list_.push_back(one);
+    }
+    if (one.options.count == one.options.ranks + 1U) add_types(one);
+  }
+  /// Of what only moves, elements of another size are enough.
+  void add_types(Case one) {
+    for (const auto& [type, reduce] : kOtherPairs) {
+      one.options.type = type;
+      one.options.reduce = reduce;
+      list_.push_back(one);
+      if (!one.op()->combines) return;
+      one.options.is_in_place = !one.options.is_in_place && !one.op()->has_one_buffer;
+    }
   }
 
   const CaseFilter& filter_;
   std::vector<Case>& list_;
 };
 
+std::vector<Rank> ranks_of(const CaseFilter& filter) {
+  std::vector<Rank> ranks = filter.ranks;
+  for (Rank p = 1; filter.ranks.empty() && p <= kMostRanksByDefault; ++p) ranks.push_back(p);
+  std::sort(ranks.rbegin(), ranks.rend());
+  return ranks;
+}
+
 }  // namespace
 
 std::vector<Case> cases(const CaseFilter& filter) {
   std::vector<Case> list;
-  std::vector<Rank> ranks = filter.ranks;
-  for (Rank p = 1; filter.ranks.empty() && p <= kMostRanksByDefault; ++p) ranks.push_back(p);
-  std::sort(ranks.rbegin(), ranks.rend());
+  const std::vector<Rank> ranks = ranks_of(filter);
   Collector collector(filter, list);
   const AlgorithmTable& table = filter.algorithms == nullptr ? AlgorithmTable::library() : *filter.algorithms;
   for (const Rank p : ranks)
@@ -132,7 +177,31 @@ std::vector<Case> cases(const CaseFilter& filter) {
   return list;
 }
 
+std::vector<Case> cases_of(const AnyAlgorithm& algorithm, const CaseFilter& filter) {
+  std::vector<Case> list;
+  Collector collector(filter, list);
+  for (const Rank p : ranks_of(filter)) collector.add(algorithm, p);
+  return list;
+}
+
 Report run(const Case& one) { return check(*one.algorithm, one.options); }
+
+GridReport check_all(const AnyAlgorithm& algorithm, const CaseFilter& filter) {
+  GridReport grid;
+  for (const Case& one : cases_of(algorithm, filter)) {
+    ++grid.cases;
+    Report report = run(one);
+    if (!report.passed()) grid.failures.push_back({describe(one), std::move(report)});
+  }
+  return grid;
+}
+
+std::string GridReport::text() const {
+  std::string text;
+  for (const Failure& failure : failures) text += fmt::format("{}\n{}", failure.what, failure.report.text());
+  if (cases == 0) text = "no case is like that, so nothing was checked\n";
+  return text;
+}
 
 std::string describe(const Case& one) {
   const CheckOptions& options = one.options;

@@ -23,7 +23,8 @@ struct CaseFilter {
   std::string_view algorithm;
   std::vector<Rank> ranks;  ///< empty: 1 to 64
   std::vector<std::size_t>
-      counts;  ///< empty: 0, 1, p-1, p, p+1, one at which costs show, and one of several pieces
+      counts;  ///< empty: 0, 1, p-1, p, p+1, one at which costs show, one that fills its size class, one
+               ///< of several pieces, and with few ranks one that needs more than 32 bits
   std::optional<Rank> root;
 };
 
@@ -36,8 +37,32 @@ inline constexpr std::size_t kEvenPerRank = 40;
 /// together.
 [[nodiscard]] std::vector<Case> cases(const CaseFilter& filter);
 
+/// The same of one algorithm, which need not be in a table and outlives them; the filter's own table,
+/// operator and name do not count unless they are set.
+[[nodiscard]] std::vector<Case> cases_of(const AnyAlgorithm& algorithm, const CaseFilter& filter = {});
+
 /// Checks one of them.
 [[nodiscard]] Report run(const Case& one);
+
+/// What a grid of cases says of an algorithm.
+struct GridReport {
+  struct Failure {
+    std::string what;  ///< the case, as describe() has it
+    Report report;
+  };
+
+  std::size_t cases = 0;
+  std::vector<Failure> failures;
+
+  /// Every case passed, and there was one.
+  [[nodiscard]] bool passed() const noexcept { return failures.empty() && cases != 0; }
+  /// Each case that failed with its findings; empty if all passed.
+  [[nodiscard]] std::string text() const;
+};
+
+/// Checks a schedule of one's own as `cohort check --all` does those of the library: on this thread, 1 to 64
+/// ranks unless the filter has others.
+[[nodiscard]] GridReport check_all(const AnyAlgorithm& algorithm, const CaseFilter& filter = {});
 
 /// "all_reduce ring, 5 ranks, 1000 elements of float32, avg, in place".
 [[nodiscard]] std::string describe(const Case& one);

@@ -38,7 +38,8 @@ struct TaskRequest {
   Slice remote{};                          ///< of put and get: in the peer's window
   std::span<const PlacedSlice> outputs{};  ///< of copy and reduce
   std::span<const PlacedSlice> inputs{};
-  Combine combine{};
+  std::uint32_t notify = 0;  ///< of notify_post and notify_wait
+  Combine combine{};         ///< of whatever combines; of what is received, never to be divided
 };
 
 /// A task that was carried out, as far as messages name it.

@@ -116,7 +116,7 @@ bool Stage::resume_next() noexcept {
   const Ready next = ready_.front();
   ready_.pop_front();
   running_ = next.stream;
-  next.operation->complete();
+  if (goes_on(*next.operation)) next.operation->complete();
   return true;
 }
 

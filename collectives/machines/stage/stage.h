@@ -69,6 +69,9 @@ class Stage : public StreamWatcher {
   /// Moves the world on, as to the next moment at which something happens; false: nothing ever will.
   virtual bool advance() { return false; }
   virtual void stuck() = 0;
+  /// What the stream waited for is over. False: it has more to wait for, on the same operation, and is not
+  /// resumed yet.
+  virtual bool goes_on(Operation&) { return true; }
   /// The run is of no use any more: what has been started unwinds.
   void give_up() noexcept;
 

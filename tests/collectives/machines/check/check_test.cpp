@@ -150,6 +150,34 @@ TEST(Check, a_limit_of_untaken_posts_tells_flags_from_counters) {
   EXPECT_EQ(check::check(algorithm, options).text(), "");
 }
 
+TEST(Check, bare_flags_are_reused_by_the_next_operation_only_when_taken) {
+  CheckOptions options;
+  EXPECT_EQ(check::check(test::library<Barrier>("one_shot"), options).text(), "");
+  options.tags_signals = false;
+  const Report report = check::check(test::library<Barrier>("one_shot"), options);
+  ASSERT_FALSE(report.passed());
+  EXPECT_EQ(report.findings.front().kind, FindingKind::notify);
+  EXPECT_THAT(report.findings.front().text, HasSubstr("of operation 2 in a row"));
+  EXPECT_EQ(check::check(test::library<AllGather>("mesh"), options).text(), "");
+}
+
+std::size_t a_block_of_ccl_in(std::size_t buffer_bytes, Rank ranks) { return buffer_bytes / ranks; }
+
+TEST(Check, a_grid_of_cases_for_a_schedule_of_ones_own) {
+  Algorithm<AllGather> algorithm = test::as_algorithm<AllGather>(all_gather_by_put, all_links);
+  check::CaseFilter filter;
+  filter.ranks = {2, 3, 5};
+  const check::GridReport broken = check::check_all(algorithm, filter);
+  ASSERT_FALSE(broken.passed()) << "messages above the buffers are not cut";
+  EXPECT_THAT(broken.text(), HasSubstr("which has"));
+  algorithm.largest_piece = a_block_of_ccl_in;
+  const check::GridReport report = check::check_all(algorithm, filter);
+  EXPECT_EQ(report.text(), "");
+  EXPECT_GE(report.cases, 3 * 2 * 8U);
+  filter.op = operator_of<Barrier>;
+  EXPECT_FALSE(check::check_all(algorithm, filter).passed()) << "nothing was checked";
+}
+
 TEST(Check, costs_do_not_depend_on_counts) {
   for (const std::size_t count : {std::size_t{1000}, std::size_t{1} << 40}) {
     check::CaseFilter filter;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/machines/check/suite.h>
+
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cohort::check {
+
+/// The one thing that is changed in one task of one rank.
+enum class ChangeKind : std::uint8_t { drop, twice, peer, signal, lane, window, shift, shorten, swap };
+inline constexpr std::size_t kChangeKinds = 9;
+[[nodiscard]] std::string_view to_string(ChangeKind kind) noexcept;
+
+/// A schedule with one change.
+struct Mutant {
+  ChangeKind kind{};
+  TaskKind task{};
+  std::string text;  ///< "rank 1, stream 2, task 3 (post Ack to rank 3): as DataSignal"
+  Fault fault;
+};
+
+/// Every single change of every task of the case's first operation: each task dropped, doubled, sent to every
+/// other peer, as every other signal, on the next lane, in every other window that it could name, an element
+/// before or behind, an element shorter, and in the place of the next task of its stream.
+[[nodiscard]] std::vector<Mutant> mutants_of(const Case& one);
+
+/// Mutants of the library that nothing is wrong with, and why they differ all the same.
+struct KnownSurvivor {
+  std::string_view op;
+  std::string_view algorithm;
+  ChangeKind kind{};
+  TaskKind task{};
+  std::string_view reason;
+};
+[[nodiscard]] std::span<const KnownSurvivor> known_survivors() noexcept;
+
+/// What became of the mutants of one case.
+struct MutantReport {
+  std::size_t caught = 0;
+  /// Nothing is found wrong, nor is anything different: results, the order in which each is combined, and
+  /// costs are those of the schedule itself, in each of kOrdersTried orders of streams.
+  std::size_t equivalent = 0;
+  std::array<std::size_t, kChangeKinds> equivalent_by_kind{};
+  std::size_t known = 0;               ///< nothing is found wrong, and it is known what is different
+  std::vector<std::string> survivors;  ///< nothing is found wrong, but something is different
+
+  [[nodiscard]] std::size_t mutants() const noexcept {
+    return caught + equivalent + known + survivors.size();
+  }
+  void add(const MutantReport& other);
+};
+
+inline constexpr std::uint64_t kOrdersTried = 4;
+
+/// Checks every mutant of a case that passes itself, or, of a sample, every `stride`-th. Throws
+/// InvalidArgument for a case that does not pass.
+[[nodiscard]] MutantReport run_mutants(const Case& one, std::size_t stride = 1);
+
+/// The cases whose mutants are worth checking: those of the filter that divide evenly, so that costs count,
+/// with one piece, the last rank as the root, in place and out of place. Without ranks in the filter, with 2
+/// to 5, 7 and 8.
+[[nodiscard]] std::vector<Case> cases_for_mutants(CaseFilter filter);
+
+}  // namespace cohort::check

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sample of `cohort check --mutants`: what is changed in one task of a schedule is found, or makes no
+// difference.
+#include <cohort/collectives/machines/check/mutants.h>
+#include <cohort/engine/error.h>
+#include <cohort/tests/support/schedules.h>
+#include <cohort/tests/support/wrong_schedules.h>
+
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace cohort::test {
+namespace {
+
+using check::Case;
+using check::ChangeKind;
+using check::MutantReport;
+
+/// A prime, so that no rank, task or kind of change is always left out.
+constexpr std::size_t kStride = 23;
+
+Case case_of(const AnyAlgorithm& algorithm, Rank ranks) {
+  Case one{&algorithm, {}};
+  one.options.ranks = ranks;
+  one.options.count = check::kEvenPerRank * ranks;
+  return one;
+}
+
+TEST(Mutants, of_the_library_are_caught_or_equivalent) {
+  check::CaseFilter filter;
+  filter.ranks = {2, 3, 5};
+  for (const Case& one : check::cases_for_mutants(filter)) {
+    const MutantReport report = check::run_mutants(one, kStride);
+    EXPECT_TRUE(report.survivors.empty()) << fmt::format("{}", fmt::join(report.survivors, "\n"));
+  }
+}
+
+TEST(Mutants, of_one_schedule_are_all_caught) {
+  const MutantReport report = check::run_mutants(case_of(library<AllGather>("mesh"), 3));
+  EXPECT_GT(report.caught, 300U);
+  EXPECT_EQ(report.survivors.size(), 0U);
+}
+
+TEST(Mutants, that_survive_stand_in_the_docs_with_the_reason) {
+  std::ifstream file(std::string(COHORT_TEST_SOURCE_DIR) + "/docs/planted-faults.md");
+  std::ostringstream docs;
+  docs << file.rdbuf();
+  for (const check::KnownSurvivor& known : check::known_survivors())
+    EXPECT_THAT(docs.str(), ::testing::HasSubstr(fmt::format("| {} {} | {} | {} | {} |\n", known.op,
+                                                             known.algorithm, to_string(known.kind),
+                                                             check::short_name(known.task), known.reason)));
+}
+
+TEST(Mutants, have_every_kind_of_change) {
+  std::set<ChangeKind> kinds;
+  for (const check::Mutant& mutant : check::mutants_of(case_of(library<AllGather>("mesh"), 3)))
+    kinds.insert(mutant.kind);
+  EXPECT_EQ(kinds.size(), check::kChangeKinds);
+}
+
+TEST(Mutants, are_made_of_schedules_that_pass) {
+  const Algorithm<Barrier> algorithm = as_algorithm<Barrier>(
+      +[](Exec& x, Barrier) -> Task<> { co_await x.link(x.ahead(1)).wait(Signal::Ack); }, all_links);
+  const AnyAlgorithm any(algorithm);
+  EXPECT_THROW((void)check::mutants_of(case_of(any, 2)), Error);
+}
+
+}  // namespace
+}  // namespace cohort::test
