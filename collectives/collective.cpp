@@ -20,7 +20,7 @@ Collective&& Collective::with_algorithm(std::string_view algorithm) && {
   return std::move(*this);
 }
 
-std::string_view Collective::algorithm() const noexcept { return call_.algorithm->name(); }
+std::string_view Collective::algorithm() const& noexcept { return call_.algorithm->name(); }
 
 bool Collective::complete_now(const CancelScope* scope) {
   COHORT_ASSERT(core_ != nullptr, "this {} was awaited or moved from before", to_string(call_.op));

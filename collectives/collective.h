@@ -45,7 +45,12 @@ class [[nodiscard]] Collective {
   Collective&& with_algorithm(std::string_view algorithm) &&;
 
   /// The name of the algorithm that was selected, for as long as the communicator lives.
-  [[nodiscard]] std::string_view algorithm() const noexcept;
+  [[nodiscard]] std::string_view algorithm() const& noexcept;
+  /// The same of a call that is made only to be asked: it need not be awaited.
+  [[nodiscard]] std::string_view algorithm() && noexcept {
+    core_ = nullptr;
+    return std::as_const(*this).algorithm();
+  }
 
   /// Once: what was awaited is over.
   Awaiter operator co_await() && noexcept;

@@ -54,6 +54,7 @@ TEST(CollectiveTest, one_that_moved_on_or_whose_call_was_refused_need_not_be_awa
     Collective second = std::move(first);
     co_await std::move(second);
     EXPECT_THROW((void)comm.barrier().with_algorithm("none such"), Error);
+    EXPECT_FALSE(comm.barrier().algorithm().empty());
   };
   run_alone(body);
 }
