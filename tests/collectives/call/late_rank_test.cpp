@@ -21,7 +21,7 @@ TEST_P(LateRank, of_its_first_collective_and_of_the_next_fails_nothing) {
       if (comm.rank() == late) test::compute(comm.engine(), std::chrono::seconds(60));
       const std::array in{1.0F, static_cast<float>(comm.rank())};
       std::array<float, 2> out{};
-      co_await comm.all_reduce<float>(in, out, ReduceOp::sum);
+      co_await comm.all_reduce(in, out, ReduceOp::sum);
       EXPECT_EQ(out, (std::array{4.0F, 6.0F}));
     }
   };
