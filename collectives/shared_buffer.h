@@ -45,7 +45,6 @@ class SharedBuffer {
   }
 
   [[nodiscard]] std::span<T> span() const noexcept { return {data_, count_}; }
-  operator std::span<T>() const noexcept { return span(); }  // NOLINT(google-explicit-constructor)
   [[nodiscard]] T* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] T* begin() const noexcept { return data_; }
