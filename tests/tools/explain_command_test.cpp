@@ -84,9 +84,9 @@ TEST(Explain, what_was_measured_decides_what_is_chosen) {
   const Outcome outcome = explain("all_reduce --ranks 2 --transport shm --sizes 8,4K,8K,16K,32K,64K --json");
   ASSERT_EQ(outcome.status, 0) << outcome.text();
   std::vector<nlohmann::json> objects = objects_of(outcome);
-  ASSERT_EQ(objects.size(), 7U);
+  ASSERT_EQ(objects.size(), 6U + 2U);  // then the machine, and what was measured
   const nlohmann::json measured = objects.back();
-  objects.pop_back();
+  objects.resize(6);
   ASSERT_FALSE(measured["slots"].empty());
   const std::size_t most_bytes = measured["slots"][0]["most_bytes"];
   for (const nlohmann::json& object : objects)
@@ -96,7 +96,7 @@ TEST(Explain, what_was_measured_decides_what_is_chosen) {
 TEST(Explain, json_has_every_candidate_with_its_cost) {
   const std::vector<nlohmann::json> objects =
       objects_of(explain("all_gather --transport tcp --sizes 64K --type int64 --json"));
-  ASSERT_EQ(objects.size(), 2U);
+  ASSERT_EQ(objects.size(), 1U + 2U);
   EXPECT_EQ(objects[0]["bytes"], 65536);
   EXPECT_EQ(objects[0]["type"], "int64");
   std::size_t chosen = 0;
