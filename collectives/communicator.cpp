@@ -82,7 +82,9 @@ Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes,
 }
 
 Collective Communicator::call(Operator op, const CallArguments& arguments) {
-  return {core_for(to_string(op)), op, arguments};
+  if (core_ == nullptr) [[unlikely]]
+    refuse_moved_from(to_string(op));  // named only then
+  return {*core_, op, arguments};
 }
 
 Collective Communicator::barrier() { return call(operator_of<Barrier>, {}); }
