@@ -37,6 +37,7 @@ bool Collective::complete_now(const CancelScope* scope) {
 }
 
 void Collective::report_never_awaited() const noexcept {
+  if (core_->health().is_failed()) return;  // nobody waits for it any more
   COHORT_ASSERT(std::uncaught_exceptions() > 0,
                 "{} was called and never awaited: the other ranks wait for it; co_await it, or give it to "
                 "when_all, a TaskScope or a Stream",

@@ -165,7 +165,7 @@ void Engine::sleep() noexcept {
 bool Engine::arm() noexcept {
   bool may_sleep = inbox_.arm();
   sources_.for_each([&](Source& source) { may_sleep = source.arm() && may_sleep; });
-  return may_sleep && ready_.empty();
+  return may_sleep && ready_.empty() && patient_.empty();
 }
 
 void Engine::disarm() noexcept {

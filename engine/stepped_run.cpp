@@ -68,7 +68,7 @@ void SteppedRun::take() const {
 }
 
 TimePoint SteppedRun::next_deadline() const noexcept {
-  return is_armed_ ? engine_.timers().earliest() : TimePoint::min();
+  return is_armed_ ? engine_.timers().earliest() : TimePoint{};
 }
 
 int SteppedRun::timeout_ms() const noexcept {

@@ -180,7 +180,7 @@ Task<> CommunicatorCore::close() {
   control_.shutdown();
   try {
     co_await services_.join();
-  } catch (const Error&) {  // told when it happened: service_failed()
+  } catch (...) {  // told when it happened: service_failed()
   }
 }
 
@@ -366,6 +366,7 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
     own = error.kind() == ErrorKind::DeadlineExceeded ? deadline_exceeded() : error;
   } catch (const std::exception& error) {
     own = Error(ErrorKind::Internal, error.what());
+  } catch (...) {  // stays unknown
   }
   const bool concerns_all = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault;
   if (concerns_all)
@@ -388,6 +389,7 @@ void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcep
     what = error.message();
   } catch (const std::exception& error) {
     what = error.what();
+  } catch (...) {  // stays unknown
   }
   health_.fail(
       Error(kind, fmt::format("{} cannot go on listening to its peers on '{}': {}; its host is short of "

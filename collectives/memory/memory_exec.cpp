@@ -148,6 +148,12 @@ void MemoryExec::perform_part(const LocalStep& step, std::size_t at, std::size_t
                   .stores = stores_of(step)});
 }
 
+/// While others had their turn a peer may have withdrawn what this rank touches.
+bool MemoryExec::may_go_on() noexcept {
+  host::HostGroup* const group = resources_.group();
+  return group == nullptr || group->may_go_on_touching();
+}
+
 /// Who has waited does something first, whoever else has run in this turn.
 bool MemoryExec::is_turn_over() noexcept {
   const bool is_over = engine_.is_turn_over();
@@ -163,7 +169,11 @@ bool MemoryExec::perform_awhile(LocalStep& step) {
     perform(step);
     return true;
   }
-  if (workers_.may_help(traffic)) return false;
+  return !workers_.may_help(traffic) && perform_parts_awhile(step);
+}
+
+/// The parts of a step that was begun are all done here, whoever could help with it by now.
+bool MemoryExec::perform_parts_awhile(LocalStep& step) {
   const std::size_t part = part_bytes_of(step);
   while (step.done_bytes() < step.size_bytes()) {
     if (is_turn_over()) return false;
@@ -187,7 +197,8 @@ Task<> MemoryExec::perform_rest(LocalStep& step) {
   do {
     co_await engine_.let_others_run();
     has_waited_ = true;
-  } while (!perform_awhile(step));
+    if (!may_go_on()) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+  } while (!perform_parts_awhile(step));
 }
 
 void MemoryExec::note(const LocalStep& step) {

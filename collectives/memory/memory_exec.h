@@ -72,6 +72,8 @@ class MemoryExec final : public Exec {
   void perform_part(const LocalStep& step, std::size_t at, std::size_t bytes, Operands& operands) const;
   void note(const LocalStep& step);
   [[nodiscard]] bool is_turn_over() noexcept;
+  [[nodiscard]] bool perform_parts_awhile(LocalStep& step);
+  [[nodiscard]] bool may_go_on() noexcept;
 
   Engine& engine_;
   const Membership& membership_;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cohort::host {
 namespace {
 
@@ -103,12 +105,15 @@ void HostGroup::forget_arrivals() noexcept {
 
 bool HostGroup::say_that_it_touches() noexcept {
   own().access().touches.store(1, std::memory_order_seq_cst);
-  for (const Rank member : members_) {
-    if (segments_[member].access().withdrawn.load(std::memory_order_seq_cst) == 0) continue;
-    own().access().touches.store(0, std::memory_order_release);
-    return false;
-  }
-  return true;
+  if (!is_any_withdrawn()) return true;
+  own().access().touches.store(0, std::memory_order_release);
+  return false;
+}
+
+bool HostGroup::is_any_withdrawn() const noexcept {
+  return std::ranges::any_of(members_, [this](Rank member) {
+    return segments_[member].access().withdrawn.load(std::memory_order_seq_cst) != 0;
+  });
 }
 
 Task<> HostGroup::withdraw(std::function<bool(Rank)> is_gone) {

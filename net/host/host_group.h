@@ -101,6 +101,9 @@ class HostGroup final : public Source {
     ++touching_;
     return true;
   }
+  /// After others have had the engine amid a touch: false, and nothing more may be touched, if a peer has
+  /// withdrawn its memory meanwhile. It waits for this rank only so long.
+  [[nodiscard]] bool may_go_on_touching() const noexcept { return touching_ == 0 || !is_any_withdrawn(); }
   /// Once for each begin_touching() that was true.
   void end_touching() noexcept {
     COHORT_ASSERT(touching_ != 0, "rank {} ends touching memory, which it has not begun", rank_);
@@ -138,6 +141,8 @@ class HostGroup final : public Source {
 
  private:
   friend class CounterWait;
+
+  [[nodiscard]] bool is_any_withdrawn() const noexcept;
 
   bool spin_until(const Counter& counter, std::uint32_t target) const noexcept;
   /// Takes the places in a segment that are looked at in every collective.
