@@ -272,7 +272,8 @@ class NoDescriptorLeft {
 };
 
 TEST(Socket, a_descriptor_that_has_no_room_here_is_an_error_that_names_the_limit) {
-  if (sanitizers::kAddress) GTEST_SKIP() << "UBSan opens a pipe to look at a type, and has no descriptors either";
+  if (sanitizers::kAddress)
+    GTEST_SKIP() << "UBSan opens a pipe to look at a type, and has no descriptors either";
   Engine engine(sleepy());
   auto body = [&]() -> Task<> {
     Listener listener(engine, any_address("unix"));
