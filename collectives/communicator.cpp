@@ -103,9 +103,8 @@ Collective Communicator::all_gather(DataType type, std::span<const std::byte> in
 }
 
 /// Elements that do not divide are refused as an input of that many, once rounded down.
-Collective Communicator::all_gather_own_block(detail::Output inout) {
-  const std::size_t element = size_bytes(inout.type);
-  const std::size_t block = inout.bytes.size() / element / size_ * element;
+Collective Communicator::all_gather_own_block(detail::Output inout, std::size_t element_bytes) {
+  const std::size_t block = inout.bytes.size() / element_bytes / size_ * element_bytes;
   return all_gather(inout.type, inout.bytes.subspan(rank_ * block, block), inout.bytes);
 }
 

@@ -130,7 +130,8 @@ class Communicator {
   /// In place: every rank has filled its own block of `inout`.
   template <class InOut>
   [[nodiscard]] Collective all_gather(InOut&& inout) {
-    return all_gather_own_block(detail::output_of<InOut>(inout));
+    const detail::Output both = detail::output_of<InOut>(inout);
+    return all_gather_own_block(both, size_bytes(both.type));
   }
   /// The same for elements of any trivially copyable type; `in` may be one such value.
   template <class In, class Out>
@@ -140,7 +141,7 @@ class Communicator {
   }
   template <class InOut>
   [[nodiscard]] Collective all_gather_bytes(InOut&& inout) {
-    return all_gather_own_block(detail::output_bytes_of<InOut>(inout));
+    return all_gather_own_block(detail::output_bytes_of<InOut>(inout), sizeof(detail::Held<InOut>));
   }
 
   /// out = combination over ranks of block rank() of `in`. Shape: size() * count -> count.
@@ -181,7 +182,7 @@ class Communicator {
 
  private:
   explicit Communicator(std::unique_ptr<CommunicatorCore> core) noexcept;
-  [[nodiscard]] Collective all_gather_own_block(detail::Output inout);
+  [[nodiscard]] Collective all_gather_own_block(detail::Output inout, std::size_t element_bytes);
   /// Throws InvalidArgument for what was moved from.
   [[nodiscard]] CommunicatorCore& core_for(std::string_view call) const;
   /// The same for what cannot throw: asserts.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,15 @@ TEST(Bytes, values_of_any_trivially_copyable_type_move) {
     all[comm.rank()].letter = 'y';
     co_await comm.all_gather_bytes(all);
     for (const Odd& one : all) EXPECT_EQ(one.letter, 'y');
+    // A block is whole values, also where their bytes would divide evenly.
+    std::vector<std::array<std::int32_t, 3>> uneven(comm.size() + 1);
+    std::optional<ErrorKind> refusal;
+    try {
+      co_await comm.all_gather_bytes(uneven);
+    } catch (const Error& error) {
+      refusal = error.kind();
+    }
+    EXPECT_EQ(refusal, ErrorKind::InvalidArgument);
   };
   on_every_transport(body);
 }
