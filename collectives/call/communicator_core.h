@@ -89,7 +89,6 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   // Establishing:
   Task<> calibrate();
-  [[nodiscard]] double ranks_per_core() const;
   /// Whether others on the engine should have a turn before this call: asked for each, answered now and then.
   [[nodiscard]] bool is_turn_over_for(const Call& call) noexcept;
 

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace cohort {
@@ -92,12 +91,7 @@ void ControlMesh::make_room() {
 
 /// From here on, rather than when all stand: every step waits for somebody who wants this core.
 void ControlMesh::give_way_if_crowded() {
-  const Membership& membership = state_.membership;
-  std::set<std::pair<std::uint32_t, std::uint64_t>> engines;  // of this host
-  for (Rank peer = 0; peer < membership.size; ++peer)
-    if (membership.shares_host(peer))
-      engines.emplace(membership.peers[peer].process, membership.peers[peer].engine);
-  if (engines.size() > state_.engine.platform().available_cores()) state_.engine.set_crowded(true);
+  if (state_.membership.engines_per_core() > 1) state_.engine.set_crowded(true);
 }
 
 Task<> ControlMesh::call_one_after_the_other() {

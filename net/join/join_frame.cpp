@@ -10,11 +10,12 @@
 namespace cohort {
 namespace {
 
-constexpr std::uint32_t kFrameMagic = 0x316e6a63;  // "cjn1"
+constexpr std::uint32_t kFrameMagic = 0x326e6a63;  // "cjn2"
 constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 constexpr std::size_t kHostField = 64;
 constexpr std::size_t kAddressField = 64;
 constexpr std::chrono::milliseconds kMostPatience{~std::uint32_t{0}};
+constexpr std::size_t kWordBits = 64;
 
 [[noreturn]] void refuse(std::string_view from, std::string_view what) {
   throw Error(
@@ -43,6 +44,15 @@ JoinFrameBytes encode_text(JoinFrame::Kind kind, std::string_view text) {
 }
 
 /// "10.0.0.2:4711" or "[fe80::1]:4711" and nothing else: a name would have to be resolved.
+std::array<std::uint64_t, kMostCores / kWordBits> words_of(CoreSet cores) {
+  std::array<std::uint64_t, kMostCores / kWordBits> words{};
+  for (std::uint64_t& word : words) {
+    word = (cores & CoreSet(~std::uint64_t{0})).to_ullong();
+    cores >>= kWordBits;
+  }
+  return words;
+}
+
 bool is_numeric_address(std::string_view text) {
   const bool is_v6 = text.starts_with('[');
   const std::string_view letters = is_v6 ? "0123456789abcdef.:[]" : "0123456789.:";
@@ -161,6 +171,7 @@ void encode_record(const PeerInfo& info, std::span<std::byte, kPeerRecordBytes> 
   writer.put_text(printable(info.host, kHostField), kHostField);
   const std::string address = info.data_address.size_bytes() == 0 ? "" : info.data_address.to_string();
   COHORT_ASSERT(address.size() <= kAddressField, "the address {} has {} letters", address, address.size());
+  for (const std::uint64_t word : words_of(info.cores)) writer.put(word);
   writer.put_text(address, kAddressField);
 }
 
@@ -175,6 +186,8 @@ PeerInfo decode_record(std::span<const std::byte, kPeerRecordBytes> bytes, std::
   info.host = printable(reader.get_text(kHostField), kHostField);
   info.data_address = decode_address(reader.get_text(kAddressField), from);
   return info;
+  for (std::size_t i = 0; i < kMostCores / kWordBits; ++i)
+    info.cores |= CoreSet(reader.get<std::uint64_t>()) << (i * kWordBits);
 }
 
 std::string printable(std::string_view text, std::size_t most) {

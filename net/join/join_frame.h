@@ -26,10 +26,10 @@
 /// whatever these would not write.
 namespace cohort {
 
-inline constexpr std::size_t kJoinFrameBytes = 272;
-inline constexpr std::size_t kPeerRecordBytes = 176;
+inline constexpr std::size_t kJoinFrameBytes = 512;
+inline constexpr std::size_t kPeerRecordBytes = 304;
 /// Of a text on the wire.
-inline constexpr std::size_t kMostFrameText = 256;
+inline constexpr std::size_t kMostFrameText = 496;
 
 using JoinFrameBytes = std::array<std::byte, kJoinFrameBytes>;
 
