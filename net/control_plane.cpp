@@ -3,6 +3,8 @@
 
 #include <cohort/engine/system/process_watch.h>
 
+#include <cohort/net/text.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,12 +39,13 @@ std::string ControlMessage::text_for_people() const {
   return result;
 }
 
-ControlMessage ControlMessage::revoke(const Error& cause) {
+ControlMessage ControlMessage::revoke(const Error& cause, Rank teller) {
   ControlMessage message;
   message.type = Type::revoke;
   message.kind = static_cast<std::uint8_t>(cause.kind());
   message.culprit = cause.culprit().value_or(kNobody);
-  message.set_text(cause.message());
+  const std::string rest = fmt::format("cut here: the rest is in what rank {} printed", teller);
+  message.set_text(shortened(cause.message(), message.text.size() - 1, rest));
   return message;
 }
 

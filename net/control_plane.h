@@ -41,7 +41,9 @@ struct ControlMessage {
   /// Unprintable characters replaced; at most the field.
   [[nodiscard]] std::string text_for_people() const;
 
-  [[nodiscard]] static ControlMessage revoke(const Error& cause);
+  /// What `teller` says. A cause that is longer than the field is cut between words, and says that this rank
+  /// prints all of it.
+  [[nodiscard]] static ControlMessage revoke(const Error& cause, Rank teller);
   /// The cause that a revoke carries.
   [[nodiscard]] Error cause() const;
 };

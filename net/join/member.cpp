@@ -168,7 +168,7 @@ Task<bool> Member::attempt(TimePoint until) {
           fmt::format("{} at {} did not say who is missing, {} after this process (rank {}) began to "
                       "join: it hangs, or the network between us does",
                       "rank 0", state_.where, state_.elapsed(), state_.options.rank));
-    if (!is_sent_away_) rank_0.try_send(encode_refusal(*failure));
+    if (!is_sent_away_) rank_0.try_send(encode_refusal(*failure, state_.options.rank));
   }
   if (std::exchange(is_sent_away_, false)) co_return false;
   if (failure) throw Error(*failure);

@@ -324,7 +324,7 @@ void Rendezvous::fail(const Error& cause) {
 void Rendezvous::tell(Socket& socket, Place& place) {
   if (!socket.is_open() || place.is_informed || place.is_sending) return;
   mark_informed(place);
-  if (!socket.try_send(encode_refusal(*failure_))) socket.shutdown();
+  if (!socket.try_send(encode_refusal(*failure_, 0))) socket.shutdown();
 }
 
 void Rendezvous::mark_informed(Place& place) noexcept {

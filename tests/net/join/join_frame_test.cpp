@@ -104,19 +104,22 @@ TEST(JoinFrame, signals_come_back) {
 
 TEST(JoinFrame, a_refusal_carries_kind_culprit_and_text) {
   const Error cause = Error(ErrorKind::WorldSize, "rank 2 says 5").with_culprit(2);
-  const JoinFrame frame = decode_frame(encode_refusal(cause), "rank 0");
+  const JoinFrame frame = decode_frame(encode_refusal(cause, 0), "rank 0");
   ASSERT_TRUE(frame.refusal);
   EXPECT_EQ(frame.refusal->kind(), ErrorKind::WorldSize);
   EXPECT_EQ(frame.refusal->culprit(), Rank{2});
   EXPECT_EQ(frame.refusal->message(), "rank 2 says 5");
-  EXPECT_EQ(decode_frame(encode_refusal(Error(ErrorKind::Internal, "x")), "rank 0").refusal->culprit(),
+  EXPECT_EQ(decode_frame(encode_refusal(Error(ErrorKind::Internal, "x"), 0), "rank 0").refusal->culprit(),
             std::nullopt);
 }
 
 TEST(JoinFrame, texts_and_host_names_are_cut_and_cannot_play_with_a_terminal) {
   const std::string text = "\x1b[2J\n" + std::string(1000, 'x');
-  const JoinFrame frame = decode_frame(encode_refusal(Error(ErrorKind::PeerDied, text)), "rank 0");
-  EXPECT_EQ(frame.refusal->message(), "?[2J?" + std::string(kMostFrameText - 5, 'x'));
+  EXPECT_EQ(decode_frame(encode_waiting(text), "rank 0").text,
+            "?[2J?" + std::string(kMostFrameText - 5, 'x'));
+  const JoinFrame frame = decode_frame(encode_refusal(Error(ErrorKind::PeerDied, text), 0), "rank 0");
+  EXPECT_EQ(frame.refusal->message().substr(0, 6), "?[2J?x");
+  EXPECT_EQ(frame.refusal->message().size(), kMostFrameText);
 
   PeerInfo info = rank_3();
   info.host = text;
@@ -129,7 +132,7 @@ TEST(JoinFrame, texts_and_host_names_are_cut_and_cannot_play_with_a_terminal) {
 
 TEST(JoinFrame, what_no_encoder_writes_is_refused_with_the_value) {
   const auto error_after = [](std::size_t at, unsigned value) {
-    JoinFrameBytes bytes = encode_refusal(Error(ErrorKind::PeerDied, "x"));
+    JoinFrameBytes bytes = encode_refusal(Error(ErrorKind::PeerDied, "x"), 0);
     bytes[at] = static_cast<std::byte>(value);
     return error_from([&] { static_cast<void>(decode_frame(bytes, "rank 5")); });
   };
