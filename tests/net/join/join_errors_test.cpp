@@ -208,58 +208,6 @@ TEST_F(JoinErrors, another_rank_0_is_told_who_holds_the_address_and_disturbs_nob
   }
 }
 
-/// What became of the ranks of two jobs of two that come to one address one after the other: ranks[i] at i
-/// steps.
-std::vector<Joined> two_jobs(Engine& engine, const std::vector<Rank>& ranks, Duration step) {
-  std::vector<JoinOptions> world = world_of(2, fresh_unix_address());
-  std::vector<Joined> joined(ranks.size());
-  auto come = [&](std::size_t index) -> Task<> {
-    JoinOptions options = std::move(world_of(2, world[0].address)[ranks[index]]);
-    co_await engine.sleep_for(static_cast<Duration::rep>(index) * step);
-    co_await join_into(engine, std::move(options), joined[index]);
-  };
-  auto everybody = [&]() -> Task<> {
-    std::vector<Task<>> all;
-    for (std::size_t i = 0; i < ranks.size(); ++i) all.push_back(come(i));
-    co_await when_all(all);
-  };
-  engine.run(everybody());
-  return joined;
-}
-
-TEST_F(JoinErrors, two_jobs_that_come_to_one_address_at_about_the_same_time_both_run) {
-  std::vector<Rank> ranks = {0, 0, 1, 1};
-  do {
-    for (const Duration step : {Duration::zero(), Duration(std::chrono::milliseconds(40))})
-      for (const Joined& one : two_jobs(engine_, ranks, step)) EXPECT_TRUE(one.membership) << text_of(one);
-  } while (std::ranges::next_permutation(ranks).found);
-}
-
-TEST_F(JoinErrors, of_two_jobs_that_come_to_one_address_one_runs_and_the_other_is_told) {
-  std::vector<Rank> ranks = {0, 0, 1, 1};
-  do {
-    std::size_t in = 0;
-    for (const Joined& one : two_jobs(engine_, ranks, std::chrono::milliseconds(900))) {
-      in += one.membership ? 1 : 0;
-      if (one.membership) continue;
-      const bool finds_nobody = one.error->kind() == ErrorKind::MissingRanks;
-      EXPECT_TRUE(finds_nobody || one.error->kind() == ErrorKind::DuplicateRank) << text_of(one);
-      EXPECT_TRUE(finds_nobody || text_of(one).find("COHORT_NAME") != std::string::npos) << text_of(one);
-    }
-    EXPECT_GE(in, 2U) << "ranks in the order " << ::testing::PrintToString(ranks);
-  } while (std::ranges::next_permutation(ranks).found);
-}
-
-TEST_F(JoinErrors, a_rank_that_comes_when_all_are_there_is_sent_away_and_disturbs_nobody) {
-  const std::vector<Joined> joined = two_jobs(engine_, {0, 1, 1}, Duration::zero());
-  std::size_t in = 0;
-  for (const Joined& one : joined) {
-    in += one.membership ? 1 : 0;
-    if (!one.membership) expect_error(one, ErrorKind::DuplicateRank, 1);
-  }
-  EXPECT_EQ(in, 2U);
-}
-
 TEST_F(JoinErrors, another_communicator_at_the_same_address_is_a_mismatch) {
   std::vector<JoinOptions> world = world_of(2, fresh_unix_address());
   world[1].name = "other";
