@@ -92,6 +92,9 @@ class ControlPlane : Immovable {
   /// Whether hellos have to wait until fewer descriptors are on their way.
   [[nodiscard]] bool waits_for_room() const noexcept { return waits_for_room_; }
 
+  /// For a rank that could not even begin: tells all others why, before its connections close.
+  static void refuse(Membership& membership, const Error& cause) noexcept;
+
   /// Listens to every peer, and watches the processes of those on this host.
   void start(TaskScope& scope);
 
@@ -107,6 +110,7 @@ class ControlPlane : Immovable {
   struct HelloFailures {
     std::exception_ptr first;
     std::exception_ptr mismatch;
+    bool is_first_an_end = false;  ///< of a connection
     void note(std::exception_ptr failure) noexcept;
   };
   Task<> send_hello(Rank peer, const Hello& hello);

@@ -59,9 +59,10 @@ void CommunicatorCore::check(const CommunicatorOptions& options) {
   transports_of(options).check();
 }
 
-CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options)
+CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                                   const CommunicatorOptions& options)
     : engine_(engine),
-      membership_(std::move(membership)),
+      membership_(*membership),
       algorithms_(table_of(options)),
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
       forced_algorithm_(options.algorithm),
@@ -88,6 +89,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
   host::HostGroup* const group = resources_.group();
   if (group != nullptr && group->members().size() > 1)
     meeting_.emplace(engine, membership_, *group, *this, running_, exec_, heap_, reach_);
+  owned_membership_ = std::move(membership);
 }
 
 CommunicatorCore::~CommunicatorCore() {
@@ -95,9 +97,9 @@ CommunicatorCore::~CommunicatorCore() {
 }
 
 Task<> CommunicatorCore::establish() {
+  const double per_core = membership_.engines_per_core();
   const std::optional<LinkSpeed> speed =
       co_await exchange_hellos(engine_, membership_, control_, resources_, per_core);
-  const double per_core = membership_.engines_per_core();
   if (speed) reach_.model = CostModel(*speed, membership_.size);
   control_.start(services_);
   resources_.start(services_);

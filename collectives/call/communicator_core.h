@@ -23,7 +23,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   /// Throws InvalidArgument for options that no rank could use; before joining.
   static void check(const CommunicatorOptions& options);
 
-  CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options);
+  /// Takes the membership over, unless it throws: then the caller has its connections, to tell the others
+  /// why. Errors: InvalidArgument, Unsupported, ResourceLimit, SystemError.
+  CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                   const CommunicatorOptions& options);
   ~CommunicatorCore();
 
   /// Exchanges shared memory and configuration with all ranks; then collectives may run.
@@ -93,7 +96,8 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] bool is_turn_over_for(const Call& call) noexcept;
 
   Engine& engine_;
-  Membership membership_;
+  std::unique_ptr<Membership> owned_membership_;
+  Membership& membership_;
   const AlgorithmTable algorithms_;
   const Duration timeout_;
   const std::string forced_algorithm_;
