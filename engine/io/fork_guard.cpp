@@ -26,7 +26,7 @@ constexpr std::size_t kMost = std::size_t{1} << 20;
 std::array<std::atomic<std::uint64_t>, kMost / kBits> descriptors{};
 std::atomic<std::size_t> words{0};  ///< that have had a bit
 
-std::mutex opening;  ///< held between opening a descriptor and its bit, and while a child is made
+std::mutex no_child;  ///< held while descriptors and bits disagree, and while a child is made
 /// Yields until a thread that holds it for microseconds must have let it go; else this thread itself holds
 /// it.
 constexpr int kMostYields = 10'000;
@@ -57,15 +57,15 @@ void cut_off_child() {
 }
 
 void before_child() {
-  is_held_for_child = opening.try_lock();
+  is_held_for_child = no_child.try_lock();
   for (int i = 0; i < kMostYields && !is_held_for_child; ++i) {
     ::sched_yield();
-    is_held_for_child = opening.try_lock();
+    is_held_for_child = no_child.try_lock();
   }
 }
 
 void after_child() {
-  if (std::exchange(is_held_for_child, false)) opening.unlock();
+  if (std::exchange(is_held_for_child, false)) no_child.unlock();
 }
 
 void in_child() {
@@ -73,7 +73,7 @@ void in_child() {
   if (is_held_for_child)
     after_child();
   else
-    new (&opening) std::mutex;  // whoever holds it is not here to let it go
+    new (&no_child) std::mutex;  // whoever holds it is not here to let it go
 }
 
 void install() {
@@ -83,12 +83,12 @@ void install() {
 
 }  // namespace
 
-Opening::Opening() noexcept {
+NoChild::NoChild() noexcept {
   install();
-  opening.lock();
+  no_child.lock();
 }
 
-Opening::~Opening() { opening.unlock(); }
+NoChild::~NoChild() { no_child.unlock(); }
 
 void add(int descriptor) noexcept {
   install();

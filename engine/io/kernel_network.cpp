@@ -36,7 +36,7 @@ int take_address(int result, const sockaddr_storage& storage, socklen_t bytes, A
 class KernelNetwork final : public Network {
  public:
   int open(const Address& like) override {
-    const fork_guard::Opening opening;
+    const fork_guard::NoChild no_child;
     const int socket = ::socket(sockaddr_of(like)->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket >= 0) fork_guard::add(socket);
     return socket < 0 ? -errno : socket;
@@ -49,13 +49,14 @@ class KernelNetwork final : public Network {
     return ::listen(socket, kBacklog) == 0 ? 0 : -errno;
   }
   int accept(int socket) override {
-    const fork_guard::Opening opening;
+    const fork_guard::NoChild no_child;
     const int accepted = ::accept4(socket, nullptr, nullptr, SOCK_CLOEXEC);
     if (accepted >= 0) fork_guard::add(accepted);
     return accepted < 0 ? -errno : accepted;
   }
   void own(int socket) noexcept override { fork_guard::add(socket); }
   void close(int socket) noexcept override {
+    const fork_guard::NoChild no_child;
     fork_guard::remove(socket);
     ::close(socket);
   }

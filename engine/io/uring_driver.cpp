@@ -109,7 +109,7 @@ Error refusal(int error_number) {
 
 UringDriver::UringDriver() {
   int failure = 0;
-  std::optional<fork_guard::Opening> opening(std::in_place);
+  std::optional<fork_guard::NoChild> no_child(std::in_place);
   for (const SetupChoice& choice : kSetupChoices) {
     io_uring_params params{};
     params.flags = choice.flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
@@ -123,7 +123,7 @@ UringDriver::UringDriver() {
   if (failure != 0) throw refusal(failure);
   io_uring_ring_dontfork(&ring_);
   fork_guard::add(ring_.ring_fd);
-  opening.reset();
+  no_child.reset();
   if (io_uring_probe* probe = io_uring_get_probe_ring(&ring_)) {
     has_futex_ = io_uring_opcode_supported(probe, kFutexWaitOpcode) != 0;
     io_uring_free_probe(probe);
