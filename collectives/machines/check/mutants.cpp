@@ -16,6 +16,9 @@ constexpr WindowId kWindowsToTry[] = {WindowId::send, WindowId::recv, WindowId::
                                       WindowId::scratch};
 constexpr Signal kSignalsToTry[] = {Signal::Ack, Signal::DataSignal, Signal::DataAck};
 
+/// Two pieces have twice as many tasks, each of which is changed, and all of them run then.
+constexpr Rank kMostRanksInPieces = 7;
+
 constexpr KnownSurvivor kKnownSurvivors[] = {
     {"all_reduce", "slots", ChangeKind::peer, TaskKind::copy,
      "all slots of ranks that refer to their inputs hold the same sum: right, but it reads a peer's"},
@@ -304,16 +307,31 @@ MutantReport run_mutants(const Case& one, std::size_t stride) {
   return report;
 }
 
+namespace {
+
+/// Of so many elements, and from that root, unless the filter says so.
+std::vector<Case> cases_like(CaseFilter filter, Rank ranks, std::size_t count, Rank root) {
+  filter.ranks = {ranks};
+  if (filter.counts.empty()) filter.counts = {count};
+  if (!filter.root) filter.root = root;
+  return cases(filter);
+}
+
+}  // namespace
+
 std::vector<Case> cases_for_mutants(CaseFilter filter) {
   if (filter.ranks.empty()) filter.ranks = {2, 3, 4, 5, 7, 8};
   std::vector<Case> list;
   for (const Rank ranks : filter.ranks) {
-    CaseFilter of = filter;
-    of.ranks = {ranks};
-    if (of.counts.empty()) of.counts = {kEvenPerRank * ranks};
-    if (!of.root) of.root = ranks - 1;
-    const std::vector<Case> more = cases(of);
-    list.insert(list.end(), more.begin(), more.end());
+    const std::size_t even = kEvenPerRank * ranks;
+    for (const Case& one : cases_like(filter, ranks, even, ranks - 1)) list.push_back(one);
+    if (!filter.counts.empty()) continue;
+    for (const Case& one : cases_like(filter, ranks, even + 1, 0)) {
+      list.push_back(one);
+      const std::size_t bytes = one.options.count * size_bytes(one.options.type);
+      const std::optional<Case> cut = one.op()->has_data ? in_pieces(one, bytes / 10 * 9) : std::nullopt;
+      if (cut && ranks <= kMostRanksInPieces) list.push_back(*cut);
+    }
   }
   return list;
 }

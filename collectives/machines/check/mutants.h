@@ -60,9 +60,10 @@ inline constexpr std::uint64_t kOrdersTried = 4;
 /// InvalidArgument for a case that does not pass.
 [[nodiscard]] MutantReport run_mutants(const Case& one, std::size_t stride = 1);
 
-/// The cases whose mutants are worth checking: those of the filter that divide evenly, so that costs count,
-/// with one piece, the last rank as the root, in place and out of place. Without ranks in the filter, with 2
-/// to 5, 7 and 8.
+/// The cases whose mutants are worth checking, in place and out of place. Of the filter's: those that divide
+/// evenly, so that costs count, with the last rank as the root; and, unless it has counts, those that leave a
+/// remainder of one, with root 0, in one piece and, up to 7 ranks, in two. Without ranks in the filter, with
+/// 2 to 5, 7 and 8.
 [[nodiscard]] std::vector<Case> cases_for_mutants(CaseFilter filter);
 
 }  // namespace cohort::check
