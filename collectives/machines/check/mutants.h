@@ -45,11 +45,14 @@ struct MutantReport {
   /// costs are those of the schedule itself, in each of kOrdersTried orders of streams.
   std::size_t equivalent = 0;
   std::array<std::size_t, kChangeKinds> equivalent_by_kind{};
+  /// Only costs are different, in a case that leaves a remainder or has several pieces: they are not declared
+  /// there, and are told of by the case that divides evenly.
+  std::size_t costlier = 0;
   std::size_t known = 0;               ///< nothing is found wrong, and it is known what is different
   std::vector<std::string> survivors;  ///< nothing is found wrong, but something is different
 
   [[nodiscard]] std::size_t mutants() const noexcept {
-    return caught + equivalent + known + survivors.size();
+    return caught + equivalent + costlier + known + survivors.size();
   }
   void add(const MutantReport& other);
 };
