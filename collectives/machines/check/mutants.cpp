@@ -16,9 +16,6 @@ constexpr WindowId kWindowsToTry[] = {WindowId::send, WindowId::recv, WindowId::
                                       WindowId::scratch};
 constexpr Signal kSignalsToTry[] = {Signal::Ack, Signal::DataSignal, Signal::DataAck};
 
-/// Two pieces have twice as many tasks, each of which is changed, and all of them run then.
-constexpr Rank kMostRanksInPieces = 7;
-
 constexpr KnownSurvivor kKnownSurvivors[] = {
     {"all_reduce", "slots", ChangeKind::peer, TaskKind::copy,
      "all slots of ranks that refer to their inputs hold the same sum: right, but it reads a peer's"},
@@ -342,7 +339,7 @@ std::vector<Case> cases_for_mutants(CaseFilter filter) {
       list.push_back(one);
       const std::size_t bytes = one.options.count * size_bytes(one.options.type);
       const std::optional<Case> cut = one.op()->has_data ? in_pieces(one, bytes / 10 * 9) : std::nullopt;
-      if (cut && ranks <= kMostRanksInPieces) list.push_back(*cut);
+      if (cut) list.push_back(*cut);
     }
   }
   return list;
