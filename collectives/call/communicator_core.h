@@ -93,8 +93,6 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   // Establishing:
   Task<> calibrate();
-  /// Whether others on the engine should have a turn before this call: asked for each, answered now and then.
-  [[nodiscard]] bool is_turn_over_for(const Call& call) noexcept;
 
   Engine& engine_;
   std::unique_ptr<Membership> owned_membership_;
@@ -117,7 +115,6 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   Mutex turn_;  ///< held by the call that runs
   bool is_closed_ = false;
-  std::size_t weight_since_look_ = 0;  ///< of calls that completed where they were made
   CancelScope* operation_scope_ = nullptr;
   Watchdog watchdog_;
 };

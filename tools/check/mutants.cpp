@@ -33,8 +33,10 @@ class Runner {
     if (shows_progress_) fmt::print(progress_, "\r{:60}\r", "");
     print_survivors();
     print_table();
-    fmt::print(out_, "{} mutants: {} caught, {} equivalent, {} known to be right, {} survive\n",
-               sum_.mutants(), sum_.caught, sum_.equivalent, sum_.known, sum_.survivors.size());
+    fmt::print(
+        out_,
+        "{} mutants: {} caught, {} equivalent, {} of other costs alone, {} known to be right, {} survive\n",
+        sum_.mutants(), sum_.caught, sum_.equivalent, sum_.costlier, sum_.known, sum_.survivors.size());
     if (std::fflush(out_) != 0 || std::ferror(out_) != 0)
       throw system_error(errno, "writing what became of mutants");
     return sum_.survivors.empty();
@@ -70,11 +72,11 @@ class Runner {
   }
 
   void print_table() {
-    fmt::print(out_, "{:<15}{:<20}{:>9}{:>9}{:>12}{:>15}{:>9}\n", "operator", "algorithm", "mutants",
-               "caught", "equivalent", "known right", "survive");
+    fmt::print(out_, "{:<15}{:<20}{:>9}{:>9}{:>12}{:>10}{:>15}{:>9}\n", "operator", "algorithm", "mutants",
+               "caught", "equivalent", "costlier", "known right", "survive");
     for (const auto& [key, of] : by_algorithm_)
-      fmt::print(out_, "{:<15}{:<20}{:>9}{:>9}{:>12}{:>15}{:>9}\n", to_string(key.first), key.second,
-                 of.mutants(), of.caught, of.equivalent, of.known, of.survivors.size());
+      fmt::print(out_, "{:<15}{:<20}{:>9}{:>9}{:>12}{:>10}{:>15}{:>9}\n", to_string(key.first), key.second,
+                 of.mutants(), of.caught, of.equivalent, of.costlier, of.known, of.survivors.size());
     fmt::print(out_, "equivalent:");
     for (std::size_t kind = 0; kind < kChangeKinds; ++kind)
       fmt::print(out_, " {} {}", to_string(static_cast<ChangeKind>(kind)), sum_.equivalent_by_kind[kind]);
