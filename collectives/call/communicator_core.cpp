@@ -183,6 +183,9 @@ Task<> CommunicatorCore::close() {
 
 Error CommunicatorCore::silence() const {
   std::optional<Rank> silent = control_.awaited();
+  // Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to all phases.
+  for (const Rank peer : exec_.peers())
+    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_come_to_phase(peer)) silent = peer;
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
   const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
