@@ -88,6 +88,8 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
 
 void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   PeerState& state = peers_[from];
+  if (message.type == ControlMessage::Type::status)
+    state.stalled_in = std::max(state.stalled_in, message.sequence);
   if (message.sequence >= state.last_seen) {
     state.last_seen = message.sequence;
     state.last_signature = message.signature;
