@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 namespace cohort {
 namespace {
@@ -57,9 +56,10 @@ void CommunicatorCore::check(const CommunicatorOptions& options) {
   transports_of(options).check();
 }
 
-CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options)
+CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                                   const CommunicatorOptions& options)
     : engine_(engine),
-      membership_(std::move(membership)),
+      membership_(*membership),
       algorithms_(table_of(options)),
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
       forced_(options.algorithm, algorithms_),
@@ -86,6 +86,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
   host::HostGroup* const group = resources_.group();
   if (group != nullptr && group->members().size() > 1)
     meeting_.emplace(engine, membership_, *group, *this, running_, exec_, heap_, reach_);
+  owned_membership_ = std::move(membership);
 }
 
 CommunicatorCore::~CommunicatorCore() {
@@ -93,8 +94,9 @@ CommunicatorCore::~CommunicatorCore() {
 }
 
 Task<> CommunicatorCore::establish() {
+  const double per_core = membership_.engines_per_core();
   const std::optional<LinkSpeed> speed =
-      co_await exchange_hellos(engine_, membership_, control_, resources_, ranks_per_core());
+      co_await exchange_hellos(engine_, membership_, control_, resources_, per_core);
   if (speed) reach_.model = CostModel(*speed, membership_.size);
   control_.start(services_);
   resources_.start(services_);
@@ -103,21 +105,10 @@ Task<> CommunicatorCore::establish() {
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (meeting_ && is_one_process) meeting_->set_one_process();
-  if (ranks_per_core() > 1) engine_.set_crowded(true);
-  engine_.expect_engines_per_core(ranks_per_core());
-  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
+  if (per_core > 1) engine_.set_crowded(true);
+  engine_.expect_engines_per_core(per_core);
+  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(per_core));
   if (meeting_ && reach_.is_host_wide) co_await calibrate();
-}
-
-double CommunicatorCore::ranks_per_core() const {
-  std::set<std::pair<std::uint64_t, std::uint64_t>> engines;  // of this host: each wants a core
-  for (Rank peer = 0; peer < membership_.size; ++peer) {
-    const PeerInfo& info = membership_.peers[peer];
-    const bool is_visible = info.visible_process != 0;
-    if (membership_.shares_host(peer))
-      engines.emplace(is_visible ? info.visible_process : info.incarnation, info.engine);
-  }
-  return static_cast<double>(engines.size()) / engine_.platform().available_cores();
 }
 
 /// What the ranks of a host measure together, so that what follows is chosen by figures of this host. Leaves
@@ -131,8 +122,8 @@ Task<> CommunicatorCore::calibrate() {
   Calibration calibration(engine_, membership_, algorithms_, run_one);
   std::exception_ptr failure;
   try {
-    Task<> agreeing =
-        with_scope(scope, calibration.agree_what_to_measure(ranks_per_core(), pull_from_bytes_));
+    Task<> agreeing = with_scope(
+        scope, calibration.agree_what_to_measure(membership_.engines_per_core(), pull_from_bytes_));
     co_await agreeing;
     Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
     co_await measuring_slots;

@@ -242,7 +242,7 @@ Task<> Health::look_for_lost_data(Rank peer) {
 void Health::fail(const Error& cause) noexcept {
   if (is_failed()) return;
   cause_ = cause;
-  control_.broadcast(ControlMessage::revoke(cause));
+  control_.broadcast(ControlMessage::revoke(cause, membership_.rank));
   on_failure_(cause);
 }
 

@@ -240,6 +240,7 @@ int Sockets::finish_connect(int socket, const Address& to) {
 
 TimePoint Sockets::readable_at(int socket) const {
   const Endpoint& endpoint = at(socket);
+  if (endpoint.is_listening) return endpoint.newcomers.empty() ? kNever : endpoint.newcomers.front().arrives;
   if (!endpoint.connection || endpoint.is_shut) return scheduler_.now();
   return incoming(endpoint).readable_at();
 }
@@ -249,11 +250,6 @@ TimePoint Sockets::writable_at(int socket) const {
   const bool is_now =
       !endpoint.connection || endpoint.is_shut || is_broken_ || outgoing(endpoint).room() != 0;
   return is_now ? scheduler_.now() : incoming(endpoint).reset_at();
-}
-
-TimePoint Sockets::acceptable_at(int socket) const {
-  const Endpoint& endpoint = at(socket);
-  return endpoint.newcomers.empty() ? kNever : endpoint.newcomers.front().arrives;
 }
 
 void Sockets::shutdown(int socket) noexcept {

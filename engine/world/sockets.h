@@ -38,9 +38,9 @@ class Sockets : Immovable {
   TimePoint begin_connect(int socket, const Address& to);
   int finish_connect(int socket, const Address& to);
 
+  /// When there are bytes, or a connection to accept.
   [[nodiscard]] TimePoint readable_at(int socket) const;
   [[nodiscard]] TimePoint writable_at(int socket) const;
-  [[nodiscard]] TimePoint acceptable_at(int socket) const;
 
   int local_address(int socket, Address& into) const;
   int remote_address(int socket, Address& into) const;
