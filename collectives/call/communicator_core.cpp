@@ -173,6 +173,9 @@ Task<> CommunicatorCore::close() {
 
 Error CommunicatorCore::silence() const {
   std::optional<Rank> silent = control_.awaited();
+  // Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to all phases.
+  for (const Rank peer : exec_.peers())
+    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_come_to_phase(peer)) silent = peer;
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
   const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
@@ -381,14 +384,17 @@ void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcep
 Error CommunicatorCore::deadline_exceeded() const {
   const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
   std::string missing;
-  std::optional<Rank> culprit;
+  std::optional<Rank> culprit;  // who waits for another rank is only the next one to be waited for
+  std::optional<Rank> waiting;
   for (const Rank peer : exec_.peers()) {
     const bool is_here = meeting_ && meeting_->includes(peer) ? meeting_->has_arrived(peer)
                                                               : health_.last_seen(peer) >= running_.sequence;
     if (is_here) continue;
     missing += (missing.empty() ? "" : ", ") + membership_.peers[peer].describe();
-    culprit = culprit ? std::min(*culprit, peer) : peer;
+    std::optional<Rank>& lowest = health_.waits_too(peer, running_.sequence) ? waiting : culprit;
+    lowest = lowest ? std::min(*lowest, peer) : peer;
   }
+  if (!culprit) culprit = waiting;
   const std::string who = missing.empty() ? std::string("all ranks have called it and wait for data")
                                           : fmt::format("not called so far by {}", missing);
   Error error(

@@ -121,6 +121,10 @@ class HostGroup final : public Source {
   // Phases inside a collective: a barrier of the group's ranks.
   /// Tells everybody that this rank has come this far.
   void arrive_at_phase() noexcept;
+  /// Whether that rank has come as far as this one.
+  [[nodiscard]] bool has_come_to_phase(Rank of) const noexcept {
+    return has_reached(segments_[of].phase().load(std::memory_order_acquire), phase_);
+  }
   /// Spins for a bounded while for everybody to come as far as this rank; false if somebody did not.
   [[nodiscard]] bool spin_for_phase() const noexcept;
   /// Waits until everybody has come as far as this rank.

@@ -90,23 +90,37 @@ void Rendezvous::make_room() {
 // Coming and going.
 
 Task<> Rendezvous::welcome(Visitor visitor) {
+  const Rank rank = visitor.peer.rank;
+  ++in_hand_;
+  bool is_seated = false;
   try {
-    co_await hear_and_seat(visitor);
+    is_seated = co_await hear_and_seat(visitor);
   } catch (const Error&) {
-    if (phase_ == Phase::over) send_away(visitor);
+    --in_hand_;
+    Place newcomer;
+    if (phase_ == Phase::over)
+      send_away(visitor);
+    else if (failure_)  // it was taken in the very moment in which this one leaves
+      tell(visitor.socket, newcomer);
     throw;
   }
+  --in_hand_;
+  if (is_seated)
+    co_await attend(rank);
+  else
+    conclude_if_all_informed();
 }
 
-Task<> Rendezvous::hear_and_seat(Visitor& visitor) {
+/// False: it is told why not, or gone.
+Task<bool> Rendezvous::hear_and_seat(Visitor& visitor) {
   const Rank rank = visitor.peer.rank;
   const std::optional<JoinFrame> introduction = co_await hear_introduction(visitor);
-  if (!introduction) co_return;
+  if (!introduction) co_return false;
   if (!failure_) {
     const bool is_vacant = co_await wait_until_vacant(rank);
     if (!is_vacant && !failure_ && phase_ != Phase::gathering) {
       send_away(visitor);
-      co_return;
+      co_return false;
     }
     if (!is_vacant && !failure_)
       fail(Error(
@@ -119,11 +133,10 @@ Task<> Rendezvous::hear_and_seat(Visitor& visitor) {
   Place newcomer;  // of one that comes too late
   if (failure_) {
     tell(visitor.socket, newcomer);
-    conclude_if_all_informed();
-    co_return;
+    co_return false;
   }
   seat(visitor, *introduction);
-  co_await attend(rank);
+  co_return true;
 }
 
 /// All ranks are here, the visitor's own among them. Not one that is seated: its connection is the place's.
@@ -341,13 +354,14 @@ Task<> Rendezvous::say_farewell() {
   scope_->cancel();
 }
 
-/// Members hang up when they have read the cause. To close before that could reset the connection under it.
+/// Members hang up when they have read the cause. To close before that could reset the connection under it,
+/// and who is in hand, perhaps of another job, would take the end of the connection for a death.
 void Rendezvous::conclude_if_all_informed() {
   if (!failure_) return;
   const auto others = std::span(places_).subspan(1);
   const bool nobody_is_here = std::ranges::none_of(others, [](const Place& place) { return place.is_taken; });
   const bool nobody_will_come = failure_->kind() == ErrorKind::MissingRanks || informed_ >= others.size();
-  if (nobody_is_here && nobody_will_come) scope_->cancel();
+  if (nobody_is_here && nobody_will_come && in_hand_ == 0) scope_->cancel();
 }
 
 /// Everybody fails when the first one that is here loses patience, for one cause that rank 0 can name.

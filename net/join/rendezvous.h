@@ -59,7 +59,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
   // Coming and going.
   Task<> welcome(Visitor visitor) override;
   void on_refusal(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept override;
-  Task<> hear_and_seat(Visitor& visitor);
+  Task<bool> hear_and_seat(Visitor& visitor);
   void send_away(Visitor& visitor);
   Task<std::optional<JoinFrame>> hear_introduction(Visitor& visitor);
   Task<bool> wait_until_vacant(Rank rank);
@@ -100,6 +100,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
   std::vector<std::byte> table_;
   std::optional<ControlMesh> mesh_;
   std::optional<Error> failure_;
+  std::size_t in_hand_ = 0;   ///< visitors that are neither seated nor told anything yet
   std::size_t informed_ = 0;  ///< processes that know the failure; of two with one rank, both count
   JoinNotes notes_;           ///< who was turned away
   TaskScope* scope_ = nullptr;
