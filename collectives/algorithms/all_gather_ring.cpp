@@ -24,9 +24,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * ranks};
 }
 
+const Algorithm<AllGather> kAlgorithm = {
+    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_gather_ring};
+
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherRing = {
-    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_gather_ring};
+AnyAlgorithm describe(const struct AllGatherRing*) { return kAlgorithm; }
 
 }  // namespace cohort

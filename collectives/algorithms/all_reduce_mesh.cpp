@@ -42,12 +42,14 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
   return ranks > 2 ? buffer_bytes : kWholeMessage;
 }
 
+const Algorithm<AllReduce> kAlgorithm = {.name = "mesh",
+                                         .cost = cost,
+                                         .needs = needs,
+                                         .largest_piece = largest_piece,
+                                         .schedule = all_reduce_mesh};
+
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceMesh = {.name = "mesh",
-                                             .cost = cost,
-                                             .needs = needs,
-                                             .largest_piece = largest_piece,
-                                             .schedule = all_reduce_mesh};
+AnyAlgorithm describe(const struct AllReduceMesh*) { return kAlgorithm; }
 
 }  // namespace cohort

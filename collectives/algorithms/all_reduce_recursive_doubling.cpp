@@ -80,12 +80,14 @@ Needs needs(std::size_t bytes, Rank) { return {.links_to_all = true, .scratch_by
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
+const Algorithm<AllReduce> kAlgorithm = {.name = "recursive_doubling",
+                                         .cost = cost,
+                                         .needs = needs,
+                                         .largest_piece = largest_piece,
+                                         .schedule = all_reduce_recursive_doubling};
+
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceRecursiveDoubling = {.name = "recursive_doubling",
-                                                          .cost = cost,
-                                                          .needs = needs,
-                                                          .largest_piece = largest_piece,
-                                                          .schedule = all_reduce_recursive_doubling};
+AnyAlgorithm describe(const struct AllReduceRecursiveDoubling*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -31,9 +31,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = 2 * share * ranks};
 }
 
+const Algorithm<AllReduce> kAlgorithm = {
+    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_reduce_ring};
+
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceRing = {
-    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_reduce_ring};
+AnyAlgorithm describe(const struct AllReduceRing*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -73,9 +73,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * (ranks - 1)};
 }
 
+const Algorithm<Broadcast> kAlgorithm = {
+    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = broadcast_ring};
+
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastRing = {
-    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = broadcast_ring};
+AnyAlgorithm describe(const struct BroadcastRing*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -44,9 +44,11 @@ Needs needs(std::size_t bytes, Rank ranks) {
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
+const Algorithm<Reduce> kAlgorithm = {
+    .name = "mesh", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_mesh};
+
 }  // namespace
 
-const Algorithm<Reduce> kReduceMesh = {
-    .name = "mesh", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_mesh};
+AnyAlgorithm describe(const struct ReduceMesh*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -42,12 +42,14 @@ Needs needs(std::size_t bytes, Rank) { return {.links_to_neighbours = true, .scr
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes / 2; }
 
+const Algorithm<ReduceScatter> kAlgorithm = {.name = "ring",
+                                             .cost = cost,
+                                             .needs = needs,
+                                             .largest_piece = largest_piece,
+                                             .schedule = reduce_scatter_ring};
+
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterRing = {.name = "ring",
-                                                     .cost = cost,
-                                                     .needs = needs,
-                                                     .largest_piece = largest_piece,
-                                                     .schedule = reduce_scatter_ring};
+AnyAlgorithm describe(const struct ReduceScatterRing*) { return kAlgorithm; }
 
 }  // namespace cohort
