@@ -37,9 +37,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {
-  // Shares are rounded up to whole elements: one element per rank is enough of a margin.
-  constexpr std::size_t kLargestElement = 16;
-  return {.links_to_all = true, .scratch_bytes = bytes + ranks * kLargestElement};
+  return {.links_to_all = true, .scratch_bytes = bytes_in_even_parts(bytes, ranks)};
 }
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }

@@ -5,6 +5,12 @@
 
 namespace cohort {
 
+/// What so many parts take at most, each as large as the largest: they are rounded up to whole elements.
+[[nodiscard]] constexpr std::size_t bytes_in_even_parts(std::size_t bytes, std::size_t parts) noexcept {
+  constexpr std::size_t kLargestElement = 16;
+  return bytes + parts * kLargestElement;
+}
+
 /// A slice cut into nearly equal parts of whole elements; the last ones may be empty.
 class Blocks {
  public:
@@ -15,6 +21,12 @@ class Blocks {
     const std::size_t begin = index * block_bytes_ < whole_.bytes ? index * block_bytes_ : whole_.bytes;
     const std::size_t left = whole_.bytes - begin;
     return whole_.part(begin, left < block_bytes_ ? left : block_bytes_);
+  }
+  /// The part with what lies before it, so that it is as large as the largest.
+  [[nodiscard]] Slice filled(std::size_t index) const noexcept {
+    const Slice part = (*this)[index];
+    const std::size_t largest = (*this)[0].bytes;
+    return {part.window, part.offset + part.bytes - largest, largest};
   }
 
  private:
