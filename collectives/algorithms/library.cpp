@@ -30,6 +30,7 @@ using LibraryNames = NameList<
     struct BroadcastRhd,
     struct BroadcastNb,
     struct BroadcastNhr,
+    struct BroadcastDoubleTree,
     struct AllReduceSlots,
     struct AllReduceDirect,
     struct AllReduceOneShot,
@@ -42,6 +43,7 @@ using LibraryNames = NameList<
     struct AllReduceNb,
     struct AllReduceNbReversed,
     struct AllReduceNhr,
+    struct AllReduceDoubleTree,
     struct AllGatherSlots,
     struct AllGatherDirect,
     struct AllGatherOneShot,
@@ -70,7 +72,8 @@ using LibraryNames = NameList<
     struct ReduceRing,
     struct ReduceRhd,
     struct ReduceNb,
-    struct ReduceNhr
+    struct ReduceNhr,
+    struct ReduceDoubleTree
 >;
 // clang-format on
 
