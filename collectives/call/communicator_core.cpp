@@ -47,16 +47,13 @@ PeerTransports::Choice transports_of(const CommunicatorOptions& options) {
 AlgorithmTable table_of(const CommunicatorOptions& options) {
   AlgorithmTable table;
   for (const AnyAlgorithm& algorithm : options.algorithms) table.add(algorithm);
-  if (!options.algorithm.empty() && !table.has_name(options.algorithm))
-    throw Error(ErrorKind::InvalidArgument, fmt::format("COHORT_ALGO='{}' is none of {}", options.algorithm,
-                                                        fmt::join(table.names(), ", ")));
   return table;
 }
 
 }  // namespace
 
 void CommunicatorCore::check(const CommunicatorOptions& options) {
-  (void)table_of(options);
+  (void)ForcedAlgorithms(options.algorithm, table_of(options));
   transports_of(options).check();
 }
 
@@ -65,7 +62,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
       membership_(std::move(membership)),
       algorithms_(table_of(options)),
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
-      forced_algorithm_(options.algorithm),
+      forced_(options.algorithm, algorithms_),
       copy_threads_(options.copy_threads),
       pull_from_bytes_(options.pull_from_bytes),
       control_(engine, membership_, health_),

@@ -9,6 +9,7 @@
 #include <cohort/collectives/memory/memory_exec.h>
 #include <cohort/collectives/memory/shared_heap.h>
 #include <cohort/collectives/selection/explanation.h>
+#include <cohort/collectives/selection/forced_algorithms.h>
 #include <cohort/collectives/selection/selection.h>
 #include <cohort/engine/mutex.h>
 
@@ -45,10 +46,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
   /// The algorithm for a call; `forced` by it, if not empty.
   [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
-    return *choose_algorithm(call, reach_, algorithms_, {forced, forced_algorithm_}).algorithm;
+    return *choose_algorithm(call, reach_, algorithms_, {forced, forced_.of(call.op)}).algorithm;
   }
   [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
-    return explain_choice(call, reach_, algorithms_, {forced, forced_algorithm_});
+    return explain_choice(call, reach_, algorithms_, {forced, forced_.of(call.op)});
   }
   [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
 
@@ -97,7 +98,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   Membership membership_;
   const AlgorithmTable algorithms_;
   const Duration timeout_;
-  const std::string forced_algorithm_;
+  const ForcedAlgorithms forced_;
   const std::optional<unsigned> copy_threads_;
   const std::size_t pull_from_bytes_;  ///< what the options say
 
