@@ -221,7 +221,7 @@ void CommunicatorCore::begin(const Call& call) noexcept {
 
 void CommunicatorCore::prepare(const Call& call) noexcept {
   ++running_.sequence;
-  running_.signature = sign(call);
+  running_.signature = sign(call, membership_.size);
   running_.windows.bind(WindowId::send, call.send, call.send_bytes);
   running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
   running_.is_running = true;

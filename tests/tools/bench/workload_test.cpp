@@ -53,7 +53,7 @@ TEST_P(WorkloadTest, an_operation_that_did_not_happen_is_wrong) {
     Collective operation = workload.make();
     co_await std::move(operation);
     Counts& mine = counts[comm.rank()];
-    mine.elements = op->extent(options.ranks, options.root, comm.rank()).recv * workload.shape().count;
+    mine.elements = op->extent({workload.shape().count, options.ranks, options.root}, comm.rank()).recv;
     mine.after_running = workload.count_wrong();
     workload.poison();
     workload.write_input(2);
