@@ -118,4 +118,18 @@ Collective Communicator::reduce(DataType type, std::span<const std::byte> in, st
   return call(operator_of<Reduce>, {.type = type, .reduce = op, .root = root, .in = in, .out = out});
 }
 
+Collective Communicator::gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                Rank root) {
+  return call(operator_of<Gather>, {.type = type, .root = root, .in = in, .out = out});
+}
+
+Collective Communicator::scatter(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                 Rank root) {
+  return call(operator_of<Scatter>, {.type = type, .root = root, .in = in, .out = out});
+}
+
+Collective Communicator::all_to_all(DataType type, std::span<const std::byte> in, std::span<std::byte> out) {
+  return call(operator_of<AllToAll>, {.type = type, .in = in, .out = out});
+}
+
 }  // namespace cohort

@@ -168,6 +168,32 @@ class Communicator {
     return reduce(both.type, both.bytes, both.bytes, op, root);
   }
 
+  /// out at the root = every rank's `in`, by rank. Shape: count -> size() * count at the root; `out` of other
+  /// ranks is ignored, and may be empty. In place: `in` of the root is out's own block.
+  template <class In, class Out>
+  [[nodiscard]] Collective gather(In&& in, Out&& out, Rank root) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return gather(to.type, detail::input_of<In>(in).bytes, to.bytes, root);
+  }
+
+  /// out = block rank() of the root's `in`. Shape: size() * count at the root -> count; `in` of other ranks
+  /// is ignored, and may be empty. In place: `out` of the root is in's own block.
+  template <class In, class Out>
+  [[nodiscard]] Collective scatter(In&& in, Out&& out, Rank root) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return scatter(to.type, detail::input_of<In>(in).bytes, to.bytes, root);
+  }
+
+  /// Block s of out = block rank() of rank s's `in`. Shape: size() * count -> size() * count; never in place.
+  template <class In, class Out>
+  [[nodiscard]] Collective all_to_all(In&& in, Out&& out) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return all_to_all(to.type, detail::input_of<In>(in).bytes, to.bytes);
+  }
+
   // The same with types known at run time only:
   [[nodiscard]] Collective broadcast(DataType type, std::span<std::byte> data, Rank root);
   [[nodiscard]] Collective all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
@@ -177,6 +203,11 @@ class Communicator {
                                           std::span<std::byte> out, ReduceOp op);
   [[nodiscard]] Collective reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
                                   ReduceOp op, Rank root);
+  [[nodiscard]] Collective gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                  Rank root);
+  [[nodiscard]] Collective scatter(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                   Rank root);
+  [[nodiscard]] Collective all_to_all(DataType type, std::span<const std::byte> in, std::span<std::byte> out);
   /// Any operator, with what applies of the arguments.
   [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
 

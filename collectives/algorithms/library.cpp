@@ -24,7 +24,10 @@ std::vector<AnyAlgorithm> list_all() {
       kAllGatherOneShot,   kAllGatherTree,       kAllGatherMesh,     kAllGatherRing,
       kReduceScatterSlots, kReduceScatterDirect, kReduceScatterMesh, kReduceScatterTree,
       kReduceScatterRing,  kReduceSlots,         kReduceDirect,      kReduceOneShot,
-      kReduceTree,         kReduceMesh,
+      kReduceTree,         kReduceMesh,          kGatherSlots,       kGatherDirect,
+      kGatherOneShot,      kGatherTree,          kScatterSlots,      kScatterDirect,
+      kScatterOneShot,     kScatterTree,         kAllToAllSlots,     kAllToAllDirect,
+      kAllToAllMesh,       kAllToAllBruck,       kAllToAllPairwise,
   };
   add_alone(list, Operators{});
   return list;

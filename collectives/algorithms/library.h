@@ -5,7 +5,8 @@
 
 #include <span>
 
-/// Every algorithm of the library, one file each: OPERATOR_NAME.cpp beside this one.
+/// Every algorithm of the library, one file each: OPERATOR_NAME.cpp beside this one; those of an operator
+/// that is a variant of another (variant_of()) beside the other's.
 namespace cohort {
 
 /// In the order in which equals are preferred; "alone" of every operator among them.
@@ -50,5 +51,21 @@ extern const Algorithm<Reduce> kReduceDirect;
 extern const Algorithm<Reduce> kReduceOneShot;
 extern const Algorithm<Reduce> kReduceTree;
 extern const Algorithm<Reduce> kReduceMesh;
+
+extern const Algorithm<Gather> kGatherSlots;
+extern const Algorithm<Gather> kGatherDirect;
+extern const Algorithm<Gather> kGatherOneShot;
+extern const Algorithm<Gather> kGatherTree;
+
+extern const Algorithm<Scatter> kScatterSlots;
+extern const Algorithm<Scatter> kScatterDirect;
+extern const Algorithm<Scatter> kScatterOneShot;
+extern const Algorithm<Scatter> kScatterTree;
+
+extern const Algorithm<AllToAll> kAllToAllSlots;
+extern const Algorithm<AllToAll> kAllToAllDirect;
+extern const Algorithm<AllToAll> kAllToAllMesh;
+extern const Algorithm<AllToAll> kAllToAllBruck;
+extern const Algorithm<AllToAll> kAllToAllPairwise;
 
 }  // namespace cohort

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <limits>
@@ -191,6 +192,26 @@ TEST(MovedFromDeathTest, what_cannot_throw_asserts) {
   };
   Engine engine;
   engine.run(body(engine));
+}
+
+TEST(Buffers, only_the_root_of_gather_and_scatter_needs_both_buffers_and_they_may_be_one) {
+  auto body = [](Communicator& comm) -> Task<> {
+    constexpr Rank kRoot = 1;
+    constexpr std::size_t kBlock = 100;
+    std::vector<float> all(comm.rank() == kRoot ? kBlock * comm.size() : 0);
+    std::vector<float> own(kBlock, static_cast<float>(comm.rank()));
+    std::span<float> block(own);
+    if (comm.rank() == kRoot) {
+      block = std::span(all).subspan(kRoot * kBlock, kBlock);
+      std::copy(own.begin(), own.end(), block.begin());
+    }
+    co_await comm.gather(std::span<const float>(block), std::span<float>(all), kRoot);
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], static_cast<float>(i / kBlock));
+    for (float& value : all) value += 10;
+    co_await comm.scatter(std::span<const float>(all), block, kRoot);
+    for (const float value : block) EXPECT_EQ(value, static_cast<float>(comm.rank() + 10));
+  };
+  test::run_ranks(3, body);
 }
 
 }  // namespace

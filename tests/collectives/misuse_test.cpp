@@ -309,6 +309,16 @@ TEST(Arguments, only_the_root_of_a_reduce_needs_an_output_and_may_give_its_input
   test::run_ranks(3, body);
 }
 
+TEST_P(Misuse, different_count_of_a_scatter_reaches_every_rank) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::size_t block = comm.rank() == kOddOne ? count() + 1 : count();
+    std::vector<float> in(comm.rank() == 0 ? block * comm.size() : 0);
+    std::vector<float> out(block);
+    co_await comm.scatter(std::span<const float>(in), std::span<float>(out), 0);
+  };
+  expect_mismatch(outcomes(body), kOddOne, {"count differs", "rank 2 has"});
+}
+
 TEST(Arguments, wrong_shapes_roots_and_overlaps_are_refused_at_the_call) {
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<float> a(8);

@@ -43,16 +43,37 @@ struct Buffers {
   std::vector<float> all;
 };
 
-Task<> every_collective(Communicator& comm, Buffers& buffers) {
+// Several tasks, so that none of their own frames is larger than those that are recycled.
+
+Task<> plain_collectives(Communicator& comm, Buffers& buffers) {
   const std::span<float> one(buffers.one);
-  const std::span<float> all(buffers.all);
-  const std::size_t block = one.size() / comm.size();
   co_await comm.barrier();
   co_await comm.all_reduce(one, ReduceOp::max);
   co_await comm.broadcast(one, 0);
+  co_await comm.reduce(one, ReduceOp::max, 0);
+}
+
+Task<> collectives_with_blocks_for_all(Communicator& comm, Buffers& buffers) {
+  const std::span<float> one(buffers.one);
+  const std::span<float> all(buffers.all);
+  const std::size_t block = one.size() / comm.size();
   co_await comm.all_gather(std::span<const float>(one.first(block)), all);
   co_await comm.reduce_scatter(std::span<const float>(all), one.first(block), ReduceOp::max);
-  co_await comm.reduce(one, ReduceOp::max, 0);
+}
+
+Task<> collectives_of_blocks(Communicator& comm, Buffers& buffers) {
+  const std::span<const float> one(buffers.one);
+  const std::span<float> all(buffers.all);
+  const std::size_t block = one.size() / comm.size();
+  co_await comm.gather(one.first(block), all, 0);
+  co_await comm.scatter(std::span<const float>(all), std::span(buffers.one).first(block), 0);
+  co_await comm.all_to_all(one, all);
+}
+
+Task<> every_collective(Communicator& comm, Buffers& buffers) {
+  co_await plain_collectives(comm, buffers);
+  co_await collectives_with_blocks_for_all(comm, buffers);
+  co_await collectives_of_blocks(comm, buffers);
 }
 
 Task<> count_allocations(Communicator& comm, std::size_t count) {
