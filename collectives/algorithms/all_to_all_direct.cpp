@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/staging.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -66,11 +67,13 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<AllToAll> kAllToAllDirect = {
+constexpr Algorithm<AllToAll> kAllToAllDirect = {
     .name = "direct",
     .ground = Ground::mapped,
     .cost = cost,
     .schedule = all_to_all_direct,
     .local = {.announces = Announces::windows, .combine = take_own_blocks}};
+
+constexpr Algorithm<AllToAllVc> kAllToAllVcDirect = variant_of<AllToAllVc, kAllToAllDirect>();
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -24,7 +25,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<AllToAll> kAllToAllMesh = {
+constexpr Algorithm<AllToAll> kAllToAllMesh = {
     .name = "mesh", .cost = cost, .needs = links_to_all, .schedule = all_to_all_mesh};
+
+constexpr Algorithm<AllToAllVc> kAllToAllVcMesh = variant_of<AllToAllVc, kAllToAllMesh>();
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -25,7 +26,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<AllToAll> kAllToAllPairwise = {
+constexpr Algorithm<AllToAll> kAllToAllPairwise = {
     .name = "pairwise", .cost = cost, .needs = links_to_all, .schedule = all_to_all_pairwise};
+
+constexpr Algorithm<AllToAllVc> kAllToAllVcPairwise = variant_of<AllToAllVc, kAllToAllPairwise>();
 
 }  // namespace cohort

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -21,9 +22,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<AllToAll> kAllToAllSlots = {.name = "slots",
-                                            .ground = Ground::mapped,
-                                            .cost = cost,
-                                            .local = {.announces = Announces::data, .combine = take}};
+constexpr Algorithm<AllToAll> kAllToAllSlots = {.name = "slots",
+                                                .ground = Ground::mapped,
+                                                .cost = cost,
+                                                .local = {.announces = Announces::data, .combine = take}};
+
+constexpr Algorithm<AllToAllVc> kAllToAllVcSlots = variant_of<AllToAllVc, kAllToAllSlots>();
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/staging.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -56,11 +57,13 @@ Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_
 
 }  // namespace
 
-const Algorithm<Gather> kGatherDirect = {
+constexpr Algorithm<Gather> kGatherDirect = {
     .name = "direct",
     .ground = Ground::mapped,
     .cost = cost,
     .schedule = gather_direct,
     .local = {.announces = Announces::windows, .combine = store_at_root}};
+
+constexpr Algorithm<GatherV> kGatherVDirect = variant_of<GatherV, kGatherDirect>();
 
 }  // namespace cohort

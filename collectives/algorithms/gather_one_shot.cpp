@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/maybe_empty.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -37,7 +38,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<Gather> kGatherOneShot = {
+constexpr Algorithm<Gather> kGatherOneShot = {
     .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = gather_one_shot};
+
+constexpr Algorithm<GatherV> kGatherVOneShot = variant_of<GatherV, kGatherOneShot>();
 
 }  // namespace cohort

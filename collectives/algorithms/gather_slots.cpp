@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -22,9 +23,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<Gather> kGatherSlots = {.name = "slots",
-                                        .ground = Ground::mapped,
-                                        .cost = cost,
-                                        .local = {.announces = Announces::data, .combine = take}};
+constexpr Algorithm<Gather> kGatherSlots = {.name = "slots",
+                                            .ground = Ground::mapped,
+                                            .cost = cost,
+                                            .local = {.announces = Announces::data, .combine = take}};
+
+constexpr Algorithm<GatherV> kGatherVSlots = variant_of<GatherV, kGatherSlots>();
 
 }  // namespace cohort

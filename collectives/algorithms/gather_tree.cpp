@@ -2,6 +2,7 @@
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/maybe_empty.h>
 #include <cohort/collectives/schedule/subtree.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -67,10 +68,12 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<Gather> kGatherTree = {.name = "tree",
-                                       .cost = cost,
-                                       .needs = needs_of_subtrees,
-                                       .largest_piece = largest_piece_of_subtrees,
-                                       .schedule = gather_tree};
+constexpr Algorithm<Gather> kGatherTree = {.name = "tree",
+                                           .cost = cost,
+                                           .needs = needs_of_subtrees,
+                                           .largest_piece = largest_piece_of_subtrees,
+                                           .schedule = gather_tree};
+
+constexpr Algorithm<GatherV> kGatherVTree = variant_of<GatherV, kGatherTree>();
 
 }  // namespace cohort

@@ -68,4 +68,29 @@ extern const Algorithm<AllToAll> kAllToAllMesh;
 extern const Algorithm<AllToAll> kAllToAllBruck;
 extern const Algorithm<AllToAll> kAllToAllPairwise;
 
+extern const Algorithm<AllGatherV> kAllGatherVSlots;
+extern const Algorithm<AllGatherV> kAllGatherVDirect;
+extern const Algorithm<AllGatherV> kAllGatherVOneShot;
+extern const Algorithm<AllGatherV> kAllGatherVRing;
+
+extern const Algorithm<ReduceScatterV> kReduceScatterVSlots;
+extern const Algorithm<ReduceScatterV> kReduceScatterVDirect;
+extern const Algorithm<ReduceScatterV> kReduceScatterVMesh;
+extern const Algorithm<ReduceScatterV> kReduceScatterVRing;
+
+extern const Algorithm<GatherV> kGatherVSlots;
+extern const Algorithm<GatherV> kGatherVDirect;
+extern const Algorithm<GatherV> kGatherVOneShot;
+extern const Algorithm<GatherV> kGatherVTree;
+
+extern const Algorithm<ScatterV> kScatterVSlots;
+extern const Algorithm<ScatterV> kScatterVDirect;
+extern const Algorithm<ScatterV> kScatterVOneShot;
+extern const Algorithm<ScatterV> kScatterVTree;
+
+extern const Algorithm<AllToAllVc> kAllToAllVcSlots;
+extern const Algorithm<AllToAllVc> kAllToAllVcDirect;
+extern const Algorithm<AllToAllVc> kAllToAllVcMesh;
+extern const Algorithm<AllToAllVc> kAllToAllVcPairwise;
+
 }  // namespace cohort

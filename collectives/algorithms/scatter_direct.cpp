@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/staging.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -55,11 +56,13 @@ Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_
 
 }  // namespace
 
-const Algorithm<Scatter> kScatterDirect = {
+constexpr Algorithm<Scatter> kScatterDirect = {
     .name = "direct",
     .ground = Ground::mapped,
     .cost = cost,
     .schedule = scatter_direct,
     .local = {.announces = Announces::windows, .combine = take_own_block}};
+
+constexpr Algorithm<ScatterV> kScatterVDirect = variant_of<ScatterV, kScatterDirect>();
 
 }  // namespace cohort

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -18,9 +19,11 @@ Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_
 
 }  // namespace
 
-const Algorithm<Scatter> kScatterSlots = {.name = "slots",
-                                          .ground = Ground::mapped,
-                                          .cost = cost,
-                                          .local = {.announces = Announces::data, .combine = take}};
+constexpr Algorithm<Scatter> kScatterSlots = {.name = "slots",
+                                              .ground = Ground::mapped,
+                                              .cost = cost,
+                                              .local = {.announces = Announces::data, .combine = take}};
+
+constexpr Algorithm<ScatterV> kScatterVSlots = variant_of<ScatterV, kScatterSlots>();
 
 }  // namespace cohort

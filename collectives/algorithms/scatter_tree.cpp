@@ -2,6 +2,7 @@
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/maybe_empty.h>
 #include <cohort/collectives/schedule/subtree.h>
+#include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
@@ -68,10 +69,12 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 }  // namespace
 
-const Algorithm<Scatter> kScatterTree = {.name = "tree",
-                                         .cost = cost,
-                                         .needs = needs_of_subtrees,
-                                         .largest_piece = largest_piece_of_subtrees,
-                                         .schedule = scatter_tree};
+constexpr Algorithm<Scatter> kScatterTree = {.name = "tree",
+                                             .cost = cost,
+                                             .needs = needs_of_subtrees,
+                                             .largest_piece = largest_piece_of_subtrees,
+                                             .schedule = scatter_tree};
+
+constexpr Algorithm<ScatterV> kScatterVTree = variant_of<ScatterV, kScatterTree>();
 
 }  // namespace cohort

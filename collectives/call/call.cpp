@@ -160,6 +160,28 @@ void take_counts(Call& call, std::span<const std::size_t> counts, Rank ranks) {
   call.counts = counts;
 }
 
+/// What this rank gives to each, and gets of each.
+void take_own_counts(Call& call, const CallArguments& arguments, Rank ranks) {
+  const std::size_t most = kMostBytes / size_bytes(call.type);
+  const auto sum_of = [&](std::span<const std::size_t> counts) {
+    if (counts.size() != ranks)
+      refuse(fmt::format("{} over {} ranks with {} counts of what this rank gives or gets; give {} of each",
+                         to_string(call.op), ranks, counts.size(), ranks));
+    std::size_t sum = 0;
+    for (const std::size_t count : counts)
+      if (count > most || (sum += count) > most)
+        refuse(fmt::format("{} of {} elements, more than any memory has; did a count fall below zero?",
+                           to_string(call.op), std::max(count, sum)));
+    return sum * size_bytes(call.type);
+  };
+  call.send_bytes = sum_of(arguments.counts);
+  call.recv_bytes = sum_of(arguments.recv_counts);
+  call.counts = arguments.counts;
+  call.recv_counts = arguments.recv_counts;
+  if (call.send_bytes != arguments.in.size() || call.recv_bytes != arguments.out.size())
+    refuse(size_advice(call, {1, 1}, arguments, ranks));
+}
+
 /// Where no counts are given: those that the buffers mean.
 void find_count(Call& call, const CallArguments& arguments, const Extent& unit, Rank ranks) {
   const bool by_output = call.op->has_one_buffer || unit.send == 0;
@@ -178,6 +200,12 @@ Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank rank
   const Extent unit = op->extent({.count = 1, .ranks = ranks, .root = call.root}, rank);
   call.recv = arguments.out.data();
   call.send = op->has_one_buffer ? call.recv : const_cast<std::byte*>(arguments.in.data());
+  if (!arguments.recv_counts.empty()) {
+    take_own_counts(call, arguments, ranks);
+    refuse_wrong_places(call, element);
+    refuse_partial_overlap(op, call, rank, ranks, element);
+    return call;
+  }
   if (arguments.counts.empty())
     find_count(call, arguments, unit, ranks);
   else

@@ -20,7 +20,9 @@ struct CallArguments {
   /// Elements of each block, as the operator's Counts say, where it has any; empty: all blocks alike. Outlive
   /// the call.
   std::span<const std::size_t> counts{};
-};
+  /// Of Counts::pairs: with it `counts` are only what this rank gives to each, and this is what it gets of
+  /// each. The ranks tell each other.
+  std::span<const std::size_t> recv_counts{};
 };
 
 /// One collective as the caller asked for it. `count` is what the ranks must agree on: the elements of a
@@ -32,14 +34,18 @@ struct Call {
   Rank root = 0;
   std::uint64_t count = 0;
   std::span<const std::size_t> counts{};
+  std::span<const std::size_t> recv_counts{};
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
   std::size_t send_bytes = 0;
   std::size_t recv_bytes = 0;
   std::size_t announced_bytes = 0;          ///< the largest that any rank brings to a meeting
   const AnyAlgorithm* algorithm = nullptr;  ///< selected
+  bool is_algorithm_forced = false;         ///< by the call
   Duration timeout{0};                      ///< zero: the communicator's
 
+  /// Only this rank's counts are known yet, and so neither the largest nor what algorithm it takes.
+  [[nodiscard]] bool has_own_counts() const noexcept { return !recv_counts.empty(); }
   /// What algorithms are chosen and cut by: Op::size_bytes().
   [[nodiscard]] std::size_t message_bytes() const noexcept { return count * size_bytes(type); }
   [[nodiscard]] OperatorArguments arguments(Rank ranks) const noexcept {

@@ -34,9 +34,13 @@ std::string operator_name(const Signature& signature) {
   return index < kOperators ? std::string(to_string(Operator::at(index))) : fmt::format("#{}", index);
 }
 
+/// In place of a hash: each rank has counts of its own, which they are about to tell each other.
+constexpr std::uint64_t kOwnCounts = 0;
+
 /// What stands for counts that differ: a hash of them, the same for those that are given and those that the
 /// buffers mean.
 std::uint64_t hash_of_counts(const Call& call, Rank ranks) noexcept {
+  if (call.has_own_counts()) return kOwnCounts;
   std::uint64_t hash = 14695981039346656037U;
   const std::size_t size = how_many(call.op->counts, ranks);
   for (std::size_t i = 0; i < size; ++i) {
@@ -49,6 +53,7 @@ std::uint64_t hash_of_counts(const Call& call, Rank ranks) noexcept {
 std::string count_in(const Signature& signature) {
   const std::uint64_t index = byte_at(signature.what, 0);
   const bool is_hash = index < kOperators && Operator::at(index)->counts != Counts::one;
+  if (is_hash && signature.count == kOwnCounts) return "lists of each rank's own";
   return is_hash ? fmt::format("a list with the hash {:016x}", signature.count)
                  : fmt::format("{}", signature.count);
 }

@@ -194,6 +194,42 @@ TEST(MovedFromDeathTest, what_cannot_throw_asserts) {
   engine.run(body(engine));
 }
 
+/// What goes from one rank to another, or nothing.
+std::size_t count_between(Rank from, Rank to) { return (from * 3 + to * 5) % 4 * 100; }
+
+TEST(Counts, all_to_all_v_moves_what_each_rank_says_by_itself) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::vector<std::size_t> none;
+    std::vector<std::size_t> given;
+    std::vector<std::size_t> taken;
+    std::vector<std::int64_t> in;
+    std::vector<std::int64_t> expected;
+    for (Rank peer = 0; peer < comm.size(); ++peer) {
+      given.push_back(count_between(comm.rank(), peer));
+      taken.push_back(count_between(peer, comm.rank()));
+      in.insert(in.end(), given.back(), static_cast<std::int64_t>(comm.rank() * 100 + peer));
+      expected.insert(expected.end(), taken.back(), static_cast<std::int64_t>(peer * 100 + comm.rank()));
+    }
+    std::vector<std::int64_t> out(expected.size(), -1);
+    co_await comm.all_to_all_v(in, given, out, taken);
+    EXPECT_EQ(out, expected);
+    std::fill(out.begin(), out.end(), -1);
+    Collective again = comm.all_to_all_v(in, given, out, taken).with_algorithm("pairwise");
+    co_await std::move(again);
+    EXPECT_EQ(out, expected);
+    taken.back() += 1;
+    EXPECT_THROW((void)comm.all_to_all_v(in, given, out, taken), Error);
+    EXPECT_THROW((void)comm.all_to_all_v(in, given, out, none), Error);
+  };
+  for (const Rank ranks : {1U, 2U, 5U}) {
+    for (const char* const transport : {"shm", "tcp"}) {
+      CommunicatorOptions options;
+      options.transport = transport;
+      test::run_ranks(ranks, body, options);
+    }
+  }
+}
+
 TEST(Buffers, only_the_root_of_gather_and_scatter_needs_both_buffers_and_they_may_be_one) {
   auto body = [](Communicator& comm) -> Task<> {
     constexpr Rank kRoot = 1;
@@ -212,6 +248,31 @@ TEST(Buffers, only_the_root_of_gather_and_scatter_needs_both_buffers_and_they_ma
     for (const float value : block) EXPECT_EQ(value, static_cast<float>(comm.rank() + 10));
   };
   test::run_ranks(3, body);
+}
+
+TEST(Counts, those_that_do_not_fit_ranks_or_buffers_are_refused_at_the_call) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::vector<float> in(3);
+    std::vector<float> out(8);
+    const std::vector<std::size_t> none;
+    const std::vector<std::size_t> one = {3};
+    const std::vector<std::size_t> right = {3, 3};
+    const std::vector<std::size_t> below_zero = {3, ~std::size_t{0} - 4};
+    const std::vector<std::size_t> matrix(4, 1);
+    expect_invalid([&] { (void)comm.all_gather_v(in, out, none); },
+                   {"all_gather_v over 2 ranks without counts"});
+    expect_invalid([&] { (void)comm.all_gather_v(in, out, one); }, {"with 1 counts; give 2"});
+    expect_invalid([&] { (void)comm.all_gather_v(in, out, right); },
+                   {"mean 12 bytes of input and 24 of output"});
+    expect_invalid([&] { (void)comm.gather_v(in, out, below_zero, 0); }, {"more than any memory has"});
+    expect_invalid([&] { (void)comm.scatter_v(in, out, right, 2); }, {"the ranks are 0 to 1"});
+    expect_invalid([&] { (void)comm.all_to_all_vc(in, out, right); }, {"with 2 counts; give 4"});
+    expect_invalid([&] { (void)comm.all_to_all_vc(in, out, matrix); },
+                   {"mean 8 bytes of input and 8 of output"});
+    expect_invalid([&] { (void)comm.all_to_all(out, out); }, {"it is never done in place"});
+    co_await comm.barrier();
+  };
+  test::run_ranks(2, body);
 }
 
 }  // namespace

@@ -39,9 +39,9 @@ std::size_t known_to(Operator op, Rank rank, const Options& options, bool is_in_
   const bool is_root = rank == options.root;
   if (op == operator_of<Broadcast> && is_root) return options.ranks;
   if (!is_in_place) return 0;
-  if (op == operator_of<AllGather>) return 1;
-  if ((op == operator_of<Gather>)&&is_root) return 1;
-  if ((op == operator_of<Scatter>)&&is_root) return options.ranks;
+  if (op == operator_of<AllGather> || op == operator_of<AllGatherV>) return 1;
+  if ((op == operator_of<Gather> || op == operator_of<GatherV>)&&is_root) return 1;
+  if ((op == operator_of<Scatter> || op == operator_of<ScatterV>)&&is_root) return options.ranks;
   return 0;
 }
 
