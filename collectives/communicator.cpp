@@ -180,4 +180,14 @@ Collective Communicator::all_to_all_v(DataType type, std::span<const std::byte> 
   return call(operator_of<AllToAllVc>, arguments);
 }
 
+Collective Communicator::scan(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                              ReduceOp op) {
+  return call(operator_of<Scan>, {.type = type, .reduce = op, .in = in, .out = out});
+}
+
+Collective Communicator::exclusive_scan(DataType type, std::span<const std::byte> in,
+                                        std::span<std::byte> out, ReduceOp op) {
+  return call(operator_of<ExclusiveScan>, {.type = type, .reduce = op, .in = in, .out = out});
+}
+
 }  // namespace cohort

@@ -249,6 +249,32 @@ class Communicator {
                         to.bytes, detail::counts_of<RecvCounts>(recv_counts));
   }
 
+  /// out[i] = combination of in[i] of ranks 0 to rank(), in this order. Shape: count -> count. An average is
+  /// over these ranks.
+  template <class In, class Out>
+  [[nodiscard]] Collective scan(In&& in, Out&& out, ReduceOp op) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return scan(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
+  }
+  template <class InOut>
+  [[nodiscard]] Collective scan(InOut&& inout, ReduceOp op) {
+    const detail::Output both = detail::output_of<InOut>(inout);
+    return scan(both.type, both.bytes, both.bytes, op);
+  }
+  /// The same of ranks 0 to rank() - 1; `out` of rank 0 stays as it is.
+  template <class In, class Out>
+  [[nodiscard]] Collective exclusive_scan(In&& in, Out&& out, ReduceOp op) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return exclusive_scan(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
+  }
+  template <class InOut>
+  [[nodiscard]] Collective exclusive_scan(InOut&& inout, ReduceOp op) {
+    const detail::Output both = detail::output_of<InOut>(inout);
+    return exclusive_scan(both.type, both.bytes, both.bytes, op);
+  }
+
   // The same with types known at run time only:
   [[nodiscard]] Collective broadcast(DataType type, std::span<std::byte> data, Rank root);
   [[nodiscard]] Collective all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
@@ -277,6 +303,10 @@ class Communicator {
   [[nodiscard]] Collective all_to_all_v(DataType type, std::span<const std::byte> in,
                                         std::span<const std::size_t> send_counts, std::span<std::byte> out,
                                         std::span<const std::size_t> recv_counts);
+  [[nodiscard]] Collective scan(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                ReduceOp op);
+  [[nodiscard]] Collective exclusive_scan(DataType type, std::span<const std::byte> in,
+                                          std::span<std::byte> out, ReduceOp op);
   /// Any operator, with what applies of the arguments.
   [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
 

@@ -93,4 +93,16 @@ extern const Algorithm<AllToAllVc> kAllToAllVcDirect;
 extern const Algorithm<AllToAllVc> kAllToAllVcMesh;
 extern const Algorithm<AllToAllVc> kAllToAllVcPairwise;
 
+extern const Algorithm<Scan> kScanSlots;
+extern const Algorithm<Scan> kScanDirect;
+extern const Algorithm<Scan> kScanOneShot;
+extern const Algorithm<Scan> kScanRecursiveDoubling;
+extern const Algorithm<Scan> kScanMesh;
+
+extern const Algorithm<ExclusiveScan> kExclusiveScanSlots;
+extern const Algorithm<ExclusiveScan> kExclusiveScanDirect;
+extern const Algorithm<ExclusiveScan> kExclusiveScanOneShot;
+extern const Algorithm<ExclusiveScan> kExclusiveScanRecursiveDoubling;
+extern const Algorithm<ExclusiveScan> kExclusiveScanMesh;
+
 }  // namespace cohort

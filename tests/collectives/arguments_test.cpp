@@ -275,5 +275,16 @@ TEST(Counts, those_that_do_not_fit_ranks_or_buffers_are_refused_at_the_call) {
   test::run_ranks(2, body);
 }
 
+TEST(Buffers, the_first_rank_of_an_exclusive_scan_keeps_its_output) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::vector<std::int32_t> in(5, static_cast<std::int32_t>(comm.rank() + 1));
+    std::vector<std::int32_t> out(5, -7);
+    co_await comm.exclusive_scan(in, out, ReduceOp::sum);
+    const std::int32_t expected[] = {-7, 1, 3, 6};
+    for (const std::int32_t value : out) EXPECT_EQ(value, expected[comm.rank()]);
+  };
+  test::run_ranks(4, body);
+}
+
 }  // namespace
 }  // namespace cohort

@@ -332,6 +332,14 @@ TEST_P(Misuse, different_count_of_a_scatter_reaches_every_rank) {
   expect_mismatch(outcomes(body), kOddOne, {"count differs", "rank 2 has"});
 }
 
+TEST_P(Misuse, different_count_of_a_scan_reaches_the_first_rank_too) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(comm.rank() == kOddOne ? count() + 1 : count());
+    co_await comm.scan(std::span<float>(data), ReduceOp::sum);
+  };
+  expect_mismatch(outcomes(body), kOddOne, {"count differs", "rank 2 has"});
+}
+
 TEST_P(Misuse, a_rank_that_gives_another_count_than_is_expected_names_both) {
   auto body = [](Communicator& comm) -> Task<> {
     const std::vector<std::size_t> expected(comm.size(), count());

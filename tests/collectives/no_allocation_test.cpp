@@ -73,6 +73,11 @@ Task<> collectives_of_blocks(Communicator& comm, Buffers& buffers) {
   co_await comm.all_to_all(one, all);
 }
 
+Task<> scans(Communicator& comm, Buffers& buffers) {
+  co_await comm.scan(buffers.one, ReduceOp::max);
+  co_await comm.exclusive_scan(buffers.one, buffers.all, ReduceOp::max);
+}
+
 Task<> collectives_with_counts(Communicator& comm, Buffers& buffers) {
   const std::vector<std::size_t>& counts = buffers.counts;
   const std::span<float> own = std::span(buffers.one).first(counts[comm.rank()]);
@@ -94,6 +99,7 @@ Task<> every_collective(Communicator& comm, Buffers& buffers) {
   co_await plain_collectives(comm, buffers);
   co_await collectives_with_blocks_for_all(comm, buffers);
   co_await collectives_of_blocks(comm, buffers);
+  co_await scans(comm, buffers);
   co_await collectives_with_counts(comm, buffers);
   co_await collectives_of_pairs(comm, buffers);
 }

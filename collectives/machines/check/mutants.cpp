@@ -85,6 +85,10 @@ constexpr KnownSurvivor kKnownSurvivors[] = {
      "blocks of different sizes in another order: right, but the longest way begins later"},
     {"all_to_all_vc", "pairwise", ChangeKind::swap, TaskKind::send,
      "blocks of different sizes in another order: right, but the longest way begins later"},
+    {"scan", "direct", ChangeKind::swap, TaskKind::reduce,
+     "a rank alone reads its own share, which may come after the phase: right, but later"},
+    {"exclusive_scan", "direct", ChangeKind::swap, TaskKind::reduce,
+     "a rank alone reads its own share, which may come after the phase: right, but later"},
 };
 
 /// A task as it was seen, with its operands, which otherwise lie in the schedule's frame.

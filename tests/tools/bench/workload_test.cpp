@@ -38,11 +38,12 @@ struct Counts {
 std::size_t known_to(Operator op, Rank rank, const Options& options, bool is_in_place) {
   const bool is_root = rank == options.root;
   if (op == operator_of<Broadcast> && is_root) return options.ranks;
+  if (op == operator_of<ExclusiveScan> && rank == 0) return options.ranks;  // it gets nothing
   if (!is_in_place) return 0;
   if (op == operator_of<AllGather> || op == operator_of<AllGatherV>) return 1;
   if ((op == operator_of<Gather> || op == operator_of<GatherV>)&&is_root) return 1;
   if ((op == operator_of<Scatter> || op == operator_of<ScatterV>)&&is_root) return options.ranks;
-  return 0;
+  return op == operator_of<Scan> && rank == 0 ? options.ranks : 0;
 }
 
 class WorkloadTest : public ::testing::TestWithParam<std::tuple<Operator, bool, bool>> {};
