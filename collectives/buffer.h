@@ -146,6 +146,17 @@ Output output_bytes_of(R& values) {
   return {};
 }
 
+/// How many elements each block has.
+template <class R>
+std::span<const std::size_t> counts_of(R& counts) {
+  if constexpr (is_memory<R>()) {
+    constexpr bool is_list = std::is_same_v<std::remove_const_t<Held<R>>, std::size_t>;
+    static_assert(is_list, "counts are a vector, array or span of std::size_t");
+    if constexpr (is_list) return {std::ranges::data(counts), std::ranges::size(counts)};
+  }
+  return {};
+}
+
 /// Of elements only, so that one mistake is one error.
 template <class In, class Out>
 consteval void check_pair() {

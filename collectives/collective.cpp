@@ -16,6 +16,7 @@ Collective::Collective(CommunicatorCore& core, Operator op, const CallArguments&
 Collective&& Collective::with_algorithm(std::string_view algorithm) && {
   CommunicatorCore* const core = std::exchange(core_, nullptr);
   call_.algorithm = &core->select(call_, algorithm);
+  call_.is_algorithm_forced = true;
   core_ = core;
   return std::move(*this);
 }

@@ -137,4 +137,76 @@ Collective Communicator::reduce(DataType type, std::span<const std::byte> in, st
   return call(operator_of<Reduce>, {.type = type, .reduce = op, .root = root, .in = in, .out = out});
 }
 
+Collective Communicator::gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                Rank root) {
+  return call(operator_of<Gather>, {.type = type, .root = root, .in = in, .out = out});
+}
+
+Collective Communicator::scatter(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                 Rank root) {
+  return call(operator_of<Scatter>, {.type = type, .root = root, .in = in, .out = out});
+}
+
+Collective Communicator::all_to_all(DataType type, std::span<const std::byte> in, std::span<std::byte> out) {
+  return call(operator_of<AllToAll>, {.type = type, .in = in, .out = out});
+}
+
+Collective Communicator::call_with_counts(Operator op, const CallArguments& arguments) {
+  if (arguments.counts.empty())
+    throw Error(ErrorKind::InvalidArgument, fmt::format("{} over {} ranks without counts; give {}",
+                                                        to_string(op), size_, how_many(op->counts, size_)));
+  return call(op, arguments);
+}
+
+Collective Communicator::all_gather_v(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                      std::span<const std::size_t> counts) {
+  return call_with_counts(operator_of<AllGatherV>, {.type = type, .in = in, .out = out, .counts = counts});
+}
+
+Collective Communicator::reduce_scatter_v(DataType type, std::span<const std::byte> in,
+                                          std::span<std::byte> out, std::span<const std::size_t> counts,
+                                          ReduceOp op) {
+  return call_with_counts(operator_of<ReduceScatterV>,
+                          {.type = type, .reduce = op, .in = in, .out = out, .counts = counts});
+}
+
+Collective Communicator::gather_v(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                  std::span<const std::size_t> counts, Rank root) {
+  return call_with_counts(operator_of<GatherV>,
+                          {.type = type, .root = root, .in = in, .out = out, .counts = counts});
+}
+
+Collective Communicator::scatter_v(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                   std::span<const std::size_t> counts, Rank root) {
+  return call_with_counts(operator_of<ScatterV>,
+                          {.type = type, .root = root, .in = in, .out = out, .counts = counts});
+}
+
+Collective Communicator::all_to_all_vc(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                       std::span<const std::size_t> matrix) {
+  return call_with_counts(operator_of<AllToAllVc>, {.type = type, .in = in, .out = out, .counts = matrix});
+}
+
+Collective Communicator::all_to_all_v(DataType type, std::span<const std::byte> in,
+                                      std::span<const std::size_t> send_counts, std::span<std::byte> out,
+                                      std::span<const std::size_t> recv_counts) {
+  if (recv_counts.size() != size_)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("all_to_all_v over {} ranks with {} counts of what this rank gets; give {}",
+                            size_, recv_counts.size(), size_));
+  const CallArguments arguments{
+      .type = type, .in = in, .out = out, .counts = send_counts, .recv_counts = recv_counts};
+  return call(operator_of<AllToAllVc>, arguments);
+}
+
+Collective Communicator::scan(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                              ReduceOp op) {
+  return call(operator_of<Scan>, {.type = type, .reduce = op, .in = in, .out = out});
+}
+
+Collective Communicator::exclusive_scan(DataType type, std::span<const std::byte> in,
+                                        std::span<std::byte> out, ReduceOp op) {
+  return call(operator_of<ExclusiveScan>, {.type = type, .reduce = op, .in = in, .out = out});
+}
+
 }  // namespace cohort

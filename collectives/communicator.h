@@ -168,6 +168,113 @@ class Communicator {
     return reduce(both.type, both.bytes, both.bytes, op, root);
   }
 
+  /// out at the root = every rank's `in`, by rank. Shape: count -> size() * count at the root; `out` of other
+  /// ranks is ignored, and may be empty. In place: `in` of the root is out's own block.
+  template <class In, class Out>
+  [[nodiscard]] Collective gather(In&& in, Out&& out, Rank root) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return gather(to.type, detail::input_of<In>(in).bytes, to.bytes, root);
+  }
+
+  /// out = block rank() of the root's `in`. Shape: size() * count at the root -> count; `in` of other ranks
+  /// is ignored, and may be empty. In place: `out` of the root is in's own block.
+  template <class In, class Out>
+  [[nodiscard]] Collective scatter(In&& in, Out&& out, Rank root) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return scatter(to.type, detail::input_of<In>(in).bytes, to.bytes, root);
+  }
+
+  /// Block s of out = block rank() of rank s's `in`. Shape: size() * count -> size() * count; never in place.
+  template <class In, class Out>
+  [[nodiscard]] Collective all_to_all(In&& in, Out&& out) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return all_to_all(to.type, detail::input_of<In>(in).bytes, to.bytes);
+  }
+
+  // The same with blocks that differ. `counts` are the elements of each rank's block, the same on all ranks,
+  // and outlive the call; blocks lie one behind the other.
+
+  /// Shape: counts[rank()] -> sum of counts. In place: `in` is out's own block.
+  template <class In, class Out, class Counts>
+  [[nodiscard]] Collective all_gather_v(In&& in, Out&& out, Counts&& counts) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return all_gather_v(to.type, detail::input_of<In>(in).bytes, to.bytes, detail::counts_of<Counts>(counts));
+  }
+  /// Shape: sum of counts -> counts[rank()]. In place: `out` is in's own block.
+  template <class In, class Out, class Counts>
+  [[nodiscard]] Collective reduce_scatter_v(In&& in, Out&& out, Counts&& counts, ReduceOp op) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return reduce_scatter_v(to.type, detail::input_of<In>(in).bytes, to.bytes,
+                            detail::counts_of<Counts>(counts), op);
+  }
+  /// Shape: counts[rank()] -> sum of counts at the root. In place: `in` of the root is out's own block.
+  template <class In, class Out, class Counts>
+  [[nodiscard]] Collective gather_v(In&& in, Out&& out, Counts&& counts, Rank root) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return gather_v(to.type, detail::input_of<In>(in).bytes, to.bytes, detail::counts_of<Counts>(counts),
+                    root);
+  }
+  /// Shape: sum of counts at the root -> counts[rank()]. In place: `out` of the root is in's own block.
+  template <class In, class Out, class Counts>
+  [[nodiscard]] Collective scatter_v(In&& in, Out&& out, Counts&& counts, Rank root) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return scatter_v(to.type, detail::input_of<In>(in).bytes, to.bytes, detail::counts_of<Counts>(counts),
+                     root);
+  }
+  /// `matrix`[s * size() + r] elements go from rank s to rank r, the same matrix on all ranks. Shape: sum of
+  /// the own row -> sum of the own column; never in place.
+  template <class In, class Out, class Matrix>
+  [[nodiscard]] Collective all_to_all_vc(In&& in, Out&& out, Matrix&& matrix) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return all_to_all_vc(to.type, detail::input_of<In>(in).bytes, to.bytes,
+                         detail::counts_of<Matrix>(matrix));
+  }
+
+  /// The same where each rank knows only what it gives to each, and what it gets of each, which they tell
+  /// each other first: use all_to_all_vc where all is known.
+  template <class In, class SendCounts, class Out, class RecvCounts>
+  [[nodiscard]] Collective all_to_all_v(In&& in, SendCounts&& send_counts, Out&& out,
+                                        RecvCounts&& recv_counts) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return all_to_all_v(to.type, detail::input_of<In>(in).bytes, detail::counts_of<SendCounts>(send_counts),
+                        to.bytes, detail::counts_of<RecvCounts>(recv_counts));
+  }
+
+  /// out[i] = combination of in[i] of ranks 0 to rank(), in this order. Shape: count -> count. An average is
+  /// over these ranks.
+  template <class In, class Out>
+  [[nodiscard]] Collective scan(In&& in, Out&& out, ReduceOp op) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return scan(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
+  }
+  template <class InOut>
+  [[nodiscard]] Collective scan(InOut&& inout, ReduceOp op) {
+    const detail::Output both = detail::output_of<InOut>(inout);
+    return scan(both.type, both.bytes, both.bytes, op);
+  }
+  /// The same of ranks 0 to rank() - 1; `out` of rank 0 stays as it is.
+  template <class In, class Out>
+  [[nodiscard]] Collective exclusive_scan(In&& in, Out&& out, ReduceOp op) {
+    detail::check_pair<In, Out>();
+    const detail::Output to = detail::output_of<Out>(out);
+    return exclusive_scan(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
+  }
+  template <class InOut>
+  [[nodiscard]] Collective exclusive_scan(InOut&& inout, ReduceOp op) {
+    const detail::Output both = detail::output_of<InOut>(inout);
+    return exclusive_scan(both.type, both.bytes, both.bytes, op);
+  }
+
   // The same with types known at run time only:
   [[nodiscard]] Collective broadcast(DataType type, std::span<std::byte> data, Rank root);
   [[nodiscard]] Collective all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
@@ -177,12 +284,37 @@ class Communicator {
                                           std::span<std::byte> out, ReduceOp op);
   [[nodiscard]] Collective reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
                                   ReduceOp op, Rank root);
+  [[nodiscard]] Collective gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                  Rank root);
+  [[nodiscard]] Collective scatter(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                   Rank root);
+  [[nodiscard]] Collective all_to_all(DataType type, std::span<const std::byte> in, std::span<std::byte> out);
+  [[nodiscard]] Collective all_gather_v(DataType type, std::span<const std::byte> in,
+                                        std::span<std::byte> out, std::span<const std::size_t> counts);
+  [[nodiscard]] Collective reduce_scatter_v(DataType type, std::span<const std::byte> in,
+                                            std::span<std::byte> out, std::span<const std::size_t> counts,
+                                            ReduceOp op);
+  [[nodiscard]] Collective gather_v(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                    std::span<const std::size_t> counts, Rank root);
+  [[nodiscard]] Collective scatter_v(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                     std::span<const std::size_t> counts, Rank root);
+  [[nodiscard]] Collective all_to_all_vc(DataType type, std::span<const std::byte> in,
+                                         std::span<std::byte> out, std::span<const std::size_t> matrix);
+  [[nodiscard]] Collective all_to_all_v(DataType type, std::span<const std::byte> in,
+                                        std::span<const std::size_t> send_counts, std::span<std::byte> out,
+                                        std::span<const std::size_t> recv_counts);
+  [[nodiscard]] Collective scan(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
+                                ReduceOp op);
+  [[nodiscard]] Collective exclusive_scan(DataType type, std::span<const std::byte> in,
+                                          std::span<std::byte> out, ReduceOp op);
   /// Any operator, with what applies of the arguments.
   [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
 
  private:
   explicit Communicator(std::unique_ptr<CommunicatorCore> core) noexcept;
   [[nodiscard]] Collective all_gather_own_block(detail::Output inout, std::size_t element_bytes);
+  /// The same with counts, which are no longer optional.
+  [[nodiscard]] Collective call_with_counts(Operator op, const CallArguments& arguments);
   /// Throws InvalidArgument for what was moved from.
   [[nodiscard]] CommunicatorCore& core_for(std::string_view call) const;
   /// The same for what cannot throw: asserts.

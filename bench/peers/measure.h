@@ -227,11 +227,25 @@ class Measurement {
         if (peer_.rank > 0) return true;
         [[fallthrough]];
       case Collective::all_reduce: return holds_pattern(point.out, sum_of_inputs(peer_.ranks, sequence_));
-      case Collective::reduce_scatter: {
+      case Collective::scan: return holds_pattern(point.out, sum_of_inputs(peer_.rank + 1, sequence_));
+      case Collective::exclusive_scan:
+        return peer_.rank == 0 || holds_pattern(point.out, sum_of_inputs(peer_.rank, sequence_));
+      case Collective::scatter:
+      case Collective::scatter_v: {
+        const std::size_t first = static_cast<std::size_t>(peer_.rank) * point.out.size();
+        return holds_pattern(point.out, shifted(input_of(0, sequence_), first));
+      }
+      case Collective::reduce_scatter:
+      case Collective::reduce_scatter_v: {
         const std::size_t first = static_cast<std::size_t>(peer_.rank) * point.out.size();
         return holds_pattern(point.out, shifted(sum_of_inputs(peer_.ranks, sequence_), first));
       }
-      case Collective::all_gather: {
+      case Collective::gather:
+      case Collective::gather_v:
+        if (peer_.rank > 0) return true;
+        [[fallthrough]];
+      case Collective::all_gather:
+      case Collective::all_gather_v: {
         const std::size_t share = point.in.size();
         for (int rank = 0; rank < peer_.ranks; ++rank) {
           const auto part = point.out.subspan(static_cast<std::size_t>(rank) * share, share);
@@ -239,7 +253,8 @@ class Measurement {
         }
         return true;
       }
-      case Collective::all_to_all: {
+      case Collective::all_to_all:
+      case Collective::all_to_all_vc: {
         const std::size_t share = point.in.size() / static_cast<std::size_t>(peer_.ranks);
         const std::size_t own = static_cast<std::size_t>(peer_.rank) * share;
         for (int rank = 0; rank < peer_.ranks; ++rank) {

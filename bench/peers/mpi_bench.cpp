@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -63,6 +64,43 @@ std::function<void()> ping_pong(const Point& point) {
   };
 }
 
+/// The forms with a count for each rank, all of them alike.
+std::function<void()> with_counts(Collective collective, const Shape& shape, int ranks, float* in,
+                                  float* out) {
+  const int in_count = static_cast<int>(shape.in);
+  const int out_count = static_cast<int>(shape.out);
+  const int block =
+      collective == Collective::all_to_all_vc ? in_count / ranks : std::min(in_count, out_count);
+  const std::vector<int> counts(static_cast<std::size_t>(ranks), block);
+  std::vector<int> places;
+  for (int rank = 0; rank < ranks; ++rank) places.push_back(rank * block);
+  const auto call = [=](auto function) {
+    return std::function<void()>([=] { function(counts.data(), places.data()); });
+  };
+  switch (collective) {
+    case Collective::all_gather_v:
+      return call([=](const int* of, const int* at) {
+        MPI_Allgatherv(in, in_count, MPI_FLOAT, out, of, at, MPI_FLOAT, MPI_COMM_WORLD);
+      });
+    case Collective::reduce_scatter_v:
+      return call([=](const int* of, const int*) {
+        MPI_Reduce_scatter(in, out, of, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      });
+    case Collective::gather_v:
+      return call([=](const int* of, const int* at) {
+        MPI_Gatherv(in, in_count, MPI_FLOAT, out, of, at, MPI_FLOAT, 0, MPI_COMM_WORLD);
+      });
+    case Collective::scatter_v:
+      return call([=](const int* of, const int* at) {
+        MPI_Scatterv(in, of, at, MPI_FLOAT, out, out_count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+      });
+    default:
+      return call([=](const int* of, const int* at) {
+        MPI_Alltoallv(in, of, at, MPI_FLOAT, out, of, at, MPI_FLOAT, MPI_COMM_WORLD);
+      });
+  }
+}
+
 Point make_point(Collective collective, std::size_t bytes, int ranks, float* in, float* out) {
   const Shape shape = shape_of(collective, bytes, ranks);
   const int in_count = static_cast<int>(shape.in);
@@ -96,6 +134,27 @@ Point make_point(Collective collective, std::size_t bytes, int ranks, float* in,
       };
       break;
     case Collective::send_recv: point.operation = ping_pong(point); break;
+    case Collective::gather:
+      point.operation = [=] {
+        MPI_Gather(in, in_count, MPI_FLOAT, out, in_count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+      };
+      break;
+    case Collective::scatter:
+      point.operation = [=] {
+        MPI_Scatter(in, out_count, MPI_FLOAT, out, out_count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+      };
+      break;
+    case Collective::scan:
+      point.operation = [=] { MPI_Scan(in, out, in_count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+      break;
+    case Collective::exclusive_scan:
+      point.operation = [=] { MPI_Exscan(in, out, in_count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+      break;
+    case Collective::all_gather_v:
+    case Collective::reduce_scatter_v:
+    case Collective::gather_v:
+    case Collective::scatter_v:
+    case Collective::all_to_all_vc: point.operation = with_counts(collective, shape, ranks, in, out); break;
   }
   return point;
 }

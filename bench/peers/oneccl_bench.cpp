@@ -80,7 +80,7 @@ Point make_point(const ccl::communicator& comm, Collective collective, std::size
     case Collective::all_to_all:
       point.operation = [=, &comm] { ccl::alltoall(in, out, share, kType, comm).wait(); };
       break;
-    case Collective::send_recv: throw NotMeasured("not measured with oneCCL");
+    default: throw NotMeasured("not measured with oneCCL");
   }
   return point;
 }

@@ -16,7 +16,7 @@ namespace cohort::peers {
 
 /// What is measured. A new collective needs a line in kCollectives, its shape (`shape_of`), its result
 /// (`expected_result` in measure.h) and one case in each program. send_recv is a ping-pong of ranks 0 and 1:
-/// there and back.
+/// there and back. The forms with counts (_v, _vc) are measured with blocks that are alike.
 enum class Collective {
   barrier,
   broadcast,
@@ -25,7 +25,16 @@ enum class Collective {
   reduce_scatter,
   reduce,
   all_to_all,
-  send_recv
+  send_recv,
+  gather,
+  scatter,
+  all_gather_v,
+  reduce_scatter_v,
+  gather_v,
+  scatter_v,
+  all_to_all_vc,
+  scan,
+  exclusive_scan
 };
 
 struct NamedCollective {
@@ -40,7 +49,16 @@ inline constexpr NamedCollective kCollectives[] = {{Collective::barrier, "barrie
                                                    {Collective::reduce_scatter, "reduce_scatter"},
                                                    {Collective::reduce, "reduce"},
                                                    {Collective::all_to_all, "all_to_all"},
-                                                   {Collective::send_recv, "send_recv"}};
+                                                   {Collective::send_recv, "send_recv"},
+                                                   {Collective::gather, "gather"},
+                                                   {Collective::scatter, "scatter"},
+                                                   {Collective::all_gather_v, "all_gather_v"},
+                                                   {Collective::reduce_scatter_v, "reduce_scatter_v"},
+                                                   {Collective::gather_v, "gather_v"},
+                                                   {Collective::scatter_v, "scatter_v"},
+                                                   {Collective::all_to_all_vc, "all_to_all_vc"},
+                                                   {Collective::scan, "scan"},
+                                                   {Collective::exclusive_scan, "exclusive_scan"}};
 
 inline const char* name_of(Collective collective) {
   for (const NamedCollective& known : kCollectives) {
@@ -76,9 +94,9 @@ struct Shape {
   std::size_t out = 0;
 };
 
-/// `bytes` is the vector on every rank for broadcast, all_reduce, reduce and send_recv, the whole output for
-/// all_gather, the whole input for reduce_scatter and all_to_all. Every rank has at least one element, so 8
-/// bytes on 8 ranks moves 32.
+/// `bytes` is the vector on every rank for broadcast, all_reduce, reduce, scans and send_recv, the whole
+/// output for gather and all_gather, the whole input for scatter, reduce_scatter and all_to_all. Every rank
+/// has at least one element, so 8 bytes on 8 ranks moves 32.
 inline Shape shape_of(Collective collective, std::size_t bytes, int ranks) {
   const std::size_t whole = bytes / sizeof(float) > 0 ? bytes / sizeof(float) : 1;
   const auto size = static_cast<std::size_t>(ranks);
@@ -88,9 +106,18 @@ inline Shape shape_of(Collective collective, std::size_t bytes, int ranks) {
     case Collective::broadcast:
     case Collective::all_reduce:
     case Collective::reduce:
+    case Collective::scan:
+    case Collective::exclusive_scan:
     case Collective::send_recv: return {.in = whole, .out = whole};
+    case Collective::all_to_all_vc:
     case Collective::all_to_all: return {.in = share * size, .out = share * size};
+    case Collective::gather:
+    case Collective::gather_v:
+    case Collective::all_gather_v:
     case Collective::all_gather: return {.in = share, .out = share * size};
+    case Collective::scatter:
+    case Collective::scatter_v:
+    case Collective::reduce_scatter_v:
     case Collective::reduce_scatter: return {.in = share * size, .out = share};
   }
   return {};

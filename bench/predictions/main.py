@@ -20,7 +20,8 @@ from suite.progress import Progress
 
 TIMEOUT_S = 60
 LOADED = 0.5
-SIMULATED = ("barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter", "reduce")
+SIMULATED = ("barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter", "reduce", "gather", "scatter",
+             "all_to_all", "scan", "exclusive_scan")
 DESCRIPTION = """Holds what `cohort sim` predicts against what `cohort bench` measures on this machine, for every
 operator and algorithm; prints a table with the errors and writes it as CSV. bench/README.md describes the method."""
 

@@ -6,7 +6,9 @@ import math
 import statistics
 
 TRANSPORTS = ("shm", "tcp")
-OPERATORS = ("all_reduce", "barrier", "broadcast", "all_gather", "reduce_scatter", "reduce", "all_to_all", "send_recv")
+OPERATORS = ("all_reduce", "barrier", "broadcast", "all_gather", "reduce_scatter", "reduce", "all_to_all", "send_recv",
+             "gather", "scatter", "all_gather_v", "reduce_scatter_v", "gather_v", "scatter_v", "all_to_all_vc", "scan",
+             "exclusive_scan")
 COLUMNS = ("peer", "transport", "collective", "ranks", "bytes", "min_us", "median_us", "p99_us", "iters",
            "rtt_before_ns", "rtt_after_ns")
 

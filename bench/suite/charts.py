@@ -19,6 +19,15 @@ BUS_FACTORS = {
     "reduce_scatter": lambda p: (p - 1) / p,
     "all_to_all": lambda p: (p - 1) / p,
     "send_recv": lambda p: 2,
+    "gather": lambda p: (p - 1) / p,
+    "scatter": lambda p: (p - 1) / p,
+    "all_gather_v": lambda p: (p - 1) / p,
+    "reduce_scatter_v": lambda p: (p - 1) / p,
+    "gather_v": lambda p: (p - 1) / p,
+    "scatter_v": lambda p: (p - 1) / p,
+    "all_to_all_vc": lambda p: (p - 1) / p,
+    "scan": lambda p: 1,
+    "exclusive_scan": lambda p: 1,
 }
 
 

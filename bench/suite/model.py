@@ -103,6 +103,10 @@ TRAFFIC = {
     "reduce_scatter": lambda p, n: (p * n, n, (p + 1) * n / 2),
     "reduce": lambda p, n: (p * n, n, (p + 1) * n / 2),
     "all_to_all": lambda p, n: (p * n, p * n, p * n),
+    "gather": lambda p, n: (n, n, n),
+    "scatter": lambda p, n: (n, n, n),
+    "scan": lambda p, n: (p * n, p * n, p * n),
+    "exclusive_scan": lambda p, n: ((p - 1) * n, (p - 1) * n, (p - 1) * n),
 }
 
 # Messages that have to follow each other or share the cores.
@@ -114,7 +118,20 @@ MESSAGES = {
     "all_gather": lambda p: 2 * (p - 1),
     "reduce_scatter": lambda p: 2 * (p - 1),
     "all_to_all": lambda p: p * (p - 1),
+    "gather": lambda p: p - 1,
+    "scatter": lambda p: p - 1,
+    "scan": lambda p: p - 1,
+    "exclusive_scan": lambda p: p - 1,
 }
+
+# One rank has all blocks, the others one each.
+ROOTED_BLOCKS = ("gather", "scatter", "gather_v", "scatter_v")
+
+# With counts, of blocks that are alike: as without.
+for _form, _of in (("all_gather_v", "all_gather"), ("reduce_scatter_v", "reduce_scatter"), ("gather_v", "gather"),
+                   ("scatter_v", "scatter"), ("all_to_all_vc", "all_to_all")):
+    TRAFFIC[_form] = TRAFFIC[_of]
+    MESSAGES[_form] = MESSAGES[_of]
 
 
 def shm_limit_us(limits, operator, ranks, size, in_process):
@@ -143,6 +160,8 @@ def tcp_limit_us(limits, operator, ranks, size, _in_process):
     if operator == "barrier" or size < 4096:
         return latency
     total = (2 if operator == "all_reduce" else 1) * (ranks - 1) * size
+    if operator in ROOTED_BLOCKS:
+        total //= ranks
     if ranks == 2 and operator in ("broadcast", "reduce"):
         return latency + total / interpolate(limits.tcp_stream, size)
     message = size if operator == "broadcast" or (operator == "all_reduce" and ranks == 2) else size // ranks

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace cohort {
@@ -41,9 +42,9 @@ constexpr std::size_t kMostBytes = (std::size_t{1} << 48) - 1;
 }
 
 [[noreturn, gnu::cold]] void refuse_overlap(Operator op) {
-  refuse(
-      fmt::format("{}: input and output overlap in part; give the same place (in place) or separate memory",
-                  to_string(op)));
+  refuse(fmt::format("{}: input and output overlap{}", to_string(op),
+                     op->has_in_place ? " in part; give the same place (in place) or separate memory"
+                                      : ", but it is never done in place; give separate memory"));
 }
 
 std::size_t elements_of(Operator op, DataType type, std::size_t bytes) {
@@ -61,17 +62,23 @@ std::size_t count_of(Operator op, std::size_t elements, std::size_t per_count, R
   return elements / per_count;
 }
 
-/// Both buffers hold as many elements for a count of one.
-[[gnu::cold]] std::string size_advice(Operator op, const Extent& extent, std::size_t in, std::size_t out,
-                                      Rank ranks, std::size_t element) {
-  if (extent.send == extent.recv)
-    return fmt::format("{} with {} bytes of input and {} of output; both have the same size", to_string(op),
-                       in, out);
-  if (extent.recv > extent.send)
-    return fmt::format("{} of {} bytes from each of {} ranks needs {} bytes of output, not {}", to_string(op),
-                       in, ranks, in * extent.recv, out);
-  return fmt::format("{} of {} bytes over {} ranks needs {} bytes of output, not {}", to_string(op), in,
-                     ranks, in / element / extent.send * extent.recv * element, out);
+/// `unit` is the extent of a count of one.
+[[gnu::cold]] std::string size_advice(const Call& call, const Extent& unit, const CallArguments& given,
+                                      Rank ranks) {
+  const std::string_view name = to_string(call.op);
+  const std::size_t in = given.in.size();
+  const std::size_t out = given.out.size();
+  if (!call.counts.empty())
+    return fmt::format(
+        "{} with counts that mean {} bytes of input and {} of output on this rank, but {} and {} are given",
+        name, call.send_bytes, call.recv_bytes, in, out);
+  if (unit.send == unit.recv)
+    return fmt::format("{} with {} bytes of input and {} of output; both have the same size", name, in, out);
+  if (unit.recv > unit.send)
+    return fmt::format("{} of {} bytes from each of {} ranks needs {} bytes of output, not {}", name, in,
+                       ranks, call.recv_bytes, out);
+  return fmt::format("{} of {} bytes over {} ranks needs {} bytes of output, not {}", name, in, ranks,
+                     call.recv_bytes, out);
 }
 
 void check_place(Operator op, std::string_view buffer, DataType type, const std::byte* place,
@@ -103,12 +110,13 @@ void refuse_wrong_places(const Call& call, std::size_t element) {
 }
 
 /// The same memory or none in common.
-void refuse_partial_overlap(Operator op, const Call& call, Rank rank, std::size_t element) {
+void refuse_partial_overlap(Operator op, const Call& call, Rank rank, Rank ranks, std::size_t element) {
   if (call.send_bytes == 0 || call.recv_bytes == 0) return;
   const bool apart = call.send + call.send_bytes <= call.recv || call.recv + call.recv_bytes <= call.send;
   if (apart || call.op->has_one_buffer) return;
-  const InPlace in_place = op->in_place(call.count, rank);
-  if (call.send + in_place.send_at * element != call.recv + in_place.recv_at * element) refuse_overlap(op);
+  const InPlace in_place = op->in_place(call.form(ranks), rank);
+  const bool is_one = call.send + in_place.send_at * element == call.recv + in_place.recv_at * element;
+  if (!is_one || !op->has_in_place) refuse_overlap(op);
 }
 
 Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
@@ -128,7 +136,58 @@ Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
 
 /// Of the rank that brings most.
 std::size_t announced_bytes(const Call& call, Rank ranks) {
-  return call.message_bytes() * call.op.given_per_count(ranks);
+  if (call.counts.empty()) return call.message_bytes() * call.op.given_per_count(ranks);
+  std::size_t most = 0;
+  for (Rank rank = 0; rank < ranks; ++rank)
+    most = std::max(most, call.op->extent(call.form(ranks), rank).send);
+  return most * size_bytes(call.type);
+}
+
+/// All of them, and what they come to, no more than memory can be.
+void take_counts(Call& call, std::span<const std::size_t> counts, Rank ranks) {
+  const std::size_t expected = how_many(call.op->counts, ranks);
+  if (counts.size() != expected)
+    refuse(fmt::format("{} over {} ranks with {} counts; give {}", to_string(call.op), ranks, counts.size(),
+                       expected));
+  const std::size_t most = kMostBytes / size_bytes(call.type);
+  std::size_t sum = 0;
+  for (const std::size_t count : counts) {
+    call.count = std::max<std::size_t>(call.count, count);
+    if (count > most || (sum += count) > most)
+      refuse(fmt::format("{} of {} elements, more than any memory has; did a count fall below zero?",
+                         to_string(call.op), std::max(count, sum)));
+  }
+  call.counts = counts;
+}
+
+/// What this rank gives to each, and gets of each.
+void take_own_counts(Call& call, const CallArguments& arguments, Rank ranks) {
+  const std::size_t most = kMostBytes / size_bytes(call.type);
+  const auto sum_of = [&](std::span<const std::size_t> counts) {
+    if (counts.size() != ranks)
+      refuse(fmt::format("{} over {} ranks with {} counts of what this rank gives or gets; give {} of each",
+                         to_string(call.op), ranks, counts.size(), ranks));
+    std::size_t sum = 0;
+    for (const std::size_t count : counts)
+      if (count > most || (sum += count) > most)
+        refuse(fmt::format("{} of {} elements, more than any memory has; did a count fall below zero?",
+                           to_string(call.op), std::max(count, sum)));
+    return sum * size_bytes(call.type);
+  };
+  call.send_bytes = sum_of(arguments.counts);
+  call.recv_bytes = sum_of(arguments.recv_counts);
+  call.counts = arguments.counts;
+  call.recv_counts = arguments.recv_counts;
+  if (call.send_bytes != arguments.in.size() || call.recv_bytes != arguments.out.size())
+    refuse(size_advice(call, {1, 1}, arguments, ranks));
+}
+
+/// Where no counts are given: those that the buffers mean.
+void find_count(Call& call, const CallArguments& arguments, const Extent& unit, Rank ranks) {
+  const bool by_output = call.op->has_one_buffer || unit.send == 0;
+  const std::size_t given = by_output ? arguments.out.size() : arguments.in.size();
+  call.count = count_of(call.op, elements_of(call.op, call.type, given), by_output ? unit.recv : unit.send,
+                        ranks, by_output ? "output" : "input");
 }
 
 }  // namespace
@@ -137,21 +196,32 @@ Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank rank
   Call call = begin_call(op, arguments, ranks);
   if (!op->has_data) return call;
   const std::size_t element = size_bytes(call.type);
-  const Extent extent = op->extent(ranks, call.root, rank);
+  // What a rank gives or gets nothing of, whatever the counts, is ignored.
+  const Extent unit = op->extent({.count = 1, .ranks = ranks, .root = call.root}, rank);
   call.recv = arguments.out.data();
   call.send = op->has_one_buffer ? call.recv : const_cast<std::byte*>(arguments.in.data());
-  const bool by_output = op->has_one_buffer || extent.send == 0;
-  const std::size_t given = by_output ? arguments.out.size() : arguments.in.size();
-  const std::size_t per_count = by_output ? extent.recv : extent.send;
-  call.count =
-      count_of(op, elements_of(op, call.type, given), per_count, ranks, by_output ? "output" : "input");
-  call.send_bytes = call.count * extent.send * element;
-  call.recv_bytes = call.count * extent.recv * element;
-  call.announced_bytes = op->has_root ? announced_bytes(call, ranks) : call.send_bytes;
-  if (extent.recv != 0 && call.recv_bytes != arguments.out.size())
-    refuse(size_advice(op, extent, arguments.in.size(), arguments.out.size(), ranks, element));
+  if (!arguments.recv_counts.empty()) {
+    take_own_counts(call, arguments, ranks);
+    refuse_wrong_places(call, element);
+    refuse_partial_overlap(op, call, rank, ranks, element);
+    return call;
+  }
+  if (arguments.counts.empty())
+    find_count(call, arguments, unit, ranks);
+  else
+    take_counts(call, arguments.counts, ranks);
+  const Extent extent = call.counts.empty() ? Extent{call.count * unit.send, call.count * unit.recv}
+                                            : op->extent(call.form(ranks), rank);
+  call.send_bytes = extent.send * element;
+  call.recv_bytes = extent.recv * element;
+  const bool all_bring_alike = !op->has_root && call.counts.empty();
+  call.announced_bytes = all_bring_alike ? call.send_bytes : announced_bytes(call, ranks);
+  const bool is_input_wrong =
+      !call.counts.empty() && unit.send != 0 && call.send_bytes != arguments.in.size();
+  if (is_input_wrong || (unit.recv != 0 && call.recv_bytes != arguments.out.size()))
+    refuse(size_advice(call, unit, arguments, ranks));
   refuse_wrong_places(call, element);
-  refuse_partial_overlap(op, call, rank, element);
+  refuse_partial_overlap(op, call, rank, ranks, element);
   return call;
 }
 
@@ -161,11 +231,11 @@ Call make_call_of_size(Operator op, DataType type, std::size_t bytes, Rank ranks
   Call call = begin_call(op, arguments, ranks);
   if (!op->has_data) return call;
   const std::size_t elements = elements_of(op, type, bytes);
-  const Extent extent = op->extent(ranks, 0, 0);
-  call.count = count_of(op, elements, op.elements_per_count(ranks), ranks,
-                        extent.recv > extent.send ? "output" : "input");
-  call.send_bytes = call.message_bytes() * extent.send;
-  call.recv_bytes = call.message_bytes() * extent.recv;
+  const Extent unit = op->extent({.count = 1, .ranks = ranks}, 0);
+  call.count =
+      count_of(op, elements, op.elements_per_count(ranks), ranks, unit.recv > unit.send ? "output" : "input");
+  call.send_bytes = call.message_bytes() * unit.send;
+  call.recv_bytes = call.message_bytes() * unit.recv;
   call.announced_bytes = announced_bytes(call, ranks);
   return call;
 }

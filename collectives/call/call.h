@@ -17,34 +17,46 @@ struct CallArguments {
   Rank root = 0;
   std::span<const std::byte> in{};
   std::span<std::byte> out{};  ///< the one buffer of a broadcast; ignored on ranks that get nothing
+  /// Elements of each block, as the operator's Counts say, where it has any; empty: all blocks alike. Outlive
+  /// the call.
+  std::span<const std::size_t> counts{};
+  /// Of Counts::pairs: with it `counts` are only what this rank gives to each, and this is what it gets of
+  /// each. The ranks tell each other.
+  std::span<const std::size_t> recv_counts{};
 };
 
 /// One collective as the caller asked for it. `count` is what the ranks must agree on: the elements of a
-/// vector, or of one block where buffers hold one for each rank.
+/// vector, or of one block where buffers hold one for each rank: of the largest where blocks differ.
 struct Call {
   Operator op;
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::sum;
   Rank root = 0;
   std::uint64_t count = 0;
+  std::span<const std::size_t> counts{};
+  std::span<const std::size_t> recv_counts{};
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
   std::size_t send_bytes = 0;
   std::size_t recv_bytes = 0;
   std::size_t announced_bytes = 0;          ///< the largest that any rank brings to a meeting
   const AnyAlgorithm* algorithm = nullptr;  ///< selected
+  bool is_algorithm_forced = false;         ///< by the call
   Duration timeout{0};                      ///< zero: the communicator's
 
+  /// Only this rank's counts are known yet, and so neither the largest nor what algorithm it takes.
+  [[nodiscard]] bool has_own_counts() const noexcept { return !recv_counts.empty(); }
   /// What algorithms are chosen and cut by: Op::size_bytes().
   [[nodiscard]] std::size_t message_bytes() const noexcept { return count * size_bytes(type); }
   [[nodiscard]] OperatorArguments arguments(Rank ranks) const noexcept {
-    return {count, size_bytes(type), Combine(type, reduce, ranks), root};
+    return {count, size_bytes(type), Combine(type, reduce, ranks), root, counts};
   }
+  [[nodiscard]] Form form(Rank ranks) const noexcept { return {count, ranks, root, counts}; }
 };
 
 /// The call that these arguments make on that rank. Throws InvalidArgument for buffers that do not fit the
-/// operator, each other or their type, that overlap in part, that are null or not aligned to their elements,
-/// and for a root that is no rank.
+/// operator, its counts, each other or their type, that overlap in part, that are null or not aligned to
+/// their elements, for counts that are too few or too many, and for a root that is no rank.
 [[nodiscard]] Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank ranks);
 
 /// A call of that size without buffers, for explanations: `bytes` is the largest buffer that a rank has.

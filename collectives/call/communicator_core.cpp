@@ -214,7 +214,7 @@ void CommunicatorCore::begin(const Call& call) noexcept {
 
 void CommunicatorCore::prepare(const Call& call) noexcept {
   ++running_.sequence;
-  running_.signature = sign(call);
+  running_.signature = sign(call, membership_.size);
   running_.windows.bind(WindowId::send, call.send, call.send_bytes);
   running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
   running_.is_running = true;
@@ -235,7 +235,8 @@ bool CommunicatorCore::complete_here(const Call& call) noexcept {
 }
 
 bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
-  const bool may = !turn_.is_locked() && !is_closed_ && !health_.is_failed() && may_complete_here(call);
+  const bool may = !call.has_own_counts() && !turn_.is_locked() && !is_closed_ && !health_.is_failed() &&
+                   may_complete_here(call);
   if (!may || !engine_.pace().may_do(kCallBytes + 2 * call.message_bytes())) return false;
   has_begun = turn_.try_lock();
   prepare(call);
@@ -268,7 +269,7 @@ Task<> CommunicatorCore::run(const Call& call, bool has_begun) {
   if (health_.is_failed()) scope.cancel(health_.cause());
   std::exception_ptr failure;
   try {
-    Task<> running = with_scope(scope, orchestrate(call));
+    Task<> running = with_scope(scope, call.has_own_counts() ? tell_counts_and_run(call) : orchestrate(call));
     co_await running;
   } catch (...) {
     failure = std::current_exception();
@@ -288,6 +289,28 @@ Task<> CommunicatorCore::orchestrate(const Call& call) {
   if (meeting_) return attend_and_run(call);
   exec_.begin(UserWindows::staged, 0);
   return run_schedule(call);
+}
+
+/// Telling has the number and the signature of the call, moving the data those of the call that it has
+/// become.
+Task<> CommunicatorCore::tell_counts_and_run(const Call& call) {
+  co_await orchestrate(begin_to_tell(call));
+  co_await orchestrate(begin_complete(call));
+}
+
+const Call& CommunicatorCore::begin_to_tell(const Call& call) {
+  Call& telling = counts_.tell(call, membership_.rank, membership_.size);
+  telling.algorithm = &select(telling, {});
+  running_.windows.bind(WindowId::send, telling.send, telling.send_bytes);
+  running_.windows.bind(WindowId::recv, telling.recv, telling.recv_bytes);
+  return telling;
+}
+
+const Call& CommunicatorCore::begin_complete(const Call& call) {
+  Call& whole = counts_.complete(call, membership_.rank, membership_.size);
+  whole.algorithm = &select(whole, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
+  begin(whole);
+  return whole;
 }
 
 /// What is over when all have met needs no more.
@@ -351,7 +374,8 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
     own = Error(ErrorKind::Internal, error.what());
   } catch (...) {  // stays unknown
   }
-  const bool concerns_all = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault;
+  const bool concerns_all = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault ||
+                            own.kind() == ErrorKind::Mismatch;
   if (concerns_all)
     health_.fail(own);
   else

@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/call/health.h>
 #include <cohort/collectives/call/meeting.h>
+#include <cohort/collectives/call/own_counts.h>
 #include <cohort/collectives/call/resources.h>
 #include <cohort/collectives/call/watchdog.h>
 #include <cohort/collectives/communicator_options.h>
@@ -81,6 +82,9 @@ class CommunicatorCore final : public LinkHost, Immovable {
   /// What runs it: over links the schedule's own task, else one that meets or provides first.
   [[nodiscard]] Task<> orchestrate(const Call& call);
   Task<> attend_and_run(const Call& call);
+  Task<> tell_counts_and_run(const Call& call);
+  [[nodiscard]] const Call& begin_to_tell(const Call& call);
+  [[nodiscard]] const Call& begin_complete(const Call& call);
   [[nodiscard]] Task<> run_schedule(const Call& call);
   Task<> complete_alone(const Call& call);
   Task<> provide_and_run(const Call& call, ResourceTag tag);
@@ -113,7 +117,8 @@ class CommunicatorCore final : public LinkHost, Immovable {
   Reach reach_;
   std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
 
-  Mutex turn_;  ///< held by the call that runs
+  OwnCounts counts_;  ///< of the call that runs, where ranks have to tell them
+  Mutex turn_;        ///< held by the call that runs
   bool is_closed_ = false;
   CancelScope* operation_scope_ = nullptr;
   Watchdog watchdog_;

@@ -26,8 +26,8 @@ struct WindowAddresses {
 };
 
 std::size_t footprint_of(const Call& call, Rank ranks) {
-  const Extent extent = call.op->extent(ranks, call.root, call.root);
-  return call.message_bytes() * ranks * ((call.op->has_one_buffer ? 0 : extent.send) + extent.recv);
+  const Extent extent = call.op->extent({.count = call.count, .ranks = ranks, .root = call.root}, call.root);
+  return size_bytes(call.type) * ranks * ((call.op->has_one_buffer ? 0 : extent.send) + extent.recv);
 }
 
 }  // namespace
@@ -246,11 +246,11 @@ bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
     all_mapped = all_mapped && (bytes == 0 || in_segment || is_one_process_);
     group_.windows(peer).bind(window, base, bytes);
   };
-  const Extent extent = call.op->extent(membership_.size, call.root, peer);
-  const std::size_t unit = call.message_bytes();
-  const std::size_t send_bytes = call.op->has_one_buffer ? 0 : extent.send * unit;
+  const Extent extent = call.op->extent(call.form(membership_.size), peer);
+  const std::size_t element = size_bytes(call.type);
+  const std::size_t send_bytes = call.op->has_one_buffer ? 0 : extent.send * element;
   bind(WindowId::send, kSendInSegment, where.send_offset, where.send_address, send_bytes);
-  bind(WindowId::recv, kRecvInSegment, where.recv_offset, where.recv_address, extent.recv * unit);
+  bind(WindowId::recv, kRecvInSegment, where.recv_offset, where.recv_address, extent.recv * element);
   return all_mapped;
 }
 
@@ -258,12 +258,12 @@ bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
 void Meeting::bind_addresses_of(Rank peer, const Call& call) noexcept {
   WindowAddresses where;
   std::memcpy(&where, group_.arrival(peer, running_.sequence).payload(sizeof where), sizeof where);
-  const Extent extent = call.op->extent(membership_.size, call.root, peer);
-  const std::size_t unit = call.message_bytes();
+  const Extent extent = call.op->extent(call.form(membership_.size), peer);
+  const std::size_t element = size_bytes(call.type);
   group_.windows(peer).bind(WindowId::send, reinterpret_cast<std::byte*>(where.send_address),
-                            extent.send * unit);
+                            extent.send * element);
   group_.windows(peer).bind(WindowId::recv, reinterpret_cast<std::byte*>(where.recv_address),
-                            extent.recv * unit);
+                            extent.recv * element);
 }
 
 /// Finds every peer's user windows, and how all of them are reached: the same on every rank.

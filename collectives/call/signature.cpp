@@ -34,6 +34,30 @@ std::string operator_name(const Signature& signature) {
   return index < kOperators ? std::string(to_string(Operator::at(index))) : fmt::format("#{}", index);
 }
 
+/// In place of a hash: each rank has counts of its own, which they are about to tell each other.
+constexpr std::uint64_t kOwnCounts = 0;
+
+/// What stands for counts that differ: a hash of them, the same for those that are given and those that the
+/// buffers mean.
+std::uint64_t hash_of_counts(const Call& call, Rank ranks) noexcept {
+  if (call.has_own_counts()) return kOwnCounts;
+  std::uint64_t hash = 14695981039346656037U;
+  const std::size_t size = how_many(call.op->counts, ranks);
+  for (std::size_t i = 0; i < size; ++i) {
+    hash = (hash ^ (call.counts.empty() ? call.count : call.counts[i])) * 1099511628211U;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+std::string count_in(const Signature& signature) {
+  const std::uint64_t index = byte_at(signature.what, 0);
+  const bool is_hash = index < kOperators && Operator::at(index)->counts != Counts::one;
+  if (is_hash && signature.count == kOwnCounts) return "lists of each rank's own";
+  return is_hash ? fmt::format("a list with the hash {:016x}", signature.count)
+                 : fmt::format("{}", signature.count);
+}
+
 struct Field {
   const char* name;
   std::string (*value)(const Signature&, const AlgorithmTable&);
@@ -51,7 +75,7 @@ const std::array kFields = {
           }},
     Field{"root",
           [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", s.what >> kRootShift); }},
-    Field{"count", [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", s.count); }},
+    Field{"count", [](const Signature& s, const AlgorithmTable&) { return count_in(s); }},
     Field{"algorithm",
           [](const Signature& s, const AlgorithmTable& table) { return table.name_of(algorithm_in(s)); }},
 };
@@ -87,14 +111,14 @@ std::string who_has(const Holder& holder) {
 
 }  // namespace
 
-Signature sign(const Call& call) noexcept {
+Signature sign(const Call& call, Rank ranks) noexcept {
   const AlgorithmId algorithm = call.algorithm == nullptr ? AlgorithmId{} : call.algorithm->id();
   return {.what = static_cast<std::uint64_t>(call.op.index()) |
                   static_cast<std::uint64_t>(call.type) << kTypeShift |
                   static_cast<std::uint64_t>(call.reduce) << kReduceShift |
                   static_cast<std::uint64_t>(algorithm) << kAlgorithmShift |
                   static_cast<std::uint64_t>(call.root) << kRootShift,
-          .count = call.count};
+          .count = call.op->counts == Counts::one ? call.count : hash_of_counts(call, ranks)};
 }
 
 std::string describe(const Signature& signature) {
@@ -108,7 +132,7 @@ std::string describe(const Signature& signature) {
     text +=
         fmt::format(" {}", name_of<ReduceOp>(byte_at(signature.what, kReduceShift), std::size(kReduceOps)));
   if (op->has_root) text += fmt::format(", root {}", signature.what >> kRootShift);
-  return text + fmt::format(", count {})", signature.count);
+  return text + fmt::format(", count {})", count_in(signature));
 }
 
 Disagreement judge(const std::vector<SignatureOfRank>& signatures, const AlgorithmTable& algorithms) {

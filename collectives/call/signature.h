@@ -10,8 +10,8 @@
 
 namespace cohort {
 
-/// Packs what all ranks must agree on.
-[[nodiscard]] Signature sign(const Call& call) noexcept;
+/// Packs what all ranks must agree on; of counts that differ a hash.
+[[nodiscard]] Signature sign(const Call& call, Rank ranks) noexcept;
 
 /// "all_reduce(float32 sum, count 1024)", for errors.
 [[nodiscard]] std::string describe(const Signature& signature);

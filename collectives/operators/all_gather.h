@@ -13,9 +13,11 @@ struct AllGather {
   static constexpr bool kHasRoot = false;
   static constexpr bool kCombines = false;
   static constexpr bool kHasOneBuffer = false;
+  static constexpr Counts kCounts = Counts::one;
+  static constexpr bool kHasInPlace = true;
 
-  static Extent extent(Rank ranks, Rank, Rank) noexcept { return {1, ranks}; }
-  static InPlace in_place(std::size_t count, Rank rank) noexcept { return {0, rank * count}; }
+  static Extent extent(const Form& form, Rank) noexcept { return {form.count, form.ranks * form.count}; }
+  static InPlace in_place(const Form& form, Rank rank) noexcept { return {0, rank * form.count}; }
   static Result result(const Form& form, Rank) {
     Result parts;
     for (Rank rank = 0; rank < form.ranks; ++rank)
@@ -23,7 +25,9 @@ struct AllGather {
     return parts;
   }
   static double bus_factor(Rank ranks) noexcept { return (ranks - 1.0) / ranks; }
-  static std::uint64_t least_traffic(Rank ranks) noexcept { return (ranks - std::uint64_t{1}) * ranks; }
+  static std::uint64_t least_traffic(const Form& form) noexcept {
+    return (form.ranks - std::uint64_t{1}) * form.ranks * form.count;
+  }
   static AllGather of(const OperatorArguments& of, Rank, Rank) noexcept {
     return {{WindowId::send, 0, of.bytes()}, {WindowId::recv, 0, of.bytes()}, of.bytes(), of.element_bytes};
   }

@@ -13,12 +13,16 @@ struct AllReduce {
   static constexpr bool kHasRoot = false;
   static constexpr bool kCombines = true;
   static constexpr bool kHasOneBuffer = false;
+  static constexpr Counts kCounts = Counts::one;
+  static constexpr bool kHasInPlace = true;
 
-  static Extent extent(Rank, Rank, Rank) noexcept { return {1, 1}; }
-  static InPlace in_place(std::size_t, Rank) noexcept { return {}; }
+  static Extent extent(const Form& form, Rank) noexcept { return {form.count, form.count}; }
+  static InPlace in_place(const Form&, Rank) noexcept { return {}; }
   static Result result(const Form& form, Rank) { return {{0, form.count, 0, form.ranks, 0}}; }
   static double bus_factor(Rank ranks) noexcept { return 2 * (ranks - 1.0) / ranks; }
-  static std::uint64_t least_traffic(Rank ranks) noexcept { return 2 * (ranks - std::uint64_t{1}); }
+  static std::uint64_t least_traffic(const Form& form) noexcept {
+    return 2 * (form.ranks - std::uint64_t{1}) * form.count;
+  }
   static AllReduce of(const OperatorArguments& of, Rank, Rank) noexcept {
     return {{WindowId::send, 0, of.bytes()}, {WindowId::recv, 0, of.bytes()}, of.combine, of.element_bytes};
   }

@@ -12,12 +12,14 @@ struct Barrier {
   static constexpr bool kHasRoot = false;
   static constexpr bool kCombines = false;
   static constexpr bool kHasOneBuffer = false;
+  static constexpr Counts kCounts = Counts::one;
+  static constexpr bool kHasInPlace = false;
 
-  static Extent extent(Rank, Rank, Rank) noexcept { return {}; }
-  static InPlace in_place(std::size_t, Rank) noexcept { return {}; }
+  static Extent extent(const Form&, Rank) noexcept { return {}; }
+  static InPlace in_place(const Form&, Rank) noexcept { return {}; }
   static Result result(const Form&, Rank) { return {}; }
   static double bus_factor(Rank) noexcept { return 0; }
-  static std::uint64_t least_traffic(Rank) noexcept { return 0; }
+  static std::uint64_t least_traffic(const Form&) noexcept { return 0; }
   static Barrier of(const OperatorArguments&, Rank, Rank) noexcept { return {}; }
 
   [[nodiscard]] std::size_t size_bytes() const noexcept { return 0; }

@@ -12,12 +12,18 @@ struct Broadcast {
   static constexpr bool kHasRoot = true;
   static constexpr bool kCombines = false;
   static constexpr bool kHasOneBuffer = true;
+  static constexpr Counts kCounts = Counts::one;
+  static constexpr bool kHasInPlace = false;
 
-  static Extent extent(Rank, Rank root, Rank rank) noexcept { return {rank == root ? 1U : 0U, 1}; }
-  static InPlace in_place(std::size_t, Rank) noexcept { return {}; }
+  static Extent extent(const Form& form, Rank rank) noexcept {
+    return {rank == form.root ? form.count : 0, form.count};
+  }
+  static InPlace in_place(const Form&, Rank) noexcept { return {}; }
   static Result result(const Form& form, Rank) { return {{0, form.count, form.root, form.root + 1, 0}}; }
   static double bus_factor(Rank) noexcept { return 1; }
-  static std::uint64_t least_traffic(Rank ranks) noexcept { return ranks - 1; }
+  static std::uint64_t least_traffic(const Form& form) noexcept {
+    return (form.ranks - std::uint64_t{1}) * form.count;
+  }
   static Broadcast of(const OperatorArguments& of, Rank, Rank) noexcept {
     return {{WindowId::recv, 0, of.bytes()}, of.root, of.element_bytes};
   }

@@ -2,11 +2,21 @@
 #pragma once
 
 #include <cohort/collectives/operators/all_gather.h>
+#include <cohort/collectives/operators/all_gather_v.h>
 #include <cohort/collectives/operators/all_reduce.h>
+#include <cohort/collectives/operators/all_to_all.h>
+#include <cohort/collectives/operators/all_to_all_vc.h>
 #include <cohort/collectives/operators/barrier.h>
 #include <cohort/collectives/operators/broadcast.h>
+#include <cohort/collectives/operators/exclusive_scan.h>
+#include <cohort/collectives/operators/gather.h>
+#include <cohort/collectives/operators/gather_v.h>
 #include <cohort/collectives/operators/reduce.h>
 #include <cohort/collectives/operators/reduce_scatter.h>
+#include <cohort/collectives/operators/reduce_scatter_v.h>
+#include <cohort/collectives/operators/scan.h>
+#include <cohort/collectives/operators/scatter.h>
+#include <cohort/collectives/operators/scatter_v.h>
 
 #include <cstddef>
 #include <type_traits>
@@ -29,6 +39,8 @@ struct OperatorList {
 
 /// Every operator of the library, a line or a name each. The order is that of tables, of what ranks sign
 /// with, and in which they measure what is best when they have joined.
-using Operators = OperatorList<Barrier, AllReduce, AllGather, ReduceScatter, Broadcast, Reduce>;
+using Operators =
+    OperatorList<Barrier, AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, Gather, Scatter, AllToAll,
+                 AllGatherV, ReduceScatterV, GatherV, ScatterV, AllToAllVc, Scan, ExclusiveScan>;
 
 }  // namespace cohort

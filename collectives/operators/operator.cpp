@@ -24,7 +24,7 @@ Operator Operator::at(std::size_t index) noexcept {
 }
 
 std::size_t Operator::elements_per_count(Rank ranks) const noexcept {
-  const Extent extent = info().extent(ranks, 0, 0);
+  const Extent extent = info().extent({.count = 1, .ranks = ranks}, 0);
   return std::max(extent.send, extent.recv);
 }
 

@@ -17,13 +17,15 @@ struct OperatorInfo {
   bool has_root = false;        ///< one rank gives or gets all
   bool combines = false;        ///< takes a reduction
   bool has_one_buffer = false;  ///< input and output are one span: always in place
-  Extent (*extent)(Rank ranks, Rank root, Rank rank) = nullptr;
-  InPlace (*in_place)(std::size_t count, Rank rank) = nullptr;
+  Counts counts = Counts::one;  ///< tools that give none have all alike
+  bool has_in_place = true;     ///< two buffers, which may also be one: see in_place()
+  Extent (*extent)(const Form& form, Rank rank) = nullptr;
+  InPlace (*in_place)(const Form& form, Rank rank) = nullptr;
   Result (*result)(const Form& form, Rank rank) = nullptr;
   /// Of nccl-tests: what turns size over time into the bandwidth of the busiest link.
   double (*bus_factor)(Rank ranks) = nullptr;
-  /// Bytes that all ranks together have to get from others, as a multiple of count: no algorithm needs less.
-  std::uint64_t (*least_traffic)(Rank ranks) = nullptr;
+  /// Elements that all ranks together have to get from others: no algorithm needs less.
+  std::uint64_t (*least_traffic)(const Form& form) = nullptr;
 };
 
 namespace detail {
@@ -34,6 +36,8 @@ constexpr OperatorInfo describe() {
           .has_root = Op::kHasRoot,
           .combines = Op::kCombines,
           .has_one_buffer = Op::kHasOneBuffer,
+          .counts = Op::kCounts,
+          .has_in_place = Op::kHasInPlace,
           .extent = Op::extent,
           .in_place = Op::in_place,
           .result = Op::result,
@@ -64,7 +68,7 @@ class Operator {
   [[nodiscard]] std::size_t elements_per_count(Rank ranks) const noexcept;
   /// The same of what a rank gives: of the root where there is one.
   [[nodiscard]] std::size_t given_per_count(Rank ranks) const noexcept {
-    return info().extent(ranks, 0, 0).send;
+    return info().extent({.count = 1, .ranks = ranks}, 0).send;
   }
 
   constexpr auto operator<=>(const Operator&) const = default;

@@ -13,12 +13,18 @@ struct Reduce {
   static constexpr bool kHasRoot = true;
   static constexpr bool kCombines = true;
   static constexpr bool kHasOneBuffer = false;
+  static constexpr Counts kCounts = Counts::one;
+  static constexpr bool kHasInPlace = true;
 
-  static Extent extent(Rank, Rank root, Rank rank) noexcept { return {1, rank == root ? 1U : 0U}; }
-  static InPlace in_place(std::size_t, Rank) noexcept { return {}; }
+  static Extent extent(const Form& form, Rank rank) noexcept {
+    return {form.count, rank == form.root ? form.count : 0};
+  }
+  static InPlace in_place(const Form&, Rank) noexcept { return {}; }
   static Result result(const Form& form, Rank) { return {{0, form.count, 0, form.ranks, 0}}; }
   static double bus_factor(Rank) noexcept { return 1; }
-  static std::uint64_t least_traffic(Rank ranks) noexcept { return ranks - 1; }
+  static std::uint64_t least_traffic(const Form& form) noexcept {
+    return (form.ranks - std::uint64_t{1}) * form.count;
+  }
   static Reduce of(const OperatorArguments& of, Rank rank, Rank) noexcept {
     return {{WindowId::send, 0, of.bytes()},
             {WindowId::recv, 0, rank == of.root ? of.bytes() : 0},

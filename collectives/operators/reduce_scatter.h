@@ -13,14 +13,18 @@ struct ReduceScatter {
   static constexpr bool kHasRoot = false;
   static constexpr bool kCombines = true;
   static constexpr bool kHasOneBuffer = false;
+  static constexpr Counts kCounts = Counts::one;
+  static constexpr bool kHasInPlace = true;
 
-  static Extent extent(Rank ranks, Rank, Rank) noexcept { return {ranks, 1}; }
-  static InPlace in_place(std::size_t count, Rank rank) noexcept { return {rank * count, 0}; }
+  static Extent extent(const Form& form, Rank) noexcept { return {form.ranks * form.count, form.count}; }
+  static InPlace in_place(const Form& form, Rank rank) noexcept { return {rank * form.count, 0}; }
   static Result result(const Form& form, Rank rank) {
     return {{0, form.count, 0, form.ranks, rank * form.count}};
   }
   static double bus_factor(Rank ranks) noexcept { return (ranks - 1.0) / ranks; }
-  static std::uint64_t least_traffic(Rank ranks) noexcept { return (ranks - std::uint64_t{1}) * ranks; }
+  static std::uint64_t least_traffic(const Form& form) noexcept {
+    return (form.ranks - std::uint64_t{1}) * form.ranks * form.count;
+  }
   static ReduceScatter of(const OperatorArguments& of, Rank, Rank) noexcept {
     return {{WindowId::send, 0, of.bytes()},
             {WindowId::recv, 0, of.bytes()},

@@ -131,6 +131,10 @@ class Exec : Immovable {
   [[nodiscard]] LocalStep copy_from(Rank peer, const Slice& to, const Slice& from) noexcept {
     return {*this, LocalStep::Kind::copy, PlacedSlice{rank_, to}, PlacedSlice{peer, from}};
   }
+  /// Copies to a mapped peer's window; to a user window only if maps_user_windows().
+  [[nodiscard]] LocalStep copy_to(Rank peer, const Slice& to, const Slice& from) noexcept {
+    return {*this, LocalStep::Kind::copy, PlacedSlice{peer, to}, PlacedSlice{rank_, from}};
+  }
   /// Copies from a peer's user window; only if reads_user_windows().
   [[nodiscard]] virtual Task<> pull(Rank peer, Slice to, Slice from) = 0;
   /// outputs[j][i] = inputs[0][i] op inputs[1][i] op ..., left to right, averaged at the end if `combine`

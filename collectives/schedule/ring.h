@@ -26,19 +26,27 @@ class Ring {
     return towards_ == Towards::next ? x_.behind(distance) : x_.ahead(distance);
   }
 
+  /// One step: gives to the next rank while the previous one gives.
+  [[nodiscard]] ForkJoin shift(Slice given, Slice taken) {
+    return exchange(x_, next_, given, previous_, taken);
+  }
+  /// The same, where what comes is combined into what is there.
+  [[nodiscard]] ForkJoin shift_reduce(Slice given, Slice taken, const Reducer& reducer) {
+    return exchange_reduce(x_, next_, given, previous_, taken, reducer);
+  }
+
   /// Every rank's block goes once around: in a step a rank passes on the block it got in the step before.
   template <class Block>
   Task<> all_gather(Block& block) {
     for (Rank step = 0; step + 1 < size(); ++step)
-      co_await exchange(x_, next_, block(behind(step)), previous_, block(behind(step + 1)));
+      co_await shift(block(behind(step)), block(behind(step + 1)));
   }
 
   /// A partial sum of each block goes once around, growing, and ends at its owner; what blocks held goes.
   template <class Block>
   Task<> reduce_scatter(Block& block, Reducer reducer) {
     for (Rank step = 0; step + 1 < size(); ++step)
-      co_await exchange_reduce(x_, next_, block(behind(step + 1)), previous_, block(behind(step + 2)),
-                               reducer);
+      co_await shift_reduce(block(behind(step + 1)), block(behind(step + 2)), reducer);
   }
 
   /// The same where blocks stay as they are. Partial sums lie in two places in turn, the halves of `room`, so
@@ -51,7 +59,7 @@ class Ring {
     for (Rank step = 0; step + 1 < size(); ++step) {
       const Slice next = partial(step + 1);
       co_await x_.copy(next, block(behind(step + 2)));
-      co_await exchange_reduce(x_, next_, partial(step), previous_, next, reducer);
+      co_await shift_reduce(partial(step), next, reducer);
     }
     const Slice sum = partial(size() - 1);
     co_await x_.finish_average(combine, sum);

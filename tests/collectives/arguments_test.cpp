@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <limits>
@@ -191,6 +192,98 @@ TEST(MovedFromDeathTest, what_cannot_throw_asserts) {
   };
   Engine engine;
   engine.run(body(engine));
+}
+
+/// What goes from one rank to another, or nothing.
+std::size_t count_between(Rank from, Rank to) { return (from * 3 + to * 5) % 4 * 100; }
+
+TEST(Counts, all_to_all_v_moves_what_each_rank_says_by_itself) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::vector<std::size_t> none;
+    std::vector<std::size_t> given;
+    std::vector<std::size_t> taken;
+    std::vector<std::int64_t> in;
+    std::vector<std::int64_t> expected;
+    for (Rank peer = 0; peer < comm.size(); ++peer) {
+      given.push_back(count_between(comm.rank(), peer));
+      taken.push_back(count_between(peer, comm.rank()));
+      in.insert(in.end(), given.back(), static_cast<std::int64_t>(comm.rank() * 100 + peer));
+      expected.insert(expected.end(), taken.back(), static_cast<std::int64_t>(peer * 100 + comm.rank()));
+    }
+    std::vector<std::int64_t> out(expected.size(), -1);
+    co_await comm.all_to_all_v(in, given, out, taken);
+    EXPECT_EQ(out, expected);
+    std::fill(out.begin(), out.end(), -1);
+    Collective again = comm.all_to_all_v(in, given, out, taken).with_algorithm("pairwise");
+    co_await std::move(again);
+    EXPECT_EQ(out, expected);
+    taken.back() += 1;
+    EXPECT_THROW((void)comm.all_to_all_v(in, given, out, taken), Error);
+    EXPECT_THROW((void)comm.all_to_all_v(in, given, out, none), Error);
+  };
+  for (const Rank ranks : {1U, 2U, 5U}) {
+    for (const char* const transport : {"shm", "tcp"}) {
+      CommunicatorOptions options;
+      options.transport = transport;
+      test::run_ranks(ranks, body, options);
+    }
+  }
+}
+
+TEST(Buffers, only_the_root_of_gather_and_scatter_needs_both_buffers_and_they_may_be_one) {
+  auto body = [](Communicator& comm) -> Task<> {
+    constexpr Rank kRoot = 1;
+    constexpr std::size_t kBlock = 100;
+    std::vector<float> all(comm.rank() == kRoot ? kBlock * comm.size() : 0);
+    std::vector<float> own(kBlock, static_cast<float>(comm.rank()));
+    std::span<float> block(own);
+    if (comm.rank() == kRoot) {
+      block = std::span(all).subspan(kRoot * kBlock, kBlock);
+      std::copy(own.begin(), own.end(), block.begin());
+    }
+    co_await comm.gather(std::span<const float>(block), std::span<float>(all), kRoot);
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], static_cast<float>(i / kBlock));
+    for (float& value : all) value += 10;
+    co_await comm.scatter(std::span<const float>(all), block, kRoot);
+    for (const float value : block) EXPECT_EQ(value, static_cast<float>(comm.rank() + 10));
+  };
+  test::run_ranks(3, body);
+}
+
+TEST(Counts, those_that_do_not_fit_ranks_or_buffers_are_refused_at_the_call) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::vector<float> in(3);
+    std::vector<float> out(8);
+    const std::vector<std::size_t> none;
+    const std::vector<std::size_t> one = {3};
+    const std::vector<std::size_t> right = {3, 3};
+    const std::vector<std::size_t> below_zero = {3, ~std::size_t{0} - 4};
+    const std::vector<std::size_t> matrix(4, 1);
+    expect_invalid([&] { (void)comm.all_gather_v(in, out, none); },
+                   {"all_gather_v over 2 ranks without counts"});
+    expect_invalid([&] { (void)comm.all_gather_v(in, out, one); }, {"with 1 counts; give 2"});
+    expect_invalid([&] { (void)comm.all_gather_v(in, out, right); },
+                   {"mean 12 bytes of input and 24 of output"});
+    expect_invalid([&] { (void)comm.gather_v(in, out, below_zero, 0); }, {"more than any memory has"});
+    expect_invalid([&] { (void)comm.scatter_v(in, out, right, 2); }, {"the ranks are 0 to 1"});
+    expect_invalid([&] { (void)comm.all_to_all_vc(in, out, right); }, {"with 2 counts; give 4"});
+    expect_invalid([&] { (void)comm.all_to_all_vc(in, out, matrix); },
+                   {"mean 8 bytes of input and 8 of output"});
+    expect_invalid([&] { (void)comm.all_to_all(out, out); }, {"it is never done in place"});
+    co_await comm.barrier();
+  };
+  test::run_ranks(2, body);
+}
+
+TEST(Buffers, the_first_rank_of_an_exclusive_scan_keeps_its_output) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::vector<std::int32_t> in(5, static_cast<std::int32_t>(comm.rank() + 1));
+    std::vector<std::int32_t> out(5, -7);
+    co_await comm.exclusive_scan(in, out, ReduceOp::sum);
+    const std::int32_t expected[] = {-7, 1, 3, 6};
+    for (const std::int32_t value : out) EXPECT_EQ(value, expected[comm.rank()]);
+  };
+  test::run_ranks(4, body);
 }
 
 }  // namespace

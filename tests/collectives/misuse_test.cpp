@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -307,6 +308,62 @@ TEST(Arguments, only_the_root_of_a_reduce_needs_an_output_and_may_give_its_input
     EXPECT_EQ(in.back(), comm.rank() == kRoot ? 3 : static_cast<float>(comm.rank() + 1));
   };
   test::run_ranks(3, body);
+}
+
+TEST_P(Misuse, different_lists_of_counts_name_rank_and_operator) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<std::size_t> counts(comm.size(), count());
+    if (comm.rank() == kOddOne) ++counts.back();  // of a block that is not its own
+    std::vector<float> in(counts[comm.rank()]);
+    std::vector<float> out(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+    co_await comm.all_gather_v(std::span<const float>(in), std::span<float>(out), counts);
+  };
+  expect_mismatch(outcomes(body), kOddOne,
+                  {"count differs", "rank 2 has a list", "ranks 0, 1, 3 have a list"});
+}
+
+TEST_P(Misuse, different_count_of_a_scatter_reaches_every_rank) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::size_t block = comm.rank() == kOddOne ? count() + 1 : count();
+    std::vector<float> in(comm.rank() == 0 ? block * comm.size() : 0);
+    std::vector<float> out(block);
+    co_await comm.scatter(std::span<const float>(in), std::span<float>(out), 0);
+  };
+  expect_mismatch(outcomes(body), kOddOne, {"count differs", "rank 2 has"});
+}
+
+TEST_P(Misuse, different_count_of_a_scan_reaches_the_first_rank_too) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(comm.rank() == kOddOne ? count() + 1 : count());
+    co_await comm.scan(std::span<float>(data), ReduceOp::sum);
+  };
+  expect_mismatch(outcomes(body), kOddOne, {"count differs", "rank 2 has"});
+}
+
+TEST_P(Misuse, a_rank_that_gives_another_count_than_is_expected_names_both) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::vector<std::size_t> expected(comm.size(), count());
+    std::vector<std::size_t> given = expected;
+    given[1] += comm.rank() == kOddOne ? 1 : 0;
+    std::vector<float> in(std::accumulate(given.begin(), given.end(), std::size_t{0}));
+    std::vector<float> out(count() * comm.size());
+    co_await comm.all_to_all_v(std::span<const float>(in), given, std::span<float>(out), expected);
+  };
+  expect_mismatch(outcomes(body), kOddOne,
+                  {fmt::format("rank 2 gives rank 1 {} elements, which expects {}", count() + 1, count())});
+}
+
+TEST_P(Misuse, ranks_that_do_not_all_call_all_to_all_v_are_told) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::vector<std::size_t> counts(comm.size(), count());
+    std::vector<float> in(count() * comm.size()), out(in.size());
+    if (comm.rank() == kOddOne)
+      co_await comm.all_to_all(in, out);
+    else
+      co_await comm.all_to_all_v(in, counts, out, counts);
+  };
+  expect_mismatch(outcomes(body), kOddOne,
+                  {"operator differs", "rank 2 has all_to_all,", "ranks 0, 1, 3 have all_to_all_vc"});
 }
 
 TEST(Arguments, wrong_shapes_roots_and_overlaps_are_refused_at_the_call) {

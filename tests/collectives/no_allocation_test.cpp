@@ -38,21 +38,70 @@ constexpr int kWarmUp = 100;
 constexpr int kCounted = 200;
 
 struct Buffers {
-  explicit Buffers(std::size_t count, Rank ranks) : one(count * ranks), all(count * ranks) {}
+  explicit Buffers(std::size_t count, Rank ranks)
+      : one(count * ranks), all(count * ranks), counts{count, count / 2}, pair_counts{count / 2, count / 2} {}
   std::vector<float> one;
   std::vector<float> all;
+  std::vector<std::size_t> counts;       ///< of two ranks
+  std::vector<std::size_t> pair_counts;  ///< between two ranks
 };
 
-Task<> every_collective(Communicator& comm, Buffers& buffers) {
+// Several tasks, so that none of their own frames is larger than those that are recycled.
+
+Task<> plain_collectives(Communicator& comm, Buffers& buffers) {
   const std::span<float> one(buffers.one);
-  const std::span<float> all(buffers.all);
-  const std::size_t block = one.size() / comm.size();
   co_await comm.barrier();
   co_await comm.all_reduce(one, ReduceOp::max);
   co_await comm.broadcast(one, 0);
+  co_await comm.reduce(one, ReduceOp::max, 0);
+}
+
+Task<> collectives_with_blocks_for_all(Communicator& comm, Buffers& buffers) {
+  const std::span<float> one(buffers.one);
+  const std::span<float> all(buffers.all);
+  const std::size_t block = one.size() / comm.size();
   co_await comm.all_gather(std::span<const float>(one.first(block)), all);
   co_await comm.reduce_scatter(std::span<const float>(all), one.first(block), ReduceOp::max);
-  co_await comm.reduce(one, ReduceOp::max, 0);
+}
+
+Task<> collectives_of_blocks(Communicator& comm, Buffers& buffers) {
+  const std::span<const float> one(buffers.one);
+  const std::span<float> all(buffers.all);
+  const std::size_t block = one.size() / comm.size();
+  co_await comm.gather(one.first(block), all, 0);
+  co_await comm.scatter(std::span<const float>(all), std::span(buffers.one).first(block), 0);
+  co_await comm.all_to_all(one, all);
+}
+
+Task<> scans(Communicator& comm, Buffers& buffers) {
+  co_await comm.scan(buffers.one, ReduceOp::max);
+  co_await comm.exclusive_scan(buffers.one, buffers.all, ReduceOp::max);
+}
+
+Task<> collectives_with_counts(Communicator& comm, Buffers& buffers) {
+  const std::vector<std::size_t>& counts = buffers.counts;
+  const std::span<float> own = std::span(buffers.one).first(counts[comm.rank()]);
+  const std::span<float> all = std::span(buffers.all).first(counts[0] + counts[1]);
+  co_await comm.all_gather_v(std::span<const float>(own), all, counts);
+  co_await comm.reduce_scatter_v(std::span<const float>(all), own, counts, ReduceOp::max);
+  co_await comm.gather_v(std::span<const float>(own), all, counts, 0);
+  co_await comm.scatter_v(std::span<const float>(all), own, counts, 0);
+}
+
+Task<> collectives_of_pairs(Communicator& comm, Buffers& buffers) {
+  const std::vector<std::size_t>& counts = buffers.pair_counts;
+  const std::span<const float> in = std::span<const float>(buffers.one).first(counts[0] + counts[1]);
+  const std::span<float> out = std::span(buffers.all).first(in.size());
+  co_await comm.all_to_all_v(in, counts, out, counts);
+}
+
+Task<> every_collective(Communicator& comm, Buffers& buffers) {
+  co_await plain_collectives(comm, buffers);
+  co_await collectives_with_blocks_for_all(comm, buffers);
+  co_await collectives_of_blocks(comm, buffers);
+  co_await scans(comm, buffers);
+  co_await collectives_with_counts(comm, buffers);
+  co_await collectives_of_pairs(comm, buffers);
 }
 
 Task<> count_allocations(Communicator& comm, std::size_t count) {

@@ -304,6 +304,27 @@ void add_puts(List& list) {
   add("dropped put", FindingKind::deadlock, "rank 3, stream 2, task 4", at(1, two, 3, drop));
 }
 
+/// Results that combine some ranks only, and blocks that are stored at a peer.
+void add_scan_and_gather(List& list) {
+  const auto add = [&](const char* fault, FindingKind kind, const char* names, Fault plant) {
+    list.push_back({fault, "scan mesh", kind, names, planted<Scan>("mesh", std::move(plant))});
+  };
+  add("a rank too many combined", FindingKind::contribution, "which is no part of it",
+      at(2, "main stream", 1, operands([](auto&, auto& inputs) {
+           inputs.push_back(inputs.back());
+           inputs.back().slice.offset += inputs.back().slice.bytes;
+         })));
+  add("sum of a lower rank passed on", FindingKind::contribution, "lacks the contribution of rank 2",
+      at(3, "main stream", 2, operands([](auto&, auto& inputs) { inputs.pop_back(); })));
+  add("divided by all ranks, not by those combined", FindingKind::reduction, "divides by 4 where 2 ranks",
+      at(1, "main stream", 5, change([](TaskRequest& r) { r.combine.average_over = 4; })));
+  list.push_back({"block stored at a peer's place", "gather direct", FindingKind::conflict, "rank 0's recv",
+                  planted<Gather>("direct", at(2, "main stream", 1, operands([](auto& outputs, auto&) {
+                                                 outputs.front().slice.offset -= kBlock;
+                                               })),
+                                  UserWindows::mapped)});
+}
+
 }  // namespace
 
 const std::vector<PlantedFault>& planted_faults() {
@@ -315,6 +336,7 @@ const std::vector<PlantedFault>& planted_faults() {
     add_mapped(list);
     add_rooted(list);
     add_puts(list);
+    add_scan_and_gather(list);
     return list;
   }();
   return kTable;

@@ -35,7 +35,7 @@ Shape shape_of(Operator op, std::size_t bytes, std::size_t element_bytes, Rank r
   const std::size_t per_count = op.elements_per_count(ranks);
   const std::size_t whole = std::max<std::size_t>(bytes / element_bytes, 1);
   const std::size_t count = std::max<std::size_t>(whole / per_count, 1);
-  const Extent most = op->extent(ranks, 0, 0);
+  const Extent most = op->extent({.count = 1, .ranks = ranks}, 0);
   return {count * most.send, count * most.recv, count, count * per_count * element_bytes};
 }
 

@@ -56,9 +56,9 @@ std::size_t Workload::largest(bool of_output) const {
 void Workload::select(const Point& point) {
   point_ = point;
   shape_ = shape_of(point.op, point.bytes, element_bytes_, options_.ranks);
-  const Extent extent = point.op->extent(options_.ranks, options_.root, comm_.rank());
-  const std::size_t in = extent.send * shape_.count * element_bytes_;
-  const std::size_t out = extent.recv * shape_.count * element_bytes_;
+  const Extent extent = point.op->extent(form(), comm_.rank());
+  const std::size_t in = extent.send * element_bytes_;
+  const std::size_t out = extent.recv * element_bytes_;
   if (!is_in_place(point.op)) {
     in_ = in_buffer_.first(in);
     out_ = out_buffer_.first(out);
@@ -66,7 +66,7 @@ void Workload::select(const Point& point) {
   }
   // The smaller one lies inside the larger one.
   const std::span<std::byte> whole = in_buffer_.first(std::max(in, out));
-  const InPlace at = point.op->in_place(shape_.count, comm_.rank());
+  const InPlace at = point.op->in_place(form(), comm_.rank());
   in_ = in < out ? whole.subspan((at.recv_at - at.send_at) * element_bytes_, in) : whole;
   out_ = out < in ? whole.subspan((at.send_at - at.recv_at) * element_bytes_, out) : whole;
 }
@@ -105,17 +105,25 @@ std::size_t Workload::count_not_entered() const {
   return static_cast<std::size_t>(std::count_if(slots.begin(), slots.end(), has_not_entered));
 }
 
+const Pattern& Workload::combined(Rank ranks) const {
+  if (ranks == options_.ranks) return data_.combined;
+  if (combined_of_some_ranks_ != ranks) {
+    data_of_some_.emplace(options_.type, options_.reduce, ranks);
+    combined_of_some_ranks_ = ranks;
+  }
+  return data_of_some_->combined;
+}
+
 /// By the operator's definition.
 std::size_t Workload::count_wrong() const {
   if (!point_.op->has_data) return count_not_entered();
   if (out_.empty()) return 0;
-  const Form form{.count = shape_.count, .ranks = comm_.size(), .root = options_.root};
   std::size_t wrong = 0;
-  for (const ResultPart& part : point_.op->result(form, comm_.rank())) {
+  for (const ResultPart& part : point_.op->result(form(), comm_.rank())) {
     const std::span<std::byte> stretch =
         out_.subspan(part.at * element_bytes_, part.elements * element_bytes_);
     // Of all ranks' inputs the combination is a pattern, too.
-    const Pattern& pattern = part.is_combined() ? data_.combined : data_.input;
+    const Pattern& pattern = part.is_combined() ? combined(part.end - part.first) : data_.input;
     const Rank of = part.is_combined() ? 0 : part.first;
     wrong += pattern.count_wrong(stretch, part.from + TestData::first_of(of, sequence_));
   }

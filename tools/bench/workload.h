@@ -5,6 +5,7 @@
 #include <cohort/tools/bench/start_line.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace cohort::bench {
@@ -61,8 +62,13 @@ class Workload : Immovable {
  private:
   [[nodiscard]] std::size_t largest(bool of_output) const;
   [[nodiscard]] bool is_in_place(Operator op) const noexcept {
-    return options_.is_in_place || op->has_one_buffer;
+    return (options_.is_in_place && op->has_in_place) || op->has_one_buffer;
   }
+  [[nodiscard]] Form form() const noexcept {
+    return {.count = shape_.count, .ranks = options_.ranks, .root = options_.root};
+  }
+  /// Of the first so many ranks.
+  [[nodiscard]] const Pattern& combined(Rank ranks) const;
   [[nodiscard]] std::size_t count_not_entered() const;
 
   Communicator& comm_;
@@ -70,6 +76,8 @@ class Workload : Immovable {
   Board& board_;
   const std::size_t element_bytes_;
   const TestData data_;
+  mutable std::optional<TestData> data_of_some_;  ///< made when first asked for
+  mutable Rank combined_of_some_ranks_ = 0;
   Buffer in_buffer_;
   Buffer out_buffer_;
 

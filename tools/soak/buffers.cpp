@@ -55,9 +55,9 @@ std::size_t padded(std::size_t bytes) { return (bytes + kGuardBytes - 1) / kGuar
 Buffers::Buffers(const CallPlan& plan, Rank rank, Rank ranks, std::size_t index)
     : plan_(plan), rank_(rank), ranks_(ranks), index_(index) {
   if (!plan.op->has_data) return;
-  const Extent extent = plan.op->extent(ranks, plan.root, rank);
-  input_count_ = extent.send * plan.count;
-  output_count_ = extent.recv * plan.count;
+  const Extent extent = plan.op->extent(plan.form(ranks), rank);
+  input_count_ = extent.send;
+  output_count_ = extent.recv;
   const std::size_t element = size_bytes(plan.type);
   bytes_ = 3 * kGuardBytes + padded(input_count_ * element) + padded(output_count_ * element);
   own_.resize(bytes_ + kGuardBytes);
@@ -73,13 +73,15 @@ void Buffers::allocate(Communicator& comm) {
   fill();
 }
 
-bool Buffers::is_in_place() const noexcept { return plan_.is_in_place || plan_.op->has_one_buffer; }
+bool Buffers::is_in_place() const noexcept {
+  return (plan_.is_in_place && plan_.op->has_in_place) || plan_.op->has_one_buffer;
+}
 
 /// In place the smaller buffer lies inside the larger one.
 std::span<std::byte> Buffers::input_bytes() const noexcept {
   const std::size_t element = size_bytes(plan_.type);
   const std::size_t bytes = input_count_ * element;
-  const InPlace at = plan_.op->in_place(plan_.count, rank_);
+  const InPlace at = plan_.op->in_place(plan_.form(ranks_), rank_);
   const bool is_inside_output = is_in_place() && input_count_ < output_count_;
   if (is_inside_output) return output_bytes().subspan((at.recv_at - at.send_at) * element, bytes);
   return {base_ + kGuardBytes, bytes};
@@ -92,7 +94,7 @@ std::size_t Buffers::output_at() const noexcept {
 std::span<std::byte> Buffers::output_bytes() const noexcept {
   const std::size_t element = size_bytes(plan_.type);
   const std::size_t bytes = output_count_ * element;
-  const InPlace at = plan_.op->in_place(plan_.count, rank_);
+  const InPlace at = plan_.op->in_place(plan_.form(ranks_), rank_);
   const bool is_inside_input = is_in_place() && input_count_ >= output_count_;
   if (is_inside_input) return {base_ + kGuardBytes + (at.send_at - at.recv_at) * element, bytes};
   return {base_ + output_at(), bytes};
@@ -116,7 +118,8 @@ double Buffers::combined(const ResultPart& part, std::size_t at) const noexcept 
     }
   }
   if (plan_.reduce != ReduceOp::avg || !part.is_combined()) return result;
-  return is_integer(plan_.type) ? std::floor(result / ranks_) : result / ranks_;
+  const Rank contributors = part.end - part.first;
+  return is_integer(plan_.type) ? std::floor(result / contributors) : result / contributors;
 }
 
 void Buffers::fill() {
@@ -131,14 +134,14 @@ Collective Buffers::call(Communicator& comm) {
                                 .reduce = plan_.reduce,
                                 .root = plan_.root,
                                 .in = input_bytes(),
-                                .out = output_bytes()};
+                                .out = output_bytes(),
+                                .counts = plan_.counts};
   return comm.call(plan_.op, arguments);
 }
 
 std::string Buffers::find_wrong_result() const {
   const std::size_t element = size_bytes(plan_.type);
-  const Form form{.count = plan_.count, .ranks = ranks_, .root = plan_.root};
-  const Result result = output_count_ != 0 ? plan_.op->result(form, rank_) : Result();
+  const Result result = output_count_ != 0 ? plan_.op->result(plan_.form(ranks_), rank_) : Result();
   for (const ResultPart& part : result) {
     for (std::size_t i = 0; i < part.elements; ++i) {
       const double value = get(plan_.type, output_bytes().data() + (part.at + i) * element);

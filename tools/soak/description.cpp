@@ -11,6 +11,7 @@ namespace {
 std::string describe(const CallPlan& call) {
   std::string text(to_string(call.op));
   if (call.op->has_data) text += fmt::format("({} x {}", call.count, to_string(call.type));
+  if (!call.counts.empty()) text += fmt::format(" at most: {}", fmt::join(call.counts, ", "));
   if (call.op->combines) text += fmt::format(" {}", to_string(call.reduce));
   if (call.op->has_root) text += fmt::format(" of rank {}", call.root);
   if (call.op->has_data) text += ")";

@@ -32,6 +32,10 @@ CallPlan draw_call(Random& random, Rank ranks) {
   constexpr std::size_t kCounts[] = {0, 1, 1, 2, 3, 7, 64, 65, 255, 1000, 1025, 4097, 9000, 20'001};
   const std::size_t most = kMostBytes / size_bytes(call.type) / ranks;
   call.count = std::min(random.pick(kCounts), most);
+  const bool has_counts_that_differ = random.chance(75);
+  if (has_counts_that_differ)
+    for (std::size_t i = 0; i < how_many(call.op->counts, ranks); ++i)
+      call.counts.push_back(random.below(call.count + 1));
   call.is_in_place = random.chance(40);
   call.is_allocated = random.chance(25);
   call.waits_for_last = random.chance(75);
@@ -197,6 +201,7 @@ CallPlan call_of(const Job& job, world::Process process, std::size_t communicato
   if (!differs) return plan;
   if (!plan.op->has_data) plan.op = operator_of<AllReduce>;
   ++plan.count;
+  for (std::size_t& count : plan.counts) ++count;
   return plan;
 }
 

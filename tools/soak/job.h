@@ -18,11 +18,14 @@ struct CallPlan {
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::sum;
   Rank root = 0;
-  std::size_t count = 0;  ///< elements of a vector, or of one block
+  std::size_t count = 0;              ///< elements of a vector, or of one block
+  std::vector<std::size_t> counts{};  ///< of each block, where the operator has them; empty: all alike
   bool is_in_place = false;
   bool is_allocated = false;   ///< buffers of Communicator::allocate()
   bool waits_for_last = true;  ///< false: asked for together with the call before
   std::string_view algorithm;  ///< of the library, where it can run the call; empty: what is selected
+
+  [[nodiscard]] Form form(Rank ranks) const noexcept { return {count, ranks, root, counts}; }
 };
 
 struct CommunicatorPlan {

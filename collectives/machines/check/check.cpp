@@ -20,8 +20,10 @@ namespace {
 constexpr std::uint32_t kLeastOperationsInSlots = 3;
 
 bool travels(const AnyAlgorithm& algorithm, const CheckOptions& options) {
-  const std::size_t per_count = algorithm.op().given_per_count(options.ranks);
-  return options.count * size_bytes(options.type) * per_count <= kMostAnnouncedBytes;
+  std::size_t most = 0;
+  for (Rank rank = 0; rank < options.ranks; ++rank)
+    most = std::max(most, algorithm.op()->extent(options.form(), rank).send);
+  return most * size_bytes(options.type) <= kMostAnnouncedBytes;
 }
 
 void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
@@ -33,6 +35,12 @@ void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
     refuse(fmt::format("a check of '{}' with {} rank{}: {}", algorithm.name(), options.ranks,
                        options.ranks == 1 ? "" : "s",
                        is_alone ? "it is for a communicator of one" : "at least 2 are needed"));
+  const std::size_t counts = how_many(algorithm.op()->counts, options.ranks);
+  if (!options.counts.empty() && options.counts.size() != counts)
+    refuse(
+        fmt::format("{} counts where {} takes {}", options.counts.size(), to_string(algorithm.op()), counts));
+  for (const std::size_t count : options.counts)
+    if (count > options.count) refuse(fmt::format("a count of {}, but {} is the most", count, options.count));
   if (options.root >= options.ranks) refuse(fmt::format("root {} of {} ranks", options.root, options.ranks));
   if (options.operations == 0 || options.untaken_posts == 0)
     refuse("operations and untaken_posts start at 1");
@@ -47,7 +55,7 @@ void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
 
 OperatorArguments arguments_of(const CheckOptions& options) {
   return {options.count, size_bytes(options.type), Combine(options.type, options.reduce, options.ranks),
-          options.root};
+          options.root, options.counts};
 }
 
 Task<> run_operation(RankExec& x, const AnyAlgorithm& algorithm, const CheckOptions& options,
@@ -171,7 +179,7 @@ Report check(const AnyAlgorithm& algorithm, const CheckOptions& options, const F
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.kind < b.kind; });
   report.counted = counted(machine);
-  report.counted.least_to_all = algorithm.op()->least_traffic(options.ranks) * bytes;
+  report.counted.least_to_all = algorithm.op()->least_traffic(options.form()) * size_bytes(options.type);
   report.tasks = machine.tasks();
   report.combines_in_rank_order = machine.is_in_rank_order();
   report.example_of_order = machine.example_of_order();

@@ -20,7 +20,8 @@ struct CheckOptions {
   Rank ranks = 4;
   std::size_t count = 1000;  ///< elements of a vector, or of one block where buffers hold one for each rank
   Rank root = 0;
-  Rank ranks_per_host = 0;  ///< hosts are filled one after another; 0: one host has all ranks
+  std::vector<std::size_t> counts{};  ///< of each block, at most `count`, where the operator has them
+  Rank ranks_per_host = 0;            ///< hosts are filled one after another; 0: one host has all ranks
   bool is_in_place = false;
   UserWindows user_windows = UserWindows::staged;  ///< others only on mapped ground
   Referring referring = Referring::nobody;         ///< others only for local schedules that may
@@ -39,6 +40,8 @@ struct CheckOptions {
   bool explains_deadlocks = true;  ///< says whether links that buffer would help, which takes another run
   std::uint64_t seed =
       0;  ///< of the order in which streams run; 0: first in, first out. Results never depend on it.
+
+  [[nodiscard]] Form form() const noexcept { return {count, ranks, root, counts}; }
 };
 
 /// What one operation costs, as counted; the most of any rank.

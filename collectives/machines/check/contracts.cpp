@@ -46,6 +46,7 @@ void Machine::check_contracts(const TaskRequest& request, TaskId task) {
 void Machine::check_combine(const TaskRequest& request, TaskId task) {
   const Combine& of = request.combine;
   const Combine& asked = plan_.combine;
+  const Rank contributors = plan_.has_parts ? plan_.shares[tasks_[task].rank].average_over : plan_.ranks;
   std::string objection;
   if (of.type != asked.type)
     objection = fmt::format("combines elements as {} where the call has {}", to_string(of.type),
@@ -53,8 +54,8 @@ void Machine::check_combine(const TaskRequest& request, TaskId task) {
   else if (folded(of.op) != folded(asked.op))
     objection =
         fmt::format("combines by {} where the call asks for {}", to_string(of.op), to_string(asked.op));
-  else if (of.average_over != 0 && of.average_over != plan_.ranks)
-    objection = fmt::format("divides by {} where {} ranks contribute", of.average_over, plan_.ranks);
+  else if (of.average_over != 0 && of.average_over != contributors)
+    objection = fmt::format("divides by {} where {} ranks contribute", of.average_over, contributors);
   if (objection.empty()) return;
   add(FindingKind::reduction, task, fmt::format("{}; hand on the operator's own `combine`", objection));
 }

@@ -46,7 +46,7 @@ void compare(Report& report, const char* what, double declared, double counted) 
 /// on mapped memory with nothing staged, of a local one with nothing by reference.
 bool is_exact(const AnyAlgorithm& algorithm, const CostCase& of) {
   const CheckOptions& options = of.options;
-  const bool is_even = options.count != 0 && options.count % options.ranks == 0;
+  const bool is_even = options.count != 0 && options.count % options.ranks == 0 && options.counts.empty();
   const bool has_other_ways = algorithm.ground() == Ground::mapped && algorithm.has_schedule();
   const bool is_its_way = !has_other_ways || options.user_windows == UserWindows::mapped;
   return algorithm.has_cost() && of.is_one_piece && (is_even || !algorithm.op()->has_data) && is_its_way &&
@@ -61,7 +61,8 @@ void check_cost(const Machine& machine, const AnyAlgorithm& algorithm, const Cos
     add(report, fmt::format("the ranks together get {} bytes from each other where at least {} are needed: "
                             "contributions come from nowhere",
                             counted.bytes_to_all, counted.least_to_all));
-  const bool all_hear = of.bytes >= of.options.ranks * size_bytes(of.options.type);
+  const bool all_hear =
+      of.bytes >= of.options.ranks * size_bytes(of.options.type) && of.options.counts.empty();
   if (all_hear && counted.rounds < counted.least_rounds)
     add(report,
         fmt::format("all is over after {} rounds where {} are needed for everybody to hear of everybody: "

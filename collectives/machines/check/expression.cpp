@@ -15,7 +15,7 @@ constexpr unsigned kBits = 64;
 
 }  // namespace
 
-Expressions::Expressions(Rank ranks) : ranks_(ranks) {
+Expressions::Expressions(Rank ranks, bool has_parts) : ranks_(ranks), has_parts_(has_parts) {
   for (std::size_t window = 0; window < kWindows; ++window) {
     Node node;
     node.kind = Kind::leftover;
@@ -48,7 +48,7 @@ ExpressionId Expressions::contribution(std::uint32_t operation, Rank rank) {
 
 /// No further step can make it right; a mere window of leftovers is not yet somebody's mistake.
 bool Expressions::is_broken(const Node& node) const {
-  const bool is_divided_early = node.kind == Kind::average && node.leaves != ranks_;
+  const bool is_divided_early = !has_parts_ && node.kind == Kind::average && node.leaves != ranks_;
   return node.doubled || (node.leftover && node.kind != Kind::leftover) || node.is_skewed ||
          node.is_averaged_inside || is_divided_early;
 }
@@ -103,20 +103,21 @@ ExpressionId Expressions::average(ExpressionId of) {
   return place->second = add(std::move(node));
 }
 
-bool Expressions::is_whole(ExpressionId id, std::uint32_t operation, bool is_averaged) const {
+bool Expressions::is_whole(ExpressionId id, std::uint32_t operation, RankRange of, bool is_averaged) const {
   const Node& node = nodes_[id];
-  return node.leaves == ranks_ && !node.doubled && !node.leftover && !node.is_skewed &&
-         !node.is_averaged_inside && (node.kind == Kind::average) == is_averaged &&
-         node.first_operation == operation && node.last_operation == operation;
+  const bool has_all = node.leaves == of.end - of.first && first_missing(id, of) == of.end;
+  return has_all && !node.doubled && !node.leftover && !node.is_skewed && !node.is_averaged_inside &&
+         (node.kind == Kind::average) == is_averaged && node.first_operation == operation &&
+         node.last_operation == operation;
 }
 
-bool Expressions::is_in_rank_order(ExpressionId id) const { return nodes_[id].in_order == ranks_; }
+bool Expressions::is_in_rank_order(ExpressionId id) const { return nodes_[id].in_order == nodes_[id].leaves; }
 
-std::string Expressions::missing(const Node& node) const {
+std::string Expressions::missing(ExpressionId id, RankRange of) const {
   std::string names;
   std::size_t count = 0;
-  for (Rank rank = 0; rank < ranks_; ++rank) {
-    if ((node.ranks[rank / kBits] >> rank % kBits & 1U) != 0) continue;
+  for (Rank rank = of.first; rank < of.end; ++rank) {
+    if (has(id, rank)) continue;
     if (++count <= kMostNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", rank);
   }
   const char* const more = count > kMostNames ? ", ..." : "";
@@ -132,13 +133,20 @@ bool Expressions::includes(ExpressionId whole, ExpressionId part) const {
   return true;
 }
 
-Rank Expressions::first_missing(ExpressionId id) const {
-  Rank rank = 0;
-  while (rank < ranks_ && has(id, rank)) ++rank;
+Rank Expressions::first_missing(ExpressionId id, RankRange of) const {
+  Rank rank = of.first;
+  while (rank < of.end && has(id, rank)) ++rank;
   return rank;
 }
 
-Objection Expressions::objection(ExpressionId id, std::uint32_t operation, bool is_averaged) const {
+std::optional<Rank> Expressions::first_foreign(ExpressionId id, RankRange of) const {
+  for (Rank rank = 0; rank < ranks_; ++rank)
+    if (has(id, rank) && !of.includes(rank)) return rank;
+  return std::nullopt;
+}
+
+Objection Expressions::objection(ExpressionId id, std::uint32_t operation, RankRange of,
+                                 bool is_averaged) const {
   const Node& node = nodes_[id];
   if (node.kind == Kind::leftover)
     return {fmt::format("holds leftovers of {}", to_string(*node.leftover)), {}};
@@ -148,7 +156,11 @@ Objection Expressions::objection(ExpressionId id, std::uint32_t operation, bool 
     return {"holds data of another operation", {}};
   if (node.doubled)
     return {fmt::format("has the contribution of rank {} twice: {}", *node.doubled, text(id)), node.culprit};
-  if (node.leaves != ranks_) return {fmt::format("{}: it is {}", missing(node), text(id)), {}};
+  if (first_missing(id, of) != of.end) return {fmt::format("{}: it is {}", missing(id, of), text(id)), {}};
+  if (const std::optional<Rank> foreign = first_foreign(id, of))
+    return {
+        fmt::format("has the contribution of rank {}, which is no part of it: it is {}", *foreign, text(id)),
+        {}};
   if (node.is_skewed) return {"combines bytes of different places", node.culprit};
   if (node.is_averaged_inside)
     return {"is divided before all contributions are in it, or twice", node.culprit};

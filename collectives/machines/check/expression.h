@@ -22,6 +22,14 @@ namespace cohort::check {
 
 using ExpressionId = std::uint32_t;
 
+/// [first, end).
+struct RankRange {
+  Rank first = 0;
+  Rank end = 0;
+
+  [[nodiscard]] bool includes(Rank rank) const noexcept { return first <= rank && rank < end; }
+};
+
 /// What an interval of memory holds, byte for byte: an expression over contributions. The byte at place x of
 /// the interval is the expression's byte x + shift.
 struct Value {
@@ -40,7 +48,8 @@ struct Objection {
 /// combination may stand in either order, for that gives the same bits; three may not.
 class Expressions {
  public:
-  explicit Expressions(Rank ranks);
+  /// `has_parts`: results may be combinations of some ranks' contributions.
+  explicit Expressions(Rank ranks, bool has_parts = false);
 
   /// What was in a window before anybody wrote there: of no meaning.
   [[nodiscard]] ExpressionId leftover(WindowId window) const noexcept {
@@ -50,16 +59,17 @@ class Expressions {
   ExpressionId contribution(std::uint32_t operation, Rank rank);
   /// left op right, where right's byte x + skew meets left's byte x.
   ExpressionId combine(ExpressionId left, ExpressionId right, std::int64_t skew);
-  /// Divided by the number of ranks.
+  /// Divided by the number of contributions that it is to have.
   ExpressionId average(ExpressionId of);
 
-  /// Whether it is exactly all ranks' contributions to that operation, each once and at the same byte;
-  /// averaged at the end or not at all.
-  [[nodiscard]] bool is_whole(ExpressionId id, std::uint32_t operation, bool is_averaged) const;
+  /// Whether it is exactly the contributions of these ranks to that operation, each once and at the same
+  /// byte; averaged at the end or not at all.
+  [[nodiscard]] bool is_whole(ExpressionId id, std::uint32_t operation, RankRange of, bool is_averaged) const;
   /// ((0 + 1) + 2) + ...: in the order of ranks, from the left.
   [[nodiscard]] bool is_in_rank_order(ExpressionId id) const;
   /// In words, what stands between it and is_whole(): "lacks the contribution of rank 3".
-  [[nodiscard]] Objection objection(ExpressionId id, std::uint32_t operation, bool is_averaged) const;
+  [[nodiscard]] Objection objection(ExpressionId id, std::uint32_t operation, RankRange of,
+                                    bool is_averaged) const;
   /// Whether `whole` has every contribution that `part` has.
   [[nodiscard]] bool includes(ExpressionId whole, ExpressionId part) const;
   [[nodiscard]] bool has(ExpressionId id, Rank rank) const {
@@ -67,8 +77,8 @@ class Expressions {
   }
   /// Of the contributions in it; 0: it has none.
   [[nodiscard]] std::uint32_t operation_of(ExpressionId id) const { return nodes_[id].last_operation; }
-  /// The lowest rank whose contribution is missing.
-  [[nodiscard]] Rank first_missing(ExpressionId id) const;
+  /// The lowest of these ranks whose contribution is missing; their end if none is.
+  [[nodiscard]] Rank first_missing(ExpressionId id, RankRange of) const;
   /// Who makes the expressions that come now.
   void work_for(std::uint32_t task) noexcept { task_ = task; }
   /// The same number in every run for the same expression, and for no other one.
@@ -112,9 +122,11 @@ class Expressions {
   [[nodiscard]] bool is_broken(const Node& node) const;
   [[nodiscard]] bool reads_first(ExpressionId id, ExpressionId other) const;
   void append_text(ExpressionId id, std::string& text) const;
-  [[nodiscard]] std::string missing(const Node& node) const;
+  [[nodiscard]] std::string missing(ExpressionId id, RankRange of) const;
+  [[nodiscard]] std::optional<Rank> first_foreign(ExpressionId id, RankRange of) const;
 
   const Rank ranks_;
+  const bool has_parts_;
   std::uint32_t task_ = 0;
   std::vector<Node> nodes_;
   std::unordered_map<Key, ExpressionId, Hash> combinations_;

@@ -15,7 +15,7 @@ Machine::Machine(const Plan& plan, const Fault* fault)
       plan_(plan),
       fault_(fault),
       order_(plan.ranks),
-      expressions_(plan.ranks),
+      expressions_(plan.ranks, plan.has_parts),
       ranks_(plan.ranks) {
   for (Rank rank = 0; rank < plan.ranks; ++rank) {
     for (const std::size_t bytes : plan.shares[rank].allocations)
@@ -164,10 +164,12 @@ void Machine::copy(const TaskRequest& request, const Access& by) {
   if (!may || is_same_place) return;
   const Content content = read(from.rank, from.slice, by);
   write(to.rank, to.slice, content, by);
-  Counts& counts = counting(tasks_[by.task].rank);
-  const bool is_own = from.rank == tasks_[by.task].rank;
-  (is_own ? counts.copied : counts.received) += from.slice.bytes;
-  if (!is_own) state(tasks_[by.task].stream).path_bytes += from.slice.bytes;
+  const Rank rank = tasks_[by.task].rank;
+  Counts& counts = counting(rank);
+  const bool is_stored = from.rank == rank && to.rank != rank;
+  const bool is_taken = from.rank != rank;
+  (is_taken ? counts.received : is_stored ? counts.stored_at_peers : counts.copied) += from.slice.bytes;
+  if (is_taken) state(tasks_[by.task].stream).path_bytes += from.slice.bytes;
 }
 
 Content Machine::combine(const Content& left, const Content& right, TaskId task) {

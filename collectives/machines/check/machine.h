@@ -223,7 +223,7 @@ class Machine final : public machine::Stage {
 
   // Words (words.cpp):
   /// Who lost the first contribution that a wrong result lacks, if anybody did.
-  [[nodiscard]] const Loss* loss_of(const Value& value, std::int64_t at) const;
+  [[nodiscard]] const Loss* loss_of(const Value& value, std::int64_t at, RankRange of) const;
   void add(FindingKind kind, TaskId task, const std::string& text);
   void waits_elsewhere(StreamId stream);
   [[nodiscard]] std::string who(TaskId task) const;

@@ -109,7 +109,8 @@ void Machine::check_stretch(Rank rank, const Stretch& stretch, TaskId end) {
     const auto shift = static_cast<std::int64_t>(stretch.from + at);
     const bool is_right =
         piece.value.shift == shift &&
-        (stretch.is_combined ? expressions_.is_whole(piece.value.what, operation, plan_.is_averaged)
+        (stretch.is_combined ? expressions_.is_whole(piece.value.what, operation, {stretch.of, stretch.end},
+                                                     plan_.is_averaged)
                              : piece.value.what == single);
     if (!is_right) return wrong_value(end, stretch, at, piece);
     if (stretch.is_combined && is_in_rank_order_ && !expressions_.is_in_rank_order(piece.value.what)) {
@@ -138,8 +139,9 @@ void Machine::wrong_value(TaskId end, const Stretch& stretch, std::size_t at, co
   const auto at_contribution = static_cast<std::int64_t>(stretch.from + at);
   const std::int64_t moved = value.shift - at_contribution;
   if (stretch.is_combined) {
-    objection = expressions_.objection(value.what, operation, plan_.is_averaged);
-    const Loss* const loss = objection.culprit ? nullptr : loss_of(value, at_contribution);
+    const RankRange of{stretch.of, stretch.end};
+    objection = expressions_.objection(value.what, operation, of, plan_.is_averaged);
+    const Loss* const loss = objection.culprit ? nullptr : loss_of(value, at_contribution, of);
     if (loss != nullptr) objection.culprit = loss->task;
   } else if (value.what != expressions_.contribution(operation, stretch.of)) {
     const auto leftover = expressions_.leftover_in(value.what);
@@ -165,9 +167,9 @@ void Machine::wrong_value(TaskId end, const Stretch& stretch, std::size_t at, co
                     objection.text));
 }
 
-const Machine::Loss* Machine::loss_of(const Value& value, std::int64_t at) const {
-  const Rank missing = expressions_.first_missing(value.what);
-  if (missing >= plan_.ranks) return nullptr;
+const Machine::Loss* Machine::loss_of(const Value& value, std::int64_t at, RankRange of) const {
+  const Rank missing = expressions_.first_missing(value.what, of);
+  if (missing == of.end) return nullptr;
   for (const Loss& loss : losses_)
     if (loss.begin <= at && at < loss.end && expressions_.has(loss.lost, missing)) return &loss;
   return nullptr;

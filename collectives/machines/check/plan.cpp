@@ -25,11 +25,11 @@ void enlarge(RankPlan& share, const WindowPlace& place) {
 /// The user windows in memories of their own, or the smaller inside of the larger.
 void place_user_windows(RankPlan& share, Operator op, const CheckOptions& options, Rank rank) {
   const std::size_t element = size_bytes(options.type);
-  const Extent extent = op->extent(options.ranks, options.root, rank);
-  WindowPlace send{kSendMemory, 0, extent.send * options.count * element};
-  WindowPlace recv{kRecvMemory, 0, extent.recv * options.count * element};
+  const Extent extent = op->extent(options.form(), rank);
+  WindowPlace send{kSendMemory, 0, extent.send * element};
+  WindowPlace recv{kRecvMemory, 0, extent.recv * element};
   if (options.is_in_place || op->has_one_buffer) {
-    const InPlace at = op->in_place(options.count, rank);
+    const InPlace at = op->in_place(options.form(), rank);
     if (send.bytes >= recv.bytes)
       recv = {kSendMemory, (at.send_at - at.recv_at) * element, recv.bytes};
     else
@@ -45,18 +45,20 @@ void place_user_windows(RankPlan& share, Operator op, const CheckOptions& option
 void fill_shares(RankPlan& share, Operator op, const CheckOptions& options, Rank rank) {
   const std::size_t element = size_bytes(options.type);
   const Slice input{WindowId::send, 0, window(share, WindowId::send).bytes};
-  if (!input.empty()) share.gives.push_back({input, false, rank, 0});
-  const bool gets = op->extent(options.ranks, options.root, rank).recv != 0;
-  const Form form{.count = options.count, .ranks = options.ranks, .root = options.root};
-  const Result result = gets ? op->result(form, rank) : Result();
-  for (const ResultPart& part : result)
+  if (!input.empty()) share.gives.push_back({input, false, rank, rank + 1, 0});
+  const bool gets = op->extent(options.form(), rank).recv != 0;
+  for (const ResultPart& part : op->result(options.form(), rank)) {
+    if (part.is_combined()) share.average_over = part.end - part.first;
+    if (!gets) continue;
     share.gets.push_back({{WindowId::recv, part.at * element, part.elements * element},
                           part.is_combined(),
                           part.first,
+                          part.end,
                           part.from * element});
+  }
   const bool is_replaced = gets && (options.is_in_place || op->has_one_buffer);
   const bool keeps_input = !is_replaced && !input.empty();
-  if (keeps_input) share.gets.push_back({input, false, rank, 0});
+  if (keeps_input) share.gets.push_back({input, false, rank, rank + 1, 0});
   const bool is_source = op->has_one_buffer && !input.empty();
   if (!keeps_input && !is_source) return;
   const WindowPlace& send = window(share, WindowId::send);
@@ -64,10 +66,11 @@ void fill_shares(RankPlan& share, Operator op, const CheckOptions& options, Rank
 }
 
 bool has_same_result_everywhere(Operator op, const CheckOptions& options) {
-  const Form form{.count = options.count, .ranks = options.ranks, .root = options.root};
+  const Form form = options.form();
+  const Result first = op->result(form, 0);
   for (Rank rank = 0; rank < options.ranks; ++rank) {
-    const bool gets = op->extent(options.ranks, options.root, rank).recv != 0;
-    if (!gets || op->result(form, rank) != op->result(form, 0)) return false;
+    const bool gets = op->extent(form, rank).recv != 0 && !first.empty();
+    if (!gets || op->result(form, rank) != first) return false;
   }
   return true;
 }
@@ -120,6 +123,7 @@ Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::si
     enlarge(share, share.slots[1]);
     place_user_windows(share, op, options, rank);
     fill_shares(share, op, options, rank);
+    plan.has_parts = plan.has_parts || (share.average_over != 0 && share.average_over != options.ranks);
   }
   return plan;
 }

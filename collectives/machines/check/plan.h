@@ -23,8 +23,9 @@ struct WindowPlace {
 /// Bytes that a rank contributes, or that its result must have.
 struct Stretch {
   Slice where;
-  bool is_combined = false;  ///< of all ranks; otherwise of `of` alone
+  bool is_combined = false;  ///< of ranks [of, end); otherwise of `of` alone
   Rank of = 0;
+  Rank end = 1;
   std::size_t from = 0;  ///< the first byte of the contribution
 };
 
@@ -43,6 +44,7 @@ struct RankPlan {
   std::vector<Stretch> gives;            ///< before each operation
   std::vector<Stretch> gets;             ///< after it
   std::vector<Kept> kept;
+  Rank average_over = 0;  ///< whose contributions its combined results have; 0: it gets none
 };
 
 /// What a machine has to know of a case, whatever the operator.
@@ -55,6 +57,7 @@ struct Plan {
   Combine combine;  ///< that the call asks for
   bool is_averaged = false;
   bool combines = false;               ///< results are combinations
+  bool has_parts = false;              ///< of some ranks only, as in a scan
   bool has_result_everywhere = false;  ///< the same result on every rank: the same bits, too
   Needs needs;
   std::size_t ccl_bytes = 0;

@@ -46,6 +46,20 @@ std::vector<std::size_t> usual_counts(Rank ranks, std::size_t large, std::size_t
   return counts;
 }
 
+/// Lists whose blocks differ: each larger than the one before, every other one empty, all but the last one
+/// empty.
+std::vector<std::vector<std::size_t>> uneven_counts(Counts of, Rank ranks, std::size_t most) {
+  const std::size_t size = how_many(of, ranks);
+  std::vector<std::vector<std::size_t>> lists(3, std::vector<std::size_t>(size));
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::size_t step = (i + i / ranks) % ranks;  // of pairs: no two rows alike
+    lists[0][i] = most * (step + 1) / ranks;
+    lists[1][i] = step % 2 == 1 ? most : 0;
+    lists[2][i] = i + 1 == size ? most : 0;
+  }
+  return lists;
+}
+
 class Collector {
  public:
   Collector(const CaseFilter& filter, std::vector<Case>& list) : filter_(filter), list_(list) {}
@@ -99,6 +113,7 @@ class Collector {
     if (!one.op()->has_data || one.options.ranks > most) return;
     one.options.count = pulls ? kHugeCountInChunks : kHugeCount;
     one.options.operations = 1;
+    one.options.untaken_posts = kUntakenAcrossPieces;
     one.options.buffer_bytes = kHugeCount / 2 * size_bytes(one.options.type) * one.options.ranks;
     if (one.op()->has_root && !filter_.root) one.options.root = one.options.ranks - 1;
     if (filter_.root) one.options.root = *filter_.root;
@@ -112,9 +127,11 @@ class Collector {
     }
   }
   /// Whole, and cut, if it is large and the algorithm itself does not cut it.
-  void add_pieces(const Case& one) {
-    add_roots_or_variants(one);
+  void add_pieces(Case one) {
     const std::size_t bytes = one.options.count * size_bytes(one.options.type);
+    const bool is_cut = bytes > one.algorithm->largest_piece(one.options.buffer_bytes, one.options.ranks);
+    if (is_cut) one.options.untaken_posts = kUntakenAcrossPieces;
+    add_roots_or_variants(one);
     if (bytes < kLargeBytes) return;
     if (const std::optional<Case> cut = in_pieces(one, bytes / 5 * 2)) add_roots_or_variants(*cut);
   }
@@ -131,22 +148,44 @@ class Collector {
     }
   }
   void add_variants(Case one) {
-    list_.push_back(one);
-    if (!one.op()->has_one_buffer) {
-      one.options.is_in_place = true;
-      list_.push_back(one);
-    }
+    add_places(one);
+    const bool may_differ = one.op()->counts != Counts::one && one.options.ranks > 1;
+    if (may_differ && one.options.count != 0) add_counts_that_differ(one);
     if (one.options.count == one.options.ranks + 1U) add_types(one);
+  }
+  void add_places(Case one) {
+    list_.push_back(one);
+    one.options.is_in_place = true;
+    if (one.op()->has_in_place) list_.push_back(one);
+  }
+  /// With many ranks not for every root, nor every matrix: lists, roots and ranks multiply.
+  void add_counts_that_differ(Case one) {
+    constexpr Rank kFew = 9;
+    const auto [ranks, root] = std::pair(one.options.ranks, one.options.root);
+    if (ranks > kFew && root != 0 && root != ranks / 2 && root + 1 != ranks && !filter_.root) return;
+    for (std::vector<std::size_t>& counts :
+         uneven_counts(one.op()->counts, one.options.ranks, one.options.count)) {
+      one.options.counts = std::move(counts);
+      add_places(one);
+      if (ranks > kFew && one.op()->counts == Counts::pairs) return;  // ranks x ranks blocks
+    }
   }
   /// Of what only moves, elements of another size are enough.
   void add_types(Case one) {
     for (const auto& [type, reduce] : kOtherPairs) {
       one.options.type = type;
       one.options.reduce = reduce;
-      list_.push_back(one);
+      if (fits(one)) list_.push_back(one);
       if (!one.op()->combines) return;
-      one.options.is_in_place = !one.options.is_in_place && !one.op()->has_one_buffer;
+      one.options.is_in_place = !one.options.is_in_place && one.op()->has_in_place;
     }
+  }
+
+  /// What travels in a slot has room there, with elements of this size, too.
+  [[nodiscard]] static bool fits(const Case& one) {
+    const std::size_t bytes = one.options.count * size_bytes(one.options.type);
+    const bool travels = one.algorithm->announces() == Announces::data;
+    return !travels || bytes * one.op().given_per_count(one.options.ranks) <= kMostAnnouncedBytes;
   }
 
   const CaseFilter& filter_;
@@ -212,7 +251,11 @@ std::string describe(const Case& one) {
   std::string text = fmt::format("{} {}, {} rank{}", to_string(one.op()), one.algorithm->name(),
                                  options.ranks, options.ranks == 1 ? "" : "s");
   if (!one.op()->has_data) return text;
+  const std::size_t shown = std::min<std::size_t>(options.counts.size(), 8);
   text += fmt::format(", {} elements of {}", options.count, to_string(options.type));
+  if (!options.counts.empty())
+    text += fmt::format(" at most: {}{}", fmt::join(std::span(options.counts).first(shown), ", "),
+                        shown < options.counts.size() ? ", ..." : "");
   if (one.op()->has_root) text += fmt::format(", root {}", options.root);
   if (one.op()->combines) text += fmt::format(", {}", to_string(options.reduce));
   if (options.is_in_place) text += ", in place";

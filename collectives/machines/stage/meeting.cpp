@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/machines/stage/meeting.h>
 
+#include <algorithm>
+
 namespace cohort::machine {
 
 void announce(Exec& x, const AnyAlgorithm& algorithm, const OperatorArguments& arguments,
               const std::vector<bool>& refers) {
-  const std::size_t most = arguments.bytes() * algorithm.op().given_per_count(x.size());
-  for (Rank of = 0; of < x.size(); ++of) x.take_announcement(of, most, refers[of]);
+  const Form form = arguments.form(x.size());
+  std::size_t most = 0;
+  for (Rank of = 0; of < x.size(); ++of) most = std::max(most, algorithm.op()->extent(form, of).send);
+  for (Rank of = 0; of < x.size(); ++of) x.take_announcement(of, most * arguments.element_bytes, refers[of]);
   if (x.has_referred(x.rank())) return;
-  const Extent extent = algorithm.op()->extent(x.size(), arguments.root, x.rank());
-  const std::size_t own = arguments.bytes() * extent.send;
+  const std::size_t own = algorithm.op()->extent(form, x.rank()).send * arguments.element_bytes;
   x.perform(x.copy(x.slot(own), {WindowId::send, 0, own}));
 }
 

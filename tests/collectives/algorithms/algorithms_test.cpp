@@ -55,6 +55,9 @@ struct Variant {
   ReduceOp reduce = ReduceOp::sum;
   Rank root = 0;
   bool is_in_place = false;
+  std::vector<std::size_t> counts{};
+
+  [[nodiscard]] Form form(Rank ranks) const noexcept { return {count, ranks, root, counts}; }
 };
 
 /// The algorithms of an operator that run a call of that count here.
@@ -91,12 +94,10 @@ void expect_same(const std::vector<T>& got, const std::vector<T>& expected, cons
 template <class T>
 struct Buffers {
   Buffers(const Variant& of, Rank rank, Rank ranks) {
-    const Extent extent = of.op->extent(ranks, of.root, rank);
-    const std::size_t in_count = extent.send * of.count;
-    const std::size_t out_count = extent.recv * of.count;
+    const auto [in_count, out_count] = of.op->extent(of.form(ranks), rank);
     const bool is_in_place = of.is_in_place || of.op->has_one_buffer;
     memory.assign(is_in_place ? std::max(in_count, out_count) : in_count + out_count, T{77});
-    const InPlace at = of.op->in_place(of.count, rank);
+    const InPlace at = of.op->in_place(of.form(ranks), rank);
     const std::size_t shift = at.send_at > at.recv_at ? at.send_at - at.recv_at : at.recv_at - at.send_at;
     in = std::span(memory).subspan(is_in_place && in_count < out_count ? shift : 0, in_count);
     const std::size_t inside = in_count < out_count ? 0 : std::min(shift, memory.size() - out_count);
@@ -118,12 +119,12 @@ Task<> check_call(Communicator& comm, const Variant& of) {
                                 .reduce = of.reduce,
                                 .root = of.root,
                                 .in = std::as_bytes(buffers.in),
-                                .out = std::as_writable_bytes(buffers.out)};
+                                .out = std::as_writable_bytes(buffers.out),
+                                .counts = of.counts};
+  std::vector<T> expected(buffers.out.begin(), buffers.out.end());
   auto call = comm.call(of.op, arguments).with_algorithm(of.algorithm);
   co_await std::move(call);
-  const Form form{.count = of.count, .ranks = comm.size(), .root = of.root};
-  std::vector<T> expected(buffers.out.size(), T{77});
-  const Result result = expected.empty() ? Result() : of.op->result(form, comm.rank());
+  const Result result = expected.empty() ? Result() : of.op->result(of.form(comm.size()), comm.rank());
   for (const ResultPart& part : result)
     for (std::size_t i = 0; i < part.elements; ++i)
       expected[part.at + i] = expected_at<T>(part, part.from + i, of.reduce);
@@ -140,8 +141,18 @@ Task<> check_roots_and_places(Communicator& comm, Variant of) {
     of.is_in_place = false;
     co_await check_call<T>(comm, of);
     of.is_in_place = true;
-    if (!of.op->has_one_buffer) co_await check_call<T>(comm, of);
+    if (of.op->has_in_place) co_await check_call<T>(comm, of);
   }
+}
+
+/// Blocks alike, and no two alike, some of them empty.
+template <class T>
+Task<> check_counts(Communicator& comm, Variant of) {
+  co_await check_roots_and_places<T>(comm, of);
+  const std::size_t size = how_many(of.op->counts, comm.size());
+  for (std::size_t i = 0; i < size; ++i)
+    of.counts.push_back(of.count * ((i + i / comm.size()) % comm.size()) / comm.size());
+  if (size != 0) co_await check_roots_and_places<T>(comm, of);
 }
 
 /// Every size with float32 sum; every type and reduction at two sizes.
@@ -151,7 +162,7 @@ Task<> check_every_size(Communicator& comm) {
       if (!op->has_data) continue;
       for (const std::string_view name : applicable<float>(comm, op, count)) {
         const Variant variant{op, name, count};
-        co_await check_roots_and_places<float>(comm, variant);
+        co_await check_counts<float>(comm, variant);
       }
     }
   }
@@ -163,7 +174,7 @@ Task<> check_type(Communicator& comm, Operator op, std::size_t count) {
   for (const ReduceOp reduce : op->combines ? reductions : reductions.first(1)) {
     for (const std::string_view name : applicable<T>(comm, op, count)) {
       const Variant variant{op, name, count, reduce};
-      co_await check_roots_and_places<T>(comm, variant);
+      co_await check_counts<T>(comm, variant);
     }
   }
 }

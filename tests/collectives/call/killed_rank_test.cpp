@@ -52,6 +52,10 @@ Task<> work_for_ever(Communicator& comm, std::span<float> large, std::span<float
     co_await comm.all_gather(std::span<const float>(large), gathered);
     co_await comm.reduce_scatter(std::span<const float>(gathered), large, ReduceOp::max);
     co_await comm.reduce(large, ReduceOp::max, 1);
+    co_await comm.gather(std::span<const float>(large), gathered, 1);
+    co_await comm.scatter(std::span<const float>(gathered), large, 1);
+    co_await comm.all_to_all(std::span<const float>(large), gathered.first(large.size()));
+    co_await comm.scan(large, ReduceOp::max);
     co_await comm.barrier();
     if (is_first && ties.leash >= 0) leave_child_behind(ties.leash);
     if (is_first && ::write(ties.progress, "x", 1) != 1) throw Error(ErrorKind::Internal, "the test is gone");

@@ -145,9 +145,9 @@ std::vector<std::size_t> sizes_for(Rank ranks) {
 /// What a call of that size is run by.
 std::string_view selected_for(Communicator& comm, Operator op, std::size_t bytes) {
   const std::size_t count = op->has_data ? bytes / sizeof(float) / op.elements_per_count(comm.size()) : 0;
-  const Extent extent = op->extent(comm.size(), 0, comm.rank());
-  std::vector<float> in(count * extent.send);
-  std::vector<float> out(count * extent.recv);
+  const Extent extent = op->extent({.count = count, .ranks = comm.size()}, comm.rank());
+  std::vector<float> in(extent.send);
+  std::vector<float> out(extent.recv);
   const CallArguments arguments{.in = std::as_bytes(std::span(in)),
                                 .out = std::as_writable_bytes(std::span(out))};
   return comm.call(op, arguments).algorithm();

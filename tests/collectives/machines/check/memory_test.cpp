@@ -83,28 +83,43 @@ TEST(Expressions, know_whole_ones_in_rank_order) {
   Expressions of(3);
   const ExpressionId ab = of.combine(of.contribution(1, 0), of.contribution(1, 1), 0);
   const ExpressionId whole = of.combine(ab, of.contribution(1, 2), 0);
-  EXPECT_TRUE(of.is_whole(whole, 1, false));
+  EXPECT_TRUE(of.is_whole(whole, 1, {0, 3}, false));
   EXPECT_TRUE(of.is_in_rank_order(whole));
   EXPECT_EQ(of.text(of.average(whole)), "avg ((0 + 1) + 2)");
   const ExpressionId other =
       of.combine(of.contribution(1, 0), of.combine(of.contribution(1, 1), of.contribution(1, 2), 0), 0);
-  EXPECT_TRUE(of.is_whole(other, 1, false));
+  EXPECT_TRUE(of.is_whole(other, 1, {0, 3}, false));
   EXPECT_FALSE(of.is_in_rank_order(other));
-  EXPECT_FALSE(of.is_whole(ab, 1, false));
-  EXPECT_FALSE(of.is_whole(whole, 2, false));
-  EXPECT_FALSE(of.is_whole(whole, 1, true));
-  EXPECT_FALSE(of.is_whole(of.average(of.average(whole)), 1, true));
-  EXPECT_FALSE(of.is_whole(of.combine(of.average(ab), of.contribution(1, 2), 0), 1, false));
+  EXPECT_FALSE(of.is_whole(ab, 1, {0, 3}, false));
+  EXPECT_FALSE(of.is_whole(whole, 2, {0, 3}, false));
+  EXPECT_FALSE(of.is_whole(whole, 1, {0, 3}, true));
+  EXPECT_FALSE(of.is_whole(of.average(of.average(whole)), 1, {0, 3}, true));
+  EXPECT_FALSE(of.is_whole(of.combine(of.average(ab), of.contribution(1, 2), 0), 1, {0, 3}, false));
+}
+
+TEST(Expressions, know_combinations_of_some_ranks) {
+  Expressions of(4, true);
+  const ExpressionId ab = of.combine(of.contribution(1, 0), of.contribution(1, 1), 0);
+  const ExpressionId abc = of.combine(ab, of.contribution(1, 2), 0);
+  EXPECT_TRUE(of.is_whole(ab, 1, {0, 2}, false));
+  EXPECT_TRUE(of.is_in_rank_order(ab));
+  EXPECT_TRUE(of.is_whole(of.average(ab), 1, {0, 2}, true));
+  EXPECT_FALSE(of.is_whole(abc, 1, {0, 2}, false));
+  EXPECT_FALSE(of.is_whole(ab, 1, {1, 3}, false));
+  EXPECT_EQ(of.objection(ab, 1, {0, 3}, false).text, "lacks the contribution of rank 2: it is (0 + 1)");
+  EXPECT_EQ(of.objection(abc, 1, {0, 2}, false).text,
+            "has the contribution of rank 2, which is no part of it: it is ((0 + 1) + 2)");
 }
 
 TEST(Expressions, say_what_is_wrong) {
   Expressions of(3);
   const ExpressionId a = of.contribution(1, 0);
   const ExpressionId ab = of.combine(a, of.contribution(1, 1), 0);
-  EXPECT_EQ(of.objection(ab, 1, false).text, "lacks the contribution of rank 2: it is (0 + 1)");
-  EXPECT_EQ(of.objection(of.combine(ab, a, 0), 1, false).text,
+  EXPECT_EQ(of.objection(ab, 1, {0, 3}, false).text, "lacks the contribution of rank 2: it is (0 + 1)");
+  EXPECT_EQ(of.objection(of.combine(ab, a, 0), 1, {0, 3}, false).text,
             "has the contribution of rank 0 twice: ((0 + 1) + 0)");
-  EXPECT_EQ(of.objection(of.leftover(WindowId::scratch), 1, false).text, "holds leftovers of scratch");
+  EXPECT_EQ(of.objection(of.leftover(WindowId::scratch), 1, {0, 3}, false).text,
+            "holds leftovers of scratch");
 }
 
 }  // namespace

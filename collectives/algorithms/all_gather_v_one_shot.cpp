@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/exchange.h>
+
+namespace cohort {
+namespace {
+
+/// One-shot all_gather_v: every rank sends its block to every peer, all at once and without asking first.
+/// Cost: 1 round; p-1 times its block sent per rank. Streams: main and p-1 sub streams. Scratch: none.
+Task<> all_gather_v_one_shot(Exec& x, AllGatherV op) {
+  co_await x.copy(op.block(x.rank()), op.send);
+  auto swap = [&](Rank peer) -> Task<> {
+    Link& link = x.link(peer);
+    co_await exchange(x, link, op.send, link, op.block(peer));
+  };
+  co_await x.fork_join(x.peers(), swap);
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = 1, .bytes_moved = n, .messages = ranks * (ranks - 1.0), .bytes_by_all = n * ranks};
+}
+
+const Algorithm<AllGatherV> kAlgorithm = {
+    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = all_gather_v_one_shot};
+
+}  // namespace
+
+AnyAlgorithm describe(const struct AllGatherVOneShot*) { return kAlgorithm; }
+
+}  // namespace cohort

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/variant.h>
+
+namespace cohort {
+namespace {
+
+/// Mesh all_to_all: every rank exchanges blocks with every peer, all at once.
+/// Cost: 1 round; (p-1) * block bytes sent per rank. Streams: main and p-1 sub streams. Scratch: none.
+/// Source: Thakur, Rabenseifner, Gropp 2005, section 4.2, all messages posted at once.
+Task<> all_to_all_mesh(Exec& x, AllToAll op) {
+  auto swap = [&](Rank peer) -> Task<> {
+    Link& link = x.link(peer);
+    co_await exchange(x, link, op.to(peer), link, op.from(peer));
+  };
+  co_await x.fork_join(x.peers(), swap);
+  co_await x.copy(op.from(x.rank()), op.to(x.rank()));
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = 1, .bytes_moved = n, .messages = ranks * (ranks - 1.0), .bytes_by_all = n * ranks};
+}
+
+constexpr Algorithm<AllToAll> kAlgorithm = {
+    .name = "mesh", .cost = cost, .needs = links_to_all, .schedule = all_to_all_mesh};
+
+constexpr Algorithm<AllToAllVc> kVariant = variant_of<AllToAllVc, kAlgorithm>();
+
+}  // namespace
+
+AnyAlgorithm describe(const struct AllToAllMesh*) { return kAlgorithm; }
+
+AnyAlgorithm describe(const struct AllToAllVcMesh*) { return kVariant; }
+
+}  // namespace cohort

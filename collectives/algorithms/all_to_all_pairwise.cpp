@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/variant.h>
+
+namespace cohort {
+namespace {
+
+/// Pairwise all_to_all: in step t every rank sends to the one t ahead and receives from the one t behind, so
+/// that nobody gets from two at once. Cost: p-1 rounds; (p-1) * block bytes sent per rank. Streams: main and
+/// two sub streams. Scratch: none. Source: Thakur, Rabenseifner, Gropp 2005, section 4.2.
+Task<> all_to_all_pairwise(Exec& x, AllToAll op) {
+  co_await x.copy(op.from(x.rank()), op.to(x.rank()));
+  for (Rank distance = 1; distance < x.size(); ++distance) {
+    const Rank ahead = x.ahead(distance);
+    const Rank behind = x.behind(distance);
+    co_await exchange(x, x.link(ahead), op.to(ahead), x.link(behind), op.from(behind));
+  }
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {
+      .rounds = ranks - 1.0, .bytes_moved = n, .messages = ranks * (ranks - 1.0), .bytes_by_all = n * ranks};
+}
+
+constexpr Algorithm<AllToAll> kAlgorithm = {
+    .name = "pairwise", .cost = cost, .needs = links_to_all, .schedule = all_to_all_pairwise};
+
+constexpr Algorithm<AllToAllVc> kVariant = variant_of<AllToAllVc, kAlgorithm>();
+
+}  // namespace
+
+AnyAlgorithm describe(const struct AllToAllPairwise*) { return kAlgorithm; }
+
+AnyAlgorithm describe(const struct AllToAllVcPairwise*) { return kVariant; }
+
+}  // namespace cohort

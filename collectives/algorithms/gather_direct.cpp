@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/staging.h>
+#include <cohort/collectives/schedule/variant.h>
+
+namespace cohort {
+namespace {
+
+/// All user windows are mapped: every rank stores its block where the root wants it, all at once.
+void store_at_root(Exec& x, const Gather& op) { x.perform(x.copy_to(op.root, op.block(x.rank()), op.send)); }
+
+/// Every rank's memory can be read: the root reads.
+Task<> from_user_windows(Exec& x, Gather op) {
+  if (x.rank() == op.root) {
+    co_await x.copy(op.block(op.root), op.send);
+    for (const Rank peer : x.peers()) {
+      const Slice block = op.block(peer);
+      const Slice theirs(WindowId::send, op.send.offset, block.bytes);
+      co_await x.pull(peer, block, theirs);
+    }
+  }
+  co_await x.phase();
+}
+
+/// What peers have left at `at` of their ccl_out.
+Task<> collect(Exec& x, Gather piece, std::size_t at) {
+  for (const Rank peer : x.peers()) {
+    const Slice block = piece.block(peer);
+    co_await x.copy_from(peer, block, x.ccl_out(at, block.bytes));
+  }
+}
+
+/// Private memory: peers publish a piece in ccl_out, all meet, and the root copies it while they publish the
+/// next one.
+Task<> through_ccl_buffers(Exec& x, Gather op) {
+  const bool is_root = x.rank() == op.root;
+  const Staging staging(x.ccl_bytes(), op.size_bytes(), op.element_bytes);
+  if (is_root) co_await x.copy(op.block(op.root), op.send);
+  for (std::size_t k = 0; k < staging.pieces(); ++k) {
+    const Gather piece = op.part(staging.offset(k), staging.bytes(k));
+    if (!is_root) co_await x.copy(x.ccl_out(staging.half(k), piece.send.bytes), piece.send);
+    co_await x.phase();
+    if (is_root) co_await collect(x, piece, staging.half(k));
+  }
+  co_await x.phase();
+}
+
+/// Direct gather on mapped memory.
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer and 1 more; block bytes stored per
+/// rank where all memory is mapped, (p-1) * block bytes read by the root elsewhere. Streams: main. Scratch:
+/// none.
+Task<> gather_direct(Exec& x, Gather op) {
+  return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
+}
+
+Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }
+
+constexpr Algorithm<Gather> kAlgorithm = {
+    .name = "direct",
+    .ground = Ground::mapped,
+    .cost = cost,
+    .schedule = gather_direct,
+    .local = {.announces = Announces::windows, .combine = store_at_root}};
+
+constexpr Algorithm<GatherV> kVariant = variant_of<GatherV, kAlgorithm>();
+
+}  // namespace
+
+AnyAlgorithm describe(const struct GatherDirect*) { return kAlgorithm; }
+
+AnyAlgorithm describe(const struct GatherVDirect*) { return kVariant; }
+
+}  // namespace cohort

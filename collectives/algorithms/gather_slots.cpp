@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/variant.h>
+
+namespace cohort {
+namespace {
+
+/// Small gather between the ranks of a host: every rank brings its block when all meet, and the root takes
+/// them out of their slots. Cost: the meeting, 1 round; (p-1) * block bytes read by the root. Streams: main.
+/// Scratch: none.
+void take(Exec& x, const Gather& op) {
+  if (x.rank() != op.root) return;
+  x.perform(x.copy(op.block(x.rank()), op.send));
+  for (const Rank peer : x.peers()) {
+    const Slice block = op.block(peer);
+    x.perform(x.copy_from(peer, block, x.announced()[peer].slice.part(0, block.bytes)));
+  }
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  return {.rounds = 1, .bytes_moved = static_cast<double>(bytes) * (ranks - 1)};
+}
+
+constexpr Algorithm<Gather> kAlgorithm = {.name = "slots",
+                                          .ground = Ground::mapped,
+                                          .cost = cost,
+                                          .local = {.announces = Announces::data, .combine = take}};
+
+constexpr Algorithm<GatherV> kVariant = variant_of<GatherV, kAlgorithm>();
+
+}  // namespace
+
+AnyAlgorithm describe(const struct GatherSlots*) { return kAlgorithm; }
+
+AnyAlgorithm describe(const struct GatherVSlots*) { return kVariant; }
+
+}  // namespace cohort

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/share_exchange.h>
+
+namespace cohort {
+namespace {
+
+/// Mesh reduce_scatter_v: every rank sends each peer that peer's block and combines what it gets, in rank
+/// order. Cost: 1 round; all other blocks sent, (p-1) * block bytes reduced per rank. Streams: main and p-1
+/// sub streams. Scratch: (p-1) * block bytes for more than two ranks. Order of reduction: by rank
+/// (determinism D3).
+Task<> reduce_scatter_v_mesh(Exec& x, ReduceScatterV op) {
+  auto share = [&](Rank rank) { return op.block(rank); };
+  co_await exchange_shares(x, share, op.recv, op.combine);
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = 1,
+          .bytes_moved = n,
+          .bytes_reduced = n,
+          .messages = ranks * (ranks - 1.0),
+          .bytes_by_all = n * ranks};
+}
+
+Needs needs(std::size_t bytes, Rank ranks) {
+  return {.links_to_all = true, .scratch_bytes = ranks > 2 ? bytes * (ranks - 1) : 0};
+}
+
+std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
+  return ranks > 2 ? buffer_bytes / (ranks - 1) : kWholeMessage;
+}
+
+const Algorithm<ReduceScatterV> kAlgorithm = {.name = "mesh",
+                                              .cost = cost,
+                                              .needs = needs,
+                                              .largest_piece = largest_piece,
+                                              .schedule = reduce_scatter_v_mesh};
+
+}  // namespace
+
+AnyAlgorithm describe(const struct ReduceScatterVMesh*) { return kAlgorithm; }
+
+}  // namespace cohort

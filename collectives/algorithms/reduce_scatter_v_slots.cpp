@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/placed.h>
+
+namespace cohort {
+namespace {
+
+/// Small reduce_scatter_v between the ranks of a host: every rank brings its input when all meet, and
+/// combines its block of all of them. Cost: the meeting, 1 round; (p-1) * block bytes read and reduced per
+/// rank. Streams: main. Scratch: none. Order of reduction: by rank (determinism D3).
+void combine(Exec& x, const ReduceScatterV& op) {
+  const Slice own = op.block(x.rank());
+  const Placed inputs(x, x.announced(), own.offset, own.bytes);
+  const PlacedSlice output[] = {{x.rank(), op.recv}};
+  x.perform(x.reduce(output, inputs.slices(), op.combine));
+}
+
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
+}
+
+const Algorithm<ReduceScatterV> kAlgorithm = {.name = "slots",
+                                              .ground = Ground::mapped,
+                                              .cost = cost,
+                                              .local = {.announces = Announces::data, .combine = combine}};
+
+}  // namespace
+
+AnyAlgorithm describe(const struct ReduceScatterVSlots*) { return kAlgorithm; }
+
+}  // namespace cohort

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/variant.h>
+
+namespace cohort {
+namespace {
+
+/// Small scatter between the ranks of a host: the root brings all blocks when all meet, everybody takes its
+/// own out of the root's slot. Cost: the meeting, 1 round; block bytes read per rank. Streams: main. Scratch:
+/// none.
+void take(Exec& x, const Scatter& op) {
+  const Slice block = op.block(x.rank());
+  if (x.rank() == op.root) return x.perform(x.copy(op.recv, block));
+  const Slice brought = x.announced()[op.root].slice.part(block.offset, block.bytes);
+  x.perform(x.copy_from(op.root, op.recv, brought));
+}
+
+Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }
+
+constexpr Algorithm<Scatter> kAlgorithm = {.name = "slots",
+                                           .ground = Ground::mapped,
+                                           .cost = cost,
+                                           .local = {.announces = Announces::data, .combine = take}};
+
+constexpr Algorithm<ScatterV> kVariant = variant_of<ScatterV, kAlgorithm>();
+
+}  // namespace
+
+AnyAlgorithm describe(const struct ScatterSlots*) { return kAlgorithm; }
+
+AnyAlgorithm describe(const struct ScatterVSlots*) { return kVariant; }
+
+}  // namespace cohort

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/schedule/exec.h>
+
+namespace cohort {
+
+// For blocks of which some may be empty, where others are not. On shared memory nobody meets for an empty
+// message: the sender would not be heard of, and the receiver, which waits for nothing, would run ahead of
+// those that do. A signal goes in its place.
+
+inline Task<> send_or_post(Link& link, Slice slice) {
+  if (slice.empty())
+    co_await link.post(Signal::DataSignal);
+  else
+    co_await link.send(slice);
+}
+
+inline Task<> receive_or_wait(Link& link, Slice slice) {
+  if (slice.empty())
+    co_await link.wait(Signal::DataSignal);
+  else
+    co_await link.recv(slice);
+}
+
+}  // namespace cohort

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/schedule/algorithm.h>
+
+namespace cohort {
+
+/// An algorithm for a variant of its operator: one that is derived from it, and whose slices only say more.
+/// `cost` in place of the algorithm's own, where the variant costs another.
+template <class Variant, const auto& kOf>
+consteval Algorithm<Variant> variant_of(Cost (*cost)(std::size_t, Rank) = kOf.cost) {
+  Algorithm<Variant> result;
+  result.name = kOf.name;
+  result.ground = kOf.ground;
+  result.cost = cost;
+  result.needs = kOf.needs;
+  result.largest_piece = kOf.largest_piece;
+  if constexpr (kOf.schedule != nullptr)
+    result.schedule = [](Exec& x, Variant op) -> Task<> { return kOf.schedule(x, op); };
+  result.local.announces = kOf.local.announces;
+  if constexpr (kOf.local.combine != nullptr)
+    result.local.combine = [](Exec& x, const Variant& op) { kOf.local.combine(x, op); };
+  if constexpr (kOf.local.finish != nullptr)
+    result.local.finish = [](Exec& x, const Variant& op) { kOf.local.finish(x, op); };
+  result.local.refers_from = kOf.local.refers_from;
+  result.local.refers_to = kOf.local.refers_to;
+  return result;
+}
+
+}  // namespace cohort
