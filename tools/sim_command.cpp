@@ -5,6 +5,7 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/memory_map.h>
+#include <cohort/tools/command_line.h>
 #include <cohort/tools/sim/drawing.h>
 #include <cohort/tools/sim/topology_file.h>
 
@@ -45,6 +46,7 @@ struct SimArguments {
   std::string algorithm = "all";
   std::string topology;
   std::vector<std::string> sizes = {"1M"};
+  std::string type = "float32";
   std::string trace;
   std::string svg;
   bool is_csv = false;
@@ -124,6 +126,7 @@ sim::Curve simulate(const AnyAlgorithm& algorithm, const SimArguments& arguments
   for (const std::string& size : arguments.sizes) {
     sim::Setup setup = arguments.setup;
     setup.bytes = environment::parse_bytes("SIZE", size);
+    setup.type = *parse_data_type(arguments.type);
     curve.bytes.push_back(setup.bytes);
     curve.predictions.push_back(sim::simulate(algorithm, topology, setup, trace));
     print(arguments, curve.name, setup.bytes, size, curve.predictions.back());
@@ -204,6 +207,7 @@ void add_sim_command(CLI::App& app, int& status) {
       ->delimiter(',')
       ->check(size_validator())
       ->capture_default_str();
+  command_line::add_type(*sim, arguments->type);
   sim->add_option("--algorithm", arguments->algorithm, "This one, or all")
       ->check(CLI::IsMember(names))
       ->capture_default_str();

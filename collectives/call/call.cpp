@@ -35,9 +35,12 @@ constexpr std::size_t kMostBytes = (std::size_t{1} << 48) - 1;
       to_string(op), elements, ranks, buffer, padded - elements, padded));
 }
 
-[[noreturn, gnu::cold]] void refuse_bytes(Operator op) {
-  refuse(fmt::format("{} of bytes: they can be moved, not combined; give float32, float64, int32 or int64",
-                     to_string(op)));
+[[noreturn, gnu::cold]] void refuse_combination(Operator op, DataType type, ReduceOp reduce) {
+  if (type == DataType::byte)
+    refuse(fmt::format("{} of bytes: they can be moved, not combined; give {}", to_string(op),
+                       types_of(reduce)));
+  refuse(fmt::format("{}: {} does not combine {}; give {}", to_string(op), to_string(reduce), to_string(type),
+                     types_of(reduce)));
 }
 
 [[noreturn, gnu::cold]] void refuse_overlap(Operator op) {
@@ -120,9 +123,10 @@ Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
   if (!op->has_data) return call;
   call.type = arguments.type;
   if (op->has_root) call.root = arguments.root;
-  if (op->combines && call.type == DataType::byte) [[unlikely]]
-    refuse_bytes(op);
-  if (op->combines) call.reduce = arguments.reduce;
+  if (!op->combines) return call;
+  if (!applies(arguments.reduce, call.type)) [[unlikely]]
+    refuse_combination(op, call.type, arguments.reduce);
+  call.reduce = arguments.reduce;
   return call;
 }
 

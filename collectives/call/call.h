@@ -44,7 +44,7 @@ struct Call {
 
 /// The call that these arguments make on that rank. Throws InvalidArgument for buffers that do not fit the
 /// operator, each other or their type, that overlap in part, that are null or not aligned to their elements,
-/// and for a root that is no rank.
+/// for a reduction that does not combine such elements, and for a root that is no rank.
 [[nodiscard]] Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank ranks);
 
 /// A call of that size without buffers, for explanations: `bytes` is the largest buffer that a rank has.
