@@ -59,7 +59,9 @@ MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& h
 
 void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept {
   user_windows_ = user_windows;
-  is_beyond_cache_ = footprint_bytes > cache_bytes_;
+  // What only just fits shares the cache with everything else: at a footprint of its whole size streaming
+  // took 0.70 to 0.85 of the time (all_reduce, 2, 4 and 8 ranks, inputs rewritten or not).
+  is_beyond_cache_ = footprint_bytes > cache_bytes_ / 4 * 3;
 }
 
 Reducer MemoryExec::reducer(const Combine& combine) const noexcept {
