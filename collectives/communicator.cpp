@@ -94,7 +94,7 @@ Collective Communicator::broadcast(DataType type, std::span<std::byte> data, Ran
 }
 
 Collective Communicator::all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                    ReduceOp op) {
+                                    Combination op) {
   return call(operator_of<AllReduce>, {.type = type, .reduce = op, .in = in, .out = out});
 }
 
@@ -109,12 +109,12 @@ Collective Communicator::all_gather_own_block(detail::Output inout, std::size_t 
 }
 
 Collective Communicator::reduce_scatter(DataType type, std::span<const std::byte> in,
-                                        std::span<std::byte> out, ReduceOp op) {
+                                        std::span<std::byte> out, Combination op) {
   return call(operator_of<ReduceScatter>, {.type = type, .reduce = op, .in = in, .out = out});
 }
 
 Collective Communicator::reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                ReduceOp op, Rank root) {
+                                Combination op, Rank root) {
   return call(operator_of<Reduce>, {.type = type, .reduce = op, .root = root, .in = in, .out = out});
 }
 

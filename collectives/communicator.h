@@ -107,15 +107,17 @@ class Communicator {
     return broadcast(buffer.type, buffer.bytes, root);
   }
 
+  // Reductions are a ReduceOp, or scaled_sum(factor).
+
   /// out[i] = combination over ranks of in[i]. Shape: count -> count.
   template <class In, class Out>
-  [[nodiscard]] Collective all_reduce(In&& in, Out&& out, ReduceOp op) {
+  [[nodiscard]] Collective all_reduce(In&& in, Out&& out, Combination op) {
     detail::check_pair<In, Out>();
     const detail::Output to = detail::output_of<Out>(out);
     return all_reduce(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
   }
   template <class InOut>
-  [[nodiscard]] Collective all_reduce(InOut&& inout, ReduceOp op) {
+  [[nodiscard]] Collective all_reduce(InOut&& inout, Combination op) {
     const detail::Output both = detail::output_of<InOut>(inout);
     return all_reduce(both.type, both.bytes, both.bytes, op);
   }
@@ -147,7 +149,7 @@ class Communicator {
   /// out = combination over ranks of block rank() of `in`. Shape: size() * count -> count.
   /// In place: `out` is in's own block.
   template <class In, class Out>
-  [[nodiscard]] Collective reduce_scatter(In&& in, Out&& out, ReduceOp op) {
+  [[nodiscard]] Collective reduce_scatter(In&& in, Out&& out, Combination op) {
     detail::check_pair<In, Out>();
     const detail::Output to = detail::output_of<Out>(out);
     return reduce_scatter(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
@@ -156,14 +158,14 @@ class Communicator {
   /// out[i] at the root = combination over ranks of in[i]. Shape: count -> count at the root; `out` of other
   /// ranks is ignored, and may be empty.
   template <class In, class Out>
-  [[nodiscard]] Collective reduce(In&& in, Out&& out, ReduceOp op, Rank root) {
+  [[nodiscard]] Collective reduce(In&& in, Out&& out, Combination op, Rank root) {
     detail::check_pair<In, Out>();
     const detail::Output to = detail::output_of<Out>(out);
     return reduce(to.type, detail::input_of<In>(in).bytes, to.bytes, op, root);
   }
   /// In place: `inout` of the root becomes the result, that of other ranks is only read.
   template <class InOut>
-  [[nodiscard]] Collective reduce(InOut&& inout, ReduceOp op, Rank root) {
+  [[nodiscard]] Collective reduce(InOut&& inout, Combination op, Rank root) {
     const detail::Output both = detail::output_of<InOut>(inout);
     return reduce(both.type, both.bytes, both.bytes, op, root);
   }
@@ -171,12 +173,12 @@ class Communicator {
   // The same with types known at run time only:
   [[nodiscard]] Collective broadcast(DataType type, std::span<std::byte> data, Rank root);
   [[nodiscard]] Collective all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                      ReduceOp op);
+                                      Combination op);
   [[nodiscard]] Collective all_gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out);
   [[nodiscard]] Collective reduce_scatter(DataType type, std::span<const std::byte> in,
-                                          std::span<std::byte> out, ReduceOp op);
+                                          std::span<std::byte> out, Combination op);
   [[nodiscard]] Collective reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                  ReduceOp op, Rank root);
+                                  Combination op, Rank root);
   /// Any operator, with what applies of the arguments.
   [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
 

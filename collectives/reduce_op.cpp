@@ -11,8 +11,8 @@ namespace {
 
 /// In the order of the enumerators.
 constexpr std::array<std::string_view, kReduceOps.size()> kNames{
-    "sum",    "avg",     "max",         "min",        "prod",       "bit_and",
-    "bit_or", "bit_xor", "logical_and", "logical_or", "logical_xor"};
+    "sum",     "avg",    "max",     "min",         "prod",       "scaled_sum",
+    "bit_and", "bit_or", "bit_xor", "logical_and", "logical_or", "logical_xor"};
 
 }  // namespace
 

@@ -19,6 +19,7 @@ enum class ReduceOp : std::uint8_t {
   max,
   min,
   prod,
+  scaled_sum,  ///< the sum of the elements, each multiplied by a factor first
   // Of integers only:
   bit_and,
   bit_or,
@@ -28,10 +29,10 @@ enum class ReduceOp : std::uint8_t {
   logical_xor,  ///< 1 where an odd number of them is not 0, else 0
 };
 
-inline constexpr std::array kReduceOps{ReduceOp::sum,        ReduceOp::avg,        ReduceOp::max,
-                                       ReduceOp::min,        ReduceOp::prod,       ReduceOp::bit_and,
-                                       ReduceOp::bit_or,     ReduceOp::bit_xor,    ReduceOp::logical_and,
-                                       ReduceOp::logical_or, ReduceOp::logical_xor};
+inline constexpr std::array kReduceOps{ReduceOp::sum,         ReduceOp::avg,        ReduceOp::max,
+                                       ReduceOp::min,         ReduceOp::prod,       ReduceOp::scaled_sum,
+                                       ReduceOp::bit_and,     ReduceOp::bit_or,     ReduceOp::bit_xor,
+                                       ReduceOp::logical_and, ReduceOp::logical_or, ReduceOp::logical_xor};
 
 /// The enumerator's name, such as "sum"; "unknown" for a number that is none, as a damaged signature may
 /// hold.
@@ -50,5 +51,21 @@ inline constexpr std::array kReduceOps{ReduceOp::sum,        ReduceOp::avg,     
 }
 /// The names of those types, as "int8, int16 or uint8": for errors.
 [[nodiscard]] std::string types_of(ReduceOp op);
+
+/// A reduction as a call asks for it: a ReduceOp, or one that has more to it.
+struct Combination {
+  constexpr Combination(ReduceOp of) noexcept : op(of) {}  // NOLINT(google-explicit-constructor)
+
+  ReduceOp op;
+  double factor = 1;  ///< of scaled_sum
+};
+
+/// The sum of factor * element. The factor is the same on all ranks, and becomes an element itself first:
+/// rounded for floats, a whole number for integers.
+[[nodiscard]] constexpr Combination scaled_sum(double factor) noexcept {
+  Combination combination = ReduceOp::scaled_sum;
+  combination.factor = factor;
+  return combination;
+}
 
 }  // namespace cohort

@@ -84,6 +84,8 @@ class CommunicatorCore final : public LinkHost, Immovable {
   void leave_because(const std::string& when_and_why) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   Task<> withdraw();
+  /// The call on an input that is scaled: of scaled_sum.
+  Task<Call> scale_input(Call call);
   void service_failed(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
 
@@ -111,7 +113,8 @@ class CommunicatorCore final : public LinkHost, Immovable {
   Reach reach_;
   std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
 
-  Mutex turn_;  ///< held by the call that runs
+  std::vector<std::byte> scaled_;  ///< the input of a scaled_sum that has no output to be scaled into
+  Mutex turn_;                     ///< held by the call that runs
   bool is_closed_ = false;
   std::size_t weight_since_look_ = 0;  ///< of calls that completed where they were made
   CancelScope* operation_scope_ = nullptr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace cohort {
 namespace {
@@ -15,6 +16,18 @@ constexpr unsigned kTypeShift = 8;
 constexpr unsigned kReduceShift = 16;
 constexpr unsigned kAlgorithmShift = 24;
 constexpr unsigned kRootShift = 40;
+
+// Of Signature::count: above what any memory can hold stands what a reduction has besides its name.
+constexpr unsigned kDigestShift = 48;
+constexpr std::uint64_t kCountMask = (std::uint64_t{1} << kDigestShift) - 1;
+
+/// Differs between factors, but for one pair in 65536.
+std::uint64_t digest_of(double factor) {
+  const std::uint64_t mixed = std::bit_cast<std::uint64_t>(factor) * 0x9e3779b97f4a7c15U;
+  return mixed >> kDigestShift;
+}
+
+std::uint64_t count_in(const Signature& signature) { return signature.count & kCountMask; }
 
 constexpr std::uint64_t byte_at(std::uint64_t word, unsigned shift) { return (word >> shift) & 0xff; }
 
@@ -51,7 +64,11 @@ const std::array kFields = {
           }},
     Field{"root",
           [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", s.what >> kRootShift); }},
-    Field{"count", [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", s.count); }},
+    Field{"count", [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", count_in(s)); }},
+    Field{"factor",
+          [](const Signature& s, const AlgorithmTable&) {
+            return fmt::format("one of digest {:04x}", s.count >> kDigestShift);
+          }},
     Field{"algorithm",
           [](const Signature& s, const AlgorithmTable& table) { return table.name_of(algorithm_in(s)); }},
 };
@@ -88,13 +105,14 @@ std::string who_has(const Holder& holder) {
 }  // namespace
 
 Signature sign(const Call& call) noexcept {
+  const bool is_scaled = call.reduce == ReduceOp::scaled_sum;
   const AlgorithmId algorithm = call.algorithm == nullptr ? AlgorithmId{} : call.algorithm->id();
   return {.what = static_cast<std::uint64_t>(call.op.index()) |
                   static_cast<std::uint64_t>(call.type) << kTypeShift |
                   static_cast<std::uint64_t>(call.reduce) << kReduceShift |
                   static_cast<std::uint64_t>(algorithm) << kAlgorithmShift |
                   static_cast<std::uint64_t>(call.root) << kRootShift,
-          .count = call.count};
+          .count = call.count | (is_scaled ? digest_of(call.factor) << kDigestShift : 0)};
 }
 
 std::string describe(const Signature& signature) {
@@ -108,7 +126,7 @@ std::string describe(const Signature& signature) {
     text +=
         fmt::format(" {}", name_of<ReduceOp>(byte_at(signature.what, kReduceShift), std::size(kReduceOps)));
   if (op->has_root) text += fmt::format(", root {}", signature.what >> kRootShift);
-  return text + fmt::format(", count {})", signature.count);
+  return text + fmt::format(", count {})", count_in(signature));
 }
 
 Disagreement judge(const std::vector<SignatureOfRank>& signatures, const AlgorithmTable& algorithms) {

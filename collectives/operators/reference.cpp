@@ -57,6 +57,7 @@ double load(DataType type, const std::byte* at) noexcept {
 double combine(DataType type, ReduceOp op, double left, double right) noexcept {
   switch (op) {
     case ReduceOp::sum:
+    case ReduceOp::scaled_sum:
     case ReduceOp::avg: return as_element(type, left + right);
     case ReduceOp::max: return std::max(left, right);
     case ReduceOp::min: return std::min(left, right);

@@ -16,7 +16,7 @@ namespace cohort::reference {
 void store(DataType type, std::byte* at, double value) noexcept;
 [[nodiscard]] double load(DataType type, const std::byte* at) noexcept;
 
-/// left op right; for avg their sum.
+/// left op right; for avg their sum, for scaled_sum that of what is scaled already.
 [[nodiscard]] double combine(DataType type, ReduceOp op, double left, double right) noexcept;
 /// The finished combination of that many ranks.
 [[nodiscard]] double finish(DataType type, ReduceOp op, double combined, Rank ranks) noexcept;

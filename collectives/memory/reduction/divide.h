@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
 namespace cohort::detail {
 
@@ -41,14 +40,20 @@ class Divisor {
   std::uint64_t multiplier_;
 };
 
-/// Divides `count` integers in place.
+/// Divides `count` integers of 32 or 64 bits in place, toward zero. Those of 32 by way of double, which
+/// compilers turn into vectors: quotients of so few bits are never rounded up to a whole number.
 template <class T>
 void divide_integers(std::byte* data, std::size_t count, std::size_t by) noexcept {
   if (by == 1) return;
-  const Divisor divisor(by);
   T* const values = reinterpret_cast<T*>(data);
-  using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(divisor.divide(Wide{values[i]}));
+  if constexpr (sizeof(T) == 4) {
+    const auto divisor = static_cast<double>(by);
+    for (std::size_t i = 0; i < count; ++i)
+      values[i] = static_cast<T>(static_cast<double>(values[i]) / divisor);
+  } else {
+    const Divisor divisor(by);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(divisor.divide(values[i]));
+  }
 }
 
 }  // namespace cohort::detail

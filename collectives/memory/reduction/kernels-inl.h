@@ -342,6 +342,7 @@ HWY_INLINE void reduce_floats(Codec codec, const Reduction& r, Finish finish) {
   using T = typename Codec::Lane;
   switch (r.op) {
     case ReduceOp::avg:
+    case ReduceOp::scaled_sum:
     case ReduceOp::sum: return combine(codec, r, Sum(), Average<T, Finish>{static_cast<T>(r.average_over)});
     case ReduceOp::max: return combine(codec, r, Extreme<T>{T{0}}, finish);
     case ReduceOp::min: return combine(codec, r, Extreme<T>{-T{0}}, finish);
@@ -358,6 +359,7 @@ HWY_INLINE void reduce_integers(const Reduction& r) {
   const T highest = std::numeric_limits<T>::min();  // the bit that makes an unsigned one large
   switch (r.op) {
     case ReduceOp::avg:
+    case ReduceOp::scaled_sum:
     case ReduceOp::sum: return combine(Whole<Unsigned>(), r, Sum(), Plain());
     case ReduceOp::max: return combine(Whole<T>(), r, Extreme<T>{is_unsigned ? highest : T{0}}, Plain());
     case ReduceOp::min:

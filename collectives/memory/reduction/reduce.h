@@ -20,6 +20,7 @@ namespace cohort {
 /// wrap modulo 2^n.
 /// - max, min: IEEE 754-2019 maximum and minimum: a NaN wins, +0 is above -0. So these do not depend on the
 /// order either.
+/// - scaled_sum: the sum; scale() comes before.
 /// - avg: the sum, and when `average_over` is given divided by it at the end: floats by true division,
 /// integers toward zero after the wrapped sum.
 /// - Floats of 8 and 16 bits are combined as float32, however many inputs there are, and the result is
