@@ -9,6 +9,7 @@
 #include <cohort/collectives/memory/memory_exec.h>
 #include <cohort/collectives/memory/shared_heap.h>
 #include <cohort/collectives/selection/explanation.h>
+#include <cohort/collectives/selection/forced_algorithms.h>
 #include <cohort/collectives/selection/selection.h>
 #include <cohort/engine/mutex.h>
 
@@ -23,7 +24,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   /// Throws InvalidArgument for options that no rank could use; before joining.
   static void check(const CommunicatorOptions& options);
 
-  CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options);
+  /// Takes the membership over, unless it throws: then the caller has its connections, to tell the others
+  /// why. Errors: InvalidArgument, Unsupported, ResourceLimit, SystemError.
+  CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                   const CommunicatorOptions& options);
   ~CommunicatorCore();
 
   /// Exchanges shared memory and configuration with all ranks; then collectives may run.
@@ -45,10 +49,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
   /// The algorithm for a call; `forced` by it, if not empty.
   [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
-    return *choose_algorithm(call, reach_, algorithms_, {forced, forced_algorithm_}).algorithm;
+    return *choose_algorithm(call, reach_, algorithms_, {forced, forced_.of(call.op)}).algorithm;
   }
   [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
-    return explain_choice(call, reach_, algorithms_, {forced, forced_algorithm_});
+    return explain_choice(call, reach_, algorithms_, {forced, forced_.of(call.op)});
   }
   [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
 
@@ -91,15 +95,13 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   // Establishing:
   Task<> calibrate();
-  [[nodiscard]] double ranks_per_core() const;
-  /// Whether others on the engine should have a turn before this call: asked for each, answered now and then.
-  [[nodiscard]] bool is_turn_over_for(const Call& call) noexcept;
 
   Engine& engine_;
-  Membership membership_;
+  std::unique_ptr<Membership> owned_membership_;
+  Membership& membership_;
   const AlgorithmTable algorithms_;
   const Duration timeout_;
-  const std::string forced_algorithm_;
+  const ForcedAlgorithms forced_;
   const std::optional<unsigned> copy_threads_;
   const std::size_t pull_from_bytes_;  ///< what the options say
 
@@ -116,7 +118,6 @@ class CommunicatorCore final : public LinkHost, Immovable {
   std::vector<std::byte> scaled_;  ///< the input of a scaled_sum that has no output to be scaled into
   Mutex turn_;                     ///< held by the call that runs
   bool is_closed_ = false;
-  std::size_t weight_since_look_ = 0;  ///< of calls that completed where they were made
   CancelScope* operation_scope_ = nullptr;
   Watchdog watchdog_;
 };

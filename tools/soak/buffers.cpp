@@ -71,7 +71,7 @@ double Buffers::input(Rank of, std::size_t at) const noexcept {
   const bool is_small = !is_integer(plan_.type) && size_bytes(plan_.type) < sizeof(float);
   const int most = plan_.reduce == ReduceOp::prod && is_small
                        ? 2
-                       : std::min(4, reference::largest_summand(plan_.type, ranks_));
+                       : std::clamp(reference::largest_summand(plan_.type, ranks_), 1, 4);
   return static_cast<double>(1 + (of * 3 + at * 7 + at / 64 + index_ * 5) % static_cast<std::size_t>(most));
 }
 
@@ -135,7 +135,9 @@ std::string Buffers::find_touched() const {
 }
 
 void Buffers::touch() {
-  if (bytes_ > kGuardBytes) base_[kGuardBytes] = ~base_[kGuardBytes];
+  if (bytes_ <= kGuardBytes || base_ == nullptr) return;
+  base_[kGuardBytes] =
+      std::byte{static_cast<unsigned char>(std::to_integer<unsigned>(base_[kGuardBytes]) + 1)};
 }
 
 void Buffers::close() {
