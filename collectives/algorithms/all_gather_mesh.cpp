@@ -33,12 +33,14 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
+const Algorithm<AllGather> kAlgorithm = {.name = "mesh",
+                                         .cost = cost,
+                                         .needs = links_to_all,
+                                         .largest_piece = largest_piece,
+                                         .schedule = all_gather_mesh};
+
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherMesh = {.name = "mesh",
-                                             .cost = cost,
-                                             .needs = links_to_all,
-                                             .largest_piece = largest_piece,
-                                             .schedule = all_gather_mesh};
+AnyAlgorithm describe(const struct AllGatherMesh*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -25,9 +25,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * ranks};
 }
 
+const Algorithm<AllGather> kAlgorithm = {
+    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = all_gather_one_shot};
+
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherOneShot = {
-    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = all_gather_one_shot};
+AnyAlgorithm describe(const struct AllGatherOneShot*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -10,9 +10,9 @@ namespace {
 /// 2007.
 Task<> all_gather_ring(Exec& x, AllGather op) {
   Ring ring(x);
+  auto block = [&](Rank rank) { return op.block(rank); };
   co_await x.copy(op.block(x.rank()), op.send);
-  for (Rank step = 0; step + 1 < ring.size(); ++step)
-    co_await ring.shift(op.block(ring.behind(step)), op.block(ring.behind(step + 1)));
+  co_await ring.all_gather(block);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
@@ -24,9 +24,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * ranks};
 }
 
+const Algorithm<AllGather> kAlgorithm = {
+    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_gather_ring};
+
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherRing = {
-    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_gather_ring};
+AnyAlgorithm describe(const struct AllGatherRing*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -18,11 +18,13 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = static_cast<double>(bytes) * (ranks - 1)};
 }
 
+const Algorithm<AllGather> kAlgorithm = {.name = "slots",
+                                         .ground = Ground::mapped,
+                                         .cost = cost,
+                                         .local = {.announces = Announces::data, .combine = take}};
+
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherSlots = {.name = "slots",
-                                              .ground = Ground::mapped,
-                                              .cost = cost,
-                                              .local = {.announces = Announces::data, .combine = take}};
+AnyAlgorithm describe(const struct AllGatherSlots*) { return kAlgorithm; }
 
 }  // namespace cohort

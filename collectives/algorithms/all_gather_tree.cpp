@@ -1,32 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/rank_slices.h>
 #include <cohort/collectives/schedule/tree.h>
 
 namespace cohort {
 namespace {
-
-/// Blocks of several ranks, which lie side by side unless the message was cut: then one message for each.
-struct RankBlocks {
-  RankBlocks(const AllGather& of, Rank from, Rank how_many) noexcept : op(of), first(from), count(how_many) {}
-
-  [[nodiscard]] Rank messages() const noexcept { return op.stride == op.send.bytes ? 1 : count; }
-  [[nodiscard]] Slice message(Rank index) const noexcept {
-    const Slice one = op.block(first + index);
-    return {one.window, one.offset, messages() == 1 ? count * one.bytes : one.bytes};
-  }
-
-  AllGather op;
-  Rank first;
-  Rank count;
-};
-
-Task<> send_blocks(Link& link, RankBlocks blocks) {
-  for (Rank i = 0; i < blocks.messages(); ++i) co_await link.send(blocks.message(i));
-}
-
-Task<> receive_blocks(Link& link, RankBlocks blocks) {
-  for (Rank i = 0; i < blocks.messages(); ++i) co_await link.recv(blocks.message(i));
-}
 
 /// Tree all_gather: blocks are collected up a binomial tree to rank 0, all of them come down it.
 /// Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; at most p * block
@@ -34,21 +12,20 @@ Task<> receive_blocks(Link& link, RankBlocks blocks) {
 /// gather and broadcast.
 Task<> all_gather_tree(Exec& x, AllGather op) {
   const Tree tree(x);
+  const RankBlocks blocks(op);
   co_await x.copy(op.block(x.rank()), op.send);
   for (Rank distance = 1; tree.has_child(distance); distance *= 2) {
     const Rank child = tree.child(distance);
-    const RankBlocks theirs(op, child, tree.ranks_below(distance));
-    co_await receive_blocks(x.link(child), theirs);
+    co_await receive_slices(x.link(child), blocks, child, tree.ranks_below(distance), Signal::DataSignal);
   }
-  const RankBlocks own(op, x.rank(), tree.ranks_here());
-  const RankBlocks all(op, 0, x.size());
   if (!tree.is_root()) {
     Link& parent = x.link(tree.parent());
-    co_await send_blocks(parent, own);
-    co_await receive_blocks(parent, all);
+    co_await send_slices(parent, blocks, x.rank(), tree.ranks_here(), Signal::DataSignal);
+    co_await receive_slices(parent, blocks, 0, x.size(), Signal::DataSignal);
   }
   for (Rank distance = tree.widest() / 2; distance != 0; distance /= 2)
-    if (tree.has_child(distance)) co_await send_blocks(x.link(tree.child(distance)), all);
+    if (tree.has_child(distance))
+      co_await send_slices(x.link(tree.child(distance)), blocks, 0, x.size(), Signal::DataSignal);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
@@ -61,9 +38,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = (tree.sizes_of_subtrees + ranks * (ranks - 1.0)) * block};
 }
 
+const Algorithm<AllGather> kAlgorithm = {
+    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = all_gather_tree};
+
 }  // namespace
 
-const Algorithm<AllGather> kAllGatherTree = {
-    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = all_gather_tree};
+AnyAlgorithm describe(const struct AllGatherTree*) { return kAlgorithm; }
 
 }  // namespace cohort

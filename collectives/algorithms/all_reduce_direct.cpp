@@ -26,13 +26,15 @@ Task<> all_reduce_direct(Exec& x, AllReduce op) {
                                 : reduce_through_ccl_buffers(x, op, Wanted::everywhere);
 }
 
-}  // namespace
-
-const Algorithm<AllReduce> kAllReduceDirect = {
+const Algorithm<AllReduce> kAlgorithm = {
     .name = "direct",
     .ground = Ground::mapped,
     .cost = cost_of_own_share,
     .schedule = all_reduce_direct,
     .local = {.announces = Announces::windows, .combine = combine_own_share}};
+
+}  // namespace
+
+AnyAlgorithm describe(const struct AllReduceDirect*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -32,19 +32,21 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {
-  return {.links_to_all = true, .scratch_bytes = ranks > 2 ? scratch_for_shares(bytes, ranks) : 0};
+  return {.links_to_all = true, .scratch_bytes = ranks > 2 ? bytes_in_even_parts(bytes, ranks) : 0};
 }
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
   return ranks > 2 ? buffer_bytes : kWholeMessage;
 }
 
+const Algorithm<AllReduce> kAlgorithm = {.name = "mesh",
+                                         .cost = cost,
+                                         .needs = needs,
+                                         .largest_piece = largest_piece,
+                                         .schedule = all_reduce_mesh};
+
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceMesh = {.name = "mesh",
-                                             .cost = cost,
-                                             .needs = needs,
-                                             .largest_piece = largest_piece,
-                                             .schedule = all_reduce_mesh};
+AnyAlgorithm describe(const struct AllReduceMesh*) { return kAlgorithm; }
 
 }  // namespace cohort

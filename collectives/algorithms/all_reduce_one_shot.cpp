@@ -36,12 +36,14 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
   return buffer_bytes / std::max<Rank>(1, ranks - 1);
 }
 
+const Algorithm<AllReduce> kAlgorithm = {.name = "one_shot",
+                                         .cost = cost,
+                                         .needs = needs,
+                                         .largest_piece = largest_piece,
+                                         .schedule = all_reduce_one_shot};
+
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceOneShot = {.name = "one_shot",
-                                                .cost = cost,
-                                                .needs = needs,
-                                                .largest_piece = largest_piece,
-                                                .schedule = all_reduce_one_shot};
+AnyAlgorithm describe(const struct AllReduceOneShot*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
-#include <cohort/collectives/schedule/blocks.h>
 #include <cohort/collectives/schedule/ring.h>
 
 namespace cohort {
@@ -12,14 +11,12 @@ namespace {
 /// 2009.
 Task<> all_reduce_ring(Exec& x, AllReduce op) {
   Ring ring(x);
-  const Blocks block(op.recv, ring.size(), op.element_bytes);
-  const Reducer reducer = x.reducer(op.combine);
+  const Blocks blocks(op.recv, x.size(), op.element_bytes);
+  auto block = [&](Rank rank) { return blocks[rank]; };
   co_await x.copy(op.recv, op.send);
-  for (Rank step = 0; step + 1 < ring.size(); ++step)
-    co_await ring.shift_reduce(block[ring.behind(step + 1)], block[ring.behind(step + 2)], reducer);
-  co_await x.finish_average(op.combine, block[x.rank()]);
-  for (Rank step = 0; step + 1 < ring.size(); ++step)
-    co_await ring.shift(block[ring.behind(step)], block[ring.behind(step + 1)]);
+  co_await ring.reduce_scatter(block, x.reducer(op.combine));
+  co_await x.finish_average(op.combine, blocks[x.rank()]);
+  co_await ring.all_gather(block);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
@@ -31,9 +28,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = 2 * share * ranks};
 }
 
+const Algorithm<AllReduce> kAlgorithm = {
+    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_reduce_ring};
+
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceRing = {
-    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_reduce_ring};
+AnyAlgorithm describe(const struct AllReduceRing*) { return kAlgorithm; }
 
 }  // namespace cohort

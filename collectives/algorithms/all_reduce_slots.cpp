@@ -34,15 +34,17 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
 }
 
+const Algorithm<AllReduce> kAlgorithm = {.name = "slots",
+                                         .ground = Ground::mapped,
+                                         .cost = cost,
+                                         .local = {.announces = Announces::data,
+                                                   .combine = combine,
+                                                   .finish = finish,
+                                                   .refers_from = kRefersFrom,
+                                                   .refers_to = kMostAnnouncedBytes}};
+
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceSlots = {.name = "slots",
-                                              .ground = Ground::mapped,
-                                              .cost = cost,
-                                              .local = {.announces = Announces::data,
-                                                        .combine = combine,
-                                                        .finish = finish,
-                                                        .refers_from = kRefersFrom,
-                                                        .refers_to = kMostAnnouncedBytes}};
+AnyAlgorithm describe(const struct AllReduceSlots*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -39,9 +39,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * messages};
 }
 
+const Algorithm<AllReduce> kAlgorithm = {
+    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = all_reduce_tree};
+
 }  // namespace
 
-const Algorithm<AllReduce> kAllReduceTree = {
-    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = all_reduce_tree};
+AnyAlgorithm describe(const struct AllReduceTree*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -9,9 +9,11 @@ Task<> barrier_direct(Exec& x, Barrier) { return x.phase(); }
 
 Cost cost(std::size_t, Rank) { return {.rounds = 1}; }
 
+const Algorithm<Barrier> kAlgorithm = {
+    .name = "direct", .ground = Ground::mapped, .cost = cost, .schedule = barrier_direct};
+
 }  // namespace
 
-const Algorithm<Barrier> kBarrierDirect = {
-    .name = "direct", .ground = Ground::mapped, .cost = cost, .schedule = barrier_direct};
+AnyAlgorithm describe(const struct BarrierDirect*) { return kAlgorithm; }
 
 }  // namespace cohort

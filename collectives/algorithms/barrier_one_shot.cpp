@@ -12,9 +12,11 @@ Task<> barrier_one_shot(Exec& x, Barrier) {
 
 Cost cost(std::size_t, Rank ranks) { return {.rounds = 1, .messages = ranks * (ranks - 1.0)}; }
 
+const Algorithm<Barrier> kAlgorithm = {
+    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = barrier_one_shot};
+
 }  // namespace
 
-const Algorithm<Barrier> kBarrierOneShot = {
-    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = barrier_one_shot};
+AnyAlgorithm describe(const struct BarrierOneShot*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -9,11 +9,13 @@ void all_have_come(Exec&, const Barrier&) {}
 
 Cost cost(std::size_t, Rank) { return {.rounds = 1}; }
 
+const Algorithm<Barrier> kAlgorithm = {.name = "slots",
+                                       .ground = Ground::mapped,
+                                       .cost = cost,
+                                       .local = {.announces = Announces::data, .combine = all_have_come}};
+
 }  // namespace
 
-const Algorithm<Barrier> kBarrierSlots = {.name = "slots",
-                                          .ground = Ground::mapped,
-                                          .cost = cost,
-                                          .local = {.announces = Announces::data, .combine = all_have_come}};
+AnyAlgorithm describe(const struct BarrierSlots*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -25,9 +25,11 @@ Cost cost(std::size_t, Rank ranks) {
   return {.rounds = 2.0 * tree.height, .messages = 2 * (ranks - 1.0)};
 }
 
+const Algorithm<Barrier> kAlgorithm = {
+    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = barrier_tree};
+
 }  // namespace
 
-const Algorithm<Barrier> kBarrierTree = {
-    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = barrier_tree};
+AnyAlgorithm describe(const struct BarrierTree*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -31,9 +31,11 @@ Task<> broadcast_direct(Exec& x, Broadcast op) {
 
 Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }
 
+const Algorithm<Broadcast> kAlgorithm = {
+    .name = "direct", .ground = Ground::mapped, .cost = cost, .schedule = broadcast_direct};
+
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastDirect = {
-    .name = "direct", .ground = Ground::mapped, .cost = cost, .schedule = broadcast_direct};
+AnyAlgorithm describe(const struct BroadcastDirect*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -47,9 +47,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = static_cast<double>(bytes) * (ranks - 1)};
 }
 
+const Algorithm<Broadcast> kAlgorithm = {
+    .name = "mesh", .cost = cost, .needs = links_to_all, .schedule = broadcast_mesh};
+
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastMesh = {
-    .name = "mesh", .cost = cost, .needs = links_to_all, .schedule = broadcast_mesh};
+AnyAlgorithm describe(const struct BroadcastMesh*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -35,9 +35,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n};
 }
 
+const Algorithm<Broadcast> kAlgorithm = {
+    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = broadcast_one_shot};
+
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastOneShot = {
-    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = broadcast_one_shot};
+AnyAlgorithm describe(const struct BroadcastOneShot*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -12,11 +12,13 @@ void take(Exec& x, const Broadcast& op) {
 
 Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }
 
+const Algorithm<Broadcast> kAlgorithm = {.name = "slots",
+                                         .ground = Ground::mapped,
+                                         .cost = cost,
+                                         .local = {.announces = Announces::data, .combine = take}};
+
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastSlots = {.name = "slots",
-                                              .ground = Ground::mapped,
-                                              .cost = cost,
-                                              .local = {.announces = Announces::data, .combine = take}};
+AnyAlgorithm describe(const struct BroadcastSlots*) { return kAlgorithm; }
 
 }  // namespace cohort

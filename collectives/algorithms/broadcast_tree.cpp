@@ -32,9 +32,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * (ranks - 1)};
 }
 
+const Algorithm<Broadcast> kAlgorithm = {
+    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = broadcast_tree};
+
 }  // namespace
 
-const Algorithm<Broadcast> kBroadcastTree = {
-    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = broadcast_tree};
+AnyAlgorithm describe(const struct BroadcastTree*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -6,26 +6,98 @@
 #include <vector>
 
 namespace cohort {
+
+template <class... Name>
+struct NameList {};
+
+/// The list: a line each. Of those that run where the ranks are, the first is taken on mapped memory, and of
+/// equal ones over links.
+// clang-format off
+using LibraryNames = NameList<
+    struct BarrierSlots,
+    struct BarrierDirect,
+    struct BarrierOneShot,
+    struct BarrierTree,
+    struct BarrierRing,
+    struct BarrierNb,
+    struct BarrierRecursiveDoubling,
+    struct BroadcastSlots,
+    struct BroadcastDirect,
+    struct BroadcastOneShot,
+    struct BroadcastTree,
+    struct BroadcastMesh,
+    struct BroadcastRing,
+    struct BroadcastRhd,
+    struct BroadcastNb,
+    struct BroadcastNhr,
+    struct BroadcastDoubleTree,
+    struct AllReduceSlots,
+    struct AllReduceDirect,
+    struct AllReduceOneShot,
+    struct AllReduceTree,
+    struct AllReduceRecursiveDoubling,
+    struct AllReduceMesh,
+    struct AllReduceRing,
+    struct AllReduceTwoRings,
+    struct AllReduceRhd,
+    struct AllReduceNb,
+    struct AllReduceNbReversed,
+    struct AllReduceNhr,
+    struct AllReduceDoubleTree,
+    struct AllGatherSlots,
+    struct AllGatherDirect,
+    struct AllGatherOneShot,
+    struct AllGatherTree,
+    struct AllGatherMesh,
+    struct AllGatherRing,
+    struct AllGatherTwoRings,
+    struct AllGatherRecursiveDoubling,
+    struct AllGatherNb,
+    struct AllGatherNhr,
+    struct ReduceScatterSlots,
+    struct ReduceScatterDirect,
+    struct ReduceScatterMesh,
+    struct ReduceScatterTree,
+    struct ReduceScatterRing,
+    struct ReduceScatterTwoRings,
+    struct ReduceScatterRhd,
+    struct ReduceScatterNb,
+    struct ReduceScatterNbReversed,
+    struct ReduceScatterNhr,
+    struct ReduceSlots,
+    struct ReduceDirect,
+    struct ReduceOneShot,
+    struct ReduceTree,
+    struct ReduceMesh,
+    struct ReduceRing,
+    struct ReduceRhd,
+    struct ReduceNb,
+    struct ReduceNhr,
+    struct ReduceDoubleTree
+>;
+// clang-format on
+
+/// What the file that has this name says of itself.
+template <class Name>
+AnyAlgorithm algorithm_of_name() {
+  AnyAlgorithm describe(const Name*);
+  return describe(static_cast<const Name*>(nullptr));
+}
+
 namespace {
+
+template <class... Name>
+std::vector<AnyAlgorithm> list_named(NameList<Name...>) {
+  return {algorithm_of_name<Name>()...};
+}
 
 template <class... Op>
 void add_alone(std::vector<AnyAlgorithm>& list, OperatorList<Op...>) {
   (list.emplace_back(kAlone<Op>), ...);
 }
 
-/// Of those that run where the ranks are, the first is taken on mapped memory, and of equal ones over links.
 std::vector<AnyAlgorithm> list_all() {
-  std::vector<AnyAlgorithm> list = {
-      kBarrierSlots,       kBarrierDirect,       kBarrierOneShot,    kBarrierTree,
-      kBarrierRing,        kBroadcastSlots,      kBroadcastDirect,   kBroadcastOneShot,
-      kBroadcastTree,      kBroadcastMesh,       kBroadcastRing,     kAllReduceSlots,
-      kAllReduceDirect,    kAllReduceOneShot,    kAllReduceTree,     kAllReduceRecursiveDoubling,
-      kAllReduceMesh,      kAllReduceRing,       kAllGatherSlots,    kAllGatherDirect,
-      kAllGatherOneShot,   kAllGatherTree,       kAllGatherMesh,     kAllGatherRing,
-      kReduceScatterSlots, kReduceScatterDirect, kReduceScatterMesh, kReduceScatterTree,
-      kReduceScatterRing,  kReduceSlots,         kReduceDirect,      kReduceOneShot,
-      kReduceTree,         kReduceMesh,
-  };
+  std::vector<AnyAlgorithm> list = list_named(LibraryNames{});
   add_alone(list, Operators{});
   return list;
 }

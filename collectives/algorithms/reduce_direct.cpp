@@ -48,13 +48,15 @@ Task<> reduce_direct(Exec& x, Reduce op) {
   return reduce_through_ccl_buffers(x, as_all_reduce(op), wanted(x, op));
 }
 
-}  // namespace
-
-const Algorithm<Reduce> kReduceDirect = {
+const Algorithm<Reduce> kAlgorithm = {
     .name = "direct",
     .ground = Ground::mapped,
     .cost = cost_of_own_share,
     .schedule = reduce_direct,
     .local = {.announces = Announces::windows, .combine = combine_on_user_windows}};
+
+}  // namespace
+
+AnyAlgorithm describe(const struct ReduceDirect*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -36,14 +36,16 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {
-  return {.links_to_all = true, .scratch_bytes = scratch_for_shares(bytes, ranks)};
+  return {.links_to_all = true, .scratch_bytes = bytes_in_even_parts(bytes, ranks)};
 }
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
+const Algorithm<Reduce> kAlgorithm = {
+    .name = "mesh", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_mesh};
+
 }  // namespace
 
-const Algorithm<Reduce> kReduceMesh = {
-    .name = "mesh", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_mesh};
+AnyAlgorithm describe(const struct ReduceMesh*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -59,12 +59,14 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
   return ranks > 2 ? buffer_bytes / (ranks - 1) : kWholeMessage;
 }
 
+const Algorithm<Reduce> kAlgorithm = {.name = "one_shot",
+                                      .cost = cost,
+                                      .needs = needs,
+                                      .largest_piece = largest_piece,
+                                      .schedule = reduce_one_shot};
+
 }  // namespace
 
-const Algorithm<Reduce> kReduceOneShot = {.name = "one_shot",
-                                          .cost = cost,
-                                          .needs = needs,
-                                          .largest_piece = largest_piece,
-                                          .schedule = reduce_one_shot};
+AnyAlgorithm describe(const struct ReduceOneShot*) { return kAlgorithm; }
 
 }  // namespace cohort

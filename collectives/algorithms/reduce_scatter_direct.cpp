@@ -62,13 +62,15 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = others, .bytes_reduced = others};
 }
 
-}  // namespace
-
-const Algorithm<ReduceScatter> kReduceScatterDirect = {
+const Algorithm<ReduceScatter> kAlgorithm = {
     .name = "direct",
     .ground = Ground::mapped,
     .cost = cost,
     .schedule = reduce_scatter_direct,
     .local = {.announces = Announces::windows, .combine = combine_on_user_windows}};
+
+}  // namespace
+
+AnyAlgorithm describe(const struct ReduceScatterDirect*) { return kAlgorithm; }
 
 }  // namespace cohort

@@ -30,12 +30,14 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
   return ranks > 2 ? buffer_bytes / (ranks - 1) : kWholeMessage;
 }
 
+const Algorithm<ReduceScatter> kAlgorithm = {.name = "mesh",
+                                             .cost = cost,
+                                             .needs = needs,
+                                             .largest_piece = largest_piece,
+                                             .schedule = reduce_scatter_mesh};
+
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterMesh = {.name = "mesh",
-                                                     .cost = cost,
-                                                     .needs = needs,
-                                                     .largest_piece = largest_piece,
-                                                     .schedule = reduce_scatter_mesh};
+AnyAlgorithm describe(const struct ReduceScatterMesh*) { return kAlgorithm; }
 
 }  // namespace cohort

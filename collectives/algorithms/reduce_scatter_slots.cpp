@@ -19,12 +19,13 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
 }
 
+const Algorithm<ReduceScatter> kAlgorithm = {.name = "slots",
+                                             .ground = Ground::mapped,
+                                             .cost = cost,
+                                             .local = {.announces = Announces::data, .combine = combine}};
+
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterSlots = {
-    .name = "slots",
-    .ground = Ground::mapped,
-    .cost = cost,
-    .local = {.announces = Announces::data, .combine = combine}};
+AnyAlgorithm describe(const struct ReduceScatterSlots*) { return kAlgorithm; }
 
 }  // namespace cohort

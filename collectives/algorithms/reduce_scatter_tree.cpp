@@ -51,12 +51,14 @@ Needs needs(std::size_t bytes, Rank ranks) { return {.links_to_all = true, .scra
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return buffer_bytes / ranks; }
 
+const Algorithm<ReduceScatter> kAlgorithm = {.name = "tree",
+                                             .cost = cost,
+                                             .needs = needs,
+                                             .largest_piece = largest_piece,
+                                             .schedule = reduce_scatter_tree};
+
 }  // namespace
 
-const Algorithm<ReduceScatter> kReduceScatterTree = {.name = "tree",
-                                                     .cost = cost,
-                                                     .needs = needs,
-                                                     .largest_piece = largest_piece,
-                                                     .schedule = reduce_scatter_tree};
+AnyAlgorithm describe(const struct ReduceScatterTree*) { return kAlgorithm; }
 
 }  // namespace cohort

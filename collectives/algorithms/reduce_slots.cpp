@@ -18,11 +18,13 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
 }
 
+const Algorithm<Reduce> kAlgorithm = {.name = "slots",
+                                      .ground = Ground::mapped,
+                                      .cost = cost,
+                                      .local = {.announces = Announces::data, .combine = combine}};
+
 }  // namespace
 
-const Algorithm<Reduce> kReduceSlots = {.name = "slots",
-                                        .ground = Ground::mapped,
-                                        .cost = cost,
-                                        .local = {.announces = Announces::data, .combine = combine}};
+AnyAlgorithm describe(const struct ReduceSlots*) { return kAlgorithm; }
 
 }  // namespace cohort

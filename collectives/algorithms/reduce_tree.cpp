@@ -50,9 +50,11 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
   return ranks > 2 ? buffer_bytes : kWholeMessage;
 }
 
+const Algorithm<Reduce> kAlgorithm = {
+    .name = "tree", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_tree};
+
 }  // namespace
 
-const Algorithm<Reduce> kReduceTree = {
-    .name = "tree", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_tree};
+AnyAlgorithm describe(const struct ReduceTree*) { return kAlgorithm; }
 
 }  // namespace cohort

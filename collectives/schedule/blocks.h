@@ -5,6 +5,12 @@
 
 namespace cohort {
 
+/// What so many parts take at most, each as large as the largest: they are rounded up to whole elements.
+[[nodiscard]] constexpr std::size_t bytes_in_even_parts(std::size_t bytes, std::size_t parts) noexcept {
+  constexpr std::size_t kLargestElement = 16;
+  return bytes + parts * kLargestElement;
+}
+
 /// A slice cut into nearly equal parts of whole elements; the last ones may be empty.
 class Blocks {
  public:
@@ -18,6 +24,12 @@ class Blocks {
   }
   /// For who takes a function of the index.
   [[nodiscard]] Slice operator()(std::size_t index) const noexcept { return (*this)[index]; }
+  /// The part with what lies before it, so that it is as large as the largest.
+  [[nodiscard]] Slice filled(std::size_t index) const noexcept {
+    const Slice part = (*this)[index];
+    const std::size_t largest = (*this)[0].bytes;
+    return {part.window, part.offset + part.bytes - largest, largest};
+  }
 
  private:
   Slice whole_;

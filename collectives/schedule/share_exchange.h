@@ -31,11 +31,4 @@ Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
   co_await inputs.combine_into(result, combine);
 }
 
-/// Scratch for the shares of all ranks, where these are the Blocks of a message of so many bytes.
-[[nodiscard]] constexpr std::size_t scratch_for_shares(std::size_t bytes, Rank ranks) noexcept {
-  // Shares are rounded up to whole elements: one element per rank is enough of a margin.
-  constexpr std::size_t kLargestElement = 16;
-  return bytes + ranks * kLargestElement;
-}
-
 }  // namespace cohort

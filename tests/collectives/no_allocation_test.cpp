@@ -80,6 +80,39 @@ TEST_P(NoAllocation, happens_in_a_collective_after_warm_up) {
   EXPECT_EQ(allocations, 0U);
 }
 
+/// Each algorithm of each operator, over links.
+Task<> every_algorithm(Communicator& comm, Buffers& buffers) {
+  for (const Operator op : all_operators()) {
+    const std::size_t count = op->has_data ? buffers.one.size() / comm.size() : 0;
+    const Extent extent = op->extent(comm.size(), 0, comm.rank());
+    const CallArguments arguments{
+        .type = DataType::float32,
+        .reduce = ReduceOp::max,
+        .in = std::as_bytes(std::span<const float>(buffers.one).first(extent.send * count)),
+        .out = std::as_writable_bytes(std::span<float>(buffers.all).first(extent.recv * count))};
+    for (const AnyAlgorithm& algorithm : comm.algorithms().of(op)) {
+      if (algorithm.ground() != Ground::links) continue;
+      auto call = comm.call(op, arguments).with_algorithm(algorithm.name());
+      co_await std::move(call);
+    }
+  }
+}
+
+/// A frame that is too large for the pool would come from the system in every call.
+TEST(Frames, of_every_algorithm_are_recycled) {
+  if (sanitizers::kAddress || sanitizers::kThread) GTEST_SKIP() << "sanitizer builds do not recycle frames";
+  CommunicatorOptions options;
+  options.transport = "tcp";
+  auto body = [](Communicator& comm) -> Task<> {
+    Buffers buffers(1000, comm.size());
+    for (int i = 0; i < kWarmUp; ++i) co_await every_algorithm(comm, buffers);
+    const FramePool::Statistics before = FramePool::statistics();
+    for (int i = 0; i < kWarmUp; ++i) co_await every_algorithm(comm, buffers);
+    EXPECT_EQ(FramePool::statistics().from_system, before.from_system);
+  };
+  test::run_ranks(3, body, std::move(options));
+}
+
 std::string name_of_case(const testing::TestParamInfo<std::tuple<const char*, bool, std::size_t>>& test) {
   return fmt::format("{}_{}_{}", std::get<0>(test.param),
                      std::get<1>(test.param) ? "isolated" : "one_process", std::get<2>(test.param));

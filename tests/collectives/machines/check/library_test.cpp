@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <regex>
+#include <set>
 #include <sstream>
 
 namespace cohort {
@@ -79,14 +80,16 @@ TEST(Library, sets_of_cases_have_every_algorithm_root_count_and_variant) {
   }
 }
 
-std::string source_of(Operator op, std::string_view id) {
-  const std::filesystem::path folder =
-      std::filesystem::path(COHORT_TEST_SOURCE_DIR) / "collectives/algorithms";
-  std::ifstream file(folder / fmt::format("{}_{}.cpp", to_string(op), id));
-  EXPECT_TRUE(file.good()) << to_string(op) << " " << id;
+std::string text_of(const std::string& path) {
+  std::ifstream file(std::filesystem::path(COHORT_TEST_SOURCE_DIR) / path);
+  EXPECT_TRUE(file.good()) << path;
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+std::string source_of(Operator op, std::string_view id) {
+  return text_of(fmt::format("collectives/algorithms/{}_{}.cpp", to_string(op), id));
 }
 
 /// "D3" from "(determinism D3)" in a comment that may be broken anywhere.
@@ -110,6 +113,26 @@ TEST(Library, combines_in_the_order_that_each_algorithm_promises) {
     for (const auto& [id, is_in_order] : in_rank_order)
       EXPECT_EQ(promised_order(source_of(op, id)), is_in_order ? "D3" : "D1") << to_string(op) << " " << id;
   }
+}
+
+/// The second column of the row of that name.
+std::set<std::string> operators_in_docs(const std::string& docs, std::string_view name) {
+  const std::regex row(fmt::format(R"(\n\| `{}` \| ([^|]*) \|)", name));
+  std::smatch match;
+  std::set<std::string> operators;
+  if (!std::regex_search(docs, match, row)) return operators;
+  std::istringstream words(match[1].str());
+  for (std::string word; std::getline(words >> std::ws, word, ',');) operators.insert(word);
+  return operators;
+}
+
+TEST(Library, has_a_row_in_the_docs_for_each_algorithm_with_its_operators) {
+  const std::string docs = text_of("docs/algorithms.md");
+  std::map<std::string_view, std::set<std::string>> operators;
+  for (const Operator op : all_operators())
+    for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op))
+      operators[algorithm.name()].emplace(to_string(op));
+  for (const auto& [name, of] : operators) EXPECT_EQ(operators_in_docs(docs, name), of) << name;
 }
 
 }  // namespace

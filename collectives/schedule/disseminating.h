@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/schedule/dissemination.h>
+#include <cohort/collectives/schedule/exchange.h>
+
+namespace cohort {
+
+inline Task<> send_both(Link& link, Slice first, Slice second) {
+  co_await link.send(first);
+  if (!second.empty()) co_await link.send(second);
+}
+inline Task<> receive_both(Link& link, Slice first, Slice second) {
+  co_await link.recv(first);
+  if (!second.empty()) co_await link.recv(second);
+}
+inline Task<> receive_reduce_both(Link& link, Slice first, Slice second, Reducer reducer) {
+  co_await link.recv_reduce(first, reducer);
+  if (!second.empty()) co_await link.recv_reduce(second, reducer);
+}
+
+/// One rank's part in a Dissemination of slices that are all of one size. They lie in scratch, ranks *
+/// slice_bytes, the first place at its end, so that with the nearest first those that follow one another
+/// among the ranks also do there.
+///
+/// Lifetime: within one schedule. With two runs, none of them empty, a message is two.
+class Disseminating : Immovable {
+ public:
+  /// Which way slices go, on their way to all: towards the next rank, or, mirrored, towards the one before.
+  enum class Towards : std::uint8_t { next, previous };
+
+  Disseminating(Exec& x, Dissemination::Order order, std::size_t slice_bytes, Towards towards = Towards::next)
+      : x_(x), rule_(order, x.size()), slice_bytes_(slice_bytes), towards_(towards) {}
+
+  /// This rank's own slice.
+  [[nodiscard]] Slice own() const noexcept { return places({0, 1}); }
+
+  /// Every rank's own slice to every rank.
+  Task<> all_gather() {
+    for (const Dissemination::Round& round : rule_.rounds()) {
+      const Dissemination::Runs out = rule_.sent(round);
+      const Dissemination::Runs in = rule_.received(round);
+      co_await x_.streams().fork_join(send_both(further(round), places(out.first), places(out.second)),
+                                      receive_both(nearer(round), places(in.first), places(in.second)));
+    }
+  }
+
+  /// The same backwards: every rank's part of each slice to its owner, combined on the way. A rank combines
+  /// what it has with what comes, in the order of the rounds.
+  Task<> reduce_scatter(Reducer reducer) {
+    for (Rank i = rule_.round_count(); i-- > 0;) {
+      const Dissemination::Round& round = rule_.round(i);
+      const Dissemination::Runs out = rule_.received(round);
+      const Dissemination::Runs in = rule_.sent(round);
+      co_await x_.streams().fork_join(
+          send_both(nearer(round), places(out.first), places(out.second)),
+          receive_reduce_both(further(round), places(in.first), places(in.second), reducer));
+    }
+  }
+
+  /// Every rank's own slice to the root.
+  Task<> gather(Rank root) {
+    const Rank way = way_to(root);
+    for (const Dissemination::Round& round : rule_.rounds()) {
+      if (rule_.has_left(round, way)) co_return;
+      if ((way & round.distance) != 0) {
+        const Dissemination::Runs out = rule_.sent(round, way);
+        co_await send_both(further(round), places(out.first), places(out.second));
+      } else if (way + round.distance < x_.size()) {
+        const Dissemination::Runs in = rule_.received(round, way + round.distance);
+        co_await receive_both(nearer(round), places(in.first), places(in.second));
+      }
+    }
+  }
+
+  /// The same backwards: from the root to every rank its own slice.
+  Task<> scatter(Rank root) {
+    const Rank way = way_to(root);
+    for (Rank i = rule_.round_count(); i-- > 0;) {
+      const Dissemination::Round& round = rule_.round(i);
+      if (rule_.has_left(round, way)) continue;
+      if ((way & round.distance) != 0) {
+        const Dissemination::Runs in = rule_.sent(round, way);
+        co_await receive_both(further(round), places(in.first), places(in.second));
+      } else if (way + round.distance < x_.size()) {
+        const Dissemination::Runs out = rule_.received(round, way + round.distance);
+        co_await send_both(nearer(round), places(out.first), places(out.second));
+      }
+    }
+  }
+
+  /// Copies part(r), the whole slice of each rank r, to its place; those that lie side by side together.
+  template <class Part>
+  Task<> pack(Part& part) {
+    for (Rank place = 0; place < x_.size();) {
+      const Stretch stretch = stretch_from(place, part);
+      if (!stretch.outside.empty()) co_await x_.copy(stretch.inside, stretch.outside);
+      place += stretch.slices;
+    }
+  }
+  /// And back, from a place on: the end of each slice, as much as part(r) has.
+  template <class Part>
+  Task<> unpack(Part& part, Rank from = 0) {
+    for (Rank place = from; place < x_.size();) {
+      const Stretch stretch = stretch_from(place, part);
+      if (!stretch.outside.empty()) co_await x_.copy(stretch.outside, stretch.inside);
+      place += stretch.slices;
+    }
+  }
+
+ private:
+  struct Stretch {
+    Slice outside;
+    Slice inside;
+    Rank slices = 1;
+  };
+
+  [[nodiscard]] Slice places(Dissemination::Run run) const noexcept {
+    return x_.scratch((x_.size() - run.begin - run.count) * slice_bytes_, run.count * slice_bytes_);
+  }
+  [[nodiscard]] Rank rank_behind(Rank way) const noexcept {
+    return towards_ == Towards::next ? x_.behind(way) : x_.ahead(way);
+  }
+  [[nodiscard]] Rank way_to(Rank root) const noexcept {
+    const Rank ahead = (root + x_.size() - x_.rank()) % x_.size();
+    return towards_ == Towards::next ? ahead : (x_.size() - ahead) % x_.size();
+  }
+  /// The peer to which slices go on in a round, and the one from which they come.
+  [[nodiscard]] Link& further(const Dissemination::Round& round) const {
+    return x_.link(rank_behind(x_.size() - round.distance));
+  }
+  [[nodiscard]] Link& nearer(const Dissemination::Round& round) const {
+    return x_.link(rank_behind(round.distance));
+  }
+
+  template <class Part>
+  [[nodiscard]] Stretch stretch_from(Rank place, Part& part) const {
+    const Slice outside = part(rank_behind(rule_.way_of(place)));
+    const Slice inside = places({place, 1}).part(slice_bytes_ - outside.bytes, outside.bytes);
+    Stretch stretch{outside, inside, 1};
+    if (outside.bytes != slice_bytes_) return stretch;
+    for (Rank next = place + 1; next < x_.size(); ++next) {
+      const Slice before = part(rank_behind(rule_.way_of(next)));
+      const bool is_adjacent = before.offset + before.bytes == stretch.outside.offset;
+      if (!is_adjacent || before.bytes != slice_bytes_) break;
+      stretch.outside = {before.window, before.offset, before.bytes + stretch.outside.bytes};
+      stretch.inside = {stretch.inside.window, stretch.inside.offset - slice_bytes_, stretch.outside.bytes};
+      ++stretch.slices;
+    }
+    return stretch;
+  }
+
+  Exec& x_;
+  const Dissemination rule_;
+  const std::size_t slice_bytes_;
+  const Towards towards_;
+};
+
+}  // namespace cohort
