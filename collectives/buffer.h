@@ -62,9 +62,11 @@ template <class R>
 consteval bool holds_elements() {
   if constexpr (is_memory<R>()) {
     constexpr bool result = Element<std::remove_const_t<Held<R>>>;
-    static_assert(result,
-                  "the elements of a collective are float, double, std::int32_t or std::int64_t; "
-                  "broadcast_bytes() and all_gather_bytes() move those of other trivially copyable types");
+    static_assert(
+        result,
+        "the elements of a collective are std::int8_t to std::int64_t, std::uint8_t to std::uint64_t, "
+        "float, double, cohort::float16, bfloat16, float8_e4m3 or float8_e5m2; broadcast_bytes() "
+        "and all_gather_bytes() move those of other trivially copyable types");
     return result;
   } else {
     return false;

@@ -113,7 +113,7 @@ Collective Communicator::broadcast(DataType type, std::span<std::byte> data, Ran
 }
 
 Collective Communicator::all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                    ReduceOp op) {
+                                    Combination op) {
   return call(operator_of<AllReduce>, {.type = type, .reduce = op, .in = in, .out = out});
 }
 
@@ -128,12 +128,12 @@ Collective Communicator::all_gather_own_block(detail::Output inout, std::size_t 
 }
 
 Collective Communicator::reduce_scatter(DataType type, std::span<const std::byte> in,
-                                        std::span<std::byte> out, ReduceOp op) {
+                                        std::span<std::byte> out, Combination op) {
   return call(operator_of<ReduceScatter>, {.type = type, .reduce = op, .in = in, .out = out});
 }
 
 Collective Communicator::reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                ReduceOp op, Rank root) {
+                                Combination op, Rank root) {
   return call(operator_of<Reduce>, {.type = type, .reduce = op, .root = root, .in = in, .out = out});
 }
 
@@ -165,7 +165,7 @@ Collective Communicator::all_gather_v(DataType type, std::span<const std::byte> 
 
 Collective Communicator::reduce_scatter_v(DataType type, std::span<const std::byte> in,
                                           std::span<std::byte> out, std::span<const std::size_t> counts,
-                                          ReduceOp op) {
+                                          Combination op) {
   return call_with_counts(operator_of<ReduceScatterV>,
                           {.type = type, .reduce = op, .in = in, .out = out, .counts = counts});
 }
@@ -200,12 +200,12 @@ Collective Communicator::all_to_all_v(DataType type, std::span<const std::byte> 
 }
 
 Collective Communicator::scan(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                              ReduceOp op) {
+                              Combination op) {
   return call(operator_of<Scan>, {.type = type, .reduce = op, .in = in, .out = out});
 }
 
 Collective Communicator::exclusive_scan(DataType type, std::span<const std::byte> in,
-                                        std::span<std::byte> out, ReduceOp op) {
+                                        std::span<std::byte> out, Combination op) {
   return call(operator_of<ExclusiveScan>, {.type = type, .reduce = op, .in = in, .out = out});
 }
 

@@ -23,12 +23,12 @@ struct Reach;
 /// A group of ranks and its collectives.
 ///
 /// All ranks call the same collectives, with the same arguments, in the same order; several calls may be
-/// awaited at once and run one after the other. Buffers hold float, double, int32_t or int64_t; they belong
-/// to the call until it completes. In place: give the same memory twice, or use the forms with one buffer.
-/// Wrong arguments of this rank alone throw InvalidArgument at the call; everything that concerns other ranks
-/// is thrown when it is awaited. Threads: its engine's. Moves, while no collective runs: what was moved from
-/// still has rank() and size(), its calls throw InvalidArgument, and anything else asserts. Its end says
-/// goodbye to the other ranks.
+/// awaited at once and run one after the other. Buffers hold integers of 8 to 64 bits or floats of 8 to 64
+/// bits (docs/types.md); they belong to the call until it completes. In place: give the same memory twice, or
+/// use the forms with one buffer. Wrong arguments of this rank alone throw InvalidArgument at the call;
+/// everything that concerns other ranks is thrown when it is awaited. Threads: its engine's. Moves, while no
+/// collective runs: what was moved from still has rank() and size(), its calls throw InvalidArgument, and
+/// anything else asserts. Its end says goodbye to the other ranks.
 class Communicator {
  public:
   /// Joins. Throws AuthFailed, WorldSize, DuplicateRank, MissingRanks, Mismatch, ...: see JoinOptions.
@@ -107,15 +107,17 @@ class Communicator {
     return broadcast(buffer.type, buffer.bytes, root);
   }
 
+  // Reductions are a ReduceOp, or scaled_sum(factor).
+
   /// out[i] = combination over ranks of in[i]. Shape: count -> count.
   template <class In, class Out>
-  [[nodiscard]] Collective all_reduce(In&& in, Out&& out, ReduceOp op) {
+  [[nodiscard]] Collective all_reduce(In&& in, Out&& out, Combination op) {
     detail::check_pair<In, Out>();
     const detail::Output to = detail::output_of<Out>(out);
     return all_reduce(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
   }
   template <class InOut>
-  [[nodiscard]] Collective all_reduce(InOut&& inout, ReduceOp op) {
+  [[nodiscard]] Collective all_reduce(InOut&& inout, Combination op) {
     const detail::Output both = detail::output_of<InOut>(inout);
     return all_reduce(both.type, both.bytes, both.bytes, op);
   }
@@ -147,7 +149,7 @@ class Communicator {
   /// out = combination over ranks of block rank() of `in`. Shape: size() * count -> count.
   /// In place: `out` is in's own block.
   template <class In, class Out>
-  [[nodiscard]] Collective reduce_scatter(In&& in, Out&& out, ReduceOp op) {
+  [[nodiscard]] Collective reduce_scatter(In&& in, Out&& out, Combination op) {
     detail::check_pair<In, Out>();
     const detail::Output to = detail::output_of<Out>(out);
     return reduce_scatter(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
@@ -156,14 +158,14 @@ class Communicator {
   /// out[i] at the root = combination over ranks of in[i]. Shape: count -> count at the root; `out` of other
   /// ranks is ignored, and may be empty.
   template <class In, class Out>
-  [[nodiscard]] Collective reduce(In&& in, Out&& out, ReduceOp op, Rank root) {
+  [[nodiscard]] Collective reduce(In&& in, Out&& out, Combination op, Rank root) {
     detail::check_pair<In, Out>();
     const detail::Output to = detail::output_of<Out>(out);
     return reduce(to.type, detail::input_of<In>(in).bytes, to.bytes, op, root);
   }
   /// In place: `inout` of the root becomes the result, that of other ranks is only read.
   template <class InOut>
-  [[nodiscard]] Collective reduce(InOut&& inout, ReduceOp op, Rank root) {
+  [[nodiscard]] Collective reduce(InOut&& inout, Combination op, Rank root) {
     const detail::Output both = detail::output_of<InOut>(inout);
     return reduce(both.type, both.bytes, both.bytes, op, root);
   }
@@ -206,7 +208,7 @@ class Communicator {
   }
   /// Shape: sum of counts -> counts[rank()]. In place: `out` is in's own block.
   template <class In, class Out, class Counts>
-  [[nodiscard]] Collective reduce_scatter_v(In&& in, Out&& out, Counts&& counts, ReduceOp op) {
+  [[nodiscard]] Collective reduce_scatter_v(In&& in, Out&& out, Counts&& counts, Combination op) {
     detail::check_pair<In, Out>();
     const detail::Output to = detail::output_of<Out>(out);
     return reduce_scatter_v(to.type, detail::input_of<In>(in).bytes, to.bytes,
@@ -252,25 +254,25 @@ class Communicator {
   /// out[i] = combination of in[i] of ranks 0 to rank(), in this order. Shape: count -> count. An average is
   /// over these ranks.
   template <class In, class Out>
-  [[nodiscard]] Collective scan(In&& in, Out&& out, ReduceOp op) {
+  [[nodiscard]] Collective scan(In&& in, Out&& out, Combination op) {
     detail::check_pair<In, Out>();
     const detail::Output to = detail::output_of<Out>(out);
     return scan(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
   }
   template <class InOut>
-  [[nodiscard]] Collective scan(InOut&& inout, ReduceOp op) {
+  [[nodiscard]] Collective scan(InOut&& inout, Combination op) {
     const detail::Output both = detail::output_of<InOut>(inout);
     return scan(both.type, both.bytes, both.bytes, op);
   }
   /// The same of ranks 0 to rank() - 1; `out` of rank 0 stays as it is.
   template <class In, class Out>
-  [[nodiscard]] Collective exclusive_scan(In&& in, Out&& out, ReduceOp op) {
+  [[nodiscard]] Collective exclusive_scan(In&& in, Out&& out, Combination op) {
     detail::check_pair<In, Out>();
     const detail::Output to = detail::output_of<Out>(out);
     return exclusive_scan(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
   }
   template <class InOut>
-  [[nodiscard]] Collective exclusive_scan(InOut&& inout, ReduceOp op) {
+  [[nodiscard]] Collective exclusive_scan(InOut&& inout, Combination op) {
     const detail::Output both = detail::output_of<InOut>(inout);
     return exclusive_scan(both.type, both.bytes, both.bytes, op);
   }
@@ -278,12 +280,12 @@ class Communicator {
   // The same with types known at run time only:
   [[nodiscard]] Collective broadcast(DataType type, std::span<std::byte> data, Rank root);
   [[nodiscard]] Collective all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                      ReduceOp op);
+                                      Combination op);
   [[nodiscard]] Collective all_gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out);
   [[nodiscard]] Collective reduce_scatter(DataType type, std::span<const std::byte> in,
-                                          std::span<std::byte> out, ReduceOp op);
+                                          std::span<std::byte> out, Combination op);
   [[nodiscard]] Collective reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                  ReduceOp op, Rank root);
+                                  Combination op, Rank root);
   [[nodiscard]] Collective gather(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
                                   Rank root);
   [[nodiscard]] Collective scatter(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
@@ -293,7 +295,7 @@ class Communicator {
                                         std::span<std::byte> out, std::span<const std::size_t> counts);
   [[nodiscard]] Collective reduce_scatter_v(DataType type, std::span<const std::byte> in,
                                             std::span<std::byte> out, std::span<const std::size_t> counts,
-                                            ReduceOp op);
+                                            Combination op);
   [[nodiscard]] Collective gather_v(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
                                     std::span<const std::size_t> counts, Rank root);
   [[nodiscard]] Collective scatter_v(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
@@ -304,9 +306,9 @@ class Communicator {
                                         std::span<const std::size_t> send_counts, std::span<std::byte> out,
                                         std::span<const std::size_t> recv_counts);
   [[nodiscard]] Collective scan(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
-                                ReduceOp op);
+                                Combination op);
   [[nodiscard]] Collective exclusive_scan(DataType type, std::span<const std::byte> in,
-                                          std::span<std::byte> out, ReduceOp op);
+                                          std::span<std::byte> out, Combination op);
   /// Any operator, with what applies of the arguments.
   [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
 

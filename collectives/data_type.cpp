@@ -3,16 +3,17 @@
 
 namespace cohort {
 
-namespace {
-
-/// In the order of the enumerators.
-constexpr std::array<std::string_view, kDataTypeCount> kNames{"float32", "float64", "int32", "int64", "byte"};
-
-}  // namespace
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < kDataTypeCount; ++i)
+        if (detail::kDataTypeInfos[i].type != static_cast<DataType>(i)) return false;
+      return detail::kDataTypeInfos.back().type == DataType::byte;
+    }(),
+    "the table stands in the order of the enumerators, bytes last");
 
 std::string_view to_string(DataType type) noexcept {
   const auto index = static_cast<std::size_t>(type);
-  return index < kNames.size() ? kNames[index] : "unknown";
+  return index < kDataTypeCount ? detail::kDataTypeInfos[index].name : "unknown";
 }
 
 std::optional<DataType> parse_data_type(std::string_view name) noexcept {

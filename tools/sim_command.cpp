@@ -6,6 +6,7 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/memory_map.h>
+#include <cohort/tools/command_line.h>
 #include <cohort/tools/progress_line.h>
 #include <cohort/tools/sim/drawing.h>
 #include <cohort/tools/sim/topology_file.h>
@@ -50,6 +51,7 @@ struct SimArguments {
   std::string algorithm = "all";
   std::string topology;
   std::vector<std::string> sizes = {"1M"};
+  std::string type = "float32";
   std::string trace;
   std::string svg;
   double most_messages = kMostMessages;
@@ -180,6 +182,7 @@ sim::Curve simulate(const AnyAlgorithm& algorithm, const SimArguments& arguments
   for (const std::string& size : arguments.sizes) {
     sim::Setup setup = arguments.setup;
     setup.bytes = environment::parse_bytes("SIZE", size);
+    setup.type = *parse_data_type(arguments.type);
     if (const std::string why = objection_to_size(algorithm, topology, setup, arguments); !why.empty()) {
       print_left_out(arguments, curve.name, size, why);
       continue;
@@ -272,6 +275,7 @@ void add_sim_command(CLI::App& app, int& status) {
       ->delimiter(',')
       ->check(size_validator())
       ->capture_default_str();
+  command_line::add_type(*sim, arguments->type);
   sim->add_option("--algorithm", arguments->algorithm, "This one, or all")
       ->check(CLI::IsMember(names))
       ->capture_default_str();

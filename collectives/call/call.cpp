@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/call.h>
 
+#include <cohort/collectives/operators/reference.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 
 namespace cohort {
 namespace {
@@ -36,15 +39,35 @@ constexpr std::size_t kMostBytes = (std::size_t{1} << 48) - 1;
       to_string(op), elements, ranks, buffer, padded - elements, padded));
 }
 
-[[noreturn, gnu::cold]] void refuse_bytes(Operator op) {
-  refuse(fmt::format("{} of bytes: they can be moved, not combined; give float32, float64, int32 or int64",
-                     to_string(op)));
+[[noreturn, gnu::cold]] void refuse_combination(Operator op, DataType type, ReduceOp reduce) {
+  if (type == DataType::byte)
+    refuse(fmt::format("{} of bytes: they can be moved, not combined; give {}", to_string(op),
+                       types_of(reduce)));
+  refuse(fmt::format("{}: {} does not combine {}; give {}", to_string(op), to_string(reduce), to_string(type),
+                     types_of(reduce)));
 }
 
 [[noreturn, gnu::cold]] void refuse_overlap(Operator op) {
   refuse(fmt::format("{}: input and output overlap{}", to_string(op),
                      op->has_in_place ? " in part; give the same place (in place) or separate memory"
                                       : ", but it is never done in place; give separate memory"));
+}
+
+[[noreturn, gnu::cold]] void refuse_factor(Operator op, DataType type, double factor) {
+  refuse(fmt::format("{}: the factor {} of scaled_sum is no {}; give one that is, or combine another type",
+                     to_string(op), factor, to_string(type)));
+}
+
+/// The factor becomes an element: of integers the same number, of floats one that is near it.
+[[gnu::cold]] void check_factor(Operator op, DataType type, double factor) {
+  constexpr double kMostWhole = 1LL << std::numeric_limits<double>::digits;
+  const double largest = visit_element(
+      type, [](auto e) { return static_cast<double>(std::numeric_limits<decltype(e)>::max()); });
+  const bool is_within = std::abs(factor) <= (is_integer(type) ? std::min(kMostWhole, largest) : largest);
+  if (!is_within) refuse_factor(op, type, factor);
+  const double element = reference::as_element(type, factor);
+  const bool is_lost = is_integer(type) ? element != factor : (element == 0) != (factor == 0);
+  if (is_lost) refuse_factor(op, type, factor);
 }
 
 std::size_t elements_of(Operator op, DataType type, std::size_t bytes) {
@@ -128,9 +151,14 @@ Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
   if (!op->has_data) return call;
   call.type = arguments.type;
   if (op->has_root) call.root = arguments.root;
-  if (op->combines && call.type == DataType::byte) [[unlikely]]
-    refuse_bytes(op);
-  if (op->combines) call.reduce = arguments.reduce;
+  if (!op->combines) return call;
+  if (!applies(arguments.reduce.op, call.type)) [[unlikely]]
+    refuse_combination(op, call.type, arguments.reduce.op);
+  call.reduce = arguments.reduce.op;
+  if (call.reduce != ReduceOp::scaled_sum) [[likely]]
+    return call;
+  check_factor(op, call.type, arguments.reduce.factor);
+  call.factor = arguments.reduce.factor;
   return call;
 }
 

@@ -13,7 +13,7 @@ class AnyAlgorithm;
 /// What a caller gives to a collective: buffers, and what applies of the rest.
 struct CallArguments {
   DataType type = DataType::float32;
-  ReduceOp reduce = ReduceOp::sum;
+  Combination reduce = ReduceOp::sum;
   Rank root = 0;
   std::span<const std::byte> in{};
   std::span<std::byte> out{};  ///< the one buffer of a broadcast; ignored on ranks that get nothing
@@ -31,6 +31,7 @@ struct Call {
   Operator op;
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::sum;
+  double factor = 1;  ///< of scaled_sum
   Rank root = 0;
   std::uint64_t count = 0;
   std::span<const std::size_t> counts{};
@@ -56,7 +57,8 @@ struct Call {
 
 /// The call that these arguments make on that rank. Throws InvalidArgument for buffers that do not fit the
 /// operator, its counts, each other or their type, that overlap in part, that are null or not aligned to
-/// their elements, for counts that are too few or too many, and for a root that is no rank.
+/// their elements, for counts that are too few or too many, for a reduction that does not combine such
+/// elements, for a factor that cannot be one of them, and for a root that is no rank.
 [[nodiscard]] Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank ranks);
 
 /// A call of that size without buffers, for explanations: `bytes` is the largest buffer that a rank has.

@@ -2,6 +2,7 @@
 #include <cohort/collectives/call/communicator_core.h>
 
 #include <cohort/collectives/call/establish.h>
+#include <cohort/collectives/memory/reduction/scale.h>
 #include <cohort/collectives/selection/calibration.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/descriptor_limit.h>
@@ -23,6 +24,9 @@ constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
 /// a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice. Looking
 /// costs 25 ns, so the smallest calls, 0.2 us each, do it every 32nd time.
 constexpr std::size_t kCallBytes = std::size_t{4} << 10;
+
+/// What is scaled between two looks at who else waits on the engine: some 10 us.
+constexpr std::size_t kScaledBetweenLooks = std::size_t{64} << 10;
 
 std::size_t buffer_bytes_of(const CommunicatorOptions& options) {
   const std::size_t bytes = options.buffer_bytes != 0 ? options.buffer_bytes : kDefaultBufferBytes;
@@ -223,6 +227,7 @@ void CommunicatorCore::prepare(const Call& call) noexcept {
 }
 
 bool CommunicatorCore::may_complete_here(const Call& call) const noexcept {
+  if (call.reduce == ReduceOp::scaled_sum) return false;
   if (meeting_) return meeting_->may_complete_here(call);
   return call.algorithm->ground() == Ground::alone && call.message_bytes() <= kMostBytesInPlace;
 }
@@ -248,8 +253,9 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
   return true;
 }
 
-Task<> CommunicatorCore::run(const Call& call, bool has_begun) {
+Task<> CommunicatorCore::run(const Call& asked, bool has_begun) {
   CancelScope* around = co_await current_scope();
+  Call call = asked;
   std::optional<Mutex::Guard> turn;
   if (has_begun) {
     turn.emplace(turn_);
@@ -261,6 +267,10 @@ Task<> CommunicatorCore::run(const Call& call, bool has_begun) {
     if (health_.is_failed()) throw Error(health_.cause());
     if (is_closed_)
       throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
+    if (call.reduce == ReduceOp::scaled_sum) {
+      const Call scaled = co_await scale_input(asked);
+      call = scaled;
+    }
     begin(call);
   }
   CancelScope scope(around);
@@ -283,6 +293,24 @@ Task<> CommunicatorCore::run(const Call& call, bool has_begun) {
     throw Error(cause);
   }
   running_.is_running = false;
+}
+
+/// Into the output, where that is as large and gets a result, and else beside. Others on the engine have
+/// their turns meanwhile.
+Task<Call> CommunicatorCore::scale_input(Call call) {
+  std::byte* to = call.recv;
+  const bool has_result = !call.op->result(call.form(membership_.size), membership_.rank).empty();
+  if (call.recv_bytes != call.send_bytes || !has_result) {
+    scaled_.resize(std::max(scaled_.size(), call.send_bytes));
+    to = scaled_.data();
+  }
+  for (std::size_t at = 0; at < call.send_bytes; at += kScaledBetweenLooks) {
+    if (engine_.is_turn_over()) co_await engine_.let_others_run();
+    const std::size_t bytes = std::min(kScaledBetweenLooks, call.send_bytes - at);
+    scale(call.type, call.factor, to + at, call.send + at, bytes / size_bytes(call.type));
+  }
+  call.send = to;
+  co_return call;
 }
 
 Task<> CommunicatorCore::orchestrate(const Call& call) {

@@ -92,6 +92,8 @@ class CommunicatorCore final : public LinkHost, Immovable {
   void leave_because(const std::string& when_and_why) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   Task<> withdraw();
+  /// The call on an input that is scaled: of scaled_sum.
+  Task<Call> scale_input(Call call);
   void service_failed(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
 
@@ -117,8 +119,9 @@ class CommunicatorCore final : public LinkHost, Immovable {
   Reach reach_;
   std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
 
-  OwnCounts counts_;  ///< of the call that runs, where ranks have to tell them
-  Mutex turn_;        ///< held by the call that runs
+  OwnCounts counts_;               ///< of the call that runs, where ranks have to tell them
+  std::vector<std::byte> scaled_;  ///< the input of a scaled_sum that has no output to be scaled into
+  Mutex turn_;                     ///< held by the call that runs
   bool is_closed_ = false;
   CancelScope* operation_scope_ = nullptr;
   Watchdog watchdog_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace cohort {
 namespace {
@@ -15,6 +16,18 @@ constexpr unsigned kTypeShift = 8;
 constexpr unsigned kReduceShift = 16;
 constexpr unsigned kAlgorithmShift = 24;
 constexpr unsigned kRootShift = 40;
+
+// Of Signature::count: above what any memory can hold stands what a reduction has besides its name.
+constexpr unsigned kDigestShift = 48;
+constexpr std::uint64_t kCountMask = (std::uint64_t{1} << kDigestShift) - 1;
+
+/// Differs between factors, but for one pair in 65536.
+std::uint64_t digest_of(double factor) {
+  const std::uint64_t mixed = std::bit_cast<std::uint64_t>(factor) * 0x9e3779b97f4a7c15U;
+  return mixed >> kDigestShift;
+}
+
+std::uint64_t count_in(const Signature& signature) { return signature.count & kCountMask; }
 
 constexpr std::uint64_t byte_at(std::uint64_t word, unsigned shift) { return (word >> shift) & 0xff; }
 
@@ -47,15 +60,15 @@ std::uint64_t hash_of_counts(const Call& call, Rank ranks) noexcept {
     hash = (hash ^ (call.counts.empty() ? call.count : call.counts[i])) * 1099511628211U;
     hash ^= hash >> 32;
   }
-  return hash;
+  return hash & kCountMask;
 }
 
-std::string count_in(const Signature& signature) {
+std::string text_of_count(const Signature& signature) {
   const std::uint64_t index = byte_at(signature.what, 0);
   const bool is_hash = index < kOperators && Operator::at(index)->counts != Counts::one;
-  if (is_hash && signature.count == kOwnCounts) return "lists of each rank's own";
-  return is_hash ? fmt::format("a list with the hash {:016x}", signature.count)
-                 : fmt::format("{}", signature.count);
+  const std::uint64_t count = count_in(signature);
+  if (is_hash && count == kOwnCounts) return "lists of each rank's own";
+  return is_hash ? fmt::format("a list with the hash {:012x}", count) : fmt::format("{}", count);
 }
 
 struct Field {
@@ -75,7 +88,11 @@ const std::array kFields = {
           }},
     Field{"root",
           [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", s.what >> kRootShift); }},
-    Field{"count", [](const Signature& s, const AlgorithmTable&) { return count_in(s); }},
+    Field{"count", [](const Signature& s, const AlgorithmTable&) { return text_of_count(s); }},
+    Field{"factor",
+          [](const Signature& s, const AlgorithmTable&) {
+            return fmt::format("one of digest {:04x}", s.count >> kDigestShift);
+          }},
     Field{"algorithm",
           [](const Signature& s, const AlgorithmTable& table) { return table.name_of(algorithm_in(s)); }},
 };
@@ -112,13 +129,15 @@ std::string who_has(const Holder& holder) {
 }  // namespace
 
 Signature sign(const Call& call, Rank ranks) noexcept {
+  const bool is_scaled = call.reduce == ReduceOp::scaled_sum;
+  const std::uint64_t count = call.op->counts == Counts::one ? call.count : hash_of_counts(call, ranks);
   const AlgorithmId algorithm = call.algorithm == nullptr ? AlgorithmId{} : call.algorithm->id();
   return {.what = static_cast<std::uint64_t>(call.op.index()) |
                   static_cast<std::uint64_t>(call.type) << kTypeShift |
                   static_cast<std::uint64_t>(call.reduce) << kReduceShift |
                   static_cast<std::uint64_t>(algorithm) << kAlgorithmShift |
                   static_cast<std::uint64_t>(call.root) << kRootShift,
-          .count = call.op->counts == Counts::one ? call.count : hash_of_counts(call, ranks)};
+          .count = count | (is_scaled ? digest_of(call.factor) << kDigestShift : 0)};
 }
 
 std::string describe(const Signature& signature) {
@@ -132,7 +151,7 @@ std::string describe(const Signature& signature) {
     text +=
         fmt::format(" {}", name_of<ReduceOp>(byte_at(signature.what, kReduceShift), std::size(kReduceOps)));
   if (op->has_root) text += fmt::format(", root {}", signature.what >> kRootShift);
-  return text + fmt::format(", count {})", count_in(signature));
+  return text + fmt::format(", count {})", text_of_count(signature));
 }
 
 Disagreement judge(const std::vector<SignatureOfRank>& signatures, const AlgorithmTable& algorithms) {

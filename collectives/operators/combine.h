@@ -10,8 +10,11 @@ namespace cohort {
 /// How values are combined: what a schedule passes on to a reducing step, and never looks into.
 struct Combine {
   Combine() = default;
+  /// A scaled sum is the sum of what each rank has scaled before.
   Combine(DataType of_type, ReduceOp with_op, Rank ranks) noexcept
-      : type(of_type), op(with_op), average_over(with_op == ReduceOp::avg ? ranks : 0) {}
+      : type(of_type),
+        op(with_op == ReduceOp::scaled_sum ? ReduceOp::sum : with_op),
+        average_over(with_op == ReduceOp::avg ? ranks : 0) {}
 
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;

@@ -149,7 +149,24 @@ TEST(Arguments, bytes_are_not_combined) {
   auto body = [](Communicator& comm) -> Task<> {
     std::array<std::byte, 4> data{};
     expect_invalid([&] { (void)comm.all_reduce(DataType::byte, data, data, ReduceOp::sum); },
-                   {"all_reduce of bytes", "float32, float64, int32 or int64"});
+                   {"all_reduce of bytes", "give float32, float64, float16, ", "uint32 or uint64"});
+    co_await comm.barrier();
+  };
+  on_communicators(body);
+}
+
+TEST(Arguments, a_reduction_that_does_not_apply_names_the_types_that_it_is_for) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(4);
+    std::vector<bfloat16> small(4 * comm.size());
+    const std::string integers = "give int8, int16, int32, int64, uint8, uint16, uint32 or uint64";
+    expect_invalid([&] { (void)comm.all_reduce(data, ReduceOp::bit_and); },
+                   {"all_reduce: bit_and does not combine float32", integers});
+    expect_invalid([&] { (void)comm.reduce(data, ReduceOp::logical_or, 0); },
+                   {"reduce: logical_or does not combine float32", integers});
+    expect_invalid([&] { (void)comm.reduce_scatter(small, std::span(small).first(4), ReduceOp::bit_xor); },
+                   {"reduce_scatter: bit_xor does not combine bfloat16", integers});
+    expect_invalid([&] { (void)comm.all_reduce(data, static_cast<ReduceOp>(200)); }, {"unknown"});
     co_await comm.barrier();
   };
   on_communicators(body);

@@ -17,11 +17,14 @@ TEST(DataTypeTest, every_type_is_found_by_its_name) {
   EXPECT_EQ(parse_data_type(""), std::nullopt);
 }
 
-TEST(DataTypeTest, size_is_that_of_the_element) {
-  EXPECT_EQ(size_bytes(data_type_of<float>()), sizeof(float));
-  EXPECT_EQ(size_bytes(data_type_of<double>()), sizeof(double));
-  EXPECT_EQ(size_bytes(data_type_of<std::int32_t>()), sizeof(std::int32_t));
-  EXPECT_EQ(size_bytes(data_type_of<std::int64_t>()), sizeof(std::int64_t));
+TEST(DataTypeTest, every_type_is_that_of_its_element) {
+  for (const DataType type : kDataTypes) {
+    visit_element(type, [&](auto element) {
+      EXPECT_EQ(data_type_of<decltype(element)>(), type);
+      EXPECT_EQ(size_bytes(type), sizeof(element)) << to_string(type);
+    });
+  }
+  EXPECT_EQ(kDataTypes.size(), kDataTypeCount - 1);
 }
 
 TEST(DataTypeTest, damaged_number_still_has_a_name_to_print) {

@@ -57,17 +57,21 @@ TEST_P(Bench, measures_and_verifies_every_collective) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, Bench,
-    ::testing::Values(Case{"one_rank", 1, "--transport shm", "shm"},
-                      Case{"shm_2", 2, "--transport shm", "shm"}, Case{"shm_3", 3, "--transport shm", "shm"},
-                      Case{"tcp_2", 2, "--transport tcp", "tcp"}, Case{"tcp_3", 3, "--transport tcp", "tcp"},
-                      Case{"shared_2", 2, "--transport shm --shared", "shm-shared"},
-                      Case{"threads_3", 3, "--threads --transport shm", "shm-threads"},
-                      Case{"tcp_threads_2", 2, "--threads --transport tcp", "tcp-threads"},
-                      Case{"in_place_3", 3, "--transport shm --in-place --no-pin", "shm"},
-                      Case{"int64_max_tree_3", 3, "--type int64 --op max --algorithm tree --transport tcp",
-                           "tcp"},
-                      Case{"avg_int32_root_2", 2, "--type int32 --op avg --root 1 --transport shm", "shm"},
-                      Case{"not_rewritten_2", 2, "--no-rewrite --in-place --transport shm", "shm"}),
+    ::testing::Values(
+        Case{"one_rank", 1, "--transport shm", "shm"}, Case{"shm_2", 2, "--transport shm", "shm"},
+        Case{"shm_3", 3, "--transport shm", "shm"}, Case{"tcp_2", 2, "--transport tcp", "tcp"},
+        Case{"tcp_3", 3, "--transport tcp", "tcp"},
+        Case{"shared_2", 2, "--transport shm --shared", "shm-shared"},
+        Case{"threads_3", 3, "--threads --transport shm", "shm-threads"},
+        Case{"tcp_threads_2", 2, "--threads --transport tcp", "tcp-threads"},
+        Case{"in_place_3", 3, "--transport shm --in-place --no-pin", "shm"},
+        Case{"int64_max_tree_3", 3, "--type int64 --op max --algorithm tree --transport tcp", "tcp"},
+        Case{"avg_int32_root_2", 2, "--type int32 --op avg --root 1 --transport shm", "shm"},
+        Case{"bfloat16_avg_3", 3, "--type bfloat16 --op avg --transport shm", "shm"},
+        Case{"float8_prod_2", 2, "--type float8_e5m2 --op prod --transport tcp", "tcp"},
+        Case{"uint8_xor_3", 3, "--type uint8 --op bit_xor --shared --transport shm", "shm-shared"},
+        Case{"scaled_sum_2", 2, "--type float16 --op scaled_sum --transport shm", "shm"},
+        Case{"not_rewritten_2", 2, "--no-rewrite --in-place --transport shm", "shm"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(BenchOutput, near_wait_tells_where_the_cores_were) {

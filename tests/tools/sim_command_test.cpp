@@ -86,6 +86,12 @@ TEST(SimCommandTest, drawing_has_a_curve_and_a_row_for_each_algorithm) {
                          HasSubstr("</svg>")));
 }
 
+TEST(SimCommandTest, elements_of_any_type_are_cut_between_them) {
+  const auto [status, output] = sim("all_reduce -n 3 --type float8_e4m3 --bytes 7 --algorithm ring");
+  EXPECT_EQ(status, 0) << output;
+  EXPECT_THAT(output, HasSubstr("ring"));
+}
+
 TEST(SimCommandTest, rank_that_dies_makes_the_status_1) {
   const auto [status, output] =
       sim("all_reduce --ranks 8 --algorithm ring --topology samples/topologies/faults.json");

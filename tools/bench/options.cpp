@@ -17,6 +17,12 @@ void Options::check() const {
   const bool is_all_reduce = operators == std::vector<Operator>{operator_of<AllReduce>};
   if (overlap && (!is_all_reduce || is_in_place))
     throw Error(ErrorKind::InvalidArgument, "--overlap is for all_reduce, and not --in-place");
+  const bool combines =
+      std::any_of(operators.begin(), operators.end(), [](Operator op) { return op->combines; });
+  if (combines && !applies(reduce, type))
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("--op {} does not combine {}; give --type {}", to_string(reduce), to_string(type),
+                            types_of(reduce)));
   if (sizes_bytes.empty())
     throw Error(ErrorKind::InvalidArgument, "no size to measure: --min must not be larger than --max");
 }

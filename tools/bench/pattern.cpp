@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench/pattern.h>
 
+#include <cohort/collectives/operators/reference.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -13,51 +15,49 @@ constexpr std::size_t kChunk = kPeriodsPerChunk * kPeriod;
 
 using Values = std::array<double, kPeriod>;
 
-template <class T>
-std::vector<std::byte> encode(const Values& values) {
-  std::vector<std::byte> bytes((kChunk + kPeriod) * sizeof(T));
-  for (std::size_t i = 0; i < kChunk + kPeriod; ++i) {
-    const T element = static_cast<T>(values[i % kPeriod]);
-    std::memcpy(bytes.data() + i * sizeof(T), &element, sizeof(T));
-  }
+std::vector<std::byte> encode(DataType type, const Values& values) {
+  const std::size_t element = size_bytes(type);
+  std::vector<std::byte> bytes((kChunk + kPeriod) * element);
+  for (std::size_t i = 0; i < kChunk + kPeriod; ++i)
+    reference::store(type, bytes.data() + i * element, values[i % kPeriod]);
   return bytes;
 }
 
-std::vector<std::byte> encode(DataType type, const Values& values) {
-  switch (type) {
-    case DataType::float32: return encode<float>(values);
-    case DataType::float64: return encode<double>(values);
-    case DataType::int32: return encode<std::int32_t>(values);
-    case DataType::int64: return encode<std::int64_t>(values);
-    case DataType::byte: break;  // is not drawn: there is nothing to combine
-  }
-  return {};
+bool has_sign(DataType type) { return kind_of(type) != DataKind::unsigned_integer; }
+
+/// One value in twelve is a 2, the others are 1 and, with a sign, -1: products of kMostRanks stay below 2^31.
+double factor_at(DataType type, std::size_t place) {
+  if (place % 12 == 0) return 2;
+  return place % 2 == 0 || !has_sign(type) ? 1 : -1;
 }
 
-/// Products stay below 2^31 with kMostRanks: one value in twelve is a 2, the others are 1 and -1.
-double factor_at(std::size_t index) {
-  if (index % 12 == 0) return 2;
-  return index % 2 == 0 ? 1 : -1;
+/// Where sums of ones are not exact any more, as of many floats of 8 bits: a few of either sign. From one
+/// rank to the next a place moves by 17, and by one in the order in which the few are counted out.
+double sparse_at(std::size_t place) {
+  constexpr std::size_t kTurnBack = 18;  // 17 * 18 = 1 in a period of 61
+  const std::size_t turn = place * kTurnBack % kPeriod;
+  return turn == 0 ? 1 : turn == kPeriod / 2 ? -1 : 0;
 }
 
-double input_at(ReduceOp op, std::size_t index) {
+/// The numbers around zero, each once, or as many as are summed exactly.
+double input_at(DataType type, ReduceOp op, Rank ranks, std::size_t index) {
   const std::size_t place = index % kPeriod;
-  return op == ReduceOp::prod ? factor_at(place) : static_cast<double>(place * 7 % kPeriod) - 30;
+  if (op == ReduceOp::prod) return factor_at(type, place);
+  constexpr int kMost = kPeriod / 2;
+  const int most = std::min(kMost, reference::largest_summand(type, ranks));
+  if (most == 0) return sparse_at(place);
+  // Squares: where values are few, a place moved by any distance still meets another one mostly.
+  const std::size_t number = (most == kMost ? place : place * place) * 7 % kPeriod;
+  const auto value = static_cast<int>(number % static_cast<std::size_t>(2 * most + 1));
+  return has_sign(type) ? value - most : value;
 }
 
-double combined_at(ReduceOp op, Rank ranks, std::size_t index) {
-  double result = input_at(op, index);
-  for (Rank rank = 1; rank < ranks; ++rank) {
-    const double value = input_at(op, index + TestData::first_of(rank, 0));
-    switch (op) {
-      case ReduceOp::sum:
-      case ReduceOp::avg: result += value; break;
-      case ReduceOp::max: result = std::max(result, value); break;
-      case ReduceOp::min: result = std::min(result, value); break;
-      case ReduceOp::prod: result *= value; break;
-    }
-  }
-  return op == ReduceOp::avg ? result / ranks : result;
+double combined_at(DataType type, ReduceOp op, Rank ranks, std::size_t index) {
+  double result = input_at(type, op, ranks, index);
+  for (Rank rank = 1; rank < ranks; ++rank)
+    result =
+        reference::combine(type, op, result, input_at(type, op, ranks, index + TestData::first_of(rank, 0)));
+  return reference::finish(type, op, result, ranks);
 }
 
 template <class At>
@@ -99,7 +99,7 @@ std::size_t Pattern::count_wrong(std::span<const std::byte> values, std::uint64_
 }
 
 TestData::TestData(DataType type, ReduceOp op, Rank ranks)
-    : input(type, tabulate([op](std::size_t i) { return input_at(op, i); })),
-      combined(type, tabulate([op, ranks](std::size_t i) { return combined_at(op, ranks, i); })) {}
+    : input(type, tabulate([=](std::size_t i) { return input_at(type, op, ranks, i); })),
+      combined(type, tabulate([=](std::size_t i) { return combined_at(type, op, ranks, i); })) {}
 
 }  // namespace cohort::bench

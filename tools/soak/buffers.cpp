@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/soak/buffers.h>
 
+#include <cohort/collectives/operators/reference.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,40 +15,6 @@ namespace {
 /// Before, between and behind the buffers; keeps them aligned.
 constexpr std::size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xa5};
-
-template <class T>
-void put(std::byte* at, double value) {
-  const T typed = static_cast<T>(value);
-  std::memcpy(at, &typed, sizeof typed);
-}
-template <class T>
-double get(const std::byte* at) {
-  T typed;
-  std::memcpy(&typed, at, sizeof typed);
-  return static_cast<double>(typed);
-}
-
-void put(DataType type, std::byte* at, double value) {
-  switch (type) {
-    case DataType::float32: put<float>(at, value); return;
-    case DataType::float64: put<double>(at, value); return;
-    case DataType::int32: put<std::int32_t>(at, value); return;
-    case DataType::int64: put<std::int64_t>(at, value); return;
-    case DataType::byte: return;  // is not drawn
-  }
-}
-double get(DataType type, const std::byte* at) {
-  switch (type) {
-    case DataType::float32: return get<float>(at);
-    case DataType::float64: return get<double>(at);
-    case DataType::int32: return get<std::int32_t>(at);
-    case DataType::int64: return get<std::int64_t>(at);
-    case DataType::byte: break;
-  }
-  return std::nan("");
-}
-
-bool is_integer(DataType type) { return type == DataType::int32 || type == DataType::int64; }
 
 std::size_t padded(std::size_t bytes) { return (bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes; }
 
@@ -100,33 +68,29 @@ std::span<std::byte> Buffers::output_bytes() const noexcept {
   return {base_ + output_at(), bytes};
 }
 
-/// Small whole numbers, so that every order of combination gives the same.
+/// Small whole numbers, so that every order of combination gives the same, in every type.
 double Buffers::input(Rank of, std::size_t at) const noexcept {
-  return static_cast<double>(1 + (of * 3 + at * 7 + at / 64 + index_ * 5) % 4);
+  const bool is_small = !is_integer(plan_.type) && size_bytes(plan_.type) < sizeof(float);
+  const int most = plan_.reduce == ReduceOp::prod && is_small
+                       ? 2
+                       : std::clamp(reference::largest_summand(plan_.type, ranks_), 1, 4);
+  return static_cast<double>(1 + (of * 3 + at * 7 + at / 64 + index_ * 5) % static_cast<std::size_t>(most));
 }
 
 double Buffers::combined(const ResultPart& part, std::size_t at) const noexcept {
   double result = input(part.first, at);
-  for (Rank rank = part.first + 1; rank < part.end; ++rank) {
-    const double value = input(rank, at);
-    switch (plan_.reduce) {
-      case ReduceOp::sum:
-      case ReduceOp::avg: result += value; break;
-      case ReduceOp::prod: result *= value; break;
-      case ReduceOp::min: result = std::min(result, value); break;
-      case ReduceOp::max: result = std::max(result, value); break;
-    }
-  }
-  if (plan_.reduce != ReduceOp::avg || !part.is_combined()) return result;
+  for (Rank rank = part.first + 1; rank < part.end; ++rank)
+    result = reference::combine(plan_.type, plan_.reduce, result, input(rank, at));
   const Rank contributors = part.end - part.first;
-  return is_integer(plan_.type) ? std::floor(result / contributors) : result / contributors;
+  return part.is_combined() ? reference::finish(plan_.type, plan_.reduce, result, contributors) : result;
 }
 
 void Buffers::fill() {
   std::fill_n(base_, bytes_, kGuard);
   const std::span<std::byte> bytes = input_bytes();
   const std::size_t element = size_bytes(plan_.type);
-  for (std::size_t i = 0; i < input_count_; ++i) put(plan_.type, bytes.data() + i * element, input(rank_, i));
+  for (std::size_t i = 0; i < input_count_; ++i)
+    reference::store(plan_.type, bytes.data() + i * element, input(rank_, i));
 }
 
 Collective Buffers::call(Communicator& comm) {
@@ -144,7 +108,7 @@ std::string Buffers::find_wrong_result() const {
   const Result result = output_count_ != 0 ? plan_.op->result(plan_.form(ranks_), rank_) : Result();
   for (const ResultPart& part : result) {
     for (std::size_t i = 0; i < part.elements; ++i) {
-      const double value = get(plan_.type, output_bytes().data() + (part.at + i) * element);
+      const double value = reference::load(plan_.type, output_bytes().data() + (part.at + i) * element);
       const double expected = combined(part, part.from + i);
       const bool is_right = std::abs(value - expected) <= 1e-6 * std::abs(expected);
       if (!is_right)
@@ -153,7 +117,7 @@ std::string Buffers::find_wrong_result() const {
   }
   const bool is_replaced = is_in_place() && output_count_ != 0;
   for (std::size_t i = 0; i < input_count_ && !is_replaced; ++i)
-    if (get(plan_.type, input_bytes().data() + i * element) != input(rank_, i))
+    if (reference::load(plan_.type, input_bytes().data() + i * element) != input(rank_, i))
       return fmt::format("element {} of the input was changed", i);
   return "";
 }

@@ -27,7 +27,9 @@ CallPlan draw_call(Random& random, Rank ranks) {
   CallPlan call;
   call.op = Operator::at(random.below(kOperators));
   call.type = kDataTypes[random.below(kDataTypes.size())];
-  call.reduce = kReduceOps[random.below(kReduceOps.size())];
+  do {
+    call.reduce = kReduceOps[random.below(kReduceOps.size())];
+  } while (!applies(call.reduce, call.type));
   call.root = static_cast<Rank>(random.below(ranks));
   constexpr std::size_t kCounts[] = {0, 1, 1, 2, 3, 7, 64, 65, 255, 1000, 1025, 4097, 9000, 20'001};
   const std::size_t most = kMostBytes / size_bytes(call.type) / ranks;

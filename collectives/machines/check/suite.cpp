@@ -27,11 +27,15 @@ constexpr Rank kMostRanksOfHugeInChunks = 2;
 constexpr std::uint32_t kUntakenAcrossPieces = 2;
 
 /// Besides avg of float32: every type and every reduction.
-constexpr std::pair<DataType, ReduceOp> kOtherPairs[] = {{DataType::float64, ReduceOp::sum},
-                                                         {DataType::int32, ReduceOp::max},
-                                                         {DataType::int64, ReduceOp::min},
-                                                         {DataType::float32, ReduceOp::prod},
-                                                         {DataType::int64, ReduceOp::avg}};
+constexpr std::pair<DataType, ReduceOp> kOtherPairs[] = {
+    {DataType::float64, ReduceOp::sum},       {DataType::float16, ReduceOp::sum},
+    {DataType::bfloat16, ReduceOp::avg},      {DataType::float8_e4m3, ReduceOp::max},
+    {DataType::float8_e5m2, ReduceOp::min},   {DataType::int8, ReduceOp::prod},
+    {DataType::int16, ReduceOp::max},         {DataType::int32, ReduceOp::bit_and},
+    {DataType::int64, ReduceOp::avg},         {DataType::uint8, ReduceOp::bit_or},
+    {DataType::uint16, ReduceOp::bit_xor},    {DataType::uint32, ReduceOp::logical_and},
+    {DataType::uint64, ReduceOp::logical_or}, {DataType::int64, ReduceOp::min},
+    {DataType::float32, ReduceOp::prod},      {DataType::uint8, ReduceOp::logical_xor}};
 
 /// Several pieces, the last one shorter.
 std::size_t large_count(std::size_t largest_piece, std::size_t element_bytes) {

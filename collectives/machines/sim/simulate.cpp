@@ -95,13 +95,12 @@ Task<> run_rank(Machine& machine, RankExec& x, const Run& run) {
 }
 
 Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& setup) {
-  constexpr DataType kType = DataType::float32;
   const Operator op = algorithm.op();
   const std::size_t parts = op->has_data ? op.elements_per_count(setup.ranks) : 1;
   Run run{.algorithm = algorithm,
-          .arguments = {.count = op->has_data ? setup.bytes / parts / size_bytes(kType) : 0,
-                        .element_bytes = size_bytes(kType),
-                        .combine = Combine(kType, ReduceOp::sum, setup.ranks),
+          .arguments = {.count = op->has_data ? setup.bytes / parts / size_bytes(setup.type) : 0,
+                        .element_bytes = size_bytes(setup.type),
+                        .combine = Combine(setup.type, ReduceOp::sum, setup.ranks),
                         .root = setup.root}};
   run.is_host_wide = has_one_memory(topology, setup.ranks);
   run.is_local = algorithm.announces() == Announces::data ||

@@ -14,6 +14,7 @@ struct Setup {
   Rank ranks = 4;
   /// Of the largest buffer that a rank has: the vector of an all_reduce, the whole output of an all_gather.
   std::size_t bytes = 0;
+  DataType type = DataType::float32;
   Rank root = 0;
   std::size_t buffer_bytes = std::size_t{8} << 20;  ///< of each CCL buffer
   bool has_shared_buffers = false;  ///< of the callers, that peers on the host map: comm.allocate()
@@ -29,7 +30,7 @@ struct Prediction {
   bool did_end = false;
 };
 
-/// Runs the schedules of all ranks on a virtual clock and says how long they take. Elements are float32.
+/// Runs the schedules of all ranks on a virtual clock and says how long they take.
 /// Throws InvalidArgument for a setup or topology that makes no sense.
 [[nodiscard]] Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& setup,
                                   const Watchers& watchers = {});

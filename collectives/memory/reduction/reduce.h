@@ -20,11 +20,14 @@ namespace cohort {
 /// wrap modulo 2^n.
 /// - max, min: IEEE 754-2019 maximum and minimum: a NaN wins, +0 is above -0. So these do not depend on the
 /// order either.
+/// - scaled_sum: the sum; scale() comes before.
 /// - avg: the sum, and when `average_over` is given divided by it at the end: floats by true division,
-/// integers toward
-///   zero after the wrapped sum.
+/// integers toward zero after the wrapped sum.
+/// - Floats of 8 and 16 bits are combined as float32, however many inputs there are, and the result is
+/// rounded once (SmallFloat says how).
 /// - A float result that is NaN is always the positive quiet NaN without payload. x86 would hand on either
 /// operand's.
+/// - logical_and, logical_or, logical_xor: 1 or 0; bit_and, bit_or, bit_xor: bit for bit. Integers only.
 /// - One input that is not averaged is copied bit for bit.
 ///
 /// Buffers are aligned to their element and no further. An output is the same memory as an input or disjoint

@@ -7,7 +7,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace cohort::detail::HWY_NAMESPACE {
-void run_float32(const Reduction& r) { reduce_floats<float>(r); }
+void run_float32(const Reduction& r) { reduce_floats(Whole<float>(), r, CanonicalNan()); }
 }  // namespace cohort::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -7,7 +7,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace cohort::detail::HWY_NAMESPACE {
-void run_float64(const Reduction& r) { reduce_floats<double>(r); }
+void run_float64(const Reduction& r) { reduce_floats(Whole<double>(), r, CanonicalNan()); }
 }  // namespace cohort::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

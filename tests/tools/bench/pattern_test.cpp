@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench/pattern.h>
 
-#include <gtest/gtest.h>
+#include <cohort/collectives/memory/reduction/reduce.h>
 
-#include <cstring>
+#include <gtest/gtest.h>
 
 namespace cohort::bench {
 namespace {
@@ -31,9 +31,10 @@ TEST_P(PatternTest, what_was_written_is_right_and_each_other_element_is_counted)
 
 TEST_P(PatternTest, a_block_in_a_wrong_place_shows) {
   const TestData data(GetParam(), ReduceOp::sum, 3);
+  const bool has_few_values = !is_integer(GetParam()) && size_bytes(GetParam()) == 1;
   const std::vector<std::byte> values = written(data.input, GetParam(), 0);
   for (std::uint64_t shift = 1; shift < kPeriod; ++shift)
-    EXPECT_EQ(data.input.count_wrong(values, shift), kCount) << "shifted by " << shift;
+    EXPECT_GE(data.input.count_wrong(values, shift), has_few_values ? kCount / 2 : kCount) << shift;
   EXPECT_EQ(data.input.count_wrong(values, kPeriod), 0U);
 }
 
@@ -48,36 +49,28 @@ TEST(TestData, ranks_and_iterations_contribute_different_values) {
   EXPECT_EQ(data.input.count_wrong(values, TestData::first_of(1, 4)), kCount);
 }
 
-/// The definition of each operation, over what TestData says that the ranks contribute.
-double combine(ReduceOp op, double a, double b) {
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::avg: return a + b;
-    case ReduceOp::max: return a > b ? a : b;
-    case ReduceOp::min: return a < b ? a : b;
-    case ReduceOp::prod: return a * b;
+/// What the library makes of the inputs of that many ranks, in an order that few schedules have.
+std::vector<std::byte> reduced(const TestData& data, DataType type, ReduceOp op, Rank ranks,
+                               std::uint64_t sequence) {
+  std::vector<std::byte> result = written(data.input, type, TestData::first_of(ranks - 1, sequence));
+  for (Rank rank = 0; rank + 1 < ranks; ++rank) {
+    const auto bytes = written(data.input, type, TestData::first_of((rank * 2 + 1) % (ranks - 1), sequence));
+    reduce_into(type, op, result.data(), bytes.data(), kCount);
   }
-  return 0;
+  if (op == ReduceOp::avg) finish_average(type, result.data(), kCount, ranks);
+  return result;
 }
 
-TEST(TestData, combined_is_what_the_inputs_of_all_ranks_make_in_any_iteration) {
-  constexpr Rank kRanks = 5;
+TEST_P(PatternTest, combined_is_what_the_inputs_of_all_ranks_make_in_any_order_and_iteration) {
   constexpr std::uint64_t kSequence = 9;
   for (const ReduceOp op : kReduceOps) {
-    const TestData data(DataType::float64, op, kRanks);
-    std::vector<double> expected(kCount);
-    for (Rank rank = 0; rank < kRanks; ++rank) {
-      const auto bytes = written(data.input, DataType::float64, TestData::first_of(rank, kSequence));
-      for (std::size_t i = 0; i < kCount; ++i) {
-        double value = 0;
-        std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-        expected[i] = rank == 0 ? value : combine(op, expected[i], value);
-      }
+    if (!applies(op, GetParam())) continue;
+    for (const Rank ranks : {6U, 24U, 256U}) {
+      const TestData data(GetParam(), op, ranks);
+      const std::vector<std::byte> result = reduced(data, GetParam(), op, ranks, kSequence);
+      EXPECT_EQ(data.combined.count_wrong(result, TestData::first_of(0, kSequence)), 0U)
+          << to_string(op) << " of " << ranks << " ranks";
     }
-    for (double& value : expected) value = op == ReduceOp::avg ? value / kRanks : value;
-    EXPECT_EQ(data.combined.count_wrong(std::as_bytes(std::span(expected)), TestData::first_of(0, kSequence)),
-              0U)
-        << to_string(op);
   }
 }
 

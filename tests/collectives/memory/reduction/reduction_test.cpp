@@ -37,6 +37,9 @@ T scalar_step(ReduceOp op, T left, T right) {
   return left_is_below == (op == ReduceOp::max) ? right : left;
 }
 
+template <class T>
+concept Small = Element<T> && !std::floating_point<T> && !std::integral<T>;
+
 template <std::integral T>
 T scalar_step(ReduceOp op, T left, T right) {
   using Unsigned = std::make_unsigned_t<T>;
@@ -45,17 +48,36 @@ T scalar_step(ReduceOp op, T left, T right) {
   switch (op) {
     case ReduceOp::max: return left < right ? right : left;
     case ReduceOp::min: return right < left ? right : left;
-    case ReduceOp::prod: return static_cast<T>(a * b);
+    case ReduceOp::prod: return static_cast<T>(std::uint64_t{a} * b);
+    case ReduceOp::bit_and: return static_cast<T>(a & b);
+    case ReduceOp::bit_or: return static_cast<T>(a | b);
+    case ReduceOp::bit_xor: return static_cast<T>(a ^ b);
+    case ReduceOp::logical_and: return left != 0 && right != 0 ? T{1} : T{0};
+    case ReduceOp::logical_or: return left != 0 || right != 0 ? T{1} : T{0};
+    case ReduceOp::logical_xor: return (left != 0) != (right != 0) ? T{1} : T{0};
     default: return static_cast<T>(a + b);
   }
 }
 
-/// One element, as the contract of Reduction defines it.
-template <class T>
+/// One element, as the contract of Reduction defines it. Small floats are rounded once.
+template <Small T>
 T scalar_result(ReduceOp op, const std::vector<T>& values, std::size_t average_over) {
+  if (values.size() == 1 && average_over == 0) return values[0];
+  float result = values[0];
+  for (std::size_t j = 1; j < values.size(); ++j) result = scalar_step<float>(op, result, values[j]);
+  return T(average_over > 0 ? result / static_cast<float>(average_over) : result);
+}
+
+template <class T>
+requires(!Small<T>) T scalar_result(ReduceOp op, const std::vector<T>& values, std::size_t average_over) {
   T result = values[0];
   for (std::size_t j = 1; j < values.size(); ++j) result = scalar_step(op, result, values[j]);
-  if (average_over > 0) result = static_cast<T>(result / static_cast<T>(average_over));
+  if constexpr (std::integral<T>) {
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+    if (average_over > 0) result = static_cast<T>(result / static_cast<Wide>(average_over));
+  } else if (average_over > 0) {
+    result /= static_cast<T>(average_over);
+  }
   if constexpr (std::floating_point<T>) {
     const bool is_copy = values.size() == 1 && average_over == 0;
     if (std::isnan(result) && !is_copy) return std::numeric_limits<T>::quiet_NaN();
@@ -65,14 +87,23 @@ T scalar_result(ReduceOp op, const std::vector<T>& values, std::size_t average_o
 
 template <class T>
 auto bits(T value) {
-  return std::bit_cast<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(value);
+  if constexpr (Small<T>)
+    return value.bits();
+  else if constexpr (std::integral<T>)
+    return static_cast<std::make_unsigned_t<T>>(value);
+  else
+    return std::bit_cast<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(value);
 }
 
 /// Ordinary values, and one in eight that is anything but.
 template <class T>
 T random_value(std::mt19937_64& random) {
   if constexpr (std::integral<T>) {
-    return static_cast<T>(random());
+    return static_cast<T>(random() % 8 == 0 ? random() % 2 : random());
+  } else if constexpr (Small<T>) {
+    const bool is_any = random() % 4 == 0;
+    if (is_any) return T::from_bits(static_cast<typename T::Storage>(random()));
+    return T(std::uniform_real_distribution<float>(-3, 3)(random));
   } else {
     using Limits = std::numeric_limits<T>;
     const std::array<T, 11> special{T{0},
@@ -230,10 +261,9 @@ class ReductionTest : public testing::TestWithParam<std::string> {
   ~ReductionTest() override { detail::force_reduction_target(""); }
 
   static void expect_all_types_right(ReduceOp op, std::size_t average_over = 0) {
-    expect_all_right<float>(op, average_over);
-    expect_all_right<double>(op, average_over);
-    expect_all_right<std::int32_t>(op, average_over);
-    expect_all_right<std::int64_t>(op, average_over);
+    for (const DataType type : kDataTypes)
+      if (applies(op, type))
+        visit_element(type, [&](auto element) { expect_all_right<decltype(element)>(op, average_over); });
   }
 };
 
@@ -247,6 +277,15 @@ TEST_P(ReductionTest, prod_is_right_in_every_bit) { expect_all_types_right(Reduc
 TEST_P(ReductionTest, max_is_right_in_every_bit) { expect_all_types_right(ReduceOp::max); }
 TEST_P(ReductionTest, min_is_right_in_every_bit) { expect_all_types_right(ReduceOp::min); }
 TEST_P(ReductionTest, average_is_right_in_every_bit) { expect_all_types_right(ReduceOp::avg, 3); }
+
+TEST_P(ReductionTest, bit_operations_are_right_in_every_bit) {
+  for (const ReduceOp op : {ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor})
+    expect_all_types_right(op);
+}
+TEST_P(ReductionTest, logical_operations_are_right_in_every_bit) {
+  for (const ReduceOp op : {ReduceOp::logical_and, ReduceOp::logical_or, ReduceOp::logical_xor})
+    expect_all_types_right(op);
+}
 
 TEST_P(ReductionTest, partial_average_is_the_sum) {
   for (const std::size_t fan_in : {1U, 2U, 9U}) {
@@ -332,8 +371,96 @@ TEST_P(ReductionTest, average_can_be_finished_later) {
   for (const std::size_t ranks : {1U, 2U, 5U, 7U, 64U, 1000U}) {
     expect_average_can_be_finished_later<float>(ranks);
     expect_average_can_be_finished_later<double>(ranks);
-    expect_average_can_be_finished_later<std::int32_t>(ranks);
-    expect_average_can_be_finished_later<std::int64_t>(ranks);
+    for (const DataType type : kDataTypes)
+      if (is_integer(type))
+        visit_element(type,
+                      [&](auto element) { expect_average_can_be_finished_later<decltype(element)>(ranks); });
+  }
+}
+
+/// Every element of a small type, once.
+template <class T>
+std::vector<T> every_element() {
+  std::vector<T> all;
+  for (unsigned bits = 0; bits < 1U << (8 * sizeof(T)); ++bits)
+    all.push_back(
+        std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 1, std::uint8_t, std::uint16_t>>(bits)));
+  return all;
+}
+
+/// Every element with each of `others`, by the definition.
+template <class T>
+void expect_every_element_right(ReduceOp op, const std::vector<T>& others, std::size_t average_over = 0) {
+  const std::vector<T> all = every_element<T>();
+  std::vector<T> out(all.size());
+  for (const T other : others) {
+    const std::vector<T> second(all.size(), other);
+    const std::array inputs{reinterpret_cast<const std::byte*>(all.data()),
+                            reinterpret_cast<const std::byte*>(second.data())};
+    std::byte* const to = reinterpret_cast<std::byte*>(out.data());
+    reduce({data_type_of<T>(), op, all.size(), inputs, std::span(&to, 1), average_over});
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const T expected = scalar_result<T>(op, {all[i], other}, average_over);
+      ASSERT_EQ(std::memcmp(&out[i], &expected, sizeof(T)), 0)
+          << to_string(data_type_of<T>()) << " " << to_string(op) << " of element " << i << " and "
+          << static_cast<float>(other) << ", averaged over " << average_over << ": "
+          << static_cast<float>(out[i]) << ", not " << static_cast<float>(expected);
+    }
+  }
+}
+
+template <class T>
+void expect_every_conversion_right() {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> others{T(-0.0F), Limits::max(), Limits::denorm_min(), Limits::quiet_NaN(), T(0.7F)};
+  if (sizeof(T) == 1) others = every_element<T>();
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min})
+    expect_every_element_right<T>(op, others);
+  expect_every_element_right<T>(ReduceOp::avg, {T(0.0F), T(0.3F)}, 3);
+}
+
+TEST_P(ReductionTest, every_float_of_16_bits_is_read_and_rounded_right) {
+  expect_every_conversion_right<float16>();
+  expect_every_conversion_right<bfloat16>();
+}
+
+TEST_P(ReductionTest, every_pair_of_floats_of_8_bits_is_combined_right) {
+  expect_every_conversion_right<float8_e4m3>();
+  expect_every_conversion_right<float8_e5m2>();
+}
+
+TEST_P(ReductionTest, every_integer_of_8_and_16_bits_is_divided_right) {
+  for (const std::size_t by : {2U, 3U, 7U, 64U, 127U, 255U, 257U, 1000U, 32767U, 65535U, 65536U, 16777217U}) {
+    expect_every_element_right<std::int8_t>(ReduceOp::avg, {0}, by);
+    expect_every_element_right<std::uint8_t>(ReduceOp::avg, {0}, by);
+    expect_every_element_right<std::int16_t>(ReduceOp::avg, {0}, by);
+    expect_every_element_right<std::uint16_t>(ReduceOp::avg, {0}, by);
+  }
+}
+
+TEST_P(ReductionTest, small_floats_are_rounded_once_however_many_inputs_there_are) {
+  const bfloat16 one(1.0F);
+  const bfloat16 little(1.0F / 2048);  // of a sixteenth of the last place of 1 eight are lost by rounding
+  const std::vector<bfloat16> first(127, one);
+  const std::vector<bfloat16> rest(127, little);
+  std::vector<const std::byte*> inputs(17, reinterpret_cast<const std::byte*>(rest.data()));
+  inputs[0] = reinterpret_cast<const std::byte*>(first.data());
+  std::vector<bfloat16> out(127);
+  std::byte* const to = reinterpret_cast<std::byte*>(out.data());
+  reduce({DataType::bfloat16, ReduceOp::sum, out.size(), inputs, std::span(&to, 1)});
+  for (const bfloat16 value : out) ASSERT_EQ(static_cast<float>(value), 1.0F + 16.0F / 2048);
+}
+
+TEST(DivisorTest, divides_integers_without_sign_like_the_processor) {
+  std::mt19937_64 random(2);
+  constexpr auto kHighest = std::numeric_limits<std::uint64_t>::max();
+  for (int round = 0; round < 20000; ++round) {
+    const std::uint64_t by = round < 100 ? static_cast<std::uint64_t>(round) + 2 : random() >> 33 | 2;
+    const detail::Divisor divisor(by);
+    const std::uint64_t near_multiple = kHighest / by * by;
+    for (const std::uint64_t value : {std::uint64_t{0}, random() >> random() % 63, near_multiple,
+                                      near_multiple - 1, kHighest, by, by - 1})
+      ASSERT_EQ(divisor.divide(value), value / by) << value << " / " << by;
   }
 }
 
@@ -361,6 +488,8 @@ TEST(ReductionDeathTest, wrong_use_is_told) {
   EXPECT_DEATH(reduce({DataType::int32, ReduceOp::sum, 0, {}, std::span(&none, 1)}), "0 inputs, 1 outputs");
   EXPECT_DEATH(reduce({DataType::int32, ReduceOp::max, 0, std::span(&input, 1), std::span(&none, 1), 4}),
                "max");
+  EXPECT_DEATH(reduce({DataType::float16, ReduceOp::bit_or, 0, std::span(&input, 1), std::span(&none, 1)}),
+               "bit_or of float16");
 }
 
 }  // namespace
