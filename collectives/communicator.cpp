@@ -2,6 +2,7 @@
 #include <cohort/collectives/communicator.h>
 
 #include <cohort/collectives/call/communicator_core.h>
+#include <cohort/collectives/call/grouping.h>
 #include <cohort/net/join/join.h>
 
 #include <fmt/format.h>
@@ -14,27 +15,29 @@ namespace {
               fmt::format("{} of a communicator that was moved from; call it where that one is now", call));
 }
 
-Task<> close_and_release(std::unique_ptr<CommunicatorCore> core) { co_await core->close(); }
+Task<> close_and_release(std::shared_ptr<CommunicatorCore> core) { co_await core->close(); }
 
 }  // namespace
 
-Communicator::Communicator(std::unique_ptr<CommunicatorCore> core) noexcept
-    : core_(std::move(core)), rank_(core_->membership().rank), size_(core_->membership().size) {}
+Communicator::Communicator(std::shared_ptr<CommunicatorCore> handle) noexcept
+    : core_(std::move(handle)), rank_(core_->membership().rank), size_(core_->membership().size) {}
 
 Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
 
-Communicator::~Communicator() {
-  if (core_ == nullptr) return;
-  Engine& engine = core_->engine();
-  engine.background().spawn(close_and_release(std::move(core_)));
+std::shared_ptr<CommunicatorCore> Communicator::handle_of(std::shared_ptr<CommunicatorCore> core) {
+  CommunicatorCore* const inside = core.get();
+  return {inside, [core = std::move(core)](CommunicatorCore*) mutable {
+            Engine& engine = core->engine();
+            engine.background().spawn(close_and_release(std::move(core)));
+          }};
 }
 
 Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions options) {
   CommunicatorCore::check(options);
   const Duration timeout = options.join.timeout;
   Membership membership = co_await cohort::join(engine, std::move(options.join));
-  auto core = std::make_unique<CommunicatorCore>(engine, std::move(membership), options);
-  Communicator communicator(std::move(core));
+  Communicator communicator(handle_of(CommunicatorCore::create(engine, std::move(membership), options)));
   CancelScope* around = co_await current_scope();
   std::optional<Error> failure;
   try {
@@ -50,6 +53,63 @@ Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions option
     throw Error(*failure);
   }
   co_return communicator;
+}
+
+Task<Communicator> Communicator::open(std::shared_ptr<CommunicatorCore> core) {
+  Communicator communicator(handle_of(std::move(core)));
+  communicator.core_->set_handle(communicator.core_);
+  std::optional<Error> failure;
+  try {
+    CommunicatorCore& of = *communicator.core_;
+    Task<> establishing = with_deadline(of.timeout(), of.establish());
+    co_await establishing;
+  } catch (const Error& error) {
+    failure = error;
+  }
+  if (failure) {
+    communicator.core_->give_up(*failure);
+    throw Error(*failure);
+  }
+  co_return communicator;
+}
+
+Task<Communicator> Communicator::make_group(std::shared_ptr<CommunicatorCore> parent, std::vector<Rank> ranks,
+                                            std::string name) {
+  std::shared_ptr<CommunicatorCore> core =
+      co_await cohort::make_group(std::move(parent), std::move(ranks), std::move(name));
+  co_return co_await open(std::move(core));
+}
+
+Task<std::optional<Communicator>> Communicator::make_split(std::shared_ptr<CommunicatorCore> parent,
+                                                           int color, int key) {
+  std::shared_ptr<CommunicatorCore> core = co_await split_group(std::move(parent), color, key);
+  if (core == nullptr) co_return std::nullopt;
+  co_return co_await open(std::move(core));
+}
+
+Task<std::optional<Communicator>> Communicator::split(int color, int key) {
+  (void)core_for("split");
+  return make_split(core_, color, key);
+}
+
+Task<Communicator> Communicator::group(std::vector<Rank> ranks, std::string name) {
+  (void)core_for("group");
+  return make_group(core_, std::move(ranks), std::move(name));
+}
+
+std::optional<Communicator> Communicator::find_group(std::string_view name) const {
+  const GroupTable::Group* const group = core().groups().find(name_in(core(), name));
+  if (group == nullptr) return std::nullopt;
+  std::shared_ptr<CommunicatorCore> handle = group->handle.lock();
+  if (handle == nullptr) return std::nullopt;
+  return Communicator(std::move(handle));
+}
+
+Rank Communicator::world_rank(Rank rank) const {
+  if (rank >= size_)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("rank {} of '{}', but the ranks are 0 to {}", rank, name(), size_ - 1));
+  return core().world_rank(rank);
 }
 
 CommunicatorCore& Communicator::core_for(std::string_view call) const {

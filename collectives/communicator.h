@@ -7,9 +7,11 @@
 #include <cohort/collectives/shared_buffer.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cohort {
 
@@ -38,6 +40,25 @@ class Communicator {
   Communicator& operator=(Communicator&&) = delete;
   /// Hands what is left to the engine, which closes it; co_await close() to know when.
   ~Communicator();
+
+  // Groups: communicators of some of these ranks, over the connections and segments that there are. Each has
+  // an order of calls, an end and failures of its own; what fails in one fails no other, except that a dead
+  // rank fails all that it is in. They may outlive this one, which ends for its peers at once, and serves its
+  // groups until the last one ends.
+
+  /// The group of those ranks that give the same colour, in the order of their keys, then of their ranks; no
+  /// communicator for a negative colour. A collective: all ranks call it, in the order of their calls here.
+  [[nodiscard]] Task<std::optional<Communicator>> split(int color, int key = 0);
+  /// The group of these ranks, in this order, called by them only, with the same ranks and name; also when
+  /// this communicator has failed, as long as none of them is gone. Groups that are made at once do not wait
+  /// for each other. Throws InvalidArgument (ranks, or a name that is in use here), Mismatch, PeerDied,
+  /// PeerAborted, ResourceLimit, or DeadlineExceeded after the communicator's time limit.
+  [[nodiscard]] Task<Communicator> group(std::vector<Rank> ranks, std::string name);
+  /// A group that this rank has made here by that name and that is open: another hold on the same. It closes
+  /// when the last one ends.
+  [[nodiscard]] std::optional<Communicator> find_group(std::string_view name) const;
+  /// What that rank was called where its process joined; the same, unless this is a group.
+  [[nodiscard]] Rank world_rank(Rank rank) const;
 
   /// Tells the others that this rank is done and releases everything. Collectives cannot be called
   /// afterwards.
@@ -181,7 +202,14 @@ class Communicator {
   [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
 
  private:
-  explicit Communicator(std::unique_ptr<CommunicatorCore> core) noexcept;
+  /// Shares a hold; the end of the last one closes.
+  explicit Communicator(std::shared_ptr<CommunicatorCore> handle) noexcept;
+  static std::shared_ptr<CommunicatorCore> handle_of(std::shared_ptr<CommunicatorCore> core);
+  static Task<std::optional<Communicator>> make_split(std::shared_ptr<CommunicatorCore> parent, int color,
+                                                      int key);
+  static Task<Communicator> make_group(std::shared_ptr<CommunicatorCore> parent, std::vector<Rank> ranks,
+                                       std::string name);
+  static Task<Communicator> open(std::shared_ptr<CommunicatorCore> core);
   [[nodiscard]] Collective all_gather_own_block(detail::Output inout, std::size_t element_bytes);
   /// Throws InvalidArgument for what was moved from.
   [[nodiscard]] CommunicatorCore& core_for(std::string_view call) const;
@@ -189,7 +217,7 @@ class Communicator {
   [[nodiscard]] CommunicatorCore& core() const noexcept;
   [[nodiscard]] SharedHeap& heap(std::string_view call) const;
 
-  std::unique_ptr<CommunicatorCore> core_;
+  std::shared_ptr<CommunicatorCore> core_;
   Rank rank_ = 0;
   Rank size_ = 1;
 };

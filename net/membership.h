@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ struct PeerInfo {
   std::array<std::byte, 16> host_id{};  ///< equal on ranks that can share memory and abstract Unix sockets
   std::string host;                     ///< host name, for people
   Address data_address;                 ///< where it accepts TCP data connections
+  /// In a group: which rank of the communicator that was joined it is. Not told to others.
+  std::optional<Rank> world_rank{};
 
-  /// "rank 3 (node7, pid 4121)", for errors.
+  /// "rank 3 (node7, pid 4121)", in a group "rank 3 (world rank 11, node7, pid 4121)", for errors.
   [[nodiscard]] std::string describe() const;
 };
 

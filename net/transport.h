@@ -44,9 +44,9 @@ struct Introduction {
 
 /// What is made with one transport: the links of a communicator to those peers that it was chosen for.
 ///
-/// In this order: register_memory() for the CCL buffers; introduce() and meet() once for each peer; start();
-/// then the rest. Threads: the engine's. Lifetime: outlives its links, ends after the services that it
-/// started have been joined. Errors: what concerns a peer names it as culprit.
+/// In this order: register_memory() for the CCL buffers; introduce() and meet() once for each peer, unless it
+/// is a group's; start(); then the rest. Threads: the engine's. Lifetime: outlives its links, ends after the
+/// services that it started have been joined. Errors: what concerns a peer names it as culprit.
 class Transport : Immovable {
  public:
   virtual ~Transport() = default;
@@ -80,6 +80,14 @@ class Transport : Immovable {
   virtual void shutdown() noexcept {}
 };
 
+/// Where a group is within the communicator that its ranks have joined, the root, and rides on what that one
+/// has. By rank of the group:
+struct GroupPlace {
+  std::vector<Rank> ranks;             ///< in the root
+  std::vector<GroupNumber> numbers;    ///< what each calls the group
+  std::vector<std::uint64_t> regions;  ///< where its part of that rank's segment begins
+};
+
 /// What a transport is made for. All of it outlives the transport.
 struct TransportUse {
   Engine& engine;
@@ -87,6 +95,10 @@ struct TransportUse {
   LinkHost& host;
   /// The ranks that share this host's memory; null where the kind does not map memory.
   host::HostGroup* group = nullptr;
+  /// For a group: the root's transport of the same kind, and the place in the root. What was introduced
+  /// there is known; start() is called, introduce() and meet() are not.
+  Transport* root = nullptr;
+  const GroupPlace* place = nullptr;
 };
 
 /// A kind of transport: one folder, and one line in transports.cpp.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/call/group_table.h>
 #include <cohort/collectives/call/health.h>
 #include <cohort/collectives/call/meeting.h>
 #include <cohort/collectives/call/resources.h>
@@ -17,19 +18,42 @@ namespace cohort {
 /// A communicator's inside: runs one collective after the other, in the order of the calls.
 ///
 /// From call to bytes: select the algorithm, number and sign the call, meet where ranks share memory, provide
-/// what the schedule needs, run it. Threads: the engine's.
-class CommunicatorCore final : public LinkHost, Immovable {
+/// what the schedule needs, run it.
+///
+/// That of a group has links, slots and buffers of its own, and shares with the one that was joined, its
+/// root, what costs connections and memory: control connections, segments, doorbells, listener, heap. It owns
+/// the root, which therefore serves on after it was closed, until its last group is. Threads: the engine's.
+class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Immovable {
  public:
   /// Throws InvalidArgument for options that no rank could use; before joining.
   static void check(const CommunicatorOptions& options);
 
-  CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options);
+  /// For a communicator that is being joined.
+  static std::shared_ptr<CommunicatorCore> create(Engine& engine, Membership membership,
+                                                  const CommunicatorOptions& options);
+  /// For a group that the root's table has made. Throws ProtocolError, ResourceLimit, Unsupported.
+  static std::shared_ptr<CommunicatorCore> create_group(std::shared_ptr<CommunicatorCore> root,
+                                                        GroupTable::Group& group);
   ~CommunicatorCore();
 
-  /// Exchanges shared memory and configuration with all ranks; then collectives may run.
+  /// Exchanges shared memory and configuration with all ranks, which the ranks of a group have done before;
+  /// then collectives may run.
   Task<> establish();
-  /// Says goodbye and ends what runs beside. Idempotent. No collective may be running.
+  /// Says goodbye and ends what runs beside, unless groups need it. Idempotent. No collective may be running.
   Task<> close();
+
+  /// The communicator that was joined, which may be this one; owned together.
+  [[nodiscard]] std::shared_ptr<CommunicatorCore> root() const noexcept;
+  /// Its groups.
+  [[nodiscard]] GroupTable& groups() noexcept { return root_ ? *root_->groups_ : *groups_; }
+  /// By which a group is found as long as somebody holds it.
+  void set_handle(const std::shared_ptr<CommunicatorCore>& handle) noexcept { group_->handle = handle; }
+  /// Which rank of the root one of this communicator is.
+  [[nodiscard]] Rank world_rank(Rank rank) const noexcept { return place_.ranks[rank]; }
+  [[nodiscard]] Duration timeout() const noexcept { return timeout_; }
+  [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
+  /// Splits are numbered, in the order in which all ranks call them.
+  [[nodiscard]] std::uint64_t next_split() noexcept { return ++splits_; }
   /// Why establish() was not through in time: names the first rank that did not answer, if there is one.
   [[nodiscard]] Error silence() const;
   /// Gives the communicator up, and tells all ranks why.
@@ -42,6 +66,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] const std::string& transport() const noexcept { return resources_.transports().name(); }
   [[nodiscard]] const Health& health() const noexcept { return health_; }
   [[nodiscard]] SharedHeap& heap() noexcept { return heap_; }
+  [[nodiscard]] std::size_t buffer_bytes() const noexcept { return resources_.buffer_bytes(); }
   [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
   /// The algorithm for a call; `forced` by it, if not empty.
   [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
@@ -60,14 +85,26 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   // LinkHost:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
-  void link_failed(Rank peer, const Error& error) noexcept override {
-    health_.report_link_fault(peer, error);
-  }
+  void link_failed(Rank peer, const Error& error) noexcept override;
   void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept override {
     health_.report_mismatch(peer, sequence, theirs);
   }
 
  private:
+  CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options,
+                   std::shared_ptr<CommunicatorCore> root, GroupTable::Group* group);
+
+  // GroupTable::Listener:
+  void on_group_control(Rank from, const ControlMessage& message) noexcept override {
+    health_.on_control(from, message);
+  }
+  void on_group_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept override {
+    health_.on_departure(peer, said_goodbye, after_sequence);
+  }
+  void on_group_failure(const Error& error) noexcept override {
+    health_.fail(error.with_culprit(membership_.rank));
+  }
+
   // One collective:
   void begin(const Call& call) noexcept;
   void prepare(const Call& call) noexcept;
@@ -88,13 +125,23 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] Error deadline_exceeded() const;
 
   // Establishing:
+  Task<> establish_with_all();
+  void establish_in_root() noexcept;
+  void make_ready() noexcept;
   Task<> calibrate();
+  /// Ends what a root and its groups share, if nobody needs it any more.
+  Task<> end_if_unused();
   [[nodiscard]] double ranks_per_core() const;
   /// Whether others on the engine should have a turn before this call: asked for each, answered now and then.
   [[nodiscard]] bool is_turn_over_for(const Call& call) noexcept;
 
+  const std::shared_ptr<CommunicatorCore> root_;  ///< of a group; null: this is one
+  std::weak_ptr<CommunicatorCore> self_;
   Engine& engine_;
+  const CommunicatorOptions options_;
   Membership membership_;
+  GroupTable::Group* group_;  ///< of a group, until it has left
+  const GroupPlace place_;    ///< in the root
   const AlgorithmTable algorithms_;
   const Duration timeout_;
   const std::string forced_algorithm_;
@@ -103,16 +150,22 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   RunningOperation running_;
   TaskScope services_{nullptr, TaskScope::OnFailure::keep_others};  ///< one that ends must not silence others
-  ControlPlane control_;
+  std::unique_ptr<ControlPlane> plane_;                             ///< the root's
+  ControlChannel control_;
   Health health_;
+  std::optional<PeerTransports::Within> within_;  ///< of a group
   Resources resources_;
-  SharedHeap heap_;
+  SharedHeap own_heap_;  ///< the root's
+  SharedHeap& heap_;
+  std::optional<GroupTable> groups_;  ///< the root's
   MemoryExec exec_;
   Reach reach_;
   std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
 
   Mutex turn_;  ///< held by the call that runs
   bool is_closed_ = false;
+  bool has_ended_ = false;  ///< and what a root shares with its groups
+  std::uint64_t splits_ = 0;
   std::size_t weight_since_look_ = 0;  ///< of calls that completed where they were made
   CancelScope* operation_scope_ = nullptr;
   Watchdog watchdog_;

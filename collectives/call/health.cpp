@@ -16,7 +16,7 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
-Health::Health(Engine& engine, const Membership& membership, ControlPlane& control,
+Health::Health(Engine& engine, const Membership& membership, ControlChannel& control,
                const RunningOperation& running, TaskScope& services, const AlgorithmTable& algorithms,
                OnFailure on_failure, IsCutOff is_cut_off)
     : engine_(engine),
@@ -109,6 +109,7 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
     case ControlMessage::Type::lost:
     case ControlMessage::Type::alive: take_news_of_peer(from, message); return;
     case ControlMessage::Type::hello:
+    case ControlMessage::Type::invite:
     case ControlMessage::Type::goodbye: return;
   }
 }

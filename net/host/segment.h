@@ -84,8 +84,9 @@ struct alignas(kCacheLine) AccessCell {
   alignas(kCacheLine) Counter withdrawn{0};
 };
 
-/// How one rank's segment is laid out. The same on every rank: computed from agreed numbers, never read from
-/// a peer.
+/// How a communicator's part of a rank's segment is laid out: of the one that was joined the whole, of a
+/// group a region without a heap. The same on every rank: computed from agreed numbers, never read from a
+/// peer.
 class Layout {
  public:
   Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept;
@@ -105,7 +106,6 @@ class Layout {
   [[nodiscard]] std::size_t stage(Rank to, Lane lane, std::uint32_t piece) const noexcept {
     return stages_ + (cell(to, lane) * kStages + piece % kStages) * kStageBytes;
   }
-  [[nodiscard]] std::size_t doorbell() const noexcept { return 0; }
   [[nodiscard]] std::size_t phase() const noexcept { return kPhaseAt; }
   [[nodiscard]] std::size_t access() const noexcept { return kAccessAt; }
   [[nodiscard]] std::size_t ccl_in() const noexcept { return ccl_in_; }
@@ -116,6 +116,7 @@ class Layout {
   [[nodiscard]] std::size_t size_bytes() const noexcept { return heap_ + heap_bytes_; }
 
  private:
+  // Before it, in the first part of a segment, are the doorbell's words.
   static constexpr std::size_t kPhaseAt = 1024;
   static constexpr std::size_t kAccessAt = kPhaseAt + kCacheLine;
   static constexpr std::size_t kFixedBytes = 4096;
@@ -136,17 +137,20 @@ class Layout {
   std::size_t heap_bytes_ = 0;
 };
 
-/// One rank's segment as mapped here, with typed access to its parts. Everything in it that a peer writes is
-/// untrusted: read once, checked, then used.
+/// One communicator's part of one rank's segment, as mapped here, with typed access to its places. Everything
+/// in it that a peer writes is untrusted: read once, checked, then used.
 class Segment {
  public:
   Segment() = default;
-  Segment(SharedMemory memory, const Layout& layout) noexcept
-      : memory_(std::move(memory)), layout_(&layout) {}
+  /// The part that begins at `begin` of the segment; both outlive this.
+  Segment(SharedMemory& memory, std::size_t begin, const Layout& layout) noexcept
+      : memory_(&memory), begin_(memory.data() + begin), layout_(&layout) {}
 
-  [[nodiscard]] bool is_mapped() const noexcept { return memory_.data() != nullptr; }
-  [[nodiscard]] SharedMemory& memory() noexcept { return memory_; }
-  [[nodiscard]] std::byte* at(std::size_t offset) const noexcept { return memory_.data() + offset; }
+  [[nodiscard]] bool is_mapped() const noexcept { return begin_ != nullptr; }
+  /// The whole segment, with all communicators' parts and the heap.
+  [[nodiscard]] SharedMemory& memory() const noexcept { return *memory_; }
+  /// An offset of the layout's.
+  [[nodiscard]] std::byte* at(std::size_t offset) const noexcept { return begin_ + offset; }
 
   [[nodiscard]] ArrivalSlot& arrival(std::uint64_t sequence) const noexcept {
     return as<ArrivalSlot>(layout_->arrival(sequence));
@@ -169,7 +173,8 @@ class Segment {
     return *reinterpret_cast<T*>(at(offset));
   }
 
-  SharedMemory memory_;
+  SharedMemory* memory_ = nullptr;
+  std::byte* begin_ = nullptr;
   const Layout* layout_ = nullptr;
 };
 
