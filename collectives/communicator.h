@@ -5,6 +5,7 @@
 #include <cohort/collectives/collective.h>
 #include <cohort/collectives/communicator_options.h>
 #include <cohort/collectives/shared_buffer.h>
+#include <cohort/collectives/transfer.h>
 
 #include <memory>
 #include <optional>
@@ -189,6 +190,26 @@ class Communicator {
     return reduce(both.type, both.bytes, both.bytes, op, root);
   }
 
+  // Messages between two ranks, matched by tag in the order in which they are awaited. Any number may be
+  // under way, with collectives beside them. Sizes have to be equal: others fail the communicator, on both
+  // ends.
+
+  /// `data` to that rank, whose recv() takes it. Over when `data` may be reused, which for small ones is
+  /// before they are received.
+  template <class Data>
+  [[nodiscard]] Transfer<void> send(Data&& data, Rank to, std::int32_t tag = 0) {
+    return send_bytes(detail::input_bytes_of<Data>(data).bytes, to, tag);
+  }
+  template <class Data>
+  [[nodiscard]] Transfer<void> recv(Data&& data, Rank from, std::int32_t tag = 0) {
+    return recv_bytes(detail::output_bytes_of<Data>(data).bytes, from, tag);
+  }
+  /// From whoever sends with that tag first: who that was.
+  template <class Data>
+  [[nodiscard]] Transfer<Rank> recv_any(Data&& data, std::int32_t tag = 0) {
+    return recv_any_bytes(detail::output_bytes_of<Data>(data).bytes, tag);
+  }
+
   // The same with types known at run time only:
   [[nodiscard]] Collective broadcast(DataType type, std::span<std::byte> data, Rank root);
   [[nodiscard]] Collective all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
@@ -210,6 +231,9 @@ class Communicator {
   static Task<Communicator> make_group(std::shared_ptr<CommunicatorCore> parent, std::vector<Rank> ranks,
                                        std::string name);
   static Task<Communicator> open(std::shared_ptr<CommunicatorCore> core);
+  [[nodiscard]] Transfer<void> send_bytes(std::span<const std::byte> data, Rank to, std::int32_t tag);
+  [[nodiscard]] Transfer<void> recv_bytes(std::span<std::byte> data, Rank from, std::int32_t tag);
+  [[nodiscard]] Transfer<Rank> recv_any_bytes(std::span<std::byte> data, std::int32_t tag);
   [[nodiscard]] Collective all_gather_own_block(detail::Output inout, std::size_t element_bytes);
   /// Throws InvalidArgument for what was moved from.
   [[nodiscard]] CommunicatorCore& core_for(std::string_view call) const;

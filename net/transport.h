@@ -3,6 +3,7 @@
 
 #include <cohort/engine/engine.h>
 #include <cohort/engine/task_scope.h>
+#include <cohort/net/letter.h>
 #include <cohort/net/link.h>
 #include <cohort/net/link_host.h>
 #include <cohort/net/membership.h>
@@ -61,6 +62,12 @@ class Transport : Immovable {
   /// Makes a link, once for each peer and lane. The peer does the same at about the same time, so both may
   /// wait for each other. Throws LinkFault, Unsupported, AuthFailed, ...
   [[nodiscard]] virtual Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) = 0;
+
+  /// Opens the way of messages to that peer, once. After start(). `services`: where it runs what has to run
+  /// beside. Null: this kind carries none.
+  [[nodiscard]] virtual std::unique_ptr<LetterChannel> open_letters(Rank, LetterHandler&, TaskScope&) {
+    return nullptr;
+  }
 
   /// Memory that schedules will name often: the CCL buffers, the heap (address space, whose pages come with
   /// use), scratch. For transports that want to know beforehand; it is not freed before forget_memory().

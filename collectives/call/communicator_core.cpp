@@ -71,6 +71,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
           engine, membership_, control_, running_, services_, algorithms_,
           [this](const Error& cause) {
             if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
+            if (messenger_) messenger_->fail(cause);
             resources_.shutdown();
           },
           [this](Rank peer) { return resources_.is_cut_off(peer); }),
@@ -395,6 +396,23 @@ Task<> CommunicatorCore::withdraw() {
   CancelScope uncancelled;
   Task<> withdrawing = with_scope(uncancelled, group->withdraw(is_gone));
   co_await withdrawing;
+}
+
+Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
+  if (is_closed_)
+    throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
+  if (!messenger_) {
+    messenger_.emplace(Messenger::Use{.engine = engine_,
+                                      .membership = membership_,
+                                      .transports = resources_.transports(),
+                                      .health = health_,
+                                      .services = services_,
+                                      .timeout = timeout_,
+                                      .pulls = pull_from_bytes_ != kNeverPull,
+                                      .withdraw = [this] { return withdraw(); }});
+    health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });
+  }
+  co_return co_await messenger_->run(request);
 }
 
 /// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error,

@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/group_table.h>
 #include <cohort/collectives/call/health.h>
 #include <cohort/collectives/call/meeting.h>
+#include <cohort/collectives/call/messenger.h>
 #include <cohort/collectives/call/resources.h>
 #include <cohort/collectives/call/watchdog.h>
 #include <cohort/collectives/communicator_options.h>
@@ -82,6 +83,13 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   [[nodiscard]] bool try_complete_now(const Call& call, bool& has_begun) noexcept;
   /// Runs the call, which outlives the task, in its turn.
   [[nodiscard]] Task<> run(const Call& call, bool has_begun);
+
+  /// A message, without suspending, if it can be.
+  [[nodiscard]] bool try_transfer_now(const MessageRequest& request) noexcept {
+    return messenger_ && !is_closed_ && messenger_->try_complete_now(request);
+  }
+  /// The same with suspending; the request outlives the task. From whom it is, or to whom.
+  [[nodiscard]] Task<Rank> transfer(const MessageRequest& request);
 
   // LinkHost:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
@@ -168,6 +176,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   std::uint64_t splits_ = 0;
   std::size_t weight_since_look_ = 0;  ///< of calls that completed where they were made
   CancelScope* operation_scope_ = nullptr;
+  std::optional<Messenger> messenger_;  ///< from the first message on
   Watchdog watchdog_;
 };
 

@@ -150,6 +150,8 @@ void Health::on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequ
     fail(died(peer));
   else if (running_.is_running && running_.sequence > after_sequence)
     fail(left_early(peer));
+  else if (on_goodbye_)
+    on_goodbye_(peer);
 }
 
 ControlMessage Health::news(ControlMessage::Type type, Rank about) noexcept {

@@ -43,6 +43,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   void report_link_fault(Rank peer, const Error& error) noexcept;
   /// Gives the communicator up, here and everywhere.
   void fail(const Error& cause) noexcept;
+  /// Called for each rank that leaves in good order.
+  void set_on_goodbye(std::function<void(Rank)> on_goodbye) { on_goodbye_ = std::move(on_goodbye); }
   /// From now on departures are no news: this rank leaves itself.
   void leave() noexcept { is_leaving_ = true; }
 
@@ -102,6 +104,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   const AlgorithmTable& algorithms_;  ///< for names in errors
   const OnFailure on_failure_;
   const IsCutOff is_cut_off_;
+  std::function<void(Rank)> on_goodbye_;
 
   std::optional<Error> cause_;
   bool is_leaving_ = false;

@@ -97,6 +97,11 @@ class HostGroup final : public Source {
            spin_until(arrival(of, sequence).stamp, static_cast<std::uint32_t>(sequence));
   }
 
+  /// The same for any counter that a peer counts up.
+  [[nodiscard]] bool spin_for(const Counter& counter, std::uint32_t target) const noexcept {
+    return has_reached(counter.load(std::memory_order_acquire), target) || spin_until(counter, target);
+  }
+
   /// Begins the numbers of collectives anew. Only where all ranks have passed a phase since their last
   /// arrival, and pass one before their next.
   void forget_arrivals() noexcept;

@@ -77,6 +77,27 @@ struct alignas(kCacheLine) ReceiveCell {
   Counter consumed{0};
 };
 
+/// Letters of send() and recv() from the owner to one peer: a ring of these, and beside it room for larger
+/// payloads. Written by the owner.
+struct alignas(kCacheLine) LetterCell {
+  Counter stamp{0};  ///< the letter's number, from 1; written last
+  std::uint8_t kind = 0;
+  std::uint8_t where = 0;
+  std::int32_t tag = 0;
+  std::uint32_t id = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t place = 0;
+  std::byte beside[32];  ///< payloads this small cost no second cache line
+};
+static_assert(sizeof(LetterCell) == kCacheLine);
+inline constexpr std::uint32_t kLetters = 32;  ///< a power of two
+inline constexpr std::size_t kLetterPayloadBytes = 8 * 1024;
+
+/// How many letters of one peer the owner has read. Written by the owner.
+struct alignas(kCacheLine) LettersRead {
+  Counter count{0};
+};
+
 /// Who may still be in whose memory when a collective fails. Written by the owner.
 struct alignas(kCacheLine) AccessCell {
   Counter touches{0};  ///< 1 while the owner reads or writes peers' user memory
@@ -106,6 +127,15 @@ class Layout {
   [[nodiscard]] std::size_t stage(Rank to, Lane lane, std::uint32_t piece) const noexcept {
     return stages_ + (cell(to, lane) * kStages + piece % kStages) * kStageBytes;
   }
+  [[nodiscard]] std::size_t letter(Rank to, std::uint32_t number) const noexcept {
+    return letters_ + (std::size_t{to} * kLetters + number % kLetters) * sizeof(LetterCell);
+  }
+  [[nodiscard]] std::size_t letter_payload(Rank to, std::uint32_t number) const noexcept {
+    return letter_payloads_ + (std::size_t{to} * kLetters + number % kLetters) * kLetterPayloadBytes;
+  }
+  [[nodiscard]] std::size_t letters_read(Rank from) const noexcept {
+    return letters_read_ + from * sizeof(LettersRead);
+  }
   [[nodiscard]] std::size_t phase() const noexcept { return kPhaseAt; }
   [[nodiscard]] std::size_t access() const noexcept { return kAccessAt; }
   [[nodiscard]] std::size_t ccl_in() const noexcept { return ccl_in_; }
@@ -130,6 +160,9 @@ class Layout {
   std::size_t sends_ = 0;
   std::size_t receives_ = 0;
   std::size_t stages_ = 0;
+  std::size_t letters_ = 0;
+  std::size_t letters_read_ = 0;
+  std::size_t letter_payloads_ = 0;
   std::size_t ccl_in_ = 0;
   std::size_t ccl_out_ = 0;
   std::size_t heap_ = 0;
@@ -165,6 +198,16 @@ class Segment {
   }
   [[nodiscard]] ReceiveCell& receives(Rank from, Lane lane) const noexcept {
     return as<ReceiveCell>(layout_->receives(from, lane));
+  }
+
+  [[nodiscard]] LetterCell& letter(Rank to, std::uint32_t number) const noexcept {
+    return as<LetterCell>(layout_->letter(to, number));
+  }
+  [[nodiscard]] std::byte* letter_payload(Rank to, std::uint32_t number) const noexcept {
+    return at(layout_->letter_payload(to, number));
+  }
+  [[nodiscard]] Counter& letters_read(Rank from) const noexcept {
+    return as<LettersRead>(layout_->letters_read(from)).count;
   }
 
  private:

@@ -2,6 +2,7 @@
 #include <cohort/net/shm/shm_transport.h>
 
 #include <cohort/net/host/host_group.h>
+#include <cohort/net/shm/shm_letters.h>
 #include <cohort/net/shm/shm_link.h>
 
 namespace cohort::shm {
@@ -25,6 +26,9 @@ class ShmTransport final : public Transport {
 
   [[nodiscard]] Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) override {
     co_return std::make_unique<ShmLink>(group_, host_, peer, lane);
+  }
+  [[nodiscard]] std::unique_ptr<LetterChannel> open_letters(Rank peer, LetterHandler&, TaskScope&) override {
+    return std::make_unique<ShmLetters>(group_, host_, peer);
   }
 
  private:

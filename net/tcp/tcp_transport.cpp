@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/net/tcp/data_connection.h>
+#include <cohort/net/tcp/tcp_letters.h>
 #include <cohort/net/tcp/tcp_link.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ class TcpTransport final : public Transport {
   ~TcpTransport() override {
     if (root_ == nullptr) return;
     for (Rank peer = 0; peer < membership_.size; ++peer)
-      for (Lane lane = 0; lane < kMostLanes; ++lane)
+      for (Lane lane = 0; lane < kPathsOfGroup; ++lane)
         root_->acceptor_->forget(rank_in_root(peer), path(peer, lane));
   }
 
@@ -39,21 +40,21 @@ class TcpTransport final : public Transport {
   /// The higher rank connects, the lower one accepts: both run the same schedule, so both come here.
   [[nodiscard]] Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) override {
     COHORT_ASSERT(services_ != nullptr, "a connection to rank {} before start()", peer);
-    TcpTransport& root = root_ == nullptr ? *this : *root_;
-    Socket socket;
-    try {
-      if (membership_.rank > peer)
-        socket = co_await connect_data(engine_, root.membership_, rank_in_root(peer),
-                                       path(membership_.rank, lane));
-      else
-        socket = co_await root.acceptor_->take(rank_in_root(peer), path(peer, lane));
-    } catch (const Error& error) {
-      throw error.culprit() ? error.with_culprit(peer) : error;
-    }
+    Task<Socket> connecting = membership_.rank > peer ? call(peer, lane) : wait_for_call(peer, lane);
+    Socket socket = co_await connecting;
     auto link = std::make_unique<TcpLink>(engine_, std::move(socket), host_, membership_.rank, peer, lane);
     links_.push_back(link.get());
     services_->spawn(link->serve());
     co_return link;
+  }
+
+  [[nodiscard]] std::unique_ptr<LetterChannel> open_letters(Rank peer, LetterHandler& handler,
+                                                            TaskScope& services) override {
+    auto channel = std::make_unique<TcpLetters>(
+        engine_, host_, handler, services, peer, [this, peer] { return call(peer, kMessageLane); },
+        [this, peer] { return wait_for_call(peer, kMessageLane); });
+    letters_.push_back(channel.get());
+    return channel;
   }
 
   [[nodiscard]] bool hears_of_collectives() const noexcept override { return true; }
@@ -66,9 +67,22 @@ class TcpTransport final : public Transport {
   }
   void shutdown() noexcept override {
     for (TcpLink* link : links_) link->shutdown();
+    for (TcpLetters* letters : letters_) letters->shutdown();
   }
 
  private:
+  Task<Socket> call(Rank peer, Lane lane) {
+    const Membership& joined = root().membership_;
+    try {
+      co_return co_await connect_data(engine_, joined, rank_in_root(peer), path(membership_.rank, lane));
+    } catch (const Error& error) {
+      throw error.culprit() ? error.with_culprit(peer) : error;
+    }
+  }
+  Task<Socket> wait_for_call(Rank peer, Lane lane) {
+    return root().acceptor_->take(rank_in_root(peer), path(peer, lane));
+  }
+  [[nodiscard]] TcpTransport& root() noexcept { return root_ == nullptr ? *this : *root_; }
   [[nodiscard]] Rank rank_in_root(Rank rank) const noexcept {
     return place_ == nullptr ? rank : place_->ranks[rank];
   }
@@ -85,6 +99,7 @@ class TcpTransport final : public Transport {
   std::optional<DataAcceptor> acceptor_;  ///< the root's
   TaskScope* services_ = nullptr;
   std::vector<TcpLink*> links_;
+  std::vector<TcpLetters*> letters_;
 };
 
 }  // namespace

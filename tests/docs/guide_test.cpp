@@ -100,6 +100,19 @@ Task<> show_pair(Communicator& comm) {
 TEST(Guide, groups) { on_ranks(4, show_groups); }
 TEST(Guide, groups_of_named_ranks) { on_ranks(3, show_pair); }
 
+// --- messages
+
+Task<> show_messages(Communicator& comm) {
+  const std::vector<float> border(100, static_cast<float>(comm.rank()));
+  std::vector<float> ghost(100);
+  const Rank right = (comm.rank() + 1) % comm.size();
+  const Rank left = (comm.rank() + comm.size() - 1) % comm.size();
+  co_await when_all(comm.send(border, right, 7), comm.recv(ghost, left, 7));
+  EXPECT_EQ(ghost[99], static_cast<float>(left));
+}
+
+TEST(Guide, messages) { on_ranks(3, show_messages); }
+
 // --- streams
 
 using Layers = std::vector<std::vector<float>>;
