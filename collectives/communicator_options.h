@@ -26,7 +26,9 @@ struct CommunicatorOptions {
   /// What there is to choose from, in order of preference, the same on all ranks; outlives the communicator.
   /// The library's unless set.
   std::span<const TransportKind> transports;
-  std::string algorithm;  ///< for all calls that it can run; empty: COHORT_ALGO, or the cheapest
+  /// For all calls that it can run, or by operator, as in all_reduce=ring/all_gather=mesh. Empty:
+  /// COHORT_ALGO, or the cheapest.
+  std::string algorithm;
   std::vector<AnyAlgorithm> algorithms;  ///< of the program's own, beside the library's; on all ranks
   std::size_t buffer_bytes = 0;          ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
   std::size_t heap_bytes = 0;            ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB

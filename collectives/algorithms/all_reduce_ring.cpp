@@ -17,7 +17,7 @@ Task<> all_reduce_ring(Exec& x, AllReduce op) {
   co_await x.copy(op.recv, op.send);
   for (Rank step = 0; step + 1 < ring.size(); ++step)
     co_await ring.shift_reduce(block[ring.behind(step + 1)], block[ring.behind(step + 2)], reducer);
-  x.finish_average(op.combine, block[x.rank()]);
+  co_await x.finish_average(op.combine, block[x.rank()]);
   for (Rank step = 0; step + 1 < ring.size(); ++step)
     co_await ring.shift(block[ring.behind(step)], block[ring.behind(step + 1)]);
 }

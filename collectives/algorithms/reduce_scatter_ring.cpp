@@ -25,7 +25,7 @@ Task<> reduce_scatter_ring(Exec& x, ReduceScatter op) {
     co_await ring.shift_reduce(partial(x, op, step), next, reducer);
   }
   const Slice sum = partial(x, op, ring.size() - 1);
-  x.finish_average(op.combine, sum);
+  co_await x.finish_average(op.combine, sum);
   co_await x.copy(op.recv, sum);
 }
 

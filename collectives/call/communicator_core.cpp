@@ -10,28 +10,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 namespace cohort {
 namespace {
 
-/// Calls in a row that complete without suspending ask now and then whether their turn of the loop is over:
-/// after so many bytes, where a call itself counts for what is moved in its time. Asking costs 25 ns, so the
-/// smallest calls, 0.2 us each, do it every 32nd time.
-constexpr std::size_t kWeightBetweenLooks = std::size_t{64} << 10;
-constexpr std::size_t kCallWeight = std::size_t{2} << 10;
+/// Calls in a row that complete without suspending look now and then whether their turn of the loop is over:
+/// a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice. Looking
+/// costs 25 ns, so the smallest calls, 0.2 us each, do it every 32nd time.
+constexpr std::size_t kCallBytes = std::size_t{4} << 10;
 
 }  // namespace
 
 void CommunicatorCore::check(const CommunicatorOptions& options) {
-  (void)table_of(options);
+  (void)ForcedAlgorithms(options.algorithm, table_of(options));
   transports_of(options).check();
 }
 
-std::shared_ptr<CommunicatorCore> CommunicatorCore::create(Engine& engine, Membership membership,
+std::shared_ptr<CommunicatorCore> CommunicatorCore::create(Engine& engine,
+                                                           std::unique_ptr<Membership>& membership,
                                                            const CommunicatorOptions& options) {
-  std::shared_ptr<CommunicatorCore> core(
-      new CommunicatorCore(engine, std::move(membership), options, nullptr, nullptr));
+  std::shared_ptr<CommunicatorCore> core(new CommunicatorCore(engine, membership, options, nullptr, nullptr));
   core->self_ = core;
   return core;
 }
@@ -41,8 +39,9 @@ std::shared_ptr<CommunicatorCore> CommunicatorCore::create_group(std::shared_ptr
   const CommunicatorCore& of = *root;
   CommunicatorOptions options = of.options_;
   options.buffer_bytes = group.buffer_bytes;
-  std::shared_ptr<CommunicatorCore> core(new CommunicatorCore(
-      of.engine_, membership_in(of.membership_, group), options, std::move(root), &group));
+  auto membership = std::make_unique<Membership>(membership_in(of.membership_, group));
+  std::shared_ptr<CommunicatorCore> core(
+      new CommunicatorCore(of.engine_, membership, options, std::move(root), &group));
   core->self_ = core;
   return core;
 }
@@ -51,17 +50,18 @@ std::shared_ptr<CommunicatorCore> CommunicatorCore::root() const noexcept {
   return root_ ? root_ : self_.lock();
 }
 
-CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options,
-                                   std::shared_ptr<CommunicatorCore> root, GroupTable::Group* group)
+CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                                   const CommunicatorOptions& options, std::shared_ptr<CommunicatorCore> root,
+                                   GroupTable::Group* group)
     : root_(std::move(root)),
       engine_(engine),
       options_(options),
-      membership_(std::move(membership)),
+      membership_(*membership),
       group_(group),
       place_(group == nullptr ? place_of_root(membership_.size) : group->place),
       algorithms_(table_of(options)),
       timeout_(timeout_of(options)),
-      forced_algorithm_(options.algorithm),
+      forced_(options.algorithm, algorithms_),
       copy_threads_(options.copy_threads),
       pull_from_bytes_(options.pull_from_bytes),
       plane_(root_ ? nullptr : std::make_unique<ControlPlane>(engine, membership_, health_)),
@@ -96,6 +96,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
   }
   if (group_of_host != nullptr && group_of_host->members().size() > 1)
     meeting_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, heap_, reach_);
+  owned_membership_ = std::move(membership);
 }
 
 CommunicatorCore::~CommunicatorCore() {
@@ -140,15 +141,7 @@ void CommunicatorCore::make_ready() noexcept {
 }
 
 double CommunicatorCore::ranks_per_core() const {
-  if (root_) return root_->ranks_per_core();
-  std::set<std::pair<std::uint64_t, std::uint64_t>> engines;  // of this host: each wants a core
-  for (Rank peer = 0; peer < membership_.size; ++peer) {
-    const PeerInfo& info = membership_.peers[peer];
-    const bool is_visible = info.visible_process != 0;
-    if (membership_.shares_host(peer))
-      engines.emplace(is_visible ? info.visible_process : info.incarnation, info.engine);
-  }
-  return static_cast<double>(engines.size()) / engine_.platform().available_cores();
+  return root_ ? root_->ranks_per_core() : membership_.engines_per_core();
 }
 
 /// What the ranks of a host measure together, so that what follows is chosen by figures of this host. Leaves
@@ -162,8 +155,8 @@ Task<> CommunicatorCore::calibrate() {
   Calibration calibration(engine_, membership_, algorithms_, run_one);
   std::exception_ptr failure;
   try {
-    Task<> agreeing =
-        with_scope(scope, calibration.agree_what_to_measure(ranks_per_core(), pull_from_bytes_));
+    Task<> agreeing = with_scope(
+        scope, calibration.agree_what_to_measure(membership_.engines_per_core(), pull_from_bytes_));
     co_await agreeing;
     Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
     co_await measuring_slots;
@@ -229,6 +222,9 @@ Task<> CommunicatorCore::end_if_unused() {
 
 Error CommunicatorCore::silence() const {
   std::optional<Rank> silent = plane_->awaited();
+  // Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to all phases.
+  for (const Rank peer : exec_.peers())
+    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_come_to_phase(peer)) silent = peer;
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
   const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
@@ -287,16 +283,9 @@ bool CommunicatorCore::complete_here(const Call& call) noexcept {
   return true;
 }
 
-bool CommunicatorCore::is_turn_over_for(const Call& call) noexcept {
-  weight_since_look_ += kCallWeight + call.message_bytes();
-  if (weight_since_look_ < kWeightBetweenLooks) return false;
-  weight_since_look_ = 0;
-  return engine_.is_turn_over();
-}
-
 bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
   const bool may = !turn_.is_locked() && !is_closed_ && !health_.is_failed() && may_complete_here(call);
-  if (!may || is_turn_over_for(call)) return false;
+  if (!may || !engine_.pace().may_do(kCallBytes + 2 * call.message_bytes())) return false;
   has_begun = turn_.try_lock();
   prepare(call);
   if (meeting_) meeting_->announce(call);
@@ -470,14 +459,17 @@ void CommunicatorCore::link_failed(Rank peer, const Error& error) noexcept {
 Error CommunicatorCore::deadline_exceeded() const {
   const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
   std::string missing;
-  std::optional<Rank> culprit;
+  std::optional<Rank> culprit;  // who waits for another rank is only the next one to be waited for
+  std::optional<Rank> waiting;
   for (const Rank peer : exec_.peers()) {
     const bool is_here = meeting_ && meeting_->includes(peer) ? meeting_->has_arrived(peer)
                                                               : health_.last_seen(peer) >= running_.sequence;
     if (is_here) continue;
     missing += (missing.empty() ? "" : ", ") + membership_.peers[peer].describe();
-    culprit = culprit ? std::min(*culprit, peer) : peer;
+    std::optional<Rank>& lowest = health_.waits_too(peer, running_.sequence) ? waiting : culprit;
+    lowest = lowest ? std::min(*lowest, peer) : peer;
   }
+  if (!culprit) culprit = waiting;
   const std::string who = missing.empty() ? std::string("all ranks have called it and wait for data")
                                           : fmt::format("not called so far by {}", missing);
   Error error(

@@ -11,6 +11,7 @@
 #include <cohort/collectives/memory/memory_exec.h>
 #include <cohort/collectives/memory/shared_heap.h>
 #include <cohort/collectives/selection/explanation.h>
+#include <cohort/collectives/selection/forced_algorithms.h>
 #include <cohort/collectives/selection/selection.h>
 #include <cohort/engine/mutex.h>
 
@@ -29,8 +30,10 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// Throws InvalidArgument for options that no rank could use; before joining.
   static void check(const CommunicatorOptions& options);
 
-  /// For a communicator that is being joined.
-  static std::shared_ptr<CommunicatorCore> create(Engine& engine, Membership membership,
+  /// For a communicator that is being joined. Takes the membership over, unless it throws: then the caller
+  /// has its connections, to tell the others why. Errors: InvalidArgument, Unsupported, ResourceLimit,
+  /// SystemError.
+  static std::shared_ptr<CommunicatorCore> create(Engine& engine, std::unique_ptr<Membership>& membership,
                                                   const CommunicatorOptions& options);
   /// For a group that the root's table has made. Throws ProtocolError, ResourceLimit, Unsupported.
   static std::shared_ptr<CommunicatorCore> create_group(std::shared_ptr<CommunicatorCore> root,
@@ -71,10 +74,10 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
   /// The algorithm for a call; `forced` by it, if not empty.
   [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
-    return *choose_algorithm(call, reach_, algorithms_, {forced, forced_algorithm_}).algorithm;
+    return *choose_algorithm(call, reach_, algorithms_, {forced, forced_.of(call.op)}).algorithm;
   }
   [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
-    return explain_choice(call, reach_, algorithms_, {forced, forced_algorithm_});
+    return explain_choice(call, reach_, algorithms_, {forced, forced_.of(call.op)});
   }
   [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
 
@@ -99,8 +102,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   }
 
  private:
-  CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options,
-                   std::shared_ptr<CommunicatorCore> root, GroupTable::Group* group);
+  CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                   const CommunicatorOptions& options, std::shared_ptr<CommunicatorCore> root,
+                   GroupTable::Group* group);
 
   // GroupTable::Listener:
   void on_group_control(Rank from, const ControlMessage& message) noexcept override {
@@ -140,19 +144,18 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// Ends what a root and its groups share, if nobody needs it any more.
   Task<> end_if_unused();
   [[nodiscard]] double ranks_per_core() const;
-  /// Whether others on the engine should have a turn before this call: asked for each, answered now and then.
-  [[nodiscard]] bool is_turn_over_for(const Call& call) noexcept;
 
   const std::shared_ptr<CommunicatorCore> root_;  ///< of a group; null: this is one
   std::weak_ptr<CommunicatorCore> self_;
   Engine& engine_;
   const CommunicatorOptions options_;
-  Membership membership_;
+  std::unique_ptr<Membership> owned_membership_;
+  Membership& membership_;
   GroupTable::Group* group_;  ///< of a group, until it has left
   const GroupPlace place_;    ///< in the root
   const AlgorithmTable algorithms_;
   const Duration timeout_;
-  const std::string forced_algorithm_;
+  const ForcedAlgorithms forced_;
   const std::optional<unsigned> copy_threads_;
   const std::size_t pull_from_bytes_;  ///< what the options say
 
@@ -174,7 +177,6 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   bool is_closed_ = false;
   bool has_ended_ = false;  ///< and what a root shares with its groups
   std::uint64_t splits_ = 0;
-  std::size_t weight_since_look_ = 0;  ///< of calls that completed where they were made
   CancelScope* operation_scope_ = nullptr;
   std::optional<Messenger> messenger_;  ///< from the first message on
   Watchdog watchdog_;

@@ -273,9 +273,10 @@ void GroupTable::settle_buffers(Group& group) noexcept {
 }
 
 void GroupTable::give_up(Group& group, const Error& cause) noexcept {
-  const auto culprit = std::ranges::find(group.place.ranks, cause.culprit().value_or(membership_.rank));
-  tell_members(group, ControlMessage::revoke(
-                          cause.with_culprit(static_cast<Rank>(culprit - group.place.ranks.begin()))));
+  const auto& ranks = group.place.ranks;
+  const auto found = std::ranges::find(ranks, cause.culprit().value_or(membership_.rank));
+  const Rank culprit = found == ranks.end() ? group.rank : static_cast<Rank>(found - ranks.begin());
+  tell_members(group, ControlMessage::revoke(cause.with_culprit(culprit), membership_.rank));
   ControlMessage goodbye;
   goodbye.type = ControlMessage::Type::goodbye;
   tell_members(group, goodbye);

@@ -43,9 +43,6 @@ PeerTransports::Choice transports_of(const CommunicatorOptions& options) {
 AlgorithmTable table_of(const CommunicatorOptions& options) {
   AlgorithmTable table;
   for (const AnyAlgorithm& algorithm : options.algorithms) table.add(algorithm);
-  if (!options.algorithm.empty() && !table.has_name(options.algorithm))
-    throw Error(ErrorKind::InvalidArgument, fmt::format("COHORT_ALGO='{}' is none of {}", options.algorithm,
-                                                        fmt::join(table.names(), ", ")));
   return table;
 }
 

@@ -16,6 +16,8 @@ class Blocks {
     const std::size_t left = whole_.bytes - begin;
     return whole_.part(begin, left < block_bytes_ ? left : block_bytes_);
   }
+  /// For who takes a function of the index.
+  [[nodiscard]] Slice operator()(std::size_t index) const noexcept { return (*this)[index]; }
 
  private:
   Slice whole_;

@@ -19,7 +19,7 @@ Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
     Link& link = x.link(peer);
     if (!(result == own)) co_await x.copy(result, own);
     co_await exchange_reduce(x, link, share(peer), link, result, x.reducer(combine));
-    x.finish_average(combine, result);
+    co_await x.finish_average(combine, result);
     co_return;
   }
   Collected inputs(x, own);
@@ -29,6 +29,13 @@ Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
   };
   co_await x.fork_join(x.peers(), swap);
   co_await inputs.combine_into(result, combine);
+}
+
+/// Scratch for the shares of all ranks, where these are the Blocks of a message of so many bytes.
+[[nodiscard]] constexpr std::size_t scratch_for_shares(std::size_t bytes, Rank ranks) noexcept {
+  // Shares are rounded up to whole elements: one element per rank is enough of a margin.
+  constexpr std::size_t kLargestElement = 16;
+  return bytes + ranks * kLargestElement;
 }
 
 }  // namespace cohort

@@ -65,7 +65,8 @@ std::string words_of_basis(const Explanation& explanation, const Question& quest
     case Basis::alone: return "one rank alone has nobody to exchange with: its output is its input";
     case Basis::call: return "the call forces it";
     case Basis::communicator:
-      return "COHORT_ALGO, or the communicator's options, force it for all calls that it can run";
+      return "COHORT_ALGO, or the communicator's options, force it for all calls of the operator that it can "
+             "run";
     case Basis::meeting: return slots_reason(question);
     case Basis::mapped_memory: return mapped_reason(question, explanation.chosen);
     case Basis::cheapest: return cheapest_reason(explanation, question.reach);
@@ -74,12 +75,12 @@ std::string words_of_basis(const Explanation& explanation, const Question& quest
 }
 
 std::string reason_of(const Explanation& explanation, const Question& question,
-                      std::string_view forced_for_all) {
-  const bool is_passed_over = !forced_for_all.empty() && explanation.basis != Basis::communicator &&
+                      std::string_view forced_by_communicator) {
+  const bool is_passed_over = !forced_by_communicator.empty() && explanation.basis != Basis::communicator &&
                               explanation.basis != Basis::call && explanation.basis != Basis::alone;
   std::string text;
   if (is_passed_over)
-    text = fmt::format("{} is forced for all calls but cannot run this one; ", forced_for_all);
+    text = fmt::format("{} is forced for the operator but cannot run this call; ", forced_by_communicator);
   return text + words_of_basis(explanation, question);
 }
 
@@ -122,7 +123,7 @@ Explanation explain_choice(const Call& call, const Reach& reach, const Algorithm
     if (candidate.algorithm == explanation.chosen) explanation.estimate_us = candidate.estimate_us;
     explanation.candidates.push_back({candidate, note_on(candidate, explanation, call, reach)});
   }
-  explanation.reason = reason_of(explanation, {call, reach, algorithms}, forced.for_all);
+  explanation.reason = reason_of(explanation, {call, reach, algorithms}, forced.by_communicator);
   return explanation;
 }
 

@@ -92,9 +92,9 @@ Choice choose_forced_or_alone(const Call& call, const Reach& reach, const Algori
                 fmt::format("algorithm '{}' cannot run this {} over this transport; choose one of: {}",
                             forced.by_call, to_string(call.op), choices(call, reach, algorithms)));
   }
-  const AnyAlgorithm* const for_all =
-      forced.for_all.empty() ? nullptr : algorithms.find(call.op, forced.for_all);
-  if (can_run(for_all, call, reach)) return {for_all, Basis::communicator};
+  const AnyAlgorithm* const by_communicator =
+      forced.by_communicator.empty() ? nullptr : algorithms.find(call.op, forced.by_communicator);
+  if (can_run(by_communicator, call, reach)) return {by_communicator, Basis::communicator};
   return choose(call, reach, algorithms);
 }
 
@@ -109,7 +109,7 @@ std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const R
 
 Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
                         const Forced& forced) {
-  const bool is_free = forced.by_call.empty() && forced.for_all.empty() && reach.ranks > 1;
+  const bool is_free = forced.by_call.empty() && forced.by_communicator.empty() && reach.ranks > 1;
   return is_free ? choose(call, reach, algorithms) : choose_forced_or_alone(call, reach, algorithms, forced);
 }
 

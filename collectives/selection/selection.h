@@ -18,7 +18,7 @@ namespace cohort {
 /// Names that are asked for; empty where none is.
 struct Forced {
   std::string_view by_call{};
-  std::string_view for_all{};  ///< COHORT_ALGO, or the communicator's options
+  std::string_view by_communicator{};  ///< for the call's operator: COHORT_ALGO, or the options
 };
 
 /// What decided on an algorithm.

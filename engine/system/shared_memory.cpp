@@ -23,8 +23,6 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-constexpr std::size_t kPageBytes = 4096;
-
 /// Linux 6.1; older C libraries lack the name.
 constexpr int kMadviseCollapse = 25;
 

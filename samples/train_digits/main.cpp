@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace {
@@ -34,6 +35,14 @@ cohort::Task<bool> weights_are_identical(cohort::Communicator& comm, std::uint64
   co_return identical;
 }
 
+/// A rank computes on one thread and communicates on another: with fewer cores than threads there is as much
+/// to do as in turn, whatever is hidden.
+std::string limit_of(cohort::Communicator& comm) {
+  const unsigned cores = comm.engine().platform().available_cores();
+  const unsigned threads = 2 * comm.size();
+  return cores < threads ? fmt::format("cores ({} for {} threads)", cores, threads) : "network";
+}
+
 cohort::Task<> train(cohort::Communicator& comm, const std::vector<std::filesystem::path>& places,
                      const Recipe& recipe) {
   Trainer trainer(comm, cohort::samples::find_digits(places), recipe);
@@ -47,9 +56,9 @@ cohort::Task<> train(cohort::Communicator& comm, const std::vector<std::filesyst
   if (comm.rank() == 0)
     fmt::print(
         "result: transport={} ranks={} accuracy={:.3f} identical={} compute_ms={:.0f} comm_ms={:.0f} "
-        "hidden={:.0f}%\n",
+        "hidden={:.0f}% train_ms={:.0f} limit={}\n",
         comm.transport(), comm.size(), accuracy, identical ? "yes" : "no", timing.compute_ms,
-        timing.communication_ms, timing.hidden() * 100);
+        timing.communication_ms, timing.hidden() * 100, timing.step_ms, limit_of(comm));
   if (!identical) throw cohort::Error(cohort::ErrorKind::Internal, "the ranks ended with different weights");
 }
 
@@ -62,6 +71,7 @@ int main(int argc, char** argv) {
   app.add_option("--data", data,
                  "digits.csv, if it is not beside this program, installed or in the source tree");
   app.add_option("--epochs", recipe.epochs, "Passes over the training images")->capture_default_str();
+  app.add_flag("!--in-turn", recipe.overlaps, "Compute and communicate in turn, to compare with");
   app.add_option("--seed", recipe.seed, "Of the split, the order of images and the first weights")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);

@@ -19,6 +19,7 @@ struct Recipe {
   std::array<std::size_t, 6> widths{kImagePixels, 256, 256, 256, 256, kDigitClasses};
   std::size_t batch_size = 128;  // images of all ranks together
   std::size_t epochs = 20;
+  bool overlaps = true;  // else a gradient's average is awaited before the next gradient is computed
   Step step;
   std::size_t hold_out_one_in = 5;  // 360 of the 1797 images
   uint64_t seed = 1;                // of the split, the order of the images and the first weights

@@ -64,6 +64,7 @@ void Trainer::enqueue_backward(std::size_t layer) {
   communication_.wait(*ready_[layer]);
   communication_.enqueue([this, layer] { return average_gradient(layer); });
   communication_.record(*averaged_[layer]);
+  if (!recipe_.overlaps) compute_.wait(*averaged_[layer]);
 }
 
 Task<double> Trainer::train_epoch(std::size_t epoch) {
@@ -91,6 +92,7 @@ Task<double> Trainer::train_epoch(std::size_t epoch) {
     timing_.compute_ms += computing_in_step_ms_;
     timing_.communication_ms += communicating_in_step_ms_;
     timing_.exposed_ms += std::min(idle_ms, communicating_in_step_ms_);
+    timing_.step_ms += step_ms;
     loss_sum += loss_;
   }
   std::array<double, 1> loss = {loss_sum / static_cast<double>(schedule_.batches_per_epoch())};
@@ -99,13 +101,14 @@ Task<double> Trainer::train_epoch(std::size_t epoch) {
 }
 
 Task<Timing> Trainer::slowest_timing() {
-  std::array<double, 3> mine = {timing_.compute_ms, timing_.communication_ms, timing_.exposed_ms};
+  std::array<double, 4> mine = {timing_.compute_ms, timing_.communication_ms, timing_.exposed_ms,
+                                timing_.step_ms};
   std::vector<double> all(mine.size() * comm_.size());
   co_await comm_.all_gather(mine, all);
   Timing slowest;
   for (Rank rank = 0; rank < comm_.size(); ++rank) {
     const double* entry = &all[rank * mine.size()];
-    if (rank == 0 || entry[2] > slowest.exposed_ms) slowest = {entry[0], entry[1], entry[2]};
+    if (rank == 0 || entry[2] > slowest.exposed_ms) slowest = {entry[0], entry[1], entry[2], entry[3]};
   }
   co_return slowest;
 }

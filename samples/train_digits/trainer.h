@@ -14,6 +14,7 @@ struct Timing {
   double compute_ms = 0;        ///< in forward, backward and apply
   double communication_ms = 0;  ///< in all_reduce, from a gradient's being ready to its average's being there
   double exposed_ms = 0;        ///< of that, while nothing was computed
+  double step_ms = 0;           ///< from the first forward to the last weight
 
   /// The share of communication that took place while this rank computed.
   [[nodiscard]] double hidden() const noexcept {

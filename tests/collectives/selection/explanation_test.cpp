@@ -100,19 +100,19 @@ TEST(Explanation, beyond_slots_the_estimate_lies_between_the_measured_sizes) {
 
 TEST(Explanation, a_forced_algorithm_names_who_forces_it) {
   const Call call = all_reduce_of(4096);
-  const Explanation by_all = explain(call, over_links(), {.for_all = "ring"});
+  const Explanation by_all = explain(call, over_links(), {.by_communicator = "ring"});
   EXPECT_EQ(by_all.chosen, "ring");
   EXPECT_THAT(by_all.reason, HasSubstr("COHORT_ALGO"));
-  const Explanation by_call = explain(call, over_links(), {.by_call = "mesh", .for_all = "ring"});
+  const Explanation by_call = explain(call, over_links(), {.by_call = "mesh", .by_communicator = "ring"});
   EXPECT_EQ(by_call.chosen, "mesh");
   EXPECT_THAT(by_call.reason, HasSubstr("the call forces it"));
   EXPECT_THAT(line_of(by_call, "ring").note, HasSubstr("forced"));
 }
 
 TEST(Explanation, one_forced_for_all_calls_that_cannot_run_this_one_is_named) {
-  const Explanation explanation = explain(all_reduce_of(4096), over_links(), {.for_all = "direct"});
+  const Explanation explanation = explain(all_reduce_of(4096), over_links(), {.by_communicator = "direct"});
   EXPECT_EQ(explanation.basis, Basis::cheapest);
-  EXPECT_THAT(explanation.reason, HasSubstr("direct is forced for all calls but cannot run this one"));
+  EXPECT_THAT(explanation.reason, HasSubstr("direct is forced for the operator but cannot run this call"));
 }
 
 TEST(Explanation, a_message_in_pieces_costs_what_all_of_them_do) {

@@ -71,16 +71,16 @@ TEST(Selection, follows_what_was_measured) {
 TEST(Selection, forced_for_all_calls_leaves_operators_alone_that_do_not_have_it) {
   const Reach reach = over_tcp(4, 2);
   const Call barrier = call(operator_of<Barrier>, 0);
-  EXPECT_EQ(selected(call(operator_of<AllReduce>, 8), reach, {.for_all = "mesh"}), "mesh");
-  EXPECT_EQ(selected(barrier, reach, {.for_all = "mesh"}), selected(barrier, reach));
-  EXPECT_EQ(selected(barrier, reach, {.for_all = "direct"}), selected(barrier, reach))
+  EXPECT_EQ(selected(call(operator_of<AllReduce>, 8), reach, {.by_communicator = "mesh"}), "mesh");
+  EXPECT_EQ(selected(barrier, reach, {.by_communicator = "mesh"}), selected(barrier, reach));
+  EXPECT_EQ(selected(barrier, reach, {.by_communicator = "direct"}), selected(barrier, reach))
       << "it needs shared memory";
 }
 
 TEST(Selection, forced_by_the_call_and_not_there_is_refused_with_those_that_are) {
   const Call barrier = call(operator_of<Barrier>, 0);
   const auto error = error_from(
-      [&] { (void)selected(barrier, over_tcp(4, 2), {.by_call = "mesh", .for_all = "one_shot"}); });
+      [&] { (void)selected(barrier, over_tcp(4, 2), {.by_call = "mesh", .by_communicator = "one_shot"}); });
   ASSERT_EQ(kind_of(error), "InvalidArgument");
   EXPECT_THAT(error->what(), HasSubstr("algorithm 'mesh' cannot run this barrier"));
   EXPECT_THAT(error->what(), HasSubstr("choose one of: one_shot, tree, ring"));

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/selection/forced_algorithms.h>
+
+#include <cohort/cohort.h>
+#include <cohort/tests/support/outcome.h>
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+namespace cohort {
+namespace {
+
+using testing::error_from;
+using ::testing::HasSubstr;
+using testing::kind_of;
+
+ForcedAlgorithms forced(std::string_view text) { return {text, AlgorithmTable::library()}; }
+
+void expect_refused(std::string_view text, const std::string& why) {
+  const auto error = error_from([&] { (void)forced(text); });
+  ASSERT_EQ(kind_of(error), "InvalidArgument") << text;
+  EXPECT_THAT(error->what(), HasSubstr("COHORT_ALGO='" + std::string(text) + "'"));
+  EXPECT_THAT(error->what(), HasSubstr(why));
+}
+
+TEST(ForcedAlgorithms, nothing_is_forced_by_an_empty_text) {
+  for (const Operator op : all_operators()) EXPECT_EQ(forced("").of(op), "");
+}
+
+TEST(ForcedAlgorithms, one_name_is_for_all_operators) {
+  for (const Operator op : all_operators()) EXPECT_EQ(forced("mesh").of(op), "mesh");
+}
+
+TEST(ForcedAlgorithms, an_operator_has_its_own) {
+  const ForcedAlgorithms some = forced("all_reduce=ring/all_gather=mesh");
+  EXPECT_EQ(some.of(operator_of<AllReduce>), "ring");
+  EXPECT_EQ(some.of(operator_of<AllGather>), "mesh");
+  EXPECT_EQ(some.of(operator_of<Broadcast>), "");
+}
+
+TEST(ForcedAlgorithms, a_name_that_stands_alone_is_for_the_others) {
+  for (const std::string_view text : {"tree/all_reduce=ring", "all_reduce=ring/tree"}) {
+    EXPECT_EQ(forced(text).of(operator_of<AllReduce>), "ring");
+    EXPECT_EQ(forced(text).of(operator_of<Broadcast>), "tree");
+  }
+}
+
+TEST(ForcedAlgorithms, what_does_not_exist_is_refused_with_what_does) {
+  expect_refused("rng", "'rng' is none of slots, ");
+  expect_refused("all_reduce=rng", "'rng' is no algorithm of all_reduce, which has slots, ");
+  expect_refused("reduce_all=ring", "'reduce_all' is none of barrier, ");
+  expect_refused("reduce=ring", "'ring' is no algorithm of reduce");
+  expect_refused("all_reduce=ring/all_reduce=mesh", "all_reduce is there twice");
+  expect_refused("ring/mesh", "'ring' and 'mesh' are both for all operators");
+  expect_refused("ring/", "'' is none of");
+  expect_refused("=ring", "'' is none of");
+  expect_refused("all_reduce=", "'' is no algorithm of all_reduce");
+}
+
+}  // namespace
+}  // namespace cohort
