@@ -2,6 +2,7 @@
 #include <cohort/collectives/communicator.h>
 
 #include <cohort/collectives/call/communicator_core.h>
+#include <cohort/collectives/call/grouping.h>
 #include <cohort/net/join/join.h>
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ namespace {
 }
 
 /// The others hear why if it cannot be made, before the connections to them close.
-std::unique_ptr<CommunicatorCore> make_core(Engine& engine, Membership joined,
+std::shared_ptr<CommunicatorCore> make_core(Engine& engine, Membership joined,
                                             const CommunicatorOptions& options) {
   auto membership = std::make_unique<Membership>(std::move(joined));
   const auto tell = [&](ErrorKind kind, std::string_view why, std::optional<Rank> culprit) {
@@ -24,7 +25,7 @@ std::unique_ptr<CommunicatorCore> make_core(Engine& engine, Membership joined,
     ControlPlane::refuse(*membership, told.with_culprit(culprit.value_or(membership->rank)));
   };
   try {
-    return std::make_unique<CommunicatorCore>(engine, membership, options);
+    return CommunicatorCore::create(engine, membership, options);
   } catch (const Error& error) {
     tell(error.kind(), error.message(), error.culprit());
     throw;
@@ -34,26 +35,29 @@ std::unique_ptr<CommunicatorCore> make_core(Engine& engine, Membership joined,
   }
 }
 
-Task<> close_and_release(std::unique_ptr<CommunicatorCore> core) { co_await core->close(); }
+Task<> close_and_release(std::shared_ptr<CommunicatorCore> core) { co_await core->close(); }
 
 }  // namespace
 
-Communicator::Communicator(std::unique_ptr<CommunicatorCore> core) noexcept
-    : core_(std::move(core)), rank_(core_->membership().rank), size_(core_->membership().size) {}
+Communicator::Communicator(std::shared_ptr<CommunicatorCore> handle) noexcept
+    : core_(std::move(handle)), rank_(core_->membership().rank), size_(core_->membership().size) {}
 
 Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
 
-Communicator::~Communicator() {
-  if (core_ == nullptr) return;
-  Engine& engine = core_->engine();
-  engine.background().spawn(close_and_release(std::move(core_)));
+std::shared_ptr<CommunicatorCore> Communicator::handle_of(std::shared_ptr<CommunicatorCore> core) {
+  CommunicatorCore* const inside = core.get();
+  return {inside, [core = std::move(core)](CommunicatorCore*) mutable {
+            Engine& engine = core->engine();
+            engine.background().spawn(close_and_release(std::move(core)));
+          }};
 }
 
 Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions options) {
   CommunicatorCore::check(options);
   const Duration timeout = options.join.timeout;
   Membership membership = co_await cohort::join(engine, std::move(options.join));
-  Communicator communicator(make_core(engine, std::move(membership), options));
+  Communicator communicator(handle_of(make_core(engine, std::move(membership), options)));
   CancelScope* around = co_await current_scope();
   std::optional<Error> failure;
   try {
@@ -69,6 +73,63 @@ Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions option
     throw Error(*failure);
   }
   co_return communicator;
+}
+
+Task<Communicator> Communicator::open(std::shared_ptr<CommunicatorCore> core) {
+  Communicator communicator(handle_of(std::move(core)));
+  communicator.core_->set_handle(communicator.core_);
+  std::optional<Error> failure;
+  try {
+    CommunicatorCore& of = *communicator.core_;
+    Task<> establishing = with_deadline(of.timeout(), of.establish());
+    co_await establishing;
+  } catch (const Error& error) {
+    failure = error;
+  }
+  if (failure) {
+    communicator.core_->give_up(*failure);
+    throw Error(*failure);
+  }
+  co_return communicator;
+}
+
+Task<Communicator> Communicator::make_group(std::shared_ptr<CommunicatorCore> parent, std::vector<Rank> ranks,
+                                            std::string name) {
+  std::shared_ptr<CommunicatorCore> core =
+      co_await cohort::make_group(std::move(parent), std::move(ranks), std::move(name));
+  co_return co_await open(std::move(core));
+}
+
+Task<std::optional<Communicator>> Communicator::make_split(std::shared_ptr<CommunicatorCore> parent,
+                                                           int color, int key) {
+  std::shared_ptr<CommunicatorCore> core = co_await split_group(std::move(parent), color, key);
+  if (core == nullptr) co_return std::nullopt;
+  co_return co_await open(std::move(core));
+}
+
+Task<std::optional<Communicator>> Communicator::split(int color, int key) {
+  (void)core_for("split");
+  return make_split(core_, color, key);
+}
+
+Task<Communicator> Communicator::group(std::vector<Rank> ranks, std::string name) {
+  (void)core_for("group");
+  return make_group(core_, std::move(ranks), std::move(name));
+}
+
+std::optional<Communicator> Communicator::find_group(std::string_view name) const {
+  const GroupTable::Group* const group = core().groups().find(name_in(core(), name));
+  if (group == nullptr) return std::nullopt;
+  std::shared_ptr<CommunicatorCore> handle = group->handle.lock();
+  if (handle == nullptr) return std::nullopt;
+  return Communicator(std::move(handle));
+}
+
+Rank Communicator::world_rank(Rank rank) const {
+  if (rank >= size_)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("rank {} of '{}', but the ranks are 0 to {}", rank, name(), size_ - 1));
+  return core().world_rank(rank);
 }
 
 CommunicatorCore& Communicator::core_for(std::string_view call) const {
@@ -104,6 +165,24 @@ Collective Communicator::call(Operator op, const CallArguments& arguments) {
   if (core_ == nullptr) [[unlikely]]
     refuse_moved_from(to_string(op));  // named only then
   return {*core_, op, arguments};
+}
+
+Transfer<void> Communicator::send_bytes(std::span<const std::byte> data, Rank to, std::int32_t tag) {
+  return {core_for("send"),
+          {.sends = true,
+           .peer = to,
+           .tag = tag,
+           .data = const_cast<std::byte*>(data.data()),
+           .bytes = data.size()}};
+}
+
+Transfer<void> Communicator::recv_bytes(std::span<std::byte> data, Rank from, std::int32_t tag) {
+  return {core_for("recv"), {.peer = from, .tag = tag, .data = data.data(), .bytes = data.size()}};
+}
+
+Transfer<Rank> Communicator::recv_any_bytes(std::span<std::byte> data, std::int32_t tag) {
+  return {core_for("recv_any"),
+          {.peer = MessageRequest::kAnybody, .tag = tag, .data = data.data(), .bytes = data.size()}};
 }
 
 Collective Communicator::barrier() { return call(operator_of<Barrier>, {}); }

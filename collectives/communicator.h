@@ -5,11 +5,14 @@
 #include <cohort/collectives/collective.h>
 #include <cohort/collectives/communicator_options.h>
 #include <cohort/collectives/shared_buffer.h>
+#include <cohort/collectives/transfer.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cohort {
 
@@ -38,6 +41,25 @@ class Communicator {
   Communicator& operator=(Communicator&&) = delete;
   /// Hands what is left to the engine, which closes it; co_await close() to know when.
   ~Communicator();
+
+  // Groups: communicators of some of these ranks, over the connections and segments that there are. Each has
+  // an order of calls, an end and failures of its own; what fails in one fails no other, except that a dead
+  // rank fails all that it is in. They may outlive this one, which ends for its peers at once, and serves its
+  // groups until the last one ends.
+
+  /// The group of those ranks that give the same colour, in the order of their keys, then of their ranks; no
+  /// communicator for a negative colour. A collective: all ranks call it, in the order of their calls here.
+  [[nodiscard]] Task<std::optional<Communicator>> split(int color, int key = 0);
+  /// The group of these ranks, in this order, called by them only, with the same ranks and name; also when
+  /// this communicator has failed, as long as none of them is gone. Groups that are made at once do not wait
+  /// for each other. Throws InvalidArgument (ranks, or a name that is in use here), Mismatch, PeerDied,
+  /// PeerAborted, ResourceLimit, or DeadlineExceeded after the communicator's time limit.
+  [[nodiscard]] Task<Communicator> group(std::vector<Rank> ranks, std::string name);
+  /// A group that this rank has made here by that name and that is open: another hold on the same. It closes
+  /// when the last one ends.
+  [[nodiscard]] std::optional<Communicator> find_group(std::string_view name) const;
+  /// What that rank was called where its process joined; the same, unless this is a group.
+  [[nodiscard]] Rank world_rank(Rank rank) const;
 
   /// Tells the others that this rank is done and releases everything. Collectives cannot be called
   /// afterwards.
@@ -277,6 +299,26 @@ class Communicator {
     return exclusive_scan(both.type, both.bytes, both.bytes, op);
   }
 
+  // Messages between two ranks, matched by tag in the order in which they are awaited. Any number may be
+  // under way, with collectives beside them. Sizes have to be equal: others fail the communicator, on both
+  // ends.
+
+  /// `data` to that rank, whose recv() takes it. Over when `data` may be reused, which for small ones is
+  /// before they are received.
+  template <class Data>
+  [[nodiscard]] Transfer<void> send(Data&& data, Rank to, std::int32_t tag = 0) {
+    return send_bytes(detail::input_bytes_of<Data>(data).bytes, to, tag);
+  }
+  template <class Data>
+  [[nodiscard]] Transfer<void> recv(Data&& data, Rank from, std::int32_t tag = 0) {
+    return recv_bytes(detail::output_bytes_of<Data>(data).bytes, from, tag);
+  }
+  /// From whoever sends with that tag first: who that was.
+  template <class Data>
+  [[nodiscard]] Transfer<Rank> recv_any(Data&& data, std::int32_t tag = 0) {
+    return recv_any_bytes(detail::output_bytes_of<Data>(data).bytes, tag);
+  }
+
   // The same with types known at run time only:
   [[nodiscard]] Collective broadcast(DataType type, std::span<std::byte> data, Rank root);
   [[nodiscard]] Collective all_reduce(DataType type, std::span<const std::byte> in, std::span<std::byte> out,
@@ -313,7 +355,17 @@ class Communicator {
   [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
 
  private:
-  explicit Communicator(std::unique_ptr<CommunicatorCore> core) noexcept;
+  /// Shares a hold; the end of the last one closes.
+  explicit Communicator(std::shared_ptr<CommunicatorCore> handle) noexcept;
+  static std::shared_ptr<CommunicatorCore> handle_of(std::shared_ptr<CommunicatorCore> core);
+  static Task<std::optional<Communicator>> make_split(std::shared_ptr<CommunicatorCore> parent, int color,
+                                                      int key);
+  static Task<Communicator> make_group(std::shared_ptr<CommunicatorCore> parent, std::vector<Rank> ranks,
+                                       std::string name);
+  static Task<Communicator> open(std::shared_ptr<CommunicatorCore> core);
+  [[nodiscard]] Transfer<void> send_bytes(std::span<const std::byte> data, Rank to, std::int32_t tag);
+  [[nodiscard]] Transfer<void> recv_bytes(std::span<std::byte> data, Rank from, std::int32_t tag);
+  [[nodiscard]] Transfer<Rank> recv_any_bytes(std::span<std::byte> data, std::int32_t tag);
   [[nodiscard]] Collective all_gather_own_block(detail::Output inout, std::size_t element_bytes);
   /// The same with counts, which are no longer optional.
   [[nodiscard]] Collective call_with_counts(Operator op, const CallArguments& arguments);
@@ -323,7 +375,7 @@ class Communicator {
   [[nodiscard]] CommunicatorCore& core() const noexcept;
   [[nodiscard]] SharedHeap& heap(std::string_view call) const;
 
-  std::unique_ptr<CommunicatorCore> core_;
+  std::shared_ptr<CommunicatorCore> core_;
   Rank rank_ = 0;
   Rank size_ = 1;
 };

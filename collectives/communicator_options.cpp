@@ -24,6 +24,7 @@ CommunicatorOptions CommunicatorOptions::collectives_from_environment() {
   options.transport = environment::text("COHORT_TRANSPORT").value_or("");
   options.algorithm = environment::text("COHORT_ALGO").value_or("");
   options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
+  options.group_buffer_bytes = environment::bytes("COHORT_GROUP_BUFFSIZE").value_or(0);
   options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
   if (environment::number("COHORT_CMA", 0, 1) == 0U) options.pull_from_bytes = kNeverPull;
   options.uses_huge_pages = environment::number("COHORT_HUGEPAGES", 0, 1).value_or(1) != 0;

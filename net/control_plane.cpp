@@ -185,16 +185,28 @@ Task<> ControlPlane::listen(Rank peer) {
       const auto into = std::as_writable_bytes(std::span(&message, 1));
       const bool came = co_await membership_.control[peer].receive(into);
       if (!came || message.magic != ControlMessage::kMagic) break;
-      if (message.type == ControlMessage::Type::goodbye) {
-        peers_[peer].said_goodbye = true;
-        peers_[peer].goodbye_after = message.sequence;
-        break;
-      }
-      handler_.on_control(peer, message);
+      take(peer, message);
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Cancelled) co_return;  // this rank is leaving itself
   }
+  end(peer);
+}
+
+/// Groups go on after a goodbye of the communicator that they are in.
+void ControlPlane::take(Rank peer, const ControlMessage& message) noexcept {
+  const bool is_of_group = message.group != 0 || message.type == ControlMessage::Type::invite;
+  if (is_of_group) {
+    if (group_handler_ != nullptr) group_handler_->on_group_message(peer, message);
+    return;
+  }
+  if (peers_[peer].departed) return;
+  if (message.type != ControlMessage::Type::goodbye) {
+    handler_.on_control(peer, message);
+    return;
+  }
+  peers_[peer].said_goodbye = true;
+  peers_[peer].goodbye_after = message.sequence;
   depart(peer);
 }
 
@@ -211,7 +223,13 @@ Task<> ControlPlane::watch_process(Rank peer) {
   } catch (const Error&) {
     co_return;
   }
+  end(peer);
+}
+
+void ControlPlane::end(Rank peer) noexcept {
+  if (std::exchange(peers_[peer].has_ended, true)) return;
   depart(peer);
+  if (group_handler_ != nullptr) group_handler_->on_end(peer);
 }
 
 void ControlPlane::depart(Rank peer) noexcept {
@@ -220,18 +238,28 @@ void ControlPlane::depart(Rank peer) noexcept {
   handler_.on_departure(peer, state.said_goodbye, state.goodbye_after);
 }
 
-void ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
-  Socket& socket = membership_.control[peer];
-  if (socket.is_open() && !peers_[peer].departed && !socket.try_send(bytes_of(message))) socket.shutdown();
+bool ControlPlane::is_reached(Rank peer) const noexcept {
+  return membership_.control[peer].is_open() && !peers_[peer].has_ended;
 }
 
-void ControlPlane::broadcast(const ControlMessage& message) noexcept {
-  for (Rank peer = 0; peer < membership_.size; ++peer)
-    if (peer != membership_.rank) send(peer, message);
+void ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
+  if (message.group == 0 && peers_[peer].departed) return;
+  if (is_reached(peer) && !membership_.control[peer].try_send(bytes_of(message)))
+    membership_.control[peer].shutdown();
 }
 
 void ControlPlane::shutdown() noexcept {
   for (Socket& socket : membership_.control) socket.shutdown();
+}
+
+void ControlChannel::send(Rank peer, ControlMessage message) noexcept {
+  message.group = number_;
+  plane_.send(ranks_[peer], message);
+}
+
+void ControlChannel::broadcast(ControlMessage message) noexcept {
+  for (Rank peer = 0; peer < ranks_.size(); ++peer)
+    if (peer != own_) send(peer, message);
 }
 
 }  // namespace cohort

@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace cohort {
@@ -23,6 +24,7 @@ struct ControlMessage {
     goodbye,    ///< the sender leaves in good order after this sequence number
     lost,       ///< the sender's connection to rank `culprit` ended without a goodbye
     alive,      ///< the answer to `lost`: the sender's own connection to rank `culprit` is still there
+    invite,     ///< the sender makes a group, which it calls `group`, with the receiver: GroupTable's words
   };
   static constexpr std::uint32_t kMagic = 0x31637463;  // "ctc1"
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
@@ -32,7 +34,9 @@ struct ControlMessage {
   std::uint8_t kind = 0;  ///< ErrorKind of a revoke
   std::uint16_t reserved = 0;
   std::uint32_t culprit = kNobody;  ///< of a revoke; whom `lost` and `alive` are about
-  std::uint32_t reserved_too = 0;
+  /// The group that it is about, as the sender numbers it; 0: the communicator that was joined. Ranks are
+  /// those of the group.
+  std::uint32_t group = 0;
   std::uint64_t sequence = 0;
   Signature signature;
   std::array<char, 472> text{};
@@ -65,9 +69,22 @@ class ControlPlane : Immovable {
    protected:
     ~Handler() = default;
   };
+  /// Hears what concerns groups. Ranks are those of the communicator that was joined.
+  class GroupHandler {
+   public:
+    /// An invite, or a message with a group's number.
+    virtual void on_group_message(Rank from, const ControlMessage& message) noexcept = 0;
+    /// That rank says nothing more: its connection or its process has ended.
+    virtual void on_end(Rank peer) noexcept = 0;
+
+   protected:
+    ~GroupHandler() = default;
+  };
 
   ControlPlane(Engine& engine, Membership& membership, Handler& handler)
       : engine_(engine), membership_(membership), handler_(handler) {}
+  /// Before start(); outlives the tasks.
+  void set_group_handler(GroupHandler& handler) noexcept { group_handler_ = &handler; }
 
   /// What is said to one peer; the descriptors stay the caller's, and go to peers on this host only.
   struct Hello {
@@ -100,7 +117,8 @@ class ControlPlane : Immovable {
 
   /// Never waits: a peer that does not take a short message is treated as lost.
   void send(Rank peer, const ControlMessage& message) noexcept;
-  void broadcast(const ControlMessage& message) noexcept;
+  /// Whether that rank can still be told anything.
+  [[nodiscard]] bool is_reached(Rank peer) const noexcept;
   /// Ends all connections; the listening tasks end.
   void shutdown() noexcept;
 
@@ -118,11 +136,15 @@ class ControlPlane : Immovable {
   Task<> receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors);
   Task<> listen(Rank peer);
   Task<> watch_process(Rank peer);
+  void take(Rank peer, const ControlMessage& message) noexcept;
+  /// The communicator that was joined hears of a departure once.
   void depart(Rank peer) noexcept;
+  void end(Rank peer) noexcept;
 
   struct Peer {
     bool said_hello = false;
     bool departed = false;
+    bool has_ended = false;
     bool said_goodbye = false;
     std::uint64_t goodbye_after = 0;
   };
@@ -130,8 +152,29 @@ class ControlPlane : Immovable {
   Engine& engine_;
   Membership& membership_;
   Handler& handler_;
+  GroupHandler* group_handler_ = nullptr;
   bool waits_for_room_ = false;
   std::vector<Peer> peers_ = std::vector<Peer>(membership_.size);
+};
+
+/// One communicator's words on the control plane: those of the one that was joined, or of a group in it.
+/// Threads: the engine's. Lifetime: the plane's.
+class ControlChannel : Immovable {
+ public:
+  /// `number`: this rank's of the group, 0: none. `ranks`: by rank of the communicator, the rank on the
+  /// plane; outlives this.
+  ControlChannel(ControlPlane& plane, std::uint32_t number, Rank own, std::span<const Rank> ranks) noexcept
+      : plane_(plane), number_(number), own_(own), ranks_(ranks) {}
+
+  void send(Rank peer, ControlMessage message) noexcept;
+  /// To all others.
+  void broadcast(ControlMessage message) noexcept;
+
+ private:
+  ControlPlane& plane_;
+  const std::uint32_t number_;
+  const Rank own_;
+  const std::span<const Rank> ranks_;
 };
 
 }  // namespace cohort

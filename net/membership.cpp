@@ -9,7 +9,10 @@
 
 namespace cohort {
 
-std::string PeerInfo::describe() const { return fmt::format("rank {} ({}, pid {})", rank, host, process); }
+std::string PeerInfo::describe() const {
+  if (world_rank) return fmt::format("rank {} (world rank {}, {}, pid {})", rank, *world_rank, host, process);
+  return fmt::format("rank {} ({}, pid {})", rank, host, process);
+}
 
 namespace {
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,10 @@ struct PeerInfo {
   CoreSet cores;                        ///< of that host, that it may run on
   std::string host;                     ///< host name, for people
   Address data_address;                 ///< where it accepts TCP data connections
+  /// In a group: which rank of the communicator that was joined it is. Not told to others.
+  std::optional<Rank> world_rank{};
 
-  /// "rank 3 (node7, pid 4121)", for errors.
+  /// "rank 3 (node7, pid 4121)", in a group "rank 3 (world rank 11, node7, pid 4121)", for errors.
   [[nodiscard]] std::string describe() const;
 };
 

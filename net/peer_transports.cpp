@@ -36,19 +36,37 @@ void PeerTransports::Choice::check() const {
                 fmt::format("transport '{}' (COHORT_TRANSPORT) is none of {}", asked, names_of(kinds)));
 }
 
-PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice)
+PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice,
+                               const Within* within)
     : of_peer_(membership.size, nullptr) {
+  using host::HostGroup;
   choose(membership, choice);
-  const bool is_alone = membership.size == 1;
-  if (ranks_of_host_.size() > 1 || (is_alone && kind_of_[0]->can.maps_memory))
-    group_ = std::make_unique<host::HostGroup>(engine, membership, ranks_of_host_, choice.buffer_bytes,
-                                               choice.heap_bytes, choice.is_isolated);
+  if (shares_memory() && within == nullptr)
+    group_ = std::make_unique<HostGroup>(engine, membership, ranks_of_host_, choice.buffer_bytes,
+                                         choice.heap_bytes, choice.is_isolated);
+  else if (shares_memory() && within->root.group_ != nullptr)
+    group_ = std::make_unique<HostGroup>(engine, membership, ranks_of_host_, choice.buffer_bytes,
+                                         HostGroup::Regions{*within->root.group_, within->place.ranks,
+                                                            within->place.regions, choice.is_isolated});
+  TransportUse use{engine, membership, host};
+  if (within != nullptr) use.place = &within->place;
+  make_all(choice, use, within == nullptr ? nullptr : &within->root);
+}
+
+/// Alone, it shares with itself.
+bool PeerTransports::shares_memory() const noexcept {
+  const bool is_alone = kind_of_.size() == 1;
+  return ranks_of_host_.size() > 1 || (is_alone && kind_of_[0]->can.maps_memory);
+}
+
+void PeerTransports::make_all(const Choice& choice, TransportUse use, PeerTransports* root) {
   for (const TransportKind& kind : choice.kinds) {
     Transport* transport = nullptr;
-    for (Rank peer = 0; peer < membership.size; ++peer) {
-      if (peer == membership.rank || kind_of_[peer] != &kind) continue;
+    for (Rank peer = 0; peer < kind_of_.size(); ++peer) {
+      if (peer == use.membership.rank || kind_of_[peer] != &kind) continue;
       if (transport == nullptr) {
-        const TransportUse use{engine, membership, host, kind.can.maps_memory ? group_.get() : nullptr};
+        use.group = kind.can.maps_memory ? group_.get() : nullptr;
+        use.root = root == nullptr ? nullptr : &root->to(use.place->ranks[peer]);
         transport = made_.emplace_back(kind.make(use)).get();
         if (transport->hears_of_collectives()) hearing_.push_back(transport);
       }

@@ -30,9 +30,16 @@ class PeerTransports : Immovable {
     void check() const;
   };
 
+  /// What a group's ride on: those of the communicator that was joined. Outlives them.
+  struct Within {
+    PeerTransports& root;
+    const GroupPlace& place;
+  };
+
   /// Makes what is needed for the peers that there are. Throws InvalidArgument, Unsupported where a peer is
-  /// not reached, ResourceLimit.
-  PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice);
+  /// not reached, ResourceLimit; for a group ProtocolError where a region is none.
+  PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice,
+                 const Within* within = nullptr);
   ~PeerTransports();
 
   /// How this rank reaches its peers: "shm", "tcp", "shm+tcp".
@@ -63,6 +70,8 @@ class PeerTransports : Immovable {
  private:
   void choose(const Membership& membership, const Choice& choice);
   void name_choice(const Membership& membership, const Choice& choice);
+  [[nodiscard]] bool shares_memory() const noexcept;
+  void make_all(const Choice& choice, TransportUse use, PeerTransports* root);
 
   std::vector<const TransportKind*> kind_of_;  ///< by rank, this one included
   std::vector<Rank> ranks_of_host_;

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/engine.h>
 #include <cohort/engine/task_scope.h>
+#include <cohort/net/letter.h>
 #include <cohort/net/link.h>
 #include <cohort/net/link_host.h>
 #include <cohort/net/membership.h>
@@ -44,9 +45,9 @@ struct Introduction {
 
 /// What is made with one transport: the links of a communicator to those peers that it was chosen for.
 ///
-/// In this order: register_memory() for the CCL buffers; introduce() and meet() once for each peer; start();
-/// then the rest. Threads: the engine's. Lifetime: outlives its links, ends after the services that it
-/// started have been joined. Errors: what concerns a peer names it as culprit.
+/// In this order: register_memory() for the CCL buffers; introduce() and meet() once for each peer, unless it
+/// is a group's; start(); then the rest. Threads: the engine's. Lifetime: outlives its links, ends after the
+/// services that it started have been joined. Errors: what concerns a peer names it as culprit.
 class Transport : Immovable {
  public:
   virtual ~Transport() = default;
@@ -61,6 +62,12 @@ class Transport : Immovable {
   /// Makes a link, once for each peer and lane. The peer does the same at about the same time, so both may
   /// wait for each other. Throws LinkFault, Unsupported, AuthFailed, ...
   [[nodiscard]] virtual Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) = 0;
+
+  /// Opens the way of messages to that peer, once. After start(). `services`: where it runs what has to run
+  /// beside. Null: this kind carries none.
+  [[nodiscard]] virtual std::unique_ptr<LetterChannel> open_letters(Rank, LetterHandler&, TaskScope&) {
+    return nullptr;
+  }
 
   /// Memory that schedules will name often: the CCL buffers, the heap (address space, whose pages come with
   /// use), scratch. For transports that want to know beforehand; it is not freed before forget_memory().
@@ -80,6 +87,14 @@ class Transport : Immovable {
   virtual void shutdown() noexcept {}
 };
 
+/// Where a group is within the communicator that its ranks have joined, the root, and rides on what that one
+/// has. By rank of the group:
+struct GroupPlace {
+  std::vector<Rank> ranks;             ///< in the root
+  std::vector<GroupNumber> numbers;    ///< what each calls the group
+  std::vector<std::uint64_t> regions;  ///< where its part of that rank's segment begins
+};
+
 /// What a transport is made for. All of it outlives the transport.
 struct TransportUse {
   Engine& engine;
@@ -87,6 +102,10 @@ struct TransportUse {
   LinkHost& host;
   /// The ranks that share this host's memory; null where the kind does not map memory.
   host::HostGroup* group = nullptr;
+  /// For a group: the root's transport of the same kind, and the place in the root. What was introduced
+  /// there is known; start() is called, introduce() and meet() are not.
+  Transport* root = nullptr;
+  const GroupPlace* place = nullptr;
 };
 
 /// A kind of transport: one folder, and one line in transports.cpp.

@@ -2,11 +2,11 @@
 #include <cohort/collectives/call/communicator_core.h>
 
 #include <cohort/collectives/call/establish.h>
+#include <cohort/collectives/call/resolved_options.h>
 #include <cohort/collectives/memory/reduction/scale.h>
 #include <cohort/collectives/selection/calibration.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/descriptor_limit.h>
-#include <cohort/net/transports.h>
 
 #include <fmt/format.h>
 
@@ -14,11 +14,6 @@
 
 namespace cohort {
 namespace {
-
-constexpr std::size_t kDefaultBufferBytes = std::size_t{4} << 20;
-constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
-constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
-constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
 
 /// Calls in a row that complete without suspending look now and then whether their turn of the loop is over:
 /// a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice. Looking
@@ -28,30 +23,6 @@ constexpr std::size_t kCallBytes = std::size_t{4} << 10;
 /// What is scaled between two looks at who else waits on the engine: some 10 us.
 constexpr std::size_t kScaledBetweenLooks = std::size_t{64} << 10;
 
-std::size_t buffer_bytes_of(const CommunicatorOptions& options) {
-  const std::size_t bytes = options.buffer_bytes != 0 ? options.buffer_bytes : kDefaultBufferBytes;
-  if (bytes < kLeastBufferBytes)
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("a CCL buffer of {} bytes is too small; COHORT_BUFFSIZE must be "
-                            "at least {} (64K)",
-                            bytes, kLeastBufferBytes));
-  return bytes;
-}
-
-PeerTransports::Choice transports_of(const CommunicatorOptions& options) {
-  return {.kinds = options.transports.empty() ? transports() : options.transports,
-          .asked = options.transport,
-          .buffer_bytes = buffer_bytes_of(options),
-          .heap_bytes = options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes,
-          .is_isolated = options.is_isolated};
-}
-
-AlgorithmTable table_of(const CommunicatorOptions& options) {
-  AlgorithmTable table;
-  for (const AnyAlgorithm& algorithm : options.algorithms) table.add(algorithm);
-  return table;
-}
-
 }  // namespace
 
 void CommunicatorCore::check(const CommunicatorOptions& options) {
@@ -59,24 +30,59 @@ void CommunicatorCore::check(const CommunicatorOptions& options) {
   transports_of(options).check();
 }
 
+std::shared_ptr<CommunicatorCore> CommunicatorCore::create(Engine& engine,
+                                                           std::unique_ptr<Membership>& membership,
+                                                           const CommunicatorOptions& options) {
+  std::shared_ptr<CommunicatorCore> core(new CommunicatorCore(engine, membership, options, nullptr, nullptr));
+  core->self_ = core;
+  return core;
+}
+
+std::shared_ptr<CommunicatorCore> CommunicatorCore::create_group(std::shared_ptr<CommunicatorCore> root,
+                                                                 GroupTable::Group& group) {
+  const CommunicatorCore& of = *root;
+  CommunicatorOptions options = of.options_;
+  options.buffer_bytes = group.buffer_bytes;
+  auto membership = std::make_unique<Membership>(membership_in(of.membership_, group));
+  std::shared_ptr<CommunicatorCore> core(
+      new CommunicatorCore(of.engine_, membership, options, std::move(root), &group));
+  core->self_ = core;
+  return core;
+}
+
+std::shared_ptr<CommunicatorCore> CommunicatorCore::root() const noexcept {
+  return root_ ? root_ : self_.lock();
+}
+
 CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
-                                   const CommunicatorOptions& options)
-    : engine_(engine),
+                                   const CommunicatorOptions& options, std::shared_ptr<CommunicatorCore> root,
+                                   GroupTable::Group* group)
+    : root_(std::move(root)),
+      engine_(engine),
+      options_(options),
       membership_(*membership),
+      group_(group),
+      place_(group == nullptr ? place_of_root(membership_.size) : group->place),
       algorithms_(table_of(options)),
-      timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
+      timeout_(timeout_of(options)),
       forced_(options.algorithm, algorithms_),
       copy_threads_(options.copy_threads),
       pull_from_bytes_(options.pull_from_bytes),
-      control_(engine, membership_, health_),
+      plane_(root_ ? nullptr : std::make_unique<ControlPlane>(engine, membership_, health_)),
+      control_(root_ ? *root_->plane_ : *plane_, place_.numbers[membership_.rank], membership_.rank,
+               place_.ranks),
       health_(
           engine, membership_, control_, running_, services_, algorithms_,
           [this](const Error& cause) {
             if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
+            if (messenger_) messenger_->fail(cause);
             resources_.shutdown();
           },
           [this](Rank peer) { return resources_.is_cut_off(peer); }),
-      resources_(engine, membership_, *this, transports_of(options)),
+      within_(root_ ? std::optional<PeerTransports::Within>({root_->resources_.transports(), place_})
+                    : std::nullopt),
+      resources_(engine, membership_, *this, transports_of(options), within_ ? &*within_ : nullptr),
+      heap_(root_ ? root_->heap_ : own_heap_),
       exec_(engine, membership_, *this, resources_),
       watchdog_(engine, health_, [this] { return deadline_exceeded(); }) {
   services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
@@ -84,11 +90,16 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
   reach_ = {.is_host_wide = resources_.is_host_wide(),
             .ranks = membership_.size,
             .buffer_bytes = resources_.buffer_bytes()};
-  const Resources::HeapPlace heap = resources_.heap();
-  heap_ = SharedHeap(heap.memory, heap.offset, heap.bytes, options.uses_huge_pages);
-  host::HostGroup* const group = resources_.group();
-  if (group != nullptr && group->members().size() > 1)
-    meeting_.emplace(engine, membership_, *group, *this, running_, exec_, heap_, reach_);
+  host::HostGroup* const group_of_host = resources_.group();
+  if (!root_) {
+    const Resources::HeapPlace heap = resources_.heap();
+    own_heap_ = SharedHeap(heap.memory, heap.offset, heap.bytes, options.uses_huge_pages);
+    groups_.emplace(engine, *plane_, membership_, group_of_host == nullptr ? nullptr : &own_heap_,
+                    group_buffer_bytes_of(options));
+    plane_->set_group_handler(*groups_);
+  }
+  if (group_of_host != nullptr && group_of_host->members().size() > 1)
+    meeting_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, heap_, reach_);
   owned_membership_ = std::move(membership);
 }
 
@@ -97,21 +108,44 @@ CommunicatorCore::~CommunicatorCore() {
 }
 
 Task<> CommunicatorCore::establish() {
-  const double per_core = membership_.engines_per_core();
-  const std::optional<LinkSpeed> speed =
-      co_await exchange_hellos(engine_, membership_, control_, resources_, per_core);
-  if (speed) reach_.model = CostModel(*speed, membership_.size);
-  control_.start(services_);
-  resources_.start(services_);
+  if (root_)
+    establish_in_root();
+  else
+    co_await establish_with_all();
+  make_ready();
+  const bool is_measured = root_ && root_->reach_.is_host_wide;
+  if (meeting_ && reach_.is_host_wide && !is_measured) co_await calibrate();
+}
 
+Task<> CommunicatorCore::establish_with_all() {
+  const std::optional<LinkSpeed> speed =
+      co_await exchange_hellos(engine_, membership_, *plane_, resources_, ranks_per_core());
+  if (speed) reach_.model = CostModel(*speed, membership_.size);
+  plane_->start(services_);
+  if (ranks_per_core() > 1) engine_.set_crowded(true);
+  engine_.expect_engines_per_core(ranks_per_core());
+}
+
+/// By what the root has measured, which is the same on all ranks.
+void CommunicatorCore::establish_in_root() noexcept {
+  const Reach& known = root_->reach_;
+  if (!known.is_host_wide) reach_.model = CostModel(known.model.speed(), membership_.size);
+  reach_.slots = known.slots;
+  reach_.pull = known.pull;
+}
+
+void CommunicatorCore::make_ready() noexcept {
+  resources_.start(services_);
+  if (root_) root_->groups_->attach(*group_, *this);
   bool is_one_process = !resources_.is_isolated();
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (meeting_ && is_one_process) meeting_->set_one_process();
-  if (per_core > 1) engine_.set_crowded(true);
-  engine_.expect_engines_per_core(per_core);
-  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(per_core));
-  if (meeting_ && reach_.is_host_wide) co_await calibrate();
+  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
+}
+
+double CommunicatorCore::ranks_per_core() const {
+  return root_ ? root_->ranks_per_core() : membership_.engines_per_core();
 }
 
 /// What the ranks of a host measure together, so that what follows is chosen by figures of this host. Leaves
@@ -166,9 +200,24 @@ Task<> CommunicatorCore::close() {
   goodbye.type = ControlMessage::Type::goodbye;
   goodbye.sequence = running_.sequence;
   control_.broadcast(goodbye);
-  services_.cancel();
   resources_.shutdown();
-  control_.shutdown();
+  if (!root_) {
+    co_await end_if_unused();
+    co_return;
+  }
+  services_.cancel();
+  try {
+    co_await services_.join();
+  } catch (...) {  // told when it happened: service_failed()
+  }
+  if (group_ != nullptr) root_->groups_->leave(*std::exchange(group_, nullptr));
+  co_await root_->end_if_unused();
+}
+
+Task<> CommunicatorCore::end_if_unused() {
+  if (!is_closed_ || groups_->is_in_use() || std::exchange(has_ended_, true)) co_return;
+  services_.cancel();
+  plane_->shutdown();
   try {
     co_await services_.join();
   } catch (...) {  // told when it happened: service_failed()
@@ -176,14 +225,14 @@ Task<> CommunicatorCore::close() {
 }
 
 Error CommunicatorCore::silence() const {
-  std::optional<Rank> silent = control_.awaited();
+  std::optional<Rank> silent = plane_->awaited();
   // Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to all phases.
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_come_to_phase(peer)) silent = peer;
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
   const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
-  if (control_.waits_for_room())
+  if (plane_->waits_for_room())
     return Error(
         ErrorKind::ResourceLimit,
         fmt::format("{}too many descriptors that processes of this user pass to each other were on "
@@ -389,6 +438,23 @@ Task<> CommunicatorCore::withdraw() {
   co_await withdrawing;
 }
 
+Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
+  if (is_closed_)
+    throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
+  if (!messenger_) {
+    messenger_.emplace(Messenger::Use{.engine = engine_,
+                                      .membership = membership_,
+                                      .transports = resources_.transports(),
+                                      .health = health_,
+                                      .services = services_,
+                                      .timeout = timeout_,
+                                      .pulls = pull_from_bytes_ != kNeverPull,
+                                      .withdraw = [this] { return withdraw(); }});
+    health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });
+  }
+  co_return co_await messenger_->run(request);
+}
+
 /// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error,
 /// which the others hear of as this rank's giving up.
 Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexcept {
@@ -414,7 +480,7 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
 
 /// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.
 void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
-  if (is_closed_) return;
+  if (root_ ? is_closed_ : has_ended_) return;
   ErrorKind kind = ErrorKind::Internal;
   std::string what = "an unknown exception";
   try {
@@ -426,11 +492,20 @@ void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcep
     what = error.what();
   } catch (...) {  // stays unknown
   }
-  health_.fail(
+  const Error error =
       Error(kind, fmt::format("{} cannot go on listening to its peers on '{}': {}; its host is short of "
                               "something, or its network changed: look there, then start the job again",
                               membership_.self().describe(), membership_.name, what))
-          .with_culprit(membership_.rank));
+          .with_culprit(membership_.rank);
+  if (!is_closed_) health_.fail(error);
+  if (groups_) groups_->fail_all(error);
+}
+
+void CommunicatorCore::link_failed(Rank peer, const Error& error) noexcept {
+  if (!root_) return health_.report_link_fault(peer, error);
+  const Error in_world(error.kind(), fmt::format("{} (that is {}, in '{}')", error.message(),
+                                                 membership_.peers[peer].describe(), membership_.name));
+  health_.report_link_fault(peer, error.culprit() ? in_world.with_culprit(*error.culprit()) : in_world);
 }
 
 Error CommunicatorCore::deadline_exceeded() const {

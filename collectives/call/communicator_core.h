@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/call/group_table.h>
 #include <cohort/collectives/call/health.h>
 #include <cohort/collectives/call/meeting.h>
+#include <cohort/collectives/call/messenger.h>
 #include <cohort/collectives/call/own_counts.h>
 #include <cohort/collectives/call/resources.h>
 #include <cohort/collectives/call/watchdog.h>
@@ -19,22 +21,44 @@ namespace cohort {
 /// A communicator's inside: runs one collective after the other, in the order of the calls.
 ///
 /// From call to bytes: select the algorithm, number and sign the call, meet where ranks share memory, provide
-/// what the schedule needs, run it. Threads: the engine's.
-class CommunicatorCore final : public LinkHost, Immovable {
+/// what the schedule needs, run it.
+///
+/// That of a group has links, slots and buffers of its own, and shares with the one that was joined, its
+/// root, what costs connections and memory: control connections, segments, doorbells, listener, heap. It owns
+/// the root, which therefore serves on after it was closed, until its last group is. Threads: the engine's.
+class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Immovable {
  public:
   /// Throws InvalidArgument for options that no rank could use; before joining.
   static void check(const CommunicatorOptions& options);
 
-  /// Takes the membership over, unless it throws: then the caller has its connections, to tell the others
-  /// why. Errors: InvalidArgument, Unsupported, ResourceLimit, SystemError.
-  CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
-                   const CommunicatorOptions& options);
+  /// For a communicator that is being joined. Takes the membership over, unless it throws: then the caller
+  /// has its connections, to tell the others why. Errors: InvalidArgument, Unsupported, ResourceLimit,
+  /// SystemError.
+  static std::shared_ptr<CommunicatorCore> create(Engine& engine, std::unique_ptr<Membership>& membership,
+                                                  const CommunicatorOptions& options);
+  /// For a group that the root's table has made. Throws ProtocolError, ResourceLimit, Unsupported.
+  static std::shared_ptr<CommunicatorCore> create_group(std::shared_ptr<CommunicatorCore> root,
+                                                        GroupTable::Group& group);
   ~CommunicatorCore();
 
-  /// Exchanges shared memory and configuration with all ranks; then collectives may run.
+  /// Exchanges shared memory and configuration with all ranks, which the ranks of a group have done before;
+  /// then collectives may run.
   Task<> establish();
-  /// Says goodbye and ends what runs beside. Idempotent. No collective may be running.
+  /// Says goodbye and ends what runs beside, unless groups need it. Idempotent. No collective may be running.
   Task<> close();
+
+  /// The communicator that was joined, which may be this one; owned together.
+  [[nodiscard]] std::shared_ptr<CommunicatorCore> root() const noexcept;
+  /// Its groups.
+  [[nodiscard]] GroupTable& groups() noexcept { return root_ ? *root_->groups_ : *groups_; }
+  /// By which a group is found as long as somebody holds it.
+  void set_handle(const std::shared_ptr<CommunicatorCore>& handle) noexcept { group_->handle = handle; }
+  /// Which rank of the root one of this communicator is.
+  [[nodiscard]] Rank world_rank(Rank rank) const noexcept { return place_.ranks[rank]; }
+  [[nodiscard]] Duration timeout() const noexcept { return timeout_; }
+  [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
+  /// Splits are numbered, in the order in which all ranks call them.
+  [[nodiscard]] std::uint64_t next_split() noexcept { return ++splits_; }
   /// Why establish() was not through in time: names the first rank that did not answer, if there is one.
   [[nodiscard]] Error silence() const;
   /// Gives the communicator up, and tells all ranks why.
@@ -47,6 +71,7 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] const std::string& transport() const noexcept { return resources_.transports().name(); }
   [[nodiscard]] const Health& health() const noexcept { return health_; }
   [[nodiscard]] SharedHeap& heap() noexcept { return heap_; }
+  [[nodiscard]] std::size_t buffer_bytes() const noexcept { return resources_.buffer_bytes(); }
   [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
   /// The algorithm for a call; `forced` by it, if not empty.
   [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
@@ -63,16 +88,36 @@ class CommunicatorCore final : public LinkHost, Immovable {
   /// Runs the call, which outlives the task, in its turn.
   [[nodiscard]] Task<> run(const Call& call, bool has_begun);
 
+  /// A message, without suspending, if it can be.
+  [[nodiscard]] bool try_transfer_now(const MessageRequest& request) noexcept {
+    return messenger_ && !is_closed_ && messenger_->try_complete_now(request);
+  }
+  /// The same with suspending; the request outlives the task. From whom it is, or to whom.
+  [[nodiscard]] Task<Rank> transfer(const MessageRequest& request);
+
   // LinkHost:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
-  void link_failed(Rank peer, const Error& error) noexcept override {
-    health_.report_link_fault(peer, error);
-  }
+  void link_failed(Rank peer, const Error& error) noexcept override;
   void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept override {
     health_.report_mismatch(peer, sequence, theirs);
   }
 
  private:
+  CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                   const CommunicatorOptions& options, std::shared_ptr<CommunicatorCore> root,
+                   GroupTable::Group* group);
+
+  // GroupTable::Listener:
+  void on_group_control(Rank from, const ControlMessage& message) noexcept override {
+    health_.on_control(from, message);
+  }
+  void on_group_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept override {
+    health_.on_departure(peer, said_goodbye, after_sequence);
+  }
+  void on_group_failure(const Error& error) noexcept override {
+    health_.fail(error.with_culprit(membership_.rank));
+  }
+
   // One collective:
   void begin(const Call& call) noexcept;
   void prepare(const Call& call) noexcept;
@@ -98,11 +143,22 @@ class CommunicatorCore final : public LinkHost, Immovable {
   [[nodiscard]] Error deadline_exceeded() const;
 
   // Establishing:
+  Task<> establish_with_all();
+  void establish_in_root() noexcept;
+  void make_ready() noexcept;
   Task<> calibrate();
+  /// Ends what a root and its groups share, if nobody needs it any more.
+  Task<> end_if_unused();
+  [[nodiscard]] double ranks_per_core() const;
 
+  const std::shared_ptr<CommunicatorCore> root_;  ///< of a group; null: this is one
+  std::weak_ptr<CommunicatorCore> self_;
   Engine& engine_;
+  const CommunicatorOptions options_;
   std::unique_ptr<Membership> owned_membership_;
   Membership& membership_;
+  GroupTable::Group* group_;  ///< of a group, until it has left
+  const GroupPlace place_;    ///< in the root
   const AlgorithmTable algorithms_;
   const Duration timeout_;
   const ForcedAlgorithms forced_;
@@ -111,10 +167,14 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   RunningOperation running_;
   TaskScope services_{nullptr, TaskScope::OnFailure::keep_others};  ///< one that ends must not silence others
-  ControlPlane control_;
+  std::unique_ptr<ControlPlane> plane_;                             ///< the root's
+  ControlChannel control_;
   Health health_;
+  std::optional<PeerTransports::Within> within_;  ///< of a group
   Resources resources_;
-  SharedHeap heap_;
+  SharedHeap own_heap_;  ///< the root's
+  SharedHeap& heap_;
+  std::optional<GroupTable> groups_;  ///< the root's
   MemoryExec exec_;
   Reach reach_;
   std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
@@ -123,7 +183,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   std::vector<std::byte> scaled_;  ///< the input of a scaled_sum that has no output to be scaled into
   Mutex turn_;                     ///< held by the call that runs
   bool is_closed_ = false;
+  bool has_ended_ = false;  ///< and what a root shares with its groups
+  std::uint64_t splits_ = 0;
   CancelScope* operation_scope_ = nullptr;
+  std::optional<Messenger> messenger_;  ///< from the first message on
   Watchdog watchdog_;
 };
 

@@ -19,7 +19,7 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
-Health::Health(Engine& engine, const Membership& membership, ControlPlane& control,
+Health::Health(Engine& engine, const Membership& membership, ControlChannel& control,
                const RunningOperation& running, TaskScope& services, const AlgorithmTable& algorithms,
                OnFailure on_failure, IsCutOff is_cut_off)
     : engine_(engine),
@@ -114,6 +114,7 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
     case ControlMessage::Type::lost:
     case ControlMessage::Type::alive: take_news_of_peer(from, message); return;
     case ControlMessage::Type::hello:
+    case ControlMessage::Type::invite:
     case ControlMessage::Type::goodbye: return;
   }
 }
@@ -154,6 +155,8 @@ void Health::on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequ
     fail(died(peer));
   else if (running_.is_running && running_.sequence > after_sequence)
     fail(left_early(peer));
+  else if (on_goodbye_)
+    on_goodbye_(peer);
 }
 
 ControlMessage Health::news(ControlMessage::Type type, Rank about) noexcept {

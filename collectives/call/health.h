@@ -25,8 +25,9 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// Whether something waits for a peer's bytes on a link that is closed, and so will not get them.
   using IsCutOff = std::function<bool(Rank peer)>;
 
-  Health(Engine& engine, const Membership& membership, ControlPlane& control, const RunningOperation& running,
-         TaskScope& services, const AlgorithmTable& algorithms, OnFailure on_failure, IsCutOff is_cut_off);
+  Health(Engine& engine, const Membership& membership, ControlChannel& control,
+         const RunningOperation& running, TaskScope& services, const AlgorithmTable& algorithms,
+         OnFailure on_failure, IsCutOff is_cut_off);
 
   [[nodiscard]] bool is_failed() const noexcept { return cause_.has_value(); }
   [[nodiscard]] const Error& cause() const noexcept { return *cause_; }
@@ -42,8 +43,13 @@ class Health final : public ControlPlane::Handler, Immovable {
   void report_link_fault(Rank peer, const Error& error) noexcept;
   /// Gives the communicator up, here and everywhere.
   void fail(const Error& cause) noexcept;
+  /// Called for each rank that leaves in good order.
+  void set_on_goodbye(std::function<void(Rank)> on_goodbye) { on_goodbye_ = std::move(on_goodbye); }
   /// From now on departures are no news: this rank leaves itself.
   void leave() noexcept { is_leaving_ = true; }
+
+  void on_control(Rank from, const ControlMessage& message) noexcept override;
+  void on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept override;
 
   /// Whether that rank's process is known to have ended, or to have left in good order: it touches nothing
   /// more.
@@ -78,9 +84,6 @@ class Health final : public ControlPlane::Handler, Immovable {
     Signature signature;
   };
 
-  void on_control(Rank from, const ControlMessage& message) noexcept override;
-  void on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept override;
-
   [[nodiscard]] const Signature* remembered(std::uint64_t sequence) const noexcept;
   [[nodiscard]] ControlMessage status(ControlMessage::Type type, std::uint64_t sequence) const noexcept;
   void take_status(Rank from, const ControlMessage& message) noexcept;
@@ -100,12 +103,13 @@ class Health final : public ControlPlane::Handler, Immovable {
 
   Engine& engine_;
   const Membership& membership_;
-  ControlPlane& control_;
+  ControlChannel& control_;
   const RunningOperation& running_;
   TaskScope& services_;
   const AlgorithmTable& algorithms_;  ///< for names in errors
   const OnFailure on_failure_;
   const IsCutOff is_cut_off_;
+  std::function<void(Rank)> on_goodbye_;
 
   std::optional<Error> cause_;
   bool is_leaving_ = false;

@@ -231,7 +231,8 @@ void Meeting::finish(const Call& call) noexcept {
 
 /// Finds one rank's user windows; false if they are not mapped here.
 bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
-  const std::uint64_t segment_bytes = group_.layout().size_bytes();
+  SharedMemory& segment = group_.segment(peer).memory();
+  const std::uint64_t segment_bytes = segment.size_bytes();
   const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
   WindowAddresses where;
   std::memcpy(&where, slot.payload(sizeof where), sizeof where);
@@ -242,7 +243,7 @@ bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
         (slot.reachable & flag) != 0 && offset <= segment_bytes && bytes <= segment_bytes - offset;
     // Not mapped: an address in the peer's process, which only the kernel may follow.
     std::byte* base = reinterpret_cast<std::byte*>(address);
-    if (in_segment && !is_one_process_) base = group_.segment(peer).at(offset);
+    if (in_segment && !is_one_process_) base = segment.data() + offset;
     all_mapped = all_mapped && (bytes == 0 || in_segment || is_one_process_);
     group_.windows(peer).bind(window, base, bytes);
   };

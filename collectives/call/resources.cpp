@@ -13,26 +13,30 @@ constexpr std::size_t kPage = 4096;
 }  // namespace
 
 Resources::Resources(Engine& engine, Membership& membership, LinkHost& host,
-                     const PeerTransports::Choice& choice)
+                     const PeerTransports::Choice& choice, const PeerTransports::Within* within)
     : membership_(membership),
       buffer_bytes_(choice.buffer_bytes),
       heap_bytes_(choice.heap_bytes),
       is_isolated_(choice.is_isolated),
-      transports_(engine, membership, host, choice),
+      has_heap_(within == nullptr),
+      transports_(engine, membership, host, choice, within),
       is_host_wide_(transports_.common_capabilities().maps_memory),
       links_(static_cast<std::size_t>(membership.size) * kMostLanes) {
   place_memory();
   transports_.register_memory({ccl_in_, buffer_bytes_});
   transports_.register_memory({ccl_out_, buffer_bytes_});
+  if (!has_heap_) return;
   const HeapPlace place_of_heap = heap();
   transports_.register_memory({place_of_heap.memory.data() + place_of_heap.offset, place_of_heap.bytes});
 }
 
 Resources::~Resources() {
   links_.clear();
-  const HeapPlace place_of_heap = heap();
-  for (const std::byte* memory : {place_of_heap.memory.data() + place_of_heap.offset, ccl_in_, ccl_out_})
-    transports_.forget_memory(memory);
+  for (const std::byte* memory : {ccl_in_, ccl_out_}) transports_.forget_memory(memory);
+  if (has_heap_) {
+    const HeapPlace place_of_heap = heap();
+    transports_.forget_memory(place_of_heap.memory.data() + place_of_heap.offset);
+  }
   if (scratch_) transports_.forget_memory(scratch_.get());
 }
 
@@ -45,7 +49,7 @@ void Resources::place_memory() {
   for (Buffer& buffer : private_buffers_) buffer = allocate(buffer_bytes_);
   ccl_in_ = private_buffers_[0].get();
   ccl_out_ = private_buffers_[1].get();
-  private_heap_ = SharedMemory::create(heap_bytes_);
+  if (has_heap_) private_heap_ = SharedMemory::create(heap_bytes_);
 }
 
 Resources::HeapPlace Resources::heap() noexcept {

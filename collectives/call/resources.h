@@ -29,8 +29,9 @@ class Resources : Immovable {
     std::size_t bytes;
   };
 
-  /// Throws InvalidArgument, Unsupported, ResourceLimit.
-  Resources(Engine& engine, Membership& membership, LinkHost& host, const PeerTransports::Choice& choice);
+  /// Throws InvalidArgument, Unsupported, ResourceLimit. `within`: of a group, which has no heap of its own.
+  Resources(Engine& engine, Membership& membership, LinkHost& host, const PeerTransports::Choice& choice,
+            const PeerTransports::Within* within = nullptr);
   ~Resources();
 
   [[nodiscard]] PeerTransports& transports() noexcept { return transports_; }
@@ -44,7 +45,7 @@ class Resources : Immovable {
   [[nodiscard]] std::size_t heap_bytes() const noexcept { return heap_bytes_; }
   /// Whether ranks of this process are reached as if they were in others.
   [[nodiscard]] bool is_isolated() const noexcept { return is_isolated_; }
-  /// Mapped by the group, where there is one; else this rank's own.
+  /// Mapped by the group, where there is one; else this rank's own. Not for a group within a communicator.
   [[nodiscard]] HeapPlace heap() noexcept;
 
   /// Starts what runs beside collectives.
@@ -83,6 +84,7 @@ class Resources : Immovable {
   const std::size_t buffer_bytes_;
   const std::size_t heap_bytes_;
   const bool is_isolated_;
+  const bool has_heap_;
   PeerTransports transports_;
   const bool is_host_wide_;
 

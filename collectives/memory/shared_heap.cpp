@@ -26,31 +26,57 @@ SharedHeap::SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t byt
   free_.emplace(offset, bytes);
 }
 
+void SharedHeap::refuse(std::size_t bytes) const {
+  throw Error(ErrorKind::ResourceLimit,
+              fmt::format("no {} bytes left in this communicator's shared heap of {}; free buffers or set "
+                          "COHORT_HEAPSIZE higher",
+                          bytes, size_bytes_));
+}
+
 /// What exceeds the heap is refused before anything is added to it.
 std::byte* SharedHeap::allocate(std::size_t bytes) {
-  const auto refuse = [&] {
-    throw Error(ErrorKind::ResourceLimit,
-                fmt::format("no {} bytes left in this communicator's shared heap of {}; free buffers or set "
-                            "COHORT_HEAPSIZE higher",
-                            bytes, size_bytes_));
-  };
-  if (bytes > size_bytes_) refuse();
+  if (bytes > size_bytes_) refuse(bytes);
   const std::size_t wanted = std::max(kPage, round_up(bytes, kPage));
   const std::size_t alignment = wanted >= kHugePage ? kHugePage : kPage;
   const auto place_in = [&](const auto& range) { return round_up(range.first, alignment); };
   const auto fit = std::find_if(free_.begin(), free_.end(), [&](const auto& range) {
     return place_in(range) + wanted <= range.first + range.second;
   });
-  if (fit == free_.end()) refuse();
-  const auto [free_offset, free_bytes] = *fit;
+  if (fit == free_.end()) refuse(bytes);
   const std::size_t offset = place_in(*fit);
   commit_until(offset + wanted);
-  free_.erase(fit);
+  take(fit, offset, wanted);
+  return memory_->data() + offset;
+}
+
+std::size_t SharedHeap::reserve(std::size_t bytes) {
+  if (bytes > size_bytes_) refuse(bytes);
+  const std::size_t wanted = round_up(bytes, kPage);
+  const auto fit =
+      std::find_if(free_.rbegin(), free_.rend(), [&](const auto& range) { return wanted <= range.second; });
+  if (fit == free_.rend()) refuse(bytes);
+  const std::size_t offset = (fit->first + fit->second - wanted) / kPage * kPage;
+  if (offset < fit->first) refuse(bytes);
+  take(std::prev(fit.base()), offset, wanted);
+  memory_->discard(offset, wanted);                       // what an earlier owner has left
+  committed_until_ = std::min(committed_until_, offset);  // those pages are gone
+  return offset;
+}
+
+void SharedHeap::give_back(std::size_t offset) noexcept {
+  const auto found = used_.find(offset);
+  COHORT_ASSERT(found != used_.end(), "nothing is reserved at {}", offset);
+  memory_->discard(offset, found->second);
+  free(found);
+}
+
+void SharedHeap::take(Range from, std::size_t offset, std::size_t bytes) {
+  const auto [free_offset, free_bytes] = *from;
+  free_.erase(from);
   if (offset > free_offset) free_.emplace(free_offset, offset - free_offset);
   const std::size_t end = free_offset + free_bytes;
-  if (offset + wanted < end) free_.emplace(offset + wanted, end - offset - wanted);
-  used_.emplace(offset, wanted);
-  return memory_->data() + offset;
+  if (offset + bytes < end) free_.emplace(offset + bytes, end - offset - bytes);
+  used_.emplace(offset, bytes);
 }
 
 void SharedHeap::commit_until(std::size_t end) {
@@ -63,8 +89,12 @@ void SharedHeap::commit_until(std::size_t end) {
 void SharedHeap::release(std::byte* address) noexcept {
   const auto found = used_.find(static_cast<std::size_t>(address - memory_->data()));
   COHORT_ASSERT(found != used_.end(), "{} is no buffer of this heap", static_cast<void*>(address));
-  auto [offset, bytes] = *found;
-  used_.erase(found);
+  free(found);
+}
+
+void SharedHeap::free(Range used) noexcept {
+  auto [offset, bytes] = *used;
+  used_.erase(used);
   const auto after = free_.find(offset + bytes);
   if (after != free_.end()) {
     bytes += after->second;

@@ -25,6 +25,12 @@ class SharedHeap {
   [[nodiscard]] std::byte* allocate(std::size_t bytes);
   void release(std::byte* address) noexcept;
 
+  /// Address space at the other end of the range, whole pages, zero; no page is committed. Its offset in the
+  /// segment. Throws ResourceLimit.
+  [[nodiscard]] std::size_t reserve(std::size_t bytes);
+  /// Gives the pages of a reservation back as well.
+  void give_back(std::size_t offset) noexcept;
+
   /// Puts ordinary memory of the caller's, whole pages, into the heap where it stands: same address, same
   /// contents. Throws InvalidArgument where that cannot be, ResourceLimit as allocate() does.
   void adopt(std::byte* address, std::size_t bytes);
@@ -41,6 +47,12 @@ class SharedHeap {
     std::byte* place;  ///< of this heap
   };
 
+  using Range = std::map<std::size_t, std::size_t>::iterator;
+
+  [[noreturn]] void refuse(std::size_t bytes) const;
+  /// Takes [offset, offset + bytes) out of a free range.
+  void take(Range from, std::size_t offset, std::size_t bytes);
+  void free(Range used) noexcept;
   void commit_until(std::size_t end);
 
   SharedMemory* memory_ = nullptr;

@@ -24,63 +24,71 @@ constexpr unsigned kCrowdedYields = 60;
 constexpr Duration kLongestTouch = std::chrono::seconds(5);
 constexpr Duration kTouchLook = std::chrono::microseconds(50);
 
-DoorbellWords& doorbell_words(const Segment& segment, const Layout& layout) {
-  return *reinterpret_cast<DoorbellWords*>(segment.at(layout.doorbell()));
-}
-
-std::vector<Segment> segments_with_own(const Membership& membership, const Layout& layout) {
-  std::vector<Segment> segments(membership.size);
-  segments[membership.rank] = Segment(SharedMemory::create(layout.size_bytes()), layout);
-  return segments;
-}
+constexpr std::uint64_t kPageBytes = 4096;
 
 }  // namespace
 
 HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members,
-                     std::size_t buffer_bytes, std::size_t heap_bytes, bool is_isolated)
+                     const Layout& layout, std::shared_ptr<HostMemory> memory, bool is_isolated)
     : engine_(engine),
       rank_(membership.rank),
       members_(std::move(members)),
-      layout_(membership.size, buffer_bytes, heap_bytes),
-      segments_(segments_with_own(membership, layout_)),
+      layout_(layout),
+      memory_(std::move(memory)),
+      segments_(membership.size),
       doorbells_(membership.size),
       arrivals_(membership.size),
       windows_(membership.size),
-      in_process_(membership.size, false),
-      listener_(engine, doorbell_words(own(), layout_)) {
-  own().memory().commit(0, layout_.signals(0, 0));
-  doorbells_[rank_] = Doorbell(doorbell_words(own(), layout_), Descriptor());
+      in_process_(membership.size, false) {
   for (const Rank member : members_) {
     in_process_[member] = member == rank_ || (membership.shares_process(member) && !is_isolated);
     // Waiting in place for somebody on this engine would be waiting for oneself.
     may_spin_ = may_spin_ && (member == rank_ || !membership.shares_engine(member));
   }
-  bind_places_of(rank_);
   engine_.add_source(*this);
+}
+
+HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members,
+                     std::size_t buffer_bytes, std::size_t heap_bytes, bool is_isolated)
+    : HostGroup(engine, membership, std::move(members), Layout(membership.size, buffer_bytes, heap_bytes),
+                std::make_shared<HostMemory>(engine, membership,
+                                             Layout(membership.size, buffer_bytes, heap_bytes).size_bytes()),
+                is_isolated) {
+  memory_->segment(rank_).commit(0, layout_.signals(0, 0));
+  bind_places_of(rank_, rank_, 0);
+}
+
+HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members,
+                     std::size_t buffer_bytes, const Regions& regions)
+    : HostGroup(engine, membership, std::move(members), Layout(membership.size, buffer_bytes, 0),
+                regions.root.memory_, regions.is_isolated) {
+  const std::size_t own_begin = regions.begins[rank_];
+  memory_->segment(memory_->rank()).commit(own_begin, layout_.signals(0, 0));
+  for (const Rank member : members_) {
+    const Rank owner = regions.owners[member];
+    const SharedMemory& segment = memory_->segment(owner);
+    const std::uint64_t begin = regions.begins[member];
+    const bool fits = layout_.size_bytes() <= segment.size_bytes() &&
+                      begin <= segment.size_bytes() - layout_.size_bytes() && begin % kPageBytes == 0;
+    if (!fits)
+      throw Error(ErrorKind::ProtocolError,
+                  fmt::format("{} says that its part of the group is at {} of its segment of {} bytes",
+                              membership.peers[member].describe(), begin, segment.size_bytes()))
+          .with_culprit(member);
+    bind_places_of(member, owner, begin);
+  }
 }
 
 HostGroup::~HostGroup() { unlink(); }
 
-std::vector<int> HostGroup::descriptors_for_peers() const {
-  std::vector<int> descriptors = {const_cast<Segment&>(segments_[rank_]).memory().descriptor()};
-  if (listener_.event_descriptor() >= 0) descriptors.push_back(listener_.event_descriptor());
-  return descriptors;
-}
-
 void HostGroup::adopt(Rank peer, std::vector<Descriptor> descriptors) {
-  if (descriptors.empty() || descriptors.size() > kMostDescriptors)
-    throw Error(ErrorKind::ProtocolError,
-                fmt::format("rank {} passed {} descriptors for its segment, expected 1 or 2", peer,
-                            descriptors.size()))
-        .with_culprit(peer);
-  const auto map = in_process_[peer] ? SharedMemory::share : SharedMemory::map;
-  segments_[peer] = Segment(map(std::move(descriptors[0]), layout_.size_bytes()), layout_);
-  Descriptor event = descriptors.size() > 1 ? std::move(descriptors[1]) : Descriptor();
-  doorbells_[peer] = Doorbell(doorbell_words(segments_[peer], layout_), std::move(event));
-  bind_places_of(peer);
+  memory_->adopt(peer, in_process_[peer], std::move(descriptors));
+  bind_places_of(peer, peer, 0);
 }
 
-void HostGroup::bind_places_of(Rank member) noexcept {
+void HostGroup::bind_places_of(Rank member, Rank owner, std::size_t begin) noexcept {
+  segments_[member] = Segment(memory_->segment(owner), begin, layout_);
+  doorbells_[member] = &memory_->doorbell(owner);
   for (const std::uint64_t parity : {0, 1}) arrivals_[member][parity] = &segments_[member].arrival(parity);
   windows_[member].bind(WindowId::ccl_in, segments_[member].at(layout_.ccl_in()), layout_.buffer_bytes());
   windows_[member].bind(WindowId::ccl_out, segments_[member].at(layout_.ccl_out()), layout_.buffer_bytes());
@@ -187,7 +195,7 @@ bool HostGroup::poll() noexcept {
 /// A rank that waits for nothing here need not be woken by peers: its slots and signals keep until it looks.
 bool HostGroup::arm() noexcept {
   if (waits_.empty() && watchers_.empty()) return true;
-  listener_.fall_asleep();
+  memory_->listener().fall_asleep();
   return !poll();
 }
 

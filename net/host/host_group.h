@@ -4,12 +4,13 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/engine.h>
 #include <cohort/engine/loop/poll_list.h>
-#include <cohort/net/host/doorbell.h>
+#include <cohort/net/host/host_memory.h>
 #include <cohort/net/host/segment.h>
 #include <cohort/net/membership.h>
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,18 @@ class HostGroup final : public Source {
   /// very process are reached as if they were in others. Throws ResourceLimit.
   HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members, std::size_t buffer_bytes,
             std::size_t heap_bytes, bool is_isolated);
+  /// Where a group lies in the segments that are there already: by rank of the group, the rank that owns the
+  /// segment and where its region begins, which is zero at first.
+  struct Regions {
+    HostGroup& root;
+    std::span<const Rank> owners;
+    std::span<const std::uint64_t> begins;
+    bool is_isolated;
+  };
+  /// Rides on the segments and doorbells of the communicator that was joined. Throws ProtocolError for a
+  /// region that is none, ResourceLimit.
+  HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members, std::size_t buffer_bytes,
+            const Regions& regions);
   ~HostGroup();
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
@@ -48,13 +61,12 @@ class HostGroup final : public Source {
 
   // Establishing:
   /// What every peer on this host must be given: the segment, and the doorbell's eventfd if there is one.
-  [[nodiscard]] std::vector<int> descriptors_for_peers() const;
-  static constexpr std::size_t kMostDescriptors = 2;
+  [[nodiscard]] std::vector<int> descriptors_for_peers() const { return memory_->descriptors_for_peers(); }
   /// Takes a member's, and maps its CCL buffers as its windows. Throws ProtocolError when they are not what
   /// they should be.
   void adopt(Rank peer, std::vector<Descriptor> descriptors);
   /// Runs until cancelled; wakes the engine for peers.
-  Task<> listen() { return listener_.listen(); }
+  Task<> listen() { return memory_->listener().listen(); }
   [[nodiscard]] bool is_mapped(Rank peer) const noexcept { return segments_[peer].is_mapped(); }
   /// Whether the peer runs in this very process, so that any of its memory can be reached.
   [[nodiscard]] bool is_in_process(Rank peer) const noexcept { return in_process_[peer]; }
@@ -62,7 +74,7 @@ class HostGroup final : public Source {
   [[nodiscard]] Segment& own() noexcept { return segments_[rank_]; }
 
   /// Rings a peer that sleeps. After a seq_cst store that the peer may wait for.
-  void notify(Rank peer) noexcept { doorbells_[peer].ring_if_asleep(); }
+  void notify(Rank peer) noexcept { doorbells_[peer]->ring_if_asleep(); }
   void notify_all() noexcept;
 
   // Arrivals: "I am here, and this is what I run".
@@ -84,6 +96,11 @@ class HostGroup final : public Source {
   [[nodiscard]] bool spin_for_arrival(Rank of, std::uint64_t sequence) noexcept {
     return has_arrived(of, sequence) ||
            spin_until(arrival(of, sequence).stamp, static_cast<std::uint32_t>(sequence));
+  }
+
+  /// The same for any counter that a peer counts up.
+  [[nodiscard]] bool spin_for(const Counter& counter, std::uint32_t target) const noexcept {
+    return has_reached(counter.load(std::memory_order_acquire), target) || spin_until(counter, target);
   }
 
   /// Begins the numbers of collectives anew. Only where all ranks have passed a phase since their last
@@ -145,27 +162,29 @@ class HostGroup final : public Source {
   bool poll() noexcept override;
   [[nodiscard]] bool is_waited_for() const noexcept override { return !waits_.empty() || !watchers_.empty(); }
   [[nodiscard]] bool arm() noexcept override;
-  void disarm() noexcept override { listener_.wake_up(); }
+  void disarm() noexcept override { memory_->listener().wake_up(); }
 
  private:
   friend class CounterWait;
 
+  HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members, const Layout& layout,
+            std::shared_ptr<HostMemory> memory, bool is_isolated);
   bool spin_until(const Counter& counter, std::uint32_t target) const noexcept;
-  /// Takes the places in a segment that are looked at in every collective.
-  void bind_places_of(Rank member) noexcept;
+  /// Takes a member's part of that segment, and the places in it that are looked at in every collective.
+  void bind_places_of(Rank member, Rank owner, std::size_t begin) noexcept;
   [[nodiscard]] bool say_that_it_touches() noexcept;
 
   Engine& engine_;
   const Rank rank_;
   const std::vector<Rank> members_;
   const Layout layout_;
+  const std::shared_ptr<HostMemory> memory_;
   // By rank of the communicator; empty for those that are no members:
   std::vector<Segment> segments_;
-  std::vector<Doorbell> doorbells_;
+  std::vector<Doorbell*> doorbells_;
   std::vector<std::array<ArrivalSlot*, 2>> arrivals_;  ///< the two that alternate
   std::vector<WindowTable> windows_;
   std::vector<bool> in_process_;
-  DoorbellListener listener_;
   bool may_spin_ = true;
   std::uint32_t phase_ = 0;
   std::uint32_t touching_ = 0;  ///< guards that are open

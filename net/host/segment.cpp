@@ -20,7 +20,11 @@ Layout::Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noe
   sends_ = signals_ + round_up(cells * sizeof(SignalCell));
   receives_ = sends_ + round_up(cells * sizeof(SendCell));
   stages_ = receives_ + round_up(cells * sizeof(ReceiveCell));
-  ccl_in_ = stages_ + cells * kStages * kStageBytes;
+  letters_ = stages_ + cells * kStages * kStageBytes;
+  const std::size_t letters = std::size_t{ranks} * kLetters;
+  letters_read_ = letters_ + round_up(letters * sizeof(LetterCell));
+  letter_payloads_ = letters_read_ + round_up(ranks * sizeof(LettersRead));
+  ccl_in_ = letter_payloads_ + letters * kLetterPayloadBytes;
   ccl_out_ = ccl_in_ + buffer_bytes_;
   heap_ = round_up(ccl_out_ + buffer_bytes_, SharedMemory::kHugePageBytes);
 }

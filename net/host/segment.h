@@ -77,6 +77,27 @@ struct alignas(kCacheLine) ReceiveCell {
   Counter consumed{0};
 };
 
+/// Letters of send() and recv() from the owner to one peer: a ring of these, and beside it room for larger
+/// payloads. Written by the owner.
+struct alignas(kCacheLine) LetterCell {
+  Counter stamp{0};  ///< the letter's number, from 1; written last
+  std::uint8_t kind = 0;
+  std::uint8_t where = 0;
+  std::int32_t tag = 0;
+  std::uint32_t id = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t place = 0;
+  std::byte beside[32];  ///< payloads this small cost no second cache line
+};
+static_assert(sizeof(LetterCell) == kCacheLine);
+inline constexpr std::uint32_t kLetters = 32;  ///< a power of two
+inline constexpr std::size_t kLetterPayloadBytes = 8 * 1024;
+
+/// How many letters of one peer the owner has read. Written by the owner.
+struct alignas(kCacheLine) LettersRead {
+  Counter count{0};
+};
+
 /// Who may still be in whose memory when a collective fails. Written by the owner.
 struct alignas(kCacheLine) AccessCell {
   Counter touches{0};  ///< 1 while the owner reads or writes peers' user memory
@@ -84,8 +105,9 @@ struct alignas(kCacheLine) AccessCell {
   alignas(kCacheLine) Counter withdrawn{0};
 };
 
-/// How one rank's segment is laid out. The same on every rank: computed from agreed numbers, never read from
-/// a peer.
+/// How a communicator's part of a rank's segment is laid out: of the one that was joined the whole, of a
+/// group a region without a heap. The same on every rank: computed from agreed numbers, never read from a
+/// peer.
 class Layout {
  public:
   Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept;
@@ -105,7 +127,15 @@ class Layout {
   [[nodiscard]] std::size_t stage(Rank to, Lane lane, std::uint32_t piece) const noexcept {
     return stages_ + (cell(to, lane) * kStages + piece % kStages) * kStageBytes;
   }
-  [[nodiscard]] std::size_t doorbell() const noexcept { return 0; }
+  [[nodiscard]] std::size_t letter(Rank to, std::uint32_t number) const noexcept {
+    return letters_ + (std::size_t{to} * kLetters + number % kLetters) * sizeof(LetterCell);
+  }
+  [[nodiscard]] std::size_t letter_payload(Rank to, std::uint32_t number) const noexcept {
+    return letter_payloads_ + (std::size_t{to} * kLetters + number % kLetters) * kLetterPayloadBytes;
+  }
+  [[nodiscard]] std::size_t letters_read(Rank from) const noexcept {
+    return letters_read_ + from * sizeof(LettersRead);
+  }
   [[nodiscard]] std::size_t phase() const noexcept { return kPhaseAt; }
   [[nodiscard]] std::size_t access() const noexcept { return kAccessAt; }
   [[nodiscard]] std::size_t ccl_in() const noexcept { return ccl_in_; }
@@ -116,6 +146,7 @@ class Layout {
   [[nodiscard]] std::size_t size_bytes() const noexcept { return heap_ + heap_bytes_; }
 
  private:
+  // Before it, in the first part of a segment, are the doorbell's words.
   static constexpr std::size_t kPhaseAt = 1024;
   static constexpr std::size_t kAccessAt = kPhaseAt + kCacheLine;
   static constexpr std::size_t kFixedBytes = 4096;
@@ -129,6 +160,9 @@ class Layout {
   std::size_t sends_ = 0;
   std::size_t receives_ = 0;
   std::size_t stages_ = 0;
+  std::size_t letters_ = 0;
+  std::size_t letters_read_ = 0;
+  std::size_t letter_payloads_ = 0;
   std::size_t ccl_in_ = 0;
   std::size_t ccl_out_ = 0;
   std::size_t heap_ = 0;
@@ -136,17 +170,20 @@ class Layout {
   std::size_t heap_bytes_ = 0;
 };
 
-/// One rank's segment as mapped here, with typed access to its parts. Everything in it that a peer writes is
-/// untrusted: read once, checked, then used.
+/// One communicator's part of one rank's segment, as mapped here, with typed access to its places. Everything
+/// in it that a peer writes is untrusted: read once, checked, then used.
 class Segment {
  public:
   Segment() = default;
-  Segment(SharedMemory memory, const Layout& layout) noexcept
-      : memory_(std::move(memory)), layout_(&layout) {}
+  /// The part that begins at `begin` of the segment; both outlive this.
+  Segment(SharedMemory& memory, std::size_t begin, const Layout& layout) noexcept
+      : memory_(&memory), begin_(memory.data() + begin), layout_(&layout) {}
 
-  [[nodiscard]] bool is_mapped() const noexcept { return memory_.data() != nullptr; }
-  [[nodiscard]] SharedMemory& memory() noexcept { return memory_; }
-  [[nodiscard]] std::byte* at(std::size_t offset) const noexcept { return memory_.data() + offset; }
+  [[nodiscard]] bool is_mapped() const noexcept { return begin_ != nullptr; }
+  /// The whole segment, with all communicators' parts and the heap.
+  [[nodiscard]] SharedMemory& memory() const noexcept { return *memory_; }
+  /// An offset of the layout's.
+  [[nodiscard]] std::byte* at(std::size_t offset) const noexcept { return begin_ + offset; }
 
   [[nodiscard]] ArrivalSlot& arrival(std::uint64_t sequence) const noexcept {
     return as<ArrivalSlot>(layout_->arrival(sequence));
@@ -163,13 +200,24 @@ class Segment {
     return as<ReceiveCell>(layout_->receives(from, lane));
   }
 
+  [[nodiscard]] LetterCell& letter(Rank to, std::uint32_t number) const noexcept {
+    return as<LetterCell>(layout_->letter(to, number));
+  }
+  [[nodiscard]] std::byte* letter_payload(Rank to, std::uint32_t number) const noexcept {
+    return at(layout_->letter_payload(to, number));
+  }
+  [[nodiscard]] Counter& letters_read(Rank from) const noexcept {
+    return as<LettersRead>(layout_->letters_read(from)).count;
+  }
+
  private:
   template <class T>
   [[nodiscard]] T& as(std::size_t offset) const noexcept {
     return *reinterpret_cast<T*>(at(offset));
   }
 
-  SharedMemory memory_;
+  SharedMemory* memory_ = nullptr;
+  std::byte* begin_ = nullptr;
   const Layout* layout_ = nullptr;
 };
 

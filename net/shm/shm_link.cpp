@@ -244,15 +244,16 @@ const std::byte* ShmLink::announced(std::size_t left, std::size_t& bytes) noexce
   host::Segment& theirs = group_.segment(peer());
   const host::SendCell::Piece piece = theirs.sends(group_.rank(), lane_).piece[received_ % host::kStages];
   bytes = piece.bytes;
-  const bool fits_segment = piece.address_or_offset <= group_.layout().size_bytes() &&
-                            piece.bytes <= group_.layout().size_bytes() - piece.address_or_offset;
+  const std::size_t segment_bytes = theirs.memory().size_bytes();
+  const bool fits_segment =
+      piece.address_or_offset <= segment_bytes && piece.bytes <= segment_bytes - piece.address_or_offset;
   const bool is_valid = piece.in_process != 0 ? group_.is_in_process(peer()) : fits_segment;
   if (piece.bytes > left || !is_valid) {
     fail(fmt::format("rank {} sends {} bytes where {} were expected", peer(), piece.bytes, left));
     return nullptr;
   }
   if (piece.in_process != 0) return reinterpret_cast<const std::byte*>(piece.address_or_offset);
-  return theirs.at(piece.address_or_offset);
+  return theirs.memory().data() + piece.address_or_offset;
 }
 
 /// progress counts bytes that have arrived.

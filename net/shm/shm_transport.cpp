@@ -2,6 +2,7 @@
 #include <cohort/net/shm/shm_transport.h>
 
 #include <cohort/net/host/host_group.h>
+#include <cohort/net/shm/shm_letters.h>
 #include <cohort/net/shm/shm_link.h>
 
 namespace cohort::shm {
@@ -10,7 +11,8 @@ namespace {
 /// The segments and what wakes ranks are the group's; here are the links over them.
 class ShmTransport final : public Transport {
  public:
-  explicit ShmTransport(const TransportUse& use) noexcept : group_(*use.group), host_(use.host) {}
+  explicit ShmTransport(const TransportUse& use) noexcept
+      : group_(*use.group), host_(use.host), is_of_root_(use.root == nullptr) {}
 
   [[nodiscard]] Introduction introduce(Rank) const override {
     return {.words = {}, .descriptors = group_.descriptors_for_peers()};
@@ -18,15 +20,21 @@ class ShmTransport final : public Transport {
   void meet(Rank peer, std::string_view, std::vector<Descriptor> descriptors) override {
     group_.adopt(peer, std::move(descriptors));
   }
-  void start(TaskScope& services) override { services.spawn(group_.listen()); }
+  void start(TaskScope& services) override {
+    if (is_of_root_) services.spawn(group_.listen());
+  }
 
   [[nodiscard]] Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) override {
     co_return std::make_unique<ShmLink>(group_, host_, peer, lane);
+  }
+  [[nodiscard]] std::unique_ptr<LetterChannel> open_letters(Rank peer, LetterHandler&, TaskScope&) override {
+    return std::make_unique<ShmLetters>(group_, host_, peer);
   }
 
  private:
   host::HostGroup& group_;
   LinkHost& host_;
+  const bool is_of_root_;  ///< which rings and listens for its groups, too
 };
 
 }  // namespace

@@ -13,11 +13,11 @@
 namespace cohort {
 namespace {
 
-constexpr Service kDataOnly{.data = true, .lanes = kMostLanes};
+constexpr Service kDataOnly{.data = true, .lanes = kMostPaths};
 constexpr int kAttempts = 5;
 constexpr Duration kRetryInterval = std::chrono::milliseconds(50);
 
-Identity data_identity(const Membership& membership, Lane lane) {
+Identity data_identity(const Membership& membership, Path path) {
   const PeerInfo& self = membership.self();
   Identity identity;
   identity.job = membership.job;
@@ -26,27 +26,27 @@ Identity data_identity(const Membership& membership, Lane lane) {
   identity.incarnation = membership.incarnation;
   identity.pid = self.process;
   identity.purpose = Purpose::data;
-  identity.lane = lane;
+  identity.lane = path;
   return identity;
 }
 
-Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank peer, Lane lane) {
+Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank peer, Path path) {
   const PeerInfo& info = membership.peers[peer];
   const Callee callee{info.data_address.to_string(), peer, info.incarnation};
   Socket socket = co_await Socket::connect(engine, info.data_address);
   socket.set_no_delay();
   // A peer that computes or loads its data answers when it looks at its engine again. That it is gone is told
   // over the control plane.
-  co_await authenticate_as_client(socket, membership.secret, data_identity(membership, lane), callee,
+  co_await authenticate_as_client(socket, membership.secret, data_identity(membership, path), callee,
                                   std::nullopt);
   co_return socket;
 }
 
 }  // namespace
 
-Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Lane lane) {
-  COHORT_ASSERT(peer < membership.size && peer != membership.rank && lane < kMostLanes,
-                "rank {} connects to rank {} of {}, lane {}", membership.rank, peer, membership.size, lane);
+Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Path path) {
+  COHORT_ASSERT(peer < membership.size && peer != membership.rank && path < kMostPaths,
+                "rank {} connects to rank {} of {}, path {}", membership.rank, peer, membership.size, path);
   const PeerInfo& info = membership.peers[peer];
   if (info.data_address.size_bytes() == 0)
     throw Error(ErrorKind::Unsupported,
@@ -57,7 +57,7 @@ Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank pee
   std::string reason;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     try {
-      co_return co_await connect_once(engine, membership, peer, lane);
+      co_return co_await connect_once(engine, membership, peer, path);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
       reason = error.message();
@@ -70,15 +70,14 @@ Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank pee
 
 DataAcceptor::DataAcceptor(Membership& membership)
     : membership_(membership),
-      gate_(membership.data_listener, membership.secret, data_identity(membership, 0), kDataOnly, *this),
-      slots_(std::size_t{membership.size} * kMostLanes) {}
+      gate_(membership.data_listener, membership.secret, data_identity(membership, 0), kDataOnly, *this) {}
 
 Task<> DataAcceptor::serve() {
   if (membership_.data_listener.is_open()) co_await gate_.serve();
 }
 
-Task<Socket> DataAcceptor::take(Rank peer, Lane lane) {
-  Slot& place = slot(peer, lane);
+Task<Socket> DataAcceptor::take(Rank peer, Path path) {
+  Slot& place = slot(peer, path);
   co_await place.arrived.wait();
   co_return std::move(place.socket);
 }
@@ -96,10 +95,10 @@ Task<> DataAcceptor::welcome(Visitor visitor) {
   if (place.arrived.untaken_posts() == 0) place.arrived.post();
 }
 
-DataAcceptor::Slot& DataAcceptor::slot(Rank peer, Lane lane) {
-  COHORT_ASSERT(peer < membership_.size && lane < kMostLanes, "rank {} of {}, lane {}", peer,
-                membership_.size, lane);
-  return slots_[std::size_t{peer} * kMostLanes + lane];
+DataAcceptor::Slot& DataAcceptor::slot(Rank peer, Path path) {
+  COHORT_ASSERT(peer < membership_.size && path < kMostPaths, "rank {} of {}, path {}", peer,
+                membership_.size, path);
+  return slots_[{peer, path}];
 }
 
 }  // namespace cohort

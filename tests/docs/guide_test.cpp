@@ -76,6 +76,43 @@ Task<> show_several(Communicator& comm) {
 
 TEST(Guide, several_calls_at_once) { on_ranks(2, show_several); }
 
+// --- groups
+
+Task<> show_groups(Communicator& comm) {
+  const Rank columns = 2;
+  std::vector<float> activations(100, 1.0f);
+  std::vector<float> grad(100, 1.0f);
+  std::optional<Communicator> row = co_await comm.split(static_cast<int>(comm.rank() / columns));
+  std::optional<Communicator> column = co_await comm.split(static_cast<int>(comm.rank() % columns));
+  co_await when_all(row->all_reduce(activations, ReduceOp::sum), column->all_reduce(grad, ReduceOp::avg));
+  EXPECT_EQ(activations[0], 2.0f);
+  EXPECT_EQ(grad[0], 1.0f);
+}
+
+Task<> show_pair(Communicator& comm) {
+  if (comm.rank() < 2) {
+    std::vector<Rank> ranks = {1, 0};
+    Communicator pair = co_await comm.group(ranks, "pair");
+    co_await pair.barrier();
+  }
+}
+
+TEST(Guide, groups) { on_ranks(4, show_groups); }
+TEST(Guide, groups_of_named_ranks) { on_ranks(3, show_pair); }
+
+// --- messages
+
+Task<> show_messages(Communicator& comm) {
+  const std::vector<float> border(100, static_cast<float>(comm.rank()));
+  std::vector<float> ghost(100);
+  const Rank right = (comm.rank() + 1) % comm.size();
+  const Rank left = (comm.rank() + comm.size() - 1) % comm.size();
+  co_await when_all(comm.send(border, right, 7), comm.recv(ghost, left, 7));
+  EXPECT_EQ(ghost[99], static_cast<float>(left));
+}
+
+TEST(Guide, messages) { on_ranks(3, show_messages); }
+
 // --- streams
 
 using Layers = std::vector<std::vector<float>>;

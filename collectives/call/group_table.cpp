@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/call/group_table.h>
+
+#include <cohort/engine/assert.h>
+#include <cohort/engine/cancel_scope.h>
+#include <cohort/engine/log.h>
+#include <cohort/net/host/segment.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
+constexpr std::size_t kPage = 4096;
+/// Of what is left: some groups of full size, then smaller ones rather than none.
+constexpr std::size_t kShareOfBudget = 4;
+/// What a peer may have said of a group that this rank has not made: statuses and its end.
+constexpr std::size_t kMostEarly = 16;
+constexpr std::size_t kMostInvitations = kMostGroups;
+/// How long the news that a member has left may take to come.
+constexpr Duration kGrace = std::chrono::milliseconds(250);
+constexpr Duration kLook = std::chrono::milliseconds(1);
+
+/// FNV-1a (Fowler, Noll, Vo): ranks that differ are found by it, nobody who wants to deceive.
+std::uint64_t digest_of(std::span<const Rank> ranks) noexcept {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  const auto mix = [&](Rank value) {
+    for (unsigned byte = 0; byte < sizeof value; ++byte) {
+      digest ^= (value >> (8 * byte)) & 0xff;
+      digest *= 0x100000001b3;
+    }
+  };
+  mix(static_cast<Rank>(ranks.size()));
+  for (const Rank rank : ranks) mix(rank);
+  return digest;
+}
+
+bool is_of_group(const ControlMessage& message) noexcept {
+  return message.group != 0 && message.group <= kMostGroups;
+}
+
+}  // namespace
+
+GroupTable::GroupTable(Engine& engine, ControlPlane& control, const Membership& membership, SharedHeap* heap,
+                       std::size_t budget_bytes)
+    : engine_(engine),
+      control_(control),
+      membership_(membership),
+      heap_(heap),
+      budget_left_(budget_bytes),
+      heard_(membership.size) {}
+
+Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
+  Group& group = begin(plan);
+  bool is_invited = false;
+  std::optional<Error> failure;
+  try {
+    co_await reserve_soon(group, plan.buffer_bytes);
+    invite(group);
+    is_invited = true;
+    Task<> waiting = with_deadline(plan.timeout, until_all_are_here(group));
+    co_await waiting;
+  } catch (const Error& error) {
+    const bool is_late = error.kind() == ErrorKind::DeadlineExceeded;
+    failure = is_late ? not_made_in_time(group, plan.timeout) : error;
+  }
+  if (!failure) {
+    settle_buffers(group);
+    co_return &group;
+  }
+  if (!is_invited) invite(group);  // to nothing, so that they hear why
+  give_up(group, *failure);
+  throw Error(*failure);
+}
+
+GroupTable::Group& GroupTable::begin(const Plan& plan) {
+  COHORT_ASSERT(plan.name.size() <= kMostName, "a group's name has {} characters", plan.name.size());
+  if (find(plan.name) != nullptr)
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("there is a group '{}' on this rank already: find it by find_group(), or close it "
+                    "first",
+                    plan.name));
+  GroupNumber number = 1;
+  while (groups_.contains(number)) ++number;
+  if (number > kMostGroups)
+    throw Error(
+        ErrorKind::ResourceLimit,
+        fmt::format("group '{}' cannot be made: there are {} already; close some on all of their ranks",
+                    plan.name, groups_.size()));
+  Group& group = *groups_.emplace(number, std::make_unique<Group>()).first->second;
+  group.name = plan.name;
+  group.number = number;
+  const auto size = static_cast<Rank>(plan.ranks.size());
+  group.rank = static_cast<Rank>(std::ranges::find(plan.ranks, membership_.rank) - plan.ranks.begin());
+  COHORT_ASSERT(group.rank < size, "rank {} makes a group that it is not in", membership_.rank);
+  group.digest = digest_of(plan.ranks);
+  group.place = {plan.ranks, std::vector<GroupNumber>(size), std::vector<std::uint64_t>(size)};
+  group.place.numbers[group.rank] = number;
+  group.members.resize(size);
+  group.members[group.rank].is_here = group.members[group.rank].has_left = true;
+  for (Rank member = 0; member < size; ++member) {
+    const Rank rank = plan.ranks[member];
+    if (rank == membership_.rank) continue;
+    for (auto& [their_number, invitation] : heard_[rank])
+      if (invitation.group == nullptr && invitation.name == group.name)
+        bind(group, member, static_cast<GroupNumber>(their_number), invitation);
+    if (!control_.is_reached(rank)) fail_making(group, died(group, member));
+  }
+  return group;
+}
+
+/// Buffers that two groups took in turns would be waited for, in one order here and in another one there:
+/// so each has its own, and what is limited is all of them together.
+void GroupTable::reserve(Group& group, std::size_t buffer_bytes) {
+  const std::size_t share = budget_left_ / kShareOfBudget / kPage * kPage;
+  const std::size_t bytes = std::min(buffer_bytes, std::max(share, kLeastBufferBytes));
+  if (2 * bytes > budget_left_)
+    throw Error(
+        ErrorKind::ResourceLimit,
+        fmt::format("group '{}' cannot be made: {} of the {} bytes of its buffers are left on {}; close "
+                    "groups that are not needed, or set COHORT_GROUP_BUFFSIZE higher",
+                    group.name, budget_left_, 2 * bytes, membership_.self().describe()))
+        .with_culprit(membership_.rank);
+  if (heap_ != nullptr) {
+    const host::Layout layout(static_cast<Rank>(group.members.size()), bytes, 0);
+    group.place.regions[group.rank] = heap_->reserve(layout.size_bytes());
+    group.has_region = true;
+  }
+  group.members[group.rank].buffer_bytes = bytes;
+  group.budgeted_bytes = 2 * bytes;
+  budget_left_ -= group.budgeted_bytes;
+}
+
+Task<> GroupTable::reserve_soon(Group& group, std::size_t buffer_bytes) {
+  const TimePoint until = engine_.now() + kGrace;
+  for (;;) {
+    try {
+      reserve(group, buffer_bytes);
+      co_return;
+    } catch (const Error&) {
+      const auto is_leaving = [](const auto& entry) { return !entry.second->is_open; };
+      if (engine_.now() >= until || std::ranges::none_of(groups_, is_leaving)) throw;
+    }
+    co_await engine_.sleep_for(kLook);
+  }
+}
+
+void GroupTable::invite(const Group& group) noexcept {
+  ControlMessage message;
+  message.type = ControlMessage::Type::invite;
+  message.sequence = group.place.regions[group.rank];
+  message.signature = {.what = group.digest, .count = group.members[group.rank].buffer_bytes};
+  message.set_text(group.name);
+  tell_members(group, message);
+}
+
+void GroupTable::tell_members(const Group& group, ControlMessage message) noexcept {
+  message.group = group.number;
+  for (const Rank rank : group.place.ranks)
+    if (rank != membership_.rank) control_.send(rank, message);
+}
+
+void GroupTable::on_group_message(Rank from, const ControlMessage& message) noexcept {
+  if (!is_of_group(message)) return;
+  if (message.type == ControlMessage::Type::invite) {
+    take_invitation(from, message);
+    return;
+  }
+  const auto found = heard_[from].find(message.group);
+  if (found == heard_[from].end()) return;  // of a group that is over
+  Invitation& invitation = found->second;
+  if (invitation.group == nullptr || (invitation.group->listener == nullptr && invitation.group->is_open))
+    keep_early(invitation, message);
+  else
+    deliver(*invitation.group, invitation.member, message);
+}
+
+void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexcept {
+  Invitations& heard = heard_[from];
+  const std::string name = message.text_for_people();
+  // Who invites once more has given up the last time, and may use its number again.
+  std::erase_if(heard, [&](const auto& entry) {
+    return entry.second.is_over && (entry.first == message.group || entry.second.name == name);
+  });
+  if (heard.contains(message.group) || heard.size() >= kMostInvitations) {
+    log(LogLevel::warn, "rank {} invites to group '{}' under number {}, which is in use: ignored", from, name,
+        message.group);
+    return;
+  }
+  Invitation& invitation = heard[message.group];
+  invitation.name = name;
+  invitation.digest = message.signature.what;
+  invitation.buffer_bytes = message.signature.count;
+  invitation.region = message.sequence;
+  Group* const group = find(name);
+  if (group == nullptr || group->listener != nullptr || group->failure) return;
+  const auto member = std::ranges::find(group->place.ranks, from) - group->place.ranks.begin();
+  if (std::cmp_less(member, group->members.size()))
+    bind(*group, static_cast<Rank>(member), static_cast<GroupNumber>(message.group), invitation);
+  else
+    fail_making(*group, Error(ErrorKind::Mismatch,
+                              fmt::format("group '{}': {} makes it as well, and is none of its {} ranks here",
+                                          name, membership_.peers[from].describe(), group->members.size()))
+                            .with_culprit(from));
+}
+
+void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) noexcept {
+  invitation.group = &group;
+  invitation.member = member;
+  group.members[member].is_here = true;
+  group.members[member].has_left = invitation.is_over;
+  group.place.numbers[member] = number;
+  group.place.regions[member] = invitation.region;
+  if (invitation.digest != group.digest) fail_making(group, other_members(group, member));
+  group.members[member].buffer_bytes = invitation.buffer_bytes;
+  for (const ControlMessage& message : invitation.early)
+    if (message.type == ControlMessage::Type::revoke) take_cause(group, message);
+  if (group.news.untaken_posts() == 0) group.news.post();
+}
+
+/// What is said before this rank's communicator is there. One that is given up fails the making here.
+void GroupTable::keep_early(Invitation& invitation, const ControlMessage& message) noexcept {
+  const bool is_goodbye = message.type == ControlMessage::Type::goodbye;
+  invitation.is_over |= is_goodbye;
+  if (invitation.early.size() < kMostEarly || is_goodbye) invitation.early.push_back(message);
+  if (invitation.group == nullptr) return;
+  if (is_goodbye) invitation.group->members[invitation.member].has_left = true;
+  if (message.type == ControlMessage::Type::revoke) take_cause(*invitation.group, message);
+}
+
+/// What is said of a group names its ranks by their ranks there; what is thrown before it is made does not.
+void GroupTable::take_cause(Group& group, const ControlMessage& revoke) noexcept {
+  const Error cause = revoke.cause();
+  const bool is_known = cause.culprit() && *cause.culprit() < group.place.ranks.size();
+  fail_making(group, is_known ? cause.with_culprit(group.place.ranks[*cause.culprit()]) : cause);
+}
+
+void GroupTable::deliver(Group& group, Rank member, const ControlMessage& message) noexcept {
+  if (message.type != ControlMessage::Type::goodbye) {
+    if (group.listener != nullptr) group.listener->on_group_control(member, message);
+    return;
+  }
+  group.members[member].has_left = true;
+  heard_[group.place.ranks[member]].erase(message.group);
+  if (group.listener != nullptr) group.listener->on_group_departure(member, true, message.sequence);
+  release_if_over(group);
+}
+
+void GroupTable::fail_making(Group& group, Error error) noexcept {
+  if (!group.failure) group.failure = std::move(error);
+  if (group.news.untaken_posts() == 0) group.news.post();
+}
+
+Task<> GroupTable::until_all_are_here(Group& group) {
+  const auto is_here = [](const Group::Member& member) { return member.is_here; };
+  for (;;) {
+    if (group.failure) throw Error(*group.failure);
+    if (std::ranges::all_of(group.members, is_here)) co_return;
+    co_await group.news.wait();
+  }
+}
+
+void GroupTable::settle_buffers(Group& group) noexcept {
+  std::uint64_t least = group.members[group.rank].buffer_bytes;
+  for (const Group::Member& member : group.members) least = std::min(least, member.buffer_bytes);
+  group.buffer_bytes = std::max(least / kPage * kPage, kPage);
+  const std::size_t used = std::min(group.budgeted_bytes, 2 * group.buffer_bytes);
+  budget_left_ += std::exchange(group.budgeted_bytes, used) - used;
+}
+
+void GroupTable::give_up(Group& group, const Error& cause) noexcept {
+  const auto& ranks = group.place.ranks;
+  const auto found = std::ranges::find(ranks, cause.culprit().value_or(membership_.rank));
+  const Rank culprit = found == ranks.end() ? group.rank : static_cast<Rank>(found - ranks.begin());
+  tell_members(group, ControlMessage::revoke(cause.with_culprit(culprit), membership_.rank));
+  ControlMessage goodbye;
+  goodbye.type = ControlMessage::Type::goodbye;
+  tell_members(group, goodbye);
+  for (Group::Member& member : group.members) member.has_left |= !member.is_here;
+  leave(group);
+}
+
+void GroupTable::attach(Group& group, Listener& listener) noexcept {
+  group.listener = &listener;
+  for (Rank member = 0; member < group.members.size(); ++member) {
+    if (member == group.rank) continue;
+    const Rank rank = group.place.ranks[member];
+    const auto found = heard_[rank].find(group.place.numbers[member]);
+    if (found == heard_[rank].end()) {
+      listener.on_group_departure(member, false, 0);
+      continue;
+    }
+    const std::vector<ControlMessage> early = std::exchange(found->second.early, {});
+    for (const ControlMessage& message : early) deliver(group, member, message);
+  }
+}
+
+void GroupTable::leave(Group& group) noexcept {
+  group.listener = nullptr;
+  group.is_open = false;
+  for (Rank member = 0; member < group.members.size(); ++member) {
+    Invitations& heard = heard_[group.place.ranks[member]];
+    if (group.members[member].has_left)
+      std::erase_if(heard, [&](const auto& entry) { return entry.second.group == &group; });
+  }
+  release_if_over(group);
+}
+
+/// Ends the group's part here when nobody can reach it any more.
+void GroupTable::release_if_over(Group& group) noexcept {
+  const auto has_left = [](const Group::Member& member) { return member.has_left; };
+  if (group.is_open || !std::ranges::all_of(group.members, has_left)) return;
+  if (group.has_region) heap_->give_back(group.place.regions[group.rank]);
+  budget_left_ += group.budgeted_bytes;
+  groups_.erase(group.number);
+}
+
+void GroupTable::on_end(Rank peer) noexcept {
+  std::vector<Group*> concerned;
+  for (const auto& [number, group] : groups_)
+    if (std::ranges::count(group->place.ranks, peer) != 0) concerned.push_back(group.get());
+  heard_[peer].clear();
+  for (Group* const group : concerned) {
+    const auto member =
+        static_cast<Rank>(std::ranges::find(group->place.ranks, peer) - group->place.ranks.begin());
+    const bool had_left = std::exchange(group->members[member].has_left, true);
+    if (group->listener != nullptr && !had_left)
+      group->listener->on_group_departure(member, false, 0);
+    else if (group->listener == nullptr && group->is_open)
+      fail_making(*group, died(*group, member));
+    release_if_over(*group);
+  }
+}
+
+bool GroupTable::is_in_use() const noexcept {
+  return std::ranges::any_of(groups_, [](const auto& entry) { return entry.second->is_open; });
+}
+
+GroupTable::Group* GroupTable::find(std::string_view name) noexcept {
+  for (const auto& [number, group] : groups_)
+    if (group->is_open && group->name == name) return group.get();
+  return nullptr;
+}
+
+void GroupTable::fail_all(const Error& error) noexcept {
+  for (const auto& [number, group] : groups_) {
+    if (group->listener != nullptr)
+      group->listener->on_group_failure(error);
+    else if (group->is_open)
+      fail_making(*group, error);
+  }
+}
+
+Error GroupTable::not_made_in_time(const Group& group, Duration timeout) const {
+  std::string missing;
+  std::optional<Rank> culprit;
+  for (Rank member = 0; member < group.members.size(); ++member) {
+    if (group.members[member].is_here) continue;
+    const Rank rank = group.place.ranks[member];
+    missing += (missing.empty() ? "" : ", ") + membership_.peers[rank].describe();
+    if (!culprit) culprit = rank;
+  }
+  Error error(ErrorKind::DeadlineExceeded,
+              fmt::format("group '{}' was not made within {:.3f} s: not called so far by {}; every rank of a "
+                          "group has to make it, with the same name and ranks",
+                          group.name, std::chrono::duration<double>(timeout).count(), missing));
+  return culprit ? error.with_culprit(*culprit) : error;
+}
+
+Error GroupTable::died(const Group& group, Rank member) const {
+  const Rank rank = group.place.ranks[member];
+  return Error(ErrorKind::PeerDied,
+               fmt::format(
+                   "{} ended or left before group '{}' was made; look at its output, or leave it out of "
+                   "the group",
+                   membership_.peers[rank].describe(), group.name))
+      .with_culprit(rank);
+}
+
+Error GroupTable::other_members(const Group& group, Rank member) const {
+  const Rank rank = group.place.ranks[member];
+  return Error(ErrorKind::Mismatch,
+               fmt::format(
+                   "group '{}': {} gives other ranks than {}, which gives {}; all members must give the "
+                   "same ranks in the same order",
+                   group.name, membership_.peers[rank].describe(), membership_.self().describe(),
+                   fmt::join(group.place.ranks, ", ")))
+      .with_culprit(rank);
+}
+
+GroupPlace place_of_root(Rank size) {
+  GroupPlace place;
+  place.numbers.resize(size);
+  place.regions.resize(size);
+  for (Rank rank = 0; rank < size; ++rank) place.ranks.push_back(rank);
+  return place;
+}
+
+Membership membership_in(const Membership& root, const GroupTable::Group& group) {
+  Membership membership;
+  membership.name = group.name;
+  membership.job = root.job;
+  membership.rank = group.rank;
+  membership.size = static_cast<Rank>(group.place.ranks.size());
+  membership.incarnation = root.incarnation;
+  for (Rank member = 0; member < membership.size; ++member) {
+    const Rank rank = group.place.ranks[member];
+    PeerInfo& info = membership.peers.emplace_back(root.peers[rank]);
+    info.rank = member;
+    info.world_rank = rank;
+  }
+  return membership;
+}
+
+}  // namespace cohort

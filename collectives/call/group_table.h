@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/memory/shared_heap.h>
+#include <cohort/engine/engine.h>
+#include <cohort/net/control_plane.h>
+#include <cohort/net/transport.h>
+#include <cohort/notify/notify.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+class CommunicatorCore;
+
+/// The groups within a communicator that was joined, on the side of one rank: made together with their other
+/// members, over the control connections that there are.
+///
+/// Each member sends every other one an invitation: the group's name and ranks, its own number for it, where
+/// its part of the segment lies, and how large its buffers may be. Who has invited all and was invited by all
+/// is done: nobody decides, and groups that are made at the same time do not wait for each other. What a
+/// member says of a group bears its own number. A region and a number are used again when every member has
+/// left the group, since until then somebody may write to the one and speak of the other.
+///
+/// Ranks are those of the communicator that was joined, unless it says otherwise. Threads: the engine's.
+/// Lifetime: what it refers to outlives it; no group is in use when it ends.
+class GroupTable final : public ControlPlane::GroupHandler, Immovable {
+ public:
+  /// A group's communicator, which hears of its members. Ranks are the group's.
+  class Listener {
+   public:
+    virtual void on_group_control(Rank from, const ControlMessage& message) noexcept = 0;
+    virtual void on_group_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept = 0;
+    /// What this rank needs for all of its communicators has failed.
+    virtual void on_group_failure(const Error& error) noexcept = 0;
+
+   protected:
+    ~Listener() = default;
+  };
+
+  /// What is to be made.
+  struct Plan {
+    std::string name;              ///< printable ASCII, at most kMostName characters
+    std::vector<Rank> ranks;       ///< by rank of the group: which rank it is; this one is among them
+    std::size_t buffer_bytes = 0;  ///< of each CCL buffer, at most
+    Duration timeout{0};
+  };
+  static constexpr std::size_t kMostName = 400;
+
+  /// A group on this rank, from its making until every member has left.
+  struct Group {
+    std::string name;
+    Rank rank = 0;  ///< this rank's in it
+    GroupNumber number = 0;
+    GroupPlace place;
+    std::size_t buffer_bytes = 0;  ///< what all have room for
+    std::weak_ptr<CommunicatorCore> handle;
+
+   private:
+    friend class GroupTable;
+    struct Member {
+      bool is_here = false;  ///< has invited this rank
+      bool has_left = false;
+      std::uint64_t buffer_bytes = 0;  ///< that it has room for
+    };
+    bool is_open = true;  ///< until leave()
+    bool has_region = false;
+    std::uint64_t digest = 0;
+    std::size_t budgeted_bytes = 0;
+    std::vector<Member> members;
+    Listener* listener = nullptr;
+    std::optional<Error> failure;
+    Notify news;
+  };
+
+  /// `budget_bytes`: what the CCL buffers of all groups may take together. `heap`: where regions come from;
+  /// null: no peer maps this rank's memory.
+  GroupTable(Engine& engine, ControlPlane& control, const Membership& membership, SharedHeap* heap,
+             std::size_t budget_bytes);
+
+  /// Makes a group, which is open then. Throws InvalidArgument, Mismatch, PeerDied, PeerAborted,
+  /// ResourceLimit, DeadlineExceeded naming who has not come; the other members, too, are given the cause.
+  Task<Group*> make(const Plan& plan);
+  /// This rank cannot take part after all: leaves, and tells the others why. The reference is of no use
+  /// afterwards.
+  void give_up(Group& group, const Error& cause) noexcept;
+  /// From now on it hears what is said; first what was said before.
+  void attach(Group& group, Listener& listener) noexcept;
+  /// This rank has said goodbye to the group. The reference is of no use afterwards.
+  void leave(Group& group) noexcept;
+
+  [[nodiscard]] bool is_in_use() const noexcept;
+  [[nodiscard]] Group* find(std::string_view name) noexcept;
+  /// Tells all groups.
+  void fail_all(const Error& error) noexcept;
+
+  // ControlPlane::GroupHandler:
+  void on_group_message(Rank from, const ControlMessage& message) noexcept override;
+  void on_end(Rank peer) noexcept override;
+
+ private:
+  /// What a peer has said of a group of its own, by its number there.
+  struct Invitation {
+    std::string name;
+    std::uint64_t digest = 0;
+    std::uint64_t region = 0;
+    std::uint64_t buffer_bytes = 0;
+    Group* group = nullptr;  ///< this rank's, once it makes it
+    Rank member = 0;
+    bool is_over = false;  ///< its sender has given it up
+    std::vector<ControlMessage> early;
+  };
+  using Invitations = std::map<std::uint32_t, Invitation>;
+
+  Group& begin(const Plan& plan);
+  void reserve(Group& group, std::size_t buffer_bytes);
+  /// The same after what others are about to leave has become free, if that helps.
+  Task<> reserve_soon(Group& group, std::size_t buffer_bytes);
+  void invite(const Group& group) noexcept;
+  void take_invitation(Rank from, const ControlMessage& message) noexcept;
+  void bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) noexcept;
+  void keep_early(Invitation& invitation, const ControlMessage& message) noexcept;
+  void deliver(Group& group, Rank member, const ControlMessage& message) noexcept;
+  void fail_making(Group& group, Error error) noexcept;
+  void take_cause(Group& group, const ControlMessage& revoke) noexcept;
+  Task<> until_all_are_here(Group& group);
+  void settle_buffers(Group& group) noexcept;
+  void release_if_over(Group& group) noexcept;
+  void tell_members(const Group& group, ControlMessage message) noexcept;
+  [[nodiscard]] Error not_made_in_time(const Group& group, Duration timeout) const;
+  [[nodiscard]] Error died(const Group& group, Rank member) const;
+  [[nodiscard]] Error other_members(const Group& group, Rank member) const;
+
+  Engine& engine_;
+  ControlPlane& control_;
+  const Membership& membership_;
+  SharedHeap* const heap_;
+  std::size_t budget_left_;
+  std::map<GroupNumber, std::unique_ptr<Group>> groups_;
+  std::vector<Invitations> heard_;  ///< by sender
+};
+
+/// Everybody in his own place: that of a root in itself.
+[[nodiscard]] GroupPlace place_of_root(Rank size);
+/// What a group's ranks know of each other, who have joined the root. Without connections or secret.
+[[nodiscard]] Membership membership_in(const Membership& root, const GroupTable::Group& group);
+
+}  // namespace cohort

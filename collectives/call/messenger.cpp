@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/call/messenger.h>
+
+#include <cohort/collectives/memory/reduction/copy.h>
+#include <cohort/engine/assert.h>
+#include <cohort/engine/system/peer_memory.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+/// Copied between two looks at whether others on the engine want a turn: about 20 us.
+constexpr std::size_t kBytesBetweenLooks = std::size_t{256} << 10;
+constexpr unsigned kPiecesInARow = 16;
+/// Calls that complete at once take the engine's turn from others: asked every so often.
+constexpr unsigned kCallsBetweenLooks = 32;
+}  // namespace
+
+/// In its peer's lists, whatever ends it.
+class Messenger::OutgoingPlace : cohort::Immovable {
+ public:
+  OutgoingPlace(Peer& peer, Outgoing& outgoing, Flight& flight) noexcept
+      : peer_(peer), outgoing_(outgoing), flight_(flight) {
+    peer.unsent.push_back(outgoing);
+  }
+  ~OutgoingPlace() {
+    outgoing_.unlink();
+    flight_.is_known_to_peer = outgoing_.is_offered;
+    if (outgoing_.is_offered) peer_.offered.erase(outgoing_.id);
+  }
+
+ private:
+  Peer& peer_;
+  Outgoing& outgoing_;
+  Flight& flight_;
+};
+
+class Messenger::IncomingPlace : cohort::Immovable {
+ public:
+  IncomingPlace(Messenger& owner, Incoming& incoming, Flight& flight) noexcept
+      : owner_(owner), incoming_(incoming), flight_(flight) {}
+  ~IncomingPlace() {
+    incoming_.unlink();
+    flight_.is_known_to_peer = incoming_.is_matched;
+    if (!incoming_.is_matched) return;
+    Peer& peer = owner_.peers_[incoming_.from];
+    std::erase_if(peer.coming, [this](const auto& entry) { return entry.second == &incoming_; });
+    for (Unexpected& message : peer.unexpected)
+      if (message.wanted_by == &incoming_) message.wanted_by = nullptr;
+    if (peer.taking != &incoming_) return;
+    peer.sink.resize(peer.channel->most_payload());  // the rest of it is still on its way
+    peer.into = peer.sink.data();
+    peer.taking = nullptr;
+  }
+
+ private:
+  Messenger& owner_;
+  Incoming& incoming_;
+  Flight& flight_;
+};
+
+Messenger::Flight::Flight(Messenger& messenger, const MessageRequest& asked, CancelScope* around)
+    : owner(messenger), request(asked), scope(around) {
+  owner.flights_.push_back(*this);
+  if (owner.flight_count_++ == 0 && owner.group_ != nullptr) owner.group_->watch(owner);
+  const Duration timeout = asked.timeout > Duration::zero() ? asked.timeout : owner.use_.timeout;
+  scope.set_deadline(owner.use_.engine, after(owner.use_.engine.now(), timeout));
+}
+
+Messenger::Flight::~Flight() {
+  unlink();
+  if (--owner.flight_count_ == 0) static_cast<host::Watcher&>(owner).unlink();
+}
+
+Messenger::Messenger(Use use)
+    : use_(std::move(use)),
+      group_(use_.transports.group()),
+      pulls_(use_.pulls),
+      peers_(use_.membership.size) {}
+
+Messenger::~Messenger() {
+  COHORT_ASSERT(flights_.empty(), "'{}' ended with {} messages under way", use_.membership.name,
+                flight_count_);
+  static_cast<host::Watcher&>(*this).unlink();
+}
+
+bool Messenger::try_complete_now(const MessageRequest& request) noexcept {
+  if (use_.health.is_failed() || request.peer == MessageRequest::kAnybody) return false;
+  if (++calls_since_look_ % kCallsBetweenLooks == 0 && use_.engine.is_turn_over()) return false;
+  return request.sends ? try_send_now(request) : try_receive_now(request);
+}
+
+bool Messenger::try_send_now(const MessageRequest& request) noexcept {
+  Peer& peer = peers_[request.peer];
+  const bool is_next = peer.channel != nullptr && peer.unsent.empty() && peer.replies.empty();
+  return is_next && send_small(peer, request);
+}
+
+/// The letter that is next, if it is the one.
+bool Messenger::try_receive_now(const MessageRequest& request) noexcept {
+  Peer& peer = peers_[request.peer];
+  if (!peer.is_mapped || !posted_.empty() || !peer.unexpected.empty() || peer.into != nullptr) return false;
+  Letter letter;
+  const bool has_come = peer.channel->peek(letter) || (peer.channel->spin() && peer.channel->peek(letter));
+  if (!has_come || letter.kind != Letter::Kind::message) return false;
+  if (letter.tag != request.tag || letter.bytes != request.bytes) return false;
+  if (!peer.channel->take(request.data)) return false;
+  use_up(request.peer, letter.bytes);
+  return true;
+}
+
+Task<Rank> Messenger::run(const MessageRequest& request) {
+  CancelScope* around = co_await current_scope();
+  if (around != nullptr) around->throw_if_cancelled();
+  if (use_.health.is_failed()) throw Error(use_.health.cause());
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer == request.peer || request.peer == MessageRequest::kAnybody) open(peer);
+  Flight flight(*this, request, around);
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (waits_for(flight, peer) && use_.health.is_gone(peer)) peer_left(peer);
+  std::exception_ptr failure;
+  Rank with = 0;
+  try {
+    Task<Rank> moving =
+        with_scope(flight.scope, request.sends ? send(request, flight) : receive(request, flight));
+    with = co_await moving;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (!failure) {
+    // Not before: whoever was awaited later would overtake it.
+    if (use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
+    co_return with;
+  }
+  const Error cause = settle(flight, failure);
+  if (use_.health.is_failed()) co_await use_.withdraw();
+  throw Error(cause);
+}
+
+Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure) noexcept {
+  Health& health = use_.health;
+  if (health.is_failed()) return health.cause();
+  const MessageRequest& request = flight.request;
+  const std::string who =
+      request.peer == MessageRequest::kAnybody ? "any rank" : use_.membership.peers[request.peer].describe();
+  const std::string what =
+      fmt::format("{} of {} bytes {} {} with tag {} on '{}'", request.sends ? "send" : "recv", request.bytes,
+                  request.sends ? "to" : "from", who, request.tag, use_.membership.name);
+  Error own(ErrorKind::Internal, what + " failed: an unknown exception");
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    own = error;
+  } catch (const std::exception& error) {
+    own = Error(ErrorKind::Internal, fmt::format("{} failed: {}", what, error.what()));
+  } catch (...) {  // stays unknown
+  }
+  if (own.kind() == ErrorKind::DeadlineExceeded) {
+    own =
+        Error(ErrorKind::DeadlineExceeded,
+              fmt::format("{} was not finished in time: nobody called what belongs to it; look at what that "
+                          "rank does instead, or give the call a longer deadline (COHORT_TIMEOUT)",
+                          what));
+    if (request.peer != MessageRequest::kAnybody) own = own.with_culprit(request.peer);
+    health.fail(own);
+  } else if (flight.is_known_to_peer) {
+    health.fail(
+        Error(ErrorKind::PeerAborted,
+              fmt::format("{} gave up in a {}: {}", use_.membership.self().describe(), what, own.message()))
+            .with_culprit(use_.membership.rank));
+  }
+  return own;
+}
+
+Task<Rank> Messenger::send(const MessageRequest& request, Flight& flight) {
+  Peer& peer = peers_[request.peer];
+  Outgoing outgoing(request);
+  const OutgoingPlace place(peer, outgoing, flight);
+  advance(request.peer);
+  while (!outgoing.is_over) {
+    if (outgoing.is_asked_for)
+      co_await push(outgoing);
+    else
+      co_await outgoing.news.wait();
+  }
+  co_return request.peer;
+}
+
+/// As many pieces as there is room for, then waits for more.
+Task<> Messenger::push(Outgoing& outgoing) {
+  const MessageRequest& request = outgoing.request;
+  Peer& peer = peers_[request.peer];
+  for (unsigned pieces = 0; pieces < kPiecesInARow && outgoing.sent_bytes < request.bytes; ++pieces) {
+    const std::size_t bytes = std::min(peer.channel->most_payload(), request.bytes - outgoing.sent_bytes);
+    const Letter piece{.kind = Letter::Kind::piece, .id = outgoing.id, .bytes = bytes};
+    const bool has_room =
+        peer.replies.empty() && peer.channel->try_send(piece, request.data + outgoing.sent_bytes);
+    if (!has_room) {
+      co_await outgoing.news.wait();
+      co_return;
+    }
+    outgoing.sent_bytes += bytes;
+  }
+  outgoing.is_over = outgoing.sent_bytes == request.bytes;
+  if (!outgoing.is_over && use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
+}
+
+Task<Rank> Messenger::receive(const MessageRequest& request, Flight& flight) {
+  Incoming incoming(request);
+  const IncomingPlace place(*this, incoming, flight);
+  if (!match_unexpected(incoming)) {
+    posted_.push_back(incoming);
+    for (Rank peer = 0; peer < peers_.size(); ++peer)
+      if (peers_[peer].channel != nullptr) advance(peer);
+  }
+  while (!incoming.is_over && !incoming.is_offered) co_await incoming.news.wait();
+  if (!incoming.is_over) co_await fetch(incoming);
+  co_return incoming.from;
+}
+
+Task<> Messenger::fetch(Incoming& incoming) {
+  Peer& peer = peers_[incoming.from];
+  const std::byte* const mapped = peer.channel->mapped(incoming.offer);
+  bool is_here = incoming.offer.bytes == 0;
+  if (!is_here && mapped != nullptr) {
+    co_await copy_mapped(incoming, mapped);
+    is_here = true;
+  } else if (!is_here && pulls_ && incoming.offer.where == Letter::Where::process) {
+    const bool was_read = co_await pull(incoming);
+    is_here = was_read;
+  }
+  if (is_here) {
+    reply(incoming.from, {.kind = Letter::Kind::fetched, .id = incoming.offer.id});
+    // The sender waits for it, and this rank may leave next.
+    if (!peer.replies.empty()) peer.answering.push_back(incoming);
+    while (incoming.is_linked()) co_await incoming.news.wait();
+    co_return;
+  }
+  incoming.arrived_bytes = 0;
+  peer.coming[incoming.offer.id] = &incoming;
+  reply(incoming.from, {.kind = Letter::Kind::send_it, .id = incoming.offer.id});
+  while (!incoming.is_over) co_await incoming.news.wait();
+}
+
+/// Memory that the sender may take back as soon as it fails: guarded like that of collectives.
+Task<> Messenger::copy_mapped(Incoming& incoming, const std::byte* from) {
+  Engine& engine = use_.engine;
+  host::Touch touch;
+  if (!touch.begin(*group_)) co_await engine.sleep_until(kNever);  // until the cause comes
+  const std::size_t bytes = incoming.request.bytes;
+  const bool is_large = bytes > engine.platform().last_level_cache_bytes();
+  for (std::size_t at = 0; at < bytes; at += kBytesBetweenLooks) {
+    const std::size_t part = std::min(kBytesBetweenLooks, bytes - at);
+    cohort::copy(incoming.request.data + at, from + at, part, is_large ? Stores::streaming : Stores::cached);
+    if (!engine.is_turn_over()) continue;
+    co_await engine.let_others_run();
+    if (!group_->may_go_on_touching()) co_await engine.sleep_until(kNever);
+  }
+}
+
+/// False, from then on, where the kernel does not allow it. The sender waits for this before it gives up what
+/// is read.
+Task<bool> Messenger::pull(Incoming& incoming) {
+  host::Touch touch;
+  if (!touch.begin(*group_)) co_await use_.engine.sleep_until(kNever);  // until the cause comes
+  const MessageRequest& request = incoming.request;
+  const std::uint32_t process = use_.membership.peers[incoming.from].visible_process;
+  for (std::size_t at = 0; at < request.bytes && pulls_; at += kBytesBetweenLooks) {
+    const std::size_t part = std::min(kBytesBetweenLooks, request.bytes - at);
+    pulls_ = read_peer_memory(process, request.data + at, incoming.offer.place + at, part) == 0;
+    if (use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
+  }
+  co_return pulls_;
+}
+
+}  // namespace cohort

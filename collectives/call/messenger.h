@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/call/health.h>
+#include <cohort/collectives/message_request.h>
+#include <cohort/net/letter.h>
+#include <cohort/net/peer_transports.h>
+#include <cohort/notify/notify.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace cohort {
+
+/// send() and recv() of one communicator: finds for each message that comes the recv() that wants it.
+///
+/// Messages between two ranks are matched by tag, in the order of their sends. Small ones travel at once, as
+/// long as the receiver has not too much of this rank's that nobody wanted so far; the others are offered.
+/// What comes is always read, so any batch of sends and receives gets on, in whatever order they are awaited;
+/// of what nobody wants yet, the receiver keeps at most 1 MiB of each sender, and what describes the rest. A
+/// send is over when the buffer may be reused: at once, or when the receiver has it.
+///
+/// Threads: the engine's. Lifetime: no message is under way when it ends (asserted); services are joined.
+class Messenger final : public LetterHandler, private host::Watcher {
+ public:
+  struct Use {
+    Engine& engine;
+    const Membership& membership;
+    PeerTransports& transports;
+    Health& health;
+    TaskScope& services;
+    Duration timeout;
+    bool pulls;  ///< whether the kernel may be asked to read peers' memory
+    /// Completes when no peer touches this rank's memory any more: after a failure.
+    std::function<Task<>()> withdraw;
+  };
+
+  explicit Messenger(Use use);
+  ~Messenger();
+
+  /// Sends or receives without suspending, if it can.
+  [[nodiscard]] bool try_complete_now(const MessageRequest& request) noexcept;
+  /// Sends or receives, and tells from whom. The request outlives the task. Throws Mismatch, PeerDied,
+  /// DeadlineExceeded, ...: the communicator's cause; Cancelled alone if the peer knows of nothing yet.
+  Task<Rank> run(const MessageRequest& request);
+
+  /// The communicator has failed: ends all that is under way with the cause.
+  void fail(const Error& cause) noexcept;
+  /// That rank has left in good order: what still waits for it will not get it.
+  void peer_left(Rank peer);
+  [[nodiscard]] bool is_idle() const noexcept { return flights_.empty(); }
+
+  // LetterHandler:
+  void letters_came(Rank from) noexcept override { advance(from); }
+  void room_came(Rank to) noexcept override { advance(to); }
+
+ private:
+  /// A send() that suspends.
+  struct Outgoing : ListHook {
+    explicit Outgoing(const MessageRequest& asked) noexcept : request(asked) {}
+    const MessageRequest& request;
+    std::uint32_t id = 0;
+    bool is_offered = false;
+    bool is_asked_for = false;  ///< the receiver wants it in pieces
+    bool is_over = false;
+    std::size_t sent_bytes = 0;
+    Notify news;
+  };
+  /// A recv() that suspends: posted until it is matched.
+  struct Incoming : ListHook {
+    explicit Incoming(const MessageRequest& asked) noexcept : request(asked) {}
+    const MessageRequest& request;
+    Rank from = 0;
+    bool is_matched = false;
+    bool is_offered = false;  ///< and then this is the offer
+    Letter offer;
+    std::size_t arrived_bytes = 0;
+    bool is_over = false;
+    Notify news;
+  };
+  /// What nobody wants so far.
+  struct Unexpected {
+    Letter letter;
+    std::uint64_t order = 0;  ///< of arrival, among those of all ranks
+    std::vector<std::byte> payload{};
+    bool is_whole = false;
+    Incoming* wanted_by = nullptr;  ///< before it is whole
+  };
+  struct Peer {
+    std::unique_ptr<LetterChannel> channel;
+    bool is_mapped = false;
+    std::deque<Letter> replies;
+    IntrusiveList<Incoming> answering;  ///< those that are over when the replies have gone out
+    IntrusiveList<Outgoing> unsent;
+    std::map<std::uint32_t, Outgoing*> offered;  ///< by this rank, until they are over
+    std::map<std::uint32_t, Incoming*> coming;   ///< in pieces, by the peer's number
+    std::deque<Unexpected> unexpected;
+    std::uint32_t next_id = 0;
+    std::size_t unused_bytes = 0;  ///< that this rank has sent and the peer has not used up
+    std::size_t owed_bytes = 0;    ///< that were used up here, and the peer does not know
+    // Of the letter that is being taken:
+    std::byte* into = nullptr;
+    Incoming* taking = nullptr;
+    std::vector<std::byte> sink;  ///< for what is not wanted any more
+  };
+  /// One run(): its scope ends with the caller's, with the time, and with the communicator.
+  struct Flight : ListHook {
+    Flight(Messenger& messenger, const MessageRequest& asked, CancelScope* around);
+    ~Flight();
+    Messenger& owner;
+    const MessageRequest& request;
+    CancelScope scope;
+    bool is_known_to_peer = false;
+  };
+  class OutgoingPlace;
+  class IncomingPlace;
+
+  [[nodiscard]] bool try_send_now(const MessageRequest& request) noexcept;
+  [[nodiscard]] bool try_receive_now(const MessageRequest& request) noexcept;
+  Task<Rank> send(const MessageRequest& request, Flight& flight);
+  Task<Rank> receive(const MessageRequest& request, Flight& flight);
+  Task<> push(Outgoing& outgoing);
+  Task<> fetch(Incoming& incoming);
+  Task<> copy_mapped(Incoming& incoming, const std::byte* from);
+  Task<bool> pull(Incoming& incoming);
+  [[nodiscard]] Error settle(const Flight& flight, const std::exception_ptr& failure) noexcept;
+
+  void open(Rank peer);
+  void advance(Rank peer) noexcept;
+  /// Reads what has come. Whether anything had.
+  bool drain(Rank from) noexcept;
+  /// Sends what had no room. Whether anything went out.
+  bool flush(Rank to) noexcept;
+  [[nodiscard]] bool announce(Peer& peer, Outgoing& outgoing) noexcept;
+  [[nodiscard]] bool send_small(Peer& peer, const MessageRequest& request) noexcept;
+  void aim(Rank from, const Letter& letter) noexcept;
+  void finish(Rank from, const Letter& letter) noexcept;
+  void finish_message(Rank from, const Letter& letter) noexcept;
+  void finish_piece(Rank from, const Letter& letter) noexcept;
+  void take_offer(Rank from, const Letter& letter) noexcept;
+  void take_answer(Rank from, const Letter& letter) noexcept;
+  [[nodiscard]] Incoming* take_posted(Rank from, const Letter& letter) noexcept;
+  [[nodiscard]] bool match_unexpected(Incoming& incoming) noexcept;
+  void match(Incoming& incoming, Rank from, const Letter& letter) noexcept;
+  void deliver(Incoming& incoming, Unexpected& message) noexcept;
+  void reply(Rank to, const Letter& letter) noexcept;
+  void use_up(Rank from, std::size_t bytes) noexcept;
+  void fail_nonsense(Rank from, std::string_view what) noexcept;
+  Task<> fail_if_missed(Rank peer);
+  /// Whether it waits for that rank, or, waiting for anybody, for one of those of whom nobody is there.
+  [[nodiscard]] bool waits_for(const Flight& flight, Rank peer) const noexcept;
+
+  bool poll() noexcept override;
+
+  const Use use_;
+  host::HostGroup* const group_;
+  bool pulls_;
+  std::vector<Peer> peers_;
+  std::vector<Rank> mapped_;  ///< whose letters are polled for
+  IntrusiveList<Incoming> posted_;
+  IntrusiveList<Flight> flights_;
+  std::size_t flight_count_ = 0;
+  std::uint64_t arrivals_ = 0;
+  unsigned calls_since_look_ = 0;
+};
+
+}  // namespace cohort

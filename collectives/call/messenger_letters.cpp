@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Messenger says and hears.
+#include <cohort/collectives/call/messenger.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace cohort {
+namespace {
+
+/// Of a sender's messages that nobody wants, a receiver keeps so much; and says so often what was used up.
+constexpr std::size_t kMostUnused = std::size_t{1} << 20;
+constexpr std::size_t kOwedInARow = kMostUnused / 4;
+/// What a message counts beside its bytes.
+constexpr std::size_t kMessageWeight = 64;
+/// Messages of one sender that nobody wants: beyond is a program that runs away.
+constexpr std::size_t kMostUnexpected = std::size_t{1} << 20;
+/// What a rank that left has said on another connection is here by then.
+constexpr Duration kLastWords = std::chrono::milliseconds(250);
+
+/// Where letters without payload are "taken" to.
+std::byte nowhere;
+
+void wake(Notify& news) noexcept {
+  if (news.untaken_posts() == 0) news.post();
+}
+
+}  // namespace
+
+bool Messenger::send_small(Peer& peer, const MessageRequest& request) noexcept {
+  const std::size_t weight = request.bytes + kMessageWeight;
+  if (request.bytes > peer.channel->most_payload() || peer.unused_bytes + weight > kMostUnused) return false;
+  const Letter letter{.kind = Letter::Kind::message, .tag = request.tag, .bytes = request.bytes};
+  if (!peer.channel->try_send(letter, request.data)) return false;
+  peer.unused_bytes += weight;
+  return true;
+}
+
+void Messenger::open(Rank rank) {
+  Peer& peer = peers_[rank];
+  if (peer.channel != nullptr || rank == use_.membership.rank) return;
+  peer.channel = use_.transports.to(rank).open_letters(rank, *this, use_.services);
+  if (peer.channel == nullptr)
+    throw Error(ErrorKind::Unsupported,
+                fmt::format("transport {} carries no messages: send() and recv() between rank {} and {} need "
+                            "another one",
+                            use_.transports.name_for(rank), use_.membership.rank,
+                            use_.membership.peers[rank].describe()))
+        .with_culprit(rank);
+  peer.is_mapped = use_.transports.capabilities(rank).maps_memory;
+  if (peer.is_mapped) mapped_.push_back(rank);
+}
+
+void Messenger::advance(Rank rank) noexcept {
+  if (peers_[rank].channel == nullptr) return;
+  while (drain(rank) || flush(rank)) continue;
+}
+
+bool Messenger::poll() noexcept {
+  bool progress = false;
+  for (const Rank rank : mapped_) {
+    const bool has_read = drain(rank);
+    const bool has_sent = flush(rank);
+    progress |= has_read || has_sent;
+  }
+  return progress;
+}
+
+bool Messenger::drain(Rank from) noexcept {
+  Peer& peer = peers_[from];
+  bool progress = false;
+  Letter letter;
+  while (!use_.health.is_failed() && peer.channel->peek(letter)) {
+    if (peer.into == nullptr) aim(from, letter);
+    if (peer.into == nullptr || !peer.channel->take(peer.into)) return progress;
+    finish(from, letter);
+    peer.into = nullptr;
+    peer.taking = nullptr;
+    progress = true;
+  }
+  return progress;
+}
+
+bool Messenger::flush(Rank to) noexcept {
+  Peer& peer = peers_[to];
+  bool progress = false;
+  while (!peer.replies.empty() && peer.channel->try_send(peer.replies.front(), nullptr)) {
+    peer.replies.pop_front();
+    progress = true;
+  }
+  if (!peer.replies.empty()) return progress;
+  while (Incoming* const incoming = peer.answering.pop_front()) wake(incoming->news);
+  while (!peer.unsent.empty() && announce(peer, peer.unsent.front())) {
+    peer.unsent.pop_front();
+    progress = true;
+  }
+  for (const auto& [id, outgoing] : peer.offered)
+    if (outgoing->is_asked_for && !outgoing->is_over) wake(outgoing->news);
+  return progress;
+}
+
+bool Messenger::announce(Peer& peer, Outgoing& outgoing) noexcept {
+  const MessageRequest& request = outgoing.request;
+  if (send_small(peer, request)) {
+    outgoing.is_over = true;
+    wake(outgoing.news);
+    return true;
+  }
+  Letter offer{.kind = Letter::Kind::offer, .tag = request.tag, .id = peer.next_id, .bytes = request.bytes};
+  peer.channel->locate(offer, request.data);
+  if (!peer.channel->try_send(offer, nullptr)) return false;
+  outgoing.id = peer.next_id++;
+  outgoing.is_offered = true;
+  peer.offered[outgoing.id] = &outgoing;
+  return true;
+}
+
+/// Finds out where the payload of the next letter goes; nowhere, if it makes no sense.
+void Messenger::aim(Rank from, const Letter& letter) noexcept {
+  Peer& peer = peers_[from];
+  if (letter.kind == Letter::Kind::message) {
+    if (Incoming* const incoming = take_posted(from, letter)) {
+      peer.taking = incoming;
+      if (!use_.health.is_failed()) peer.into = letter.bytes == 0 ? &nowhere : incoming->request.data;
+      return;
+    }
+    Unexpected& message = peer.unexpected.emplace_back();
+    message.letter = letter;
+    message.order = ++arrivals_;
+    message.payload.resize(letter.bytes + 1);
+    peer.into = message.payload.data();
+    return;
+  }
+  peer.into = &nowhere;
+  if (letter.kind != Letter::Kind::piece) return;
+  const auto found = peer.coming.find(letter.id);
+  if (found == peer.coming.end() ||
+      letter.bytes > found->second->request.bytes - found->second->arrived_bytes) {
+    peer.into = nullptr;
+    fail_nonsense(from, "a piece of a message that is not expected");
+    return;
+  }
+  peer.taking = found->second;
+  peer.into = found->second->request.data + found->second->arrived_bytes;
+}
+
+void Messenger::finish(Rank from, const Letter& letter) noexcept {
+  switch (letter.kind) {
+    case Letter::Kind::message: finish_message(from, letter); return;
+    case Letter::Kind::piece: finish_piece(from, letter); return;
+    case Letter::Kind::offer: take_offer(from, letter); return;
+    case Letter::Kind::fetched:
+    case Letter::Kind::send_it: take_answer(from, letter); return;
+    case Letter::Kind::credit:
+      peers_[from].unused_bytes -= std::min<std::uint64_t>(peers_[from].unused_bytes, letter.bytes);
+      return;
+  }
+}
+
+void Messenger::finish_message(Rank from, const Letter& letter) noexcept {
+  Peer& peer = peers_[from];
+  if (peer.taking != nullptr) {
+    use_up(from, letter.bytes);
+    peer.taking->is_over = true;
+    wake(peer.taking->news);
+    return;
+  }
+  if (!peer.sink.empty() && peer.into == peer.sink.data()) return use_up(from, letter.bytes);
+  Unexpected& message = peer.unexpected.back();
+  message.is_whole = true;
+  if (message.wanted_by == nullptr) {
+    if (peer.unexpected.size() > kMostUnexpected) fail_nonsense(from, "more messages than anybody receives");
+    return;
+  }
+  deliver(*message.wanted_by, message);
+  peer.unexpected.pop_back();
+}
+
+void Messenger::finish_piece(Rank from, const Letter& letter) noexcept {
+  Incoming* const incoming = peers_[from].taking;
+  if (incoming == nullptr) return;  // nobody wants it any more
+  incoming->arrived_bytes += letter.bytes;
+  if (incoming->arrived_bytes != incoming->request.bytes) return;
+  peers_[from].coming.erase(letter.id);
+  incoming->is_over = true;
+  wake(incoming->news);
+}
+
+void Messenger::take_offer(Rank from, const Letter& letter) noexcept {
+  if (Incoming* const incoming = take_posted(from, letter)) {
+    incoming->offer = letter;
+    incoming->is_offered = true;
+    wake(incoming->news);
+    return;
+  }
+  Peer& peer = peers_[from];
+  Unexpected& message = peer.unexpected.emplace_back();
+  message.letter = letter;
+  message.order = ++arrivals_;
+  message.is_whole = true;
+  if (peer.unexpected.size() > kMostUnexpected) fail_nonsense(from, "more messages than anybody receives");
+}
+
+void Messenger::take_answer(Rank from, const Letter& letter) noexcept {
+  Peer& peer = peers_[from];
+  const auto found = peer.offered.find(letter.id);
+  if (found == peer.offered.end()) return;  // given up, which the peer does not know yet
+  Outgoing& outgoing = *found->second;
+  if (letter.kind == Letter::Kind::fetched)
+    outgoing.is_over = true;
+  else
+    outgoing.is_asked_for = true;
+  wake(outgoing.news);
+}
+
+/// The first recv() that wants it: no longer posted then.
+Messenger::Incoming* Messenger::take_posted(Rank from, const Letter& letter) noexcept {
+  Incoming* found = nullptr;
+  posted_.for_each([&](Incoming& incoming) {
+    const MessageRequest& request = incoming.request;
+    const bool wants =
+        request.tag == letter.tag && (request.peer == from || request.peer == MessageRequest::kAnybody);
+    if (found == nullptr && wants) found = &incoming;
+  });
+  if (found == nullptr) return nullptr;
+  found->unlink();
+  match(*found, from, letter);
+  return found;
+}
+
+/// Both ends have to agree about the size; who has sent already hears of it all the same.
+void Messenger::match(Incoming& incoming, Rank from, const Letter& letter) noexcept {
+  incoming.from = from;
+  incoming.is_matched = true;
+  if (letter.bytes == incoming.request.bytes) return;
+  const auto& peers = use_.membership.peers;
+  use_.health.fail(
+      Error(ErrorKind::Mismatch,
+            fmt::format(
+                "{} sends {} bytes with tag {} to {}, which receives {} bytes there, on '{}'; both ends "
+                "have to give the same size",
+                peers[from].describe(), letter.bytes, letter.tag, use_.membership.self().describe(),
+                incoming.request.bytes, use_.membership.name))
+          .with_culprit(from));
+}
+
+/// What came first of what is wanted, from whomever.
+bool Messenger::match_unexpected(Incoming& incoming) noexcept {
+  const MessageRequest& request = incoming.request;
+  Rank from = 0;
+  std::deque<Unexpected>::iterator first;
+  std::uint64_t order = ~std::uint64_t{0};
+  for (Rank rank = 0; rank < peers_.size(); ++rank) {
+    if (request.peer != rank && request.peer != MessageRequest::kAnybody) continue;
+    std::deque<Unexpected>& unexpected = peers_[rank].unexpected;
+    const auto found = std::ranges::find_if(unexpected, [&](const Unexpected& message) {
+      return message.letter.tag == request.tag && message.wanted_by == nullptr;
+    });
+    if (found == unexpected.end() || found->order >= order) continue;
+    order = found->order;
+    first = found;
+    from = rank;
+  }
+  if (order == ~std::uint64_t{0}) return false;
+  match(incoming, from, first->letter);
+  if (use_.health.is_failed()) return true;
+  if (first->letter.kind == Letter::Kind::offer) {
+    incoming.offer = first->letter;
+    incoming.is_offered = true;
+  } else if (first->is_whole) {
+    deliver(incoming, *first);
+  } else {
+    first->wanted_by = &incoming;
+    return true;
+  }
+  peers_[from].unexpected.erase(first);
+  return true;
+}
+
+void Messenger::deliver(Incoming& incoming, Unexpected& message) noexcept {
+  if (message.letter.bytes != 0)
+    std::memcpy(incoming.request.data, message.payload.data(), message.letter.bytes);
+  use_up(incoming.from, message.letter.bytes);
+  incoming.is_over = true;
+  wake(incoming.news);
+}
+
+void Messenger::reply(Rank to, const Letter& letter) noexcept {
+  peers_[to].replies.push_back(letter);
+  (void)flush(to);
+}
+
+void Messenger::use_up(Rank from, std::size_t bytes) noexcept {
+  Peer& peer = peers_[from];
+  peer.owed_bytes += bytes + kMessageWeight;
+  if (peer.owed_bytes < kOwedInARow) return;
+  const std::size_t owed = std::exchange(peer.owed_bytes, 0);
+  reply(from, {.kind = Letter::Kind::credit, .bytes = owed});
+}
+
+void Messenger::fail_nonsense(Rank from, std::string_view what) noexcept {
+  use_.health.fail(Error(ErrorKind::ProtocolError,
+                         fmt::format("{} sends {} on '{}'", use_.membership.peers[from].describe(), what,
+                                     use_.membership.name))
+                       .with_culprit(from));
+}
+
+void Messenger::fail(const Error& cause) noexcept {
+  flights_.for_each([&](Flight& flight) { flight.scope.cancel(cause); });
+}
+
+void Messenger::peer_left(Rank peer) {
+  if (!flights_.empty()) use_.services.spawn(fail_if_missed(peer));
+}
+
+bool Messenger::waits_for(const Flight& flight, Rank peer) const noexcept {
+  if (flight.request.peer == peer) return true;
+  if (flight.request.peer != MessageRequest::kAnybody) return false;
+  for (Rank rank = 0; rank < peers_.size(); ++rank)
+    if (rank != use_.membership.rank && !use_.health.is_gone(rank)) return false;
+  return peer != use_.membership.rank;
+}
+
+Task<> Messenger::fail_if_missed(Rank peer) {
+  co_await use_.engine.sleep_for(kLastWords);
+  const MessageRequest* missed = nullptr;
+  flights_.for_each([&](Flight& flight) {
+    if (missed == nullptr && waits_for(flight, peer)) missed = &flight.request;
+  });
+  if (missed == nullptr || use_.health.is_failed()) co_return;
+  use_.health.fail(
+      Error(ErrorKind::PeerAborted,
+            fmt::format("{} left '{}' while {} waits to {} it with tag {}; every send needs its recv",
+                        use_.membership.peers[peer].describe(), use_.membership.name,
+                        use_.membership.self().describe(), missed->sends ? "send to" : "receive from",
+                        missed->tag))
+          .with_culprit(peer));
+}
+
+}  // namespace cohort

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/call/resolved_options.h>
+
+#include <cohort/net/transports.h>
+
+#include <fmt/format.h>
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kDefaultBufferBytes = std::size_t{4} << 20;
+constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
+/// Beside the two buffers of a communicator, all groups together may have those of so many.
+constexpr std::size_t kGroupsOfFullSize = 16;
+constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
+constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
+
+}  // namespace
+
+std::size_t buffer_bytes_of(const CommunicatorOptions& options) {
+  const std::size_t bytes = options.buffer_bytes != 0 ? options.buffer_bytes : kDefaultBufferBytes;
+  if (bytes < kLeastBufferBytes)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("a CCL buffer of {} bytes is too small; COHORT_BUFFSIZE must be "
+                            "at least {} (64K)",
+                            bytes, kLeastBufferBytes));
+  return bytes;
+}
+
+std::size_t group_buffer_bytes_of(const CommunicatorOptions& options) {
+  if (options.group_buffer_bytes != 0) return options.group_buffer_bytes;
+  return kGroupsOfFullSize * 2 * buffer_bytes_of(options);
+}
+
+PeerTransports::Choice transports_of(const CommunicatorOptions& options) {
+  return {.kinds = options.transports.empty() ? transports() : options.transports,
+          .asked = options.transport,
+          .buffer_bytes = buffer_bytes_of(options),
+          .heap_bytes = options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes,
+          .is_isolated = options.is_isolated};
+}
+
+AlgorithmTable table_of(const CommunicatorOptions& options) {
+  AlgorithmTable table;
+  for (const AnyAlgorithm& algorithm : options.algorithms) table.add(algorithm);
+  return table;
+}
+
+Duration timeout_of(const CommunicatorOptions& options) {
+  return options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout;
+}
+
+}  // namespace cohort

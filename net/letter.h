@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/immovable.h>
+#include <cohort/net/rank.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cohort {
+
+/// What two ranks say to each other about messages of send() and recv(). Small ones travel in a letter;
+/// larger ones are offered, and when the receiver knows where they go, it fetches them or has them sent.
+struct Letter {
+  enum class Kind : std::uint8_t {
+    message = 1,  ///< all of a message, `bytes` long, is the letter's payload
+    offer,        ///< a message of `bytes` waits at its sender, who calls it `id`
+    fetched,      ///< answers an offer: the receiver has all of it
+    send_it,      ///< answers an offer: its bytes are to come in pieces
+    piece,        ///< `bytes` more of `id`, in order: the payload
+    credit,       ///< so many `bytes` of letters with messages were used up: as many more may come
+  };
+  /// Where the receiver finds the bytes of an offer.
+  enum class Where : std::uint8_t {
+    with_sender,  ///< nowhere
+    address,      ///< in the process that both share
+    segment,      ///< an offset in the sender's segment
+    process,      ///< an address in the sender's process, which the kernel may read
+  };
+
+  Kind kind = Kind::message;
+  Where where = Where::with_sender;
+  std::int32_t tag = 0;
+  std::uint32_t id = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t place = 0;  ///< of an offer
+
+  [[nodiscard]] bool has_payload() const noexcept { return kind == Kind::message || kind == Kind::piece; }
+  [[nodiscard]] std::size_t payload_bytes() const noexcept { return has_payload() ? bytes : 0; }
+};
+
+/// Who reads a channel's letters. Called by the channel's services, not from within its calls.
+class LetterHandler {
+ public:
+  virtual void letters_came(Rank from) noexcept = 0;
+  /// try_send() may be tried again.
+  virtual void room_came(Rank to) noexcept = 0;
+
+ protected:
+  ~LetterHandler() = default;
+};
+
+/// Letters between this rank and one peer, in order in each direction, between collectives and during them:
+/// no frame and no signal of a link is touched.
+///
+/// What comes is checked: a kind, and a payload of at most most_payload(). A broken channel, or one that
+/// says nonsense, reports to its LinkHost, sends nothing and brings nothing. Threads: the engine's.
+class LetterChannel : Immovable {
+ public:
+  virtual ~LetterChannel() = default;
+
+  /// The most bytes that go with a letter.
+  [[nodiscard]] virtual std::size_t most_payload() const noexcept = 0;
+  /// Takes the letter and its payload, or neither: false while there is no room. Never waits.
+  [[nodiscard]] virtual bool try_send(const Letter& letter, const std::byte* payload) noexcept = 0;
+  /// The next letter that has come, which stays the next until take(); false if there is none.
+  [[nodiscard]] virtual bool peek(Letter& letter) noexcept = 0;
+  /// Puts the payload of the next letter there and removes it; false: not all has come, call it again with
+  /// the same place. `into` of a letter without payload is not looked at.
+  [[nodiscard]] virtual bool take(std::byte* into) noexcept = 0;
+  /// Waits in place for a letter, for a bounded while, where that pays. Whether one is there.
+  [[nodiscard]] virtual bool spin() noexcept { return false; }
+
+  /// Says in an offer where the receiver can reach these bytes of this rank.
+  virtual void locate(Letter&, const std::byte*) const noexcept {}
+  /// The bytes of an offer, where loads reach them, else null.
+  [[nodiscard]] virtual const std::byte* mapped(const Letter&) const noexcept { return nullptr; }
+};
+
+}  // namespace cohort

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/host/host_group.h>
+#include <cohort/net/letter.h>
+#include <cohort/net/link_host.h>
+
+#include <string>
+
+namespace cohort::shm {
+
+/// Letters through shared memory: a ring of cache lines in the sender's segment, each with its number, which
+/// the receiver waits for. A letter of up to 32 bytes is one cache line's way. Payloads beyond that lie
+/// beside. The receiver says only now and then how far it has read, so that the line is not asked for.
+class ShmLetters final : public LetterChannel {
+ public:
+  ShmLetters(host::HostGroup& group, LinkHost& host, Rank peer) noexcept
+      : group_(group), host_(host), peer_(peer) {}
+
+  [[nodiscard]] std::size_t most_payload() const noexcept override { return host::kLetterPayloadBytes; }
+  [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
+  [[nodiscard]] bool peek(Letter& letter) noexcept override;
+  [[nodiscard]] bool take(std::byte* into) noexcept override;
+  [[nodiscard]] bool spin() noexcept override;
+  void locate(Letter& offer, const std::byte* data) const noexcept override;
+  [[nodiscard]] const std::byte* mapped(const Letter& offer) const noexcept override;
+
+ private:
+  [[nodiscard]] bool has_room() noexcept;
+  void fail(std::string text) noexcept;
+
+  host::HostGroup& group_;
+  LinkHost& host_;
+  const Rank peer_;
+  std::uint32_t sent_ = 0;
+  std::uint32_t read_by_peer_ = 0;  ///< as far as is known
+  std::uint32_t taken_ = 0;
+  std::size_t next_bytes_ = 0;  ///< of the letter that peek() has shown
+  bool is_broken_ = false;
+};
+
+}  // namespace cohort::shm

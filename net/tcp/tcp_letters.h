@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/engine.h>
+#include <cohort/engine/io/socket.h>
+#include <cohort/engine/task_scope.h>
+#include <cohort/net/letter.h>
+#include <cohort/net/link_host.h>
+#include <cohort/net/tcp/staging.h>
+#include <cohort/notify/notify.h>
+
+#include <functional>
+#include <vector>
+
+namespace cohort::tcp {
+
+/// Letters over two connections, one for each direction, which the sender makes when it has something to say:
+/// so neither rank has to know what the other one is about to do.
+///
+/// What the socket does not take at once of a letter is kept, one letter at most: nothing of the caller's is
+/// needed after try_send(). A payload goes from the socket to its place; only small ones, which come together
+/// with their headers, are copied once more.
+class TcpLetters final : public LetterChannel {
+ public:
+  /// Makes one direction's connection: calls, or waits for a call.
+  using Open = std::function<Task<Socket>()>;
+
+  TcpLetters(Engine& engine, LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer,
+             Open call, Open wait_for_call);
+
+  [[nodiscard]] std::size_t most_payload() const noexcept override { return kMostPayload; }
+  [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
+  [[nodiscard]] bool peek(Letter& letter) noexcept override;
+  [[nodiscard]] bool take(std::byte* into) noexcept override;
+
+  /// Closes both, without a report.
+  void shutdown() noexcept;
+
+ private:
+  static constexpr std::size_t kMostPayload = std::size_t{64} << 10;
+
+  Task<> serve_sending(Open call);
+  Task<> serve_receiving(Open wait_for_call);
+  Task<> serve(Task<> one);
+  void flush() noexcept;
+  /// Receives once; false if nothing has come.
+  [[nodiscard]] bool receive(std::span<std::byte> into, std::size_t& bytes) noexcept;
+  void fail(Error error) noexcept;
+
+  Engine& engine_;
+  LinkHost& host_;
+  LetterHandler& handler_;
+  TaskScope& services_;
+  const Rank peer_;
+  Open call_;
+  bool is_called_ = false;
+  bool is_closed_ = false;
+
+  Socket out_;
+  std::vector<std::byte> kept_;  ///< of the letter that is going out
+  std::size_t kept_sent_ = 0;
+  Notify work_;
+
+  Socket in_;
+  Staging staging_;
+  bool has_header_ = false;
+  Letter next_;
+  std::size_t taken_ = 0;  ///< of its payload
+};
+
+}  // namespace cohort::tcp

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/cohort.h>
+#include <cohort/tests/support/outcome.h>
+#include <cohort/tests/support/ranks.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace cohort::test {
+namespace {
+
+using cohort::testing::error_of;
+using cohort::testing::kind_of;
+using ::testing::HasSubstr;
+
+/// From empty to what no ring and no socket holds.
+constexpr std::array<std::size_t, 7> kSizes = {0, 1, 8, 1000, 8 * 1024, 70'000, 3'000'000};
+
+std::vector<std::uint8_t> bytes_of(std::size_t size, unsigned seed) {
+  std::vector<std::uint8_t> bytes(size);
+  std::iota(bytes.begin(), bytes.end(), static_cast<std::uint8_t>(seed));
+  return bytes;
+}
+
+struct Place {
+  const char* name;
+  const char* transport;
+  Rank hosts;
+  bool is_isolated;
+  std::size_t pull_from_bytes;
+};
+
+class Messages : public ::testing::TestWithParam<Place> {
+ protected:
+  void run(Rank ranks, const RankFunction& body) { run_ranks(ranks, body, options(), GetParam().hosts); }
+  [[nodiscard]] static CommunicatorOptions options() {
+    CommunicatorOptions options;
+    options.transport = GetParam().transport;
+    options.is_isolated = GetParam().is_isolated;
+    options.pull_from_bytes = GetParam().pull_from_bytes;
+    return options;
+  }
+};
+
+Task<> expect_received(Communicator& comm, Rank from, int tag, std::size_t size, unsigned seed) {
+  std::vector<std::uint8_t> got(size);
+  co_await comm.recv(got, from, tag);
+  EXPECT_EQ(got, bytes_of(size, seed)) << size << " bytes from rank " << from << " with tag " << tag;
+}
+
+Task<> send_filled(Communicator& comm, Rank to, int tag, std::size_t size, unsigned seed) {
+  const std::vector<std::uint8_t> data = bytes_of(size, seed);
+  co_await comm.send(data, to, tag);
+}
+
+TEST_P(Messages, of_every_size_arrive_as_they_were_sent) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const Rank other = 1 - comm.rank();
+    for (int round = 0; round < 3; ++round)
+      for (const std::size_t size : kSizes) {
+        const unsigned seed = other + 1;
+        if (comm.rank() == 0) co_await send_filled(comm, other, round, size, 1);
+        co_await expect_received(comm, other, round, size, seed);
+        if (comm.rank() == 1) co_await send_filled(comm, other, round, size, 2);
+      }
+  };
+  run(2, body);
+}
+
+TEST_P(Messages, are_matched_by_tag_in_order_however_they_are_awaited) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<Task<>> all;
+    for (Rank other = 0; other < comm.size(); ++other) {
+      if (other == comm.rank()) continue;
+      for (unsigned i = 0; i < 70; ++i) {
+        const std::size_t size = kSizes[i % kSizes.size()];
+        all.push_back(send_filled(comm, other, static_cast<int>(i % 5), size, comm.rank() * 100 + i));
+      }
+      // By tag, backwards: within a tag in the order of the sends.
+      for (unsigned tag = 5; tag-- > 0;)
+        for (unsigned i = tag; i < 70; i += 5)
+          all.push_back(expect_received(comm, other, static_cast<int>(tag), kSizes[i % kSizes.size()],
+                                        other * 100 + i));
+    }
+    co_await when_all(all);
+    co_await comm.barrier();
+  };
+  run(3, body);
+}
+
+TEST_P(Messages, that_nobody_wants_yet_hold_up_no_other) {
+  auto body = [](Communicator& comm) -> Task<> {
+    if (comm.rank() == 0) {
+      std::vector<Task<>> sends;
+      for (unsigned i = 0; i < 300; ++i) sends.push_back(send_filled(comm, 1, 1, 8000, i));
+      sends.push_back(send_filled(comm, 1, 2, 100'000, 7));
+      co_await when_all(sends);
+    } else {
+      co_await expect_received(comm, 0, 2, 100'000, 7);
+      for (unsigned i = 0; i < 300; ++i) co_await expect_received(comm, 0, 1, 8000, i);
+    }
+  };
+  run(2, body);
+}
+
+TEST_P(Messages, from_anybody_say_from_whom) {
+  auto body = [](Communicator& comm) -> Task<> {
+    if (comm.rank() != 0) {
+      const std::vector<std::int32_t> own(10, static_cast<std::int32_t>(comm.rank()));
+      for (int i = 0; i < 20; ++i) co_await comm.send(own, 0, 9);
+      co_return;
+    }
+    std::vector<int> count(comm.size());
+    std::vector<std::int32_t> got(10);
+    for (Rank i = 0; i < 20 * (comm.size() - 1); ++i) {
+      const Rank from = co_await comm.recv_any(got, 9);
+      EXPECT_EQ(got[9], static_cast<std::int32_t>(from));
+      ++count[from];
+    }
+    EXPECT_THAT(count, ::testing::ElementsAre(0, 20, 20, 20));
+  };
+  run(4, body);
+}
+
+TEST_P(Messages, run_beside_collectives_and_in_groups) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::optional<Communicator> half = co_await comm.split(static_cast<int>(comm.rank() / 2));
+    const Rank other = 1 - half->rank();
+    std::vector<std::int64_t> sums(50'000, 1);
+    auto exchange = [&](Communicator& on, Rank with, unsigned seed) -> Task<> {
+      for (const std::size_t size : kSizes)
+        co_await when_all(send_filled(on, with, 0, size, seed), expect_received(on, with, 0, size, seed));
+    };
+    const Rank far = (comm.rank() + 2) % comm.size();
+    co_await when_all(exchange(*half, other, 3), exchange(comm, far, 4),
+                      comm.all_reduce(sums, ReduceOp::sum));
+    EXPECT_EQ(sums[0], 4);
+  };
+  run(4, body);
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, Messages,
+                         ::testing::Values(Place{"threads", "", 1, false, 0}, Place{"pulled", "", 1, true, 0},
+                                           Place{"in_pieces", "", 1, true, kNeverPull},
+                                           Place{"tcp", "tcp", 1, false, 0}, Place{"hosts", "", 2, true, 0}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(MessageErrors, other_sizes_are_told_to_both_ends_with_ranks_sizes_and_tag) {
+  for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 20}) {
+    auto body = [size](Communicator& comm) -> Task<> {
+      std::vector<std::byte> data(comm.rank() == 0 ? size : 24);
+      auto move = [&]() -> Task<> {
+        if (comm.rank() == 0) co_await comm.send(data, 1, 77);
+        if (comm.rank() == 1) co_await comm.recv(data, 0, 77);
+        co_await comm.barrier();
+      };
+      const auto error = co_await error_of(move());
+      EXPECT_EQ(kind_of(error), "Mismatch");
+      EXPECT_EQ(error->culprit(), Rank{0});
+      EXPECT_THAT(error->what(), HasSubstr(fmt::format("sends {} bytes with tag 77 to rank 1", size)));
+      EXPECT_THAT(error->what(), HasSubstr("which receives 24 bytes there"));
+    };
+    run_ranks_in_world(3, body);
+    run_ranks_in_world(3, body, {}, 3);
+  }
+}
+
+TEST(MessageErrors, what_nobody_sends_ends_at_the_deadline_and_names_who_did_not) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(5);
+    if (comm.rank() == 0) {
+      Task<> receiving = comm.recv(data, 1, 3).with_deadline(std::chrono::seconds(5));
+      const auto error = co_await error_of(std::move(receiving));
+      EXPECT_EQ(kind_of(error), "DeadlineExceeded");
+      EXPECT_EQ(error->culprit(), Rank{1});
+      EXPECT_THAT(error->what(), HasSubstr("recv of 20 bytes from rank 1"));
+      EXPECT_THAT(error->what(), HasSubstr("with tag 3"));
+    } else {
+      co_await comm.engine().sleep_for(std::chrono::seconds(6));
+      EXPECT_TRUE(comm.is_failed());
+    }
+  };
+  run_ranks_in_world(2, body);
+  run_ranks_in_world(2, body, {}, 2);
+}
+
+TEST(MessageErrors, a_rank_that_leaves_fails_who_waits_for_its_message) {
+  auto body = [](Communicator& comm) -> Task<> {
+    if (comm.rank() == 1) co_return;
+    std::vector<float> data(5);
+    Task<> receiving = comm.recv(data, 1, 3);
+    const auto error = co_await error_of(std::move(receiving));
+    EXPECT_EQ(kind_of(error), "PeerAborted");
+    EXPECT_THAT(error->what(), HasSubstr("waits to receive from it with tag 3"));
+  };
+  run_ranks_in_world(2, body);
+  run_ranks_in_world(2, body, {}, 2);
+}
+
+TEST(MessageErrors, one_that_is_cancelled_before_anybody_heard_of_it_costs_nothing_else) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(5);
+    if (comm.rank() == 0) {
+      auto receive = [&]() -> Task<> { co_await comm.recv(data, 1, 3); };
+      TaskScope scope;
+      scope.spawn(receive());
+      scope.cancel();
+      co_await scope.join();
+    }
+    co_await comm.barrier();
+    if (comm.rank() == 0) co_await comm.recv(data, 1, 4);
+    if (comm.rank() == 1) co_await comm.send(data, 0, 4);
+    EXPECT_FALSE(comm.is_failed());
+  };
+  run_ranks_in_world(2, body);
+}
+
+TEST(MessageErrors, what_no_message_can_be_is_refused_at_the_call) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(5);
+    EXPECT_THROW((void)comm.send(data, 2), Error);
+    EXPECT_THROW((void)comm.recv(data, comm.rank()), Error);
+    EXPECT_THROW((void)comm.recv(std::span<float>(static_cast<float*>(nullptr), 4), 1 - comm.rank()), Error);
+    co_return;
+  };
+  run_ranks_in_world(2, body);
+}
+
+}  // namespace
+}  // namespace cohort::test
