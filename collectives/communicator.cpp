@@ -14,6 +14,26 @@ namespace {
               fmt::format("{} of a communicator that was moved from; call it where that one is now", call));
 }
 
+/// The others hear why if it cannot be made, before the connections to them close.
+std::unique_ptr<CommunicatorCore> make_core(Engine& engine, Membership joined,
+                                            const CommunicatorOptions& options) {
+  auto membership = std::make_unique<Membership>(std::move(joined));
+  const auto tell = [&](ErrorKind kind, std::string_view why, std::optional<Rank> culprit) {
+    const Error told(kind, fmt::format("{} could not make its part of '{}': {}",
+                                       membership->self().describe(), membership->name, why));
+    ControlPlane::refuse(*membership, told.with_culprit(culprit.value_or(membership->rank)));
+  };
+  try {
+    return std::make_unique<CommunicatorCore>(engine, membership, options);
+  } catch (const Error& error) {
+    tell(error.kind(), error.message(), error.culprit());
+    throw;
+  } catch (const std::exception& error) {
+    tell(ErrorKind::ResourceLimit, error.what(), std::nullopt);  // memory, most likely
+    throw;
+  }
+}
+
 Task<> close_and_release(std::unique_ptr<CommunicatorCore> core) { co_await core->close(); }
 
 }  // namespace
@@ -33,8 +53,7 @@ Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions option
   CommunicatorCore::check(options);
   const Duration timeout = options.join.timeout;
   Membership membership = co_await cohort::join(engine, std::move(options.join));
-  auto core = std::make_unique<CommunicatorCore>(engine, std::move(membership), options);
-  Communicator communicator(std::move(core));
+  Communicator communicator(make_core(engine, std::move(membership), options));
   CancelScope* around = co_await current_scope();
   std::optional<Error> failure;
   try {

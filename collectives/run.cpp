@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/run.h>
 
+#include <cohort/collectives/thread_team.h>
 #include <cohort/engine/engine.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/when_all.h>
@@ -10,12 +11,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <functional>
-#include <future>
 #include <optional>
 #include <span>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 namespace cohort {
@@ -56,11 +53,10 @@ Task<int> report_status(Rank rank, Task<> taking_part) {
   co_return 1;
 }
 
-/// The ranks from `first` up to `end`, all on one engine in the calling thread.
-void run_ranks(std::span<int> status, Rank first, const CommunicatorOptions& options,
+/// The ranks from `first` on, all on one engine, that of the calling thread.
+void run_ranks(Engine& engine, std::span<int> status, Rank first, const CommunicatorOptions& options,
                const RankFunction& function, Rank of) noexcept {
   try {
-    Engine engine;
     std::vector<Task<>> ranks;
     const auto one = [&](Rank rank) -> Task<> {
       CommunicatorOptions own = options.for_rank(rank, of);
@@ -75,27 +71,15 @@ void run_ranks(std::span<int> status, Rank first, const CommunicatorOptions& opt
   }
 }
 
-/// Runs body(0) to body(parts - 1), each on a thread, and none if not all threads can be had: the others
-/// would wait for those that never come. Throws ResourceLimit then.
-void run_together(Rank parts, const std::function<void(Rank)>& body) {
-  std::promise<bool> are_all_here;
-  const std::shared_future<bool> may_begin = are_all_here.get_future().share();
-  std::vector<std::thread> threads;
-  std::string failure;
-  try {
-    for (Rank part = 0; part < parts; ++part)
-      threads.emplace_back([&body, may_begin, part] {
-        if (may_begin.get()) body(part);
-      });
-  } catch (const std::system_error& error) {
-    failure = fmt::format(
-        "thread {} of {} cannot be started: {}; raise the limit of processes (ulimit -u), or "
-        "run fewer ranks",
-        threads.size() + 1, parts, error.what());
-  }
-  are_all_here.set_value(failure.empty());
-  for (std::thread& thread : threads) thread.join();
-  if (!failure.empty()) throw Error(ErrorKind::ResourceLimit, failure);
+/// For what ranks that are threads have open once they have joined; otherwise some would have joined when
+/// others find that they cannot. Data connections over TCP come later.
+void make_room_for_threads(std::size_t ranks, std::size_t engines) {
+  constexpr std::size_t kOfEngine = 2;    // its ring, and what wakes it
+  constexpr std::size_t kOfRank = 5;      // two listeners with their reserves, and its segment
+  constexpr std::size_t kForMoments = 4;  // of a rank: what arrives, and what is proving itself
+  const std::size_t least = kOfEngine * engines + ranks * (kOfRank + ranks - 1);
+  make_real_platform()->make_room_for_descriptors(
+      least, least + kForMoments * ranks, fmt::format("having {} ranks as threads of one process", ranks));
 }
 
 /// A rendezvous that no other job of this host can mean.
@@ -128,17 +112,19 @@ int run_threads(Rank ranks, const RankFunction& function, CommunicatorOptions op
   try {
     if (options.join.address.empty()) options.join.address = unique_address();
     const Rank parts = threads == 0 ? ranks : std::min<Rank>(ranks, threads);
+    make_room_for_threads(ranks, parts);
     std::vector<int> status(ranks, 1);
-    run_together(parts, [&](Rank part) {
+    const auto make_engine = [] { return std::make_unique<Engine>(); };
+    run_on_threads(parts, make_engine, [&](Rank part, Engine& engine) {
       const Rank first = part * ranks / parts;
       const Rank end = (part + 1) * ranks / parts;
-      run_ranks(std::span(status).subspan(first, end - first), first, options, function, ranks);
+      run_ranks(engine, std::span(status).subspan(first, end - first), first, options, function, ranks);
     });
     for (const int one : status)
       if (one != 0) return one;
     return 0;
   } catch (const std::exception& error) {
-    print_error(0, error.what());
+    print_error(std::nullopt, error.what());  // of no rank: none has begun
     return 1;
   }
 }

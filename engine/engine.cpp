@@ -72,6 +72,7 @@ Engine::Activation::Activation(Engine& engine) noexcept
   COHORT_ASSERT(!engine.is_running_,
                 "run() was called from a task of the same engine; co_await the task instead");
   engine.is_running_ = true;
+  ++engine.turns_;  // what is begun before the first turn has time of its own
 }
 
 Engine::Activation::~Activation() {
@@ -117,7 +118,7 @@ bool Engine::turn() noexcept {
   bool progress = ready != 0;
   if (timers_.earliest() != kNever) progress |= timers_.expire_due(now());
   progress |= inbox_.drain();
-  sources_.for_each([&](Source& source) { progress |= source.poll(); });
+  progress |= sources_.poll([this] { return is_turn_over(); });
   progress |= driver_->poll();
   if (!patient_.empty()) admit_patient();
   return progress || !ready_.empty();

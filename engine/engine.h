@@ -6,6 +6,8 @@
 #include <cohort/engine/io/network.h>
 #include <cohort/engine/loop/compute_pool.h>
 #include <cohort/engine/loop/inbox.h>
+#include <cohort/engine/loop/pace.h>
+#include <cohort/engine/loop/poll_list.h>
 #include <cohort/engine/loop/ready_queue.h>
 #include <cohort/engine/loop/source.h>
 #include <cohort/engine/system/platform.h>
@@ -83,6 +85,8 @@ class Engine : Immovable {
   /// After what the next turns bring; for let_others_run().
   void schedule_after_others(std::coroutine_handle<> handle) noexcept { patient_.push(handle); }
   [[nodiscard]] bool has_ready() const noexcept { return !ready_.empty(); }
+  /// For whoever moves bytes in parts.
+  [[nodiscard]] Pace& pace() noexcept { return pace_; }
   [[nodiscard]] Driver& driver() noexcept { return *driver_; }
   [[nodiscard]] Clock& clock() noexcept { return *clock_; }
   [[nodiscard]] Network& network() noexcept { return *network_; }
@@ -151,7 +155,7 @@ class Engine : Immovable {
   ReadyQueue patient_;             ///< that let others run first
   unsigned turns_for_others_ = 0;  ///< since one of these went on
   TimerQueue timers_;
-  IntrusiveList<Source> sources_;
+  PollList<Source> sources_;
   bool is_running_ = false;
   bool is_crowded_ = false;
   double engines_per_core_ = 0;
@@ -161,6 +165,7 @@ class Engine : Immovable {
   std::uint64_t turns_ = 0;
   std::uint64_t timed_turn_ = ~std::uint64_t{0};  ///< the one in which is_turn_over() was asked last
   TimePoint turn_began_{};                        ///< when it was asked there first
+  Pace pace_{*this};
 
   Inbox inbox_;
   ComputePool pool_;

@@ -48,6 +48,16 @@ class IntrusiveList : Immovable {
 
   [[nodiscard]] T& front() noexcept { return static_cast<T&>(*head_.next_); }
 
+  /// `item` is the first one from now on; those before it come last, in their order.
+  void begin_with(T& item) noexcept {
+    ListHook& hook = item;
+    head_.unlink();
+    head_.previous_ = hook.previous_;
+    head_.next_ = &hook;
+    hook.previous_->next_ = &head_;
+    hook.previous_ = &head_;
+  }
+
   T* pop_front() noexcept {
     if (empty()) return nullptr;
     T& item = front();

@@ -67,11 +67,17 @@ void SteppedRun::take() const {
   task_.handle().promise().take();
 }
 
-TimePoint SteppedRun::next_deadline() const noexcept {
+/// What became ready or was begun since step() is armed now.
+TimePoint SteppedRun::next_deadline() noexcept {
+  if (is_armed_) {
+    const Engine::Activation active(engine_);
+    engine_.disarm();
+    prepare_to_wait();
+  }
   return is_armed_ ? engine_.timers().earliest() : TimePoint{};
 }
 
-int SteppedRun::timeout_ms() const noexcept {
+int SteppedRun::timeout_ms() noexcept {
   const TimePoint deadline = next_deadline();
   if (deadline == kNever) return -1;
   if (!is_armed_) return 0;

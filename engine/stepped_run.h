@@ -36,10 +36,11 @@ class SteppedRun : Immovable {
   /// Readable when step() has something to do. The same for the engine's whole life.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
   /// When step() has to be called at the latest: kNever, or the first timer's moment; one in the past if
-  /// there is more to do now.
-  [[nodiscard]] TimePoint next_deadline() const noexcept;
+  /// there is more to do now. Ask right before the wait: what the loop's own callbacks did on the engine
+  /// since step(), such as a post or a spawn, counts only then.
+  [[nodiscard]] TimePoint next_deadline() noexcept;
   /// The same for poll(2) and epoll_wait(2): -1, 0, or milliseconds, rounded up.
-  [[nodiscard]] int timeout_ms() const noexcept;
+  [[nodiscard]] int timeout_ms() noexcept;
 
  private:
   class Root final : public detail::TaskOwner {

@@ -3,6 +3,8 @@
 
 #include <cohort/engine/system/process_watch.h>
 
+#include <cohort/net/text.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,12 +39,13 @@ std::string ControlMessage::text_for_people() const {
   return result;
 }
 
-ControlMessage ControlMessage::revoke(const Error& cause) {
+ControlMessage ControlMessage::revoke(const Error& cause, Rank teller) {
   ControlMessage message;
   message.type = Type::revoke;
   message.kind = static_cast<std::uint8_t>(cause.kind());
   message.culprit = cause.culprit().value_or(kNobody);
-  message.set_text(cause.message());
+  const std::string rest = fmt::format("cut here: the rest is in what rank {} printed", teller);
+  message.set_text(shortened(cause.message(), message.text.size() - 1, rest));
   return message;
 }
 
@@ -54,19 +57,25 @@ Error ControlMessage::cause() const {
 }
 
 Error ControlPlane::ended_while_joining(Rank peer, std::string_view how) const {
-  return Error(ErrorKind::PeerDied, fmt::format("{} ended while the ranks were joining ({})",
+  return Error(ErrorKind::PeerDied, fmt::format("{} ended while the ranks were joining ({}); see what it "
+                                                "printed, then start all ranks again",
                                                 membership_.peers[peer].describe(), how))
       .with_culprit(peer);
 }
 
+/// What a rank says goes before how its connection ended, which is what came of it.
 void ControlPlane::HelloFailures::note(std::exception_ptr failure) noexcept {
-  if (!first) first = failure;
+  bool is_end = false;
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Mismatch && !mismatch) mismatch = failure;
-  } catch (...) {
-    return;
+    is_end = error.kind() == ErrorKind::PeerDied;
+  } catch (...) {  // a failure as any other
+  }
+  if (!first || (is_first_an_end && !is_end)) {
+    first = failure;
+    is_first_an_end = is_end;
   }
 }
 
@@ -153,6 +162,12 @@ Task<> ControlPlane::receive_hello(Rank peer, ControlMessage& message, std::vect
                 fmt::format("{} sent something else than its hello (type {})",
                             membership_.peers[peer].describe(), static_cast<unsigned>(message.type)))
         .with_culprit(peer);
+}
+
+void ControlPlane::refuse(Membership& membership, const Error& cause) noexcept {
+  const ControlMessage message = ControlMessage::revoke(cause, membership.rank);
+  for (Socket& socket : membership.control)
+    if (socket.is_open()) (void)socket.try_send(bytes_of(message));
 }
 
 void ControlPlane::start(TaskScope& scope) {

@@ -41,7 +41,9 @@ struct ControlMessage {
   /// Unprintable characters replaced; at most the field.
   [[nodiscard]] std::string text_for_people() const;
 
-  [[nodiscard]] static ControlMessage revoke(const Error& cause);
+  /// What `teller` says. A cause that is longer than the field is cut between words, and says that this rank
+  /// prints all of it.
+  [[nodiscard]] static ControlMessage revoke(const Error& cause, Rank teller);
   /// The cause that a revoke carries.
   [[nodiscard]] Error cause() const;
 };
@@ -90,6 +92,9 @@ class ControlPlane : Immovable {
   /// Whether hellos have to wait until fewer descriptors are on their way.
   [[nodiscard]] bool waits_for_room() const noexcept { return waits_for_room_; }
 
+  /// For a rank that could not even begin: tells all others why, before its connections close.
+  static void refuse(Membership& membership, const Error& cause) noexcept;
+
   /// Listens to every peer, and watches the processes of those on this host.
   void start(TaskScope& scope);
 
@@ -105,6 +110,7 @@ class ControlPlane : Immovable {
   struct HelloFailures {
     std::exception_ptr first;
     std::exception_ptr mismatch;
+    bool is_first_an_end = false;  ///< of a connection
     void note(std::exception_ptr failure) noexcept;
   };
   Task<> send_hello(Rank peer, const Hello& hello);

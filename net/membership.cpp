@@ -3,8 +3,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+#include <utility>
+
 namespace cohort {
 
 std::string PeerInfo::describe() const { return fmt::format("rank {} ({}, pid {})", rank, host, process); }
+
+namespace {
+
+double ratio(std::size_t engines, const CoreSet& cores) {
+  return static_cast<double>(engines) / static_cast<double>(std::max<std::size_t>(cores.count(), 1));
+}
+
+}  // namespace
+
+double Membership::engines_per_core() const {
+  std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+  CoreSet of_all;
+  std::size_t on_own_cores = 0;
+  for (const PeerInfo& peer : peers) {
+    if (!shares_host(peer.rank)) continue;
+    const std::uint64_t unseen = are_processes_seen ? peer.incarnation : peer.process;
+    const std::uint64_t process = peer.visible_process != 0 ? peer.visible_process : unseen;
+    if (!seen.emplace(process, peer.engine).second) continue;
+    of_all |= peer.cores;
+    on_own_cores += (peer.cores & ~self().cores).none() ? 1 : 0;
+  }
+  return std::max(ratio(seen.size(), of_all), ratio(on_own_cores, self().cores));
+}
 
 }  // namespace cohort

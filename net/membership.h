@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/io/socket.h>
+#include <cohort/engine/system/core_set.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/net/auth/secret.h>
 #include <cohort/net/rank.h>
@@ -23,6 +24,7 @@ struct PeerInfo {
   std::uint64_t incarnation = 0;        ///< random per joining: tells a restarted rank from its former self
   std::uint64_t engine = 0;             ///< tells engines inside one process apart
   std::array<std::byte, 16> host_id{};  ///< equal on ranks that can share memory and abstract Unix sockets
+  CoreSet cores;                        ///< of that host, that it may run on
   std::string host;                     ///< host name, for people
   Address data_address;                 ///< where it accepts TCP data connections
 
@@ -41,6 +43,8 @@ struct Membership {
   std::vector<PeerInfo> peers;  ///< by rank, this one included
   std::vector<Socket> control;  ///< by rank; own entry closed. Unix sockets within a host, TCP otherwise
   Listener data_listener;       ///< TCP, for data connections
+  /// Whether PeerInfo::visible_process was filled in: whose is 0 then is alone in a PID namespace.
+  bool are_processes_seen = false;
 
   [[nodiscard]] const PeerInfo& self() const { return peers[rank]; }
   [[nodiscard]] bool shares_host(Rank peer) const { return peers[peer].host_id == self().host_id; }
@@ -51,6 +55,10 @@ struct Membership {
   [[nodiscard]] bool shares_engine(Rank peer) const {
     return shares_process(peer) && peers[peer].engine == self().engine;
   }
+  /// Engines of this host for each core that they want: of all of them together, or, if that is more, of
+  /// those that have no core but this rank's. Above 1 this one should give its core away rather than spin on
+  /// it.
+  [[nodiscard]] double engines_per_core() const;
 };
 
 }  // namespace cohort

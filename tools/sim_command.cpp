@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/sim_command.h>
 
+#include <cohort/collectives/machines/sim/library_links.h>
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/memory_map.h>
+#include <cohort/tools/progress_line.h>
 #include <cohort/tools/sim/drawing.h>
 #include <cohort/tools/sim/topology_file.h>
 
@@ -24,8 +26,11 @@ constexpr Rank kMostRanks = Rank{1} << 20;
 /// Of address space: what thousands of ranks take. The clock walks through all of it again and again.
 constexpr std::size_t kHeapBytes = std::size_t{1} << 30;
 
-/// All pairs of more ranks than this have too many links to keep.
+/// All pairs of more ranks than this have too many links to keep: some 300 bytes for each of p * (p - 1).
 constexpr Rank kMostRanksOfPairs = 1024;
+/// About a minute.
+constexpr double kMostMessages = 50e6;
+constexpr double kMillion = 1e6;
 
 constexpr const char* kFooter =
     R"(SIZE is a number of bytes such as 8, 64K or 1M, of the largest buffer that a rank has: of the vector,
@@ -47,6 +52,7 @@ struct SimArguments {
   std::vector<std::string> sizes = {"1M"};
   std::string trace;
   std::string svg;
+  double most_messages = kMostMessages;
   bool is_csv = false;
   sim::Setup setup;
 };
@@ -72,10 +78,10 @@ sim::Trace trace_to(std::ofstream& file) {
   };
 }
 
-/// Why an algorithm is left out when all are asked for; empty if it is not.
+/// Why an algorithm cannot be simulated; empty if it can be.
 std::string objection(const AnyAlgorithm& algorithm, const sim::Topology& topology, const sim::Setup& setup) {
   const Rank ranks = setup.ranks;
-  const bool shares_memory = topology.has_shared_memory && ranks <= topology.ranks_per_host;
+  const bool shares_memory = sim::has_one_memory(topology, ranks);
   if (algorithm.ground() == Ground::mapped && !shares_memory) return "needs all ranks on one host";
   const double pairs = ranks * (ranks - 1.0);
   const bool has_all_pairs =
@@ -85,9 +91,30 @@ std::string objection(const AnyAlgorithm& algorithm, const sim::Topology& topolo
   return "";
 }
 
-void print_left_out(const SimArguments& arguments, const std::string& algorithm, const std::string& why) {
-  if (arguments.is_csv) return;
-  fmt::print("{:<20} left out: {}\n", algorithm, why);
+/// Why one size of an algorithm is left out where all algorithms are asked for; empty if it is not.
+std::string objection_to_size(const AnyAlgorithm& algorithm, const sim::Topology& topology,
+                              const sim::Setup& setup, const SimArguments& arguments) {
+  if (arguments.algorithm != "all") return "";
+  const double messages = sim::predicted_messages(algorithm, topology, setup);
+  if (messages <= arguments.most_messages) return "";
+  return fmt::format(
+      "{:.1f} million messages are predicted, more than {:g} million; raise --most-messages, or "
+      "name it with --algorithm",
+      messages / kMillion, arguments.most_messages / kMillion);
+}
+
+void print_left_out(const SimArguments& arguments, const std::string& algorithm, const std::string& size,
+                    const std::string& why) {
+  std::FILE* const out = arguments.is_csv ? stderr : stdout;
+  fmt::print(out, "{:<20}{}{} left out: {}\n", algorithm, size.empty() ? "" : " ", size, why);
+}
+
+/// How far a simulation has come; of no more messages than are predicted.
+std::string progress_text(const std::string& what, std::uint64_t messages, double predicted) {
+  const double so_far = static_cast<double>(messages);
+  const double all = std::max(so_far, predicted);
+  return fmt::format("{}: {:.1f} of {:.1f} million messages, {:.0f} %", what, so_far / kMillion,
+                     all / kMillion, 100 * so_far / all);
 }
 
 void print(const SimArguments& arguments, const std::string& algorithm, std::size_t bytes,
@@ -105,27 +132,66 @@ void print(const SimArguments& arguments, const std::string& algorithm, std::siz
   for (const std::string& complaint : prediction.complaints) fmt::print(out, "  {}\n", complaint);
 }
 
-void print_fastest(const SimArguments& arguments, const std::vector<sim::Curve>& curves) {
+/// What an algorithm came to for that size; null if it was left out, or did not end.
+const sim::Prediction* prediction_of(const sim::Curve& curve, std::size_t bytes) {
+  const auto at = std::ranges::find(curve.bytes, bytes);
+  if (at == curve.bytes.end()) return nullptr;
+  const sim::Prediction& found = curve.predictions[static_cast<std::size_t>(at - curve.bytes.begin())];
+  return found.did_end ? &found : nullptr;
+}
+
+void print_fastest(Operator op, const SimArguments& arguments, const sim::Topology& topology,
+                   const std::vector<sim::Curve>& curves) {
   if (arguments.is_csv) return;
-  for (std::size_t i = 0; i < arguments.sizes.size(); ++i) {
+  for (const std::string& size : arguments.sizes) {
+    const std::size_t bytes = environment::parse_bytes("SIZE", size);
     const sim::Curve* best = nullptr;
     for (const sim::Curve& curve : curves)
-      if (curve.predictions[i].did_end &&
-          (best == nullptr || curve.predictions[i].microseconds < best->predictions[i].microseconds))
+      if (prediction_of(curve, bytes) != nullptr &&
+          (best == nullptr ||
+           prediction_of(curve, bytes)->microseconds < prediction_of(*best, bytes)->microseconds))
         best = &curve;
-    if (best != nullptr) fmt::print("fastest for {}: {}\n", arguments.sizes[i], best->name);
+    if (best == nullptr) continue;
+    sim::Setup setup = arguments.setup;
+    setup.bytes = bytes;
+    const AnyAlgorithm* const choice = sim::choice_of_library(op, topology, setup);
+    fmt::print("fastest for {}: {}{}\n", size, best->name,
+               choice == nullptr ? "" : fmt::format("; the library chooses {}", choice->name()));
   }
+}
+
+/// Which transports the library would choose; nobody asks that of one simulated network.
+void print_links(const SimArguments& arguments, const sim::Topology& topology) {
+  if (arguments.is_csv) return;
+  const std::string_view inside = sim::transport_between(topology.has_shared_memory);
+  const std::string_view outside = sim::transport_between(false);
+  const std::size_t hosts = sim::host_bounds(topology, arguments.setup.ranks).size() - 1;
+  const bool has_inside = sim::most_ranks_of_a_host(topology, arguments.setup.ranks) > 1;
+  fmt::print("{} ranks on {} host{}:{}{}{}\n", arguments.setup.ranks, hosts, hosts == 1 ? "" : "s",
+             has_inside ? fmt::format(" {} within a host", inside) : "", has_inside && hosts > 1 ? "," : "",
+             hosts > 1 ? fmt::format(" {} between hosts", outside) : "");
 }
 
 /// One algorithm, for all sizes.
 sim::Curve simulate(const AnyAlgorithm& algorithm, const SimArguments& arguments,
                     const sim::Topology& topology, const sim::Trace* trace) {
+  ProgressLine line(stderr);
   sim::Curve curve{std::string(algorithm.name()), {}, {}};
   for (const std::string& size : arguments.sizes) {
     sim::Setup setup = arguments.setup;
     setup.bytes = environment::parse_bytes("SIZE", size);
+    if (const std::string why = objection_to_size(algorithm, topology, setup, arguments); !why.empty()) {
+      print_left_out(arguments, curve.name, size, why);
+      continue;
+    }
     curve.bytes.push_back(setup.bytes);
-    curve.predictions.push_back(sim::simulate(algorithm, topology, setup, trace));
+    const double predicted = sim::predicted_messages(algorithm, topology, setup);
+    const sim::Progress progress = [&](std::uint64_t messages) {
+      if (line.is_due()) line.show(progress_text(curve.name + " " + size, messages, predicted));
+    };
+    const sim::Watchers watchers{.trace = trace, .progress = &progress};
+    curve.predictions.push_back(sim::simulate(algorithm, topology, setup, watchers));
+    line.clear();
     print(arguments, curve.name, setup.bytes, size, curve.predictions.back());
     std::fflush(stdout);
   }
@@ -137,6 +203,7 @@ bool run(Operator op, const SimArguments& arguments, const sim::Topology& topolo
   std::ofstream trace_file;
   if (!arguments.trace.empty()) trace_file.open(arguments.trace);
   const sim::Trace trace = trace_to(trace_file);
+  print_links(arguments, topology);
   if (arguments.is_csv) fmt::print("collective,algorithm,ranks,bytes,us,messages\n");
   std::vector<sim::Curve> curves;
   for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
@@ -144,12 +211,13 @@ bool run(Operator op, const SimArguments& arguments, const sim::Topology& topolo
     if (algorithm.ground() == Ground::alone) continue;
     if (arguments.algorithm != "all" && arguments.algorithm != name) continue;
     if (const std::string why = objection(algorithm, topology, arguments.setup); !why.empty())
-      print_left_out(arguments, name, why);
+      print_left_out(arguments, name, "", why);
     else
       curves.push_back(simulate(algorithm, arguments, topology, arguments.trace.empty() ? nullptr : &trace));
   }
+  std::erase_if(curves, [](const sim::Curve& curve) { return curve.predictions.empty(); });
   if (curves.empty()) throw CLI::ValidationError("sim", "no algorithm is left to simulate");
-  print_fastest(arguments, curves);
+  print_fastest(op, arguments, topology, curves);
   if (!arguments.trace.empty() && !trace_file.flush())
     throw Error(ErrorKind::InvalidArgument, arguments.trace + ": cannot be written");
   if (!arguments.svg.empty())
@@ -164,7 +232,7 @@ bool run(Operator op, const SimArguments& arguments, const sim::Topology& topolo
 int simulate(const SimArguments& arguments) {
   memory_map::grow_heap_on_huge_pages(kHeapBytes);
   const sim::Topology topology =
-      arguments.topology.empty() ? sim::Topology{} : sim::read_topology(arguments.topology);
+      arguments.topology.empty() ? sim::library_topology() : sim::read_topology(arguments.topology);
   const bool did_end = run(*parse_operator(arguments.op), arguments, topology);
   return did_end ? 0 : 1;
 }
@@ -206,6 +274,10 @@ void add_sim_command(CLI::App& app, int& status) {
       ->capture_default_str();
   sim->add_option("--algorithm", arguments->algorithm, "This one, or all")
       ->check(CLI::IsMember(names))
+      ->capture_default_str();
+  sim->add_option("--most-messages", arguments->most_messages, "Leave out what is predicted to send more")
+      ->check(CLI::PositiveNumber)
+      ->type_name("COUNT")
       ->capture_default_str();
   sim->add_option("--root", arguments->setup.root, "Of operators that have one")
       ->type_name("RANK")

@@ -7,7 +7,8 @@ class App;
 
 namespace cohort {
 
-/// `cohort soak [--jobs N] [--seed S] [--trace]`: jobs of real communicators in simulated worlds.
+/// `cohort soak [--jobs N] [--seed S] [--topology FILE] [--show] [--trace]`: jobs of real communicators in
+/// simulated worlds.
 void add_soak_command(CLI::App& app, int& status);
 
 }  // namespace cohort

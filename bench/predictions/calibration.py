@@ -52,7 +52,7 @@ def link(transport, size, exchanges_us, machine):
     message_us = max(exchanges_us[SMALLEST] - 2 * latency_us, 0) / 2
     moving_us = max(interpolate(exchanges_us, max(size, SMALLEST)) - exchanges_us[SMALLEST], 0)
     speed = {"latency_ns": latency_us * NS_PER_US, "message_ns": message_us * NS_PER_US,
-             "gigabytes_per_second": UNBOUNDED_GB_PER_S}
+             "gigabytes_per_second": UNBOUNDED_GB_PER_S, "core_gigabytes_per_second": 0, "header_bytes": 0}
     if moving_us > 0:  # each rank's core moves the block that goes and the one that comes
         speed["core_gigabytes_per_second"] = size / moving_us * GB_PER_S
     return speed

@@ -5,11 +5,13 @@ namespace cohort {
 namespace {
 
 /// Small all_gather between the ranks of a host: every rank brings its block when all meet, and takes
-/// everybody's out of their slots. Cost: the meeting, 1 round; (p-1) * block bytes read per rank. Streams:
-/// main. Scratch: none.
+/// everybody else's out of their slots. Cost: the meeting, 1 round; (p-1) * block bytes read per rank.
+/// Streams: main. Scratch: none.
 void take(Exec& x, const AllGather& op) {
-  for (const PlacedSlice& block : x.announced())
-    x.perform(x.copy_from(block.rank, op.block(block.rank), block.slice));
+  for (const PlacedSlice& block : x.announced()) {
+    const bool is_own = block.rank == x.rank();  // in place it is there already
+    x.perform(x.copy_from(block.rank, op.block(block.rank), is_own ? op.send : block.slice));
+  }
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

@@ -13,8 +13,7 @@ Task<> all_reduce_mesh(Exec& x, AllReduce op) {
   const Blocks send(op.send, x.size(), op.element_bytes);
   const Blocks recv(op.recv, x.size(), op.element_bytes);
   const Slice mine = recv[x.rank()];
-  auto share = [&](Rank rank) { return send[rank]; };
-  co_await exchange_shares(x, share, mine, op.combine);
+  co_await exchange_shares(x, send, mine, op.combine);
 
   auto swap = [&](Rank peer) -> Task<> {
     Link& link = x.link(peer);
@@ -33,7 +32,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {
-  return {.links_to_all = true, .scratch_bytes = ranks > 2 ? bytes_in_even_parts(bytes, ranks) : 0};
+  return {.links_to_all = true, .scratch_bytes = ranks > 2 ? scratch_for_shares(bytes, ranks) : 0};
 }
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {

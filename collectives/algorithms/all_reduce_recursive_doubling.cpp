@@ -40,7 +40,7 @@ Task<> all_reduce_recursive_doubling(Exec& x, AllReduce op) {
   }
   for (Rank distance = 1; distance < fold.places(); distance *= 2)
     co_await combine_with(x, fold.first_rank(fold.place(me) ^ distance), op.recv, op.combine);
-  x.finish_average(op.combine, op.recv);
+  co_await x.finish_average(op.combine, op.recv);
   if (fold.has_second(me)) co_await x.link(me + 1).send(op.recv);
 }
 

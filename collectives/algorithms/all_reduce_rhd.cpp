@@ -28,7 +28,7 @@ Task<> all_reduce_rhd(Exec& x, AllReduce op) {
   if (has_second)
     co_await receive_reduce_slices(x.link(x.ahead(1)), slices, 0, x.size(), reducer, Signal::DataSignal);
   co_await halving.reduce_scatter(reducer);
-  x.finish_average(op.combine, halving.own());
+  co_await x.finish_average(op.combine, halving.own());
   co_await halving.all_gather();
   if (has_second) co_await send_slices(x.link(x.ahead(1)), slices, 0, x.size(), Signal::DataSignal);
 }

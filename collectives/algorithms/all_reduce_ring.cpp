@@ -15,7 +15,7 @@ Task<> all_reduce_ring(Exec& x, AllReduce op) {
   auto block = [&](Rank rank) { return blocks[rank]; };
   co_await x.copy(op.recv, op.send);
   co_await ring.reduce_scatter(block, x.reducer(op.combine));
-  x.finish_average(op.combine, blocks[x.rank()]);
+  co_await x.finish_average(op.combine, blocks[x.rank()]);
   co_await ring.all_gather(block);
 }
 

@@ -17,7 +17,7 @@ Task<> all_reduce_tree(Exec& x, AllReduce op) {
   for (Rank distance = 1; tree.has_child(distance); distance *= 2)
     co_await x.link(tree.child(distance)).recv_reduce(op.recv, reducer);
   if (tree.is_root()) {
-    x.finish_average(op.combine, op.recv);
+    co_await x.finish_average(op.combine, op.recv);
   } else {
     Link& parent = x.link(tree.parent());
     co_await parent.send(op.recv);

@@ -22,7 +22,7 @@ Task<> all_reduce_two_rings(Exec& x, AllReduce op) {
   auto gather_back = [&] { return rings.back().all_gather(second); };
   co_await x.copy(op.recv, op.send);
   co_await x.fork_join(reduce_ahead, reduce_back);
-  x.finish_average(op.combine, blocks[x.rank()]);
+  co_await x.finish_average(op.combine, blocks[x.rank()]);
   co_await x.fork_join(gather_ahead, gather_back);
 }
 

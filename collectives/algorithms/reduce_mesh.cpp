@@ -17,8 +17,7 @@ Task<> reduce_mesh(Exec& x, Reduce op) {
   const bool is_root = x.rank() == op.root;
   const std::size_t share_bytes = send[x.rank()].bytes;
   const Slice mine = is_root ? recv[x.rank()] : x.scratch((x.size() - 1) * share_bytes, share_bytes);
-  auto share = [&](Rank rank) { return send[rank]; };
-  co_await exchange_shares(x, share, mine, op.combine);
+  co_await exchange_shares(x, send, mine, op.combine);
   if (!is_root) {
     co_await x.link(op.root).send(mine);
     co_return;
@@ -37,7 +36,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {
-  return {.links_to_all = true, .scratch_bytes = bytes_in_even_parts(bytes, ranks)};
+  return {.links_to_all = true, .scratch_bytes = scratch_for_shares(bytes, ranks)};
 }
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }

@@ -13,7 +13,7 @@ Task<> combine_as_it_arrives(Exec& x, Reduce op) {
   co_await link.post(Signal::Ack);
   co_await x.copy(op.recv, op.send);
   co_await link.recv_reduce(op.recv, x.reducer(op.combine));
-  x.finish_average(op.combine, op.recv);
+  co_await x.finish_average(op.combine, op.recv);
 }
 
 /// What the root does with more of them: collect, tell everybody, combine.

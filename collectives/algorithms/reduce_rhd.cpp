@@ -33,7 +33,7 @@ Task<> reduce_rhd(Exec& x, Reduce op) {
     co_await receive_reduce_slices(x.link(x.ahead(1)), slices, 0, x.size(), reducer, Signal::DataSignal);
   co_await halving.reduce_scatter(reducer);
   if (has_second) co_await x.link(x.ahead(1)).post(Signal::DataSignal);
-  x.finish_average(op.combine, halving.own());
+  co_await x.finish_average(op.combine, halving.own());
   co_await halving.gather();
 }
 

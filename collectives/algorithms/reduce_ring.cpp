@@ -34,7 +34,7 @@ Task<> reduce_ring(Exec& x, Reduce op) {
     co_await pass_chunks(next, op.send, summed);
   } else if (is_root) {
     co_await combine_chunks(previous, sum, reducer, nullptr);
-    x.finish_average(op.combine, sum);
+    co_await x.finish_average(op.combine, sum);
   } else {
     auto combine = [&] { return combine_chunks(previous, sum, reducer, &summed); };
     auto pass = [&] { return pass_chunks(next, sum, summed); };

@@ -31,7 +31,7 @@ Task<> reduce_scatter_rhd(Exec& x, ReduceScatter op) {
   if (has_second)
     co_await receive_reduce_slices(x.link(x.ahead(1)), slices, 0, x.size(), reducer, Signal::DataSignal);
   co_await halving.reduce_scatter(reducer);
-  x.finish_average(op.combine, halving.own());
+  co_await x.finish_average(op.combine, halving.own());
   if (has_second) co_await send_slices(x.link(x.ahead(1)), slices, x.ahead(1), 1, Signal::DataSignal);
   co_await x.copy(op.recv, sum_of(x.rank()));
 }

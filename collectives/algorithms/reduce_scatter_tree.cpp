@@ -21,7 +21,7 @@ Task<> reduce_scatter_tree(Exec& x, ReduceScatter op) {
   for (Rank distance = 1; tree.has_child(distance); distance *= 2)
     co_await x.link(tree.child(distance)).recv_reduce(all, reducer);
   if (tree.is_root()) {
-    x.finish_average(op.combine, all);
+    co_await x.finish_average(op.combine, all);
   } else {
     Link& parent = x.link(tree.parent());
     co_await parent.send(all);

@@ -22,7 +22,7 @@ Task<> reduce_tree(Exec& x, Reduce op) {
   for (Rank distance = 1; tree.has_child(distance); distance *= 2)
     co_await x.link(tree.child(distance)).recv_reduce(sum, reducer);
   if (tree.is_root()) {
-    x.finish_average(op.combine, sum);
+    co_await x.finish_average(op.combine, sum);
   } else {
     Link& parent = x.link(tree.parent());
     co_await parent.send(sum);

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 namespace cohort {
 namespace {
@@ -20,11 +19,10 @@ constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
 constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
 constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
 
-/// Calls in a row that complete without suspending ask now and then whether their turn of the loop is over:
-/// after so many bytes, where a call itself counts for what is moved in its time. Asking costs 25 ns, so the
-/// smallest calls, 0.2 us each, do it every 32nd time.
-constexpr std::size_t kWeightBetweenLooks = std::size_t{64} << 10;
-constexpr std::size_t kCallWeight = std::size_t{2} << 10;
+/// Calls in a row that complete without suspending look now and then whether their turn of the loop is over:
+/// a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice. Looking
+/// costs 25 ns, so the smallest calls, 0.2 us each, do it every 32nd time.
+constexpr std::size_t kCallBytes = std::size_t{4} << 10;
 
 std::size_t buffer_bytes_of(const CommunicatorOptions& options) {
   const std::size_t bytes = options.buffer_bytes != 0 ? options.buffer_bytes : kDefaultBufferBytes;
@@ -57,9 +55,10 @@ void CommunicatorCore::check(const CommunicatorOptions& options) {
   transports_of(options).check();
 }
 
-CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options)
+CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                                   const CommunicatorOptions& options)
     : engine_(engine),
-      membership_(std::move(membership)),
+      membership_(*membership),
       algorithms_(table_of(options)),
       timeout_(options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout),
       forced_(options.algorithm, algorithms_),
@@ -86,6 +85,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, Membership membership, const 
   host::HostGroup* const group = resources_.group();
   if (group != nullptr && group->members().size() > 1)
     meeting_.emplace(engine, membership_, *group, *this, running_, exec_, heap_, reach_);
+  owned_membership_ = std::move(membership);
 }
 
 CommunicatorCore::~CommunicatorCore() {
@@ -93,8 +93,9 @@ CommunicatorCore::~CommunicatorCore() {
 }
 
 Task<> CommunicatorCore::establish() {
+  const double per_core = membership_.engines_per_core();
   const std::optional<LinkSpeed> speed =
-      co_await exchange_hellos(engine_, membership_, control_, resources_, ranks_per_core());
+      co_await exchange_hellos(engine_, membership_, control_, resources_, per_core);
   if (speed) reach_.model = CostModel(*speed, membership_.size);
   control_.start(services_);
   resources_.start(services_);
@@ -103,21 +104,10 @@ Task<> CommunicatorCore::establish() {
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (meeting_ && is_one_process) meeting_->set_one_process();
-  if (ranks_per_core() > 1) engine_.set_crowded(true);
-  engine_.expect_engines_per_core(ranks_per_core());
-  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
+  if (per_core > 1) engine_.set_crowded(true);
+  engine_.expect_engines_per_core(per_core);
+  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(per_core));
   if (meeting_ && reach_.is_host_wide) co_await calibrate();
-}
-
-double CommunicatorCore::ranks_per_core() const {
-  std::set<std::pair<std::uint64_t, std::uint64_t>> engines;  // of this host: each wants a core
-  for (Rank peer = 0; peer < membership_.size; ++peer) {
-    const PeerInfo& info = membership_.peers[peer];
-    const bool is_visible = info.visible_process != 0;
-    if (membership_.shares_host(peer))
-      engines.emplace(is_visible ? info.visible_process : info.incarnation, info.engine);
-  }
-  return static_cast<double>(engines.size()) / engine_.platform().available_cores();
 }
 
 /// What the ranks of a host measure together, so that what follows is chosen by figures of this host. Leaves
@@ -131,8 +121,8 @@ Task<> CommunicatorCore::calibrate() {
   Calibration calibration(engine_, membership_, algorithms_, run_one);
   std::exception_ptr failure;
   try {
-    Task<> agreeing =
-        with_scope(scope, calibration.agree_what_to_measure(ranks_per_core(), pull_from_bytes_));
+    Task<> agreeing = with_scope(
+        scope, calibration.agree_what_to_measure(membership_.engines_per_core(), pull_from_bytes_));
     co_await agreeing;
     Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
     co_await measuring_slots;
@@ -183,6 +173,9 @@ Task<> CommunicatorCore::close() {
 
 Error CommunicatorCore::silence() const {
   std::optional<Rank> silent = control_.awaited();
+  // Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to all phases.
+  for (const Rank peer : exec_.peers())
+    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_come_to_phase(peer)) silent = peer;
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
   const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
@@ -241,16 +234,9 @@ bool CommunicatorCore::complete_here(const Call& call) noexcept {
   return true;
 }
 
-bool CommunicatorCore::is_turn_over_for(const Call& call) noexcept {
-  weight_since_look_ += kCallWeight + call.message_bytes();
-  if (weight_since_look_ < kWeightBetweenLooks) return false;
-  weight_since_look_ = 0;
-  return engine_.is_turn_over();
-}
-
 bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
   const bool may = !turn_.is_locked() && !is_closed_ && !health_.is_failed() && may_complete_here(call);
-  if (!may || is_turn_over_for(call)) return false;
+  if (!may || !engine_.pace().may_do(kCallBytes + 2 * call.message_bytes())) return false;
   has_begun = turn_.try_lock();
   prepare(call);
   if (meeting_) meeting_->announce(call);
@@ -398,14 +384,17 @@ void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcep
 Error CommunicatorCore::deadline_exceeded() const {
   const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
   std::string missing;
-  std::optional<Rank> culprit;
+  std::optional<Rank> culprit;  // who waits for another rank is only the next one to be waited for
+  std::optional<Rank> waiting;
   for (const Rank peer : exec_.peers()) {
     const bool is_here = meeting_ && meeting_->includes(peer) ? meeting_->has_arrived(peer)
                                                               : health_.last_seen(peer) >= running_.sequence;
     if (is_here) continue;
     missing += (missing.empty() ? "" : ", ") + membership_.peers[peer].describe();
-    culprit = culprit ? std::min(*culprit, peer) : peer;
+    std::optional<Rank>& lowest = health_.waits_too(peer, running_.sequence) ? waiting : culprit;
+    lowest = lowest ? std::min(*lowest, peer) : peer;
   }
+  if (!culprit) culprit = waiting;
   const std::string who = missing.empty() ? std::string("all ranks have called it and wait for data")
                                           : fmt::format("not called so far by {}", missing);
   Error error(

@@ -24,7 +24,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
   /// Throws InvalidArgument for options that no rank could use; before joining.
   static void check(const CommunicatorOptions& options);
 
-  CommunicatorCore(Engine& engine, Membership membership, const CommunicatorOptions& options);
+  /// Takes the membership over, unless it throws: then the caller has its connections, to tell the others
+  /// why. Errors: InvalidArgument, Unsupported, ResourceLimit, SystemError.
+  CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                   const CommunicatorOptions& options);
   ~CommunicatorCore();
 
   /// Exchanges shared memory and configuration with all ranks; then collectives may run.
@@ -90,12 +93,10 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   // Establishing:
   Task<> calibrate();
-  [[nodiscard]] double ranks_per_core() const;
-  /// Whether others on the engine should have a turn before this call: asked for each, answered now and then.
-  [[nodiscard]] bool is_turn_over_for(const Call& call) noexcept;
 
   Engine& engine_;
-  Membership membership_;
+  std::unique_ptr<Membership> owned_membership_;
+  Membership& membership_;
   const AlgorithmTable algorithms_;
   const Duration timeout_;
   const ForcedAlgorithms forced_;
@@ -114,7 +115,6 @@ class CommunicatorCore final : public LinkHost, Immovable {
 
   Mutex turn_;  ///< held by the call that runs
   bool is_closed_ = false;
-  std::size_t weight_since_look_ = 0;  ///< of calls that completed where they were made
   CancelScope* operation_scope_ = nullptr;
   Watchdog watchdog_;
 };

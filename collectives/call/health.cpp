@@ -10,8 +10,11 @@ namespace {
 
 /// How long the ranks' signatures, or the news of a death, may take to come together.
 constexpr Duration kGrace = std::chrono::milliseconds(250);
-/// A death that this rank has not noticed by then, after another did, is none.
-constexpr Duration kNoticeTime = std::chrono::milliseconds(50);
+/// A death that this rank has not noticed by then, after another did, is none: longer than the end of a
+/// connection takes on any way around the world, which may be a hundred times the way to the other.
+constexpr Duration kNoticeTime = std::chrono::milliseconds(250);
+/// So long a witness may take: its time to notice, and twice the way.
+constexpr Duration kWitnessTime = std::chrono::milliseconds(700);
 constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -85,6 +88,8 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
 
 void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   PeerState& state = peers_[from];
+  if (message.type == ControlMessage::Type::status)
+    state.stalled_in = std::max(state.stalled_in, message.sequence);
   if (message.sequence >= state.last_seen) {
     state.last_seen = message.sequence;
     state.last_signature = message.signature;
@@ -183,7 +188,7 @@ Task<> Health::answer_later(Rank to, Rank about) {
 /// A connection to another host ended without a goodbye. If the process is dead, everybody has lost it; who
 /// still has it says that only the connection broke. Nobody answers: it is dead as far as we can tell.
 Task<> Health::resolve_departure(Rank peer) {
-  const TimePoint until = engine_.now() + kGrace;
+  const TimePoint until = engine_.now() + kWitnessTime;
   const PeerState& state = peers_[peer];
   const auto is_open = [&] {
     return !state.is_lost_elsewhere && !state.is_alive_elsewhere && has_witness(peer);
@@ -237,7 +242,7 @@ Task<> Health::look_for_lost_data(Rank peer) {
 void Health::fail(const Error& cause) noexcept {
   if (is_failed()) return;
   cause_ = cause;
-  control_.broadcast(ControlMessage::revoke(cause));
+  control_.broadcast(ControlMessage::revoke(cause, membership_.rank));
   on_failure_(cause);
 }
 

@@ -51,6 +51,10 @@ class Health final : public ControlPlane::Handler, Immovable {
     const bool is_dead = cause_ && cause_->kind() == ErrorKind::PeerDied && cause_->culprit() == peer;
     return is_dead || (peers_[peer].departed && !peers_[peer].is_suspected);
   }
+  /// Whether a peer has said that it waits for others itself, in this collective or in the one before.
+  [[nodiscard]] bool waits_too(Rank peer, std::uint64_t sequence) const noexcept {
+    return peers_[peer].stalled_in != 0 && peers_[peer].stalled_in + 1 >= sequence;
+  }
   /// The highest collective that a peer is known to have started.
   [[nodiscard]] std::uint64_t last_seen(Rank peer) const noexcept {
     return std::max(peers_[peer].last_seen, peers_[peer].departed_after);
@@ -66,6 +70,7 @@ class Health final : public ControlPlane::Handler, Immovable {
     bool is_suspected = false;        ///< its connection ended here, and what that means is being found out
     std::uint64_t departed_after = 0;
     std::uint64_t last_seen = 0;
+    std::uint64_t stalled_in = 0;  ///< a collective, as it says itself; 0: in none
     Signature last_signature;
   };
   struct HistoryEntry {

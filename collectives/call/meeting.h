@@ -52,6 +52,8 @@ class Meeting : Immovable {
   [[nodiscard]] bool has_arrived(Rank peer) const noexcept {
     return group_.has_arrived(peer, running_.sequence);
   }
+  /// Whether that rank has come to the last phase that this one has come to.
+  [[nodiscard]] bool has_come_to_phase(Rank peer) const noexcept { return group_.has_come_to_phase(peer); }
 
  private:
   /// How far this rank is in the call that runs.

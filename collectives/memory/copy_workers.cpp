@@ -94,27 +94,29 @@ CopyWorkers::Sharing::~Sharing() {
   workers_.is_sharing_ = false;
 }
 
-Task<> CopyWorkers::share(std::size_t count, std::size_t grain, std::size_t bytes, const Work& work) {
+Task<bool> CopyWorkers::share(std::size_t count, std::size_t grain, std::size_t bytes, const Work& work) {
   const bool is_shared = is_shared_next();
   const std::size_t part = part_of(count, grain, bytes);
   const std::size_t parts = (count + part - 1) / part;
+  std::atomic<bool> may_go_on{true};
   const auto work_on = [&](std::size_t index) {
     const std::size_t begin = index * part;
-    work(begin, std::min(count, begin + part));
+    if (!work(begin, std::min(count, begin + part))) may_go_on.store(false, std::memory_order_relaxed);
   };
   const Sharing::Part one = std::cref(work_on);
   const TimePoint start = engine_.now();
   if (is_shared) {
     const Sharing sharing(*this, parts, one);
-    while (work_on_one_part())
-      if (engine_.is_turn_over()) co_await engine_.let_others_run();
+    while (may_go_on && work_on_one_part())
+      if (engine_.pace().is_turn_over()) co_await engine_.let_others_run();
   } else {
-    for (std::size_t index = 0; index < parts; ++index) {
+    for (std::size_t index = 0; may_go_on && index < parts; ++index) {
       one(index);
-      if (engine_.is_turn_over()) co_await engine_.let_others_run();
+      if (engine_.pace().is_turn_over()) co_await engine_.let_others_run();
     }
   }
-  (is_shared ? shared_ : alone_).take(bytes, engine_.now() - start);
+  if (may_go_on) (is_shared ? shared_ : alone_).take(bytes, engine_.now() - start);
+  co_return may_go_on;
 }
 
 bool CopyWorkers::work_on_one_part() noexcept {

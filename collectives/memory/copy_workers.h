@@ -37,12 +37,13 @@ class CopyWorkers : Immovable {
     return bytes >= kLeastBytes && most_ != 0 && !is_sharing_ && !engine_.is_crowded() && has_threads();
   }
 
-  /// Works on [begin, end) of a step, on any thread. Must not throw.
-  using Work = std::function<void(std::size_t begin, std::size_t end)>;
+  /// Works on [begin, end) of a step, on any thread; false: it may not, nor on anything more. Must not throw.
+  using Work = std::function<bool(std::size_t begin, std::size_t end)>;
   /// Calls work(begin, end) for ranges that together are [0, count), begun at multiples of `grain`, each
   /// once, on several threads. `bytes` of all is what the number of ranges is chosen by. A task that is
-  /// cancelled ends when no range is worked on any more. Requires may_help(bytes). `work` outlives the task.
-  Task<> share(std::size_t count, std::size_t grain, std::size_t bytes, const Work& work);
+  /// cancelled ends when no range is worked on any more. False: work() was, and the rest is left. Requires
+  /// may_help(bytes). `work` outlives the task.
+  Task<bool> share(std::size_t count, std::size_t grain, std::size_t bytes, const Work& work);
 
   /// How many there may be for a rank, of `ranks_per_core` ranks on this host: the cores that no rank needs,
   /// shared among them.

@@ -22,9 +22,8 @@ void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_
 /// What parts of a step are multiples of: threads meet in few cache lines, and no element is cut.
 constexpr std::size_t kGrain = 4096;
 
-/// What is moved between two looks at who else waits on the engine: 10 to 40 us.
-constexpr std::size_t kBytesBetweenLooks = std::size_t{128} << 10;
-/// Each read is a system call, so these are larger: 30 to 60 us.
+/// What is pulled between two looks at who else waits on the engine: each read is a system call, so these are
+/// larger, 30 to 60 us.
 constexpr std::size_t kPulledBytesBetweenLooks = std::size_t{256} << 10;
 
 /// What a step moves, in the bytes of a copy that takes as long.
@@ -32,9 +31,15 @@ std::size_t traffic_of(const LocalStep& step) {
   return step.size_bytes() * (step.inputs().size() + step.outputs().size()) / 2;
 }
 
+/// How much of each slice of a step there is to do: nothing where nobody asked for an average.
+std::size_t moved_bytes_of(const LocalStep& step) {
+  const bool is_idle = step.kind() == LocalStep::Kind::finish_average && step.combine().average_over == 0;
+  return is_idle ? 0 : step.size_bytes();
+}
+
 /// How much of each slice of a step is done between two looks.
 std::size_t part_bytes_of(const LocalStep& step) {
-  const std::size_t bytes = kBytesBetweenLooks * 2 / (step.inputs().size() + step.outputs().size());
+  const std::size_t bytes = Pace::kBytesBetweenLooks * 2 / (step.inputs().size() + step.outputs().size());
   return std::max(kGrain, bytes / kGrain * kGrain);
 }
 
@@ -71,12 +76,6 @@ Reducer MemoryExec::reducer(const Combine& combine) const noexcept {
           .element_bytes = static_cast<std::uint8_t>(size_bytes(combine.type))};
 }
 
-void MemoryExec::finish_average(const Combine& combine, const Slice& sum) {
-  if (combine.average_over == 0 || sum.empty()) return;
-  cohort::finish_average(combine.type, running_.windows.at(sum), sum.bytes / size_bytes(combine.type),
-                         combine.average_over);
-}
-
 Task<> MemoryExec::phase() {
   COHORT_ASSERT(resources_.is_host_wide(),
                 "a schedule over links meets in a phase, which needs Ground::mapped");
@@ -94,10 +93,7 @@ Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
   const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(from));
   std::byte* const local = running_.windows.at(to);
   for (std::size_t at = 0; at < to.bytes; at += kPulledBytesBetweenLooks) {
-    while (is_turn_over()) {
-      co_await engine_.let_others_run();
-      has_waited_ = true;
-    }
+    if (engine_.pace().is_turn_over()) co_await engine_.let_others_run();
     const std::size_t bytes = std::min(kPulledBytesBetweenLooks, to.bytes - at);
     const int failure =
         read_peer_memory(membership_.peers[peer].visible_process, local + at, address + at, bytes);
@@ -129,7 +125,7 @@ Stores MemoryExec::stores_of(const LocalStep& step) const noexcept {
 
 void MemoryExec::perform(const LocalStep& step) {
   if (notes_steps_) return note(step);
-  if (step.size_bytes() != 0) perform_part(step, 0, step.size_bytes(), operands_);
+  if (moved_bytes_of(step) != 0) perform_part(step, 0, step.size_bytes(), operands_);
 }
 
 void MemoryExec::perform_part(const LocalStep& step, std::size_t at, std::size_t bytes,
@@ -141,6 +137,11 @@ void MemoryExec::perform_part(const LocalStep& step, std::size_t at, std::size_t
     return;
   }
   const Combine& combine = step.combine();
+  if (step.kind() == LocalStep::Kind::finish_average) {
+    cohort::finish_average(combine.type, address(step.outputs().front()) + at,
+                           bytes >> std::countr_zero(size_bytes(combine.type)), combine.average_over);
+    return;
+  }
   cohort::reduce({.type = combine.type,
                   .op = combine.op,
                   .count = bytes >> std::countr_zero(size_bytes(combine.type)),
@@ -151,56 +152,47 @@ void MemoryExec::perform_part(const LocalStep& step, std::size_t at, std::size_t
 }
 
 /// While others had their turn a peer may have withdrawn what this rank touches.
-bool MemoryExec::may_go_on() noexcept {
-  host::HostGroup* const group = resources_.group();
+bool MemoryExec::may_go_on() const noexcept {
+  const host::HostGroup* const group = resources_.group();
   return group == nullptr || group->may_go_on_touching();
 }
 
-/// Who has waited does something first, whoever else has run in this turn.
-bool MemoryExec::is_turn_over() noexcept {
-  const bool is_over = engine_.is_turn_over();
-  if (!std::exchange(has_waited_, false) && is_over) return true;
-  moved_since_look_ = 0;
-  return false;
-}
-
 bool MemoryExec::perform_awhile(LocalStep& step) {
-  const std::size_t traffic = traffic_of(step);
-  if (moved_since_look_ + traffic <= kBytesBetweenLooks) {
-    moved_since_look_ += traffic;
-    perform(step);
-    return true;
-  }
-  return !workers_.may_help(traffic) && perform_parts_awhile(step);
+  const bool is_shared = moved_bytes_of(step) != 0 && workers_.may_help(traffic_of(step));
+  return !is_shared && perform_parts_awhile(step, false);
 }
 
 /// The parts of a step that was begun are all done here, whoever could help with it by now.
-bool MemoryExec::perform_parts_awhile(LocalStep& step) {
-  const std::size_t part = part_bytes_of(step);
-  while (step.done_bytes() < step.size_bytes()) {
-    if (is_turn_over()) return false;
-    const std::size_t bytes = std::min(part, step.size_bytes() - step.done_bytes());
-    perform_part(step, step.done_bytes(), bytes, operands_);
-    step.advance(bytes);
-  }
-  return true;
+bool MemoryExec::perform_parts_awhile(LocalStep& step, bool has_waited) {
+  const auto perform_next = [&](std::size_t at, std::size_t bytes) {
+    perform_part(step, at, bytes, operands_);
+  };
+  return engine_.pace().move_awhile(step.done_bytes(), moved_bytes_of(step), part_bytes_of(step),
+                                    traffic_of(step), has_waited, perform_next);
 }
 
 Task<> MemoryExec::perform_rest(LocalStep& step) {
-  const std::size_t traffic = traffic_of(step);
-  if (step.done_bytes() == 0 && workers_.may_help(traffic)) {
-    const CopyWorkers::Work work = [&](std::size_t begin, std::size_t end) {
-      thread_local Operands operands;  // of this thread, kept so that steps allocate nothing
-      perform_part(step, begin, end - begin, operands);
-    };
-    co_await workers_.share(step.size_bytes(), kGrain, traffic, work);
+  if (step.done_bytes() == 0 && workers_.may_help(traffic_of(step))) {
+    co_await share(step);
     co_return;
   }
   do {
     co_await engine_.let_others_run();
-    has_waited_ = true;
     if (!may_go_on()) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
-  } while (!perform_parts_awhile(step));
+  } while (!perform_parts_awhile(step, true));
+}
+
+Task<> MemoryExec::share(const LocalStep& step) {
+  const host::HostGroup* const group = resources_.group();
+  const host::HostGroup* const touched = group != nullptr && group->is_touching() ? group : nullptr;
+  const CopyWorkers::Work work = [&](std::size_t begin, std::size_t end) {
+    thread_local Operands operands;  // of this thread, kept so that steps allocate nothing
+    if (touched != nullptr && touched->is_any_withdrawn()) return false;
+    perform_part(step, begin, end - begin, operands);
+    return true;
+  };
+  const bool is_whole = co_await workers_.share(step.size_bytes(), kGrain, traffic_of(step), work);
+  if (!is_whole) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
 }
 
 void MemoryExec::note(const LocalStep& step) {
@@ -219,11 +211,11 @@ Task<> MemoryExec::combine_in_turns(const AnyAlgorithm& algorithm, const Operato
   notes_steps_ = false;
   for (std::size_t i = 0; i < noted_count_; ++i) {
     const Noted& noted = noted_[i];
-    if (noted.kind == LocalStep::Kind::copy) {
-      LocalStep step(*this, noted.outputs.front(), noted.inputs.front());
+    if (noted.kind == LocalStep::Kind::reduce) {
+      LocalStep step(*this, noted.outputs, noted.inputs, noted.combine);
       co_await step;
     } else {
-      LocalStep step(*this, noted.kind, noted.outputs, noted.inputs, noted.combine);
+      LocalStep step(*this, noted.kind, noted.outputs.front(), noted.inputs.front(), noted.combine);
       co_await step;
     }
   }

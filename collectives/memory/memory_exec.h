@@ -42,7 +42,6 @@ class MemoryExec final : public Exec {
   }
   [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
   [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override;
-  void finish_average(const Combine& combine, const Slice& sum) override;
   [[nodiscard]] Task<> phase() override;
   void perform(const LocalStep& step) override;
   [[nodiscard]] bool perform_awhile(LocalStep& step) override;
@@ -71,9 +70,10 @@ class MemoryExec final : public Exec {
   /// `bytes` from `at` on of each of a step's slices. On any thread, with operands of its own.
   void perform_part(const LocalStep& step, std::size_t at, std::size_t bytes, Operands& operands) const;
   void note(const LocalStep& step);
-  [[nodiscard]] bool is_turn_over() noexcept;
-  [[nodiscard]] bool perform_parts_awhile(LocalStep& step);
-  [[nodiscard]] bool may_go_on() noexcept;
+  [[nodiscard]] bool perform_parts_awhile(LocalStep& step, bool has_waited);
+  [[nodiscard]] bool may_go_on() const noexcept;
+  /// With what threads can help.
+  Task<> share(const LocalStep& step);
 
   Engine& engine_;
   const Membership& membership_;
@@ -86,8 +86,6 @@ class MemoryExec final : public Exec {
   bool is_beyond_cache_ = false;
 
   Operands operands_;
-  std::size_t moved_since_look_ = 0;  ///< bytes of small steps since others on the engine were thought of
-  bool has_waited_ = false;           ///< for others, and has not gone on since
   bool notes_steps_ = false;
   std::size_t noted_count_ = 0;
   std::vector<Noted> noted_;  ///< kept, to allocate nothing

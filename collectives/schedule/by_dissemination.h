@@ -26,7 +26,7 @@ inline Task<> reduce_scatter(Exec& x, ReduceScatter op, Order order, Towards tow
   auto block = [&](Rank rank) { return op.block(rank); };
   co_await slices.pack(block);
   co_await slices.reduce_scatter(x.reducer(op.combine));
-  x.finish_average(op.combine, slices.own());
+  co_await x.finish_average(op.combine, slices.own());
   co_await x.copy(op.recv, slices.own());
 }
 
@@ -40,7 +40,7 @@ inline Task<> all_reduce(Exec& x, AllReduce op, Order order, Towards towards, Or
   Disseminating parts(x, order, send[0].bytes, towards);
   co_await parts.pack(from);
   co_await parts.reduce_scatter(x.reducer(op.combine));
-  x.finish_average(op.combine, parts.own());
+  co_await x.finish_average(op.combine, parts.own());
   Disseminating sums(x, order_back, send[0].bytes);
   co_await sums.all_gather();
   co_await sums.unpack(to);
@@ -67,14 +67,14 @@ inline Task<> reduce(Exec& x, Reduce op, Order order) {
   Disseminating slices(x, order, send[0].bytes);
   co_await slices.pack(from);
   co_await slices.reduce_scatter(x.reducer(op.combine));
-  x.finish_average(op.combine, slices.own());
+  co_await x.finish_average(op.combine, slices.own());
   co_await slices.gather(op.root);
   if (x.rank() == op.root) co_await slices.unpack(to);
 }
 
 /// Of a vector that is cut into a slice for each rank.
 [[nodiscard]] inline Needs needs_of_vector(std::size_t bytes, Rank ranks) {
-  return {.links_to_all = true, .scratch_bytes = bytes_in_even_parts(bytes, ranks)};
+  return {.links_to_all = true, .scratch_bytes = scratch_for_shares(bytes, ranks)};
 }
 [[nodiscard]] inline std::size_t largest_vector(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 /// Of a block for each rank.

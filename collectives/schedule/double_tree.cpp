@@ -90,7 +90,7 @@ Task<> HalfTree::combine_chunks() {
       summed_.post();
       continue;
     }
-    x_.finish_average(combine_, part);
+    co_await x_.finish_average(combine_, part);
     if (goes_down()) to_left_.post();
   }
 }

@@ -18,19 +18,23 @@ struct PlacedSlice {
   Slice slice;
 };
 
-/// A step on this rank's own memory, or on peers' memory that is mapped here: a copy or a reduction.
+/// A step on this rank's own memory, or on peers' memory that is mapped here: a copy, a reduction, or the
+/// division that ends an average.
 ///
 /// Awaited, it is done where it stands, or in parts, with turns for others on the engine between them. What
 /// its spans name outlives it.
 class LocalStep : Immovable {
  public:
-  enum class Kind : std::uint8_t { copy, reduce };
+  enum class Kind : std::uint8_t { copy, reduce, finish_average };
 
-  LocalStep(Exec& exec, Kind kind, std::span<const PlacedSlice> outputs, std::span<const PlacedSlice> inputs,
+  /// A reduction.
+  LocalStep(Exec& exec, std::span<const PlacedSlice> outputs, std::span<const PlacedSlice> inputs,
             const Combine& combine) noexcept
-      : exec_(exec), kind_(kind), outputs_(outputs), inputs_(inputs), combine_(combine) {}
-  LocalStep(Exec& exec, const PlacedSlice& to, const PlacedSlice& from) noexcept
-      : exec_(exec), kind_(Kind::copy), to_(to), from_(from) {}
+      : exec_(exec), kind_(Kind::reduce), outputs_(outputs), inputs_(inputs), combine_(combine) {}
+  /// One of another kind, from one place to one.
+  LocalStep(Exec& exec, Kind kind, const PlacedSlice& to, const PlacedSlice& from,
+            const Combine& combine = {}) noexcept
+      : exec_(exec), kind_(kind), to_(to), from_(from), combine_(combine) {}
 
   inline bool await_ready();
   template <class P>
@@ -42,20 +46,19 @@ class LocalStep : Immovable {
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
   /// All as large as each other.
   [[nodiscard]] std::span<const PlacedSlice> outputs() const noexcept {
-    return kind_ == Kind::copy ? std::span(&to_, 1) : outputs_;
+    return kind_ == Kind::reduce ? outputs_ : std::span(&to_, 1);
   }
-  /// One for a copy; in the order of combination for a reduction.
+  /// In the order of combination for a reduction; else one.
   [[nodiscard]] std::span<const PlacedSlice> inputs() const noexcept {
-    return kind_ == Kind::copy ? std::span(&from_, 1) : inputs_;
+    return kind_ == Kind::reduce ? inputs_ : std::span(&from_, 1);
   }
   [[nodiscard]] const Combine& combine() const noexcept { return combine_; }
 
   // For the machine:
   /// Of each output.
   [[nodiscard]] std::size_t size_bytes() const noexcept { return outputs().front().slice.bytes; }
-  /// How many of them are done, from the first on.
-  [[nodiscard]] std::size_t done_bytes() const noexcept { return done_bytes_; }
-  void advance(std::size_t bytes) noexcept { done_bytes_ += bytes; }
+  /// How many of them are done, from the first on: the machine's own.
+  [[nodiscard]] std::size_t& done_bytes() noexcept { return done_bytes_; }
 
  private:
   Exec& exec_;
@@ -122,11 +125,11 @@ class Exec : Immovable {
 
   /// Copies within this rank.
   [[nodiscard]] LocalStep copy(const Slice& to, const Slice& from) noexcept {
-    return {*this, PlacedSlice{rank_, to}, PlacedSlice{rank_, from}};
+    return {*this, LocalStep::Kind::copy, PlacedSlice{rank_, to}, PlacedSlice{rank_, from}};
   }
   /// Copies from a mapped peer's window.
   [[nodiscard]] LocalStep copy_from(Rank peer, const Slice& to, const Slice& from) noexcept {
-    return {*this, PlacedSlice{rank_, to}, PlacedSlice{peer, from}};
+    return {*this, LocalStep::Kind::copy, PlacedSlice{rank_, to}, PlacedSlice{peer, from}};
   }
   /// Copies from a peer's user window; only if reads_user_windows().
   [[nodiscard]] virtual Task<> pull(Rank peer, Slice to, Slice from) = 0;
@@ -134,12 +137,15 @@ class Exec : Immovable {
   /// says so.
   [[nodiscard]] LocalStep reduce(std::span<const PlacedSlice> outputs, std::span<const PlacedSlice> inputs,
                                  const Combine& combine) noexcept {
-    return {*this, LocalStep::Kind::reduce, outputs, inputs, combine};
+    return {*this, outputs, inputs, combine};
   }
   /// How a link combines what it receives.
   [[nodiscard]] virtual Reducer reducer(const Combine& combine) const noexcept = 0;
   /// The last step of avg on a finished sum: divides in place. Nothing for other operators.
-  virtual void finish_average(const Combine& combine, const Slice& sum) = 0;
+  [[nodiscard]] LocalStep finish_average(const Combine& combine, const Slice& sum) noexcept {
+    return {*this, LocalStep::Kind::finish_average, PlacedSlice{rank_, sum}, PlacedSlice{rank_, sum},
+            combine};
+  }
 
   // What the ranks of a host announced as they met, for local schedules:
   /// Where each rank's input lies, in rank order: in its slot, or, announced by reference, in its send

@@ -54,7 +54,7 @@ class Ring {
       co_await exchange_reduce(x_, next_, partial(step), previous_, next, reducer);
     }
     const Slice sum = partial(size() - 1);
-    x_.finish_average(combine, sum);
+    co_await x_.finish_average(combine, sum);
     co_await x_.copy(result, sum);
   }
 

@@ -23,8 +23,6 @@ void close_descriptors(::msghdr& message) noexcept {
 
 }  // namespace
 
-void Driver::close_accepted(int descriptor) noexcept { ::close(descriptor); }
-
 bool IoOperation::start(std::coroutine_handle<> waiter, CancelScope* scope) noexcept {
   if (!suspend(waiter, scope)) return false;
   cancel_requested_ = false;
@@ -44,7 +42,6 @@ void IoOperation::finish(int result) noexcept {
     return;
   }
   // Nobody will see this result: descriptors that came all the same must not leak.
-  if (request_.kind == IoKind::accept && result >= 0) driver_.close_accepted(result);
   if (request_.kind == IoKind::recv_message && result >= 0)
     close_descriptors(*static_cast<::msghdr*>(request_.address));
   complete_cancelled();

@@ -18,7 +18,6 @@ enum class IoKind : std::uint8_t {
   send,          ///< address, bytes, flags
   recv_message,  ///< address = msghdr, flags
   send_message,  ///< address = msghdr, flags
-  accept,        ///< result: the new descriptor
   connect,       ///< address = sockaddr, bytes = its length
   poll,          ///< flags = poll mask; result: what is ready
   futex_wait,    ///< address = 32-bit word, expected = the value that means "keep sleeping"
@@ -82,8 +81,6 @@ class Driver {
   virtual void sleep(TimePoint now, TimePoint until) noexcept = 0;
   /// Ends a sleep() from any thread.
   virtual void wake() noexcept = 0;
-  /// Closes a connection that came to an accept which nobody waits for any more.
-  virtual void close_accepted(int descriptor) noexcept;
 
   /// Readable once something has completed: for foreign event loops. Made at the first call, and costs a
   /// little from then on. -1 where there is none. Throws SystemError, ResourceLimit.

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/io/fork_guard.h>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -35,16 +36,27 @@ int take_address(int result, const sockaddr_storage& storage, socklen_t bytes, A
 class KernelNetwork final : public Network {
  public:
   int open(const Address& like) override {
+    const fork_guard::NoChild no_child;
     const int socket = ::socket(sockaddr_of(like)->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket >= 0) fork_guard::add(socket);
     return socket < 0 ? -errno : socket;
   }
   int listen(int socket, const Address& at) override {
     if (!at.is_unix()) set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
     if (::bind(socket, sockaddr_of(at), static_cast<socklen_t>(at.size_bytes())) != 0) return -errno;
+    const int flags = ::fcntl(socket, F_GETFL);
+    if (flags < 0 || ::fcntl(socket, F_SETFL, flags | O_NONBLOCK) != 0) return -errno;
     return ::listen(socket, kBacklog) == 0 ? 0 : -errno;
+  }
+  int accept(int socket) override {
+    const fork_guard::NoChild no_child;
+    const int accepted = ::accept4(socket, nullptr, nullptr, SOCK_CLOEXEC);
+    if (accepted >= 0) fork_guard::add(accepted);
+    return accepted < 0 ? -errno : accepted;
   }
   void own(int socket) noexcept override { fork_guard::add(socket); }
   void close(int socket) noexcept override {
+    const fork_guard::NoChild no_child;
     fork_guard::remove(socket);
     ::close(socket);
   }

@@ -31,6 +31,8 @@ class Network {
   virtual int open(const Address& like) = 0;
   /// Binds and listens.
   virtual int listen(int socket, const Address& at) = 0;
+  /// The next connection of a listening socket, without waiting (EAGAIN).
+  virtual int accept(int socket) = 0;
   /// A handle holds this socket from now on, until it closes it.
   virtual void own(int /*socket*/) noexcept {}
   virtual void close(int socket) noexcept = 0;

@@ -2,6 +2,7 @@
 #include <cohort/engine/io/socket.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/log.h>
 #include <cohort/engine/system/descriptor_limit.h>
 
 #include <fcntl.h>
@@ -18,7 +19,8 @@ namespace cohort {
 namespace {
 
 constexpr Duration kRetryInterval = std::chrono::milliseconds(20);
-constexpr Duration kDescriptorBackoff = std::chrono::milliseconds(50);
+/// While this host has nothing to take connections with.
+constexpr Duration kAcceptBackoff = std::chrono::milliseconds(50);
 constexpr std::size_t kMostDescriptors = 8;
 
 SocketHandle open_socket(Engine& engine, const Address& address) {
@@ -31,6 +33,18 @@ bool may_come_up_later(int error_number) {
   return error_number == ECONNREFUSED || error_number == ENOENT || error_number == EAGAIN ||
          error_number == ECONNRESET || error_number == EHOSTUNREACH || error_number == ENETUNREACH ||
          error_number == ETIMEDOUT;
+}
+
+/// An error of accepting that no other attempt mends.
+bool is_no_listener(int error_number) {
+  return error_number == EBADF || error_number == EINVAL || error_number == ENOTSOCK ||
+         error_number == EFAULT;
+}
+
+/// An error of accepting after which the next connection may be waiting already.
+bool concerns_one_connection(int error_number) {
+  return error_number == EINTR || error_number == EAGAIN || error_number == ECONNABORTED ||
+         error_number == EPROTO;
 }
 
 Task<int> try_connect(Engine& engine, int descriptor, const Address& to) {
@@ -277,6 +291,7 @@ Listener::Listener(Engine& engine, const Address& at) : engine_(&engine), handle
   if (result < 0)
     throw system_error(-result, fmt::format("listening at {}{}", at.to_string(),
                                             taken ? " (another job uses it: choose another address)" : ""));
+  where_ = local_address().to_string();
   reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
@@ -287,30 +302,36 @@ Address Listener::local_address() const {
   return address;
 }
 
-/// Out of descriptors: gives one up to take the newcomer, if there is one, off the queue and close its
-/// connection.
+/// Out of descriptors: gives one up to take the newcomer off the queue and close its connection.
 void Listener::turn_away() noexcept {
-  pollfd newcomer{.fd = handle_.number(), .events = POLLIN, .revents = 0};
-  if (::poll(&newcomer, 1, 0) != 1) return;  // the kernel reserves a descriptor before anybody has come
   reserve_.close();
-  Descriptor turned_away(::accept4(handle_.number(), nullptr, nullptr, SOCK_CLOEXEC));
-  turned_away.close();
+  const int turned_away = engine_->network().accept(handle_.number());
+  if (turned_away >= 0) engine_->network().close(turned_away);
   reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
+void Listener::warn_once(const Error& why) noexcept {
+  if (!std::exchange(is_short_, true)) log(LogLevel::warn, "{}; trying again until it works", why.message());
+}
+
+/// Waits and then accepts, rather than both in the kernel: a connection that nobody here knows of yet is
+/// guarded by nobody when a child is made.
 Task<Socket> Listener::accept() {
   for (;;) {
-    IoOperation operation(engine_->driver(), {.kind = IoKind::accept, .descriptor = handle_.number()});
-    const int result = co_await operation;
-    if (result >= 0) co_return Socket(*engine_, SocketHandle(engine_->network(), result));
-    if (result == -EMFILE || result == -ENFILE) {
-      turn_away();
-      co_await engine_->sleep_for(kDescriptorBackoff);
-      continue;
+    IoOperation newcomer(engine_->driver(),
+                         {.kind = IoKind::poll, .descriptor = handle_.number(), .flags = POLLIN});
+    const int ready = co_await newcomer;
+    const int result = ready < 0 ? ready : engine_->network().accept(handle_.number());
+    if (result >= 0) {
+      is_short_ = false;
+      co_return Socket(*engine_, SocketHandle(engine_->network(), result));
     }
-    const bool transient =
-        result == -EINTR || result == -EAGAIN || result == -ECONNABORTED || result == -EPROTO;
-    if (!transient) throw system_error(-result, "accepting a connection");
+    if (concerns_one_connection(-result)) continue;
+    const Error error = system_error(-result, fmt::format("accepting a connection at {}", where_));
+    if (is_no_listener(-result)) throw Error(error);
+    if (result == -EMFILE || result == -ENFILE) turn_away();
+    warn_once(error);
+    co_await engine_->sleep_for(kAcceptBackoff);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -122,15 +123,20 @@ class Listener {
   [[nodiscard]] bool is_open() const noexcept { return handle_.is_open(); }
   [[nodiscard]] Address local_address() const;
 
-  /// The next connection. When descriptors run out, refuses connections for a while instead of failing.
+  /// The next connection. Where this host has no buffers, memory or descriptors for one, or its network
+  /// fails, tries again from time to time, with a warning, until its scope is cancelled; without descriptors
+  /// it turns connections away meanwhile. Throws SystemError if the listening socket itself is none.
   Task<Socket> accept();
 
  private:
   void turn_away() noexcept;
+  void warn_once(const Error& why) noexcept;
 
   Engine* engine_ = nullptr;
   SocketHandle handle_;
+  std::string where_;
   Descriptor reserve_;
+  bool is_short_ = false;  ///< of something, since the last connection
 };
 
 }  // namespace cohort

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -98,11 +99,17 @@ Error refusal(int error_number) {
   if (error_number == ENOSYS)
     return Error(ErrorKind::Unsupported,
                  "this kernel has no io_uring (ENOSYS); Linux 5.11 or newer is needed");
+  if (error_number == ENOMEM)
+    return Error(
+        ErrorKind::ResourceLimit,
+        "no memory for io_uring (ENOMEM): all rings of a user count against its limit on locked memory: "
+        "raise it (ulimit -l; LimitMEMLOCK of a service), or run fewer ranks");
   return system_error(error_number, "setting up io_uring");
 }
 
 UringDriver::UringDriver() {
   int failure = 0;
+  std::optional<fork_guard::NoChild> no_child(std::in_place);
   for (const SetupChoice& choice : kSetupChoices) {
     io_uring_params params{};
     params.flags = choice.flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
@@ -116,6 +123,7 @@ UringDriver::UringDriver() {
   if (failure != 0) throw refusal(failure);
   io_uring_ring_dontfork(&ring_);
   fork_guard::add(ring_.ring_fd);
+  no_child.reset();
   if (io_uring_probe* probe = io_uring_get_probe_ring(&ring_)) {
     has_futex_ = io_uring_opcode_supported(probe, kFutexWaitOpcode) != 0;
     io_uring_free_probe(probe);
@@ -204,7 +212,6 @@ void UringDriver::prepare(io_uring_sqe* sqe, IoOperation& operation) noexcept {
     case IoKind::send_message:
       io_uring_prep_sendmsg(sqe, request.descriptor, message_of(request), request.flags);
       break;
-    case IoKind::accept: io_uring_prep_accept(sqe, request.descriptor, nullptr, nullptr, SOCK_CLOEXEC); break;
     case IoKind::connect:
       io_uring_prep_connect(sqe, request.descriptor, static_cast<const sockaddr*>(request.address),
                             static_cast<socklen_t>(request.bytes));

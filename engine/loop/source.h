@@ -10,6 +10,7 @@ namespace cohort {
 class Source : public ListHook {
  public:
   /// Moves what has completed to the ready queue; true if anything did. Must be cheap: it runs every turn.
+  /// Where it moves bytes, some ten microseconds' worth at a time: a long turn ends behind it.
   virtual bool poll() noexcept = 0;
   /// Whether anything waits for what poll() would find.
   [[nodiscard]] virtual bool is_waited_for() const noexcept = 0;

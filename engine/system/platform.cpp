@@ -24,16 +24,18 @@ class RealPlatform final : public Platform {
   unsigned available_cores() override { return processor::available_cores(); }
   std::size_t core_cache_bytes() override { return caches::core_bytes(); }
   std::size_t last_level_cache_bytes() override { return caches::last_level_bytes(); }
-  void make_room_for_descriptors(std::size_t least, std::size_t wanted, std::string_view what_for) override;
+  CoreSet usable_cores() override { return processor::usable_cores(); }
+  std::size_t make_room_for_descriptors(std::size_t least, std::size_t wanted,
+                                        std::string_view what_for) override;
   void yield_core() noexcept override { processor::yield(); }
 };
 
-void RealPlatform::make_room_for_descriptors(std::size_t least, std::size_t wanted,
-                                             std::string_view what_for) {
+std::size_t RealPlatform::make_room_for_descriptors(std::size_t least, std::size_t wanted,
+                                                    std::string_view what_for) {
   const std::size_t open = descriptor_limit::count_open();
   const std::size_t enough = open + std::max(least, wanted) + kSpareDescriptors;
   const std::size_t limit = descriptor_limit::raise_to(enough);
-  if (limit >= open + least) return;
+  if (limit >= open + least) return limit - open;
   throw Error(
       ErrorKind::ResourceLimit,
       fmt::format("{} takes {} more descriptors, but this process has {} open and may have {}: raise the "

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/system/core_set.h>
+
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -22,13 +24,16 @@ class Platform {
 
   /// As processor::available_cores(), caches::core_bytes() and caches::last_level_bytes().
   [[nodiscard]] virtual unsigned available_cores() = 0;
+  /// Which ones these are: as processor::usable_cores().
+  [[nodiscard]] virtual CoreSet usable_cores() = 0;
   [[nodiscard]] virtual std::size_t core_cache_bytes() = 0;
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() = 0;
 
-  /// Lets this process have that many more descriptors, if it may (descriptor_limit::raise_to()). Throws
-  /// ResourceLimit if it may not have `least` more, with what the limit is and what it has to be.
-  virtual void make_room_for_descriptors(std::size_t least, std::size_t wanted,
-                                         std::string_view what_for) = 0;
+  /// Lets this process have that many more descriptors, if it may (descriptor_limit::raise_to()). Gives how
+  /// many more it may have now. Throws ResourceLimit if that is not `least`, with what the limit is and what
+  /// it has to be.
+  virtual std::size_t make_room_for_descriptors(std::size_t least, std::size_t wanted,
+                                                std::string_view what_for) = 0;
 
   /// As processor::yield(): for a loop that waits for another rank without its driver.
   virtual void yield_core() noexcept = 0;

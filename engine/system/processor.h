@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/system/core_set.h>
+
 #include <sched.h>
 #include <unistd.h>
 
@@ -26,6 +28,17 @@ inline void yield() noexcept { ::sched_yield(); }
   cpu_set_t set;
   if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
   return std::thread::hardware_concurrency();
+}
+
+/// Which cores the calling thread may run on; those numbered lowest, where the kernel does not say.
+[[nodiscard]] inline CoreSet usable_cores() noexcept {
+  CoreSet cores;
+  cpu_set_t set;
+  const bool is_known = ::sched_getaffinity(0, sizeof set, &set) == 0;
+  const std::size_t count = is_known ? kMostCores : std::thread::hardware_concurrency();
+  for (std::size_t core = 0; core < kMostCores && core < count; ++core)
+    if (!is_known || CPU_ISSET(core, &set)) cores.set(core);
+  return cores;
 }
 
 }  // namespace cohort::processor

@@ -86,7 +86,6 @@ TimePoint WorldDriver::ready_at(const Request& request) const {
     case IoKind::recv_message: return sockets_.readable_at(asked.descriptor);
     case IoKind::send:
     case IoKind::send_message: return sockets_.writable_at(asked.descriptor);
-    case IoKind::accept: return sockets_.acceptable_at(asked.descriptor);
     case IoKind::connect: return request.due;
     case IoKind::poll:
       return (asked.flags & POLLIN) != 0 ? sockets_.readable_at(asked.descriptor)
@@ -110,7 +109,6 @@ std::string WorldDriver::describe(const Request& request) const {
     case IoKind::recv_message: return fmt::format("bytes from {}", sockets_.peer_of(asked.descriptor));
     case IoKind::send:
     case IoKind::send_message: return fmt::format("room for bytes to {}", sockets_.peer_of(asked.descriptor));
-    case IoKind::accept: return sockets_.peer_of(asked.descriptor);
     case IoKind::connect: return "a connection to be taken";
     case IoKind::poll:
       return fmt::format("{} {}", (asked.flags & POLLIN) != 0 ? "bytes from" : "room for bytes to",
@@ -159,7 +157,6 @@ int WorldDriver::attempt(Request& request) {
   switch (asked.kind) {
     case IoKind::send:
     case IoKind::send_message: return attempt_send(request);
-    case IoKind::accept: return sockets_.accept(asked.descriptor);
     case IoKind::connect:
       if (request.due > scheduler_.now()) return kNotYet;
       return sockets_.finish_connect(asked.descriptor, Address::from_sockaddr(asked.address, asked.bytes));

@@ -21,7 +21,6 @@ class WorldDriver final : public Driver, public Host {
   [[nodiscard]] bool has_news() const noexcept override { return ready_at() <= scheduler_.now(); }
   void sleep(TimePoint now, TimePoint until) noexcept override;
   void wake() noexcept override { scheduler_.wake(process_); }
-  void close_accepted(int descriptor) noexcept override { sockets_.close(descriptor); }
   [[nodiscard]] bool has_futex() const noexcept override { return true; }
   [[nodiscard]] std::string description() const override { return "simulated"; }
 

@@ -12,6 +12,8 @@ class WorldNetwork final : public Network {
 
   int open(const Address&) override { return world_.sockets().open(process_); }
   int listen(int socket, const Address& at) override { return world_.sockets().listen(socket, at); }
+  void own(int socket) noexcept override { world_.sockets().guard(socket); }
+  int accept(int socket) override { return world_.sockets().accept(socket); }
   void close(int socket) noexcept override { world_.sockets().close(socket); }
   int send(int socket, std::span<const std::byte> first, std::span<const std::byte> second) noexcept override;
   int receive(int socket, std::span<std::byte> into) noexcept override;

@@ -3,9 +3,11 @@
 
 #include <cohort/engine/world/world.h>
 
+#include <limits>
+
 namespace cohort::world {
 
-/// The host of one simulated process: a core for each, and the caches of no host in particular.
+/// The host of one simulated process: one core for all of them, and the caches of no host in particular.
 class WorldPlatform final : public Platform {
  public:
   WorldPlatform(World& world, Process process) : world_(world), process_(process) {}
@@ -13,10 +15,13 @@ class WorldPlatform final : public Platform {
   std::string host_name() override;
   std::string host_fingerprint() override { return host_name(); }
   unsigned available_cores() override { return 1; }
+  CoreSet usable_cores() override { return CoreSet(1); }
   std::size_t core_cache_bytes() override { return std::size_t{1} << 20; }
   std::size_t last_level_cache_bytes() override { return std::size_t{32} << 20; }
   /// Simulated sockets are none.
-  void make_room_for_descriptors(std::size_t, std::size_t, std::string_view) override {}
+  std::size_t make_room_for_descriptors(std::size_t, std::size_t, std::string_view) override {
+    return std::numeric_limits<std::size_t>::max();
+  }
   void yield_core() noexcept override;
   /// The process is busy for so long, and does not look at its engine.
   void compute(Duration takes);

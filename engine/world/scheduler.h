@@ -45,6 +45,8 @@ class Scheduler : Immovable {
   void set_on_end(std::function<void()> on_end) { on_end_ = std::move(on_end); }
 
   [[nodiscard]] TimePoint now() const noexcept { return now_; }
+  /// Since the beginning.
+  [[nodiscard]] Duration elapsed() const noexcept { return now_ - kBegin; }
   [[nodiscard]] std::uint64_t turns() const noexcept { return turns_; }
   [[nodiscard]] Random& random() noexcept { return random_; }
   void attach(Process process, Host* host) noexcept { slots_[process].host = host; }
@@ -68,6 +70,7 @@ class Scheduler : Immovable {
 
  private:
   enum class State : std::uint8_t { ready, asleep, dead, finished };
+  static constexpr TimePoint kBegin{std::chrono::hours(1)};
 
   struct Slot {
     State state = State::ready;
@@ -93,7 +96,7 @@ class Scheduler : Immovable {
 
   const Settings& settings_;
   Random random_;
-  TimePoint now_{std::chrono::hours(1)};
+  TimePoint now_ = kBegin;
   const TimePoint end_;
   std::uint64_t turns_ = 0;
   std::uint64_t hash_ = 0xcbf29ce484222325;

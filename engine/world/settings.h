@@ -27,11 +27,13 @@ struct DegradedLink {
   double bandwidth_factor = 1;
   double latency_factor = 1;
 };
-/// What `from` sends to `to`, on another host, is lost from message number `step` on; nobody is told.
+/// What `from` sends to `to`, on another host, is lost from message number `step` on, and not before so long
+/// has passed; nobody is told.
 struct LostLink {
   Process from = 0;
   Process to = 0;
   std::uint64_t step = 1;
+  Duration since{};
 };
 /// With message number `step` from one to the other the connection it is on is reset, at both ends.
 struct BrokenLink {
@@ -52,6 +54,14 @@ struct DeadProcess {
   std::uint64_t step = 1;
   bool since_mark = false;  ///< steps count from World::mark() on, such as when it has joined
   bool is_silent = false;   ///< its sockets stay open, as when it was stopped or its host is gone
+};
+
+/// At its interaction number `step` with its host the process forks a child that lives on. It holds copies of
+/// the sockets that no handle of the engine guards: their closing, or the process's death, does not end them.
+struct ForkingProcess {
+  Process process = 0;
+  std::uint64_t step = 1;
+  bool since_mark = false;  ///< as for DeadProcess
 };
 
 struct Settings {
@@ -77,6 +87,8 @@ struct Settings {
   std::vector<BrokenLink> broken;
   std::vector<DeadProcess> dead;
   std::vector<DroppedByte> dropped;
+  std::vector<ForkingProcess> forking;
+  bool children_keep_all = false;  ///< a bug of the library, for tests: a forked child holds guarded sockets
 
   Duration longest = std::chrono::hours(1);  ///< of virtual time: what goes on for longer is a finding
   std::uint64_t most_turns = 2'000'000;      ///< the same, where time does not pass

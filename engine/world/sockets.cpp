@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 namespace cohort::world {
 namespace {
@@ -101,7 +102,8 @@ Duration Sockets::transfer_time(Process from, Process to, std::size_t bytes) con
 
 bool Sockets::is_lost(Process from, Process to, std::uint64_t message) const {
   return std::ranges::any_of(settings_.lost, [&](const LostLink& link) {
-    return link.from == from && link.to == to && message >= link.step && crosses_hosts(from, to);
+    return link.from == from && link.to == to && message >= link.step && scheduler_.elapsed() >= link.since &&
+           crosses_hosts(from, to);
   });
 }
 
@@ -238,6 +240,7 @@ int Sockets::finish_connect(int socket, const Address& to) {
 
 TimePoint Sockets::readable_at(int socket) const {
   const Endpoint& endpoint = at(socket);
+  if (endpoint.is_listening) return endpoint.newcomers.empty() ? kNever : endpoint.newcomers.front().arrives;
   if (!endpoint.connection || endpoint.is_shut) return scheduler_.now();
   return incoming(endpoint).readable_at();
 }
@@ -247,11 +250,6 @@ TimePoint Sockets::writable_at(int socket) const {
   const bool is_now =
       !endpoint.connection || endpoint.is_shut || is_broken_ || outgoing(endpoint).room() != 0;
   return is_now ? scheduler_.now() : incoming(endpoint).reset_at();
-}
-
-TimePoint Sockets::acceptable_at(int socket) const {
-  const Endpoint& endpoint = at(socket);
-  return endpoint.newcomers.empty() ? kNever : endpoint.newcomers.front().arrives;
 }
 
 void Sockets::shutdown(int socket) noexcept {
@@ -280,6 +278,7 @@ void Sockets::close(int socket) noexcept {
   Endpoint& endpoint = at(socket);
   COHORT_ASSERT(!endpoint.is_closed || is_broken_, "socket {} is closed twice", socket);
   endpoint.is_closed = true;
+  if (endpoint.is_held_by_child) return;
   if (endpoint.is_listening) listeners_.erase(place_of(settings_.host_of[endpoint.owner], endpoint.local));
   endpoint.is_listening = false;
   for (const Newcomer& newcomer : std::exchange(endpoint.newcomers, {})) {
@@ -290,10 +289,26 @@ void Sockets::close(int socket) noexcept {
   leave(endpoint);
 }
 
+void Sockets::fork(Process process) noexcept {
+  std::set<int> not_accepted;  // the listener's, and nobody's descriptors yet
+  for (const auto& endpoint : endpoints_)
+    for (const Newcomer& newcomer : endpoint->newcomers) not_accepted.insert(newcomer.socket);
+  std::uint64_t copies = 0;
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+    Endpoint& endpoint = *endpoints_[i];
+    const bool is_descriptor = endpoint.owner == process && !endpoint.is_closed &&
+                               !not_accepted.contains(kFirstSocket + static_cast<int>(i));
+    if (!is_descriptor || endpoint.is_guarded) continue;
+    endpoint.is_held_by_child = true;
+    ++copies;
+  }
+  scheduler_.note(process, "forks", copies);
+}
+
 void Sockets::close_all_of(Process process) noexcept {
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     Endpoint& endpoint = *endpoints_[i];
-    if (endpoint.owner != process || endpoint.is_closed) continue;
+    if (endpoint.owner != process || endpoint.is_closed || endpoint.is_held_by_child) continue;
     if (endpoint.is_listening) listeners_.erase(place_of(settings_.host_of[process], endpoint.local));
     endpoint.is_listening = false;
     leave(endpoint);

@@ -38,9 +38,9 @@ class Sockets : Immovable {
   TimePoint begin_connect(int socket, const Address& to);
   int finish_connect(int socket, const Address& to);
 
+  /// When there are bytes, or a connection to accept.
   [[nodiscard]] TimePoint readable_at(int socket) const;
   [[nodiscard]] TimePoint writable_at(int socket) const;
-  [[nodiscard]] TimePoint acceptable_at(int socket) const;
 
   int local_address(int socket, Address& into) const;
   int remote_address(int socket, Address& into) const;
@@ -50,7 +50,11 @@ class Sockets : Immovable {
   /// "rank 3 at 10.0.0.2:4001", for people.
   [[nodiscard]] std::string peer_of(int socket) const;
 
-  /// The kernel ends everything that the process holds.
+  /// No child that is forked from now on holds it.
+  void guard(int socket) noexcept { at(socket).is_guarded = !settings_.children_keep_all; }
+  /// A child of the process, which lives until everything is over, holds what is not guarded.
+  void fork(Process process) noexcept;
+  /// The kernel ends everything that the process holds, and no child of it.
   void close_all_of(Process process) noexcept;
   /// Every connection is reset, everything else is refused from now on.
   void break_all() noexcept;
@@ -70,6 +74,8 @@ class Sockets : Immovable {
     bool is_listening = false;
     bool is_shut = false;
     bool is_closed = false;
+    bool is_guarded = false;
+    bool is_held_by_child = false;
     std::deque<Newcomer> newcomers;
   };
   using Place = std::pair<unsigned, std::string>;  ///< host and address

@@ -29,6 +29,8 @@ World::World(Settings settings)
       steps_(settings_.host_of.size(), 0),
       last_steps_(settings_.host_of.size(), std::numeric_limits<std::uint64_t>::max()),
       died_at_(settings_.host_of.size(), kNever) {
+  for (const ForkingProcess& forking : settings_.forking)
+    forks_at_.push_back(forking.since_mark ? 0 : forking.step);
   for (const DeadProcess& dead : settings_.dead)
     if (!dead.since_mark) last_steps_[dead.process] = dead.step;
   scheduler_.set_on_end([this] { sockets_.break_all(); });
@@ -47,11 +49,17 @@ void World::mark(Process process) {
   for (const DeadProcess& dead : settings_.dead)
     if (dead.process == process && dead.since_mark && !has_died(process))
       last_steps_[process] = std::min(last_steps_[process], steps_[process] + dead.step);
+  for (std::size_t i = 0; i < forks_at_.size(); ++i)
+    if (settings_.forking[i].process == process && forks_at_[i] == 0)
+      forks_at_[i] = steps_[process] + settings_.forking[i].step;
 }
 
 void World::step(Process process) {
   if (scheduler_.is_over() || steps_[process] >= last_steps_[process]) return;
-  if (++steps_[process] != last_steps_[process]) return;
+  ++steps_[process];
+  for (std::size_t i = 0; i < forks_at_.size(); ++i)
+    if (settings_.forking[i].process == process && forks_at_[i] == steps_[process]) sockets_.fork(process);
+  if (steps_[process] != last_steps_[process]) return;
   for (const DeadProcess& dead : settings_.dead) {
     if (dead.process != process || dead.is_silent) continue;
     sockets_.close_all_of(process);

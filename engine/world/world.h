@@ -35,7 +35,7 @@ class World : Immovable {
   }
   /// When it did; kNever if it lives, or fell silent.
   [[nodiscard]] TimePoint died_at(Process process) const noexcept { return died_at_[process]; }
-  /// See DeadProcess::since_mark.
+  /// See DeadProcess::since_mark. The first one of each process counts.
   void mark(Process process);
   /// Puts an event of the user's into the trace.
   void note(Process process, const char* what, std::uint64_t one = 0, std::uint64_t other = 0) {
@@ -46,7 +46,7 @@ class World : Immovable {
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
   [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
   [[nodiscard]] Sockets& sockets() noexcept { return sockets_; }
-  /// The process turns to its host once more: where it dies, if it is to.
+  /// The process turns to its host once more: where it forks or dies, if it is to.
   void step(Process process);
 
  private:
@@ -56,6 +56,7 @@ class World : Immovable {
   std::vector<std::uint64_t> steps_;
   std::vector<std::uint64_t> last_steps_;
   std::vector<TimePoint> died_at_;
+  std::vector<std::uint64_t> forks_at_;  ///< of settings_.forking, steps; 0: not known yet
 };
 
 }  // namespace cohort::world

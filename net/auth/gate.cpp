@@ -24,12 +24,16 @@ std::string source_of(const Socket& socket) {
 void Gate::Handler::on_refusal(const Refusal&, const std::optional<Identity>&) noexcept {}
 
 Gate::Pending::Pending(Gate& gate, CancelScope* around, std::string whose)
-    : scope(around), source(std::move(whose)), gate_(gate) {
-  gate_.make_room();
+    : scope(around), source(std::move(whose)), of_source(gate.make_room_for(source)), gate_(gate) {
   gate_.pending_.push_back(this);
+  ++of_source;
 }
 
-Gate::Pending::~Pending() { std::erase(gate_.pending_, this); }
+Gate::Pending::~Pending() { leave(); }
+
+void Gate::Pending::leave() noexcept {
+  if (std::erase(gate_.pending_, this) != 0 && --of_source == 0) gate_.places_.erase(source);
+}
 
 Task<> Gate::serve() {
   CancelScope* around = co_await current_scope();
@@ -98,23 +102,17 @@ Task<Admission> Gate::authenticate(Socket& socket, std::string where) {
   co_return co_await authenticate_as_server(socket, secret_, mine_, service_, std::move(where));
 }
 
-std::size_t Gate::places_of(const std::string& source) const noexcept {
-  const auto count =
-      std::ranges::count_if(pending_, [&](const Pending* pending) { return pending->source == source; });
-  return static_cast<std::size_t>(count);
-}
-
-void Gate::make_room() noexcept {
-  if (pending_.size() < most_pending()) return;
-  const auto most = std::ranges::max_element(pending_, {}, [this](const Pending* pending) {
-    return places_of(pending->source);
-  });  // the oldest of equals
+std::size_t& Gate::make_room_for(const std::string& source) {
+  if (pending_.size() < most_pending()) return places_[source];
+  const auto most = std::ranges::max_element(
+      pending_, {}, [](const Pending* pending) { return pending->of_source; });  // the oldest of equals
   Pending& loser = **most;
-  pending_.erase(most);
+  loser.leave();
   loser.scope.cancel(
       Error(ErrorKind::ResourceLimit,
             fmt::format("{} had to give way: {} connections that have not proven who they are is the most",
                         loser.source, most_pending())));
+  return places_[source];
 }
 
 void Gate::refuse(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept {

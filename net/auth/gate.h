@@ -5,6 +5,8 @@
 #include <cohort/engine/io/socket.h>
 #include <cohort/net/auth/authenticated_socket.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,12 +29,13 @@ struct Visitor {
 /// There is a place for every rank of the world, so that ranks which all come at once do not drive each other
 /// away, and kPlacesBeside more. When all are taken, the oldest connection of whoever holds most of them
 /// gives way, so that idle strangers cannot keep ranks out; a rank that had to give way comes again. Once a
-/// connection was told that it is taken, it keeps its place.
+/// connection was told that it is taken, it keeps its place. A newcomer costs a look at each place.
 ///
 /// Threads: the engine's. Lifetime: the references and the handler outlive serve().
 class Gate : Immovable {
  public:
   static constexpr std::size_t kPlacesBeside = 64;
+  static constexpr std::size_t kLeastBeside = 8;
 
   class Handler {
    public:
@@ -62,7 +65,10 @@ class Gate : Immovable {
   Task<> serve();
 
   /// Connections that may be proving themselves at a time.
-  [[nodiscard]] std::size_t most_pending() const noexcept { return kPlacesBeside + mine_.world; }
+  [[nodiscard]] std::size_t most_pending() const noexcept { return mine_.world + beside_; }
+  /// Where this process may not have as many descriptors: so many places beside the ranks', if that is fewer,
+  /// but at least kLeastBeside.
+  void limit_places_beside(std::size_t most) noexcept { beside_ = std::clamp(most, kLeastBeside, beside_); }
 
  private:
   /// A connection that has not proven itself; lives in the frame of its task.
@@ -71,8 +77,12 @@ class Gate : Immovable {
     Pending(Gate& gate, CancelScope* around, std::string source);
     ~Pending();
 
+    /// Lets go of the place; again: nothing.
+    void leave() noexcept;
+
     CancelScope scope;
     const std::string source;  ///< who is answerable: a host, or on this host a process
+    std::size_t& of_source;    ///< places that it holds
 
    private:
     Gate& gate_;
@@ -82,8 +92,8 @@ class Gate : Immovable {
   Task<> admit(Socket socket);
   Task<Admission> examine(Socket& socket, const std::string& where);
   Task<Admission> authenticate(Socket& socket, std::string where);
-  void make_room() noexcept;
-  [[nodiscard]] std::size_t places_of(const std::string& source) const noexcept;
+  /// Makes room, and gives the count of the places that the source holds.
+  [[nodiscard]] std::size_t& make_room_for(const std::string& source);
   void refuse(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept;
 
   Listener& listener_;
@@ -92,7 +102,9 @@ class Gate : Immovable {
   const Service service_;
   Handler& handler_;
   const Handover handover_;
-  std::vector<Pending*> pending_;  ///< oldest first
+  std::size_t beside_ = kPlacesBeside;
+  std::vector<Pending*> pending_;              ///< oldest first
+  std::map<std::string, std::size_t> places_;  ///< that a source holds; not those that hold none
 };
 
 }  // namespace cohort

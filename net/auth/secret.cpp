@@ -51,31 +51,17 @@ void decode_hex(std::span<const std::byte> digits, std::span<std::byte> out) noe
 
 }  // namespace
 
-Secret::Secret(Secret&& other) noexcept : bytes_(other.bytes_), is_set_(std::exchange(other.is_set_, false)) {
-  crypto::wipe(other.bytes_);
-}
-
-Secret& Secret::operator=(Secret&& other) noexcept {
-  if (this == &other) return *this;
-  bytes_ = other.bytes_;
-  is_set_ = std::exchange(other.is_set_, false);
-  crypto::wipe(other.bytes_);
-  return *this;
-}
-
-Secret::~Secret() { crypto::wipe(bytes_); }
-
 Secret Secret::random() {
   Secret secret;
-  crypto::fill_random(secret.bytes_);
-  secret.is_set_ = true;
+  secret.block_ = UndumpedBlock::take();
+  crypto::fill_random(secret.block_.bytes());
   return secret;
 }
 
 Secret Secret::from_bytes(std::span<const std::byte, kBytes> bytes) {
   Secret secret;
-  std::copy(bytes.begin(), bytes.end(), secret.bytes_.begin());
-  secret.is_set_ = true;
+  secret.block_ = UndumpedBlock::take();
+  std::ranges::copy(bytes, secret.block_.bytes().begin());
   return secret;
 }
 
@@ -97,15 +83,15 @@ Secret Secret::parse(std::span<const std::byte> material, std::string_view sourc
                                             : fmt::format("is too short with {} characters", trimmed.size()),
                             kLeastCharacters, kMakeOne));
   Secret secret;
+  secret.block_ = UndumpedBlock::take();
   if (is_hex_secret(trimmed)) {
-    decode_hex(trimmed, secret.bytes_);
+    decode_hex(trimmed, secret.block_.bytes());
   } else {
     constexpr std::string_view kSalt = "cohort1 secret";
     constexpr std::string_view kInfo = "from text";
     crypto::hkdf_sha256(trimmed, std::as_bytes(std::span(kSalt)), std::as_bytes(std::span(kInfo)),
-                        secret.bytes_);
+                        secret.block_.bytes());
   }
-  secret.is_set_ = true;
   return secret;
 }
 
@@ -119,8 +105,8 @@ Secret Secret::parse(std::vector<std::byte>&& material, std::string_view source)
 }
 
 std::span<const std::byte, Secret::kBytes> Secret::bytes() const noexcept {
-  COHORT_ASSERT(is_set_, "this Secret was moved from or never set");
-  return bytes_;
+  COHORT_ASSERT(is_set(), "this Secret was moved from or never set");
+  return block_.bytes();
 }
 
 SecretOfOptions::SecretOfOptions(const SecretOfOptions& other) : std::optional<Secret>() {

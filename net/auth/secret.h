@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <cohort/engine/system/undumped_block.h>
+
 #include <cstddef>
 #include <iosfwd>
 #include <optional>
@@ -13,17 +14,13 @@ namespace cohort {
 
 /// The 32 bytes that all processes of a job know and nobody else does. Who holds it may join as any rank.
 ///
-/// Ownership: movable, not copyable, overwritten when it dies or is moved from; it cannot be printed or
-/// formatted. A default-constructed or moved-from Secret holds nothing, and bytes() of it asserts.
+/// Ownership: movable, not copyable; lies in memory that core dumps leave out, overwritten when it dies; it
+/// cannot be printed or formatted. A default-constructed or moved-from Secret holds nothing, and bytes() of
+/// it asserts.
 class Secret {
  public:
-  static constexpr std::size_t kBytes = 32;
+  static constexpr std::size_t kBytes = UndumpedBlock::kBytes;
   static constexpr std::size_t kLeastCharacters = 16;
-
-  Secret() noexcept = default;
-  Secret(Secret&& other) noexcept;
-  Secret& operator=(Secret&& other) noexcept;
-  ~Secret();
 
   /// A new one, for a job that starts now.
   [[nodiscard]] static Secret random();
@@ -46,7 +43,7 @@ class Secret {
   /// The same, and wipes the material, also when it throws.
   [[nodiscard]] static Secret parse(std::vector<std::byte>&& material, std::string_view source);
 
-  [[nodiscard]] bool is_set() const noexcept { return is_set_; }
+  [[nodiscard]] bool is_set() const noexcept { return block_.is_taken(); }
 
   /// For handing it to a process of the same job. Valid while this object lives and is not moved from.
   [[nodiscard]] std::span<const std::byte, kBytes> bytes() const noexcept;
@@ -57,8 +54,7 @@ class Secret {
   friend void PrintTo(const Secret& secret, std::ostream* out);
 
  private:
-  std::array<std::byte, kBytes> bytes_{};
-  bool is_set_ = false;
+  UndumpedBlock block_;
 };
 
 /// A secret, or none, that goes with options when they are copied. Every copy is wiped like any other Secret.

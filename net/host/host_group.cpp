@@ -179,10 +179,8 @@ bool HostGroup::poll() noexcept {
     wait.operation_.end();
     progress = true;
   });
-  polled_.clear();
-  watchers_.for_each([&](Watcher& watcher) { polled_.push_back(&watcher); });
   // One that finds nonsense fails the collective, and with it what the others wait for.
-  for (Watcher* const watcher : polled_) progress |= watcher->is_linked() && watcher->poll();
+  progress |= watchers_.poll([this] { return engine_.is_turn_over(); });
   return progress;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/engine.h>
+#include <cohort/engine/loop/poll_list.h>
 #include <cohort/net/host/doorbell.h>
 #include <cohort/net/host/segment.h>
 #include <cohort/net/membership.h>
@@ -104,6 +105,9 @@ class HostGroup final : public Source {
   /// After others have had the engine amid a touch: false, and nothing more may be touched, if a peer has
   /// withdrawn its memory meanwhile. It waits for this rank only so long.
   [[nodiscard]] bool may_go_on_touching() const noexcept { return touching_ == 0 || !is_any_withdrawn(); }
+  [[nodiscard]] bool is_touching() const noexcept { return touching_ != 0; }
+  /// Whether a peer has withdrawn its memory. From any thread, so that those who help to touch can stop.
+  [[nodiscard]] bool is_any_withdrawn() const noexcept;
   /// Once for each begin_touching() that was true.
   void end_touching() noexcept {
     COHORT_ASSERT(touching_ != 0, "rank {} ends touching memory, which it has not begun", rank_);
@@ -117,6 +121,10 @@ class HostGroup final : public Source {
   // Phases inside a collective: a barrier of the group's ranks.
   /// Tells everybody that this rank has come this far.
   void arrive_at_phase() noexcept;
+  /// Whether that rank has come as far as this one.
+  [[nodiscard]] bool has_come_to_phase(Rank of) const noexcept {
+    return has_reached(segments_[of].phase().load(std::memory_order_acquire), phase_);
+  }
   /// Spins for a bounded while for everybody to come as far as this rank; false if somebody did not.
   [[nodiscard]] bool spin_for_phase() const noexcept;
   /// Waits until everybody has come as far as this rank.
@@ -142,8 +150,6 @@ class HostGroup final : public Source {
  private:
   friend class CounterWait;
 
-  [[nodiscard]] bool is_any_withdrawn() const noexcept;
-
   bool spin_until(const Counter& counter, std::uint32_t target) const noexcept;
   /// Takes the places in a segment that are looked at in every collective.
   void bind_places_of(Rank member) noexcept;
@@ -165,8 +171,7 @@ class HostGroup final : public Source {
   std::uint32_t touching_ = 0;  ///< guards that are open
 
   IntrusiveList<CounterWait> waits_;
-  IntrusiveList<Watcher> watchers_;
-  std::vector<Watcher*> polled_;  ///< in one poll(), which may end any of them
+  PollList<Watcher> watchers_;
 };
 
 /// Around the part of a collective that touches peers' memory, to its end or its failure.

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace cohort {
@@ -84,20 +83,21 @@ void ControlMesh::make_room() {
   constexpr std::size_t kOwn = 4;  // segment, doorbell, what is being received
   const std::size_t least = missing().size() + per_process * watched + kOwn;
   const std::size_t of_one = membership.size + per_process * watched + kOwn;
+  const std::size_t gates = (expects_calls(true) ? 1 : 0) + (expects_calls(false) ? 1 : 0);
+  const std::size_t of_strangers = gates * Gate::kPlacesBeside;  // a rank's place becomes its connection
   const std::string what_for =
       fmt::format("rank {} in '{}' of {} ranks, {} of them on this host,", membership.rank, membership.name,
                   membership.size, watched + beside);
-  state_.engine.platform().make_room_for_descriptors(least, least + (beside - 1) * of_one, what_for);
+  const std::size_t room = state_.engine.platform().make_room_for_descriptors(
+      least, least + (beside - 1) * of_one + of_strangers, what_for);
+  const std::size_t left = room - std::min(room, least);
+  for (Gate* const gate : {&own_host_, &other_hosts_})
+    gate->limit_places_beside(left / (beside * std::max<std::size_t>(gates, 1)));
 }
 
 /// From here on, rather than when all stand: every step waits for somebody who wants this core.
 void ControlMesh::give_way_if_crowded() {
-  const Membership& membership = state_.membership;
-  std::set<std::pair<std::uint32_t, std::uint64_t>> engines;  // of this host
-  for (Rank peer = 0; peer < membership.size; ++peer)
-    if (membership.shares_host(peer))
-      engines.emplace(membership.peers[peer].process, membership.peers[peer].engine);
-  if (engines.size() > state_.engine.platform().available_cores()) state_.engine.set_crowded(true);
+  if (state_.membership.engines_per_core() > 1) state_.engine.set_crowded(true);
 }
 
 Task<> ControlMesh::call_one_after_the_other() {

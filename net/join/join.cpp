@@ -118,6 +118,7 @@ void see_processes(Membership& membership) {
   for (Rank peer = 0; peer < membership.size; ++peer)
     if (peer != membership.rank && membership.shares_host(peer))
       membership.peers[peer].visible_process = membership.control[peer].peer_credentials().process;
+  membership.are_processes_seen = true;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cohort/net/join/join_frame.h>
 
 #include <cohort/net/auth/wire.h>
+#include <cohort/net/text.h>
 
 #include <fmt/format.h>
 
@@ -10,10 +11,11 @@
 namespace cohort {
 namespace {
 
-constexpr std::uint32_t kFrameMagic = 0x316e6a63;  // "cjn1"
+constexpr std::uint32_t kFrameMagic = 0x326e6a63;  // "cjn2"
 constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 constexpr std::size_t kHostField = 64;
 constexpr std::size_t kAddressField = 64;
+constexpr std::size_t kWordBits = 64;
 constexpr std::chrono::milliseconds kMostPatience{~std::uint32_t{0}};
 
 [[noreturn]] void refuse(std::string_view from, std::string_view what) {
@@ -40,6 +42,15 @@ JoinFrameBytes encode_text(JoinFrame::Kind kind, std::string_view text) {
   wire::Writer writer = begin(bytes, kind, 0, 0);
   writer.put_text(text, kMostFrameText);
   return bytes;
+}
+
+std::array<std::uint64_t, kMostCores / kWordBits> words_of(CoreSet cores) {
+  std::array<std::uint64_t, kMostCores / kWordBits> words{};
+  for (std::uint64_t& word : words) {
+    word = (cores & CoreSet(~std::uint64_t{0})).to_ullong();
+    cores >>= kWordBits;
+  }
+  return words;
 }
 
 /// "10.0.0.2:4711" or "[fe80::1]:4711" and nothing else: a name would have to be resolved.
@@ -107,11 +118,13 @@ JoinFrameBytes encode_complete(std::string_view who_has_the_rank) {
   return encode_text(JoinFrame::Kind::complete, who_has_the_rank);
 }
 
-JoinFrameBytes encode_refusal(const Error& cause) {
+JoinFrameBytes encode_refusal(const Error& cause, Rank teller) {
   JoinFrameBytes bytes{};
   const auto code = static_cast<std::uint8_t>(cause.kind());
   wire::Writer writer = begin(bytes, JoinFrame::Kind::refusal, code, cause.culprit().value_or(kNobody));
-  writer.put_text(printable(cause.message(), kMostFrameText), kMostFrameText);
+  const std::string rest = fmt::format("cut here: the rest is in what rank {} printed", teller);
+  const std::string text = shortened(cause.message(), kMostFrameText, rest);
+  writer.put_text(printable(text, kMostFrameText), kMostFrameText);
   return bytes;
 }
 
@@ -158,6 +171,7 @@ void encode_record(const PeerInfo& info, std::span<std::byte, kPeerRecordBytes> 
   writer.put(info.incarnation);
   writer.put(info.engine);
   writer.put(info.host_id);
+  for (const std::uint64_t word : words_of(info.cores)) writer.put(word);
   writer.put_text(printable(info.host, kHostField), kHostField);
   const std::string address = info.data_address.size_bytes() == 0 ? "" : info.data_address.to_string();
   COHORT_ASSERT(address.size() <= kAddressField, "the address {} has {} letters", address, address.size());
@@ -172,6 +186,8 @@ PeerInfo decode_record(std::span<const std::byte, kPeerRecordBytes> bytes, std::
   info.incarnation = reader.get<std::uint64_t>();
   info.engine = reader.get<std::uint64_t>();
   reader.get(info.host_id);
+  for (std::size_t i = 0; i < kMostCores / kWordBits; ++i)
+    info.cores |= CoreSet(reader.get<std::uint64_t>()) << (i * kWordBits);
   info.host = printable(reader.get_text(kHostField), kHostField);
   info.data_address = decode_address(reader.get_text(kAddressField), from);
   return info;

@@ -26,10 +26,10 @@
 /// whatever these would not write.
 namespace cohort {
 
-inline constexpr std::size_t kJoinFrameBytes = 272;
-inline constexpr std::size_t kPeerRecordBytes = 176;
+inline constexpr std::size_t kJoinFrameBytes = 512;
+inline constexpr std::size_t kPeerRecordBytes = 304;
 /// Of a text on the wire.
-inline constexpr std::size_t kMostFrameText = 256;
+inline constexpr std::size_t kMostFrameText = 496;
 
 using JoinFrameBytes = std::array<std::byte, kJoinFrameBytes>;
 
@@ -50,7 +50,8 @@ struct JoinFrame {
 [[nodiscard]] JoinFrameBytes encode_signal(JoinFrame::Kind kind);
 [[nodiscard]] JoinFrameBytes encode_waiting(std::string_view for_ranks);
 [[nodiscard]] JoinFrameBytes encode_complete(std::string_view who_has_the_rank);
-[[nodiscard]] JoinFrameBytes encode_refusal(const Error& cause);
+/// What `teller` says: a longer cause is cut between words, and says that this rank prints all of it.
+[[nodiscard]] JoinFrameBytes encode_refusal(const Error& cause, Rank teller);
 /// `from` is the sender, for the error.
 [[nodiscard]] JoinFrame decode_frame(std::span<const std::byte, kJoinFrameBytes> bytes,
                                      std::string_view from);

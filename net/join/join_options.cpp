@@ -6,6 +6,7 @@
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/host.h>
 #include <cohort/engine/system/secret_file.h>
+#include <cohort/net/auth/crypto.h>
 
 #include <fmt/format.h>
 
@@ -43,9 +44,12 @@ void read_secret(JoinOptions& options) {
   } else if (const auto path = environment::text("COHORT_SECRET_FILE")) {
     options.secret_source = fmt::format("COHORT_SECRET_FILE={}", *path);
     options.secret = Secret::parse(read_secret_file(*path), options.secret_source);
-  } else if (const auto text = environment::text("COHORT_SECRET")) {
+  } else if (auto text = environment::text("COHORT_SECRET")) {
     options.secret_source = "COHORT_SECRET";
-    options.secret = Secret::parse(std::as_bytes(std::span(*text)), options.secret_source);
+    const auto bytes = std::as_writable_bytes(std::span(*text));
+    std::vector<std::byte> material(bytes.begin(), bytes.end());
+    crypto::wipe(bytes);
+    options.secret = Secret::parse(std::move(material), options.secret_source);
     static std::atomic_flag was_warned;
     if (!was_warned.test_and_set())
       log(LogLevel::warn,

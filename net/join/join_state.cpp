@@ -70,6 +70,7 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
   self.incarnation = identity.incarnation;
   self.engine = number_of(engine);
   self.host_id = host_id(engine, options.host_id);
+  self.cores = engine.platform().usable_cores();
   self.host = engine.platform().host_name();
 }
 

@@ -16,6 +16,8 @@ namespace cohort {
 namespace {
 
 constexpr Duration kRetryInterval = std::chrono::milliseconds(20);
+/// For hosts that do not even refuse. What comes after it has deadlines of its own.
+constexpr Duration kConnectTime = std::chrono::seconds(10);
 constexpr Duration kReportInterval = std::chrono::seconds(10);
 /// At the deadline rank 0 tells everybody who was missing; so long we wait for that.
 constexpr Duration kVerdictTime = std::chrono::seconds(2);
@@ -29,7 +31,9 @@ bool is_transient(const Error& error) {
 
 /// One attempt. Errors: those that another attempt may not have, too.
 Task<Socket> call_once(const JoinState& state, std::optional<Secret>& secret) {
-  Socket socket = co_await Socket::connect(state.engine, state.address);
+  Task<Socket> connecting = Socket::connect(state.engine, state.address);
+  Task<Socket> in_time = with_deadline(kConnectTime, std::move(connecting));
+  Socket socket = co_await in_time;
   if (!is_own_user(socket))
     throw about_rank_0(
         ErrorKind::AuthFailed,
@@ -95,18 +99,18 @@ Error unreachable(const JoinState& state, const std::string& reason) {
 Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret, TimePoint until) {
   CancelScope* around = co_await current_scope();
   Engine& engine = state.engine;
+  const bool is_given = secret.has_value();
   std::string reason;
   TimePoint next_report = after(engine.now(), kReportInterval);
   while (engine.now() < until) {
     try {
       Task<Socket> attempt = call_once(state, secret);
-      // Authentication has a deadline of its own; this one is for hosts that do not even refuse.
-      const Duration patience = std::min(until - engine.now(), kReportInterval);
-      Task<Socket> timed = with_deadline(patience, std::move(attempt));
+      Task<Socket> timed = with_deadline(until - engine.now(), std::move(attempt));
       co_return co_await timed;
     } catch (const Error& error) {
       const bool is_cancelled = around != nullptr && around->is_cancelled();
       if (is_cancelled || !is_transient(error)) throw;
+      if (!is_given) secret.reset();  // of a rank 0 that has gone: the next one is of another job, maybe
       const bool is_news = reason.empty() || error.kind() != ErrorKind::DeadlineExceeded;
       if (is_news) reason = error.message();
     }
@@ -168,7 +172,7 @@ Task<bool> Member::attempt(TimePoint until) {
           fmt::format("{} at {} did not say who is missing, {} after this process (rank {}) began to "
                       "join: it hangs, or the network between us does",
                       "rank 0", state_.where, state_.elapsed(), state_.options.rank));
-    if (!is_sent_away_) rank_0.try_send(encode_refusal(*failure));
+    if (!is_sent_away_) rank_0.try_send(encode_refusal(*failure, state_.options.rank));
   }
   if (std::exchange(is_sent_away_, false)) co_return false;
   if (failure) throw Error(*failure);

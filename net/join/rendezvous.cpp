@@ -16,7 +16,6 @@ constexpr Service kJoinOnly{.join = true};
 constexpr Duration kVacationTime = std::chrono::milliseconds(250);
 constexpr Duration kVacationInterval = std::chrono::milliseconds(5);
 constexpr Duration kReportInterval = std::chrono::seconds(10);
-constexpr std::size_t kMostNotes = 8;
 
 Gate::Handover handover_of(const JoinState& state) {
   if (state.meets_by_tcp()) return Gate::Handover::none;
@@ -45,19 +44,21 @@ Rendezvous::Rendezvous(JoinState& state, Listener& listener)
     : state_(state),
       membership_(state.membership),
       gate_(listener, membership_.secret, state.identity, kJoinOnly, *this, handover_of(state)),
-      places_(membership_.size),
-      earliest_deadline_(state.deadline) {
+      places_(membership_.size) {
   places_[0].is_taken = true;
+  places_[0].deadline = state.deadline;
 }
 
 Task<> Rendezvous::run() {
   CancelScope* around = co_await current_scope();
   {
     TaskScope scope(around);
+    Alarm alarm(*this);
     scope_ = &scope;
+    alarm_ = &alarm;
     scope.spawn(gate_.serve());
     scope.spawn(report_progress());
-    scope.spawn(watch_deadline(0, membership_.incarnation, state_.deadline));
+    watch_deadlines();
     make_room();
     try {
       co_await scope.join();
@@ -71,14 +72,16 @@ Task<> Rendezvous::run() {
   co_await send_go();
 }
 
-/// For the members; they hear why if there is none.
+/// For the members, who hear why if there is none, and for strangers, who get what is left.
 void Rendezvous::make_room() {
   const std::string what_for = fmt::format("meeting {} ranks as rank 0", membership_.size);
   const std::size_t least = membership_.size;
   const std::size_t of_one_host = 2 * least;  // their processes are watched, too
+  const std::size_t of_all = state_.meets_by_tcp() ? least : of_one_host;
   try {
-    state_.engine.platform().make_room_for_descriptors(least, state_.meets_by_tcp() ? least : of_one_host,
-                                                       what_for);
+    const std::size_t room =
+        state_.engine.platform().make_room_for_descriptors(least, of_all + gate_.most_pending(), what_for);
+    gate_.limit_places_beside(room - std::min(room, of_all + least));
   } catch (const Error& error) {
     fail(error.with_culprit(0));
   }
@@ -87,23 +90,37 @@ void Rendezvous::make_room() {
 // Coming and going.
 
 Task<> Rendezvous::welcome(Visitor visitor) {
+  const Rank rank = visitor.peer.rank;
+  ++in_hand_;
+  bool is_seated = false;
   try {
-    co_await hear_and_seat(visitor);
+    is_seated = co_await hear_and_seat(visitor);
   } catch (const Error&) {
-    if (phase_ == Phase::over) send_away(visitor);
+    --in_hand_;
+    Place newcomer;
+    if (phase_ == Phase::over)
+      send_away(visitor);
+    else if (failure_)  // it was taken in the very moment in which this one leaves
+      tell(visitor.socket, newcomer);
     throw;
   }
+  --in_hand_;
+  if (is_seated)
+    co_await attend(rank);
+  else
+    conclude_if_all_informed();
 }
 
-Task<> Rendezvous::hear_and_seat(Visitor& visitor) {
+/// False: it is told why not, or gone.
+Task<bool> Rendezvous::hear_and_seat(Visitor& visitor) {
   const Rank rank = visitor.peer.rank;
   const std::optional<JoinFrame> introduction = co_await hear_introduction(visitor);
-  if (!introduction) co_return;
+  if (!introduction) co_return false;
   if (!failure_) {
     const bool is_vacant = co_await wait_until_vacant(rank);
     if (!is_vacant && !failure_ && phase_ != Phase::gathering) {
       send_away(visitor);
-      co_return;
+      co_return false;
     }
     if (!is_vacant && !failure_)
       fail(Error(
@@ -116,11 +133,10 @@ Task<> Rendezvous::hear_and_seat(Visitor& visitor) {
   Place newcomer;  // of one that comes too late
   if (failure_) {
     tell(visitor.socket, newcomer);
-    conclude_if_all_informed();
-    co_return;
+    co_return false;
   }
   seat(visitor, *introduction);
-  co_await attend(rank);
+  co_return true;
 }
 
 /// All ranks are here, the visitor's own among them. Not one that is seated: its connection is the place's.
@@ -171,11 +187,8 @@ void Rendezvous::seat(Visitor& visitor, const JoinFrame& introduction) {
   membership_.peers[rank] = introduction.info;
   log(LogLevel::debug, "{} is here", introduction.info.describe());
 
-  const TimePoint deadline = after(state_.engine.now(), introduction.patience);
-  if (deadline < earliest_deadline_) {
-    earliest_deadline_ = deadline;
-    scope_->spawn(watch_deadline(rank, introduction.info.incarnation, deadline));
-  }
+  place.deadline = after(state_.engine.now(), introduction.patience);
+  watch_deadlines();
   if (missing().empty()) begin_connecting();
 }
 
@@ -244,9 +257,10 @@ void Rendezvous::on_refusal(const Refusal& refusal, const std::optional<Identity
     fail(refusal.to_error().with_culprit(claimed->rank));
   } else if (claimed && refusal.reason == RefusalReason::bad_mac) {
     note(fmt::format("a process claiming rank {} (pid {}) failed authentication: it has another secret",
-                     claimed->rank, claimed->pid));
+                     claimed->rank, claimed->pid),
+         false);
   } else if (is_worth_a_note) {
-    note(refusal.text);
+    note(refusal.text, refusal.is_authenticated);
   }
 }
 
@@ -324,7 +338,7 @@ void Rendezvous::fail(const Error& cause) {
 void Rendezvous::tell(Socket& socket, Place& place) {
   if (!socket.is_open() || place.is_informed || place.is_sending) return;
   mark_informed(place);
-  if (!socket.try_send(encode_refusal(*failure_))) socket.shutdown();
+  if (!socket.try_send(encode_refusal(*failure_, 0))) socket.shutdown();
 }
 
 void Rendezvous::mark_informed(Place& place) noexcept {
@@ -340,20 +354,33 @@ Task<> Rendezvous::say_farewell() {
   scope_->cancel();
 }
 
-/// Members hang up when they have read the cause. To close before that could reset the connection under it.
+/// Members hang up when they have read the cause. To close before that could reset the connection under it,
+/// and who is in hand, perhaps of another job, would take the end of the connection for a death.
 void Rendezvous::conclude_if_all_informed() {
   if (!failure_) return;
   const auto others = std::span(places_).subspan(1);
   const bool nobody_is_here = std::ranges::none_of(others, [](const Place& place) { return place.is_taken; });
   const bool nobody_will_come = failure_->kind() == ErrorKind::MissingRanks || informed_ >= others.size();
-  if (nobody_is_here && nobody_will_come) scope_->cancel();
+  if (nobody_is_here && nobody_will_come && in_hand_ == 0) scope_->cancel();
 }
 
-/// Everybody fails when the first loses patience, for one cause that rank 0 can name.
-Task<> Rendezvous::watch_deadline(Rank rank, std::uint64_t incarnation, TimePoint deadline) {
-  co_await state_.engine.sleep_until(deadline);
-  const bool is_still_here = places_[rank].is_taken && membership_.peers[rank].incarnation == incarnation;
-  if (is_still_here) fail(deadline_error());
+/// Everybody fails when the first one that is here loses patience, for one cause that rank 0 can name.
+void Rendezvous::watch_deadlines() {
+  TimePoint earliest = kNever;
+  for (const Place& place : places_)
+    if (place.is_taken) earliest = std::min(earliest, place.deadline);
+  state_.engine.timers().arm(*alarm_, earliest);
+}
+
+void Rendezvous::deadline_has_come() noexcept {
+  if (phase_ == Phase::over) return;
+  const auto is_over = [now = state_.engine.now()](const Place& place) {
+    return place.is_taken && place.deadline <= now;
+  };
+  if (std::ranges::any_of(places_, is_over))
+    fail(deadline_error());
+  else
+    watch_deadlines();  // whose it was has left
 }
 
 Task<> Rendezvous::report_progress() {
@@ -426,24 +453,13 @@ std::string Rendezvous::missing_and_present() const {
   return fmt::format(
       "rank{} {} of {} {} missing: start {} with this address, or look at what {} printed{}; here: {}{}",
       absent.size() == 1 ? "" : "s", list_of_ranks(absent), places_.size(), absent.size() == 1 ? "is" : "are",
-      absent.size() == 1 ? "it" : "them", absent.size() == 1 ? "it" : "they", notes(), present,
+      absent.size() == 1 ? "it" : "them", absent.size() == 1 ? "it" : "they", notes_.text(), present,
       named > kMostNamed ? ", and more" : "");
 }
 
-std::string Rendezvous::notes() const {
-  std::string text;
-  for (const auto& [what, times] : notes_)
-    text += fmt::format("; {}{}", what, times == 1 ? "" : fmt::format(" ({} times)", times));
-  return text;
-}
-
-void Rendezvous::note(std::string text) {
+void Rendezvous::note(std::string text, bool has_proven_itself) {
   log(LogLevel::info, "joining '{}': {}", membership_.name, text);
-  const auto found = notes_.find(text);
-  if (found != notes_.end())
-    ++found->second;
-  else if (notes_.size() < kMostNotes)
-    notes_.emplace(std::move(text), 1);
+  notes_.add(std::move(text), has_proven_itself);
 }
 
 }  // namespace cohort

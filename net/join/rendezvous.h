@@ -4,10 +4,9 @@
 #include <cohort/net/auth/gate.h>
 #include <cohort/net/join/control_mesh.h>
 #include <cohort/net/join/join_frame.h>
+#include <cohort/net/join/join_notes.h>
 #include <cohort/net/join/join_state.h>
 
-#include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,8 +42,16 @@ class Rendezvous final : private Gate::Handler, Immovable {
     std::string waits_for;     ///< while connecting, if it said so
     bool is_sending = false;   ///< in the middle of the table: nothing may come between
     bool is_informed = false;  ///< of the failure, or is its cause
-    Socket socket;             ///< until Membership::control takes it
+    TimePoint deadline = kNever;
+    Socket socket;  ///< until Membership::control takes it
     std::string where;
+  };
+
+  /// At the earliest deadline.
+  struct Alarm final : Timer {
+    explicit Alarm(Rendezvous& owner) : rendezvous(owner) {}
+    void expire() noexcept override { rendezvous.deadline_has_come(); }
+    Rendezvous& rendezvous;
   };
 
   void make_room();
@@ -52,7 +59,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
   // Coming and going.
   Task<> welcome(Visitor visitor) override;
   void on_refusal(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept override;
-  Task<> hear_and_seat(Visitor& visitor);
+  Task<bool> hear_and_seat(Visitor& visitor);
   void send_away(Visitor& visitor);
   Task<std::optional<JoinFrame>> hear_introduction(Visitor& visitor);
   Task<bool> wait_until_vacant(Rank rank);
@@ -74,7 +81,8 @@ class Rendezvous final : private Gate::Handler, Immovable {
   void mark_informed(Place& place) noexcept;
   Task<> say_farewell();
   void conclude_if_all_informed();
-  Task<> watch_deadline(Rank rank, std::uint64_t incarnation, TimePoint deadline);
+  void watch_deadlines();
+  void deadline_has_come() noexcept;
   Task<> report_progress();
 
   // Texts.
@@ -82,21 +90,21 @@ class Rendezvous final : private Gate::Handler, Immovable {
   [[nodiscard]] Error connecting_deadline_error() const;
   [[nodiscard]] std::vector<Rank> missing() const;
   [[nodiscard]] std::string missing_and_present() const;  ///< with the notes in between
-  [[nodiscard]] std::string notes() const;
-  void note(std::string text);
+  void note(std::string text, bool has_proven_itself = true);
 
   JoinState& state_;
   Membership& membership_;
   Gate gate_;
   Phase phase_ = Phase::gathering;
   std::vector<Place> places_;  ///< by rank; 0 is this process
-  TimePoint earliest_deadline_;
   std::vector<std::byte> table_;
   std::optional<ControlMesh> mesh_;
   std::optional<Error> failure_;
+  std::size_t in_hand_ = 0;   ///< visitors that are neither seated nor told anything yet
   std::size_t informed_ = 0;  ///< processes that know the failure; of two with one rank, both count
-  std::map<std::string, unsigned> notes_;  ///< who was turned away, and how often; bounded
+  JoinNotes notes_;           ///< who was turned away
   TaskScope* scope_ = nullptr;
+  Alarm* alarm_ = nullptr;
 };
 
 }  // namespace cohort

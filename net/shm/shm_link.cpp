@@ -11,6 +11,15 @@
 
 namespace cohort::shm {
 
+namespace {
+
+static_assert(host::kStageBytes <= Pace::kBytesBetweenLooks);  // a stage is filled at once
+
+/// Whose memory the peer's user may free once his collective has failed.
+bool is_user_window(WindowId window) noexcept { return window == WindowId::send || window == WindowId::recv; }
+
+}  // namespace
+
 using Kind = LinkOperation::Kind;
 
 ShmLink::ShmLink(host::HostGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept
@@ -26,27 +35,24 @@ std::byte* ShmLink::local(const Slice& slice) const noexcept { return host_.runn
 std::byte* ShmLink::remote(const Slice& slice) const noexcept { return group_.windows(peer()).at(slice); }
 
 std::size_t ShmLink::place_of(const LinkOperation::Request& request) noexcept {
-  if (request.kind == Kind::send) return 0;
-  if (request.kind == Kind::recv || request.kind == Kind::recv_reduce) return 1;
-  return 2 + static_cast<std::size_t>(request.signal);
+  switch (request.kind) {
+    case Kind::recv:
+    case Kind::recv_reduce: return 1;
+    case Kind::wait: return 2 + static_cast<std::size_t>(request.signal);
+    default: return 0;
+  }
 }
 
 bool ShmLink::start(LinkOperation& operation) {
   const LinkOperation::Request& request = operation.request();
   if (sequence_ != host_.running().sequence) begin_collective();
   if (!operation.is_pending()) return false;  // cancelled by what the peer had left
-  switch (request.kind) {
-    case Kind::post: post(request.signal); return true;
-    case Kind::put: put(request); return true;
-    case Kind::get:
-    case Kind::get_reduce: get(request); return true;
-    case Kind::wait:
-    case Kind::send:
-    case Kind::recv:
-    case Kind::recv_reduce: break;
+  if (request.kind == Kind::post) {
+    post(request.signal);
+    return true;
   }
   operation.progress = 0;
-  if (advance(operation)) return true;
+  if (advance(operation, false)) return true;
   if (!operation.is_pending()) return false;
   LinkOperation*& place = waiting_[place_of(request)];
   COHORT_ASSERT(place == nullptr, "two coroutines use the same direction of the link to rank {}", peer());
@@ -70,21 +76,28 @@ void ShmLink::cancel(LinkOperation& operation) noexcept {
 bool ShmLink::poll() noexcept {
   bool progress = false;
   for (LinkOperation*& place : waiting_) {
-    if (place == nullptr || !advance(*place)) continue;
-    LinkOperation* done = std::exchange(place, nullptr);
+    LinkOperation* const operation = place;
+    if (operation == nullptr) continue;
+    const std::size_t before = operation->progress;
+    const bool is_over = advance(*operation, true);
+    progress |= is_over || operation->progress != before;
+    if (!is_over) continue;
+    place = nullptr;
     if (--waiting_count_ == 0) unlink();
-    done->finish();
-    progress = true;
+    operation->finish();
   }
   return progress;
 }
 
-bool ShmLink::advance(LinkOperation& operation) noexcept {
+bool ShmLink::advance(LinkOperation& operation, bool has_waited) noexcept {
   if (is_broken_) return false;
   switch (operation.request().kind) {
     case Kind::wait: return advance_wait(operation);
-    case Kind::send: return advance_send(operation);
-    default: return advance_receive(operation);
+    case Kind::send: return advance_send(operation, has_waited);
+    case Kind::put: return advance_put(operation, has_waited);
+    case Kind::get:
+    case Kind::get_reduce: return advance_get(operation, has_waited);
+    default: return advance_receive(operation, has_waited);
   }
 }
 
@@ -142,21 +155,49 @@ bool ShmLink::advance_wait(const LinkOperation& operation) noexcept {
   return true;
 }
 
-void ShmLink::put(const LinkOperation::Request& request) noexcept {
-  COHORT_ASSERT(request.local.bytes == request.remote.bytes, "put of {} bytes to a slice of {}",
-                request.local.bytes, request.remote.bytes);
-  if (!request.local.empty()) std::memcpy(remote(request.remote), local(request.local), request.local.bytes);
-  post(request.signal);
+template <class Move>
+bool ShmLink::move_awhile(std::size_t& done, std::size_t size, bool touches, bool& has_waited,
+                          Move move) noexcept {
+  if (touches && !group_.begin_touching()) return false;
+  Pace& pace = group_.engine().pace();
+  const bool is_done = pace.move_awhile(done, size, Pace::kBytesBetweenLooks, size, has_waited, move);
+  if (touches) group_.end_touching();
+  return is_done;
 }
 
-void ShmLink::get(const LinkOperation::Request& request) noexcept {
+void ShmLink::take(const LinkOperation::Request& request, std::byte* to, const std::byte* from,
+                   std::size_t bytes) noexcept {
+  const bool is_combined = request.kind == Kind::get_reduce || request.kind == Kind::recv_reduce;
+  if (is_combined)
+    request.reducer.fold(request.reducer, to, from, bytes);
+  else
+    std::memcpy(to, from, bytes);
+}
+
+/// progress counts bytes that are there.
+bool ShmLink::advance_put(LinkOperation& operation, bool has_waited) noexcept {
+  const LinkOperation::Request& request = operation.request();
+  COHORT_ASSERT(request.local.bytes == request.remote.bytes, "put of {} bytes to a slice of {}",
+                request.local.bytes, request.remote.bytes);
+  const auto write = [&](std::size_t at, std::size_t bytes) {
+    std::memcpy(remote(request.remote) + at, local(request.local) + at, bytes);
+  };
+  const bool touches = is_user_window(request.remote.window);
+  if (!move_awhile(operation.progress, request.local.bytes, touches, has_waited, write)) return false;
+  post(request.signal);
+  return true;
+}
+
+/// progress counts bytes that are here.
+bool ShmLink::advance_get(LinkOperation& operation, bool has_waited) noexcept {
+  const LinkOperation::Request& request = operation.request();
   COHORT_ASSERT(request.local.bytes == request.remote.bytes, "get of {} bytes to a slice of {}",
                 request.remote.bytes, request.local.bytes);
-  if (request.local.empty()) return;
-  if (request.kind == Kind::get)
-    std::memcpy(local(request.local), remote(request.remote), request.local.bytes);
-  else
-    request.reducer.fold(request.reducer, local(request.local), remote(request.remote), request.local.bytes);
+  const auto read = [&](std::size_t at, std::size_t bytes) {
+    take(request, local(request.local) + at, remote(request.remote) + at, bytes);
+  };
+  const bool touches = is_user_window(request.remote.window);
+  return move_awhile(operation.progress, request.local.bytes, touches, has_waited, read);
 }
 
 void ShmLink::announce_piece(std::byte* at, std::size_t bytes, bool in_process) noexcept {
@@ -171,7 +212,7 @@ void ShmLink::announce_piece(std::byte* at, std::size_t bytes, bool in_process) 
 }
 
 /// progress counts announced bytes. Complete when the peer has consumed all that was announced.
-bool ShmLink::advance_send(LinkOperation& operation) noexcept {
+bool ShmLink::advance_send(LinkOperation& operation, bool has_waited) noexcept {
   const Slice& slice = operation.request().local;
   std::byte* const from = local(slice);
   const bool in_process = group_.is_in_process(peer());
@@ -189,7 +230,11 @@ bool ShmLink::advance_send(LinkOperation& operation) noexcept {
     }
     const std::size_t bytes = std::min(left, host::kStageBytes);
     std::byte* stage = group_.own().at(group_.layout().stage(peer(), lane_, sent_));
-    std::memcpy(stage, from + operation.progress, bytes);
+    const auto fill = [&](std::size_t at, std::size_t size) {
+      std::memcpy(stage + at, from + operation.progress + at, size);
+    };
+    std::size_t filled = 0;
+    if (!move_awhile(filled, bytes, false, has_waited, fill)) return false;
     announce_piece(stage, bytes, false);
     operation.progress += bytes;
   }
@@ -211,23 +256,23 @@ const std::byte* ShmLink::announced(std::size_t left, std::size_t& bytes) noexce
 }
 
 /// progress counts bytes that have arrived.
-bool ShmLink::advance_receive(LinkOperation& operation) noexcept {
+bool ShmLink::advance_receive(LinkOperation& operation, bool has_waited) noexcept {
   const LinkOperation::Request& request = operation.request();
   const host::SendCell& cell = group_.segment(peer()).sends(group_.rank(), lane_);
+  if (operation.progress == 0) taken_of_piece_ = 0;
   while (operation.progress < request.local.bytes) {
     if (!host::has_reached(cell.sent.load(std::memory_order_seq_cst), received_ + 1)) return false;
+    const std::size_t begin = operation.progress - taken_of_piece_;
     std::size_t bytes = 0;
-    const std::byte* from = announced(request.local.bytes - operation.progress, bytes);
+    const std::byte* const from = announced(request.local.bytes - begin, bytes);
     if (from == nullptr) return false;
+    std::byte* const to = local(request.local) + begin;
+    const auto receive = [&](std::size_t at, std::size_t size) { take(request, to + at, from + at, size); };
     const bool touches = group_.is_in_process(peer());
-    if (touches && !group_.begin_touching()) return false;
-    std::byte* to = local(request.local) + operation.progress;
-    if (request.kind == Kind::recv)
-      std::memcpy(to, from, bytes);
-    else
-      request.reducer.fold(request.reducer, to, from, bytes);
-    if (touches) group_.end_touching();
-    operation.progress += bytes;
+    const bool is_whole = move_awhile(taken_of_piece_, bytes, touches, has_waited, receive);
+    operation.progress = begin + taken_of_piece_;
+    if (!is_whole) return false;
+    taken_of_piece_ = 0;
     group_.own().receives(peer(), lane_).consumed.store(++received_, std::memory_order_seq_cst);
     group_.notify(peer());
   }

@@ -29,15 +29,25 @@ class ShmLink final : public Link, private host::Watcher {
   bool start(LinkOperation& operation) override;
   void cancel(LinkOperation& operation) noexcept override;
 
-  /// Does as much of an operation as can be done now; true when it is complete.
-  bool advance(LinkOperation& operation) noexcept;
+  /// Does as much of an operation as can be done now; true when it is complete. `has_waited`: in a turn of
+  /// its own, where it does something in any case.
+  bool advance(LinkOperation& operation, bool has_waited) noexcept;
   bool advance_wait(const LinkOperation& operation) noexcept;
   /// How many collectives the oldest untaken post of a signal is ahead of the one that runs here.
   [[nodiscard]] int lead_of_next(std::size_t signal, std::uint32_t skipped = 0) const noexcept;
   /// In the first operation of a collective: nothing of an earlier one may be left.
   void begin_collective() noexcept;
-  bool advance_send(LinkOperation& operation) noexcept;
-  bool advance_receive(LinkOperation& operation) noexcept;
+  bool advance_send(LinkOperation& operation, bool has_waited) noexcept;
+  bool advance_receive(LinkOperation& operation, bool has_waited) noexcept;
+  bool advance_put(LinkOperation& operation, bool has_waited) noexcept;
+  bool advance_get(LinkOperation& operation, bool has_waited) noexcept;
+  /// Calls move(at, bytes) for what is left of `size` bytes of an operation, while the turn lasts; true: all
+  /// is done. Nothing if they are memory of a peer's user that was withdrawn (`touches`).
+  template <class Move>
+  bool move_awhile(std::size_t& done, std::size_t size, bool touches, bool& has_waited, Move move) noexcept;
+  /// Bytes of a peer, to where an operation has them.
+  static void take(const LinkOperation::Request& request, std::byte* to, const std::byte* from,
+                   std::size_t bytes) noexcept;
   void announce_piece(std::byte* at, std::size_t bytes, bool in_process) noexcept;
   /// The announced piece as this process sees it, or null after reporting a peer that announced nonsense.
   const std::byte* announced(std::size_t left, std::size_t& bytes) noexcept;
@@ -47,12 +57,11 @@ class ShmLink final : public Link, private host::Watcher {
   void fail_left_over(Signal signal) noexcept;
 
   void post(Signal signal) noexcept;
-  void put(const LinkOperation::Request& request) noexcept;
-  void get(const LinkOperation::Request& request) noexcept;
   [[nodiscard]] std::byte* local(const Slice& slice) const noexcept;
   [[nodiscard]] std::byte* remote(const Slice& slice) const noexcept;
 
-  /// Operations that could not complete at once: one outgoing, one incoming, one wait per signal.
+  /// Operations that could not complete at once: one on the sending end (send, put, get), one on the
+  /// receiving end, one wait per signal.
   static constexpr std::size_t kPlaces = 2 + kSignals;
   [[nodiscard]] static std::size_t place_of(const LinkOperation::Request& request) noexcept;
 
@@ -68,6 +77,7 @@ class ShmLink final : public Link, private host::Watcher {
   std::array<std::uint32_t, kSignals> taken_{};
   std::uint32_t sent_ = 0;
   std::uint32_t received_ = 0;
+  std::size_t taken_of_piece_ = 0;  ///< bytes of the announced piece that is being received
 };
 
 }  // namespace cohort::shm

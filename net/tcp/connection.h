@@ -27,6 +27,13 @@ struct Connection : Immovable {
     wake(writer_work);
   }
 
+  /// Whether whoever starts an operation may enter the kernel for it at once, to move so many bytes; else it
+  /// is done in a turn of the loop. A call takes as long as to copy kCallBytes.
+  [[nodiscard]] bool may_call_for(std::size_t bytes) noexcept {
+    constexpr std::size_t kCallBytes = std::size_t{32} << 10;
+    return engine.pace().may_do(kCallBytes + bytes);
+  }
+
   static void wake(Notify& half) noexcept {
     if (half.untaken_posts() == 0) half.post();
   }

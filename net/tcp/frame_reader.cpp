@@ -73,7 +73,7 @@ bool FrameReader::is_over_at_once(LinkOperation& operation) noexcept {
   starting_ = &operation;
   watch_ = Watch::poll;
   proceed();
-  if (starting_ != nullptr && at_ == At::header) {
+  if (starting_ != nullptr && at_ == At::header && connection_.may_call_for(0)) {
     watch_ = Watch::started;
     // The end of the stream, and what is wrong with it, will be found again by poll().
     if (try_receive_header() > 0) proceed();

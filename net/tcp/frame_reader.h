@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/loop/source.h>
 #include <cohort/net/tcp/connection.h>
 #include <cohort/net/tcp/frame.h>
 #include <cohort/net/tcp/frame_writer.h>
@@ -18,15 +19,17 @@ namespace cohort::tcp {
 /// the staging buffer. A frame whose time has not come stays where it is and nothing is read behind it: the
 /// peer's sending then waits in TCP. The kernel never holds on to the memory of an operation or window:
 /// pieces are taken while somebody runs here.
-class FrameReader : Immovable {
+class FrameReader final : public Source {
  public:
   FrameReader(Connection& connection, FrameWriter& writer);
 
   /// Takes what has come, a piece at a time, without waiting: called in every turn of the loop. True if
   /// anything had.
-  bool poll() noexcept;
+  bool poll() noexcept override;
+  [[nodiscard]] bool is_waited_for() const noexcept override { return is_awaited(); }
   /// The loop wants to sleep. False: not yet, run() has to leave a request with the kernel first.
-  [[nodiscard]] bool arm() noexcept;
+  [[nodiscard]] bool arm() noexcept override;
+  void disarm() noexcept override {}
   /// Stands by until the connection closes, for what poll() cannot do: waiting in the kernel, telling of a
   /// mismatch, failing. Throws ProtocolError or LinkFault.
   Task<> run();

@@ -76,10 +76,11 @@ int FrameWriter::send_piece(const Slice& payload) noexcept {
 bool FrameWriter::start(LinkOperation& operation) noexcept {
   const Slice payload = payload_of(operation.request());
   operation.next = nullptr;
-  if (connection_.is_open && is_idle()) {
+  const bool is_direct = payload.bytes <= kDirectBytes;
+  if (connection_.is_open && is_idle() && is_direct && connection_.may_call_for(payload.bytes)) {
     begin(header_of(operation.request()));
     // What goes wrong here goes wrong again in poll(), which may report it.
-    if (payload.bytes <= kDirectBytes) (void)send_piece(payload);
+    (void)send_piece(payload);
     if (is_sent(payload)) {
       is_begun_ = false;
       if (!is_get(operation.request().kind)) return true;

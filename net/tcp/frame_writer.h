@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/loop/source.h>
 #include <cohort/net/tcp/connection.h>
 #include <cohort/net/tcp/frame.h>
 
@@ -12,10 +13,10 @@ namespace cohort::tcp {
 /// The sending half of a TCP link: frames of local operations in the order of their start, and replies to the
 /// peer's gets.
 ///
-/// A frame that fits the socket's buffer goes out inside start(), with one system call; the rest is sent by
-/// poll(), turn by turn. The kernel never holds on to an operation's memory: each piece is copied while
-/// somebody runs here.
-class FrameWriter : Immovable {
+/// A frame that fits the socket's buffer goes out inside start(), with one system call, while the turn of the
+/// loop lasts; the rest is sent by poll(), turn by turn. The kernel never holds on to an operation's memory:
+/// each piece is copied while somebody runs here.
+class FrameWriter final : public Source {
  public:
   explicit FrameWriter(Connection& connection) noexcept : connection_(connection) {}
 
@@ -35,9 +36,11 @@ class FrameWriter : Immovable {
 
   /// Sends a piece of what is queued, as far as there is room: called in every turn of the loop. True if
   /// anything went out.
-  bool poll() noexcept;
+  bool poll() noexcept override;
+  [[nodiscard]] bool is_waited_for() const noexcept override { return !is_idle(); }
   /// The loop wants to sleep. False: not yet, run() has to leave a request with the kernel first.
-  [[nodiscard]] bool arm() noexcept;
+  [[nodiscard]] bool arm() noexcept override;
+  void disarm() noexcept override {}
   /// Stands by until the connection closes, for what poll() cannot do: waiting in the kernel, and failing.
   /// Throws LinkFault or ProtocolError.
   Task<> run();

@@ -53,22 +53,12 @@ void TcpLink::operation_started() noexcept {
   }
 }
 
-bool TcpLink::poll() noexcept {
-  const bool has_sent = writer_.poll();
-  const bool has_received = reader_.poll();
-  return has_sent || has_received;
-}
-
-bool TcpLink::arm() noexcept {
-  const bool writer_may_sleep = writer_.arm();
-  const bool reader_may_sleep = reader_.arm();
-  return writer_may_sleep && reader_may_sleep;
-}
-
 Task<> TcpLink::serve() {
-  connection_.engine.add_source(*this);
+  connection_.engine.add_source(writer_);
+  connection_.engine.add_source(reader_);
   co_await when_all(serve_half(reader_.run()), serve_half(writer_.run()));
-  static_cast<Source&>(*this).unlink();
+  reader_.unlink();
+  writer_.unlink();
 }
 
 Task<> TcpLink::serve_half(Task<> half) {

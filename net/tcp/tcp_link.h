@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/loop/source.h>
 #include <cohort/net/tcp/connection.h>
 #include <cohort/net/tcp/frame_reader.h>
 #include <cohort/net/tcp/frame_writer.h>
@@ -19,7 +18,7 @@ namespace cohort::tcp {
 /// its scope to be cancelled.
 ///
 /// Threads: the engine's. Lifetime: no operation on it when it ends (asserted), and serve() is over.
-class TcpLink final : public Link, private Source {
+class TcpLink final : public Link {
  public:
   TcpLink(Engine& engine, Socket socket, LinkHost& host, Rank self, Rank peer, Lane lane);
   ~TcpLink() override;
@@ -39,17 +38,11 @@ class TcpLink final : public Link, private Source {
   bool start(LinkOperation& operation) override;
   void cancel(LinkOperation& operation) noexcept override;
 
-  // Source: while the loop is awake, bytes move from here; before it sleeps, the kernel is asked to tell.
-  bool poll() noexcept override;
-  [[nodiscard]] bool is_waited_for() const noexcept override {
-    return reader_.is_awaited() || writer_.is_awaited();
-  }
-  [[nodiscard]] bool arm() noexcept override;
-  void disarm() noexcept override {}
-
   Task<> serve_half(Task<> half);
 
   Connection connection_;
+  // Sources, each by itself, so that the loop may end its turn between them: while it is awake, bytes move
+  // from there; before it sleeps, the kernel is asked to tell.
   FrameWriter writer_;
   FrameReader reader_;
 };

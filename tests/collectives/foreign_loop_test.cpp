@@ -4,6 +4,7 @@
 #include <cohort/engine/io/pipe.h>
 #include <cohort/engine/stepped_run.h>
 #include <cohort/engine/when_all.h>
+#include <cohort/notify/notify.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +22,9 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
+/// No descriptor of the loop's own.
+constexpr int kNobody = -1;
+
 /// The foreign loop: poll(2) over the engine and one descriptor of its own, whose letters it collects.
 class PollLoop {
  public:
@@ -29,16 +33,16 @@ class PollLoop {
   /// Until the run is over; how often it waited.
   std::size_t drive(SteppedRun& run) {
     std::size_t waits = 0;
-    while (!run.is_over()) {
-      std::array<::pollfd, 2> ready{::pollfd{run.descriptor(), POLLIN, 0}, ::pollfd{own_, POLLIN, 0}};
-      const int count = ::poll(ready.data(), ready.size(), run.timeout_ms());
-      EXPECT_GE(count, 0);
-      ++waits;
-      char letter = 0;
-      if ((ready[1].revents & POLLIN) != 0 && ::read(own_, &letter, 1) == 1) letters_ += letter;
-      run.step();
-    }
+    for (; !run.is_over(); ++waits) wait_and_step(run);
     return waits;
+  }
+  void wait_and_step(SteppedRun& run) {
+    std::array<::pollfd, 2> ready{::pollfd{run.descriptor(), POLLIN, 0}, ::pollfd{own_, POLLIN, 0}};
+    const int count = ::poll(ready.data(), ready.size(), run.timeout_ms());
+    EXPECT_GE(count, 0);
+    char letter = 0;
+    if ((ready[1].revents & POLLIN) != 0 && ::read(own_, &letter, 1) == 1) letters_ += letter;
+    run.step();
   }
   [[nodiscard]] const std::string& letters() const noexcept { return letters_; }
 
@@ -115,6 +119,58 @@ TEST(ForeignLoop, waits_as_long_as_nothing_happens) {
   SteppedRun run(engine, sleep());
   EXPECT_GE(run.next_deadline(), engine.now() - milliseconds(50));
   EXPECT_LE(PollLoop(own.numbers[0]).drive(run), 10U);
+}
+
+TEST(ForeignLoop, what_the_program_makes_ready_between_two_steps_does_not_wait) {
+  Engine engine;
+  Notify notify;
+  auto wait = [&]() -> Task<> { co_await notify.wait(); };
+  SteppedRun run(engine, wait());
+  EXPECT_EQ(run.timeout_ms(), -1);
+  notify.post();
+  EXPECT_EQ(run.timeout_ms(), 0);
+  run.step();
+  EXPECT_TRUE(run.is_over());
+  run.take();
+}
+
+TEST(ForeignLoop, what_another_thread_posts_between_two_steps_wakes_it) {
+  Engine engine;
+  Notify notify;
+  auto wait = [&]() -> Task<> { co_await notify.wait(); };
+  SteppedRun run(engine, wait());
+  std::thread poster([&] { engine.post([&] { notify.post(); }); });
+  poster.join();
+  PollLoop(kNobody).drive(run);
+  run.take();
+}
+
+TEST(ForeignLoop, what_the_program_begins_between_two_steps_goes_on) {
+  const Ends ends;
+  Engine engine;
+  TaskScope more;
+  Notify go_on;
+  bool has_read = false;
+  auto wait = [&]() -> Task<> {
+    co_await go_on.wait();
+    co_await more.join();
+  };
+  auto read = [&]() -> Task<> {
+    char letter = 0;
+    IoOperation reading(
+        engine.driver(),
+        {.kind = IoKind::read, .descriptor = ends.numbers[0], .address = &letter, .bytes = sizeof letter});
+    const int got = co_await reading;
+    has_read = got == 1 && letter == 'x';
+    go_on.post();
+  };
+  SteppedRun run(engine, wait());
+  run.step();
+  more.spawn(read());
+  ends.write('x');
+  PollLoop(kNobody).drive(run);
+  run.take();
+  EXPECT_TRUE(has_read);
 }
 
 TEST(ForeignLoop, what_is_over_at_once_needs_no_step) {

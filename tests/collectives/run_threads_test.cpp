@@ -143,5 +143,34 @@ TEST(RunThreads, without_threads_for_all_ranks_none_begins) {
   EXPECT_EXIT(run_all(), testing::ExitedWithCode(1), "thread .* of 64 cannot be started: .*ulimit -u");
 }
 
+Task<> meet(Communicator& comm) { co_await comm.barrier(); }
+
+/// Ends with what run_threads() returns where at most so many files may be open.
+[[noreturn]] void run_with_descriptors(Rank ranks, rlim_t soft, rlim_t hard) {
+  const rlimit limit{soft, hard};
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) std::_Exit(99);
+  std::_Exit(run_threads(ranks, meet));
+}
+
+TEST(RunThreads, more_descriptors_than_the_soft_limit_are_asked_for_before_the_threads_start) {
+  EXPECT_EXIT(run_with_descriptors(24, 64, 4096), testing::ExitedWithCode(0), "");
+}
+
+TEST(RunThreads, without_descriptors_for_all_ranks_none_begins_and_the_limit_is_told) {
+  const auto begin = [](Communicator&) -> Task<> {
+    ADD_FAILURE() << "a rank has begun";
+    co_return;
+  };
+  const auto run_all = [&] {
+    const rlimit limit{64, 64};
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) std::_Exit(99);
+    std::_Exit(run_threads(24, begin));
+  };
+  EXPECT_EXIT(run_all(), testing::ExitedWithCode(1),
+              "^cohort: ResourceLimit: having 24 ranks as threads of one process takes [0-9]+ more "
+              "descriptors, but this process has [0-9]+ open and may have 64: raise the hard limit on open "
+              "files to [0-9]+ or more");
+}
+
 }  // namespace
 }  // namespace cohort

@@ -113,6 +113,30 @@ TEST(SeveralHosts, a_service_that_ends_fails_everybody_with_its_cause) {
   }
 }
 
+TEST(SeveralHosts, a_rank_that_cannot_make_its_communicator_tells_the_others_why) {
+  const TransportKind kinds[] = {{.name = "scarce",
+                                  .can = {},
+                                  .reaches = [](const Membership&, Rank) { return true; },
+                                  .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
+                                    if (use.membership.rank == 1)
+                                      throw Error(ErrorKind::ResourceLimit, "no memory for links");
+                                    return std::make_unique<BrokenTransport>(use);
+                                  }}};
+  CommunicatorOptions options;
+  options.transports = kinds;
+  auto body = [](Communicator& comm) -> Task<> { co_await comm.barrier(); };
+  const std::vector<Outcome> outcomes = test::outcomes_of_ranks_in_world(4, body, std::move(options));
+  for (const Outcome& outcome : outcomes) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::ResourceLimit) << outcome.error->what();
+    EXPECT_THAT(outcome.error->what(), HasSubstr("no memory for links"));
+  }
+  for (const Rank rank : {0, 2, 3}) {
+    EXPECT_EQ(outcomes[rank].error->culprit(), Rank{1});
+    EXPECT_THAT(outcomes[rank].error->what(), HasSubstr("rank 1 ("));
+  }
+}
+
 /// Rank 2 of two hosts with two ranks each is told to use TCP alone; rank 3 of its host is not.
 TEST(SeveralHosts, ranks_of_a_host_that_do_not_agree_are_told_so) {
   const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());

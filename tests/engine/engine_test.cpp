@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -340,6 +341,52 @@ TEST(Engine, a_turn_is_over_when_it_was_long_and_something_waits) {
     co_return;
   };
   engine.run(body());
+}
+
+TEST(Engine, what_begins_with_a_run_has_a_turn_of_its_own) {
+  EngineOptions options;
+  options.clock = std::make_unique<AskedClock>(60us);
+  Engine engine(std::move(options));
+  auto body = [&]() -> Task<> {
+    (void)engine.is_turn_over();
+    engine.post([] {});
+    EXPECT_TRUE(engine.is_turn_over());
+    co_return;
+  };
+  auto next = [&]() -> Task<> {
+    engine.post([] {});
+    EXPECT_FALSE(engine.is_turn_over()) << "its time begins";
+    co_return;
+  };
+  engine.run(body());
+  engine.run(next());
+}
+
+/// Each of them moves bytes for 60 us when it is polled.
+TEST(Engine, a_turn_ends_between_sources_and_the_next_goes_on_with_the_others) {
+  EngineOptions options;
+  options.clock = std::make_unique<AskedClock>(30us);
+  Engine engine(std::move(options));
+  class FindingSource final : public Source {
+   public:
+    bool poll() noexcept override { return ++polls, true; }
+    bool is_waited_for() const noexcept override { return true; }
+    bool arm() noexcept override { return false; }
+    void disarm() noexcept override {}
+    int polls = 0;
+  };
+  std::array<FindingSource, 8> sources;
+  for (FindingSource& source : sources) engine.add_source(source);
+  constexpr int kTurns = 40;
+  auto body = [&]() -> Task<> {
+    for (int turn = 0; turn < kTurns; ++turn) co_await engine.sleep_for(0s);
+  };
+  engine.run(body());
+  for (FindingSource& source : sources) {
+    EXPECT_GE(source.polls, 1) << "left out for ever";
+    EXPECT_LE(source.polls, kTurns / 2);
+    source.unlink();
+  }
 }
 
 TEST(Engine, polls_its_sources_and_sleeps_only_when_all_of_them_let_it) {

@@ -11,6 +11,7 @@
 namespace cohort::testing {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 class NoHandler final : public ControlPlane::Handler {
@@ -54,6 +55,7 @@ TEST(ControlPlane, a_rank_that_cannot_say_hello_to_one_still_does_to_the_others_
   EXPECT_EQ(kind_of(ends[0].error), "ResourceLimit");
   EXPECT_THAT(ends[0].heard, UnorderedElementsAre(1, 2));
   EXPECT_EQ(kind_of(ends[1].error), "PeerDied");
+  EXPECT_THAT(ends[1].error->what(), HasSubstr("see what it printed, then start all ranks again"));
   EXPECT_EQ(kind_of(ends[2].error), "no error");
   EXPECT_THAT(ends[2].heard, UnorderedElementsAre(0, 1));
 }

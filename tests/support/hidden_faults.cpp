@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tests/support/hidden_faults.h>
 
+#include <cohort/tests/support/own_operands.h>
 #include <cohort/tests/support/schedules.h>
 
 #include <algorithm>
-#include <memory>
 
 namespace cohort::test {
 namespace {
@@ -21,7 +21,7 @@ using List = std::vector<HiddenFault>;
 
 constexpr std::size_t kFloat = 4;
 
-/// A task that a fault edits, with operands of its own: those of a schedule are not to be changed.
+/// A task that a fault edits, with operands of its own.
 struct Edited {
   TaskRequest& request;
   std::vector<PlacedSlice>& outputs;
@@ -37,21 +37,12 @@ struct Edited {
 };
 using Edit = std::function<Fate(const CheckOptions&, const TaskPlace&, const Edited&)>;
 
-/// What a closure of a fault keeps.
-struct Operands {
-  std::vector<PlacedSlice> outputs;
-  std::vector<PlacedSlice> inputs;
-};
-
 std::function<Fault(const CheckOptions&)> planting(Edit edit) {
   return [edit](const CheckOptions& options) {
-    return [edit, options, operands = std::make_shared<Operands>()](const TaskPlace& place,
-                                                                    TaskRequest& request) {
-      operands->outputs.assign(request.outputs.begin(), request.outputs.end());
-      operands->inputs.assign(request.inputs.begin(), request.inputs.end());
-      const Fate fate = edit(options, place, {request, operands->outputs, operands->inputs});
-      request.outputs = operands->outputs;
-      request.inputs = operands->inputs;
+    return [edit, options, own = OwnOperands()](const TaskPlace& place, TaskRequest& request) {
+      const Fate fate = own.change(request, [&](auto& outputs, auto& inputs) {
+        return edit(options, place, {request, outputs, inputs});
+      });
       return Fated(fate);
     };
   };
@@ -289,16 +280,17 @@ void add_pieces(List& list) {
 /// Before its first task, a rank clears what it will write.
 std::function<Fault(const CheckOptions&)> clearing_output(TaskKind first) {
   return [first](const CheckOptions& options) {
-    auto places = std::make_shared<Operands>();
     const std::size_t bytes = options.count * size_bytes(options.type);
-    places->outputs = {{0, {WindowId::recv, 0, bytes}}};
-    places->inputs = {{0, {WindowId::ccl_in, 0, bytes}}};
-    return [=](const TaskPlace& place, TaskRequest& request) {
+    return [=, own = OwnOperands()](const TaskPlace& place, TaskRequest& request) {
       Fated fated(Fate::keep);
       if (place.number != 1 || place.stream != "main stream" || request.kind != first) return fated;
-      places->outputs.front().rank = places->inputs.front().rank = place.rank;
       fated.then.push_back(request);
-      request = {.kind = TaskKind::copy, .outputs = places->outputs, .inputs = places->inputs};
+      request = {.kind = TaskKind::copy};
+      fated.fate = own.change(request, [&](auto& outputs, auto& inputs) {
+        outputs = {{place.rank, {WindowId::recv, 0, bytes}}};
+        inputs = {{place.rank, {WindowId::ccl_in, 0, bytes}}};
+        return Fate::keep;
+      });
       return fated;
     };
   };

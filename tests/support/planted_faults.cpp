@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tests/support/planted_faults.h>
-#include <cohort/tests/support/schedules.h>
 
+#include <cohort/tests/support/own_operands.h>
+#include <cohort/tests/support/schedules.h>
 #include <cohort/tests/support/wrong_schedules.h>
 
 #include <algorithm>
@@ -74,18 +75,13 @@ Alter shorter() {
   });
 }
 
-/// Operands of copy and reduce lie in a list of the schedule's own; altered ones lie here.
 template <class Edit>
 Alter operands(Edit edit) {
-  auto outputs = std::make_shared<std::vector<PlacedSlice>>();
-  auto inputs = std::make_shared<std::vector<PlacedSlice>>();
-  return [=](TaskRequest& request) {
-    outputs->assign(request.outputs.begin(), request.outputs.end());
-    inputs->assign(request.inputs.begin(), request.inputs.end());
-    edit(*outputs, *inputs);
-    request.outputs = *outputs;
-    request.inputs = *inputs;
-    return Fate::keep;
+  return [edit, own = OwnOperands()](TaskRequest& request) {
+    return own.change(request, [&](auto& outputs, auto& inputs) {
+      edit(outputs, inputs);
+      return Fate::keep;
+    });
   };
 }
 Alter shorter_copy() {

@@ -101,7 +101,29 @@ TEST(SimCommandTest, wrong_topology_is_named_with_its_member) {
   EXPECT_THAT(complaint(R"({"inside": {"latency_ns": "x"}})"), HasSubstr("inside: latency_ns"));
   EXPECT_THAT(complaint(R"({"faults": {"dead_ranks": [{"rank": 1, "stop": 2}]}})"),
               HasSubstr("faults: dead_ranks[0]: stop"));
-  EXPECT_EQ(complaint(R"({"rails": 2})"), "");
+  EXPECT_THAT(complaint(R"({"ranks_of_hosts": [2, "x"]})"), HasSubstr("ranks_of_hosts[1] is \"x\""));
+  EXPECT_THAT(complaint(R"({"ranks_of_hosts": [4294967296]})"), HasSubstr("ranks_of_hosts[0]"));
+  EXPECT_THAT(complaint(R"({"faults": {"lost_links": [{"at_ns": true}]}})"), HasSubstr("at_ns is true"));
+  EXPECT_EQ(complaint(R"({"rails": 2, "ranks_of_hosts": [4, 2]})"), "");
+}
+
+TEST(SimCommandTest, says_which_transports_the_library_uses_and_what_it_would_choose) {
+  const auto [status, output] =
+      sim("all_reduce --ranks 30 --bytes 8K --topology samples/topologies/unequal.json");
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(output, AllOf(HasSubstr("30 ranks on 4 hosts: shm within a host, tcp between hosts\n"),
+                            HasSubstr("; the library chooses ")));
+}
+
+TEST(SimCommandTest, leaves_out_what_sends_too_many_messages_and_says_so) {
+  const std::string sizes = "all_reduce --ranks 16 --bytes 1K,64M --most-messages 2000";
+  const auto [status, output] = sim(sizes);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(output, AllOf(HasSubstr("one_shot             64M left out: "), HasSubstr("million messages"),
+                            HasSubstr("--most-messages"), HasSubstr("fastest for 1K: ")));
+  EXPECT_THAT(sim("all_reduce --ranks 16 --bytes 1M --algorithm ring --most-messages 2").second,
+              HasSubstr("fastest for 1M: ring"));
+  EXPECT_EQ(sim("all_reduce --ranks 16 --bytes 1M --most-messages 2").first, 2);
 }
 
 }  // namespace

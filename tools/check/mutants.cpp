@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/check/mutants.h>
 
-#include <cohort/engine/error.h>
+#include <cohort/tools/check/case_runner.h>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <map>
-#include <mutex>
-#include <thread>
 
 namespace cohort::check {
 namespace {
@@ -19,49 +14,36 @@ namespace {
 /// Survivors that are printed; the rest only count.
 constexpr std::size_t kMostPrinted = 40;
 
-class Runner {
+class Mutants final : public Sum<MutantReport> {
  public:
-  Runner(const std::vector<Case>& list, std::FILE* out, std::FILE* progress)
-      : list_(list), out_(out), progress_(progress), shows_progress_(::isatty(::fileno(progress)) != 0) {}
+  explicit Mutants(std::FILE* out) : out_(out) {}
 
-  void work() {
-    for (std::size_t i = next_.fetch_add(1); i < list_.size(); i = next_.fetch_add(1))
-      take(list_[i], report_of(list_[i]));
+  [[nodiscard]] MutantReport run(const Case& one) const override { return run_mutants(one); }
+  /// A case whose mutants cannot be made counts as one that survives.
+  [[nodiscard]] MutantReport not_run(const Case& one, const std::exception& why) const override {
+    MutantReport report;
+    report.survivors.push_back(fmt::format("{}: {}", describe(one), why.what()));
+    return report;
   }
 
-  bool finish() {
-    if (shows_progress_) fmt::print(progress_, "\r{:60}\r", "");
+  void add(const Case& one, const MutantReport& report, ProgressLine&) override {
+    by_algorithm_[{one.op(), std::string(one.algorithm->name())}].add(report);
+    sum_.add(report);
+  }
+
+  [[nodiscard]] std::string state() const override { return fmt::format("{} mutants", sum_.mutants()); }
+  [[nodiscard]] bool has_survivors() const noexcept { return !sum_.survivors.empty(); }
+
+  void print() override {
     print_survivors();
     print_table();
-    fmt::print(out_, "{} mutants: {} caught, {} equivalent, {} known to be right, {} survive\n",
-               sum_.mutants(), sum_.caught, sum_.equivalent, sum_.known, sum_.survivors.size());
-    if (std::fflush(out_) != 0 || std::ferror(out_) != 0)
-      throw system_error(errno, "writing what became of mutants");
-    return sum_.survivors.empty();
+    fmt::print(
+        out_,
+        "{} mutants: {} caught, {} equivalent, {} of other costs alone, {} known to be right, {} survive\n",
+        sum_.mutants(), sum_.caught, sum_.equivalent, sum_.costlier, sum_.known, sum_.survivors.size());
   }
 
  private:
-  /// Nothing leaves a thread: a case whose mutants cannot be made counts as one that survives.
-  static MutantReport report_of(const Case& one) {
-    try {
-      return run_mutants(one);
-    } catch (const std::exception& error) {
-      MutantReport report;
-      report.survivors.push_back(fmt::format("{}: {}", describe(one), error.what()));
-      return report;
-    }
-  }
-
-  void take(const Case& one, const MutantReport& report) {
-    const std::scoped_lock lock(mutex_);
-    ++done_;
-    by_algorithm_[{one.op(), std::string(one.algorithm->name())}].add(report);
-    sum_.add(report);
-    if (!shows_progress_) return;
-    fmt::print(progress_, "\r{} of {} cases, {} mutants ", done_, list_.size(), sum_.mutants());
-    std::fflush(progress_);
-  }
-
   void print_survivors() {
     for (std::size_t i = 0; i < std::min(sum_.survivors.size(), kMostPrinted); ++i)
       fmt::print(out_, "SURVIVES {}\n", sum_.survivors[i]);
@@ -70,24 +52,18 @@ class Runner {
   }
 
   void print_table() {
-    fmt::print(out_, "{:<15}{:<20}{:>9}{:>9}{:>12}{:>15}{:>9}\n", "operator", "algorithm", "mutants",
-               "caught", "equivalent", "known right", "survive");
+    fmt::print(out_, "{:<15}{:<20}{:>9}{:>9}{:>12}{:>10}{:>15}{:>9}\n", "operator", "algorithm", "mutants",
+               "caught", "equivalent", "costlier", "known right", "survive");
     for (const auto& [key, of] : by_algorithm_)
-      fmt::print(out_, "{:<15}{:<20}{:>9}{:>9}{:>12}{:>15}{:>9}\n", to_string(key.first), key.second,
-                 of.mutants(), of.caught, of.equivalent, of.known, of.survivors.size());
+      fmt::print(out_, "{:<15}{:<20}{:>9}{:>9}{:>12}{:>10}{:>15}{:>9}\n", to_string(key.first), key.second,
+                 of.mutants(), of.caught, of.equivalent, of.costlier, of.known, of.survivors.size());
     fmt::print(out_, "equivalent:");
     for (std::size_t kind = 0; kind < kChangeKinds; ++kind)
       fmt::print(out_, " {} {}", to_string(static_cast<ChangeKind>(kind)), sum_.equivalent_by_kind[kind]);
     fmt::print(out_, "\nknown right: docs/planted-faults.md says why\n");
   }
 
-  const std::vector<Case>& list_;
   std::FILE* const out_;
-  std::FILE* const progress_;
-  const bool shows_progress_;
-  std::atomic<std::size_t> next_{0};
-  std::mutex mutex_;
-  std::size_t done_ = 0;
   MutantReport sum_;
   std::map<std::pair<Operator, std::string>, MutantReport> by_algorithm_;
 };
@@ -95,12 +71,9 @@ class Runner {
 }  // namespace
 
 bool run_mutants_of(const std::vector<Case>& list, unsigned threads, std::FILE* out, std::FILE* progress) {
-  Runner runner(list, out, progress);
-  std::vector<std::thread> workers;
-  for (unsigned i = 1; i < threads; ++i) workers.emplace_back([&] { runner.work(); });
-  runner.work();
-  for (std::thread& worker : workers) worker.join();
-  return runner.finish();
+  Mutants mutants(out);
+  run_list(list, threads, mutants, out, progress);
+  return !mutants.has_survivors();
 }
 
 }  // namespace cohort::check

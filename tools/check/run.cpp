@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/check/run.h>
 
-#include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
+#include <cohort/tools/check/case_runner.h>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <map>
-#include <mutex>
 #include <sstream>
-#include <thread>
 #include <tuple>
 
 namespace cohort::check {
@@ -38,42 +33,22 @@ struct Certificate {
 
 using Key = std::tuple<Operator, std::size_t, UserWindows>;  ///< the second: its place in the table
 
-class Runner {
+class Certificates final : public Sum<Report> {
  public:
-  Runner(const std::vector<Case>& list, std::FILE* out, std::FILE* progress)
-      : list_(list), out_(out), progress_(progress), shows_progress_(::isatty(::fileno(progress)) != 0) {}
+  explicit Certificates(std::FILE* out) : out_(out) {}
 
-  void work() {
-    for (std::size_t i = next_.fetch_add(1); i < list_.size(); i = next_.fetch_add(1))
-      take(list_[i], report_of(list_[i]));
+  [[nodiscard]] Report run(const Case& one) const override { return check::run(one); }
+  /// What cannot be checked has failed.
+  [[nodiscard]] Report not_run(const Case&, const std::exception& why) const override {
+    Report report;
+    Finding finding;
+    finding.kind = FindingKind::failure;
+    finding.text = fmt::format("could not be checked: {}", why.what());
+    report.findings.push_back(finding);
+    return report;
   }
 
-  bool finish() {
-    clear_progress();
-    print_table();
-    fmt::print(out_, "{} passed, {} failed\n", done_ - failed_, failed_);
-    if (std::fflush(out_) != 0 || std::ferror(out_) != 0)
-      throw system_error(errno, "writing what was checked");
-    return failed_ == 0;
-  }
-
- private:
-  /// Nothing leaves a thread: what cannot be checked has failed.
-  static Report report_of(const Case& one) {
-    try {
-      return run(one);
-    } catch (const std::exception& error) {
-      Report report;
-      Finding finding;
-      finding.kind = FindingKind::failure;
-      finding.text = fmt::format("could not be checked: {}", error.what());
-      report.findings.push_back(finding);
-      return report;
-    }
-  }
-
-  void take(const Case& one, const Report& report) {
-    const std::scoped_lock lock(mutex_);
+  void add(const Case& one, const Report& report, ProgressLine& line) override {
     ++done_;
     const auto place =
         static_cast<std::size_t>(one.algorithm - AlgorithmTable::library().of(one.op()).data());
@@ -83,17 +58,23 @@ class Runner {
     of.tasks += report.tasks;
     if (!report.passed()) {
       ++of.failed;
+      line.clear();
       if (failed_++ < kMostPrinted) print_failure(one, report);
     }
     note_order(of, one, report);
     note_costs(of, one, report);
-    if (shows_progress_ && (done_ % 64 == 0 || done_ == list_.size()))
-      fmt::print(progress_, "\r{} of {} cases, {} failed ", done_, list_.size(), failed_);
-    if (shows_progress_) std::fflush(progress_);
   }
 
+  [[nodiscard]] std::string state() const override { return fmt::format("{} failed", failed_); }
+  [[nodiscard]] std::size_t failed() const noexcept { return failed_; }
+
+  void print() override {
+    print_table();
+    fmt::print(out_, "{} passed, {} failed\n", done_ - failed_, failed_);
+  }
+
+ private:
   void print_failure(const Case& one, const Report& report) {
-    clear_progress();
     fmt::print(out_, "FAILED {}\n", describe(one));
     for (std::size_t i = 0; i < std::min(report.findings.size(), kMostFindingsEach); ++i)
       fmt::print(out_, "  {}: {}\n", to_string(report.findings[i].kind), report.findings[i].text);
@@ -114,10 +95,6 @@ class Runner {
     if (!is_even || one.options.ranks < of.largest) return;
     of.largest = one.options.ranks;
     of.counted = report.counted;
-  }
-
-  void clear_progress() {
-    if (shows_progress_) fmt::print(progress_, "\r{:60}\r", "");
   }
 
   void print_table() {
@@ -150,12 +127,7 @@ class Runner {
     return fmt::format("D1: fixed; with {} ranks, {}", of.example_ranks, of.example);
   }
 
-  const std::vector<Case>& list_;
   std::FILE* const out_;
-  std::FILE* const progress_;
-  const bool shows_progress_;
-  std::atomic<std::size_t> next_{0};
-  std::mutex mutex_;
   std::size_t done_ = 0;
   std::size_t failed_ = 0;
   std::map<Key, Certificate> certificates_;
@@ -179,12 +151,9 @@ std::vector<std::size_t> parse_numbers(const std::string& what, const std::strin
 }
 
 bool run_cases(const std::vector<Case>& list, unsigned threads, std::FILE* out, std::FILE* progress) {
-  Runner runner(list, out, progress);
-  std::vector<std::thread> workers;
-  for (unsigned i = 1; i < threads; ++i) workers.emplace_back([&] { runner.work(); });
-  runner.work();
-  for (std::thread& worker : workers) worker.join();
-  return runner.finish();
+  Certificates certificates(out);
+  run_list(list, threads, certificates, out, progress);
+  return certificates.failed() == 0;
 }
 
 }  // namespace cohort::check

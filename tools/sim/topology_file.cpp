@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/sim/topology_file.h>
 
+#include <cohort/collectives/machines/sim/library_links.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -43,6 +45,12 @@ class Members {
       const std::string name = fmt::format("{}: {}[{}]", name_, member, list.size());
       read(item, name, list.emplace_back());
     }
+  }
+  static void read(const json& item, const std::string& name, Rank& into) {
+    if (!item.is_number_unsigned() || item.get<std::uint64_t>() > std::numeric_limits<Rank>::max())
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("{} is {}; a count is expected", name, item.dump()));
+    into = item.get<Rank>();
   }
   template <class T>
   static void read(const json& object, const std::string& name, T& into) {
@@ -91,6 +99,11 @@ void read_members(Members& one, LostLink& link) {
   one.read("from", link.from);
   one.read("to", link.to);
   one.read("step", link.step);
+  one.read("at_ns", link.at_ns);
+}
+void read_members(Members& one, LateRank& late) {
+  one.read("rank", late.rank);
+  one.read("by_ns", late.by_ns);
 }
 void read_members(Members& one, DeadRank& dead) {
   one.read("rank", dead.rank);
@@ -103,6 +116,7 @@ void read_members(Members& one, CancelledOperation& cancelled) {
 
 void read_members(Members& members, Faults& faults) {
   members.read("slow_ranks", faults.slow_ranks);
+  members.read("late_ranks", faults.late_ranks);
   members.read("degraded_links", faults.degraded_links);
   members.read("lost_links", faults.lost_links);
   members.read("dead_ranks", faults.dead_ranks);
@@ -115,12 +129,15 @@ void read_members(Members& members, LinkSpeed& speed) {
   members.read("message_ns", speed.message_ns);
   members.read("gap_ns", speed.gap_ns);
   members.read("core_gigabytes_per_second", speed.core_gigabytes_per_second);
+  members.read("header_bytes", speed.header_bytes);
 }
 
 void read_members(Members& members, Topology& topology) {
   members.read("ranks_per_host", topology.ranks_per_host);
+  members.read("ranks_of_hosts", topology.ranks_of_hosts);
   members.read("cores_per_host", topology.cores_per_host);
   members.read("shared_memory", topology.has_shared_memory);
+  if (!topology.has_shared_memory) topology.inside = over_tcp(topology.inside);
   members.read("rails", topology.rails);
   members.read("hosts_per_switch", topology.hosts_per_switch);
   members.read("oversubscription", topology.oversubscription);
@@ -139,7 +156,7 @@ void read_members(Members& members, Topology& topology) {
 Topology parse_topology(const std::string& text, const std::string& name) {
   const json object = json::parse(text, nullptr, false);
   if (object.is_discarded()) throw Error(ErrorKind::InvalidArgument, name + ": is no JSON");
-  Topology topology;
+  Topology topology = library_topology();
   Members::read(object, name, topology);
   return topology;
 }

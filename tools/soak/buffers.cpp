@@ -171,7 +171,9 @@ std::string Buffers::find_touched() const {
 }
 
 void Buffers::touch() {
-  if (bytes_ > kGuardBytes) base_[kGuardBytes] = ~base_[kGuardBytes];
+  if (bytes_ <= kGuardBytes || base_ == nullptr) return;
+  base_[kGuardBytes] =
+      std::byte{static_cast<unsigned char>(std::to_integer<unsigned>(base_[kGuardBytes]) + 1)};
 }
 
 void Buffers::close() {

@@ -3,6 +3,8 @@
 
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/engine/world/random.h>
+#include <cohort/tools/soak/events.h>
+#include <cohort/tools/soak/topology.h>
 
 #include <fmt/format.h>
 
@@ -120,7 +122,41 @@ void draw_world(Random& random, Job& job) {
   world.longest_pause = microseconds(random.pick(kPauses));
 }
 
+/// A message waits for a way there and back for each buffer of it: over small buffers and slow links a call
+/// takes longer than some have patience for.
+void allow_for_latency(Job& job) {
+  constexpr Duration kBearable = seconds(3);
+  double factor = 1;
+  for (const auto& link : job.world.degraded) factor = std::max(factor, link.latency_factor);
+  const double round_trip =
+      4 * factor * static_cast<double>(job.world.outside_latency.count());  // with jitter
+  const auto buffers = static_cast<double>(kMostBytes / job.world.buffer_bytes + 1);
+  const Duration takes(static_cast<Duration::rep>(buffers * round_trip));
+  if (takes <= kBearable) return;
+  for (CommunicatorPlan& plan : job.communicators) plan.timeout = std::max(plan.timeout, takes + kBearable);
+}
+
+void draw_communicators(Random& random, Job& job) {
+  const std::size_t communicators = random.chance(80) ? 1 : 2;
+  for (std::size_t i = 0; i < communicators; ++i)
+    job.communicators.push_back(draw_communicator(random, job, i));
+  job.is_concurrent = random.chance(50);
+  allow_for_latency(job);
+}
+
 }  // namespace
+
+Job draw_job(std::uint64_t seed, const sim::Topology& topology) {
+  Random random(seed);
+  Job job;
+  job.seed = seed;
+  job.ranks = std::max(least_ranks(topology), static_cast<Rank>(random.between(2, kMostRanks)));
+  draw_world(random, job);
+  settle(topology, job);
+  draw_communicators(random, job);
+  draw_deeds(random, topology, job);
+  return job;
+}
 
 Job draw_job(std::uint64_t seed) {
   Random random(seed);
@@ -130,78 +166,38 @@ Job draw_job(std::uint64_t seed) {
   draw_world(random, job);
   draw_hindrances(random, job);
   draw_faults(random, job);
-  const std::size_t communicators = random.chance(80) ? 1 : 2;
-  for (std::size_t i = 0; i < communicators; ++i)
-    job.communicators.push_back(draw_communicator(random, job, i));
-  job.is_concurrent = random.chance(50);
+  draw_communicators(random, job);
   if (job.deed) {
-    job.deed->communicator = random.below(communicators);
+    job.deed->communicator = random.below(job.communicators.size());
     job.deed->call = random.below(job.communicators[job.deed->communicator].calls.size());
+  }
+  if (!job.may_fail()) {
+    constexpr std::uint64_t kOther = 0x6576656e7473;  // so that the draws above stay what they are
+    Random of_event(seed ^ kOther);
+    draw_event(of_event, job);
   }
   return job;
 }
 
-CallPlan call_of(const Job& job, Rank rank, std::size_t communicator, std::size_t call) {
+bool Job::is_late_beyond_patience() const noexcept {
+  return std::ranges::any_of(
+      late, [&](const Lateness& one) { return one.by > communicators[one.communicator].timeout; });
+}
+
+std::size_t Job::faults() const noexcept {
+  return world.lost.size() + world.broken.size() + world.dead.size() + (deed ? 1 : 0) +
+         (is_late_beyond_patience() ? 1 : 0);
+}
+
+CallPlan call_of(const Job& job, world::Process process, std::size_t communicator, std::size_t call) {
   CallPlan plan = job.communicators[communicator].calls[call];
   const std::optional<Deed>& deed = job.deed;
-  const bool differs = deed && deed->kind == Deed::Kind::differs && deed->rank == rank &&
+  const bool differs = deed && deed->kind == Deed::Kind::differs && deed->rank == process &&
                        deed->communicator == communicator && deed->call == call;
   if (!differs) return plan;
   if (!plan.op->has_data) plan.op = operator_of<AllReduce>;
   ++plan.count;
   return plan;
-}
-
-namespace {
-
-std::string describe(const CallPlan& call) {
-  std::string text(to_string(call.op));
-  if (call.op->has_data) text += fmt::format("({} x {}", call.count, to_string(call.type));
-  if (call.op->combines) text += fmt::format(" {}", to_string(call.reduce));
-  if (call.op->has_root) text += fmt::format(" of rank {}", call.root);
-  if (call.op->has_data) text += ")";
-  if (call.is_in_place) text += " in place";
-  if (call.is_allocated) text += " allocated";
-  if (!call.algorithm.empty()) text += fmt::format(" by {}", call.algorithm);
-  return text;
-}
-
-std::string describe_faults(const Job& job) {
-  std::string text;
-  for (const auto& slow : job.world.slow)
-    text += fmt::format("; rank {} is {} times slower", slow.process, slow.factor);
-  for (const auto& link : job.world.degraded)
-    text += fmt::format("; link {}-{} has {} times the latency", link.from, link.to, link.latency_factor);
-  for (const auto& link : job.world.lost)
-    text += fmt::format("; what {} sends to {} is lost from message {} on", link.from, link.to, link.step);
-  for (const auto& link : job.world.broken)
-    text += fmt::format("; the connection of message {} from {} to {} breaks", link.step, link.from, link.to);
-  for (const auto& dead : job.world.dead)
-    text += fmt::format("; rank {} {} at step {}", dead.process, dead.is_silent ? "falls silent" : "dies",
-                        dead.step);
-  if (const std::optional<Deed>& deed = job.deed) {
-    constexpr const char* kWords[] = {"cancels", "aborts at", "leaves before", "differs in"};
-    text +=
-        fmt::format("; rank {} {} call {} of '{}'", deed->rank, kWords[static_cast<std::size_t>(deed->kind)],
-                    deed->call + 1, job.communicators[deed->communicator].name);
-    if (deed->kind == Deed::Kind::cancels)
-      text += fmt::format(" after {} us", std::chrono::duration_cast<microseconds>(deed->after).count());
-  }
-  return text;
-}
-
-}  // namespace
-
-std::string describe(const Job& job) {
-  std::string text = fmt::format("{} ranks on hosts {}{}\n", job.ranks, fmt::join(job.world.host_of, " "),
-                                 describe_faults(job));
-  for (const CommunicatorPlan& plan : job.communicators) {
-    text += fmt::format("  '{}' at {}{}:", plan.name, plan.address, plan.is_isolated ? ", isolated" : "");
-    for (const CallPlan& call : plan.calls)
-      text += fmt::format("{} {}", call.waits_for_last ? ";" : " +", describe(call));
-    text += "\n";
-  }
-  return text;
 }
 
 }  // namespace cohort::soak

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/communicator_options.h>
+#include <cohort/collectives/machines/sim/topology.h>
 #include <cohort/collectives/operators/operator.h>
 #include <cohort/engine/world/settings.h>
 
@@ -51,10 +52,35 @@ struct Deed {
   Duration after{};
 };
 
+/// One rank does something else for so long before it asks for a call.
+struct Lateness {
+  Rank rank = 0;
+  std::size_t communicator = 0;
+  std::size_t call = 0;
+  Duration by{};
+  bool is_busy = true;  ///< computes: its engine does not turn meanwhile. False: it only waits
+};
+
+/// A second job whose ranks meet at the address of the first one's first communicator, and do the same there.
+struct Rival {
+  enum class Kind : std::uint8_t {
+    other_name,    ///< of the communicator
+    other_start,   ///< JoinOptions::job
+    other_secret,  ///< where jobs have one
+    other_size,    ///< number of ranks
+    twin,          ///< nothing tells them apart: ranks of one may be taken by the other
+  };
+  Kind kind = Kind::other_name;
+  Rank ranks = 2;
+};
+
 /// Bugs that tests plant, to see them found. A job that is drawn has none.
 struct Planted {
   double deadline_factor = 1;        ///< of the time that communicators give to a call
   bool touches_old_buffers = false;  ///< rank 0 writes to the buffers of its first call when it is over
+  bool touches_peers_late = false;   ///< who fails writes to the buffers of those that have failed before
+  bool hears_no_death = false;       ///< whatever dies keeps its connections
+  bool mixes_rivals = false;         ///< nothing tells a rival from the first job, whatever is planned
 };
 
 struct Job {
@@ -64,21 +90,38 @@ struct Job {
   std::vector<CommunicatorPlan> communicators;
   bool is_concurrent = false;  ///< the communicators live at the same time
   std::optional<Deed> deed;
+  std::vector<Lateness> late;
+  std::optional<Rival> rival;
+  std::vector<Duration> begins_after;  ///< by process; those that are not here begin at once
+  Duration lingers{};                  ///< of who fails, before it lets go of its memory
   Planted planted;
 
-  /// Whether anything is planned that may keep a call from completing.
-  [[nodiscard]] bool may_fail() const noexcept {
-    return deed || !world.lost.empty() || !world.broken.empty() || !world.dead.empty();
+  /// Ranks of the first job, and behind them those of its rival.
+  [[nodiscard]] world::Process processes() const noexcept { return ranks + (rival ? rival->ranks : 0); }
+  [[nodiscard]] bool is_rival(world::Process process) const noexcept { return process >= ranks; }
+  [[nodiscard]] Rank rank_of(world::Process process) const noexcept {
+    return is_rival(process) ? process - ranks : process;
   }
+  /// Ranks of its job.
+  [[nodiscard]] Rank size_of(world::Process process) const noexcept {
+    return is_rival(process) ? rival->ranks : ranks;
+  }
+  /// Whether somebody is later than the others have patience for.
+  [[nodiscard]] bool is_late_beyond_patience() const noexcept;
+  /// How many things are planned each of which may keep a call from completing. A rival is none: it may keep
+  /// ranks from joining.
+  [[nodiscard]] std::size_t faults() const noexcept;
+  [[nodiscard]] bool may_fail() const noexcept { return faults() != 0; }
 };
 
 /// The job of a seed: the same on every machine.
 [[nodiscard]] Job draw_job(std::uint64_t seed);
+/// One on hosts and links of the topology, with its faults and no others. Throws InvalidArgument for one that
+/// no job can have.
+[[nodiscard]] Job draw_job(std::uint64_t seed, const sim::Topology& topology);
 
-/// What a rank asks for, as far as it is not what the others do.
-[[nodiscard]] CallPlan call_of(const Job& job, Rank rank, std::size_t communicator, std::size_t call);
-
-/// In a few lines, for people.
-[[nodiscard]] std::string describe(const Job& job);
+/// What a process asks for, as far as it is not what the others do.
+[[nodiscard]] CallPlan call_of(const Job& job, world::Process process, std::size_t communicator,
+                               std::size_t call);
 
 }  // namespace cohort::soak

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/timer.h>
 #include <cohort/engine/when_all.h>
+#include <cohort/engine/world/platform.h>
 
 #include <array>
 
@@ -11,8 +12,9 @@ namespace {
 
 constexpr std::size_t kHeapBytes = std::size_t{4} << 20;
 
-Secret job_secret() {
-  constexpr std::array<std::byte, Secret::kBytes> bytes{std::byte{1}, std::byte{2}, std::byte{3}};
+Secret job_secret(bool is_of_rival) {
+  const std::array<std::byte, Secret::kBytes> bytes{
+      std::byte{1}, std::byte{2}, std::byte{static_cast<unsigned char>(is_of_rival ? 4 : 3)}};
   return Secret::from_bytes(bytes);
 }
 
@@ -39,37 +41,49 @@ Collective make_call(Communicator& comm, std::string_view algorithm, Buffers& ow
   return own.call(comm);
 }
 
+/// The world, with the bugs that are planted in it.
+world::Settings world_of(const Job& job) {
+  world::Settings world = job.world;
+  for (world::DeadProcess& dead : world.dead) dead.is_silent = dead.is_silent || job.planted.hears_no_death;
+  return world;
+}
+
 }  // namespace
 
-JobRun::JobRun(Job job) : job_(std::move(job)), world_(job_.world), is_through_(job_.ranks, 0) {
-  for (Rank rank = 0; rank < job_.ranks; ++rank) {
+JobRun::JobRun(Job job) : job_(std::move(job)), world_(world_of(job_)), is_through_(job_.processes(), 0) {
+  for (Process process = 0; process < job_.processes(); ++process) {
+    // Other contents than those of the first job: ranks that meet those of the other one have wrong results.
+    const bool has_other_contents = job_.is_rival(process) && job_.rival->kind != Rival::Kind::twin;
     outcomes_.emplace_back(job_.communicators.size());
-    auto& of_rank = buffers_.emplace_back(job_.communicators.size());
+    auto& of_process = buffers_.emplace_back(job_.communicators.size());
     for (std::size_t c = 0; c < job_.communicators.size(); ++c) {
-      const std::vector<CallPlan>& calls = job_.communicators[c].calls;
-      outcomes_[rank][c].calls.resize(calls.size());
-      for (std::size_t i = 0; i < calls.size(); ++i)
-        of_rank[c].push_back(std::make_unique<Buffers>(call_of(job_, rank, c, i), rank, job_.ranks, i));
+      const std::size_t calls = job_.communicators[c].calls.size();
+      outcomes_[process][c].calls.resize(calls);
+      for (std::size_t i = 0; i < calls; ++i)
+        of_process[c].push_back(std::make_unique<Buffers>(call_of(job_, process, c, i), job_.rank_of(process),
+                                                          job_.size_of(process),
+                                                          has_other_contents ? i + 1 : i));
     }
   }
 }
 
 bool JobRun::run() {
   std::vector<std::function<void()>> bodies;
-  for (Rank rank = 0; rank < job_.ranks; ++rank)
-    bodies.emplace_back([self = shared_from_this(), rank] { self->run_rank(rank); });
+  for (Process process = 0; process < job_.processes(); ++process)
+    bodies.emplace_back([self = shared_from_this(), process] { self->run_process(process); });
   return world_.run(std::move(bodies));
 }
 
-void JobRun::run_rank(Rank rank) {
-  Engine engine(world_.engine_options(rank));
-  engine.run(take_part(engine, rank));
-  is_through_[rank] = world_.is_over() ? 0 : 1;
+void JobRun::run_process(Process process) {
+  Engine engine(world_.engine_options(process));
+  engine.run(take_part(engine, process));
+  is_through_[process] = world_.is_over() ? 0 : 1;
 }
 
-Task<> JobRun::take_part(Engine& engine, Rank rank) {
+Task<> JobRun::take_part(Engine& engine, Process process) {
+  if (process < job_.begins_after.size()) co_await engine.sleep_for(job_.begins_after[process]);
   std::vector<Task<>> parts;
-  for (std::size_t c = 0; c < job_.communicators.size(); ++c) parts.push_back(use(engine, rank, c));
+  for (std::size_t c = 0; c < job_.communicators.size(); ++c) parts.push_back(use(engine, process, c));
   if (job_.is_concurrent) {
     co_await when_all(parts);
     co_return;
@@ -77,14 +91,18 @@ Task<> JobRun::take_part(Engine& engine, Rank rank) {
   for (Task<>& part : parts) co_await std::move(part);
 }
 
-CommunicatorOptions JobRun::options_for(Rank rank, const CommunicatorPlan& plan) const {
+CommunicatorOptions JobRun::options_for(Process process, const CommunicatorPlan& plan) const {
+  const auto differs = [&](Rival::Kind kind) {
+    return job_.is_rival(process) && job_.rival->kind == kind && !job_.planted.mixes_rivals;
+  };
   CommunicatorOptions options;
-  options.join.name = plan.name;
-  options.join.rank = rank;
-  options.join.size = job_.ranks;
+  options.join.name = plan.name + (differs(Rival::Kind::other_name) ? "-second" : "");
+  options.join.rank = job_.rank_of(process);
+  options.join.size = job_.size_of(process);
   options.join.address = plan.address;
   options.join.timeout = plan.join_timeout;
-  if (plan.has_secret) options.join.secret = job_secret();
+  options.join.job = differs(Rival::Kind::other_start) ? "second" : "";
+  if (plan.has_secret) options.join.secret = job_secret(differs(Rival::Kind::other_secret));
   options.buffer_bytes = plan.buffer_bytes;
   options.heap_bytes = kHeapBytes;
   options.pull_from_bytes = plan.pull_from_bytes;
@@ -95,76 +113,99 @@ CommunicatorOptions JobRun::options_for(Rank rank, const CommunicatorPlan& plan)
   return options;
 }
 
-Task<> JobRun::use(Engine& engine, Rank rank, std::size_t communicator) {
-  CommunicatorOutcome& outcome = outcomes_[rank][communicator];
+Task<> JobRun::use(Engine& engine, Process process, std::size_t communicator) {
+  CommunicatorOutcome& outcome = outcomes_[process][communicator];
   const TimePoint start = engine.now();
   try {
-    CommunicatorOptions options = options_for(rank, job_.communicators[communicator]);
+    CommunicatorOptions options = options_for(process, job_.communicators[communicator]);
     Communicator comm = co_await Communicator::join(engine, std::move(options));
     outcome.has_joined = true;
     outcome.join_took = engine.now() - start;
-    world_.note(rank, "joined", communicator);
-    world_.mark(rank);
-    co_await call_all(comm, rank, communicator);
-    settle_buffers(outcome, rank, communicator);
+    world_.note(process, "joined", communicator);
+    world_.mark(process);
+    co_await call_all(comm, process, communicator);
+    settle_buffers(outcome, process, communicator);
     co_await comm.close();
   } catch (const Error& error) {
     outcome.join_error = error;
     outcome.join_took = engine.now() - start;
-    world_.note(rank, "could not join", communicator, static_cast<std::uint64_t>(error.kind()));
+    world_.note(process, "could not join", communicator, static_cast<std::uint64_t>(error.kind()));
   }
 }
 
-Task<> JobRun::call_all(Communicator& comm, Rank rank, std::size_t communicator) {
+Task<> JobRun::call_all(Communicator& comm, Process process, std::size_t communicator) {
   const std::vector<CallPlan>& plans = job_.communicators[communicator].calls;
-  CommunicatorOutcome& outcome = outcomes_[rank][communicator];
+  CommunicatorOutcome& outcome = outcomes_[process][communicator];
   for (std::size_t i = 0; i < plans.size(); ++i)
-    if (plans[i].is_allocated) buffers(rank, communicator, i).allocate(comm);
+    if (plans[i].is_allocated) buffers(process, communicator, i).allocate(comm);
   for (std::size_t first = 0, end = 0; first < plans.size() && !comm.is_failed(); first = end) {
     for (end = first + 1; end < plans.size() && !plans[end].waits_for_last;) ++end;
-    if (!goes_on(comm, communicator, first, end)) co_return;
+    co_await be_late(comm.engine(), process, communicator, first, end);
+    if (!goes_on(comm, process, communicator, first, end)) co_return;
     std::vector<Task<>> batch;
-    for (std::size_t i = first; i < end; ++i) batch.push_back(call_once(comm, communicator, i));
+    for (std::size_t i = first; i < end; ++i) batch.push_back(call_once(comm, process, communicator, i));
     co_await when_all(batch);
     const bool is_cancelled = outcome.calls[end - 1].error && !comm.is_failed();
     if (is_cancelled) co_return;  // while it waited for its turn: the others went on without this rank
   }
-  if (comm.is_failed()) co_await call_after_failure(comm, outcome);
+  if (!comm.is_failed()) co_return;
+  co_await call_after_failure(comm, outcome);
+  if (job_.lingers == Duration::zero()) co_return;
+  co_await comm.engine().sleep_for(job_.lingers);
 }
 
-bool JobRun::goes_on(Communicator& comm, std::size_t communicator, std::size_t first, std::size_t end) {
+Task<> JobRun::be_late(Engine& engine, Process process, std::size_t communicator, std::size_t first,
+                       std::size_t end) {
+  for (const Lateness& late : job_.late) {
+    const bool is_now =
+        late.rank == process && late.communicator == communicator && first <= late.call && late.call < end;
+    if (!is_now) continue;
+    world_.note(process, "is late", late.call);
+    if (late.is_busy)
+      dynamic_cast<world::WorldPlatform&>(engine.platform()).compute(late.by);
+    else
+      co_await engine.sleep_for(late.by);
+  }
+}
+
+bool JobRun::goes_on(Communicator& comm, Process process, std::size_t communicator, std::size_t first,
+                     std::size_t end) {
   const bool is_now = job_.deed && first <= job_.deed->call && job_.deed->call < end;
-  if (is_now && has_deed(comm.rank(), communicator, Deed::Kind::aborts))
-    comm.abort("a deed that was planned");
-  return !is_now || !has_deed(comm.rank(), communicator, Deed::Kind::leaves);
+  if (is_now && has_deed(process, communicator, Deed::Kind::aborts)) comm.abort("a deed that was planned");
+  return !is_now || !has_deed(process, communicator, Deed::Kind::leaves);
 }
 
-Task<> JobRun::call_once(Communicator& comm, std::size_t communicator, std::size_t index) {
-  const Rank rank = comm.rank();
-  CallOutcome& outcome = outcomes_[rank][communicator].calls[index];
-  Buffers& own = buffers(rank, communicator, index);
+Task<> JobRun::call_once(Communicator& comm, Process process, std::size_t communicator, std::size_t index) {
+  CallOutcome& outcome = outcomes_[process][communicator].calls[index];
   outcome.is_asked = true;
   const TimePoint start = comm.engine().now();
   try {
-    co_await await_call(comm, communicator, index, own);
-    outcome.wrong_result = own.find_wrong_result();
+    co_await await_call(comm, process, communicator, index);
+    outcome.wrong_result = buffers(process, communicator, index).find_wrong_result();
   } catch (const Error& error) {
     outcome.error = error;
   }
-  own.freeze();
-  if (job_.planted.touches_old_buffers && rank == 0 && index == 0) own.touch();
+  buffers(process, communicator, index).freeze();
+  touch_what_is_over(process, communicator, index);
   outcome.is_over = true;
   outcome.ended = comm.engine().now();
   outcome.took = outcome.ended - start;
-  world_.note(rank, outcome.error ? "call fails" : "call is done", index,
+  world_.note(process, outcome.error ? "call fails" : "call is done", index,
               outcome.error ? static_cast<std::uint64_t>(outcome.error->kind()) : 0);
 }
 
-Task<> JobRun::await_call(Communicator& comm, std::size_t communicator, std::size_t index, Buffers& own) {
-  const CallPlan plan = call_of(job_, comm.rank(), communicator, index);
-  Collective collective = make_call(comm, plan.algorithm, own);
-  const bool is_cancelled =
-      has_deed(comm.rank(), communicator, Deed::Kind::cancels) && job_.deed->call == index;
+void JobRun::touch_what_is_over(Process process, std::size_t communicator, std::size_t index) {
+  if (job_.planted.touches_old_buffers && process == 0 && index == 0)
+    buffers(process, communicator, index).touch();
+  if (!job_.planted.touches_peers_late || !outcomes_[process][communicator].calls[index].error) return;
+  for (Process peer = 0; peer < job_.processes(); ++peer)
+    if (outcomes_[peer][communicator].calls[index].is_over) buffers(peer, communicator, index).touch();
+}
+
+Task<> JobRun::await_call(Communicator& comm, Process process, std::size_t communicator, std::size_t index) {
+  const CallPlan plan = call_of(job_, process, communicator, index);
+  Collective collective = make_call(comm, plan.algorithm, buffers(process, communicator, index));
+  const bool is_cancelled = has_deed(process, communicator, Deed::Kind::cancels) && job_.deed->call == index;
   if (!is_cancelled) {
     co_await std::move(collective);
     co_return;
@@ -185,21 +226,21 @@ Task<> JobRun::call_after_failure(Communicator& comm, CommunicatorOutcome& outco
   }
 }
 
-void JobRun::settle_buffers(CommunicatorOutcome& outcome, Rank rank, std::size_t communicator) {
+void JobRun::settle_buffers(CommunicatorOutcome& outcome, Process process, std::size_t communicator) {
   for (std::size_t i = 0; i < outcome.calls.size(); ++i) {
-    Buffers& own = buffers(rank, communicator, i);
+    Buffers& own = buffers(process, communicator, i);
     const std::string touched = outcome.calls[i].is_over ? own.find_touched() : "";
     if (!touched.empty()) outcome.touched = fmt::format("call {}: {}", i + 1, touched);
     own.close();
   }
 }
 
-std::string JobRun::find_touched(Rank rank) const {
+std::string JobRun::find_touched(Process process) const {
   for (std::size_t c = 0; c < job_.communicators.size(); ++c) {
-    const CommunicatorOutcome& of = outcome(rank, c);
+    const CommunicatorOutcome& of = outcome(process, c);
     if (!of.touched.empty()) return of.touched;
     for (std::size_t i = 0; i < of.calls.size(); ++i)
-      if (const std::string touched = buffers(rank, c, i).find_touched(); !touched.empty())
+      if (const std::string touched = buffers(process, c, i).find_touched(); !touched.empty())
         return fmt::format("call {} of '{}': {}", i + 1, job_.communicators[c].name, touched);
   }
   return "";

@@ -12,7 +12,9 @@
 
 namespace cohort::soak {
 
-/// What one call came to on one rank.
+using world::Process;
+
+/// What one call came to on one process.
 struct CallOutcome {
   bool is_asked = false;
   bool is_over = false;
@@ -22,7 +24,7 @@ struct CallOutcome {
   TimePoint ended{};
 };
 
-/// What one communicator came to on one rank.
+/// What one communicator came to on one process.
 struct CommunicatorOutcome {
   std::optional<Error> join_error;
   Duration join_took{};
@@ -44,39 +46,44 @@ class JobRun : public std::enable_shared_from_this<JobRun>, Immovable {
 
   [[nodiscard]] const Job& job() const noexcept { return job_; }
   [[nodiscard]] world::World& world() noexcept { return world_; }
-  [[nodiscard]] const CommunicatorOutcome& outcome(Rank rank, std::size_t communicator) const noexcept {
-    return outcomes_[rank][communicator];
+  [[nodiscard]] const CommunicatorOutcome& outcome(Process process, std::size_t communicator) const noexcept {
+    return outcomes_[process][communicator];
   }
-  /// Whether the rank was alive, and through with its part before the end.
-  [[nodiscard]] bool is_through(Rank rank) const noexcept { return is_through_[rank]; }
-  /// What was done to buffers of this rank after their calls were over: empty if nothing.
-  [[nodiscard]] std::string find_touched(Rank rank) const;
+  /// Whether the process was alive, and through with its part before the end.
+  [[nodiscard]] bool is_through(Process process) const noexcept { return is_through_[process]; }
+  /// What was done to buffers of this process after their calls were over: empty if nothing.
+  [[nodiscard]] std::string find_touched(Process process) const;
 
  private:
-  void run_rank(Rank rank);
-  Task<> take_part(Engine& engine, Rank rank);
-  Task<> use(Engine& engine, Rank rank, std::size_t communicator);
-  Task<> call_all(Communicator& comm, Rank rank, std::size_t communicator);
-  Task<> call_once(Communicator& comm, std::size_t communicator, std::size_t index);
-  Task<> await_call(Communicator& comm, std::size_t communicator, std::size_t index, Buffers& buffers);
-  /// Whether the rank goes on with these calls: its deed may be to leave.
-  [[nodiscard]] bool goes_on(Communicator& comm, std::size_t communicator, std::size_t first,
+  void run_process(Process process);
+  Task<> take_part(Engine& engine, Process process);
+  Task<> use(Engine& engine, Process process, std::size_t communicator);
+  Task<> call_all(Communicator& comm, Process process, std::size_t communicator);
+  Task<> call_once(Communicator& comm, Process process, std::size_t communicator, std::size_t index);
+  Task<> await_call(Communicator& comm, Process process, std::size_t communicator, std::size_t index);
+  /// Whether the process goes on with these calls: its deed may be to leave.
+  [[nodiscard]] bool goes_on(Communicator& comm, Process process, std::size_t communicator, std::size_t first,
                              std::size_t end);
-  [[nodiscard]] bool has_deed(Rank rank, std::size_t communicator, Deed::Kind kind) const noexcept {
-    return job_.deed && job_.deed->rank == rank && job_.deed->communicator == communicator &&
+  /// Does something else, if the process is to be late for one of these calls.
+  Task<> be_late(Engine& engine, Process process, std::size_t communicator, std::size_t first,
+                 std::size_t end);
+  /// Bugs that are planted.
+  void touch_what_is_over(Process process, std::size_t communicator, std::size_t index);
+  [[nodiscard]] bool has_deed(Process process, std::size_t communicator, Deed::Kind kind) const noexcept {
+    return job_.deed && job_.deed->rank == process && job_.deed->communicator == communicator &&
            job_.deed->kind == kind;
   }
   Task<> call_after_failure(Communicator& comm, CommunicatorOutcome& outcome);
-  void settle_buffers(CommunicatorOutcome& outcome, Rank rank, std::size_t communicator);
-  [[nodiscard]] CommunicatorOptions options_for(Rank rank, const CommunicatorPlan& plan) const;
-  [[nodiscard]] Buffers& buffers(Rank rank, std::size_t communicator, std::size_t call) const noexcept {
-    return *buffers_[rank][communicator][call];
+  void settle_buffers(CommunicatorOutcome& outcome, Process process, std::size_t communicator);
+  [[nodiscard]] CommunicatorOptions options_for(Process process, const CommunicatorPlan& plan) const;
+  [[nodiscard]] Buffers& buffers(Process process, std::size_t communicator, std::size_t call) const noexcept {
+    return *buffers_[process][communicator][call];
   }
 
   const Job job_;
   world::World world_;
-  std::vector<std::vector<CommunicatorOutcome>> outcomes_;                   ///< by rank
-  std::vector<std::vector<std::vector<std::unique_ptr<Buffers>>>> buffers_;  ///< by rank, communicator
+  std::vector<std::vector<CommunicatorOutcome>> outcomes_;                   ///< by process
+  std::vector<std::vector<std::vector<std::unique_ptr<Buffers>>>> buffers_;  ///< by process, communicator
   std::vector<char> is_through_;
 };
 

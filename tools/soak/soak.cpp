@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/soak/soak.h>
 
+#include <cohort/tools/progress_line.h>
+#include <cohort/tools/soak/description.h>
 #include <cohort/tools/soak/verdict.h>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -18,17 +19,14 @@ constexpr std::uint64_t kMostFailures = 10;
 class Soak {
  public:
   Soak(const SoakOptions& options, std::FILE* out, std::FILE* progress)
-      : options_(options),
-        out_(out),
-        progress_(progress),
-        shows_progress_(::isatty(::fileno(progress)) != 0) {}
+      : options_(options), out_(out), line_(progress) {}
 
   bool run() {
     for (; done_ < options_.jobs && failed_ < kMostFailures && !is_lost_; ++done_) {
       run_seed(options_.first_seed + done_);
-      show_progress();
+      if (line_.is_due()) line_.show(progress());
     }
-    clear_progress();
+    line_.clear();
     fmt::print(out_, "{} of {} jobs with faults had calls that failed, as they must; {:.0f} jobs a minute\n",
                felt_, faulty_, rate());
     fmt::print(out_, "{} passed, {} failed\n", done_ - failed_, failed_);
@@ -39,6 +37,8 @@ class Soak {
  private:
   void run_seed(std::uint64_t seed) {
     const Job job = job_of(seed);
+    if (options_.prints_jobs) line_.clear();
+    if (options_.prints_jobs) fmt::print(out_, "seed {}: {}", seed, describe(job));
     JobReport report = run_job(job);
     faulty_ += job.may_fail() ? 1 : 0;
     felt_ += job.may_fail() && report.has_failed ? 1 : 0;
@@ -50,15 +50,16 @@ class Soak {
     }
     if (report.complaints.empty()) return;
     ++failed_;
-    clear_progress();
+    line_.clear();
     fmt::print(out_, "FAILED seed {}: {}", seed, describe(job));
     for (const std::string& complaint : report.complaints) fmt::print(out_, "  - {}\n", complaint);
-    fmt::print(out_, "  again: cohort soak --seed {} --jobs 1 --trace\n", seed);
+    fmt::print(out_, "  again: cohort soak --seed {} --jobs 1 --trace{}\n", seed,
+               options_.topology ? " --topology (the same)" : "");
     std::fflush(out_);
   }
 
   [[nodiscard]] Job job_of(std::uint64_t seed) const {
-    Job job = draw_job(seed);
+    Job job = options_.topology ? draw_job(seed, *options_.topology) : draw_job(seed);
     job.world.prints_trace = options_.prints_trace;
     job.planted = options_.planted;
     return job;
@@ -69,22 +70,16 @@ class Soak {
     return static_cast<double>(done_) / minutes.count();
   }
 
-  void show_progress() {
-    if (!shows_progress_ || done_ % 16 != 0) return;
+  [[nodiscard]] std::string progress() const {
     constexpr std::uint64_t kWidth = 30;
     const std::uint64_t filled = kWidth * (done_ + 1) / options_.jobs;
-    fmt::print(progress_, "\r[{:#<{}}{:.<{}}] {} of {} jobs, {} failed, {:.0f} a minute ", "", filled, "",
-               kWidth - filled, done_ + 1, options_.jobs, failed_, rate());
-    std::fflush(progress_);
-  }
-  void clear_progress() {
-    if (shows_progress_) fmt::print(progress_, "\r{:90}\r", "");
+    return fmt::format("[{:#<{}}{:.<{}}] {} of {} jobs, {} failed, {:.0f} a minute", "", filled, "",
+                       kWidth - filled, done_ + 1, options_.jobs, failed_, rate());
   }
 
   const SoakOptions options_;
   std::FILE* const out_;
-  std::FILE* const progress_;
-  const bool shows_progress_;
+  ProgressLine line_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::uint64_t done_ = 0;
   std::uint64_t failed_ = 0;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,14 @@ struct JobReport {
 struct SoakOptions {
   std::uint64_t first_seed = 1;
   std::uint64_t jobs = 1000;
+  std::optional<sim::Topology> topology;  ///< of all jobs
+  bool prints_jobs = false;               ///< all that was drawn for each, before it runs
   bool prints_trace = false;
   Planted planted;  ///< for tests
 };
 
 /// Runs one job after the other, some of them twice, to see that they repeat to the last event. Prints what
-/// fails with the command that repeats it, and a sum. False if anything failed.
+/// fails with all that was drawn and the seed that repeats it, and a sum. False if anything failed.
 bool run_jobs(const SoakOptions& options, std::FILE* out, std::FILE* progress);
 
 }  // namespace cohort::soak

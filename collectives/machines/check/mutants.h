@@ -45,11 +45,14 @@ struct MutantReport {
   /// costs are those of the schedule itself, in each of kOrdersTried orders of streams.
   std::size_t equivalent = 0;
   std::array<std::size_t, kChangeKinds> equivalent_by_kind{};
+  /// Only costs are different, in a case that leaves a remainder or has several pieces: they are not declared
+  /// there, and are told of by the case that divides evenly.
+  std::size_t costlier = 0;
   std::size_t known = 0;               ///< nothing is found wrong, and it is known what is different
   std::vector<std::string> survivors;  ///< nothing is found wrong, but something is different
 
   [[nodiscard]] std::size_t mutants() const noexcept {
-    return caught + equivalent + known + survivors.size();
+    return caught + equivalent + costlier + known + survivors.size();
   }
   void add(const MutantReport& other);
 };
@@ -60,9 +63,9 @@ inline constexpr std::uint64_t kOrdersTried = 4;
 /// InvalidArgument for a case that does not pass.
 [[nodiscard]] MutantReport run_mutants(const Case& one, std::size_t stride = 1);
 
-/// The cases whose mutants are worth checking: those of the filter that divide evenly, so that costs count,
-/// with one piece, the last rank as the root, in place and out of place. Without ranks in the filter, with 2
-/// to 5, 7 and 8.
+/// The cases whose mutants are worth checking, in place and out of place. Of the filter's: those that divide
+/// evenly, so that costs count, with the last rank as the root; and, unless it has counts, those that leave a
+/// remainder of one, with root 0, in one piece and in two. Without ranks in the filter, with 2 to 5, 7 and 8.
 [[nodiscard]] std::vector<Case> cases_for_mutants(CaseFilter filter);
 
 }  // namespace cohort::check

@@ -111,11 +111,6 @@ Reducer RankExec::reducer(const Combine& combine) const noexcept {
           .element_bytes = static_cast<std::uint8_t>(size_bytes(combine.type))};
 }
 
-void RankExec::finish_average(const Combine& combine, const Slice& sum) {
-  (void)machine_.carry_out(rank(), {.kind = TaskKind::finish_average, .local = sum, .combine = combine},
-                           nullptr);
-}
-
 Task<> RankExec::pull(Rank peer, Slice to, Slice from) {
   const PlacedSlice output[] = {{rank(), to}};
   const PlacedSlice input[] = {{peer, from}};
@@ -131,6 +126,13 @@ Task<> RankExec::meet() { return come_together(machine_, rank(), TaskKind::begin
 Task<> RankExec::phase() { return come_together(machine_, rank(), TaskKind::phase); }
 
 void RankExec::perform(const LocalStep& step) {
+  if (step.kind() == LocalStep::Kind::finish_average) {
+    (void)machine_.carry_out(
+        rank(),
+        {.kind = TaskKind::finish_average, .local = step.outputs().front().slice, .combine = step.combine()},
+        nullptr);
+    return;
+  }
   const bool is_copy = step.kind() == LocalStep::Kind::copy;
   (void)machine_.carry_out(rank(),
                            {.kind = is_copy ? TaskKind::copy : TaskKind::reduce,

@@ -34,7 +34,6 @@ class RankExec final : public Exec {
   }
   [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
   [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override;
-  void finish_average(const Combine& combine, const Slice& sum) override;
   [[nodiscard]] Task<> phase() override;
   void perform(const LocalStep& step) override;
 

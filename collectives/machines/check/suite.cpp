@@ -112,15 +112,11 @@ class Collector {
     }
   }
   /// Whole, and cut, if it is large and the algorithm itself does not cut it.
-  void add_pieces(Case one) {
+  void add_pieces(const Case& one) {
     add_roots_or_variants(one);
     const std::size_t bytes = one.options.count * size_bytes(one.options.type);
-    const bool is_large = bytes >= kLargeBytes;
-    if (!is_large || !one.algorithm->has_schedule() || one.options.user_windows != UserWindows::staged)
-      return;
-    one.options.piece_bytes = bytes / 5 * 2;  // as over TCP, where no piece is larger than a core's cache
-    one.options.untaken_posts = kUntakenAcrossPieces;
-    add_roots_or_variants(one);
+    if (bytes < kLargeBytes) return;
+    if (const std::optional<Case> cut = in_pieces(one, bytes / 5 * 2)) add_roots_or_variants(*cut);
   }
   void add_roots_or_variants(const Case& one) {
     if (one.op()->has_root)
@@ -182,6 +178,14 @@ std::vector<Case> cases_of(const AnyAlgorithm& algorithm, const CaseFilter& filt
   Collector collector(filter, list);
   for (const Rank p : ranks_of(filter)) collector.add(algorithm, p);
   return list;
+}
+
+std::optional<Case> in_pieces(const Case& one, std::size_t piece_bytes) {
+  if (!one.algorithm->has_schedule() || one.options.user_windows != UserWindows::staged) return std::nullopt;
+  Case cut = one;
+  cut.options.piece_bytes = piece_bytes;
+  cut.options.untaken_posts = kUntakenAcrossPieces;
+  return cut;
 }
 
 Report run(const Case& one) { return check(*one.algorithm, one.options); }

@@ -64,6 +64,10 @@ struct GridReport {
 /// ranks unless the filter has others.
 [[nodiscard]] GridReport check_all(const AnyAlgorithm& algorithm, const CaseFilter& filter = {});
 
+/// The same case with its message cut into pieces of at most so many bytes, as over TCP, where no piece is
+/// larger than a core's cache; nothing if the algorithm cuts by itself, or has no schedule there.
+[[nodiscard]] std::optional<Case> in_pieces(const Case& one, std::size_t piece_bytes);
+
 /// "all_reduce ring, 5 ranks, 1000 elements of float32, avg, in place".
 [[nodiscard]] std::string describe(const Case& one);
 

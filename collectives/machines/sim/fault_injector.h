@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace cohort::sim {
@@ -24,8 +25,8 @@ class FaultInjector {
   [[nodiscard]] std::string_view end_of(Rank rank) const noexcept {
     return states_.empty() ? std::string_view() : states_[rank].end;
   }
-  /// What came about, a line each.
-  [[nodiscard]] const std::vector<std::string>& events() const noexcept { return events_; }
+  /// What came about, a line each, in order of time.
+  [[nodiscard]] std::vector<std::string> events() const;
 
  private:
   struct State {
@@ -36,12 +37,14 @@ class FaultInjector {
   };
   struct Loss {
     std::uint64_t step = 0;
+    Time at = 0;
     std::uint64_t messages = 0;
+    bool is_down = false;
   };
 
   std::vector<State> states_;  ///< of ranks; empty if none of them may stop
   std::unordered_map<std::uint64_t, Loss> losses_;
-  std::vector<std::string> events_;
+  std::vector<std::pair<Time, std::string>> events_;
 };
 
 }  // namespace cohort::sim

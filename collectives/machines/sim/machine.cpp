@@ -12,6 +12,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr std::size_t kMostComplaints = 32;
+constexpr std::uint64_t kMessagesBetweenReports = 1 << 16;
 constexpr int kRankBits = 28;
 constexpr int kLaneBits = 8;
 
@@ -26,16 +27,20 @@ std::size_t payload(const LinkOperation::Request& request) {
 
 }  // namespace
 
-Machine::Machine(const Topology& topology, Rank ranks, std::uint64_t seed, const Trace* trace)
+Machine::Machine(const Topology& topology, Rank ranks, std::uint64_t seed, const Watchers& watchers)
     : Stage(ranks),
       copy_picoseconds_per_byte_(picoseconds_per_byte(topology.copy_gigabytes_per_second)),
       reduce_picoseconds_per_byte_(picoseconds_per_byte(topology.reduce_gigabytes_per_second)),
       network_(topology, ranks),
       processors_(topology, ranks),
       faults_(topology.faults, ranks),
-      trace_(trace),
+      watchers_(watchers),
       agenda_(seed),
-      times_(ranks) {}
+      times_(ranks) {
+  meetings_.resize(network_.hosts());
+  for (Rank rank = 0; rank < ranks; ++rank) ++meetings_[network_.host_of(rank)].expected;
+  for (const LateRank& late : topology.faults.late_ranks) times_[late.rank] = from_nanoseconds(late.by_ns);
+}
 
 bool SimLink::start(LinkOperation& operation) { return machine_.start(operation, *this); }
 
@@ -122,12 +127,12 @@ bool Machine::meet(Operation& operation) {
   Time& time = time_of(running());
   if (faults_.stops(rank, time)) return false;
   time = processors_.work(rank, time, 0);  // a store and a load, but a core has to be there
-  last_to_meet_ = std::max(last_to_meet_, time);
-  meeting_.push_back({.stream = running(), .operation = &operation});
-  if (meeting_.size() < ranks()) return false;
-  const Time at = last_to_meet_ + network_.latency(rank, (rank + 1) % ranks());
-  for (const Step& step : meeting_) agenda_.add(at, step);
-  meeting_.clear();
+  Meeting& meeting = meetings_[network_.host_of(rank)];
+  meeting.last = std::max(meeting.last, time);
+  meeting.waiting.push_back({.stream = running(), .operation = &operation});
+  if (meeting.waiting.size() < meeting.expected) return false;
+  for (const Step& step : meeting.waiting) agenda_.add(meeting.last + network_.latency_inside(), step);
+  meeting.waiting.clear();
   return false;
 }
 
@@ -137,7 +142,8 @@ bool Machine::start(LinkOperation& operation, SimLink& link) {
   const Time at = time_of(running());
   if (faults_.stops(link.rank(), at)) return false;
   const LinkOperation::Request& request = operation.request();
-  if (trace_ != nullptr) (*trace_)({at, link.rank(), link.peer(), request.kind, request.local.bytes});
+  if (watchers_.trace != nullptr)
+    (*watchers_.trace)({at, link.rank(), link.peer(), request.kind, request.local.bytes});
   if (request.kind == Kind::wait || request.kind == Kind::recv || request.kind == Kind::recv_reduce)
     return take(operation, link, at);
   const Step step{.action = Action::begin, .stream = running(), .operation = &operation, .link = &link};
@@ -160,6 +166,8 @@ bool Machine::begin(const Step& step) {
   const Time latency = network_.latency(link.rank(), link.peer());
   times_[step.stream] = done;
   ++messages_;
+  if (watchers_.progress != nullptr && messages_ % kMessagesBetweenReports == 0)
+    (*watchers_.progress)(messages_);
   Step next = step;
   next.not_before = done - moving;
   if (reads) {
@@ -316,8 +324,10 @@ void Machine::stuck() {
                                    in_microseconds(flow.since)));
     }
   }
-  if (!meeting_.empty())
-    waits_.push_back(fmt::format("{} of {} ranks wait for the others in a phase", meeting_.size(), ranks()));
+  for (std::size_t host = 0; host < meetings_.size(); ++host)
+    if (const Meeting& meeting = meetings_[host]; !meeting.waiting.empty())
+      waits_.push_back(fmt::format("{} of {} ranks of host {} wait for the others in a phase",
+                                   meeting.waiting.size(), meeting.expected, host));
   for (const auto& [id, notified] : notified_)
     if (notified.wait != nullptr)
       waits_.push_back(

@@ -27,6 +27,14 @@ struct TraceEvent {
   std::size_t bytes = 0;
 };
 using Trace = std::function<void(const TraceEvent&)>;
+/// Now and then, with the number of messages so far.
+using Progress = std::function<void(std::uint64_t)>;
+
+/// Who is told what goes on; both may be null.
+struct Watchers {
+  const Trace* trace = nullptr;
+  const Progress* progress = nullptr;
+};
 
 /// The machine that predicts: no data, a virtual clock, a network and processors that take time.
 ///
@@ -37,7 +45,8 @@ using Trace = std::function<void(const TraceEvent&)>;
 /// the seed chooses; the same seed gives the same run.
 class Machine final : public machine::Stage {
  public:
-  Machine(const Topology& topology, Rank ranks, std::uint64_t seed, const Trace* trace);
+  /// The watchers outlive it.
+  Machine(const Topology& topology, Rank ranks, std::uint64_t seed, const Watchers& watchers);
 
   /// The way from one rank to another on one lane.
   SimLink& link(Rank from, Rank to, Lane lane);
@@ -45,7 +54,7 @@ class Machine final : public machine::Stage {
   bool start(LinkOperation& operation, SimLink& link);
   /// The running rank copies, or combines, so many bytes in all.
   void spend(LocalStep::Kind kind, std::size_t bytes);
-  /// Begins to wait for all ranks. True: the wait is over, since nobody waits any more.
+  /// Begins to wait for all ranks of this one's host. True: the wait is over, since nobody waits any more.
   bool meet(Operation& operation);
   /// The running rank is done.
   void finished();
@@ -69,6 +78,12 @@ class Machine final : public machine::Stage {
     SimLink* link = nullptr;
     Time work = 0;        ///< of the stream's rank, then
     Time not_before = 0;  ///< the stream goes on
+  };
+  /// Of the ranks of a host.
+  struct Meeting {
+    Rank expected = 0;
+    std::vector<Step> waiting;
+    Time last = 0;
   };
   struct Notified {
     machine::Line<Time> posts;
@@ -108,7 +123,7 @@ class Machine final : public machine::Stage {
   Network network_;
   Processors processors_;
   FaultInjector faults_;
-  const Trace* const trace_;
+  const Watchers watchers_;
   Agenda<Step> agenda_;
   Time now_ = 0;
   Time end_ = 0;
@@ -117,8 +132,7 @@ class Machine final : public machine::Stage {
   std::unordered_map<std::uint64_t, SimLink> links_;
   std::map<NotifyId, Notified> notified_;
   NotifyId last_notify_ = 0;
-  std::vector<Step> meeting_;
-  Time last_to_meet_ = 0;
+  std::vector<Meeting> meetings_;   ///< by host
   std::vector<std::string> waits_;  ///< at the end
 };
 

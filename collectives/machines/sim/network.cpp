@@ -17,14 +17,11 @@ std::uint64_t pair_of(Rank from, Rank to) { return std::uint64_t{from} << kRankB
 Network::Way::Way(const LinkSpeed& speed) noexcept
     : latency(from_nanoseconds(speed.latency_ns)),
       message_work(from_nanoseconds(speed.message_ns)),
-      core_picoseconds_per_byte(picoseconds_per_byte(speed.core_gigabytes_per_second)) {}
+      core_picoseconds_per_byte(picoseconds_per_byte(speed.core_gigabytes_per_second)),
+      header_bytes(speed.header_bytes) {}
 
 Network::Network(const Topology& topology, Rank ranks)
-    : topology_(topology),
-      hosts_((ranks - 1) / topology.ranks_per_host + 1),
-      rails_(topology.rails == 0 ? topology.ranks_per_host : topology.rails),
-      hosts_per_switch_(topology.hosts_per_switch == 0 ? hosts_ : topology.hosts_per_switch),
-      inside_(topology.inside),
+    : inside_(topology.inside),
       network_(topology.network),
       switch_latency_(from_nanoseconds(topology.switch_latency_ns)) {
   const auto carrier = [](const LinkSpeed& speed) {
@@ -32,20 +29,27 @@ Network::Network(const Topology& topology, Rank ranks)
                    .gap = from_nanoseconds(speed.gap_ns)};
   };
   const Carrier nic = carrier(topology.network);
-  const double uplink = nic.picoseconds_per_byte / rails_ / hosts_per_switch_ * topology.oversubscription;
-  for (Rank rank = 0; rank < ranks; ++rank) places_.push_back(place_of(rank));
+  const std::vector<Rank> bounds = host_bounds(topology, ranks);
+  hosts_ = static_cast<Rank>(bounds.size() - 1);
+  std::vector<std::uint32_t> nics_below;  // of each switch
+  for (Rank host = 0; host < hosts_; ++host) {
+    const Rank below = topology.hosts_per_switch == 0 ? 0 : host / topology.hosts_per_switch;
+    const std::uint32_t rails = topology.rails == 0 ? bounds[host + 1] - bounds[host] : topology.rails;
+    const auto first = static_cast<std::uint32_t>(nic_hosts_.size());
+    nic_hosts_.resize(nic_hosts_.size() + rails, host);
+    nics_below.resize(below + 1);
+    nics_below[below] += rails;
+    for (Rank rank = bounds[host]; rank < bounds[host + 1]; ++rank)
+      places_.push_back({.host = host, .lies_below = below, .nic = first + (rank - bounds[host]) % rails});
+  }
   ports_.resize(std::size_t{2} * ranks, carrier(topology.inside));
-  nics_.resize(std::size_t{2} * hosts_ * rails_, nic);
-  uplinks_.resize(std::size_t{2} * ((hosts_ - 1) / hosts_per_switch_ + 1), {.picoseconds_per_byte = uplink});
+  nics_.resize(2 * nic_hosts_.size(), nic);
+  for (const std::uint32_t nics : nics_below)
+    uplinks_.resize(uplinks_.size() + 2,
+                    {.picoseconds_per_byte = nic.picoseconds_per_byte / nics * topology.oversubscription});
   for (const DegradedLink& link : topology.faults.degraded_links)
     degraded_[pair_of(link.from, link.to)] =
         degraded_[pair_of(link.to, link.from)] = {link.bandwidth_factor, link.latency_factor};
-}
-
-Network::Place Network::place_of(Rank rank) const noexcept {
-  const Rank host = rank / topology_.ranks_per_host;
-  const Rank inside = rank % topology_.ranks_per_host;
-  return {.host = host, .lies_below = host / hosts_per_switch_, .nic = host * rails_ + inside % rails_};
 }
 
 const Network::Degraded* Network::degraded(Rank from, Rank to) const {
@@ -91,6 +95,7 @@ Network::Carrier& Network::way_in(Rank from, Rank to) noexcept {
 
 Time Network::leave(Rank from, Rank to, std::size_t bytes, Time at) {
   Carrier& out = way_out(from, to);
+  bytes += way(from, to).header_bytes;
   const Time begin = std::max(at, out.free_at);
   out.carry(bytes, slowness(from, to), begin);
   return begin;
@@ -100,6 +105,7 @@ Passage Network::pass(Rank from, Rank to, std::size_t bytes, Time begin) {
   const Rank up = places_[from].lies_below;
   const Rank down = places_[to].lies_below;
   const double slow = slowness(from, to);
+  bytes += way(from, to).header_bytes;
   Time end = begin + way_out(from, to).holds(bytes, slow);
   if (up != down) {
     end = std::max(end, uplinks_[std::size_t{2} * up].carry(bytes, 1, begin));
@@ -119,7 +125,10 @@ std::vector<Use> Network::uses() const {
                         carriers[i].busy});
   };
   add(ports_, [](std::size_t i) { return fmt::format("rank {}", i); });
-  add(nics_, [this](std::size_t i) { return fmt::format("host {} NIC {}", i / rails_, i % rails_); });
+  add(nics_, [this](std::size_t i) {
+    const auto first = std::ranges::lower_bound(nic_hosts_, nic_hosts_[i]) - nic_hosts_.begin();
+    return fmt::format("host {} NIC {}", nic_hosts_[i], i - static_cast<std::size_t>(first));
+  });
   add(uplinks_, [](std::size_t i) { return fmt::format("switch {} uplink", i); });
   return uses;
 }

@@ -47,6 +47,9 @@ class Network {
     return for_bytes(static_cast<double>(bytes), way(from, to).core_picoseconds_per_byte);
   }
   [[nodiscard]] Rank hosts() const noexcept { return hosts_; }
+  [[nodiscard]] Rank host_of(Rank rank) const noexcept { return places_[rank].host; }
+  /// From one rank of a host to another.
+  [[nodiscard]] Time latency_inside() const noexcept { return inside_.latency; }
   /// Everything that carried bytes.
   [[nodiscard]] std::vector<Use> uses() const;
 
@@ -74,6 +77,7 @@ class Network {
     Time latency;
     Time message_work;
     double core_picoseconds_per_byte;
+    std::size_t header_bytes;
   };
   struct Degraded {
     double bandwidth_factor = 1;
@@ -83,22 +87,19 @@ class Network {
   [[nodiscard]] const Way& way(Rank from, Rank to) const noexcept {
     return places_[from].host == places_[to].host ? inside_ : network_;
   }
-  [[nodiscard]] Place place_of(Rank rank) const noexcept;
   [[nodiscard]] Carrier& way_out(Rank from, Rank to) noexcept;
   [[nodiscard]] Carrier& way_in(Rank from, Rank to) noexcept;
   [[nodiscard]] const Degraded* degraded(Rank from, Rank to) const;
   [[nodiscard]] double slowness(Rank from, Rank to) const;
 
-  const Topology topology_;
-  const Rank hosts_;
-  const std::uint32_t rails_;
-  const Rank hosts_per_switch_;
+  Rank hosts_ = 0;
   const Way inside_;
   const Way network_;
   const Time switch_latency_;
   std::vector<Place> places_;     ///< of each rank
+  std::vector<Rank> nic_hosts_;   ///< of each NIC, ascending
   std::vector<Carrier> ports_;    ///< of rank r: 2r out, 2r + 1 in
-  std::vector<Carrier> nics_;     ///< of host h: rails of 2h, ...
+  std::vector<Carrier> nics_;     ///< of NIC i: 2i out, 2i + 1 in
   std::vector<Carrier> uplinks_;  ///< of switch s: 2s up, 2s + 1 down
   std::unordered_map<std::uint64_t, Degraded> degraded_;
 };

@@ -26,6 +26,8 @@ class Processors {
   struct State {
     Time free_at = 0;
     double slowness = 1;
+    std::uint32_t first_core = 0;  ///< of its host
+    std::uint32_t cores = 0;       ///< that it shares; 0: it has one of its own
   };
   struct Core {
     Time free_at = 0;
@@ -35,11 +37,9 @@ class Processors {
 
   Time on_shared_core(Rank rank, Time at, Time length);
 
-  const Rank ranks_per_host_;
-  const std::uint32_t cores_per_host_;  ///< 0: a core for each rank
   const Time switch_;
   std::vector<State> states_;
-  std::vector<Core> cores_;  ///< of host h: cores_per_host_ of them from h * cores_per_host_ on
+  std::vector<Core> cores_;  ///< of hosts that have fewer of them than ranks
 };
 
 }  // namespace cohort::sim

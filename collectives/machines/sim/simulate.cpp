@@ -14,7 +14,7 @@
 namespace cohort::sim {
 namespace {
 
-/// A wait for all ranks.
+/// A wait for all ranks of the host.
 class Meeting final : public Operation {
  public:
   explicit Meeting(Machine& machine) noexcept : machine_(machine) {}
@@ -58,9 +58,9 @@ class RankExec final : public Exec {
     co_return;
   }
   [[nodiscard]] Reducer reducer(const Combine&) const noexcept override { return {}; }
-  void finish_average(const Combine&, const Slice&) override {}
   [[nodiscard]] Task<> phase() override { return come_together(machine_); }
   void perform(const LocalStep& step) override {
+    if (step.kind() == LocalStep::Kind::finish_average) return;  // the sums here are not averaged
     std::size_t bytes = 0;
     for (const PlacedSlice& input : step.inputs()) bytes += input.slice.bytes;
     machine_.spend(step.kind(), bytes);
@@ -77,16 +77,16 @@ struct Run {
   const AnyAlgorithm& algorithm;
   OperatorArguments arguments;
   std::size_t piece_bytes = 0;
-  bool meets_first = false;    ///< as all ranks of one host do, over shared memory
+  bool is_host_wide = false;   ///< all ranks share one memory
   bool is_local = false;       ///< and then the local schedule runs
   std::vector<bool> refers{};  ///< by rank: its input stays where it lies
 };
 
-/// As on a communicator: meet, where ranks share memory; then the local schedule, or the other.
+/// As on a communicator: those that share memory meet; then the local schedule, or the other.
 Task<> run_rank(Machine& machine, RankExec& x, const Run& run) {
   if (run.algorithm.announces() == Announces::data)
     machine::announce(x, run.algorithm, run.arguments, run.refers);
-  if (run.meets_first) co_await x.phase();
+  if (x.ranks_of_host().size() > 1) co_await x.phase();
   if (run.is_local)
     co_await machine::run_local(x, run.algorithm, run.arguments);
   else
@@ -103,12 +103,12 @@ Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& s
                         .element_bytes = size_bytes(kType),
                         .combine = Combine(kType, ReduceOp::sum, setup.ranks),
                         .root = setup.root}};
-  run.meets_first = topology.has_shared_memory && setup.ranks <= topology.ranks_per_host;
+  run.is_host_wide = has_one_memory(topology, setup.ranks);
   run.is_local = algorithm.announces() == Announces::data ||
                  (algorithm.announces() == Announces::windows && setup.has_shared_buffers);
   run.refers.assign(setup.ranks, setup.has_shared_buffers && algorithm.may_refer(run.arguments.bytes()));
   std::size_t largest = algorithm.largest_piece(setup.buffer_bytes, setup.ranks);
-  if (topology.cache_bytes != 0 && !run.meets_first)
+  if (topology.cache_bytes != 0 && !run.is_host_wide)
     largest = std::min(largest, topology.cache_bytes / parts);
   run.piece_bytes = piece_bytes(run.arguments.bytes(), run.arguments.element_bytes, largest);
   return run;
@@ -116,15 +116,22 @@ Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& s
 
 }  // namespace
 
+double predicted_messages(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& setup) {
+  const Run run = plan(algorithm, topology, setup);
+  const double bytes = static_cast<double>(run.arguments.bytes());
+  const double runs = run.piece_bytes == 0 ? 1 : std::max(1.0, bytes / static_cast<double>(run.piece_bytes));
+  return runs * algorithm.cost(run.piece_bytes, setup.ranks).messages;
+}
+
 Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& setup,
-                    const Trace* trace) {
+                    const Watchers& watchers) {
   const auto refuse = [](const std::string& text) { throw Error(ErrorKind::InvalidArgument, text); };
   if (setup.root >= setup.ranks) refuse(fmt::format("root {} of {} ranks", setup.root, setup.ranks));
   if (!algorithm.objection().empty())
     refuse(fmt::format("algorithm '{}' cannot run: {}", algorithm.name(), algorithm.objection()));
   check(topology, setup.ranks);
   const Run run = plan(algorithm, topology, setup);
-  if (algorithm.ground() == Ground::mapped && !run.meets_first)
+  if (algorithm.ground() == Ground::mapped && !run.is_host_wide)
     refuse(fmt::format("{} needs all ranks on one host, over shared memory", algorithm.name()));
   if ((algorithm.ground() == Ground::alone) != (setup.ranks == 1))
     refuse(
@@ -133,16 +140,19 @@ Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, con
   if (algorithm.announces() == Announces::data && announced > kMostAnnouncedBytes)
     refuse(fmt::format("{} carries {} bytes per rank at most, not {}", algorithm.name(), kMostAnnouncedBytes,
                        announced));
-  Machine machine(topology, setup.ranks, setup.seed, trace);
+  Machine machine(topology, setup.ranks, setup.seed, watchers);
   std::vector<Rank> all_ranks(setup.ranks);
   std::iota(all_ranks.begin(), all_ranks.end(), Rank{0});
-  // Without shared memory every rank is by itself, as over TCP.
-  const Rank per_host = topology.has_shared_memory ? topology.ranks_per_host : 1;
+  const std::vector<Rank> bounds = host_bounds(topology, setup.ranks);
+  std::size_t host = 0;
   std::vector<std::unique_ptr<RankExec>> execs;
   std::vector<Task<>> ranks;
   for (Rank rank = 0; rank < setup.ranks; ++rank) {
-    const Rank first = rank - rank % per_host;
-    const auto of_host = std::span(all_ranks).subspan(first, std::min(per_host, setup.ranks - first));
+    while (rank >= bounds[host + 1]) ++host;
+    // Without shared memory every rank is by itself, as over TCP.
+    const Rank first = topology.has_shared_memory ? bounds[host] : rank;
+    const Rank end = topology.has_shared_memory ? bounds[host + 1] : rank + 1;
+    const auto of_host = std::span(all_ranks).subspan(first, end - first);
     execs.push_back(std::make_unique<RankExec>(machine, rank, of_host, setup));
     ranks.push_back(run_rank(machine, *execs.back(), run));
   }

@@ -32,6 +32,10 @@ struct Prediction {
 /// Runs the schedules of all ranks on a virtual clock and says how long they take. Elements are float32.
 /// Throws InvalidArgument for a setup or topology that makes no sense.
 [[nodiscard]] Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& setup,
-                                  const Trace* trace = nullptr);
+                                  const Watchers& watchers = {});
+
+/// How many messages that will take, as the schedule's cost says; 0 for one that has none.
+[[nodiscard]] double predicted_messages(const AnyAlgorithm& algorithm, const Topology& topology,
+                                        const Setup& setup);
 
 }  // namespace cohort::sim

@@ -24,9 +24,34 @@ void check(std::string_view name, const LinkSpeed& speed) {
 
 }  // namespace
 
+std::vector<Rank> host_bounds(const Topology& topology, Rank ranks) {
+  std::vector<Rank> bounds{0};
+  for (std::size_t host = 0; bounds.back() < ranks; ++host) {
+    const bool is_listed = host < topology.ranks_of_hosts.size();
+    const Rank here = is_listed ? topology.ranks_of_hosts[host] : topology.ranks_per_host;
+    bounds.push_back(bounds.back() + std::min(here, ranks - bounds.back()));
+  }
+  return bounds;
+}
+
+Rank most_ranks_of_a_host(const Topology& topology, Rank ranks) {
+  const std::vector<Rank> bounds = host_bounds(topology, ranks);
+  Rank most = 0;
+  for (std::size_t host = 0; host + 1 < bounds.size(); ++host)
+    most = std::max(most, bounds[host + 1] - bounds[host]);
+  return most;
+}
+
+bool has_one_memory(const Topology& topology, Rank ranks) {
+  const Rank first = topology.ranks_of_hosts.empty() ? topology.ranks_per_host : topology.ranks_of_hosts[0];
+  return topology.has_shared_memory && ranks <= first;
+}
+
 void check(const Topology& t, Rank ranks) {
   require(ranks >= 2, fmt::format("{} ranks: at least 2 are needed", ranks));
   require(t.ranks_per_host > 0, "ranks_per_host starts at 1");
+  require(std::ranges::find(t.ranks_of_hosts, Rank{0}) == t.ranks_of_hosts.end(),
+          "a host of ranks_of_hosts has at least 1 rank");
   require(t.oversubscription > 0, "oversubscription is above 0");
   require(std::min({t.copy_gigabytes_per_second, t.reduce_gigabytes_per_second, t.switch_latency_ns,
                     t.core_switch_ns}) >= 0,

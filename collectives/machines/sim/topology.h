@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace cohort::sim {
 
@@ -14,23 +15,26 @@ namespace cohort::sim {
 ///
 /// A message of n bytes takes message_ns of each end's processor, latency_ns on its way, and a port or NIC
 /// for max(gap_ns, n / bandwidth). With a core_gigabytes_per_second each end's processor also works for
-/// n / that, while the bytes pass.
+/// n / that, while the bytes pass. A header passes ports and NICs; its work is part of message_ns.
 struct LinkSpeed {
   double latency_ns = 0;
   double gigabytes_per_second = 1;       ///< 10^9 bytes per second, in each direction
   double message_ns = 0;                 ///< "o": of a processor, to send a message and again to take it
   double gap_ns = 0;                     ///< "g": from one message of a port or NIC to the next, at least
   double core_gigabytes_per_second = 0;  ///< that a processor moves, at each end; 0: it moves none
+  std::size_t header_bytes = 0;          ///< that travel with each message, beside its own
 };
 
 /// The machines and the network of a simulation.
 ///
-/// Ranks fill hosts one after another. Ranks of one host reach each other over ports of their own; other
+/// Ranks fill hosts one after another: the first hosts as `ranks_of_hosts` says, further ones with
+/// `ranks_per_host` each. Ranks of one host reach each other over ports of their own; other
 /// hosts through the host's NICs, of which the ranks take turns. Hosts below one switch see full bisection;
 /// from switch to switch all NICs of its hosts share one uplink, which has their bandwidth divided by
 /// `oversubscription`. All ports, NICs and uplinks are full duplex.
 struct Topology {
   Rank ranks_per_host = 1;
+  std::vector<Rank> ranks_of_hosts;  ///< of the first hosts, where these differ
   std::uint32_t cores_per_host = 0;  ///< that its ranks share; 0: one for each rank
   bool has_shared_memory = true;     ///< of ranks on one host; otherwise `inside` is a network, as over TCP
   std::uint32_t rails = 0;           ///< NICs of a host; 0: one for each rank
@@ -45,6 +49,14 @@ struct Topology {
   double reduce_gigabytes_per_second = 0;  ///< of reductions, per byte of an operand; 0: no time
   Faults faults;
 };
+
+/// Where the ranks are: host h has those from the h-th number to below the next one. Ends with `ranks`.
+[[nodiscard]] std::vector<Rank> host_bounds(const Topology& topology, Rank ranks);
+
+[[nodiscard]] Rank most_ranks_of_a_host(const Topology& topology, Rank ranks);
+
+/// Whether all ranks share the memory of one host.
+[[nodiscard]] bool has_one_memory(const Topology& topology, Rank ranks);
 
 /// Throws InvalidArgument for a topology that makes no sense for so many ranks.
 void check(const Topology& topology, Rank ranks);

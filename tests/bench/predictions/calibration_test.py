@@ -30,7 +30,9 @@ class Links(unittest.TestCase):
 
     def test_what_a_block_takes_more_is_moved_by_cores(self):
         self.assertAlmostEqual(link("tcp", 64000, EXCHANGES, MACHINE)["core_gigabytes_per_second"], 1.0)
-        self.assertNotIn("core_gigabytes_per_second", link("tcp", 8, EXCHANGES, MACHINE))
+        # Left out, they would be what the library does where nobody has measured.
+        self.assertEqual(link("tcp", 8, EXCHANGES, MACHINE)["core_gigabytes_per_second"], 0)
+        self.assertEqual(link("tcp", 8, EXCHANGES, MACHINE)["header_bytes"], 0)
 
     def test_a_message_faster_than_a_line_costs_nothing_rather_than_less(self):
         self.assertEqual(link("shm", 8, {8: 0.1}, MACHINE)["message_ns"], 0)

@@ -3,10 +3,10 @@
 // lie in the results: 1 us for each 4 KiB, and not otherwise.
 #include <cohort/cohort.h>
 #include <cohort/engine/world/world.h>
+#include <cohort/tests/support/storing_clock.h>
 
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <functional>
 #include <vector>
 
@@ -16,38 +16,16 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kPromised = 200us;
-constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kPageFloats = kPageBytes / sizeof(float);
-constexpr float kUntouched = -1;
+using test::kPageBytes;
+using test::kPageFloats;
+using test::Results;
+using test::StoringClock;
 
-/// What the collectives of all ranks store to, kept to the end; counts what has been stored.
-class Results {
- public:
-  std::span<float> make(std::size_t count) { return results_.emplace_back(count, kUntouched); }
-  [[nodiscard]] std::size_t stored_pages() const {
-    std::size_t pages = 0;
-    for (const std::vector<float>& result : results_)
-      for (std::size_t at = 0; at < result.size(); at += kPageFloats)
-        pages += result[at] != kUntouched ? 1 : 0;
-    return pages;
-  }
-
- private:
-  std::deque<std::vector<float>> results_;
-};
-
-class StoringClock final : public Clock {
- public:
-  StoringClock(std::unique_ptr<Clock> other, const Results& results)
-      : other_(std::move(other)), results_(results) {}
-  [[nodiscard]] TimePoint now() noexcept override {
-    return other_->now() + std::chrono::microseconds(results_.stored_pages());
-  }
-
- private:
-  std::unique_ptr<Clock> other_;
-  const Results& results_;
-};
+/// Small values are given, larger ones sums: of those the first one counts.
+std::size_t stores_of(float value) {
+  if (value == test::kUntouched) return 0;
+  return value <= 1 ? 1 : 2;
+}
 
 /// Counts the turns of the loop.
 class TurnCounter final : public Source {
@@ -69,6 +47,7 @@ world::Settings one_process_without_delays() {
   settings.host_of = {0};
   settings.late_percent = 0;
   settings.pause_percent = 0;
+  settings.buffer_bytes = std::size_t{1} << 20;  // as the kernel's sockets have
   return settings;
 }
 
@@ -82,10 +61,8 @@ class Punctuality : public ::testing::Test {
 
   using Body = std::function<Task<>(Communicator&)>;
 
-  void run(Rank ranks, const Body& body, bool is_isolated = false) {
-    CommunicatorOptions options;
+  void run(Rank ranks, const Body& body, CommunicatorOptions options = {}) {
     options.join.address = "unix:ranks";
-    options.is_isolated = is_isolated;
     options.buffer_bytes = std::size_t{4} << 20;
     auto all = [&]() -> Task<> {
       TaskScope tasks;
@@ -104,7 +81,7 @@ class Punctuality : public ::testing::Test {
     }
   }
 
-  Results results_;
+  Results results_{stores_of};
   world::World world_;
   Engine engine_;
   TurnCounter counter_;
@@ -125,52 +102,102 @@ class Punctuality : public ::testing::Test {
 };
 
 constexpr std::size_t kLarge = std::size_t{8} << 20;
+constexpr std::size_t kLargeOverLinks = std::size_t{3} << 20;
 
-/// One large call of each operator, with a heart that beats meanwhile on the first rank.
-class PunctualityOf : public Punctuality,
-                      public ::testing::WithParamInterface<std::tuple<Rank, const char*, bool>> {
+/// How a large call is made.
+struct Way {
+  Rank ranks = 1;
+  std::string op;
+  std::string algorithm{};  ///< empty: selected
+  std::string transport{};  ///< empty: shm
+  bool is_isolated = false;
+  ReduceOp reduce = ReduceOp::sum;
+  std::size_t bytes = kLargeOverLinks;
+
+  [[nodiscard]] std::string name() const {
+    const std::string how = !transport.empty() ? transport : is_isolated ? "isolated" : "mapped";
+    return fmt::format("{}_{}{}_of_{}_{}", op, algorithm, algorithm.empty() ? "selected" : "", ranks, how);
+  }
+};
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name(); }
+
+/// One large call, with a heart that beats meanwhile on the first rank.
+class PunctualityOf : public Punctuality, public ::testing::WithParamInterface<Way> {
  protected:
-  Task<> call(Communicator& comm, const std::string& name) {
-    const bool is_gather = name == "all_gather";
-    const bool is_scatter = name == "reduce_scatter";
-    const std::size_t block = kLarge / comm.size() / sizeof(float);
+  Task<> call(Communicator& comm) {
+    const Way& way = GetParam();
+    const bool is_gather = way.op == "all_gather";
+    const bool is_scatter = way.op == "reduce_scatter";
+    const std::size_t block = way.bytes / comm.size() / sizeof(float);
     const std::size_t whole = block * comm.size();
     const std::vector<float> given(is_gather ? block : whole, 1.0F);
-    const std::span<const float> send(given);
     const std::span<float> recv = results_.make(is_scatter ? block : whole);
-    const bool is_source = name == "broadcast" && comm.rank() == 0;
-    if (is_source) std::copy(send.begin(), send.end(), recv.begin());
+    const bool is_source = way.op == "broadcast" && comm.rank() == 0;
+    if (is_source) std::copy(given.begin(), given.end(), recv.begin());
     co_await comm.barrier();  // all that was stored before is the callers' own
     TaskScope heart;
     if (comm.rank() == 0) heart.spawn(beat());
-    if (name == "all_reduce") co_await comm.all_reduce(send, recv, ReduceOp::max);
-    if (name == "reduce") co_await comm.reduce(send, recv, ReduceOp::max, 0);
-    if (name == "broadcast") co_await comm.broadcast(recv, 0);
-    if (is_gather) co_await comm.all_gather(send, recv);
-    if (is_scatter) co_await comm.reduce_scatter(send, recv, ReduceOp::max);
+    Collective made = make(comm, given, recv);
+    if (way.algorithm.empty())
+      co_await std::move(made);
+    else
+      co_await std::move(made).with_algorithm(way.algorithm);
     co_await comm.barrier();
     is_over_ = true;
     co_await heart.join();
   }
+
+ private:
+  static Collective make(Communicator& comm, std::span<const float> send, std::span<float> recv) {
+    const Way& way = GetParam();
+    if (way.op == "all_reduce") return comm.all_reduce(send, recv, way.reduce);
+    if (way.op == "reduce") return comm.reduce(send, recv, way.reduce, 0);
+    if (way.op == "broadcast") return comm.broadcast(recv, 0);
+    if (way.op == "all_gather") return comm.all_gather(send, recv);
+    return comm.reduce_scatter(send, recv, way.reduce);
+  }
 };
 
 TEST_P(PunctualityOf, a_large_collective_gives_others_their_turns) {
-  const auto [ranks, name, is_isolated] = GetParam();
-  const Body body = [&, name = std::string(name)](Communicator& comm) { return call(comm, name); };
-  run(ranks, body, is_isolated);
+  CommunicatorOptions options;
+  options.transport = GetParam().transport;
+  options.is_isolated = GetParam().is_isolated;
+  const Body body = [&](Communicator& comm) { return call(comm); };
+  run(GetParam().ranks, body, std::move(options));
   EXPECT_LE(longest_, kPromised);
   EXPECT_GE(results_.stored_pages(), std::size_t{1}) << "nothing was measured";
 }
 
-INSTANTIATE_TEST_SUITE_P(all, PunctualityOf,
-                         ::testing::Combine(::testing::Values(1, 2, 3),
-                                            ::testing::Values("all_reduce", "reduce", "broadcast",
-                                                              "all_gather", "reduce_scatter"),
-                                            ::testing::Bool()),
-                         [](const auto& of) {
-                           return fmt::format("{}_of_{}_{}", std::get<1>(of.param), std::get<0>(of.param),
-                                              std::get<2>(of.param) ? "isolated" : "mapped");
-                         });
+/// What is selected on one host: every rank stores to memory.
+std::vector<Way> ways_on_memory() {
+  std::vector<Way> ways;
+  for (const Rank ranks : {1U, 2U, 3U})
+    for (const char* op : {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter"})
+      for (const bool is_isolated : {false, true})
+        ways.push_back(
+            {.ranks = ranks, .op = op, .is_isolated = is_isolated, .reduce = ReduceOp::max, .bytes = kLarge});
+  return ways;
+}
+
+/// Over links, whatever they do: read, receive, combine what is received.
+std::vector<Way> ways_over_links() {
+  const std::pair<const char*, const char*> schedules[] = {
+      {"all_reduce", "ring"}, {"all_reduce", "tree"}, {"all_reduce", "mesh"},     {"broadcast", "one_shot"},
+      {"broadcast", "mesh"},  {"all_gather", "mesh"}, {"all_gather", "one_shot"}, {"all_gather", "ring"},
+      {"reduce", "one_shot"}, {"reduce", "tree"},     {"reduce_scatter", "mesh"}};
+  std::vector<Way> ways;
+  for (const auto& [op, algorithm] : schedules)
+    for (const Rank ranks : {2U, 4U}) {
+      ways.push_back({.ranks = ranks, .op = op, .algorithm = algorithm, .transport = "tcp"});
+      for (const bool is_isolated : {false, true})
+        ways.push_back({.ranks = ranks, .op = op, .algorithm = algorithm, .is_isolated = is_isolated});
+    }
+  return ways;
+}
+
+const auto name_of = [](const auto& of) { return of.param.name(); };
+INSTANTIATE_TEST_SUITE_P(on_memory, PunctualityOf, ::testing::ValuesIn(ways_on_memory()), name_of);
+INSTANTIATE_TEST_SUITE_P(over_links, PunctualityOf, ::testing::ValuesIn(ways_over_links()), name_of);
 
 TEST_F(Punctuality, small_collectives_in_a_row_give_others_their_turns) {
   constexpr std::size_t kCalls = 2000;

@@ -24,9 +24,10 @@ TEST(CopyWorkers, every_element_is_worked_on_once) {
   const CopyWorkers::Work work = [&](std::size_t begin, std::size_t end) {
     EXPECT_EQ(begin % 4096, 0U);
     for (std::size_t i = begin; i < end; ++i) ++times[i];
+    return true;
   };
   for (std::uint8_t round = 1; round <= 50; ++round) {
-    engine.run(workers.share(times.size(), 4096, times.size(), work));
+    EXPECT_TRUE(engine.run(workers.share(times.size(), 4096, times.size(), work)));
     EXPECT_EQ(std::count(times.begin(), times.end(), round), static_cast<std::ptrdiff_t>(times.size()));
   }
 }
@@ -45,6 +46,7 @@ TEST(CopyWorkers, one_step_is_shared_at_a_time_and_a_cancelled_one_leaves_nobody
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     worked += end - begin;
     --at_work;
+    return true;
   };
   auto body = [&]() -> Task<> {
     TaskScope other;
@@ -60,7 +62,8 @@ TEST(CopyWorkers, one_step_is_shared_at_a_time_and_a_cancelled_one_leaves_nobody
     other.spawn(wait());
     bool was_cancelled = false;
     try {
-      co_await with_scope(scope, workers.share(kBytes, 4096, kBytes, work));
+      [[maybe_unused]] const bool is_whole =
+          co_await with_scope(scope, workers.share(kBytes, 4096, kBytes, work));
     } catch (const Error& error) {
       was_cancelled = error.kind() == ErrorKind::Cancelled;
     }
@@ -71,6 +74,29 @@ TEST(CopyWorkers, one_step_is_shared_at_a_time_and_a_cancelled_one_leaves_nobody
     co_await other.join();
   };
   engine.run(body());
+}
+
+/// As when a peer withdraws the memory: what the others have begun by then is all that is still done. In the
+/// first steps help is tried and not.
+TEST(CopyWorkers, a_step_that_may_not_go_on_is_left_by_all) {
+  Engine engine;
+  CopyWorkers workers(engine);
+  constexpr unsigned kHelpers = 3;
+  workers.allow(kHelpers);
+  if (!workers.may_help(CopyWorkers::kLeastBytes)) GTEST_SKIP() << "there is one core";
+  constexpr std::size_t kBytes = 64 * kMiB;
+  for (int step = 0; step < 4; ++step) {
+    std::atomic<bool> is_withdrawn{false};
+    std::atomic<unsigned> worked_on{0};
+    const CopyWorkers::Work work = [&](std::size_t, std::size_t) {
+      if (is_withdrawn) return false;
+      ++worked_on;
+      is_withdrawn = true;
+      return true;
+    };
+    EXPECT_FALSE(engine.run(workers.share(kBytes, 4096, kBytes, work)));
+    EXPECT_LE(worked_on, 1 + kHelpers);
+  }
 }
 
 TEST(CopyWorkers, small_steps_and_those_of_ranks_without_permission_are_not_shared) {

@@ -58,12 +58,6 @@ TEST(IoOperation, cancelled_throws_the_cause_even_if_the_kernel_was_faster) {
   cancel_too_late({.kind = IoKind::recv}, -ECONNRESET);
 }
 
-TEST(IoOperation, cancelled_accept_closes_the_connection_that_came_all_the_same) {
-  const auto before = open_descriptors();
-  cancel_too_late({.kind = IoKind::accept}, ::dup(STDOUT_FILENO));
-  EXPECT_EQ(open_descriptors(), before);
-}
-
 TEST(IoOperation, cancelled_receive_closes_descriptors_that_came_with_the_message) {
   const auto before = open_descriptors();
   {

@@ -5,13 +5,16 @@
 #include <cohort/engine/when_all.h>
 #include <cohort/tests/support/descriptors.h>
 #include <cohort/tests/support/outcome.h>
+#include <cohort/tests/support/virtual_engine.h>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -202,6 +205,75 @@ TEST(Listener, out_of_descriptors_keeps_the_loop_running_and_recovers) {
   auto body = [&]() -> Task<> { co_await when_all(accepts(), others()); };
   engine.run(with_deadline(30s, body()));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+TEST_P(SocketKinds, connections_that_race_with_the_cancellation_of_accept_do_not_leak) {
+  Engine engine(sleepy());
+  const auto descriptors = open_descriptors();
+  auto round = [&](bool somebody_waits, int turns_before_cancel) -> Task<> {
+    Listener listener(engine, any_address(GetParam()));
+    CancelScope scope;
+    Socket early;
+    if (somebody_waits) {
+      Socket socket = co_await Socket::connect(engine, listener.local_address());
+      early = std::move(socket);
+    }
+    auto accepts = [&]() -> Task<> {
+      const Socket socket = co_await listener.accept();
+      EXPECT_NE(::fcntl(socket.descriptor(), F_GETFD) & FD_CLOEXEC, 0) << "not for programs that we start";
+    };
+    auto cancels = [&]() -> Task<> {
+      for (int i = 0; i < turns_before_cancel; ++i) co_await engine.sleep_for(0s);
+      const Socket late = co_await Socket::connect(engine, listener.local_address());
+      scope.cancel();
+      co_await engine.sleep_for(0s);
+    };
+    auto both = [&]() -> Task<> { co_await when_all(with_scope(scope, accepts()), cancels()); };
+    const auto error = co_await error_of(both());
+    EXPECT_TRUE(kind_of(error) == "Cancelled" || kind_of(error) == "no error") << error->what();
+  };
+  for (int i = 0; i < 60; ++i) engine.run(round(i % 2 == 0, i % 3));
+  EXPECT_EQ(open_descriptors(), descriptors);
+}
+
+/// What accept() does when the kernel answers with each of these, one after the other: how often it asks.
+std::size_t asked_until_it_throws(const std::vector<int>& error_numbers, std::optional<Error>& error) {
+  testing::VirtualEngine engine;
+  Listener listener(engine, any_address("unix"));
+  std::size_t asked = 0;
+  auto answers = [&]() -> Task<> {
+    for (const int error_number : error_numbers) {
+      while (engine.virtual_driver().in_flight() == 0) {
+        co_await engine.sleep_for(1ms);
+        if (error) co_return;
+      }
+      ++asked;
+      engine.virtual_driver().finish_next(-error_number);
+      co_await engine.sleep_for(0s);
+    }
+  };
+  auto accepts = [&]() -> Task<> {
+    const auto failure = co_await error_of(listener.accept());
+    error = failure;
+  };
+  auto body = [&]() -> Task<> { co_await when_all(accepts(), answers()); };
+  engine.run(body());
+  return asked;
+}
+
+TEST(Listener, goes_on_where_buffers_memory_or_the_network_fail) {
+  const std::vector<int> passing = {ENOBUFS,      ENOMEM,    EPERM,       EMFILE,    ENFILE,    ENETDOWN,
+                                    ECONNABORTED, EPROTO,    ENOPROTOOPT, ENONET,    EINTR,     EAGAIN,
+                                    EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ETIMEDOUT, EOPNOTSUPP};
+  for (const int last : {EBADF, EINVAL, ENOTSOCK, EFAULT}) {
+    std::vector<int> answers = passing;
+    answers.push_back(last);
+    std::optional<Error> error;
+    EXPECT_EQ(asked_until_it_throws(answers, error), answers.size());
+    ASSERT_EQ(kind_of(error), "SystemError");
+    EXPECT_NE(error->message().find("accepting a connection at unix:"), std::string_view::npos)
+        << error->what();
+  }
 }
 
 int buffer_bytes(const Socket& socket, int option) {

@@ -181,5 +181,66 @@ TEST(World, ends_the_connections_of_a_process_that_dies) {
   EXPECT_LT(bytes, 12);
 }
 
+/// Whether a process sees that the other one, which has forked, died: within a minute.
+bool sees_death_after_fork(const Settings& settings) {
+  const auto talk = [](Engine& engine) -> Task<> {
+    Listener listener(engine, kPlace);
+    Socket socket = co_await listener.accept();
+    const std::array<std::byte, 1> byte{};
+    while (socket.try_send(byte)) co_await engine.sleep_for(Seconds(1));
+  };
+  bool has_ended = false;
+  const auto listen = [&](Engine& engine) -> Task<> {
+    Socket socket = co_await Socket::connect_until(engine, kPlace, after(engine.now(), Seconds(1)));
+    std::array<std::byte, 1> byte{};
+    while (!has_ended) {
+      Task<bool> reading = socket.receive(byte);
+      Task<bool> timed = with_deadline(Seconds(60), std::move(reading));
+      const bool came = co_await timed;
+      has_ended = !came;
+    }
+  };
+  (void)play(settings, talk, listen);
+  return has_ended;
+}
+
+TEST(World, lets_a_forked_child_hold_what_nobody_guards) {
+  Settings settings = two_hosts(1);
+  settings.dead = {{.process = 0, .step = 12}};
+  settings.forking = {{.process = 0, .step = 8}};
+  EXPECT_TRUE(sees_death_after_fork(settings));
+  settings.children_keep_all = true;
+  EXPECT_FALSE(sees_death_after_fork(settings));
+}
+
+TEST(World, lets_a_link_go_down_at_its_moment) {
+  Settings settings = two_hosts(1);
+  settings.lost = {{.from = 0, .to = 1, .step = 1, .since = Seconds(5)}};
+  int bytes = 0;
+  const auto talk = [](Engine& engine) -> Task<> {
+    Listener listener(engine, kPlace);
+    Socket socket = co_await listener.accept();
+    const std::array<std::byte, 1> byte{};
+    for (int i = 0; i < 20; ++i) {
+      (void)socket.try_send(byte);
+      co_await engine.sleep_for(Seconds(1));
+    }
+  };
+  const auto listen = [&](Engine& engine) -> Task<> {
+    Socket socket = co_await Socket::connect_until(engine, kPlace, after(engine.now(), Seconds(1)));
+    std::array<std::byte, 1> byte{};
+    for (;;) {
+      Task<bool> reading = socket.receive(byte);
+      Task<bool> timed = with_deadline(Seconds(30), std::move(reading));
+      const bool came = co_await timed;
+      if (!came) break;
+      ++bytes;
+    }
+  };
+  const Outcome outcome = play(settings, talk, listen);
+  EXPECT_EQ(bytes, 5);
+  EXPECT_NE(outcome.errors[1].find("DeadlineExceeded"), std::string::npos) << outcome.errors[1];
+}
+
 }  // namespace
 }  // namespace cohort::world

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/auth/gate.h>
 
+#include <cohort/engine/system/descriptor_limit.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/net/join/join.h>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -14,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include <cohort/tests/support/forked_part.h>
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/world_engine.h>
@@ -250,6 +253,40 @@ TEST(Gate, whoever_believes_that_it_was_taken_is_in) {
     refused += calls.refused;
   }
   EXPECT_GT(refused, 0U) << "more than there are places for";
+}
+
+TEST(Gate, places_of_strangers_are_asked_for_among_the_descriptors) {
+  testing::ForkedPart rank_0("rank 0", [] {
+    constexpr Rank kWorld = 3;
+    const rlimit few{40, 1024};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    Engine engine;
+    JoinOptions options = std::move(world_of(kWorld, fresh_unix_address())[0]);
+    options.timeout = std::chrono::milliseconds(1);
+    Joined joined;
+    engine.run(join_into(engine, std::move(options), joined));
+    EXPECT_EQ(kind_of(joined.error), "MissingRanks");
+    EXPECT_GE(descriptor_limit::current(), 2 * kWorld + Gate::kPlacesBeside + kWorld);
+  });
+  rank_0.join();
+}
+
+TEST(Gate, fewer_places_are_left_to_strangers_where_there_are_fewer_descriptors) {
+  class Nobody final : public Gate::Handler {
+    Task<> welcome(Visitor) override { co_return; }
+  } nobody;
+  Listener listener;
+  const Secret secret = secret_of(1);
+  Identity identity;
+  identity.world = 5;
+  Gate gate(listener, secret, identity, Service{.join = true}, nobody);
+  EXPECT_EQ(gate.most_pending(), 5 + Gate::kPlacesBeside);
+  gate.limit_places_beside(20);
+  EXPECT_EQ(gate.most_pending(), 25U);
+  gate.limit_places_beside(1000);
+  EXPECT_EQ(gate.most_pending(), 25U) << "never more again";
+  gate.limit_places_beside(0);
+  EXPECT_EQ(gate.most_pending(), 5 + Gate::kLeastBeside);
 }
 
 TEST(Gate, ranks_that_all_come_at_once_do_not_drive_each_other_away) {

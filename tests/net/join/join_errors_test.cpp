@@ -51,7 +51,7 @@ class JoinErrors : public ::testing::Test {
   void TearDown() override { EXPECT_EQ(open_descriptors(), before_); }
 
   /// Comes to rank 0 as that rank with the secret of seed 1, and behaves otherwise than a member does.
-  Task<Socket> come_as(const JoinOptions& options) {
+  Task<Socket> come_as(const JoinOptions& options, Duration patience = std::chrono::minutes(1)) {
     Socket socket = co_await Socket::connect_until(engine_, Address::parse(options.address), kNever);
     std::optional<Secret> secret = secret_of(1);
     co_await obtain_secret(socket, secret, options.rank, options.address, "the test");
@@ -66,7 +66,7 @@ class JoinErrors : public ::testing::Test {
     info.rank = options.rank;
     info.incarnation = identity.incarnation;
     info.host = "odd one";
-    const JoinFrameBytes introduction = encode_introduction(info, std::chrono::minutes(1));
+    const JoinFrameBytes introduction = encode_introduction(info, patience);
     co_await socket.send(introduction);
     co_return socket;
   }
@@ -208,58 +208,6 @@ TEST_F(JoinErrors, another_rank_0_is_told_who_holds_the_address_and_disturbs_nob
   }
 }
 
-/// What became of the ranks of two jobs of two that come to one address one after the other: ranks[i] at i
-/// steps.
-std::vector<Joined> two_jobs(Engine& engine, const std::vector<Rank>& ranks, Duration step) {
-  std::vector<JoinOptions> world = world_of(2, fresh_unix_address());
-  std::vector<Joined> joined(ranks.size());
-  auto come = [&](std::size_t index) -> Task<> {
-    JoinOptions options = std::move(world_of(2, world[0].address)[ranks[index]]);
-    co_await engine.sleep_for(static_cast<Duration::rep>(index) * step);
-    co_await join_into(engine, std::move(options), joined[index]);
-  };
-  auto everybody = [&]() -> Task<> {
-    std::vector<Task<>> all;
-    for (std::size_t i = 0; i < ranks.size(); ++i) all.push_back(come(i));
-    co_await when_all(all);
-  };
-  engine.run(everybody());
-  return joined;
-}
-
-TEST_F(JoinErrors, two_jobs_that_come_to_one_address_at_about_the_same_time_both_run) {
-  std::vector<Rank> ranks = {0, 0, 1, 1};
-  do {
-    for (const Duration step : {Duration::zero(), Duration(std::chrono::milliseconds(40))})
-      for (const Joined& one : two_jobs(engine_, ranks, step)) EXPECT_TRUE(one.membership) << text_of(one);
-  } while (std::ranges::next_permutation(ranks).found);
-}
-
-TEST_F(JoinErrors, of_two_jobs_that_come_to_one_address_one_runs_and_the_other_is_told) {
-  std::vector<Rank> ranks = {0, 0, 1, 1};
-  do {
-    std::size_t in = 0;
-    for (const Joined& one : two_jobs(engine_, ranks, std::chrono::milliseconds(900))) {
-      in += one.membership ? 1 : 0;
-      if (one.membership) continue;
-      const bool finds_nobody = one.error->kind() == ErrorKind::MissingRanks;
-      EXPECT_TRUE(finds_nobody || one.error->kind() == ErrorKind::DuplicateRank) << text_of(one);
-      EXPECT_TRUE(finds_nobody || text_of(one).find("COHORT_NAME") != std::string::npos) << text_of(one);
-    }
-    EXPECT_GE(in, 2U) << "ranks in the order " << ::testing::PrintToString(ranks);
-  } while (std::ranges::next_permutation(ranks).found);
-}
-
-TEST_F(JoinErrors, a_rank_that_comes_when_all_are_there_is_sent_away_and_disturbs_nobody) {
-  const std::vector<Joined> joined = two_jobs(engine_, {0, 1, 1}, Duration::zero());
-  std::size_t in = 0;
-  for (const Joined& one : joined) {
-    in += one.membership ? 1 : 0;
-    if (!one.membership) expect_error(one, ErrorKind::DuplicateRank, 1);
-  }
-  EXPECT_EQ(in, 2U);
-}
-
 TEST_F(JoinErrors, another_communicator_at_the_same_address_is_a_mismatch) {
   std::vector<JoinOptions> world = world_of(2, fresh_unix_address());
   world[1].name = "other";
@@ -308,6 +256,95 @@ TEST_F(JoinErrors, the_shortest_patience_ends_it_for_all_with_one_cause) {
   world.pop_back();
   world[1].timeout = kShort;
   for (const Joined& one : join_on(engine_, std::move(world))) expect_error(one, ErrorKind::MissingRanks, 3);
+}
+
+TEST_F(JoinErrors, a_restarted_rank_hides_nobodys_deadline) {
+  std::vector<JoinOptions> world = world_of(4, fresh_unix_address());
+  give_secret(world);
+  world[2].timeout = 2 * kShort;
+  std::vector<Joined> joined(3);
+  auto rank_1_is_restarted = [&]() -> Task<> {
+    {
+      const Socket first = co_await come_as(world[1], kShort);
+      co_await engine_.sleep_for(kShort / 2);  // until rank 2 has come
+    }
+    co_await join_into(engine_, std::move(world[1]), joined[1]);
+  };
+  auto everybody = [&]() -> Task<> {
+    co_await when_all(join_into(engine_, std::move(world[0]), joined[0]), rank_1_is_restarted(),
+                      join_into(engine_, std::move(world[2]), joined[2]));
+  };
+  const TimePoint began = engine_.now();
+  engine_.run(everybody());
+  EXPECT_LT(engine_.now() - began, 4 * kShort) << "as soon as rank 2 loses patience";
+  for (const Joined& one : joined) expect_error(one, ErrorKind::MissingRanks, 3);
+}
+
+TEST_F(JoinErrors, strangers_leave_room_for_what_is_told_of_ranks) {
+  std::vector<JoinOptions> world = world_of(3, fresh_unix_address());
+  give_secret(world);
+  world[0].timeout = 2 * kShort;
+  Joined joined;
+  auto stranger = [&](std::uint32_t process) -> Task<> {
+    Socket socket = co_await Socket::connect_until(engine_, Address::parse(world[1].address), kNever);
+    std::optional<Secret> secret = secret_of(2);
+    co_await obtain_secret(socket, secret, 1, world[1].address, "the test");
+    Identity identity;
+    identity.job = job_id(world[1].name);
+    identity.rank = 1;
+    identity.world = 3;
+    identity.pid = process;
+    const Callee callee{world[1].address, Rank{0}, std::nullopt};
+    const auto error = co_await testing::error_of(authenticate_as_client(socket, *secret, identity, callee));
+    EXPECT_EQ(kind_of(error), "AuthFailed");
+  };
+  constexpr std::uint32_t kStrangers = 20;
+  auto others = [&]() -> Task<> {
+    for (std::uint32_t process = 1; process <= kStrangers; ++process) co_await stranger(process);
+    Socket member = co_await come_as(world[2]);
+    const JoinFrameBytes goodbye = encode_refusal(Error(ErrorKind::SystemError, "its disk is full"), 2);
+    co_await member.send(goodbye);
+    std::array<std::byte, 1> byte{};
+    co_await member.receive(byte);
+  };
+  auto everybody = [&]() -> Task<> {
+    co_await when_all(join_into(engine_, std::move(world[0]), joined), others());
+  };
+  engine_.run(everybody());
+  expect_error(joined, ErrorKind::MissingRanks, 1);
+  EXPECT_THAT(text_of(joined), HasSubstr("gave up: its disk is full"));
+  EXPECT_THAT(text_of(joined), HasSubstr("a process claiming rank 1 (pid 1) failed authentication"));
+  EXPECT_THAT(text_of(joined), HasSubstr("16 more of those who did not prove who they are"));
+}
+
+TEST_F(JoinErrors, a_rank_0_that_answers_late_is_not_left) {
+  std::vector<JoinOptions> world = world_of(2, fresh_unix_address());
+  give_secret(world);
+  world[1].timeout = std::chrono::minutes(1);
+  Joined joined;
+  auto slow_rank_0 = [&]() -> Task<> {
+    Listener listener(engine_, Address::parse(world[0].address));
+    Socket socket = co_await listener.accept();
+    const Secret secret = secret_of(1);
+    const auto refusal = co_await offer_secret(socket, secret, false, "the test");
+    EXPECT_FALSE(refusal);
+    co_await engine_.sleep_for(kAnswerTime - std::chrono::seconds(1));
+    Identity rank_0;
+    rank_0.job = job_id(world[0].name);
+    rank_0.world = 2;
+    constexpr Service kJoin{.join = true};
+    const Admission admission = co_await authenticate_as_server(socket, secret, rank_0, kJoin, "the test");
+    EXPECT_TRUE(admission.peer);
+    EXPECT_TRUE(tell_taken(socket));
+    JoinFrameBytes introduction{};
+    const bool came = co_await socket.receive(introduction);
+    EXPECT_TRUE(came);
+  };
+  auto both = [&]() -> Task<> {
+    co_await when_all(slow_rank_0(), join_into(engine_, std::move(world[1]), joined));
+  };
+  engine_.run(both());
+  expect_error(joined, ErrorKind::PeerDied, 0);
 }
 
 TEST_F(JoinErrors, a_missing_rank_0_is_named_with_its_address) {

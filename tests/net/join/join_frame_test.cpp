@@ -24,6 +24,7 @@ PeerInfo rank_3() {
   info.incarnation = 0x0123456789abcdef;
   info.engine = 0xfedcba9876543210;
   info.host_id.fill(std::byte{0x5a});
+  for (const std::size_t core : {0, 1, 63, 64, 127, 500, 1023}) info.cores.set(core);
   info.host = "node7";
   info.data_address = Address::parse("10.0.0.2:4711");
   return info;
@@ -35,6 +36,7 @@ void expect_equal(const PeerInfo& one, const PeerInfo& other) {
   EXPECT_EQ(one.incarnation, other.incarnation);
   EXPECT_EQ(one.engine, other.engine);
   EXPECT_EQ(one.host_id, other.host_id);
+  EXPECT_EQ(one.cores, other.cores);
   EXPECT_EQ(one.host, other.host);
   EXPECT_EQ(one.data_address.size_bytes(), other.data_address.size_bytes());
 }
@@ -102,32 +104,35 @@ TEST(JoinFrame, signals_come_back) {
 
 TEST(JoinFrame, a_refusal_carries_kind_culprit_and_text) {
   const Error cause = Error(ErrorKind::WorldSize, "rank 2 says 5").with_culprit(2);
-  const JoinFrame frame = decode_frame(encode_refusal(cause), "rank 0");
+  const JoinFrame frame = decode_frame(encode_refusal(cause, 0), "rank 0");
   ASSERT_TRUE(frame.refusal);
   EXPECT_EQ(frame.refusal->kind(), ErrorKind::WorldSize);
   EXPECT_EQ(frame.refusal->culprit(), Rank{2});
   EXPECT_EQ(frame.refusal->message(), "rank 2 says 5");
-  EXPECT_EQ(decode_frame(encode_refusal(Error(ErrorKind::Internal, "x")), "rank 0").refusal->culprit(),
+  EXPECT_EQ(decode_frame(encode_refusal(Error(ErrorKind::Internal, "x"), 0), "rank 0").refusal->culprit(),
             std::nullopt);
 }
 
 TEST(JoinFrame, texts_and_host_names_are_cut_and_cannot_play_with_a_terminal) {
   const std::string text = "\x1b[2J\n" + std::string(1000, 'x');
-  const JoinFrame frame = decode_frame(encode_refusal(Error(ErrorKind::PeerDied, text)), "rank 0");
-  EXPECT_EQ(frame.refusal->message(), "?[2J?" + std::string(kMostFrameText - 5, 'x'));
+  EXPECT_EQ(decode_frame(encode_waiting(text), "rank 0").text,
+            "?[2J?" + std::string(kMostFrameText - 5, 'x'));
+  const JoinFrame frame = decode_frame(encode_refusal(Error(ErrorKind::PeerDied, text), 0), "rank 0");
+  EXPECT_EQ(frame.refusal->message().substr(0, 6), "?[2J?x");
+  EXPECT_EQ(frame.refusal->message().size(), kMostFrameText);
 
   PeerInfo info = rank_3();
   info.host = text;
   std::array<std::byte, kPeerRecordBytes> record{};
   encode_record(info, record);
   EXPECT_EQ(decode_record(record, "rank 3").host, "?[2J?" + std::string(59, 'x'));
-  record[40] = std::byte{0x07};  // the first letter, by a peer that does not cut
+  record[168] = std::byte{0x07};  // the first letter, by a peer that does not cut
   EXPECT_EQ(decode_record(record, "rank 3").host.front(), '?');
 }
 
 TEST(JoinFrame, what_no_encoder_writes_is_refused_with_the_value) {
   const auto error_after = [](std::size_t at, unsigned value) {
-    JoinFrameBytes bytes = encode_refusal(Error(ErrorKind::PeerDied, "x"));
+    JoinFrameBytes bytes = encode_refusal(Error(ErrorKind::PeerDied, "x"), 0);
     bytes[at] = static_cast<std::byte>(value);
     return error_from([&] { static_cast<void>(decode_frame(bytes, "rank 5")); });
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/join/join.h>
 
+#include <cohort/engine/system/affinity.h>
 #include <cohort/engine/when_all.h>
 
 #include <gmock/gmock.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/world_engine.h>
@@ -138,6 +140,23 @@ TEST(Join, ranks_on_threads_meet) {
       engine.run(exchange_ranks(membership));
     });
   }
+}
+
+TEST(Join, ranks_that_are_bound_to_a_core_each_are_not_crowded) {
+  const std::vector<unsigned> processors = affinity::usable_processors();
+  if (processors.size() < 2) GTEST_SKIP() << "needs two processors";
+  std::vector<JoinOptions> world = world_of(2, fresh_unix_address());
+  std::vector<std::thread> threads;
+  for (JoinOptions& options : world)
+    threads.emplace_back([&options, &processors] {
+      affinity::bind_thread(processors[options.rank]);
+      Engine engine;
+      Joined joined;
+      engine.run(testing::join_into(engine, std::move(options), joined));
+      ASSERT_TRUE(joined.membership) << joined.error->what();
+      EXPECT_FALSE(engine.is_crowded());
+    });
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Join, many_ranks_that_come_at_once_meet) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether soaking finds what it is there to find: bugs are planted, and seeds that found some are run again.
 #include <cohort/engine/system/environment.h>
+#include <cohort/tests/tools/soak/plain_job.h>
+#include <cohort/tools/soak/description.h>
 #include <cohort/tools/soak/soak.h>
 
 #include <fmt/format.h>
@@ -18,28 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// Two ranks on two hosts, one communicator, two all_gathers: nothing in it can fail.
-Job plain_job(std::uint64_t seed) {
-  Job job;
-  job.seed = seed;
-  job.ranks = 2;
-  job.world.seed = seed;
-  job.world.host_of = {0, 1};
-  CommunicatorPlan plan;
-  plan.name = "plain";
-  plan.address = "10.0.0.1:7000";
-  plan.buffer_bytes = std::size_t{64} << 10;
-  plan.pull_from_bytes = kNeverPull;
-  plan.join_timeout = plan.timeout = std::chrono::seconds(10);
-  CallPlan call;
-  call.op = operator_of<AllGather>;
-  call.count = 1000;
-  plan.calls = {call, call};
-  job.communicators = {plan};
-  return job;
-}
-
-/// The same, and what rank 1 sends during the calls is lost.
+/// A plain one, and what rank 1 sends during the calls is lost.
 Job job_with_lost_link() {
   Job job = plain_job(1);
   job.communicators[0].calls.resize(20, job.communicators[0].calls[0]);
@@ -104,28 +85,6 @@ TEST(Soak, finds_survivors_that_blame_a_rank_which_did_nothing) {
   job.world.dead.clear();
   job.communicators[0].calls[0].op = operator_of<Barrier>;
   EXPECT_THAT(run_job(job).complaints, IsEmpty());
-}
-
-TEST(Soak, a_death_amid_peers_that_touch_each_others_memory_is_heard_of_at_once) {
-  Job job = plain_job(1);
-  job.ranks = 3;
-  job.world.host_of = {0, 0, 0};
-  CommunicatorPlan& plan = job.communicators[0];
-  plan.is_isolated = true;
-  CallPlan& call = plan.calls[0];
-  call.op = operator_of<AllReduce>;
-  call.count = 20'000;
-  call.is_allocated = true;
-  call.algorithm = "direct";
-  plan.calls.resize(6, call);
-  bool has_failed = false;
-  for (std::uint64_t step = 1; step < 200; step += 7) {
-    job.world.dead = {{.process = 1, .step = step, .since_mark = true}};
-    const JobReport report = run_job(job);
-    EXPECT_THAT(report.complaints, IsEmpty()) << "at step " << step;
-    has_failed = has_failed || report.has_failed;
-  }
-  EXPECT_TRUE(has_failed);
 }
 
 TEST(Soak, prints_what_fails_with_the_command_that_repeats_it) {

@@ -38,6 +38,21 @@ TEST(Library, every_algorithm_passes_with_many_ranks) {
   for (const Case& one : check::cases(filter)) expect_passes(one);
 }
 
+TEST(Library, small_all_gathers_take_the_blocks_of_peers_alone_out_of_slots) {
+  std::size_t own = 0;
+  const check::Fault watch = [&](const check::TaskPlace& place, check::TaskRequest& request) {
+    for (const PlacedSlice& input : request.inputs)
+      own += input.rank == place.rank && input.slice.window == WindowId::slot ? 1 : 0;
+    return check::Fate::keep;
+  };
+  check::CheckOptions options;
+  options.is_in_place = true;
+  const AnyAlgorithm* const slots = AlgorithmTable::library().find(operator_of<AllGather>, "slots");
+  ASSERT_NE(slots, nullptr);
+  EXPECT_EQ(check::check(*slots, options, &watch).text(), "");
+  EXPECT_EQ(own, 0U);
+}
+
 TEST(Library, every_algorithm_passes_with_64_ranks) {
   check::CaseFilter filter;
   filter.ranks = {64};

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 namespace cohort::test {
 namespace {
@@ -37,6 +38,22 @@ TEST(Mutants, of_the_library_are_caught_or_equivalent) {
     const MutantReport report = check::run_mutants(one, kStride);
     EXPECT_TRUE(report.survivors.empty()) << fmt::format("{}", fmt::join(report.survivors, "\n"));
   }
+}
+
+TEST(Mutants, are_made_of_even_and_uneven_cases_of_one_piece_and_two_and_both_roots) {
+  check::CaseFilter filter;
+  filter.op = operator_of<Broadcast>;
+  filter.algorithm = "ring";
+  filter.ranks = {3};
+  std::set<std::tuple<bool, std::size_t, Rank>> kinds;
+  for (const Case& one : check::cases_for_mutants(filter)) {
+    const std::size_t bytes = one.options.count * size_bytes(one.options.type);
+    const std::size_t piece = piece_bytes(bytes, size_bytes(one.options.type), one.options.piece_bytes);
+    const std::size_t pieces = (bytes + piece - 1) / piece;
+    kinds.emplace(one.options.count % 3 == 0, pieces, one.options.root);
+  }
+  using Kinds = std::set<std::tuple<bool, std::size_t, Rank>>;
+  EXPECT_EQ(kinds, (Kinds{{true, 1, 2}, {false, 1, 0}, {false, 2, 0}}));
 }
 
 TEST(Mutants, of_one_schedule_are_all_caught) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/machines/sim/library_links.h>
 #include <cohort/collectives/machines/sim/simulate.h>
 #include <cohort/engine/error.h>
 #include <cohort/tests/support/schedules.h>
@@ -59,8 +60,84 @@ TEST(SimulateTest, schedules_are_told_the_ranks_of_their_host) {
   for (const Rank per_host : {1U, 2U, 3U, 4U}) {
     topology.ranks_per_host = per_host;
     const double chain_us = simulate(algorithm, topology, {.ranks = 7, .bytes = 8}).microseconds;
-    EXPECT_NEAR(chain_us, per_host - 1.0, kRoundingUs) << per_host << " ranks on a host";
+    const double meeting_us = per_host == 1 ? 0 : 1;
+    EXPECT_NEAR(chain_us, meeting_us + per_host - 1.0, kRoundingUs) << per_host << " ranks on a host";
   }
+}
+
+TEST(SimulateTest, hosts_may_have_different_numbers_of_ranks) {
+  const Algorithm<Broadcast> algorithm = {.name = "chain", .schedule = chain_of_host};
+  Topology topology;
+  topology.inside = {.latency_ns = 1000, .gigabytes_per_second = 1e9};
+  topology.ranks_of_hosts = {1, 5};
+  topology.ranks_per_host = 3;
+  EXPECT_EQ(host_bounds(topology, 11), (std::vector<Rank>{0, 1, 6, 9, 11}));
+  EXPECT_EQ(most_ranks_of_a_host(topology, 11), 5U);
+  EXPECT_FALSE(has_one_memory(topology, 2));
+  const double chain_us = simulate(algorithm, topology, {.ranks = 11, .bytes = 8}).microseconds;
+  EXPECT_NEAR(chain_us, 1 + 4, kRoundingUs) << "the largest host meets, and passes it on";
+}
+
+TEST(SimulateTest, a_host_of_more_ranks_shares_its_cores_and_its_nics) {
+  Topology topology = flat();
+  topology.ranks_of_hosts = {2};  // ranks 0 and 1; the others have a host each
+  topology.has_shared_memory = false;
+  const double apart = two_flows_us(topology, 10'000'000);
+  topology.rails = 1;
+  EXPECT_NEAR(two_flows_us(topology, 10'000'000), 2 * apart - kLatencyUs, kRoundingUs);
+  topology.rails = 0;
+  topology.network.message_ns = 1000;
+  EXPECT_NEAR(two_flows_us(topology, 4), kLatencyUs + 2, 2 * kRoundingUs);
+  topology.cores_per_host = 1;  // that of ranks 0 and 1 sends one message after the other
+  EXPECT_NEAR(two_flows_us(topology, 4), kLatencyUs + 3, 2 * kRoundingUs);
+}
+
+TEST(SimulateTest, a_header_travels_with_each_message) {
+  Topology topology = flat();
+  const double without = two_flows_us(topology, 1000);
+  topology.network.header_bytes = 1000;
+  EXPECT_NEAR(two_flows_us(topology, 1000), without + 1000 / kBytesPerUs, kRoundingUs);
+}
+
+TEST(SimulateTest, predicted_messages_are_those_that_are_sent) {
+  Topology topology = flat();
+  topology.cache_bytes = 1 << 18;
+  const sim::Setup setup{.ranks = 8, .bytes = 1 << 20};
+  for (const std::string_view name : {"ring", "mesh", "one_shot", "recursive_doubling"}) {
+    const Prediction prediction = simulate(all_reduce(name), topology, setup);
+    EXPECT_NEAR(predicted_messages(all_reduce(name), topology, setup),
+                static_cast<double>(prediction.messages), 0.5)
+        << name;
+  }
+}
+
+TEST(SimulateTest, between_hosts_links_are_those_of_the_library) {
+  EXPECT_EQ(transport_between(true), "shm");
+  EXPECT_EQ(transport_between(false), "tcp");
+  const Topology topology = library_topology();
+  EXPECT_GT(topology.network.message_ns, 0);
+  EXPECT_GT(topology.network.core_gigabytes_per_second, 0);
+  const sim::Setup small{.ranks = 8, .bytes = 8};
+  const sim::Setup large{.ranks = 8, .bytes = std::size_t{64} << 20};
+  ASSERT_NE(choice_of_library(operator_of<AllReduce>, topology, small), nullptr);
+  EXPECT_NE(choice_of_library(operator_of<AllReduce>, topology, small)->name(), "ring");
+  EXPECT_NE(choice_of_library(operator_of<AllReduce>, topology, small)->name(),
+            choice_of_library(operator_of<AllReduce>, topology, large)->name());
+  EXPECT_NE(choice_of_library(operator_of<Barrier>, topology, small), nullptr);
+  Topology one_host = topology;
+  one_host.ranks_per_host = 8;
+  EXPECT_EQ(choice_of_library(operator_of<AllReduce>, one_host, small), nullptr);
+}
+
+TEST(SimulateTest, progress_is_told_now_and_then) {
+  std::vector<std::uint64_t> told;
+  const Progress progress = [&](std::uint64_t messages) { told.push_back(messages); };
+  const Watchers watchers{.progress = &progress};
+  const Prediction prediction =
+      simulate(all_reduce("ring"), flat(), {.ranks = 256, .bytes = 1 << 20}, watchers);
+  ASSERT_FALSE(told.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  EXPECT_LE(told.back(), prediction.messages);
 }
 
 TEST(SimulateTest, ring_takes_its_closed_form) {
@@ -227,13 +304,32 @@ TEST(SimulateTest, lost_link_and_who_waits_are_named) {
               Contains(HasSubstr("rank 1 (stream 2) waits for bytes from rank 0 since")));
 }
 
+TEST(SimulateTest, a_link_goes_down_at_its_moment) {
+  Topology topology = flat();
+  topology.faults.lost_links = {{.from = 0, .to = 1, .at_ns = 5000}};
+  const Prediction prediction = ring(topology, 4, 4000);
+  EXPECT_FALSE(prediction.did_end);
+  EXPECT_THAT(prediction.complaints, Contains(HasSubstr("the link from rank 0 to rank 1 was lost at 6.")));
+  topology.faults.lost_links[0].at_ns = 1e6;
+  EXPECT_TRUE(ring(topology, 4, 4000).did_end) << "over before";
+}
+
+TEST(SimulateTest, a_late_rank_makes_the_others_wait_for_it) {
+  Topology topology = flat();
+  const double in_time = ring(topology, 4, 4000).microseconds;
+  topology.faults.late_ranks = {{.rank = 2, .by_ns = 50'000}};
+  const double late = ring(topology, 4, 4000).microseconds;
+  EXPECT_GT(late, 50 + in_time / 2);
+  EXPECT_LE(late, 50 + in_time + kRoundingUs);
+}
+
 TEST(SimulateTest, same_seed_gives_the_same_trace) {
   const auto run = [](std::uint64_t seed) {
     std::vector<std::tuple<Time, Rank, Rank, int, std::size_t>> events;
     const Trace trace = [&](const TraceEvent& event) {
       events.emplace_back(event.at, event.rank, event.peer, static_cast<int>(event.kind), event.bytes);
     };
-    (void)simulate(all_reduce("mesh"), flat(), {.ranks = 8, .bytes = 8000, .seed = seed}, &trace);
+    (void)simulate(all_reduce("mesh"), flat(), {.ranks = 8, .bytes = 8000, .seed = seed}, {.trace = &trace});
     return events;
   };
   EXPECT_EQ(run(7), run(7));
@@ -243,6 +339,12 @@ TEST(SimulateTest, same_seed_gives_the_same_trace) {
 TEST(SimulateTest, topology_that_makes_no_sense_is_refused) {
   Topology topology = flat();
   topology.faults.dead_ranks = {{9, 1}};
+  EXPECT_THROW((void)ring(topology, 4, 4000), Error);
+  topology = flat();
+  topology.ranks_of_hosts = {2, 0};
+  EXPECT_THROW((void)ring(topology, 4, 4000), Error);
+  topology = flat();
+  topology.faults.late_ranks = {{.rank = 1, .by_ns = -1}};
   EXPECT_THROW((void)ring(topology, 4, 4000), Error);
   topology = flat();
   topology.network.gigabytes_per_second = 0;

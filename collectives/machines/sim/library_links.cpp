@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/machines/sim/library_links.h>
+
+#include <cohort/collectives/call/call.h>
+#include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/collectives/selection/link_speed.h>
+#include <cohort/collectives/selection/selection.h>
+#include <cohort/net/membership.h>
+#include <cohort/net/tcp/frame.h>
+#include <cohort/net/transports.h>
+
+#include <algorithm>
+
+namespace cohort::sim {
+namespace {
+
+constexpr double kNanosecondsPerMicrosecond = 1e3;
+
+/// With which the library chooses among algorithms over links.
+CostModel cost_model(const Topology& topology, Rank ranks) {
+  const LinkSpeed& link = topology.network;
+  const double bytes_per_us =
+      kNanosecondsPerMicrosecond *
+      (link.core_gigabytes_per_second > 0 ? link.core_gigabytes_per_second : link.gigabytes_per_second);
+  const double combined_per_us = kNanosecondsPerMicrosecond * topology.reduce_gigabytes_per_second / 2;
+  cohort::LinkSpeed cores;
+  cores.message_us = 2 * link.message_ns / kNanosecondsPerMicrosecond;
+  cores.byte_us = 2 / bytes_per_us;
+  cores.combine_us = combined_per_us > 0 ? 1 / combined_per_us : 0;
+  if (topology.cores_per_host != 0)
+    cores.ranks_per_core =
+        std::max(1.0, static_cast<double>(most_ranks_of_a_host(topology, ranks)) / topology.cores_per_host);
+  if (topology.cache_bytes != 0) cores.cache_bytes = topology.cache_bytes;
+  return {cores, ranks};
+}
+
+}  // namespace
+
+std::string_view transport_between(bool are_on_one_host) {
+  Membership two;
+  two.size = 2;
+  two.peers.resize(2);
+  if (!are_on_one_host) two.peers[1].host_id.front() = std::byte{1};
+  const auto kinds = transports();
+  const auto first =
+      std::ranges::find_if(kinds, [&](const TransportKind& kind) { return kind.reaches(two, 1); });
+  return first == kinds.end() ? "none" : first->name;
+}
+
+LinkSpeed over_tcp(const LinkSpeed& wire) {
+  const cohort::LinkSpeed cores;  // for both ends of a message together
+  LinkSpeed speed = wire;
+  speed.message_ns = cores.message_us * kNanosecondsPerMicrosecond / 2;
+  speed.core_gigabytes_per_second = 2 / (cores.byte_us * kNanosecondsPerMicrosecond);
+  speed.header_bytes = tcp::kFrameBytes;
+  return speed;
+}
+
+Topology library_topology() {
+  Topology topology;
+  topology.network = over_tcp(topology.network);
+  topology.cache_bytes = cohort::LinkSpeed().cache_bytes;
+  return topology;
+}
+
+const AnyAlgorithm* choice_of_library(Operator op, const Topology& topology, const Setup& setup) {
+  constexpr DataType kType = DataType::float32;
+  if (has_one_memory(topology, setup.ranks)) return nullptr;
+  const std::size_t least = op->has_data ? op.elements_per_count(setup.ranks) * size_bytes(kType) : 1;
+  const Call call = make_call_of_size(op, kType, setup.bytes / least * least, setup.ranks);
+  const Reach reach{
+      .ranks = setup.ranks, .buffer_bytes = setup.buffer_bytes, .model = cost_model(topology, setup.ranks)};
+  return choose_algorithm(call, reach, AlgorithmTable::library(), {}).algorithm;
+}
+
+}  // namespace cohort::sim

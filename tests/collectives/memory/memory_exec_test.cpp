@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of one rank on its own memory, in a time that passes as they store.
+#include <cohort/collectives/memory/memory_exec.h>
+#include <cohort/engine/task_scope.h>
+#include <cohort/net/transports.h>
+#include <cohort/tests/support/storing_clock.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+using test::kPageFloats;
+using test::Results;
+using test::StoringClock;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr float kGiven = 1;
+
+/// A communicator of one, as far as its machine sees it.
+class LoneHost final : public LinkHost {
+ public:
+  [[nodiscard]] const RunningOperation& running() const noexcept override { return state; }
+  void link_failed(Rank, const Error&) noexcept override {}
+  void mismatch(Rank, std::uint64_t, const Signature&) noexcept override {}
+
+  RunningOperation state;
+};
+
+Membership alone() {
+  Membership membership;
+  membership.peers.resize(1);
+  return membership;
+}
+
+/// A page of a sum takes 3 us, so that the first part of a small one fills a turn.
+std::size_t stores_of(float value) {
+  if (value == kGiven) return 0;
+  return value > kGiven ? 3 : 1;
+}
+
+class MemoryExecTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kBytes = 8 * kMiB;
+
+  MemoryExecTest()
+      : send_(kBytes / sizeof(float), kGiven),
+        recv_(results_.make(send_.size(), kGiven)),
+        engine_(options()),
+        resources_(engine_, membership_, host_, choice()) {
+    host_.state.windows.bind(WindowId::send, reinterpret_cast<std::byte*>(send_.data()), kBytes);
+    host_.state.windows.bind(WindowId::recv, reinterpret_cast<std::byte*>(recv_.data()), kBytes);
+    exec_.begin(UserWindows::mapped, kBytes);
+  }
+
+  /// Runs it beside a heart that wants every turn.
+  template <class Body>
+  void run(Body& body) {
+    auto beats = [&]() -> Task<> {
+      TaskScope heart;
+      heart.spawn(beat());
+      co_await body();
+      is_over_ = true;
+      co_await heart.join();
+    };
+    engine_.run(beats());
+  }
+
+  static Slice in_recv(std::size_t bytes) { return {WindowId::recv, 0, bytes}; }
+  static Slice in_send(std::size_t bytes) { return {WindowId::send, 0, bytes}; }
+  [[nodiscard]] bool is_all(std::size_t bytes, float value) const {
+    return std::ranges::all_of(recv_.first(bytes / sizeof(float)), [=](float is) { return is == value; });
+  }
+
+  Results results_{stores_of};
+  std::vector<float> send_;
+  std::span<float> recv_;
+  Engine engine_;
+  Membership membership_ = alone();
+  LoneHost host_;
+  Resources resources_;
+  MemoryExec exec_{engine_, membership_, host_, resources_};
+  std::size_t beats_ = 0;
+  Duration longest_{0};
+
+ private:
+  EngineOptions options() {
+    EngineOptions options;
+    options.clock = std::make_unique<StoringClock>(std::make_unique<StoppedClock>(), results_);
+    options.spin = 1h;  // of a time that does not pass
+    return options;
+  }
+  static PeerTransports::Choice choice() {
+    return {.kinds = transports(), .asked = {}, .buffer_bytes = kMiB, .heap_bytes = kMiB};
+  }
+  Task<> beat() {
+    for (; !is_over_; ++beats_) {
+      const TimePoint before = engine_.now();
+      (void)engine_.pace().is_turn_over();  // as others do that move bytes
+      co_await engine_.sleep_for(0s);
+      longest_ = std::max(longest_, engine_.now() - before);
+    }
+  }
+
+  class StoppedClock final : public Clock {
+   public:
+    [[nodiscard]] TimePoint now() noexcept override { return TimePoint(1h); }
+  };
+  bool is_over_ = false;
+};
+
+/// Of so many bytes that they are a part and a little more, and little altogether: it is done in parts
+/// because much was moved just before, and would be a small step if it were begun anew.
+TEST_F(MemoryExecTest, a_sum_in_place_that_waited_for_its_second_part_takes_its_operands_once) {
+  constexpr std::size_t kSmall = 100 * 1024;
+  constexpr std::size_t kSumBytes = 87'380;
+  const auto body = [&]() -> Task<> {
+    for (std::size_t at = 0; at < 2; ++at) co_await exec_.copy(in_recv(kSmall), in_send(kSmall));
+    const PlacedSlice output[] = {{0, in_recv(kSumBytes)}};
+    const PlacedSlice inputs[] = {{0, in_recv(kSumBytes)}, {0, in_send(kSumBytes)}};
+    const std::size_t beats_before = beats_;
+    const Combine combine(DataType::float32, ReduceOp::sum, 1);
+    co_await exec_.reduce(output, inputs, combine);
+    EXPECT_GT(beats_, beats_before) << "it has not waited";
+  };
+  run(body);
+  EXPECT_TRUE(is_all(kSumBytes, 2 * kGiven));
+}
+
+TEST_F(MemoryExecTest, an_average_is_ended_in_turns_with_others) {
+  const auto body = [&]() -> Task<> {
+    const Combine average(DataType::float32, ReduceOp::avg, 4);
+    co_await exec_.finish_average(average, in_recv(kBytes));
+    const Combine sum(DataType::float32, ReduceOp::sum, 4);
+    co_await exec_.finish_average(sum, in_recv(kBytes));
+  };
+  run(body);
+  EXPECT_TRUE(is_all(kBytes, kGiven / 4));
+  EXPECT_LE(longest_, 200us);
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two jobs that somebody starts by hand at one address: real processes, which know of each other only what
+// the address tells.
+#include <cohort/cohort.h>
+
+#include <cohort/tests/support/joining.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr unsigned kOrdinaryUser = 65534;
+
+/// A process that somebody starts by hand.
+struct Start {
+  Rank rank = 0;
+  int job = 0;
+  bool is_ordinary = false;  ///< runs as an ordinary user, though this process is root
+};
+
+struct Kind {
+  const char* name;
+  bool by_tcp;
+  bool have_own_secrets;  ///< each job one of its own
+};
+
+CommunicatorOptions options_of(const Kind& kind, const std::string& address, const Start& start) {
+  CommunicatorOptions options;
+  options.join = std::move(testing::world_of(2, address)[start.rank]);
+  options.join.timeout = std::chrono::seconds(4);
+  if (kind.by_tcp) options.join.secret = testing::secret_of(kind.have_own_secrets ? 1 + start.job : 1);
+  return options;
+}
+
+Task<> meet(Communicator& comm) {
+  for (int i = 0; i < 3; ++i) co_await comm.barrier();
+}
+
+/// One rank of a job, in a process of its own.
+class RankProcess {
+ public:
+  RankProcess(const Kind& kind, const std::string& address, const Start& start) : process_(::fork()) {
+    if (process_ != 0) return;
+    ::dup2(printed_.number(), STDERR_FILENO);
+    if (start.is_ordinary && ::setuid(kOrdinaryUser) != 0) ::_exit(99);
+    ::_exit(run(meet, options_of(kind, address, start)));
+  }
+  RankProcess(const RankProcess&) = delete;
+  RankProcess& operator=(const RankProcess&) = delete;
+  ~RankProcess() {
+    if (process_ > 0) {
+      ::kill(process_, SIGKILL);
+      static_cast<void>(status());
+    }
+  }
+
+  [[nodiscard]] int status() {
+    int status = -1;
+    ::waitpid(std::exchange(process_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  [[nodiscard]] std::string printed() const {
+    std::string text(static_cast<std::size_t>(::lseek(printed_.number(), 0, SEEK_END)), '\0');
+    const ssize_t count = ::pread(printed_.number(), text.data(), text.size(), 0);
+    text.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+    return text;
+  }
+
+ private:
+  const Descriptor printed_ = Descriptor(::memfd_create("printed", MFD_CLOEXEC));
+  pid_t process_;
+};
+
+std::string words_for(const Start& start) {
+  return fmt::format("rank {} of job {}{}", start.rank, start.job,
+                     start.is_ordinary ? " (ordinary user)" : "");
+}
+
+/// All of its processes, started one after the other.
+class RunningScene {
+ public:
+  RunningScene(const Kind& kind, std::vector<Start> starts)
+      : kind_(kind),
+        starts_(std::move(starts)),
+        address_(kind.by_tcp ? testing::fresh_tcp_address() : testing::fresh_unix_address()) {}
+
+  [[nodiscard]] bool starts_next() {
+    if (ranks_.size() == starts_.size()) return false;
+    ranks_.emplace_back(kind_, address_, starts_[ranks_.size()]);
+    return true;
+  }
+
+  /// At least one job runs, and who does not run is told of the other one, or that nobody is there.
+  void expect_that_one_runs_and_the_others_are_told() {
+    std::size_t running = 0;
+    std::string story = fmt::format("{}:", kind_.name);
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      const int status = ranks_[i].status();
+      running += status == 0 ? 1 : 0;
+      story += fmt::format("\n  {} ended with {}: {}", words_for(starts_[i]), status, ranks_[i].printed());
+      if (status == 0) continue;
+      EXPECT_EQ(status, 1);
+      EXPECT_THAT(ranks_[i].printed(),
+                  AnyOf(HasSubstr("COHORT_NAME or a COHORT_ADDR"), HasSubstr("COHORT_NAME or COHORT_ADDR"),
+                        HasSubstr("found nobody at"), HasSubstr("is missing: start it with this address"),
+                        HasSubstr("or another job listens there"), HasSubstr("choose another address")))
+          << story;
+    }
+    EXPECT_GE(running, 2U) << story;
+  }
+
+ private:
+  const Kind kind_;
+  const std::vector<Start> starts_;
+  const std::string address_;
+  std::deque<RankProcess> ranks_;
+};
+
+/// Every order in which two jobs of two ranks can be started, up to the jobs' names.
+std::vector<std::vector<Start>> all_orders(bool is_first_ordinary, bool is_second_ordinary) {
+  std::vector<std::vector<Start>> orders;
+  std::vector<int> numbers = {0, 1, 2, 3};
+  do {
+    if (numbers[0] > 1) continue;  // the same with the other job first
+    std::vector<Start> order;
+    for (const int number : numbers) {
+      const bool is_first = number < 2;
+      order.push_back({.rank = static_cast<Rank>(number % 2),
+                       .job = is_first ? 0 : 1,
+                       .is_ordinary = is_first ? is_first_ordinary : is_second_ordinary});
+    }
+    orders.push_back(order);
+  } while (std::ranges::next_permutation(numbers).found);
+  return orders;
+}
+
+/// The first process of each, then the second ones, and so on.
+void start_all(std::deque<RunningScene>& scenes, std::chrono::milliseconds pause) {
+  for (bool is_more = true; is_more;) {
+    is_more = false;
+    for (RunningScene& scene : scenes) is_more |= scene.starts_next();
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+struct Users {
+  const char* name;
+  bool is_first_ordinary;
+  bool is_second_ordinary;
+};
+
+class TwoJobs : public ::testing::TestWithParam<Users> {};
+INSTANTIATE_TEST_SUITE_P(Users, TwoJobs,
+                         ::testing::Values(Users{"own_user", false, false},
+                                           Users{"ordinary_user", true, true}, Users{"both", false, true}),
+                         [](const auto& users) { return users.param.name; });
+
+TEST_P(TwoJobs, started_by_hand_at_one_address_run_or_are_told) {
+  const Users users = GetParam();
+  if ((users.is_first_ordinary || users.is_second_ordinary) && ::geteuid() != 0)
+    GTEST_SKIP() << "only root can become another user";
+  constexpr Kind kKinds[] = {{"at a Unix address", false, false},
+                             {"by TCP, with one secret", true, false},
+                             {"by TCP, each with its secret", true, true}};
+  for (const auto pause : {std::chrono::milliseconds(0), std::chrono::milliseconds(700)}) {
+    for (const Kind& kind : kKinds) {
+      std::deque<RunningScene> scenes;
+      for (const auto& starts : all_orders(users.is_first_ordinary, users.is_second_ordinary))
+        scenes.emplace_back(kind, starts);
+      start_all(scenes, pause);
+      for (RunningScene& scene : scenes) scene.expect_that_one_runs_and_the_others_are_told();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cohort

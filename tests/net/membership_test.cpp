@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/membership.h>
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+CoreSet cores(std::initializer_list<std::size_t> numbers) {
+  CoreSet set;
+  for (const std::size_t number : numbers) set.set(number);
+  return set;
+}
+
+/// Ranks of one host, each a process that may run on these; this process is the first one.
+Membership host_of(const std::vector<CoreSet>& sets) {
+  Membership membership;
+  membership.size = static_cast<Rank>(sets.size());
+  for (const CoreSet& set : sets) {
+    PeerInfo& peer = membership.peers.emplace_back();
+    peer.rank = static_cast<Rank>(membership.peers.size()) - 1;
+    peer.process = 100 + peer.rank;
+    peer.incarnation = 1000 + peer.rank;
+    peer.engine = 1;
+    peer.cores = set;
+  }
+  return membership;
+}
+
+TEST(Membership, ranks_that_are_bound_to_a_core_each_have_one_each) {
+  EXPECT_EQ(host_of({cores({0}), cores({1}), cores({2}), cores({1023})}).engines_per_core(), 1);
+}
+
+TEST(Membership, ranks_that_may_run_anywhere_share_all_cores) {
+  const CoreSet all = cores({0, 1, 2, 3});
+  EXPECT_EQ(host_of({all, all}).engines_per_core(), 0.5);
+  EXPECT_EQ(host_of(std::vector(12, all)).engines_per_core(), 3);
+}
+
+TEST(Membership, ranks_that_are_bound_to_one_core_share_it_however_many_there_are_beside) {
+  EXPECT_EQ(host_of({cores({0}), cores({0}), cores({1, 2, 3, 4})}).engines_per_core(), 2);
+  EXPECT_EQ(host_of({cores({1, 2, 3, 4}), cores({0}), cores({0})}).engines_per_core(), 3.0 / 5);
+}
+
+TEST(Membership, one_that_says_it_has_no_core_harms_nobody) {
+  EXPECT_EQ(host_of({cores({0, 1}), CoreSet()}).engines_per_core(), 1);
+  EXPECT_EQ(host_of({CoreSet(), CoreSet()}).engines_per_core(), 2);
+}
+
+TEST(Membership, ranks_of_other_hosts_and_on_the_same_engine_do_not_count) {
+  Membership membership = host_of({cores({0}), cores({0}), cores({0})});
+  membership.peers[1].host_id.fill(std::byte{1});
+  membership.peers[2].process = membership.peers[0].process;
+  EXPECT_EQ(membership.engines_per_core(), 1);
+  membership.peers[2].engine = 2;
+  EXPECT_EQ(membership.engines_per_core(), 2);
+}
+
+TEST(Membership, processes_with_one_number_in_two_namespaces_are_two) {
+  Membership membership = host_of({cores({0}), cores({0})});
+  membership.peers[1].process = membership.peers[0].process;
+  membership.peers[0].visible_process = membership.peers[0].process;
+  membership.are_processes_seen = true;
+  EXPECT_EQ(membership.engines_per_core(), 2);
+}
+
+}  // namespace
+}  // namespace cohort
