@@ -5,10 +5,11 @@
 
 namespace cohort {
 
-/// What so many parts take at most, each as large as the largest: they are rounded up to whole elements.
-[[nodiscard]] constexpr std::size_t bytes_in_even_parts(std::size_t bytes, std::size_t parts) noexcept {
+/// Scratch for the shares of all ranks, where these are Blocks of a message of so many bytes.
+[[nodiscard]] constexpr std::size_t scratch_for_shares(std::size_t bytes, std::size_t ranks) noexcept {
+  // Shares are rounded up to whole elements: one element per rank is enough of a margin.
   constexpr std::size_t kLargestElement = 16;
-  return bytes + parts * kLargestElement;
+  return bytes + ranks * kLargestElement;
 }
 
 /// A slice cut into nearly equal parts of whole elements; the last ones may be empty.

@@ -74,7 +74,7 @@ inline Task<> reduce(Exec& x, Reduce op, Order order) {
 
 /// Of a vector that is cut into a slice for each rank.
 [[nodiscard]] inline Needs needs_of_vector(std::size_t bytes, Rank ranks) {
-  return {.links_to_all = true, .scratch_bytes = bytes_in_even_parts(bytes, ranks)};
+  return {.links_to_all = true, .scratch_bytes = scratch_for_shares(bytes, ranks)};
 }
 [[nodiscard]] inline std::size_t largest_vector(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 /// Of a block for each rank.
