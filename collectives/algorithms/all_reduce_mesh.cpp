@@ -32,7 +32,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {
-  return {.links_to_all = true, .scratch_bytes = ranks > 2 ? bytes_in_even_parts(bytes, ranks) : 0};
+  return {.links_to_all = true, .scratch_bytes = ranks > 2 ? scratch_for_shares(bytes, ranks) : 0};
 }
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {

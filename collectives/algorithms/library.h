@@ -5,8 +5,8 @@
 
 #include <span>
 
-/// Every algorithm of the library, one file each: OPERATOR_NAME.cpp beside this one, that of an operator that is
-/// a variant of another (variant_of()) with the other's, which ends with
+/// Every algorithm of the library, one file each: OPERATOR_NAME.cpp beside this one, that of an operator
+/// which is a variant of another (variant_of()) with the other's. It ends with
 ///
 ///   AnyAlgorithm describe(const struct AllGatherMesh*) { return kAlgorithm; }
 ///

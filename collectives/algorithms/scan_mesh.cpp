@@ -106,7 +106,7 @@ Cost cost_of_exclusive(std::size_t bytes, Rank ranks) {
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {
-  return {.links_to_all = true, .scratch_bytes = bytes_in_even_parts(bytes, ranks)};
+  return {.links_to_all = true, .scratch_bytes = scratch_for_shares(bytes, ranks)};
 }
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }

@@ -3,10 +3,8 @@
 
 #include <cohort/collectives/call/establish.h>
 #include <cohort/collectives/call/resolved_options.h>
-#include <cohort/collectives/memory/reduction/scale.h>
 #include <cohort/collectives/selection/calibration.h>
 #include <cohort/engine/assert.h>
-#include <cohort/engine/system/descriptor_limit.h>
 
 #include <fmt/format.h>
 
@@ -19,9 +17,6 @@ namespace {
 /// a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice. Looking
 /// costs 25 ns, so the smallest calls, 0.2 us each, do it every 32nd time.
 constexpr std::size_t kCallBytes = std::size_t{4} << 10;
-
-/// What is scaled between two looks at who else waits on the engine: some 10 us.
-constexpr std::size_t kScaledBetweenLooks = std::size_t{64} << 10;
 
 }  // namespace
 
@@ -144,10 +139,6 @@ void CommunicatorCore::make_ready() noexcept {
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
 }
 
-double CommunicatorCore::ranks_per_core() const {
-  return root_ ? root_->ranks_per_core() : membership_.engines_per_core();
-}
-
 /// What the ranks of a host measure together, so that what follows is chosen by figures of this host. Leaves
 /// no trace in the numbers of calls: the first one of the user is #1.
 Task<> CommunicatorCore::calibrate() {
@@ -231,21 +222,7 @@ Error CommunicatorCore::silence() const {
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_come_to_phase(peer)) silent = peer;
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
-  const std::string head = fmt::format("joining '{}': all ranks came, but ", membership_.name);
-  if (plane_->waits_for_room())
-    return Error(
-        ErrorKind::ResourceLimit,
-        fmt::format("{}too many descriptors that processes of this user pass to each other were on "
-                    "their way until the time was over: a process that was stopped may hold them up; "
-                    "at most {} may be, so else raise the limit on open files (ulimit -n)",
-                    head, descriptor_limit::current()));
-  if (!silent)
-    return Error(ErrorKind::DeadlineExceeded,
-                 head + "the time was over before all was measured; give it more (COHORT_JOIN_TIMEOUT)");
-  return Error(ErrorKind::PeerSilent, fmt::format("{}{} did not answer in time: it is stopped, or hangs, or "
-                                                  "the network between us does",
-                                                  head, membership_.peers[*silent].describe()))
-      .with_culprit(*silent);
+  return silence_at_joining(membership_, silent, plane_->waits_for_room());
 }
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
@@ -317,7 +294,7 @@ Task<> CommunicatorCore::run(const Call& asked, bool has_begun) {
     if (is_closed_)
       throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
     if (call.reduce == ReduceOp::scaled_sum) {
-      const Call scaled = co_await scale_input(asked);
+      const Call scaled = co_await scaled_.scale(engine_, asked, membership_.rank, membership_.size);
       call = scaled;
     }
     begin(call);
@@ -342,24 +319,6 @@ Task<> CommunicatorCore::run(const Call& asked, bool has_begun) {
     throw Error(cause);
   }
   running_.is_running = false;
-}
-
-/// Into the output, where that is as large and gets a result, and else beside. Others on the engine have
-/// their turns meanwhile.
-Task<Call> CommunicatorCore::scale_input(Call call) {
-  std::byte* to = call.recv;
-  const bool has_result = !call.op->result(call.form(membership_.size), membership_.rank).empty();
-  if (call.recv_bytes != call.send_bytes || !has_result) {
-    scaled_.resize(std::max(scaled_.size(), call.send_bytes));
-    to = scaled_.data();
-  }
-  for (std::size_t at = 0; at < call.send_bytes; at += kScaledBetweenLooks) {
-    if (engine_.is_turn_over()) co_await engine_.let_others_run();
-    const std::size_t bytes = std::min(kScaledBetweenLooks, call.send_bytes - at);
-    scale(call.type, call.factor, to + at, call.send + at, bytes / size_bytes(call.type));
-  }
-  call.send = to;
-  co_return call;
 }
 
 Task<> CommunicatorCore::orchestrate(const Call& call) {

@@ -7,6 +7,7 @@
 #include <cohort/collectives/call/messenger.h>
 #include <cohort/collectives/call/own_counts.h>
 #include <cohort/collectives/call/resources.h>
+#include <cohort/collectives/call/scaled_input.h>
 #include <cohort/collectives/call/watchdog.h>
 #include <cohort/collectives/communicator_options.h>
 #include <cohort/collectives/memory/memory_exec.h>
@@ -137,8 +138,6 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   void leave_because(const std::string& when_and_why) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   Task<> withdraw();
-  /// The call on an input that is scaled: of scaled_sum.
-  Task<Call> scale_input(Call call);
   void service_failed(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
 
@@ -149,7 +148,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Task<> calibrate();
   /// Ends what a root and its groups share, if nobody needs it any more.
   Task<> end_if_unused();
-  [[nodiscard]] double ranks_per_core() const;
+  [[nodiscard]] double ranks_per_core() const {
+    return root_ ? root_->ranks_per_core() : membership_.engines_per_core();
+  }
 
   const std::shared_ptr<CommunicatorCore> root_;  ///< of a group; null: this is one
   std::weak_ptr<CommunicatorCore> self_;
@@ -179,9 +180,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Reach reach_;
   std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
 
-  OwnCounts counts_;               ///< of the call that runs, where ranks have to tell them
-  std::vector<std::byte> scaled_;  ///< the input of a scaled_sum that has no output to be scaled into
-  Mutex turn_;                     ///< held by the call that runs
+  OwnCounts counts_;    ///< of the call that runs, where ranks have to tell them
+  ScaledInput scaled_;  ///< of the call that runs, where it is a scaled_sum
+  Mutex turn_;          ///< held by the call that runs
   bool is_closed_ = false;
   bool has_ended_ = false;  ///< and what a root shares with its groups
   std::uint64_t splits_ = 0;

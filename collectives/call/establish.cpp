@@ -2,6 +2,7 @@
 #include <cohort/collectives/call/establish.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/system/descriptor_limit.h>
 
 #include <fmt/format.h>
 
@@ -142,6 +143,24 @@ Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership&
   };
   co_await control.exchange_hellos(hello_for, taken);
   co_return exchange.agreed_speed();
+}
+
+Error silence_at_joining(const Membership& membership, std::optional<Rank> silent, bool waits_for_room) {
+  const std::string head = fmt::format("joining '{}': all ranks came, but ", membership.name);
+  if (waits_for_room)
+    return Error(
+        ErrorKind::ResourceLimit,
+        fmt::format("{}too many descriptors that processes of this user pass to each other were on "
+                    "their way until the time was over: a process that was stopped may hold them up; "
+                    "at most {} may be, so else raise the limit on open files (ulimit -n)",
+                    head, descriptor_limit::current()));
+  if (!silent)
+    return Error(ErrorKind::DeadlineExceeded,
+                 head + "the time was over before all was measured; give it more (COHORT_JOIN_TIMEOUT)");
+  return Error(ErrorKind::PeerSilent, fmt::format("{}{} did not answer in time: it is stopped, or hangs, or "
+                                                  "the network between us does",
+                                                  head, membership.peers[*silent].describe()))
+      .with_culprit(*silent);
 }
 
 }  // namespace cohort

@@ -18,4 +18,9 @@ Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership&
                                                ControlPlane& control, Resources& resources,
                                                double ranks_per_core);
 
+/// Why a joining was not through in time, although all ranks came: `silent` did not answer, or descriptors
+/// had no room on their way.
+[[nodiscard]] Error silence_at_joining(const Membership& membership, std::optional<Rank> silent,
+                                       bool waits_for_room);
+
 }  // namespace cohort

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // After warm-up a collective allocates nothing: counted through the global operator new.
 #include <cohort/cohort.h>
+#include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/engine/system/sanitizers.h>
 #include <cohort/tests/support/ranks.h>
 
@@ -133,12 +134,13 @@ TEST_P(NoAllocation, happens_in_a_collective_after_warm_up) {
 Task<> every_algorithm(Communicator& comm, Buffers& buffers) {
   for (const Operator op : all_operators()) {
     const std::size_t count = op->has_data ? buffers.one.size() / comm.size() : 0;
-    const Extent extent = op->extent(comm.size(), 0, comm.rank());
+    const Form form{.count = count, .ranks = comm.size()};
+    const Extent extent = op->extent(form, comm.rank());
     const CallArguments arguments{
         .type = DataType::float32,
         .reduce = ReduceOp::max,
-        .in = std::as_bytes(std::span<const float>(buffers.one).first(extent.send * count)),
-        .out = std::as_writable_bytes(std::span<float>(buffers.all).first(extent.recv * count))};
+        .in = std::as_bytes(std::span<const float>(buffers.one).first(extent.send)),
+        .out = std::as_writable_bytes(std::span<float>(buffers.all).first(extent.recv))};
     for (const AnyAlgorithm& algorithm : comm.algorithms().of(op)) {
       if (algorithm.ground() != Ground::links) continue;
       auto call = comm.call(op, arguments).with_algorithm(algorithm.name());

@@ -64,7 +64,7 @@ class MeetingOfTwo {
   /// Rank 1 comes with these words, and passes the phase at once; whether the call is complete then.
   [[nodiscard]] bool meet(const Call& call, std::uint32_t reachable, const Words& words) {
     RunningOperation& running = hosts_[0].state;
-    running.signature = sign(call);
+    running.signature = sign(call, 2);
     running.windows.bind(WindowId::send, call.send, call.send_bytes);
     running.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
     host::HostGroup& peer = *resources_[1]->group();

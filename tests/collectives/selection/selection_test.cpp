@@ -51,9 +51,10 @@ TEST(Selection, takes_fewer_messages_where_ranks_share_cores_and_fewer_rounds_wh
 void expect_least_volume(const Call& of, std::string_view chosen) {
   const AlgorithmTable& library = AlgorithmTable::library();
   const auto volume = [&](const AnyAlgorithm& one) { return one.cost(of.message_bytes(), 8).bytes_by_all; };
-  for (const AnyAlgorithm& other : library.of(of.op))
-    if (other.ground() == Ground::links)
-      EXPECT_LE(volume(*library.find(of.op, chosen)), volume(other)) << chosen << ", " << other.name();
+  for (const AnyAlgorithm& other : library.of(of.op)) {
+    if (other.ground() != Ground::links) continue;
+    EXPECT_LE(volume(*library.find(of.op, chosen)), volume(other)) << chosen << ", " << other.name();
+  }
 }
 
 TEST(Selection, takes_the_least_volume_for_large_messages) {
