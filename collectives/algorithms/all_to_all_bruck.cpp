@@ -2,6 +2,7 @@
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/exchange.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace cohort {
@@ -128,7 +129,7 @@ Needs needs(std::size_t bytes, Rank ranks) {
 }
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
-  return buffer_bytes / blocks_in_scratch(ranks);
+  return buffer_bytes / std::max<std::size_t>(1, blocks_in_scratch(ranks));  // one rank has none
 }
 
 const Algorithm<AllToAll> kAlgorithm = {.name = "bruck",

@@ -110,7 +110,7 @@ std::span<const std::byte, Secret::kBytes> Secret::bytes() const noexcept {
 }
 
 SecretOfOptions::SecretOfOptions(const SecretOfOptions& other) : std::optional<Secret>() {
-  if (other) emplace(Secret::from_bytes(other->bytes()));
+  if (other && other->is_set()) emplace(Secret::from_bytes(other->bytes()));
 }
 
 SecretOfOptions& SecretOfOptions::operator=(const SecretOfOptions& other) {

@@ -66,6 +66,7 @@ class SecretOfOptions : public std::optional<Secret> {
   SecretOfOptions() = default;
   SecretOfOptions(SecretOfOptions&&) = default;
   SecretOfOptions& operator=(SecretOfOptions&&) = default;
+  /// What was moved from has no secret to copy.
   SecretOfOptions(const SecretOfOptions& other);
   SecretOfOptions& operator=(const SecretOfOptions& other);
   ~SecretOfOptions() = default;

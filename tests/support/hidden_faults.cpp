@@ -83,7 +83,7 @@ void add_numbers_of_ranks(List& list) {
                    return Fate::keep;
                  });
   add<AllReduce>(list, "recursive_doubling", "ranks beyond the first four left out",
-                 {{.ranks = 6}, FindingKind::contribution, "rank 4, main stream, task 2"},
+                 {{.ranks = 6}, FindingKind::contribution, "rank 4, main stream, task 3"},
                  [](auto&, auto& place, const Edited& e) {
                    const bool is_beyond = is_on_link(e.request) && (place.rank >= 4 || e.request.peer >= 4);
                    return is_beyond ? Fate::drop : Fate::keep;

@@ -113,7 +113,7 @@ TEST(Selection, pieces_over_tcp_fit_the_cache_on_all_ranks_together) {
 
 TEST(Selection, unknown_algorithm_in_the_environment_is_refused_with_all_names) {
   CommunicatorOptions options;
-  options.algorithm = "bruck";
+  options.algorithm = "unheard_of";
   const auto error = error_from([&] {
     Engine engine;
     auto join = [&]() -> Task<> {

@@ -23,19 +23,29 @@ using check::Report;
 constexpr Rank kSmall = 9;
 constexpr Rank kLarge[] = {16, 17, 33};
 
+/// Primes, so that no operator, root, count or variant is always left out. `cohort check --all` takes all.
+constexpr std::size_t kStrideOfSmall = 11;
+constexpr std::size_t kStrideOfLarge = 7;
+
 void expect_passes(const Case& one) { EXPECT_EQ(check::run(one).text(), "") << check::describe(one); }
 
-TEST(Library, every_case_of_few_ranks_passes) {
-  check::CaseFilter filter;
-  for (Rank ranks = 1; ranks <= kSmall; ++ranks) filter.ranks.push_back(ranks);
-  for (const Case& one : check::cases(filter)) expect_passes(one);
+void expect_sample_passes(const check::CaseFilter& filter, std::size_t stride) {
+  const std::vector<Case> all = check::cases(filter);
+  ASSERT_GT(all.size(), stride);
+  for (std::size_t i = 0; i < all.size(); i += stride) expect_passes(all[i]);
 }
 
-TEST(Library, every_algorithm_passes_with_many_ranks) {
+TEST(Library, cases_of_few_ranks_pass) {
+  check::CaseFilter filter;
+  for (Rank ranks = 1; ranks <= kSmall; ++ranks) filter.ranks.push_back(ranks);
+  expect_sample_passes(filter, kStrideOfSmall);
+}
+
+TEST(Library, cases_of_many_ranks_pass) {
   check::CaseFilter filter;
   filter.ranks.assign(std::begin(kLarge), std::end(kLarge));
   filter.root = 5;
-  for (const Case& one : check::cases(filter)) expect_passes(one);
+  expect_sample_passes(filter, kStrideOfLarge);
 }
 
 TEST(Library, small_all_gathers_take_the_blocks_of_peers_alone_out_of_slots) {
@@ -107,7 +117,8 @@ TEST(Library, combines_in_the_order_that_each_algorithm_promises) {
     std::map<std::string_view, bool> in_rank_order;
     check::CaseFilter filter;
     filter.op = op;
-    filter.ranks = {2, 3, 4, 5, 8, 13};
+    filter.ranks = {2, 3, 5, 8};
+    filter.counts = {1, 3 * check::kEvenPerRank + 1};
     for (const Case& one : check::cases(filter)) {
       const Report report = check::run(one);
       in_rank_order.try_emplace(one.algorithm->name(), true).first->second &= report.combines_in_rank_order;

@@ -22,7 +22,7 @@ using check::ChangeKind;
 using check::MutantReport;
 
 /// A prime, so that no rank, task or kind of change is always left out.
-constexpr std::size_t kStride = 23;
+constexpr std::size_t kStride = 61;
 
 Case case_of(const AnyAlgorithm& algorithm, Rank ranks) {
   Case one{&algorithm, {}};

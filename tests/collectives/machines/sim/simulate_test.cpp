@@ -20,9 +20,10 @@ constexpr double kLatencyUs = 2;
 constexpr double kBytesPerUs = 50'000;
 constexpr double kRoundingUs = 0.001;
 
-/// One rank on each host, full bisection, and no time for local steps.
+/// One rank on each host, full bisection, and no time for local steps or for meeting within a host.
 Topology flat() {
   Topology topology;
+  topology.inside.latency_ns = 0;
   topology.network = {.latency_ns = 2000, .gigabytes_per_second = 50};
   return topology;
 }
