@@ -127,7 +127,8 @@ std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
     if (algorithm != nullptr) {
       candidate.state = state_of(*algorithm, call, reach);
       candidate.is_in_slots = algorithm->announces() == Announces::data;
-      if (algorithm->has_cost()) candidate.cost = whole_cost(*algorithm, call, reach);
+      const bool has_cost = algorithm->has_cost() && candidate.state != State::needs_one_rank;
+      if (has_cost) candidate.cost = whole_cost(*algorithm, call, reach);
       const bool is_possible = candidate.state == State::possible;
       if (measured && is_possible && algorithm == ways.in_slots) candidate.estimate_us = measured->slots_us;
       if (measured && algorithm == ways.on_mapped_memory) candidate.estimate_us = measured->direct_us;

@@ -52,10 +52,10 @@ class Mutants final : public Sum<MutantReport> {
   }
 
   void print_table() {
-    fmt::print(out_, "{:<15}{:<20}{:>9}{:>9}{:>12}{:>10}{:>15}{:>9}\n", "operator", "algorithm", "mutants",
+    fmt::print(out_, "{:<18}{:<20}{:>9}{:>9}{:>12}{:>10}{:>15}{:>9}\n", "operator", "algorithm", "mutants",
                "caught", "equivalent", "costlier", "known right", "survive");
     for (const auto& [key, of] : by_algorithm_)
-      fmt::print(out_, "{:<15}{:<20}{:>9}{:>9}{:>12}{:>10}{:>15}{:>9}\n", to_string(key.first), key.second,
+      fmt::print(out_, "{:<18}{:<20}{:>9}{:>9}{:>12}{:>10}{:>15}{:>9}\n", to_string(key.first), key.second,
                  of.mutants(), of.caught, of.equivalent, of.costlier, of.known, of.survivors.size());
     fmt::print(out_, "equivalent:");
     for (std::size_t kind = 0; kind < kChangeKinds; ++kind)

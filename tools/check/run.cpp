@@ -98,7 +98,7 @@ class Certificates final : public Sum<Report> {
   }
 
   void print_table() {
-    fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", "operator", "algorithm", "memory",
+    fmt::print(out_, "{:<18}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", "operator", "algorithm", "memory",
                "cases", "failed", "rounds", "volume", "order of combination");
     for (const auto& [key, of] : certificates_) {
       const auto& [op, place, windows] = key;
@@ -107,7 +107,7 @@ class Certificates final : public Sum<Report> {
               ? "-"
               : fmt::format("{:.2f}", static_cast<double>(of.counted.bytes_to_all) /
                                           static_cast<double>(of.counted.least_to_all));
-      fmt::print(out_, "{:<15}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", to_string(op), of.name,
+      fmt::print(out_, "{:<18}{:<20}{:<10}{:>7}{:>8}{:>8}{:>9}  {}\n", to_string(op), of.name,
                  to_string(windows), of.cases, of.failed, rounds_of(of), volume, order_of(op, of));
     }
     fmt::print(
