@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench_command.h>
 
+#include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/tools/bench/job.h>
@@ -131,6 +132,10 @@ bench::Options finish(const CLI::App& bench, const BenchArguments& arguments) {
   options.type = *parse_data_type(arguments.type);
   options.reduce = *parse_reduce_op(arguments.reduce);
   options.algorithm = arguments.algorithm;
+  if (options.operators.size() > 1 && !options.algorithm.empty())  // all that have it
+    std::erase_if(options.operators, [&](Operator op) {
+      return AlgorithmTable::library().find(op, options.algorithm) == nullptr;
+    });
   options.sizes_bytes = arguments.sizes.bytes();
   if (bench.count("--iters") != 0) options.iterations = arguments.iterations;
   if (bench.count("--warmup") != 0) options.warmup = arguments.warmup;

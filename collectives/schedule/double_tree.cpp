@@ -13,7 +13,7 @@ Rank lowest_bit(Rank place) { return place & (~place + 1); }
 
 std::size_t first_half(std::size_t bytes) {
   constexpr std::size_t kLargestElement = 16;
-  return std::min(bytes, (bytes / 2 + kLargestElement - 1) / kLargestElement * kLargestElement);
+  return std::min(bytes, ((bytes + 1) / 2 + kLargestElement - 1) / kLargestElement * kLargestElement);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kClasses = 16;  // 64 bytes .. 1 KiB
+constexpr std::size_t kClasses = 32;  // 64 bytes .. 2 KiB
 
 constexpr bool kRecycle = !sanitizers::kAddress && !sanitizers::kThread;
 

@@ -50,7 +50,7 @@ TEST(ForcedAlgorithms, what_does_not_exist_is_refused_with_what_does) {
   expect_refused("rng", "'rng' is none of slots, ");
   expect_refused("all_reduce=rng", "'rng' is no algorithm of all_reduce, which has slots, ");
   expect_refused("reduce_all=ring", "'reduce_all' is none of barrier, ");
-  expect_refused("reduce=ring", "'ring' is no algorithm of reduce");
+  expect_refused("scatter=ring", "'ring' is no algorithm of scatter");
   expect_refused("all_reduce=ring/all_reduce=mesh", "all_reduce is there twice");
   expect_refused("ring/mesh", "'ring' and 'mesh' are both for all operators");
   expect_refused("ring/", "'' is none of");

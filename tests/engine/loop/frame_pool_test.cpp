@@ -66,7 +66,7 @@ TEST(FramePool, statistics_count_requests_what_came_from_the_system_and_the_larg
     for (int i = 0; i < 5; ++i) FramePool::release(FramePool::allocate(4000), 4000);
     const FramePool::Statistics statistics = FramePool::statistics();
     EXPECT_EQ(statistics.requests, 15U);
-    EXPECT_EQ(statistics.from_system, kRecycles ? 1U + 5U : 15U) << "frames above 1 KiB are not recycled";
+    EXPECT_EQ(statistics.from_system, kRecycles ? 1U + 5U : 15U) << "frames above 2 KiB are not recycled";
     EXPECT_EQ(statistics.largest_bytes, 4000U);
   });
 }
