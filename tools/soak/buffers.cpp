@@ -99,7 +99,7 @@ Collective Buffers::call(Communicator& comm) {
                                 .root = plan_.root,
                                 .in = input_bytes(),
                                 .out = output_bytes(),
-                                .counts = plan_.counts};
+                                .counts = plan_.form(ranks_).counts};
   return comm.call(plan_.op, arguments);
 }
 

@@ -25,7 +25,11 @@ struct CallPlan {
   bool waits_for_last = true;  ///< false: asked for together with the call before
   std::string_view algorithm;  ///< of the library, where it can run the call; empty: what is selected
 
-  [[nodiscard]] Form form(Rank ranks) const noexcept { return {count, ranks, root, counts}; }
+  /// Among other ranks than it was drawn for, as in a rival job of another size, all blocks are alike.
+  [[nodiscard]] Form form(Rank ranks) const noexcept {
+    const bool has_counts = counts.size() == how_many(op->counts, ranks);
+    return {count, ranks, root, has_counts ? std::span(counts) : std::span<const std::size_t>()};
+  }
 };
 
 struct CommunicatorPlan {

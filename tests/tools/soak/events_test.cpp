@@ -259,5 +259,14 @@ TEST(SoakTopology, samples_can_be_soaked_and_too_many_ranks_are_refused) {
   EXPECT_THROW((void)draw_job(1, large), Error);
 }
 
+TEST(CallPlan, has_counts_among_the_ranks_only_that_it_was_drawn_for) {
+  CallPlan plan;
+  plan.op = operator_of<AllGatherV>;
+  plan.count = 4;
+  plan.counts = {1, 4, 2};
+  EXPECT_EQ(plan.form(3).of(2), 2U);
+  EXPECT_EQ(plan.form(4).of(3), 4U);
+}
+
 }  // namespace
 }  // namespace cohort::soak
