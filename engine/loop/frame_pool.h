@@ -6,7 +6,7 @@
 
 namespace cohort {
 
-/// Recycled memory for coroutine frames: one pool per thread, size classes of 64 bytes up to 1 KiB, malloc
+/// Recycled memory for coroutine frames: one pool per thread, size classes of 64 bytes up to 2 KiB, malloc
 /// above.
 ///
 /// Every block is 64-byte aligned, which also repairs over-aligned locals that g++ 12 misplaces (PR 104177).
