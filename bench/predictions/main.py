@@ -4,22 +4,18 @@
 import argparse
 import csv
 import json
-import os
 import pathlib
-import signal
-import sys
 import tempfile
 
 from predictions import calibration, comparison
 from predictions.comparison import Case, Pair
 from suite import machine, model
 from suite.cells import TRANSPORTS, Missing, parse_line, parse_size
+from suite.comparing import lines_of, run_and_write
 from suite.options import ROOT, comma_list
-from suite.process import Failed, Process
+from suite.process import Failed
 from suite.progress import Progress
 
-TIMEOUT_S = 60
-LOADED = 0.5
 SIMULATED = ("barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter", "reduce", "gather", "scatter",
              "all_to_all", "scan", "exclusive_scan")
 DESCRIPTION = """Holds what `cohort sim` predicts against what `cohort bench` measures on this machine, for every
@@ -37,11 +33,6 @@ def parse(arguments=None):
     add("--budget-ms", type=int, default=30, help="time for one point (default 30)")
     add("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where the programs lie")
     return parser.parse_args(arguments)
-
-
-def lines_of(argv):
-    with Process([str(word) for word in argv], {}, TIMEOUT_S) as process:
-        return list(process)
 
 
 class Comparison:
@@ -146,17 +137,7 @@ def write(compared, cores, out):
 
 def main():
     options = parse()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that what runs is ended too
-    if (load := os.getloadavg()[0]) > LOADED:
-        print(f"note: load average {load:.2f} at the start: other programs disturb the figures", file=sys.stderr)
     compared = Comparison(options, Progress())
-    status = 0
-    try:
-        compared.run()
-    except KeyboardInterrupt:
-        status = 130
-    except Failed as reason:
-        print(f"predict: {reason}", file=sys.stderr)
-        status = 1
-    write(compared, machine.usable_cores(), options.out)
+    cores = machine.usable_cores()
+    status = run_and_write("predict", compared.run, lambda: write(compared, cores, options.out))
     return status if compared.pairs else status or 1

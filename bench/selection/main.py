@@ -5,19 +5,16 @@ import argparse
 import collections
 import csv
 import json
-import os
 import pathlib
-import signal
-import sys
 
-from selection.verdict import COLUMNS, SELECTED, lines_of, row, verdict_of
+from selection import verdict
+from selection.verdict import SELECTED
 from suite.cells import Missing, parse_line, parse_size
+from suite.comparing import lines_of, run_and_write
 from suite.options import ROOT, comma_list
-from suite.process import Failed, Process
+from suite.process import Failed
 from suite.progress import Progress
 
-TIMEOUT_S = 60
-LOADED = 0.5
 # A way to reach peers, and what asks for it.
 WAYS = {"shm": ["--transport", "shm"], "shm-shared": ["--transport", "shm", "--shared"], "tcp": ["--transport", "tcp"]}
 DESCRIPTION = """Measures every algorithm that can run a call, and what the library selects, in turn; prints the cells in which
@@ -37,11 +34,6 @@ def parse(arguments=None):
     add("--budget-ms", type=int, default=20, help="time for one point (default 20)")
     add("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where the programs lie")
     return parser.parse_args(arguments)
-
-
-def lines_from(argv):
-    with Process([str(word) for word in argv], {}, TIMEOUT_S) as process:
-        return list(process)
 
 
 class Comparison:
@@ -64,7 +56,7 @@ class Comparison:
         """{operator: {bytes: (selected, candidates)}}"""
         explained = collections.defaultdict(dict)
         sizes = ",".join(map(str, self.options.sizes))
-        for line in lines_from([self._cohort, "explain", "all", "--ranks", ranks, *WAYS[way][:2], "--sizes", sizes,
+        for line in lines_of([self._cohort, "explain", "all", "--ranks", ranks, *WAYS[way][:2], "--sizes", sizes,
                                 "--json"]):
             one = json.loads(line)
             operator = one.get("collective")
@@ -82,9 +74,9 @@ class Comparison:
                 for size, us in self._measure(way, ranks, operator, name, sizes).items():
                     times[size][name].append(us)
         for size, (selected, _) in explained.items():
-            verdict = verdict_of((way, operator, ranks, size), selected, times[size])
-            if verdict:
-                self.verdicts.append(verdict)
+            found = verdict.verdict_of((way, operator, ranks, size), selected, times[size])
+            if found:
+                self.verdicts.append(found)
 
     def _measure(self, way, ranks, operator, algorithm, sizes):
         """{bytes: us}; what gave no figure is noted."""
@@ -92,7 +84,7 @@ class Comparison:
                 ",".join(map(str, sizes)), "--budget-ms", self.options.budget_ms, "--near-wait", 0]
         figures = {}
         try:
-            for line in lines_from(argv + (["--algorithm", algorithm] if algorithm else [])):
+            for line in lines_of(argv + (["--algorithm", algorithm] if algorithm else [])):
                 found = parse_line(line)
                 if isinstance(found, Missing):
                     self.missing[f"{operator} {algorithm}: {found.reason}"] += 1
@@ -107,9 +99,9 @@ def write(compared, out):
     out.mkdir(parents=True, exist_ok=True)
     with (out / "selection.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows(row(verdict) for verdict in sorted(compared.verdicts))
-    text = "\n".join([*lines_of(compared.verdicts), *(f"left out: {why}" for why in compared.missing)]) + "\n"
+        writer.writerow(verdict.COLUMNS)
+        writer.writerows(verdict.row(one) for one in sorted(compared.verdicts))
+    text = "\n".join([*verdict.lines_of(compared.verdicts), *(f"left out: {why}" for why in compared.missing)]) + "\n"
     (out / "selection.txt").write_text(text)
     print(text)
     print(out / "selection.csv")
@@ -117,17 +109,6 @@ def write(compared, out):
 
 def main():
     options = parse()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that what runs is ended too
-    if (load := os.getloadavg()[0]) > LOADED:
-        print(f"note: load average {load:.2f} at the start: other programs disturb the figures", file=sys.stderr)
     compared = Comparison(options, Progress())
-    status = 0
-    try:
-        compared.run()
-    except KeyboardInterrupt:
-        status = 130
-    except Failed as reason:
-        print(f"selection: {reason}", file=sys.stderr)
-        status = 1
-    write(compared, options.out)
+    status = run_and_write("selection", compared.run, lambda: write(compared, options.out))
     return status if compared.verdicts else status or 1
