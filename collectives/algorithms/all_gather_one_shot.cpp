@@ -5,9 +5,11 @@
 namespace cohort {
 namespace {
 
-/// One-shot all_gather: every rank sends its block to every peer, all at once and without asking first.
-/// Cost: 1 round; (p-1) * block bytes sent per rank. Streams: main and p-1 sub streams. Scratch: none.
-Task<> all_gather_one_shot(Exec& x, AllGather op) {
+/// One-shot all_gather, also of blocks that differ: every rank sends its block to every peer, all at once and
+/// without asking first. Cost: 1 round; p-1 times its block sent per rank. Streams: main and p-1 sub streams.
+/// Scratch: none.
+template <class Op>
+Task<> all_gather_one_shot(Exec& x, Op op) {
   co_await x.copy(op.block(x.rank()), op.send);
   auto swap = [&](Rank peer) -> Task<> {
     Link& link = x.link(peer);
@@ -25,11 +27,14 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * ranks};
 }
 
-const Algorithm<AllGather> kAlgorithm = {
-    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = all_gather_one_shot};
+template <class Op>
+constexpr Algorithm<Op> kAlgorithm = {
+    .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = all_gather_one_shot<Op>};
 
 }  // namespace
 
-AnyAlgorithm describe(const struct AllGatherOneShot*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherOneShot*) { return kAlgorithm<AllGather>; }
+
+AnyAlgorithm describe(const struct AllGatherVOneShot*) { return kAlgorithm<AllGatherV>; }
 
 }  // namespace cohort

@@ -5,10 +5,11 @@
 namespace cohort {
 namespace {
 
-/// Ring all_gather: blocks travel once around; in step t a rank passes on the block it got in step t-1.
-/// Cost: p-1 rounds; (p-1) * block bytes sent per rank. Streams: main. Scratch: none. Source: Chan et al.
-/// 2007.
-Task<> all_gather_ring(Exec& x, AllGather op) {
+/// Ring all_gather, also of blocks that differ: blocks travel once around; in step t a rank passes on the
+/// block it got in step t-1. Cost: p-1 rounds; all blocks but one sent per rank, each step as long as its
+/// largest block. Streams: main and two sub streams. Scratch: none. Source: Chan et al. 2007.
+template <class Op>
+Task<> all_gather_ring(Exec& x, Op op) {
   Ring ring(x);
   auto block = [&](Rank rank) { return op.block(rank); };
   co_await x.copy(op.block(x.rank()), op.send);
@@ -24,11 +25,14 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * ranks};
 }
 
-const Algorithm<AllGather> kAlgorithm = {
-    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_gather_ring};
+template <class Op>
+constexpr Algorithm<Op> kAlgorithm = {
+    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_gather_ring<Op>};
 
 }  // namespace
 
-AnyAlgorithm describe(const struct AllGatherRing*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherRing*) { return kAlgorithm<AllGather>; }
+
+AnyAlgorithm describe(const struct AllGatherVRing*) { return kAlgorithm<AllGatherV>; }
 
 }  // namespace cohort

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/announced_blocks.h>
 
 namespace cohort {
 namespace {
-
-/// Small all_gather between the ranks of a host: every rank brings its block when all meet, and takes
-/// everybody else's out of their slots. Cost: the meeting, 1 round; (p-1) * block bytes read per rank.
-/// Streams: main. Scratch: none.
-void take(Exec& x, const AllGather& op) {
-  for (const PlacedSlice& block : x.announced()) {
-    const bool is_own = block.rank == x.rank();  // in place it is there already
-    x.perform(x.copy_from(block.rank, op.block(block.rank), is_own ? op.send : block.slice));
-  }
-}
 
 Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = static_cast<double>(bytes) * (ranks - 1)};
 }
 
-const Algorithm<AllGather> kAlgorithm = {.name = "slots",
-                                         .ground = Ground::mapped,
-                                         .cost = cost,
-                                         .local = {.announces = Announces::data, .combine = take}};
+/// Small all_gather, also of blocks that differ, between the ranks of a host: every rank brings its block
+/// when all meet, and takes everybody else's out of their slots. Cost: the meeting, 1 round; (p-1) * block
+/// bytes read per rank. Streams: main. Scratch: none.
+template <class Op>
+constexpr Algorithm<Op> kAlgorithm = {
+    .name = "slots",
+    .ground = Ground::mapped,
+    .cost = cost,
+    .local = {.announces = Announces::data, .combine = take_announced_blocks<Op>}};
 
 }  // namespace
 
-AnyAlgorithm describe(const struct AllGatherSlots*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherSlots*) { return kAlgorithm<AllGather>; }
+
+AnyAlgorithm describe(const struct AllGatherVSlots*) { return kAlgorithm<AllGatherV>; }
 
 }  // namespace cohort

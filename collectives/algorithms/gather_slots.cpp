@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/announced_blocks.h>
 #include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
@@ -9,12 +10,7 @@ namespace {
 /// them out of their slots. Cost: the meeting, 1 round; (p-1) * block bytes read by the root. Streams: main.
 /// Scratch: none.
 void take(Exec& x, const Gather& op) {
-  if (x.rank() != op.root) return;
-  x.perform(x.copy(op.block(x.rank()), op.send));
-  for (const Rank peer : x.peers()) {
-    const Slice block = op.block(peer);
-    x.perform(x.copy_from(peer, block, x.announced()[peer].slice.part(0, block.bytes)));
-  }
+  if (x.rank() == op.root) take_announced_blocks(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

@@ -8,28 +8,33 @@ namespace cohort {
 namespace {
 
 /// Every rank's memory is mapped: combine my block of all inputs in one pass.
-void combine_on_user_windows(Exec& x, const ReduceScatter& op) {
+template <class Op>
+void combine_on_user_windows(Exec& x, const Op& op) {
   const Placed inputs(x, op.block(x.rank()));
   const PlacedSlice output[] = {{x.rank(), op.recv}};
   x.perform(x.reduce(output, inputs.slices(), op.combine));
 }
 
 /// Every rank's memory can be read: pull my block of all inputs, chunk by chunk.
-Task<> from_user_windows(Exec& x, ReduceScatter op) {
+template <class Op>
+Task<> from_user_windows(Exec& x, Op op) {
   co_await combine_pulled(x, op.block(x.rank()), op.recv, op.combine, op.element_bytes);
   co_await x.phase();
 }
 
 /// A piece of every rank's block lies in the CCL buffer, one after the other.
-Slice published(Exec& x, const ReduceScatter& piece, std::size_t at, Rank block) {
-  return x.ccl_in(at + block * piece.recv.bytes, piece.recv.bytes);
+template <class Op>
+Slice published(Exec& x, const Op& piece, std::size_t at, Rank block) {
+  return x.ccl_in(at + block * piece.size_bytes(), piece.block(block).bytes);
 }
 
-Task<> publish(Exec& x, ReduceScatter piece, std::size_t at) {
+template <class Op>
+Task<> publish(Exec& x, Op piece, std::size_t at) {
   for (const Rank peer : x.peers()) co_await x.copy(published(x, piece, at, peer), piece.block(peer));
 }
 
-Task<> combine_block(Exec& x, ReduceScatter piece, std::size_t at) {
+template <class Op>
+Task<> combine_block(Exec& x, Op piece, std::size_t at) {
   Placed inputs(x, published(x, piece, at, x.rank()));
   inputs.replace(x.rank(), piece.block(x.rank()));
   const PlacedSlice output[] = {{x.rank(), piece.recv}};
@@ -38,10 +43,11 @@ Task<> combine_block(Exec& x, ReduceScatter piece, std::size_t at) {
 
 /// Private memory: publish a piece of every block in ccl_in, meet, combine mine while the next one is
 /// published.
-Task<> through_ccl_buffers(Exec& x, ReduceScatter op) {
-  const Staging staging(x.ccl_bytes() / x.size(), op.recv.bytes, op.element_bytes);
+template <class Op>
+Task<> through_ccl_buffers(Exec& x, Op op) {
+  const Staging staging(x.ccl_bytes() / x.size(), op.size_bytes(), op.element_bytes);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
-    const ReduceScatter piece = op.part(staging.offset(k), staging.bytes(k));
+    const Op piece = op.part(staging.offset(k), staging.bytes(k));
     const std::size_t at = staging.half(k) * x.size();
     co_await publish(x, piece, at);
     co_await x.phase();
@@ -50,10 +56,11 @@ Task<> through_ccl_buffers(Exec& x, ReduceScatter op) {
   co_await x.phase();
 }
 
-/// Direct reduce_scatter on mapped memory: rank r combines block r of all inputs, in rank order (determinism
-/// D3). Cost: 1 phase (zero copy), or 1 phase per piece of CCL buffer; (p-1) * block bytes moved, p * block
-/// bytes reduced per rank. Streams: main. Scratch: none.
-Task<> reduce_scatter_direct(Exec& x, ReduceScatter op) {
+/// Direct reduce_scatter, also of blocks that differ, on mapped memory: rank r combines block r of all
+/// inputs, in rank order (determinism D3). Cost: 1 phase (zero copy), or 1 phase per piece of CCL buffer;
+/// (p-1) * block bytes moved and reduced per rank. Streams: main. Scratch: none.
+template <class Op>
+Task<> reduce_scatter_direct(Exec& x, Op op) {
   return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
 }
 
@@ -62,15 +69,18 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = others, .bytes_reduced = others};
 }
 
-const Algorithm<ReduceScatter> kAlgorithm = {
+template <class Op>
+constexpr Algorithm<Op> kAlgorithm = {
     .name = "direct",
     .ground = Ground::mapped,
     .cost = cost,
-    .schedule = reduce_scatter_direct,
-    .local = {.announces = Announces::windows, .combine = combine_on_user_windows}};
+    .schedule = reduce_scatter_direct<Op>,
+    .local = {.announces = Announces::windows, .combine = combine_on_user_windows<Op>}};
 
 }  // namespace
 
-AnyAlgorithm describe(const struct ReduceScatterDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterDirect*) { return kAlgorithm<ReduceScatter>; }
+
+AnyAlgorithm describe(const struct ReduceScatterVDirect*) { return kAlgorithm<ReduceScatterV>; }
 
 }  // namespace cohort

@@ -5,10 +5,12 @@
 namespace cohort {
 namespace {
 
-/// Mesh reduce_scatter: every rank sends each peer that peer's block and combines what it gets, in rank
-/// order. Cost: 1 round; (p-1) * block bytes sent and reduced per rank. Streams: main and p-1 sub streams.
-/// Scratch: (p-1) * block bytes for more than two ranks. Order of reduction: by rank (determinism D3).
-Task<> reduce_scatter_mesh(Exec& x, ReduceScatter op) {
+/// Mesh reduce_scatter, also of blocks that differ: every rank sends each peer that peer's block and combines
+/// what it gets, in rank order. Cost: 1 round; all other blocks sent, (p-1) * block bytes reduced per rank.
+/// Streams: main and p-1 sub streams. Scratch: (p-1) * block bytes for more than two ranks. Order of
+/// reduction: by rank (determinism D3).
+template <class Op>
+Task<> reduce_scatter_mesh(Exec& x, Op op) {
   auto share = [&](Rank rank) { return op.block(rank); };
   co_await exchange_shares(x, share, op.recv, op.combine);
 }
@@ -30,14 +32,17 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
   return ranks > 2 ? buffer_bytes / (ranks - 1) : kWholeMessage;
 }
 
-const Algorithm<ReduceScatter> kAlgorithm = {.name = "mesh",
-                                             .cost = cost,
-                                             .needs = needs,
-                                             .largest_piece = largest_piece,
-                                             .schedule = reduce_scatter_mesh};
+template <class Op>
+constexpr Algorithm<Op> kAlgorithm = {.name = "mesh",
+                                      .cost = cost,
+                                      .needs = needs,
+                                      .largest_piece = largest_piece,
+                                      .schedule = reduce_scatter_mesh<Op>};
 
 }  // namespace
 
-AnyAlgorithm describe(const struct ReduceScatterMesh*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterMesh*) { return kAlgorithm<ReduceScatter>; }
+
+AnyAlgorithm describe(const struct ReduceScatterVMesh*) { return kAlgorithm<ReduceScatterV>; }
 
 }  // namespace cohort

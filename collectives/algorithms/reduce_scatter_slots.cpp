@@ -5,11 +5,13 @@
 namespace cohort {
 namespace {
 
-/// Small reduce_scatter between the ranks of a host: every rank brings its input when all meet, and combines
-/// its block of all of them. Cost: the meeting, 1 round; (p-1) * block bytes read and reduced per rank.
-/// Streams: main. Scratch: none. Order of reduction: by rank (determinism D3).
-void combine(Exec& x, const ReduceScatter& op) {
-  const Placed inputs(x, x.announced(), x.rank() * op.recv.bytes, op.recv.bytes);
+/// Small reduce_scatter, also of blocks that differ, between the ranks of a host: every rank brings its input
+/// when all meet, and combines its block of all of them. Cost: the meeting, 1 round; (p-1) * block bytes read
+/// and reduced per rank. Streams: main. Scratch: none. Order of reduction: by rank (determinism D3).
+template <class Op>
+void combine(Exec& x, const Op& op) {
+  const Slice own = op.block(x.rank());
+  const Placed inputs(x, x.announced(), own.offset, own.bytes);
   const PlacedSlice output[] = {{x.rank(), op.recv}};
   x.perform(x.reduce(output, inputs.slices(), op.combine));
 }
@@ -19,13 +21,16 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
 }
 
-const Algorithm<ReduceScatter> kAlgorithm = {.name = "slots",
-                                             .ground = Ground::mapped,
-                                             .cost = cost,
-                                             .local = {.announces = Announces::data, .combine = combine}};
+template <class Op>
+constexpr Algorithm<Op> kAlgorithm = {.name = "slots",
+                                      .ground = Ground::mapped,
+                                      .cost = cost,
+                                      .local = {.announces = Announces::data, .combine = combine<Op>}};
 
 }  // namespace
 
-AnyAlgorithm describe(const struct ReduceScatterSlots*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterSlots*) { return kAlgorithm<ReduceScatter>; }
+
+AnyAlgorithm describe(const struct ReduceScatterVSlots*) { return kAlgorithm<ReduceScatterV>; }
 
 }  // namespace cohort

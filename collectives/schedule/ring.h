@@ -49,12 +49,15 @@ class Ring {
       co_await shift_reduce(block(behind(step + 1)), block(behind(step + 2)), reducer);
   }
 
-  /// The same where blocks stay as they are. Partial sums lie in two places in turn, the halves of `room`, so
-  /// that a block is received while the one before is still being sent; the last one goes to `result`.
+  /// The same where blocks, which may differ in size, stay as they are. Partial sums lie in two places in
+  /// turn, the halves of `room`, so that a block is received while the one before is still being sent; the
+  /// last one goes to `result`.
   template <class Block>
   Task<> reduce_scatter_apart(Block& block, Slice room, Slice result, Combine combine) {
     const Reducer reducer = x_.reducer(combine);
-    const auto partial = [&](Rank step) { return room.part(step % 2 * result.bytes, result.bytes); };
+    const auto partial = [&](Rank step) {
+      return room.part(step % 2 * (room.bytes / 2), block(behind(step + 1)).bytes);
+    };
     co_await x_.copy(partial(0), block(behind(1)));
     for (Rank step = 0; step + 1 < size(); ++step) {
       const Slice next = partial(step + 1);
