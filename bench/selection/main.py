@@ -80,8 +80,10 @@ class Comparison:
 
     def _measure(self, way, ranks, operator, algorithm, sizes):
         """{bytes: us}; what gave no figure is noted."""
-        argv = [self._cohort, "bench", operator, "--ranks", ranks, *WAYS[way], "--csv", "--no-check", "--sizes",
-                ",".join(map(str, sizes)), "--budget-ms", self.options.budget_ms, "--near-wait", 0]
+        argv = [self._cohort, "bench", operator, "--ranks", ranks, *WAYS[way], "--csv", "--no-check",
+                "--budget-ms", self.options.budget_ms, "--near-wait", 0]
+        if any(sizes):  # a barrier has none
+            argv += ["--sizes", ",".join(map(str, sizes))]
         figures = {}
         try:
             for line in lines_of(argv + (["--algorithm", algorithm] if algorithm else [])):

@@ -11,16 +11,17 @@ template <class... Name>
 struct NameList {};
 
 /// The list: a line each. Of those that run where the ranks are, the first is taken on mapped memory, and of
-/// equal ones over links.
+/// equal ones over links. So those whose ranks exchange in pairs come before those that pass on around a
+/// ring, which take half as long again where ranks share cores.
 // clang-format off
 using LibraryNames = NameList<
     struct BarrierSlots,
     struct BarrierDirect,
     struct BarrierOneShot,
     struct BarrierTree,
+    struct BarrierRecursiveDoubling,
     struct BarrierRing,
     struct BarrierNb,
-    struct BarrierRecursiveDoubling,
     struct BroadcastSlots,
     struct BroadcastDirect,
     struct BroadcastOneShot,
@@ -47,20 +48,20 @@ using LibraryNames = NameList<
     struct AllGatherSlots,
     struct AllGatherDirect,
     struct AllGatherOneShot,
+    struct AllGatherRecursiveDoubling,
     struct AllGatherTree,
     struct AllGatherMesh,
     struct AllGatherRing,
     struct AllGatherTwoRings,
-    struct AllGatherRecursiveDoubling,
     struct AllGatherNb,
     struct AllGatherNhr,
     struct ReduceScatterSlots,
     struct ReduceScatterDirect,
     struct ReduceScatterMesh,
+    struct ReduceScatterRhd,
     struct ReduceScatterTree,
     struct ReduceScatterRing,
     struct ReduceScatterTwoRings,
-    struct ReduceScatterRhd,
     struct ReduceScatterNb,
     struct ReduceScatterNbReversed,
     struct ReduceScatterNhr,

@@ -47,6 +47,11 @@ constexpr std::size_t kMostBytes = (std::size_t{1} << 48) - 1;
                      types_of(reduce)));
 }
 
+[[noreturn, gnu::cold]] void refuse_root(Operator op, Rank root, Rank ranks) {
+  refuse(fmt::format("{} {} rank {}, but the ranks are 0 to {}", to_string(op),
+                     op->has_one_buffer ? "from" : "with root", root, ranks - 1));
+}
+
 [[noreturn, gnu::cold]] void refuse_overlap(Operator op) {
   refuse(fmt::format("{}: input and output overlap{}", to_string(op),
                      op->has_in_place ? " in part; give the same place (in place) or separate memory"
@@ -132,32 +137,36 @@ void refuse_wrong_places(const Call& call, std::size_t element) {
     check_places(call);
 }
 
+void refuse_unless_in_place(const Call& call, Rank rank, Rank ranks, std::size_t element) {
+  const InPlace in_place = call.op->in_place(call.form(ranks), rank);
+  const bool is_one = call.send + in_place.send_at * element == call.recv + in_place.recv_at * element;
+  if (!is_one || !call.op->has_in_place) refuse_overlap(call.op);
+}
+
 /// The same memory or none in common.
-void refuse_partial_overlap(Operator op, const Call& call, Rank rank, Rank ranks, std::size_t element) {
+inline void refuse_partial_overlap(const Call& call, Rank rank, Rank ranks, std::size_t element) {
   if (call.send_bytes == 0 || call.recv_bytes == 0) return;
   const bool apart = call.send + call.send_bytes <= call.recv || call.recv + call.recv_bytes <= call.send;
-  if (apart || call.op->has_one_buffer) return;
-  const InPlace in_place = op->in_place(call.form(ranks), rank);
-  const bool is_one = call.send + in_place.send_at * element == call.recv + in_place.recv_at * element;
-  if (!is_one || !op->has_in_place) refuse_overlap(op);
+  if (!apart && !call.op->has_one_buffer) refuse_unless_in_place(call, rank, ranks, element);
 }
 
 Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
-  if (op->has_root && arguments.root >= ranks)
-    refuse(fmt::format("{} {} rank {}, but the ranks are 0 to {}", to_string(op),
-                       op->has_one_buffer ? "from" : "with root", arguments.root, ranks - 1));
-  Call call;
-  call.op = op;
-  if (!op->has_data) return call;
+  const OperatorInfo& info = op.info();
+  Call call(op);
+  if (info.has_root) {
+    if (arguments.root >= ranks) [[unlikely]]
+      refuse_root(op, arguments.root, ranks);
+    call.root = arguments.root;
+  }
+  if (!info.has_data) return call;
   call.type = arguments.type;
-  if (op->has_root) call.root = arguments.root;
-  if (!op->combines) return call;
-  if (!applies(arguments.reduce.op, call.type)) [[unlikely]]
-    refuse_combination(op, call.type, arguments.reduce.op);
+  if (!info.combines) return call;
+  if (!applies(arguments.reduce.op, arguments.type)) [[unlikely]]
+    refuse_combination(op, arguments.type, arguments.reduce.op);
   call.reduce = arguments.reduce.op;
-  if (call.reduce != ReduceOp::scaled_sum) [[likely]]
+  if (arguments.reduce.op != ReduceOp::scaled_sum) [[likely]]
     return call;
-  check_factor(op, call.type, arguments.reduce.factor);
+  check_factor(op, arguments.type, arguments.reduce.factor);
   call.factor = arguments.reduce.factor;
   return call;
 }
@@ -171,8 +180,9 @@ std::size_t announced_bytes(const Call& call, Rank ranks) {
   return most * size_bytes(call.type);
 }
 
-/// All of them, and what they come to, no more than memory can be.
-void take_counts(Call& call, std::span<const std::size_t> counts, Rank ranks) {
+/// All of them, and what they come to, no more than memory can be. `unit` is the extent of a count of one.
+void take_counts(Call& call, const CallArguments& arguments, Rank rank, Rank ranks, const Extent& unit) {
+  const std::span<const std::size_t> counts = arguments.counts;
   const std::size_t expected = how_many(call.op->counts, ranks);
   if (counts.size() != expected)
     refuse(fmt::format("{} over {} ranks with {} counts; give {}", to_string(call.op), ranks, counts.size(),
@@ -186,6 +196,13 @@ void take_counts(Call& call, std::span<const std::size_t> counts, Rank ranks) {
                          to_string(call.op), std::max(count, sum)));
   }
   call.counts = counts;
+  const Extent extent = call.op->extent(call.form(ranks), rank);
+  call.send_bytes = extent.send * size_bytes(call.type);
+  call.recv_bytes = extent.recv * size_bytes(call.type);
+  call.announced_bytes = announced_bytes(call, ranks);
+  const bool is_input_wrong = unit.send != 0 && call.send_bytes != arguments.in.size();
+  if (is_input_wrong || (unit.recv != 0 && call.recv_bytes != arguments.out.size()))
+    refuse(size_advice(call, unit, arguments, ranks));
 }
 
 /// What this rank gives to each, and gets of each.
@@ -210,46 +227,44 @@ void take_own_counts(Call& call, const CallArguments& arguments, Rank ranks) {
     refuse(size_advice(call, {1, 1}, arguments, ranks));
 }
 
-/// Where no counts are given: those that the buffers mean.
-void find_count(Call& call, const CallArguments& arguments, const Extent& unit, Rank ranks) {
-  const bool by_output = call.op->has_one_buffer || unit.send == 0;
+/// Where no counts are given: the one that the buffers mean.
+inline void take_even(Call& call, const CallArguments& arguments, const Extent& unit, Rank ranks) {
+  const OperatorInfo& info = call.op.info();
+  const std::size_t element = size_bytes(arguments.type);
+  const bool by_output = info.has_one_buffer || unit.send == 0;
   const std::size_t given = by_output ? arguments.out.size() : arguments.in.size();
-  call.count = count_of(call.op, elements_of(call.op, call.type, given), by_output ? unit.recv : unit.send,
-                        ranks, by_output ? "output" : "input");
+  const std::size_t count =
+      count_of(call.op, elements_of(call.op, arguments.type, given), by_output ? unit.recv : unit.send, ranks,
+               by_output ? "output" : "input");
+  const std::size_t send_bytes = count * unit.send * element;
+  const std::size_t recv_bytes = count * unit.recv * element;
+  call.count = count;
+  call.send_bytes = send_bytes;
+  call.recv_bytes = recv_bytes;
+  call.announced_bytes = info.has_root ? announced_bytes(call, ranks) : send_bytes;
+  if (unit.recv != 0 && recv_bytes != arguments.out.size()) [[unlikely]]
+    refuse(size_advice(call, unit, arguments, ranks));
 }
 
 }  // namespace
 
 Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank ranks) {
+  const OperatorInfo& info = op.info();
   Call call = begin_call(op, arguments, ranks);
-  if (!op->has_data) return call;
-  const std::size_t element = size_bytes(call.type);
+  if (!info.has_data) return call;
+  const std::size_t element = size_bytes(arguments.type);
   // What a rank gives or gets nothing of, whatever the counts, is ignored.
-  const Extent unit = op->extent({.count = 1, .ranks = ranks, .root = call.root}, rank);
+  const Extent unit = info.extent({.count = 1, .ranks = ranks, .root = call.root}, rank);
   call.recv = arguments.out.data();
-  call.send = op->has_one_buffer ? call.recv : const_cast<std::byte*>(arguments.in.data());
-  if (!arguments.recv_counts.empty()) {
-    take_own_counts(call, arguments, ranks);
-    refuse_wrong_places(call, element);
-    refuse_partial_overlap(op, call, rank, ranks, element);
-    return call;
-  }
-  if (arguments.counts.empty())
-    find_count(call, arguments, unit, ranks);
+  call.send = info.has_one_buffer ? call.recv : const_cast<std::byte*>(arguments.in.data());
+  if (arguments.counts.empty() && arguments.recv_counts.empty()) [[likely]]
+    take_even(call, arguments, unit, ranks);
+  else if (arguments.recv_counts.empty())
+    take_counts(call, arguments, rank, ranks, unit);
   else
-    take_counts(call, arguments.counts, ranks);
-  const Extent extent = call.counts.empty() ? Extent{call.count * unit.send, call.count * unit.recv}
-                                            : op->extent(call.form(ranks), rank);
-  call.send_bytes = extent.send * element;
-  call.recv_bytes = extent.recv * element;
-  const bool all_bring_alike = !op->has_root && call.counts.empty();
-  call.announced_bytes = all_bring_alike ? call.send_bytes : announced_bytes(call, ranks);
-  const bool is_input_wrong =
-      !call.counts.empty() && unit.send != 0 && call.send_bytes != arguments.in.size();
-  if (is_input_wrong || (unit.recv != 0 && call.recv_bytes != arguments.out.size()))
-    refuse(size_advice(call, unit, arguments, ranks));
+    take_own_counts(call, arguments, ranks);
   refuse_wrong_places(call, element);
-  refuse_partial_overlap(op, call, rank, ranks, element);
+  refuse_partial_overlap(call, rank, ranks, element);
   return call;
 }
 

@@ -76,7 +76,10 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
   /// The algorithm for a call; `forced` by it, if not empty.
   [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
-    return *choose_algorithm(call, reach_, algorithms_, {forced, forced_.of(call.op)}).algorithm;
+    const Forced names{forced, forced_.of(call.op)};
+    if (names.by_call.empty() && names.by_communicator.empty())
+      if (const AnyAlgorithm* const small = choose_in_slots(call, reach_, algorithms_)) return *small;
+    return *choose_algorithm(call, reach_, algorithms_, names).algorithm;
   }
   [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
     return explain_choice(call, reach_, algorithms_, {forced, forced_.of(call.op)});

@@ -156,14 +156,16 @@ WindowTable& Meeting::windows_of(Rank rank) noexcept {
   return rank == membership_.rank ? running_.windows : group_.windows(rank);
 }
 
-/// Where everybody's data will lie, unless an arrival says that it stays where it is. Found while the own
-/// announcement travels, since nothing waits for it then.
+/// Where everybody's data will lie, and what is to be done with it, unless an arrival says that data stays
+/// where it is. Found while the own announcement travels, since nothing waits for it then.
 void Meeting::expect_data(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     std::byte* const payload = group_.arrival(rank, running_.sequence).payload(call.announced_bytes);
     windows_of(rank).bind(WindowId::slot, payload, call.announced_bytes);
     exec_.take_announcement(rank, call.announced_bytes, false);
   }
+  exec_.begin(UserWindows::staged, 0);
+  if (!some_refer_) exec_.prepare(*call.algorithm, call.arguments(membership_.size));
 }
 
 /// Finds the inputs that stayed where they were. False if somebody's cannot have.
@@ -184,16 +186,17 @@ bool Meeting::take_references(const Call& call) noexcept {
 
 /// Everybody's input lies in a slot, or where it was, mapped.
 bool Meeting::combine_announced(const Call& call) noexcept {
-  if (some_refer_ && !take_references(call)) return false;
-  const bool touches = exec_.any_referred();
-  if (touches && !group_.begin_touching()) return false;
+  if (!some_refer_) {
+    exec_.perform_prepared();
+    progress_ = Progress::over;
+    return true;
+  }
+  if (!take_references(call) || !group_.begin_touching()) return false;
   exec_.begin(exec_.all_referred() ? UserWindows::mapped : UserWindows::staged, 0);
   call.algorithm->combine(exec_, call.arguments(membership_.size));
-  if (touches) {
-    group_.end_touching();
-    group_.arrive_at_phase();
-  }
-  progress_ = touches ? Progress::combined : Progress::over;
+  group_.end_touching();
+  group_.arrive_at_phase();
+  progress_ = Progress::combined;
   return true;
 }
 

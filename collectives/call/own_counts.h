@@ -23,8 +23,8 @@ class OwnCounts {
  private:
   void take_matrix(const Call& call, Rank ranks);
 
-  Call telling_;
-  Call whole_;
+  Call telling_{operator_of<AllGather>};
+  Call whole_{operator_of<AllToAllVc>};
   std::vector<std::size_t> mine_;
   std::vector<std::size_t> told_;
   std::vector<std::size_t> matrix_;

@@ -124,31 +124,68 @@ Stores MemoryExec::stores_of(const LocalStep& step) const noexcept {
 }
 
 void MemoryExec::perform(const LocalStep& step) {
-  if (notes_steps_) return note(step);
+  switch (steps_are_) {
+    case Steps::noted: return note(step);
+    case Steps::prepared: return prepare(step);
+    case Steps::performed: break;
+  }
   if (moved_bytes_of(step) != 0) perform_part(step, 0, step.size_bytes(), operands_);
 }
 
 void MemoryExec::perform_part(const LocalStep& step, std::size_t at, std::size_t bytes,
                               Operands& operands) const {
-  if (step.kind() == LocalStep::Kind::copy) {
-    std::byte* const to = address(step.outputs().front()) + at;
-    const std::byte* const from = address(step.inputs().front()) + at;
-    if (to != from) cohort::copy(to, from, bytes, stores_of(step));
+  carry_out(work_of(step, at, bytes, operands));
+}
+
+MemoryExec::Work MemoryExec::work_of(const LocalStep& step, std::size_t at, std::size_t bytes,
+                                     Operands& operands) const {
+  return {.kind = step.kind(),
+          .combine = step.combine(),
+          .bytes = bytes,
+          .inputs = addresses(step.inputs(), at, operands.inputs),
+          .outputs = addresses(step.outputs(), at, operands.outputs),
+          .stores = stores_of(step)};
+}
+
+void MemoryExec::carry_out(const Work& work) noexcept {
+  if (work.kind == LocalStep::Kind::copy) {
+    std::byte* const to = work.outputs.front();
+    const std::byte* const from = work.inputs.front();
+    if (to != from) cohort::copy(to, from, work.bytes, work.stores);
     return;
   }
-  const Combine& combine = step.combine();
-  if (step.kind() == LocalStep::Kind::finish_average) {
-    cohort::finish_average(combine.type, address(step.outputs().front()) + at,
-                           bytes >> std::countr_zero(size_bytes(combine.type)), combine.average_over);
+  const Combine& combine = work.combine;
+  const std::size_t count = work.bytes >> std::countr_zero(size_bytes(combine.type));
+  if (work.kind == LocalStep::Kind::finish_average) {
+    cohort::finish_average(combine.type, work.outputs.front(), count, combine.average_over);
     return;
   }
   cohort::reduce({.type = combine.type,
                   .op = combine.op,
-                  .count = bytes >> std::countr_zero(size_bytes(combine.type)),
-                  .inputs = addresses(step.inputs(), at, operands.inputs),
-                  .outputs = addresses(step.outputs(), at, operands.outputs),
+                  .count = count,
+                  .inputs = work.inputs,
+                  .outputs = work.outputs,
                   .average_over = combine.average_over,
-                  .stores = stores_of(step)});
+                  .stores = work.stores});
+}
+
+void MemoryExec::prepare(const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
+  prepared_count_ = 0;
+  steps_are_ = Steps::prepared;
+  algorithm.combine(*this, arguments);
+  steps_are_ = Steps::performed;
+}
+
+void MemoryExec::prepare(const LocalStep& step) {
+  const std::size_t bytes = moved_bytes_of(step);
+  if (bytes == 0) return;
+  if (prepared_count_ == prepared_.size()) prepared_.emplace_back();
+  Prepared& next = prepared_[prepared_count_++];
+  next.work = work_of(step, 0, bytes, next.operands);
+}
+
+void MemoryExec::perform_prepared() noexcept {
+  for (std::size_t i = 0; i < prepared_count_; ++i) carry_out(prepared_[i].work);
 }
 
 /// While others had their turn a peer may have withdrawn what this rank touches.
@@ -206,9 +243,9 @@ void MemoryExec::note(const LocalStep& step) {
 
 Task<> MemoryExec::combine_in_turns(const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
   noted_count_ = 0;
-  notes_steps_ = true;
+  steps_are_ = Steps::noted;
   algorithm.combine(*this, arguments);
-  notes_steps_ = false;
+  steps_are_ = Steps::performed;
   for (std::size_t i = 0; i < noted_count_; ++i) {
     const Noted& noted = noted_[i];
     if (noted.kind == LocalStep::Kind::reduce) {

@@ -25,6 +25,12 @@ class MemoryExec final : public Exec {
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
 
+  /// Finds what the first part of a local schedule comes to on this rank, without touching any data: the
+  /// steps, with the addresses that their slices have now. For a rank that waits for others anyhow.
+  void prepare(const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
+  /// Carries out what was prepared.
+  void perform_prepared() noexcept;
+
   /// Runs the first part of a local schedule, whose steps are plain calls: they are noted, and then done in
   /// turns with others on the engine. Both arguments outlive the task.
   Task<> combine_in_turns(const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
@@ -53,6 +59,20 @@ class MemoryExec final : public Exec {
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
   };
+  /// A step down to addresses: what of it no longer depends on ranks or windows.
+  struct Work {
+    LocalStep::Kind kind{};
+    Combine combine;
+    std::size_t bytes = 0;
+    std::span<const std::byte* const> inputs;
+    std::span<std::byte* const> outputs;
+    Stores stores = Stores::cached;
+  };
+  /// With the lists that it names, which are kept.
+  struct Prepared {
+    Work work;
+    Operands operands;
+  };
   /// A step of a local schedule that was noted.
   struct Noted {
     LocalStep::Kind kind{};
@@ -67,8 +87,12 @@ class MemoryExec final : public Exec {
   [[nodiscard]] std::span<const Address> addresses(std::span<const PlacedSlice> places, std::size_t at,
                                                    std::vector<Address>& kept) const;
   [[nodiscard]] Stores stores_of(const LocalStep& step) const noexcept;
+  static void carry_out(const Work& work) noexcept;
   /// `bytes` from `at` on of each of a step's slices. On any thread, with operands of its own.
   void perform_part(const LocalStep& step, std::size_t at, std::size_t bytes, Operands& operands) const;
+  [[nodiscard]] Work work_of(const LocalStep& step, std::size_t at, std::size_t bytes,
+                             Operands& operands) const;
+  void prepare(const LocalStep& step);
   void note(const LocalStep& step);
   [[nodiscard]] bool perform_parts_awhile(LocalStep& step, bool has_waited);
   [[nodiscard]] bool may_go_on() const noexcept;
@@ -86,9 +110,13 @@ class MemoryExec final : public Exec {
   bool is_beyond_cache_ = false;
 
   Operands operands_;
-  bool notes_steps_ = false;
+  /// What becomes of the steps of a local schedule that runs.
+  enum class Steps : std::uint8_t { performed, prepared, noted };
+  Steps steps_are_ = Steps::performed;
+  std::size_t prepared_count_ = 0;
+  std::vector<Prepared> prepared_;  ///< kept, to allocate nothing
   std::size_t noted_count_ = 0;
-  std::vector<Noted> noted_;  ///< kept, to allocate nothing
+  std::vector<Noted> noted_;  ///< kept as well
   CopyWorkers workers_;
 };
 

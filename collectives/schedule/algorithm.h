@@ -15,7 +15,8 @@ namespace cohort {
 inline constexpr std::size_t kMostAnnouncedBytes = 32 * 1024;
 
 /// A schedule without a coroutine: plain functions of local steps (Exec::perform) on what all ranks of a host
-/// have announced. Memory runs them in place, without suspending.
+/// have announced. Memory runs them in place, without suspending; while a rank waits for the others it may
+/// call combine() to learn what its steps will be if all data travels, and once more if some does not.
 template <class Op>
 struct LocalSchedule {
   Announces announces = Announces::nothing;

@@ -49,10 +49,9 @@ double estimate_us(const AnyAlgorithm& algorithm, const Call& call, const Reach&
 }
 
 Choice choose_on_host(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
-  const HostWays ways = algorithms.ways_on_host(call.op);
-  const bool is_small = call.announced_bytes <= reach.slots.most_bytes(call.op);
-  if (ways.in_slots != nullptr && is_small) return {ways.in_slots, Basis::meeting};
-  return {ways.on_mapped_memory, Basis::mapped_memory};
+  const AnyAlgorithm* const in_slots = choose_in_slots(call, reach, algorithms);
+  if (in_slots != nullptr) return {in_slots, Basis::meeting};
+  return {algorithms.ways_on_host(call.op).on_mapped_memory, Basis::mapped_memory};
 }
 
 Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
@@ -61,7 +60,7 @@ Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTa
   for (const AnyAlgorithm& algorithm : algorithms.of(call.op)) {
     if (!algorithm.has_cost() || !can_run(&algorithm, call, reach)) continue;
     const double us = estimate_us(algorithm, call, reach);
-    if (best != nullptr && us >= best_us) continue;
+    if (best != nullptr && us >= kIsLess * best_us) continue;
     best = &algorithm;
     best_us = us;
   }

@@ -36,11 +36,24 @@ struct Choice {
   Basis basis = Basis::call;
 };
 
+/// The algorithm for a small call between the ranks of one host, where none is forced: the one whose data
+/// travels as they meet. Null where the call is not so small. Apart, since such a call has no time for more.
+[[nodiscard]] inline const AnyAlgorithm* choose_in_slots(const Call& call, const Reach& reach,
+                                                         const AlgorithmTable& algorithms) noexcept {
+  const bool is_small = call.announced_bytes <= reach.slots.most_bytes(call.op);
+  return reach.is_host_wide && reach.ranks > 1 && is_small ? algorithms.ways_on_host(call.op).in_slots
+                                                           : nullptr;
+}
+
 /// The algorithm for a call, and what decided: the one that the call forces, else the one that is forced for
 /// all if it can run the call, else the cheapest that applies here. Throws InvalidArgument when the one that
 /// the call forces does not exist for the operator or cannot run here, naming those that can.
 [[nodiscard]] Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
                                       const Forced& forced);
+
+/// An estimate is less than another one if it is below this part of it. Closer ones are equal, and the order
+/// of the library decides, not rounding.
+inline constexpr double kIsLess = 0.999;
 
 /// One algorithm beside a call.
 struct Candidate {

@@ -92,9 +92,8 @@ Task<> Workload::enter() {
 Collective Workload::make() const {
   const CallArguments arguments{
       .type = options_.type, .reduce = options_.reduce, .root = options_.root, .in = in_, .out = out_};
-  Collective operation = comm_.call(point_.op, arguments);
-  if (!options_.algorithm.empty()) return std::move(operation).with_algorithm(options_.algorithm);
-  return operation;
+  if (options_.algorithm.empty()) return comm_.call(point_.op, arguments);
+  return comm_.call(point_.op, arguments).with_algorithm(options_.algorithm);
 }
 
 std::size_t Workload::count_not_entered() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of one rank on its own memory, in a time that passes as they store.
 #include <cohort/collectives/memory/memory_exec.h>
+#include <cohort/collectives/schedule/algorithm.h>
 #include <cohort/engine/task_scope.h>
 #include <cohort/net/transports.h>
 #include <cohort/tests/support/storing_clock.h>
@@ -141,6 +142,41 @@ TEST_F(MemoryExecTest, an_average_is_ended_in_turns_with_others) {
   run(body);
   EXPECT_TRUE(is_all(kBytes, kGiven / 4));
   EXPECT_LE(longest_, 200us);
+}
+
+/// Doubles the input, and divides it if an average is asked for.
+void double_it(Exec& x, const AllReduce& op) {
+  x.perform(x.copy(op.recv, op.send));
+  const PlacedSlice output[] = {{0, op.recv}};
+  const PlacedSlice inputs[] = {{0, op.recv}, {0, op.send}};
+  x.perform(x.reduce(output, inputs, op.combine));
+  x.perform(x.finish_average(op.combine, op.recv));
+}
+
+OperatorArguments arguments_of(ReduceOp op) {
+  OperatorArguments arguments;
+  arguments.count = 8;
+  arguments.element_bytes = sizeof(float);
+  arguments.combine = Combine(DataType::float32, op, 4);
+  return arguments;
+}
+
+TEST_F(MemoryExecTest, what_was_prepared_last_is_done_when_it_is_asked_for_and_not_before) {
+  static constexpr Algorithm<AllReduce> kDoubling = {
+      .name = "doubling", .local = {.announces = Announces::windows, .combine = double_it}};
+  const AnyAlgorithm doubling(kDoubling);
+  std::fill_n(recv_.begin(), 8, 100.0F);
+  exec_.prepare(doubling, arguments_of(ReduceOp::sum));
+  EXPECT_TRUE(is_all(8 * sizeof(float), 100));
+  send_[7] = 3;  // prepared are addresses, not values
+  exec_.perform_prepared();
+  EXPECT_EQ(recv_[0], 2 * kGiven);
+  EXPECT_EQ(recv_[7], 6);
+
+  exec_.prepare(doubling, arguments_of(ReduceOp::avg));
+  exec_.perform_prepared();
+  // The reduction divides, and the step after it once more.
+  EXPECT_EQ(recv_[0], 2 * kGiven / 4 / 4);
 }
 
 }  // namespace

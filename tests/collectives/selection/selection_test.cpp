@@ -25,8 +25,7 @@ Reach over_tcp(Rank ranks, double ranks_per_core) {
 
 /// Of a vector, or a block, of so many bytes.
 Call call(Operator op, std::size_t bytes) {
-  Call call;
-  call.op = op;
+  Call call(op);
   call.type = DataType::float32;
   call.count = bytes / sizeof(float);
   return call;
@@ -86,13 +85,26 @@ TEST(Selection, forced_for_all_calls_leaves_operators_alone_that_do_not_have_it)
       << "it needs shared memory";
 }
 
+TEST(Selection, of_equal_estimates_the_first_of_the_library_is_taken_whatever_rounding_says) {
+  const Call small = call(operator_of<AllGather>, 8);
+  for (int thousandths = 4000; thousandths < 4100; ++thousandths) {
+    LinkSpeed speed;
+    speed.ranks_per_core = 2;
+    speed.message_us = thousandths / 1e3;
+    Reach reach = over_tcp(4, 2);
+    reach.model = CostModel(speed, 4);
+    EXPECT_EQ(selected(call(operator_of<Barrier>, 0), reach), "tree");  // as recursive_doubling
+    EXPECT_EQ(selected(small, reach), "recursive_doubling");            // as nb and nhr
+  }
+}
+
 TEST(Selection, forced_by_the_call_and_not_there_is_refused_with_those_that_are) {
   const Call barrier = call(operator_of<Barrier>, 0);
   const auto error = error_from(
       [&] { (void)selected(barrier, over_tcp(4, 2), {.by_call = "mesh", .by_communicator = "one_shot"}); });
   ASSERT_EQ(kind_of(error), "InvalidArgument");
   EXPECT_THAT(error->what(), HasSubstr("algorithm 'mesh' cannot run this barrier"));
-  EXPECT_THAT(error->what(), HasSubstr("choose one of: one_shot, tree, ring"));
+  EXPECT_THAT(error->what(), HasSubstr("choose one of: one_shot, tree, recursive_doubling, ring, nb"));
 }
 
 TEST(Selection, pieces_over_tcp_fit_the_cache_on_all_ranks_together) {
