@@ -38,7 +38,9 @@ void PeerTransports::Choice::check() const {
 
 PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice,
                                const Within* within)
-    : of_peer_(membership.size, nullptr) {
+    : hosts_(within == nullptr ? Hosts::apart(membership.size)
+                               : within->root.hosts_.among(within->place.ranks)),
+      of_peer_(membership.size, nullptr) {
   using host::HostGroup;
   choose(membership, choice);
   if (shares_memory() && within == nullptr)
@@ -97,6 +99,23 @@ void PeerTransports::name_choice(const Membership& membership, const Choice& cho
       is_used |= kind_of_[peer] == &kind && (peer != membership.rank || membership.size == 1);
     if (is_used) name_.append(name_.empty() ? "" : "+").append(kind.name);
   }
+}
+
+void PeerTransports::learn_hosts(const Membership& membership, std::span<const Rank> first_of_host) {
+  const Rank own = ranks_of_host_.front();
+  for (Rank peer = 0; peer < membership.size; ++peer) {
+    const Rank first = first_of_host[peer];
+    const bool is_here = std::binary_search(ranks_of_host_.begin(), ranks_of_host_.end(), peer);
+    if (first <= peer && first_of_host[first] == first && is_here == (first == own)) continue;
+    throw Error(
+        ErrorKind::Mismatch,
+        fmt::format("{} says that its host's first rank is {}, but rank {}, whose host's first rank is "
+                    "{}, {} memory with it; give all ranks the same COHORT_TRANSPORT",
+                    membership.peers[peer].describe(), first, membership.rank, own,
+                    is_here ? "shares" : "does not share"))
+        .with_culprit(peer);
+  }
+  hosts_ = Hosts(first_of_host);
 }
 
 Capabilities PeerTransports::common_capabilities() const noexcept {

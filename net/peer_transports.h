@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/net/host/host_group.h>
+#include <cohort/net/hosts.h>
 #include <cohort/net/transport.h>
 
 #include <memory>
@@ -56,6 +57,12 @@ class PeerTransports : Immovable {
   [[nodiscard]] const host::HostGroup* group() const noexcept { return group_.get(); }
   /// Its members, or this rank alone. In rank order.
   [[nodiscard]] std::span<const Rank> ranks_of_host() const noexcept { return ranks_of_host_; }
+  /// What all ranks have said of that, the same on all of them; of a group from the start, else from when
+  /// they have said it.
+  [[nodiscard]] const Hosts& hosts() const noexcept { return hosts_; }
+  /// The first of each rank's host, by rank, as that rank says; each is one of the ranks. Throws Mismatch,
+  /// with the culprit, if that is no partition, or not what this rank sees of it.
+  void learn_hosts(const Membership& membership, std::span<const Rank> first_of_host);
 
   // To every transport that is in use:
   void register_memory(std::span<std::byte> memory);
@@ -75,6 +82,7 @@ class PeerTransports : Immovable {
 
   std::vector<const TransportKind*> kind_of_;  ///< by rank, this one included
   std::vector<Rank> ranks_of_host_;
+  Hosts hosts_;
   std::string name_;
   std::unique_ptr<host::HostGroup> group_;
   std::vector<std::unique_ptr<Transport>> made_;

@@ -85,9 +85,11 @@ std::string objection(const AnyAlgorithm& algorithm, const sim::Topology& topolo
   const Rank ranks = setup.ranks;
   const bool shares_memory = sim::has_one_memory(topology, ranks);
   if (algorithm.ground() == Ground::mapped && !shares_memory) return "needs all ranks on one host";
+  const Hosts hosts = sim::hosts_of(topology, ranks);
+  if (!algorithm.fits(hosts)) return "needs hosts of as many ranks each";
   const double pairs = ranks * (ranks - 1.0);
   const bool has_all_pairs =
-      algorithm.cost(ranks, ranks).messages >= pairs && algorithm.needs(1, ranks).links_to_all;
+      algorithm.cost(ranks, hosts).messages >= pairs && algorithm.needs(1, hosts).links_to_all;
   if (has_all_pairs && ranks > kMostRanksOfPairs)
     return fmt::format("links all pairs; simulated up to {} ranks", kMostRanksOfPairs);
   return "";

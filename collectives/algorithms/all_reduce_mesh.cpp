@@ -12,14 +12,8 @@ namespace {
 Task<> all_reduce_mesh(Exec& x, AllReduce op) {
   const Blocks send(op.send, x.size(), op.element_bytes);
   const Blocks recv(op.recv, x.size(), op.element_bytes);
-  const Slice mine = recv[x.rank()];
-  co_await exchange_shares(x, send, mine, op.combine);
-
-  auto swap = [&](Rank peer) -> Task<> {
-    Link& link = x.link(peer);
-    co_await exchange(x, link, mine, link, recv[peer]);
-  };
-  co_await x.fork_join(x.peers(), swap);
+  co_await exchange_shares(x, send, recv[x.rank()], op.combine);
+  co_await spread_shares(x, recv);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

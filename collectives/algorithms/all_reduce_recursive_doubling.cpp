@@ -12,9 +12,9 @@ Task<> combine_with(Exec& x, Rank peer, Slice mine, const Combine& combine) {
   const Slice theirs = x.scratch(0, mine.bytes);
   Link& link = x.link(peer);
   co_await exchange(x, link, mine, link, theirs);
-  const PlacedSlice inputs[] = {{x.rank(), peer < x.rank() ? theirs : mine},
-                                {x.rank(), peer < x.rank() ? mine : theirs}};
-  const PlacedSlice output[] = {{x.rank(), mine}};
+  const PlacedSlice inputs[] = {{x.here(), peer < x.rank() ? theirs : mine},
+                                {x.here(), peer < x.rank() ? mine : theirs}};
+  const PlacedSlice output[] = {{x.here(), mine}};
   Combine partial = combine;
   partial.average_over = 0;
   co_await x.reduce(output, inputs, partial);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
-#include <cohort/collectives/schedule/tree.h>
+#include <cohort/collectives/schedule/along_tree.h>
 
 namespace cohort {
 namespace {
@@ -12,19 +12,10 @@ namespace {
 /// 2007, minimum spanning tree algorithms.
 Task<> all_reduce_tree(Exec& x, AllReduce op) {
   const Tree tree(x);
-  const Reducer reducer = x.reducer(op.combine);
   co_await x.copy(op.recv, op.send);
-  for (Rank distance = 1; tree.has_child(distance); distance *= 2)
-    co_await x.link(tree.child(distance)).recv_reduce(op.recv, reducer);
-  if (tree.is_root()) {
-    co_await x.finish_average(op.combine, op.recv);
-  } else {
-    Link& parent = x.link(tree.parent());
-    co_await parent.send(op.recv);
-    co_await parent.recv(op.recv);
-  }
-  for (Rank distance = tree.widest() / 2; distance != 0; distance /= 2)
-    if (tree.has_child(distance)) co_await x.link(tree.child(distance)).send(op.recv);
+  co_await combine_upwards(x, tree, op.recv, x.reducer(op.combine));
+  if (tree.is_root()) co_await x.finish_average(op.combine, op.recv);
+  co_await pass_downwards(x, tree, op.recv);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

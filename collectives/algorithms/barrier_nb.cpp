@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
-
-#include <bit>
+#include <cohort/collectives/schedule/signals.h>
 
 namespace cohort {
 namespace {
 
 /// Dissemination barrier: in round k every rank tells the rank 2^k ahead and hears from the one 2^k behind.
 /// Cost: ceil(log2 p) rounds for every p; as many signals per rank. Source: Hensgen, Finkel, Manber 1988.
-Task<> barrier_nb(Exec& x, Barrier) {
-  for (Rank distance = 1; distance < x.size(); distance *= 2) {
-    co_await x.link(x.ahead(distance)).post(Signal::Ack);
-    co_await x.link(x.behind(distance)).wait(Signal::Ack);
-  }
-}
+Task<> barrier_nb(Exec& x, Barrier) { return signal_around(x); }
 
-Cost cost(std::size_t, Rank ranks) {
-  const double rounds = std::bit_width(ranks - 1);
-  return {.rounds = rounds, .messages = rounds * ranks};
-}
+Cost cost(std::size_t, Rank ranks) { return cost_of_signals_around(ranks); }
 
 const Algorithm<Barrier> kAlgorithm = {
     .name = "nb", .cost = cost, .needs = links_to_all, .schedule = barrier_nb};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
-#include <cohort/collectives/schedule/tree.h>
+#include <cohort/collectives/schedule/along_tree.h>
 
 namespace cohort {
 namespace {
@@ -12,15 +12,8 @@ namespace {
 /// The Acks tell everybody who gets the data that all run the same collective.
 Task<> broadcast_tree(Exec& x, Broadcast op) {
   const Tree tree(x, op.root);
-  for (Rank distance = 1; tree.has_child(distance); distance *= 2)
-    co_await x.link(tree.child(distance)).wait(Signal::Ack);
-  if (!tree.is_root()) {
-    Link& parent = x.link(tree.parent());
-    co_await parent.post(Signal::Ack);
-    co_await parent.recv(op.data);
-  }
-  for (Rank distance = tree.widest() / 2; distance != 0; distance /= 2)
-    if (tree.has_child(distance)) co_await x.link(tree.child(distance)).send(op.data);
+  co_await signal_upwards(x, tree);
+  co_await pass_downwards(x, tree, op.data);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

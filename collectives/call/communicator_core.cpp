@@ -83,7 +83,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
   services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
   resources_.bind(running_.windows);
   reach_ = {.is_host_wide = resources_.is_host_wide(),
-            .ranks = membership_.size,
+            .hosts = resources_.transports().hosts(),
             .buffer_bytes = resources_.buffer_bytes()};
   host::HostGroup* const group_of_host = resources_.group();
   if (!root_) {
@@ -116,6 +116,7 @@ Task<> CommunicatorCore::establish_with_all() {
   const std::optional<LinkSpeed> speed =
       co_await exchange_hellos(engine_, membership_, *plane_, resources_, ranks_per_core());
   if (speed) reach_.model = CostModel(*speed, membership_.size);
+  reach_.hosts = resources_.transports().hosts();
   plane_->start(services_);
   if (ranks_per_core() > 1) engine_.set_crowded(true);
   engine_.expect_engines_per_core(ranks_per_core());
@@ -373,7 +374,7 @@ Task<> CommunicatorCore::complete_alone(const Call& call) {
 }
 
 Task<> CommunicatorCore::provide_and_run(const Call& call, ResourceTag tag) {
-  const Needs needs = call.algorithm->needs(class_bytes(tag.size_class), membership_.size);
+  const Needs needs = call.algorithm->needs(class_bytes(tag.size_class), reach_.hosts);
   co_await resources_.provide(tag, needs);
   resources_.bind(running_.windows);
   co_await run_schedule(call);

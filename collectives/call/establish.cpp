@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace cohort {
 namespace {
@@ -18,20 +19,21 @@ bool is_plain(std::string_view words) {
                              [](char letter) { return letter >= ' ' && letter <= '~' && letter != '|'; });
 }
 
-/// What stands in the text of a hello: "transport|words|speed|access".
+/// What stands in the text of a hello: "transport|words|speed|access|host".
 struct HelloText {
   std::string transport;  ///< the name of the kind that was chosen for the receiver
   std::string words;      ///< its own
   std::string speed;      ///< LinkSpeed; empty where all memory is mapped
   std::string access;     ///< "isolated", or "direct": how ranks of one process reach each other
+  std::string host;       ///< the first of the ranks that share memory with the sender
 
   [[nodiscard]] std::string text() const {
-    return fmt::format("{}|{}|{}|{}", transport, words, speed, access);
+    return fmt::format("{}|{}|{}|{}|{}", transport, words, speed, access, host);
   }
 
   /// Throws ProtocolError for anything that text() does not write.
   static HelloText parse(std::string_view text) {
-    std::array<std::string, 4> fields;
+    std::array<std::string, 5> fields;
     std::size_t field = 0;
     for (const char letter : text) {
       if (letter != '|')
@@ -41,7 +43,7 @@ struct HelloText {
     }
     if (field + 1 != fields.size())
       throw Error(ErrorKind::ProtocolError, fmt::format("a hello says '{}', which is no such text", text));
-    return {fields[0], fields[1], fields[2], fields[3]};
+    return {fields[0], fields[1], fields[2], fields[3], fields[4]};
   }
 };
 
@@ -49,7 +51,8 @@ struct HelloText {
 class Exchange : Immovable {
  public:
   Exchange(const Membership& membership, Resources& resources, const std::optional<LinkSpeed>& own_speed)
-      : membership_(membership), resources_(resources) {
+      : membership_(membership), resources_(resources), first_of_host_(membership.size) {
+    first_of_host_[membership.rank] = resources.transports().ranks_of_host().front();
     if (!own_speed) return;
     own_speed_ = own_speed->text();
     speeds_.push_back(LinkSpeed::parse(own_speed_));  // as the others will read it
@@ -59,7 +62,7 @@ class Exchange : Immovable {
     PeerTransports& transports = resources_.transports();
     Introduction introduction = transports.to(peer).introduce(peer);
     const HelloText text{std::string(transports.name_for(peer)), std::move(introduction.words), own_speed_,
-                         access()};
+                         access(), fmt::format("{}", first_of_host_[membership_.rank])};
     COHORT_ASSERT(is_plain(text.words), "transport {} says '{}', which does not fit a hello", text.transport,
                   text.words);
     COHORT_ASSERT(text.words.size() <= Introduction::kMostWords &&
@@ -76,6 +79,7 @@ class Exchange : Immovable {
     try {
       const HelloText text = HelloText::parse(theirs.text_for_people());
       check(peer, theirs, text);
+      first_of_host_[peer] = parse_rank(text.host);
       resources_.transports().to(peer).meet(peer, text.words, std::move(descriptors));
       if (!speeds_.empty()) speeds_.push_back(LinkSpeed::parse(text.speed));
     } catch (const Error& error) {
@@ -83,11 +87,24 @@ class Exchange : Immovable {
     }
   }
 
+  /// Once all have said theirs.
+  void learn_hosts() { resources_.transports().learn_hosts(membership_, first_of_host_); }
+
   [[nodiscard]] std::optional<LinkSpeed> agreed_speed() const {
     return speeds_.empty() ? std::nullopt : std::optional(LinkSpeed::agreed(speeds_));
   }
 
  private:
+  [[nodiscard]] Rank parse_rank(std::string_view text) const {
+    Rank rank = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+    if (error != std::errc() || end != text.data() + text.size() || rank >= membership_.size)
+      throw Error(
+          ErrorKind::ProtocolError,
+          fmt::format("a hello says that the first rank of its host is '{}', which is none of {} ranks", text,
+                      membership_.size));
+    return rank;
+  }
   [[nodiscard]] std::string access() const { return resources_.is_isolated() ? "isolated" : "direct"; }
 
   /// The numbers of a hello: the CCL buffer's size, and the heap's where its layout must be the same.
@@ -123,6 +140,7 @@ class Exchange : Immovable {
   Resources& resources_;
   std::string own_speed_;
   std::vector<LinkSpeed> speeds_;
+  std::vector<Rank> first_of_host_;  ///< by rank
 };
 
 }  // namespace
@@ -142,6 +160,7 @@ Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership&
     exchange.take(peer, theirs, std::move(descriptors));
   };
   co_await control.exchange_hellos(hello_for, taken);
+  exchange.learn_hosts();
   co_return exchange.agreed_speed();
 }
 

@@ -71,9 +71,9 @@ Task<> Resources::provide(ResourceTag tag, const Needs& needs) {
   if (needs.scratch_bytes > scratch_bytes_) provide_scratch(needs.scratch_bytes);
   for (Lane lane = 0; lane < needs.lanes; ++lane) {
     for (Rank distance = 1; distance < membership_.size; ++distance) {
-      const bool is_neighbour = distance == 1 || distance + 1 == membership_.size;
-      if (!needs.links_to_all && !(needs.links_to_neighbours && is_neighbour)) continue;
-      co_await provide_link((membership_.rank + distance) % membership_.size, lane);
+      const Rank peer = (membership_.rank + distance) % membership_.size;
+      if (!needs.has_link(transports_.hosts(), membership_.rank, peer)) continue;
+      co_await provide_link(peer, lane);
     }
   }
   provided_.emplace(tag, needs);

@@ -35,9 +35,7 @@ class MemoryExec final : public Exec {
   /// turns with others on the engine. Both arguments outlive the task.
   Task<> combine_in_turns(const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
 
-  [[nodiscard]] std::span<const Rank> ranks_of_host() const noexcept override {
-    return resources_.transports().ranks_of_host();
-  }
+  [[nodiscard]] const Hosts& hosts() const noexcept override { return resources_.transports().hosts(); }
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return resources_.link(peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return resources_.buffer_bytes(); }
   [[nodiscard]] bool maps_user_windows() const noexcept override {

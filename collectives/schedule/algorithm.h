@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <string_view>
 
@@ -39,6 +40,29 @@ inline constexpr std::size_t kWholeMessage = ~std::size_t{0};
   return {.links_to_neighbours = true};
 }
 
+/// What an algorithm says of so many bytes: for a number of ranks, or for ranks of which some share hosts.
+template <class Said>
+class ForRanks {
+ public:
+  using OfRanks = Said (*)(std::size_t bytes, Rank ranks);
+  using OfHosts = Said (*)(std::size_t bytes, const Hosts& hosts);
+
+  constexpr ForRanks(std::nullptr_t = nullptr) noexcept {}  // NOLINT(google-explicit-constructor)
+  template <std::convertible_to<OfRanks> F>
+  constexpr ForRanks(F of_ranks) noexcept : of_ranks_(of_ranks) {}  // NOLINT(google-explicit-constructor)
+  template <std::convertible_to<OfHosts> F>
+  constexpr ForRanks(F of_hosts) noexcept : of_hosts_(of_hosts) {}  // NOLINT(google-explicit-constructor)
+
+  constexpr explicit operator bool() const noexcept { return of_ranks_ != nullptr || of_hosts_ != nullptr; }
+  [[nodiscard]] Said operator()(std::size_t bytes, const Hosts& hosts) const {
+    return of_hosts_ != nullptr ? of_hosts_(bytes, hosts) : of_ranks_(bytes, hosts.ranks());
+  }
+
+ private:
+  OfRanks of_ranks_ = nullptr;
+  OfHosts of_hosts_ = nullptr;
+};
+
 /// One algorithm for one operator: what it costs, what it needs, and the schedule, or a local one, or both.
 ///
 /// `bytes` is Op::size_bytes() of the piece that a run handles; for needs(), of the largest one of its size
@@ -49,11 +73,12 @@ template <class Op>
 struct Algorithm {
   std::string_view name;
   Ground ground = Ground::links;
+  Levels levels = Levels::none;
   /// Null: it runs only where it is asked for by name.
-  Cost (*cost)(std::size_t bytes, Rank ranks) = nullptr;
-  Needs (*needs)(std::size_t bytes, Rank ranks) = no_needs;
+  ForRanks<Cost> cost = nullptr;
+  ForRanks<Needs> needs = no_needs;
   /// The largest piece one run can handle with CCL buffers and scratch of `buffer_bytes` each.
-  std::size_t (*largest_piece)(std::size_t buffer_bytes, Rank ranks) = whole_message;
+  ForRanks<std::size_t> largest_piece = whole_message;
   Task<> (*schedule)(Exec& x, Op op) = nullptr;
   LocalSchedule<Op> local{};
 };
@@ -80,13 +105,15 @@ struct AnyAlgorithm::Typed {
   [[nodiscard]] static const Algorithm<Op>& as(const void* algorithm) noexcept {
     return *static_cast<const Algorithm<Op>*>(algorithm);
   }
-  static Cost cost(const void* self, std::size_t bytes, Rank ranks) {
-    const auto cost_of = as(self).cost;
-    return cost_of == nullptr ? Cost{} : cost_of(bytes, ranks);
+  static Cost cost(const void* self, std::size_t bytes, const Hosts& hosts) {
+    const auto& cost_of = as(self).cost;
+    return cost_of ? cost_of(bytes, hosts) : Cost{};
   }
-  static Needs needs(const void* self, std::size_t bytes, Rank ranks) { return as(self).needs(bytes, ranks); }
-  static std::size_t largest_piece(const void* self, std::size_t bytes, Rank ranks) {
-    return as(self).largest_piece(bytes, ranks);
+  static Needs needs(const void* self, std::size_t bytes, const Hosts& hosts) {
+    return as(self).needs(bytes, hosts);
+  }
+  static std::size_t largest_piece(const void* self, std::size_t bytes, const Hosts& hosts) {
+    return as(self).largest_piece(bytes, hosts);
   }
   static Task<> run_pieces(const Algorithm<Op>& algorithm, Exec& x, Op op, std::size_t piece) {
     const std::size_t bytes = op.size_bytes();
@@ -117,10 +144,11 @@ AnyAlgorithm::AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept
       name_(algorithm.name),
       id_(algorithm_id(name_)),
       ground_(algorithm.ground),
+      levels_(algorithm.levels),
       announces_(algorithm.local.announces),
       refers_from_(algorithm.local.refers_from),
       refers_to_(algorithm.local.refers_to),
       has_schedule_(algorithm.schedule != nullptr),
-      has_cost_(algorithm.cost != nullptr) {}
+      has_cost_(static_cast<bool>(algorithm.cost)) {}
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/operators/operator.h>
 #include <cohort/engine/task.h>
+#include <cohort/net/hosts.h>
 
 #include <cstddef>
 #include <string_view>
@@ -38,8 +39,17 @@ struct Cost {
 struct Needs {
   bool links_to_all = false;
   bool links_to_neighbours = false;
+  bool links_on_levels = false;  ///< to the ranks of the host, and to those in the same place of others
   std::size_t scratch_bytes = 0;
   Lane lanes = 1;
+
+  [[nodiscard]] bool has_link(const Hosts& hosts, Rank from, Rank to) const noexcept {
+    const Rank ranks = hosts.ranks();
+    const bool are_neighbours = to == (from + 1) % ranks || from == (to + 1) % ranks;
+    const bool are_on_level =
+        hosts.host_of(from) == hosts.host_of(to) || hosts.place_of(from) == hosts.place_of(to);
+    return links_to_all || (links_to_neighbours && are_neighbours) || (links_on_levels && are_on_level);
+  }
 };
 
 /// Where a schedule runs.
@@ -47,6 +57,13 @@ enum class Ground : std::uint8_t {
   links,   ///< anywhere
   mapped,  ///< where all ranks map each other's CCL buffers: those of one host, over shared memory
   alone,   ///< in a communicator of one
+};
+
+/// What the hosts of the ranks have to be like.
+enum class Levels : std::uint8_t {
+  none,         ///< whatever they are like: the schedule does not ask
+  any_hosts,    ///< it has a level inside of hosts and one across them
+  equal_hosts,  ///< the same, and needs hosts of as many ranks each
 };
 
 /// What every rank tells the others when the ranks of a host meet, before a local schedule runs.
@@ -80,6 +97,11 @@ class AnyAlgorithm {
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
   [[nodiscard]] AlgorithmId id() const noexcept { return id_; }
   [[nodiscard]] Ground ground() const noexcept { return ground_; }
+  [[nodiscard]] Levels levels() const noexcept { return levels_; }
+  /// Whether its levels fit these hosts.
+  [[nodiscard]] bool fits(const Hosts& hosts) const noexcept {
+    return levels_ != Levels::equal_hosts || hosts.are_equal();
+  }
   [[nodiscard]] Announces announces() const noexcept { return announces_; }
   [[nodiscard]] bool has_schedule() const noexcept { return has_schedule_; }
   [[nodiscard]] bool has_cost() const noexcept { return has_cost_; }
@@ -88,15 +110,15 @@ class AnyAlgorithm {
     return bytes >= refers_from_ && bytes <= refers_to_;
   }
 
-  /// Of a message of so many bytes; zeros if it has none.
-  [[nodiscard]] Cost cost(std::size_t bytes, Rank ranks) const {
-    return functions_->cost(typed_, bytes, ranks);
+  /// Of a message of so many bytes; zeros if it has none. Of hosts that it fits.
+  [[nodiscard]] Cost cost(std::size_t bytes, const Hosts& hosts) const {
+    return functions_->cost(typed_, bytes, hosts);
   }
-  [[nodiscard]] Needs needs(std::size_t bytes, Rank ranks) const {
-    return functions_->needs(typed_, bytes, ranks);
+  [[nodiscard]] Needs needs(std::size_t bytes, const Hosts& hosts) const {
+    return functions_->needs(typed_, bytes, hosts);
   }
-  [[nodiscard]] std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) const {
-    return functions_->largest_piece(typed_, buffer_bytes, ranks);
+  [[nodiscard]] std::size_t largest_piece(std::size_t buffer_bytes, const Hosts& hosts) const {
+    return functions_->largest_piece(typed_, buffer_bytes, hosts);
   }
 
   /// The schedule, once for each piece of the message; at least once.
@@ -112,9 +134,9 @@ class AnyAlgorithm {
  private:
   struct Functions {
     Operator op;
-    Cost (*cost)(const void*, std::size_t, Rank);
-    Needs (*needs)(const void*, std::size_t, Rank);
-    std::size_t (*largest_piece)(const void*, std::size_t, Rank);
+    Cost (*cost)(const void*, std::size_t, const Hosts&);
+    Needs (*needs)(const void*, std::size_t, const Hosts&);
+    std::size_t (*largest_piece)(const void*, std::size_t, const Hosts&);
     Task<> (*run)(const void*, Exec&, const OperatorArguments&, std::size_t);
     void (*combine)(const void*, Exec&, const OperatorArguments&);
     void (*finish)(const void*, Exec&, const OperatorArguments&);
@@ -128,6 +150,7 @@ class AnyAlgorithm {
   std::string_view name_;
   AlgorithmId id_;
   Ground ground_;
+  Levels levels_;
   Announces announces_;
   std::size_t refers_from_;
   std::size_t refers_to_;

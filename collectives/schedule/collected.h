@@ -16,7 +16,7 @@ class Collected : Immovable {
       operands_.replace(peer, x.scratch(at, own.bytes));
       at += own.bytes;
     }
-    operands_.bring_home(x.rank());
+    operands_.bring_home(x.here());
   }
 
   /// Where that peer's operand is received.
@@ -24,7 +24,7 @@ class Collected : Immovable {
 
   /// When all are there: combines them in one pass, in rank order (determinism D3).
   [[nodiscard]] LocalStep combine_into(const Slice& result, const Combine& combine) noexcept {
-    output_ = {x_.rank(), result};
+    output_ = {x_.here(), result};
     return x_.reduce(std::span(&output_, 1), operands_.slices(), combine);
   }
 

@@ -23,4 +23,9 @@ inline Task<> receive_reduce_slice(Link& link, Slice slice, Reducer reducer) {
   return x.streams().fork_join(send_slice(to, out), receive_reduce_slice(from, in, reducer));
 }
 
+/// As exchange(), with one peer, as a task.
+inline Task<> exchange_slices(Exec& x, Link& link, Slice out, Slice in) {
+  co_await exchange(x, link, out, link, in);
+}
+
 }  // namespace cohort

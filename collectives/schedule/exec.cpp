@@ -1,10 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/schedule/exec.h>
 
+#include <cohort/engine/error.h>
+
+#include <algorithm>
+#include <string>
+
 namespace cohort {
+namespace {
+
+/// Some of the ranks of another Exec, which does the work.
+class Level final : public Exec {
+ public:
+  Level(Exec& whole, Rank rank, std::span<const Rank> ranks) : Exec(whole, rank, ranks) {}
+
+  [[nodiscard]] const Hosts& hosts() const override {
+    if (!hosts_) hosts_ = whole().hosts().among(ranks());
+    return *hosts_;
+  }
+  [[nodiscard]] Link& link(Rank peer, Lane lane) override { return whole().link(ranks()[peer], lane); }
+  [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return whole().ccl_bytes(); }
+  [[nodiscard]] bool maps_user_windows() const noexcept override { return false; }
+  [[nodiscard]] bool reads_user_windows() const noexcept override { return false; }
+  [[nodiscard]] Task<> pull(Rank, Slice, Slice) override { refuse("pull()"); }
+  [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override {
+    return whole().reducer(combine);
+  }
+  [[nodiscard]] Task<> phase() override { refuse("phase()"); }
+  void perform(const LocalStep& step) override { whole().perform(step); }
+
+ private:
+  [[noreturn]] static void refuse(const char* what) {
+    throw Error(ErrorKind::InvalidArgument,
+                std::string(what) +
+                    " is for all ranks of a communicator, not for those of a level; let a "
+                    "schedule on levels use links");
+  }
+
+  mutable std::optional<Hosts> hosts_;  ///< made when first asked for: hardly any schedule does
+};
+
+}  // namespace
 
 Exec::Exec(Rank rank, Rank size, StreamWatcher* watcher)
-    : rank_(rank), size_(size), announced_(size, {0, {WindowId::slot, 0, 0}}), streams_(watcher) {}
+    : rank_(rank),
+      size_(size),
+      whole_(*this),
+      here_(rank),
+      own_streams_(std::in_place, watcher),
+      streams_(*own_streams_) {}
+
+Exec::Exec(Exec& whole, Rank rank, std::span<const Rank> ranks) noexcept
+    : rank_(rank),
+      size_(static_cast<Rank>(ranks.size())),
+      whole_(whole),
+      here_(whole.here_),
+      ranks_(ranks),
+      streams_(whole.streams_) {}
+
+Exec& Exec::inside() {
+  if (!inside_)
+    inside_ =
+        std::make_unique<Level>(*this, hosts().place_of(rank_), hosts().ranks_of(hosts().host_of(rank_)));
+  return *inside_;
+}
+
+Exec& Exec::across() {
+  if (!across_) {
+    const std::span<const Rank> ranks = hosts().ranks_at(hosts().place_of(rank_));
+    const auto at = std::lower_bound(ranks.begin(), ranks.end(), hosts().host_of(rank_),
+                                     [&](Rank rank, Rank host) { return hosts().host_of(rank) < host; });
+    across_ = std::make_unique<Level>(*this, static_cast<Rank>(at - ranks.begin()), ranks);
+  }
+  return *across_;
+}
 
 Task<> Exec::perform_rest(LocalStep& step) {
   perform(step);

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cohort/collectives/operators/combine.h>
+#include <cohort/net/hosts.h>
 #include <cohort/net/link.h>
 #include <cohort/streams/schedule_streams.h>
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -95,9 +98,29 @@ class Exec : Immovable {
     return peers_;
   }
 
-  /// The ranks that share a host's memory with this one, itself included, in rank order. A partition: the
-  /// same list on each of them.
-  [[nodiscard]] virtual std::span<const Rank> ranks_of_host() const noexcept = 0;
+  /// Which ranks share a host's memory: the same answer on every rank.
+  [[nodiscard]] virtual const Hosts& hosts() const = 0;
+  /// Those of this rank's host, itself included, in rank order.
+  [[nodiscard]] std::span<const Rank> ranks_of_host() const {
+    return hosts().ranks_of(hosts().host_of(rank_));
+  }
+
+  // Levels: some of the ranks as an Exec of their own, on which they are called 0, 1, ... and any schedule
+  // over links runs as if there were no others. A level uses the links, memory and streams of this Exec,
+  // which keeps it.
+  /// The ranks of this host, called by their places in it.
+  [[nodiscard]] Exec& inside();
+  /// The ranks that have this one's place in their hosts, in the order of hosts: one of each, if all are so
+  /// large, as they always are for the first rank of a host.
+  [[nodiscard]] Exec& across();
+  /// What this rank is called where all are: the rank of its own windows in a PlacedSlice.
+  [[nodiscard]] Rank here() const noexcept { return here_; }
+  /// The same of others.
+  [[nodiscard]] Rank rank_of(Rank rank) const noexcept {
+    return ranks_.empty() ? rank : whole_.rank_of(ranks_[rank]);
+  }
+  /// scratch() of a level begins there in that of the Exec whose level it is.
+  void use_scratch_from(std::size_t at) noexcept { scratch_at_ = whole_.scratch_at_ + at; }
 
   /// The link to a peer, established when the collective's resources were computed.
   [[nodiscard]] virtual Link& link(Rank peer, Lane lane = 0) = 0;
@@ -111,7 +134,7 @@ class Exec : Immovable {
     return {WindowId::ccl_out, at, bytes};
   }
   [[nodiscard]] Slice scratch(std::size_t at, std::size_t bytes) const noexcept {
-    return {WindowId::scratch, at, bytes};
+    return {WindowId::scratch, scratch_at_ + at, bytes};
   }
 
   /// Whether every rank's user windows are mapped here: then copies and reductions may name any rank's
@@ -125,15 +148,15 @@ class Exec : Immovable {
 
   /// Copies within this rank.
   [[nodiscard]] LocalStep copy(const Slice& to, const Slice& from) noexcept {
-    return {*this, LocalStep::Kind::copy, PlacedSlice{rank_, to}, PlacedSlice{rank_, from}};
+    return {whole_, LocalStep::Kind::copy, PlacedSlice{here_, to}, PlacedSlice{here_, from}};
   }
   /// Copies from a mapped peer's window.
   [[nodiscard]] LocalStep copy_from(Rank peer, const Slice& to, const Slice& from) noexcept {
-    return {*this, LocalStep::Kind::copy, PlacedSlice{rank_, to}, PlacedSlice{peer, from}};
+    return {whole_, LocalStep::Kind::copy, PlacedSlice{here_, to}, PlacedSlice{rank_of(peer), from}};
   }
   /// Copies to a mapped peer's window; to a user window only if maps_user_windows().
   [[nodiscard]] LocalStep copy_to(Rank peer, const Slice& to, const Slice& from) noexcept {
-    return {*this, LocalStep::Kind::copy, PlacedSlice{peer, to}, PlacedSlice{rank_, from}};
+    return {whole_, LocalStep::Kind::copy, PlacedSlice{rank_of(peer), to}, PlacedSlice{here_, from}};
   }
   /// Copies from a peer's user window; only if reads_user_windows().
   [[nodiscard]] virtual Task<> pull(Rank peer, Slice to, Slice from) = 0;
@@ -141,13 +164,13 @@ class Exec : Immovable {
   /// says so.
   [[nodiscard]] LocalStep reduce(std::span<const PlacedSlice> outputs, std::span<const PlacedSlice> inputs,
                                  const Combine& combine) noexcept {
-    return {*this, outputs, inputs, combine};
+    return {whole_, outputs, inputs, combine};
   }
   /// How a link combines what it receives.
   [[nodiscard]] virtual Reducer reducer(const Combine& combine) const noexcept = 0;
   /// The last step of avg on a finished sum: divides in place. Nothing for other operators.
   [[nodiscard]] LocalStep finish_average(const Combine& combine, const Slice& sum) noexcept {
-    return {*this, LocalStep::Kind::finish_average, PlacedSlice{rank_, sum}, PlacedSlice{rank_, sum},
+    return {whole_, LocalStep::Kind::finish_average, PlacedSlice{here_, sum}, PlacedSlice{here_, sum},
             combine};
   }
 
@@ -157,7 +180,7 @@ class Exec : Immovable {
   [[nodiscard]] std::span<const PlacedSlice> announced() const noexcept { return announced_; }
   /// Whether that rank's input stayed where it was.
   [[nodiscard]] bool has_referred(Rank of) const noexcept {
-    return announced_[of].slice.window == WindowId::send;
+    return !announced_.empty() && announced_[of].slice.window == WindowId::send;
   }
   [[nodiscard]] bool all_referred() const noexcept { return referring_ == size_; }
   [[nodiscard]] bool any_referred() const noexcept { return referring_ != 0; }
@@ -165,6 +188,7 @@ class Exec : Immovable {
   [[nodiscard]] Slice slot(std::size_t bytes) const noexcept { return {WindowId::slot, 0, bytes}; }
   /// For the machine: everybody has met, and that rank announced so many bytes.
   void take_announcement(Rank of, std::size_t bytes, bool by_reference) noexcept {
+    if (announced_.empty()) announced_.assign(size_, {0, {WindowId::slot, 0, 0}});
     referring_ -= has_referred(of) ? 1 : 0;
     announced_[of] = {of, {by_reference ? WindowId::send : WindowId::slot, 0, bytes}};
     referring_ += by_reference ? 1 : 0;
@@ -219,22 +243,40 @@ class Exec : Immovable {
     std::vector<std::vector<T>>& pool_;
     std::vector<T> items_;
   };
-  [[nodiscard]] std::vector<std::vector<PlacedSlice>>& place_lists() noexcept { return place_lists_; }
+  [[nodiscard]] std::vector<std::vector<PlacedSlice>>& place_lists() noexcept { return whole_.place_lists_; }
 
  protected:
   /// A machine without real memory watches the streams of its ranks.
   Exec(Rank rank, Rank size, StreamWatcher* watcher = nullptr);
+  /// A level of another one, which outlives it: these of its ranks.
+  Exec(Exec& whole, Rank rank, std::span<const Rank> ranks) noexcept;
+
+  [[nodiscard]] Exec& whole() noexcept { return whole_; }
+  [[nodiscard]] const Exec& whole() const noexcept { return whole_; }
+  [[nodiscard]] std::span<const Rank> ranks() const noexcept { return ranks_; }
 
  private:
   void list_peers() const;
 
   const Rank rank_;
   const Rank size_;
-  mutable std::vector<Rank> peers_;  ///< made when first asked for: many schedules never do
-  std::vector<PlacedSlice> announced_;
+  mutable std::vector<Rank> peers_;     ///< made when first asked for: many schedules never do
+  std::vector<PlacedSlice> announced_;  ///< made when there are some
   Rank referring_ = 0;
-  ScheduleStreams streams_;
   std::vector<std::vector<PlacedSlice>> place_lists_;
+
+  // Of a level:
+  Exec& whole_;                  ///< itself if it is none
+  const Rank here_;              ///< among all ranks
+  std::span<const Rank> ranks_;  ///< what those of the level are called there; empty: the same
+  std::size_t scratch_at_ = 0;
+
+  std::optional<ScheduleStreams> own_streams_;  ///< not of a level
+  ScheduleStreams& streams_;
+
+  // Made when first asked for:
+  std::unique_ptr<Exec> inside_;
+  std::unique_ptr<Exec> across_;
 };
 
 inline bool LocalStep::await_ready() { return exec_.perform_awhile(*this); }

@@ -11,7 +11,7 @@ namespace cohort {
 class Placed : Immovable {
  public:
   Placed(Exec& x, const Slice& everywhere) : places_(x.place_lists()) {
-    for (Rank rank = 0; rank < x.size(); ++rank) places_.items().push_back({rank, everywhere});
+    for (Rank rank = 0; rank < x.size(); ++rank) places_.items().push_back({x.rank_of(rank), everywhere});
   }
 
   /// `bytes` from `at` of each of these.

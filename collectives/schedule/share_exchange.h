@@ -31,4 +31,21 @@ Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
   co_await inputs.combine_into(result, combine);
 }
 
+/// One phase of a mesh all_gather: every rank's share(r), which lies in its place, to all others, over that
+/// lane.
+template <class Share>
+Task<> spread_shares(Exec& x, Share& share, Lane lane = 0) {
+  const Slice mine = share(x.rank());
+  auto swap = [&](Rank peer) -> Task<> { return exchange_slices(x, x.link(peer, lane), mine, share(peer)); };
+  co_await x.fork_join(x.peers(), swap);
+}
+
+/// What either of these comes to, for shares of so many bytes; the reduction combines what moves.
+[[nodiscard]] inline Cost cost_of_shares(double share_bytes, Rank ranks) noexcept {
+  if (ranks == 1) return {};
+  const double moved = share_bytes * (ranks - 1);
+  return {
+      .rounds = 1, .bytes_moved = moved, .messages = ranks * (ranks - 1.0), .bytes_by_all = moved * ranks};
+}
+
 }  // namespace cohort

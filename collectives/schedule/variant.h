@@ -8,10 +8,11 @@ namespace cohort {
 /// An algorithm for a variant of its operator: one that is derived from it, and whose slices only say more.
 /// `cost` in place of the algorithm's own, where the variant costs another.
 template <class Variant, const auto& kOf>
-consteval Algorithm<Variant> variant_of(Cost (*cost)(std::size_t, Rank) = kOf.cost) {
+consteval Algorithm<Variant> variant_of(ForRanks<Cost> cost = kOf.cost) {
   Algorithm<Variant> result;
   result.name = kOf.name;
   result.ground = kOf.ground;
+  result.levels = kOf.levels;
   result.cost = cost;
   result.needs = kOf.needs;
   result.largest_piece = kOf.largest_piece;

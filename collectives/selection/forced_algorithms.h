@@ -12,7 +12,8 @@ namespace cohort {
 /// Which algorithms a communicator's options or COHORT_ALGO force, by operator.
 ///
 /// `mesh` is for every call that it can run. `all_reduce=mesh/all_gather=ring` is for these operators, and a
-/// name among them that stands alone, as in `mesh/all_gather=ring`, for all others.
+/// name among them that stands alone, as in `mesh/all_gather=ring`, for all others. An algorithm on levels
+/// may be asked for by these: `all_reduce=level0:mesh;level1:nhr` is `all_reduce=mesh_nhr`.
 class ForcedAlgorithms {
  public:
   ForcedAlgorithms() = default;

@@ -5,6 +5,7 @@
 #include <cohort/collectives/selection/link_speed.h>
 #include <cohort/collectives/selection/pull_crossover.h>
 #include <cohort/collectives/selection/slot_crossover.h>
+#include <cohort/net/hosts.h>
 
 #include <algorithm>
 #include <array>
@@ -60,12 +61,14 @@ class CostModel {
 
 /// How the ranks of a communicator reach each other, as selection sees it.
 struct Reach {
-  bool is_host_wide = false;  ///< all ranks on this host, over shared memory
-  Rank ranks = 1;
+  bool is_host_wide = false;     ///< all ranks on this host, over shared memory
+  Hosts hosts{};                 ///< who shares memory
   std::size_t buffer_bytes = 0;  ///< of each CCL buffer
   CostModel model{};
   SlotCrossover slots{};
   PullCrossover pull{};
+
+  [[nodiscard]] Rank ranks() const noexcept { return hosts.ranks(); }
 };
 
 }  // namespace cohort

@@ -14,9 +14,10 @@ using State = Candidate::State;
 
 State state_of(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
   const bool is_alone = algorithm.ground() == Ground::alone;
-  if (reach.ranks == 1) return is_alone ? State::possible : State::needs_one_rank;
+  if (reach.ranks() == 1) return is_alone ? State::possible : State::needs_one_rank;
   if (is_alone) return State::needs_one_rank;
   if (algorithm.ground() == Ground::mapped && !reach.is_host_wide) return State::needs_one_host;
+  if (!algorithm.fits(reach.hosts)) return State::needs_equal_hosts;
   const bool fits = algorithm.announces() != Announces::data || call.announced_bytes <= kMostAnnouncedBytes;
   return fits ? State::possible : State::too_large;
 }
@@ -36,7 +37,7 @@ std::string choices(const Call& call, const Reach& reach, const AlgorithmTable& 
 Cost whole_cost(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
   const std::size_t piece = piece_bytes(algorithm, call, reach);
   const double runs = piece == 0 ? 1 : static_cast<double>(call.message_bytes()) / static_cast<double>(piece);
-  const Cost once = algorithm.cost(piece, reach.ranks);
+  const Cost once = algorithm.cost(piece, reach.hosts);
   return {.rounds = runs * once.rounds,
           .bytes_moved = runs * once.bytes_moved,
           .bytes_reduced = runs * once.bytes_reduced,
@@ -81,7 +82,7 @@ Choice choose_forced_or_alone(const Call& call, const Reach& reach, const Algori
   const AnyAlgorithm* const by_call =
       forced.by_call.empty() ? nullptr : algorithms.find(call.op, forced.by_call);
   const bool is_refused = !forced.by_call.empty() && by_call == nullptr;
-  if (reach.ranks == 1 && !is_refused) {
+  if (reach.ranks() == 1 && !is_refused) {
     for (const AnyAlgorithm& algorithm : algorithms.of(call.op))
       if (can_run(&algorithm, call, reach)) return {&algorithm, Basis::alone};
   }
@@ -100,15 +101,15 @@ Choice choose_forced_or_alone(const Call& call, const Reach& reach, const Algori
 }  // namespace
 
 std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
-  std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.ranks);
+  std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.hosts);
   if (!reach.is_host_wide && call.op->has_data)
-    largest = std::min(largest, reach.model.speed().cache_bytes / call.op.elements_per_count(reach.ranks));
+    largest = std::min(largest, reach.model.speed().cache_bytes / call.op.elements_per_count(reach.ranks()));
   return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);
 }
 
 Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
                         const Forced& forced) {
-  const bool is_free = forced.by_call.empty() && forced.by_communicator.empty() && reach.ranks > 1;
+  const bool is_free = forced.by_call.empty() && forced.by_communicator.empty() && reach.ranks() > 1;
   return is_free ? choose(call, reach, algorithms) : choose_forced_or_alone(call, reach, algorithms, forced);
 }
 
@@ -121,12 +122,13 @@ std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
   for (const std::string_view name : algorithms.names()) {
     Candidate candidate{.algorithm = name, .state = State::not_written};
     const AnyAlgorithm* const algorithm = algorithms.find(call.op, name);
-    const bool is_beside = algorithm != nullptr && algorithm->ground() == Ground::alone && reach.ranks > 1;
+    const bool is_beside = algorithm != nullptr && algorithm->ground() == Ground::alone && reach.ranks() > 1;
     if (is_beside) continue;
     if (algorithm != nullptr) {
       candidate.state = state_of(*algorithm, call, reach);
       candidate.is_in_slots = algorithm->announces() == Announces::data;
-      const bool has_cost = algorithm->has_cost() && candidate.state != State::needs_one_rank;
+      const bool has_cost = algorithm->has_cost() && candidate.state != State::needs_one_rank &&
+                            candidate.state != State::needs_equal_hosts;
       if (has_cost) candidate.cost = whole_cost(*algorithm, call, reach);
       const bool is_possible = candidate.state == State::possible;
       if (measured && is_possible && algorithm == ways.in_slots) candidate.estimate_us = measured->slots_us;

@@ -41,8 +41,8 @@ struct Choice {
 [[nodiscard]] inline const AnyAlgorithm* choose_in_slots(const Call& call, const Reach& reach,
                                                          const AlgorithmTable& algorithms) noexcept {
   const bool is_small = call.announced_bytes <= reach.slots.most_bytes(call.op);
-  return reach.is_host_wide && reach.ranks > 1 && is_small ? algorithms.ways_on_host(call.op).in_slots
-                                                           : nullptr;
+  return reach.is_host_wide && reach.ranks() > 1 && is_small ? algorithms.ways_on_host(call.op).in_slots
+                                                             : nullptr;
 }
 
 /// The algorithm for a call, and what decided: the one that the call forces, else the one that is forced for
@@ -58,11 +58,12 @@ inline constexpr double kIsLess = 0.999;
 /// One algorithm beside a call.
 struct Candidate {
   enum class State : std::uint8_t {
-    possible,        ///< can run the call
-    not_written,     ///< has no schedule for the operator
-    needs_one_host,  ///< runs on mapped memory only
-    too_large,       ///< the data does not fit a slot
-    needs_one_rank,  ///< runs in a communicator of one only
+    possible,           ///< can run the call
+    not_written,        ///< has no schedule for the operator
+    needs_one_host,     ///< runs on mapped memory only
+    needs_equal_hosts,  ///< runs on hosts of as many ranks each only
+    too_large,          ///< the data does not fit a slot
+    needs_one_rank,     ///< runs in a communicator of one only
   };
 
   std::string_view algorithm;

@@ -21,9 +21,13 @@ using testing::HasSubstr;
 /// What communicators say of their transport, by rank; all have summed their ranks.
 std::vector<std::string> transports_of(Rank ranks, Rank hosts, CommunicatorOptions options = {}) {
   std::vector<std::string> names(ranks);
+  const bool maps_memory = options.transport.empty() && options.transports.empty();
   auto body = [&](Communicator& comm) -> Task<> {
     names[comm.rank()] = comm.transport();
     EXPECT_EQ(comm.reach().is_host_wide, hosts == 1 && comm.transport() == "shm");
+    std::vector<Rank> host_of(ranks);
+    for (Rank rank = 0; rank < ranks; ++rank) host_of[rank] = maps_memory ? rank * hosts / ranks : rank;
+    EXPECT_EQ(comm.reach().hosts, Hosts(host_of));
     std::vector<std::int64_t> sum = {comm.rank()};
     co_await comm.all_reduce(std::span<std::int64_t>(sum), ReduceOp::sum);
     EXPECT_EQ(sum[0], ranks * (ranks - 1) / 2);
@@ -38,6 +42,40 @@ TEST(SeveralHosts, ranks_of_one_host_share_memory_and_reach_others_over_tcp) {
   EXPECT_THAT(transports_of(3, 3), testing::Each("tcp"));
   EXPECT_THAT(transports_of(3, 2), testing::ElementsAre("shm+tcp", "shm+tcp", "tcp"));
   EXPECT_THAT(transports_of(1, 1), testing::Each("shm"));
+}
+
+TEST(SeveralHosts, a_group_knows_which_of_its_ranks_share_a_host) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::optional<Communicator> group = co_await comm.split(comm.rank() % 2, 0);
+    const bool is_even = comm.rank() % 2 == 0;  // 0, 2 and 4, of hosts 0, 0, 1; 1, 3 and 5, of hosts 0, 1, 1
+    const std::vector<Rank> host_of = {0, is_even ? 0U : 1U, 1};
+    EXPECT_EQ(group->reach().hosts, Hosts(host_of));
+    co_await group->barrier();
+    co_await group->close();
+  };
+  test::run_ranks(6, body, {}, 2);
+}
+
+/// So large that it goes through the levels in pieces.
+TEST(SeveralHosts, levels_sum_large_vectors_at_once) {
+  constexpr std::size_t kCount = 300'001;
+  for (const Rank ranks : {4, 6}) {
+    auto body = [&](Communicator& comm) -> Task<> {
+      for (const std::string_view name : {"mesh_nhr", "mesh_ring", "mesh_nhr_pipelined", "tree_nhr"}) {
+        std::vector<std::int32_t> sum(kCount);
+        for (std::size_t i = 0; i < kCount; ++i) sum[i] = static_cast<std::int32_t>(i % 1000 + comm.rank());
+        auto call = comm.all_reduce(std::span(sum), ReduceOp::sum).with_algorithm(name);
+        co_await std::move(call);
+        const auto expected = [&](std::size_t i) {
+          return static_cast<std::int32_t>(i % 1000 * ranks + ranks * (ranks - 1) / 2);
+        };
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < kCount; ++i) wrong += sum[i] == expected(i) ? 0 : 1;
+        EXPECT_EQ(wrong, 0U) << name << ", " << ranks << " ranks";
+      }
+    };
+    test::run_ranks(ranks, body, {}, 2);
+  }
 }
 
 TEST(SeveralHosts, a_transport_that_is_asked_for_is_used_everywhere_or_refused) {

@@ -46,9 +46,12 @@ void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
     refuse("operations and untaken_posts start at 1");
   if (options.user_windows != UserWindows::staged && algorithm.ground() == Ground::links)
     refuse("user windows are reached by algorithms on mapped ground only");
-  const bool is_one_host = options.ranks_per_host == 0 || options.ranks_per_host >= options.ranks;
-  if (algorithm.ground() == Ground::mapped && !is_one_host)
+  if (!options.host_of.empty() && options.host_of.size() != options.ranks)
+    refuse(fmt::format("the hosts of {} ranks, where there are {}", options.host_of.size(), options.ranks));
+  if (algorithm.ground() == Ground::mapped && options.hosts().count() != 1)
     refuse("an algorithm on mapped ground has all ranks on one host");
+  if (!algorithm.fits(options.hosts()))
+    refuse(fmt::format("'{}' needs hosts of as many ranks each", algorithm.name()));
   if (algorithm.announces() == Announces::data && !travels(algorithm, options))
     refuse(fmt::format("what a rank brings to a meeting is at most {} bytes", kMostAnnouncedBytes));
 }
@@ -168,7 +171,7 @@ Report check(const AnyAlgorithm& algorithm, const CheckOptions& options, const F
   check_options(algorithm, options);
   const std::size_t bytes = algorithm.op()->has_data ? options.count * size_bytes(options.type) : 0;
   const std::size_t largest =
-      std::min(algorithm.largest_piece(options.buffer_bytes, options.ranks), options.piece_bytes);
+      std::min(algorithm.largest_piece(options.buffer_bytes, options.hosts()), options.piece_bytes);
   const std::size_t piece = piece_bytes(bytes, size_bytes(options.type), largest);
   const Plan plan = plan_of(algorithm, options, piece);
   Machine machine(plan, fault);

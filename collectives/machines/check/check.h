@@ -21,7 +21,8 @@ struct CheckOptions {
   std::size_t count = 1000;  ///< elements of a vector, or of one block where buffers hold one for each rank
   Rank root = 0;
   std::vector<std::size_t> counts{};  ///< of each block, at most `count`, where the operator has them
-  Rank ranks_per_host = 0;            ///< hosts are filled one after another; 0: one host has all ranks
+  /// For each rank a number that those of its host have; empty: one host has all ranks.
+  std::vector<Rank> host_of{};
   bool is_in_place = false;
   UserWindows user_windows = UserWindows::staged;  ///< others only on mapped ground
   Referring referring = Referring::nobody;         ///< others only for local schedules that may
@@ -42,6 +43,7 @@ struct CheckOptions {
       0;  ///< of the order in which streams run; 0: first in, first out. Results never depend on it.
 
   [[nodiscard]] Form form() const noexcept { return {count, ranks, root, counts}; }
+  [[nodiscard]] Hosts hosts() const { return host_of.empty() ? Hosts(ranks) : Hosts(host_of); }
 };
 
 /// What one operation costs, as counted; the most of any rank.

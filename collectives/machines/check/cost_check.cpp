@@ -46,7 +46,8 @@ void compare(Report& report, const char* what, double declared, double counted) 
 /// on mapped memory with nothing staged, of a local one with nothing by reference.
 bool is_exact(const AnyAlgorithm& algorithm, const CostCase& of) {
   const CheckOptions& options = of.options;
-  const bool is_even = options.count != 0 && options.count % options.ranks == 0 && options.counts.empty();
+  const bool is_even = options.count != 0 && options.count % options.ranks == 0 &&
+                       options.count % options.hosts().count() == 0 && options.counts.empty();
   const bool has_other_ways = algorithm.ground() == Ground::mapped && algorithm.has_schedule();
   const bool is_its_way = !has_other_ways || options.user_windows == UserWindows::mapped;
   return algorithm.has_cost() && of.is_one_piece && (is_even || !algorithm.op()->has_data) && is_its_way &&
@@ -69,7 +70,7 @@ void check_cost(const Machine& machine, const AnyAlgorithm& algorithm, const Cos
                     "contributions come from nowhere",
                     counted.rounds, counted.least_rounds));
   if (!is_exact(algorithm, of)) return;
-  const Cost declared = algorithm.cost(of.bytes, of.options.ranks);
+  const Cost declared = algorithm.cost(of.bytes, of.options.hosts());
   const Cost is = counted_cost(machine);
   compare(report, "rounds:", declared.rounds, is.rounds);
   compare(report, "bytes moved:", declared.bytes_moved, is.bytes_moved);

@@ -28,8 +28,7 @@ std::string Machine::objection_to_link(Rank rank, Rank peer, Lane lane) const {
     return fmt::format("asks for a link to rank {}; links lead to other ranks, 0 to {}", peer, ranks - 1);
   if (lane >= needs.lanes || lane >= kMostLanes)
     return fmt::format("uses lane {}, but needs() asks for {}; let it ask for more", lane, needs.lanes);
-  const bool is_neighbour = peer == (rank + 1) % ranks || rank == (peer + 1) % ranks;
-  if (needs.links_to_all || (needs.links_to_neighbours && is_neighbour)) return {};
+  if (needs.has_link(plan_.hosts, rank, peer)) return {};
   return fmt::format("uses a link to rank {} for which needs() does not ask; set links_to_all", peer);
 }
 

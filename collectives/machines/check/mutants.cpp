@@ -115,6 +115,18 @@ constexpr KnownSurvivor kKnownSurvivors[] = {
      "a rank alone reads its own share, which may come after the phase: right, but later"},
     {"exclusive_scan", "direct", ChangeKind::swap, TaskKind::reduce,
      "a rank alone reads its own share, which may come after the phase: right, but later"},
+    {"all_reduce", "mesh_nhr", ChangeKind::swap, TaskKind::recv_reduce,
+     "one rank combines each element for all, partial sums in another order: right, and the same"},
+    {"all_reduce", "mesh_nhr_pipelined", ChangeKind::swap, TaskKind::recv_reduce,
+     "one rank combines each element for all, partial sums in another order: right, and the same"},
+    {"all_reduce", "tree_nhr", ChangeKind::swap, TaskKind::recv_reduce,
+     "one rank combines each element for all, partial sums in another order: right, and the same"},
+    {"all_reduce", "tree_nhr", ChangeKind::swap, TaskKind::send,
+     "with 3 hosts no round of their leaders waits for the one before it: right, in another order"},
+    {"reduce_scatter", "mesh_nhr", ChangeKind::swap, TaskKind::recv_reduce,
+     "one rank combines each element for all, partial sums in another order: right, and the same"},
+    {"all_gather", "mesh_nhr", ChangeKind::window, TaskKind::copy,
+     "in place, the own block is where it belongs, and the same in scratch: right, but copied"},
 };
 
 /// A task as it was seen, with its operands, which otherwise lie in the schedule's frame.

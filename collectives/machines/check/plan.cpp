@@ -2,7 +2,6 @@
 #include <cohort/collectives/machines/check/plan.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace cohort::check {
 namespace {
@@ -91,9 +90,7 @@ Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::si
   const Operator op = algorithm.op();
   Plan plan;
   plan.ranks = options.ranks;
-  plan.all_ranks.resize(options.ranks);
-  std::iota(plan.all_ranks.begin(), plan.all_ranks.end(), Rank{0});
-  plan.ranks_per_host = options.ranks_per_host == 0 ? options.ranks : options.ranks_per_host;
+  plan.hosts = options.hosts();
   plan.is_mapped_group = algorithm.ground() != Ground::links;
   plan.meets_with_data = algorithm.announces() == Announces::data;
   plan.user_windows = options.user_windows;
@@ -101,7 +98,7 @@ Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::si
   plan.is_averaged = options.reduce == ReduceOp::avg && options.ranks > 1;
   plan.combines = op->combines;
   plan.has_result_everywhere = op->combines && has_same_result_everywhere(op, options);
-  plan.needs = algorithm.needs(class_bytes(size_class(piece)), options.ranks);
+  plan.needs = algorithm.needs(class_bytes(size_class(piece)), plan.hosts);
   plan.ccl_bytes = options.buffer_bytes;
   plan.untaken_posts = options.untaken_posts;
   plan.finds_waste = options.checks_cost;

@@ -67,13 +67,7 @@ struct Plan {
   bool is_eager = false;            ///< links buffer whatever is sent
   std::uint64_t seed = 0;           ///< of the order in which streams are resumed; 0: first in, first out
   std::vector<RankPlan> shares;
-  std::vector<Rank> all_ranks;  ///< in order
-  Rank ranks_per_host = 0;      ///< hosts are filled one after another
-
-  [[nodiscard]] std::span<const Rank> ranks_of_host(Rank rank) const noexcept {
-    const Rank first = rank - rank % ranks_per_host;
-    return std::span(all_ranks).subspan(first, std::min(ranks_per_host, ranks - first));
-  }
+  Hosts hosts;
 };
 
 /// The plan of a case: windows, and by the operator's definition what each rank gives and gets. `piece` is

@@ -21,9 +21,7 @@ class RankExec final : public Exec {
   /// The ranks of a mapped group meet before the schedule.
   [[nodiscard]] Task<> meet();
 
-  [[nodiscard]] std::span<const Rank> ranks_of_host() const noexcept override {
-    return machine_.plan().ranks_of_host(rank());
-  }
+  [[nodiscard]] const Hosts& hosts() const noexcept override { return machine_.plan().hosts; }
   [[nodiscard]] Link& link(Rank peer, Lane lane) override;
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return machine_.plan().ccl_bytes; }
   [[nodiscard]] bool maps_user_windows() const noexcept override {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace cohort::check {
 namespace {
@@ -64,6 +65,24 @@ std::vector<std::vector<std::size_t>> uneven_counts(Counts of, Rank ranks, std::
   return lists;
 }
 
+/// One host, hosts of equal and of unequal size, in rank order and dealt out in turn, and one for each rank.
+std::vector<std::vector<Rank>> usual_hosts(Rank ranks) {
+  std::vector<std::vector<Rank>> lists = {{}};
+  const auto add = [&](auto host_of) {
+    std::vector<Rank> list(ranks);
+    for (Rank rank = 0; rank < ranks; ++rank) list[rank] = host_of(rank);
+    if (std::find(lists.begin(), lists.end(), list) == lists.end()) lists.push_back(list);
+  };
+  add([](Rank rank) { return rank; });
+  for (Rank number = 2; number <= 3; ++number) {
+    add([&](Rank rank) { return rank / number; });
+    add([&](Rank rank) { return rank % number; });
+  }
+  add([&](Rank rank) { return rank + 1 == ranks ? 1U : 0U; });                       // all but one, and one
+  add([](Rank rank) { return static_cast<Rank>(std::bit_width(rank + 1U)) - 1U; });  // 1, 2, 4, ...
+  return lists;
+}
+
 class Collector {
  public:
   Collector(const CaseFilter& filter, std::vector<Case>& list) : filter_(filter), list_(list) {}
@@ -73,8 +92,20 @@ class Collector {
     if (filter_.op && filter_.op != algorithm.op()) return;
     if (!filter_.algorithm.empty() && filter_.algorithm != algorithm.name()) return;
     if ((algorithm.ground() == Ground::alone) != (ranks == 1)) return;
-    Case one{&algorithm, {}};
-    one.options.ranks = ranks;
+    const bool asks = algorithm.levels() != Levels::none;
+    const auto hosts = asks ? usual_hosts(ranks) : std::vector<std::vector<Rank>>(1);
+    for (const std::vector<Rank>& host_of : hosts) {
+      Case one{&algorithm, {}};
+      one.options.ranks = ranks;
+      one.options.host_of = host_of;
+      if (algorithm.fits(one.options.hosts())) add_hosts(one);
+    }
+  }
+
+ private:
+  void add_hosts(Case one) {
+    const AnyAlgorithm& algorithm = *one.algorithm;
+    const Rank ranks = one.options.ranks;
     // Where a buffer holds a part of every block, so do the communicator's.
     one.options.buffer_bytes *= std::max<std::size_t>(1, algorithm.op().given_per_count(ranks));
     const std::vector<std::size_t> counts = counts_of(one);
@@ -87,12 +118,10 @@ class Collector {
       if (filter_.counts.empty()) add_huge(one);
     }
   }
-
- private:
   [[nodiscard]] std::vector<std::size_t> counts_of(const Case& one) const {
     if (!filter_.counts.empty()) return filter_.counts;
     const Rank ranks = one.options.ranks;
-    const std::size_t largest = one.algorithm->largest_piece(one.options.buffer_bytes, ranks);
+    const std::size_t largest = one.algorithm->largest_piece(one.options.buffer_bytes, one.options.hosts());
     const std::size_t element = size_bytes(one.options.type);
     return usual_counts(ranks, large_count(largest, element), element);
   }
@@ -133,7 +162,7 @@ class Collector {
   /// Whole, and cut, if it is large and the algorithm itself does not cut it.
   void add_pieces(Case one) {
     const std::size_t bytes = one.options.count * size_bytes(one.options.type);
-    const bool is_cut = bytes > one.algorithm->largest_piece(one.options.buffer_bytes, one.options.ranks);
+    const bool is_cut = bytes > one.algorithm->largest_piece(one.options.buffer_bytes, one.options.hosts());
     if (is_cut) one.options.untaken_posts = kUntakenAcrossPieces;
     add_roots_or_variants(one);
     if (bytes < kLargeBytes) return;
@@ -145,8 +174,10 @@ class Collector {
     else
       add_variants(one);
   }
+  /// On several hosts not for every root of many ranks: hosts, roots and ranks multiply.
   void add_roots(Case one) {
     for (Rank root = 0; root < one.options.ranks; ++root) {
+      if (!one.options.host_of.empty() && is_one_of_many(root, one.options.ranks)) continue;
       one.options.root = root;
       if (!filter_.root || filter_.root == root) add_variants(one);
     }
@@ -162,11 +193,15 @@ class Collector {
     one.options.is_in_place = true;
     if (one.op()->has_in_place) list_.push_back(one);
   }
+  static constexpr Rank kFew = 9;
+  /// A root that others stand for.
+  [[nodiscard]] bool is_one_of_many(Rank root, Rank ranks) const {
+    return ranks > kFew && root != 0 && root != ranks / 2 && root + 1 != ranks && !filter_.root;
+  }
   /// With many ranks not for every root, nor every matrix: lists, roots and ranks multiply.
   void add_counts_that_differ(Case one) {
-    constexpr Rank kFew = 9;
-    const auto [ranks, root] = std::pair(one.options.ranks, one.options.root);
-    if (ranks > kFew && root != 0 && root != ranks / 2 && root + 1 != ranks && !filter_.root) return;
+    const Rank ranks = one.options.ranks;
+    if (is_one_of_many(one.options.root, ranks)) return;
     for (std::vector<std::size_t>& counts :
          uneven_counts(one.op()->counts, one.options.ranks, one.options.count)) {
       one.options.counts = std::move(counts);
@@ -254,6 +289,7 @@ std::string describe(const Case& one) {
   const CheckOptions& options = one.options;
   std::string text = fmt::format("{} {}, {} rank{}", to_string(one.op()), one.algorithm->name(),
                                  options.ranks, options.ranks == 1 ? "" : "s");
+  if (!options.host_of.empty()) text += fmt::format(", on hosts {}", fmt::join(options.host_of, " "));
   if (!one.op()->has_data) return text;
   const std::size_t shown = std::min<std::size_t>(options.counts.size(), 8);
   text += fmt::format(", {} elements of {}", options.count, to_string(options.type));

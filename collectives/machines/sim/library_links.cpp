@@ -68,8 +68,9 @@ const AnyAlgorithm* choice_of_library(Operator op, const Topology& topology, con
   if (has_one_memory(topology, setup.ranks)) return nullptr;
   const std::size_t least = op->has_data ? op.elements_per_count(setup.ranks) * size_bytes(kType) : 1;
   const Call call = make_call_of_size(op, kType, setup.bytes / least * least, setup.ranks);
-  const Reach reach{
-      .ranks = setup.ranks, .buffer_bytes = setup.buffer_bytes, .model = cost_model(topology, setup.ranks)};
+  const Reach reach{.hosts = hosts_of(topology, setup.ranks),
+                    .buffer_bytes = setup.buffer_bytes,
+                    .model = cost_model(topology, setup.ranks)};
   return choose_algorithm(call, reach, AlgorithmTable::library(), {}).algorithm;
 }
 

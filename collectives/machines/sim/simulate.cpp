@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
-#include <span>
 
 namespace cohort::sim {
 namespace {
@@ -40,14 +38,11 @@ Task<> come_together(Machine& machine) { co_await Meeting(machine); }
 /// One rank on a Machine: the Exec that its schedule runs on.
 class RankExec final : public Exec {
  public:
-  /// `ranks_of_host` outlives it.
-  RankExec(Machine& machine, Rank rank, std::span<const Rank> ranks_of_host, const Setup& setup)
-      : Exec(rank, machine.ranks(), &machine),
-        machine_(machine),
-        ranks_of_host_(ranks_of_host),
-        setup_(setup) {}
+  /// `hosts` outlives it.
+  RankExec(Machine& machine, Rank rank, const Hosts& hosts, const Setup& setup)
+      : Exec(rank, machine.ranks(), &machine), machine_(machine), hosts_(hosts), setup_(setup) {}
 
-  [[nodiscard]] std::span<const Rank> ranks_of_host() const noexcept override { return ranks_of_host_; }
+  [[nodiscard]] const Hosts& hosts() const noexcept override { return hosts_; }
 
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return machine_.link(rank(), peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return setup_.buffer_bytes; }
@@ -68,13 +63,14 @@ class RankExec final : public Exec {
 
  private:
   Machine& machine_;
-  const std::span<const Rank> ranks_of_host_;
+  const Hosts& hosts_;
   const Setup& setup_;
 };
 
 /// One run of an algorithm by all ranks.
 struct Run {
   const AnyAlgorithm& algorithm;
+  Hosts hosts;
   OperatorArguments arguments;
   std::size_t piece_bytes = 0;
   bool is_host_wide = false;   ///< all ranks share one memory
@@ -98,6 +94,7 @@ Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& s
   const Operator op = algorithm.op();
   const std::size_t parts = op->has_data ? op.elements_per_count(setup.ranks) : 1;
   Run run{.algorithm = algorithm,
+          .hosts = hosts_of(topology, setup.ranks),
           .arguments = {.count = op->has_data ? setup.bytes / parts / size_bytes(setup.type) : 0,
                         .element_bytes = size_bytes(setup.type),
                         .combine = Combine(setup.type, ReduceOp::sum, setup.ranks),
@@ -106,7 +103,7 @@ Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& s
   run.is_local = algorithm.announces() == Announces::data ||
                  (algorithm.announces() == Announces::windows && setup.has_shared_buffers);
   run.refers.assign(setup.ranks, setup.has_shared_buffers && algorithm.may_refer(run.arguments.bytes()));
-  std::size_t largest = algorithm.largest_piece(setup.buffer_bytes, setup.ranks);
+  std::size_t largest = algorithm.largest_piece(setup.buffer_bytes, run.hosts);
   if (topology.cache_bytes != 0 && !run.is_host_wide)
     largest = std::min(largest, topology.cache_bytes / parts);
   run.piece_bytes = piece_bytes(run.arguments.bytes(), run.arguments.element_bytes, largest);
@@ -119,7 +116,7 @@ double predicted_messages(const AnyAlgorithm& algorithm, const Topology& topolog
   const Run run = plan(algorithm, topology, setup);
   const double bytes = static_cast<double>(run.arguments.bytes());
   const double runs = run.piece_bytes == 0 ? 1 : std::max(1.0, bytes / static_cast<double>(run.piece_bytes));
-  return runs * algorithm.cost(run.piece_bytes, setup.ranks).messages;
+  return runs * algorithm.cost(run.piece_bytes, run.hosts).messages;
 }
 
 Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& setup,
@@ -140,19 +137,10 @@ Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, con
     refuse(fmt::format("{} carries {} bytes per rank at most, not {}", algorithm.name(), kMostAnnouncedBytes,
                        announced));
   Machine machine(topology, setup.ranks, setup.seed, watchers);
-  std::vector<Rank> all_ranks(setup.ranks);
-  std::iota(all_ranks.begin(), all_ranks.end(), Rank{0});
-  const std::vector<Rank> bounds = host_bounds(topology, setup.ranks);
-  std::size_t host = 0;
   std::vector<std::unique_ptr<RankExec>> execs;
   std::vector<Task<>> ranks;
   for (Rank rank = 0; rank < setup.ranks; ++rank) {
-    while (rank >= bounds[host + 1]) ++host;
-    // Without shared memory every rank is by itself, as over TCP.
-    const Rank first = topology.has_shared_memory ? bounds[host] : rank;
-    const Rank end = topology.has_shared_memory ? bounds[host + 1] : rank + 1;
-    const auto of_host = std::span(all_ranks).subspan(first, end - first);
-    execs.push_back(std::make_unique<RankExec>(machine, rank, of_host, setup));
+    execs.push_back(std::make_unique<RankExec>(machine, rank, run.hosts, setup));
     ranks.push_back(run_rank(machine, *execs.back(), run));
   }
   Prediction prediction;

@@ -42,6 +42,14 @@ Rank most_ranks_of_a_host(const Topology& topology, Rank ranks) {
   return most;
 }
 
+Hosts hosts_of(const Topology& topology, Rank ranks) {
+  if (!topology.has_shared_memory) return Hosts::apart(ranks);
+  const std::vector<Rank> bounds = host_bounds(topology, ranks);
+  std::vector<Rank> host_of;
+  for (Rank host = 0; host + 1 < bounds.size(); ++host) host_of.resize(bounds[host + 1], host);
+  return Hosts(host_of);
+}
+
 bool has_one_memory(const Topology& topology, Rank ranks) {
   const Rank first = topology.ranks_of_hosts.empty() ? topology.ranks_per_host : topology.ranks_of_hosts[0];
   return topology.has_shared_memory && ranks <= first;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/machines/sim/faults.h>
-#include <cohort/net/rank.h>
+#include <cohort/net/hosts.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -54,6 +54,9 @@ struct Topology {
 [[nodiscard]] std::vector<Rank> host_bounds(const Topology& topology, Rank ranks);
 
 [[nodiscard]] Rank most_ranks_of_a_host(const Topology& topology, Rank ranks);
+
+/// Who shares memory. Where hosts do not share theirs, every rank is by itself, as over TCP.
+[[nodiscard]] Hosts hosts_of(const Topology& topology, Rank ranks);
 
 /// Whether all ranks share the memory of one host.
 [[nodiscard]] bool has_one_memory(const Topology& topology, Rank ranks);

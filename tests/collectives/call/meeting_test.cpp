@@ -92,7 +92,7 @@ class MeetingOfTwo {
   std::array<std::optional<Resources>, 2> resources_;
   SharedHeap own_heap_;
   SharedHeap peers_heap_;
-  const Reach reach_{.is_host_wide = true, .ranks = 2, .buffer_bytes = kBufferBytes};
+  const Reach reach_{.is_host_wide = true, .hosts = 2, .buffer_bytes = kBufferBytes};
   std::optional<MemoryExec> exec_;
   std::optional<Meeting> meeting_;
 };

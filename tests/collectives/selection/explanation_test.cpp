@@ -24,14 +24,14 @@ Reach over_links() {
   speed.byte_us = 2e-4;
   speed.combine_us = 5e-5;
   return {.is_host_wide = false,
-          .ranks = kRanks,
+          .hosts = Hosts::apart(kRanks),
           .buffer_bytes = kBufferBytes,
           .model = CostModel(speed, kRanks)};
 }
 
 /// Slots win up to kSlotLimit.
 Reach over_memory() {
-  Reach reach{.is_host_wide = true, .ranks = kRanks, .buffer_bytes = kBufferBytes};
+  Reach reach{.is_host_wide = true, .hosts = kRanks, .buffer_bytes = kBufferBytes};
   reach.slots.take({{operator_of<AllReduce>, 4096, 1.0, 3.0},
                     {operator_of<AllReduce>, kSlotLimit, 5.0, 6.0},
                     {operator_of<AllReduce>, 32768, 20.0, 9.0}});

@@ -46,6 +46,25 @@ TEST(ForcedAlgorithms, a_name_that_stands_alone_is_for_the_others) {
   }
 }
 
+TEST(ForcedAlgorithms, an_algorithm_may_be_named_by_its_levels) {
+  for (const std::string_view text :
+       {"all_reduce=level0:mesh;level1:nhr/all_gather=ring",
+        "all_gather=ring/all_reduce=level1:nhr;level0:mesh", "all_reduce=mesh_nhr/all_gather=ring"}) {
+    EXPECT_EQ(forced(text).of(operator_of<AllReduce>), "mesh_nhr");
+    EXPECT_EQ(forced(text).of(operator_of<AllGather>), "ring");
+  }
+  EXPECT_EQ(forced("level0:tree;level1:nhr").of(operator_of<AllReduce>), "tree_nhr");
+}
+
+TEST(ForcedAlgorithms, levels_that_do_not_exist_are_refused_with_those_that_do) {
+  expect_refused("all_reduce=level0:mesh;level1:tree",
+                 "'mesh_tree' is no algorithm of all_reduce, which has");
+  expect_refused("all_reduce=level0:mesh;level2:nhr", "'level2:nhr' is for no level; there are level0,");
+  expect_refused("all_reduce=level0:mesh", "does not name an algorithm for each of level0 and level1");
+  expect_refused("all_reduce=level0:mesh;level0:nhr", "level0 is there twice in 'level0:mesh;level0:nhr'");
+  expect_refused("level0:mesh;level1:", "does not name an algorithm for each of level0 and level1");
+}
+
 TEST(ForcedAlgorithms, what_does_not_exist_is_refused_with_what_does) {
   expect_refused("rng", "'rng' is none of slots, ");
   expect_refused("all_reduce=rng", "'rng' is no algorithm of all_reduce, which has slots, ");

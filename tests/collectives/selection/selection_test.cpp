@@ -20,7 +20,7 @@ constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
 Reach over_tcp(Rank ranks, double ranks_per_core) {
   LinkSpeed speed;
   speed.ranks_per_core = ranks_per_core;
-  return {.ranks = ranks, .buffer_bytes = kBufferBytes, .model = CostModel(speed, ranks)};
+  return {.hosts = Hosts::apart(ranks), .buffer_bytes = kBufferBytes, .model = CostModel(speed, ranks)};
 }
 
 /// Of a vector, or a block, of so many bytes.

@@ -20,31 +20,50 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kSeeds = 40;
 
-/// Each host's first rank tells the others of its host; rank 0 the first ranks of the others before.
+/// Rank 0 tells the first rank of each other host; these tell the others of their hosts.
 Task<> broadcast_by_hosts(Exec& x, Broadcast op) {
+  const Hosts& hosts = x.hosts();
   const std::span<const Rank> host = x.ranks_of_host();
   const bool is_first = x.rank() == host.front();
-  if (x.rank() == 0) {
-    for (Rank rank = static_cast<Rank>(host.size()); rank < x.size(); rank += static_cast<Rank>(host.size()))
-      co_await x.link(rank).send(op.data);
-  } else {
-    const Rank teller = is_first ? 0 : host.front();
-    co_await x.link(teller).recv(op.data);
-  }
-  if (!is_first) co_return;
-  for (const Rank rank : host.subspan(1)) co_await x.link(rank).send(op.data);
+  Link* const teller = x.rank() == 0 ? nullptr : &x.link(is_first ? 0 : host.front());
+  if (teller != nullptr) co_await teller->recv(op.data);
+  for (Rank other = 1; x.rank() == 0 && other < hosts.count(); ++other)
+    co_await x.link(hosts.first_of(other)).send(op.data);
+  for (const Rank rank : is_first ? host.subspan(1) : std::span<const Rank>{})
+    co_await x.link(rank).send(op.data);
 }
 
-TEST(Check, schedules_are_told_the_ranks_of_their_host) {
+/// The same, on levels.
+Task<> broadcast_by_levels(Exec& x, Broadcast op) {
+  Exec& inside = x.inside();
+  Exec& across = x.across();
+  if (x.rank() != 0) {
+    Exec& level = inside.rank() == 0 ? across : inside;
+    co_await level.link(0).recv(op.data);
+  }
+  if (inside.rank() != 0) co_return;
+  if (across.rank() == 0)
+    for (const Rank peer : across.peers()) co_await across.link(peer).send(op.data);
+  for (const Rank peer : inside.peers()) co_await inside.link(peer).send(op.data);
+}
+
+TEST(Check, schedules_are_told_who_shares_a_host) {
   const auto needs = [](std::size_t, Rank) { return Needs{.links_to_all = true}; };
-  for (const Rank ranks_per_host : {0U, 1U, 2U, 3U}) {  // the last host of 3 has 2
-    CheckOptions options;
-    options.ranks = 8;
-    options.ranks_per_host = ranks_per_host;
-    options.checks_cost = false;
-    const Report report = test::check_schedule<Broadcast>(broadcast_by_hosts, needs, options);
-    for (const check::Finding& finding : report.findings)  // nobody answers
-      EXPECT_EQ(finding.kind, FindingKind::agreement) << ranks_per_host << " on a host: " << report.text();
+  const std::vector<std::vector<Rank>> hosts = {{},
+                                                {0, 1, 2, 3, 4, 5, 6, 7},
+                                                {0, 0, 1, 1, 2, 2, 3, 3},
+                                                {0, 0, 0, 1, 1, 1, 2, 2},
+                                                {2, 1, 0, 2, 1, 0, 2, 1}};
+  for (const std::vector<Rank>& host_of : hosts) {
+    for (const auto schedule : {broadcast_by_hosts, broadcast_by_levels}) {
+      CheckOptions options;
+      options.ranks = 8;
+      options.host_of = host_of;
+      options.checks_cost = false;
+      const Report report = test::check_schedule<Broadcast>(schedule, needs, options);
+      for (const check::Finding& finding : report.findings)  // nobody answers
+        EXPECT_EQ(finding.kind, FindingKind::agreement) << report.text();
+    }
   }
 }
 

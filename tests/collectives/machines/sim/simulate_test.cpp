@@ -54,7 +54,7 @@ Task<> chain_of_host(Exec& x, Broadcast op) {
   if (x.rank() != host.back()) co_await x.link(x.rank() + 1).send(op.data);
 }
 
-TEST(SimulateTest, schedules_are_told_the_ranks_of_their_host) {
+TEST(SimulateTest, schedules_are_told_who_shares_a_host) {
   const Algorithm<Broadcast> algorithm = {.name = "chain", .schedule = chain_of_host};
   Topology topology;
   topology.inside = {.latency_ns = 1000, .gigabytes_per_second = 1e9};

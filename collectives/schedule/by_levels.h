@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/operators/list.h>
+#include <cohort/collectives/schedule/blocks.h>
+#include <cohort/collectives/schedule/share_exchange.h>
+
+/// Operators over two levels: inside of hosts on a mesh, across them by an algorithm of its own, for the
+/// ranks that have the same place in hosts of as many ranks each. So every rank carries its part of what goes
+/// from host to host, and nothing goes there twice.
+///
+/// m hosts of q ranks each. A level of one rank is left out. What runs across takes any number of ranks from
+/// 2 on, and data in place.
+namespace cohort::levels {
+
+template <class Op>
+using Schedule = Task<> (*)(Exec& x, Op op);
+
+/// Without the division, which is the last step on the last level.
+[[nodiscard]] inline Combine undivided(Combine combine) noexcept {
+  combine.average_over = 0;
+  return combine;
+}
+
+/// A reduce_scatter inside, an all_reduce of 1/q across, an all_gather inside. Scratch: bytes, rounded up.
+inline Task<> all_reduce(Exec& x, AllReduce op, Schedule<AllReduce> schedule_across) {
+  Exec& inside = x.inside();
+  Exec& across = x.across();
+  inside.use_scratch_from(0);
+  across.use_scratch_from(0);
+  const Blocks send(op.send, inside.size(), op.element_bytes);
+  const Blocks recv(op.recv, inside.size(), op.element_bytes);
+  const bool is_apart = inside.size() == 1;
+  const bool is_one_host = across.size() == 1;
+  const Slice mine = recv[inside.rank()];
+  const Combine first = is_one_host ? op.combine : undivided(op.combine);
+  const AllReduce rest{is_apart ? op.send : mine, mine, op.combine, op.element_bytes};
+  if (!is_apart) co_await exchange_shares(inside, send, mine, first);
+  if (!is_one_host) co_await schedule_across(across, rest);
+  if (!is_apart) co_await spread_shares(inside, recv);
+}
+
+/// Bytes that ranks of a host have of each other's hosts, by place and, for each place, by host: ranks *
+/// block_bytes of scratch.
+class Packed {
+ public:
+  Packed(Exec& x, std::size_t block_bytes) : x_(x), block_bytes_(block_bytes) {}
+
+  /// What is for the ranks in that place, or of them.
+  [[nodiscard]] Slice operator()(Rank place) const {
+    const std::size_t bytes = x_.hosts().count() * block_bytes_;
+    return x_.scratch(place * bytes, bytes);
+  }
+  [[nodiscard]] Slice block(Rank of) const {
+    return (*this)(x_.hosts().place_of(of)).part(x_.hosts().host_of(of) * block_bytes_, block_bytes_);
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return x_.size() * block_bytes_; }
+
+ private:
+  Exec& x_;
+  const std::size_t block_bytes_;
+};
+
+/// Inside, everybody gets what is for the ranks in its place of all hosts, combined; the rest goes across.
+/// Scratch: scratch_of_reduce_scatter().
+inline Task<> reduce_scatter(Exec& x, ReduceScatter op, Schedule<ReduceScatter> schedule_across) {
+  Exec& inside = x.inside();
+  Exec& across = x.across();
+  const Packed packed(x, op.recv.bytes);
+  across.use_scratch_from(packed.bytes());
+  inside.use_scratch_from(packed.bytes());
+  if (inside.size() == 1) {
+    co_await schedule_across(across, op);
+    co_return;
+  }
+  for (Rank rank = 0; rank < x.size(); ++rank) co_await x.copy(packed.block(rank), op.block(rank));
+  const Slice sums = packed(inside.rank());
+  if (across.size() == 1) {
+    co_await exchange_shares(inside, packed, op.recv, op.combine);
+    co_return;
+  }
+  co_await exchange_shares(inside, packed, sums, undivided(op.combine));
+  const ReduceScatter rest{sums.part(0, op.recv.bytes), op.recv, op.recv.bytes, op.combine, op.element_bytes};
+  co_await schedule_across(across, rest);
+}
+
+/// The same backwards: across, everybody gets the blocks of all ranks in its place, and passes them on
+/// inside. Scratch: scratch_of_all_gather().
+inline Task<> all_gather(Exec& x, AllGather op, Schedule<AllGather> schedule_across) {
+  Exec& inside = x.inside();
+  Exec& across = x.across();
+  const Packed packed(x, op.send.bytes);
+  across.use_scratch_from(packed.bytes());
+  if (inside.size() == 1) {
+    co_await schedule_across(across, op);
+    co_return;
+  }
+  const Slice mine = packed(inside.rank());
+  const AllGather first{op.send, mine.part(0, op.send.bytes), op.send.bytes, op.element_bytes};
+  if (across.size() > 1)
+    co_await schedule_across(across, first);
+  else
+    co_await x.copy(mine, op.send);
+  co_await spread_shares(inside, packed);
+  co_await x.copy(op.block(x.rank()), op.send);
+  for (Rank rank = 0; rank < x.size(); ++rank)
+    if (rank != x.rank()) co_await x.copy(op.block(rank), packed.block(rank));
+}
+
+/// What the root of a broadcast does with a rank of its host at the end, and that rank with it: it has all
+/// data, and hears instead that this rank, and who shares its place, are there.
+inline Task<> send_and_hear(Link& link, Slice data) {
+  co_await link.send(data);
+  co_await link.wait(Signal::Ack);
+}
+inline Task<> tell_and_receive(Link& link, Slice data) {
+  co_await link.post(Signal::Ack);
+  co_await link.recv(data);
+}
+
+/// The last step of broadcast(): every rank's block to all ranks of its host but the root.
+inline Task<> spread_but_to_root(Exec& x, const Blocks& block, Rank root) {
+  Exec& inside = x.inside();
+  const Slice mine = block[inside.rank()];
+  const bool is_with_root = x.hosts().host_of(x.rank()) == x.hosts().host_of(root);
+  const Rank place_of_root = x.hosts().place_of(root);
+  auto swap = [&](Rank peer) -> Task<> {
+    Link& link = inside.link(peer);
+    if (x.rank() == root) return send_and_hear(link, mine);
+    if (is_with_root && peer == place_of_root) return tell_and_receive(link, block[peer]);
+    return exchange_slices(inside, link, mine, block[peer]);
+  };
+  co_await inside.fork_join(inside.peers(), swap);
+}
+
+/// The root scatters inside of its host, each of that host broadcasts its block across, an all_gather inside.
+/// Scratch: bytes, rounded up.
+inline Task<> broadcast(Exec& x, Broadcast op, Schedule<Broadcast> schedule_across) {
+  Exec& inside = x.inside();
+  Exec& across = x.across();
+  across.use_scratch_from(0);
+  const Blocks block(op.data, inside.size(), op.element_bytes);
+  const Rank host_of_root = x.hosts().host_of(op.root);
+  const Broadcast rest{block[inside.rank()], host_of_root, op.element_bytes};
+  auto give = [&](Rank peer) -> Task<> { return send_slice(inside.link(peer), block[peer]); };
+  if (x.rank() == op.root)
+    co_await inside.fork_join(inside.peers(), give);
+  else if (x.hosts().host_of(x.rank()) == host_of_root)
+    co_await inside.link(x.hosts().place_of(op.root)).recv(rest.data);
+  if (across.size() > 1) co_await schedule_across(across, rest);
+  if (inside.size() > 1) co_await spread_but_to_root(x, block, op.root);
+}
+
+/// Of a vector that is cut into shares.
+[[nodiscard]] inline Needs needs_of_vector(std::size_t bytes, const Hosts& hosts) {
+  // The shares of a level are rounded up before they are cut again.
+  return {.links_on_levels = true,
+          .scratch_bytes = scratch_for_shares(bytes, hosts.ranks() + std::size_t{2})};
+}
+[[nodiscard]] inline std::size_t largest_vector(std::size_t buffer_bytes, const Hosts&) {
+  return buffer_bytes;
+}
+
+/// Blocks of scratch: those of all ranks, and what the levels want in turn: inside q-1 shares of a block for
+/// each host, across a block for each.
+[[nodiscard]] inline std::size_t blocks_of_reduce_scatter(const Hosts& hosts) noexcept {
+  return hosts.ranks() + std::max<std::size_t>(1, hosts.most_ranks() - 1) * hosts.count();
+}
+[[nodiscard]] inline std::size_t blocks_of_all_gather(const Hosts& hosts) noexcept {
+  return hosts.ranks() + hosts.count();
+}
+[[nodiscard]] inline Needs needs_of_reduce_scatter(std::size_t bytes, const Hosts& hosts) {
+  return {.links_on_levels = true, .scratch_bytes = bytes * blocks_of_reduce_scatter(hosts)};
+}
+[[nodiscard]] inline std::size_t largest_of_reduce_scatter(std::size_t buffer_bytes, const Hosts& hosts) {
+  return buffer_bytes / blocks_of_reduce_scatter(hosts);
+}
+[[nodiscard]] inline Needs needs_of_all_gather(std::size_t bytes, const Hosts& hosts) {
+  return {.links_on_levels = true, .scratch_bytes = bytes * blocks_of_all_gather(hosts)};
+}
+[[nodiscard]] inline std::size_t largest_of_all_gather(std::size_t buffer_bytes, const Hosts& hosts) {
+  return buffer_bytes / blocks_of_all_gather(hosts);
+}
+
+using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
+
+/// One level after the other.
+[[nodiscard]] inline Cost then(const Cost& first, const Cost& next) noexcept {
+  return {.rounds = first.rounds + next.rounds,
+          .bytes_moved = first.bytes_moved + next.bytes_moved,
+          .bytes_reduced = first.bytes_reduced + next.bytes_reduced,
+          .messages = first.messages + next.messages,
+          .bytes_by_all = first.bytes_by_all + next.bytes_by_all};
+}
+/// By so many groups of ranks at once.
+[[nodiscard]] inline Cost at_once(Cost of_one, Rank groups) noexcept {
+  of_one.messages *= groups;
+  of_one.bytes_by_all *= groups;
+  return of_one;
+}
+[[nodiscard]] inline Cost cost_inside(double share_bytes, const Hosts& hosts) noexcept {
+  return at_once(cost_of_shares(share_bytes, hosts.most_ranks()), hosts.count());
+}
+[[nodiscard]] inline Cost cost_across(CostAcross cost, double bytes, const Hosts& hosts) {
+  if (hosts.count() == 1) return {};
+  return at_once(cost(static_cast<std::size_t>(bytes), hosts.count()), hosts.most_ranks());
+}
+[[nodiscard]] inline Cost reducing(Cost cost) noexcept {
+  cost.bytes_reduced = cost.bytes_moved;
+  return cost;
+}
+
+[[nodiscard]] inline Cost cost_of_all_reduce(CostAcross across, std::size_t bytes, const Hosts& hosts) {
+  const double share = static_cast<double>(bytes) / hosts.most_ranks();
+  const Cost shares = cost_inside(share, hosts);
+  return then(then(reducing(shares), cost_across(across, share, hosts)), shares);
+}
+[[nodiscard]] inline Cost cost_of_reduce_scatter(CostAcross across, std::size_t bytes, const Hosts& hosts) {
+  const double n = static_cast<double>(bytes);
+  return then(reducing(cost_inside(n * hosts.count(), hosts)), cost_across(across, n, hosts));
+}
+[[nodiscard]] inline Cost cost_of_all_gather(CostAcross across, std::size_t bytes, const Hosts& hosts) {
+  const double n = static_cast<double>(bytes);
+  return then(cost_across(across, n, hosts), cost_inside(n * hosts.count(), hosts));
+}
+/// The root sends a share to each of its host twice, and does what the root does across.
+[[nodiscard]] inline Cost cost_of_broadcast(CostAcross across, std::size_t bytes, const Hosts& hosts) {
+  const double share = static_cast<double>(bytes) / hosts.most_ranks();
+  const double others = hosts.most_ranks() - 1.0;
+  const Cost scatter{.rounds = others == 0 ? 0.0 : 1.0,
+                     .bytes_moved = share * others,
+                     .messages = others,
+                     .bytes_by_all = share * others};
+  Cost shares = cost_inside(share, hosts);
+  shares.bytes_by_all -= share * others;  // the root gets signals
+  return then(then(scatter, cost_across(across, share, hosts)), shares);
+}
+
+}  // namespace cohort::levels

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/schedule/algorithm.h>
+
+namespace cohort {
+
+/// Every rank hears from all: in round k it tells the rank 2^k ahead and hears from the one 2^k behind.
+/// Hensgen, Finkel, Manber 1988.
+inline Task<> signal_around(Exec& x) {
+  for (Rank distance = 1; distance < x.size(); distance *= 2) {
+    co_await x.link(x.ahead(distance)).post(Signal::Ack);
+    co_await x.link(x.behind(distance)).wait(Signal::Ack);
+  }
+}
+
+[[nodiscard]] inline Cost cost_of_signals_around(Rank ranks) noexcept {
+  const double rounds = std::bit_width(ranks - 1);
+  return {.rounds = rounds, .messages = rounds * ranks};
+}
+
+}  // namespace cohort

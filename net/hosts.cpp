@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/hosts.h>
+
+#include <cohort/engine/assert.h>
+
+#include <numeric>
+#include <unordered_map>
+
+namespace cohort {
+namespace {
+
+/// Sorts ranks by a number that each has, from 0 on, and says where those of each number begin.
+void sort_by(const std::vector<Rank>& number_of, std::vector<Rank>& sorted, std::vector<Rank>& first) {
+  first.assign(*std::max_element(number_of.begin(), number_of.end()) + 2, 0);
+  for (const Rank number : number_of) ++first[number + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<Rank> next(first);
+  sorted.resize(number_of.size());
+  for (Rank rank = 0; rank < number_of.size(); ++rank) sorted[next[number_of[rank]]++] = rank;
+}
+
+}  // namespace
+
+Hosts::Hosts(Rank ranks) { number(std::vector<Rank>(ranks, 0)); }
+
+Hosts::Hosts(std::span<const Rank> host_of) { number(host_of); }
+
+Hosts Hosts::apart(Rank ranks) {
+  std::vector<Rank> host_of(ranks);
+  std::iota(host_of.begin(), host_of.end(), Rank{0});
+  return Hosts(host_of);
+}
+
+Hosts Hosts::among(std::span<const Rank> ranks) const {
+  std::vector<Rank> host_of;
+  for (const Rank rank : ranks) host_of.push_back(host_of_[rank]);
+  return Hosts(host_of);
+}
+
+void Hosts::number(std::span<const Rank> host_of) {
+  COHORT_ASSERT(!host_of.empty(), "a communicator has {} ranks", host_of.size());
+  std::unordered_map<Rank, Rank> numbers;
+  std::vector<Rank> sizes;
+  for (const Rank given : host_of) {
+    const Rank host = numbers.emplace(given, static_cast<Rank>(numbers.size())).first->second;
+    if (host == sizes.size()) sizes.push_back(0);
+    host_of_.push_back(host);
+    place_of_.push_back(sizes[host]++);
+  }
+  sort_by(host_of_, by_host_, first_of_host_);
+  sort_by(place_of_, by_place_, first_of_place_);
+}
+
+}  // namespace cohort

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/rank.h>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+namespace cohort {
+
+/// Which ranks share the memory of a host: a partition of all ranks, the same on each of them.
+///
+/// Hosts are numbered by their first ranks, and the *place* of a rank is its number among those of its host.
+class Hosts {
+ public:
+  /// All ranks on one host.
+  Hosts(Rank ranks = 1);  // NOLINT(google-explicit-constructor)
+  /// `host_of`: for each rank any number, the same for ranks of one host.
+  explicit Hosts(std::span<const Rank> host_of);
+  /// A host for each rank.
+  [[nodiscard]] static Hosts apart(Rank ranks);
+  /// Of some of the ranks, which are called 0, 1, ... in the order in which they are given.
+  [[nodiscard]] Hosts among(std::span<const Rank> ranks) const;
+
+  [[nodiscard]] Rank ranks() const noexcept { return static_cast<Rank>(host_of_.size()); }
+  [[nodiscard]] Rank count() const noexcept { return static_cast<Rank>(first_of_host_.size()) - 1; }
+  [[nodiscard]] Rank host_of(Rank rank) const noexcept { return host_of_[rank]; }
+  [[nodiscard]] Rank place_of(Rank rank) const noexcept { return place_of_[rank]; }
+  /// In rank order.
+  [[nodiscard]] std::span<const Rank> ranks_of(Rank host) const noexcept {
+    return list(by_host_, first_of_host_, host);
+  }
+  [[nodiscard]] Rank first_of(Rank host) const noexcept { return ranks_of(host).front(); }
+  [[nodiscard]] Rank size_of(Rank host) const noexcept { return static_cast<Rank>(ranks_of(host).size()); }
+  /// The ranks in that place of all hosts that are so large, in the order of hosts.
+  [[nodiscard]] std::span<const Rank> ranks_at(Rank place) const noexcept {
+    return list(by_place_, first_of_place_, place);
+  }
+  /// Of the largest host.
+  [[nodiscard]] Rank most_ranks() const noexcept { return static_cast<Rank>(first_of_place_.size()) - 1; }
+  /// Whether all hosts have as many ranks.
+  [[nodiscard]] bool are_equal() const noexcept { return most_ranks() * count() == ranks(); }
+
+  bool operator==(const Hosts& other) const noexcept { return host_of_ == other.host_of_; }
+
+ private:
+  [[nodiscard]] static std::span<const Rank> list(const std::vector<Rank>& all,
+                                                  const std::vector<Rank>& first, Rank index) noexcept {
+    return std::span(all).subspan(first[index], first[index + 1] - first[index]);
+  }
+  void number(std::span<const Rank> host_of);
+
+  std::vector<Rank> host_of_;
+  std::vector<Rank> place_of_;
+  std::vector<Rank> by_host_;  ///< ranks, those of a host side by side
+  std::vector<Rank> first_of_host_;
+  std::vector<Rank> by_place_;  ///< ranks, those of a place side by side
+  std::vector<Rank> first_of_place_;
+};
+
+}  // namespace cohort
