@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/call/call.h>
+#include <cohort/collectives/call/list_digest.h>
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/net/link_host.h>
 
@@ -12,6 +13,9 @@ namespace cohort {
 
 /// Packs what all ranks must agree on; of counts that differ a hash.
 [[nodiscard]] Signature sign(const Call& call, Rank ranks) noexcept;
+
+/// The same for all of a call's tensors, by its first message; their digest stands for the count.
+[[nodiscard]] Signature sign_tensors(const Call& first, Rank ranks, const ListDigest& digest) noexcept;
 
 /// "all_reduce(float32 sum, count 1024)", for errors.
 [[nodiscard]] std::string describe(const Signature& signature);
