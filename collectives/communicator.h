@@ -4,6 +4,7 @@
 #include <cohort/collectives/buffer.h>
 #include <cohort/collectives/collective.h>
 #include <cohort/collectives/communicator_options.h>
+#include <cohort/collectives/function_reduction.h>
 #include <cohort/collectives/shared_buffer.h>
 #include <cohort/collectives/tensor_collective.h>
 #include <cohort/collectives/transfer.h>
@@ -340,6 +341,45 @@ class Communicator {
     return call_on_tensors(operator_of<AllGather>, arguments);
   }
 
+  // The same by a function of the program's, on elements of any trivially copyable type: reduction<T>(f).
+
+  template <class In, class Out, class T>
+  [[nodiscard]] FunctionCollective all_reduce(In&& in, Out&& out, FunctionReduction<T> op) {
+    return call_by(operator_of<AllReduce>, detail::own_arguments<T, In, Out>(in, out), op);
+  }
+  template <class InOut, class T>
+  [[nodiscard]] FunctionCollective all_reduce(InOut&& inout, FunctionReduction<T> op) {
+    return call_by(operator_of<AllReduce>, detail::own_arguments<T, InOut, InOut>(inout, inout), op);
+  }
+  template <class In, class Out, class T>
+  [[nodiscard]] FunctionCollective reduce(In&& in, Out&& out, FunctionReduction<T> op, Rank root) {
+    return call_by(operator_of<Reduce>, detail::own_arguments<T, In, Out>(in, out, root), op);
+  }
+  template <class InOut, class T>
+  [[nodiscard]] FunctionCollective reduce(InOut&& inout, FunctionReduction<T> op, Rank root) {
+    return call_by(operator_of<Reduce>, detail::own_arguments<T, InOut, InOut>(inout, inout, root), op);
+  }
+  template <class In, class Out, class T>
+  [[nodiscard]] FunctionCollective reduce_scatter(In&& in, Out&& out, FunctionReduction<T> op) {
+    return call_by(operator_of<ReduceScatter>, detail::own_arguments<T, In, Out>(in, out), op);
+  }
+  template <class In, class Out, class T>
+  [[nodiscard]] FunctionCollective scan(In&& in, Out&& out, FunctionReduction<T> op) {
+    return call_by(operator_of<Scan>, detail::own_arguments<T, In, Out>(in, out), op);
+  }
+  template <class InOut, class T>
+  [[nodiscard]] FunctionCollective scan(InOut&& inout, FunctionReduction<T> op) {
+    return call_by(operator_of<Scan>, detail::own_arguments<T, InOut, InOut>(inout, inout), op);
+  }
+  template <class In, class Out, class T>
+  [[nodiscard]] FunctionCollective exclusive_scan(In&& in, Out&& out, FunctionReduction<T> op) {
+    return call_by(operator_of<ExclusiveScan>, detail::own_arguments<T, In, Out>(in, out), op);
+  }
+  template <class InOut, class T>
+  [[nodiscard]] FunctionCollective exclusive_scan(InOut&& inout, FunctionReduction<T> op) {
+    return call_by(operator_of<ExclusiveScan>, detail::own_arguments<T, InOut, InOut>(inout, inout), op);
+  }
+
   // Messages between two ranks, matched by tag in the order in which they are awaited. Any number may be
   // under way, with collectives beside them. Sizes have to be equal: others fail the communicator, on both
   // ends.
@@ -398,6 +438,11 @@ class Communicator {
   [[nodiscard]] TensorCollective call_on_tensors(Operator op, const TensorArguments& arguments);
 
  private:
+  template <class T>
+  [[nodiscard]] FunctionCollective call_by(Operator op, const CallArguments& arguments,
+                                           FunctionReduction<T> reduction) {
+    return {core_for(to_string(op)), {.op = op, .arguments = arguments, .function = reduction.function}};
+  }
   /// Shares a hold; the end of the last one closes.
   explicit Communicator(std::shared_ptr<CommunicatorCore> handle) noexcept;
   static std::shared_ptr<CommunicatorCore> handle_of(std::shared_ptr<CommunicatorCore> core);

@@ -80,6 +80,8 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       heap_(root_ ? root_->heap_ : own_heap_),
       exec_(engine, membership_, *this, resources_),
       packed_(engine, heap_, membership_.rank, membership_.size),
+      function_reducer_(engine, heap_, membership_.rank, membership_.size,
+                        [this](Call& call) { return move_for_function(call); }),
       watchdog_(engine, health_, [this] { return deadline_exceeded(); }) {
   services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
   resources_.bind(running_.windows);
@@ -265,7 +267,7 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
   return true;
 }
 
-Task<> CommunicatorCore::run(const Call& asked, bool has_begun, const TensorCall* tensors) {
+Task<> CommunicatorCore::run(const Call& asked, bool has_begun, Composed composed) {
   CancelScope* around = co_await current_scope();
   Call call = asked;
   std::optional<Mutex::Guard> turn;
@@ -279,11 +281,11 @@ Task<> CommunicatorCore::run(const Call& asked, bool has_begun, const TensorCall
     if (health_.is_failed()) throw Error(health_.cause());
     if (is_closed_)
       throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
-    if (tensors == nullptr && call.reduce == ReduceOp::scaled_sum) {
+    if (!composed && call.reduce == ReduceOp::scaled_sum) {
       const Call scaled = co_await scaled_.scale(engine_, asked, membership_.rank);
       call = scaled;
     }
-    if (tensors == nullptr) begin(call);
+    if (!composed) begin(call);
   }
   CancelScope scope(around);
   operation_scope_ = &scope;
@@ -291,7 +293,7 @@ Task<> CommunicatorCore::run(const Call& asked, bool has_begun, const TensorCall
   if (health_.is_failed()) scope.cancel(health_.cause());
   std::exception_ptr failure;
   try {
-    Task<> running = with_scope(scope, tensors != nullptr      ? run_tensors(*tensors)
+    Task<> running = with_scope(scope, composed                ? run_composed(composed)
                                        : call.has_own_counts() ? tell_counts_and_run(call)
                                                                : orchestrate(call));
     co_await running;
@@ -351,7 +353,37 @@ void CommunicatorCore::check(const TensorCall& call) {
 Task<> CommunicatorCore::run(const TensorCall& call) {
   Call whole(call.op);
   whole.timeout = call.timeout;
-  co_await run(whole, false, &call);
+  const Composed composed{.tensors = &call};
+  co_await run(whole, false, composed);
+}
+
+void CommunicatorCore::check(const FunctionCall& call) const {
+  (void)FunctionReducer::whole_of(call, membership_.rank, membership_.size);
+}
+
+Task<> CommunicatorCore::run(const FunctionCall& call) {
+  Call whole(call.op);
+  whole.timeout = call.timeout;
+  const Composed composed{.function = &call};
+  co_await run(whole, false, composed);
+}
+
+Task<> CommunicatorCore::run_composed(Composed composed) {
+  return composed.tensors != nullptr ? run_tensors(*composed.tensors) : run_function(*composed.function);
+}
+
+Task<> CommunicatorCore::run_function(const FunctionCall& call) {
+  const Call whole = FunctionReducer::whole_of(call, membership_.rank, membership_.size);
+  function_signature_ = sign_function(whole, membership_.size, *call.function);
+  co_await function_reducer_.run(whole, *call.function);
+}
+
+/// The first message is signed for the whole call.
+Task<> CommunicatorCore::move_for_function(Call& call) {
+  call.algorithm = &select(call, {});
+  const std::optional<Signature> first = std::exchange(function_signature_, std::nullopt);
+  begin(call, first ? *first : sign(call, membership_.size));
+  co_await run_begun(call);
 }
 
 Task<> CommunicatorCore::run_tensors(const TensorCall& call) {

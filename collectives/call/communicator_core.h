@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/call/function_reducer.h>
 #include <cohort/collectives/call/group_table.h>
 #include <cohort/collectives/call/health.h>
 #include <cohort/collectives/call/meeting.h>
@@ -92,12 +93,15 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// `has_begun` tells it that the call has its number already and waits for peers.
   [[nodiscard]] bool try_complete_now(const Call& call, bool& has_begun) noexcept;
   /// Runs the call, which outlives the task, in its turn.
-  [[nodiscard]] Task<> run(const Call& call, bool has_begun) { return run(call, has_begun, nullptr); }
+  [[nodiscard]] Task<> run(const Call& call, bool has_begun) { return run(call, has_begun, {}); }
 
   /// Throws InvalidArgument for what is wrong with a call of several tensors on this rank alone.
   void check(const TensorCall& call);
   /// Runs a call of several tensors, which outlives the task, in its turn.
   [[nodiscard]] Task<> run(const TensorCall& call);
+  /// The same for a call by a function of the program's.
+  void check(const FunctionCall& call) const;
+  [[nodiscard]] Task<> run(const FunctionCall& call);
 
   /// A call is awaited where its communicator lives.
   void assert_is_on_engine(Operator op) const noexcept {
@@ -140,7 +144,18 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   }
 
   // One collective:
-  [[nodiscard]] Task<> run(const Call& call, bool has_begun, const TensorCall* tensors);
+  /// What a call of several messages runs in its turn; at most one of them.
+  struct Composed {
+    const TensorCall* tensors = nullptr;
+    const FunctionCall* function = nullptr;
+    [[nodiscard]] explicit operator bool() const noexcept {
+      return tensors != nullptr || function != nullptr;
+    }
+  };
+  [[nodiscard]] Task<> run(const Call& call, bool has_begun, Composed composed);
+  [[nodiscard]] Task<> run_composed(Composed composed);
+  Task<> run_function(const FunctionCall& call);
+  Task<> move_for_function(Call& call);
   Task<> run_tensors(const TensorCall& call);
   Task<> run_message(const TensorCall& call, const TensorPlan::Message& message, bool is_first);
   Task<> run_begun(const Call& call);
@@ -210,7 +225,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   TensorPlan asked_tensors_;  ///< of the call that is being made
   TensorPlan tensors_;        ///< of the call that runs, where it has several
   PackedTensors packed_;
-  Mutex turn_;  ///< held by the call that runs
+  FunctionReducer function_reducer_;
+  std::optional<Signature> function_signature_;  ///< of the call that runs, until its first message
+  Mutex turn_;                                   ///< held by the call that runs
   bool is_closed_ = false;
   bool has_ended_ = false;  ///< and what a root shares with its groups
   std::uint64_t splits_ = 0;

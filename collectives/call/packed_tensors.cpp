@@ -3,9 +3,6 @@
 
 #include <cohort/collectives/memory/reduction/copy.h>
 #include <cohort/collectives/memory/reduction/scale.h>
-#include <cohort/engine/error.h>
-
-#include <bit>
 
 namespace cohort {
 namespace {
@@ -20,20 +17,6 @@ bool gets(const Call& call, Rank rank) {
 
 }  // namespace
 
-std::byte* PackedTensors::room_for(std::size_t bytes) {
-  if (bytes <= mapped_.size()) return reinterpret_cast<std::byte*>(mapped_.data());
-  if (bytes <= private_.size()) return private_.data();
-  const std::size_t room = std::bit_ceil(bytes);
-  try {
-    mapped_ = {};
-    mapped_ = SharedBuffer<std::uint8_t>(heap_, room);
-    return reinterpret_cast<std::byte*>(mapped_.data());
-  } catch (const Error&) {  // it is full of the user's buffers
-    private_.resize(room);
-    return private_.data();
-  }
-}
-
 Call PackedTensors::place(const TensorCall& call, const TensorPlan& plan,
                           const TensorPlan::Message& message) {
   call_ = &call;
@@ -44,7 +27,7 @@ Call PackedTensors::place(const TensorCall& call, const TensorPlan& plan,
   const Form form{.count = bytes, .ranks = ranks_, .root = given.root};
   const Extent extent = call.op->extent(form, rank_);
   const InPlace in_place = call.op->in_place(form, rank_);
-  std::byte* const room = room_for(bytes * call.op.elements_per_count(ranks_));
+  std::byte* const room = room_.room_for(bytes * call.op.elements_per_count(ranks_));
   CallArguments arguments;
   arguments.type = given.out.type;
   arguments.reduce = given.reduce;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/call/kept_buffer.h>
 #include <cohort/collectives/call/tensor_plan.h>
-#include <cohort/collectives/shared_buffer.h>
 #include <cohort/engine/engine.h>
-
-#include <cstdint>
-#include <vector>
 
 namespace cohort {
 
@@ -18,7 +15,7 @@ namespace cohort {
 class PackedTensors {
  public:
   PackedTensors(Engine& engine, SharedHeap& heap, Rank rank, Rank ranks) noexcept
-      : engine_(engine), heap_(heap), rank_(rank), ranks_(ranks) {}
+      : engine_(engine), rank_(rank), ranks_(ranks), room_(heap) {}
 
   /// The call of a message, and which tensors are in it; the plan and both outlive what follows. Throws
   /// std::bad_alloc.
@@ -31,20 +28,17 @@ class PackedTensors {
   Task<> unpack(const Call& whole);
 
  private:
-  [[nodiscard]] std::byte* room_for(std::size_t bytes);
   /// Copies the blocks one after the other, `blocks` of each tensor, between them and the message.
   template <class Move>
   Task<> move_blocks(const Call& whole, std::size_t blocks, Move move);
 
   Engine& engine_;
-  SharedHeap& heap_;
   const Rank rank_;
   const Rank ranks_;
   const TensorCall* call_ = nullptr;
   const TensorPlan* plan_ = nullptr;
   TensorPlan::Message message_;
-  SharedBuffer<std::uint8_t> mapped_;
-  std::vector<std::byte> private_;  ///< where the heap has no room
+  KeptBuffer room_;
 };
 
 }  // namespace cohort

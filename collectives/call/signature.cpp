@@ -19,6 +19,9 @@ constexpr unsigned kAlgorithmShift = 24;
 constexpr unsigned kRootShift = 40;
 /// The count is a ListDigest. In the type's byte, whose other numbers are fewer.
 constexpr std::uint64_t kIsListOfTensors = std::uint64_t{0x80} << kTypeShift;
+/// A function of the program's, whose element's digest stands above the count, of bytes. In place of a
+/// reduction.
+constexpr std::uint64_t kIsFunction = 0x80;
 
 // Of Signature::count: above what any memory can hold stands what a reduction has besides its name.
 constexpr unsigned kDigestShift = 48;
@@ -47,6 +50,14 @@ std::string name_of(std::uint64_t value, std::uint64_t count) {
 
 std::string type_name(const Signature& signature) {
   return name_of<DataType>(byte_at(signature.what & ~kIsListOfTensors, kTypeShift), kDataTypeCount);
+}
+
+bool is_function(const Signature& signature) { return byte_at(signature.what, kReduceShift) == kIsFunction; }
+
+std::string reduction_name(const Signature& signature) {
+  if (is_function(signature))
+    return fmt::format("a function on elements of digest {:04x}", signature.count >> kDigestShift);
+  return name_of<ReduceOp>(byte_at(signature.what, kReduceShift), std::size(kReduceOps));
 }
 
 bool is_list(const Signature& signature) { return (signature.what & kIsListOfTensors) != 0; }
@@ -98,10 +109,7 @@ struct Field {
 const std::array kFields = {
     Field{"operator", [](const Signature& s, const AlgorithmTable&) { return operator_name(s); }},
     Field{"data type", [](const Signature& s, const AlgorithmTable&) { return type_name(s); }},
-    Field{"reduction",
-          [](const Signature& s, const AlgorithmTable&) {
-            return name_of<ReduceOp>(byte_at(s.what, kReduceShift), std::size(kReduceOps));
-          }},
+    Field{"reduction", [](const Signature& s, const AlgorithmTable&) { return reduction_name(s); }},
     Field{"root",
           [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", s.what >> kRootShift); }},
     Field{"number of tensors", [](const Signature& s, const AlgorithmTable&) { return text_of_tensors(s); }},
@@ -178,6 +186,17 @@ Signature sign(const Call& call, Rank ranks) noexcept {
           .count = count | (is_scaled ? digest_of(call.factor) << kDigestShift : 0)};
 }
 
+Signature sign_function(const Call& whole, Rank ranks, const ElementFunction& function) noexcept {
+  Call of_bytes = whole;
+  of_bytes.type = DataType::byte;
+  Signature signature = sign(of_bytes, ranks);
+  signature.what = (signature.what & ~(std::uint64_t{0xff} << kReduceShift)) | kIsFunction << kReduceShift;
+  const std::uint64_t type = algorithm_id(function.type_name());
+  const std::uint64_t digest = (type ^ function.element_bytes) & 0xffff;
+  signature.count = (signature.count & kCountMask) | digest << kDigestShift;
+  return signature;
+}
+
 Signature sign_tensors(const Call& first, Rank ranks, const ListDigest& digest) noexcept {
   Signature signature = sign(first, ranks);
   signature.what |= kIsListOfTensors;
@@ -191,9 +210,7 @@ std::string describe(const Signature& signature) {
   if (index >= kOperators || !Operator::at(index)->has_data) return name;
   const Operator op = Operator::at(index);
   std::string text = fmt::format("{}({}", name, type_name(signature));
-  if (op->combines)
-    text +=
-        fmt::format(" {}", name_of<ReduceOp>(byte_at(signature.what, kReduceShift), std::size(kReduceOps)));
+  if (op->combines) text += fmt::format(" {}", reduction_name(signature));
   if (op->has_root) text += fmt::format(", root {}", signature.what >> kRootShift);
   if (is_list(signature)) return text + fmt::format(", {} tensors)", digest_in(signature).size());
   return text + fmt::format(", count {})", text_of_count(signature));

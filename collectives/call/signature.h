@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/call/call.h>
 #include <cohort/collectives/call/list_digest.h>
+#include <cohort/collectives/function_reduction.h>
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/net/link_host.h>
 
@@ -16,6 +17,10 @@ namespace cohort {
 
 /// The same for all of a call's tensors, by its first message; their digest stands for the count.
 [[nodiscard]] Signature sign_tensors(const Call& first, Rank ranks, const ListDigest& digest) noexcept;
+
+/// The same of a call by a function of the program's, in bytes.
+[[nodiscard]] Signature sign_function(const Call& whole, Rank ranks,
+                                      const ElementFunction& function) noexcept;
 
 /// "all_reduce(float32 sum, count 1024)", for errors.
 [[nodiscard]] std::string describe(const Signature& signature);

@@ -110,6 +110,15 @@ Task<> collectives_of_several_tensors(Communicator& comm, Buffers& buffers) {
   co_await comm.all_gather(buffers.lists_of_all);
 }
 
+Task<> collectives_by_a_function(Communicator& comm, Buffers& buffers) {
+  const auto last = reduction<float>([](float, float right) { return right; });
+  const std::span<float> one(buffers.one);
+  co_await comm.all_reduce(one, last);
+  co_await comm.scan(one, last);
+  co_await comm.reduce(one, last, 0);
+  co_await comm.reduce_scatter(one, std::span(buffers.all).first(one.size() / comm.size()), last);
+}
+
 Task<> every_collective(Communicator& comm, Buffers& buffers) {
   co_await plain_collectives(comm, buffers);
   co_await collectives_with_blocks_for_all(comm, buffers);
@@ -118,6 +127,7 @@ Task<> every_collective(Communicator& comm, Buffers& buffers) {
   co_await collectives_with_counts(comm, buffers);
   co_await collectives_of_pairs(comm, buffers);
   co_await collectives_of_several_tensors(comm, buffers);
+  co_await collectives_by_a_function(comm, buffers);
 }
 
 Task<> count_allocations(Communicator& comm, std::size_t count) {
