@@ -3,6 +3,7 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/caches.h>
+#include <cohort/engine/system/core_sharing.h>
 #include <cohort/engine/system/descriptor_limit.h>
 #include <cohort/engine/system/host.h>
 #include <cohort/engine/system/processor.h>
@@ -10,12 +11,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace cohort {
 namespace {
 
 /// For what is open for a moment only.
 constexpr std::size_t kSpareDescriptors = 32;
+
+/// The kernel adds its timer slack, 50 us.
+constexpr std::chrono::microseconds kNap{20};
 
 class RealPlatform final : public Platform {
  public:
@@ -27,8 +32,19 @@ class RealPlatform final : public Platform {
   CoreSet usable_cores() override { return processor::usable_cores(); }
   std::size_t make_room_for_descriptors(std::size_t least, std::size_t wanted,
                                         std::string_view what_for) override;
-  void yield_core() noexcept override { processor::yield(); }
+  void yield_core() noexcept override;
+
+ private:
+  MonotonicClock clock_;
+  CoreSharing sharing_;
 };
+
+void RealPlatform::yield_core() noexcept {
+  const TimePoint began = clock_.now();
+  if (sharing_.should_sleep(began)) return std::this_thread::sleep_for(kNap);
+  processor::yield();
+  sharing_.note_yield(began, clock_.now());
+}
 
 std::size_t RealPlatform::make_room_for_descriptors(std::size_t least, std::size_t wanted,
                                                     std::string_view what_for) {

@@ -30,6 +30,18 @@ inline void yield() noexcept { ::sched_yield(); }
   return std::thread::hardware_concurrency();
 }
 
+/// Where the calling thread runs now; negative where the kernel does not say.
+[[nodiscard]] inline int current_core() noexcept { return ::sched_getcpu(); }
+
+/// Keeps the calling thread, and those that it starts, on that core, if it may.
+inline void stay_on(int core) noexcept {
+  if (core < 0 || core >= CPU_SETSIZE) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(core), &set);
+  static_cast<void>(::sched_setaffinity(0, sizeof set, &set));
+}
+
 /// Which cores the calling thread may run on; those numbered lowest, where the kernel does not say.
 [[nodiscard]] inline CoreSet usable_cores() noexcept {
   CoreSet cores;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/world/scheduler.h>
 
+#include <cohort/engine/system/processor.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -25,10 +27,12 @@ Scheduler::Scheduler(const Settings& settings)
 }
 
 bool Scheduler::run(std::vector<std::function<void()>> bodies) {
+  const int core = processor::current_core();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
-    slot.thread = std::thread([this, &slot, body = std::move(bodies[i])] {
-      slot.turn.acquire();
+    slot.thread = std::thread([this, &slot, core, body = std::move(bodies[i])] {
+      processor::stay_on(core);
+      slot.turn.take();
       body();
       slot.state = State::finished;
       give_turn(choose());
@@ -36,7 +40,7 @@ bool Scheduler::run(std::vector<std::function<void()>> bodies) {
   }
   give_turn(choose());
   std::uint64_t turns_seen = 0;
-  while (!done_.try_acquire_for(kLongestRealTurn)) {
+  while (!done_.take_within(kLongestRealTurn)) {
     if (turns_ == turns_seen) {
       report("a process goes on without ever waiting");
       is_abandoned_ = true;
@@ -114,7 +118,7 @@ void Scheduler::report(const std::string& what) {
   if (finding_.empty()) finding_ = what;
 }
 
-void Scheduler::give_turn(Slot* to) { (to != nullptr ? to->turn : done_).release(); }
+void Scheduler::give_turn(Slot* to) { (to != nullptr ? to->turn : done_).give(); }
 
 /// A turn takes next to nothing, now and then longer, always more on a slow process.
 void Scheduler::end_turn(Slot& slot) {
@@ -134,7 +138,7 @@ void Scheduler::pass_turn(Slot& from) {
   Slot* next = choose();
   if (next != &from) {
     give_turn(next);
-    from.turn.acquire();
+    from.turn.take();
   }
   from.state = State::ready;
 }

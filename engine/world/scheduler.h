@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/immovable.h>
+#include <cohort/engine/world/baton.h>
 #include <cohort/engine/world/random.h>
 #include <cohort/engine/world/settings.h>
 
@@ -10,7 +11,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <semaphore>
 #include <string>
 #include <thread>
 
@@ -31,7 +31,8 @@ class Host {
 ///
 /// A process keeps its turn until it sleeps or pauses. Then the one that can go on earliest does, after the
 /// seeded time that its own last turn took; time passes only so. When nobody can ever go on, that is a hang.
-/// Threads: the caller of run(), and those of the processes while it is their turn.
+/// Threads: the caller of run(), and those of the processes while it is their turn; these share one core,
+/// since no two of them ever run at once, and waking an idle core takes ten times as long as a switch.
 class Scheduler : Immovable {
  public:
   explicit Scheduler(const Settings& settings);
@@ -79,7 +80,7 @@ class Scheduler : Immovable {
     double slowness = 1;
     std::atomic<bool> is_woken{false};
     Host* host = nullptr;
-    std::binary_semaphore turn{0};
+    Baton turn;
     std::thread thread;
   };
 
@@ -105,7 +106,7 @@ class Scheduler : Immovable {
   std::string finding_;
   bool is_over_ = false;
   bool is_abandoned_ = false;
-  std::binary_semaphore done_{0};
+  Baton done_;
 };
 
 }  // namespace cohort::world

@@ -35,8 +35,10 @@ void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); 
 namespace cohort {
 namespace {
 
-constexpr int kWarmUp = 100;
-constexpr int kCounted = 200;
+/// Of warming up, and then as many that are counted.
+constexpr int kRounds = 100;
+constexpr int kRoundsOfLarge = 30;
+constexpr std::size_t kLarge = 200'000;
 
 struct Buffers {
   explicit Buffers(std::size_t count, Rank ranks)
@@ -132,11 +134,12 @@ Task<> every_collective(Communicator& comm, Buffers& buffers) {
 
 Task<> count_allocations(Communicator& comm, std::size_t count) {
   Buffers buffers(count, comm.size());
-  for (int i = 0; i < kWarmUp; ++i) co_await every_collective(comm, buffers);
+  const int rounds = count >= kLarge ? kRoundsOfLarge : kRounds;
+  for (int i = 0; i < rounds; ++i) co_await every_collective(comm, buffers);
   const FramePool::Statistics before = FramePool::statistics();
   co_await comm.barrier();
   is_counting = true;
-  for (int i = 0; i < kCounted; ++i) co_await every_collective(comm, buffers);
+  for (int i = 0; i < rounds; ++i) co_await every_collective(comm, buffers);
   is_counting = false;
   EXPECT_EQ(FramePool::statistics().from_system, before.from_system) << "frames that were not recycled";
 }
@@ -181,9 +184,9 @@ TEST(Frames, of_every_algorithm_are_recycled) {
   options.transport = "tcp";
   auto body = [](Communicator& comm) -> Task<> {
     Buffers buffers(1000, comm.size());
-    for (int i = 0; i < kWarmUp; ++i) co_await every_algorithm(comm, buffers);
+    for (int i = 0; i < kRoundsOfLarge; ++i) co_await every_algorithm(comm, buffers);
     const FramePool::Statistics before = FramePool::statistics();
-    for (int i = 0; i < kWarmUp; ++i) co_await every_algorithm(comm, buffers);
+    for (int i = 0; i < kRoundsOfLarge; ++i) co_await every_algorithm(comm, buffers);
     EXPECT_EQ(FramePool::statistics().from_system, before.from_system);
   };
   test::run_ranks(3, body, std::move(options));
@@ -196,7 +199,7 @@ std::string name_of_case(const testing::TestParamInfo<std::tuple<const char*, bo
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, NoAllocation,
                          testing::Combine(testing::Values("shm", "tcp"), testing::Bool(),
-                                          testing::Values(std::size_t{4}, std::size_t{200'000})),
+                                          testing::Values(std::size_t{4}, kLarge)),
                          name_of_case);
 
 }  // namespace

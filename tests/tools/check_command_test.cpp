@@ -42,7 +42,7 @@ Outcome check_command(const std::string& arguments) {
 }
 
 TEST(CheckCommand, checks_all_and_ends_with_the_sum) {
-  const Outcome outcome = check_command("--all --ranks 3 --threads 2");
+  const Outcome outcome = check_command("--all --ranks 4 --threads 2");
   EXPECT_EQ(outcome.status, 0) << outcome.text;
   EXPECT_THAT(outcome.last_line(), ::testing::ContainsRegex("^[0-9]+ passed, 0 failed$"));
   for (const Operator op : all_operators())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench/overlap.h>
 
+#include <cohort/engine/engine.h>
 #include <cohort/engine/when_all.h>
 
 #include <fmt/format.h>

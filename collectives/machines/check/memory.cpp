@@ -72,9 +72,19 @@ void Memory::write(std::size_t begin, const Content& content, const Access& by, 
       fresh.push_back({at, at + piece.bytes, value, by, {}});
     at += piece.bytes;
   }
+  replace(first, last, std::move(fresh));
+}
+
+/// Moves what lies behind only if their number changes: pieces of a long message replace one for one.
+void Memory::replace(std::size_t first, std::size_t last, std::vector<Segment> fresh) {
+  const std::size_t in_place = std::min(last - first, fresh.size());
+  const auto from = fresh.begin() + static_cast<std::ptrdiff_t>(in_place);
   const auto place = segments_.begin() + static_cast<std::ptrdiff_t>(first);
-  const auto behind = segments_.erase(place, segments_.begin() + static_cast<std::ptrdiff_t>(last));
-  segments_.insert(behind, std::make_move_iterator(fresh.begin()), std::make_move_iterator(fresh.end()));
+  const auto behind = std::move(fresh.begin(), from, place);
+  if (in_place < fresh.size())
+    segments_.insert(behind, std::make_move_iterator(from), std::make_move_iterator(fresh.end()));
+  else
+    segments_.erase(behind, segments_.begin() + static_cast<std::ptrdiff_t>(last));
 }
 
 void Memory::touch(std::size_t begin, std::size_t bytes, const Access& by, Order& order,

@@ -75,6 +75,8 @@ class Memory {
   /// The index of the segment that begins there, after cutting one if need be.
   std::size_t cut(std::size_t at);
   [[nodiscard]] std::size_t find(std::size_t at) const noexcept;
+  /// Puts these where the segments [first, last) are.
+  void replace(std::size_t first, std::size_t last, std::vector<Segment> fresh);
   static void compare(const Segment& segment, const Access& by, bool writes, Order& order,
                       Conflicts& conflicts);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every algorithm x transport x ranks 1..8 x type x reduction x odd sizes, in place and out of place, against
-// values computed from the rule.
+// Every algorithm x transport x ranks 1..9 and 16 x odd sizes, and every algorithm x transport x type x
+// reduction, in place and out of place, against values computed from the rule.
 #include <cohort/cohort.h>
 #include <cohort/collectives/operators/reference.h>
 #include <cohort/collectives/selection/selection.h>
@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace cohort {
@@ -19,16 +20,40 @@ constexpr std::size_t kBufferBytes =
     64 * 1024;  // the smallest, so that messages of moderate size loop over it
 constexpr std::size_t kLargerThanBuffer = 70'001;
 
-/// What rank r puts at index i: small enough that every reduction is exact in every type. Floats of 8 bits
-/// tell hardly any numbers apart, so it takes other types to see whose are missing.
+/// Numbers of ranks among which types and reductions are shared out; one rank takes all that there is.
+constexpr Rank kOnOneHost[] = {2, 3, 4, 5, 6, 7, 8, 9, 16};
+constexpr Rank kOnSeveral[] = {3, 4, 7};
+
+/// Of what is the same for every number of ranks but that another one runs it: each takes the numbers that
+/// no other one takes.
+class Share {
+ public:
+  Share(std::span<const Rank> numbers, Rank ranks)
+      : of_(ranks == 1 ? 1 : numbers.size()),
+        index_(static_cast<std::size_t>(std::ranges::find(numbers, ranks) - numbers.begin()) % of_) {}
+
+  [[nodiscard]] bool has(std::size_t number) const noexcept { return number % of_ == index_; }
+
+ private:
+  std::size_t of_;
+  std::size_t index_;
+};
+
+/// What rank r puts at index i: small enough that every reduction is exact in every type, and no two ranks
+/// alike. Floats of 8 bits tell hardly any numbers apart, so it takes other types to see whose are missing.
 double value_at(DataType type, ReduceOp op, Rank rank, std::size_t index) {
+  constexpr Rank kMostExactFactors = 9;  // powers of 3 become long
   const bool is_tiny = size_bytes(type) == 1 && !is_integer(type);
-  if (op == ReduceOp::prod && is_tiny) return (rank + index) % 3 == 0 ? 2 : 1;
-  if (op == ReduceOp::prod) return static_cast<double>((rank + index) % 3) + 1;
-  if (is_tiny) return static_cast<double>((rank + index) % 3) - 1;
-  const auto value = static_cast<double>((rank + 1) * (index % 7 + 1));
-  return kind_of(type) == DataKind::unsigned_integer ? value : value - 9;
+  const std::size_t third = (rank + index) % 3;
+  if (op == ReduceOp::prod && (is_tiny || rank >= kMostExactFactors)) return third == 0 ? 2 : 1;
+  if (op == ReduceOp::prod) return static_cast<double>(third) + 1;
+  if (is_tiny) return static_cast<double>(third) - 1;
+  const auto value = static_cast<double>((std::size_t{rank} * 5 + index) % 17);
+  return kind_of(type) == DataKind::unsigned_integer ? value : value - 8;
 }
+
+/// After so many indices the values of all ranks begin anew.
+constexpr std::size_t kPeriod = std::size_t{3} * 17;
 
 /// The combination of a part's inputs at one index.
 double expected_at(DataType type, ReduceOp op, const ResultPart& part, std::size_t index) {
@@ -38,9 +63,24 @@ double expected_at(DataType type, ReduceOp op, const ResultPart& part, std::size
   return part.is_combined() ? reference::finish(type, op, result, part.end - part.first) : result;
 }
 
-std::vector<std::size_t> odd_sizes(Rank ranks) {
-  if (ranks > 5) return {0, 1, ranks + 1U, 33, 1024, kLargerThanBuffer};
-  return {0, 1, ranks - 1U, ranks, ranks + 1U, 31, 32, 33, 1023, 1024, 1025, kLargerThanBuffer};
+/// Elements by a rule that begins anew after kPeriod of them: value(index) of the first one is that of
+/// `from`.
+template <class Value>
+void fill(DataType type, std::span<std::byte> to, std::size_t from, Value value) {
+  const std::size_t element = size_bytes(type);
+  const std::size_t first = std::min(kPeriod * element, to.size());
+  for (std::size_t at = 0; at < first; at += element)
+    reference::store(type, to.data() + at, value(from + at / element));
+  for (std::size_t done = first; done < to.size();) {
+    const std::size_t bytes = std::min(done, to.size() - done);
+    std::memcpy(to.data() + done, to.data(), bytes);
+    done += bytes;
+  }
+}
+
+std::vector<std::size_t> odd_sizes(Operator op, Rank ranks) {
+  const std::size_t large = kLargerThanBuffer / op.elements_per_count(ranks) + 1;
+  return {0, 1, ranks - 1U, ranks, ranks + 1U, 31, 32, 33, 1023, 1024, 1025, large};
 }
 
 /// One way to make a call.
@@ -58,15 +98,21 @@ struct Variant {
   [[nodiscard]] bool has_one_place() const { return is_in_place || op->has_one_buffer; }
 };
 
+/// An algorithm of an operator, and which one of them it is: the same for every number of ranks.
+struct Numbered {
+  std::string_view name;
+  std::size_t number;
+};
+
 /// The algorithms of an operator that run a call of that count here.
-std::vector<std::string_view> applicable(const Communicator& comm, Operator op, DataType type,
-                                         std::size_t count) {
+std::vector<Numbered> applicable(const Communicator& comm, Operator op, DataType type, std::size_t count) {
   const std::size_t bytes = count * op.elements_per_count(comm.size()) * size_bytes(type);
   const Call call = make_call_of_size(op, type, bytes, comm.size());
-  std::vector<std::string_view> names;
-  for (const Candidate& one : candidates_for(call, comm.reach(), comm.algorithms()))
-    if (one.state == Candidate::State::possible) names.push_back(one.algorithm);
-  return names;
+  const std::vector<Candidate> candidates = candidates_for(call, comm.reach(), comm.algorithms());
+  std::vector<Numbered> all;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (candidates[i].state == Candidate::State::possible) all.push_back({candidates[i].algorithm, i});
+  return all;
 }
 
 std::string label(const Communicator& comm, const Variant& of) {
@@ -79,8 +125,8 @@ using Bytes = std::span<const std::byte>;
 
 void expect_same(Bytes got, Bytes expected, DataType type, const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;
-  const auto differs = std::mismatch(got.begin(), got.end(), expected.begin()).first;
-  if (differs == got.end()) return;
+  if (std::ranges::equal(got, expected)) return;
+  const auto differs = std::ranges::mismatch(got, expected).in1;
   const std::size_t at = static_cast<std::size_t>(differs - got.begin()) / size_bytes(type);
   const std::size_t byte = at * size_bytes(type);
   ADD_FAILURE() << what << ": at " << at << " got " << reference::load(type, got.data() + byte)
@@ -105,8 +151,7 @@ struct Buffers {
     in = std::span(memory).subspan(is_one && in_bytes < out_bytes ? shift : 0, in_bytes);
     const std::size_t inside = in_bytes < out_bytes ? 0 : std::min(shift, memory.size() - out_bytes);
     out = std::span(memory).subspan(is_one ? inside : in_bytes, out_bytes);
-    for (std::size_t i = 0; i < extent.send; ++i)
-      reference::store(of.type, in.data() + i * element, value_at(of.type, of.reduce, rank, i));
+    fill(of.type, in, 0, [&](std::size_t i) { return value_at(of.type, of.reduce, rank, i); });
   }
 
   std::vector<std::byte> memory;
@@ -118,10 +163,11 @@ struct Buffers {
 std::vector<std::byte> expected_of(const Variant& of, Rank rank, Rank ranks, Bytes before) {
   std::vector<std::byte> expected(before.begin(), before.end());
   if (before.empty()) return expected;
-  for (const ResultPart& part : of.op->result(of.form(ranks), rank))
-    for (std::size_t i = 0; i < part.elements; ++i)
-      reference::store(of.type, expected.data() + (part.at + i) * size_bytes(of.type),
-                       expected_at(of.type, of.reduce, part, part.from + i));
+  const std::size_t element = size_bytes(of.type);
+  for (const ResultPart& part : of.op->result(of.form(ranks), rank)) {
+    const auto at = std::span(expected).subspan(part.at * element, part.elements * element);
+    fill(of.type, at, part.from, [&](std::size_t i) { return expected_at(of.type, of.reduce, part, i); });
+  }
   return expected;
 }
 
@@ -143,44 +189,59 @@ Task<> check_call(Communicator& comm, const Variant& of) {
   if (!is_replaced) expect_same(buffers.in, untouched, of.type, label(comm, of) + ", input");
 }
 
-Task<> check_roots_and_places(Communicator& comm, Variant of) {
-  const Rank roots = of.op->has_root ? comm.size() : 1;
-  for (of.root = 0; of.root < roots; ++of.root) {
-    of.is_in_place = false;
-    co_await check_call(comm, of);
-    of.is_in_place = true;
-    if (of.op->has_in_place) co_await check_call(comm, of);
-  }
-}
-
 /// Blocks alike, and no two alike, some of them empty.
 Task<> check_counts(Communicator& comm, Variant of) {
-  co_await check_roots_and_places(comm, of);
+  co_await check_call(comm, of);
   const std::size_t size = how_many(of.op->counts, comm.size());
   for (std::size_t i = 0; i < size; ++i)
     of.counts.push_back(of.count * ((i + i / comm.size()) % comm.size()) / comm.size());
-  if (size != 0) co_await check_roots_and_places(comm, of);
+  if (size != 0) co_await check_call(comm, of);
 }
 
-Task<> check_algorithms(Communicator& comm, Variant of) {
-  for (const std::string_view name : applicable(comm, of.op, of.type, of.count)) {
-    of.algorithm = name;
+/// By those algorithms whose turn it is for the number of the variant. Another root for each, and every other
+/// time in place: for any two variants in both places on some number of ranks.
+Task<> check_algorithms(Communicator& comm, Variant of, std::size_t number, Share share) {
+  for (const Numbered& algorithm : applicable(comm, of.op, of.type, of.count)) {
+    const std::size_t turn = number + algorithm.number;
+    if (!share.has(turn)) continue;
+    of.algorithm = algorithm.name;
+    of.root = of.op->has_root ? static_cast<Rank>(turn / 2 % comm.size()) : 0;
+    of.is_in_place = of.op->has_in_place && (turn + comm.size()) % 2 != 0;
     co_await check_counts(comm, of);
   }
 }
 
-/// Every size with float32 sum; every type and reduction at two sizes.
 Task<> check_every_size(Communicator& comm) {
-  for (const std::size_t count : odd_sizes(comm.size())) {
-    for (const Operator op : all_operators()) {
-      const Variant variant{.op = op, .algorithm = {}, .count = count};
-      if (op->has_data) co_await check_algorithms(comm, variant);
+  const Share everything({}, 1);
+  for (const Operator op : all_operators()) {
+    if (!op->has_data) continue;
+    const std::vector<std::size_t> sizes = odd_sizes(op, comm.size());
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const Variant variant{.op = op, .algorithm = {}, .count = sizes[i]};
+      co_await check_algorithms(comm, variant, i, everything);
     }
   }
 }
 
-/// Ranks from which on a sample of types and reductions is taken, another one for each number of them.
-constexpr Rank kManyRanks = 5;
+constexpr std::size_t kFew = 17;
+constexpr std::size_t kMany = 5003;
+
+/// Numbers the types with their reductions.
+std::size_t number_of(DataType type, ReduceOp reduce) {
+  return static_cast<std::size_t>(type) * kReduceOps.size() + static_cast<std::size_t>(reduce);
+}
+
+/// The share of all reductions, with few elements, and with many every fourth time.
+Task<> check_reductions(Communicator& comm, Operator op, DataType type, Share share) {
+  for (const ReduceOp reduce : kReduceOps) {
+    if (!applies(reduce, type)) continue;
+    const std::size_t number = number_of(type, reduce);
+    Variant variant{.op = op, .algorithm = {}, .type = type, .reduce = reduce, .count = kFew};
+    co_await check_algorithms(comm, variant, number, share);
+    variant.count = kMany;
+    if ((number + comm.size()) % 4 == 0) co_await check_algorithms(comm, variant, number, share);
+  }
+}
 
 /// Whether an operator that only moves such elements moves others of their size as well.
 bool stands_for_its_size(DataType type) {
@@ -189,32 +250,24 @@ bool stands_for_its_size(DataType type) {
   return *same == type;
 }
 
-/// With few elements, and with many, some of the combinations.
-Task<> check_type(Communicator& comm, Operator op, DataType type) {
-  if (!op->combines && !stands_for_its_size(type)) co_return;
-  for (const ReduceOp reduce : kReduceOps) {
-    const bool is_one_of = op->combines ? applies(reduce, type) : reduce == kReduceOps.front();
-    if (!is_one_of) continue;
-    const unsigned number = static_cast<unsigned>(type) + static_cast<unsigned>(reduce);
-    const bool is_in_sample = (number + comm.size()) % 4 == 0;
-    if (op->combines && comm.size() >= kManyRanks && !is_in_sample) continue;
-    Variant variant{.op = op, .algorithm = {}, .type = type, .reduce = reduce, .count = 17};
-    co_await check_algorithms(comm, variant);
-    variant.count = 5003;
-    if (number % 4 == 0 || !op->combines) co_await check_algorithms(comm, variant);
-  }
-}
-
-Task<> check_every_type(Communicator& comm) {
+Task<> check_every_type(Communicator& comm, Share share) {
+  const Share everything({}, 1);
   for (const Operator op : all_operators()) {
     if (!op->has_data) continue;
-    for (const DataType type : kDataTypes) co_await check_type(comm, op, type);
+    for (const DataType type : kDataTypes) {
+      if (op->combines) co_await check_reductions(comm, op, type, share);
+      if (op->combines || !stands_for_its_size(type)) continue;
+      const std::size_t number = size_bytes(type) / 2;
+      const bool are_few = (number + comm.size()) % 2 == 0;
+      const Variant variant{.op = op, .algorithm = {}, .type = type, .count = are_few ? kFew : kMany};
+      co_await check_algorithms(comm, variant, number, everything);
+    }
   }
 }
 
 /// Each rank enters late in its turn: nobody may leave before.
 Task<> check_barriers(Communicator& comm) {
-  for (const std::string_view id : applicable(comm, operator_of<Barrier>, DataType::float32, 0)) {
+  for (const auto& [id, number] : applicable(comm, operator_of<Barrier>, DataType::float32, 0)) {
     for (Rank late = 0; late < comm.size(); ++late) {
       std::vector<std::int64_t> entered(1, late == comm.rank() ? 1 : 0);
       if (late == comm.rank()) co_await comm.engine().sleep_for(std::chrono::microseconds(500));
@@ -245,6 +298,7 @@ class EveryAlgorithm : public testing::TestWithParam<std::tuple<Way, Rank>> {
     const Way way = std::get<0>(GetParam());
     return way == Way::two_hosts || way == Way::two_hosts_isolated ? 2 : 1;
   }
+  static bool is_one_transport() { return hosts() == 1 && std::get<0>(GetParam()) != Way::queue; }
   static CommunicatorOptions options() {
     const Way way = std::get<0>(GetParam());
     CommunicatorOptions options;
@@ -262,7 +316,12 @@ class EveryAlgorithm : public testing::TestWithParam<std::tuple<Way, Rank>> {
 };
 
 TEST_P(EveryAlgorithm, gives_the_right_result_for_every_size) { run_on_all(check_every_size); }
-TEST_P(EveryAlgorithm, gives_the_right_result_for_every_type_and_reduction) { run_on_all(check_every_type); }
+/// On all numbers of ranks together each algorithm combines each type by each reduction.
+TEST_P(EveryAlgorithm, gives_the_right_result_for_every_type_and_reduction) {
+  const std::span<const Rank> numbers = is_one_transport() ? std::span<const Rank>(kOnOneHost) : kOnSeveral;
+  const Share share(numbers, ranks());
+  run_on_all([share](Communicator& comm) { return check_every_type(comm, share); });
+}
 TEST_P(EveryAlgorithm, barrier_holds_everybody_until_the_last_one_is_there) {
   test::run_ranks_in_world(ranks(), check_barriers, options(), hosts());
 }
@@ -272,16 +331,33 @@ std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& te
                      std::get<1>(test.param));
 }
 
+std::vector<Rank> one_and(std::span<const Rank> numbers) {
+  std::vector<Rank> all = {1};
+  all.insert(all.end(), numbers.begin(), numbers.end());
+  return all;
+}
+
 INSTANTIATE_TEST_SUITE_P(Everywhere, EveryAlgorithm,
                          testing::Combine(testing::Values(Way::shm_one_process, Way::shm_isolated,
                                                           Way::shm_pulled, Way::tcp),
-                                          testing::Range(Rank{1}, Rank{9})),
+                                          testing::ValuesIn(one_and(kOnOneHost))),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(SeveralTransports, EveryAlgorithm,
                          testing::Combine(testing::Values(Way::two_hosts, Way::two_hosts_isolated,
                                                           Way::queue),
-                                          testing::Values(Rank{3}, Rank{4}, Rank{7})),
+                                          testing::ValuesIn(kOnSeveral)),
                          name_of_case);
+
+TEST(ShareOfTypes, each_is_of_one_number_of_ranks) {
+  for (const std::span<const Rank> numbers :
+       {std::span<const Rank>(kOnOneHost), std::span<const Rank>(kOnSeveral)}) {
+    for (std::size_t turn = 0; turn < 1000; ++turn) {
+      const auto takes = [&](Rank ranks) { return Share(numbers, ranks).has(turn); };
+      EXPECT_EQ(std::ranges::count_if(numbers, takes), 1) << turn;
+      EXPECT_TRUE(takes(1));
+    }
+  }
+}
 
 }  // namespace
 }  // namespace cohort

@@ -197,7 +197,9 @@ TEST_P(KilledRank, that_leaves_a_forked_child_behind_is_named_all_the_same) {
   expect_all_name_it();
 }
 
-TEST_P(KilledRank, that_is_only_stopped_is_named_at_the_deadline) {
+class StoppedRank : public KilledRank {};
+
+TEST_P(StoppedRank, is_named_at_the_deadline) {
   start(std::chrono::seconds(2));
   signal_victim(SIGSTOP);
   for (Rank rank = 0; rank < kRanks; ++rank) {
@@ -220,6 +222,15 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, KilledRank,
                          testing::Combine(testing::Values(Way::shm_staged, Way::shm_pulled, Way::shm_mapped,
                                                           Way::tcp, Way::two_hosts, Way::own_hosts),
                                           testing::Values(Rank{0}, Rank{1}, Rank{3})),
+                         name_of_case);
+
+/// Each waits for its deadline, so each way has another victim.
+INSTANTIATE_TEST_SUITE_P(Everywhere, StoppedRank,
+                         testing::Values(std::tuple(Way::shm_staged, Rank{0}),
+                                         std::tuple(Way::shm_pulled, Rank{3}),
+                                         std::tuple(Way::shm_mapped, Rank{1}), std::tuple(Way::tcp, Rank{0}),
+                                         std::tuple(Way::two_hosts, Rank{3}),
+                                         std::tuple(Way::own_hosts, Rank{1})),
                          name_of_case);
 
 TEST(SharedMemory, leaves_nothing_under_dev_shm) {

@@ -250,7 +250,7 @@ TEST(SoakTopology, samples_can_be_soaked_and_too_many_ranks_are_refused) {
   const std::string folder = COHORT_TEST_SOURCE_DIR "/samples/topologies/";
   SoakOptions options;
   options.topology = sim::read_topology(folder + "faults.json");
-  options.jobs = 20;
+  options.jobs = 8;
   std::FILE* const out = std::tmpfile();
   EXPECT_TRUE(run_jobs(options, out, out));
   std::fclose(out);

@@ -83,7 +83,7 @@ TEST(Check, planted_faults_are_caught_in_whatever_order_streams_run) {
 
 TEST(Check, right_schedules_pass_on_links_that_buffer_everything) {
   check::CaseFilter filter;
-  filter.ranks = {3};
+  filter.ranks = {4};  // above 3 none has more than 2^32 elements, of which chunks take seconds
   for (Case one : check::cases(filter)) {
     one.options.is_eager = true;
     EXPECT_EQ(check::run(one).text(), "") << check::describe(one);

@@ -26,6 +26,7 @@ constexpr Rank kLarge[] = {16, 17, 33};
 /// Primes, so that no operator, root, count or variant is always left out. `cohort check --all` takes all.
 constexpr std::size_t kStrideOfSmall = 11;
 constexpr std::size_t kStrideOfLarge = 7;
+constexpr std::size_t kStrideOfHuge = 11;
 
 void expect_passes(const Case& one) { EXPECT_EQ(check::run(one).text(), "") << check::describe(one); }
 
@@ -68,7 +69,10 @@ TEST(Library, every_algorithm_passes_with_64_ranks) {
   filter.ranks = {64};
   filter.counts = {check::kEvenPerRank * 64 + 1};
   filter.root = 63;
-  for (const Case& one : check::cases(filter)) expect_passes(one);
+  std::set<const void*> seen;
+  std::size_t others = 0;
+  for (const Case& one : check::cases(filter))
+    if (seen.insert(one.algorithm).second || ++others % kStrideOfHuge == 0) expect_passes(one);
 }
 
 TEST(Library, sets_of_cases_have_every_algorithm_root_count_and_variant) {
