@@ -59,7 +59,7 @@ std::span<const std::byte> own_input_of(R& range) {
 template <class T, class R>
 std::span<std::byte> own_output_of(R& range) {
   if constexpr (is_writable<R>()) {
-    const std::span<const std::byte> bytes = own_input_of<T>(range);
+    const std::span<const std::byte> bytes = own_input_of<T, R>(range);
     return {const_cast<std::byte*>(bytes.data()), bytes.size()};
   }
   return {};
@@ -93,11 +93,14 @@ template <class T, class F>
                 "elements that a function combines are of a trivially copyable type");
   static_assert(sizeof(T) <= kMostElementBytes && alignof(T) <= alignof(std::max_align_t),
                 "elements that a function combines have at most 4096 bytes and no alignment of their own");
-  static_assert(std::is_empty_v<F> && std::is_default_constructible_v<F>,
-                "the function of a reduction has no state: give a lambda without captures");
-  static_assert(std::is_invocable_r_v<T, const F&, const T&, const T&>,
-                "the function of a reduction takes two elements and returns one");
-  return {&detail::kElementFunction<T, F>};
+  constexpr bool is_stateless = std::is_empty_v<F> && std::is_default_constructible_v<F>;
+  static_assert(is_stateless, "the function of a reduction has no state: give a lambda without captures");
+  constexpr bool combines = std::is_invocable_r_v<T, const F&, const T&, const T&>;
+  static_assert(combines, "the function of a reduction takes two elements and returns one");
+  if constexpr (is_stateless && combines)
+    return {&detail::kElementFunction<T, F>};
+  else
+    return {nullptr};
 }
 
 /// The call as it was asked for.
