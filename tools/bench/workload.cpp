@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench/workload.h>
 
+#include <cohort/engine/engine.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
