@@ -3,8 +3,6 @@
 
 #include <cohort/collectives/call/communicator_core.h>
 
-#include <exception>
-
 namespace cohort {
 
 Collective::Collective(CommunicatorCore& core, Operator op, const CallArguments& arguments)
@@ -26,10 +24,7 @@ std::string_view Collective::algorithm() const& noexcept { return call_.algorith
 bool Collective::complete_now(const CancelScope* scope) {
   COHORT_ASSERT(core_ != nullptr, "this {} was awaited or moved from before", to_string(call_.op));
   CommunicatorCore& core = *std::exchange(core_, nullptr);
-  COHORT_ASSERT(core.engine().is_current(),
-                "{} on '{}' was awaited on another engine than its communicator's; await it in a task of "
-                "that engine, or post() one there",
-                to_string(call_.op), core.membership().name);
+  core.assert_is_on_engine(call_.op);
   bool has_begun = false;
   const bool may_begin = scope == nullptr || !scope->is_cancelled();
   if (may_begin && core.try_complete_now(call_, has_begun)) return true;
@@ -37,12 +32,6 @@ bool Collective::complete_now(const CancelScope* scope) {
   return false;
 }
 
-void Collective::report_never_awaited() const noexcept {
-  if (core_->health().is_failed()) return;  // nobody waits for it any more
-  COHORT_ASSERT(std::uncaught_exceptions() > 0,
-                "{} was called and never awaited: the other ranks wait for it; co_await it, or give it to "
-                "when_all, a TaskScope or a Stream",
-                to_string(call_.op));
-}
+void Collective::report_never_awaited() const noexcept { core_->report_never_awaited(call_.op); }
 
 }  // namespace cohort

@@ -167,6 +167,10 @@ Collective Communicator::call(Operator op, const CallArguments& arguments) {
   return {*core_, op, arguments};
 }
 
+TensorCollective Communicator::call_on_tensors(Operator op, const TensorArguments& arguments) {
+  return {core_for(to_string(op)), {.op = op, .arguments = arguments}};
+}
+
 Transfer<void> Communicator::send_bytes(std::span<const std::byte> data, Rank to, std::int32_t tag) {
   return {core_for("send"),
           {.sends = true,

@@ -4,7 +4,9 @@
 #include <cohort/collectives/buffer.h>
 #include <cohort/collectives/collective.h>
 #include <cohort/collectives/communicator_options.h>
+#include <cohort/collectives/function_reduction.h>
 #include <cohort/collectives/shared_buffer.h>
+#include <cohort/collectives/tensor_collective.h>
 #include <cohort/collectives/transfer.h>
 
 #include <memory>
@@ -299,6 +301,85 @@ class Communicator {
     return exclusive_scan(both.type, both.bytes, both.bytes, op);
   }
 
+  // Several tensors in one call: lists, a vector, array or span each, of buffers as above. They have one type
+  // and any sizes, the same on all ranks; small ones travel together. Each is treated as by a call of its
+  // own, and overlaps no other that is written to. What gets results may be given alone: then in place.
+
+  template <detail::Tensors List>
+  [[nodiscard]] TensorCollective broadcast(List&& tensors, Rank root) {
+    return call_on_tensors(operator_of<Broadcast>,
+                           {.out = detail::output_tensors_of<List>(tensors), .root = root});
+  }
+  template <detail::Tensors In, detail::Tensors Out>
+  [[nodiscard]] TensorCollective all_reduce(In&& in, Out&& out, Combination op) {
+    return call_on_tensors(operator_of<AllReduce>, detail::tensor_arguments<In, Out>(in, out, op));
+  }
+  template <detail::Tensors InOut>
+  [[nodiscard]] TensorCollective all_reduce(InOut&& inout, Combination op) {
+    return call_on_tensors(operator_of<AllReduce>, detail::tensor_arguments<InOut, InOut>(inout, inout, op));
+  }
+  template <detail::Tensors In, detail::Tensors Out>
+  [[nodiscard]] TensorCollective reduce(In&& in, Out&& out, Combination op, Rank root) {
+    return call_on_tensors(operator_of<Reduce>, detail::tensor_arguments<In, Out>(in, out, op, root));
+  }
+  template <detail::Tensors InOut>
+  [[nodiscard]] TensorCollective reduce(InOut&& inout, Combination op, Rank root) {
+    return call_on_tensors(operator_of<Reduce>,
+                           detail::tensor_arguments<InOut, InOut>(inout, inout, op, root));
+  }
+  template <detail::Tensors In, detail::Tensors Out>
+  [[nodiscard]] TensorCollective reduce_scatter(In&& in, Out&& out, Combination op) {
+    return call_on_tensors(operator_of<ReduceScatter>, detail::tensor_arguments<In, Out>(in, out, op));
+  }
+  template <detail::Tensors In, detail::Tensors Out>
+  [[nodiscard]] TensorCollective all_gather(In&& in, Out&& out) {
+    return call_on_tensors(operator_of<AllGather>, detail::tensor_arguments<In, Out>(in, out));
+  }
+  template <detail::Tensors InOut>
+  [[nodiscard]] TensorCollective all_gather(InOut&& inout) {
+    const TensorArguments arguments{.out = detail::output_tensors_of<InOut>(inout), .is_own_block = true};
+    return call_on_tensors(operator_of<AllGather>, arguments);
+  }
+
+  // The same by a function of the program's, on elements of any trivially copyable type: reduction<T>(f).
+
+  template <class In, class Out, class T>
+  [[nodiscard]] FunctionCollective all_reduce(In&& in, Out&& out, FunctionReduction<T> op) {
+    return call_by(operator_of<AllReduce>, detail::own_arguments<T, In, Out>(in, out), op);
+  }
+  template <class InOut, class T>
+  [[nodiscard]] FunctionCollective all_reduce(InOut&& inout, FunctionReduction<T> op) {
+    return call_by(operator_of<AllReduce>, detail::own_arguments<T, InOut, InOut>(inout, inout), op);
+  }
+  template <class In, class Out, class T>
+  [[nodiscard]] FunctionCollective reduce(In&& in, Out&& out, FunctionReduction<T> op, Rank root) {
+    return call_by(operator_of<Reduce>, detail::own_arguments<T, In, Out>(in, out, root), op);
+  }
+  template <class InOut, class T>
+  [[nodiscard]] FunctionCollective reduce(InOut&& inout, FunctionReduction<T> op, Rank root) {
+    return call_by(operator_of<Reduce>, detail::own_arguments<T, InOut, InOut>(inout, inout, root), op);
+  }
+  template <class In, class Out, class T>
+  [[nodiscard]] FunctionCollective reduce_scatter(In&& in, Out&& out, FunctionReduction<T> op) {
+    return call_by(operator_of<ReduceScatter>, detail::own_arguments<T, In, Out>(in, out), op);
+  }
+  template <class In, class Out, class T>
+  [[nodiscard]] FunctionCollective scan(In&& in, Out&& out, FunctionReduction<T> op) {
+    return call_by(operator_of<Scan>, detail::own_arguments<T, In, Out>(in, out), op);
+  }
+  template <class InOut, class T>
+  [[nodiscard]] FunctionCollective scan(InOut&& inout, FunctionReduction<T> op) {
+    return call_by(operator_of<Scan>, detail::own_arguments<T, InOut, InOut>(inout, inout), op);
+  }
+  template <class In, class Out, class T>
+  [[nodiscard]] FunctionCollective exclusive_scan(In&& in, Out&& out, FunctionReduction<T> op) {
+    return call_by(operator_of<ExclusiveScan>, detail::own_arguments<T, In, Out>(in, out), op);
+  }
+  template <class InOut, class T>
+  [[nodiscard]] FunctionCollective exclusive_scan(InOut&& inout, FunctionReduction<T> op) {
+    return call_by(operator_of<ExclusiveScan>, detail::own_arguments<T, InOut, InOut>(inout, inout), op);
+  }
+
   // Messages between two ranks, matched by tag in the order in which they are awaited. Any number may be
   // under way, with collectives beside them. Sizes have to be equal: others fail the communicator, on both
   // ends.
@@ -353,8 +434,15 @@ class Communicator {
                                           std::span<std::byte> out, Combination op);
   /// Any operator, with what applies of the arguments.
   [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
+  /// Any of those that take several tensors.
+  [[nodiscard]] TensorCollective call_on_tensors(Operator op, const TensorArguments& arguments);
 
  private:
+  template <class T>
+  [[nodiscard]] FunctionCollective call_by(Operator op, const CallArguments& arguments,
+                                           FunctionReduction<T> reduction) {
+    return {core_for(to_string(op)), {.op = op, .arguments = arguments, .function = reduction.function}};
+  }
   /// Shares a hold; the end of the last one closes.
   explicit Communicator(std::shared_ptr<CommunicatorCore> handle) noexcept;
   static std::shared_ptr<CommunicatorCore> handle_of(std::shared_ptr<CommunicatorCore> core);

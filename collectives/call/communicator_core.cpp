@@ -79,6 +79,9 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       resources_(engine, membership_, *this, transports_of(options), within_ ? &*within_ : nullptr),
       heap_(root_ ? root_->heap_ : own_heap_),
       exec_(engine, membership_, *this, resources_),
+      packed_(engine, heap_, membership_.rank, membership_.size),
+      function_reducer_(engine, heap_, membership_.rank, membership_.size,
+                        [this](Call& call) { return move_for_function(call); }),
       watchdog_(engine, health_, [this] { return deadline_exceeded(); }) {
   services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
   resources_.bind(running_.windows);
@@ -179,10 +182,14 @@ Task<> CommunicatorCore::calibrate() {
 
 /// One call outside the numbered sequence of the user's: no watchdog, since the joining has its deadline.
 Task<> CommunicatorCore::run_unnumbered(const Call& call) {
-  prepare(call);
+  prepare(call, sign(call, membership_.size));
+  co_await run_begun(call);
+  running_.is_running = false;
+}
+
+Task<> CommunicatorCore::run_begun(const Call& call) {
   const bool is_done = may_complete_here(call) && complete_here(call);
   if (!is_done) co_await orchestrate(call);
-  running_.is_running = false;
 }
 
 Task<> CommunicatorCore::close() {
@@ -216,36 +223,17 @@ Task<> CommunicatorCore::end_if_unused() {
   }
 }
 
-Error CommunicatorCore::silence() const {
-  std::optional<Rank> silent = plane_->awaited();
-  // Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to all phases.
-  for (const Rank peer : exec_.peers())
-    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_come_to_phase(peer)) silent = peer;
-  for (const Rank peer : exec_.peers())
-    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
-  return silence_at_joining(membership_, silent, plane_->waits_for_room());
-}
-
-void CommunicatorCore::abort(const std::string& reason) noexcept {
-  leave_because(fmt::format("after collective #{}: {}", running_.sequence, reason));
-}
-
-void CommunicatorCore::leave_because(const std::string& when_and_why) noexcept {
-  if (health_.is_failed() || is_closed_) return;
-  health_.fail(
-      Error(ErrorKind::PeerAborted, fmt::format("{} gave up {}", membership_.self().describe(), when_and_why))
-          .with_culprit(membership_.rank));
-}
-
 /// The call has its number from here on.
-void CommunicatorCore::begin(const Call& call) noexcept {
-  prepare(call);
+void CommunicatorCore::begin(const Call& call) noexcept { begin(call, sign(call, membership_.size)); }
+
+void CommunicatorCore::begin(const Call& call, const Signature& signature) noexcept {
+  prepare(call, signature);
   (void)health_.begin(running_.sequence, running_.signature);
 }
 
-void CommunicatorCore::prepare(const Call& call) noexcept {
+void CommunicatorCore::prepare(const Call& call, const Signature& signature) noexcept {
   ++running_.sequence;
-  running_.signature = sign(call, membership_.size);
+  running_.signature = signature;
   running_.windows.bind(WindowId::send, call.send, call.send_bytes);
   running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
   running_.is_running = true;
@@ -271,7 +259,7 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
                    may_complete_here(call);
   if (!may || !engine_.pace().may_do(kCallBytes + 2 * call.message_bytes())) return false;
   has_begun = turn_.try_lock();
-  prepare(call);
+  prepare(call, sign(call, membership_.size));
   if (meeting_) meeting_->announce(call);
   (void)health_.begin(running_.sequence, running_.signature);  // while the announcement travels
   if (!complete_here(call)) return false;
@@ -280,7 +268,7 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
   return true;
 }
 
-Task<> CommunicatorCore::run(const Call& asked, bool has_begun) {
+Task<> CommunicatorCore::run(const Call& asked, bool has_begun, Composed composed) {
   CancelScope* around = co_await current_scope();
   Call call = asked;
   std::optional<Mutex::Guard> turn;
@@ -294,11 +282,11 @@ Task<> CommunicatorCore::run(const Call& asked, bool has_begun) {
     if (health_.is_failed()) throw Error(health_.cause());
     if (is_closed_)
       throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
-    if (call.reduce == ReduceOp::scaled_sum) {
-      const Call scaled = co_await scaled_.scale(engine_, asked, membership_.rank, membership_.size);
+    if (!composed && call.reduce == ReduceOp::scaled_sum) {
+      const Call scaled = co_await scaled_.scale(engine_, asked, membership_.rank);
       call = scaled;
     }
-    begin(call);
+    if (!composed) begin(call);
   }
   CancelScope scope(around);
   operation_scope_ = &scope;
@@ -306,7 +294,9 @@ Task<> CommunicatorCore::run(const Call& asked, bool has_begun) {
   if (health_.is_failed()) scope.cancel(health_.cause());
   std::exception_ptr failure;
   try {
-    Task<> running = with_scope(scope, call.has_own_counts() ? tell_counts_and_run(call) : orchestrate(call));
+    Task<> running = with_scope(scope, composed                ? run_composed(composed)
+                                       : call.has_own_counts() ? tell_counts_and_run(call)
+                                                               : orchestrate(call));
     co_await running;
   } catch (...) {
     failure = std::current_exception();
@@ -348,6 +338,82 @@ const Call& CommunicatorCore::begin_complete(const Call& call) {
   whole.algorithm = &select(whole, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
   begin(whole);
   return whole;
+}
+
+void CommunicatorCore::check(const TensorCall& call) {
+  asked_tensors_.begin(call, membership_.rank, membership_.size);
+  if (call.algorithm.empty()) return;
+  const TensorList& tensors = call.arguments.out;
+  while (const std::optional<TensorPlan::Message> message = asked_tensors_.next()) {
+    const std::size_t elements = message->count * call.op.elements_per_count(membership_.size);
+    const std::size_t bytes = elements * size_bytes(tensors.type);
+    (void)select(make_call_of_size(call.op, tensors.type, bytes, membership_.size), call.algorithm);
+  }
+}
+
+Task<> CommunicatorCore::run(const TensorCall& call) {
+  Call whole(call.op);
+  whole.timeout = call.timeout;
+  const Composed composed{.tensors = &call};
+  co_await run(whole, false, composed);
+}
+
+void CommunicatorCore::check(const FunctionCall& call) const {
+  (void)FunctionReducer::whole_of(call, membership_.rank, membership_.size);
+}
+
+Task<> CommunicatorCore::run(const FunctionCall& call) {
+  Call whole(call.op);
+  whole.timeout = call.timeout;
+  const Composed composed{.function = &call};
+  co_await run(whole, false, composed);
+}
+
+Task<> CommunicatorCore::run_composed(Composed composed) {
+  return composed.tensors != nullptr ? run_tensors(*composed.tensors) : run_function(*composed.function);
+}
+
+Task<> CommunicatorCore::run_function(const FunctionCall& call) {
+  const Call whole = FunctionReducer::whole_of(call, membership_.rank, membership_.size);
+  function_signature_ = sign_function(whole, membership_.size, *call.function);
+  co_await function_reducer_.run(whole, *call.function);
+}
+
+/// The first message is signed for the whole call.
+Task<> CommunicatorCore::move_for_function(Call& call) {
+  call.algorithm = &select(call, {});
+  const std::optional<Signature> first = std::exchange(function_signature_, std::nullopt);
+  begin(call, first ? *first : sign(call, membership_.size));
+  co_await run_begun(call);
+}
+
+Task<> CommunicatorCore::run_tensors(const TensorCall& call) {
+  tensors_.begin(call, membership_.rank, membership_.size);
+  bool is_first = true;
+  while (const std::optional<TensorPlan::Message> message = tensors_.next())
+    co_await run_message(call, *message, std::exchange(is_first, false));
+}
+
+/// The first one is signed for all tensors; the others for themselves.
+Task<> CommunicatorCore::run_message(const TensorCall& call, const TensorPlan::Message& message,
+                                     bool is_first) {
+  Call whole = message.is_packed
+                   ? packed_.place(call, tensors_, message)
+                   : TensorPlan::call_of(call, message.first, membership_.rank, membership_.size);
+  whole.algorithm = &select(whole, call.algorithm);
+  if (is_first)
+    begin(whole, sign_tensors(whole, membership_.size, ListDigest(tensors_.counts())));
+  else
+    begin(whole);
+  if (message.is_packed) {
+    co_await packed_.pack(whole);
+  } else if (whole.reduce == ReduceOp::scaled_sum) {
+    const Call scaled = co_await scaled_.scale(engine_, whole, membership_.rank);
+    whole = scaled;
+    running_.windows.bind(WindowId::send, whole.send, whole.send_bytes);
+  }
+  co_await run_begun(whole);
+  if (message.is_packed) co_await packed_.unpack(whole);
 }
 
 /// What is over when all have met needs no more.
@@ -413,84 +479,6 @@ Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
     health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });
   }
   co_return co_await messenger_->run(request);
-}
-
-/// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error,
-/// which the others hear of as this rank's giving up.
-Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexcept {
-  if (health_.is_failed()) return health_.cause();
-  Error own(ErrorKind::Internal, "an unknown exception");
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    own = error.kind() == ErrorKind::DeadlineExceeded ? deadline_exceeded() : error;
-  } catch (const std::exception& error) {
-    own = Error(ErrorKind::Internal, error.what());
-  } catch (...) {  // stays unknown
-  }
-  const bool concerns_all = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault ||
-                            own.kind() == ErrorKind::Mismatch;
-  if (concerns_all)
-    health_.fail(own);
-  else
-    leave_because(fmt::format("in collective #{}, {}: {}", running_.sequence, describe(running_.signature),
-                              own.what()));
-  return own;
-}
-
-/// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.
-void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
-  if (root_ ? is_closed_ : has_ended_) return;
-  ErrorKind kind = ErrorKind::Internal;
-  std::string what = "an unknown exception";
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    kind = error.kind();
-    what = error.message();
-  } catch (const std::exception& error) {
-    what = error.what();
-  } catch (...) {  // stays unknown
-  }
-  const Error error =
-      Error(kind, fmt::format("{} cannot go on listening to its peers on '{}': {}; its host is short of "
-                              "something, or its network changed: look there, then start the job again",
-                              membership_.self().describe(), membership_.name, what))
-          .with_culprit(membership_.rank);
-  if (!is_closed_) health_.fail(error);
-  if (groups_) groups_->fail_all(error);
-}
-
-void CommunicatorCore::link_failed(Rank peer, const Error& error) noexcept {
-  if (!root_) return health_.report_link_fault(peer, error);
-  const Error in_world(error.kind(), fmt::format("{} (that is {}, in '{}')", error.message(),
-                                                 membership_.peers[peer].describe(), membership_.name));
-  health_.report_link_fault(peer, error.culprit() ? in_world.with_culprit(*error.culprit()) : in_world);
-}
-
-Error CommunicatorCore::deadline_exceeded() const {
-  const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
-  std::string missing;
-  std::optional<Rank> culprit;  // who waits for another rank is only the next one to be waited for
-  std::optional<Rank> waiting;
-  for (const Rank peer : exec_.peers()) {
-    const bool is_here = meeting_ && meeting_->includes(peer) ? meeting_->has_arrived(peer)
-                                                              : health_.last_seen(peer) >= running_.sequence;
-    if (is_here) continue;
-    missing += (missing.empty() ? "" : ", ") + membership_.peers[peer].describe();
-    std::optional<Rank>& lowest = health_.waits_too(peer, running_.sequence) ? waiting : culprit;
-    lowest = lowest ? std::min(*lowest, peer) : peer;
-  }
-  if (!culprit) culprit = waiting;
-  const std::string who = missing.empty() ? std::string("all ranks have called it and wait for data")
-                                          : fmt::format("not called so far by {}", missing);
-  Error error(
-      ErrorKind::DeadlineExceeded,
-      fmt::format(
-          "{} #{} on '{}' was not finished within {:.3f} s: {}; find out what that rank does instead, or "
-          "give the call a longer deadline (COHORT_TIMEOUT)",
-          describe(running_.signature), running_.sequence, membership_.name, seconds, who));
-  return culprit ? error.with_culprit(*culprit) : error;
 }
 
 }  // namespace cohort

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/call/function_reducer.h>
 #include <cohort/collectives/call/group_table.h>
 #include <cohort/collectives/call/health.h>
 #include <cohort/collectives/call/meeting.h>
 #include <cohort/collectives/call/messenger.h>
 #include <cohort/collectives/call/own_counts.h>
+#include <cohort/collectives/call/packed_tensors.h>
 #include <cohort/collectives/call/resources.h>
 #include <cohort/collectives/call/scaled_input.h>
 #include <cohort/collectives/call/watchdog.h>
@@ -15,6 +17,7 @@
 #include <cohort/collectives/selection/explanation.h>
 #include <cohort/collectives/selection/forced_algorithms.h>
 #include <cohort/collectives/selection/selection.h>
+#include <cohort/engine/assert.h>
 #include <cohort/engine/mutex.h>
 
 namespace cohort {
@@ -90,7 +93,25 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// `has_begun` tells it that the call has its number already and waits for peers.
   [[nodiscard]] bool try_complete_now(const Call& call, bool& has_begun) noexcept;
   /// Runs the call, which outlives the task, in its turn.
-  [[nodiscard]] Task<> run(const Call& call, bool has_begun);
+  [[nodiscard]] Task<> run(const Call& call, bool has_begun) { return run(call, has_begun, {}); }
+
+  /// Throws InvalidArgument for what is wrong with a call of several tensors on this rank alone.
+  void check(const TensorCall& call);
+  /// Runs a call of several tensors, which outlives the task, in its turn.
+  [[nodiscard]] Task<> run(const TensorCall& call);
+  /// The same for a call by a function of the program's.
+  void check(const FunctionCall& call) const;
+  [[nodiscard]] Task<> run(const FunctionCall& call);
+
+  /// A call is awaited where its communicator lives.
+  void assert_is_on_engine(Operator op) const noexcept {
+    COHORT_ASSERT(engine_.is_current(),
+                  "{} on '{}' was awaited on another engine than its communicator's; await it in a task of "
+                  "that engine, or post() one there",
+                  to_string(op), membership_.name);
+  }
+  /// A call that ends so is a bug, unless an exception is on its way.
+  void report_never_awaited(Operator op) const noexcept;
 
   /// A message, without suspending, if it can be.
   [[nodiscard]] bool try_transfer_now(const MessageRequest& request) noexcept {
@@ -123,8 +144,24 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   }
 
   // One collective:
+  /// What a call of several messages runs in its turn; at most one of them.
+  struct Composed {
+    const TensorCall* tensors = nullptr;
+    const FunctionCall* function = nullptr;
+    [[nodiscard]] explicit operator bool() const noexcept {
+      return tensors != nullptr || function != nullptr;
+    }
+  };
+  [[nodiscard]] Task<> run(const Call& call, bool has_begun, Composed composed);
+  [[nodiscard]] Task<> run_composed(Composed composed);
+  Task<> run_function(const FunctionCall& call);
+  Task<> move_for_function(Call& call);
+  Task<> run_tensors(const TensorCall& call);
+  Task<> run_message(const TensorCall& call, const TensorPlan::Message& message, bool is_first);
+  Task<> run_begun(const Call& call);
   void begin(const Call& call) noexcept;
-  void prepare(const Call& call) noexcept;
+  void begin(const Call& call, const Signature& signature) noexcept;
+  void prepare(const Call& call, const Signature& signature) noexcept;
   [[nodiscard]] bool may_complete_here(const Call& call) const noexcept;
   [[nodiscard]] bool complete_here(const Call& call) noexcept;
   Task<> run_unnumbered(const Call& call);
@@ -183,9 +220,14 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Reach reach_;
   std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
 
-  OwnCounts counts_;    ///< of the call that runs, where ranks have to tell them
-  ScaledInput scaled_;  ///< of the call that runs, where it is a scaled_sum
-  Mutex turn_;          ///< held by the call that runs
+  OwnCounts counts_;          ///< of the call that runs, where ranks have to tell them
+  ScaledInput scaled_;        ///< of the call that runs, where it is a scaled_sum
+  TensorPlan asked_tensors_;  ///< of the call that is being made
+  TensorPlan tensors_;        ///< of the call that runs, where it has several
+  PackedTensors packed_;
+  FunctionReducer function_reducer_;
+  std::optional<Signature> function_signature_;  ///< of the call that runs, until its first message
+  Mutex turn_;                                   ///< held by the call that runs
   bool is_closed_ = false;
   bool has_ended_ = false;  ///< and what a root shares with its groups
   std::uint64_t splits_ = 0;

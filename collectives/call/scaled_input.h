@@ -14,7 +14,7 @@ class ScaledInput {
  public:
   /// The same call on elements that are scaled: into the output, where that is as large and gets a result,
   /// and else beside. Others on the engine have their turns meanwhile. Throws std::bad_alloc.
-  Task<Call> scale(Engine& engine, Call call, Rank rank, Rank ranks);
+  Task<Call> scale(Engine& engine, Call call, Rank rank);
 
  private:
   std::vector<std::byte> beside_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <optional>
 
 namespace cohort {
 namespace {
@@ -16,6 +17,11 @@ constexpr unsigned kTypeShift = 8;
 constexpr unsigned kReduceShift = 16;
 constexpr unsigned kAlgorithmShift = 24;
 constexpr unsigned kRootShift = 40;
+/// The count is a ListDigest. In the type's byte, whose other numbers are fewer.
+constexpr std::uint64_t kIsListOfTensors = std::uint64_t{0x80} << kTypeShift;
+/// A function of the program's, whose element's digest stands above the count, of bytes. In place of a
+/// reduction.
+constexpr std::uint64_t kIsFunction = 0x80;
 
 // Of Signature::count: above what any memory can hold stands what a reduction has besides its name.
 constexpr unsigned kDigestShift = 48;
@@ -40,6 +46,28 @@ template <class Enum>
 std::string name_of(std::uint64_t value, std::uint64_t count) {
   if (value >= count) return fmt::format("#{}", value);
   return std::string(to_string(static_cast<Enum>(value)));
+}
+
+std::string type_name(const Signature& signature) {
+  return name_of<DataType>(byte_at(signature.what & ~kIsListOfTensors, kTypeShift), kDataTypeCount);
+}
+
+bool is_function(const Signature& signature) { return byte_at(signature.what, kReduceShift) == kIsFunction; }
+
+std::string reduction_name(const Signature& signature) {
+  if (is_function(signature))
+    return fmt::format("a function on elements of digest {:04x}", signature.count >> kDigestShift);
+  return name_of<ReduceOp>(byte_at(signature.what, kReduceShift), std::size(kReduceOps));
+}
+
+bool is_list(const Signature& signature) { return (signature.what & kIsListOfTensors) != 0; }
+
+ListDigest digest_in(const Signature& signature) { return ListDigest::of_bits(count_in(signature)); }
+
+std::string text_of_tensors(const Signature& signature) {
+  if (!is_list(signature)) return "one buffer, in no list";
+  const std::size_t size = digest_in(signature).size();
+  return fmt::format("a list of {}{}", size, size == ListDigest::kMostNamed ? " or more" : "");
 }
 
 std::string operator_name(const Signature& signature) {
@@ -71,24 +99,26 @@ std::string text_of_count(const Signature& signature) {
   return is_hash ? fmt::format("a list with the hash {:012x}", count) : fmt::format("{}", count);
 }
 
+constexpr std::string_view kSizesOfTensors = "size of several tensors";
+
 struct Field {
-  const char* name;
+  std::string_view name;
   std::string (*value)(const Signature&, const AlgorithmTable&);
 };
 
 const std::array kFields = {
     Field{"operator", [](const Signature& s, const AlgorithmTable&) { return operator_name(s); }},
-    Field{"data type",
-          [](const Signature& s, const AlgorithmTable&) {
-            return name_of<DataType>(byte_at(s.what, kTypeShift), kDataTypeCount);
-          }},
-    Field{"reduction",
-          [](const Signature& s, const AlgorithmTable&) {
-            return name_of<ReduceOp>(byte_at(s.what, kReduceShift), std::size(kReduceOps));
-          }},
+    Field{"data type", [](const Signature& s, const AlgorithmTable&) { return type_name(s); }},
+    Field{"reduction", [](const Signature& s, const AlgorithmTable&) { return reduction_name(s); }},
     Field{"root",
           [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", s.what >> kRootShift); }},
-    Field{"count", [](const Signature& s, const AlgorithmTable&) { return text_of_count(s); }},
+    Field{"number of tensors", [](const Signature& s, const AlgorithmTable&) { return text_of_tensors(s); }},
+    Field{kSizesOfTensors,
+          [](const Signature& s, const AlgorithmTable&) {
+            return is_list(s) ? fmt::format("sizes with the hash {:012x}", count_in(s)) : std::string();
+          }},
+    Field{"count",
+          [](const Signature& s, const AlgorithmTable&) { return is_list(s) ? "" : text_of_count(s); }},
     Field{"factor",
           [](const Signature& s, const AlgorithmTable&) {
             return fmt::format("one of digest {:04x}", s.count >> kDigestShift);
@@ -120,6 +150,22 @@ std::vector<Holder> holders_of(const Field& field, const std::vector<SignatureOf
   return holders;
 }
 
+const Signature& signature_of(Rank rank, const std::vector<SignatureOfRank>& signatures) {
+  const auto entry = std::find_if(signatures.begin(), signatures.end(),
+                                  [&](const SignatureOfRank& s) { return s.rank == rank; });
+  return entry->signature;
+}
+
+/// Of tensors: the one that differs between the odd ones out and most ranks, where it is one.
+std::string name_of_field(const Field& field, const std::vector<Holder>& holders,
+                          const std::vector<SignatureOfRank>& signatures) {
+  if (field.name != kSizesOfTensors) return std::string(field.name);
+  const ListDigest odd = digest_in(signature_of(holders.front().ranks.front(), signatures));
+  const ListDigest most = digest_in(signature_of(holders.back().ranks.front(), signatures));
+  const std::optional<std::size_t> tensor = odd.differing_from(most);
+  return tensor ? fmt::format("size of tensor {}", *tensor) : std::string(field.name);
+}
+
 std::string who_has(const Holder& holder) {
   const bool one = holder.ranks.size() == 1;
   return fmt::format("{} {} {} {}", one ? "rank" : "ranks", fmt::join(holder.ranks, ", "),
@@ -140,17 +186,33 @@ Signature sign(const Call& call, Rank ranks) noexcept {
           .count = count | (is_scaled ? digest_of(call.factor) << kDigestShift : 0)};
 }
 
+Signature sign_function(const Call& whole, Rank ranks, const ElementFunction& function) noexcept {
+  Call of_bytes = whole;
+  of_bytes.type = DataType::byte;
+  Signature signature = sign(of_bytes, ranks);
+  signature.what = (signature.what & ~(std::uint64_t{0xff} << kReduceShift)) | kIsFunction << kReduceShift;
+  const std::uint64_t type = algorithm_id(function.type_name());
+  const std::uint64_t digest = (type ^ function.element_bytes) & 0xffff;
+  signature.count = (signature.count & kCountMask) | digest << kDigestShift;
+  return signature;
+}
+
+Signature sign_tensors(const Call& first, Rank ranks, const ListDigest& digest) noexcept {
+  Signature signature = sign(first, ranks);
+  signature.what |= kIsListOfTensors;
+  signature.count = (signature.count & ~kCountMask) | digest.bits();
+  return signature;
+}
+
 std::string describe(const Signature& signature) {
   const std::uint64_t index = byte_at(signature.what, 0);
   const std::string name = operator_name(signature);
   if (index >= kOperators || !Operator::at(index)->has_data) return name;
   const Operator op = Operator::at(index);
-  std::string text =
-      fmt::format("{}({}", name, name_of<DataType>(byte_at(signature.what, kTypeShift), kDataTypeCount));
-  if (op->combines)
-    text +=
-        fmt::format(" {}", name_of<ReduceOp>(byte_at(signature.what, kReduceShift), std::size(kReduceOps)));
+  std::string text = fmt::format("{}({}", name, type_name(signature));
+  if (op->combines) text += fmt::format(" {}", reduction_name(signature));
   if (op->has_root) text += fmt::format(", root {}", signature.what >> kRootShift);
+  if (is_list(signature)) return text + fmt::format(", {} tensors)", digest_in(signature).size());
   return text + fmt::format(", count {})", text_of_count(signature));
 }
 
@@ -160,7 +222,7 @@ Disagreement judge(const std::vector<SignatureOfRank>& signatures, const Algorit
     if (holders.size() < 2) continue;
     const Rank culprit = holders[1].ranks.front();
     std::rotate(holders.begin(), holders.begin() + 1, holders.end());  // the odd ones out first
-    std::string text = fmt::format("{} differs: ", field.name);
+    std::string text = fmt::format("{} differs: ", name_of_field(field, holders, signatures));
     for (std::size_t i = 0; i < holders.size(); ++i) text += (i == 0 ? "" : ", ") + who_has(holders[i]);
     return {culprit, text};
   }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cohort/collectives/call/call.h>
+#include <cohort/collectives/call/list_digest.h>
+#include <cohort/collectives/function_reduction.h>
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/net/link_host.h>
 
@@ -12,6 +14,13 @@ namespace cohort {
 
 /// Packs what all ranks must agree on; of counts that differ a hash.
 [[nodiscard]] Signature sign(const Call& call, Rank ranks) noexcept;
+
+/// The same for all of a call's tensors, by its first message; their digest stands for the count.
+[[nodiscard]] Signature sign_tensors(const Call& first, Rank ranks, const ListDigest& digest) noexcept;
+
+/// The same of a call by a function of the program's, in bytes.
+[[nodiscard]] Signature sign_function(const Call& whole, Rank ranks,
+                                      const ElementFunction& function) noexcept;
 
 /// "all_reduce(float32 sum, count 1024)", for errors.
 [[nodiscard]] std::string describe(const Signature& signature);

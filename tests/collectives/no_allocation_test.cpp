@@ -42,11 +42,18 @@ constexpr std::size_t kLarge = 200'000;
 
 struct Buffers {
   explicit Buffers(std::size_t count, Rank ranks)
-      : one(count * ranks), all(count * ranks), counts{count, count / 2}, pair_counts{count / 2, count / 2} {}
+      : one(count * ranks),
+        all(count * ranks),
+        counts{count, count / 2},
+        pair_counts{count / 2, count / 2},
+        lists{{one.data(), 1}, {one.data() + 1, 2}, {one.data() + 3, count - 3}},
+        lists_of_all{{all.data(), ranks}, {all.data() + ranks, ranks}, {}} {}
   std::vector<float> one;
   std::vector<float> all;
   std::vector<std::size_t> counts;       ///< of two ranks
   std::vector<std::size_t> pair_counts;  ///< between two ranks
+  std::vector<std::span<float>> lists;   ///< of tensors: two small ones, one that may be large
+  std::vector<std::span<float>> lists_of_all;
 };
 
 // Several tasks, so that none of their own frames is larger than those that are recycled.
@@ -98,6 +105,22 @@ Task<> collectives_of_pairs(Communicator& comm, Buffers& buffers) {
   co_await comm.all_to_all_v(in, counts, out, counts);
 }
 
+Task<> collectives_of_several_tensors(Communicator& comm, Buffers& buffers) {
+  co_await comm.all_reduce(buffers.lists, ReduceOp::max);
+  co_await comm.all_reduce(buffers.lists, scaled_sum(0.5));
+  co_await comm.broadcast(buffers.lists, 0);
+  co_await comm.all_gather(buffers.lists_of_all);
+}
+
+Task<> collectives_by_a_function(Communicator& comm, Buffers& buffers) {
+  const auto last = reduction<float>([](float, float right) { return right; });
+  const std::span<float> one(buffers.one);
+  co_await comm.all_reduce(one, last);
+  co_await comm.scan(one, last);
+  co_await comm.reduce(one, last, 0);
+  co_await comm.reduce_scatter(one, std::span(buffers.all).first(one.size() / comm.size()), last);
+}
+
 Task<> every_collective(Communicator& comm, Buffers& buffers) {
   co_await plain_collectives(comm, buffers);
   co_await collectives_with_blocks_for_all(comm, buffers);
@@ -105,6 +128,8 @@ Task<> every_collective(Communicator& comm, Buffers& buffers) {
   co_await scans(comm, buffers);
   co_await collectives_with_counts(comm, buffers);
   co_await collectives_of_pairs(comm, buffers);
+  co_await collectives_of_several_tensors(comm, buffers);
+  co_await collectives_by_a_function(comm, buffers);
 }
 
 Task<> count_allocations(Communicator& comm, std::size_t count) {

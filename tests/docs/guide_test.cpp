@@ -55,6 +55,15 @@ Task<> show_buffers(Communicator& comm) {
   EXPECT_EQ(all[2 * (comm.size() - 1)], static_cast<std::int64_t>(comm.size() - 1));
 }
 
+Task<> show_several_tensors(Communicator& comm) {
+  std::vector<std::vector<float>> layers = {std::vector<float>(64, 1.0f), std::vector<float>(1 << 20, 1.0f)};
+  co_await comm.all_reduce(layers, ReduceOp::avg);
+
+  const std::array<std::span<float>, 2> biases = {layers[0], std::span(layers[1]).first(64)};
+  co_await comm.broadcast(biases, 0);
+  EXPECT_EQ(layers[1].back(), 1.0f);
+}
+
 Task<> show_shared_buffers(Communicator& comm) {
   SharedBuffer<float> weights = comm.allocate<float>(1 << 20);
   std::ranges::fill(weights, 1.0f);
@@ -63,6 +72,7 @@ Task<> show_shared_buffers(Communicator& comm) {
 }
 
 TEST(Guide, buffers) { on_ranks(2, show_buffers); }
+TEST(Guide, several_tensors) { on_ranks(2, show_several_tensors); }
 TEST(Guide, shared_buffers) { on_ranks(2, show_shared_buffers); }
 
 // --- several calls at once

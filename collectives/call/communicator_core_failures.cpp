@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a CommunicatorCore fails: what it tells its callers and the other ranks.
+#include <cohort/collectives/call/communicator_core.h>
+
+#include <cohort/collectives/call/establish.h>
+#include <cohort/engine/assert.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+namespace cohort {
+
+Error CommunicatorCore::silence() const {
+  std::optional<Rank> silent = plane_->awaited();
+  // Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to all phases.
+  for (const Rank peer : exec_.peers())
+    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_come_to_phase(peer)) silent = peer;
+  for (const Rank peer : exec_.peers())
+    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
+  return silence_at_joining(membership_, silent, plane_->waits_for_room());
+}
+
+void CommunicatorCore::abort(const std::string& reason) noexcept {
+  leave_because(fmt::format("after collective #{}: {}", running_.sequence, reason));
+}
+
+void CommunicatorCore::leave_because(const std::string& when_and_why) noexcept {
+  if (health_.is_failed() || is_closed_) return;
+  health_.fail(
+      Error(ErrorKind::PeerAborted, fmt::format("{} gave up {}", membership_.self().describe(), when_and_why))
+          .with_culprit(membership_.rank));
+}
+
+/// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error,
+/// which the others hear of as this rank's giving up.
+Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexcept {
+  if (health_.is_failed()) return health_.cause();
+  Error own(ErrorKind::Internal, "an unknown exception");
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    own = error.kind() == ErrorKind::DeadlineExceeded ? deadline_exceeded() : error;
+  } catch (const std::exception& error) {
+    own = Error(ErrorKind::Internal, error.what());
+  } catch (...) {  // stays unknown
+  }
+  const bool concerns_all = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault ||
+                            own.kind() == ErrorKind::Mismatch;
+  if (concerns_all)
+    health_.fail(own);
+  else
+    leave_because(fmt::format("in collective #{}, {}: {}", running_.sequence, describe(running_.signature),
+                              own.what()));
+  return own;
+}
+
+/// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.
+void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
+  if (root_ ? is_closed_ : has_ended_) return;
+  ErrorKind kind = ErrorKind::Internal;
+  std::string what = "an unknown exception";
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    kind = error.kind();
+    what = error.message();
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {  // stays unknown
+  }
+  const Error error =
+      Error(kind, fmt::format("{} cannot go on listening to its peers on '{}': {}; its host is short of "
+                              "something, or its network changed: look there, then start the job again",
+                              membership_.self().describe(), membership_.name, what))
+          .with_culprit(membership_.rank);
+  if (!is_closed_) health_.fail(error);
+  if (groups_) groups_->fail_all(error);
+}
+
+void CommunicatorCore::link_failed(Rank peer, const Error& error) noexcept {
+  if (!root_) return health_.report_link_fault(peer, error);
+  const Error in_world(error.kind(), fmt::format("{} (that is {}, in '{}')", error.message(),
+                                                 membership_.peers[peer].describe(), membership_.name));
+  health_.report_link_fault(peer, error.culprit() ? in_world.with_culprit(*error.culprit()) : in_world);
+}
+
+Error CommunicatorCore::deadline_exceeded() const {
+  const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
+  std::string missing;
+  std::optional<Rank> culprit;  // who waits for another rank is only the next one to be waited for
+  std::optional<Rank> waiting;
+  for (const Rank peer : exec_.peers()) {
+    const bool is_here = meeting_ && meeting_->includes(peer) ? meeting_->has_arrived(peer)
+                                                              : health_.last_seen(peer) >= running_.sequence;
+    if (is_here) continue;
+    missing += (missing.empty() ? "" : ", ") + membership_.peers[peer].describe();
+    std::optional<Rank>& lowest = health_.waits_too(peer, running_.sequence) ? waiting : culprit;
+    lowest = lowest ? std::min(*lowest, peer) : peer;
+  }
+  if (!culprit) culprit = waiting;
+  const std::string who = missing.empty() ? std::string("all ranks have called it and wait for data")
+                                          : fmt::format("not called so far by {}", missing);
+  Error error(
+      ErrorKind::DeadlineExceeded,
+      fmt::format(
+          "{} #{} on '{}' was not finished within {:.3f} s: {}; find out what that rank does instead, or "
+          "give the call a longer deadline (COHORT_TIMEOUT)",
+          describe(running_.signature), running_.sequence, membership_.name, seconds, who));
+  return culprit ? error.with_culprit(*culprit) : error;
+}
+
+void CommunicatorCore::report_never_awaited(Operator op) const noexcept {
+  if (health_.is_failed()) return;  // nobody waits for it any more
+  COHORT_ASSERT(std::uncaught_exceptions() > 0,
+                "{} was called and never awaited: the other ranks wait for it; co_await it, or give it to "
+                "when_all, a TaskScope or a Stream",
+                to_string(op));
+}
+
+}  // namespace cohort
