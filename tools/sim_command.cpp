@@ -99,6 +99,7 @@ std::string objection(const AnyAlgorithm& algorithm, const sim::Topology& topolo
 std::string objection_to_size(const AnyAlgorithm& algorithm, const sim::Topology& topology,
                               const sim::Setup& setup, const SimArguments& arguments) {
   if (arguments.algorithm != "all") return "";
+  if (!algorithm.has_cost()) return "its messages cannot be predicted; name it with --algorithm";
   const double messages = sim::predicted_messages(algorithm, topology, setup);
   if (messages <= arguments.most_messages) return "";
   return fmt::format(

@@ -126,7 +126,8 @@ std::optional<Refusal> ClientHandshake::judge(const Greeting& challenge) const {
   if (peer.purpose != mine_.purpose || peer.lane != mine_.lane)
     return wrong_purpose(
         fmt::format("{} does not take {} connections of lane {} here, but {} connections of lane {}: "
-                    "an address of another listener was used",
+                    "who listened at that address has ended, and another job listens there; start the job "
+                    "again, with another address (COHORT_ADDR)",
                     name, to_string(mine_.purpose), mine_.lane, to_string(peer.purpose), peer.lane));
   if (callee_.rank && *callee_.rank != peer.rank)
     return refused(

@@ -119,6 +119,8 @@ constexpr KnownSurvivor kKnownSurvivors[] = {
      "one rank combines each element for all, partial sums in another order: right, and the same"},
     {"all_reduce", "mesh_nhr_pipelined", ChangeKind::swap, TaskKind::recv_reduce,
      "one rank combines each element for all, partial sums in another order: right, and the same"},
+    {"all_reduce", "mesh_nhr_pipelined", ChangeKind::swap, TaskKind::send,
+     "other parts of the vector, which nothing that comes between them changes: right, in another order"},
     {"all_reduce", "tree_nhr", ChangeKind::swap, TaskKind::recv_reduce,
      "one rank combines each element for all, partial sums in another order: right, and the same"},
     {"all_reduce", "tree_nhr", ChangeKind::swap, TaskKind::send,
