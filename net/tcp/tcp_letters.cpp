@@ -57,14 +57,9 @@ bool decode(const std::byte* header, Letter& letter) noexcept {
 
 }  // namespace
 
-TcpLetters::TcpLetters(Engine& engine, LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer,
-                       Open call, Open wait_for_call)
-    : engine_(engine),
-      host_(host),
-      handler_(handler),
-      services_(services),
-      peer_(peer),
-      call_(std::move(call)) {
+TcpLetters::TcpLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer, Open call,
+                       Open wait_for_call)
+    : host_(host), handler_(handler), services_(services), peer_(peer), call_(std::move(call)) {
   services_.spawn(serve(serve_receiving(std::move(wait_for_call))));
 }
 

@@ -25,8 +25,8 @@ class TcpLetters final : public LetterChannel {
   /// Makes one direction's connection: calls, or waits for a call.
   using Open = std::function<Task<Socket>()>;
 
-  TcpLetters(Engine& engine, LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer,
-             Open call, Open wait_for_call);
+  TcpLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer, Open call,
+             Open wait_for_call);
 
   [[nodiscard]] std::size_t most_payload() const noexcept override { return kMostPayload; }
   [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
@@ -47,7 +47,6 @@ class TcpLetters final : public LetterChannel {
   [[nodiscard]] bool receive(std::span<std::byte> into, std::size_t& bytes) noexcept;
   void fail(Error error) noexcept;
 
-  Engine& engine_;
   LinkHost& host_;
   LetterHandler& handler_;
   TaskScope& services_;

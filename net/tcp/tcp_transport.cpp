@@ -51,7 +51,7 @@ class TcpTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<LetterChannel> open_letters(Rank peer, LetterHandler& handler,
                                                             TaskScope& services) override {
     auto channel = std::make_unique<TcpLetters>(
-        engine_, host_, handler, services, peer, [this, peer] { return call(peer, kMessageLane); },
+        host_, handler, services, peer, [this, peer] { return call(peer, kMessageLane); },
         [this, peer] { return wait_for_call(peer, kMessageLane); });
     letters_.push_back(channel.get());
     return channel;

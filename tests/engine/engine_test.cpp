@@ -267,7 +267,10 @@ TEST(Engine, others_that_never_end_do_not_hold_up_who_lets_them_run) {
   bool is_over = false;
   int turns = 0;
   auto busy = [&]() -> Task<> {
-    for (; !is_over; ++turns) co_await engine.sleep_for(0s);
+    while (!is_over) {
+      ++turns;
+      co_await engine.sleep_for(0s);
+    }
   };
   auto patient = [&]() -> Task<> {
     TaskScope tasks;
