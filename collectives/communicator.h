@@ -303,7 +303,8 @@ class Communicator {
 
   // Several tensors in one call: lists, a vector, array or span each, of buffers as above. They have one type
   // and any sizes, the same on all ranks; small ones travel together. Each is treated as by a call of its
-  // own, and overlaps no other that is written to. What gets results may be given alone: then in place.
+  // own, and overlaps no other that is written to. What gets results may be given alone: then in place. The
+  // lists, and not only what they name, outlive the call.
 
   template <detail::Tensors List>
   [[nodiscard]] TensorCollective broadcast(List&& tensors, Rank root) {

@@ -19,7 +19,8 @@ ComposedCollective<Request>&& ComposedCollective<Request>::with_algorithm(std::s
   call_.algorithm = algorithm;
   core->check(call_);
   const AnyAlgorithm* const found = core->algorithms().find(call_.op, algorithm);
-  call_.algorithm = found->name();  // for as long as the communicator lives
+  // For as long as the communicator lives; an empty name asks for none.
+  call_.algorithm = found == nullptr ? std::string_view() : found->name();
   core_ = core;
   return std::move(*this);
 }

@@ -9,14 +9,16 @@
 namespace cohort {
 namespace {
 
-/// Sorts ranks by a number that each has, from 0 on, and says where those of each number begin.
-void sort_by(const std::vector<Rank>& number_of, std::vector<Rank>& sorted, std::vector<Rank>& first) {
+/// Sorts ranks by a number that each has, from 0 on, those of one number as they stand in `order`, and says
+/// where those of each number begin.
+void sort_by(const std::vector<Rank>& number_of, std::span<const Rank> order, std::vector<Rank>& sorted,
+             std::vector<Rank>& first) {
   first.assign(*std::max_element(number_of.begin(), number_of.end()) + 2, 0);
   for (const Rank number : number_of) ++first[number + 1];
   std::partial_sum(first.begin(), first.end(), first.begin());
   std::vector<Rank> next(first);
   sorted.resize(number_of.size());
-  for (Rank rank = 0; rank < number_of.size(); ++rank) sorted[next[number_of[rank]]++] = rank;
+  for (const Rank rank : order) sorted[next[number_of[rank]]++] = rank;
 }
 
 }  // namespace
@@ -47,8 +49,10 @@ void Hosts::number(std::span<const Rank> host_of) {
     host_of_.push_back(host);
     place_of_.push_back(sizes[host]++);
   }
-  sort_by(host_of_, by_host_, first_of_host_);
-  sort_by(place_of_, by_place_, first_of_place_);
+  std::vector<Rank> in_rank_order(host_of.size());
+  std::iota(in_rank_order.begin(), in_rank_order.end(), Rank{0});
+  sort_by(host_of_, in_rank_order, by_host_, first_of_host_);
+  sort_by(place_of_, by_host_, by_place_, first_of_place_);
 }
 
 }  // namespace cohort

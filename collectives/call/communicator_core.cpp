@@ -382,7 +382,8 @@ Task<> CommunicatorCore::run_function(const FunctionCall& call) {
 /// The first message is signed for the whole call.
 Task<> CommunicatorCore::move_for_function(Call& call) {
   call.algorithm = &select(call, {});
-  const std::optional<Signature> first = std::exchange(function_signature_, std::nullopt);
+  std::optional<Signature> first = std::exchange(function_signature_, std::nullopt);
+  if (first) *first = with_algorithm(*first, call.algorithm->id());
   begin(call, first ? *first : sign(call, membership_.size));
   co_await run_begun(call);
 }
@@ -401,6 +402,9 @@ Task<> CommunicatorCore::run_message(const TensorCall& call, const TensorPlan::M
                    ? packed_.place(call, tensors_, message)
                    : TensorPlan::call_of(call, message.first, membership_.rank, membership_.size);
   whole.algorithm = &select(whole, call.algorithm);
+  // As for calls of their own: those that complete in place would not suspend.
+  const bool may_go_on = engine_.pace().may_do(kCallBytes + 2 * whole.message_bytes());
+  if (!may_go_on) co_await engine_.let_others_run();
   if (is_first)
     begin(whole, sign_tensors(whole, membership_.size, ListDigest(tensors_.counts())));
   else

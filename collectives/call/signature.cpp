@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <optional>
 
 namespace cohort {
@@ -195,6 +196,12 @@ Signature sign_function(const Call& whole, Rank ranks, const ElementFunction& fu
   const std::uint64_t digest = (type ^ function.element_bytes) & 0xffff;
   signature.count = (signature.count & kCountMask) | digest << kDigestShift;
   return signature;
+}
+
+Signature with_algorithm(const Signature& signature, AlgorithmId id) noexcept {
+  constexpr std::uint64_t kMask = std::uint64_t{std::numeric_limits<AlgorithmId>::max()} << kAlgorithmShift;
+  return {.what = (signature.what & ~kMask) | static_cast<std::uint64_t>(id) << kAlgorithmShift,
+          .count = signature.count};
 }
 
 Signature sign_tensors(const Call& first, Rank ranks, const ListDigest& digest) noexcept {

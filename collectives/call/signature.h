@@ -22,6 +22,9 @@ namespace cohort {
 [[nodiscard]] Signature sign_function(const Call& whole, Rank ranks,
                                       const ElementFunction& function) noexcept;
 
+/// The same call by another algorithm.
+[[nodiscard]] Signature with_algorithm(const Signature& signature, AlgorithmId id) noexcept;
+
 /// "all_reduce(float32 sum, count 1024)", for errors.
 [[nodiscard]] std::string describe(const Signature& signature);
 

@@ -75,6 +75,7 @@ void TensorPlan::begin(const TensorCall& call, Rank rank, Rank ranks) {
       throw Error(error.kind(), fmt::format("tensor {} of {}: {}", tensor, tensors, error.message()));
     }
   }
+  if (tensors == 0) (void)call_of(call, 0, rank, ranks);  // what is wrong whatever the tensors
   refuse_overlaps(call.op);
   const std::size_t bytes_per_count = call.op.elements_per_count(ranks) * size_bytes(given.out.type);
   most_packed_ = kMostPackedBytes / bytes_per_count;

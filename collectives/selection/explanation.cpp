@@ -107,7 +107,9 @@ std::string note_on(const Candidate& candidate, const Explanation& explanation, 
         return fmt::format("possible; arrival slots come first only up to {} bytes per rank",
                            reach.slots.most_bytes(call.op));
       return fmt::format("possible; not compared, since {} comes first", explanation.chosen);
-    case Basis::cheapest: return "possible; its estimate is not lower";
+    case Basis::cheapest:
+      return candidate.cost ? "possible; its estimate is not lower"
+                            : "possible; runs only where it is asked for";
   }
   return "";
 }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <optional>
 
@@ -54,6 +55,11 @@ constexpr std::array kSetupChoices = {
     SetupChoice{IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, "cooperative task run"},
     SetupChoice{0, "plain"},
 };
+
+/// Counted up before a ring is unmapped and after one is mapped, maybe at the same place by another thread:
+/// an order that the kernel keeps and ThreadSanitizer does not see, since liburing maps without the C
+/// library.
+std::atomic<std::uint64_t> rings_mapped_or_not{0};
 
 class UringDriver final : public Driver {
  public:
@@ -122,6 +128,7 @@ UringDriver::UringDriver() {
   }
   if (failure != 0) throw refusal(failure);
   io_uring_ring_dontfork(&ring_);
+  rings_mapped_or_not.fetch_add(1, std::memory_order_acq_rel);
   fork_guard::add(ring_.ring_fd);
   no_child.reset();
   if (io_uring_probe* probe = io_uring_get_probe_ring(&ring_)) {
@@ -141,6 +148,7 @@ UringDriver::UringDriver() {
 UringDriver::~UringDriver() {
   COHORT_ASSERT(in_flight_ == 0, "{} requests still in the kernel", in_flight_);
   fork_guard::remove(ring_.ring_fd);
+  rings_mapped_or_not.fetch_add(1, std::memory_order_acq_rel);
   io_uring_queue_exit(&ring_);
   ::close(wake_event_);
   if (completion_event_ >= 0) ::close(completion_event_);

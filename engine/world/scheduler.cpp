@@ -79,7 +79,7 @@ Scheduler::Slot* Scheduler::choose() {
     const bool is_endless =
         !is_over_ && (earliest > end_ || ++turns_ > settings_.most_turns) && !chosen.empty();
     if (is_endless)
-      report(fmt::format("no end after {} turns, {:.3f} s;{}", turns_, seconds_of(now_), who_waits()));
+      report(fmt::format("no end after {} turns, {:.3f} s;{}", turns_.load(), seconds_of(now_), who_waits()));
     if (!chosen.empty() && !is_endless) {
       now_ = earliest;
       return chosen[random_.below(chosen.size())];

@@ -99,7 +99,7 @@ class Scheduler : Immovable {
   Random random_;
   TimePoint now_ = kBegin;
   const TimePoint end_;
-  std::uint64_t turns_ = 0;
+  std::atomic<std::uint64_t> turns_{0};  ///< the caller of run() looks whether it goes on
   std::uint64_t hash_ = 0xcbf29ce484222325;
   std::vector<Slot> slots_;
   std::function<void()> on_end_;

@@ -24,6 +24,12 @@ TEST(Hosts, number_hosts_by_their_first_ranks) {
   EXPECT_FALSE(hosts.are_equal());
 }
 
+TEST(Hosts, list_the_ranks_of_a_place_in_the_order_of_hosts) {
+  const Hosts hosts(std::vector<Rank>{0, 1, 1, 0, 2, 2});
+  EXPECT_THAT(hosts.ranks_at(0), ElementsAre(0, 1, 4));
+  EXPECT_THAT(hosts.ranks_at(1), ElementsAre(3, 2, 5));
+}
+
 TEST(Hosts, may_be_one_for_all_or_one_for_each) {
   EXPECT_EQ(Hosts(4).count(), 1U);
   EXPECT_EQ(Hosts::apart(4).count(), 4U);

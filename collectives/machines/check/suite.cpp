@@ -65,7 +65,8 @@ std::vector<std::vector<std::size_t>> uneven_counts(Counts of, Rank ranks, std::
   return lists;
 }
 
-/// One host, hosts of equal and of unequal size, in rank order and dealt out in turn, and one for each rank.
+/// One host, hosts of equal and of unequal size, in rank order, dealt out in turn, and to and fro, and one
+/// for each rank.
 std::vector<std::vector<Rank>> usual_hosts(Rank ranks) {
   std::vector<std::vector<Rank>> lists = {{}};
   const auto add = [&](auto host_of) {
@@ -77,6 +78,10 @@ std::vector<std::vector<Rank>> usual_hosts(Rank ranks) {
   for (Rank number = 2; number <= 3; ++number) {
     add([&](Rank rank) { return rank / number; });
     add([&](Rank rank) { return rank % number; });
+    add([&](Rank rank) {
+      const Rank at = rank % number;
+      return rank / number % 2 == 0 ? at : number - 1 - at;
+    });
   }
   add([&](Rank rank) { return rank + 1 == ranks ? 1U : 0U; });                       // all but one, and one
   add([](Rank rank) { return static_cast<Rank>(std::bit_width(rank + 1U)) - 1U; });  // 1, 2, 4, ...

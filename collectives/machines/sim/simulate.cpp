@@ -127,6 +127,8 @@ Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, con
     refuse(fmt::format("algorithm '{}' cannot run: {}", algorithm.name(), algorithm.objection()));
   check(topology, setup.ranks);
   const Run run = plan(algorithm, topology, setup);
+  if (!algorithm.fits(run.hosts))
+    refuse(fmt::format("algorithm '{}' needs other hosts: as many ranks on each", algorithm.name()));
   if (algorithm.ground() == Ground::mapped && !run.is_host_wide)
     refuse(fmt::format("{} needs all ranks on one host, over shared memory", algorithm.name()));
   if ((algorithm.ground() == Ground::alone) != (setup.ranks == 1))

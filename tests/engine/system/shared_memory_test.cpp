@@ -2,6 +2,7 @@
 #include <cohort/engine/system/shared_memory.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/sanitizers.h>
 #include <cohort/tests/support/forked_part.h>
 
 #include <gtest/gtest.h>
@@ -57,6 +58,7 @@ TEST(SharedMemory, forked_child_does_not_take_its_parents_mapping) {
 }
 
 TEST(SharedMemory, address_space_that_is_limited_is_told_of_with_what_needs_it) {
+  if (sanitizers::kThread) GTEST_SKIP() << "ThreadSanitizer itself needs more of it";
   auto limited = [] {
     const ::rlimit limit{std::size_t{4} << 30, std::size_t{4} << 30};
     EXPECT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
