@@ -13,7 +13,8 @@ namespace cohort::testing {
 
 /// A Unix address that nothing else of this machine uses.
 [[nodiscard]] std::string fresh_unix_address();
-/// "127.0.0.1:PORT" with a port that was free just now.
+/// "127.0.0.1:PORT" with a port that was free just now, and is none of those that the kernel hands out to
+/// whoever asks for any.
 [[nodiscard]] std::string fresh_tcp_address();
 
 /// The options of all ranks of a world that meets there; ten seconds to join.
