@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned kSumBits = 18;
 constexpr std::uint64_t kSumMask = (std::uint64_t{1} << kSumBits) - 1;
-constexpr std::uint64_t kPrime = 262139;  // the largest below 2^18
+constexpr std::uint64_t kPrime = ListDigest::kModulus;
 
 /// Like a random number, so that sizes which follow a rule meet no rule of the weights: with the places
 /// themselves as weights 1, -2, 1 in a row would come to nothing. splitmix64 (Steele et al. 2014).

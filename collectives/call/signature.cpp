@@ -120,6 +120,13 @@ const std::array kFields = {
           }},
     Field{"count",
           [](const Signature& s, const AlgorithmTable&) { return is_list(s) ? "" : text_of_count(s); }},
+    Field{"size of a large tensor",
+          [](const Signature& s, const AlgorithmTable&) {
+            const bool has_factor =
+                byte_at(s.what, kReduceShift) == static_cast<std::uint64_t>(ReduceOp::scaled_sum);
+            if (!is_list(s) || has_factor) return std::string();
+            return fmt::format("{} x {} elements and some", s.count >> kDigestShift, ListDigest::kModulus);
+          }},
     Field{"factor",
           [](const Signature& s, const AlgorithmTable&) {
             return fmt::format("one of digest {:04x}", s.count >> kDigestShift);
@@ -207,7 +214,8 @@ Signature with_algorithm(const Signature& signature, AlgorithmId id) noexcept {
 Signature sign_tensors(const Call& first, Rank ranks, const ListDigest& digest) noexcept {
   Signature signature = sign(first, ranks);
   signature.what |= kIsListOfTensors;
-  signature.count = (signature.count & ~kCountMask) | digest.bits();
+  const std::uint64_t large = (first.count / ListDigest::kModulus & 0xffff) << kDigestShift;
+  signature.count = ((signature.count & ~kCountMask) ^ large) | digest.bits();
   return signature;
 }
 

@@ -305,6 +305,8 @@ TEST_P(Disagreeing, about_one_size_names_the_tensor_and_the_ranks) {
   expect_mismatch({5, 6, 7, 8}, {5, 6, 7, 0}, {"size of tensor 3 differs: rank 2 has", "ranks 0, 1, 3 have"});
   expect_mismatch({5, 300'000, 7}, {5, 900'000, 7}, {"size of tensor 1 differs: rank 2 has"});
   expect_mismatch({300'000, 400'000}, {300'000, 8}, {"size of tensor 1 differs: rank 2 has"});
+  constexpr std::size_t kUnseen = 262139;  // by the digest
+  expect_mismatch({300'000}, {300'000 + kUnseen}, {"size of a large tensor differs: rank 2 has 2 x 262139"});
   std::vector<std::size_t> counts(1000, 3);
   std::vector<std::size_t> odd = counts;
   odd[777] = 100;
