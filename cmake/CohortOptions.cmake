@@ -17,6 +17,9 @@ else()
   # Sign conversions are not part of -Wconversion on g++; the deprecated thing is inside of std::stable_sort.
   target_compile_options(cohort_options INTERFACE -Wno-sign-conversion -Wno-deprecated-declarations)
 endif()
+# For shared objects that are linked with the library, such as what an interpreter loads. In programs the linker makes of it
+# what would have been compiled without. For everything alike, so that one precompiled header serves all.
+target_compile_options(cohort_options INTERFACE -fPIC)
 target_compile_definitions(cohort_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 
 if(COHORT_SANITIZE STREQUAL "address")
