@@ -16,9 +16,9 @@ namespace {
 /// is the root's.
 class VerbsTransport final : public framed::FramedTransport {
  public:
-  explicit VerbsTransport(const TransportUse& use)
+  VerbsTransport(const TransportUse& use, std::unique_ptr<Device> device)
       : FramedTransport(use),
-        own_device_(use.root == nullptr ? open_device() : nullptr),
+        own_device_(std::move(device)),
         device_(own_device_ ? *own_device_ : static_cast<VerbsTransport*>(use.root)->device_) {}
 
   void start(TaskScope& services) override {
@@ -29,15 +29,6 @@ class VerbsTransport final : public framed::FramedTransport {
   }
 
  private:
-  static std::unique_ptr<Device> open_device() {
-    std::string why_not;
-    const Library* const library = installed_library(why_not);
-    const Choice& choice = port_of_this_host();
-    if (library == nullptr || !choice.port)
-      throw Error(ErrorKind::Unsupported, fmt::format("no RDMA: {}{}", why_not, choice.why_not));
-    return std::make_unique<Device>(*library, *choice.port, Settings::from_environment());
-  }
-
   [[nodiscard]] Task<std::unique_ptr<framed::FramedLink>> make_link(Rank peer, Lane lane) override {
     Task<Socket> connecting = use().connections.open(peer, lane);
     std::unique_ptr<framed::ByteStream> stream = co_await open_stream(peer, std::move(connecting));
@@ -48,11 +39,13 @@ class VerbsTransport final : public framed::FramedTransport {
   [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> open_stream(Rank peer,
                                                                       Task<Socket> connecting) override {
     Socket socket = co_await connecting;
+    const CancelScope* const scope = co_await current_scope();
     try {
       auto stream = std::make_unique<VerbsStream>(use().engine, device_, peer);
       co_await agree(*stream, socket);
       co_return stream;
     } catch (const Error& error) {
+      if (scope != nullptr && scope->is_cancelled()) throw;
       throw Error(error.kind(), fmt::format("no RDMA connection to {}: {}",
                                             use().membership.peers[peer].describe(), error.message()))
           .with_culprit(peer);
@@ -80,6 +73,16 @@ class VerbsTransport final : public framed::FramedTransport {
   const std::unique_ptr<Device> own_device_;  ///< the root's
   Device& device_;
 };
+
+/// The one of this host that is used.
+std::unique_ptr<Device> open_device() {
+  std::string why_not;
+  const Library* const library = installed_library(why_not);
+  const Choice& choice = port_of_this_host();
+  if (library == nullptr || !choice.port)
+    throw Error(ErrorKind::Unsupported, fmt::format("no RDMA: {}{}", why_not, choice.why_not));
+  return std::make_unique<Device>(*library, *choice.port, Settings::from_environment());
+}
 
 bool reaches(const Membership& membership, Rank peer) {
   const std::uint64_t fabric = membership.self().fabric;
@@ -111,12 +114,16 @@ std::string describe() {
 
 }  // namespace
 
+std::unique_ptr<Transport> make_transport(const TransportUse& use, std::unique_ptr<Device> device) {
+  return std::make_unique<VerbsTransport>(use, std::move(device));
+}
+
 TransportKind transport_kind() noexcept {
   return {.name = "verbs",
           .can = {},
           .reaches = reaches,
           .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
-            return std::make_unique<VerbsTransport>(use);
+            return make_transport(use, use.root == nullptr ? open_device() : nullptr);
           },
           .why_not = why_not,
           .fabric = fabric,

@@ -3,6 +3,7 @@
 
 #include <cohort/net/transports.h>
 #include <cohort/tests/net/link_end.h>
+#include <cohort/tests/support/fake_verbs_transport.h>
 #include <cohort/tests/support/forked_part.h>
 #include <cohort/tests/support/queue_transport.h>
 #include <cohort/tests/support/world_engine.h>
@@ -119,6 +120,11 @@ inline std::vector<TransportCase> transport_cases() {
        .reaches_user_windows = true,
        .reports_closing = true},
       {.name = "queue", .kind = test::kQueueTransport, .reaches_user_windows = true},
+      {.name = "verbs_fake",
+       .kind = test::kFakeVerbsTransport,
+       .place = Place::kernel,
+       .reaches_user_windows = true,
+       .reports_closing = true},
   };
   if (std::getenv("COHORT_TEST_RDMA") == nullptr) return cases;
   for (const Place place : {Place::kernel, Place::processes})
