@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/call/communicator_core.h>
 #include <cohort/collectives/call/grouping.h>
+#include <cohort/collectives/call/resolved_options.h>
 #include <cohort/net/join/join.h>
 
 #include <fmt/format.h>
@@ -56,7 +57,8 @@ std::shared_ptr<CommunicatorCore> Communicator::handle_of(std::shared_ptr<Commun
 Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions options) {
   CommunicatorCore::check(options);
   const Duration timeout = options.join.timeout;
-  Membership membership = co_await cohort::join(engine, std::move(options.join));
+  const std::uint64_t fabric = transports_of(options).fabric(engine);
+  Membership membership = co_await cohort::join(engine, std::move(options.join), fabric);
   Communicator communicator(handle_of(make_core(engine, std::move(membership), options)));
   CancelScope* around = co_await current_scope();
   std::optional<Error> failure;

@@ -28,6 +28,8 @@ struct PeerInfo {
   CoreSet cores;                        ///< of that host, that it may run on
   std::string host;                     ///< host name, for people
   Address data_address;                 ///< where it accepts TCP data connections
+  /// Equal on ranks whose RDMA devices reach each other: the network they are on; 0: it uses none.
+  std::uint64_t fabric = 0;
   /// In a group: which rank of the communicator that was joined it is. Not told to others.
   std::optional<Rank> world_rank{};
 

@@ -11,6 +11,13 @@
 namespace cohort {
 namespace {
 
+std::string why_not(const Membership& membership, const PeerTransports::Choice& choice, Rank peer) {
+  const auto kind = std::ranges::find(choice.kinds, choice.asked, &TransportKind::name);
+  if (kind != choice.kinds.end() && kind->why_not != nullptr) return kind->why_not(membership, peer);
+  return fmt::format("the {} ranks of '{}' are on several hosts (or in several network namespaces)",
+                     membership.size, membership.name);
+}
+
 Error not_reached(const Membership& membership, const PeerTransports::Choice& choice, Rank peer) {
   if (choice.asked.empty())
     return Error(ErrorKind::Unsupported,
@@ -20,11 +27,10 @@ Error not_reached(const Membership& membership, const PeerTransports::Choice& ch
   return Error(
       ErrorKind::Unsupported,
       fmt::format(
-          "transport {} was asked for, but it does not connect rank {} with {}: the {} ranks of '{}' are "
-          "on several hosts (or in several network namespaces); use another one, or leave the choice "
-          "to cohort",
-          choice.asked, membership.rank, membership.peers[peer].describe(), membership.size,
-          membership.name));
+          "transport {} was asked for, but it does not connect rank {} with {}: {}; use another one, or "
+          "leave the choice to cohort",
+          choice.asked, membership.rank, membership.peers[peer].describe(),
+          why_not(membership, choice, peer)));
 }
 
 }  // namespace
@@ -36,10 +42,19 @@ void PeerTransports::Choice::check() const {
                 fmt::format("transport '{}' (COHORT_TRANSPORT) is none of {}", asked, names_of(kinds)));
 }
 
+std::uint64_t PeerTransports::Choice::fabric(Engine& engine) const {
+  if (!engine.platform().has_devices()) return 0;
+  for (const TransportKind& kind : kinds)
+    if (kind.fabric != nullptr && (asked.empty() || kind.name == asked)) return kind.fabric();
+  return 0;
+}
+
 PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice,
                                const Within* within)
     : hosts_(within == nullptr ? Hosts::apart(membership.size)
                                : within->root.hosts_.among(within->place.ranks)),
+      connections_(engine, membership, within == nullptr ? nullptr : &within->root.connections_,
+                   within == nullptr ? nullptr : &within->place),
       of_peer_(membership.size, nullptr) {
   using host::HostGroup;
   choose(membership, choice);
@@ -50,7 +65,7 @@ PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkHost&
     group_ = std::make_unique<HostGroup>(engine, membership, ranks_of_host_, choice.buffer_bytes,
                                          HostGroup::Regions{*within->root.group_, within->place.ranks,
                                                             within->place.regions, choice.is_isolated});
-  TransportUse use{engine, membership, host};
+  TransportUse use{engine, membership, host, connections_};
   if (within != nullptr) use.place = &within->place;
   make_all(choice, use, within == nullptr ? nullptr : &within->root);
 }

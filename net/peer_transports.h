@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/net/data_connections.h>
 #include <cohort/net/host/host_group.h>
 #include <cohort/net/hosts.h>
 #include <cohort/net/transport.h>
@@ -29,6 +30,8 @@ class PeerTransports : Immovable {
 
     /// Throws InvalidArgument if there is no kind of the name that was asked for.
     void check() const;
+    /// What this host has for the first of these kinds that needs devices and may be used: PeerInfo::fabric.
+    [[nodiscard]] std::uint64_t fabric(Engine& engine) const;
   };
 
   /// What a group's ride on: those of the communicator that was joined. Outlives them.
@@ -85,6 +88,7 @@ class PeerTransports : Immovable {
   Hosts hosts_;
   std::string name_;
   std::unique_ptr<host::HostGroup> group_;
+  DataConnections connections_;
   std::vector<std::unique_ptr<Transport>> made_;
   std::vector<Transport*> of_peer_;  ///< by rank; null for this one
   std::vector<Transport*> hearing_;

@@ -16,6 +16,7 @@
 
 namespace cohort {
 
+class DataConnections;
 namespace host {
 class HostGroup;
 }
@@ -100,6 +101,8 @@ struct TransportUse {
   Engine& engine;
   Membership& membership;
   LinkHost& host;
+  /// Authenticated TCP connections to peers, for transports that need one to begin with, or all the time.
+  DataConnections& connections;
   /// The ranks that share this host's memory; null where the kind does not map memory.
   host::HostGroup* group = nullptr;
   /// For a group: the root's transport of the same kind, and the place in the root. What was introduced
@@ -117,6 +120,14 @@ struct TransportKind {
   bool (*reaches)(const Membership& membership, Rank peer);
   /// Costs memory and descriptors at most: nothing is sent before start().
   std::unique_ptr<Transport> (*make)(const TransportUse& use);
+  /// Why it does not reach that one, for people. Null: for the reason that every kind could have, which is
+  /// another host.
+  std::string (*why_not)(const Membership& membership, Rank peer) = nullptr;
+  /// The network that this host is on with devices of the kind, PeerInfo::fabric; 0: none. Asked when
+  /// joining, in real worlds only. Null: the kind needs no devices.
+  std::uint64_t (*fabric)() = nullptr;
+  /// What this host has for it, or lacks, for people. Null: nothing that would be worth a line.
+  std::string (*describe)() = nullptr;
 };
 
 }  // namespace cohort

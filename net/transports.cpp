@@ -3,6 +3,7 @@
 
 #include <cohort/net/shm/shm_transport.h>
 #include <cohort/net/tcp/tcp_transport.h>
+#include <cohort/net/verbs/verbs_transport.h>
 
 #include <array>
 
@@ -11,6 +12,7 @@ namespace cohort {
 std::span<const TransportKind> transports() noexcept {
   static const std::array kKinds = {
       shm::transport_kind(),
+      verbs::transport_kind(),
       tcp::transport_kind(),
   };
   return kKinds;

@@ -36,10 +36,10 @@ LAYERS = {
     "cmake": (),
 }
 PROGRAMS = ("bindings", "tools", "samples")
-INTERNAL = re.compile(r"engine/(io/uring_driver|loop/inbox)\.h|net/(shm|tcp|verbs)/|collectives/algorithms/")
+INTERNAL = re.compile(r"engine/(io/uring_driver|loop/inbox)\.h|net/(shm|tcp|verbs|framed)/|collectives/algorithms/")
 # What no program reads by including <cohort/cohort.h>, however far behind other headers.
 NOT_PUBLIC = re.compile(
-    r"engine/io/uring_driver\.h|net/(shm|tcp|verbs|host)/|net/auth/(?!secret\.h)|net/join/(?!join_options\.h)"
+    r"engine/io/uring_driver\.h|net/(shm|tcp|verbs|framed|host)/|net/auth/(?!secret\.h)|net/join/(?!join_options\.h)"
     r"|collectives/(call/(?!call\.h)|algorithms/|memory/|selection/|machines/)"
 )
 ABOVE_ENGINE = ("notify", "streams", "net", "collectives", "graph")

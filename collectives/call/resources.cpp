@@ -2,6 +2,7 @@
 #include <cohort/collectives/call/resources.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/when_all.h>
 
 #include <fmt/format.h>
 
@@ -69,13 +70,17 @@ Resources::Buffer Resources::allocate(std::size_t bytes) {
 Task<> Resources::provide(ResourceTag tag, const Needs& needs) {
   if (provided_.contains(tag)) co_return;
   if (needs.scratch_bytes > scratch_bytes_) provide_scratch(needs.scratch_bytes);
+  // All at once: each may wait until the peer makes the other end, and one after the other every rank of a
+  // ring would wait for the next one.
+  std::vector<Task<>> connecting;
   for (Lane lane = 0; lane < needs.lanes; ++lane) {
     for (Rank distance = 1; distance < membership_.size; ++distance) {
       const Rank peer = (membership_.rank + distance) % membership_.size;
       if (!needs.has_link(transports_.hosts(), membership_.rank, peer)) continue;
-      co_await provide_link(peer, lane);
+      if (!place(peer, lane)) connecting.push_back(provide_link(peer, lane));
     }
   }
+  co_await when_all(connecting);
   provided_.emplace(tag, needs);
 }
 
@@ -88,7 +93,6 @@ void Resources::provide_scratch(std::size_t bytes) {
 }
 
 Task<> Resources::provide_link(Rank peer, Lane lane) {
-  if (place(peer, lane)) co_return;
   std::unique_ptr<Link> link = co_await transports_.to(peer).connect(peer, lane);
   place(peer, lane) = std::move(link);
 }

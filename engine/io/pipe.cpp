@@ -21,9 +21,7 @@ Pipe Pipe::create() {
 PipeReader::PipeReader(Engine& engine, Descriptor read_end)
     : engine_(&engine), descriptor_(std::move(read_end)) {
   // Not shared with the writing end, nor with whoever inherited that.
-  const int flags = ::fcntl(descriptor_.number(), F_GETFL);
-  if (flags < 0 || ::fcntl(descriptor_.number(), F_SETFL, flags | O_NONBLOCK) != 0)
-    throw system_error(errno, "preparing a pipe");
+  set_nonblocking(descriptor_.number(), "a pipe");
 }
 
 Task<> PipeReader::until_readable() { return cohort::until_readable(*engine_, descriptor_.number()); }

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/error.h>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -25,5 +26,11 @@ Task<> until_ready(Engine& engine, int descriptor, std::uint32_t events) {
 
 Task<> until_readable(Engine& engine, int descriptor) { return until_ready(engine, descriptor, POLLIN); }
 Task<> until_writable(Engine& engine, int descriptor) { return until_ready(engine, descriptor, POLLOUT); }
+
+void set_nonblocking(int descriptor, std::string_view what) {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  if (flags < 0 || ::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) != 0)
+    throw system_error(errno, fmt::format("preparing {}", what));
+}
 
 }  // namespace cohort

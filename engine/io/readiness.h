@@ -3,6 +3,8 @@
 
 #include <cohort/engine/engine.h>
 
+#include <string_view>
+
 namespace cohort {
 
 /// Suspends until reading from the descriptor would not block: there are bytes, or its end, or an error to be
@@ -11,5 +13,9 @@ Task<> until_readable(Engine& engine, int descriptor);
 
 /// The same for writing.
 Task<> until_writable(Engine& engine, int descriptor);
+
+/// From now on reading and writing the descriptor answer EAGAIN where they would block, for everybody who has
+/// it. Throws SystemError, with what it is.
+void set_nonblocking(int descriptor, std::string_view what);
 
 }  // namespace cohort

@@ -22,6 +22,9 @@ class Platform {
   [[nodiscard]] virtual std::string host_name() = 0;
   [[nodiscard]] virtual std::string host_fingerprint() = 0;
 
+  /// Whether this host's devices are this engine's to use.
+  [[nodiscard]] virtual bool has_devices() const noexcept { return true; }
+
   /// As processor::available_cores(), caches::core_bytes() and caches::last_level_bytes().
   [[nodiscard]] virtual unsigned available_cores() = 0;
   /// Which ones these are: as processor::usable_cores().

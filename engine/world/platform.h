@@ -14,6 +14,7 @@ class WorldPlatform final : public Platform {
 
   std::string host_name() override;
   std::string host_fingerprint() override { return host_name(); }
+  bool has_devices() const noexcept override { return false; }
   unsigned available_cores() override { return 1; }
   CoreSet usable_cores() override { return CoreSet(1); }
   std::size_t core_cache_bytes() override { return std::size_t{1} << 20; }

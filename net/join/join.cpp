@@ -123,10 +123,11 @@ void see_processes(Membership& membership) {
 
 }  // namespace
 
-Task<Membership> join(Engine& engine, JoinOptions options) {
+Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric) {
   options.check();
   set_log_rank(options.rank);
   JoinState state(engine, std::move(options));
+  state.membership.peers[state.options.rank].fabric = fabric;
   choose_secret(state);
   if (state.options.size == 1) co_return std::move(state.membership);
   if (state.options.rank == 0) {

@@ -22,6 +22,8 @@ namespace cohort {
 /// with who is missing and who is there, PeerDied; at the ranks concerned: AuthFailed (another secret,
 /// another user, or no secret where one is needed), Mismatch (another communicator or build),
 /// InvalidArgument, SystemError (the address is taken).
-Task<Membership> join(Engine& engine, JoinOptions options);
+///
+/// `fabric`: what this rank says of its devices, PeerInfo::fabric.
+Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric = 0);
 
 }  // namespace cohort

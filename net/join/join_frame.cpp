@@ -176,6 +176,7 @@ void encode_record(const PeerInfo& info, std::span<std::byte, kPeerRecordBytes> 
   const std::string address = info.data_address.size_bytes() == 0 ? "" : info.data_address.to_string();
   COHORT_ASSERT(address.size() <= kAddressField, "the address {} has {} letters", address, address.size());
   writer.put_text(address, kAddressField);
+  writer.put(info.fabric);
 }
 
 PeerInfo decode_record(std::span<const std::byte, kPeerRecordBytes> bytes, std::string_view from) {
@@ -190,6 +191,7 @@ PeerInfo decode_record(std::span<const std::byte, kPeerRecordBytes> bytes, std::
     info.cores |= CoreSet(reader.get<std::uint64_t>()) << (i * kWordBits);
   info.host = printable(reader.get_text(kHostField), kHostField);
   info.data_address = decode_address(reader.get_text(kAddressField), from);
+  info.fabric = reader.get<std::uint64_t>();
   return info;
 }
 

@@ -1,50 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/net/tcp/connection.h>
-#include <cohort/net/tcp/frame_reader.h>
-#include <cohort/net/tcp/frame_writer.h>
+#include <cohort/engine/io/socket.h>
+#include <cohort/net/framed/framed_link.h>
 
 namespace cohort::tcp {
 
-/// A link over one TCP connection: every effect is a frame, and both directions run independently of each
-/// other.
-///
-/// Each frame says which collective it belongs to. One that is ahead of this rank waits in the connection
-/// until operation_started(); one of another signature is a mismatch; one that is behind, or that names bytes
-/// which this rank's schedule or windows do not have, fails the link. Bytes are only moved while somebody
-/// runs here, so an operation that is cancelled ends at once; if half of it had been done, the link is broken
-/// then, silently: whoever cancels knows. A broken link completes nothing: what is started on it waits for
-/// its scope to be cancelled.
-///
-/// Threads: the engine's. Lifetime: no operation on it when it ends (asserted), and serve() is over.
-class TcpLink final : public Link {
+/// A framed link over one TCP connection.
+class TcpLink final : public framed::FramedLink {
  public:
   TcpLink(Engine& engine, Socket socket, LinkHost& host, Rank self, Rank peer, Lane lane);
-  ~TcpLink() override;
-
-  [[nodiscard]] std::string_view transport() const noexcept override { return "tcp"; }
-
-  /// Runs the link until shutdown() or until it fails, which it reports to the host. Throws nothing.
-  Task<> serve();
-  /// The host's running() has moved on to the next collective.
-  void operation_started() noexcept;
-  /// Closes the connection, without a report; serve() ends.
-  void shutdown() noexcept { connection_.close(); }
-  /// Whether an operation waits here for bytes that will not come, since the connection is closed.
-  [[nodiscard]] bool is_cut_off() const noexcept { return !connection_.is_open && reader_.is_awaited(); }
-
- private:
-  bool start(LinkOperation& operation) override;
-  void cancel(LinkOperation& operation) noexcept override;
-
-  Task<> serve_half(Task<> half);
-
-  Connection connection_;
-  // Sources, each by itself, so that the loop may end its turn between them: while it is awake, bytes move
-  // from there; before it sleeps, the kernel is asked to tell.
-  FrameWriter writer_;
-  FrameReader reader_;
 };
 
 }  // namespace cohort::tcp

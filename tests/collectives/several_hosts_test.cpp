@@ -3,6 +3,7 @@
 #include <cohort/cohort.h>
 #include <cohort/collectives/selection/reach.h>
 #include <cohort/net/auth/identity.h>
+#include <cohort/net/data_connections.h>
 #include <cohort/net/transports.h>
 #include <cohort/tests/support/queue_transport.h>
 #include <cohort/tests/support/ranks.h>
@@ -10,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <thread>
 
 namespace cohort {
@@ -99,11 +102,38 @@ TEST(SeveralHosts, a_transport_that_there_is_not_is_refused_with_those_there_are
   const auto outcomes = test::outcomes_of_ranks(1, body, std::move(options));
   ASSERT_TRUE(outcomes[0].error);
   EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::InvalidArgument);
-  EXPECT_THAT(outcomes[0].error->what(), HasSubstr("'pigeon' (COHORT_TRANSPORT) is none of shm, tcp"));
+  EXPECT_THAT(outcomes[0].error->what(), HasSubstr("'pigeon' (COHORT_TRANSPORT) is none of shm, verbs, tcp"));
+}
+
+/// Its ends wait for each other, as those of RDMA do.
+class MeetingTransport final : public test::QueueTransport {
+ public:
+  using QueueTransport::QueueTransport;
+  void start(TaskScope& services) override { use_.connections.start(services); }
+  [[nodiscard]] Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) override {
+    Socket socket = co_await use_.connections.open(peer, lane);
+    std::array<std::byte, 1> word{};
+    co_await socket.send(word);
+    const bool has_come = co_await socket.receive(word);
+    EXPECT_TRUE(has_come);
+    co_return std::make_unique<test::QueueLink>(use_, peer, lane);
+  }
+};
+
+TEST(SeveralHosts, ends_of_links_that_wait_for_each_other_make_no_ring_of_ranks_wait) {
+  TransportKind meeting = test::kQueueTransport;
+  meeting.make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
+    return std::make_unique<MeetingTransport>(use);
+  };
+  CommunicatorOptions options;
+  options.transports = std::span(&meeting, 1);
+  options.timeout = std::chrono::seconds(10);
+  EXPECT_THAT(transports_of(4, 1, std::move(options)), testing::Each("queue"));
 }
 
 TEST(SeveralHosts, kinds_of_the_programs_own_are_chosen_in_its_order) {
-  const TransportKind kinds[] = {test::kQueueTransport, cohort::transports()[1]};
+  const TransportKind tcp = *std::ranges::find(cohort::transports(), "tcp", &TransportKind::name);
+  const TransportKind kinds[] = {test::kQueueTransport, tcp};
   CommunicatorOptions options;
   options.transports = kinds;
   EXPECT_THAT(transports_of(4, 2, std::move(options)), testing::Each("queue+tcp"));

@@ -3,11 +3,13 @@
 
 #include <cohort/net/transports.h>
 #include <cohort/tests/net/link_end.h>
+#include <cohort/tests/support/fake_verbs_transport.h>
 #include <cohort/tests/support/forked_part.h>
 #include <cohort/tests/support/queue_transport.h>
 #include <cohort/tests/support/world_engine.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -101,20 +103,37 @@ class LinkConformance : public ::testing::TestWithParam<TransportCase> {
   }
 };
 
-inline const TransportCase kTransportCases[] = {
-    {.name = "shm_isolated", .kind = library_kind("shm"), .is_isolated = true},
-    {.name = "shm_threads", .kind = library_kind("shm"), .reaches_user_windows = true},
-    {.name = "shm_processes", .kind = library_kind("shm"), .place = Place::processes},
-    {.name = "tcp",
-     .kind = library_kind("tcp"),
-     .place = Place::kernel,
-     .reaches_user_windows = true,
-     .reports_closing = true},
-    {.name = "tcp_simulated",
-     .kind = library_kind("tcp"),
-     .reaches_user_windows = true,
-     .reports_closing = true},
-    {.name = "queue", .kind = test::kQueueTransport, .reaches_user_windows = true},
-};
+/// Those that every machine can test, and, where COHORT_TEST_RDMA says that there is a device (./run test
+/// verbs), verbs.
+inline std::vector<TransportCase> transport_cases() {
+  std::vector<TransportCase> cases = {
+      {.name = "shm_isolated", .kind = library_kind("shm"), .is_isolated = true},
+      {.name = "shm_threads", .kind = library_kind("shm"), .reaches_user_windows = true},
+      {.name = "shm_processes", .kind = library_kind("shm"), .place = Place::processes},
+      {.name = "tcp",
+       .kind = library_kind("tcp"),
+       .place = Place::kernel,
+       .reaches_user_windows = true,
+       .reports_closing = true},
+      {.name = "tcp_simulated",
+       .kind = library_kind("tcp"),
+       .reaches_user_windows = true,
+       .reports_closing = true},
+      {.name = "queue", .kind = test::kQueueTransport, .reaches_user_windows = true},
+      {.name = "verbs_fake",
+       .kind = test::kFakeVerbsTransport,
+       .place = Place::kernel,
+       .reaches_user_windows = true,
+       .reports_closing = true},
+  };
+  if (std::getenv("COHORT_TEST_RDMA") == nullptr) return cases;
+  for (const Place place : {Place::kernel, Place::processes})
+    cases.push_back({.name = place == Place::kernel ? "verbs" : "verbs_processes",
+                     .kind = library_kind("verbs"),
+                     .place = place,
+                     .reaches_user_windows = true,
+                     .reports_closing = true});
+  return cases;
+}
 
 }  // namespace cohort::testing

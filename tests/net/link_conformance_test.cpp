@@ -229,7 +229,7 @@ TEST_P(LinkConformance, both_ends_get_at_once) {
   run(role, role);
 }
 
-INSTANTIATE_TEST_SUITE_P(Everywhere, LinkConformance, ::testing::ValuesIn(kTransportCases),
+INSTANTIATE_TEST_SUITE_P(Everywhere, LinkConformance, ::testing::ValuesIn(transport_cases()),
                          ::testing::PrintToStringParamName());
 
 }  // namespace

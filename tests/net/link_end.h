@@ -83,7 +83,8 @@ class LinkEnd : Immovable {
   static Task<std::unique_ptr<LinkEnd>> make(Engine& engine, Rank rank, const Choice& choice) {
     std::unique_ptr<LinkEnd> end(new LinkEnd(engine, rank));
     std::vector<JoinOptions> world = world_of(2, choice.address);
-    Membership membership = co_await cohort::join(engine, std::move(world[rank]));
+    const std::uint64_t fabric = choice.kind.fabric == nullptr ? 0 : choice.kind.fabric();
+    Membership membership = co_await cohort::join(engine, std::move(world[rank]), fabric);
     end->membership_ = std::move(membership);
     end->make_transport(choice);
     co_await end->introduce();

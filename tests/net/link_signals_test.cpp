@@ -279,7 +279,7 @@ TEST_P(LinkConformance, closing_one_end_is_told_to_the_other_ends_host_once) {
   run_troubled(closes, is_told);
 }
 
-INSTANTIATE_TEST_SUITE_P(Everywhere, LinkConformance, ::testing::ValuesIn(kTransportCases),
+INSTANTIATE_TEST_SUITE_P(Everywhere, LinkConformance, ::testing::ValuesIn(transport_cases()),
                          ::testing::PrintToStringParamName());
 
 }  // namespace

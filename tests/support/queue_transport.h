@@ -123,7 +123,7 @@ class QueueLink final : public Link, private Source {
   bool is_broken_ = false;
 };
 
-class QueueTransport final : public Transport {
+class QueueTransport : public Transport {
  public:
   explicit QueueTransport(const TransportUse& use) : use_(use) {}
   static std::unique_ptr<Transport> make(const TransportUse& use) {
@@ -137,7 +137,7 @@ class QueueTransport final : public Transport {
     co_return std::make_unique<QueueLink>(use_, peer, lane);
   }
 
- private:
+ protected:
   const TransportUse use_;
 };
 

@@ -5,8 +5,8 @@
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/collectives/selection/link_speed.h>
 #include <cohort/collectives/selection/selection.h>
+#include <cohort/net/framed/frame.h>
 #include <cohort/net/membership.h>
-#include <cohort/net/tcp/frame.h>
 #include <cohort/net/transports.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ LinkSpeed over_tcp(const LinkSpeed& wire) {
   LinkSpeed speed = wire;
   speed.message_ns = cores.message_us * kNanosecondsPerMicrosecond / 2;
   speed.core_gigabytes_per_second = 2 / (cores.byte_us * kNanosecondsPerMicrosecond);
-  speed.header_bytes = tcp::kFrameBytes;
+  speed.header_bytes = framed::kFrameBytes;
   return speed;
 }
 

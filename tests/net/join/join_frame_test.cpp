@@ -27,6 +27,7 @@ PeerInfo rank_3() {
   for (const std::size_t core : {0, 1, 63, 64, 127, 500, 1023}) info.cores.set(core);
   info.host = "node7";
   info.data_address = Address::parse("10.0.0.2:4711");
+  info.fabric = 0xfe80000000000001;
   return info;
 }
 
@@ -39,6 +40,7 @@ void expect_equal(const PeerInfo& one, const PeerInfo& other) {
   EXPECT_EQ(one.cores, other.cores);
   EXPECT_EQ(one.host, other.host);
   EXPECT_EQ(one.data_address.size_bytes(), other.data_address.size_bytes());
+  EXPECT_EQ(one.fabric, other.fabric);
 }
 
 /// Of decoding a record whose address field holds that text.
@@ -47,7 +49,7 @@ std::optional<Error> error_with_address(std::string_view text) {
   info.data_address = Address();
   std::array<std::byte, kPeerRecordBytes> record{};
   encode_record(info, record);
-  std::ranges::copy(std::as_bytes(std::span(text)), record.end() - 72);  // 8 bytes are spare
+  std::ranges::copy(std::as_bytes(std::span(text)), record.end() - 72);  // the fabric comes behind it
   return error_from([&] { static_cast<void>(decode_record(record, "rank 3")); });
 }
 

@@ -11,9 +11,9 @@
 namespace cohort::testing {
 namespace {
 
-using tcp::FrameBytes;
-using tcp::FrameHeader;
-using tcp::FrameType;
+using framed::FrameBytes;
+using framed::FrameHeader;
+using framed::FrameType;
 using tcp::TcpLink;
 using ::testing::HasSubstr;
 
@@ -89,7 +89,7 @@ class TcpLinkToRawPeer : public ::testing::Test {
 
   static void append(std::vector<std::byte>& stream, const FrameHeader& header,
                      std::string_view payload = {}) {
-    const FrameBytes bytes = tcp::encode(header);
+    const FrameBytes bytes = framed::encode(header);
     stream.insert(stream.end(), bytes.begin(), bytes.end());
     const auto more = std::as_bytes(std::span(payload));
     stream.insert(stream.end(), more.begin(), more.end());
@@ -200,7 +200,7 @@ TEST_F(TcpLinkToRawPeer, another_signature_is_a_mismatch_told_once) {
     host.collective = nullptr;
     // The other direction still works, so that the peer learns of it too.
     co_await link.send(in_send(4));
-    std::array<std::byte, tcp::kFrameBytes + 4> came;
+    std::array<std::byte, framed::kFrameBytes + 4> came;
     const bool whole = co_await peer.receive(came);
     EXPECT_TRUE(whole);
   };
@@ -215,22 +215,23 @@ TEST_F(TcpLinkToRawPeer, stale_frame_fails_the_link) {
   host.state.sequence = 8;
   FrameHeader stale = header(FrameType::signal);
   stale.sequence = 7;
-  expect_failure(tcp::encode(stale), ErrorKind::ProtocolError, "collective 7 while this rank is at 8");
+  expect_failure(framed::encode(stale), ErrorKind::ProtocolError, "collective 7 while this rank is at 8");
 }
 
 TEST_F(TcpLinkToRawPeer, other_lane_or_rank_fails_the_link) {
   FrameHeader lane = header(FrameType::signal);
   lane.lane = 3;
-  expect_failure(tcp::encode(lane), ErrorKind::ProtocolError, "a frame of lane 3 came from rank 1 on lane 2");
+  expect_failure(framed::encode(lane), ErrorKind::ProtocolError,
+                 "a frame of lane 3 came from rank 1 on lane 2");
   host.failures.clear();
   FrameHeader source = header(FrameType::signal);
   source.source = 5;
-  expect_failure(tcp::encode(source), ErrorKind::ProtocolError,
+  expect_failure(framed::encode(source), ErrorKind::ProtocolError,
                  "a frame of rank 5 came on the link to rank 1");
 }
 
 TEST_F(TcpLinkToRawPeer, other_length_than_the_schedule_expects_fails_the_link) {
-  expect_failure(tcp::encode(header(FrameType::data, 99)), ErrorKind::ProtocolError,
+  expect_failure(framed::encode(header(FrameType::data, 99)), ErrorKind::ProtocolError,
                  "sends 99 bytes where this rank expects 100");
 }
 
@@ -258,7 +259,7 @@ TEST_F(TcpLinkToRawPeer, places_outside_a_window_fail_the_link) {
     FrameHeader frame = header(wrong.type, wrong.place.bytes);
     frame.window = wrong.place.window;
     frame.offset = wrong.place.offset;
-    expect_failure(tcp::encode(frame), ErrorKind::ProtocolError, wrong.text);
+    expect_failure(framed::encode(frame), ErrorKind::ProtocolError, wrong.text);
   }
 }
 
@@ -284,17 +285,19 @@ TEST_F(TcpLinkToRawPeer, signals_left_over_from_a_collective_fail_the_link) {
 }
 
 TEST_F(TcpLinkToRawPeer, reply_that_nobody_asked_for_fails_the_link) {
-  expect_failure(tcp::encode(header(FrameType::get_reply, 100)), ErrorKind::ProtocolError, "did not ask for");
+  expect_failure(framed::encode(header(FrameType::get_reply, 100)), ErrorKind::ProtocolError,
+                 "did not ask for");
 }
 
 TEST_F(TcpLinkToRawPeer, bytes_that_are_no_frame_fail_the_link) {
-  FrameBytes frame = tcp::encode(header(FrameType::signal));
+  FrameBytes frame = framed::encode(header(FrameType::signal));
   frame[0] = std::byte{'G'};
   expect_failure(frame, ErrorKind::ProtocolError, "magic 0x50435447 where 0x50435443 is expected");
 }
 
 TEST_F(TcpLinkToRawPeer, peer_that_disappears_in_the_middle_of_a_frame_is_a_link_fault) {
-  for (const std::size_t sent : {std::size_t{0}, std::size_t{10}, tcp::kFrameBytes, tcp::kFrameBytes + 60}) {
+  for (const std::size_t sent :
+       {std::size_t{0}, std::size_t{10}, framed::kFrameBytes, framed::kFrameBytes + 60}) {
     host.failures.clear();
     auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
       std::vector<std::byte> stream;
@@ -317,7 +320,7 @@ TEST_F(TcpLinkToRawPeer, peer_that_disappears_in_the_middle_of_a_frame_is_a_link
 TEST_F(TcpLinkToRawPeer, cancelled_get_closes_the_link_since_its_reply_is_on_its_way) {
   auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
     CancelScope scope;
-    std::array<std::byte, tcp::kFrameBytes> request;
+    std::array<std::byte, framed::kFrameBytes> request;
     auto gets = [&]() -> Task<> {
       const auto error = co_await error_of(with_scope(scope, get(link, in_ccl_in(8), in_recv(8))));
       EXPECT_EQ(kind_of(error), "Cancelled");
@@ -328,7 +331,7 @@ TEST_F(TcpLinkToRawPeer, cancelled_get_closes_the_link_since_its_reply_is_on_its
       scope.cancel();
     };
     co_await when_all(gets(), cancels());
-    const FrameHeader asked = tcp::decode(request);
+    const FrameHeader asked = framed::decode(request);
     EXPECT_EQ(asked.type, FrameType::get);
     const bool more = co_await peer.receive(request);
     EXPECT_FALSE(more);
@@ -352,15 +355,15 @@ TEST_F(TcpLinkToRawPeer, cancelled_while_it_waits_in_line_leaves_the_link_whole)
       scope.cancel();
     };
     co_await when_all(sends(), cancels());
-    std::vector<std::byte> came(tcp::kFrameBytes + 32 * kMiB);
+    std::vector<std::byte> came(framed::kFrameBytes + 32 * kMiB);
     const bool whole = co_await peer.receive(came);
     EXPECT_TRUE(whole);
     co_await first.join();
     co_await link.post(Signal::Ack);
-    std::array<std::byte, tcp::kFrameBytes> next;
+    std::array<std::byte, framed::kFrameBytes> next;
     const bool more = co_await peer.receive(next);
     EXPECT_TRUE(more);
-    EXPECT_EQ(tcp::decode(next).type, FrameType::signal);
+    EXPECT_EQ(framed::decode(next).type, FrameType::signal);
   };
   run(body);
   EXPECT_TRUE(host.failures.empty());
@@ -377,19 +380,19 @@ TEST_F(TcpLinkToRawPeer, gets_that_come_together_are_answered_in_order) {
     append(stream, second);
     append(stream, header(FrameType::get, 0));
     co_await peer.send(stream);
-    std::array<std::byte, 3 * tcp::kFrameBytes + 8> came;
+    std::array<std::byte, 3 * framed::kFrameBytes + 8> came;
     const bool whole = co_await peer.receive(came);
     EXPECT_TRUE(whole);
     const auto reply = [&](std::size_t at) {
-      return tcp::decode(std::span<const std::byte, tcp::kFrameBytes>(&came[at], tcp::kFrameBytes));
+      return framed::decode(std::span<const std::byte, framed::kFrameBytes>(&came[at], framed::kFrameBytes));
     };
     EXPECT_EQ(reply(0).type, FrameType::get_reply);
     EXPECT_EQ(reply(0).bytes, 5U);
     EXPECT_EQ(reply(0).source, 0U);
-    EXPECT_EQ(std::memcmp(&came[tcp::kFrameBytes], "abcde", 5), 0);
-    EXPECT_EQ(reply(tcp::kFrameBytes + 5).bytes, 3U);
-    EXPECT_EQ(std::memcmp(&came[2 * tcp::kFrameBytes + 5], "fgh", 3), 0);
-    EXPECT_EQ(reply(2 * tcp::kFrameBytes + 8).bytes, 0U);
+    EXPECT_EQ(std::memcmp(&came[framed::kFrameBytes], "abcde", 5), 0);
+    EXPECT_EQ(reply(framed::kFrameBytes + 5).bytes, 3U);
+    EXPECT_EQ(std::memcmp(&came[2 * framed::kFrameBytes + 5], "fgh", 3), 0);
+    EXPECT_EQ(reply(2 * framed::kFrameBytes + 8).bytes, 0U);
     co_await link.post(Signal::Ack);
   };
   run(body);
@@ -400,7 +403,7 @@ TEST_F(TcpLinkToRawPeer, reading_on_after_the_collective_is_over_fails_the_link)
   constexpr std::size_t kLarge = 32 * kMiB;
   host.bind_own(WindowId::ccl_in, kLarge);
   auto body = [&](TcpLink&, Socket& peer) -> Task<> {
-    co_await peer.send(tcp::encode(header(FrameType::get, kLarge)));
+    co_await peer.send(framed::encode(header(FrameType::get, kLarge)));
     std::array<std::byte, 1000> some;
     const bool began = co_await peer.receive(some);
     EXPECT_TRUE(began);

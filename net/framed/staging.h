@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 
 /// Where received bytes stand until they are used: a queue of bytes in one block of memory.
 class Staging {
@@ -58,4 +58,4 @@ class Staging {
   std::size_t end_ = 0;
 };
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

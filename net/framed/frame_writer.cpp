@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/tcp/frame_writer.h>
+#include <cohort/net/framed/frame_writer.h>
 
 #include <cohort/engine/assert.h>
 
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 namespace {
 
 using Kind = LinkOperation::Kind;
@@ -67,7 +67,7 @@ int FrameWriter::send_piece(const Slice& payload) noexcept {
   const std::size_t header_sent = std::min(sent_, kFrameBytes);
   const std::size_t payload_sent = sent_ - header_sent;
   const std::size_t piece = std::min(payload.bytes - payload_sent, kPieceBytes);
-  const int result = connection_.socket.try_send_some(std::span(header_).subspan(header_sent),
+  const int result = connection_.stream.try_send_some(std::span(header_).subspan(header_sent),
                                                       std::span(bytes + payload_sent, piece));
   if (result > 0) sent_ += static_cast<std::size_t>(result);
   return result;
@@ -165,7 +165,7 @@ bool FrameWriter::poll() noexcept {
       return false;
     else if (result < 0)
       fail(Error(ErrorKind::LinkFault, fmt::format("sending to rank {} failed: {}", connection_.peer,
-                                                   system_error(-result, "the connection broke").message())));
+                                                   connection_.stream.explain(-result))));
   } catch (const Error& error) {
     fail(error);
   }
@@ -188,9 +188,9 @@ Task<> FrameWriter::run() {
       continue;
     }
     is_armed_ = true;
-    co_await connection_.socket.writable();
+    co_await connection_.stream.until_writable();
     is_armed_ = false;
   }
 }
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/tcp/frame.h>
+#include <cohort/net/framed/frame.h>
 
 #include <cohort/engine/error.h>
 
@@ -7,7 +7,7 @@
 
 #include <concepts>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x50435443;  // "CTCP"
@@ -111,4 +111,4 @@ FrameHeader decode(std::span<const std::byte, kFrameBytes> bytes) {
   return header;
 }
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/io/socket.h>
+#include <cohort/net/framed/byte_stream.h>
+#include <cohort/net/framed/staging.h>
 #include <cohort/net/link.h>
-#include <cohort/net/tcp/staging.h>
 
 #include <cstddef>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 
 /// The bytes of one frame that have not come yet, and where they go: straight to their place, or, to be
 /// combined with what is there, through the staging buffer.
@@ -28,7 +28,7 @@ class Payload {
   void take(Staging& staging) noexcept;
   /// One attempt to receive more, a piece at most: bytes, 0 at the end of the stream, or minus the error
   /// number.
-  [[nodiscard]] int receive(Socket& socket, Staging& staging) noexcept;
+  [[nodiscard]] int receive(ByteStream& stream, Staging& staging) noexcept;
 
  private:
   void moved(std::size_t bytes) noexcept {
@@ -42,4 +42,4 @@ class Payload {
   const Reducer* reducer_ = nullptr;
 };
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

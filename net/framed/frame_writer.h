@@ -2,20 +2,20 @@
 #pragma once
 
 #include <cohort/engine/loop/source.h>
-#include <cohort/net/tcp/connection.h>
-#include <cohort/net/tcp/frame.h>
+#include <cohort/net/framed/connection.h>
+#include <cohort/net/framed/frame.h>
 
 #include <optional>
 #include <span>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 
-/// The sending half of a TCP link: frames of local operations in the order of their start, and replies to the
-/// peer's gets.
+/// The sending half of a framed link: frames of local operations in the order of their start, and replies to
+/// the peer's gets.
 ///
-/// A frame that fits the socket's buffer goes out inside start(), with one system call, while the turn of the
-/// loop lasts; the rest is sent by poll(), turn by turn. The kernel never holds on to an operation's memory:
-/// each piece is copied while somebody runs here.
+/// A frame that the stream has room for goes out inside start(), over TCP with one system call, while the
+/// turn of the loop lasts; the rest is sent by poll(), turn by turn. The kernel never holds on to an
+/// operation's memory: each piece is copied while somebody runs here.
 class FrameWriter final : public Source {
  public:
   explicit FrameWriter(Connection& connection) noexcept : connection_(connection) {}
@@ -81,4 +81,4 @@ class FrameWriter final : public Source {
   std::optional<Error> failure_;
 };
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

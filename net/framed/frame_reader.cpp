@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/tcp/frame_reader.h>
+#include <cohort/net/framed/frame_reader.h>
 
 #include <cohort/engine/assert.h>
 
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 namespace {
 
 using Kind = LinkOperation::Kind;
@@ -270,14 +270,14 @@ std::size_t FrameReader::wanted_bytes() const noexcept {
 }
 
 int FrameReader::try_receive_header() noexcept {
-  const int result = connection_.socket.try_receive_some(staging_.room(wanted_bytes()));
+  const int result = connection_.stream.try_receive_some(staging_.room(wanted_bytes()));
   if (result > 0) staging_.append(static_cast<std::size_t>(result));
   return result;
 }
 
 int FrameReader::try_receive_payload() noexcept {
-  if (is_of_running_operation()) return payload_.receive(connection_.socket, staging_);
-  const int result = connection_.socket.try_receive_some(staging_.room(1));
+  if (is_of_running_operation()) return payload_.receive(connection_.stream, staging_);
+  const int result = connection_.stream.try_receive_some(staging_.room(1));
   if (result > 0)
     fail(protocol_error("rank {} still sends {} bytes of collective {}, which is over here", connection_.peer,
                         payload_.left(), frame_.sequence));
@@ -293,9 +293,8 @@ Error FrameReader::broken(int result) const {
   if (result == 0)
     return Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of lane {}{}",
                                                    connection_.peer, connection_.lane, where));
-  return Error(ErrorKind::LinkFault,
-               fmt::format("receiving from rank {} failed{}: {}", connection_.peer, where,
-                           system_error(-result, "the connection broke").message()));
+  return Error(ErrorKind::LinkFault, fmt::format("receiving from rank {} failed{}: {}", connection_.peer,
+                                                 where, connection_.stream.explain(-result)));
 }
 
 void FrameReader::take_result(int result) noexcept {
@@ -341,10 +340,10 @@ Task<> FrameReader::run() {
     }
     int result = -EAGAIN;
     if (at_ == At::payload) {
-      co_await connection_.socket.readable();
+      co_await connection_.stream.until_readable();
     } else {
       const std::span<std::byte> into = staging_.room(kReceiveBytes);
-      result = co_await connection_.socket.receive_some(into);
+      result = co_await connection_.stream.receive_some(into);
       if (result > 0) staging_.append(static_cast<std::size_t>(result));
     }
     watch_ = Watch::poll;
@@ -352,4 +351,4 @@ Task<> FrameReader::run() {
   }
 }
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

@@ -2,23 +2,23 @@
 #pragma once
 
 #include <cohort/engine/loop/source.h>
-#include <cohort/net/tcp/connection.h>
-#include <cohort/net/tcp/frame.h>
-#include <cohort/net/tcp/frame_writer.h>
-#include <cohort/net/tcp/payload.h>
+#include <cohort/net/framed/connection.h>
+#include <cohort/net/framed/frame.h>
+#include <cohort/net/framed/frame_writer.h>
+#include <cohort/net/framed/payload.h>
 
 #include <array>
 #include <optional>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 
-/// The receiving half of a TCP link: takes frames off the stream and brings each to what waits for it.
+/// The receiving half of a framed link: takes frames off the stream and brings each to what waits for it.
 ///
 /// Frames come into a staging buffer, several at a time if they are small, so that one completion serves a
 /// small message. The rest of a larger payload goes straight to its destination, or, to be combined, through
 /// the staging buffer. A frame whose time has not come stays where it is and nothing is read behind it: the
-/// peer's sending then waits in TCP. The kernel never holds on to the memory of an operation or window:
-/// pieces are taken while somebody runs here.
+/// peer's sending then waits for room in the stream. The stream never holds on to the memory of an operation
+/// or window: pieces are taken while somebody runs here.
 class FrameReader final : public Source {
  public:
   FrameReader(Connection& connection, FrameWriter& writer);
@@ -126,4 +126,4 @@ class FrameReader final : public Source {
   const LinkOperation* starting_ = nullptr;
 };
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

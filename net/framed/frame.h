@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 
 enum class FrameType : std::uint8_t {
   signal = 1,  ///< one count of a signal
@@ -21,8 +21,8 @@ enum class FrameType : std::uint8_t {
 };
 std::string_view to_string(FrameType type) noexcept;
 
-/// What stands before the bytes of every message on a TCP link: whose it is, in which collective, and where
-/// it belongs.
+/// What stands before the bytes of every message on a framed link: whose it is, in which collective, and
+/// where it belongs.
 struct FrameHeader {
   FrameType type = FrameType::signal;
   Signal signal = Signal::Ack;       ///< of signal and put
@@ -46,4 +46,4 @@ using FrameBytes = std::array<std::byte, kFrameBytes>;
 /// Throws ProtocolError, naming what was expected and what came, for anything that encode() does not write.
 [[nodiscard]] FrameHeader decode(std::span<const std::byte, kFrameBytes> bytes);
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

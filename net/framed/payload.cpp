@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/tcp/payload.h>
+#include <cohort/net/framed/payload.h>
 
 #include <algorithm>
 #include <cstring>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 namespace {
 
 /// The most that is received before the loop looks at everything else.
@@ -35,11 +35,11 @@ void Payload::fold(Staging& staging) noexcept {
   moved(bytes);
 }
 
-int Payload::receive(Socket& socket, Staging& staging) noexcept {
+int Payload::receive(ByteStream& stream, Staging& staging) noexcept {
   const bool is_staged = reducer_ != nullptr;
   const std::span<std::byte> into =
       is_staged ? staging.room(left_ - staging.size()) : std::span(to_, std::min(left_, kPieceBytes));
-  const int result = socket.try_receive_some(into);
+  const int result = stream.try_receive_some(into);
   if (result <= 0) return result;
   const auto bytes = static_cast<std::size_t>(result);
   if (is_staged) {
@@ -51,4 +51,4 @@ int Payload::receive(Socket& socket, Staging& staging) noexcept {
   return result;
 }
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/tcp/tcp_letters.h>
+#include <cohort/net/framed/stream_letters.h>
 
 #include <cohort/engine/assert.h>
 
@@ -11,7 +11,7 @@
 #include <concepts>
 #include <cstring>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x4c435443;  // "CTCL"
@@ -57,26 +57,26 @@ bool decode(const std::byte* header, Letter& letter) noexcept {
 
 }  // namespace
 
-TcpLetters::TcpLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer, Open call,
-                       Open wait_for_call)
+StreamLetters::StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer,
+                             Open call, Open wait_for_call)
     : host_(host), handler_(handler), services_(services), peer_(peer), call_(std::move(call)) {
   services_.spawn(serve(serve_receiving(std::move(wait_for_call))));
 }
 
-void TcpLetters::shutdown() noexcept {
+void StreamLetters::shutdown() noexcept {
   is_closed_ = true;
-  out_.shutdown();
-  in_.shutdown();
+  if (out_) out_->shutdown();
+  if (in_) in_->shutdown();
   if (work_.untaken_posts() == 0) work_.post();
 }
 
-void TcpLetters::fail(Error error) noexcept {
+void StreamLetters::fail(Error error) noexcept {
   if (is_closed_) return;
   shutdown();
   host_.link_failed(peer_, error.with_culprit(peer_));
 }
 
-Task<> TcpLetters::serve(Task<> one) {
+Task<> StreamLetters::serve(Task<> one) {
   const CancelScope* const scope = co_await current_scope();
   try {
     co_await one;
@@ -85,14 +85,14 @@ Task<> TcpLetters::serve(Task<> one) {
   }
 }
 
-bool TcpLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
+bool StreamLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
   if (is_closed_) return false;
   if (!std::exchange(is_called_, true)) services_.spawn(serve(serve_sending(call_)));
-  if (!out_.is_open() || !kept_.empty()) return false;
+  if (!out_ || !kept_.empty()) return false;
   const Header header = encode(letter);
   const std::span<const std::byte> body(payload, letter.payload_bytes());
   COHORT_ASSERT(body.size() <= kMostPayload, "a letter of {} bytes", body.size());
-  const int result = out_.try_send_some(header, body);
+  const int result = out_->try_send_some(header, body);
   const std::size_t sent = result > 0 ? static_cast<std::size_t>(result) : 0;
   if (sent == header.size() + body.size()) return true;
   const std::size_t of_header = std::min(sent, header.size());
@@ -104,14 +104,14 @@ bool TcpLetters::try_send(const Letter& letter, const std::byte* payload) noexce
   return true;
 }
 
-void TcpLetters::flush() noexcept {
+void StreamLetters::flush() noexcept {
   while (kept_sent_ < kept_.size()) {
-    const int result = out_.try_send_some(std::span(kept_).subspan(kept_sent_), {});
+    const int result = out_->try_send_some(std::span(kept_).subspan(kept_sent_), {});
     if (result == -EINTR) continue;
     if (result == -EAGAIN) return;
     if (result < 0) {
-      fail(Error(ErrorKind::LinkFault, fmt::format("sending a message to rank {} failed: {}", peer_,
-                                                   system_error(-result, "the connection broke").message())));
+      fail(Error(ErrorKind::LinkFault,
+                 fmt::format("sending a message to rank {} failed: {}", peer_, out_->explain(-result))));
       return;
     }
     kept_sent_ += static_cast<std::size_t>(result);
@@ -119,10 +119,9 @@ void TcpLetters::flush() noexcept {
   kept_.clear();
 }
 
-Task<> TcpLetters::serve_sending(Open call) {
-  Socket socket = co_await call();
-  out_ = std::move(socket);
-  out_.set_no_delay();
+Task<> StreamLetters::serve_sending(Open call) {
+  std::unique_ptr<ByteStream> stream = co_await call();
+  out_ = std::move(stream);
   while (!is_closed_) {
     flush();
     if (!is_closed_ && kept_.empty()) {
@@ -130,36 +129,36 @@ Task<> TcpLetters::serve_sending(Open call) {
       if (kept_.empty()) co_await work_.wait();
       continue;
     }
-    if (!is_closed_) co_await out_.writable();
+    if (!is_closed_) co_await out_->until_writable();
   }
 }
 
-Task<> TcpLetters::serve_receiving(Open wait_for_call) {
-  Socket socket = co_await wait_for_call();
-  in_ = std::move(socket);
+Task<> StreamLetters::serve_receiving(Open wait_for_call) {
+  std::unique_ptr<ByteStream> stream = co_await wait_for_call();
+  in_ = std::move(stream);
   while (!is_closed_) {
-    co_await in_.readable();
+    co_await in_->until_readable();
     if (!is_closed_) handler_.letters_came(peer_);
   }
 }
 
-bool TcpLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexcept {
+bool StreamLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexcept {
   bytes = 0;
-  if (is_closed_ || !in_.is_open()) return false;
-  const int result = in_.try_receive_some(into);
+  if (is_closed_ || !in_) return false;
+  const int result = in_->try_receive_some(into);
   if (result > 0) {
     bytes = static_cast<std::size_t>(result);
     return true;
   }
   if (result == -EAGAIN || result == -EINTR) return false;
   fail(Error(ErrorKind::LinkFault,
-             result == 0 ? fmt::format("rank {} closed the connection of its messages", peer_)
-                         : fmt::format("receiving a message from rank {} failed: {}", peer_,
-                                       system_error(-result, "the connection broke").message())));
+             result == 0
+                 ? fmt::format("rank {} closed the connection of its messages", peer_)
+                 : fmt::format("receiving a message from rank {} failed: {}", peer_, in_->explain(-result))));
   return false;
 }
 
-bool TcpLetters::peek(Letter& letter) noexcept {
+bool StreamLetters::peek(Letter& letter) noexcept {
   while (!has_header_) {
     if (staging_.size() < kHeaderBytes) {
       std::size_t bytes = 0;
@@ -181,7 +180,7 @@ bool TcpLetters::peek(Letter& letter) noexcept {
   return !is_closed_;
 }
 
-bool TcpLetters::take(std::byte* into) noexcept {
+bool StreamLetters::take(std::byte* into) noexcept {
   const std::size_t all = next_.payload_bytes();
   while (taken_ < all) {
     const std::size_t staged = std::min(staging_.size(), all - taken_);
@@ -199,4 +198,4 @@ bool TcpLetters::take(std::byte* into) noexcept {
   return true;
 }
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/tcp/frame.h>
+#include <cohort/net/framed/frame.h>
 
 #include <cohort/tests/support/outcome.h>
 
@@ -10,9 +10,9 @@
 namespace cohort::testing {
 namespace {
 
-using tcp::FrameBytes;
-using tcp::FrameHeader;
-using tcp::FrameType;
+using framed::FrameBytes;
+using framed::FrameHeader;
+using framed::FrameType;
 using ::testing::HasSubstr;
 
 FrameHeader full() {
@@ -35,13 +35,13 @@ TEST(Frame, comes_back_as_it_was_written) {
     FrameHeader header = full();
     header.type = type;
     if (type == FrameType::signal) header.bytes = 0;
-    EXPECT_EQ(tcp::decode(tcp::encode(header)), header) << tcp::to_string(type);
+    EXPECT_EQ(framed::decode(framed::encode(header)), header) << framed::to_string(type);
   }
 }
 
 TEST(Frame, is_written_least_significant_byte_first) {
-  const FrameBytes bytes = tcp::encode(full());
-  const unsigned char expected[tcp::kFrameBytes] = {
+  const FrameBytes bytes = framed::encode(full());
+  const unsigned char expected[framed::kFrameBytes] = {
       'C',  'T',  'C',  'P',  1,    2,    1,    3,     // magic, version, type, signal, window
       0x02, 0x01, 0,    0,    0x06, 0x05, 0x04, 0x03,  // lane, source
       0x0e, 0x0d, 0x0c, 0x0b, 0x0a, 0x09, 0x08, 0x07,  // sequence
@@ -71,21 +71,21 @@ TEST(Frame, refuses_what_encode_does_not_write_and_names_it) {
       {5, 1, "bytes of a signal 0x4142434445464748 where zero"},
   };
   for (const Case& wrong : cases) {
-    FrameBytes bytes = tcp::encode(full());
+    FrameBytes bytes = framed::encode(full());
     bytes[wrong.at] = static_cast<std::byte>(wrong.value);
-    const auto error = error_from([&] { (void)tcp::decode(bytes); });
+    const auto error = error_from([&] { (void)framed::decode(bytes); });
     ASSERT_EQ(kind_of(error), "ProtocolError") << wrong.text;
     EXPECT_THAT(error->what(), HasSubstr(wrong.text));
   }
 }
 
 TEST(Frame, every_byte_matters_or_must_be_zero) {
-  const FrameBytes bytes = tcp::encode(full());
+  const FrameBytes bytes = framed::encode(full());
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     FrameBytes other = bytes;
     other[i] ^= std::byte{0x40};
     bool is_same = false;
-    const auto error = error_from([&] { is_same = tcp::decode(other) == full(); });
+    const auto error = error_from([&] { is_same = framed::decode(other) == full(); });
     EXPECT_FALSE(is_same) << "byte " << i << (error ? " refused" : " taken");
   }
 }

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/io/socket.h>
+#include <cohort/engine/engine.h>
+#include <cohort/net/framed/byte_stream.h>
 #include <cohort/net/link.h>
 #include <cohort/net/link_host.h>
 #include <cohort/notify/notify.h>
 
-namespace cohort::tcp {
+#include <memory>
 
-/// What the two halves of a TCP link share: the socket, who is at its ends, and whether it still works.
+namespace cohort::framed {
+
+/// What the two halves of a link share: the stream, who is at its ends, and whether it still works.
 struct Connection : Immovable {
-  Connection(Engine& on_engine, Socket connected, LinkHost& link_host, Rank own, Rank other,
-             Lane path) noexcept
+  Connection(Engine& on_engine, std::unique_ptr<ByteStream> connected, LinkHost& link_host, Rank own,
+             Rank other, Lane path) noexcept
       : engine(on_engine),
-        socket(std::move(connected)),
+        owned_stream(std::move(connected)),
+        stream(*owned_stream),
         host(link_host),
         self(own),
         peer(other),
@@ -22,7 +26,7 @@ struct Connection : Immovable {
   /// Ends both directions and wakes both halves, which then end.
   void close() noexcept {
     is_open = false;
-    socket.shutdown();
+    stream.shutdown();
     wake(reader_work);
     wake(writer_work);
   }
@@ -46,7 +50,8 @@ struct Connection : Immovable {
   }
 
   Engine& engine;
-  Socket socket;
+  const std::unique_ptr<ByteStream> owned_stream;
+  ByteStream& stream;
   LinkHost& host;
   const Rank self;
   const Rank peer;
@@ -58,4 +63,4 @@ struct Connection : Immovable {
   LinkOperation* get = nullptr;
 };
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/tcp/payload.h>
+#include <cohort/net/framed/payload.h>
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 namespace {
 
 using ::testing::Each;
@@ -58,4 +58,4 @@ TEST(Payload, combines_whole_elements_only) {
 }
 
 }  // namespace
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

@@ -2,31 +2,32 @@
 #pragma once
 
 #include <cohort/engine/engine.h>
-#include <cohort/engine/io/socket.h>
 #include <cohort/engine/task_scope.h>
+#include <cohort/net/framed/byte_stream.h>
+#include <cohort/net/framed/staging.h>
 #include <cohort/net/letter.h>
 #include <cohort/net/link_host.h>
-#include <cohort/net/tcp/staging.h>
 #include <cohort/notify/notify.h>
 
 #include <functional>
+#include <memory>
 #include <vector>
 
-namespace cohort::tcp {
+namespace cohort::framed {
 
-/// Letters over two connections, one for each direction, which the sender makes when it has something to say:
+/// Letters over two streams, one for each direction, which the sender makes when it has something to say:
 /// so neither rank has to know what the other one is about to do.
 ///
-/// What the socket does not take at once of a letter is kept, one letter at most: nothing of the caller's is
-/// needed after try_send(). A payload goes from the socket to its place; only small ones, which come together
+/// What the stream does not take at once of a letter is kept, one letter at most: nothing of the caller's is
+/// needed after try_send(). A payload goes from the stream to its place; only small ones, which come together
 /// with their headers, are copied once more.
-class TcpLetters final : public LetterChannel {
+class StreamLetters final : public LetterChannel {
  public:
-  /// Makes one direction's connection: calls, or waits for a call.
-  using Open = std::function<Task<Socket>()>;
+  /// Makes one direction's stream: calls, or waits for a call.
+  using Open = std::function<Task<std::unique_ptr<ByteStream>>()>;
 
-  TcpLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer, Open call,
-             Open wait_for_call);
+  StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer, Open call,
+                Open wait_for_call);
 
   [[nodiscard]] std::size_t most_payload() const noexcept override { return kMostPayload; }
   [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
@@ -55,16 +56,16 @@ class TcpLetters final : public LetterChannel {
   bool is_called_ = false;
   bool is_closed_ = false;
 
-  Socket out_;
-  std::vector<std::byte> kept_;  ///< of the letter that is going out
+  std::unique_ptr<ByteStream> out_;  ///< null until the peer was called
+  std::vector<std::byte> kept_;      ///< of the letter that is going out
   std::size_t kept_sent_ = 0;
   Notify work_;
 
-  Socket in_;
+  std::unique_ptr<ByteStream> in_;  ///< null until the peer has called
   Staging staging_;
   bool has_header_ = false;
   Letter next_;
   std::size_t taken_ = 0;  ///< of its payload
 };
 
-}  // namespace cohort::tcp
+}  // namespace cohort::framed

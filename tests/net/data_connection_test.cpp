@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/tcp/data_connection.h>
+#include <cohort/net/data_connection.h>
 
 #include <cohort/engine/when_all.h>
 #include <cohort/net/join/join.h>

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/data_connections.h>
+
+#include <utility>
+
+namespace cohort {
+
+DataConnections::DataConnections(Engine& engine, Membership& membership, DataConnections* root,
+                                 const GroupPlace* place)
+    : engine_(engine), membership_(membership), root_(root), place_(place) {
+  if (root_ == nullptr) acceptor_.emplace(membership);
+}
+
+DataConnections::~DataConnections() {
+  if (root_ == nullptr) return;
+  for (Rank peer = 0; peer < membership_.size; ++peer)
+    for (Lane lane = 0; lane < kPathsOfGroup; ++lane)
+      root_->acceptor_->forget(rank_in_root(peer), path(peer, lane));
+}
+
+void DataConnections::start(TaskScope& services) {
+  if (acceptor_ && !std::exchange(is_accepting_, true)) services.spawn(acceptor_->serve());
+}
+
+Task<Socket> DataConnections::open(Rank peer, Lane lane) {
+  return membership_.rank > peer ? call(peer, lane) : wait_for_call(peer, lane);
+}
+
+Task<Socket> DataConnections::call(Rank peer, Lane lane) {
+  const Membership& joined = root().membership_;
+  try {
+    co_return co_await connect_data(engine_, joined, rank_in_root(peer), path(membership_.rank, lane));
+  } catch (const Error& error) {
+    throw error.culprit() ? error.with_culprit(peer) : error;
+  }
+}
+
+Task<Socket> DataConnections::wait_for_call(Rank peer, Lane lane) {
+  return root().acceptor_->take(rank_in_root(peer), path(peer, lane));
+}
+
+}  // namespace cohort

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/immovable.h>
+#include <cohort/engine/task.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace cohort::framed {
+
+/// What frames and letters travel on: bytes to one peer and from it, in order, each direction by itself.
+///
+/// Results are those of system calls: bytes moved, 0 at the end of the stream, or minus the error number;
+/// EAGAIN while there is nothing, or no room. What was given has been copied or sent when a call returns:
+/// nobody holds on to it. Threads: the engine's. Lifetime: nobody waits on it when it ends; shutdown() ends
+/// waits.
+class ByteStream : Immovable {
+ public:
+  virtual ~ByteStream() = default;
+
+  /// One attempt to send two pieces without waiting: how many bytes went out.
+  [[nodiscard]] virtual int try_send_some(std::span<const std::byte> first,
+                                          std::span<const std::byte> second) noexcept = 0;
+  /// One attempt to receive without waiting.
+  [[nodiscard]] virtual int try_receive_some(std::span<std::byte> into) noexcept = 0;
+
+  /// Suspends until try_send_some() would not answer EAGAIN. One waiter, and one in until_readable() or
+  /// receive_some(). They throw only the cause of their scope.
+  [[nodiscard]] virtual Task<> until_writable() = 0;
+  /// The same for try_receive_some().
+  [[nodiscard]] virtual Task<> until_readable() = 0;
+  /// Receives once something has come; the memory outlives the task, which may also answer EAGAIN.
+  [[nodiscard]] virtual Task<int> receive_some(std::span<std::byte> into) = 0;
+
+  /// Ends both directions, here at once and at the peer in time. Idempotent.
+  virtual void shutdown() noexcept = 0;
+  /// What one of its error numbers means here, for people: what broke, and what to do.
+  [[nodiscard]] virtual std::string explain(int error_number) const = 0;
+};
+
+}  // namespace cohort::framed

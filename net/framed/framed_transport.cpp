@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/framed/framed_transport.h>
+
+#include <cohort/engine/assert.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::framed {
+
+void FramedTransport::start(TaskScope& services) {
+  services_ = &services;
+  use_.connections.start(services);
+}
+
+Task<std::unique_ptr<Link>> FramedTransport::connect(Rank peer, Lane lane) {
+  COHORT_ASSERT(services_ != nullptr, "a connection to rank {} before start()", peer);
+  std::unique_ptr<FramedLink> link = co_await make_link(peer, lane);
+  links_.push_back(link.get());
+  services_->spawn(link->serve());
+  co_return link;
+}
+
+std::unique_ptr<LetterChannel> FramedTransport::open_letters(Rank peer, LetterHandler& handler,
+                                                             TaskScope& services) {
+  DataConnections& connections = use_.connections;
+  auto channel = std::make_unique<StreamLetters>(
+      use_.host, handler, services, peer,
+      [this, &connections, peer] { return open_stream(peer, connections.call(peer, kMessageLane)); },
+      [this, &connections, peer] {
+        return open_stream(peer, connections.wait_for_call(peer, kMessageLane));
+      });
+  letters_.push_back(channel.get());
+  return channel;
+}
+
+void FramedTransport::collective_started() noexcept {
+  for (FramedLink* link : links_) link->operation_started();
+}
+
+bool FramedTransport::is_cut_off(Rank peer) const noexcept {
+  return std::any_of(links_.begin(), links_.end(),
+                     [peer](const FramedLink* link) { return link->peer() == peer && link->is_cut_off(); });
+}
+
+void FramedTransport::shutdown() noexcept {
+  for (FramedLink* link : links_) link->shutdown();
+  for (StreamLetters* letters : letters_) letters->shutdown();
+}
+
+}  // namespace cohort::framed

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/net/data_connections.h>
+#include <cohort/net/framed/framed_link.h>
+#include <cohort/net/framed/stream_letters.h>
+
+#include <vector>
+
+namespace cohort::framed {
+
+/// What transports have in common whose links are framed streams, each made over a data connection.
+class FramedTransport : public Transport {
+ public:
+  explicit FramedTransport(const TransportUse& use) : use_(use) {}
+
+  void start(TaskScope& services) override;
+  [[nodiscard]] Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) override;
+  [[nodiscard]] std::unique_ptr<LetterChannel> open_letters(Rank peer, LetterHandler& handler,
+                                                            TaskScope& services) override;
+  [[nodiscard]] bool hears_of_collectives() const noexcept override { return true; }
+  void collective_started() noexcept override;
+  [[nodiscard]] bool is_cut_off(Rank peer) const noexcept override;
+  void shutdown() noexcept override;
+
+ protected:
+  [[nodiscard]] const TransportUse& use() const noexcept { return use_; }
+
+ private:
+  [[nodiscard]] virtual Task<std::unique_ptr<FramedLink>> make_link(Rank peer, Lane lane) = 0;
+  /// Of letters in one direction, over that connection.
+  [[nodiscard]] virtual Task<std::unique_ptr<ByteStream>> open_stream(Rank peer, Task<Socket> connecting) = 0;
+
+  const TransportUse use_;
+  TaskScope* services_ = nullptr;
+  std::vector<FramedLink*> links_;
+  std::vector<StreamLetters*> letters_;
+};
+
+}  // namespace cohort::framed

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/tcp/socket_stream.h>
+
+#include <cohort/engine/error.h>
+
+namespace cohort::tcp {
+
+/// An error counts: the next attempt will tell which.
+Task<> SocketStream::until_writable() { co_await socket_.writable(); }
+Task<> SocketStream::until_readable() { co_await socket_.readable(); }
+
+Task<int> SocketStream::receive_some(std::span<std::byte> into) {
+  const int result = co_await socket_.receive_some(into);
+  co_return result;
+}
+
+std::string SocketStream::explain(int error_number) const {
+  return std::string(system_error(error_number, "the connection broke").message());
+}
+
+}  // namespace cohort::tcp

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/verbs/device.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/engine/io/readiness.h>
+#include <cohort/engine/log.h>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+
+namespace cohort::verbs {
+namespace {
+
+/// Opens the device of that name.
+Owned<ibv_context> open(const Library& library, const std::string& name) {
+  int count = 0;
+  ibv_device** const list = library.get_device_list(&count);
+  ibv_context* context = nullptr;
+  errno = ENODEV;
+  for (int i = 0; i < count; ++i)
+    if (name == library.get_device_name(list[i])) context = library.open_device(list[i]);
+  const int error_number = errno;
+  if (list != nullptr) library.free_device_list(list);
+  if (context == nullptr) throw system_error(error_number, fmt::format("opening the RDMA device {}", name));
+  return {context, Release{&library}};
+}
+
+}  // namespace
+
+Device::Device(const Library& library, const Port& port, const Settings& settings)
+    : library_(library), port_(port), settings_(settings), context_(open(library, port.device)) {
+  const Release release{&library};
+  if (const int error = library.query_device(context_.get(), &limits_); error != 0)
+    throw refused(error, "telling its limits");
+  domain_ = {library.alloc_pd(context_.get()), release};
+  if (!domain_) throw refused(errno, "a protection domain");
+  channel_ = {library.create_comp_channel(context_.get()), release};
+  if (!channel_) throw refused(errno, "a completion channel");
+  set_nonblocking(channel_->fd, "a completion channel");
+  set_nonblocking(context_->async_fd, "the events of an RDMA device");
+}
+
+Error Device::refused(int error_number, std::string_view what) const {
+  const Error error = system_error(error_number, fmt::format("{} refuses {}", port_.device, what));
+  const bool may_be_locked_memory = error_number == ENOMEM || error_number == EAGAIN;
+  if (!may_be_locked_memory) return error;
+  return Error(
+      ErrorKind::ResourceLimit,
+      fmt::format("{}: memory that a device reaches counts against the limit on locked memory: raise it "
+                  "(ulimit -l unlimited; LimitMEMLOCK of a service), or use COHORT_TRANSPORT=tcp",
+                  error.message()));
+}
+
+Owned<ibv_cq> Device::make_completion_queue(int entries, DeviceUser& user) {
+  Owned<ibv_cq> queue(library_.create_cq(context_.get(), entries, &user, channel_.get(), 0),
+                      Release{&library_});
+  if (!queue) throw refused(errno, fmt::format("a completion queue of {}", entries));
+  return queue;
+}
+
+Owned<ibv_mr> Device::register_memory(std::byte* memory, std::size_t bytes, int access) {
+  Owned<ibv_mr> region(library_.reg_mr(domain_.get(), memory, bytes, access), Release{&library_});
+  if (!region) throw refused(errno, fmt::format("{} bytes of registered memory", bytes));
+  return region;
+}
+
+Task<> Device::watch_completions(Engine& engine) {
+  for (;;) {
+    co_await until_readable(engine, channel_->fd);
+    ibv_cq* queue = nullptr;
+    void* owner = nullptr;
+    while (library_.get_cq_event(channel_.get(), &queue, &owner) == 0) {
+      library_.ack_cq_events(queue, 1);
+      static_cast<DeviceUser*>(owner)->completions_came();
+    }
+  }
+}
+
+Task<> Device::watch_events(Engine& engine) {
+  for (;;) {
+    co_await until_readable(engine, context_->async_fd);
+    ibv_async_event event{};
+    while (library_.get_async_event(context_.get(), &event) == 0) {
+      take_event(event);
+      library_.ack_async_event(&event);
+    }
+  }
+}
+
+void Device::take_event(const ibv_async_event& event) noexcept {
+  const char* const name = library_.event_type_str(event.event_type);
+  log(LogLevel::info, "{}: {}", port_.describe(), name);
+  const bool is_of_port = event.event_type == IBV_EVENT_PORT_ERR && event.element.port_num == port_.number;
+  if (!is_of_port && event.event_type != IBV_EVENT_DEVICE_FATAL) return;
+  const std::string why = fmt::format("{} says: {}", port_.describe(), name);
+  users_.for_each([&](DeviceUser& user) { user.device_failed(why); });
+}
+
+}  // namespace cohort::verbs

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/verbs/queue_pair.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/net/auth/crypto.h>
+#include <cohort/net/auth/wire.h>
+#include <cohort/net/verbs/ring.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace cohort::verbs {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x31627663;  // "cvb1"
+constexpr std::uint32_t kMost24Bits = (1U << 24) - 1;
+
+/// A header and a little more goes with the request, so that the device fetches nothing.
+constexpr std::size_t kWantedInlineBytes = 220;
+/// Reads and atomic operations of the peer that may be under way.
+constexpr int kMostReads = 16;
+/// Until a message is sent again for which no receive stood ready: 0.64 ms. Credits see to it that none is.
+constexpr std::uint8_t kNotReadyTimer = 12;
+constexpr std::uint8_t kNotReadyRetries = 6;
+constexpr std::uint8_t kHops = 64;
+
+std::uint32_t random_packet() {
+  std::array<std::byte, 4> bytes{};
+  crypto::fill_random(bytes);
+  wire::Reader reader(bytes);
+  return reader.get<std::uint32_t>() & kMost24Bits;
+}
+
+}  // namespace
+
+std::array<std::byte, EndPoint::kBytes> encode(const EndPoint& end) noexcept {
+  std::array<std::byte, EndPoint::kBytes> bytes{};
+  wire::Writer writer(bytes);
+  writer.put(kMagic);
+  writer.put(static_cast<std::uint32_t>(kRingBytes));
+  writer.put(end.number);
+  writer.put(end.packet);
+  writer.put(end.ring);
+  writer.put(end.key);
+  writer.put(end.lid);
+  writer.put(static_cast<std::uint16_t>(end.mtu));
+  writer.put(std::as_bytes(std::span(end.gid.raw)));
+  return bytes;
+}
+
+EndPoint decode(std::span<const std::byte, EndPoint::kBytes> bytes) {
+  wire::Reader reader(bytes);
+  const auto magic = reader.get<std::uint32_t>();
+  const auto ring_bytes = reader.get<std::uint32_t>();
+  EndPoint end;
+  end.number = reader.get<std::uint32_t>();
+  end.packet = reader.get<std::uint32_t>();
+  end.ring = reader.get<std::uint64_t>();
+  end.key = reader.get<std::uint32_t>();
+  end.lid = reader.get<std::uint16_t>();
+  const auto mtu = reader.get<std::uint16_t>();
+  end.mtu = static_cast<ibv_mtu>(mtu);
+  reader.get(std::as_writable_bytes(std::span(end.gid.raw)));
+  const bool is_sound = magic == kMagic && ring_bytes == kRingBytes && end.number <= kMost24Bits &&
+                        end.packet <= kMost24Bits && mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096;
+  if (!is_sound)
+    throw Error(
+        ErrorKind::ProtocolError,
+        fmt::format("the other end of an RDMA connection says what makes no sense (magic {:#x}, ring of {} "
+                    "bytes, queue pair {}, packet {}, MTU {}): run the same build of cohort on all ranks",
+                    magic, ring_bytes, end.number, end.packet, mtu));
+  return end;
+}
+
+QueuePair::QueuePair(Device& device, DeviceUser& user, int sends, int receives)
+    : device_(device),
+      library_(device.library()),
+      first_packet_(random_packet()),
+      completions_(device.make_completion_queue(sends + receives, user)) {
+  ibv_qp_init_attr attributes{};
+  attributes.send_cq = completions_.get();
+  attributes.recv_cq = completions_.get();
+  attributes.qp_type = IBV_QPT_RC;
+  for (const std::size_t inline_bytes : {kWantedInlineBytes, std::size_t{0}}) {
+    attributes.cap = {static_cast<std::uint32_t>(sends), static_cast<std::uint32_t>(receives), 1, 1,
+                      static_cast<std::uint32_t>(inline_bytes)};
+    pair_ = {library_.create_qp(device.domain(), &attributes), Release{&library_}};
+    if (pair_) break;
+  }
+  if (!pair_)
+    throw system_error(errno,
+                       fmt::format("{}: making a queue pair of {} sends and {} receives; it has {} at most",
+                                   device.port().device, sends, receives, device.limits().max_qp));
+  inline_bytes_ = attributes.cap.max_inline_data;
+  ibv_qp_attr initial{};
+  initial.qp_state = IBV_QPS_INIT;
+  initial.port_num = device.port().number;
+  initial.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  change(initial, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT");
+}
+
+void QueuePair::change(ibv_qp_attr& attributes, int mask, std::string_view into) {
+  const int error = library_.modify_qp(pair_.get(), &attributes, mask);
+  if (error == 0) return;
+  throw Error(
+      ErrorKind::LinkFault,
+      fmt::format("{}: its queue pair {} cannot be brought to {}: {}; are both ends in one network, and is "
+                  "COHORT_IB_GID_INDEX right?",
+                  device_.port().describe(), number(), into, std::generic_category().message(error)));
+}
+
+ibv_ah_attr QueuePair::path_to(const EndPoint& theirs) const noexcept {
+  const Port& port = device_.port();
+  ibv_ah_attr path{};
+  path.port_num = port.number;
+  path.sl = device_.settings().service_level;
+  path.dlid = theirs.lid;
+  path.is_global = port.is_ethernet ? 1 : 0;
+  path.grh.dgid = theirs.gid;
+  path.grh.sgid_index = static_cast<std::uint8_t>(port.gid.gid_index);
+  path.grh.hop_limit = kHops;
+  path.grh.traffic_class = device_.settings().traffic_class;
+  return path;
+}
+
+void QueuePair::connect(const EndPoint& theirs) {
+  const auto reads = static_cast<std::uint8_t>(std::min(kMostReads, device_.limits().max_qp_rd_atom));
+  ibv_qp_attr receiving{};
+  receiving.qp_state = IBV_QPS_RTR;
+  receiving.path_mtu = std::min(theirs.mtu, device_.port().mtu);
+  receiving.dest_qp_num = theirs.number;
+  receiving.rq_psn = theirs.packet;
+  receiving.max_dest_rd_atomic = reads;
+  receiving.min_rnr_timer = kNotReadyTimer;
+  receiving.ah_attr = path_to(theirs);
+  change(receiving,
+         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+         "RTR");
+  ibv_qp_attr sending{};
+  sending.qp_state = IBV_QPS_RTS;
+  sending.timeout = device_.settings().timeout;
+  sending.retry_cnt = device_.settings().retry_count;
+  sending.rnr_retry = kNotReadyRetries;
+  sending.sq_psn = first_packet_;
+  sending.max_rd_atomic = reads;
+  change(sending,
+         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+             IBV_QP_MAX_QP_RD_ATOMIC,
+         "RTS");
+}
+
+int QueuePair::post_send(ibv_send_wr& request) noexcept {
+  ibv_send_wr* bad = nullptr;
+  return library_.post_send(pair_.get(), &request, &bad);
+}
+
+int QueuePair::post_receives(std::span<ibv_recv_wr> requests) noexcept {
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    requests[i].next = i + 1 < requests.size() ? &requests[i + 1] : nullptr;
+  ibv_recv_wr* bad = nullptr;
+  return library_.post_recv(pair_.get(), requests.data(), &bad);
+}
+
+int QueuePair::poll(std::span<ibv_wc> completions) noexcept {
+  return library_.poll_cq(completions_.get(), static_cast<int>(completions.size()), completions.data());
+}
+
+int QueuePair::ask_for_event() noexcept { return library_.req_notify_cq(completions_.get(), 0); }
+
+}  // namespace cohort::verbs

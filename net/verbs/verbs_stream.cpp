@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/verbs/verbs_stream.h>
+
+#include <cohort/engine/assert.h>
+#include <cohort/engine/error.h>
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <system_error>
+#include <utility>
+
+namespace cohort::verbs {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kBatch = 16;
+/// What one look takes at most: the rest of the loop has its turn.
+constexpr int kBatchesOfALook = 8;
+constexpr unsigned kRequestAt = 56;
+
+std::byte* allocate(std::size_t bytes) {
+  void* const memory = std::aligned_alloc(kPage, bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return static_cast<std::byte*>(memory);
+}
+
+constexpr std::uint32_t big_endian(std::uint32_t word) noexcept {
+  if constexpr (std::endian::native == std::endian::big) return word;
+  return word << 24 | (word & 0xff00) << 8 | (word >> 8 & 0xff00) | word >> 24;
+}
+
+/// Copies from the front of one, then of the other.
+void take_front(std::span<const std::byte>& from, std::byte*& to, std::size_t& left) noexcept {
+  const std::size_t bytes = std::min(from.size(), left);
+  if (bytes == 0) return;
+  std::memcpy(to, from.data(), bytes);
+  from = from.subspan(bytes);
+  to += bytes;
+  left -= bytes;
+}
+
+}  // namespace
+
+VerbsStream::VerbsStream(Engine& engine, Device& device, Rank peer)
+    : device_(device),
+      peer_(peer),
+      memory_(allocate(2 * kRingBytes)),
+      send_region_(device.register_memory(send_ring(), kRingBytes, 0)),
+      receive_region_(device.register_memory(receive_ring(), kRingBytes,
+                                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)),
+      pair_(device, *this, kSends, kReceives) {
+  engine.add_source(*this);
+  device.add_user(*this);
+}
+
+VerbsStream::~VerbsStream() {
+  pair_.destroy();
+  Source::unlink();
+  DeviceUser::unlink();
+}
+
+EndPoint VerbsStream::end_point() const noexcept {
+  return {.number = pair_.number(),
+          .packet = pair_.first_packet(),
+          .key = receive_region_->rkey,
+          .ring = reinterpret_cast<std::uintptr_t>(receive_ring()),
+          .lid = device_.port().lid,
+          .mtu = device_.port().mtu,
+          .gid = device_.port().gid.gid};
+}
+
+void VerbsStream::connect(const EndPoint& theirs) {
+  theirs_ = theirs;
+  renew_receives();
+  pair_.connect(theirs);
+  if (!failure_.empty()) throw Error(ErrorKind::LinkFault, failure_);
+}
+
+bool VerbsStream::is_writable() const noexcept {
+  return is_over() || has_ended_ || (sent_.room() != 0 && has_request());
+}
+
+int VerbsStream::try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
+  const std::size_t all = first.size() + second.size();
+  std::size_t left = all;
+  while (left != 0) {
+    if (!is_over() && (sent_.room() == 0 || !has_request())) (void)reap();
+    if (!failure_.empty()) return -EIO;
+    if (is_closed_ || has_ended_) return -EPIPE;
+    if (sent_.room() == 0 || !has_request()) break;
+    left -= send_message(first, second);
+  }
+  if (!failure_.empty()) return -EIO;
+  return left == all && all != 0 ? -EAGAIN : static_cast<int>(all - left);
+}
+
+std::size_t VerbsStream::send_message(std::span<const std::byte>& first,
+                                      std::span<const std::byte>& second) noexcept {
+  const std::size_t bytes = std::min(first.size() + second.size(), sent_.room());
+  const std::size_t offset = sent_.offset();
+  std::byte* to = send_ring() + offset;
+  std::size_t left = bytes;
+  take_front(first, to, left);
+  take_front(second, to, left);
+  sent_.add(bytes);
+  (void)post(Request::data, {Immediate::Kind::data, static_cast<std::uint32_t>(bytes), 0}, offset);
+  return bytes;
+}
+
+bool VerbsStream::post(Request what, const Immediate& immediate, std::size_t offset) noexcept {
+  const std::size_t bytes = what == Request::data ? immediate.bytes : 0;
+  ibv_sge piece{};
+  piece.addr = reinterpret_cast<std::uintptr_t>(send_ring() + offset);
+  piece.length = static_cast<std::uint32_t>(bytes);
+  piece.lkey = send_region_->lkey;
+  ibv_send_wr request{};
+  request.wr_id = static_cast<std::uint64_t>(what) << kRequestAt | bytes;
+  request.sg_list = &piece;
+  request.num_sge = bytes == 0 ? 0 : 1;
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = big_endian(immediate.encode());
+  request.wr.rdma.remote_addr = theirs_.ring + offset;
+  request.wr.rdma.rkey = theirs_.key;
+  if (bytes != 0 && bytes <= pair_.most_inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
+  ++posted_;
+  unsignaled_bytes_ += bytes;
+  if (++unsignaled_ >= kSignalRequests || unsignaled_bytes_ >= kCreditBytes || what == Request::end) {
+    request.send_flags |= IBV_SEND_SIGNALED;
+    marks_[marks_end_++ % kMostSignals] = {posted_, sent_.sent()};
+    unsignaled_ = 0;
+    unsignaled_bytes_ = 0;
+  }
+  const int error = pair_.post_send(request);
+  if (error == 0) return true;
+  fail(fmt::format("{}: a request to send to rank {} was refused: {}", device_.port().device, peer_,
+                   std::generic_category().message(error)));
+  return false;
+}
+
+int VerbsStream::try_receive_some(std::span<std::byte> into) noexcept {
+  if (received_.is_empty() && !is_over() && !has_ended_) (void)reap();
+  std::size_t done = 0;
+  while (done < into.size() && !received_.is_empty()) {
+    const std::size_t bytes = std::min(into.size() - done, received_.readable());
+    std::memcpy(into.data() + done, receive_ring() + received_.offset(), bytes);
+    received_.consume(bytes);
+    done += bytes;
+  }
+  if (done != 0) {
+    if (!is_over()) tell_credit();
+    return static_cast<int>(done);
+  }
+  if (!failure_.empty()) return -EIO;
+  return has_ended_ || is_closed_ ? 0 : -EAGAIN;
+}
+
+void VerbsStream::Waiter::wake() noexcept {
+  if (std::exchange(is_waiting, false) && notify.untaken_posts() == 0) notify.post();
+}
+
+Task<> VerbsStream::until_writable() {
+  if (is_writable()) co_return;
+  writer_.is_waiting = true;
+  co_await writer_.notify.wait();
+}
+
+Task<> VerbsStream::until_readable() {
+  if (is_readable()) co_return;
+  reader_.is_waiting = true;
+  co_await reader_.notify.wait();
+}
+
+Task<int> VerbsStream::receive_some(std::span<std::byte> into) {
+  co_await until_readable();
+  co_return try_receive_some(into);
+}
+
+/// The end is told if the peer has room for it, which it keeps for that; who is gone is told of by others.
+void VerbsStream::shutdown() noexcept {
+  if (is_closed_) return;
+  if (failure_.empty() && theirs_.number != 0) (void)post(Request::end, {Immediate::Kind::end, 0, 0}, 0);
+  is_closed_ = true;
+  wake_waiters();
+}
+
+void VerbsStream::wake_waiters() noexcept {
+  if (is_readable()) reader_.wake();
+  if (is_writable()) writer_.wake();
+}
+
+bool VerbsStream::arm() noexcept {
+  if (is_over()) return true;
+  if (!is_armed_) {
+    if (const int error = pair_.ask_for_event(); error != 0) {
+      fail(fmt::format("{}: it does not tell of completions: {}", device_.port().device,
+                       std::generic_category().message(error)));
+      return false;
+    }
+    is_armed_ = true;
+  }
+  return !reap();  // what came before it was asked is not told of
+}
+
+void VerbsStream::completions_came() noexcept {
+  is_armed_ = false;
+  (void)reap();
+}
+
+void VerbsStream::device_failed(std::string_view why) noexcept {
+  if (!is_over()) fail(std::string(why));
+}
+
+bool VerbsStream::reap() noexcept {
+  if (is_over()) return false;
+  std::array<ibv_wc, kBatch> completions;
+  bool found = false;
+  for (int batch = 0; batch < kBatchesOfALook && !is_over(); ++batch) {
+    const int count = pair_.poll(completions);
+    if (count < 0) fail(fmt::format("{}: its completions cannot be read", device_.port().device));
+    for (int i = 0; i < count; ++i) take(completions[static_cast<std::size_t>(i)]);
+    found |= count > 0;
+    if (!is_over()) renew_receives();
+    if (count < static_cast<int>(kBatch)) break;
+  }
+  if (!found) return false;
+  if (!is_over()) tell_credit();
+  wake_waiters();
+  return true;
+}
+
+void VerbsStream::take(const ibv_wc& completion) noexcept {
+  const auto request = static_cast<Request>(completion.wr_id >> kRequestAt);
+  if (completion.status != IBV_WC_SUCCESS) return fail_request(completion);
+  if (request == Request::receive) return take_message(completion);
+  const Mark mark = marks_[first_mark_++ % kMostSignals];
+  done_ = mark.posted;
+  sent_.complete(mark.bytes);
+}
+
+void VerbsStream::take_message(const ibv_wc& completion) noexcept {
+  ++spent_receives_;
+  const auto immediate = Immediate::decode(big_endian(completion.imm_data));
+  const bool has_immediate =
+      completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM && (completion.wc_flags & IBV_WC_WITH_IMM) != 0;
+  bool is_sound = has_immediate && immediate.has_value() && !has_ended_;
+  if (is_sound) {
+    switch (immediate->kind) {
+      case Immediate::Kind::data:
+        is_sound = completion.byte_len == immediate->bytes && received_.add(immediate->bytes);
+        break;
+      case Immediate::Kind::credit: is_sound = sent_.credit(immediate->bytes, immediate->messages); break;
+      case Immediate::Kind::end: has_ended_ = true; break;
+    }
+  }
+  if (!is_sound && !is_over())
+    fail(fmt::format(
+        "rank {} says by RDMA what makes no sense here (immediate {:#x}, {} bytes): run the same build "
+        "of cohort on all ranks",
+        peer_, big_endian(completion.imm_data), completion.byte_len));
+}
+
+void VerbsStream::renew_receives() noexcept {
+  std::array<ibv_recv_wr, kReceives> requests{};
+  if (spent_receives_ == 0) return;
+  const std::uint32_t count = std::exchange(spent_receives_, 0);
+  if (const int error = pair_.post_receives(std::span(requests).first(count)); error != 0)
+    fail(fmt::format("{}: a request to receive from rank {} was refused: {}", device_.port().device, peer_,
+                     std::generic_category().message(error)));
+}
+
+void VerbsStream::tell_credit() noexcept {
+  if (received_.is_credit_due() && has_request()) (void)post(Request::credit, received_.take_credit(), 0);
+}
+
+void VerbsStream::fail_request(const ibv_wc& completion) noexcept {
+  constexpr std::array kNames = {"receive", "RDMA WRITE", "RDMA WRITE of a credit", "RDMA WRITE of the end"};
+  const bool is_flush = completion.status == IBV_WC_WR_FLUSH_ERR;
+  if (is_closed_ || (!failure_.empty() && (!is_flush_ || is_flush))) return;
+  const auto request = static_cast<std::size_t>(completion.wr_id >> kRequestAt);
+  const std::uint64_t bytes = completion.wr_id & ((std::uint64_t{1} << kRequestAt) - 1);
+  const std::string text = fmt::format(
+      "{} (queue pair {}): a {} of {} bytes for rank {} failed: {} (status {}, vendor error {:#x})",
+      device_.port().device, completion.qp_num, kNames[std::min(request, kNames.size() - 1)], bytes, peer_,
+      device_.library().wc_status_str(completion.status), static_cast<int>(completion.status),
+      completion.vendor_err);
+  failure_.clear();
+  is_flush_ = is_flush;
+  fail(text);
+}
+
+/// After destroy() no more completions come, and one of those that have may tell more than what was found
+/// first.
+void VerbsStream::fail(std::string why) noexcept {
+  failure_ = std::move(why);
+  if (!pair_.is_destroyed()) {
+    pair_.destroy();
+    std::array<ibv_wc, kBatch> completions;
+    for (int count = pair_.poll(completions); count > 0; count = pair_.poll(completions))
+      for (int i = 0; i < count; ++i)
+        if (completions[static_cast<std::size_t>(i)].status != IBV_WC_SUCCESS)
+          fail_request(completions[static_cast<std::size_t>(i)]);
+  }
+  wake_waiters();
+}
+
+std::string VerbsStream::explain(int error_number) const {
+  if (error_number == EIO && !failure_.empty()) return failure_;
+  if (error_number == EPIPE) return fmt::format("rank {} has closed the connection", peer_);
+  return std::string(system_error(error_number, "the RDMA connection broke").message());
+}
+
+}  // namespace cohort::verbs

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams over a library that is made up, for what no device at hand does on demand.
+#include <cohort/net/verbs/verbs_stream.h>
+
+#include <cohort/engine/error.h>
+#include <cohort/engine/when_all.h>
+#include <cohort/tests/support/fake_verbs.h>
+#include <cohort/tests/support/outcome.h>
+
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <cerrno>
+#include <optional>
+#include <random>
+#include <vector>
+
+namespace cohort::verbs {
+namespace {
+
+using test::FakeDevice;
+using test::FakeVerbs;
+using testing::error_from;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::kind_of;
+using ::testing::Not;
+using Bytes = std::vector<std::byte>;
+
+EngineOptions without_spinning() {
+  EngineOptions options;
+  options.spin = Duration::zero();
+  return options;
+}
+
+/// Two ends of a connection, on one device: `one` belongs to rank 0, `other` to rank 1.
+class VerbsStreams : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fake.devices = {FakeDevice{.gids = {FakeVerbs::ipv4(0)}}};
+    device.emplace(fake.library(), *choose_port(fake.library(), settings).port, settings);
+    connect();
+  }
+  void TearDown() override {
+    one.reset();
+    other.reset();
+    device.reset();
+    EXPECT_EQ(fake.objects, 0) << "something was not given back";
+  }
+  void connect() {
+    one.reset();
+    other.reset();
+    one.emplace(engine, *device, 1);
+    other.emplace(engine, *device, 0);
+    one->connect(other->end_point());
+    other->connect(one->end_point());
+  }
+
+  static int send(VerbsStream& stream, const Bytes& bytes) { return stream.try_send_some(bytes, {}); }
+  static int send(VerbsStream& stream, std::size_t bytes) { return send(stream, Bytes(bytes)); }
+  static int receive(VerbsStream& stream, Bytes& into) { return stream.try_receive_some(into); }
+  static int receive(VerbsStream& stream, std::size_t most) {
+    Bytes into(most);
+    return receive(stream, into);
+  }
+  static Bytes numbered(std::size_t first, std::size_t bytes) {
+    Bytes result(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) result[i] = static_cast<std::byte>((first + i) * 31 >> 3);
+    return result;
+  }
+  /// As if its peer had sent that.
+  void say(VerbsStream& to, Immediate::Kind kind, std::uint32_t bytes, std::uint32_t messages,
+           std::uint32_t came) {
+    say(to, Immediate{kind, bytes, messages}.encode(), came);
+  }
+  void say(VerbsStream& to, std::uint32_t immediate, std::uint32_t came) {
+    static_assert(std::endian::native == std::endian::little);
+    fake.say_to(to.end_point().number, __builtin_bswap32(immediate), came);
+  }
+  static void expect_failure(VerbsStream& stream, std::string_view text) {
+    EXPECT_EQ(receive(stream, 1), -EIO);
+    EXPECT_EQ(send(stream, 1), -EIO);
+    EXPECT_THAT(stream.explain(EIO), HasSubstr(std::string(text)));
+  }
+
+  FakeVerbs fake;
+  Settings settings;
+  Engine engine{without_spinning()};
+  std::optional<Device> device;
+  std::optional<VerbsStream> one, other;
+};
+
+TEST_F(VerbsStreams, bytes_come_as_they_were_sent_whatever_the_sizes) {
+  std::mt19937 random(7);
+  std::size_t sent = 0, received = 0;
+  while (received < 50 * kRingBytes) {
+    const std::size_t first_part = random() % 100;
+    const Bytes bytes = numbered(sent, first_part + random() % (random() % 2 == 0 ? 200 : kRingBytes));
+    const int result =
+        one->try_send_some(std::span(bytes).first(first_part), std::span(bytes).subspan(first_part));
+    if (result > 0) sent += static_cast<std::size_t>(result);
+    ASSERT_TRUE(bytes.empty() || result > 0 || result == -EAGAIN) << result;
+    Bytes into(1 + random() % kRingBytes);
+    const int count = receive(*other, into);
+    if (count == -EAGAIN) continue;
+    ASSERT_GT(count, 0);
+    into.resize(static_cast<std::size_t>(count));
+    ASSERT_EQ(into, numbered(received, into.size()));
+    received += into.size();
+  }
+}
+
+TEST_F(VerbsStreams, what_a_device_has_not_read_is_not_written_over) {
+  fake.is_holding = true;
+  std::size_t sent = 0;
+  for (int result = 0; (result = send(*one, numbered(sent, 5000))) > 0;)
+    sent += static_cast<std::size_t>(result);
+  EXPECT_EQ(sent, kRingBytes);
+  EXPECT_EQ(send(*one, 1), -EAGAIN);
+  fake.is_holding = false;
+  fake.carry_out_all();
+  Bytes into(kRingBytes);
+  EXPECT_EQ(receive(*other, into), static_cast<int>(kRingBytes));
+  EXPECT_EQ(into, numbered(0, kRingBytes));
+}
+
+TEST_F(VerbsStreams, who_does_not_read_holds_up_who_sends_and_nothing_else) {
+  std::size_t sent = 0;
+  for (int result = 0; (result = send(*one, 100)) > 0;) sent += static_cast<std::size_t>(result);
+  EXPECT_EQ(sent, kMostMessages * 100U) << "as many messages as receives stand ready";
+  EXPECT_EQ(send(*other, 50), 50);
+  EXPECT_EQ(receive(*one, 100), 50);
+  EXPECT_EQ(receive(*other, sent), static_cast<int>(sent));
+  EXPECT_EQ(send(*one, 100), 100);
+}
+
+TEST_F(VerbsStreams, small_messages_are_inline_and_few_ask_for_completions) {
+  constexpr int kMessages = 160;
+  for (int i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(send(*one, 64), 64);
+    ASSERT_EQ(receive(*other, 64), 64);
+  }
+  EXPECT_GE(fake.sends_inline, kMessages);
+  EXPECT_LE(fake.sends_signaled, fake.sends_posted / 8);
+}
+
+TEST_F(VerbsStreams, a_failed_request_is_told_in_words) {
+  fake.status_of = [](const ibv_send_wr&) { return IBV_WC_RETRY_EXC_ERR; };
+  EXPECT_EQ(send(*one, 300), 300);
+  expect_failure(*one, "fake0 (queue pair");
+  for (const char* text : {"RDMA WRITE of 300 bytes for rank 1 failed: retries exceeded", "status 12"})
+    EXPECT_THAT(one->explain(EIO), HasSubstr(text));
+}
+
+TEST_F(VerbsStreams, the_cause_is_told_and_not_what_was_flushed_for_it) {
+  fake.flushes_receives_first = true;
+  fake.status_of = [](const ibv_send_wr&) { return IBV_WC_RETRY_EXC_ERR; };
+  EXPECT_EQ(send(*one, 300), 300);
+  expect_failure(*one, "retries exceeded");
+  EXPECT_THAT(one->explain(EIO), Not(HasSubstr("flushed")));
+}
+
+TEST_F(VerbsStreams, a_peer_that_has_no_receive_ready_is_told_of) {
+  fake.status_of = [](const ibv_send_wr&) { return IBV_WC_RNR_RETRY_EXC_ERR; };
+  EXPECT_EQ(send(*one, 1), 1);
+  expect_failure(*one, "status 13");
+}
+
+/// The other pair is gone when the failure is told: no write can come late.
+TEST_F(VerbsStreams, a_failure_is_told_after_the_device_has_let_go) {
+  const int before = fake.objects;
+  fake.status_of = [](const ibv_send_wr&) { return IBV_WC_LOC_PROT_ERR; };
+  EXPECT_EQ(send(*one, 1), 1);
+  EXPECT_EQ(receive(*one, 1), -EIO);
+  EXPECT_EQ(fake.objects, before - 1) << "the queue pair";
+  fake.status_of = nullptr;
+  EXPECT_EQ(send(*other, 1), 1);
+  expect_failure(*other, "retries exceeded");
+}
+
+TEST_F(VerbsStreams, what_makes_no_sense_ends_the_stream) {
+  using Kind = Immediate::Kind;
+  struct Wrong {
+    std::uint32_t immediate;
+    std::uint32_t came;
+  };
+  const Wrong wrong[] = {
+      {Immediate{Kind::data, 100, 0}.encode(), 99},
+      {Immediate{Kind::data, 0, 0}.encode(), 0},
+      {Immediate{Kind::data, kRingBytes + 1, 0}.encode(), kRingBytes + 1},
+      {Immediate{Kind::data, 100, 1}.encode(), 100},
+      {Immediate{Kind::credit, 1, 0}.encode(), 0},
+      {Immediate{Kind::credit, 0, 1}.encode(), 0},
+      {~0U, 0},
+  };
+  for (const Wrong& one_of : wrong) {
+    connect();
+    say(*other, one_of.immediate, one_of.came);
+    expect_failure(*other, "rank 0 says by RDMA what makes no sense");
+  }
+}
+
+TEST_F(VerbsStreams, nothing_comes_behind_the_end) {
+  EXPECT_EQ(send(*one, 10), 10);
+  one->shutdown();
+  EXPECT_EQ(receive(*other, 100), 10);
+  EXPECT_EQ(receive(*other, 100), 0);
+  EXPECT_EQ(send(*other, 1), -EPIPE);
+  EXPECT_THAT(other->explain(EPIPE), HasSubstr("rank 0 has closed"));
+  EXPECT_EQ(send(*one, 1), -EPIPE);
+}
+
+TEST_F(VerbsStreams, sleeping_engines_are_woken_by_completions) {
+  TaskScope services;
+  Bytes into(100);
+  auto reads = [&]() -> Task<> {
+    for (int i = 0; i < 20; ++i) {
+      const int count = co_await other->receive_some(into);
+      EXPECT_EQ(count, 7);
+      EXPECT_EQ(send(*other, 3), 3);
+    }
+  };
+  auto writes = [&]() -> Task<> {
+    for (int i = 0; i < 20; ++i) {
+      co_await engine.sleep_for(std::chrono::milliseconds(1));
+      EXPECT_EQ(send(*one, 7), 7);
+      const int count = co_await one->receive_some(into);
+      EXPECT_EQ(count, 3);
+    }
+  };
+  auto both = [&]() -> Task<> { co_await when_all(reads(), writes()); };
+  auto whole = [&]() -> Task<> {
+    services.spawn(device->watch_completions(engine));
+    const auto error = co_await error_of(with_deadline(std::chrono::seconds(60), both()));
+    EXPECT_FALSE(error) << error->what();
+    services.cancel();
+    co_await services.join();
+  };
+  engine.run(whole());
+}
+
+TEST_F(VerbsStreams, a_port_that_goes_down_ends_what_waits_on_it) {
+  TaskScope services;
+  auto whole = [&]() -> Task<> {
+    services.spawn(device->watch_events(engine));
+    fake.raise(IBV_EVENT_PORT_ERR, 2);
+    co_await engine.sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(receive(*one, 1), -EAGAIN) << "another port";
+    fake.raise(IBV_EVENT_PORT_ERR, 1);
+    const auto error = co_await error_of(with_deadline(std::chrono::seconds(60), one->until_readable()));
+    EXPECT_FALSE(error) << error->what();
+    services.cancel();
+    co_await services.join();
+  };
+  engine.run(whole());
+  expect_failure(*one, "fake0 port 1, RoCE v2, GID 0 (10.0.0.1), MTU 4096 says: port error");
+  expect_failure(*other, "port error");
+}
+
+TEST_F(VerbsStreams, memory_that_may_not_be_locked_is_refused_with_the_limit) {
+  fake.most_memory = fake.registered_bytes + kRingBytes;
+  const auto error = error_from([&] { const VerbsStream third(engine, *device, 2); });
+  EXPECT_EQ(kind_of(error), "ResourceLimit");
+  EXPECT_THAT(error->what(), HasSubstr("ulimit -l"));
+}
+
+TEST_F(VerbsStreams, a_path_that_the_device_refuses_is_a_link_fault) {
+  VerbsStream third(engine, *device, 2);
+  fake.refuses_to_change = EINVAL;
+  const auto error = error_from([&] { third.connect(one->end_point()); });
+  EXPECT_EQ(kind_of(error), "LinkFault");
+  EXPECT_THAT(error->what(), HasSubstr("cannot be brought to RTR: Invalid argument"));
+}
+
+TEST(EndPoint, comes_back_as_it_was_and_is_checked) {
+  EndPoint end{.number = 0x123456,
+               .packet = 0xabcdef,
+               .key = 7,
+               .ring = 0x7f0000001000,
+               .lid = 12,
+               .mtu = IBV_MTU_4096};
+  end.gid.raw[15] = 9;
+  const auto bytes = encode(end);
+  const EndPoint same = decode(bytes);
+  EXPECT_EQ(encode(same), bytes);
+  EXPECT_EQ(same.number, end.number);
+  EXPECT_EQ(same.gid.raw[15], 9);
+  for (const std::size_t at : {0, 4, 11, 15, 30}) {  // magic, ring, queue pair, packet, MTU
+    auto wrong = bytes;
+    wrong[at] = std::byte{0xff};
+    const auto error = error_from([&] { (void)decode(wrong); });
+    EXPECT_EQ(kind_of(error), "ProtocolError") << at;
+  }
+}
+
+}  // namespace
+}  // namespace cohort::verbs

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tests/support/fake_verbs.h>
+
+#include <cohort/engine/assert.h>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace cohort::test {
+namespace {
+
+FakeVerbs* current = nullptr;
+
+/// The library's objects begin with what callers see of them.
+struct Context {
+  ibv_context seen{};
+  FakeDevice* device = nullptr;
+};
+
+template <class T>
+T* made(FakeVerbs& fake, T* object) {
+  ++fake.objects;
+  return object;
+}
+template <class T>
+int gave_back(T* object) {
+  --current->objects;
+  delete object;
+  return 0;
+}
+
+int make_event() { return ::eventfd(0, EFD_CLOEXEC); }
+
+void tell(int descriptor) {
+  const std::uint64_t one = 1;
+  COHORT_ASSERT(::write(descriptor, &one, sizeof one) == sizeof one, "eventfd {}", descriptor);
+}
+void take(int descriptor) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(descriptor, &count, sizeof count);
+}
+
+}  // namespace
+
+struct Channel {
+  ibv_comp_channel seen{};
+  std::deque<FakeVerbs::Queue*> told;
+};
+
+struct FakeVerbs::Queue {
+  ibv_cq seen{};
+  Channel* channel = nullptr;
+  std::deque<ibv_wc> completions;
+  std::size_t most = 0;
+  bool is_armed = false;
+};
+
+struct FakeVerbs::Pair {
+  ibv_qp seen{};
+  Queue* queue = nullptr;
+  std::uint32_t most_sends = 0;
+  std::uint32_t most_receives = 0;
+  std::uint32_t sends = 0;  ///< posted, and not known to be complete
+  std::uint32_t unsignaled = 0;
+  std::deque<std::uint64_t> receives{};
+  std::uint32_t other = 0;
+  bool is_broken = false;
+};
+
+FakeVerbs::FakeVerbs() {
+  COHORT_ASSERT(current == nullptr, "{} fake libraries at once", 2);
+  current = this;
+  make_device_calls();
+  make_questions();
+  make_memory_calls();
+  make_queue_calls();
+  make_pair_calls();
+  make_transfer_calls();
+}
+
+FakeVerbs::~FakeVerbs() { current = nullptr; }
+
+FakeVerbs& FakeVerbs::self() { return *current; }
+
+ibv_gid_entry FakeVerbs::ipv4(std::uint32_t index, std::uint8_t last_byte) {
+  ibv_gid_entry entry = gid(index, IBV_GID_TYPE_ROCE_V2, 0);
+  const std::uint8_t tail[] = {0xff, 0xff, 10, 0, 0, last_byte};
+  std::copy(std::begin(tail), std::end(tail), entry.gid.raw + 10);
+  return entry;
+}
+
+ibv_gid_entry FakeVerbs::gid(std::uint32_t index, std::uint32_t type, std::uint8_t first_byte) {
+  ibv_gid_entry entry{};
+  entry.gid_index = index;
+  entry.port_num = 1;
+  entry.gid_type = type;
+  entry.gid.raw[0] = first_byte;
+  if (first_byte == 0xfe) entry.gid.raw[1] = 0x80;
+  entry.gid.raw[15] = static_cast<std::uint8_t>(first_byte == 0 ? 0 : index + 1);
+  return entry;
+}
+
+void FakeVerbs::make_device_calls() {
+  library_.get_device_list = [](int* count) -> ibv_device** {
+    *count = static_cast<int>(self().devices.size());
+    auto** const list = new ibv_device*[self().devices.size() + 1]();
+    for (std::size_t i = 0; i < self().devices.size(); ++i) {
+      list[i] = made(self(), new ibv_device());
+      list[i]->transport_type = self().devices[i].transport;
+      std::strncpy(list[i]->name, self().devices[i].name.c_str(), sizeof list[i]->name - 1);
+    }
+    return list;
+  };
+  library_.free_device_list = [](ibv_device** list) {
+    for (ibv_device** device = list; *device != nullptr; ++device) gave_back(*device);
+    delete[] list;
+  };
+  library_.get_device_name = [](ibv_device* device) -> const char* { return device->name; };
+  library_.open_device = [](ibv_device* device) -> ibv_context* {
+    for (FakeDevice& one : self().devices) {
+      if (one.name != device->name || !one.opens) continue;
+      auto* const context = made(self(), new Context{.seen = {}, .device = &one});
+      context->seen.async_fd = make_event();
+      self().event_descriptors_.push_back(context->seen.async_fd);
+      return &context->seen;
+    }
+    errno = EACCES;
+    return nullptr;
+  };
+  library_.close_device = [](ibv_context* context) {
+    std::erase(self().event_descriptors_, context->async_fd);
+    ::close(context->async_fd);
+    return gave_back(reinterpret_cast<Context*>(context));
+  };
+}
+
+void FakeVerbs::make_questions() {
+  library_.query_device = [](ibv_context*, ibv_device_attr* attributes) {
+    *attributes = {};
+    attributes->phys_port_cnt = 1;
+    attributes->max_qp_rd_atom = 4;
+    attributes->max_qp = 1000;
+    return 0;
+  };
+  library_.query_port = [](ibv_context* context, std::uint8_t, ibv_port_attr* attributes) {
+    const FakeDevice& device = *reinterpret_cast<Context*>(context)->device;
+    *attributes = {};
+    attributes->state = device.state;
+    attributes->active_mtu = IBV_MTU_4096;
+    attributes->link_layer = device.is_ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
+    return 0;
+  };
+  library_.query_gid_table = [](ibv_context* context, ibv_gid_entry* entries, std::size_t most, std::uint32_t,
+                                std::size_t) -> ssize_t {
+    const auto& gids = reinterpret_cast<Context*>(context)->device->gids;
+    const std::size_t count = std::min(most, gids.size());
+    std::copy_n(gids.begin(), count, entries);
+    return static_cast<ssize_t>(count);
+  };
+  library_.get_async_event = [](ibv_context* context, ibv_async_event* event) {
+    if (self().events_.empty()) return -1;
+    take(context->async_fd);
+    *event = self().events_.front();
+    self().events_.pop_front();
+    return 0;
+  };
+  library_.ack_async_event = [](ibv_async_event*) {};
+  library_.event_type_str = [](ibv_event_type) -> const char* { return "port error"; };
+  library_.wc_status_str = [](ibv_wc_status status) -> const char* {
+    return status == IBV_WC_WR_FLUSH_ERR    ? "flushed"
+           : status == IBV_WC_RETRY_EXC_ERR ? "retries exceeded"
+                                            : "error";
+  };
+}
+
+void FakeVerbs::make_memory_calls() {
+  library_.alloc_pd = [](ibv_context* context) {
+    auto* const domain = made(self(), new ibv_pd());
+    domain->context = context;
+    return domain;
+  };
+  library_.dealloc_pd = [](ibv_pd* domain) { return gave_back(domain); };
+  library_.reg_mr = [](ibv_pd*, void* memory, std::size_t bytes, int access) -> ibv_mr* {
+    if (self().registered_bytes + bytes > self().most_memory) {
+      errno = ENOMEM;
+      return nullptr;
+    }
+    self().registered_bytes += bytes;
+    auto* const region = made(self(), new ibv_mr());
+    region->addr = memory;
+    region->length = bytes;
+    if ((access & IBV_ACCESS_REMOTE_WRITE) != 0)
+      self().writable_.emplace_back(reinterpret_cast<std::uintptr_t>(memory), bytes);
+    return region;
+  };
+  library_.dereg_mr = [](ibv_mr* region) {
+    self().registered_bytes -= region->length;
+    std::erase(self().writable_,
+               std::pair(reinterpret_cast<std::uintptr_t>(region->addr), std::size_t{region->length}));
+    return gave_back(region);
+  };
+}
+
+void FakeVerbs::make_queue_calls() {
+  library_.create_comp_channel = [](ibv_context*) -> ibv_comp_channel* {
+    auto* const channel = made(self(), new Channel());
+    channel->seen.fd = make_event();
+    return &channel->seen;
+  };
+  library_.destroy_comp_channel = [](ibv_comp_channel* channel) {
+    ::close(channel->fd);
+    return gave_back(reinterpret_cast<Channel*>(channel));
+  };
+  library_.create_cq = [](ibv_context*, int entries, void* owner, ibv_comp_channel* channel, int) -> ibv_cq* {
+    auto* const queue = made(self(), new Queue());
+    queue->seen.cq_context = owner;
+    queue->channel = reinterpret_cast<Channel*>(channel);
+    queue->most = static_cast<std::size_t>(entries);
+    return &queue->seen;
+  };
+  library_.destroy_cq = [](ibv_cq* queue) {
+    auto* const gone = reinterpret_cast<Queue*>(queue);
+    std::erase(gone->channel->told, gone);
+    return gave_back(gone);
+  };
+  library_.get_cq_event = [](ibv_comp_channel* channel, ibv_cq** queue, void** owner) {
+    auto& told = reinterpret_cast<Channel*>(channel)->told;
+    take(channel->fd);
+    if (told.empty()) return -1;
+    *queue = &told.front()->seen;
+    *owner = told.front()->seen.cq_context;
+    told.pop_front();
+    if (!told.empty()) tell(channel->fd);
+    return 0;
+  };
+  library_.ack_cq_events = [](ibv_cq*, unsigned) {};
+}
+
+void FakeVerbs::make_pair_calls() {
+  library_.create_qp = [](ibv_pd*, ibv_qp_init_attr* attributes) -> ibv_qp* {
+    auto* const pair = made(self(), new Pair());
+    pair->queue = reinterpret_cast<Queue*>(attributes->send_cq);
+    pair->most_sends = attributes->cap.max_send_wr;
+    pair->most_receives = attributes->cap.max_recv_wr;
+    pair->seen.qp_num = self().next_number_++;
+    self().pairs_.push_back(pair);
+    return &pair->seen;
+  };
+  library_.modify_qp = [](ibv_qp* pair, ibv_qp_attr* attributes, int) {
+    if (attributes->qp_state == IBV_QPS_RTR) reinterpret_cast<Pair*>(pair)->other = attributes->dest_qp_num;
+    return attributes->qp_state == IBV_QPS_RTR ? self().refuses_to_change : 0;
+  };
+  library_.destroy_qp = [](ibv_qp* pair) {
+    auto* const gone = reinterpret_cast<Pair*>(pair);
+    std::erase(self().pairs_, gone);
+    std::erase_if(self().pending_, [&](const Pending& pending) { return pending.pair == gone; });
+    return gave_back(gone);
+  };
+}
+
+void FakeVerbs::make_transfer_calls() {
+  library_.post_send = [](ibv_qp* pair, ibv_send_wr* requests, ibv_send_wr**) {
+    return self().post_send(pair, requests);
+  };
+  library_.post_recv = [](ibv_qp* pair, ibv_recv_wr* requests, ibv_recv_wr**) {
+    return self().post_recv(pair, requests);
+  };
+  library_.poll_cq = [](ibv_cq* queue, int most, ibv_wc* completions) {
+    auto& waiting = reinterpret_cast<Queue*>(queue)->completions;
+    int count = 0;
+    for (; count < most && !waiting.empty(); ++count) {
+      completions[count] = waiting.front();
+      waiting.pop_front();
+    }
+    return count;
+  };
+  library_.req_notify_cq = [](ibv_cq* queue, int) {
+    reinterpret_cast<Queue*>(queue)->is_armed = true;
+    return 0;
+  };
+}
+
+int FakeVerbs::post_send(ibv_qp* seen, ibv_send_wr* request) {
+  auto& pair = *reinterpret_cast<Pair*>(seen);
+  if (pair.sends == pair.most_sends) return ENOMEM;
+  ++pair.sends;
+  ++sends_posted;
+  sends_signaled += (request->send_flags & IBV_SEND_SIGNALED) != 0 ? 1 : 0;
+  sends_inline += (request->send_flags & IBV_SEND_INLINE) != 0 ? 1 : 0;
+  Pending pending{.pair = &pair, .request = *request};
+  if (request->num_sge == 1) pending.piece = *request->sg_list;
+  if ((request->send_flags & IBV_SEND_INLINE) != 0) {  // others are read when they are sent, as by a device
+    const auto* const from = reinterpret_cast<const std::byte*>(pending.piece.addr);
+    pending.bytes.assign(from, from + pending.piece.length);
+  }
+  pending_.push_back(std::move(pending));
+  if (!is_holding) carry_out_all();
+  return 0;
+}
+
+int FakeVerbs::post_recv(ibv_qp* seen, const ibv_recv_wr* requests) {
+  auto& pair = *reinterpret_cast<Pair*>(seen);
+  for (; requests != nullptr; requests = requests->next) {
+    if (pair.receives.size() == pair.most_receives) return ENOMEM;
+    pair.receives.push_back(requests->wr_id);
+  }
+  return 0;
+}
+
+bool FakeVerbs::carry_out() {
+  if (pending_.empty()) return false;
+  const Pending pending = std::move(pending_.front());
+  pending_.pop_front();
+  Pair& pair = *pending.pair;
+  ibv_wc_status status = pair.is_broken ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS;
+  if (status == IBV_WC_SUCCESS && status_of) status = status_of(pending.request);
+  if (status == IBV_WC_SUCCESS) status = write(pending);
+  if (status != IBV_WC_SUCCESS) {
+    break_pair(pair, pending, status);
+    return true;
+  }
+  ++pair.unsignaled;
+  if ((pending.request.send_flags & IBV_SEND_SIGNALED) == 0) return true;
+  ibv_wc done{};
+  done.wr_id = pending.request.wr_id;
+  done.opcode = IBV_WC_RDMA_WRITE;
+  done.qp_num = pair.seen.qp_num;
+  complete(*pair.queue, done);
+  pair.sends -= std::exchange(pair.unsignaled, 0);
+  return true;
+}
+
+FakeVerbs::Pair* FakeVerbs::pair_of(std::uint32_t number) const {
+  const auto found =
+      std::ranges::find_if(pairs_, [&](const Pair* pair) { return pair->seen.qp_num == number; });
+  return found == pairs_.end() ? nullptr : *found;
+}
+
+ibv_wc_status FakeVerbs::write(const Pending& pending) {
+  Pair* const other = pair_of(pending.pair->other);
+  if (other == nullptr || other->is_broken) return IBV_WC_RETRY_EXC_ERR;
+  const std::uintptr_t to = pending.request.wr.rdma.remote_addr;
+  const std::size_t bytes = pending.piece.length;
+  const bool is_allowed = std::ranges::any_of(writable_, [&](const auto& memory) {
+    return to >= memory.first && bytes <= memory.second && to - memory.first <= memory.second - bytes;
+  });
+  if (bytes != 0 && !is_allowed) return IBV_WC_REM_ACCESS_ERR;
+  const void* const from =
+      pending.bytes.empty() ? reinterpret_cast<const void*>(pending.piece.addr) : pending.bytes.data();
+  if (bytes != 0) std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  const bool is_received = receive(*other, pending.request.imm_data, static_cast<std::uint32_t>(bytes));
+  return is_received ? IBV_WC_SUCCESS : IBV_WC_RNR_RETRY_EXC_ERR;
+}
+
+bool FakeVerbs::receive(Pair& pair, std::uint32_t immediate, std::uint32_t bytes) {
+  if (pair.receives.empty()) return false;
+  ibv_wc came{};
+  came.wr_id = pair.receives.front();
+  pair.receives.pop_front();
+  came.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  came.wc_flags = IBV_WC_WITH_IMM;
+  came.imm_data = immediate;
+  came.byte_len = bytes;
+  came.qp_num = pair.seen.qp_num;
+  complete(*pair.queue, came);
+  return true;
+}
+
+void FakeVerbs::say_to(std::uint32_t pair, std::uint32_t immediate, std::uint32_t bytes) {
+  const bool is_received = receive(*pair_of(pair), immediate, bytes);
+  COHORT_ASSERT(is_received, "pair {} has no receive left", pair);
+}
+
+void FakeVerbs::complete(Queue& queue, const ibv_wc& completion) {
+  COHORT_ASSERT(queue.completions.size() < queue.most, "a queue of {} completions is full", queue.most);
+  queue.completions.push_back(completion);
+  if (!std::exchange(queue.is_armed, false)) return;
+  queue.channel->told.push_back(&queue);
+  tell(queue.channel->seen.fd);
+}
+
+void FakeVerbs::break_pair(Pair& pair, const Pending& cause, ibv_wc_status status) {
+  pair.is_broken = true;
+  ibv_wc failed{};
+  failed.wr_id = cause.request.wr_id;
+  failed.qp_num = pair.seen.qp_num;
+  failed.status = status;
+  std::vector<ibv_wc> flushed;
+  for (const std::uint64_t id : std::exchange(pair.receives, {})) {
+    ibv_wc one = failed;
+    one.wr_id = id;
+    one.status = IBV_WC_WR_FLUSH_ERR;
+    flushed.push_back(one);
+  }
+  flushed.insert(flushes_receives_first ? flushed.end() : flushed.begin(), failed);
+  for (const ibv_wc& completion : flushed) complete(*pair.queue, completion);
+}
+
+void FakeVerbs::raise(ibv_event_type type, int port) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.port_num = port;
+  for (const int descriptor : event_descriptors_) {
+    events_.push_back(event);
+    tell(descriptor);
+  }
+}
+
+}  // namespace cohort::test

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/immovable.h>
+#include <cohort/net/verbs/library.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cohort::test {
+
+/// A device of a host, as far as libibverbs tells of it.
+struct FakeDevice {
+  std::string name = "fake0";
+  ibv_transport_type transport = IBV_TRANSPORT_IB;
+  bool opens = true;
+  ibv_port_state state = IBV_PORT_ACTIVE;
+  bool is_ethernet = true;
+  std::vector<ibv_gid_entry> gids{};
+};
+
+/// libibverbs without a kernel: devices that are made up, and reliable connections within this process.
+///
+/// Requests to send are carried out one by one, in order, when they are posted, or, with is_holding, by
+/// carry_out(). One at a time exists, since the library's calls have no place for an object. Threads: one.
+class FakeVerbs : Immovable {
+ public:
+  FakeVerbs();
+  ~FakeVerbs();
+
+  [[nodiscard]] const verbs::Library& library() const noexcept { return library_; }
+  [[nodiscard]] static ibv_gid_entry ipv4(std::uint32_t index, std::uint8_t last_byte = 1);
+  [[nodiscard]] static ibv_gid_entry gid(std::uint32_t index, std::uint32_t type, std::uint8_t first_byte);
+
+  std::vector<FakeDevice> devices;
+
+  // What goes wrong:
+  bool is_holding = false;         ///< requests wait for carry_out()
+  std::size_t most_memory = ~0UL;  ///< that may be registered
+  int refuses_to_change = 0;       ///< the error number of modify_qp
+  /// Asked for every request to send that is carried out.
+  std::function<ibv_wc_status(const ibv_send_wr&)> status_of;
+  /// Of a broken pair, completions of receives come before those of sends.
+  bool flushes_receives_first = false;
+
+  // What has been done:
+  std::size_t registered_bytes = 0;
+  int objects = 0;  ///< that have not been given back
+  int sends_posted = 0;
+  int sends_signaled = 0;
+  int sends_inline = 0;
+
+  /// The oldest request that waits, of any pair. False: there is none.
+  bool carry_out();
+  void carry_out_all() {
+    while (carry_out()) continue;
+  }
+  /// An event of that port, which every open device tells.
+  void raise(ibv_event_type type, int port);
+  /// As if this pair's peer had sent that: an immediate behind so many bytes that nobody wrote.
+  void say_to(std::uint32_t pair, std::uint32_t immediate, std::uint32_t bytes);
+
+  struct Pair;
+  struct Queue;
+
+ private:
+  struct Pending {
+    Pair* pair = nullptr;
+    ibv_send_wr request{};
+    ibv_sge piece{};                 ///< its only one
+    std::vector<std::byte> bytes{};  ///< of an inline one
+  };
+
+  static FakeVerbs& self();
+  void make_device_calls();
+  void make_questions();
+  void make_memory_calls();
+  void make_queue_calls();
+  void make_pair_calls();
+  void make_transfer_calls();
+  int post_send(ibv_qp* pair, ibv_send_wr* requests);
+  int post_recv(ibv_qp* pair, const ibv_recv_wr* requests);
+  [[nodiscard]] ibv_wc_status write(const Pending& pending);
+  [[nodiscard]] bool receive(Pair& pair, std::uint32_t immediate, std::uint32_t bytes);
+  static void complete(Queue& queue, const ibv_wc& completion);
+  void break_pair(Pair& pair, const Pending& cause, ibv_wc_status status);
+  [[nodiscard]] Pair* pair_of(std::uint32_t number) const;
+
+  verbs::Library library_{};
+  std::deque<Pending> pending_;
+  std::vector<Pair*> pairs_;
+  std::vector<std::pair<std::uintptr_t, std::size_t>> writable_;
+  std::deque<ibv_async_event> events_;
+  std::uint32_t next_number_ = 100;
+  std::vector<int> event_descriptors_;  ///< of open devices
+};
+
+}  // namespace cohort::test
