@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/call.h>
 #include <cohort/engine/task.h>
 
+#include <concepts>
 #include <string_view>
 
 namespace cohort {
@@ -20,40 +21,47 @@ class CommunicatorCore;
 /// may be dropped. Threads: its communicator's engine (asserted). Throws Mismatch, PeerDied, PeerAborted,
 /// LinkFault, DeadlineExceeded, Cancelled, ...: whatever it is, the communicator cannot be used any more
 /// after it, on any rank, and all ranks are given the same cause.
-class [[nodiscard]] Collective {
+///
+/// Request is a Call, or what is made of several messages, to which all of this applies together: a
+/// TensorCall, a FunctionCall. It has an operator, `op`, and a `timeout`; the core chooses and runs it.
+template <class Request>
+class [[nodiscard]] CollectiveOf {
  public:
   class Awaiter;
 
-  /// Throws InvalidArgument for arguments that are wrong on this rank alone.
-  Collective(CommunicatorCore& core, Operator op, const CallArguments& arguments);
-  Collective(Collective&& other) noexcept
+  // Both throw InvalidArgument for arguments that are wrong on this rank alone.
+  CollectiveOf(CommunicatorCore& core, Operator op,
+               const CallArguments& arguments) requires std::same_as<Request, Call>;
+  CollectiveOf(CommunicatorCore& core, const Request& request) requires(!std::same_as<Request, Call>);
+  CollectiveOf(CollectiveOf&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)),
         call_(other.call_),
         may_be_dropped_(other.may_be_dropped_) {}
-  Collective& operator=(Collective&&) = delete;
-  ~Collective() {
+  CollectiveOf& operator=(CollectiveOf&&) = delete;
+  ~CollectiveOf() {
     if (core_ != nullptr && !may_be_dropped_) [[unlikely]]
       report_never_awaited();
   }
 
   /// Another time limit than the communicator's.
-  Collective&& with_deadline(Duration timeout) && {
+  CollectiveOf&& with_deadline(Duration timeout) && {
     call_.timeout = timeout;
     return std::move(*this);
   }
-  /// The algorithm of that name, on every rank. Throws InvalidArgument if it cannot run the call here.
-  Collective&& with_algorithm(std::string_view algorithm) &&;
+  /// The algorithm of that name, for each message, on every rank. Throws InvalidArgument if it cannot run the
+  /// call here.
+  CollectiveOf&& with_algorithm(std::string_view algorithm) &&;
 
   /// The name of the algorithm that was selected, for as long as the communicator lives.
-  [[nodiscard]] std::string_view algorithm() const& noexcept;
+  [[nodiscard]] std::string_view algorithm() const& noexcept requires std::same_as<Request, Call>;
   /// The same of a call that is made only to be asked: it need not be awaited.
-  [[nodiscard]] std::string_view algorithm() && noexcept {
+  [[nodiscard]] std::string_view algorithm() && noexcept requires std::same_as<Request, Call> {
     core_ = nullptr;
     return std::as_const(*this).algorithm();
   }
 
   /// Once: what was awaited is over.
-  Awaiter operator co_await() && noexcept;
+  Awaiter operator co_await() && noexcept { return Awaiter(*this); }
   Awaiter operator co_await() & = delete;
 
   operator Task<>() && {  // NOLINT(google-explicit-constructor)
@@ -62,20 +70,23 @@ class [[nodiscard]] Collective {
   }
 
  private:
-  static Task<> await_as_task(Collective collective);
+  static Task<> await_as_task(CollectiveOf collective) { co_await std::move(collective); }
   /// False: the task does it.
   [[nodiscard]] bool complete_now(const CancelScope* scope);
   [[gnu::cold]] void report_never_awaited() const noexcept;
 
   CommunicatorCore* core_;  ///< null once it is awaited, or moved from
-  Call call_;
+  Request call_;
   bool may_be_dropped_ = false;  ///< whoever has the task answers for it
   Task<> task_;
 };
 
-class Collective::Awaiter {
+using Collective = CollectiveOf<Call>;
+
+template <class Request>
+class CollectiveOf<Request>::Awaiter {
  public:
-  explicit Awaiter(Collective& collective) noexcept : collective_(collective) {}
+  explicit Awaiter(CollectiveOf& collective) noexcept : collective_(collective) {}
 
   /// Only await_suspend() learns the scope of the waiter. Going on from there costs a store more than from
   /// here.
@@ -90,11 +101,7 @@ class Collective::Awaiter {
   }
 
  private:
-  Collective& collective_;
+  CollectiveOf& collective_;
 };
-
-inline Collective::Awaiter Collective::operator co_await() && noexcept { return Awaiter(*this); }
-
-inline Task<> Collective::await_as_task(Collective collective) { co_await std::move(collective); }
 
 }  // namespace cohort

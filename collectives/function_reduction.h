@@ -3,7 +3,7 @@
 
 #include <cohort/collectives/buffer.h>
 #include <cohort/collectives/call/call.h>
-#include <cohort/collectives/composed_collective.h>
+#include <cohort/collectives/collective.h>
 
 #include <cstddef>
 #include <string_view>
@@ -26,7 +26,7 @@ inline constexpr std::size_t kMostElementBytes = 4096;
 /// How elements of a type of the program's become one. Made by reduction().
 template <class T>
 struct FunctionReduction {
-  const ElementFunction* function;
+  const ElementFunction* function = nullptr;
 };
 
 namespace detail {
@@ -87,7 +87,8 @@ CallArguments own_arguments(In& in, Out& out, Rank root = 0) {
 /// associative; it need not be commutative, since the ranks' elements are combined in rank order, from left
 /// to right, whatever the size and the transport. The ranks compare size and name of the type; that all give
 /// the same function cannot be seen. What it throws ends the
-/// communicator, as an Error of kind Internal with its text. It runs on the engine's thread.
+/// communicator, on every rank, as an Error of kind Internal with its text that names the rank. It runs on
+/// the engine's thread.
 template <class T, class F>
 [[nodiscard]] FunctionReduction<T> reduction(F) {
   static_assert(std::is_trivially_copyable_v<T> && std::is_copy_assignable_v<T> && !std::is_pointer_v<T>,
@@ -109,11 +110,10 @@ struct FunctionCall {
   Operator op;
   CallArguments arguments{};  ///< in bytes
   const ElementFunction* function = nullptr;
-  std::string_view algorithm{};  ///< refused: there is none to choose
-  Duration timeout{0};           ///< zero: the communicator's
+  Duration timeout{0};  ///< zero: the communicator's
 };
 
 /// Made of all_to_all, all_gather and gather, which move elements as bytes, and of the function.
-using FunctionCollective = ComposedCollective<FunctionCall>;
+using FunctionCollective = CollectiveOf<FunctionCall>;
 
 }  // namespace cohort

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/call/call.h>
-#include <cohort/collectives/composed_collective.h>
+#include <cohort/collectives/collective.h>
 #include <cohort/collectives/tensor_list.h>
 
 #include <string_view>
@@ -38,6 +38,6 @@ struct TensorCall {
 /// Small tensors travel in one message, large ones by themselves (tensor_plan.h). The ranks give equally many
 /// tensors, of equal sizes: else Mismatch, which names the tensor. An algorithm that is asked for by name
 /// runs each message.
-using TensorCollective = ComposedCollective<TensorCall>;
+using TensorCollective = CollectiveOf<TensorCall>;
 
 }  // namespace cohort

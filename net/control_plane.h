@@ -18,13 +18,14 @@ namespace cohort {
 struct ControlMessage {
   enum class Type : std::uint8_t {
     hello = 1,  ///< once per connection: configuration, and descriptors of the sender's shared memory
-    status,     ///< "I run this collective"; sent when a collective stalls, and as the answer to `query`
-    query,      ///< as status, and asks for the receiver's status of the same collective
+    status,     ///< "I run this collective, and wait"; sent when it stalls
+    query,      ///< as status, and asks the receiver for its own, of the same collective or of its last one
     revoke,     ///< the communicator is given up: kind, culprit, cause
     goodbye,    ///< the sender leaves in good order after this sequence number
     lost,       ///< the sender's connection to rank `culprit` ended without a goodbye
     alive,      ///< the answer to `lost`: the sender's own connection to rank `culprit` is still there
     invite,     ///< the sender makes a group, which it calls `group`, with the receiver: GroupTable's words
+    answer,     ///< to a `query`: "I have come to this collective", whether or not the sender waits
   };
   static constexpr std::uint32_t kMagic = 0x31637463;  // "ctc1"
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};

@@ -85,6 +85,7 @@ Needs needs(std::size_t bytes, const Hosts& hosts) {
   if (pieces_of(bytes, hosts) == 1) return needs;
   needs.scratch_bytes = 2 * scratch_of_level(bytes, hosts);
   needs.lanes = 2;
+  needs.lanes_across = 1;
   return needs;
 }
 

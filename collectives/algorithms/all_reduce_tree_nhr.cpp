@@ -46,16 +46,22 @@ Cost cost(std::size_t bytes, const Hosts& hosts) {
                    .bytes_reduced = tree.children * n,
                    .messages = inside,
                    .bytes_by_all = inside * n};
-  if (hosts.count() == 1) return trees;
+  if (hosts.count() == 1) return trees.inside();
   const Cost leaders =
       dissemination::cost_of_all_reduce(Order::farthest_first, Order::farthest_first, bytes, hosts.count());
-  return levels::then(trees, leaders);
+  return trees.inside() + leaders;
+}
+
+Needs needs(std::size_t bytes, const Hosts& hosts) {
+  return {.links_in_trees = true,
+          .links_between_firsts = true,
+          .scratch_bytes = levels::needs_of_vector(bytes, hosts).scratch_bytes};
 }
 
 const Algorithm<AllReduce> kAlgorithm = {.name = "tree_nhr",
                                          .levels = Levels::any_hosts,
                                          .cost = cost,
-                                         .needs = levels::needs_of_vector,
+                                         .needs = needs,
                                          .largest_piece = levels::largest_vector,
                                          .schedule = all_reduce_tree_nhr};
 

@@ -21,10 +21,10 @@ Task<> barrier_tree_nb(Exec& x, Barrier) {
 Cost cost(std::size_t, const Hosts& hosts) {
   const Tree::Figures& tree = Tree::figures(hosts.most_ranks());
   const Cost trees{.rounds = 2.0 * tree.height, .messages = 2.0 * (hosts.ranks() - hosts.count())};
-  return levels::then(trees, cost_of_signals_around(hosts.count()));
+  return trees.inside() + cost_of_signals_around(hosts.count());
 }
 
-Needs needs(std::size_t, const Hosts&) { return {.links_on_levels = true}; }
+Needs needs(std::size_t, const Hosts&) { return {.links_in_trees = true, .links_between_firsts = true}; }
 
 const Algorithm<Barrier> kAlgorithm = {.name = "tree_nb",
                                        .levels = Levels::equal_hosts,

@@ -90,23 +90,24 @@ std::size_t count_of(Operator op, std::size_t elements, std::size_t per_count, R
   return elements / per_count;
 }
 
-/// `unit` is the extent of a count of one.
-[[gnu::cold]] std::string size_advice(const Call& call, const Extent& unit, const CallArguments& given,
-                                      Rank ranks) {
-  const std::string_view name = to_string(call.op);
-  const std::size_t in = given.in.size();
-  const std::size_t out = given.out.size();
-  if (!call.counts.empty())
-    return fmt::format(
-        "{} with counts that mean {} bytes of input and {} of output on this rank, but {} and {} are given",
-        name, call.send_bytes, call.recv_bytes, in, out);
+/// Input and output that do not fit each other, in bytes or in elements of the program's. `unit` is the
+/// extent of a count of one.
+[[gnu::cold]] std::string size_advice(Operator op, const Extent& unit, std::size_t in, std::size_t out,
+                                      std::size_t needed, Rank ranks, std::string_view things = "bytes") {
+  const std::string_view name = to_string(op);
   if (unit.send == unit.recv)
-    return fmt::format("{} with {} bytes of input and {} of output; both have the same size", name, in, out);
-  if (unit.recv > unit.send)
-    return fmt::format("{} of {} bytes from each of {} ranks needs {} bytes of output, not {}", name, in,
-                       ranks, call.recv_bytes, out);
-  return fmt::format("{} of {} bytes over {} ranks needs {} bytes of output, not {}", name, in, ranks,
-                     call.recv_bytes, out);
+    return fmt::format("{} with {} {} of input and {} of output; both have the same size", name, in, things,
+                       out);
+  const std::string_view from = unit.recv > unit.send ? "from each of" : "over";
+  return fmt::format("{} of {} {} {} {} ranks needs {} {} of output, not {}", name, in, things, from, ranks,
+                     needed, things, out);
+}
+
+[[noreturn, gnu::cold]] void refuse_sizes(const Call& call, const CallArguments& given) {
+  refuse(fmt::format(
+      "{} with counts that mean {} bytes of input and {} of output on this rank, but {} and {} are given",
+      call.has_own_counts() ? kOperatorWithOwnCounts : to_string(call.op), call.send_bytes, call.recv_bytes,
+      given.in.size(), given.out.size()));
 }
 
 void check_place(Operator op, std::string_view buffer, DataType type, const std::byte* place,
@@ -202,7 +203,7 @@ void take_counts(Call& call, const CallArguments& arguments, Rank rank, Rank ran
   call.announced_bytes = announced_bytes(call, ranks);
   const bool is_input_wrong = unit.send != 0 && call.send_bytes != arguments.in.size();
   if (is_input_wrong || (unit.recv != 0 && call.recv_bytes != arguments.out.size()))
-    refuse(size_advice(call, unit, arguments, ranks));
+    refuse_sizes(call, arguments);
 }
 
 /// What this rank gives to each, and gets of each.
@@ -211,12 +212,12 @@ void take_own_counts(Call& call, const CallArguments& arguments, Rank ranks) {
   const auto sum_of = [&](std::span<const std::size_t> counts) {
     if (counts.size() != ranks)
       refuse(fmt::format("{} over {} ranks with {} counts of what this rank gives or gets; give {} of each",
-                         to_string(call.op), ranks, counts.size(), ranks));
+                         kOperatorWithOwnCounts, ranks, counts.size(), ranks));
     std::size_t sum = 0;
     for (const std::size_t count : counts)
       if (count > most || (sum += count) > most)
         refuse(fmt::format("{} of {} elements, more than any memory has; did a count fall below zero?",
-                           to_string(call.op), std::max(count, sum)));
+                           kOperatorWithOwnCounts, std::max(count, sum)));
     return sum * size_bytes(call.type);
   };
   call.send_bytes = sum_of(arguments.counts);
@@ -224,7 +225,7 @@ void take_own_counts(Call& call, const CallArguments& arguments, Rank ranks) {
   call.counts = arguments.counts;
   call.recv_counts = arguments.recv_counts;
   if (call.send_bytes != arguments.in.size() || call.recv_bytes != arguments.out.size())
-    refuse(size_advice(call, {1, 1}, arguments, ranks));
+    refuse_sizes(call, arguments);
 }
 
 /// Where no counts are given: the one that the buffers mean.
@@ -243,7 +244,7 @@ inline void take_even(Call& call, const CallArguments& arguments, const Extent& 
   call.recv_bytes = recv_bytes;
   call.announced_bytes = info.has_root ? announced_bytes(call, ranks) : send_bytes;
   if (unit.recv != 0 && recv_bytes != arguments.out.size()) [[unlikely]]
-    refuse(size_advice(call, unit, arguments, ranks));
+    refuse(size_advice(call.op, unit, arguments.in.size(), arguments.out.size(), recv_bytes, ranks));
 }
 
 }  // namespace
@@ -266,6 +267,18 @@ Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank rank
   refuse_wrong_places(call, element);
   refuse_partial_overlap(call, rank, ranks, element);
   return call;
+}
+
+Call make_call_on_elements(Operator op, const CallArguments& arguments, std::size_t element_bytes, Rank rank,
+                           Rank ranks) {
+  (void)begin_call(op, arguments, ranks);  // its root is a rank
+  (void)elements_of(op, arguments.type, arguments.in.size());
+  const Extent unit = op->extent({.count = 1, .ranks = ranks, .root = arguments.root}, rank);
+  const std::size_t in = arguments.in.size() / element_bytes;
+  const std::size_t out = arguments.out.size() / element_bytes;
+  const std::size_t needed = count_of(op, in, unit.send, ranks, "input") * unit.recv;
+  if (unit.recv != 0 && out != needed) refuse(size_advice(op, unit, in, out, needed, ranks, "elements"));
+  return make_call(op, arguments, rank, ranks);
 }
 
 Call make_call_of_size(Operator op, DataType type, std::size_t bytes, Rank ranks) {

@@ -5,6 +5,7 @@
 #include <cohort/engine/clock.h>
 
 #include <span>
+#include <string_view>
 
 namespace cohort {
 
@@ -64,6 +65,14 @@ struct Call {
 /// their elements, for counts that are too few or too many, for a reduction that does not combine such
 /// elements, for a factor that cannot be one of them, and for a root that is no rank.
 [[nodiscard]] Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank ranks);
+
+/// The same in bytes, DataType::uint8, for elements of a type of the program's that has so many, 1 or more.
+/// What does not fit is told in elements.
+[[nodiscard]] Call make_call_on_elements(Operator op, const CallArguments& arguments,
+                                         std::size_t element_bytes, Rank rank, Rank ranks);
+
+/// What callers know an operator of Counts::pairs as where each rank knows its own counts only.
+inline constexpr std::string_view kOperatorWithOwnCounts = "all_to_all_v";
 
 /// A call of that size without buffers, for explanations: `bytes` is the largest buffer that a rank has.
 /// Throws InvalidArgument for bytes that are no whole elements, the same number for each rank.

@@ -13,10 +13,15 @@
 namespace cohort {
 namespace {
 
-/// Calls in a row that complete without suspending look now and then whether their turn of the loop is over:
-/// a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice. Looking
-/// costs 25 ns, so the smallest calls, 0.2 us each, do it every 32nd time.
-constexpr std::size_t kCallBytes = std::size_t{4} << 10;
+bool is_deadline(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error.kind() == ErrorKind::DeadlineExceeded;
+  } catch (...) {
+    return false;
+  }
+}
 
 }  // namespace
 
@@ -67,7 +72,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       control_(root_ ? *root_->plane_ : *plane_, place_.numbers[membership_.rank], membership_.rank,
                place_.ranks),
       health_(
-          engine, membership_, control_, running_, services_, algorithms_,
+          engine, membership_, control_, running_, call_, services_, algorithms_,
           [this](const Error& cause) {
             if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
             if (messenger_) messenger_->fail(cause);
@@ -82,7 +87,12 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       packed_(engine, heap_, membership_.rank, membership_.size),
       function_reducer_(engine, heap_, membership_.rank, membership_.size,
                         [this](Call& call) { return move_for_function(call); }),
-      watchdog_(engine, health_, [this] { return deadline_exceeded(); }) {
+      watchdog_(
+          engine,
+          [this] {
+            if (!call_.is_between_messages()) health_.report_stall();
+          },
+          [this] { time_is_over(); }) {
   services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
   resources_.bind(running_.windows);
   reach_ = {.is_host_wide = resources_.is_host_wide(),
@@ -191,6 +201,7 @@ Task<> CommunicatorCore::run_unnumbered(const Call& call) {
 Task<> CommunicatorCore::run_begun(const Call& call) {
   const bool is_done = may_complete_here(call) && complete_here(call);
   if (!is_done) co_await orchestrate(call);
+  call_.end_message();
 }
 
 Task<> CommunicatorCore::close() {
@@ -229,6 +240,10 @@ void CommunicatorCore::begin(const Call& call) noexcept { begin(call, sign(call,
 
 void CommunicatorCore::begin(const Call& call, const Signature& signature) noexcept {
   prepare(call, signature);
+  if (call_.whole()) {
+    call_.begin_message();
+    watchdog_.begin_message();
+  }
   (void)health_.begin(running_.sequence, running_.signature);
 }
 
@@ -260,6 +275,7 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
                    may_complete_here(call);
   if (!may || !engine_.pace().may_do(kCallBytes + 2 * call.message_bytes())) return false;
   has_begun = turn_.try_lock();
+  call_.begin();
   prepare(call, sign(call, membership_.size));
   if (meeting_) meeting_->announce(call);
   (void)health_.begin(running_.sequence, running_.signature);  // while the announcement travels
@@ -269,9 +285,8 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
   return true;
 }
 
-Task<> CommunicatorCore::run(const Call& asked, bool has_begun, Composed composed) {
+Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
   CancelScope* around = co_await current_scope();
-  Call call = asked;
   std::optional<Mutex::Guard> turn;
   if (has_begun) {
     turn.emplace(turn_);
@@ -283,21 +298,15 @@ Task<> CommunicatorCore::run(const Call& asked, bool has_begun, Composed compose
     if (health_.is_failed()) throw Error(health_.cause());
     if (is_closed_)
       throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
-    if (!composed && call.reduce == ReduceOp::scaled_sum) {
-      const Call scaled = co_await scaled_.scale(engine_, asked, membership_.rank);
-      call = scaled;
-    }
-    if (!composed) begin(call);
   }
+  const Duration timeout = std::visit([](const auto* call) { return call->timeout; }, asked);
   CancelScope scope(around);
   operation_scope_ = &scope;
-  watchdog_.begin(call.timeout > Duration::zero() ? call.timeout : timeout_);
+  watchdog_.begin(timeout > Duration::zero() ? timeout : timeout_);
   if (health_.is_failed()) scope.cancel(health_.cause());
   std::exception_ptr failure;
   try {
-    Task<> running = with_scope(scope, composed                ? run_composed(composed)
-                                       : call.has_own_counts() ? tell_counts_and_run(call)
-                                                               : orchestrate(call));
+    Task<> running = with_scope(scope, perform(asked, has_begun));
     co_await running;
   } catch (...) {
     failure = std::current_exception();
@@ -305,120 +314,38 @@ Task<> CommunicatorCore::run(const Call& asked, bool has_begun, Composed compose
   watchdog_.end();
   operation_scope_ = nullptr;
   if (failure) {
+    if (is_deadline(failure)) co_await hear_of_others();
     const Error cause = settle_failure(failure);
     co_await withdraw();
     running_.is_running = false;
+    call_.end();
     throw Error(cause);
   }
   running_.is_running = false;
+  call_.end();
+}
+
+/// A call that has begun is one message.
+Task<> CommunicatorCore::perform(Asked asked, bool has_begun) {
+  if (has_begun) return orchestrate(*std::get<const Call*>(asked));
+  return std::visit([this](const auto* call) { return begin_and_run(*call); }, asked);
+}
+
+Task<> CommunicatorCore::begin_and_run(const Call& call) {
+  const bool is_scaled = call.reduce == ReduceOp::scaled_sum;
+  if (is_scaled || call.has_own_counts()) {
+    call_.begin(sign(call, membership_.size));
+    return is_scaled ? scale_and_run(call) : tell_counts_and_run(call);
+  }
+  call_.begin();
+  begin(call);
+  return orchestrate(call);
 }
 
 Task<> CommunicatorCore::orchestrate(const Call& call) {
   if (meeting_) return attend_and_run(call);
   exec_.begin(UserWindows::staged, 0);
   return run_schedule(call);
-}
-
-/// Telling has the number and the signature of the call, moving the data those of the call that it has
-/// become.
-Task<> CommunicatorCore::tell_counts_and_run(const Call& call) {
-  co_await orchestrate(begin_to_tell(call));
-  co_await orchestrate(begin_complete(call));
-}
-
-const Call& CommunicatorCore::begin_to_tell(const Call& call) {
-  Call& telling = counts_.tell(call, membership_.rank, membership_.size);
-  telling.algorithm = &select(telling, {});
-  running_.windows.bind(WindowId::send, telling.send, telling.send_bytes);
-  running_.windows.bind(WindowId::recv, telling.recv, telling.recv_bytes);
-  return telling;
-}
-
-const Call& CommunicatorCore::begin_complete(const Call& call) {
-  Call& whole = counts_.complete(call, membership_.rank, membership_.size);
-  whole.algorithm = &select(whole, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
-  begin(whole);
-  return whole;
-}
-
-void CommunicatorCore::check(const TensorCall& call) {
-  asked_tensors_.begin(call, membership_.rank, membership_.size);
-  if (call.algorithm.empty()) return;
-  const TensorList& tensors = call.arguments.out;
-  while (const std::optional<TensorPlan::Message> message = asked_tensors_.next()) {
-    const std::size_t elements = message->count * call.op.elements_per_count(membership_.size);
-    const std::size_t bytes = elements * size_bytes(tensors.type);
-    (void)select(make_call_of_size(call.op, tensors.type, bytes, membership_.size), call.algorithm);
-  }
-}
-
-Task<> CommunicatorCore::run(const TensorCall& call) {
-  Call whole(call.op);
-  whole.timeout = call.timeout;
-  const Composed composed{.tensors = &call};
-  co_await run(whole, false, composed);
-}
-
-void CommunicatorCore::check(const FunctionCall& call) const {
-  (void)FunctionReducer::whole_of(call, membership_.rank, membership_.size);
-}
-
-Task<> CommunicatorCore::run(const FunctionCall& call) {
-  Call whole(call.op);
-  whole.timeout = call.timeout;
-  const Composed composed{.function = &call};
-  co_await run(whole, false, composed);
-}
-
-Task<> CommunicatorCore::run_composed(Composed composed) {
-  return composed.tensors != nullptr ? run_tensors(*composed.tensors) : run_function(*composed.function);
-}
-
-Task<> CommunicatorCore::run_function(const FunctionCall& call) {
-  const Call whole = FunctionReducer::whole_of(call, membership_.rank, membership_.size);
-  function_signature_ = sign_function(whole, membership_.size, *call.function);
-  co_await function_reducer_.run(whole, *call.function);
-}
-
-/// The first message is signed for the whole call.
-Task<> CommunicatorCore::move_for_function(Call& call) {
-  call.algorithm = &select(call, {});
-  std::optional<Signature> first = std::exchange(function_signature_, std::nullopt);
-  if (first) *first = with_algorithm(*first, call.algorithm->id());
-  begin(call, first ? *first : sign(call, membership_.size));
-  co_await run_begun(call);
-}
-
-Task<> CommunicatorCore::run_tensors(const TensorCall& call) {
-  tensors_.begin(call, membership_.rank, membership_.size);
-  bool is_first = true;
-  while (const std::optional<TensorPlan::Message> message = tensors_.next())
-    co_await run_message(call, *message, std::exchange(is_first, false));
-}
-
-/// The first one is signed for all tensors; the others for themselves.
-Task<> CommunicatorCore::run_message(const TensorCall& call, const TensorPlan::Message& message,
-                                     bool is_first) {
-  Call whole = message.is_packed
-                   ? packed_.place(call, tensors_, message)
-                   : TensorPlan::call_of(call, message.first, membership_.rank, membership_.size);
-  whole.algorithm = &select(whole, call.algorithm);
-  // As for calls of their own: those that complete in place would not suspend.
-  const bool may_go_on = engine_.pace().may_do(kCallBytes + 2 * whole.message_bytes());
-  if (!may_go_on) co_await engine_.let_others_run();
-  if (is_first)
-    begin(whole, sign_tensors(whole, membership_.size, ListDigest(tensors_.counts())));
-  else
-    begin(whole);
-  if (message.is_packed) {
-    co_await packed_.pack(whole);
-  } else if (whole.reduce == ReduceOp::scaled_sum) {
-    const Call scaled = co_await scaled_.scale(engine_, whole, membership_.rank);
-    whole = scaled;
-    running_.windows.bind(WindowId::send, whole.send, whole.send_bytes);
-  }
-  co_await run_begun(whole);
-  if (message.is_packed) co_await packed_.unpack(whole);
 }
 
 /// What is over when all have met needs no more.

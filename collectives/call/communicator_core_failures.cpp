@@ -11,6 +11,13 @@
 #include <exception>
 
 namespace cohort {
+namespace {
+
+/// All ranks reach the deadline of a call together, and so long they listen to each other then.
+constexpr Duration kLastWords = std::chrono::milliseconds(250);
+constexpr Duration kLook = std::chrono::milliseconds(1);
+
+}  // namespace
 
 Error CommunicatorCore::silence() const {
   std::optional<Rank> silent = plane_->awaited();
@@ -23,7 +30,7 @@ Error CommunicatorCore::silence() const {
 }
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
-  leave_because(fmt::format("after collective #{}: {}", running_.sequence, reason));
+  leave_because(fmt::format("after collective #{}: {}", call_.number(), reason));
 }
 
 void CommunicatorCore::leave_because(const std::string& when_and_why) noexcept {
@@ -46,13 +53,18 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
     own = Error(ErrorKind::Internal, error.what());
   } catch (...) {  // stays unknown
   }
-  const bool concerns_all = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault ||
-                            own.kind() == ErrorKind::Mismatch;
-  if (concerns_all)
+  const bool names_call = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault;
+  // What a step of the call has found out, about a rank.
+  const bool is_finding =
+      (own.kind() == ErrorKind::Mismatch || own.kind() == ErrorKind::Internal) && own.culprit();
+  if (is_finding)
+    own = Error(own.kind(), fmt::format("{} on '{}': {}", call_.text(), membership_.name, own.message()))
+              .with_culprit(*own.culprit());
+  if (names_call || is_finding)
     health_.fail(own);
   else
-    leave_because(fmt::format("in collective #{}, {}: {}", running_.sequence, describe(running_.signature),
-                              own.what()));
+    leave_because(
+        fmt::format("in collective #{}, {}{}: {}", call_.number(), call_.what(), call_.part(), own.what()));
   return own;
 }
 
@@ -86,28 +98,68 @@ void CommunicatorCore::link_failed(Rank peer, const Error& error) noexcept {
   health_.report_link_fault(peer, error.culprit() ? in_world.with_culprit(*error.culprit()) : in_world);
 }
 
-Error CommunicatorCore::deadline_exceeded() const {
-  const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
-  std::string missing;
-  std::optional<Rank> culprit;  // who waits for another rank is only the next one to be waited for
-  std::optional<Rank> waiting;
+void CommunicatorCore::time_is_over() noexcept {
+  operation_scope_->cancel(Error(ErrorKind::DeadlineExceeded, "the time of the call is over"));
+}
+
+/// Ranks of this host are seen to come. Others say that they have, when they stall or are asked.
+CommunicatorCore::Missing CommunicatorCore::missing() const {
+  Missing missing;
+  std::optional<Rank> waiting;  // who waits for another rank is only the next one to be waited for
   for (const Rank peer : exec_.peers()) {
-    const bool is_here = meeting_ && meeting_->includes(peer) ? meeting_->has_arrived(peer)
-                                                              : health_.last_seen(peer) >= running_.sequence;
+    const bool is_seen = meeting_ && meeting_->includes(peer);
+    const bool is_here = is_seen ? meeting_->has_arrived(peer) : health_.last_seen(peer) >= running_.sequence;
     if (is_here) continue;
-    missing += (missing.empty() ? "" : ", ") + membership_.peers[peer].describe();
-    std::optional<Rank>& lowest = health_.waits_too(peer, running_.sequence) ? waiting : culprit;
+    missing.ranks.push_back(peer);
+    missing.is_certain = missing.is_certain && is_seen;
+    std::optional<Rank>& lowest = health_.waits_too(peer, running_.sequence) ? waiting : missing.culprit;
     lowest = lowest ? std::min(*lowest, peer) : peer;
   }
-  if (!culprit) culprit = waiting;
-  const std::string who = missing.empty() ? std::string("all ranks have called it and wait for data")
-                                          : fmt::format("not called so far by {}", missing);
-  Error error(
-      ErrorKind::DeadlineExceeded,
-      fmt::format(
-          "{} #{} on '{}' was not finished within {:.3f} s: {}; find out what that rank does instead, or "
-          "give the call a longer deadline (COHORT_TIMEOUT)",
-          describe(running_.signature), running_.sequence, membership_.name, seconds, who));
+  if (!missing.culprit) missing.culprit = waiting;
+  return missing;
+}
+
+/// At a deadline, before somebody is named: whoever has come may not have said so yet, and where all have
+/// come, others may know who is to blame.
+Task<> CommunicatorCore::ask_others() {
+  if (health_.is_failed() || call_.is_between_messages()) co_return;
+  const auto is_known = [this] {
+    const Missing now = missing();
+    return health_.is_failed() || exec_.peers().empty() || (now.culprit && now.is_certain);
+  };
+  if (is_known()) co_return;
+  health_.ask_around();
+  const TimePoint until = engine_.now() + kLastWords;
+  while (engine_.now() < until && !is_known()) co_await engine_.sleep_for(kLook);
+}
+
+Task<> CommunicatorCore::hear_of_others() {
+  CancelScope uncancelled;
+  Task<> hearing = with_scope(uncancelled, ask_others());
+  co_await hearing;
+}
+
+Error CommunicatorCore::deadline_exceeded() const {
+  const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
+  std::string who = "all ranks have called it and wait for data";
+  std::optional<Rank> culprit;
+  if (call_.is_between_messages()) {  // the others wait for this rank
+    culprit = membership_.rank;
+    who = fmt::format("{} is at work on it by itself", membership_.self().describe());
+  } else {
+    const Missing missing = this->missing();
+    culprit = missing.culprit;
+    std::string names;
+    for (const Rank rank : missing.ranks)
+      names += (names.empty() ? "" : ", ") + membership_.peers[rank].describe();
+    if (!names.empty())
+      who = fmt::format("{} so far by {}",
+                        call_.is_in_later_message() ? "its message not begun" : "not called", names);
+  }
+  Error error(ErrorKind::DeadlineExceeded,
+              fmt::format("{} on '{}' was not finished within {:.3f} s: {}; find out what that rank does "
+                          "instead, or give the call a longer deadline (COHORT_TIMEOUT)",
+                          call_.text(), membership_.name, seconds, who));
   return culprit ? error.with_culprit(*culprit) : error;
 }
 

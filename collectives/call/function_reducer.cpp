@@ -28,14 +28,25 @@ Call move_of(Operator op, const std::byte* in, std::size_t in_bytes, std::byte* 
 
 }  // namespace
 
-Call FunctionReducer::whole_of(const FunctionCall& call, Rank rank, Rank ranks) {
-  if (!call.algorithm.empty())
+void FunctionReducer::check(const FunctionCall& call, std::string_view algorithm) {
+  const ElementFunction* const function = call.function;
+  const bool is_whole = function != nullptr && function->combine != nullptr &&
+                        function->type_name != nullptr && function->element_bytes > 0 &&
+                        function->element_bytes <= kMostElementBytes;
+  if (!is_whole)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("{} by a FunctionReduction that has no function; make it by reduction<T>(f)",
+                            to_string(call.op)));
+  if (!algorithm.empty())
     throw Error(
         ErrorKind::InvalidArgument,
         fmt::format("{} by a function of the program's has no algorithm to choose: it is made of calls "
                     "that move bytes; force theirs for the communicator (COHORT_ALGO)",
                     to_string(call.op)));
-  return make_call(call.op, call.arguments, rank, ranks);
+}
+
+Call FunctionReducer::whole_of(const FunctionCall& call, Rank rank, Rank ranks) {
+  return make_call_on_elements(call.op, call.arguments, call.function->element_bytes, rank, ranks);
 }
 
 std::size_t FunctionReducer::most_per_rank() const noexcept {
@@ -68,6 +79,22 @@ Task<> FunctionReducer::exchange_blocks(const std::byte* in, std::byte* out, std
   co_await move_(call);
 }
 
+/// Whatever it is that a program's function throws, an Error of another meaning included.
+void FunctionReducer::combine_some(std::byte* left, const std::byte* right, std::size_t count) const {
+  std::string why = "something that is no std::exception";
+  try {
+    function_->combine(left, right, count);
+    return;
+  } catch (const std::exception& error) {
+    why = error.what();
+  } catch (...) {  // said already
+  }
+  throw Error(ErrorKind::Internal, fmt::format("the program's function that combines elements threw on rank "
+                                               "{}: {}; look there for what it was given",
+                                               rank_, why))
+      .with_culprit(rank_);
+}
+
 Task<> FunctionReducer::combine(std::size_t block_bytes, Rank ranks) {
   const std::size_t element = function_->element_bytes;
   const std::size_t at_once = std::max(element, kBytesAtOnce / element * element);
@@ -75,7 +102,7 @@ Task<> FunctionReducer::combine(std::size_t block_bytes, Rank ranks) {
     const std::size_t bytes = std::min(at_once, block_bytes - at);
     for (Rank from = 1; from < ranks; ++from) {
       if (!engine_.pace().may_do(kCopiesPerByte * bytes)) co_await engine_.let_others_run();
-      function_->combine(blocks_ + at, blocks_ + from * block_bytes + at, bytes / element);
+      combine_some(blocks_ + at, blocks_ + from * block_bytes + at, bytes / element);
     }
   }
 }

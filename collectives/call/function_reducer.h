@@ -29,9 +29,11 @@ class FunctionReducer {
   FunctionReducer(Engine& engine, SharedHeap& heap, Rank rank, Rank ranks, Move move)
       : engine_(engine), rank_(rank), ranks_(ranks), move_(std::move(move)), got_(heap), packed_(heap) {}
 
+  /// Throws InvalidArgument for a reduction without a function, and for an algorithm that is asked for.
+  static void check(const FunctionCall& call, std::string_view algorithm);
   /// The call in bytes. Throws InvalidArgument for what is wrong on this rank alone.
   [[nodiscard]] static Call whole_of(const FunctionCall& call, Rank rank, Rank ranks);
-  /// Both arguments outlive the task.
+  /// Both arguments outlive the task. Throws Internal for whatever the function throws, naming this rank.
   Task<> run(const Call& whole, const ElementFunction& function);
 
  private:
@@ -46,6 +48,7 @@ class FunctionReducer {
   Task<> gather_all(const std::byte* in, std::byte* out, std::size_t bytes);
   Task<> gather_at_root(const std::byte* in, std::byte* out, std::size_t bytes);
   Task<> exchange_blocks(const std::byte* in, std::byte* out, std::size_t bytes);
+  void combine_some(std::byte* left, const std::byte* right, std::size_t count) const;
   /// Combines what the first ranks have left in got_, block after block, there.
   Task<> combine(std::size_t block_bytes, Rank ranks);
   /// Gives the communicator its turn of the loop back now and then.

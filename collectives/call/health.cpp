@@ -20,12 +20,13 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 }  // namespace
 
 Health::Health(Engine& engine, const Membership& membership, ControlChannel& control,
-               const RunningOperation& running, TaskScope& services, const AlgorithmTable& algorithms,
-               OnFailure on_failure, IsCutOff is_cut_off)
+               const RunningOperation& running, const RunningCall& call, TaskScope& services,
+               const AlgorithmTable& algorithms, OnFailure on_failure, IsCutOff is_cut_off)
     : engine_(engine),
       membership_(membership),
       control_(control),
       running_(running),
+      call_(call),
       services_(services),
       algorithms_(algorithms),
       on_failure_(std::move(on_failure)),
@@ -33,7 +34,7 @@ Health::Health(Engine& engine, const Membership& membership, ControlChannel& con
       peers_(membership.size) {}
 
 bool Health::begin(std::uint64_t sequence, const Signature& signature) noexcept {
-  history_[history_next_] = {sequence, signature};
+  history_[history_next_] = {sequence, call_.number(), signature};
   history_next_ = (history_next_ + 1) % kHistory;
   for (Rank peer = 0; peer < peers_.size() && !is_failed(); ++peer) {
     const PeerState& state = peers_[peer];
@@ -44,10 +45,15 @@ bool Health::begin(std::uint64_t sequence, const Signature& signature) noexcept 
   return !is_failed();
 }
 
-const Signature* Health::remembered(std::uint64_t sequence) const noexcept {
+const Health::HistoryEntry* Health::entry_of(std::uint64_t sequence) const noexcept {
   for (const HistoryEntry& entry : history_)
-    if (entry.sequence == sequence && sequence != 0) return &entry.signature;
+    if (entry.sequence == sequence && sequence != 0) return &entry;
   return nullptr;
+}
+
+const Signature* Health::remembered(std::uint64_t sequence) const noexcept {
+  const HistoryEntry* const entry = entry_of(sequence);
+  return entry == nullptr ? nullptr : &entry->signature;
 }
 
 ControlMessage Health::status(ControlMessage::Type type, std::uint64_t sequence) const noexcept {
@@ -60,6 +66,18 @@ ControlMessage Health::status(ControlMessage::Type type, std::uint64_t sequence)
 
 void Health::report_stall() noexcept {
   control_.broadcast(status(ControlMessage::Type::status, running_.sequence));
+}
+
+void Health::ask_around() noexcept {
+  control_.broadcast(status(ControlMessage::Type::query, running_.sequence));
+}
+
+/// Of what was asked about, if this rank has come to it, else of what it came to last. Who is between two
+/// messages, or two calls, is waited for and does not wait.
+void Health::answer(Rank to, std::uint64_t sequence) noexcept {
+  const std::uint64_t of = remembered(sequence) == nullptr ? running_.sequence : sequence;
+  const bool waits = running_.is_running && !call_.is_between_messages();
+  control_.send(to, status(waits ? ControlMessage::Type::status : ControlMessage::Type::answer, of));
 }
 
 void Health::report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept {
@@ -79,10 +97,13 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
   std::sort(table_.begin(), table_.end(),
             [](const SignatureOfRank& a, const SignatureOfRank& b) { return a.rank < b.rank; });
   const Disagreement verdict = judge(table_, algorithms_);
+  const HistoryEntry* const entry = entry_of(sequence);
+  const bool is_later_part = call_.is_in_later_message() && sequence == running_.sequence;
   const std::string what = fmt::format(
-      "collective #{} on '{}': {}; every rank must call the same collective with the same arguments (look at "
-      "{})",
-      sequence, membership_.name, verdict.text, membership_.peers[verdict.culprit].describe());
+      "collective #{}{} on '{}': {}; every rank must call the same collective with the same arguments (look "
+      "at {})",
+      entry == nullptr ? call_.number() : entry->call, is_later_part ? call_.part() : "", membership_.name,
+      verdict.text, membership_.peers[verdict.culprit].describe());
   fail(Error(ErrorKind::Mismatch, what).with_culprit(verdict.culprit));
 }
 
@@ -95,8 +116,7 @@ void Health::take_status(Rank from, const ControlMessage& message) noexcept {
     state.last_signature = message.signature;
   }
   const Signature* mine = remembered(message.sequence);
-  if (message.type == ControlMessage::Type::query && mine != nullptr)
-    control_.send(from, status(ControlMessage::Type::status, message.sequence));
+  if (message.type == ControlMessage::Type::query) answer(from, message.sequence);
   if (is_resolving_ && message.sequence == resolving_sequence_) {
     const bool known =
         std::any_of(table_.begin(), table_.end(), [&](const auto& entry) { return entry.rank == from; });
@@ -109,7 +129,8 @@ void Health::take_status(Rank from, const ControlMessage& message) noexcept {
 void Health::on_control(Rank from, const ControlMessage& message) noexcept {
   switch (message.type) {
     case ControlMessage::Type::status:
-    case ControlMessage::Type::query: take_status(from, message); return;
+    case ControlMessage::Type::query:
+    case ControlMessage::Type::answer: take_status(from, message); return;
     case ControlMessage::Type::revoke: fail(message.cause()); return;
     case ControlMessage::Type::lost:
     case ControlMessage::Type::alive: take_news_of_peer(from, message); return;
@@ -120,9 +141,9 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
 }
 
 std::string Health::current_operation() const {
-  if (!running_.is_running) return fmt::format("between collectives on '{}'", membership_.name);
-  return fmt::format("during {} #{} on '{}'", describe(running_.signature), running_.sequence,
-                     membership_.name);
+  const bool is_in_call = running_.is_running || call_.whole();
+  if (!is_in_call) return fmt::format("between collectives on '{}'", membership_.name);
+  return fmt::format("during {} on '{}'", call_.text(), membership_.name);
 }
 
 Error Health::died(Rank peer) const {
@@ -134,11 +155,17 @@ Error Health::died(Rank peer) const {
       .with_culprit(peer);
 }
 
+std::string Health::last_call_of(Rank departed) const {
+  const std::uint64_t after = peers_[departed].departed_after;
+  if (after == 0) return "joining";
+  const HistoryEntry* const entry = entry_of(after);
+  return entry == nullptr ? "an earlier collective" : fmt::format("collective #{}", entry->call);
+}
+
 Error Health::left_early(Rank peer) const {
   return Error(ErrorKind::PeerAborted,
-               fmt::format(
-                   "{} left after collective #{}, {}; all ranks must call the same number of collectives",
-                   membership_.peers[peer].describe(), peers_[peer].departed_after, current_operation()))
+               fmt::format("{} left after {}, {}; all ranks must call the same number of collectives",
+                           membership_.peers[peer].describe(), last_call_of(peer), current_operation()))
       .with_culprit(peer);
 }
 

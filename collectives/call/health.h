@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/call/running_call.h>
 #include <cohort/collectives/call/signature.h>
 #include <cohort/engine/task_scope.h>
 #include <cohort/net/control_plane.h>
@@ -26,8 +27,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   using IsCutOff = std::function<bool(Rank peer)>;
 
   Health(Engine& engine, const Membership& membership, ControlChannel& control,
-         const RunningOperation& running, TaskScope& services, const AlgorithmTable& algorithms,
-         OnFailure on_failure, IsCutOff is_cut_off);
+         const RunningOperation& running, const RunningCall& call, TaskScope& services,
+         const AlgorithmTable& algorithms, OnFailure on_failure, IsCutOff is_cut_off);
 
   [[nodiscard]] bool is_failed() const noexcept { return cause_.has_value(); }
   [[nodiscard]] const Error& cause() const noexcept { return *cause_; }
@@ -36,6 +37,9 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] bool begin(std::uint64_t sequence, const Signature& signature) noexcept;
   /// The running collective makes no progress: tell everybody what it is, so that a disagreement shows.
   void report_stall() noexcept;
+  /// Asks everybody what they run: those that live and have come to the running collective say so at once,
+  /// whether it stalls there or not.
+  void ask_around() noexcept;
   /// `peer` runs something else under this number.
   void report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept;
   /// A link broke: if a dead peer is the cause, that is known within a grace time; else it is a fault of the
@@ -81,17 +85,22 @@ class Health final : public ControlPlane::Handler, Immovable {
   };
   struct HistoryEntry {
     std::uint64_t sequence = 0;
+    std::uint64_t call = 0;  ///< RunningCall::number()
     Signature signature;
   };
 
+  [[nodiscard]] const HistoryEntry* entry_of(std::uint64_t sequence) const noexcept;
   [[nodiscard]] const Signature* remembered(std::uint64_t sequence) const noexcept;
   [[nodiscard]] ControlMessage status(ControlMessage::Type type, std::uint64_t sequence) const noexcept;
   void take_status(Rank from, const ControlMessage& message) noexcept;
+  void answer(Rank to, std::uint64_t sequence) noexcept;
   void take_news_of_peer(Rank from, const ControlMessage& message) noexcept;
   [[nodiscard]] static ControlMessage news(ControlMessage::Type type, Rank about) noexcept;
   /// Whether anybody else could know whether that rank lives.
   [[nodiscard]] bool has_witness(Rank of) const noexcept;
   [[nodiscard]] std::string current_operation() const;
+  /// After which a rank has left.
+  [[nodiscard]] std::string last_call_of(Rank departed) const;
   [[nodiscard]] Error died(Rank peer) const;
   [[nodiscard]] Error left_early(Rank peer) const;
   [[nodiscard]] Error link_fault(Rank peer, std::string_view why) const;
@@ -105,6 +114,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   const Membership& membership_;
   ControlChannel& control_;
   const RunningOperation& running_;
+  const RunningCall& call_;
   TaskScope& services_;
   const AlgorithmTable& algorithms_;  ///< for names in errors
   const OnFailure on_failure_;

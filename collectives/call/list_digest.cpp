@@ -38,6 +38,12 @@ ListDigest::ListDigest(std::span<const std::size_t> counts) noexcept
   weighted_sum_ = static_cast<std::uint32_t>(weighted);
 }
 
+ListDigest ListDigest::of_size(std::size_t size) noexcept {
+  ListDigest digest;
+  digest.size_ = static_cast<std::uint32_t>(std::min(size, kMostNamed));
+  return digest;
+}
+
 ListDigest ListDigest::of_bits(std::uint64_t bits) noexcept {
   ListDigest digest;
   digest.weighted_sum_ = static_cast<std::uint32_t>(bits & kSumMask);

@@ -26,6 +26,8 @@ class ListDigest {
   static constexpr std::uint64_t kModulus = 262139;
 
   explicit ListDigest(std::span<const std::size_t> counts) noexcept;
+  /// Of so many whose sizes are not known yet, for its size().
+  [[nodiscard]] static ListDigest of_size(std::size_t size) noexcept;
   /// From a signature, which may be a peer's.
   [[nodiscard]] static ListDigest of_bits(std::uint64_t bits) noexcept;
 

@@ -20,7 +20,7 @@ Call& OwnCounts::tell(const Call& call, Rank rank, Rank ranks) {
   return telling_ = make_call(operator_of<AllGather>, arguments, rank, ranks);
 }
 
-void OwnCounts::take_matrix(const Call& call, Rank ranks) {
+void OwnCounts::take_matrix(Rank ranks) {
   matrix_.resize(std::size_t{ranks} * ranks);
   const std::size_t per_rank = std::size_t{2} * ranks;
   for (Rank giver = 0; giver < ranks; ++giver) {
@@ -29,9 +29,9 @@ void OwnCounts::take_matrix(const Call& call, Rank ranks) {
       const std::size_t expected = told_[taker * per_rank + ranks + giver];
       if (given != expected)
         throw Error(ErrorKind::Mismatch,
-                    fmt::format("{}: rank {} gives rank {} {} elements, which expects {}; compare the counts "
+                    fmt::format("rank {} gives rank {} {} elements, which expects {}; compare the counts "
                                 "that the one gives with those that the other gets",
-                                to_string(call.op), giver, taker, given, expected))
+                                giver, taker, given, expected))
             .with_culprit(giver);
       matrix_[std::size_t{giver} * ranks + taker] = given;
     }
@@ -39,7 +39,7 @@ void OwnCounts::take_matrix(const Call& call, Rank ranks) {
 }
 
 Call& OwnCounts::complete(const Call& call, Rank rank, Rank ranks) {
-  take_matrix(call, ranks);
+  take_matrix(ranks);
   CallArguments arguments;
   arguments.type = call.type;
   arguments.in = {call.send, call.send_bytes};

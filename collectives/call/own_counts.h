@@ -21,7 +21,7 @@ class OwnCounts {
   [[nodiscard]] Call& complete(const Call& call, Rank rank, Rank ranks);
 
  private:
-  void take_matrix(const Call& call, Rank ranks);
+  void take_matrix(Rank ranks);
 
   Call telling_{operator_of<AllGather>};
   Call whole_{operator_of<AllToAllVc>};

@@ -76,7 +76,7 @@ Task<> Resources::provide(ResourceTag tag, const Needs& needs) {
   for (Lane lane = 0; lane < needs.lanes; ++lane) {
     for (Rank distance = 1; distance < membership_.size; ++distance) {
       const Rank peer = (membership_.rank + distance) % membership_.size;
-      if (!needs.has_link(transports_.hosts(), membership_.rank, peer)) continue;
+      if (!needs.has_link(transports_.hosts(), membership_.rank, peer, lane)) continue;
       if (!place(peer, lane)) connecting.push_back(provide_link(peer, lane));
     }
   }

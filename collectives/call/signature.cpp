@@ -20,8 +20,7 @@ constexpr unsigned kAlgorithmShift = 24;
 constexpr unsigned kRootShift = 40;
 /// The count is a ListDigest. In the type's byte, whose other numbers are fewer.
 constexpr std::uint64_t kIsListOfTensors = std::uint64_t{0x80} << kTypeShift;
-/// A function of the program's, whose element's digest stands above the count, of bytes. In place of a
-/// reduction.
+/// A function of the program's, whose element's digest stands above the count. In place of a reduction.
 constexpr std::uint64_t kIsFunction = 0x80;
 
 // Of Signature::count: above what any memory can hold stands what a reduction has besides its name.
@@ -38,6 +37,10 @@ std::uint64_t count_in(const Signature& signature) { return signature.count & kC
 
 constexpr std::uint64_t byte_at(std::uint64_t word, unsigned shift) { return (word >> shift) & 0xff; }
 
+constexpr bool is_function(const Signature& signature) {
+  return byte_at(signature.what, kReduceShift) == kIsFunction;
+}
+
 constexpr AlgorithmId algorithm_in(const Signature& signature) {
   return static_cast<AlgorithmId>(signature.what >> kAlgorithmShift);
 }
@@ -50,10 +53,9 @@ std::string name_of(std::uint64_t value, std::uint64_t count) {
 }
 
 std::string type_name(const Signature& signature) {
+  if (is_function(signature)) return "one of the program's";
   return name_of<DataType>(byte_at(signature.what & ~kIsListOfTensors, kTypeShift), kDataTypeCount);
 }
-
-bool is_function(const Signature& signature) { return byte_at(signature.what, kReduceShift) == kIsFunction; }
 
 std::string reduction_name(const Signature& signature) {
   if (is_function(signature))
@@ -71,13 +73,20 @@ std::string text_of_tensors(const Signature& signature) {
   return fmt::format("a list of {}{}", size, size == ListDigest::kMostNamed ? " or more" : "");
 }
 
-std::string operator_name(const Signature& signature) {
-  const std::uint64_t index = byte_at(signature.what, 0);
-  return index < kOperators ? std::string(to_string(Operator::at(index))) : fmt::format("#{}", index);
-}
-
 /// In place of a hash: each rank has counts of its own, which they are about to tell each other.
 constexpr std::uint64_t kOwnCounts = 0;
+
+bool has_own_counts(const Signature& signature) {
+  const std::uint64_t index = byte_at(signature.what, 0);
+  return index < kOperators && Operator::at(index)->counts == Counts::pairs &&
+         count_in(signature) == kOwnCounts;
+}
+
+std::string operator_name(const Signature& signature) {
+  const std::uint64_t index = byte_at(signature.what, 0);
+  if (has_own_counts(signature)) return std::string(kOperatorWithOwnCounts);
+  return index < kOperators ? std::string(to_string(Operator::at(index))) : fmt::format("#{}", index);
+}
 
 /// What stands for counts that differ: a hash of them, the same for those that are given and those that the
 /// buffers mean.
@@ -96,7 +105,7 @@ std::string text_of_count(const Signature& signature) {
   const std::uint64_t index = byte_at(signature.what, 0);
   const bool is_hash = index < kOperators && Operator::at(index)->counts != Counts::one;
   const std::uint64_t count = count_in(signature);
-  if (is_hash && count == kOwnCounts) return "lists of each rank's own";
+  if (has_own_counts(signature)) return "lists of each rank's own";
   return is_hash ? fmt::format("a list with the hash {:012x}", count) : fmt::format("{}", count);
 }
 
@@ -197,6 +206,7 @@ Signature sign(const Call& call, Rank ranks) noexcept {
 Signature sign_function(const Call& whole, Rank ranks, const ElementFunction& function) noexcept {
   Call of_bytes = whole;
   of_bytes.type = DataType::byte;
+  of_bytes.count = whole.count / function.element_bytes;
   Signature signature = sign(of_bytes, ranks);
   signature.what = (signature.what & ~(std::uint64_t{0xff} << kReduceShift)) | kIsFunction << kReduceShift;
   const std::uint64_t type = algorithm_id(function.type_name());
@@ -224,8 +234,9 @@ std::string describe(const Signature& signature) {
   const std::string name = operator_name(signature);
   if (index >= kOperators || !Operator::at(index)->has_data) return name;
   const Operator op = Operator::at(index);
-  std::string text = fmt::format("{}({}", name, type_name(signature));
-  if (op->combines) text += fmt::format(" {}", reduction_name(signature));
+  std::string text = name + "(";
+  if (!is_function(signature)) text += type_name(signature) + (op->combines ? " " : "");
+  if (op->combines) text += reduction_name(signature);
   if (op->has_root) text += fmt::format(", root {}", signature.what >> kRootShift);
   if (is_list(signature)) return text + fmt::format(", {} tensors)", digest_in(signature).size());
   return text + fmt::format(", count {})", text_of_count(signature));

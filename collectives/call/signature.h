@@ -18,7 +18,7 @@ namespace cohort {
 /// The same for all of a call's tensors, by its first message; their digest stands for the count.
 [[nodiscard]] Signature sign_tensors(const Call& first, Rank ranks, const ListDigest& digest) noexcept;
 
-/// The same of a call by a function of the program's, in bytes.
+/// The same of a call by a function of the program's, which is `whole` in bytes.
 [[nodiscard]] Signature sign_function(const Call& whole, Rank ranks,
                                       const ElementFunction& function) noexcept;
 

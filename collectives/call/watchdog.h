@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/call/health.h>
 #include <cohort/engine/engine.h>
 
 #include <functional>
 
 namespace cohort {
 
-/// Watches the running collective: reports a stall to everybody, and ends it at its deadline, naming whom it
-/// waits for. Threads: the engine's.
+/// Watches the running call: says once for each of its messages that it makes no progress, and that the time
+/// of the call is over. Threads: the engine's.
 class Watchdog final : private Timer {
  public:
-  /// `deadline_error` is asked at the deadline: who is missing.
-  Watchdog(Engine& engine, Health& health, std::function<Error()> deadline_error)
-      : engine_(engine), health_(health), deadline_error_(std::move(deadline_error)) {}
+  /// Both are called on the loop.
+  Watchdog(Engine& engine, std::function<void()> on_stall, std::function<void()> on_deadline)
+      : engine_(engine), on_stall_(std::move(on_stall)), on_deadline_(std::move(on_deadline)) {}
 
+  /// A call begins, and so does its message, if it is one.
   void begin(Duration timeout);
+  /// Another message of the same call. What was said of the one before tells nobody who is missing in this
+  /// one.
+  void begin_message() noexcept;
   void end() noexcept;
-  [[nodiscard]] Duration elapsed() const noexcept { return engine_.now() - started_; }
+  /// How long the call that ran last took.
+  [[nodiscard]] Duration elapsed() const noexcept { return ended_ - started_; }
 
  private:
   void expire() noexcept override;
 
   Engine& engine_;
-  Health& health_;
-  const std::function<Error()> deadline_error_;
+  const std::function<void()> on_stall_;
+  const std::function<void()> on_deadline_;
   TimePoint started_{};
   TimePoint deadline_{};
-  bool has_reported_ = false;
+  TimePoint ended_{};
 };
 
 }  // namespace cohort

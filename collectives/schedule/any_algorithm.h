@@ -5,6 +5,7 @@
 #include <cohort/engine/task.h>
 #include <cohort/net/hosts.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
@@ -33,22 +34,80 @@ struct Cost {
   double bytes_reduced = 0;  ///< operands beyond the first, of the rank that combines most
   double messages = 0;       ///< signals included, that all ranks send over links, together
   double bytes_by_all = 0;   ///< that those hold
+  // What of these stays inside of hosts. 0 where a schedule does not ask which ranks share one: its messages
+  // count as if all went from host to host.
+  double rounds_inside = 0;
+  double bytes_moved_inside = 0;
+  double messages_inside = 0;
+  double bytes_by_all_inside = 0;
+
+  /// One after the other.
+  Cost& operator+=(const Cost& next) noexcept {
+    rounds += next.rounds;
+    bytes_moved += next.bytes_moved;
+    bytes_reduced += next.bytes_reduced;
+    messages += next.messages;
+    bytes_by_all += next.bytes_by_all;
+    rounds_inside += next.rounds_inside;
+    bytes_moved_inside += next.bytes_moved_inside;
+    messages_inside += next.messages_inside;
+    bytes_by_all_inside += next.bytes_by_all_inside;
+    return *this;
+  }
+  /// So many times, one after the other.
+  [[nodiscard]] Cost times(double runs) const noexcept {
+    return {.rounds = runs * rounds,
+            .bytes_moved = runs * bytes_moved,
+            .bytes_reduced = runs * bytes_reduced,
+            .messages = runs * messages,
+            .bytes_by_all = runs * bytes_by_all,
+            .rounds_inside = runs * rounds_inside,
+            .bytes_moved_inside = runs * bytes_moved_inside,
+            .messages_inside = runs * messages_inside,
+            .bytes_by_all_inside = runs * bytes_by_all_inside};
+  }
+  /// The same, of which all stays inside of hosts.
+  [[nodiscard]] Cost inside() const noexcept {
+    Cost cost = *this;
+    cost.rounds_inside = rounds;
+    cost.bytes_moved_inside = bytes_moved;
+    cost.messages_inside = messages;
+    cost.bytes_by_all_inside = bytes_by_all;
+    return cost;
+  }
 };
+[[nodiscard]] inline Cost operator+(Cost first, const Cost& next) noexcept { return first += next; }
 
 /// What one run of a schedule needs before it starts. Computed once per tag and kept.
 struct Needs {
   bool links_to_all = false;
   bool links_to_neighbours = false;
-  bool links_on_levels = false;  ///< to the ranks of the host, and to those in the same place of others
+  // On levels:
+  bool links_inside = false;          ///< to the ranks of the host
+  bool links_in_trees = false;        ///< along the Tree over the ranks of each host
+  bool links_across = false;          ///< to the ranks in the same place of other hosts
+  bool links_between_firsts = false;  ///< the same of the first ranks of hosts only
   std::size_t scratch_bytes = 0;
   Lane lanes = 1;
+  Lane lanes_across = kMostLanes;  ///< of links from host to host, where these are fewer
 
-  [[nodiscard]] bool has_link(const Hosts& hosts, Rank from, Rank to) const noexcept {
+  [[nodiscard]] bool has_link(const Hosts& hosts, Rank from, Rank to, Lane lane) const noexcept {
+    const bool is_inside = hosts.host_of(from) == hosts.host_of(to);
+    if (lane >= lanes || (!is_inside && lane >= lanes_across)) return false;
     const Rank ranks = hosts.ranks();
     const bool are_neighbours = to == (from + 1) % ranks || from == (to + 1) % ranks;
-    const bool are_on_level =
-        hosts.host_of(from) == hosts.host_of(to) || hosts.place_of(from) == hosts.place_of(to);
-    return links_to_all || (links_to_neighbours && are_neighbours) || (links_on_levels && are_on_level);
+    return links_to_all || (links_to_neighbours && are_neighbours) ||
+           (is_inside ? has_link_inside(hosts.place_of(from), hosts.place_of(to))
+                      : has_link_across(hosts.place_of(from), hosts.place_of(to)));
+  }
+
+ private:
+  [[nodiscard]] bool has_link_inside(Rank from, Rank to) const noexcept {
+    const auto [above, below] = std::minmax(from, to);
+    return links_inside || (links_in_trees && above == (below & (below - 1)));
+  }
+  [[nodiscard]] bool has_link_across(Rank from, Rank to) const noexcept {
+    return from == to && (links_across || (links_between_firsts && from == 0));
   }
 };
 

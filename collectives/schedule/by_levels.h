@@ -154,7 +154,8 @@ inline Task<> broadcast(Exec& x, Broadcast op, Schedule<Broadcast> schedule_acro
 /// Of a vector that is cut into shares.
 [[nodiscard]] inline Needs needs_of_vector(std::size_t bytes, const Hosts& hosts) {
   // The shares of a level are rounded up before they are cut again.
-  return {.links_on_levels = true,
+  return {.links_inside = true,
+          .links_across = true,
           .scratch_bytes = scratch_for_shares(bytes, hosts.ranks() + std::size_t{2})};
 }
 [[nodiscard]] inline std::size_t largest_vector(std::size_t buffer_bytes, const Hosts&) {
@@ -170,13 +171,14 @@ inline Task<> broadcast(Exec& x, Broadcast op, Schedule<Broadcast> schedule_acro
   return hosts.ranks() + hosts.count();
 }
 [[nodiscard]] inline Needs needs_of_reduce_scatter(std::size_t bytes, const Hosts& hosts) {
-  return {.links_on_levels = true, .scratch_bytes = bytes * blocks_of_reduce_scatter(hosts)};
+  return {
+      .links_inside = true, .links_across = true, .scratch_bytes = bytes * blocks_of_reduce_scatter(hosts)};
 }
 [[nodiscard]] inline std::size_t largest_of_reduce_scatter(std::size_t buffer_bytes, const Hosts& hosts) {
   return buffer_bytes / blocks_of_reduce_scatter(hosts);
 }
 [[nodiscard]] inline Needs needs_of_all_gather(std::size_t bytes, const Hosts& hosts) {
-  return {.links_on_levels = true, .scratch_bytes = bytes * blocks_of_all_gather(hosts)};
+  return {.links_inside = true, .links_across = true, .scratch_bytes = bytes * blocks_of_all_gather(hosts)};
 }
 [[nodiscard]] inline std::size_t largest_of_all_gather(std::size_t buffer_bytes, const Hosts& hosts) {
   return buffer_bytes / blocks_of_all_gather(hosts);
@@ -184,22 +186,17 @@ inline Task<> broadcast(Exec& x, Broadcast op, Schedule<Broadcast> schedule_acro
 
 using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
 
-/// One level after the other.
-[[nodiscard]] inline Cost then(const Cost& first, const Cost& next) noexcept {
-  return {.rounds = first.rounds + next.rounds,
-          .bytes_moved = first.bytes_moved + next.bytes_moved,
-          .bytes_reduced = first.bytes_reduced + next.bytes_reduced,
-          .messages = first.messages + next.messages,
-          .bytes_by_all = first.bytes_by_all + next.bytes_by_all};
-}
 /// By so many groups of ranks at once.
 [[nodiscard]] inline Cost at_once(Cost of_one, Rank groups) noexcept {
   of_one.messages *= groups;
   of_one.bytes_by_all *= groups;
   return of_one;
 }
-[[nodiscard]] inline Cost cost_inside(double share_bytes, const Hosts& hosts) noexcept {
+[[nodiscard]] inline Cost cost_of_shares_inside(double share_bytes, const Hosts& hosts) noexcept {
   return at_once(cost_of_shares(share_bytes, hosts.most_ranks()), hosts.count());
+}
+[[nodiscard]] inline Cost cost_inside(double share_bytes, const Hosts& hosts) noexcept {
+  return cost_of_shares_inside(share_bytes, hosts).inside();
 }
 [[nodiscard]] inline Cost cost_across(CostAcross cost, double bytes, const Hosts& hosts) {
   if (hosts.count() == 1) return {};
@@ -213,15 +210,15 @@ using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
 [[nodiscard]] inline Cost cost_of_all_reduce(CostAcross across, std::size_t bytes, const Hosts& hosts) {
   const double share = static_cast<double>(bytes) / hosts.most_ranks();
   const Cost shares = cost_inside(share, hosts);
-  return then(then(reducing(shares), cost_across(across, share, hosts)), shares);
+  return reducing(shares) + cost_across(across, share, hosts) + shares;
 }
 [[nodiscard]] inline Cost cost_of_reduce_scatter(CostAcross across, std::size_t bytes, const Hosts& hosts) {
   const double n = static_cast<double>(bytes);
-  return then(reducing(cost_inside(n * hosts.count(), hosts)), cost_across(across, n, hosts));
+  return reducing(cost_inside(n * hosts.count(), hosts)) + cost_across(across, n, hosts);
 }
 [[nodiscard]] inline Cost cost_of_all_gather(CostAcross across, std::size_t bytes, const Hosts& hosts) {
   const double n = static_cast<double>(bytes);
-  return then(cost_across(across, n, hosts), cost_inside(n * hosts.count(), hosts));
+  return cost_across(across, n, hosts) + cost_inside(n * hosts.count(), hosts);
 }
 /// The root sends a share to each of its host twice, and does what the root does across.
 [[nodiscard]] inline Cost cost_of_broadcast(CostAcross across, std::size_t bytes, const Hosts& hosts) {
@@ -231,9 +228,9 @@ using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
                      .bytes_moved = share * others,
                      .messages = others,
                      .bytes_by_all = share * others};
-  Cost shares = cost_inside(share, hosts);
+  Cost shares = cost_of_shares_inside(share, hosts);
   shares.bytes_by_all -= share * others;  // the root gets signals
-  return then(then(scatter, cost_across(across, share, hosts)), shares);
+  return scatter.inside() + cost_across(across, share, hosts) + shares.inside();
 }
 
 }  // namespace cohort::levels

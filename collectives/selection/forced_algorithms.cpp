@@ -32,16 +32,43 @@ std::vector<std::string_view> split(std::string_view text, char by) {
   }
 }
 
-std::vector<std::string_view> names_of(Operator op, const AlgorithmTable& algorithms) {
-  std::vector<std::string_view> names;
-  for (const AnyAlgorithm& algorithm : algorithms.of(op)) names.push_back(algorithm.name());
-  return names;
+constexpr std::string_view kLevels[] = {"level0:", "level1:"};
+
+/// What is asked for: an algorithm by its name, or by what it does on levels.
+struct Asked {
+  std::string_view text;
+  std::string key;
+  bool is_by_levels = false;
+};
+
+/// "level0:mesh;level1:nhr" of "mesh_nhr"; empty for an algorithm without levels, or without such a name.
+std::string levels_of(const AnyAlgorithm& algorithm) {
+  const std::string_view name = algorithm.name();
+  const std::size_t end = name.find('_');
+  if (algorithm.levels() == Levels::none || end == std::string_view::npos) return "";
+  return fmt::format("{}{};{}{}", kLevels[0], name.substr(0, end), kLevels[1], name.substr(end + 1));
 }
 
-/// "mesh_nhr" where the levels are asked for by "level0:mesh;level1:nhr"; any other text as it is.
-std::string name_from(std::string_view text, std::string_view asked) {
-  constexpr std::string_view kLevels[] = {"level0:", "level1:"};
-  if (!asked.starts_with("level")) return std::string(asked);
+/// By what is asked for, an algorithm is found; empty if it cannot be asked for so.
+std::string key_of(const AnyAlgorithm& algorithm, bool is_by_levels) {
+  return is_by_levels ? levels_of(algorithm) : std::string(algorithm.name());
+}
+
+/// What these operators have, in the way in which it was asked for.
+std::string list_of(std::span<const Operator> operators, const AlgorithmTable& algorithms,
+                    bool is_by_levels) {
+  std::vector<std::string> keys;
+  for (const Operator op : operators)
+    for (const AnyAlgorithm& algorithm : algorithms.of(op)) {
+      const std::string key = key_of(algorithm, is_by_levels);
+      if (!key.empty() && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+    }
+  return keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", "));
+}
+
+/// "level1:nhr;level0:mesh" with the levels in their order; any other text as it is.
+Asked asked_from(std::string_view text, std::string_view asked) {
+  if (!asked.starts_with("level")) return {asked, std::string(asked), false};
   std::string_view names[std::size(kLevels)];
   const std::vector<std::string_view> parts = split(asked, ';');
   for (const std::string_view part : parts) {
@@ -55,7 +82,16 @@ std::string name_from(std::string_view text, std::string_view asked) {
   }
   for (const std::string_view name : names)
     if (name.empty()) refuse(text, "'{}' does not name an algorithm for each of level0 and level1", asked);
-  return fmt::format("{}_{}", names[0], names[1]);
+  return {asked, fmt::format("{}{};{}{}", kLevels[0], names[0], kLevels[1], names[1]), true};
+}
+
+/// The algorithm's own name; empty where none of these operators has one that is asked for so.
+std::string_view name_in(std::span<const Operator> operators, const Asked& asked,
+                         const AlgorithmTable& algorithms) {
+  for (const Operator op : operators)
+    for (const AnyAlgorithm& algorithm : algorithms.of(op))
+      if (asked.key == key_of(algorithm, asked.is_by_levels) && !asked.key.empty()) return algorithm.name();
+  return {};
 }
 
 std::vector<std::string_view> operator_names() {
@@ -72,11 +108,14 @@ ForcedAlgorithms::ForcedAlgorithms(std::string_view text, const AlgorithmTable& 
   std::string for_others;
   for (const std::string_view part : split(text, '/')) {
     const std::size_t equals = part.find('=');
-    const std::string name =
-        name_from(text, equals == std::string_view::npos ? part : part.substr(equals + 1));
-    if (equals == std::string_view::npos) {
-      if (!algorithms.has_name(name))
-        refuse(text, "'{}' is none of {}", name, fmt::join(algorithms.names(), ", "));
+    const bool is_for_one = equals != std::string_view::npos;
+    const Asked asked = asked_from(text, is_for_one ? part.substr(equals + 1) : part);
+    const std::string_view on_levels = asked.is_by_levels ? " on levels" : "";
+    if (!is_for_one) {
+      const std::string_view name = name_in(all_operators(), asked, algorithms);
+      if (name.empty())
+        refuse(text, "'{}' is none of {}", asked.text,
+               list_of(all_operators(), algorithms, asked.is_by_levels));
       if (!for_others.empty()) refuse(text, "'{}' and '{}' are both for all operators", for_others, name);
       for_others = name;
       continue;
@@ -84,9 +123,10 @@ ForcedAlgorithms::ForcedAlgorithms(std::string_view text, const AlgorithmTable& 
     const std::optional<Operator> op = parse_operator(part.substr(0, equals));
     if (!op) refuse(text, "'{}' is none of {}", part.substr(0, equals), fmt::join(operator_names(), ", "));
     if (is_named[op->index()]) refuse(text, "{} is there twice", to_string(*op));
-    if (algorithms.find(*op, name) == nullptr)
-      refuse(text, "'{}' is no algorithm of {}, which has {}", name, to_string(*op),
-             fmt::join(names_of(*op, algorithms), ", "));
+    const std::string_view name = name_in(std::span(&*op, 1), asked, algorithms);
+    if (name.empty())
+      refuse(text, "'{}' is no algorithm{} of {}, which has {}", asked.text, on_levels, to_string(*op),
+             list_of(std::span(&*op, 1), algorithms, asked.is_by_levels));
     is_named.set(op->index());
     by_operator_[op->index()] = name;
   }

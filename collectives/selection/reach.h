@@ -13,8 +13,22 @@
 
 namespace cohort {
 
+/// What messages within a host cost, over shared memory, as far as is known without measuring it.
+struct InsideSpeed {
+  double message_us = 0.5;       ///< from one core to another
+  double byte_us = 1.0 / 10000;  ///< of the one copy that moves it
+
+  /// Beside links of that speed: who shares a core has to be given it first.
+  [[nodiscard]] static InsideSpeed beside(const LinkSpeed& speed) noexcept {
+    InsideSpeed inside;
+    if (speed.ranks_per_core > 1) inside.message_us = speed.message_us;
+    inside.byte_us = std::min(inside.byte_us, speed.byte_us);
+    return inside;
+  }
+};
+
 /// What a schedule takes over TCP on hosts of a certain speed; the same numbers on all ranks, since all must
-/// come to the same choice.
+/// come to the same choice. What a schedule says it does inside of hosts it does over shared memory.
 ///
 /// Two things add up: the way from the first message to the last, each of which is sent and taken before the
 /// next one starts, and the work of all messages and bytes at both their ends, over the cores that do it.
@@ -24,16 +38,24 @@ class CostModel {
  public:
   CostModel() = default;
   CostModel(const LinkSpeed& speed, Rank ranks) noexcept
+      : CostModel(speed, InsideSpeed::beside(speed), ranks) {}
+  CostModel(const LinkSpeed& speed, const InsideSpeed& inside, Rank ranks) noexcept
       : speed_(speed),
+        inside_(inside),
         cores_(ranks / std::max(1.0, speed.ranks_per_core)),
-        work_us_per_message_(speed.message_us * (speed.ranks_per_core > 1 ? kWorkOfSharedCore : 1.0)) {}
+        work_of_message_(speed.ranks_per_core > 1 ? kWorkOfSharedCore : 1) {}
 
   [[nodiscard]] double estimate_us(const Cost& cost) const noexcept {
-    // Bytes pass both ends of a link at the same time, so that they take half their work on the way.
-    const double way_us = speed_.message_us * cost.rounds + speed_.byte_us * cost.bytes_moved / 2 +
-                          speed_.combine_us * cost.bytes_reduced;
-    const double work_us = work_us_per_message_ * cost.messages + speed_.byte_us * cost.bytes_by_all;
-    return way_us + work_us / cores_;
+    // Bytes pass both ends of a connection at the same time, so that they take half their work on the way.
+    const double way_us = speed_.message_us * (cost.rounds - cost.rounds_inside) +
+                          speed_.byte_us * (cost.bytes_moved - cost.bytes_moved_inside) / 2 +
+                          inside_.message_us * cost.rounds_inside +
+                          inside_.byte_us * cost.bytes_moved_inside + speed_.combine_us * cost.bytes_reduced;
+    const double messages_us = speed_.message_us * (cost.messages - cost.messages_inside) +
+                               inside_.message_us * cost.messages_inside;
+    const double bytes_us = speed_.byte_us * (cost.bytes_by_all - cost.bytes_by_all_inside) +
+                            inside_.byte_us * cost.bytes_by_all_inside;
+    return way_us + (work_of_message_ * messages_us + bytes_us) / cores_;
   }
   [[nodiscard]] const LinkSpeed& speed() const noexcept { return speed_; }
 
@@ -43,11 +65,13 @@ class CostModel {
     double value;
     std::string_view unit;
   };
-  [[nodiscard]] std::array<Constant, 4> constants() const noexcept {
+  [[nodiscard]] std::array<Constant, 6> constants() const noexcept {
     return {{{"message", speed_.message_us, "us"},
              {"byte", speed_.byte_us * 1e3, "ns"},
              {"byte combined", speed_.combine_us * 1e3, "ns"},
-             {"ranks per core", speed_.ranks_per_core, ""}}};
+             {"ranks per core", speed_.ranks_per_core, ""},
+             {"message inside of a host", inside_.message_us, "us"},
+             {"byte inside of a host", inside_.byte_us * 1e3, "ns"}}};
   }
 
  private:
@@ -55,8 +79,9 @@ class CostModel {
   static constexpr double kWorkOfSharedCore = 2;
 
   LinkSpeed speed_;
+  InsideSpeed inside_;
   double cores_ = 1;
-  double work_us_per_message_ = 0;
+  double work_of_message_ = 1;
 };
 
 /// How the ranks of a communicator reach each other, as selection sees it.

@@ -37,12 +37,7 @@ std::string choices(const Call& call, const Reach& reach, const AlgorithmTable& 
 Cost whole_cost(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
   const std::size_t piece = piece_bytes(algorithm, call, reach);
   const double runs = piece == 0 ? 1 : static_cast<double>(call.message_bytes()) / static_cast<double>(piece);
-  const Cost once = algorithm.cost(piece, reach.hosts);
-  return {.rounds = runs * once.rounds,
-          .bytes_moved = runs * once.bytes_moved,
-          .bytes_reduced = runs * once.bytes_reduced,
-          .messages = runs * once.messages,
-          .bytes_by_all = runs * once.bytes_by_all};
+  return algorithm.cost(piece, reach.hosts).times(runs);
 }
 
 double estimate_us(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {

@@ -174,6 +174,16 @@ TEST(FunctionReduction, wrong_arguments_are_refused_where_the_call_is_made) {
     const std::span<Map> all(maps);
     expect_invalid([&] { (void)comm.all_reduce(all.first(4), all.subspan(2, 4), kFollow); }, "overlap");
     expect_invalid([&] { (void)comm.all_reduce(all.first(4), all.subspan(4, 5), kFollow); }, "same size");
+    expect_invalid([&] { (void)comm.all_reduce(all.first(4), all.subspan(4, 5), kFollow); },
+                   "4 elements of input and 5 of output");
+    expect_invalid([&] { (void)comm.reduce_scatter(all, all.first(4), kFollow); },
+                   "9 elements cannot be split evenly over 2 ranks; pad the input with 1 neutral elements to "
+                   "10");
+    expect_invalid([&] { (void)comm.reduce_scatter(all.first(8), all.first(3), kFollow); },
+                   "8 elements over 2 ranks needs 4 elements of output, not 3");
+    expect_invalid([&] { (void)comm.all_reduce(all, FunctionReduction<Map>{}); }, "has no function");
+    const ElementFunction nothing;
+    expect_invalid([&] { (void)comm.scan(all, FunctionReduction<Map>{&nothing}); }, "has no function");
     expect_invalid([&] { (void)comm.reduce(all, kFollow, 2); }, "rank 2, but the ranks are 0 to 1");
     expect_invalid([&] { (void)comm.all_reduce(all, kFollow).with_algorithm("ring"); },
                    "no algorithm to choose");
@@ -204,7 +214,7 @@ TEST_P(Disagreeing, about_count_type_or_kind_of_reduction_is_told) {
     std::vector<Map> maps(comm.rank() == 2 ? 5 : 4);
     co_await comm.all_reduce(maps, kFollow);
   };
-  expect_mismatch(counts, "count differs: rank 2 has 60, ranks 0, 1 have 48");
+  expect_mismatch(counts, "count differs: rank 2 has 5, ranks 0, 1 have 4");
   auto types = [](Communicator& comm) -> Task<> {
     std::vector<Map> maps(4);
     std::vector<OtherMap> others(4);
@@ -223,28 +233,78 @@ TEST_P(Disagreeing, about_count_type_or_kind_of_reduction_is_told) {
     else
       co_await comm.all_reduce(maps, kFollow);
   };
-  expect_mismatch(kinds, "data type differs: rank 2 has uint8, ranks 0, 1 have byte");
+  expect_mismatch(kinds, "data type differs: rank 2 has uint8, ranks 0, 1 have one of the program's");
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, Disagreeing, testing::Values("shm", "tcp"),
                          [](const auto& test) { return std::string(test.param); });
 
-TEST(FunctionReduction, what_a_function_throws_is_thrown_there_and_told_to_all) {
+/// What the functions below throw.
+enum class Thrown : std::uint8_t { standard, error, number };
+thread_local Thrown thrown = Thrown::standard;
+
+const auto kFails = reduction<int>([](int a, int b) {
+  if (a + b <= 5) return a + b;
+  if (thrown == Thrown::standard) throw std::runtime_error("too much");
+  if (thrown == Thrown::error) throw Error(ErrorKind::Cancelled, "too much");
+  throw 5;
+});
+
+class Throwing : public testing::TestWithParam<const char*> {};
+
+/// Ranks 0 and 1 have 1 and 2, rank 2 has 3: it alone scans more than 5. As large as several messages, too.
+TEST_P(Throwing, from_its_function_ends_the_call_on_every_rank_as_an_error_of_the_program) {
+  for (const Thrown what : {Thrown::standard, Thrown::error, Thrown::number})
+    for (const std::size_t count : {4U, 300'000U}) {
+      auto body = [what, count](Communicator& comm) -> Task<> {
+        thrown = what;
+        const std::vector<int> in(count, static_cast<int>(comm.rank()) + 1);
+        std::vector<int> out(count);
+        std::optional<Error> error;
+        try {
+          co_await comm.scan(in, out, kFails);
+          co_await comm.barrier();
+        } catch (const Error& caught) {
+          error = caught;
+        }
+        co_await comm.engine().sleep_for(std::chrono::milliseconds(1));  // the engine goes on
+        EXPECT_TRUE(comm.is_failed());
+        if (error) throw Error(*error);
+      };
+      CommunicatorOptions options;
+      options.transport = GetParam();
+      options.is_isolated = true;
+      for (const test::Outcome& outcome : test::outcomes_of_ranks_in_world(3, body, std::move(options))) {
+        ASSERT_TRUE(outcome.error);
+        EXPECT_EQ(outcome.error->kind(), ErrorKind::Internal) << outcome.error->what();
+        EXPECT_EQ(outcome.error->culprit(), 2U) << outcome.error->what();
+        EXPECT_THAT(outcome.error->what(), HasSubstr("scan(a function on elements of digest "));
+        EXPECT_THAT(outcome.error->what(),
+                    HasSubstr("#1 (after message 1) on 'world': the program's function"));
+        EXPECT_THAT(outcome.error->what(),
+                    HasSubstr(what == Thrown::number ? "no std::exception" : "too much"));
+      }
+    }
+}
+
+/// All of them at once, each with as good a cause.
+TEST_P(Throwing, on_all_ranks_ends_the_call_on_all) {
   auto body = [](Communicator& comm) -> Task<> {
-    const auto fails = reduction<int>([](int a, int b) {
-      if (a + b > 5) throw std::runtime_error("too much");
-      return a + b;
-    });
-    std::vector<int> in(4, static_cast<int>(comm.rank()) + 1);
-    std::vector<int> out(4);
-    co_await comm.scan(in, out, fails);
-    co_await comm.barrier();
+    std::vector<int> data(100'000, 3);
+    co_await comm.all_reduce(data, kFails);
   };
-  for (const test::Outcome& outcome : test::outcomes_of_ranks_in_world(3, body)) {
+  CommunicatorOptions options;
+  options.transport = GetParam();
+  options.is_isolated = true;
+  for (const test::Outcome& outcome : test::outcomes_of_ranks_in_world(3, body, std::move(options))) {
     ASSERT_TRUE(outcome.error);
-    EXPECT_THAT(outcome.error->what(), HasSubstr("too much"));
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::Internal) << outcome.error->what();
+    EXPECT_TRUE(outcome.error->culprit());
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, Throwing, testing::Values("shm", "tcp"),
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace cohort

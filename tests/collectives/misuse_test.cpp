@@ -363,7 +363,7 @@ TEST_P(Misuse, ranks_that_do_not_all_call_all_to_all_v_are_told) {
       co_await comm.all_to_all_v(in, counts, out, counts);
   };
   expect_mismatch(outcomes(body), kOddOne,
-                  {"operator differs", "rank 2 has all_to_all,", "ranks 0, 1, 3 have all_to_all_vc"});
+                  {"operator differs", "rank 2 has all_to_all,", "ranks 0, 1, 3 have all_to_all_v;"});
 }
 
 TEST(Arguments, wrong_shapes_roots_and_overlaps_are_refused_at_the_call) {

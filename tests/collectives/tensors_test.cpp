@@ -175,6 +175,28 @@ TEST(Tensors, may_be_in_any_contiguous_list_of_any_contiguous_memory) {
   test::run_ranks_in_world(2, body);
 }
 
+/// As those of a call for each: what counts is what they hold when the call has its turn.
+TEST(Tensors, that_change_between_making_the_call_and_awaiting_it_are_read_when_it_is_awaited) {
+  auto body = [](Communicator& comm) -> Task<> {
+    List list = {std::vector<float>(3, 1), std::vector<float>(100'000, 1), std::vector<float>(4, 1)};
+    std::vector<float> one(10, 1);
+    auto of_list = comm.all_reduce(list, ReduceOp::sum);
+    auto of_one = comm.all_reduce(one, ReduceOp::sum);
+    for (std::vector<float>& tensor : list) std::ranges::fill(tensor, 5);
+    std::ranges::fill(one, 5);
+    co_await std::move(of_list);
+    co_await std::move(of_one);
+    for (const std::vector<float>& tensor : list) EXPECT_THAT(tensor, Each(10));
+    EXPECT_THAT(one, Each(10));
+  };
+  for (const char* const transport : {"shm", "tcp"}) {
+    CommunicatorOptions options;
+    options.transport = transport;
+    options.is_isolated = true;
+    test::run_ranks_in_world(2, body, std::move(options));
+  }
+}
+
 TEST(Tensors, keep_their_place_among_other_calls_and_can_be_awaited_as_those_can) {
   auto body = [](Communicator& comm) -> Task<> {
     List list = {std::vector<float>(3, 1), std::vector<float>(100'000, 1), std::vector<float>(4, 1)};

@@ -28,6 +28,8 @@ Cost counted_cost(const Machine& machine) {
     cost.bytes_reduced = std::max(cost.bytes_reduced, static_cast<double>(counts.combined));
     cost.messages += static_cast<double>(counts.messages);
     cost.bytes_by_all += static_cast<double>(counts.sent);
+    cost.messages_inside += static_cast<double>(counts.messages_inside);
+    cost.bytes_by_all_inside += static_cast<double>(counts.sent_inside);
   }
   cost.bytes_moved = most_moved;
   return cost;
@@ -77,6 +79,9 @@ void check_cost(const Machine& machine, const AnyAlgorithm& algorithm, const Cos
   compare(report, "bytes reduced:", declared.bytes_reduced, is.bytes_reduced);
   compare(report, "messages of all ranks:", declared.messages, is.messages);
   compare(report, "bytes by all ranks:", declared.bytes_by_all, is.bytes_by_all);
+  if (algorithm.levels() == Levels::none) return;  // it does not know where it runs
+  compare(report, "messages inside of hosts:", declared.messages_inside, is.messages_inside);
+  compare(report, "bytes inside of hosts:", declared.bytes_by_all_inside, is.bytes_by_all_inside);
 }
 
 }  // namespace cohort::check

@@ -28,7 +28,9 @@ std::string Machine::objection_to_link(Rank rank, Rank peer, Lane lane) const {
     return fmt::format("asks for a link to rank {}; links lead to other ranks, 0 to {}", peer, ranks - 1);
   if (lane >= needs.lanes || lane >= kMostLanes)
     return fmt::format("uses lane {}, but needs() asks for {}; let it ask for more", lane, needs.lanes);
-  if (needs.has_link(plan_.hosts, rank, peer)) return {};
+  if (needs.has_link(plan_.hosts, rank, peer, lane)) return {};
+  if (needs.has_link(plan_.hosts, rank, peer, 0))
+    return fmt::format("uses lane {} to rank {}, but needs() asks for fewer across hosts", lane, peer);
   return fmt::format("uses a link to rank {} for which needs() does not ask; set links_to_all", peer);
 }
 
@@ -92,8 +94,18 @@ void Machine::use_end(Access& last, TaskId task, const Channel& link, std::strin
           end, peer, link.lane, who(before.task)));
 }
 
+void Machine::count_message(Rank from, Rank to) {
+  ++counting(from).messages;
+  if (plan_.hosts.host_of(from) == plan_.hosts.host_of(to)) ++counting(from).messages_inside;
+}
+
+void Machine::count_sent(Rank from, Rank to, std::size_t bytes) {
+  counting(from).sent += bytes;
+  if (plan_.hosts.host_of(from) == plan_.hosts.host_of(to)) counting(from).sent_inside += bytes;
+}
+
 Message Machine::message_of(MessageKind kind, const TaskRequest& request, const Waiting& waiting) {
-  ++counting(tasks_[waiting.task].rank).messages;
+  count_message(tasks_[waiting.task].rank, request.peer);
   Message message;
   message.kind = kind;
   message.signal = request.signal;
@@ -165,7 +177,7 @@ void Machine::take_signal(SignalEnd& end, const Waiting& waiting) {
 void Machine::start_send(Channel& link, const TaskRequest& request, const Waiting& waiting) {
   const Rank rank = tasks_[waiting.task].rank;
   if (!may_touch(rank, request.local, false, waiting.task, false)) return complete_waiting(waiting);
-  counting(rank).sent += request.local.bytes;
+  count_sent(rank, request.peer, request.local.bytes);
   state(waiting.stream).path_bytes += request.local.bytes;
   Message message = message_of(MessageKind::bytes, request, waiting);
   message.content = read(rank, request.local, now(waiting.task));
@@ -190,7 +202,7 @@ void Machine::start_put_or_get(Channel& link, const TaskRequest& request, const 
   message.is_combined = request.kind == TaskKind::get_reduce;
   if (puts) {
     check_limit(link, link.signals[static_cast<std::size_t>(request.signal)], request, waiting.task);
-    counting(rank).sent += request.local.bytes;
+    count_sent(rank, request.peer, request.local.bytes);
     message.path_bytes = state(waiting.stream).path_bytes += request.local.bytes;
     message.content = read(rank, request.local, now(waiting.task));
   }
@@ -259,8 +271,8 @@ void Machine::serve_get(Channel& link, Message& message) {
   Message reply = message;
   reply.kind = MessageKind::reply;
   reply.content = read(link.to, message.remote, now(message.sender.task));
-  counting(link.to).sent += reply.bytes;
-  ++counting(link.to).messages;
+  count_sent(link.to, link.from, reply.bytes);
+  count_message(link.to, link.from);
   reply.path_bytes += reply.bytes;
   Channel& back = channel(link.to, link.from, link.lane);
   back.gets.push_back(now(message.sender.task));

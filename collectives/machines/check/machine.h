@@ -23,7 +23,9 @@ struct Counts {
   std::uint64_t stored_at_peers = 0;
   std::uint64_t combined = 0;  ///< operands beyond the first
   std::uint64_t operands = 0;
-  std::uint64_t messages = 0;  ///< sent over links
+  std::uint64_t messages = 0;         ///< sent over links
+  std::uint64_t sent_inside = 0;      ///< of those sent, to ranks of the same host
+  std::uint64_t messages_inside = 0;  ///< the same
 };
 
 /// The machine that proves: symbolic memory, links that complete as little as any transport may, and the
@@ -210,6 +212,9 @@ class Machine final : public machine::Stage {
   void lost(const Message& message);
   void check_limit(const Channel& link, SignalEnd& end, const TaskRequest& request, TaskId task);
   void complete_waiting(const Waiting& waiting);
+  /// Of what goes over a link.
+  void count_message(Rank from, Rank to);
+  void count_sent(Rank from, Rank to, std::size_t bytes);
   [[nodiscard]] Message message_of(MessageKind kind, const TaskRequest& request, const Waiting& waiting);
   void hear(StreamId stream, const Message& message, std::uint32_t hops);
 

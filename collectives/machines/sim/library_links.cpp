@@ -31,7 +31,11 @@ CostModel cost_model(const Topology& topology, Rank ranks) {
     cores.ranks_per_core =
         std::max(1.0, static_cast<double>(most_ranks_of_a_host(topology, ranks)) / topology.cores_per_host);
   if (topology.cache_bytes != 0) cores.cache_bytes = topology.cache_bytes;
-  return {cores, ranks};
+  InsideSpeed inside = InsideSpeed::beside(cores);
+  inside.message_us =
+      (2 * topology.inside.message_ns + topology.inside.latency_ns) / kNanosecondsPerMicrosecond;
+  inside.byte_us = 1 / (topology.inside.gigabytes_per_second * kNanosecondsPerMicrosecond);
+  return {cores, inside, ranks};
 }
 
 }  // namespace

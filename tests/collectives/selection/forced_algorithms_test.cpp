@@ -58,7 +58,14 @@ TEST(ForcedAlgorithms, an_algorithm_may_be_named_by_its_levels) {
 
 TEST(ForcedAlgorithms, levels_that_do_not_exist_are_refused_with_those_that_do) {
   expect_refused("all_reduce=level0:mesh;level1:tree",
-                 "'mesh_tree' is no algorithm of all_reduce, which has");
+                 "'level0:mesh;level1:tree' is no algorithm on levels of all_reduce, which has "
+                 "level0:mesh;level1:nhr, level0:mesh;level1:ring, ");
+  expect_refused("level0:two;level1:rings", "'level0:two;level1:rings' is none of level0:tree;level1:nb, ");
+  expect_refused("all_reduce=level0:two;level1:rings",
+                 "'level0:two;level1:rings' is no algorithm on levels of all_reduce, which has level0:mesh;");
+  expect_refused("all_reduce=level0:recursive;level1:doubling", "is no algorithm on levels of all_reduce");
+  expect_refused("all_reduce=level0:mesh_nhr;level1:pipelined", "is no algorithm on levels of all_reduce");
+  expect_refused("scatter=level0:mesh;level1:nhr", "is no algorithm on levels of scatter, which has none");
   expect_refused("all_reduce=level0:mesh;level2:nhr", "'level2:nhr' is for no level; there are level0,");
   expect_refused("all_reduce=level0:mesh", "does not name an algorithm for each of level0 and level1");
   expect_refused("all_reduce=level0:mesh;level0:nhr", "level0 is there twice in 'level0:mesh;level0:nhr'");

@@ -61,6 +61,33 @@ TEST(Selection, takes_the_least_volume_for_large_messages) {
   expect_least_volume(large, selected(large, over_tcp(8, 1)));
 }
 
+/// Ranks of `hosts` hosts that fill them one after another.
+Reach on_hosts(Rank hosts, Rank ranks_per_host) {
+  std::vector<Rank> host_of;
+  for (Rank rank = 0; rank < hosts * ranks_per_host; ++rank) host_of.push_back(rank / ranks_per_host);
+  Reach reach = over_tcp(hosts * ranks_per_host, 1);
+  reach.hosts = Hosts(host_of);
+  return reach;
+}
+
+TEST(Selection, takes_levels_where_ranks_share_hosts_and_messages_are_large) {
+  for (const std::size_t bytes : {std::size_t{256} << 10, std::size_t{16} << 20})
+    for (const Operator op : {operator_of<AllReduce>, operator_of<Broadcast>})
+      EXPECT_EQ(selected(call(op, bytes), on_hosts(8, 8)), "mesh_nhr") << to_string(op) << " of " << bytes;
+  for (const Operator op : {operator_of<AllGather>, operator_of<ReduceScatter>})
+    EXPECT_EQ(selected(call(op, std::size_t{64} << 10), on_hosts(8, 8)), "mesh_nhr") << to_string(op);
+  EXPECT_NE(selected(call(operator_of<AllReduce>, std::size_t{16} << 20), on_hosts(64, 1)), "mesh_nhr");
+}
+
+TEST(Selection, what_runs_inside_of_hosts_costs_less) {
+  const LinkSpeed speed;
+  const CostModel model(speed, 8);
+  const Cost across{.rounds = 2, .bytes_moved = 1e6, .messages = 10, .bytes_by_all = 8e6};
+  EXPECT_LT(model.estimate_us(across.inside()), model.estimate_us(across));
+  EXPECT_DOUBLE_EQ(model.estimate_us(across + across.inside()),
+                   model.estimate_us(across) + model.estimate_us(across.inside()));
+}
+
 TEST(Selection, follows_what_was_measured) {
   LinkSpeed slow_messages;
   slow_messages.message_us = 1e5;

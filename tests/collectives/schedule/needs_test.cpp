@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Algorithms on levels ask for the links that they use. That they use no others is the checker's.
+#include <cohort/collectives/schedule/algorithm_table.h>
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace cohort {
+namespace {
+
+/// Hosts of 5, 5 and 5 ranks.
+const Hosts& hosts() {
+  static const std::vector<Rank> host_of = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2};
+  static const Hosts hosts(host_of);
+  return hosts;
+}
+
+struct Links {
+  std::size_t inside = 0;
+  std::size_t across = 0;
+};
+
+/// That all ranks have on a lane, each end counted.
+Links links_of(Operator op, std::string_view name, Lane lane = 0) {
+  const Needs needs = AlgorithmTable::library().find(op, name)->needs(std::size_t{1} << 20, hosts());
+  Links links;
+  for (Rank from = 0; from < hosts().ranks(); ++from)
+    for (Rank to = 0; to < hosts().ranks(); ++to)
+      if (from != to && needs.has_link(hosts(), from, to, lane))
+        ++(hosts().host_of(from) == hosts().host_of(to) ? links.inside : links.across);
+  return links;
+}
+
+TEST(Needs, of_trees_on_levels_are_their_edges_and_links_between_leaders) {
+  constexpr std::size_t kEdges = 3 * 4;
+  constexpr std::size_t kPairs = 3;
+  for (const auto& [op, name] :
+       {std::pair{operator_of<AllReduce>, "tree_nhr"}, std::pair{operator_of<Barrier>, "tree_nb"}}) {
+    EXPECT_EQ(links_of(op, name).inside, 2 * kEdges) << name;
+    EXPECT_EQ(links_of(op, name).across, 2 * kPairs) << name;
+  }
+}
+
+TEST(Needs, of_a_pipeline_have_the_second_lane_inside_only) {
+  const Links first = links_of(operator_of<AllReduce>, "mesh_nhr_pipelined", 0);
+  const Links second = links_of(operator_of<AllReduce>, "mesh_nhr_pipelined", 1);
+  EXPECT_EQ(first.inside, 3U * 5 * 4);
+  EXPECT_EQ(first.across, 5U * 3 * 2);
+  EXPECT_EQ(second.inside, first.inside);
+  EXPECT_EQ(second.across, 0U);
+  EXPECT_EQ(links_of(operator_of<AllReduce>, "mesh_nhr_pipelined", 2).inside, 0U);
+}
+
+}  // namespace
+}  // namespace cohort
