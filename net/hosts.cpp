@@ -53,6 +53,24 @@ void Hosts::number(std::span<const Rank> host_of) {
   std::iota(in_rank_order.begin(), in_rank_order.end(), Rank{0});
   sort_by(host_of_, in_rank_order, by_host_, first_of_host_);
   sort_by(place_of_, by_host_, by_place_, first_of_place_);
+  const std::size_t size = host_of_.size();
+  for (std::size_t distance = 1; distance < size; distance *= 2) {
+    Rank ahead = 0;
+    Rank swaps = 0;
+    for (std::size_t rank = 0; rank < size; ++rank) {
+      const std::size_t other = rank ^ distance;
+      ahead += host_of_[rank] == host_of_[(rank + distance) % size] ? 1 : 0;
+      swaps += other < size && host_of_[rank] == host_of_[other] ? 1 : 0;
+    }
+    inside_at_powers_.push_back(ahead);
+    inside_at_swaps_.push_back(swaps);
+  }
+}
+
+double Hosts::pairs_inside() const noexcept {
+  double pairs = 0;
+  for (Rank host = 0; host < count(); ++host) pairs += size_of(host) * (size_of(host) - 1.0);
+  return pairs;
 }
 
 }  // namespace cohort

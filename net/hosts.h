@@ -42,6 +42,14 @@ class Hosts {
   /// Whether all hosts have as many ranks.
   [[nodiscard]] bool are_equal() const noexcept { return most_ranks() * count() == ranks(); }
 
+  /// How many ranks share their host with the rank 2^k ahead, around the ring: for each such distance below
+  /// ranks().
+  [[nodiscard]] std::span<const Rank> inside_at_powers() const noexcept { return inside_at_powers_; }
+  /// The same of the rank whose number differs in bit k, where there is one.
+  [[nodiscard]] std::span<const Rank> inside_at_swaps() const noexcept { return inside_at_swaps_; }
+  /// Of all ranks * (ranks - 1), both ways.
+  [[nodiscard]] double pairs_inside() const noexcept;
+
   bool operator==(const Hosts& other) const noexcept { return host_of_ == other.host_of_; }
 
  private:
@@ -57,6 +65,8 @@ class Hosts {
   std::vector<Rank> first_of_host_;
   std::vector<Rank> by_place_;  ///< ranks, those of a place side by side
   std::vector<Rank> first_of_place_;
+  std::vector<Rank> inside_at_powers_;
+  std::vector<Rank> inside_at_swaps_;
 };
 
 }  // namespace cohort

@@ -18,6 +18,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 const Algorithm<AllGather> kAlgorithm = {.name = "nb",
+                                         .distances = Distances::powers_far,
                                          .cost = cost,
                                          .needs = dissemination::needs_of_blocks,
                                          .largest_piece = dissemination::largest_block,

@@ -21,6 +21,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 const Algorithm<AllGather> kAlgorithm = {.name = "nhr",
+                                         .distances = Distances::powers_near,
                                          .cost = cost,
                                          .needs = dissemination::needs_of_blocks,
                                          .largest_piece = dissemination::largest_block,

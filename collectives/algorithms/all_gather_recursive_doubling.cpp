@@ -37,6 +37,7 @@ Tally count(Rank ranks) {
 Cost cost(std::size_t bytes, Rank ranks) { return Tally::of<count>(ranks).cost(static_cast<double>(bytes)); }
 
 const Algorithm<AllGather> kAlgorithm = {.name = "recursive_doubling",
+                                         .distances = Distances::swaps_far,
                                          .cost = cost,
                                          .needs = links_to_all,
                                          .schedule = all_gather_recursive_doubling};

@@ -26,8 +26,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 template <class Op>
-constexpr Algorithm<Op> kAlgorithm = {
-    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = all_gather_ring<Op>};
+constexpr Algorithm<Op> kAlgorithm = {.name = "ring",
+                                      .distances = Distances::neighbours,
+                                      .cost = cost,
+                                      .needs = links_to_neighbours,
+                                      .schedule = all_gather_ring<Op>};
 
 }  // namespace
 

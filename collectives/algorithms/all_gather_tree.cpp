@@ -38,8 +38,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = (tree.sizes_of_subtrees + ranks * (ranks - 1.0)) * block};
 }
 
-const Algorithm<AllGather> kAlgorithm = {
-    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = all_gather_tree};
+const Algorithm<AllGather> kAlgorithm = {.name = "tree",
+                                         .distances = Distances::tree,
+                                         .cost = cost,
+                                         .needs = links_to_all,
+                                         .schedule = all_gather_tree};
 
 }  // namespace
 

@@ -21,6 +21,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 const Algorithm<AllReduce> kAlgorithm = {.name = "nb_reversed",
+                                         .distances = Distances::powers_far,
                                          .cost = cost,
                                          .needs = dissemination::needs_of_vector,
                                          .largest_piece = dissemination::largest_vector,

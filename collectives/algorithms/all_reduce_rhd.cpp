@@ -46,8 +46,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return Tally::of<count>(ranks).cost(static_cast<double>(bytes) / ranks);
 }
 
-const Algorithm<AllReduce> kAlgorithm = {
-    .name = "rhd", .cost = cost, .needs = links_to_all, .schedule = all_reduce_rhd};
+const Algorithm<AllReduce> kAlgorithm = {.name = "rhd",
+                                         .distances = Distances::swaps_far,
+                                         .cost = cost,
+                                         .needs = links_to_all,
+                                         .schedule = all_reduce_rhd};
 
 }  // namespace
 

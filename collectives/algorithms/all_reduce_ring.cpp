@@ -12,6 +12,7 @@ namespace {
 Task<> all_reduce_ring(Exec& x, AllReduce op) { return ring::all_reduce(x, op); }
 
 const Algorithm<AllReduce> kAlgorithm = {.name = "ring",
+                                         .distances = Distances::neighbours,
                                          .cost = ring::cost_of_all_reduce,
                                          .needs = links_to_neighbours,
                                          .schedule = all_reduce_ring};

@@ -30,8 +30,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * messages};
 }
 
-const Algorithm<AllReduce> kAlgorithm = {
-    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = all_reduce_tree};
+const Algorithm<AllReduce> kAlgorithm = {.name = "tree",
+                                         .distances = Distances::tree,
+                                         .cost = cost,
+                                         .needs = links_to_all,
+                                         .schedule = all_reduce_tree};
 
 }  // namespace
 

@@ -37,8 +37,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 Needs needs(std::size_t, Rank ranks) { return TwoRings::needs(0, ranks); }
 
-const Algorithm<AllReduce> kAlgorithm = {
-    .name = "two_rings", .cost = cost, .needs = needs, .schedule = all_reduce_two_rings};
+const Algorithm<AllReduce> kAlgorithm = {.name = "two_rings",
+                                         .distances = Distances::neighbours,
+                                         .cost = cost,
+                                         .needs = needs,
+                                         .schedule = all_reduce_two_rings};
 
 }  // namespace
 

@@ -133,6 +133,7 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
 }
 
 const Algorithm<AllToAll> kAlgorithm = {.name = "bruck",
+                                        .distances = Distances::powers,
                                         .cost = cost,
                                         .needs = needs,
                                         .largest_piece = largest_piece,

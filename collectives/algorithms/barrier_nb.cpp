@@ -11,8 +11,11 @@ Task<> barrier_nb(Exec& x, Barrier) { return signal_around(x); }
 
 Cost cost(std::size_t, Rank ranks) { return cost_of_signals_around(ranks); }
 
-const Algorithm<Barrier> kAlgorithm = {
-    .name = "nb", .cost = cost, .needs = links_to_all, .schedule = barrier_nb};
+const Algorithm<Barrier> kAlgorithm = {.name = "nb",
+                                       .distances = Distances::powers,
+                                       .cost = cost,
+                                       .needs = links_to_all,
+                                       .schedule = barrier_nb};
 
 }  // namespace
 

@@ -37,6 +37,7 @@ Tally count(Rank ranks) {
 Cost cost(std::size_t, Rank ranks) { return Tally::of<count>(ranks).cost(0); }
 
 const Algorithm<Barrier> kAlgorithm = {.name = "recursive_doubling",
+                                       .distances = Distances::swaps,
                                        .cost = cost,
                                        .needs = links_to_all,
                                        .schedule = barrier_recursive_doubling};

@@ -18,8 +18,11 @@ Task<> barrier_ring(Exec& x, Barrier) {
 
 Cost cost(std::size_t, Rank ranks) { return {.rounds = 2.0 * ranks, .messages = 2.0 * ranks}; }
 
-const Algorithm<Barrier> kAlgorithm = {
-    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = barrier_ring};
+const Algorithm<Barrier> kAlgorithm = {.name = "ring",
+                                       .distances = Distances::neighbours,
+                                       .cost = cost,
+                                       .needs = links_to_neighbours,
+                                       .schedule = barrier_ring};
 
 }  // namespace
 

@@ -18,8 +18,11 @@ Cost cost(std::size_t, Rank ranks) {
   return {.rounds = 2.0 * tree.height, .messages = 2 * (ranks - 1.0)};
 }
 
-const Algorithm<Barrier> kAlgorithm = {
-    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = barrier_tree};
+const Algorithm<Barrier> kAlgorithm = {.name = "tree",
+                                       .distances = Distances::tree,
+                                       .cost = cost,
+                                       .needs = links_to_all,
+                                       .schedule = barrier_tree};
 
 }  // namespace
 

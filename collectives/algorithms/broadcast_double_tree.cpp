@@ -20,8 +20,11 @@ Cost cost(std::size_t bytes, Rank ranks) { return cost_of_double_tree(bytes, ran
 
 Needs needs(std::size_t, Rank) { return needs_of_double_tree(0); }
 
-const Algorithm<Broadcast> kAlgorithm = {
-    .name = "double_tree", .cost = cost, .needs = needs, .schedule = broadcast_double_tree};
+const Algorithm<Broadcast> kAlgorithm = {.name = "double_tree",
+                                         .distances = Distances::tree,
+                                         .cost = cost,
+                                         .needs = needs,
+                                         .schedule = broadcast_double_tree};
 
 }  // namespace
 

@@ -18,6 +18,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 const Algorithm<Broadcast> kAlgorithm = {.name = "nb",
+                                         .distances = Distances::powers,
                                          .cost = cost,
                                          .needs = dissemination::needs_of_vector,
                                          .largest_piece = dissemination::largest_vector,

@@ -43,8 +43,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return Tally::of<count>(ranks).cost(static_cast<double>(bytes) / ranks);
 }
 
-const Algorithm<Broadcast> kAlgorithm = {
-    .name = "rhd", .cost = cost, .needs = links_to_all, .schedule = broadcast_rhd};
+const Algorithm<Broadcast> kAlgorithm = {.name = "rhd",
+                                         .distances = Distances::swaps_far,
+                                         .cost = cost,
+                                         .needs = links_to_all,
+                                         .schedule = broadcast_rhd};
 
 }  // namespace
 

@@ -41,8 +41,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = static_cast<double>(bytes) * others};
 }
 
-const Algorithm<Broadcast> kAlgorithm = {
-    .name = "ring", .cost = cost, .needs = links_to_neighbours, .schedule = broadcast_ring};
+const Algorithm<Broadcast> kAlgorithm = {.name = "ring",
+                                         .distances = Distances::neighbours,
+                                         .cost = cost,
+                                         .needs = links_to_neighbours,
+                                         .schedule = broadcast_ring};
 
 }  // namespace
 

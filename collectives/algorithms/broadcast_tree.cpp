@@ -25,8 +25,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = n * (ranks - 1)};
 }
 
-const Algorithm<Broadcast> kAlgorithm = {
-    .name = "tree", .cost = cost, .needs = links_to_all, .schedule = broadcast_tree};
+const Algorithm<Broadcast> kAlgorithm = {.name = "tree",
+                                         .distances = Distances::tree,
+                                         .cost = cost,
+                                         .needs = links_to_all,
+                                         .schedule = broadcast_tree};
 
 }  // namespace
 

@@ -67,6 +67,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 constexpr Algorithm<Gather> kAlgorithm = {.name = "tree",
+                                          .distances = Distances::tree,
                                           .cost = cost,
                                           .needs = needs_of_subtrees,
                                           .largest_piece = largest_piece_of_subtrees,

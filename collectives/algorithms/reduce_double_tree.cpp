@@ -32,6 +32,7 @@ Needs needs(std::size_t bytes, Rank) { return needs_of_double_tree(bytes); }
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
 const Algorithm<Reduce> kAlgorithm = {.name = "double_tree",
+                                      .distances = Distances::tree,
                                       .cost = cost,
                                       .needs = needs,
                                       .largest_piece = largest_piece,

@@ -54,8 +54,12 @@ Needs needs(std::size_t bytes, Rank) { return {.links_to_all = true, .scratch_by
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
-const Algorithm<Reduce> kAlgorithm = {
-    .name = "rhd", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_rhd};
+const Algorithm<Reduce> kAlgorithm = {.name = "rhd",
+                                      .distances = Distances::swaps_far,
+                                      .cost = cost,
+                                      .needs = needs,
+                                      .largest_piece = largest_piece,
+                                      .schedule = reduce_rhd};
 
 }  // namespace
 

@@ -58,8 +58,12 @@ Needs needs(std::size_t bytes, Rank) { return {.links_to_neighbours = true, .scr
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
-const Algorithm<Reduce> kAlgorithm = {
-    .name = "ring", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_ring};
+const Algorithm<Reduce> kAlgorithm = {.name = "ring",
+                                      .distances = Distances::neighbours,
+                                      .cost = cost,
+                                      .needs = needs,
+                                      .largest_piece = largest_piece,
+                                      .schedule = reduce_ring};
 
 }  // namespace
 

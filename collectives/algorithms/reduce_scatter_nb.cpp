@@ -22,6 +22,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 const Algorithm<ReduceScatter> kAlgorithm = {.name = "nb",
+                                             .distances = Distances::powers_near,
                                              .cost = cost,
                                              .needs = dissemination::needs_of_blocks,
                                              .largest_piece = dissemination::largest_block,

@@ -22,6 +22,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 const Algorithm<ReduceScatter> kAlgorithm = {.name = "nb_reversed",
+                                             .distances = Distances::powers_far,
                                              .cost = cost,
                                              .needs = dissemination::needs_of_blocks,
                                              .largest_piece = dissemination::largest_block,

@@ -51,6 +51,7 @@ Needs needs(std::size_t bytes, Rank ranks) { return {.links_to_all = true, .scra
 std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return buffer_bytes / ranks; }
 
 const Algorithm<ReduceScatter> kAlgorithm = {.name = "rhd",
+                                             .distances = Distances::swaps_far,
                                              .cost = cost,
                                              .needs = needs,
                                              .largest_piece = largest_piece,

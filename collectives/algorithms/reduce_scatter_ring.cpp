@@ -31,6 +31,7 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes 
 
 template <class Op>
 constexpr Algorithm<Op> kAlgorithm = {.name = "ring",
+                                      .distances = Distances::neighbours,
                                       .cost = cost,
                                       .needs = needs,
                                       .largest_piece = largest_piece,

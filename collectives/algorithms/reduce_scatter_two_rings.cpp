@@ -41,6 +41,7 @@ Needs needs(std::size_t bytes, Rank ranks) { return TwoRings::needs(2 * bytes, r
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes / 2; }
 
 const Algorithm<ReduceScatter> kAlgorithm = {.name = "two_rings",
+                                             .distances = Distances::neighbours,
                                              .cost = cost,
                                              .needs = needs,
                                              .largest_piece = largest_piece,

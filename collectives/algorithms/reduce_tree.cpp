@@ -50,8 +50,12 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
   return ranks > 2 ? buffer_bytes : kWholeMessage;
 }
 
-const Algorithm<Reduce> kAlgorithm = {
-    .name = "tree", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_tree};
+const Algorithm<Reduce> kAlgorithm = {.name = "tree",
+                                      .distances = Distances::tree,
+                                      .cost = cost,
+                                      .needs = needs,
+                                      .largest_piece = largest_piece,
+                                      .schedule = reduce_tree};
 
 }  // namespace
 

@@ -110,6 +110,7 @@ Needs needs(std::size_t bytes, Rank) { return {.links_to_all = true, .scratch_by
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes / 2; }
 
 constexpr Algorithm<Scan> kAlgorithm = {.name = "recursive_doubling",
+                                        .distances = Distances::swaps,
                                         .cost = cost,
                                         .needs = needs,
                                         .largest_piece = largest_piece,

@@ -13,6 +13,18 @@
 namespace cohort {
 namespace {
 
+/// What a message takes longer through a network than on loopback, one way, as far as is known without
+/// measuring it: of TCP within a data centre.
+constexpr double kNetworkUs = 10;
+
+/// The same on all ranks.
+CostModel model_of(const LinkSpeed& speed, const Membership& membership) {
+  bool is_one_host = true;
+  for (Rank peer = 0; peer < membership.size; ++peer)
+    is_one_host = is_one_host && membership.shares_host(peer);
+  return {speed, membership.size, is_one_host ? 0 : kNetworkUs};
+}
+
 bool is_deadline(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -129,7 +141,7 @@ Task<> CommunicatorCore::establish() {
 Task<> CommunicatorCore::establish_with_all() {
   const std::optional<LinkSpeed> speed =
       co_await exchange_hellos(engine_, membership_, *plane_, resources_, ranks_per_core());
-  if (speed) reach_.model = CostModel(*speed, membership_.size);
+  if (speed) reach_.model = model_of(*speed, membership_);
   reach_.hosts = resources_.transports().hosts();
   plane_->start(services_);
   if (ranks_per_core() > 1) engine_.set_crowded(true);
@@ -139,7 +151,7 @@ Task<> CommunicatorCore::establish_with_all() {
 /// By what the root has measured, which is the same on all ranks.
 void CommunicatorCore::establish_in_root() noexcept {
   const Reach& known = root_->reach_;
-  if (!known.is_host_wide) reach_.model = CostModel(known.model.speed(), membership_.size);
+  if (!known.is_host_wide) reach_.model = model_of(known.model.speed(), membership_);
   reach_.slots = known.slots;
   reach_.pull = known.pull;
 }

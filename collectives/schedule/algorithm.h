@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/schedule/any_algorithm.h>
+#include <cohort/collectives/schedule/distances.h>
 #include <cohort/collectives/schedule/exec.h>
 
 #include <algorithm>
@@ -74,6 +75,7 @@ struct Algorithm {
   std::string_view name;
   Ground ground = Ground::links;
   Levels levels = Levels::none;
+  Distances distances = Distances::pairs;  ///< of one without levels
   /// Null: it runs only where it is asked for by name.
   ForRanks<Cost> cost = nullptr;
   ForRanks<Needs> needs = no_needs;
@@ -106,8 +108,10 @@ struct AnyAlgorithm::Typed {
     return *static_cast<const Algorithm<Op>*>(algorithm);
   }
   static Cost cost(const void* self, std::size_t bytes, const Hosts& hosts) {
-    const auto& cost_of = as(self).cost;
-    return cost_of ? cost_of(bytes, hosts) : Cost{};
+    const Algorithm<Op>& algorithm = as(self);
+    if (!algorithm.cost) return {};
+    const Cost cost = algorithm.cost(bytes, hosts);
+    return algorithm.levels == Levels::none ? on_hosts(cost, algorithm.distances, hosts) : cost;
   }
   static Needs needs(const void* self, std::size_t bytes, const Hosts& hosts) {
     return as(self).needs(bytes, hosts);

@@ -34,8 +34,8 @@ struct Cost {
   double bytes_reduced = 0;  ///< operands beyond the first, of the rank that combines most
   double messages = 0;       ///< signals included, that all ranks send over links, together
   double bytes_by_all = 0;   ///< that those hold
-  // What of these stays inside of hosts. 0 where a schedule does not ask which ranks share one: its messages
-  // count as if all went from host to host.
+  // What of these stays inside of hosts: exact where a schedule has levels, estimated by its Distances where
+  // it does not ask which ranks share one.
   double rounds_inside = 0;
   double bytes_moved_inside = 0;
   double messages_inside = 0;

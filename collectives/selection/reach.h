@@ -15,13 +15,14 @@ namespace cohort {
 
 /// What messages within a host cost, over shared memory, as far as is known without measuring it.
 struct InsideSpeed {
-  double message_us = 0.5;       ///< from one core to another
+  double message_us = 0.2;       ///< of the cores at both ends
+  double latency_us = 0.3;       ///< from one to the other
   double byte_us = 1.0 / 10000;  ///< of the one copy that moves it
 
   /// Beside links of that speed: who shares a core has to be given it first.
   [[nodiscard]] static InsideSpeed beside(const LinkSpeed& speed) noexcept {
     InsideSpeed inside;
-    if (speed.ranks_per_core > 1) inside.message_us = speed.message_us;
+    if (speed.ranks_per_core > 1) inside = {speed.message_us, 0, inside.byte_us};
     inside.byte_us = std::min(inside.byte_us, speed.byte_us);
     return inside;
   }
@@ -37,19 +38,21 @@ struct InsideSpeed {
 class CostModel {
  public:
   CostModel() = default;
-  CostModel(const LinkSpeed& speed, Rank ranks) noexcept
-      : CostModel(speed, InsideSpeed::beside(speed), ranks) {}
-  CostModel(const LinkSpeed& speed, const InsideSpeed& inside, Rank ranks) noexcept
+  /// `latency_us`: of the network between hosts, one way.
+  CostModel(const LinkSpeed& speed, Rank ranks, double latency_us = 0) noexcept
+      : CostModel(speed, InsideSpeed::beside(speed), ranks, latency_us) {}
+  CostModel(const LinkSpeed& speed, const InsideSpeed& inside, Rank ranks, double latency_us) noexcept
       : speed_(speed),
         inside_(inside),
+        latency_us_(latency_us),
         cores_(ranks / std::max(1.0, speed.ranks_per_core)),
         work_of_message_(speed.ranks_per_core > 1 ? kWorkOfSharedCore : 1) {}
 
   [[nodiscard]] double estimate_us(const Cost& cost) const noexcept {
     // Bytes pass both ends of a connection at the same time, so that they take half their work on the way.
-    const double way_us = speed_.message_us * (cost.rounds - cost.rounds_inside) +
+    const double way_us = (speed_.message_us + latency_us_) * (cost.rounds - cost.rounds_inside) +
                           speed_.byte_us * (cost.bytes_moved - cost.bytes_moved_inside) / 2 +
-                          inside_.message_us * cost.rounds_inside +
+                          (inside_.message_us + inside_.latency_us) * cost.rounds_inside +
                           inside_.byte_us * cost.bytes_moved_inside + speed_.combine_us * cost.bytes_reduced;
     const double messages_us = speed_.message_us * (cost.messages - cost.messages_inside) +
                                inside_.message_us * cost.messages_inside;
@@ -65,12 +68,13 @@ class CostModel {
     double value;
     std::string_view unit;
   };
-  [[nodiscard]] std::array<Constant, 6> constants() const noexcept {
+  [[nodiscard]] std::array<Constant, 7> constants() const noexcept {
     return {{{"message", speed_.message_us, "us"},
              {"byte", speed_.byte_us * 1e3, "ns"},
              {"byte combined", speed_.combine_us * 1e3, "ns"},
              {"ranks per core", speed_.ranks_per_core, ""},
-             {"message inside of a host", inside_.message_us, "us"},
+             {"network", latency_us_, "us"},
+             {"message inside of a host", inside_.message_us + inside_.latency_us, "us"},
              {"byte inside of a host", inside_.byte_us * 1e3, "ns"}}};
   }
 
@@ -80,6 +84,7 @@ class CostModel {
 
   LinkSpeed speed_;
   InsideSpeed inside_;
+  double latency_us_ = 0;
   double cores_ = 1;
   double work_of_message_ = 1;
 };

@@ -32,10 +32,10 @@ CostModel cost_model(const Topology& topology, Rank ranks) {
         std::max(1.0, static_cast<double>(most_ranks_of_a_host(topology, ranks)) / topology.cores_per_host);
   if (topology.cache_bytes != 0) cores.cache_bytes = topology.cache_bytes;
   InsideSpeed inside = InsideSpeed::beside(cores);
-  inside.message_us =
-      (2 * topology.inside.message_ns + topology.inside.latency_ns) / kNanosecondsPerMicrosecond;
+  inside.message_us = 2 * topology.inside.message_ns / kNanosecondsPerMicrosecond;
+  inside.latency_us = topology.inside.latency_ns / kNanosecondsPerMicrosecond;
   inside.byte_us = 1 / (topology.inside.gigabytes_per_second * kNanosecondsPerMicrosecond);
-  return {cores, inside, ranks};
+  return {cores, inside, ranks, topology.network.latency_ns / kNanosecondsPerMicrosecond};
 }
 
 }  // namespace

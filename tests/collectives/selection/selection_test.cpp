@@ -79,6 +79,14 @@ TEST(Selection, takes_levels_where_ranks_share_hosts_and_messages_are_large) {
   EXPECT_NE(selected(call(operator_of<AllReduce>, std::size_t{16} << 20), on_hosts(64, 1)), "mesh_nhr");
 }
 
+/// Where each round goes through a network, those that stay inside of a host are nearly free.
+TEST(Selection, takes_recursive_doubling_for_short_messages_where_half_of_its_rounds_stay_inside) {
+  Reach reach = on_hosts(8, 8);
+  reach.model = CostModel(reach.model.speed(), reach.ranks(), 10);
+  EXPECT_EQ(selected(call(operator_of<AllReduce>, 8 << 10), reach), "recursive_doubling");
+  EXPECT_EQ(selected(call(operator_of<AllReduce>, 16 << 20), reach), "mesh_nhr");
+}
+
 TEST(Selection, what_runs_inside_of_hosts_costs_less) {
   const LinkSpeed speed;
   const CostModel model(speed, 8);
