@@ -17,6 +17,11 @@ else()
   # Sign conversions are not part of -Wconversion on g++; the deprecated thing is inside of std::stable_sort.
   target_compile_options(cohort_options INTERFACE -Wno-sign-conversion -Wno-deprecated-declarations)
 endif()
+if(COHORT_BUILD_PYTHON)
+  # What an interpreter loads is position independent. For everything alike, so that one precompiled header serves all;
+  # in programs the linker makes of it what would have been compiled without.
+  target_compile_options(cohort_options INTERFACE -fPIC)
+endif()
 target_compile_definitions(cohort_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 
 if(COHORT_SANITIZE STREQUAL "address")

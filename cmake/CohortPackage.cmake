@@ -29,7 +29,7 @@ else()
 endif()
 # From top to bottom: a static archive stands before the ones it needs.
 set(COHORT_PC_LIBS "")
-foreach(layer machines collectives streams net notify engine)
+foreach(layer host machines collectives streams net notify engine)
   get_target_property(type cohort_${layer} TYPE)
   if(NOT type STREQUAL "INTERFACE_LIBRARY")
     string(APPEND COHORT_PC_LIBS " -lcohort_${layer}")

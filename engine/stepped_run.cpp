@@ -55,6 +55,13 @@ void SteppedRun::step() {
   prepare_to_wait();
 }
 
+void SteppedRun::run_until(const bool& done) {
+  const Engine::Activation active(engine_);
+  if (std::exchange(is_armed_, false)) engine_.disarm();
+  engine_.drive_until(done);
+  prepare_to_wait();
+}
+
 /// What arming submits has to reach the kernel before the loop waits.
 void SteppedRun::prepare_to_wait() noexcept {
   if (is_over_) return;

@@ -17,8 +17,9 @@ namespace cohort {
 ///
 /// Runs the task, and then what is in background(), as run() does. Nothing of the engine happens outside of
 /// step(), so collectives wait, and peers for this rank, until the loop comes back to it. Threads: the
-/// engine's. One at a time on an engine, and no run() meanwhile. Lifetime: over before it ends (asserted).
-/// Costs: a sleep of the engine's for each wait of the loop's; it does not spin.
+/// engine's; where its driver is epoll any, one at a time, and the descriptor may be waited for meanwhile.
+/// One at a time on an engine, and no run() meanwhile. Lifetime: over before it ends (asserted). Costs: a
+/// sleep of the engine's for each wait of the loop's; it does not spin.
 class SteppedRun : Immovable {
  public:
   /// Starts the task, which runs until its first suspension. Asserts that the engine's driver has a
@@ -28,6 +29,15 @@ class SteppedRun : Immovable {
 
   /// Runs what is ready, for a bounded number of turns, and never sleeps.
   void step();
+  /// The same until `done`, as Engine::run would: it spins, and sleeps in the engine.
+  void run_until(const bool& done);
+  /// Calls it as if the loop did: what it does may resume coroutines and spawn tasks. Asks nothing of the
+  /// engine; whoever goes on to wait asks next_deadline().
+  template <class Function>
+  void enter(Function&& function) {
+    const Engine::Activation active(engine_);
+    function();
+  }
   /// All is over, background() too: take() is left to do.
   [[nodiscard]] bool is_over() const noexcept { return is_over_; }
   /// Throws what the task threw, or else what failed in background().

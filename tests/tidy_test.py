@@ -31,7 +31,7 @@ LAYERS = {
     "bindings": LIBRARY + ("graph",),
     "tools": LIBRARY + ("graph",),
     "samples": LIBRARY + ("graph",),
-    "bench": LIBRARY + ("graph",),
+    "bench": LIBRARY + ("graph", "bindings"),
     "tests": None,
     "cmake": (),
 }
@@ -54,6 +54,8 @@ FENCES = (
     (r"CLI/|nlohmann/", r"(tools|bench|samples)/"),
     (r"benchmark/", r"bench/"),
     (r"mpi\.h|gloo/|oneapi/", r"bench/peers/"),
+    (r"pybind11/|Python\.h", r"bindings/(python|torch)/"),
+    (r"torch/|ATen/|c10/", r"bindings/torch/"),
     (r"gtest/|gmock/", r"tests/"),
 )
 SYSTEM_IO = re.compile(

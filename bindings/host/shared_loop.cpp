@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/bindings/host/shared_loop.h>
+
+#include <cohort/engine/assert.h>
+#include <cohort/engine/error.h>
+#include <cohort/engine/io/epoll_driver.h>
+#include <cohort/engine/io/wakeup.h>
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <system_error>
+
+namespace cohort::bindings {
+namespace {
+
+/// How often a thread that waits is asked whether its program wants it back.
+constexpr Duration kQuestionInterval = std::chrono::milliseconds(50);
+/// While threads drive the engine themselves, each of its events would wake the keeper for nothing: it rests,
+/// at first so long, then longer, as long as the same one drives.
+constexpr Duration kFirstRest = std::chrono::milliseconds(1);
+constexpr Duration kLongestRest = std::chrono::milliseconds(100);
+
+std::atomic<unsigned> process_generation{0};
+
+void count_children() {
+  [[maybe_unused]] static const bool is_counting =
+      ::pthread_atfork(nullptr, nullptr, [] { process_generation.fetch_add(1); }) == 0;
+}
+
+/// While it lives, threads that are made get no signals: those are for the program's own.
+class NoSignals : Immovable {
+ public:
+  NoSignals() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+Duration until_or(TimePoint until, TimePoint now, Duration most) {
+  return until == kNever ? most : std::clamp(Duration(until - now), Duration::zero(), most);
+}
+
+Error cancelled() { return {ErrorKind::Cancelled, "the caller asked this work to stop"}; }
+Error interrupted() {
+  return {ErrorKind::Cancelled, "the program was interrupted while it waited; other ranks are told so"};
+}
+
+}  // namespace
+
+SharedLoop::SharedLoop()
+    : generation_((count_children(), process_generation.load())), keeper_event_(wakeup::make_event()) {
+  try {
+    const NoSignals no_signals;
+    thread_ = std::thread([this] { keep(); });
+  } catch (const std::system_error& error) {
+    throw Error(ErrorKind::ResourceLimit,
+                fmt::format("no thread for the session: {}; check ulimit -u and the cgroup's pids.max",
+                            error.what()));
+  }
+  {
+    std::unique_lock lock(mutex_);
+    over_.wait(lock, [this] { return is_ready_; });
+  }
+  if (!failure_) return;
+  thread_.join();
+  std::rethrow_exception(failure_);
+}
+
+SharedLoop::~SharedLoop() {
+  if (failure_) return;
+  struct End final : Work {
+    explicit End(Notify& notify) : end(notify) {}
+    Task<> body() override {
+      end.post();
+      co_return;
+    }
+    Notify& end;
+  } ending(end_);
+  run(ending, nullptr);
+  thread_.join();
+}
+
+bool SharedLoop::is_forked() const noexcept {
+  return process_generation.load(std::memory_order_relaxed) != generation_;
+}
+
+void SharedLoop::refuse_child() const {
+  if (is_forked()) [[unlikely]]
+    throw Error(ErrorKind::InvalidArgument,
+                "this process was forked from a rank after it had joined, and is none itself: call cohort in "
+                "the parent, or join here under another name");
+}
+
+// Leading.
+
+void SharedLoop::begin(Work& work) {
+  ++begun_;
+  works_.spawn(carry_out(work));
+}
+
+Task<> SharedLoop::carry_out(Work& work) {
+  std::exception_ptr failure;
+  try {
+    Task<> body = with_scope(work.scope_, work.body());
+    co_await body;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  end(work, std::move(failure));
+}
+
+/// Whoever waits for the work may end it as soon as it is over.
+void SharedLoop::end(Work& work, std::exception_ptr failure) noexcept {
+  --begun_;
+  work.failure_ = std::move(failure);
+  const std::shared_ptr<Work> held = std::move(work.held_);
+  if (&work == driven_for_) stops_ = true;
+  if (held == nullptr && !work.is_waited_for_) {
+    work.is_over_.store(true, std::memory_order_release);
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    work.is_over_.store(true, std::memory_order_release);
+    if (work.is_waited_for_) over_.notify_all();
+  }
+  if (held != nullptr) held->told();
+}
+
+void SharedLoop::cancel_now(Work& work, const Error& cause) noexcept {
+  run_->enter([&] { work.scope_.cancel(cause); });
+}
+
+void SharedLoop::drive(Work& work, TimePoint until, Interrupt* interrupt) {
+  is_driven_.store(true);
+  drives_.fetch_add(1, std::memory_order_relaxed);
+  driven_for_ = &work;
+  if ((lead_.load() & kWanted) != 0) run_->enter([this] { take_orders(); });
+  while (!work.is_over()) {
+    const TimePoint now = engine_->now();
+    if (now >= until) break;
+    stops_ = false;
+    const TimePoint question = interrupt == nullptr ? kNever : now + kQuestionInterval;
+    engine_->timers().arm(alarm_, std::min(until, question));
+    run_->run_until(stops_);
+    if (work.is_over() || interrupt == nullptr || !interrupt->is_wanted()) continue;
+    cancel_now(work, interrupted());
+    interrupt = nullptr;
+  }
+  engine_->timers().disarm(alarm_);
+  driven_for_ = nullptr;
+  is_driven_.store(false);
+}
+
+void SharedLoop::take_orders() noexcept {
+  for (;;) {
+    Order order;
+    {
+      const std::lock_guard lock(mutex_);
+      if (orders_.empty()) return;
+      order = std::move(orders_.front());
+      orders_.pop_front();
+      if (order.what != Order::What::begin && order.work->is_over()) continue;
+    }
+    if (order.what != Order::What::begin) {
+      order.work->scope_.cancel(order.what == Order::What::cancel ? cancelled() : interrupted());
+      continue;
+    }
+    Work& work = *order.work;
+    work.held_ = std::move(order.held);
+    begin(work);
+  }
+}
+
+/// Whether the keeper, asleep as it is, will notice what comes next.
+bool SharedLoop::is_at_rest() noexcept {
+  if (begun_ != 0 && !keeper_watches_.load()) return false;
+  return run_->next_deadline() >= keeper_until_.load();
+}
+
+void SharedLoop::hand_on() noexcept {
+  for (;;) {
+    const bool may_leave = is_at_rest();
+    {
+      const std::lock_guard lock(mutex_);
+      if (orders_.empty() && followers_ != 0) {
+        lead_.store(0);
+        over_.notify_all();  // one of them leads from here on
+        return;
+      }
+      if (orders_.empty()) {
+        const bool goes_to_keeper = keeper_waits_ || !may_leave;
+        keeper_leads_ = goes_to_keeper;
+        keeper_waits_ = false;
+        lead_.store(goes_to_keeper ? kLed : 0);
+        if (goes_to_keeper) wakeup::signal_event(keeper_event_.number());
+        return;
+      }
+    }
+    run_->enter([this] { take_orders(); });
+  }
+}
+
+// What threads ask for.
+
+/// False: nobody led, so that this thread does now, and the order is its own to carry out.
+bool SharedLoop::give_order(Order order) {
+  bool is_driven = false;
+  {
+    const std::lock_guard lock(mutex_);
+    std::uint32_t seen = lead_.load();
+    while (!lead_.compare_exchange_weak(seen, seen == 0 ? kLed : seen | kWanted)) {
+    }
+    if (seen == 0) return false;
+    orders_.push_back(std::move(order));
+    is_driven = is_driven_.load();
+  }
+  if (is_driven) engine_->post([this] { take_orders(); });
+  return true;
+}
+
+void SharedLoop::run(Work& work, Interrupt* interrupt) {
+  refuse_child();
+  if (!try_lead()) [[unlikely]] {
+    work.is_waited_for_ = true;
+    if (give_order({Order::What::begin, &work, nullptr})) {
+      (void)attend(work, kNever, interrupt);
+      work.take();
+      return;
+    }
+    work.is_waited_for_ = false;
+  }
+  run_->enter([&] { begin(work); });
+  if (work.is_over()) [[likely]] {
+    release(!engine_->has_ready());
+  } else {
+    drive(work, kNever, interrupt);
+    release(false);
+  }
+  work.take();
+}
+
+void SharedLoop::start(std::shared_ptr<Work> work) {
+  refuse_child();
+  if (!try_lead() && give_order({Order::What::begin, work.get(), work})) return;
+  Work& begun = *work;
+  begun.held_ = work;
+  run_->enter([&] { begin(begun); });
+  release(begun.is_over() && !engine_->has_ready());
+}
+
+bool SharedLoop::wait(const std::shared_ptr<Work>& work, TimePoint until, Interrupt* interrupt) {
+  refuse_child();
+  if (work->is_over()) return true;
+  if (!try_lead()) return attend(*work, until, interrupt);
+  drive(*work, until, interrupt);
+  release(false);
+  return work->is_over();
+}
+
+void SharedLoop::nudge() {
+  refuse_child();
+  if (!try_lead()) return;
+  run_->step();
+  release(false);
+}
+
+void SharedLoop::cancel(const std::shared_ptr<Work>& work) {
+  refuse_child();
+  if (!try_lead() && give_order({Order::What::cancel, work.get(), work})) return;
+  if (!work->is_over()) cancel_now(*work, cancelled());
+  release(false);
+}
+
+/// Waits while others drive; drives where they leave.
+bool SharedLoop::attend(Work& work, TimePoint until, Interrupt* interrupt) {
+  std::unique_lock lock(mutex_);
+  if (!work.is_waited_for_) work.is_waited_for_ = true;
+  while (!work.is_over()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (until != kNever && now >= until) break;
+    if (try_lead()) {
+      lock.unlock();
+      drive(work, until, interrupt);
+      release(false);
+      lock.lock();
+      break;
+    }
+    const Duration most = interrupt == nullptr ? std::chrono::hours(1) : kQuestionInterval;
+    ++followers_;
+    const auto what = over_.wait_for(lock, until_or(until, now, most));
+    --followers_;
+    if (what == std::cv_status::no_timeout || interrupt == nullptr) continue;
+    lock.unlock();  // the question may wait for somebody who waits here
+    if (interrupt->is_wanted()) {
+      interrupt_others_drive(work);
+      interrupt = nullptr;
+    }
+    lock.lock();
+  }
+  // Nobody may know the work of a thread that goes on.
+  std::erase_if(orders_, [&](const Order& order) { return order.work == &work && order.held == nullptr; });
+  const bool is_over = work.is_over();
+  lock.unlock();
+  if (try_lead()) release(false);  // it may have been left to this thread
+  return is_over;
+}
+
+void SharedLoop::interrupt_others_drive(Work& work) {
+  if (give_order({Order::What::interrupt, &work, nullptr})) return;
+  if (!work.is_over()) cancel_now(work, interrupted());
+  release(false);
+}
+
+// The keeper.
+
+void SharedLoop::keep() noexcept {
+  try {
+    EngineOptions options;
+    options.driver = make_epoll_driver("its requests belong to no thread");
+    engine_ = std::make_unique<Engine>(std::move(options));
+    auto until_end = [this]() -> Task<> {
+      co_await end_.wait();
+      co_await works_.join();
+    };
+    run_.emplace(*engine_, until_end());
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    is_ready_ = true;
+    over_.notify_all();
+  }
+  if (!failure_) serve();
+  run_.reset();
+  engine_.reset();
+}
+
+void SharedLoop::serve() noexcept {
+  for (;;) {
+    lead_as_keeper();
+    run_->enter([this] { take_orders(); });
+    run_->step();
+    if (run_->is_over()) return;
+    const TimePoint until = run_->next_deadline();
+    keeper_until_.store(until);
+    keeper_watches_.store(true);
+    seen_drives_ = drives_.load();
+    release(true);
+    watch(until);
+    keeper_watches_.store(false);
+  }
+}
+
+/// Waits for the keeper's turn.
+void SharedLoop::lead_as_keeper() {
+  Duration rest = kFirstRest;
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::exchange(keeper_leads_, false)) return;
+    }
+    const std::uint32_t drives = drives_.load();
+    const bool others_drive = is_driven_.load() || drives != seen_drives_;
+    if (!others_drive) {
+      const std::lock_guard lock(mutex_);
+      std::uint32_t seen = lead_.load();
+      while (!lead_.compare_exchange_weak(seen, seen == 0 ? kLed : seen | kWanted)) {
+      }
+      keeper_waits_ = seen != 0;
+      if (!keeper_waits_) return;
+    }
+    rest = drives != seen_drives_ ? kFirstRest : std::min(2 * rest, kLongestRest);
+    seen_drives_ = drives;
+    sleep_until_wanted(others_drive ? rest : Duration(std::chrono::hours(1)), false);
+  }
+}
+
+void SharedLoop::watch(TimePoint until) {
+  sleep_until_wanted(until_or(until, engine_->now(), std::chrono::hours(1)), true);
+}
+
+void SharedLoop::sleep_until_wanted(Duration most, bool for_engine) {
+  std::array<::pollfd, 2> ready = {::pollfd{.fd = keeper_event_.number(), .events = POLLIN, .revents = 0},
+                                   ::pollfd{.fd = run_->descriptor(), .events = POLLIN, .revents = 0}};
+  const ::timespec timeout{.tv_sec = most.count() / 1'000'000'000, .tv_nsec = most.count() % 1'000'000'000};
+  ::ppoll(ready.data(), for_engine ? 2 : 1, &timeout, nullptr);
+  if ((ready[0].revents & POLLIN) == 0) return;
+  std::uint64_t rings = 0;
+  [[maybe_unused]] const ssize_t got = ::read(keeper_event_.number(), &rings, sizeof rings);
+}
+
+}  // namespace cohort::bindings

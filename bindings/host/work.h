@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/cancel_scope.h>
+#include <cohort/engine/immovable.h>
+#include <cohort/engine/task.h>
+
+#include <atomic>
+#include <exception>
+#include <memory>
+
+namespace cohort::bindings {
+
+/// Something that a SharedLoop carries out, once: a coroutine, and how it ended.
+///
+/// Threads: body() runs where the loop is driven. is_over() and take() from any; what take() gives was
+/// written before is_over() became true. Lifetime: until it is over, or as long as the loop holds it.
+class Work : Immovable {
+ public:
+  virtual ~Work() = default;
+
+  [[nodiscard]] bool is_over() const noexcept { return is_over_.load(std::memory_order_acquire); }
+  /// Throws what the body threw. Requires is_over().
+  void take() const {
+    if (failure_) [[unlikely]]
+      std::rethrow_exception(failure_);
+  }
+
+ protected:
+  Work() = default;
+
+ private:
+  friend class SharedLoop;
+
+  virtual Task<> body() = 0;
+  /// Where the loop is driven, once it is over. Short: everything on the loop waits for it.
+  virtual void told() noexcept {}
+
+  CancelScope scope_;  ///< around the body
+  std::exception_ptr failure_;
+  std::atomic<bool> is_over_{false};
+  bool is_waited_for_ = false;  ///< by a thread that does not drive; guarded by the loop
+  std::shared_ptr<Work> held_;  ///< itself, while nobody waits for it
+};
+
+}  // namespace cohort::bindings
