@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/bindings/python/failure.h>
+
+#include <utility>
+
+namespace cohort::python {
+namespace {
+
+unsigned long main_thread = 0;
+
+void set_error(const Error& error, const std::string& operation, const std::string& given) {
+  const py::object exception = exception_of(error, operation, given);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+}
+
+}  // namespace
+
+py::object exception_of(const Error& error, const std::string& operation, const std::string& given) {
+  const py::object culprit = error.culprit() ? py::object(py::int_(*error.culprit())) : py::none();
+  return py::module_::import("cohort.errors")
+      .attr("error_of")(std::string(to_string(error.kind())), std::string(error.message()), culprit,
+                        operation, given);
+}
+
+void translate_errors() {
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const CallFailure& failure) {
+      set_error(failure.error(), failure.operation(), failure.given());
+    } catch (const Error& error) {
+      set_error(error, {}, {});
+    }
+  });
+}
+
+void set_main_thread(unsigned long identity) noexcept { main_thread = identity; }
+
+bool is_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
+
+PythonSignals::~PythonSignals() {
+  Py_XDECREF(type_);
+  Py_XDECREF(value_);
+  Py_XDECREF(traceback_);
+}
+
+bool PythonSignals::is_wanted() noexcept {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const bool has_raised = PyErr_CheckSignals() != 0;
+  if (has_raised) PyErr_Fetch(&type_, &value_, &traceback_);
+  PyGILState_Release(state);
+  return has_raised;
+}
+
+void PythonSignals::rethrow() {
+  if (type_ == nullptr) return;
+  PyErr_Restore(std::exchange(type_, nullptr), std::exchange(value_, nullptr),
+                std::exchange(traceback_, nullptr));
+  throw py::error_already_set();
+}
+
+}  // namespace cohort::python

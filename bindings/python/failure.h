@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/bindings/host/shared_loop.h>
+#include <cohort/engine/error.h>
+
+#include <pybind11/pybind11.h>
+
+#include <exception>
+#include <string>
+
+namespace cohort::python {
+
+namespace py = pybind11;
+
+/// An Error on its way to Python, with what the call knew besides.
+class CallFailure final : public std::exception {
+ public:
+  CallFailure(Error error, std::string operation, std::string given)
+      : error_(std::move(error)), operation_(std::move(operation)), given_(std::move(given)) {}
+
+  [[nodiscard]] const Error& error() const noexcept { return error_; }
+  [[nodiscard]] const std::string& operation() const noexcept { return operation_; }
+  /// What this rank gave, such as "float32 of shape (2, 3)"; may be empty.
+  [[nodiscard]] const std::string& given() const noexcept { return given_; }
+  [[nodiscard]] const char* what() const noexcept override { return error_.what(); }
+
+ private:
+  Error error_;
+  std::string operation_;
+  std::string given_;
+};
+
+/// Has errors of the library arrive in Python as those of cohort.errors.
+void translate_errors();
+/// The Python exception of one.
+[[nodiscard]] py::object exception_of(const Error& error, const std::string& operation,
+                                      const std::string& given);
+
+/// Signals that the interpreter has got while its main thread waits in the library: their handlers run there,
+/// and what they raise ends the wait. Threads: with or without the interpreter's lock.
+class PythonSignals final : public bindings::Interrupt {
+ public:
+  PythonSignals() = default;
+  ~PythonSignals();
+  PythonSignals(const PythonSignals&) = delete;
+  PythonSignals& operator=(const PythonSignals&) = delete;
+
+  bool is_wanted() noexcept override;
+  /// Throws what a handler has raised, if it has. With the lock.
+  void rethrow();
+
+ private:
+  PyObject* type_ = nullptr;
+  PyObject* value_ = nullptr;
+  PyObject* traceback_ = nullptr;
+};
+
+/// The interpreter's main thread, the only one that handles signals.
+void set_main_thread(unsigned long identity) noexcept;
+[[nodiscard]] bool is_main_thread() noexcept;
+
+/// Calls it without the interpreter's lock, with an interrupt on the main thread. What a signal's handler
+/// raised goes before the failure that it led to.
+template <class Function>
+void wait_without_lock(Function&& function) {
+  PythonSignals signals;
+  std::exception_ptr failure;
+  {
+    const py::gil_scoped_release unlocked;
+    try {
+      function(is_main_thread() ? &signals : nullptr);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  signals.rethrow();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace cohort::python

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/bindings/python/tensor.h>
+
+#include <cohort/bindings/python/dlpack.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+namespace cohort::python {
+namespace {
+
+struct Format {
+  char letter;  ///< of PEP 3118, for elements in the machine's own sizes
+  DataType type;
+};
+constexpr std::array kFormats = {
+    Format{'f', DataType::float32}, Format{'d', DataType::float64}, Format{'e', DataType::float16},
+    Format{'b', DataType::int8},    Format{'h', DataType::int16},   Format{'i', DataType::int32},
+    Format{'B', DataType::uint8},   Format{'H', DataType::uint16},  Format{'I', DataType::uint32},
+};
+
+/// l and q are as long as the platform, or a '<' before them, says.
+std::optional<DataType> type_of(char letter, std::size_t bytes) {
+  for (const Format& format : kFormats)
+    if (format.letter == letter && size_bytes(format.type) == bytes) return format.type;
+  const bool is_signed = letter == 'l' || letter == 'q' || letter == 'n';
+  const bool is_unsigned = letter == 'L' || letter == 'Q' || letter == 'N';
+  if (!is_signed && !is_unsigned) return std::nullopt;
+  if (bytes == 4) return is_signed ? DataType::int32 : DataType::uint32;
+  if (bytes == 8) return is_signed ? DataType::int64 : DataType::uint64;
+  return std::nullopt;
+}
+
+/// What torch calls its types.
+struct TorchType {
+  std::string_view name;
+  std::string_view format;
+  std::size_t bytes;
+};
+constexpr std::array kTorchTypes = {
+    TorchType{"torch.float32", "f", 4},    TorchType{"torch.float64", "d", 8},
+    TorchType{"torch.float16", "e", 2},    TorchType{"torch.bfloat16", "bfloat16", 2},
+    TorchType{"torch.int8", "b", 1},       TorchType{"torch.int16", "h", 2},
+    TorchType{"torch.int32", "i", 4},      TorchType{"torch.int64", "q", 8},
+    TorchType{"torch.uint8", "B", 1},      TorchType{"torch.bool", "?", 1},
+    TorchType{"torch.complex64", "Zf", 8}, TorchType{"torch.complex128", "Zd", 16},
+};
+
+bool is_tensor_of_torch(py::handle object) {
+  static PyTypeObject* known = nullptr;  // the last type that was one: nearly always torch.Tensor
+  PyTypeObject* const type = Py_TYPE(object.ptr());
+  if (type == known) return true;
+  const py::object module = py::getattr(reinterpret_cast<PyObject*>(type), "__module__", py::str(""));
+  const bool is_one =
+      py::isinstance<py::str>(module) &&
+      (module.cast<std::string>() == "torch" || module.cast<std::string>().starts_with("torch.")) &&
+      py::hasattr(object, "data_ptr");
+  if (is_one) known = type;
+  return is_one;
+}
+
+py::object numpy_empty(std::span<const py::ssize_t> shape, const py::object& dtype) {
+  // Left where it lies: an interpreter that ends has nothing to release it with.
+  static const py::handle empty = py::object(py::module_::import("numpy").attr("empty")).release();
+  return empty(tuple_of(shape), dtype);
+}
+
+}  // namespace
+
+py::tuple tuple_of(std::span<const py::ssize_t> shape) {
+  py::tuple extents(shape.size());
+  for (std::size_t i = 0; i < shape.size(); ++i) extents[i] = shape[i];
+  return extents;
+}
+
+std::string shape_text(std::span<const py::ssize_t> shape) {
+  return shape.size() == 1 ? fmt::format("({},)", shape.front())
+                           : fmt::format("({})", fmt::join(shape, ", "));
+}
+
+Tensor::Tensor(py::handle object, std::string_view call, std::string_view name, bool is_written,
+               std::optional<DataType> as)
+    : object_(py::reinterpret_borrow<py::object>(object)), call_(call), name_(name) {
+  if (PyObject_CheckBuffer(object.ptr()) != 0)
+    take_buffer(is_written);
+  else if (is_tensor_of_torch(object))
+    take_torch();
+  else if (py::hasattr(object, "__dlpack__"))
+    take_dlpack();
+  else
+    refuse(
+        fmt::format("is {}, which has no elements in memory: give a numpy array, a torch tensor, or an "
+                    "object with the buffer protocol or DLPack",
+                    py::repr(py::type::of(object)).cast<std::string>()));
+  size_bytes_ = elements() * element_bytes();
+  if (as) reinterpret_as(*as);
+}
+
+Tensor::Tensor(Tensor&& other) noexcept
+    : object_(std::move(other.object_)),
+      call_(other.call_),
+      name_(other.name_),
+      kind_(other.kind_),
+      buffer_(std::exchange(other.buffer_, std::nullopt)),
+      capsule_(std::move(other.capsule_)),
+      like_(std::move(other.like_)),
+      data_(other.data_),
+      size_bytes_(other.size_bytes_),
+      type_(other.type_),
+      unit_(other.unit_),
+      is_truth_values_(other.is_truth_values_),
+      moved_name_(std::move(other.moved_name_)),
+      shape_(std::move(other.shape_)) {}
+
+Tensor::~Tensor() {
+  if (buffer_) PyBuffer_Release(&*buffer_);
+}
+
+void Tensor::refuse(const std::string& why) const {
+  throw py::type_error(fmt::format("{}: `{}` {}", call_, name_, why));
+}
+
+std::size_t Tensor::elements() const noexcept {
+  std::size_t count = 1;
+  for (const py::ssize_t extent : shape_) count *= static_cast<std::size_t>(extent);
+  return count;
+}
+
+std::size_t Tensor::row_elements() const noexcept {
+  std::size_t count = unit_;
+  for (std::size_t i = 1; i < shape_.size(); ++i) count *= static_cast<std::size_t>(shape_[i]);
+  return count;
+}
+
+void Tensor::check_strides(const py::ssize_t* strides, std::size_t unit_bytes) const {
+  if (strides == nullptr || elements() <= 1) return;
+  auto expected = static_cast<py::ssize_t>(unit_bytes);
+  for (std::size_t i = shape_.size(); i-- > 0;) {
+    if (shape_[i] != 1 && strides[i] != expected)
+      refuse(fmt::format("of shape {} is strided: its elements do not lie one behind the other; give {}",
+                         shape_text(shape_),
+                         kind_ == Kind::torch ? "tensor.contiguous()" : "numpy.ascontiguousarray(array)"));
+    expected *= shape_[i];
+  }
+}
+
+/// What the elements are, by their letter: what is no type of the library's can still be moved.
+void Tensor::set_elements(std::string_view format, std::size_t item_bytes) {
+  if (!format.empty() && (format.front() == '>' || format.front() == '!')) {
+    const bool is_swapped = std::endian::native == std::endian::little && item_bytes > 1;
+    if (is_swapped)
+      refuse("has its bytes swapped (big-endian): give array.astype(array.dtype.newbyteorder('='))");
+    format.remove_prefix(1);
+  } else if (!format.empty() && (format.front() == '<' || format.front() == '=' || format.front() == '@')) {
+    format.remove_prefix(1);
+  }
+  if (format == "O")
+    refuse("holds Python objects, which mean nothing to other ranks: give numbers, or pickled bytes");
+  is_truth_values_ = format == "?";
+  if (is_truth_values_) {
+    type_ = DataType::uint8;
+  } else if (format == "bfloat16") {
+    type_ = DataType::bfloat16;
+  } else if (format == "Zf" || format == "Zd") {
+    type_ = format == "Zf" ? DataType::float32 : DataType::float64;
+    unit_ = 2;
+  } else if (const auto type = format.size() == 1 ? type_of(format.front(), item_bytes) : std::nullopt) {
+    type_ = *type;
+  } else {
+    type_ = DataType::byte;
+    unit_ = item_bytes;
+    moved_name_ = fmt::format("elements of {} bytes (format '{}')", item_bytes, format);
+  }
+}
+
+/// False: it does not give its memory away so.
+bool Tensor::try_buffer(int flags) {
+  if (PyObject_GetBuffer(object_.ptr(), &buffer_.emplace(), flags) == 0) return true;
+  buffer_.reset();
+  PyErr_Clear();
+  return false;
+}
+
+/// numpy's protocol knows no letter for dates, nor for types of others such as bfloat16: taken for bytes.
+bool Tensor::try_as_bytes(int flags) {
+  if (!py::hasattr(object_, "dtype") || !py::hasattr(object_, "view")) return false;
+  const py::object type = object_.attr("dtype");
+  if (type.attr("hasobject").cast<bool>()) return false;
+  const bool is_bfloat16 = py::str(type.attr("name")).cast<std::string>() == "bfloat16";
+  like_ = object_;
+  object_ =
+      object_.attr("view")(is_bfloat16 ? "uint16" : fmt::format("V{}", type.attr("itemsize").cast<int>()));
+  if (!try_buffer(flags)) return false;
+  if (is_bfloat16) known_type_ = DataType::bfloat16;
+  return true;
+}
+
+void Tensor::take_buffer(bool is_written) {
+  const int readable = PyBUF_FORMAT | PyBUF_STRIDES;
+  const int flags = readable | (is_written ? PyBUF_WRITABLE : 0);
+  if (!try_buffer(flags) && !try_as_bytes(flags)) {
+    if (is_written && try_buffer(readable))
+      refuse("is read-only, and is written to: give a copy, as numpy.array(x), or another `out`");
+    refuse("does not give its memory away by the buffer protocol: give an array of numbers");
+  }
+  const Py_buffer& view = *buffer_;
+  shape_.assign(view.shape, view.shape + view.ndim);
+  data_ = static_cast<std::byte*>(view.buf);
+  const std::string_view format = view.format == nullptr ? "B" : view.format;
+  set_elements(format, static_cast<std::size_t>(view.itemsize));
+  if (known_type_) type_ = *known_type_;
+  check_strides(view.strides, static_cast<std::size_t>(view.itemsize));
+}
+
+void Tensor::take_torch() {
+  kind_ = Kind::torch;
+  const py::str device = py::str(object_.attr("device").attr("type"));
+  if (device.cast<std::string>() != "cpu")
+    refuse(fmt::format("lies on the device '{}': give tensor.cpu()", device.cast<std::string>()));
+  const std::string type = py::str(object_.attr("dtype"));
+  const auto* const known = std::find_if(kTorchTypes.begin(), kTorchTypes.end(),
+                                         [&](const TorchType& t) { return t.name == type; });
+  if (known == kTorchTypes.end()) refuse(fmt::format("has elements of {}, which are not known here", type));
+  if (py::str(object_.attr("layout")).cast<std::string>() != "torch.strided")
+    refuse("is sparse: give tensor.to_dense()");
+  for (const py::handle extent : object_.attr("shape")) shape_.push_back(extent.cast<py::ssize_t>());
+  set_elements(known->format, known->bytes);
+  if (!object_.attr("is_contiguous")().cast<bool>()) {
+    std::vector<py::ssize_t> strides;
+    for (const py::handle stride : object_.attr("stride")()) strides.push_back(stride.cast<py::ssize_t>());
+    check_strides(strides.data(), 1);
+  }
+  data_ = reinterpret_cast<std::byte*>(object_.attr("data_ptr")().cast<std::uintptr_t>());
+}
+
+void Tensor::take_dlpack() {
+  kind_ = Kind::dlpack;
+  capsule_ = object_.attr("__dlpack__")();
+  auto* const managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule_.ptr(), "dltensor"));
+  if (managed == nullptr) throw py::error_already_set();
+  const dlpack::Tensor& tensor = managed->tensor;
+  if (tensor.device_type != dlpack::kCpu)
+    refuse(
+        fmt::format("lies on another device (DLPack's number {}): copy it to the CPU", tensor.device_type));
+  shape_.assign(tensor.shape, tensor.shape + tensor.dimensions);
+  if (tensor.lanes != 1) refuse("has elements of several lanes");
+  const dlpack::Element element = dlpack::element_of(tensor);
+  set_elements(element.format, element.bytes);
+  std::vector<py::ssize_t> strides;
+  if (tensor.strides != nullptr) strides.assign(tensor.strides, tensor.strides + tensor.dimensions);
+  check_strides(strides.empty() ? nullptr : strides.data(), 1);
+  data_ = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+}
+
+void Tensor::reinterpret_as(DataType type) {
+  if (size_bytes(type) != element_bytes())
+    refuse(fmt::format("has elements of {} bytes, which cannot be taken for {}", element_bytes(),
+                       to_string(type)));
+  type_ = type;
+  unit_ = 1;
+  is_truth_values_ = false;
+}
+
+py::object Tensor::make_like(std::span<const py::ssize_t> shape) const {
+  if (kind_ == Kind::torch) return object_.attr("new_empty")(tuple_of(shape));
+  const py::object& like = like_ ? like_ : object_;
+  if (py::hasattr(like, "dtype") && kind_ == Kind::buffer) return numpy_empty(shape, like.attr("dtype"));
+  const char* const format = buffer_ && buffer_->format != nullptr ? buffer_->format : nullptr;
+  if (kind_ == Kind::buffer) return numpy_empty(shape, py::str(format == nullptr ? "B" : format));
+  return numpy_empty(shape, py::str(std::string(to_string(type_))));
+}
+
+py::object Tensor::make_with_rows(std::size_t rows) const {
+  std::vector<py::ssize_t> shape(shape_.begin(), shape_.end());
+  if (shape.empty()) shape.push_back(0);
+  shape.front() = static_cast<py::ssize_t>(rows);
+  return make_like(shape);
+}
+
+std::string Tensor::type_name() const {
+  if (is_truth_values_) return "bool";
+  if (unit_ == 2 && type_ != DataType::byte) return type_ == DataType::float32 ? "complex64" : "complex128";
+  return type_ == DataType::byte ? moved_name_ : std::string(to_string(type_));
+}
+
+std::string Tensor::describe() const {
+  return fmt::format("{} of shape {}", type_name(), shape_text(shape_));
+}
+
+void Tensor::check_same_type(const Tensor& other, std::string_view call) const {
+  if (type_ != other.type_ || unit_ != other.unit_)
+    throw py::type_error(fmt::format("{}: `{}` has {}, `{}` has {}; give both one type", call, name_,
+                                     type_name(), other.name_, other.type_name()));
+}
+
+}  // namespace cohort::python

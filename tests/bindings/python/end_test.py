@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interrupts, failures, forks and the interpreter's end: no crash and no hang, in any order."""
+
+import unittest
+
+from support import RanksTestCase, run_ranks
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import cohort, numpy
+
+comm = cohort.init()
+if comm.rank == 0:
+    # From another thread, once this one waits: as Ctrl-C would.
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        comm.all_reduce(numpy.ones(1))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    assert "the program was interrupted" in str(comm.failure), comm.failure
+else:
+    while comm.failure is None:
+        time.sleep(0.01)
+    try:
+        comm.barrier()
+    except cohort.PeerAborted as error:
+        print("told", flush=True)
+"""
+
+LEFT_IN_EVERY_STATE = """
+import sys
+import cohort, numpy
+
+comm = cohort.init()
+how = sys.argv[1]
+kept = cohort.empty(1 << 18)
+group = comm.split(0)
+if how == "with a call under way":
+    pending = comm.all_reduce(kept, out=kept, async_op=True) if comm.rank == 0 else None
+elif how == "without the communicator":
+    del comm, group
+elif how == "in a cycle":
+    cycle = [group, kept]
+    cycle.append(cycle)
+elif how == "twice":
+    cohort.finalize()
+    cohort.finalize()
+    cohort.init(name="again").barrier()
+elif how == "by sys.exit":
+    sys.exit(0)
+"""
+
+FORKED = """
+import os, sys
+import cohort, numpy
+
+comm = cohort.init()
+child = os.fork()
+if child == 0:
+    try:
+        comm.barrier()
+    except cohort.InvalidArgument as error:
+        assert "forked" in str(error)
+        sys.exit(0)  # through everything that an interpreter does at its end
+    os._exit(1)
+assert os.waitpid(child, 0)[1] == 0
+assert comm.all_reduce(numpy.ones(1))[0] == comm.size
+
+import multiprocessing
+
+def square(x):
+    return x * x
+
+with multiprocessing.get_context("fork").Pool(2) as pool:  # as a data loader does
+    assert pool.map(square, range(8)) == [x * x for x in range(8)]
+comm.barrier()
+"""
+
+FAILED = """
+import cohort
+
+comm = cohort.init()
+if comm.rank == 1:
+    raise ZeroDivisionError("the batch is empty")
+try:
+    comm.barrier()
+except cohort.PeerAborted as error:
+    assert error.rank == 1 and "ZeroDivisionError: the batch is empty" in str(error), error
+    assert isinstance(error, cohort.PeerError) and isinstance(error, ConnectionError)
+    print("told why", flush=True)
+"""
+
+LATE = """
+import cohort, time
+
+comm = cohort.init()
+if comm.rank == 0:
+    try:
+        comm.barrier(timeout=0.1)
+    except TimeoutError as error:
+        assert error.kind == "DeadlineExceeded" and error.rank == 1, error
+        print("named", flush=True)
+else:
+    while comm.failure is None:
+        time.sleep(0.01)
+"""
+
+
+class End(RanksTestCase):
+    def test_an_interrupt_ends_a_wait_and_is_told_to_the_others(self):
+        output = self.check_ranks(2, INTERRUPTED)
+        self.assertIn("interrupted", output)
+        self.assertIn("told", output)
+
+    def test_an_interpreter_may_end_in_any_state(self):
+        for how in ("at once", "with a call under way", "without the communicator", "in a cycle", "twice", "by sys.exit"):
+            with self.subTest(how):
+                self.check_ranks(2, LEFT_IN_EVERY_STATE, how)
+
+    def test_a_child_is_refused_and_harms_nobody(self):
+        self.check_ranks(2, FORKED)
+
+    def test_the_others_are_told_the_exception_of_a_rank(self):
+        status, output = run_ranks(2, FAILED)
+        self.assertNotEqual(status, 0)
+        self.assertIn("told why", output)
+
+    def test_a_deadline_names_who_has_not_come(self):
+        self.assertIn("named", self.check_ranks(2, LATE))
+
+    def test_before_init_a_call_says_what_is_missing(self):
+        status, output = run_ranks(1, "import cohort\ncohort.barrier()\n")
+        self.assertNotEqual(status, 0)
+        self.assertIn("call cohort.init() first", output)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts programs of several ranks by `cohort run`, with the package that was built."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+import traceback
+import unittest
+
+HERE = pathlib.Path(__file__).parent
+BUILD = pathlib.Path(os.environ["COHORT_TEST_BUILD"])
+RUNNER = BUILD / "bin" / "cohort-run"
+
+
+def environment(**more):
+    """The tests' own, without what a launcher around them has left."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("COHORT_", "OMPI_", "PMI"))}
+    return {**kept, "PYTHONPATH": f"{BUILD / 'python'}:{HERE}", "COHORT_TEST_BUILD": str(BUILD),
+            "OMP_NUM_THREADS": "1", **more}
+
+
+def run_ranks(ranks, program, *arguments, **variables):
+    """A file beside this one, or a text, on so many ranks: (status, output and errors)."""
+    command = [str(RUNNER), "-n", str(ranks), "--timeout", "60", "--", sys.executable]
+    if "\n" in program:
+        command += ["-c", textwrap.dedent(program)]
+    else:
+        command += [str(HERE / program)]
+    done = subprocess.run([*command, *arguments], env=environment(**variables), text=True, timeout=90, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout
+
+
+class RanksTestCase(unittest.TestCase):
+    """Tests whose work is done in other processes."""
+
+    def check_ranks(self, ranks, program, *arguments, **variables):
+        status, output = run_ranks(ranks, program, *arguments, **variables)
+        self.assertEqual(status, 0, output)
+        return output
+
+
+def run_parts(module):
+    """In a rank: every function part_* of the module, in order; the first failure ends it."""
+    for name, part in sorted(vars(module).items(), key=lambda item: getattr(item[1], "__code__", None) is not None
+                             and item[1].__code__.co_firstlineno or 0):
+        if name.startswith("part_"):
+            try:
+                part()
+            except BaseException:
+                print(f"failed: {name}", flush=True)
+                traceback.print_exc()
+                raise
