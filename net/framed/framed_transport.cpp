@@ -43,6 +43,11 @@ bool FramedTransport::is_cut_off(Rank peer) const noexcept {
                      [peer](const FramedLink* link) { return link->peer() == peer && link->is_cut_off(); });
 }
 
+Task<> FramedTransport::until_sent() {
+  for (FramedLink* link : links_) co_await link->until_sent();
+  for (StreamLetters* letters : letters_) co_await letters->until_sent();
+}
+
 void FramedTransport::shutdown() noexcept {
   for (FramedLink* link : links_) link->shutdown();
   for (StreamLetters* letters : letters_) letters->shutdown();
