@@ -38,7 +38,8 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(COHORT_CCACHE ccache)
   mark_as_advanced(COHORT_CCACHE)
   if(COHORT_CCACHE)
-    # Without this ccache compiles whatever includes a precompiled header anew.
-    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${COHORT_CCACHE})
+    # Without the latter ccache compiles whatever includes a precompiled header anew; without the former it takes one
+    # for another that differs by a comment, which the compiler does not, and preprocesses what it compiles.
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${COHORT_CCACHE})
   endif()
 endif()

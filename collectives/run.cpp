@@ -4,6 +4,7 @@
 #include <cohort/collectives/thread_team.h>
 #include <cohort/engine/engine.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/io/choose_driver.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/net/auth/identity.h>
 
@@ -77,7 +78,8 @@ void make_room_for_threads(std::size_t ranks, std::size_t engines) {
   constexpr std::size_t kOfEngine = 2;    // its ring, and what wakes it
   constexpr std::size_t kOfRank = 5;      // two listeners with their reserves, and its segment
   constexpr std::size_t kForMoments = 4;  // of a rank: what arrives, and what is proving itself
-  const std::size_t least = kOfEngine * engines + ranks * (kOfRank + ranks - 1);
+  const std::size_t doorbells = make_driver()->has_futex() ? 0 : ranks;  // of a rank: its own, its peers'
+  const std::size_t least = kOfEngine * engines + ranks * (kOfRank + ranks - 1 + doorbells);
   make_real_platform()->make_room_for_descriptors(
       least, least + kForMoments * ranks, fmt::format("having {} ranks as threads of one process", ranks));
 }

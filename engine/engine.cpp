@@ -2,7 +2,7 @@
 #include <cohort/engine/engine.h>
 
 #include <cohort/engine/assert.h>
-#include <cohort/engine/io/uring_driver.h>
+#include <cohort/engine/io/choose_driver.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/processor.h>
 
@@ -49,7 +49,7 @@ Engine& Engine::current() noexcept {
 bool Engine::is_current() const noexcept { return current_engine == this; }
 
 Engine::Engine(EngineOptions options)
-    : driver_(options.driver ? std::move(options.driver) : make_uring_driver()),
+    : driver_(options.driver ? std::move(options.driver) : make_driver()),
       clock_(options.clock ? std::move(options.clock) : std::make_unique<MonotonicClock>()),
       network_(options.network ? std::move(options.network) : make_kernel_network()),
       platform_(options.platform ? std::move(options.platform) : make_real_platform()),

@@ -25,7 +25,7 @@ class SleepAwaiter;
 class TurnAwaiter;
 
 struct EngineOptions {
-  std::unique_ptr<Driver> driver{};      ///< null: io_uring
+  std::unique_ptr<Driver> driver{};      ///< null: io_uring, or epoll (make_driver())
   std::unique_ptr<Clock> clock{};        ///< null: CLOCK_MONOTONIC
   std::unique_ptr<Network> network{};    ///< null: the kernel's
   std::unique_ptr<Platform> platform{};  ///< null: the real one

@@ -113,6 +113,7 @@ Task<> CommunicatorCore::establish() {
   make_ready();
   const bool is_measured = root_ && root_->reach_.is_host_wide;
   if (meeting_ && reach_.is_host_wide && !is_measured) co_await calibrate();
+  chosen_ = {};
 }
 
 Task<> CommunicatorCore::establish_with_all() {

@@ -14,6 +14,7 @@
 #include <cohort/collectives/communicator_options.h>
 #include <cohort/collectives/memory/memory_exec.h>
 #include <cohort/collectives/memory/shared_heap.h>
+#include <cohort/collectives/selection/choice_memo.h>
 #include <cohort/collectives/selection/explanation.h>
 #include <cohort/collectives/selection/forced_algorithms.h>
 #include <cohort/collectives/selection/selection.h>
@@ -80,9 +81,13 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// The algorithm for a call; `forced` by it, if not empty.
   [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
     const Forced names{forced, forced_.of(call.op)};
-    if (names.by_call.empty() && names.by_communicator.empty())
-      if (const AnyAlgorithm* const small = choose_in_slots(call, reach_, algorithms_)) return *small;
-    return *choose_algorithm(call, reach_, algorithms_, names).algorithm;
+    if (!names.by_call.empty() || !names.by_communicator.empty())
+      return *choose_algorithm(call, reach_, algorithms_, names).algorithm;
+    if (const AnyAlgorithm* const small = choose_in_slots(call, reach_, algorithms_)) return *small;
+    if (const AnyAlgorithm* const known = chosen_.find(call)) return *known;
+    const AnyAlgorithm& chosen = *choose_algorithm(call, reach_, algorithms_, names).algorithm;
+    chosen_.keep(call, chosen);
+    return chosen;
   }
   [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
     return explain_choice(call, reach_, algorithms_, {forced, forced_.of(call.op)});
@@ -219,6 +224,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   std::optional<GroupTable> groups_;  ///< the root's
   MemoryExec exec_;
   Reach reach_;
+  mutable ChoiceMemo chosen_;       ///< by what reach_ is once established
   std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
 
   OwnCounts counts_;          ///< of the call that runs, where ranks have to tell them

@@ -62,7 +62,7 @@ class IoOperation final : public Operation {
   bool cancel_requested_ = false;
 };
 
-/// The engine's way to the kernel: io_uring, later epoll, or a simulator. Threads: the loop's, but for
+/// The engine's way to the kernel: io_uring, epoll, or a simulator. Threads: the loop's, but for
 /// wake().
 class Driver {
  public:

@@ -13,10 +13,16 @@ namespace cohort {
 /// its whole slice, milliseconds, so that beside one yielding ranks hardly get on. Who sleeps, however
 /// briefly, gets the core back as soon as it wakes: 500 times all_reduce of 8 B on 8 ranks of 2 cores beside
 /// two busy loops took 9.7 s with yields alone, and takes 6.5 s. One for each thread.
+///
+/// A yield among ranks takes 1 us, and timing it a tenth of that: while none was long, one in 16 is timed.
 class CoreSharing {
  public:
   /// Whether somebody lately kept the core, so that sleeping is better.
   [[nodiscard]] bool should_sleep(TimePoint now) const noexcept { return now < sleeps_until_; }
+  /// Whether the yield that follows is to be timed.
+  [[nodiscard]] bool should_time() noexcept {
+    return lost_ != Duration::zero() || ++untimed_ % kYieldsPerSample == 0;
+  }
   /// A yield lasted so long. What counts is the share of time that goes by in long ones: ranks that start, or
   /// touch new memory, keep the core for long as well, a few times.
   void note_yield(TimePoint began, TimePoint ended) noexcept {
@@ -34,11 +40,13 @@ class CoreSharing {
   static constexpr Duration kMostRemembered = std::chrono::milliseconds(14);
   /// Then it tries again, and one long yield is enough.
   static constexpr Duration kSleepsFor = std::chrono::milliseconds(5);
+  static constexpr unsigned kYieldsPerSample = 16;
 
  private:
   TimePoint sleeps_until_{};
   TimePoint noted_{};
   Duration lost_{0};
+  unsigned untimed_ = 0;
 };
 
 }  // namespace cohort

@@ -40,6 +40,7 @@ class RealPlatform final : public Platform {
 };
 
 void RealPlatform::yield_core() noexcept {
+  if (!sharing_.should_time()) return processor::yield();
   const TimePoint began = clock_.now();
   if (sharing_.should_sleep(began)) return std::this_thread::sleep_for(kNap);
   processor::yield();

@@ -19,6 +19,8 @@ constexpr unsigned kLooksInARow = 64;
 /// With more ranks than cores, the answer comes after the one who gives it has had this core.
 constexpr unsigned kCrowdedLooks = 20;
 constexpr unsigned kCrowdedYields = 60;
+/// A yield among ranks takes 1 us, and asking 5 % of that.
+constexpr unsigned kYieldsInARow = 4;
 
 /// A peer that touches memory for longer than this is stopped, by a debugger or a signal.
 constexpr Duration kLongestTouch = std::chrono::seconds(5);
@@ -165,7 +167,7 @@ bool HostGroup::spin_until(const Counter& counter, std::uint32_t target) const n
       for (unsigned look = 0; look < kCrowdedLooks; ++look)
         if (is_there()) return true;
       engine_.platform().yield_core();
-      if (engine_.is_turn_over()) break;
+      if (yields % kYieldsInARow == kYieldsInARow - 1 && engine_.is_turn_over()) break;
     }
     return is_there();
   }

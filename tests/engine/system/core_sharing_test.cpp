@@ -17,6 +17,20 @@ TEST(CoreSharing, yields_among_ranks_that_give_the_core_back) {
   EXPECT_FALSE(sharing.should_sleep(kBegin + std::chrono::microseconds(301)));
 }
 
+/// Every yield would cost two looks at the clock.
+TEST(CoreSharing, times_few_yields_until_one_is_long) {
+  CoreSharing sharing;
+  unsigned timed = 0;
+  for (unsigned i = 0; i < 10 * CoreSharing::kYieldsPerSample; ++i) timed += sharing.should_time() ? 1 : 0;
+  EXPECT_EQ(timed, 10);
+  sharing.note_yield(kBegin, kBegin + CoreSharing::kLongYield);
+  EXPECT_TRUE(sharing.should_time());
+  EXPECT_TRUE(sharing.should_time()) << "until it is forgotten";
+  const TimePoint later = kBegin + 10 * CoreSharing::kLongYield;
+  sharing.note_yield(later, later + std::chrono::microseconds(1));
+  EXPECT_FALSE(sharing.should_time());
+}
+
 class LongYields : public ::testing::Test {
  protected:
   void yield(Duration lasting) {
