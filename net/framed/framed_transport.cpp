@@ -44,8 +44,9 @@ bool FramedTransport::is_cut_off(Rank peer) const noexcept {
 }
 
 Task<> FramedTransport::until_sent() {
-  for (FramedLink* link : links_) co_await link->until_sent();
-  for (StreamLetters* letters : letters_) co_await letters->until_sent();
+  // By number: while one is waited for, another may be made.
+  for (std::size_t i = 0; i < links_.size(); ++i) co_await links_[i]->until_sent();
+  for (std::size_t i = 0; i < letters_.size(); ++i) co_await letters_[i]->until_sent();
 }
 
 void FramedTransport::shutdown() noexcept {
