@@ -16,7 +16,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <optional>
+#include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
