@@ -62,23 +62,29 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
 
 /// Tells a foreign event loop by a descriptor that requests are over: epoll, libuv, asyncio.
 ///
-/// Threads: any. Lifetime: outlives the requests that were given to it, and their ends.
+/// Threads: any.
 class Completions : Immovable {
  public:
   Completions();
   /// The request is told of here when it is over.
   void expect(Request& request);
   /// Readable while there is something to take.
-  [[nodiscard]] int descriptor() const noexcept { return event_.number(); }
+  [[nodiscard]] int descriptor() const noexcept { return state_->event.number(); }
   /// Those that are over since the last time, in their order.
   [[nodiscard]] std::vector<std::shared_ptr<Request>> take();
 
  private:
-  void add(std::shared_ptr<Request> request);
+  /// Kept by what is expected, too.
+  struct State {
+    explicit State(Descriptor of) : event(std::move(of)) {}
+    void add(std::shared_ptr<Request> request);
 
-  const Descriptor event_;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<Request>> over_;
+    const Descriptor event;
+    std::mutex mutex;
+    std::vector<std::shared_ptr<Request>> over;
+  };
+
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace cohort::bindings

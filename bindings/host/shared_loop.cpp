@@ -286,7 +286,7 @@ void SharedLoop::cancel(const std::shared_ptr<Work>& work) {
 /// Waits while others drive; drives where they leave.
 bool SharedLoop::attend(Work& work, TimePoint until, Interrupt* interrupt) {
   std::unique_lock lock(mutex_);
-  work.is_waited_for_ = true;
+  if (!work.is_waited_for_) work.is_waited_for_ = true;
   while (!work.is_over()) {
     const auto now = std::chrono::steady_clock::now();
     if (until != kNever && now >= until) break;
@@ -313,7 +313,7 @@ bool SharedLoop::attend(Work& work, TimePoint until, Interrupt* interrupt) {
   std::erase_if(orders_, [&](const Order& order) { return order.work == &work && order.held == nullptr; });
   const bool is_over = work.is_over();
   lock.unlock();
-  if (!is_over && try_lead()) release(false);  // it may have been left to this thread
+  if (try_lead()) release(false);  // it may have been left to this thread
   return is_over;
 }
 
@@ -328,7 +328,7 @@ void SharedLoop::interrupt_others_drive(Work& work) {
 void SharedLoop::keep() noexcept {
   try {
     EngineOptions options;
-    options.driver = make_epoll_driver("threads take turns");
+    options.driver = make_epoll_driver("its requests belong to no thread");
     engine_ = std::make_unique<Engine>(std::move(options));
     auto until_end = [this]() -> Task<> {
       co_await end_.wait();

@@ -266,7 +266,7 @@ void define_requests(py::module_& module) {
       .def("cancel", &PyRequest::cancel,
            "Asks it to end. A call that has begun gives the communicator up, on all ranks.")
       .def_property_readonly("_id", &PyRequest::id)
-      .def("_expect", &PyRequest::expect, py::keep_alive<1, 2>());
+      .def("_expect", &PyRequest::expect);
   py::class_<bindings::Completions>(module, "Completions", "Tells an event loop that requests are over.")
       .def(py::init<>())
       .def("fileno", &bindings::Completions::descriptor)
