@@ -3,6 +3,8 @@
 
 #include <cohort/engine/error.h>
 
+#include <utility>
+
 namespace cohort::tcp {
 
 /// An error counts: the next attempt will tell which.
@@ -16,6 +18,11 @@ Task<int> SocketStream::receive_some(std::span<std::byte> into) {
 
 std::string SocketStream::explain(int error_number) const {
   return std::string(system_error(error_number, "the connection broke").message());
+}
+
+Task<std::unique_ptr<framed::ByteStream>> open_stream(Task<Socket> connecting) {
+  Socket socket = co_await connecting;
+  co_return std::make_unique<SocketStream>(std::move(socket));
 }
 
 }  // namespace cohort::tcp

@@ -4,6 +4,8 @@
 #include <cohort/engine/io/socket.h>
 #include <cohort/net/framed/byte_stream.h>
 
+#include <memory>
+
 namespace cohort::tcp {
 
 /// The bytes of one TCP connection.
@@ -29,5 +31,8 @@ class SocketStream final : public framed::ByteStream {
  private:
   Socket socket_;
 };
+
+/// A stream over the connection that this task makes. Throws what that throws.
+[[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> open_stream(Task<Socket> connecting);
 
 }  // namespace cohort::tcp

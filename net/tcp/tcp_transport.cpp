@@ -6,6 +6,8 @@
 #include <cohort/net/tcp/socket_stream.h>
 #include <cohort/net/tcp/tcp_link.h>
 
+#include <utility>
+
 namespace cohort::tcp {
 namespace {
 
@@ -24,8 +26,7 @@ class TcpTransport final : public framed::FramedTransport {
   }
   [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> open_stream(Rank,
                                                                       Task<Socket> connecting) override {
-    Socket socket = co_await connecting;
-    co_return std::make_unique<SocketStream>(std::move(socket));
+    return tcp::open_stream(std::move(connecting));
   }
 };
 

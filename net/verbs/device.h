@@ -14,9 +14,9 @@ namespace cohort::verbs {
 struct Release {
   const Library* library = nullptr;
 
-  void operator()(ibv_context* context) const noexcept { library->close_device(context); }
+  void operator()(ibv_context* context) const noexcept;
   void operator()(ibv_pd* domain) const noexcept { library->dealloc_pd(domain); }
-  void operator()(ibv_comp_channel* channel) const noexcept { library->destroy_comp_channel(channel); }
+  void operator()(ibv_comp_channel* channel) const noexcept;
   void operator()(ibv_cq* queue) const noexcept { library->destroy_cq(queue); }
   void operator()(ibv_qp* pair) const noexcept { library->destroy_qp(pair); }
   void operator()(ibv_mr* region) const noexcept { library->dereg_mr(region); }
@@ -24,12 +24,15 @@ struct Release {
 template <class T>
 using Owned = std::unique_ptr<T, Release>;
 
+/// None of a child's, as its completion channels; null, with errno, if it cannot be opened.
+[[nodiscard]] Owned<ibv_context> open_device(const Library& library, ibv_device* device);
+
 /// Whoever has a completion queue on a device.
 class DeviceUser : public ListHook {
  public:
   /// Its queue has completions, of which the device has told once: it tells again when it is asked again.
   virtual void completions_came() noexcept = 0;
-  /// The device or its port is of no use any more, for that reason.
+  /// The device, its port or a queue of this is of no use any more, for that reason.
   virtual void device_failed(std::string_view why) noexcept = 0;
 
  protected:
@@ -61,7 +64,8 @@ class Device : Immovable {
 
  private:
   [[nodiscard]] Error refused(int error_number, std::string_view what) const;
-  void take_event(const ibv_async_event& event) noexcept;
+  /// Of that user; null: of the port or the device.
+  void take_event(const ibv_async_event& event, DeviceUser* user) noexcept;
 
   const Library& library_;
   const Port port_;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/verbs/library.h>
 
+#include <cohort/engine/log.h>
+
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <bit>
+#include <system_error>
 
 namespace cohort::verbs {
 namespace {
@@ -25,6 +28,7 @@ struct Loaded {
     }
     find_device_calls();
     find_queue_calls();
+    if (failure.empty()) keep_from_children();
     library.post_send = [](ibv_qp* pair, ibv_send_wr* requests, ibv_send_wr** bad) {
       return pair->context->ops.post_send(pair, requests, bad);
     };
@@ -40,7 +44,16 @@ struct Loaded {
   }
 
  private:
+  /// Before anything is registered: else what a child writes may be what the device reads, or the reverse.
+  void keep_from_children() const {
+    if (const int error = library.fork_init(); error != 0)
+      log(LogLevel::warn,
+          "{} cannot keep what devices reach from children: {}; use COHORT_TRANSPORT=tcp in programs that "
+          "fork",
+          kFile, std::generic_category().message(error));
+  }
   void find_device_calls() {
+    find(library.fork_init, "ibv_fork_init");
     find(library.get_device_list, "ibv_get_device_list");
     find(library.free_device_list, "ibv_free_device_list");
     find(library.get_device_name, "ibv_get_device_name");

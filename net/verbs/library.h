@@ -13,6 +13,7 @@ namespace cohort::verbs {
 /// run where it is not installed, and tests stand in for it. Names, arguments and results are those of
 /// ibv_*(3).
 struct Library {
+  int (*fork_init)();
   ibv_device** (*get_device_list)(int* count);
   void (*free_device_list)(ibv_device** list);
   const char* (*get_device_name)(ibv_device* device);

@@ -4,12 +4,15 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/system/environment.h>
+#include <cohort/net/verbs/queue_pair.h>
+#include <cohort/net/verbs/ring.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -59,6 +62,16 @@ std::string describe_gid(const ibv_gid_entry& entry) {
   return fmt::format("{} ({}, {})", entry.gid_index, to_string(entry.gid), name_of_type(entry.gid_type));
 }
 
+/// Of a queue on which nothing happens.
+class Nobody final : public DeviceUser {
+  void completions_came() noexcept override {}
+  void device_failed(std::string_view) noexcept override {}
+};
+
+struct Free {
+  void operator()(std::byte* memory) const noexcept { std::free(memory); }
+};
+
 /// A look at the devices of this host.
 class Search {
  public:
@@ -82,11 +95,6 @@ class Search {
   }
 
  private:
-  struct Close {
-    const Library& library;
-    void operator()(ibv_context* context) const { library.close_device(context); }
-  };
-
   void add_reason(std::string_view name, std::string_view reason) {
     reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", name, reason);
   }
@@ -98,7 +106,7 @@ class Search {
     is_named_ = true;
     if (device->transport_type != IBV_TRANSPORT_IB)
       return add_reason(name, "an iWARP device, or one of another kind, which is not supported");
-    const std::unique_ptr<ibv_context, Close> context(library_.open_device(device), Close{library_});
+    const Owned<ibv_context> context = open_device(library_, device);
     if (!context)
       return add_reason(
           name, fmt::format("cannot be opened: {}; may this user read and write /dev/infiniband/uverbs*?",
@@ -132,12 +140,30 @@ class Search {
     });
     choose_gid(place, gids);
     if (!gid_) return;
-    choice_.port = Port{.device = name,
+    try_out(place, Port{.device = name,
                         .number = number,
                         .is_ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET,
                         .gid = *gid_,
                         .lid = attributes.lid,
-                        .mtu = attributes.active_mtu};
+                        .mtu = attributes.active_mtu});
+  }
+
+  /// Takes what one connection takes, and gives it back: what is refused here would be when links are made,
+  /// and peers were told by then that they are.
+  void try_out(const std::string& place, const Port& port) {
+    try {
+      Device device(library_, port, settings_);
+      Nobody nobody;
+      const std::unique_ptr<std::byte, Free> memory(
+          static_cast<std::byte*>(std::aligned_alloc(kRingBytes, 2 * kRingBytes)));
+      if (!memory) return add_reason(place, "there is no memory for a connection");
+      const auto region = device.register_memory(memory.get(), 2 * kRingBytes,
+                                                 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+      const QueuePair pair(device, nobody, kSends, kReceives);
+      choice_.port = port;
+    } catch (const Error& error) {
+      add_reason(place, error.message());
+    }
   }
 
   void choose_gid(const std::string& place, const std::vector<ibv_gid_entry>& gids) {

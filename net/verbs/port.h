@@ -44,7 +44,7 @@ struct Choice {
   std::string why_not;
 };
 
-/// Opens devices and closes them again.
+/// Opens devices and closes them again; the chosen one has let a connection's memory and queues be made.
 [[nodiscard]] Choice choose_port(const Library& library, const Settings& settings);
 
 /// The same with what is installed on this host, once per process, with a line in the log. Threads: any.

@@ -20,8 +20,9 @@ constexpr std::uint32_t kMost24Bits = (1U << 24) - 1;
 
 /// A header and a little more goes with the request, so that the device fetches nothing.
 constexpr std::size_t kWantedInlineBytes = 220;
-/// Reads and atomic operations of the peer that may be under way.
-constexpr int kMostReads = 16;
+/// Reads and atomic operations of the peer that may be under way: there are none, but not every driver takes
+/// 0 where the device can do some.
+constexpr int kMostReads = 1;
 /// Until a message is sent again for which no receive stood ready: 0.64 ms. Credits see to it that none is.
 constexpr std::uint8_t kNotReadyTimer = 12;
 constexpr std::uint8_t kNotReadyRetries = 6;
@@ -84,14 +85,15 @@ QueuePair::QueuePair(Device& device, DeviceUser& user, int sends, int receives)
   attributes.send_cq = completions_.get();
   attributes.recv_cq = completions_.get();
   attributes.qp_type = IBV_QPT_RC;
+  attributes.qp_context = &user;
   for (const std::size_t inline_bytes : {kWantedInlineBytes, std::size_t{0}}) {
     attributes.cap = {static_cast<std::uint32_t>(sends), static_cast<std::uint32_t>(receives), 1, 1,
                       static_cast<std::uint32_t>(inline_bytes)};
     pair_ = {library_.create_qp(device.domain(), &attributes), Release{&library_}};
     if (pair_) break;
   }
-  if (!pair_)
-    throw system_error(errno,
+  if (const int error_number = errno; !pair_)
+    throw system_error(error_number,
                        fmt::format("{}: making a queue pair of {} sends and {} receives; it has {} at most",
                                    device.port().device, sends, receives, device.limits().max_qp));
   inline_bytes_ = attributes.cap.max_inline_data;
@@ -151,6 +153,12 @@ void QueuePair::connect(const EndPoint& theirs) {
          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
              IBV_QP_MAX_QP_RD_ATOMIC,
          "RTS");
+}
+
+void QueuePair::stop() noexcept {
+  ibv_qp_attr stopped{};
+  stopped.qp_state = IBV_QPS_ERR;
+  (void)library_.modify_qp(pair_.get(), &stopped, IBV_QP_STATE);  // who refuses it is destroyed all the same
 }
 
 int QueuePair::post_send(ibv_send_wr& request) noexcept {

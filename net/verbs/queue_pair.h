@@ -50,8 +50,10 @@ class QueuePair : Immovable {
   /// The device tells its user of the next completion. 0, or an error number.
   [[nodiscard]] int ask_for_event() noexcept;
 
-  /// The device touches nothing of this any more, in either direction, when it returns. Completions that
-  /// have come can still be polled. Idempotent.
+  /// Nothing more is carried out, in either direction, but what is under way. Completions can be polled.
+  void stop() noexcept;
+  /// The device touches nothing of this any more, in either direction, when it returns; completions that were
+  /// not polled are lost. Idempotent.
   void destroy() noexcept { pair_.reset(); }
   [[nodiscard]] bool is_destroyed() const noexcept { return !pair_; }
 

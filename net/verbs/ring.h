@@ -24,6 +24,8 @@ inline constexpr std::uint32_t kMostCredits =
     kMostMessages / kCreditMessages + static_cast<std::uint32_t>(kRingBytes / kCreditBytes) + 1;
 /// Each message, credit and end takes one of them.
 inline constexpr std::uint32_t kReceives = kMostMessages + kMostCredits + 1;
+/// Requests to send that have not completed.
+inline constexpr std::uint32_t kSends = 128;
 
 /// What an immediate says.
 struct Immediate {

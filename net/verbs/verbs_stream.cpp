@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -74,10 +75,10 @@ EndPoint VerbsStream::end_point() const noexcept {
 }
 
 void VerbsStream::connect(const EndPoint& theirs) {
-  theirs_ = theirs;
-  renew_receives();
-  pair_.connect(theirs);
+  if (failure_.empty()) renew_receives();
   if (!failure_.empty()) throw Error(ErrorKind::LinkFault, failure_);
+  pair_.connect(theirs);
+  theirs_ = theirs;
 }
 
 bool VerbsStream::is_writable() const noexcept {
@@ -234,7 +235,7 @@ bool VerbsStream::reap() noexcept {
   for (int batch = 0; batch < kBatchesOfALook && !is_over(); ++batch) {
     const int count = pair_.poll(completions);
     if (count < 0) fail(fmt::format("{}: its completions cannot be read", device_.port().device));
-    for (int i = 0; i < count; ++i) take(completions[static_cast<std::size_t>(i)]);
+    take_all(std::span(completions).first(static_cast<std::size_t>(std::max(count, 0))));
     found |= count > 0;
     if (!is_over()) renew_receives();
     if (count < static_cast<int>(kBatch)) break;
@@ -243,6 +244,14 @@ bool VerbsStream::reap() noexcept {
   if (!is_over()) tell_credit();
   wake_waiters();
   return true;
+}
+
+/// In order, those behind a failed one too: bytes that have come can be read before the failure is told.
+void VerbsStream::take_all(std::span<const ibv_wc> completions) noexcept {
+  const bool was_taking = std::exchange(is_taking_, true);
+  for (const ibv_wc& completion : completions) take(completion);
+  is_taking_ = was_taking;
+  if (!failure_.empty()) let_go();
 }
 
 void VerbsStream::take(const ibv_wc& completion) noexcept {
@@ -286,6 +295,7 @@ void VerbsStream::renew_receives() noexcept {
 }
 
 void VerbsStream::tell_credit() noexcept {
+  if (has_ended_) return;  // nobody is there to be told
   if (received_.is_credit_due() && has_request()) (void)post(Request::credit, received_.take_credit(), 0);
 }
 
@@ -306,19 +316,23 @@ void VerbsStream::fail_request(const ibv_wc& completion) noexcept {
   fail(text);
 }
 
-/// After destroy() no more completions come, and one of those that have may tell more than what was found
-/// first.
 void VerbsStream::fail(std::string why) noexcept {
   failure_ = std::move(why);
-  if (!pair_.is_destroyed()) {
-    pair_.destroy();
-    std::array<ibv_wc, kBatch> completions;
-    for (int count = pair_.poll(completions); count > 0; count = pair_.poll(completions))
-      for (int i = 0; i < count; ++i)
-        if (completions[static_cast<std::size_t>(i)].status != IBV_WC_SUCCESS)
-          fail_request(completions[static_cast<std::size_t>(i)]);
-  }
+  let_go();
   wake_waiters();
+}
+
+/// Completions are read while the pair is there, which takes them with it: one of them may tell more than
+/// what was found first. There are no more of them than requests, and none is posted any more.
+void VerbsStream::let_go() noexcept {
+  if (is_taking_ || pair_.is_destroyed()) return;
+  is_taking_ = true;
+  pair_.stop();
+  std::array<ibv_wc, kBatch> completions;
+  for (int count = pair_.poll(completions); count > 0; count = pair_.poll(completions))
+    take_all(std::span(completions).first(static_cast<std::size_t>(count)));
+  is_taking_ = false;
+  pair_.destroy();
 }
 
 std::string VerbsStream::explain(int error_number) const {

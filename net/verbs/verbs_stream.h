@@ -24,8 +24,8 @@ namespace cohort::verbs {
 /// or so asks for a completion, and completions are taken in batches, in every turn of the loop, or when the
 /// completion channel wakes it.
 ///
-/// What breaks ends the stream: the queue pair is destroyed, so that no device touches anything any more,
-/// then what had completed is looked at, and then calls answer EIO. Threads: the engine's.
+/// What breaks ends the stream: the queue pair is stopped, what had completed is taken, the pair is
+/// destroyed, so that no device touches anything any more, and then calls answer EIO. Threads: the engine's.
 class VerbsStream final : public framed::ByteStream, private Source, private DeviceUser {
  public:
   /// Throws ResourceLimit, Unsupported.
@@ -79,6 +79,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
 
   /// Takes what has completed, and does what that asks for. True if anything had.
   bool reap() noexcept;
+  void take_all(std::span<const ibv_wc> completions) noexcept;
   void take(const ibv_wc& completion) noexcept;
   void take_message(const ibv_wc& completion) noexcept;
   void renew_receives() noexcept;
@@ -95,11 +96,11 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
 
   void fail_request(const ibv_wc& completion) noexcept;
   void fail(std::string why) noexcept;
+  void let_go() noexcept;
 
   [[nodiscard]] std::byte* send_ring() const noexcept { return memory_.get(); }
   [[nodiscard]] std::byte* receive_ring() const noexcept { return memory_.get() + kRingBytes; }
 
-  static constexpr std::uint32_t kSends = 128;
   static constexpr std::uint32_t kSignalRequests = 16;
   static constexpr std::uint32_t kMostSignals = kSends;
 
@@ -134,6 +135,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   bool is_armed_ = false;   ///< the device will tell of the next completion
   bool has_ended_ = false;  ///< the peer has
   bool is_closed_ = false;  ///< by shutdown()
+  bool is_taking_ = false;  ///< completions that were polled wait to be looked at
   bool is_flush_ = false;   ///< failure_ is but the consequence of another one
   std::string failure_;
 };

@@ -2,6 +2,7 @@
 #include <cohort/net/verbs/verbs_transport.h>
 
 #include <cohort/net/framed/framed_transport.h>
+#include <cohort/net/tcp/socket_stream.h>
 #include <cohort/net/verbs/verbs_stream.h>
 
 #include <fmt/format.h>
@@ -30,15 +31,20 @@ class VerbsTransport final : public framed::FramedTransport {
 
  private:
   [[nodiscard]] Task<std::unique_ptr<framed::FramedLink>> make_link(Rank peer, Lane lane) override {
-    Task<Socket> connecting = use().connections.open(peer, lane);
-    std::unique_ptr<framed::ByteStream> stream = co_await open_stream(peer, std::move(connecting));
+    std::unique_ptr<framed::ByteStream> stream = co_await connect_stream(peer, lane);
     co_return std::make_unique<framed::FramedLink>(use().engine, std::move(stream), use().host,
                                                    use().membership.rank, peer, lane, "verbs");
   }
 
-  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> open_stream(Rank peer,
+  /// Letters stay on TCP: small ones are sent before the peer receives any, and only TCP takes them while
+  /// nothing at the peer answers.
+  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> open_stream(Rank,
                                                                       Task<Socket> connecting) override {
-    Socket socket = co_await connecting;
+    return tcp::open_stream(std::move(connecting));
+  }
+
+  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> connect_stream(Rank peer, Lane lane) {
+    Socket socket = co_await use().connections.open(peer, lane);
     const CancelScope* const scope = co_await current_scope();
     try {
       auto stream = std::make_unique<VerbsStream>(use().engine, device_, peer);
@@ -46,9 +52,11 @@ class VerbsTransport final : public framed::FramedTransport {
       co_return stream;
     } catch (const Error& error) {
       if (scope != nullptr && scope->is_cancelled()) throw;
-      throw Error(error.kind(), fmt::format("no RDMA connection to {}: {}",
-                                            use().membership.peers[peer].describe(), error.message()))
-          .with_culprit(peer);
+      const Error told(error.kind(), fmt::format("no RDMA connection to {}: {}",
+                                                 use().membership.peers[peer].describe(), error.message()));
+      const bool may_be_of_peer =
+          error.kind() == ErrorKind::LinkFault || error.kind() == ErrorKind::ProtocolError;
+      throw may_be_of_peer ? told.with_culprit(peer) : told;
     }
   }
 

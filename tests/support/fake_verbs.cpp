@@ -34,8 +34,6 @@ int gave_back(T* object) {
   return 0;
 }
 
-int make_event() { return ::eventfd(0, EFD_CLOEXEC); }
-
 void tell(int descriptor) {
   const std::uint64_t one = 1;
   COHORT_ASSERT(::write(descriptor, &one, sizeof one) == sizeof one, "eventfd {}", descriptor);
@@ -87,6 +85,16 @@ FakeVerbs::~FakeVerbs() { current = nullptr; }
 
 FakeVerbs& FakeVerbs::self() { return *current; }
 
+int FakeVerbs::make_event() {
+  descriptors.push_back(::eventfd(0, EFD_CLOEXEC));
+  return descriptors.back();
+}
+
+void FakeVerbs::close_event(int descriptor) {
+  std::erase(descriptors, descriptor);
+  ::close(descriptor);
+}
+
 ibv_gid_entry FakeVerbs::ipv4(std::uint32_t index, std::uint8_t last_byte) {
   ibv_gid_entry entry = gid(index, IBV_GID_TYPE_ROCE_V2, 0);
   const std::uint8_t tail[] = {0xff, 0xff, 10, 0, 0, last_byte};
@@ -106,6 +114,7 @@ ibv_gid_entry FakeVerbs::gid(std::uint32_t index, std::uint32_t type, std::uint8
 }
 
 void FakeVerbs::make_device_calls() {
+  library_.fork_init = [] { return 0; };
   library_.get_device_list = [](int* count) -> ibv_device** {
     *count = static_cast<int>(self().devices.size());
     auto** const list = new ibv_device*[self().devices.size() + 1]();
@@ -125,7 +134,8 @@ void FakeVerbs::make_device_calls() {
     for (FakeDevice& one : self().devices) {
       if (one.name != device->name || !one.opens) continue;
       auto* const context = made(self(), new Context{.seen = {}, .device = &one});
-      context->seen.async_fd = make_event();
+      context->seen.cmd_fd = self().make_event();
+      context->seen.async_fd = self().make_event();
       self().event_descriptors_.push_back(context->seen.async_fd);
       return &context->seen;
     }
@@ -134,7 +144,8 @@ void FakeVerbs::make_device_calls() {
   };
   library_.close_device = [](ibv_context* context) {
     std::erase(self().event_descriptors_, context->async_fd);
-    ::close(context->async_fd);
+    self().close_event(context->async_fd);
+    self().close_event(context->cmd_fd);
     return gave_back(reinterpret_cast<Context*>(context));
   };
 }
@@ -167,10 +178,16 @@ void FakeVerbs::make_questions() {
     take(context->async_fd);
     *event = self().events_.front();
     self().events_.pop_front();
+    const bool is_of_queue =
+        event->event_type <= IBV_EVENT_PATH_MIG_ERR && event->event_type != IBV_EVENT_CQ_ERR;
+    if (event->event_type == IBV_EVENT_CQ_ERR) self().unacknowledged_ = event->element.cq;
+    if (is_of_queue) self().unacknowledged_ = event->element.qp;
     return 0;
   };
-  library_.ack_async_event = [](ibv_async_event*) {};
-  library_.event_type_str = [](ibv_event_type) -> const char* { return "port error"; };
+  library_.ack_async_event = [](ibv_async_event*) { self().unacknowledged_ = nullptr; };
+  library_.event_type_str = [](ibv_event_type type) -> const char* {
+    return type >= IBV_EVENT_DEVICE_FATAL ? "port error" : "queue error";
+  };
   library_.wc_status_str = [](ibv_wc_status status) -> const char* {
     return status == IBV_WC_WR_FLUSH_ERR    ? "flushed"
            : status == IBV_WC_RETRY_EXC_ERR ? "retries exceeded"
@@ -209,11 +226,11 @@ void FakeVerbs::make_memory_calls() {
 void FakeVerbs::make_queue_calls() {
   library_.create_comp_channel = [](ibv_context*) -> ibv_comp_channel* {
     auto* const channel = made(self(), new Channel());
-    channel->seen.fd = make_event();
+    channel->seen.fd = self().make_event();
     return &channel->seen;
   };
   library_.destroy_comp_channel = [](ibv_comp_channel* channel) {
-    ::close(channel->fd);
+    self().close_event(channel->fd);
     return gave_back(reinterpret_cast<Channel*>(channel));
   };
   library_.create_cq = [](ibv_context*, int entries, void* owner, ibv_comp_channel* channel, int) -> ibv_cq* {
@@ -225,6 +242,8 @@ void FakeVerbs::make_queue_calls() {
   };
   library_.destroy_cq = [](ibv_cq* queue) {
     auto* const gone = reinterpret_cast<Queue*>(queue);
+    COHORT_ASSERT(self().unacknowledged_ != queue, "queue {} is destroyed, which waits for ever for an event",
+                  static_cast<void*>(queue));
     std::erase(gone->channel->told, gone);
     return gave_back(gone);
   };
@@ -243,20 +262,27 @@ void FakeVerbs::make_queue_calls() {
 
 void FakeVerbs::make_pair_calls() {
   library_.create_qp = [](ibv_pd*, ibv_qp_init_attr* attributes) -> ibv_qp* {
+    if (errno = self().refuses_pairs; errno != 0) return nullptr;
     auto* const pair = made(self(), new Pair());
     pair->queue = reinterpret_cast<Queue*>(attributes->send_cq);
     pair->most_sends = attributes->cap.max_send_wr;
     pair->most_receives = attributes->cap.max_recv_wr;
+    pair->seen.qp_context = attributes->qp_context;
+    pair->seen.send_cq = attributes->send_cq;
     pair->seen.qp_num = self().next_number_++;
     self().pairs_.push_back(pair);
     return &pair->seen;
   };
   library_.modify_qp = [](ibv_qp* pair, ibv_qp_attr* attributes, int) {
     if (attributes->qp_state == IBV_QPS_RTR) reinterpret_cast<Pair*>(pair)->other = attributes->dest_qp_num;
+    if (attributes->qp_state == IBV_QPS_ERR) reinterpret_cast<Pair*>(pair)->is_broken = true;
     return attributes->qp_state == IBV_QPS_RTR ? self().refuses_to_change : 0;
   };
   library_.destroy_qp = [](ibv_qp* pair) {
     auto* const gone = reinterpret_cast<Pair*>(pair);
+    COHORT_ASSERT(self().unacknowledged_ != pair, "pair {} is destroyed, which waits for ever for an event",
+                  pair->qp_num);
+    std::erase_if(gone->queue->completions, [&](const ibv_wc& one) { return one.qp_num == pair->qp_num; });
     std::erase(self().pairs_, gone);
     std::erase_if(self().pending_, [&](const Pending& pending) { return pending.pair == gone; });
     return gave_back(gone);
@@ -305,6 +331,7 @@ int FakeVerbs::post_send(ibv_qp* seen, ibv_send_wr* request) {
 
 int FakeVerbs::post_recv(ibv_qp* seen, const ibv_recv_wr* requests) {
   auto& pair = *reinterpret_cast<Pair*>(seen);
+  if (refuses_receives != 0) return refuses_receives;
   for (; requests != nullptr; requests = requests->next) {
     if (pair.receives.size() == pair.most_receives) return ENOMEM;
     pair.receives.push_back(requests->wr_id);
@@ -406,6 +433,21 @@ void FakeVerbs::raise(ibv_event_type type, int port) {
   ibv_async_event event{};
   event.event_type = type;
   event.element.port_num = port;
+  raise(event);
+}
+
+void FakeVerbs::raise_of_pair(ibv_event_type type, std::uint32_t pair) {
+  ibv_qp& seen = pair_of(pair)->seen;
+  ibv_async_event event{};
+  event.event_type = type;
+  if (type == IBV_EVENT_CQ_ERR)
+    event.element.cq = seen.send_cq;
+  else
+    event.element.qp = &seen;
+  raise(event);
+}
+
+void FakeVerbs::raise(const ibv_async_event& event) {
   for (const int descriptor : event_descriptors_) {
     events_.push_back(event);
     tell(descriptor);

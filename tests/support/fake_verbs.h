@@ -42,6 +42,8 @@ class FakeVerbs : Immovable {
   bool is_holding = false;         ///< requests wait for carry_out()
   std::size_t most_memory = ~0UL;  ///< that may be registered
   int refuses_to_change = 0;       ///< the error number of modify_qp
+  int refuses_receives = 0;        ///< the error number of post_recv
+  int refuses_pairs = 0;           ///< the error number of create_qp
   /// Asked for every request to send that is carried out.
   std::function<ibv_wc_status(const ibv_send_wr&)> status_of;
   /// Of a broken pair, completions of receives come before those of sends.
@@ -53,6 +55,7 @@ class FakeVerbs : Immovable {
   int sends_posted = 0;
   int sends_signaled = 0;
   int sends_inline = 0;
+  std::vector<int> descriptors;  ///< of open devices and channels
 
   /// The oldest request that waits, of any pair. False: there is none.
   bool carry_out();
@@ -61,6 +64,8 @@ class FakeVerbs : Immovable {
   }
   /// An event of that port, which every open device tells.
   void raise(ibv_event_type type, int port);
+  /// One of that pair, or of its completion queue.
+  void raise_of_pair(ibv_event_type type, std::uint32_t pair);
   /// As if this pair's peer had sent that: an immediate behind so many bytes that nobody wrote.
   void say_to(std::uint32_t pair, std::uint32_t immediate, std::uint32_t bytes);
 
@@ -86,6 +91,9 @@ class FakeVerbs : Immovable {
   int post_recv(ibv_qp* pair, const ibv_recv_wr* requests);
   [[nodiscard]] ibv_wc_status write(const Pending& pending);
   [[nodiscard]] bool receive(Pair& pair, std::uint32_t immediate, std::uint32_t bytes);
+  int make_event();
+  void close_event(int descriptor);
+  void raise(const ibv_async_event& event);
   static void complete(Queue& queue, const ibv_wc& completion);
   void break_pair(Pair& pair, const Pending& cause, ibv_wc_status status);
   [[nodiscard]] Pair* pair_of(std::uint32_t number) const;
@@ -96,7 +104,8 @@ class FakeVerbs : Immovable {
   std::vector<std::pair<std::uintptr_t, std::size_t>> writable_;
   std::deque<ibv_async_event> events_;
   std::uint32_t next_number_ = 100;
-  std::vector<int> event_descriptors_;  ///< of open devices
+  std::vector<int> event_descriptors_;    ///< of open devices
+  const void* unacknowledged_ = nullptr;  ///< whose event was told
 };
 
 }  // namespace cohort::test

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 namespace cohort::verbs {
@@ -51,6 +52,16 @@ TEST_F(ChoosePort, says_of_each_device_why_it_is_not_used) {
   for (const char* text : {"iwarp0: an iWARP device", "locked0: cannot be opened: Permission denied",
                            "down0 port 1: is not active", "bare0 port 1: has no address"})
     expect_refusal(text);
+}
+
+TEST_F(ChoosePort, refuses_a_device_on_which_no_connection_can_be_made) {
+  fake.devices = {FakeDevice{.gids = {FakeVerbs::ipv4(0)}}};
+  fake.most_memory = std::size_t{64} << 10;
+  for (const char* text : {"fake0 port 1: fake0 refuses 131072 bytes of registered memory", "ulimit -l"})
+    expect_refusal(text);
+  fake.most_memory = ~std::size_t{0};
+  fake.refuses_pairs = ENOSPC;
+  expect_refusal("fake0 port 1: fake0: making a queue pair of 128 sends and 57 receives");
 }
 
 TEST_F(ChoosePort, prefers_addresses_that_are_routed) {

@@ -7,8 +7,13 @@
 #include <cohort/tests/support/fake_verbs.h>
 #include <cohort/tests/support/outcome.h>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <optional>
@@ -81,6 +86,19 @@ class VerbsStreams : public ::testing::Test {
     EXPECT_EQ(receive(stream, 1), -EIO);
     EXPECT_EQ(send(stream, 1), -EIO);
     EXPECT_THAT(stream.explain(EIO), HasSubstr(std::string(text)));
+  }
+
+  /// Until that stream has something to tell, with the device's events watched.
+  void run_until_readable(VerbsStream& stream) {
+    TaskScope services;
+    auto whole = [&]() -> Task<> {
+      services.spawn(device->watch_events(engine));
+      const auto error = co_await error_of(with_deadline(std::chrono::seconds(60), stream.until_readable()));
+      EXPECT_FALSE(error) << error->what();
+      services.cancel();
+      co_await services.join();
+    };
+    engine.run(whole());
   }
 
   FakeVerbs fake;
@@ -188,6 +206,22 @@ TEST_F(VerbsStreams, the_cause_is_told_and_not_what_was_flushed_for_it) {
   EXPECT_THAT(one->explain(EIO), Not(HasSubstr("flushed")));
 }
 
+TEST_F(VerbsStreams, what_had_come_can_be_read_before_a_failure_is_told) {
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(send(*other, 10), 10);
+  fake.refuses_receives = ENOMEM;
+  EXPECT_EQ(receive(*one, 1000), 400);
+  expect_failure(*one, "a request to receive from rank 1 was refused: Cannot allocate memory");
+}
+
+TEST_F(VerbsStreams, a_peer_that_has_ended_is_told_of_no_credit) {
+  for (std::uint32_t i = 0; i < kCreditMessages; ++i) ASSERT_EQ(send(*one, 10), 10);
+  one->shutdown();
+  const int before = fake.sends_posted;
+  EXPECT_EQ(receive(*other, 1000), static_cast<int>(10 * kCreditMessages));
+  EXPECT_EQ(receive(*other, 1000), 0);
+  EXPECT_EQ(fake.sends_posted, before);
+}
+
 TEST_F(VerbsStreams, a_peer_that_has_no_receive_ready_is_told_of) {
   fake.status_of = [](const ibv_send_wr&) { return IBV_WC_RNR_RETRY_EXC_ERR; };
   EXPECT_EQ(send(*one, 1), 1);
@@ -283,6 +317,68 @@ TEST_F(VerbsStreams, a_port_that_goes_down_ends_what_waits_on_it) {
   engine.run(whole());
   expect_failure(*one, "fake0 port 1, RoCE v2, GID 0 (10.0.0.1), MTU 4096 says: port error");
   expect_failure(*other, "port error");
+}
+
+/// The fake asserts that the event was acknowledged before what it is about is destroyed.
+TEST_F(VerbsStreams, a_queue_that_breaks_ends_its_stream_and_no_other) {
+  for (const ibv_event_type type :
+       {IBV_EVENT_CQ_ERR, IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR}) {
+    connect();
+    fake.raise_of_pair(type, one->end_point().number);
+    run_until_readable(*one);
+    expect_failure(*one, "MTU 4096 says: queue error");
+    EXPECT_EQ(receive(*other, 1), -EAGAIN);
+  }
+}
+
+TEST_F(VerbsStreams, a_device_that_fails_before_the_ends_agree_is_a_link_fault) {
+  VerbsStream third(engine, *device, 2);
+  const EndPoint theirs = one->end_point();
+  fake.raise(IBV_EVENT_PORT_ERR, 1);
+  run_until_readable(third);
+  const auto error = error_from([&] { third.connect(theirs); });
+  EXPECT_EQ(kind_of(error), "LinkFault");
+  EXPECT_THAT(error->what(), HasSubstr("port error"));
+}
+
+TEST_F(VerbsStreams, receives_that_are_refused_are_a_link_fault) {
+  VerbsStream third(engine, *device, 2);
+  fake.refuses_receives = ENOMEM;
+  const auto error = error_from([&] { third.connect(one->end_point()); });
+  EXPECT_EQ(kind_of(error), "LinkFault");
+  EXPECT_THAT(error->what(), HasSubstr("a request to receive from rank 2 was refused"));
+}
+
+/// How many of them a child has that is made now; those of others lead to /dev/null there.
+int kept_by_child(const std::vector<int>& descriptors) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int kept = 0;
+    for (const int descriptor : descriptors) {
+      struct stat status {};
+      kept += ::fstat(descriptor, &status) == 0 && !S_ISCHR(status.st_mode) ? 1 : 0;
+    }
+    ::_exit(kept);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(VerbsStreams, descriptors_of_a_device_are_none_of_a_childs_and_its_numbers_are_free_again) {
+  const std::vector<int> descriptors = fake.descriptors;
+  ASSERT_EQ(descriptors.size(), 3U) << "of a device, its events and its channel";
+  EXPECT_EQ(kept_by_child(descriptors), 0);
+  one.reset();
+  other.reset();
+  device.reset();
+  for (const int descriptor : descriptors) ASSERT_EQ(::fcntl(STDERR_FILENO, F_DUPFD, descriptor), descriptor);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  for (const int descriptor : descriptors) ASSERT_EQ(::dup2(ends[0], descriptor), descriptor);
+  EXPECT_EQ(kept_by_child(descriptors), 3);
+  for (const int descriptor : descriptors) ::close(descriptor);
+  for (const int end : ends) ::close(end);
 }
 
 TEST_F(VerbsStreams, memory_that_may_not_be_locked_is_refused_with_the_limit) {
