@@ -16,7 +16,9 @@ namespace {
 class BlockingCall final : public Work {
  public:
   BlockingCall(Communicator& comm, const AnyCall& call, const CallSettings& settings)
-      : comm_(comm), call_(call), settings_(settings) {}
+      : comm_(comm), call_(call), settings_(settings) {
+    is_quiet_ = std::holds_alternative<CollectiveCall>(call);
+  }
   [[nodiscard]] Rank from() const noexcept { return from_; }
 
  private:

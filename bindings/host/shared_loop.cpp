@@ -243,7 +243,7 @@ void SharedLoop::run(Work& work, Interrupt* interrupt) {
   }
   run_->enter([&] { begin(work); });
   if (work.is_over()) [[likely]] {
-    release(!engine_->has_ready());
+    release(work.is_quiet_ && !engine_->has_ready());
   } else {
     drive(work, kNever, interrupt);
     release(false);
@@ -257,7 +257,7 @@ void SharedLoop::start(std::shared_ptr<Work> work) {
   Work& begun = *work;
   begun.held_ = work;
   run_->enter([&] { begin(begun); });
-  release(begun.is_over() && !engine_->has_ready());
+  release(begun.is_over() && begun.is_quiet_ && !engine_->has_ready());
 }
 
 bool SharedLoop::wait(const std::shared_ptr<Work>& work, TimePoint until, Interrupt* interrupt) {

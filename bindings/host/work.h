@@ -29,6 +29,9 @@ class Work : Immovable {
  protected:
   Work() = default;
 
+  /// Where it is over at once, it has left nothing to the engine that was not there before.
+  bool is_quiet_ = false;
+
  private:
   friend class SharedLoop;
 

@@ -287,6 +287,22 @@ TEST(Session, a_group_is_made_by_its_members_only) {
   });
 }
 
+TEST(Session, a_communicator_that_is_dropped_says_goodbye_by_itself) {
+  std::atomic<bool> is_heard{false};
+  run_sessions(2, [&](Session&, const Member& comm) {
+    Member group = comm->split(0);
+    if (comm->rank() == 0) {
+      group.reset();
+      while (!is_heard) std::this_thread::sleep_for(1ms);  // not a call of the library's
+      return;
+    }
+    const auto error =
+        error_from([&] { group->call(CollectiveCall{operator_of<Barrier>}, {.timeout = 30s}); });
+    is_heard = true;
+    EXPECT_EQ(kind_of(error), "PeerAborted");
+  });
+}
+
 TEST(Session, a_child_of_fork_is_refused_and_ends_in_peace) {
   Session session;
   const Member comm = session.join(CommunicatorOptions());
