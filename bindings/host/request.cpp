@@ -13,7 +13,7 @@ void Request::when_over(std::function<void(Request&)> callback) {
   {
     const std::lock_guard lock(mutex_);
     if (!is_told_) {
-      when_over_ = std::move(callback);
+      when_over_.push_back(std::move(callback));
       return;
     }
   }
@@ -21,38 +21,34 @@ void Request::when_over(std::function<void(Request&)> callback) {
 }
 
 void Request::told() noexcept {
-  std::function<void(Request&)> callback;
+  std::vector<std::function<void(Request&)>> callbacks;
   {
     const std::lock_guard lock(mutex_);
     is_told_ = true;
-    callback = std::move(when_over_);
+    callbacks.swap(when_over_);
   }
-  if (callback) callback(*this);
+  for (const auto& callback : callbacks) callback(*this);
 }
 
-Completions::Completions() : event_(wakeup::make_event()) {}
+Completions::Completions() : state_(std::make_shared<State>(wakeup::make_event())) {}
 
 void Completions::expect(Request& request) {
-  request.when_over([this](Request& over) { add(over.shared_from_this()); });
+  request.when_over([state = state_](Request& over) { state->add(over.shared_from_this()); });
 }
 
-/// One signal for all that come until they are taken.
-void Completions::add(std::shared_ptr<Request> request) {
-  bool is_first = false;
-  {
-    const std::lock_guard lock(mutex_);
-    is_first = over_.empty();
-    over_.push_back(std::move(request));
-  }
-  if (is_first) wakeup::signal_event(event_.number());
+/// One signal for all that come until they are taken: with the lock, so that whoever takes finds it there.
+void Completions::State::add(std::shared_ptr<Request> request) {
+  const std::lock_guard lock(mutex);
+  over.push_back(std::move(request));
+  if (over.size() == 1) wakeup::signal_event(event.number());
 }
 
 std::vector<std::shared_ptr<Request>> Completions::take() {
-  const std::lock_guard lock(mutex_);
-  if (over_.empty()) return {};  // somebody else took them: reading would wait
+  const std::lock_guard lock(state_->mutex);
+  if (state_->over.empty()) return {};  // somebody else took them: reading would wait
   std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(event_.number(), &count, sizeof count);
-  return std::exchange(over_, {});
+  [[maybe_unused]] const ssize_t got = ::read(state_->event.number(), &count, sizeof count);
+  return std::exchange(state_->over, {});
 }
 
 }  // namespace cohort::bindings

@@ -42,7 +42,7 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
   void cancel() { loop_.cancel(shared_from_this()); }
 
   /// Called once it is over, by whoever drives then: short, and it may not wait; at once if it is over
-  /// already.
+  /// already. Of several, in their order.
   void when_over(std::function<void(Request&)> callback);
 
   // What it made, once it is over:
@@ -57,28 +57,34 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
   Body body_;
   std::mutex mutex_;
   bool is_told_ = false;
-  std::function<void(Request&)> when_over_;
+  std::vector<std::function<void(Request&)>> when_over_;
 };
 
 /// Tells a foreign event loop by a descriptor that requests are over: epoll, libuv, asyncio.
 ///
-/// Threads: any. Lifetime: outlives the requests that were given to it, and their ends.
+/// Threads: any.
 class Completions : Immovable {
  public:
   Completions();
   /// The request is told of here when it is over.
   void expect(Request& request);
   /// Readable while there is something to take.
-  [[nodiscard]] int descriptor() const noexcept { return event_.number(); }
+  [[nodiscard]] int descriptor() const noexcept { return state_->event.number(); }
   /// Those that are over since the last time, in their order.
   [[nodiscard]] std::vector<std::shared_ptr<Request>> take();
 
  private:
-  void add(std::shared_ptr<Request> request);
+  /// Kept by what is expected, too.
+  struct State {
+    explicit State(Descriptor of) : event(std::move(of)) {}
+    void add(std::shared_ptr<Request> request);
 
-  const Descriptor event_;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<Request>> over_;
+    const Descriptor event;
+    std::mutex mutex;
+    std::vector<std::shared_ptr<Request>> over;
+  };
+
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace cohort::bindings
