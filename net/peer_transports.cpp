@@ -163,6 +163,10 @@ bool PeerTransports::is_cut_off(Rank peer) const noexcept {
   return of_peer_[peer] != nullptr && of_peer_[peer]->is_cut_off(peer);
 }
 
+Task<> PeerTransports::until_sent() {
+  for (const auto& transport : made_) co_await transport->until_sent();
+}
+
 void PeerTransports::shutdown() noexcept {
   for (const auto& transport : made_) transport->shutdown();
 }

@@ -75,6 +75,7 @@ class PeerTransports : Immovable {
     for (Transport* transport : hearing_) transport->collective_started();
   }
   [[nodiscard]] bool is_cut_off(Rank peer) const noexcept;
+  [[nodiscard]] Task<> until_sent();
   void shutdown() noexcept;
 
  private:

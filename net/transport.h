@@ -83,6 +83,9 @@ class Transport : Immovable {
 
   /// Whether an operation waits for that peer's bytes on a link that is closed.
   [[nodiscard]] virtual bool is_cut_off(Rank) const noexcept { return false; }
+  /// Suspends until what operations that are over have sent has left this host: before shutdown(), where that
+  /// would drop it. Throws only the cause of its scope.
+  [[nodiscard]] virtual Task<> until_sent() { co_return; }
   /// Breaks all links, without a report: what waits on them goes on waiting, for its cancellation. Services
   /// end. Idempotent.
   virtual void shutdown() noexcept {}

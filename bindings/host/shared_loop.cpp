@@ -340,7 +340,7 @@ void SharedLoop::ask(Work& work, Interrupt*& interrupt) {
 void SharedLoop::keep() noexcept {
   try {
     EngineOptions options;
-    options.driver = make_epoll_driver("threads take turns");
+    options.driver = make_epoll_driver("its requests belong to no thread");
     engine_ = std::make_unique<Engine>(std::move(options));
     auto until_end = [this]() -> Task<> {
       co_await end_.wait();

@@ -218,7 +218,9 @@ Task<> CommunicatorCore::run_begun(const Call& call) {
 
 Task<> CommunicatorCore::close() {
   if (std::exchange(is_closed_, true)) co_return;
+  const bool was_failed = health_.is_failed();
   health_.leave();
+  if (!was_failed) co_await let_data_leave();
   ControlMessage goodbye;
   goodbye.type = ControlMessage::Type::goodbye;
   goodbye.sequence = running_.sequence;

@@ -206,6 +206,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Task<> withdraw();
   void service_failed(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
+  Task<> let_data_leave();
 
   // Establishing:
   Task<> establish_with_all();

@@ -4,6 +4,7 @@
 
 #include <cohort/collectives/call/establish.h>
 #include <cohort/engine/assert.h>
+#include <cohort/engine/log.h>
 
 #include <fmt/format.h>
 
@@ -169,6 +170,18 @@ void CommunicatorCore::report_never_awaited(Operator op) const noexcept {
                 "{} was called and never awaited: the other ranks wait for it; co_await it, or give it to "
                 "when_all, a TaskScope or a Stream",
                 to_string(op));
+}
+
+/// What peers still need of a collective or message that is over here. A network that does not take it in
+/// this time has failed, which is told to those who wait.
+Task<> CommunicatorCore::let_data_leave() {
+  constexpr Duration kPatience = std::chrono::seconds(2);
+  try {
+    co_await with_deadline(kPatience, resources_.until_sent());
+  } catch (const Error& error) {
+    log(LogLevel::info, "'{}' is closed before all that was sent has left: {}", membership_.name,
+        error.what());
+  }
 }
 
 }  // namespace cohort

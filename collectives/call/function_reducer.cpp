@@ -79,20 +79,28 @@ Task<> FunctionReducer::exchange_blocks(const std::byte* in, std::byte* out, std
   co_await move_(call);
 }
 
-/// Whatever it is that a program's function throws, an Error of another meaning included.
+namespace {
+
+/// Of what a program's function throws, an Error of another meaning included.
+Error thrown_by_function(Rank rank, std::string_view why) {
+  return Error(
+             ErrorKind::Internal,
+             fmt::format("the program's function that combines elements threw on rank {}: {}; look there for "
+                         "what it was given",
+                         rank, why))
+      .with_culprit(rank);
+}
+
+}  // namespace
+
 void FunctionReducer::combine_some(std::byte* left, const std::byte* right, std::size_t count) const {
-  std::string why = "something that is no std::exception";
   try {
     function_->combine(left, right, count);
-    return;
   } catch (const std::exception& error) {
-    why = error.what();
-  } catch (...) {  // said already
+    throw thrown_by_function(rank_, error.what());
+  } catch (...) {
+    throw thrown_by_function(rank_, "something that is no std::exception");
   }
-  throw Error(ErrorKind::Internal, fmt::format("the program's function that combines elements threw on rank "
-                                               "{}: {}; look there for what it was given",
-                                               rank_, why))
-      .with_culprit(rank_);
 }
 
 Task<> FunctionReducer::combine(std::size_t block_bytes, Rank ranks) {

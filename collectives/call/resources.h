@@ -63,6 +63,8 @@ class Resources : Immovable {
   void bind(WindowTable& windows) noexcept;
   /// Tells links that a collective starts, for what came early.
   void operation_started() noexcept { transports_.collective_started(); }
+  /// As Transport::until_sent().
+  [[nodiscard]] Task<> until_sent() { return transports_.until_sent(); }
   /// Breaks all links; their operations end.
   void shutdown() noexcept { transports_.shutdown(); }
 

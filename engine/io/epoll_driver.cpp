@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = 0x7ffff000;  // Linux moves no more at once, and results have 32 bits
 constexpr std::uint32_t kFailures = EPOLLERR | EPOLLHUP;
-constexpr std::uint32_t kEverything = 0xffff;
+constexpr std::uint32_t kEverything = 0xffff & ~kFailures;  // of a file that epoll does not take
 /// Asking the kernel costs as much as ten idle turns of a loop.
 constexpr unsigned kPollsBetweenLooks = 16;
 
@@ -218,7 +218,7 @@ void EpollDriver::proceed(int descriptor, std::uint32_t events) noexcept {
   const auto goes_on = [&](Waiting& entry) {
     const Request& request = entry.operation->request();
     const std::uint32_t ready = events & (interest_of(request) | kFailures);
-    if (ready == 0) return false;
+    if (ready == 0 && events != kEverything) return false;
     int result = 0;
     switch (request.kind) {
       case IoKind::read: result = read_now(request); break;
@@ -294,7 +294,7 @@ bool EpollDriver::hand_out() noexcept {
 bool EpollDriver::poll() noexcept {
   constexpr timespec kNow{};
   const bool is_time = must_look_ || (in_flight_ != 0 && ++idle_polls_ >= kPollsBetweenLooks);
-  if (over_.empty() && is_time) look(&kNow);
+  if (is_time) look(&kNow);
   return !over_.empty() && hand_out();
 }
 

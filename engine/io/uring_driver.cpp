@@ -105,6 +105,10 @@ Error refusal(int error_number) {
   if (error_number == ENOSYS)
     return Error(ErrorKind::Unsupported,
                  "this kernel has no io_uring (ENOSYS); Linux 5.11 or newer is needed");
+  if (error_number == EINVAL)
+    return Error(
+        ErrorKind::Unsupported,
+        "this kernel's io_uring does not know what is asked of it (EINVAL); Linux 5.11 or newer is needed");
   if (error_number == ENOMEM)
     return Error(
         ErrorKind::ResourceLimit,

@@ -34,6 +34,9 @@ class ByteStream : Immovable {
   /// Receives once something has come; the memory outlives the task, which may also answer EAGAIN.
   [[nodiscard]] virtual Task<int> receive_some(std::span<std::byte> into) = 0;
 
+  /// Suspends until what was sent has left this host, or cannot any more: shutdown() may drop the rest.
+  /// Throws only the cause of its scope.
+  [[nodiscard]] virtual Task<> until_sent() = 0;
   /// Ends both directions, here at once and at the peer in time. Idempotent.
   virtual void shutdown() noexcept = 0;
   /// What one of its error numbers means here, for people: what broke, and what to do.

@@ -34,6 +34,8 @@ class FramedLink : public Link {
   Task<> serve();
   /// The host's running() has moved on to the next collective.
   void operation_started() noexcept;
+  /// As ByteStream::until_sent().
+  [[nodiscard]] Task<> until_sent() { return connection_.stream.until_sent(); }
   /// Closes the connection, without a report; serve() ends.
   void shutdown() noexcept { connection_.close(); }
   /// Whether an operation waits here for bytes that will not come, since the connection is closed.

@@ -43,6 +43,12 @@ bool FramedTransport::is_cut_off(Rank peer) const noexcept {
                      [peer](const FramedLink* link) { return link->peer() == peer && link->is_cut_off(); });
 }
 
+Task<> FramedTransport::until_sent() {
+  // By number: while one is waited for, another may be made.
+  for (std::size_t i = 0; i < links_.size(); ++i) co_await links_[i]->until_sent();
+  for (std::size_t i = 0; i < letters_.size(); ++i) co_await letters_[i]->until_sent();
+}
+
 void FramedTransport::shutdown() noexcept {
   for (FramedLink* link : links_) link->shutdown();
   for (StreamLetters* letters : letters_) letters->shutdown();

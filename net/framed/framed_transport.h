@@ -21,6 +21,7 @@ class FramedTransport : public Transport {
   [[nodiscard]] bool hears_of_collectives() const noexcept override { return true; }
   void collective_started() noexcept override;
   [[nodiscard]] bool is_cut_off(Rank peer) const noexcept override;
+  [[nodiscard]] Task<> until_sent() override;
   void shutdown() noexcept override;
 
  protected:

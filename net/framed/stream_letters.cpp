@@ -68,6 +68,20 @@ void StreamLetters::shutdown() noexcept {
   if (out_) out_->shutdown();
   if (in_) in_->shutdown();
   if (work_.untaken_posts() == 0) work_.post();
+  wake_waiter();
+}
+
+Task<> StreamLetters::until_sent() {
+  while (!is_closed_ && is_called_ && (!out_ || !kept_.empty())) {
+    is_waited_for_ = true;
+    co_await sent_.wait();
+  }
+  if (!is_closed_ && out_) co_await out_->until_sent();
+}
+
+/// Whoever waits in until_sent() looks again.
+void StreamLetters::wake_waiter() noexcept {
+  if (std::exchange(is_waited_for_, false) && sent_.untaken_posts() == 0) sent_.post();
 }
 
 void StreamLetters::fail(Error error) noexcept {
@@ -125,6 +139,7 @@ Task<> StreamLetters::serve_sending(Open call) {
   while (!is_closed_) {
     flush();
     if (!is_closed_ && kept_.empty()) {
+      wake_waiter();
       handler_.room_came(peer_);
       if (kept_.empty()) co_await work_.wait();
       continue;

@@ -34,6 +34,8 @@ class StreamLetters final : public LetterChannel {
   [[nodiscard]] bool peek(Letter& letter) noexcept override;
   [[nodiscard]] bool take(std::byte* into) noexcept override;
 
+  /// As ByteStream::until_sent(), for what try_send() has taken.
+  [[nodiscard]] Task<> until_sent();
   /// Closes both, without a report.
   void shutdown() noexcept;
 
@@ -44,6 +46,7 @@ class StreamLetters final : public LetterChannel {
   Task<> serve_receiving(Open wait_for_call);
   Task<> serve(Task<> one);
   void flush() noexcept;
+  void wake_waiter() noexcept;
   /// Receives once; false if nothing has come.
   [[nodiscard]] bool receive(std::span<std::byte> into, std::size_t& bytes) noexcept;
   void fail(Error error) noexcept;
@@ -60,6 +63,8 @@ class StreamLetters final : public LetterChannel {
   std::vector<std::byte> kept_;      ///< of the letter that is going out
   std::size_t kept_sent_ = 0;
   Notify work_;
+  Notify sent_;  ///< nothing is kept any more
+  bool is_waited_for_ = false;
 
   std::unique_ptr<ByteStream> in_;  ///< null until the peer has called
   Staging staging_;

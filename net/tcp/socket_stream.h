@@ -21,6 +21,8 @@ class SocketStream final : public framed::ByteStream {
   [[nodiscard]] Task<> until_writable() override;
   [[nodiscard]] Task<> until_readable() override;
   [[nodiscard]] Task<int> receive_some(std::span<std::byte> into) override;
+  /// The kernel sees to it.
+  [[nodiscard]] Task<> until_sent() override { co_return; }
   void shutdown() noexcept override { socket_.shutdown(); }
   [[nodiscard]] std::string explain(int error_number) const override;
 

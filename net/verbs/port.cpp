@@ -19,6 +19,8 @@ namespace cohort::verbs {
 namespace {
 
 constexpr std::size_t kMostGids = 1024;
+/// A path names it in 8 bits.
+constexpr std::uint32_t kLargestGidIndex = 255;
 constexpr unsigned kSmallestMtu = 256;
 
 std::uint8_t number_or(const char* name, std::uint8_t least, std::uint8_t most, std::uint8_t otherwise) {
@@ -125,7 +127,9 @@ class Search {
         library_.query_gid_table(&context, gids.data(), gids.size(), 0, sizeof(ibv_gid_entry));
     if (found < 0) return add_reason(place, "does not tell its addresses (GIDs)");
     gids.resize(static_cast<std::size_t>(found));
-    std::erase_if(gids, [&](const ibv_gid_entry& entry) { return entry.port_num != number; });
+    std::erase_if(gids, [&](const ibv_gid_entry& entry) {
+      return entry.port_num != number || entry.gid_index > kLargestGidIndex;
+    });
     choose_gid(place, gids);
     if (!gid_) return;
     choice_.port = Port{.device = name,
@@ -194,7 +198,7 @@ Settings Settings::from_environment() {
       settings.port = static_cast<std::uint8_t>(
           environment::parse_number("the port of COHORT_IB_HCA", text->substr(colon + 1), 1, 254));
   }
-  if (const auto index = environment::number("COHORT_IB_GID_INDEX", 0, 255))
+  if (const auto index = environment::number("COHORT_IB_GID_INDEX", 0, kLargestGidIndex))
     settings.gid_index = static_cast<int>(*index);
   settings.traffic_class = number_or("COHORT_IB_TC", 0, 255, settings.traffic_class);
   settings.service_level = number_or("COHORT_IB_SL", 0, 15, settings.service_level);

@@ -98,7 +98,7 @@ QueuePair::QueuePair(Device& device, DeviceUser& user, int sends, int receives)
   ibv_qp_attr initial{};
   initial.qp_state = IBV_QPS_INIT;
   initial.port_num = device.port().number;
-  initial.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  initial.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
   change(initial, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT");
 }
 

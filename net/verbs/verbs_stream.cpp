@@ -121,14 +121,14 @@ bool VerbsStream::post(Request what, const Immediate& immediate, std::size_t off
   request.wr_id = static_cast<std::uint64_t>(what) << kRequestAt | bytes;
   request.sg_list = &piece;
   request.num_sge = bytes == 0 ? 0 : 1;
-  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.opcode = what == Request::marker ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;
   request.imm_data = big_endian(immediate.encode());
   request.wr.rdma.remote_addr = theirs_.ring + offset;
   request.wr.rdma.rkey = theirs_.key;
   if (bytes != 0 && bytes <= pair_.most_inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
   ++posted_;
   unsignaled_bytes_ += bytes;
-  if (++unsignaled_ >= kSignalRequests || unsignaled_bytes_ >= kCreditBytes || what == Request::end) {
+  if (++unsignaled_ >= kSignalRequests || unsignaled_bytes_ >= kCreditBytes || what >= Request::end) {
     request.send_flags |= IBV_SEND_SIGNALED;
     marks_[marks_end_++ % kMostSignals] = {posted_, sent_.sent()};
     unsignaled_ = 0;
@@ -179,6 +179,18 @@ Task<int> VerbsStream::receive_some(std::span<std::byte> into) {
   co_return try_receive_some(into);
 }
 
+/// A request that asks for its completion, which those before it have had then, and that tells the peer
+/// nothing.
+Task<> VerbsStream::until_sent() {
+  while (!is_sent()) {
+    if (unsignaled_ != 0 && has_request()) (void)post(Request::marker, {}, 0);
+    (void)reap();
+    if (is_sent()) co_return;
+    closer_.is_waiting = true;
+    co_await closer_.notify.wait();
+  }
+}
+
 /// The end is told if the peer has room for it, which it keeps for that; who is gone is told of by others.
 void VerbsStream::shutdown() noexcept {
   if (is_closed_) return;
@@ -190,6 +202,7 @@ void VerbsStream::shutdown() noexcept {
 void VerbsStream::wake_waiters() noexcept {
   if (is_readable()) reader_.wake();
   if (is_writable()) writer_.wake();
+  if (is_sent() || (unsignaled_ != 0 && has_request())) closer_.wake();
 }
 
 bool VerbsStream::arm() noexcept {
@@ -277,7 +290,8 @@ void VerbsStream::tell_credit() noexcept {
 }
 
 void VerbsStream::fail_request(const ibv_wc& completion) noexcept {
-  constexpr std::array kNames = {"receive", "RDMA WRITE", "RDMA WRITE of a credit", "RDMA WRITE of the end"};
+  constexpr std::array kNames = {"receive", "RDMA WRITE", "RDMA WRITE of a credit", "RDMA WRITE of the end",
+                                 "RDMA WRITE of nothing"};
   const bool is_flush = completion.status == IBV_WC_WR_FLUSH_ERR;
   if (is_closed_ || (!failure_.empty() && (!is_flush_ || is_flush))) return;
   const auto request = static_cast<std::size_t>(completion.wr_id >> kRequestAt);

@@ -43,12 +43,13 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] Task<> until_writable() override;
   [[nodiscard]] Task<> until_readable() override;
   [[nodiscard]] Task<int> receive_some(std::span<std::byte> into) override;
+  [[nodiscard]] Task<> until_sent() override;
   void shutdown() noexcept override;
   [[nodiscard]] std::string explain(int error_number) const override;
 
  private:
   /// What a request was, in its number: of a failed one nothing else is told.
-  enum class Request : std::uint8_t { receive, data, credit, end };
+  enum class Request : std::uint8_t { receive, data, credit, end, marker };
   struct Free {
     void operator()(std::byte* memory) const noexcept { std::free(memory); }
   };
@@ -62,7 +63,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   // Source:
   bool poll() noexcept override { return reap(); }
   [[nodiscard]] bool is_waited_for() const noexcept override {
-    return reader_.is_waiting || writer_.is_waiting;
+    return reader_.is_waiting || writer_.is_waiting || closer_.is_waiting;
   }
   [[nodiscard]] bool arm() noexcept override;
   void disarm() noexcept override {}
@@ -74,6 +75,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] bool is_over() const noexcept { return is_closed_ || !failure_.empty(); }
   [[nodiscard]] bool is_readable() const noexcept { return !received_.is_empty() || has_ended_ || is_over(); }
   [[nodiscard]] bool is_writable() const noexcept;
+  [[nodiscard]] bool is_sent() const noexcept { return is_over() || done_ == posted_; }
 
   /// Takes what has completed, and does what that asks for. True if anything had.
   bool reap() noexcept;
@@ -128,6 +130,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
 
   Waiter reader_;
   Waiter writer_;
+  Waiter closer_;           ///< in until_sent()
   bool is_armed_ = false;   ///< the device will tell of the next completion
   bool has_ended_ = false;  ///< the peer has
   bool is_closed_ = false;  ///< by shutdown()

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 
@@ -17,8 +18,7 @@ constexpr Rank kRanks = 2;
 constexpr int kCalls = 50;
 constexpr std::size_t kCount = 1000;
 
-/// The frames that one call takes on a rank, all of them together. The fewest of several calls: a link that
-/// has to sleep takes frames of its own.
+/// The frames that one call takes on a rank, all of them together. The fewest of several calls.
 template <class Collect>
 Task<> count_frames(Collect collect, std::uint64_t& frames) {
   frames = std::numeric_limits<std::uint64_t>::max();
@@ -49,6 +49,7 @@ Frames frames_with(std::string_view algorithm) {
   };
   CommunicatorOptions options;
   options.transport = "tcp";
+  ::setenv("COHORT_SPIN_US", "1000000", 1);  // a link that sleeps takes frames of its own
   test::run_ranks(kRanks, body, std::move(options));
   return frames;
 }

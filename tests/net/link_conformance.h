@@ -30,6 +30,8 @@ struct TransportCase {
   TransportKind kind;
   Place place = Place::world;
   bool is_isolated = false;
+  /// A device's own threads may have to wait for a processor, and in an emulated guest for long.
+  Duration settling = std::chrono::milliseconds(5);
   /// put and get may name user windows of the peer.
   bool reaches_user_windows = false;
   /// Closing one end is told to the other end's host.
@@ -64,8 +66,10 @@ class LinkConformance : public ::testing::TestWithParam<TransportCase> {
 
   /// The same, where trouble is what the test is about.
   static void run_troubled(const Role& role_0, const Role& role_1) {
-    const LinkEnd::Choice choice{
-        .address = fresh_unix_address(), .kind = GetParam().kind, .is_isolated = GetParam().is_isolated};
+    const LinkEnd::Choice choice{.address = fresh_unix_address(),
+                                 .kind = GetParam().kind,
+                                 .settling = GetParam().settling,
+                                 .is_isolated = GetParam().is_isolated};
     const auto play_both = [&](Engine& engine) {
       auto both = [&]() -> Task<> {
         co_await when_all(play(engine, 0, choice, role_0), play(engine, 1, choice, role_1));
@@ -131,6 +135,7 @@ inline std::vector<TransportCase> transport_cases() {
     cases.push_back({.name = place == Place::kernel ? "verbs" : "verbs_processes",
                      .kind = library_kind("verbs"),
                      .place = place,
+                     .settling = std::chrono::milliseconds(300),
                      .reaches_user_windows = true,
                      .reports_closing = true});
   return cases;

@@ -76,12 +76,13 @@ class LinkEnd : Immovable {
   struct Choice {
     std::string address;  ///< where they meet
     TransportKind kind;
+    Duration settling = std::chrono::milliseconds(5);  ///< how long what was said may be on its way
     bool is_isolated = false;  ///< as if ranks of one process lived in processes of their own
   };
 
   /// Joins and connects; completes together with the other end's. Throws what joining throws.
   static Task<std::unique_ptr<LinkEnd>> make(Engine& engine, Rank rank, const Choice& choice) {
-    std::unique_ptr<LinkEnd> end(new LinkEnd(engine, rank));
+    std::unique_ptr<LinkEnd> end(new LinkEnd(engine, rank, choice.settling));
     std::vector<JoinOptions> world = world_of(2, choice.address);
     const std::uint64_t fabric = choice.kind.fabric == nullptr ? 0 : choice.kind.fabric();
     Membership membership = co_await cohort::join(engine, std::move(world[rank]), fabric);
@@ -118,7 +119,7 @@ class LinkEnd : Immovable {
   /// Until what the other end has said is here, or a wait has begun: no link tells when. Costs nothing in
   /// virtual time; between processes, and through the kernel's sockets, there is nothing but time to wait
   /// for.
-  Task<> settle() { co_await engine_.sleep_for(std::chrono::milliseconds(5)); }
+  Task<> settle() { co_await engine_.sleep_for(settling_); }
   /// Ends what runs beside the link.
   Task<> finish() {
     shutdown();
@@ -159,7 +160,9 @@ class LinkEnd : Immovable {
     std::array<std::byte*, kUserWindows.size()> windows{};
   };
 
-  LinkEnd(Engine& engine, Rank rank) : engine_(engine), rank_(rank) { host_.expected_peer = peer(); }
+  LinkEnd(Engine& engine, Rank rank, Duration settling) : engine_(engine), rank_(rank), settling_(settling) {
+    host_.expected_peer = peer();
+  }
 
   [[nodiscard]] static std::byte pattern(std::size_t i, unsigned seed) noexcept {
     return static_cast<std::byte>((i * 31 + (i >> 12) + seed * 101) & 0xff);
@@ -203,6 +206,7 @@ class LinkEnd : Immovable {
 
   Engine& engine_;
   const Rank rank_;
+  const Duration settling_;
   TransportKind kind_{};
   FakeHost host_;
   Membership membership_;

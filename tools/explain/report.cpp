@@ -2,6 +2,7 @@
 #include <cohort/tools/explain/report.h>
 
 #include <cohort/engine/system/shared_memory.h>
+#include <cohort/net/transports.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -146,14 +147,19 @@ std::string Report::machine(Platform& platform) const {
     json["core_cache_bytes"] = platform.core_cache_bytes();
     json["last_level_cache_bytes"] = platform.last_level_cache_bytes();
     json["huge_pages_of_shared_memory"] = huge_pages;
+    for (const TransportKind& kind : transports())
+      if (kind.describe != nullptr) json[std::string(kind.name)] = kind.describe();
     return json.dump() + "\n";
   }
-  return fmt::format(
+  std::string text = fmt::format(
       "\n# This machine:\n"
       "# {:>17} {:>12}\n# {:>17} {:>12} KiB\n# {:>17} {:>12} KiB, shared\n# {:>17} {:>12}, of shared "
       "memory\n",
       "cores", platform.available_cores(), "cache of a core", platform.core_cache_bytes() >> 10,
       "last-level cache", platform.last_level_cache_bytes() >> 10, "huge pages", huge_pages);
+  for (const TransportKind& kind : transports())
+    if (kind.describe != nullptr) text += fmt::format("# {:>17} {}\n", kind.name, kind.describe());
+  return text;
 }
 
 std::string Report::measured(const Reach& reach) const {

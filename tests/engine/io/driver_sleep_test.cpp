@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How drivers wait, for themselves and for foreign loops.
+#include <cohort/engine/when_all.h>
 #include <cohort/tests/engine/io/drivers.h>
 #include <cohort/tests/support/descriptors.h>
 
 #include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -68,6 +71,35 @@ TEST_P(Drivers, can_be_destroyed_right_after_a_wake) {
     driver->poll();
     driver->wake();
   }
+}
+
+/// What is over at once in every turn keeps nothing else from being seen.
+TEST_P(Drivers, is_asked_while_other_requests_end_at_once) {
+  Engine engine(sleepy());
+  auto [a, b] = testing::socket_pair();
+  auto [reader, writer] = testing::make_pipe();
+  bool is_seen = false;
+  auto waits = [&, from = reader.number()]() -> Task<> {
+    Task<int> poll = perform(engine, {.kind = IoKind::poll, .descriptor = from, .flags = POLLIN});
+    (void)co_await poll;
+    is_seen = true;
+  };
+  auto sends = [&, to = a.number(), from = b.number(), into = writer.number()]() -> Task<> {
+    char letter = 'x';
+    EXPECT_EQ(::write(into, &letter, 1), 1);
+    for (int i = 0; i < 10'000 && !is_seen; ++i) {
+      Task<int> send = perform(
+          engine,
+          {.kind = IoKind::send, .descriptor = to, .address = &letter, .bytes = 1, .flags = MSG_NOSIGNAL});
+      (void)co_await send;
+      Task<int> receive =
+          perform(engine, {.kind = IoKind::recv, .descriptor = from, .address = &letter, .bytes = 1});
+      (void)co_await receive;
+    }
+    EXPECT_TRUE(is_seen);
+  };
+  auto body = [&]() -> Task<> { co_await when_all(waits(), sends()); };
+  engine.run(body());
 }
 
 TEST_P(Drivers, leaves_no_descriptor_behind) {

@@ -116,6 +116,9 @@ TEST_P(Drivers, reads_a_file_from_where_the_last_read_ended) {
   read.bytes = 6;
   EXPECT_EQ(engine.run(perform(engine, read)), 6);
   EXPECT_STREQ(bytes.data(), "second");
+  const IoOperation::Request poll{
+      .kind = IoKind::poll, .descriptor = file.number(), .flags = POLLIN | POLLOUT};
+  EXPECT_EQ(engine.run(perform(engine, poll)), POLLIN | POLLOUT) << "a file is always ready";
 }
 
 TEST_P(Drivers, sends_and_receives) {

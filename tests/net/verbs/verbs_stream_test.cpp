@@ -144,6 +144,34 @@ TEST_F(VerbsStreams, small_messages_are_inline_and_few_ask_for_completions) {
   EXPECT_LE(fake.sends_signaled, fake.sends_posted / 8);
 }
 
+TEST_F(VerbsStreams, until_sent_waits_for_the_device) {
+  TaskScope services;
+  bool is_sent = false;
+  auto closes = [&]() -> Task<> {
+    co_await one->until_sent();
+    is_sent = true;
+  };
+  auto device_is_late = [&]() -> Task<> {
+    for (int i = 0; i < 5; ++i) co_await engine.sleep_for(Duration::zero());
+    EXPECT_FALSE(is_sent);
+    fake.carry_out_all();
+  };
+  auto both = [&]() -> Task<> { co_await when_all(closes(), device_is_late()); };
+  auto whole = [&]() -> Task<> {
+    services.spawn(device->watch_completions(engine));
+    fake.is_holding = true;
+    EXPECT_EQ(send(*one, 100), 100);
+    const auto error = co_await error_of(with_deadline(std::chrono::seconds(60), both()));
+    EXPECT_FALSE(error) << error->what();
+    services.cancel();
+    co_await services.join();
+  };
+  engine.run(whole());
+  EXPECT_TRUE(is_sent);
+  EXPECT_EQ(receive(*other, 1000), 100);
+  EXPECT_EQ(receive(*other, 1000), -EAGAIN) << "that it was waited for is told to nobody";
+}
+
 TEST_F(VerbsStreams, a_failed_request_is_told_in_words) {
   fake.status_of = [](const ibv_send_wr&) { return IBV_WC_RETRY_EXC_ERR; };
   EXPECT_EQ(send(*one, 300), 300);

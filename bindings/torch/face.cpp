@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/bindings/torch/face.h>
+
+#include <cohort/bindings/host/session.h>
+#include <cohort/engine/error.h>
+#include <cohort/net/auth/secret.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <stdexcept>
+
+namespace cohort::torch_face {
+namespace {
+
+using bindings::CallSettings;
+using bindings::CollectiveCall;
+using bindings::MessageCall;
+using bindings::Request;
+using bindings::TensorsCall;
+
+/// Never ended: process groups and the interpreter's end come in any order.
+bindings::Session& session() {
+  static bindings::Session* one = nullptr;
+  if (one == nullptr || one->is_forked()) one = new bindings::Session();
+  return *one;
+}
+
+Duration duration_of(double seconds) {
+  constexpr double kMostSeconds = 9e9;  // of a duration in nanoseconds
+  const double within = std::isfinite(seconds) ? std::min(seconds, kMostSeconds) : kMostSeconds;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::max(within, 0.0)));
+}
+
+std::span<std::byte> bytes_of(const Memory& memory) {
+  return {static_cast<std::byte*>(memory.data), memory.bytes};
+}
+
+template <class Known>
+auto known(std::optional<Known> found, const std::string& name) {
+  if (!found) throw std::invalid_argument(fmt::format("cohort knows no '{}'", name));
+  return *found;
+}
+
+class Started final : public Pending {
+ public:
+  explicit Started(std::shared_ptr<Request> request) : request_(std::move(request)) {}
+  bool is_over() override { return request_->test(); }
+  bool wait(double timeout_s) override {
+    const TimePoint until =
+        timeout_s > 0 ? after(std::chrono::steady_clock::now(), duration_of(timeout_s)) : kNever;
+    return session().loop().wait(request_, until, nullptr);
+  }
+
+ private:
+  std::shared_ptr<Request> request_;
+};
+
+Outcome outcome_of(Request& request) {
+  Outcome outcome;
+  outcome.from = request.from;
+  try {
+    request.take();
+  } catch (const Error& error) {
+    outcome.failure = error.what();
+    outcome.is_late = error.kind() == ErrorKind::DeadlineExceeded;
+  } catch (const std::exception& error) {
+    outcome.failure = error.what();
+  }
+  return outcome;
+}
+
+/// Counts of a call, as long as its request.
+struct Counts {
+  std::vector<std::size_t> given;
+  std::vector<std::size_t> received;
+};
+
+class JoinedRanks final : public Ranks {
+ public:
+  explicit JoinedRanks(std::shared_ptr<bindings::SharedCommunicator> comm) : comm_(std::move(comm)) {}
+  /// Its goodbye is said without waiting, also where calls are under way.
+  ~JoinedRanks() override = default;
+
+  std::shared_ptr<Pending> start(Collective call, std::function<void(const Outcome&)> over) override {
+    const Operator op = known(parse_operator(call.op), call.op);
+    const DataType type = call.type == "byte" ? DataType::byte : known(parse_data_type(call.type), call.type);
+    Combination combination = known(parse_reduce_op(call.reduce), call.reduce);
+    combination.factor = call.factor;
+    const CallSettings settings{.timeout = duration_of(call.timeout_s)};
+    if (!call.tensors.empty()) {
+      TensorsCall tensors{.op = op, .type = type, .reduce = combination, .root = call.root};
+      for (const Memory& memory : call.tensors) tensors.out.push_back(bytes_of(memory));
+      return launch(comm_->prepare(std::move(tensors), settings), std::move(over));
+    }
+    auto counts = std::make_shared<Counts>(Counts{std::move(call.counts), std::move(call.recv_counts)});
+    CollectiveCall one{op};
+    one.arguments.type = type;
+    one.arguments.reduce = combination;
+    one.arguments.root = call.root;
+    one.arguments.in = bytes_of(call.in);
+    one.arguments.out = bytes_of(call.out);
+    one.arguments.counts = counts->given;
+    one.arguments.recv_counts = counts->received;
+    return launch(comm_->prepare(one, settings, std::move(counts)), std::move(over));
+  }
+
+  std::shared_ptr<Pending> start(Message call, std::function<void(const Outcome&)> over) override {
+    using Direction = MessageCall::Direction;
+    const Direction direction = call.is_send           ? Direction::send
+                                : call.is_from_anybody ? Direction::recv_any
+                                                       : Direction::recv;
+    const MessageCall message{direction, call.peer, call.tag, bytes_of(call.data)};
+    return launch(comm_->prepare(message, {.timeout = duration_of(call.timeout_s)}), std::move(over));
+  }
+
+ private:
+  std::shared_ptr<Pending> launch(const std::shared_ptr<Request>& request,
+                                  std::function<void(const Outcome&)> over) {
+    request->when_over([over = std::move(over)](Request& done) { over(outcome_of(done)); });
+    comm_->start(request);
+    return std::make_shared<Started>(request);
+  }
+
+  std::shared_ptr<bindings::SharedCommunicator> comm_;
+};
+
+}  // namespace
+
+std::shared_ptr<Ranks> join(const Place& place) {
+  CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
+  options.join.name = place.name;
+  options.join.address = place.address;
+  options.join.rank = place.rank;
+  options.join.size = place.size;
+  if (place.timeout_s > 0) {
+    options.timeout = duration_of(place.timeout_s);
+    options.join.timeout = duration_of(place.timeout_s);
+  }
+  if (!place.secret.empty()) {
+    const auto bytes = std::as_bytes(std::span(place.secret));
+    options.join.secret = Secret::parse(bytes, "the store of the process group");
+    options.join.secret_source = "the store of the process group";
+  }
+  return std::make_shared<JoinedRanks>(session().join(std::move(options)));
+}
+
+}  // namespace cohort::torch_face

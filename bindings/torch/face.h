@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// What the torch backend asks of cohort: in C++17 and without a header of either side, since torch's headers
+/// do not compile as C++20 everywhere.
+namespace cohort::torch_face {
+
+struct Memory {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// A collective, by the names that cohort gives to operators, types and reductions. Memory outlives it.
+struct Collective {
+  std::string op;
+  std::string type = "float32";
+  std::string reduce = "sum";
+  double factor = 1;  ///< of scaled_sum
+  std::uint32_t root = 0;
+  Memory in{};
+  Memory out{};
+  std::vector<Memory> tensors{};  ///< in place of in and out: several in one call, each in place
+  std::vector<std::size_t> counts{};
+  std::vector<std::size_t> recv_counts{};
+  double timeout_s = 0;  ///< 0: the group's
+};
+
+struct Message {
+  bool is_send = false;
+  bool is_from_anybody = false;
+  std::uint32_t peer = 0;
+  std::int32_t tag = 0;
+  Memory data{};
+  double timeout_s = 0;
+};
+
+/// How a call ended.
+struct Outcome {
+  std::string failure;     ///< empty: well
+  bool is_late = false;    ///< by a deadline
+  std::uint32_t from = 0;  ///< of a message
+};
+
+/// A call that was started. Threads: any.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  virtual bool is_over() = 0;
+  /// Drives, if nobody else does. Not above zero: without end. Whether it is over.
+  virtual bool wait(double timeout_s) = 0;
+};
+
+/// A communicator of one process group. Threads: any.
+class Ranks {
+ public:
+  virtual ~Ranks() = default;
+  /// `over` is told how it ended: by whoever drives, maybe before this returns; short. Throws
+  /// std::invalid_argument for what is wrong on this rank alone.
+  virtual std::shared_ptr<Pending> start(Collective call, std::function<void(const Outcome&)> over) = 0;
+  virtual std::shared_ptr<Pending> start(Message call, std::function<void(const Outcome&)> over) = 0;
+};
+
+struct Place {
+  std::string name;
+  std::string address;
+  std::string secret;  ///< hexadecimal; empty at a Unix address
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+  double timeout_s = 0;
+};
+
+/// Joins. Throws std::runtime_error.
+std::shared_ptr<Ranks> join(const Place& place);
+
+}  // namespace cohort::torch_face

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/bindings/torch/process_group.h>
+
+#include <cohort/bindings/torch/work.h>
+
+#include <ATen/ATen.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace cohort::torch_face {
+namespace {
+
+using c10d::OpType;
+
+std::string type_name(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+    case at::kComplexFloat: return "float32";
+    case at::kDouble:
+    case at::kComplexDouble: return "float64";
+    case at::kHalf: return "float16";
+    case at::kBFloat16: return "bfloat16";
+    case at::kChar: return "int8";
+    case at::kShort: return "int16";
+    case at::kInt: return "int32";
+    case at::kLong: return "int64";
+    case at::kByte:
+    case at::kBool: return "uint8";
+    default: break;
+  }
+  throw std::invalid_argument(std::string("cohort knows no tensors of ") +
+                              c10::toString(tensor.scalar_type()));
+}
+
+/// How many of the library's elements one of the tensor's is.
+std::size_t unit_of(const at::Tensor& tensor) { return tensor.is_complex() ? 2 : 1; }
+std::size_t elements_of(const at::Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel()) * unit_of(tensor);
+}
+
+void check(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.device().is_cpu(), "cohort: tensors must be in CPU memory, this one is on ",
+              tensor.device(), ": give tensor.cpu()");
+  TORCH_CHECK(tensor.layout() == at::kStrided, "cohort: tensors must be dense: give tensor.to_dense()");
+  TORCH_CHECK(tensor.is_contiguous(), "cohort: tensors must be contiguous: give tensor.contiguous()");
+}
+
+const at::Tensor& only(const std::vector<at::Tensor>& tensors, const char* what) {
+  TORCH_CHECK(tensors.size() == 1, "cohort: ", what, " takes a single tensor on each rank, not ",
+              tensors.size());
+  check(tensors[0]);
+  return tensors[0];
+}
+
+Memory memory_of(const at::Tensor& tensor) { return {tensor.data_ptr(), tensor.nbytes()}; }
+
+/// One tensor that holds the others behind each other.
+at::Tensor flat_like(const std::vector<at::Tensor>& tensors) {
+  std::int64_t count = 0;
+  for (const at::Tensor& tensor : tensors) count += tensor.numel();
+  return at::empty({count}, tensors[0].options());
+}
+
+void copy_from_flat(const at::Tensor& flat, std::vector<at::Tensor>& tensors) {
+  const at::NoGradGuard no_gradients;
+  std::int64_t at = 0;
+  for (at::Tensor& tensor : tensors) {
+    tensor.copy_(flat.narrow(0, at, tensor.numel()).view(tensor.sizes()));
+    at += tensor.numel();
+  }
+}
+
+void copy_to_flat(const std::vector<at::Tensor>& tensors, const at::Tensor& flat) {
+  const at::NoGradGuard no_gradients;
+  std::int64_t at = 0;
+  for (const at::Tensor& tensor : tensors) {
+    flat.narrow(0, at, tensor.numel()).copy_(tensor.reshape({-1}));
+    at += tensor.numel();
+  }
+}
+
+void check_alike(const std::vector<at::Tensor>& tensors, const at::Tensor& like, std::size_t count,
+                 const char* what) {
+  TORCH_CHECK(tensors.size() == count, "cohort: ", what, " takes ", count,
+              " tensors, one for each rank, not ", tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "cohort: ", what, ": tensors of several types");
+    TORCH_CHECK(tensor.numel() == like.numel(), "cohort: ", what, ": tensors of several sizes");
+  }
+}
+
+std::vector<std::size_t> counts_of(const std::vector<std::int64_t>& rows, const at::Tensor& tensor) {
+  const std::int64_t row = tensor.dim() == 0 || tensor.size(0) == 0 ? 1 : tensor.numel() / tensor.size(0);
+  std::vector<std::size_t> counts;
+  for (const std::int64_t count : rows)
+    counts.push_back(static_cast<std::size_t>(count * row) * unit_of(tensor));
+  return counts;
+}
+
+std::vector<std::size_t> counts_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::size_t> counts;
+  for (const at::Tensor& tensor : tensors) counts.push_back(elements_of(tensor));
+  return counts;
+}
+
+}  // namespace
+
+/// What a call leaves to whoever waits for it.
+struct ProcessGroupCohort::Job {
+  OpType type;
+  const char* title;
+  Tensors inputs{};                ///< for profilers, and to live as long
+  Tensors outputs{};               ///< the result
+  std::function<void()> finish{};  ///< once the call has succeeded
+};
+
+ProcessGroupCohort::ProcessGroupCohort(std::shared_ptr<Ranks> ranks, int rank, int size,
+                                       std::chrono::milliseconds timeout)
+    : ProcessGroup(rank, size),
+      ranks_(std::move(ranks)),
+      timeout_s_(std::chrono::duration<double>(timeout).count()) {
+  init();
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Collective call,
+                                                   std::chrono::milliseconds timeout) {
+  ++sequence_;
+  call.timeout_s =
+      timeout > std::chrono::milliseconds(0) ? std::chrono::duration<double>(timeout).count() : timeout_s_;
+  auto work = c10::make_intrusive<CohortWork>(getRank(), job.type, job.title, std::move(job.inputs),
+                                              std::move(job.outputs), std::move(job.finish));
+  work->start([&](auto over) { return ranks_->start(std::move(call), std::move(over)); });
+  return work;
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Message call) {
+  call.timeout_s = timeout_s_;
+  auto work = c10::make_intrusive<CohortWork>(getRank(), job.type, job.title, std::move(job.inputs),
+                                              std::move(job.outputs), std::move(job.finish));
+  work->start([&](auto over) { return ranks_->start(call, std::move(over)); });
+  return work;
+}
+
+Collective ProcessGroupCohort::combining(const char* op, const at::Tensor& tensor,
+                                         const c10d::ReduceOp& reduction) const {
+  using Kind = c10d::ReduceOp::RedOpType;
+  Collective call;
+  call.op = op;
+  call.type = type_name(tensor);
+  const bool is_bool = tensor.scalar_type() == at::kBool;
+  const bool adds =
+      reduction.op_ == Kind::SUM || reduction.op_ == Kind::AVG || reduction.op_ == Kind::PREMUL_SUM;
+  TORCH_CHECK(!tensor.is_complex() || adds, "cohort: ", op, ": complex numbers can be added only");
+  switch (reduction.op_) {
+    case Kind::SUM: call.reduce = is_bool ? "logical_or" : "sum"; break;
+    case Kind::AVG: call.reduce = "avg"; break;
+    case Kind::PRODUCT: call.reduce = is_bool ? "logical_and" : "prod"; break;
+    case Kind::MIN: call.reduce = "min"; break;
+    case Kind::MAX: call.reduce = "max"; break;
+    case Kind::BAND: call.reduce = "bit_and"; break;
+    case Kind::BOR: call.reduce = "bit_or"; break;
+    case Kind::BXOR: call.reduce = "bit_xor"; break;
+    case Kind::PREMUL_SUM: {
+      const auto* const factors = static_cast<c10d::NCCLPreMulSumSupplement*>(reduction.supplement_.get());
+      TORCH_CHECK(factors != nullptr && factors->tensor_factors.empty(),
+                  "cohort: PREMUL_SUM takes a number for its factor");
+      call.reduce = "scaled_sum";
+      call.factor = factors->double_factor;
+      break;
+    }
+    default: TORCH_CHECK(false, "cohort: ", op, " with an unknown reduction");
+  }
+  return call;
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::broadcast(Tensors& tensors,
+                                                       const c10d::BroadcastOptions& options) {
+  const at::Tensor& tensor = only(tensors, "broadcast");
+  Collective call;
+  call.op = "broadcast";
+  call.type = type_name(tensor);
+  call.root = static_cast<std::uint32_t>(options.rootRank);
+  call.out = memory_of(tensor);
+  return start({OpType::BROADCAST, "cohort:broadcast", tensors, tensors}, std::move(call), options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::allreduce(Tensors& tensors,
+                                                       const c10d::AllreduceOptions& options) {
+  if (tensors.size() > 1) {
+    c10d::AllreduceCoalescedOptions coalesced;
+    coalesced.reduceOp = options.reduceOp;
+    coalesced.timeout = options.timeout;
+    return allreduce_coalesced(tensors, coalesced);
+  }
+  TORCH_CHECK(!tensors.empty(), "cohort: allreduce takes a tensor");
+  const at::Tensor& tensor = only(tensors, "allreduce");
+  Collective call = combining("all_reduce", tensor, options.reduceOp);
+  call.in = call.out = memory_of(tensor);
+  return start({OpType::ALLREDUCE, "cohort:all_reduce", tensors, tensors}, std::move(call), options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::allreduce_coalesced(
+    Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
+  TORCH_CHECK(!tensors.empty(), "cohort: allreduce_coalesced takes tensors");
+  Collective call = combining("all_reduce", tensors[0], options.reduceOp);
+  for (const at::Tensor& tensor : tensors) {
+    check(tensor);
+    TORCH_CHECK(tensor.scalar_type() == tensors[0].scalar_type(),
+                "cohort: allreduce_coalesced: tensors must all have the same type");
+    call.tensors.push_back(memory_of(tensor));
+  }
+  return start({OpType::ALLREDUCE_COALESCED, "cohort:all_reduce", tensors, tensors}, std::move(call),
+               options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  const at::Tensor& tensor = only(tensors, "reduce");
+  Collective call = combining("reduce", tensor, options.reduceOp);
+  call.root = static_cast<std::uint32_t>(options.rootRank);
+  call.in = call.out = memory_of(tensor);
+  return start({OpType::REDUCE, "cohort:reduce", tensors, tensors}, std::move(call), options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                                       const c10d::AllgatherOptions& options) {
+  const at::Tensor& input = only(inputs, "allgather");
+  TORCH_CHECK(outputs.size() == 1, "cohort: allgather takes a single list of outputs");
+  check_alike(outputs[0], input, static_cast<std::size_t>(getSize()), "allgather");
+  const at::Tensor flat = flat_like(outputs[0]);
+  Collective call;
+  call.op = "all_gather";
+  call.type = type_name(input);
+  call.in = memory_of(input);
+  call.out = memory_of(flat);
+  Tensors results = outputs[0];
+  auto finish = [flat, results]() mutable { copy_from_flat(flat, results); };
+  return start({OpType::ALLGATHER, "cohort:all_gather", inputs, outputs[0], std::move(finish)},
+               std::move(call), options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                                             const c10d::AllgatherOptions& options) {
+  check(output);
+  check(input);
+  TORCH_CHECK(output.numel() == input.numel() * getSize(),
+              "cohort: _allgather_base: the output must hold the input of every rank");
+  Collective call;
+  call.op = "all_gather";
+  call.type = type_name(input);
+  call.in = memory_of(input);
+  call.out = memory_of(output);
+  return start({OpType::_ALLGATHER_BASE, "cohort:_all_gather_base", {input}, {output}}, std::move(call),
+               options.timeout);
+}
+
+/// Each input by a call of its own, in turn: those of a group keep their order, so that the last one's end is
+/// all's.
+ProcessGroupCohort::Work ProcessGroupCohort::allgather_coalesced(std::vector<Tensors>& outputs,
+                                                                 Tensors& inputs,
+                                                                 const c10d::AllgatherOptions& options) {
+  TORCH_CHECK(!inputs.empty(), "cohort: allgather_coalesced takes tensors");
+  std::vector<Work> parts;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    std::vector<Tensors> places(1);
+    for (Tensors& of_rank : outputs) places[0].push_back(of_rank.at(i));
+    Tensors one{inputs[i]};
+    parts.push_back(allgather(places, one, options));
+  }
+  return c10::make_intrusive<AllOfWork>(getRank(), OpType::ALLGATHER_COALESCED, std::move(parts));
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                                    const c10d::GatherOptions& options) {
+  const at::Tensor& input = only(inputs, "gather");
+  const bool is_root = getRank() == options.rootRank;
+  TORCH_CHECK(outputs.size() == (is_root ? 1 : 0),
+              "cohort: gather takes one list of outputs, at the root only");
+  Collective call;
+  call.op = "gather";
+  call.type = type_name(input);
+  call.root = static_cast<std::uint32_t>(options.rootRank);
+  call.in = memory_of(input);
+  Job job{OpType::GATHER, "cohort:gather", inputs};
+  if (is_root) {
+    check_alike(outputs[0], input, static_cast<std::size_t>(getSize()), "gather");
+    const at::Tensor flat = flat_like(outputs[0]);
+    call.out = memory_of(flat);
+    job.outputs = outputs[0];
+    job.finish = [flat, results = outputs[0]]() mutable { copy_from_flat(flat, results); };
+  }
+  return start(std::move(job), std::move(call), options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                                     const c10d::ScatterOptions& options) {
+  const at::Tensor& output = only(outputs, "scatter");
+  const bool is_root = getRank() == options.rootRank;
+  TORCH_CHECK(inputs.size() == (is_root ? 1 : 0),
+              "cohort: scatter takes one list of inputs, at the root only");
+  Collective call;
+  call.op = "scatter";
+  call.type = type_name(output);
+  call.root = static_cast<std::uint32_t>(options.rootRank);
+  call.out = memory_of(output);
+  Job job{OpType::SCATTER, "cohort:scatter", outputs, outputs};
+  if (is_root) {
+    check_alike(inputs[0], output, static_cast<std::size_t>(getSize()), "scatter");
+    const at::Tensor flat = flat_like(inputs[0]);
+    copy_to_flat(inputs[0], flat);
+    call.in = memory_of(flat);
+    job.inputs = {flat};
+  }
+  return start(std::move(job), std::move(call), options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                                            const c10d::ReduceScatterOptions& options) {
+  const at::Tensor& output = only(outputs, "reduce_scatter");
+  TORCH_CHECK(inputs.size() == 1, "cohort: reduce_scatter takes a single list of inputs");
+  TORCH_CHECK(inputs[0].size() == static_cast<std::size_t>(getSize()),
+              "cohort: reduce_scatter takes a tensor for each rank");
+  at::Tensor flat = flat_like(inputs[0]);
+  copy_to_flat(inputs[0], flat);
+  Collective call = combining("reduce_scatter_v", output, options.reduceOp);
+  call.counts = counts_of(inputs[0]);
+  call.in = memory_of(flat);
+  call.out = memory_of(output);
+  return start({OpType::REDUCE_SCATTER, "cohort:reduce_scatter", {flat}, outputs}, std::move(call),
+               options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                                                  const c10d::ReduceScatterOptions& options) {
+  check(output);
+  check(input);
+  Collective call = combining("reduce_scatter", output, options.reduceOp);
+  call.in = memory_of(input);
+  call.out = memory_of(output);
+  return start({OpType::_REDUCE_SCATTER_BASE, "cohort:_reduce_scatter_base", {input}, {output}},
+               std::move(call), options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                                           std::vector<std::int64_t>& output_sizes,
+                                                           std::vector<std::int64_t>& input_sizes,
+                                                           const c10d::AllToAllOptions& options) {
+  check(output);
+  check(input);
+  Collective call;
+  call.op = "all_to_all";
+  call.type = type_name(input);
+  call.in = memory_of(input);
+  call.out = memory_of(output);
+  // As long as the one who knows no sizes, and the one who does, call the same: sizes are told by all or by
+  // none.
+  if (!output_sizes.empty() || !input_sizes.empty()) {
+    const auto even = [&](const std::vector<std::int64_t>& given, const at::Tensor& tensor) {
+      if (!given.empty()) return given;
+      TORCH_CHECK(tensor.size(0) % getSize() == 0, "cohort: alltoall_base: rows do not divide by the ranks");
+      return std::vector<std::int64_t>(static_cast<std::size_t>(getSize()), tensor.size(0) / getSize());
+    };
+    call.op = "all_to_all_vc";
+    call.counts = counts_of(even(input_sizes, input), input);
+    call.recv_counts = counts_of(even(output_sizes, output), output);
+  }
+  return start({OpType::ALLTOALL_BASE, "cohort:all_to_all", {input}, {output}}, std::move(call),
+               options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::alltoall(Tensors& outputs, Tensors& inputs,
+                                                      const c10d::AllToAllOptions& options) {
+  const auto size = static_cast<std::size_t>(getSize());
+  TORCH_CHECK(inputs.size() == size && outputs.size() == size,
+              "cohort: alltoall takes a tensor for each rank");
+  at::Tensor in = flat_like(inputs);
+  copy_to_flat(inputs, in);
+  const at::Tensor out = flat_like(outputs);
+  Collective call;
+  call.op = "all_to_all_vc";
+  call.type = type_name(in);
+  call.in = memory_of(in);
+  call.out = memory_of(out);
+  call.counts = counts_of(inputs);
+  call.recv_counts = counts_of(outputs);
+  auto finish = [out, results = outputs]() mutable { copy_from_flat(out, results); };
+  return start({OpType::ALLTOALL, "cohort:all_to_all", {in}, outputs, std::move(finish)}, std::move(call),
+               options.timeout);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::send(Tensors& tensors, int to, int tag) {
+  const at::Tensor& tensor = only(tensors, "send");
+  Message call;
+  call.is_send = true;
+  call.peer = static_cast<std::uint32_t>(to);
+  call.tag = tag;
+  call.data = memory_of(tensor);
+  return start({OpType::SEND, "cohort:send", tensors, {}}, call);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::recv(Tensors& tensors, int from, int tag) {
+  const at::Tensor& tensor = only(tensors, "recv");
+  Message call;
+  call.peer = static_cast<std::uint32_t>(from);
+  call.tag = tag;
+  call.data = memory_of(tensor);
+  return start({OpType::RECV, "cohort:recv", tensors, tensors}, call);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::recvAnysource(Tensors& tensors, int tag) {
+  const at::Tensor& tensor = only(tensors, "recv");
+  Message call;
+  call.is_from_anybody = true;
+  call.tag = tag;
+  call.data = memory_of(tensor);
+  return start({OpType::RECVANYSOURCE, "cohort:recvAnySource", tensors, tensors}, call);
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::barrier(const c10d::BarrierOptions& options) {
+  Collective call;
+  call.op = "barrier";
+  return start({OpType::BARRIER, "cohort:barrier"}, std::move(call), options.timeout);
+}
+
+/// Every rank's deadline names who has not come; that of the others is the same.
+void ProcessGroupCohort::monitoredBarrier(const c10d::BarrierOptions& options, bool /*waits_for_all*/) {
+  barrier(options)->wait();
+}
+
+}  // namespace cohort::torch_face

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/bindings/torch/face.h>
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cohort::torch_face {
+
+/// torch.distributed's backend "cohort": every call of the interface of PyTorch 1.13 on tensors in CPU
+/// memory.
+///
+/// Calls start where they are made and go on by themselves. Work::wait() drives them in the caller's thread.
+class ProcessGroupCohort final : public c10d::ProcessGroup {
+ public:
+  using Work = c10::intrusive_ptr<c10d::Work>;
+  using Tensors = std::vector<at::Tensor>;
+
+  ProcessGroupCohort(std::shared_ptr<Ranks> ranks, int rank, int size, std::chrono::milliseconds timeout);
+
+  const std::string getBackendName() const override { return "cohort"; }
+
+  Work broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  Work allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  Work allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override;
+  Work reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  Work allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                 const c10d::AllgatherOptions& options) override;
+  Work _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;
+  Work allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                           const c10d::AllgatherOptions& options) override;
+  Work gather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::GatherOptions& options) override;
+  Work scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& options) override;
+  Work reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                      const c10d::ReduceScatterOptions& options) override;
+  Work _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                            const c10d::ReduceScatterOptions& options) override;
+  Work alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_sizes,
+                     std::vector<std::int64_t>& input_sizes, const c10d::AllToAllOptions& options) override;
+  Work alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override;
+  Work send(Tensors& tensors, int to, int tag) override;
+  Work recv(Tensors& tensors, int from, int tag) override;
+  Work recvAnysource(Tensors& tensors, int tag) override;
+  Work barrier(const c10d::BarrierOptions& options) override;
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool waits_for_all) override;
+  void setSequenceNumberForGroup() override {}
+  std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
+
+ private:
+  struct Job;
+  Work start(Job job, Collective call, std::chrono::milliseconds timeout);
+  Work start(Job job, Message call);
+  Collective combining(const char* op, const at::Tensor& tensor, const c10d::ReduceOp& reduction) const;
+
+  std::shared_ptr<Ranks> ranks_;
+  double timeout_s_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace cohort::torch_face

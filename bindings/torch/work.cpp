@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/bindings/torch/work.h>
+
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+namespace cohort::torch_face {
+namespace {
+
+using c10::ivalue::Future;
+
+c10::intrusive_ptr<Future> make_future() {
+  return c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()));
+}
+
+void complete(Future& future, const std::vector<at::Tensor>& outputs, const std::exception_ptr& failure) {
+  if (failure)
+    future.setError(failure);
+  else
+    future.markCompleted(c10::IValue(outputs));
+}
+
+/// Completes futures, whose callbacks may do anything, such as call and wait: not where the engine is driven.
+/// Never ended, as what it waits with.
+class Teller {
+ public:
+  static Teller& one() {
+    static auto* const teller = new Teller();
+    return *teller;
+  }
+  void tell(std::function<void()> what) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!is_running_) std::thread([this] { run(); }).detach();
+      is_running_ = true;
+      waiting_.push_back(std::move(what));
+    }
+    wanted_.notify_one();
+  }
+
+ private:
+  void run() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      wanted_.wait(lock, [this] { return !waiting_.empty(); });
+      const std::function<void()> what = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      what();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  std::deque<std::function<void()>> waiting_;
+  bool is_running_ = false;
+};
+
+}  // namespace
+
+CohortWork::CohortWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
+                       std::vector<at::Tensor> outputs, std::function<void()> finish)
+    : Work(rank, type, title, inputs),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)),
+      finish_(std::move(finish)) {}
+
+void CohortWork::end(const Outcome& outcome) {
+  std::exception_ptr failure;
+  from_ = outcome.from;
+  try {
+    if (!outcome.failure.empty()) throw std::runtime_error(outcome.failure);
+    if (finish_) finish_();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  finish_ = nullptr;
+  finish(failure);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!future_) return;
+  Teller::one().tell([self = c10::intrusive_ptr<CohortWork>::reclaim_copy(this)] { self->tell_future(); });
+}
+
+/// By the first who comes to it: the teller, or whoever waits for the work.
+void CohortWork::tell_future() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!future_ || !completed_ || std::exchange(is_future_told_, true)) return;
+  }
+  complete(*future_, outputs_, exception_);
+}
+
+bool CohortWork::isCompleted() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (completed_) return true;
+  }
+  return pending_->is_over() && Work::isCompleted();
+}
+
+bool CohortWork::wait(std::chrono::milliseconds timeout) {
+  const double seconds = std::chrono::duration<double>(timeout).count();
+  const bool is_over = pending_->wait(seconds);
+  std::unique_lock<std::mutex> lock(mutex_);
+  TORCH_CHECK(is_over, "cohort: not over after ", seconds,
+              " s: give it more time, or find who has not called it");
+  cv_.wait(lock, [this] { return completed_; });  // what comes after the call itself
+  const c10::intrusive_ptr<Future> future = future_;
+  lock.unlock();
+  tell_future();
+  if (future) future->wait();  // somebody may be at it
+  if (exception_) std::rethrow_exception(exception_);
+  return true;
+}
+
+c10::intrusive_ptr<Future> CohortWork::getFuture() {
+  c10::intrusive_ptr<Future> future;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!future_) future_ = make_future();
+    future = future_;
+  }
+  tell_future();
+  return future;
+}
+
+bool AllOfWork::isCompleted() {
+  return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->isCompleted(); });
+}
+
+bool AllOfWork::isSuccess() const {
+  return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->isSuccess(); });
+}
+
+std::exception_ptr AllOfWork::exception() const {
+  for (const auto& part : parts_)
+    if (const std::exception_ptr failure = part->exception()) return failure;
+  return nullptr;
+}
+
+bool AllOfWork::wait(std::chrono::milliseconds timeout) {
+  for (const auto& part : parts_) part->wait(timeout);
+  return true;
+}
+
+std::vector<at::Tensor> AllOfWork::result() {
+  std::vector<at::Tensor> all;
+  for (const auto& part : parts_)
+    for (const at::Tensor& tensor : part->result()) all.push_back(tensor);
+  return all;
+}
+
+}  // namespace cohort::torch_face

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/bindings/torch/face.h>
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace cohort::torch_face {
+
+/// A call of a process group that was started. Keeps its tensors, and itself, until it is over.
+class CohortWork final : public c10d::Work {
+ public:
+  using Over = std::function<void(const Outcome&)>;
+
+  /// `finish` is called once the call has succeeded, before anybody hears of it.
+  CohortWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
+             std::vector<at::Tensor> outputs, std::function<void()> finish);
+
+  /// `launch(over)` starts it and gives what is pending; `over` is told how it ended.
+  template <class Launch>
+  void start(Launch&& launch) {
+    auto self = c10::intrusive_ptr<CohortWork>::reclaim_copy(this);
+    pending_ = launch([self](const Outcome& outcome) { self->end(outcome); });
+  }
+
+  bool isCompleted() override;
+  bool wait(std::chrono::milliseconds timeout) override;
+  int sourceRank() const override { return static_cast<int>(from_); }
+  std::vector<at::Tensor> result() override { return outputs_; }
+  void abort() override {}
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+ private:
+  void end(const Outcome& outcome);
+  void tell_future();
+
+  const std::vector<at::Tensor> inputs_;
+  const std::vector<at::Tensor> outputs_;
+  std::function<void()> finish_;
+  std::shared_ptr<Pending> pending_;
+  std::uint32_t from_ = 0;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  bool is_future_told_ = false;  ///< or somebody is about to
+};
+
+/// Several that are over when all are.
+class AllOfWork final : public c10d::Work {
+ public:
+  AllOfWork(int rank, c10d::OpType type, std::vector<c10::intrusive_ptr<c10d::Work>> parts)
+      : Work(rank, type), parts_(std::move(parts)) {}
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+  bool wait(std::chrono::milliseconds timeout) override;
+  std::vector<at::Tensor> result() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return parts_.back()->getFuture(); }
+
+ private:
+  std::vector<c10::intrusive_ptr<c10d::Work>> parts_;
+};
+
+}  // namespace cohort::torch_face

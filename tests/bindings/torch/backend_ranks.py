@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.distributed over the backend "cohort", on every rank; started by backend_test.py."""
+
+import os
+import pathlib
+import sys
+from datetime import timedelta
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import cohort.torch  # noqa: F401: registers the backend
+from support import run_parts
+
+RANK, SIZE = int(os.environ["COHORT_RANK"]), int(os.environ["COHORT_SIZE"])
+STORE = dist.FileStore(sys.argv[1], SIZE)
+dist.init_process_group("cohort", store=STORE, rank=RANK, world_size=SIZE, timeout=timedelta(seconds=60))
+
+
+def ranks_sum():
+    return SIZE * (SIZE + 1) // 2
+
+
+def part_reductions():
+    assert dist.get_backend() == "cohort"
+    for kind in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int32, torch.int64,
+                 torch.complex64):
+        tensor = torch.full((3, 2), RANK + 1, dtype=kind)
+        dist.all_reduce(tensor)
+        assert (tensor == ranks_sum()).all(), (kind, tensor)
+    flag = torch.tensor([RANK == 0, False])
+    dist.all_reduce(flag)
+    assert flag.tolist() == [True, False]
+    tensor = torch.tensor([float(RANK)])
+    dist.reduce(tensor, 0, op=dist.ReduceOp.MAX)
+    assert RANK != 0 or tensor.item() == SIZE - 1
+
+
+def part_futures():
+    tensor = torch.ones(4)
+    work = dist.all_reduce(tensor, async_op=True)
+    doubled = work.get_future().then(lambda future: future.value()[0] * 2)
+    assert doubled.wait().tolist() == [2.0 * SIZE] * 4
+    assert work.wait() and work.is_completed() and work.is_success()
+
+
+def part_moves():
+    places = [torch.empty(2) for _ in range(SIZE)]
+    dist.all_gather(places, torch.full((2,), float(RANK)))
+    assert [place[0].item() for place in places] == list(range(SIZE))
+    share = torch.empty(2)
+    dist.reduce_scatter(share, [torch.full((2,), float(rank)) for rank in range(SIZE)])
+    assert share.tolist() == [RANK * SIZE] * 2
+    root = RANK == 1
+    dist.gather(torch.tensor([RANK]), places := [torch.empty(1, dtype=torch.int64) for _ in range(SIZE)] if root else None,
+                dst=1)
+    assert not root or [place.item() for place in places] == list(range(SIZE))
+    got = torch.empty(1, dtype=torch.int64)
+    dist.scatter(got, [torch.tensor([rank]) for rank in range(SIZE)] if root else None, src=1)
+    assert got.item() == RANK
+    out = torch.empty(SIZE)
+    dist.all_to_all_single(out, torch.arange(SIZE, dtype=torch.float32) + 10 * RANK)
+    assert out.tolist() == [10 * rank + RANK for rank in range(SIZE)]
+    outs = [torch.empty(rank + RANK) for rank in range(SIZE)]
+    dist.all_to_all(outs, [torch.full((RANK + rank,), float(RANK)) for rank in range(SIZE)])
+    assert all((one == rank).all() for rank, one in enumerate(outs))
+    objects = [None] * SIZE
+    dist.all_gather_object(objects, {"rank": RANK})
+    assert objects == [{"rank": rank} for rank in range(SIZE)]
+    dist.barrier()
+
+
+def part_messages():
+    if RANK == 0:
+        got = torch.empty(1)
+        assert sorted(dist.recv(got) for _ in range(SIZE - 1)) == list(range(1, SIZE))
+    else:
+        dist.send(torch.tensor([float(RANK)]), 0)
+    requests = [dist.isend(torch.full((5,), float(RANK)), (RANK + 1) % SIZE, tag=3)]
+    got = torch.empty(5)
+    requests.append(dist.irecv(got, (RANK - 1) % SIZE, tag=3))
+    for request in requests:
+        request.wait()
+    assert got[0].item() == (RANK - 1) % SIZE
+
+
+def part_groups():
+    pair = dist.new_group([0, 1])
+    if RANK < 2:
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor, group=pair)
+        assert tensor.item() == 2
+
+
+def part_coalesced():
+    tensors = [torch.ones(3), torch.full((1000, 100), 2.0)]
+    dist.all_reduce_coalesced(tensors)
+    assert tensors[0][0].item() == SIZE and tensors[1][-1, -1].item() == 2 * SIZE
+
+
+def part_gradients():
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 50), torch.nn.ReLU(), torch.nn.Linear(50, 2)))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for step in range(3):
+        loss = model(torch.full((3, 4), float(RANK + step))).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    mine = torch.cat([parameter.data.flatten() for parameter in model.parameters()])
+    all_ranks = [torch.empty_like(mine) for _ in range(SIZE)]
+    dist.all_gather(all_ranks, mine)
+    assert all(torch.equal(one, mine) for one in all_ranks)
+
+
+def part_what_is_wrong_is_told():
+    for call, text in ((lambda: dist.all_reduce(torch.ones(4, 4).t()), "tensor.contiguous()"),
+                       (lambda: dist.all_gather([torch.empty(1)], torch.ones(1)), "one for each rank")):
+        try:
+            call()
+        except (RuntimeError, ValueError) as error:
+            assert text in str(error), error
+        else:
+            raise AssertionError(text)
+
+
+def part_end():
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    run_parts(sys.modules[__name__])
