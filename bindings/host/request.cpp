@@ -13,7 +13,7 @@ void Request::when_over(std::function<void(Request&)> callback) {
   {
     const std::lock_guard lock(mutex_);
     if (!is_told_) {
-      when_over_ = std::move(callback);
+      when_over_.push_back(std::move(callback));
       return;
     }
   }
@@ -21,13 +21,13 @@ void Request::when_over(std::function<void(Request&)> callback) {
 }
 
 void Request::told() noexcept {
-  std::function<void(Request&)> callback;
+  std::vector<std::function<void(Request&)>> callbacks;
   {
     const std::lock_guard lock(mutex_);
     is_told_ = true;
-    callback = std::move(when_over_);
+    callbacks.swap(when_over_);
   }
-  if (callback) callback(*this);
+  for (const auto& callback : callbacks) callback(*this);
 }
 
 Completions::Completions() : state_(std::make_shared<State>(wakeup::make_event())) {}
@@ -36,15 +36,11 @@ void Completions::expect(Request& request) {
   request.when_over([state = state_](Request& over) { state->add(over.shared_from_this()); });
 }
 
-/// One signal for all that come until they are taken.
+/// One signal for all that come until they are taken: with the lock, so that whoever takes finds it there.
 void Completions::State::add(std::shared_ptr<Request> request) {
-  bool is_first = false;
-  {
-    const std::lock_guard lock(mutex);
-    is_first = over.empty();
-    over.push_back(std::move(request));
-  }
-  if (is_first) wakeup::signal_event(event.number());
+  const std::lock_guard lock(mutex);
+  over.push_back(std::move(request));
+  if (over.size() == 1) wakeup::signal_event(event.number());
 }
 
 std::vector<std::shared_ptr<Request>> Completions::take() {

@@ -42,7 +42,7 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
   void cancel() { loop_.cancel(shared_from_this()); }
 
   /// Called once it is over, by whoever drives then: short, and it may not wait; at once if it is over
-  /// already.
+  /// already. Of several, in their order.
   void when_over(std::function<void(Request&)> callback);
 
   // What it made, once it is over:
@@ -57,7 +57,7 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
   Body body_;
   std::mutex mutex_;
   bool is_told_ = false;
-  std::function<void(Request&)> when_over_;
+  std::vector<std::function<void(Request&)>> when_over_;
 };
 
 /// Tells a foreign event loop by a descriptor that requests are over: epoll, libuv, asyncio.

@@ -104,6 +104,13 @@ void SharedLoop::refuse_child() const {
 
 // Leading.
 
+bool SharedLoop::lead_or_want() noexcept {
+  std::uint32_t seen = lead_.load();
+  while (!lead_.compare_exchange_weak(seen, seen == 0 ? kLed : seen | kWanted)) {
+  }
+  return seen == 0;
+}
+
 void SharedLoop::begin(Work& work) {
   ++begun_;
   works_.spawn(carry_out(work));
@@ -142,21 +149,19 @@ void SharedLoop::cancel_now(Work& work, const Error& cause) noexcept {
   run_->enter([&] { work.scope_.cancel(cause); });
 }
 
-void SharedLoop::drive(Work& work, TimePoint until, Interrupt* interrupt) {
+/// Until it is over, that moment has come, or the caller may be asked again whether its program wants it
+/// back.
+void SharedLoop::drive(Work& work, TimePoint until, bool may_be_asked) {
   is_driven_.store(true);
   drives_.fetch_add(1, std::memory_order_relaxed);
   driven_for_ = &work;
   if ((lead_.load() & kWanted) != 0) run_->enter([this] { take_orders(); });
-  while (!work.is_over()) {
-    const TimePoint now = engine_->now();
-    if (now >= until) break;
+  const TimePoint question = may_be_asked ? engine_->now() + kQuestionInterval : kNever;
+  const TimePoint end = std::min(until, question);
+  while (!work.is_over() && engine_->now() < end) {
     stops_ = false;
-    const TimePoint question = interrupt == nullptr ? kNever : now + kQuestionInterval;
-    engine_->timers().arm(alarm_, std::min(until, question));
+    engine_->timers().arm(alarm_, end);
     run_->run_until(stops_);
-    if (work.is_over() || interrupt == nullptr || !interrupt->is_wanted()) continue;
-    cancel_now(work, interrupted());
-    interrupt = nullptr;
   }
   engine_->timers().disarm(alarm_);
   driven_for_ = nullptr;
@@ -219,10 +224,7 @@ bool SharedLoop::give_order(Order order) {
   bool is_driven = false;
   {
     const std::lock_guard lock(mutex_);
-    std::uint32_t seen = lead_.load();
-    while (!lead_.compare_exchange_weak(seen, seen == 0 ? kLed : seen | kWanted)) {
-    }
-    if (seen == 0) return false;
+    if (lead_or_want()) return false;
     orders_.push_back(std::move(order));
     is_driven = is_driven_.load();
   }
@@ -245,8 +247,14 @@ void SharedLoop::run(Work& work, Interrupt* interrupt) {
   if (work.is_over()) [[likely]] {
     release(work.is_quiet_ && !engine_->has_ready());
   } else {
-    drive(work, kNever, interrupt);
+    drive(work, kNever, interrupt != nullptr);
+    const bool is_over = work.is_over();
+    work.is_waited_for_ = true;  // who leads next ends it with the lock, as attend() looks at it
     release(false);
+    if (!is_over) {
+      ask(work, interrupt);
+      (void)attend(work, kNever, interrupt);
+    }
   }
   work.take();
 }
@@ -263,10 +271,7 @@ void SharedLoop::start(std::shared_ptr<Work> work) {
 bool SharedLoop::wait(const std::shared_ptr<Work>& work, TimePoint until, Interrupt* interrupt) {
   refuse_child();
   if (work->is_over()) return true;
-  if (!try_lead()) return attend(*work, until, interrupt);
-  drive(*work, until, interrupt);
-  release(false);
-  return work->is_over();
+  return attend(*work, until, interrupt);
 }
 
 void SharedLoop::nudge() {
@@ -290,34 +295,41 @@ bool SharedLoop::attend(Work& work, TimePoint until, Interrupt* interrupt) {
   while (!work.is_over()) {
     const auto now = std::chrono::steady_clock::now();
     if (until != kNever && now >= until) break;
-    if (try_lead()) {
+    bool is_time_to_ask = true;
+    if (lead_or_want()) {
       lock.unlock();
-      drive(work, until, interrupt);
+      drive(work, until, interrupt != nullptr);
       release(false);
       lock.lock();
-      break;
+    } else {
+      const Duration most = interrupt == nullptr ? std::chrono::hours(1) : kQuestionInterval;
+      ++followers_;
+      is_time_to_ask = over_.wait_for(lock, until_or(until, now, most)) == std::cv_status::timeout;
+      --followers_;
     }
-    const Duration most = interrupt == nullptr ? std::chrono::hours(1) : kQuestionInterval;
-    ++followers_;
-    const auto what = over_.wait_for(lock, until_or(until, now, most));
-    --followers_;
-    if (what == std::cv_status::no_timeout || interrupt == nullptr) continue;
-    lock.unlock();  // the question may wait for somebody who waits here
-    if (interrupt->is_wanted()) {
-      interrupt_others_drive(work);
-      interrupt = nullptr;
-    }
+    if (!is_time_to_ask || interrupt == nullptr || work.is_over()) continue;
+    pass_on(lock);  // the question may wait for somebody who waits here
+    ask(work, interrupt);
     lock.lock();
   }
   // Nobody may know the work of a thread that goes on.
   std::erase_if(orders_, [&](const Order& order) { return order.work == &work && order.held == nullptr; });
   const bool is_over = work.is_over();
-  lock.unlock();
-  if (try_lead()) release(false);  // it may have been left to this thread
+  pass_on(lock);
   return is_over;
 }
 
-void SharedLoop::interrupt_others_drive(Work& work) {
+/// For a follower that goes on to something else: the lead may have been left to it just now.
+void SharedLoop::pass_on(std::unique_lock<std::mutex>& lock) noexcept {
+  const bool leads = lead_or_want();
+  lock.unlock();
+  if (leads) release(false);
+}
+
+/// Not by who leads: what the question runs may wait for the lead.
+void SharedLoop::ask(Work& work, Interrupt*& interrupt) {
+  if (interrupt == nullptr || !interrupt->is_wanted()) return;
+  interrupt = nullptr;
   if (give_order({Order::What::interrupt, &work, nullptr})) return;
   if (!work.is_over()) cancel_now(work, interrupted());
   release(false);
@@ -376,10 +388,7 @@ void SharedLoop::lead_as_keeper() {
     const bool others_drive = is_driven_.load() || drives != seen_drives_;
     if (!others_drive) {
       const std::lock_guard lock(mutex_);
-      std::uint32_t seen = lead_.load();
-      while (!lead_.compare_exchange_weak(seen, seen == 0 ? kLed : seen | kWanted)) {
-      }
-      keeper_waits_ = seen != 0;
+      keeper_waits_ = !lead_or_want();
       if (!keeper_waits_) return;
     }
     rest = drives != seen_drives_ ? kFirstRest : std::min(2 * rest, kLongestRest);

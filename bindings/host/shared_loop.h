@@ -19,7 +19,8 @@ namespace cohort::bindings {
 /// Asked every 50 ms by a thread that waits in the library: whether its program wants it back.
 class Interrupt {
  public:
-  /// True: what the thread waits for is cancelled. Asked until then. Must not throw.
+  /// True: what the thread waits for is cancelled. Asked until then. May itself call the library, as handlers
+  /// of signals do. Must not throw.
   virtual bool is_wanted() noexcept = 0;
 
  protected:
@@ -78,6 +79,9 @@ class SharedLoop : Immovable {
   static constexpr std::uint32_t kWanted = 2;  ///< who leads looks at orders and at the keeper when it ends
 
   void refuse_child() const;
+  /// Whether this thread leads now. If not, who does looks at orders and at followers when it ends. Requires
+  /// the lock.
+  [[nodiscard]] bool lead_or_want() noexcept;
   [[nodiscard]] bool try_lead() noexcept {
     std::uint32_t free = 0;
     return lead_.compare_exchange_strong(free, kLed, std::memory_order_acquire);
@@ -95,14 +99,15 @@ class SharedLoop : Immovable {
   Task<> carry_out(Work& work);
   void end(Work& work, std::exception_ptr failure) noexcept;
   void cancel_now(Work& work, const Error& cause) noexcept;
-  void drive(Work& work, TimePoint until, Interrupt* interrupt);
+  void drive(Work& work, TimePoint until, bool may_be_asked);
   void take_orders() noexcept;
   [[nodiscard]] bool is_at_rest() noexcept;
 
   // Of whoever does not:
   [[nodiscard]] bool give_order(Order order);
   bool attend(Work& work, TimePoint until, Interrupt* interrupt);
-  void interrupt_others_drive(Work& work);
+  void pass_on(std::unique_lock<std::mutex>& lock) noexcept;
+  void ask(Work& work, Interrupt*& interrupt);
 
   // The keeper's:
   void keep() noexcept;

@@ -41,6 +41,13 @@ CallSettings settings_of(const CallOptions& options) {
   return settings;
 }
 
+/// Of a small call before the one that was asked for.
+CallSettings settings_of_question(const CallOptions& options) {
+  CallSettings settings = settings_of(options);
+  settings.algorithm.clear();
+  return settings;
+}
+
 std::string given_of(const std::vector<Tensor>& tensors) {
   return tensors.empty() ? std::string() : tensors.front().describe();
 }
@@ -177,7 +184,9 @@ std::vector<std::size_t> PyCommunicator::sizes_of(std::string_view name, const p
 }
 
 /// Blocking: all ranks tell each other what they bring, and find the same fault in it.
-std::vector<std::size_t> PyCommunicator::ask_rows(std::string_view name, const Tensor& tensor) {
+std::vector<std::size_t> PyCommunicator::ask_rows(std::string_view name, const Tensor& tensor,
+                                                  const CallOptions& options) {
+  const CallSettings settings = settings_of_question(options);
   const TensorLayout mine = layout_of(tensor);
   std::vector<TensorLayout> all(comm_->size());
   CollectiveCall call{operator_of<AllGather>};
@@ -185,7 +194,7 @@ std::vector<std::size_t> PyCommunicator::ask_rows(std::string_view name, const T
   call.arguments.in = std::as_bytes(std::span(&mine, 1));
   call.arguments.out = std::as_writable_bytes(std::span(all));
   try {
-    wait_without_lock([&](bindings::Interrupt* interrupt) { comm_->call(call, {}, interrupt); });
+    wait_without_lock([&](bindings::Interrupt* interrupt) { comm_->call(call, settings, interrupt); });
     check_rows_fit(name, comm_->name(), all);
   } catch (const Error& error) {
     throw CallFailure(error, std::string(name), tensor.describe());
@@ -207,7 +216,7 @@ std::vector<std::size_t> PyCommunicator::rows_of_all(std::string_view name, cons
   }
   // Where the result's place is given, or nobody waits, all bring the same; else it is a mismatch.
   if (!out.is_none() || options.is_async) return std::vector<std::size_t>(comm_->size(), tensor.rows());
-  return ask_rows(name, tensor);
+  return ask_rows(name, tensor, options);
 }
 
 py::object PyCommunicator::all_gather(const py::object& tensor, const py::object& out,
@@ -280,20 +289,25 @@ py::object PyCommunicator::gather(const py::object& tensor, Rank root, const py:
 }
 
 /// What this rank gets of a scatter, where it has not said where to: as the root tells all.
-py::object PyCommunicator::make_scattered(const Tensor* from, Rank root) {
+Tensor PyCommunicator::make_scattered(const Tensor* from, Rank root, const CallOptions& options) {
+  const CallSettings settings = settings_of_question(options);
   TensorLayout layout = from == nullptr ? TensorLayout() : layout_of(*from);
   CollectiveCall call{operator_of<Broadcast>};
   call.arguments.type = DataType::byte;
   call.arguments.root = root;
   call.arguments.out = std::as_writable_bytes(std::span(&layout, 1));
   try {
-    wait_without_lock([&](bindings::Interrupt* interrupt) { comm_->call(call, {}, interrupt); });
+    wait_without_lock([&](bindings::Interrupt* interrupt) { comm_->call(call, settings, interrupt); });
   } catch (const Error& error) {
     throw CallFailure(error, "scatter", from == nullptr ? std::string() : from->describe());
   }
   if (layout.rows() % comm_->size() != 0)
     throw CallFailure(uneven_rows("scatter", layout, comm_->size()), "scatter", {});
-  return make_by_layout(layout, layout.rows() / comm_->size());
+  const py::object place = make_by_layout(layout, layout.rows() / comm_->size());
+  // numpy's own arrays have no bfloat16: what lies in them is what the root says.
+  std::optional<DataType> type;
+  if (layout.type == static_cast<std::uint8_t>(DataType::bfloat16)) type = DataType::bfloat16;
+  return {place, "scatter", "out", true, type};
 }
 
 py::object PyCommunicator::scatter(const py::object& tensor, Rank root, const py::object& out,
@@ -308,8 +322,9 @@ py::object PyCommunicator::scatter(const py::object& tensor, Rank root, const py
   std::vector<Tensor> tensors;
   tensors.reserve(2);
   if (is_root) tensors.emplace_back(tensor, "scatter", "tensor", false, type);
-  const py::object result = out.is_none() ? make_scattered(is_root ? &tensors[0] : nullptr, root) : out;
-  const Tensor& to = tensors.emplace_back(result, "scatter", "out", true, type);
+  tensors.push_back(out.is_none() ? make_scattered(is_root ? &tensors[0] : nullptr, root, options)
+                                  : Tensor(out, "scatter", "out", true, type));
+  const Tensor& to = tensors.back();
   CollectiveCall call{sizes.is_none() ? operator_of<Scatter> : operator_of<ScatterV>};
   call.arguments.root = root;
   call.arguments.type = to.type();
@@ -319,6 +334,7 @@ py::object PyCommunicator::scatter(const py::object& tensor, Rank root, const py
     call.arguments.in = tensors[0].bytes();
   }
   Counts counts = sizes.is_none() ? Counts{} : in_elements(sizes_of("scatter", sizes), to.row_elements());
+  const py::object result = to.object();
   return finish("scatter", call, options, result, std::move(tensors), std::move(counts));
 }
 
@@ -372,7 +388,7 @@ py::object PyCommunicator::call_on_list(Operator op, const py::object& tensors, 
     const bool is_written = is_in_place && comm_->rank() != root;
     const Tensor& in = all.emplace_back(py::object(given[i]), name, "tensors", is_written, type);
     if (i == 0) call.type = in.type();
-    if (in.type() != call.type)
+    if (!in.is_of_type_of(all.front()))
       throw py::type_error(fmt::format("{}: tensor {} has {}, the first one {}; give one type", name, i,
                                        in.type_name(), all.front().type_name()));
     if (is_in_place) {

@@ -77,9 +77,10 @@ class PyCommunicator {
   [[nodiscard]] std::vector<std::size_t> rows_of_all(std::string_view name, const Tensor& tensor,
                                                      const py::object& out, const py::object& sizes,
                                                      const CallOptions& options);
-  [[nodiscard]] std::vector<std::size_t> ask_rows(std::string_view name, const Tensor& tensor);
+  [[nodiscard]] std::vector<std::size_t> ask_rows(std::string_view name, const Tensor& tensor,
+                                                  const CallOptions& options);
   [[nodiscard]] std::vector<std::size_t> sizes_of(std::string_view name, const py::object& sizes) const;
-  [[nodiscard]] py::object make_scattered(const Tensor* from, Rank root);
+  [[nodiscard]] Tensor make_scattered(const Tensor* from, Rank root, const CallOptions& options);
   void check_root(std::string_view name, Rank root) const;
 
   std::shared_ptr<bindings::SharedCommunicator> comm_;

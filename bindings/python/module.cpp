@@ -2,6 +2,7 @@
 // The native half of the package `cohort`: cohort._cohort. Types of its functions are in cohort/_cohort.pyi.
 #include <cohort/bindings/python/communicator.h>
 #include <cohort/bindings/python/failure.h>
+#include <cohort/net/join/join_environment.h>
 
 #include <fmt/format.h>
 #include <pybind11/stl.h>
@@ -18,6 +19,7 @@ struct SharedMemory {
 };
 
 /// The one of this process. Never ended: arrays in its memory, and the interpreter's end, come in any order.
+/// Threads: with the interpreter's lock.
 bindings::Session& session() {
   static bindings::Session* one = nullptr;
   if (one == nullptr || one->is_forked()) one = new bindings::Session();
@@ -40,9 +42,8 @@ void set_time(Duration& option, const py::dict& given, const char* name) {
 
 /// The environment's, and over it what `given` names.
 CommunicatorOptions options_from(const py::dict& given) {
-  const bool has_place = given.contains("rank");
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
-  if (!has_place) options = CommunicatorOptions::from_environment();
+  options.join = given.contains("rank") ? join_options_besides_place() : JoinOptions::from_environment();
   set(options.join.rank, given, "rank");
   set(options.join.size, given, "size");
   set(options.join.name, given, "name");
@@ -61,7 +62,8 @@ CommunicatorOptions options_from(const py::dict& given) {
 PyCommunicator join(const py::dict& given) {
   CommunicatorOptions options = options_from(given);
   std::shared_ptr<bindings::SharedCommunicator> made;
-  wait_without_lock([&](bindings::Interrupt* interrupt) { made = session().join(options, interrupt); });
+  bindings::Session& one = session();
+  wait_without_lock([&](bindings::Interrupt* interrupt) { made = one.join(options, interrupt); });
   return PyCommunicator(std::move(made));
 }
 
@@ -288,6 +290,7 @@ PYBIND11_MODULE(_cohort, module) {
   define_communicator(module);
   module.def("join", &join, py::arg("options"));
   module.def("cancel_started", &PyRequest::cancel_all, "Cancels what is under way, and waits for its end.");
+  module.def("forget_started", &PyRequest::forget_all, "Lets go of what is under way in the parent of fork.");
 }
 
 }  // namespace cohort::python

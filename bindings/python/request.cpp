@@ -35,8 +35,9 @@ void PyRequest::drop_finished() {
   // What they hold may run code of Python's when it ends: not while the list is changed.
   std::vector<std::shared_ptr<PyRequest>> finished;
   std::erase_if(kept(), [&](const std::shared_ptr<PyRequest>& request) {
-    if (request->done()) finished.push_back(request);
-    return request->done();
+    const bool is_over = request->done();  // once: it may be over a moment later
+    if (is_over) finished.push_back(request);
+    return is_over;
   });
 }
 
@@ -45,14 +46,16 @@ void PyRequest::cancel_all() {
   for (const auto& request : std::vector(kept())) {
     if (request->done()) continue;
     const py::gil_scoped_release unlocked;
-    request->request_->cancel();
     try {
+      request->request_->cancel();
       (void)request->request_->wait_until(until);
     } catch (const std::exception&) {  // what it ended with is nobody's concern any more
     }
   }
   drop_finished();
 }
+
+void PyRequest::forget_all() { std::vector(std::move(kept())).clear(); }
 
 py::object PyRequest::wait(std::optional<double> timeout_s) {
   bool is_over = true;

@@ -29,6 +29,8 @@ class PyRequest : public std::enable_shared_from_this<PyRequest> {
 
   /// Cancels all that are kept, and waits a while for their end.
   static void cancel_all();
+  /// Lets go of all that are kept: a child of fork has none under way.
+  static void forget_all();
 
   /// Waits and gives the result. `timeout_s`: TimeoutError if it is not over by then, and it goes on.
   py::object wait(std::optional<double> timeout_s);

@@ -83,6 +83,13 @@ std::string shape_text(std::span<const py::ssize_t> shape) {
                            : fmt::format("({})", fmt::join(shape, ", "));
 }
 
+bool BufferView::take(PyObject* object, int flags) {
+  if (PyObject_GetBuffer(object, &view_.emplace(), flags) == 0) return true;
+  view_.reset();
+  PyErr_Clear();
+  return false;
+}
+
 Tensor::Tensor(py::handle object, std::string_view call, std::string_view name, bool is_written,
                std::optional<DataType> as)
     : object_(py::reinterpret_borrow<py::object>(object)), call_(call), name_(name) {
@@ -99,26 +106,6 @@ Tensor::Tensor(py::handle object, std::string_view call, std::string_view name, 
                     py::repr(py::type::of(object)).cast<std::string>()));
   size_bytes_ = elements() * element_bytes();
   if (as) reinterpret_as(*as);
-}
-
-Tensor::Tensor(Tensor&& other) noexcept
-    : object_(std::move(other.object_)),
-      call_(other.call_),
-      name_(other.name_),
-      kind_(other.kind_),
-      buffer_(std::exchange(other.buffer_, std::nullopt)),
-      capsule_(std::move(other.capsule_)),
-      like_(std::move(other.like_)),
-      data_(other.data_),
-      size_bytes_(other.size_bytes_),
-      type_(other.type_),
-      unit_(other.unit_),
-      is_truth_values_(other.is_truth_values_),
-      moved_name_(std::move(other.moved_name_)),
-      shape_(std::move(other.shape_)) {}
-
-Tensor::~Tensor() {
-  if (buffer_) PyBuffer_Release(&*buffer_);
 }
 
 void Tensor::refuse(const std::string& why) const {
@@ -178,14 +165,6 @@ void Tensor::set_elements(std::string_view format, std::size_t item_bytes) {
   }
 }
 
-/// False: it does not give its memory away so.
-bool Tensor::try_buffer(int flags) {
-  if (PyObject_GetBuffer(object_.ptr(), &buffer_.emplace(), flags) == 0) return true;
-  buffer_.reset();
-  PyErr_Clear();
-  return false;
-}
-
 /// numpy's protocol knows no letter for dates, nor for types of others such as bfloat16: taken for bytes.
 bool Tensor::try_as_bytes(int flags) {
   if (!py::hasattr(object_, "dtype") || !py::hasattr(object_, "view")) return false;
@@ -195,7 +174,7 @@ bool Tensor::try_as_bytes(int flags) {
   like_ = object_;
   object_ =
       object_.attr("view")(is_bfloat16 ? "uint16" : fmt::format("V{}", type.attr("itemsize").cast<int>()));
-  if (!try_buffer(flags)) return false;
+  if (!buffer_.take(object_.ptr(), flags)) return false;
   if (is_bfloat16) known_type_ = DataType::bfloat16;
   return true;
 }
@@ -203,18 +182,17 @@ bool Tensor::try_as_bytes(int flags) {
 void Tensor::take_buffer(bool is_written) {
   const int readable = PyBUF_FORMAT | PyBUF_STRIDES;
   const int flags = readable | (is_written ? PyBUF_WRITABLE : 0);
-  if (!try_buffer(flags) && !try_as_bytes(flags)) {
-    if (is_written && try_buffer(readable))
+  if (!buffer_.take(object_.ptr(), flags) && !try_as_bytes(flags)) {
+    if (is_written && buffer_.take(object_.ptr(), readable))
       refuse("is read-only, and is written to: give a copy, as numpy.array(x), or another `out`");
     refuse("does not give its memory away by the buffer protocol: give an array of numbers");
   }
-  const Py_buffer& view = *buffer_;
-  shape_.assign(view.shape, view.shape + view.ndim);
-  data_ = static_cast<std::byte*>(view.buf);
-  const std::string_view format = view.format == nullptr ? "B" : view.format;
-  set_elements(format, static_cast<std::size_t>(view.itemsize));
+  shape_.assign(buffer_->shape, buffer_->shape + buffer_->ndim);
+  data_ = static_cast<std::byte*>(buffer_->buf);
+  const std::string_view format = buffer_->format == nullptr ? "B" : buffer_->format;
+  set_elements(format, static_cast<std::size_t>(buffer_->itemsize));
   if (known_type_) type_ = *known_type_;
-  check_strides(view.strides, static_cast<std::size_t>(view.itemsize));
+  check_strides(buffer_->strides, static_cast<std::size_t>(buffer_->itemsize));
 }
 
 void Tensor::take_torch() {
@@ -228,6 +206,10 @@ void Tensor::take_torch() {
   if (known == kTorchTypes.end()) refuse(fmt::format("has elements of {}, which are not known here", type));
   if (py::str(object_.attr("layout")).cast<std::string>() != "torch.strided")
     refuse("is sparse: give tensor.to_dense()");
+  if (object_.attr("is_conj")().cast<bool>())
+    refuse("is conjugated only when it is read: give tensor.resolve_conj()");
+  if (object_.attr("is_neg")().cast<bool>())
+    refuse("is negated only when it is read: give tensor.resolve_neg()");
   for (const py::handle extent : object_.attr("shape")) shape_.push_back(extent.cast<py::ssize_t>());
   set_elements(known->format, known->bytes);
   if (!object_.attr("is_contiguous")().cast<bool>()) {
@@ -249,6 +231,8 @@ void Tensor::take_dlpack() {
         fmt::format("lies on another device (DLPack's number {}): copy it to the CPU", tensor.device_type));
   shape_.assign(tensor.shape, tensor.shape + tensor.dimensions);
   if (tensor.lanes != 1) refuse("has elements of several lanes");
+  if (tensor.bits == 0 || tensor.bits % 8 != 0)
+    refuse(fmt::format("has elements of {} bits: give such of whole bytes", tensor.bits));
   const dlpack::Element element = dlpack::element_of(tensor);
   set_elements(element.format, element.bytes);
   std::vector<py::ssize_t> strides;
@@ -268,7 +252,7 @@ void Tensor::reinterpret_as(DataType type) {
 
 py::object Tensor::make_like(std::span<const py::ssize_t> shape) const {
   if (kind_ == Kind::torch) return object_.attr("new_empty")(tuple_of(shape));
-  const py::object& like = like_ ? like_ : object_;
+  const py::object& like = object();
   if (py::hasattr(like, "dtype") && kind_ == Kind::buffer) return numpy_empty(shape, like.attr("dtype"));
   const char* const format = buffer_ && buffer_->format != nullptr ? buffer_->format : nullptr;
   if (kind_ == Kind::buffer) return numpy_empty(shape, py::str(format == nullptr ? "B" : format));
@@ -293,7 +277,7 @@ std::string Tensor::describe() const {
 }
 
 void Tensor::check_same_type(const Tensor& other, std::string_view call) const {
-  if (type_ != other.type_ || unit_ != other.unit_)
+  if (!is_of_type_of(other))
     throw py::type_error(fmt::format("{}: `{}` has {}, `{}` has {}; give both one type", call, name_,
                                      type_name(), other.name_, other.type_name()));
 }

@@ -10,11 +10,32 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace cohort::python {
 
 namespace py = pybind11;
+
+/// What an object with the buffer protocol lends, given back at the end. Threads: with the interpreter's
+/// lock.
+class BufferView {
+ public:
+  BufferView() = default;
+  BufferView(BufferView&& other) noexcept : view_(std::exchange(other.view_, std::nullopt)) {}
+  BufferView& operator=(BufferView&&) = delete;
+  ~BufferView() {
+    if (view_) PyBuffer_Release(&*view_);
+  }
+
+  /// False: the object does not lend it so. Requires that nothing has been taken.
+  [[nodiscard]] bool take(PyObject* object, int flags);
+  [[nodiscard]] const Py_buffer* operator->() const noexcept { return &*view_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return view_.has_value(); }
+
+ private:
+  std::optional<Py_buffer> view_;
+};
 
 /// What the library knows of a Python object that holds elements: where they lie, what they are.
 ///
@@ -28,10 +49,12 @@ class Tensor {
   /// fix: read-only (where it is written to), strided, byte-swapped, on another device.
   Tensor(py::handle object, std::string_view call, std::string_view name, bool is_written,
          std::optional<DataType> as = std::nullopt);
-  Tensor(Tensor&& other) noexcept;
+  Tensor(Tensor&&) noexcept = default;
   Tensor& operator=(Tensor&&) = delete;
-  ~Tensor();
+  ~Tensor() = default;
 
+  /// The caller's.
+  [[nodiscard]] const py::object& object() const noexcept { return like_ ? like_ : object_; }
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_, size_bytes_}; }
   /// Bytes, for elements that can be moved and not combined.
   [[nodiscard]] DataType type() const noexcept { return type_; }
@@ -57,6 +80,10 @@ class Tensor {
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] std::string type_name() const;
 
+  /// Numbers, complex numbers, truth values and what is only moved differ, whatever they are made of.
+  [[nodiscard]] bool is_of_type_of(const Tensor& other) const noexcept {
+    return type_ == other.type_ && unit_ == other.unit_ && is_truth_values_ == other.is_truth_values_;
+  }
   /// Throws TypeError unless both have elements of one type.
   void check_same_type(const Tensor& other, std::string_view call) const;
 
@@ -64,7 +91,6 @@ class Tensor {
   enum class Kind : std::uint8_t { buffer, torch, dlpack };
 
   void take_buffer(bool is_written);
-  bool try_buffer(int flags);
   bool try_as_bytes(int flags);
   void take_torch();
   void take_dlpack();
@@ -78,7 +104,7 @@ class Tensor {
   std::string_view call_;
   std::string_view name_;
   Kind kind_ = Kind::buffer;
-  std::optional<Py_buffer> buffer_;
+  BufferView buffer_;
   py::object capsule_;  ///< of DLPack
   py::object like_;     ///< what object_ is a view of, if it is one
   std::optional<DataType> known_type_;

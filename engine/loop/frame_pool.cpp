@@ -12,12 +12,14 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kClasses = 32;  // 64 bytes .. 2 KiB
+constexpr std::size_t kClasses = 32;                // 64 bytes .. 2 KiB
+constexpr std::size_t kMostKeptBytes = 256 * 1024;  // of a class
 
 constexpr bool kRecycle = !sanitizers::kAddress && !sanitizers::kThread;
 
 struct FreeBlock {
   FreeBlock* next;
+  std::size_t bytes_kept;  ///< of its class: in it and in those behind it
 };
 
 /// Trivially destructible, so that the fast path needs no initialisation guard and works during thread exit.
@@ -72,8 +74,14 @@ void FramePool::release(void* block, std::size_t bytes) noexcept {
     std::free(block);
     return;
   }
+  FreeBlock* const list = pool.free[index];
+  const std::size_t bytes_kept = (list == nullptr ? 0 : list->bytes_kept) + (index + 1) * kAlignment;
+  if (bytes_kept > kMostKeptBytes) [[unlikely]] {
+    std::free(block);
+    return;
+  }
   if (!pool.guarded) guard_pool();
-  pool.free[index] = new (block) FreeBlock{pool.free[index]};
+  pool.free[index] = new (block) FreeBlock{list, bytes_kept};
 }
 
 FramePool::Statistics FramePool::statistics() noexcept { return pool.statistics; }

@@ -7,6 +7,7 @@
 #include <cohort/engine/system/host.h>
 #include <cohort/engine/system/secret_file.h>
 #include <cohort/net/auth/crypto.h>
+#include <cohort/net/join/join_environment.h>
 
 #include <fmt/format.h>
 
@@ -121,8 +122,17 @@ void read_place(JoinOptions& options) {
 }  // namespace
 
 JoinOptions JoinOptions::from_environment() {
+  JoinOptions place;
+  read_place(place);
+  JoinOptions options = join_options_besides_place();
+  options.rank = place.rank;
+  options.size = place.size;
+  options.check();
+  return options;
+}
+
+JoinOptions join_options_besides_place() {
   JoinOptions options;
-  read_place(options);
   options.name = environment::text("COHORT_NAME").value_or(options.name);
   options.address = environment::text("COHORT_ADDR").value_or(options.address);
   options.job = environment::text("COHORT_JOB").value_or("");
@@ -136,7 +146,6 @@ JoinOptions JoinOptions::from_environment() {
                     *authentication));
   options.is_unauthenticated = authentication.has_value();
   read_secret(options);
-  options.check();
   return options;
 }
 

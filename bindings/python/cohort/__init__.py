@@ -14,13 +14,14 @@ same kind, or go where `out` says. See docs/python.md.
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import weakref
 from typing import Any, Optional, Sequence, Tuple, Union
 
 from . import errors
 from ._aio import AsyncCalls
-from ._cohort import Communicator, Request, cancel_started
+from ._cohort import Communicator, Request, cancel_started, forget_started
 from ._cohort import join as _join
 from ._launch import place_from as _place_from
 from .errors import *  # noqa: F403: the exceptions are the package's
@@ -74,14 +75,21 @@ def init(**options: Any) -> Communicator:
 
 
 def finalize() -> None:
-    """Leaves the world and every other communicator. Called when the interpreter ends, if the program does not."""
+    """Cancels requests that are under way, and leaves the world and every other communicator. Called when the
+    interpreter ends, if the program does not. Raises the first failure, after it has tried to leave all."""
     global _world
     cancel_started()
+    failures = []
     for comm in list(_open):
-        if not comm.is_closed:
-            comm.close()
+        try:
+            if not comm.is_closed:
+                comm.close()
+        except CohortError as failure:
+            failures.append(failure)
     _open.clear()
     _world = None
+    if failures:
+        raise failures[0]
 
 
 def _end() -> None:
@@ -99,7 +107,16 @@ def _end() -> None:
         pass
 
 
+def _forget() -> None:
+    """A child of fork is no rank: what there is belongs to its parent."""
+    global _world
+    _open.clear()
+    _world = None
+    forget_started()
+
+
 atexit.register(_end)
+os.register_at_fork(after_in_child=_forget)
 
 
 def is_initialized() -> bool:
@@ -110,7 +127,7 @@ def is_initialized() -> bool:
 def world() -> Communicator:
     """The communicator of all ranks."""
     if _world is None:
-        raise InvalidArgument("there is no communicator yet; call cohort.init() first")
+        raise InvalidArgument("there is no communicator in this process yet; call cohort.init() first")
     return _world
 
 

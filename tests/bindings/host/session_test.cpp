@@ -10,9 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <thread>
+#include <utility>
 
 namespace cohort::bindings {
 namespace {
@@ -170,6 +173,81 @@ TEST(Session, a_request_can_be_asked_again_and_again_or_until_a_moment) {
       request->wait();
     }
     EXPECT_EQ(data.front(), 2.0F);
+  });
+}
+
+TEST(Session, completions_may_end_before_what_they_expect_and_several_may_expect_it) {
+  run_sessions(2, [](Session&, const Member& comm) {
+    std::vector<float> data(1, 1.0F);
+    const auto request = comm->prepare(sum(data));
+    std::optional<Completions> ended(std::in_place);
+    Completions first;
+    Completions second;
+    for (Completions* one : {&*ended, &first, &second}) one->expect(*request);
+    ended.reset();
+    comm->start(request);
+    for (Completions* one : {&first, &second}) {
+      ::pollfd entry{.fd = one->descriptor(), .events = POLLIN, .revents = 0};
+      ASSERT_EQ(::poll(&entry, 1, 60'000), 1);
+      EXPECT_THAT(one->take(), ::testing::ElementsAre(request));
+    }
+    request->wait();
+  });
+}
+
+/// Two threads wait for calls that end at once, so that one of them goes without having led.
+TEST(Session, what_was_started_goes_on_when_the_last_thread_that_waits_has_gone) {
+  run_sessions(2, [](Session&, const Member& comm) {
+    const std::array<Member, 2> groups = {comm->split(0), comm->split(0)};
+    const AnyCall barrier = CollectiveCall{operator_of<Barrier>};
+    for (int round = 0; round < 300; ++round) {
+      std::vector<float> data(1, 1.0F);
+      const auto request = comm->prepare(sum(data));
+      if (comm->rank() == 0) {
+        comm->start(request);
+        std::vector<std::thread> threads;
+        for (const Member& group : groups) threads.emplace_back([&] { group->call(barrier); });
+        for (std::thread& thread : threads) thread.join();
+        const TimePoint limit = std::chrono::steady_clock::now() + 20s;
+        while (!request->is_over() && std::chrono::steady_clock::now() < limit)
+          std::this_thread::sleep_for(100us);  // not a call of the library's
+        ASSERT_TRUE(request->is_over()) << "nobody drives, in round " << round;
+      } else {
+        std::vector<std::shared_ptr<Request>> barriers;
+        for (const Member& group : groups) barriers.push_back(group->prepare(barrier));
+        for (const auto& one : barriers) comm->start(one);
+        for (const auto& one : barriers) one->wait();
+        comm->start(request);
+        request->wait();
+      }
+    }
+    for (const Member& group : groups) group->close();
+  });
+}
+
+/// What a signal's handler does that calls the library.
+class Aborts final : public Interrupt {
+ public:
+  explicit Aborts(SharedCommunicator& comm) : comm_(comm) {}
+  bool is_wanted() noexcept override {
+    if (!std::exchange(has_aborted_, true)) comm_.abort("the alarm rang");
+    return false;
+  }
+
+ private:
+  SharedCommunicator& comm_;
+  bool has_aborted_ = false;
+};
+
+TEST(Session, a_question_may_itself_call_the_communicator_that_is_waited_for) {
+  run_sessions(2, [](Session&, const Member& comm) {
+    if (comm->rank() == 0) {
+      Aborts aborts(*comm);
+      const AnyCall barrier = CollectiveCall{operator_of<Barrier>};
+      EXPECT_TRUE(error_from([&] { comm->call(barrier, {}, &aborts); }));
+    } else {
+      while (!comm->failure()) std::this_thread::sleep_for(1ms);
+    }
   });
 }
 

@@ -46,6 +46,39 @@ asyncio.run(main())
 asyncio.run(main())  # in a loop of its own
 """
 
+IN_TWO_LOOPS = """
+import asyncio, gc, threading
+import cohort, numpy
+
+comm = cohort.init()
+request = comm.all_reduce(numpy.ones(1), async_op=True) if comm.rank == 0 else None
+if comm.rank == 0:
+    waiting = threading.Barrier(3)
+
+    async def wait():
+        task = asyncio.ensure_future(request)
+        await asyncio.sleep(0)
+        waiting.wait()
+        assert (await task)[0] == comm.size
+
+    async def give_up():
+        awaiting = request.__await__()
+        next(awaiting)  # expected in a loop that ends before
+
+    asyncio.run(give_up())
+    gc.collect()
+    threads = [threading.Thread(target=lambda: asyncio.run(wait())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    waiting.wait()
+    cohort.send(numpy.ones(1), 1)
+    for thread in threads:
+        thread.join()
+else:
+    cohort.recv(numpy.ones(1), 0)
+    comm.all_reduce(numpy.ones(1))
+"""
+
 GIVEN_UP = """
 import asyncio
 import cohort, numpy
@@ -80,6 +113,9 @@ class Asyncio(RanksTestCase):
     def test_several_are_under_way_and_the_loop_goes_on(self):
         for transport in ("shm", "tcp"):
             self.check_ranks(2, SEVERAL, COHORT_TRANSPORT=transport)
+
+    def test_one_call_may_be_awaited_in_several_loops(self):
+        self.check_ranks(2, IN_TWO_LOOPS)
 
     def test_a_wait_that_is_cancelled_cancels_the_call(self):
         output = self.check_ranks(2, GIVEN_UP)

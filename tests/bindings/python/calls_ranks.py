@@ -2,6 +2,7 @@
 """Every call of the package, on every rank of a world of three or more; started by calls_test.py."""
 
 import array
+import ctypes
 import sys
 import threading
 
@@ -103,6 +104,25 @@ def part_dlpack():
     equal(place, np.full(3, 2 * SIZE))
 
 
+class OfHalfBytes:
+    """A DLPack tensor of two elements of 4 bits."""
+
+    class _Managed(ctypes.Structure):
+        _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("dimensions", ctypes.c_int32),
+                    ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                    ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p),
+                    ("byte_offset", ctypes.c_uint64), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+    def __dlpack__(self):
+        self.shape = (ctypes.c_int64 * 1)(2)
+        self.byte = ctypes.c_uint8()
+        self.managed = self._Managed(data=ctypes.addressof(self.byte), device=(1, 0), dimensions=1, code=1, bits=4,
+                                     lanes=1, shape=self.shape)
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.managed), b"dltensor", None)
+
+
 def part_memory_that_cannot_be_used():
     grid = np.zeros((4, 4), dtype=np.float32)
     raises(TypeError, lambda: cohort.all_reduce(grid[:, ::2]), "strided", "numpy.ascontiguousarray(array)")
@@ -115,6 +135,18 @@ def part_memory_that_cannot_be_used():
     raises(TypeError, lambda: cohort.all_reduce(grid, out=np.zeros((4, 4))), "give both one type")
     raises(ValueError, lambda: cohort.all_reduce(grid, out=np.zeros(3, dtype=np.float32)), "both have the same size")
     raises(ValueError, lambda: cohort.all_reduce(grid, timeout=-1), "above zero")
+    holders = sys.getrefcount(grid), sys.getrefcount(fixed)
+    strided = grid[:, ::2]
+    before = sys.getrefcount(strided)
+    for _ in range(10):
+        raises(TypeError, lambda: cohort.all_reduce(strided))
+        raises(TypeError, lambda: cohort.all_reduce(fixed, out=fixed))
+    assert sys.getrefcount(strided) == before, "a tensor that was refused is held"
+    del strided
+    assert (sys.getrefcount(grid), sys.getrefcount(fixed)) == holders
+    truth = np.zeros(4, dtype=bool)
+    raises(TypeError, lambda: cohort.all_reduce(truth, "max", out=np.zeros(4, dtype=np.uint8)), "give both one type")
+    raises(TypeError, lambda: cohort.all_reduce(OfHalfBytes()), "elements of 4 bits")
     cohort.barrier()  # nothing of this has harmed the communicator
 
 
@@ -151,6 +183,8 @@ def part_scattering():
     out = np.empty((2, 3))
     cohort.scatter(rows if RANK == 0 else None, out=out)
     equal(out, rows[2 * RANK:2 * RANK + 2])
+    ones = np.full(SIZE, 0x3F80, dtype=np.uint16)  # bfloat16, as only the root knows
+    equal(cohort.scatter(ones, dtype="bfloat16") if RANK == 0 else cohort.scatter(None), ones[:1])
     sizes = list(range(SIZE))
     some = np.arange(sum(sizes), dtype=np.int64)
     out = np.empty(RANK, dtype=np.int64)
@@ -195,6 +229,9 @@ def part_several_tensors():
     equal(cohort.all_gather([np.array([RANK])])[0], np.arange(SIZE))
     equal(cohort.reduce_scatter([np.ones(SIZE)])[0], [float(SIZE)])
     raises(TypeError, lambda: cohort.all_reduce([np.ones(2), np.ones(2, dtype=np.int64)]), "give one type")
+    mixed = [np.ones(2), np.ones(1, dtype=np.complex128)], [np.ones(1, dtype=np.uint8), np.ones(1, dtype=bool)]
+    for tensors in mixed:
+        raises(TypeError, lambda: cohort.all_reduce(tensors), "give one type")
 
 
 def part_messages():
@@ -280,6 +317,9 @@ def part_torch():
     weights = torch.nn.Parameter(torch.ones(4))
     cohort.broadcast(weights.data)
     raises(TypeError, lambda: cohort.all_reduce(torch.ones(4, 4).t()), "tensor.contiguous()")
+    complex_ones = torch.ones(4, dtype=torch.complex64)
+    raises(TypeError, lambda: cohort.all_reduce(complex_ones.conj()), "tensor.resolve_conj()")
+    raises(TypeError, lambda: cohort.all_reduce(torch.ones(4)._neg_view()), "tensor.resolve_neg()")
     got = cohort.all_gather(torch.full((RANK, 2), RANK))
     assert isinstance(got, torch.Tensor) and got.shape == (SIZE * (SIZE - 1) // 2, 2)
     rows = torch.arange(2 * SIZE)

@@ -27,6 +27,25 @@ else:
         print("told", flush=True)
 """
 
+HANDLED = """
+import signal, time
+import cohort
+
+comm = cohort.init()
+if comm.rank == 0:
+    signal.signal(signal.SIGALRM, lambda *_: comm.abort("the alarm rang"))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        comm.barrier()
+    except cohort.CohortError as error:
+        assert "the alarm rang" in str(error), error
+        print("ended", flush=True)
+else:
+    while comm.failure is None:
+        time.sleep(0.01)
+    assert "the alarm rang" in str(comm.failure), comm.failure
+"""
+
 LEFT_IN_EVERY_STATE = """
 import sys
 import cohort, numpy
@@ -55,8 +74,11 @@ import os, sys
 import cohort, numpy
 
 comm = cohort.init()
+pending = comm.all_reduce(numpy.ones(1), async_op=True) if comm.rank == 0 else None
 child = os.fork()
 if child == 0:
+    assert not cohort.is_initialized()
+    cohort.finalize()  # nothing here is this process's to leave
     try:
         comm.barrier()
     except cohort.InvalidArgument as error:
@@ -64,6 +86,8 @@ if child == 0:
         sys.exit(0)  # through everything that an interpreter does at its end
     os._exit(1)
 assert os.waitpid(child, 0)[1] == 0
+if comm.rank != 0:
+    comm.all_reduce(numpy.ones(1))
 assert comm.all_reduce(numpy.ones(1))[0] == comm.size
 
 import multiprocessing
@@ -106,7 +130,32 @@ else:
 """
 
 
+LATE_IN_A_QUESTION = """
+import sys
+import cohort, numpy, time
+
+comm = cohort.init()
+if comm.rank == 0:
+    try:
+        getattr(comm, sys.argv[1])(numpy.ones(2), timeout=0.1)
+    except TimeoutError as error:
+        assert error.op == sys.argv[1], error
+        print("named", flush=True)
+else:
+    while comm.failure is None:
+        time.sleep(0.01)
+"""
+
+
 class End(RanksTestCase):
+    def test_a_signal_s_handler_may_call_what_the_main_thread_waits_for(self):
+        self.assertIn("ended", self.check_ranks(2, HANDLED))
+
+    def test_a_deadline_holds_for_what_ranks_ask_each_other_first(self):
+        for call in ("all_gather", "gather"):
+            with self.subTest(call):
+                self.assertIn("named", self.check_ranks(2, LATE_IN_A_QUESTION, call))
+
     def test_an_interrupt_ends_a_wait_and_is_told_to_the_others(self):
         output = self.check_ranks(2, INTERRUPTED)
         self.assertIn("interrupted", output)

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the package is without other ranks: launchers, exceptions, types, what an import costs."""
 
+import os
+import socket
 import subprocess
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 import cohort
 from cohort import errors
@@ -39,6 +43,36 @@ class Package(unittest.TestCase):
     def test_one_rank_is_a_world(self):
         program = "import cohort, numpy; cohort.init(); assert cohort.all_reduce(numpy.ones(3)).sum() == 3"
         subprocess.run([sys.executable, "-c", program], env=environment(), check=True, timeout=60)
+
+    def test_ranks_of_another_launcher_use_the_secret_that_is_given(self):
+        with socket.socket() as probe, tempfile.NamedTemporaryFile() as secret:
+            probe.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{probe.getsockname()[1]}"
+            probe.close()
+            secret.write(os.urandom(32).hex().encode())
+            secret.flush()
+            program = "import cohort, numpy; cohort.init(join_timeout=30); assert cohort.all_reduce(numpy.ones(1)) == 2"
+            common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "COHORT_ADDR": address, "COHORT_SECRET_FILE": secret.name}
+            ranks = [subprocess.Popen([sys.executable, "-c", program], env=environment(RANK=str(rank), **common),
+                                      stderr=subprocess.PIPE, text=True) for rank in range(2)]
+            for rank in ranks:
+                errors_of_rank = rank.communicate(timeout=60)[1]
+                self.assertEqual(rank.returncode, 0, errors_of_rank)
+                self.assertNotIn("rank 0 of 1", errors_of_rank)
+
+    def test_finalize_leaves_all_and_raises_the_first_failure(self):
+        class Fails:
+            is_closed = False
+            tries = 0
+
+            def close(self):
+                Fails.tries += 1
+                raise cohort.PeerDied(f"the end of {Fails.tries}")
+
+        several = [Fails(), Fails()]
+        with mock.patch.object(cohort, "_open", set(several)), self.assertRaisesRegex(cohort.PeerDied, "the end of 1"):
+            cohort.finalize()
+        self.assertEqual(Fails.tries, 2)
 
     def test_the_package_asks_for_no_numpy_until_it_needs_it(self):
         program = "import cohort, sys; assert 'numpy' not in sys.modules and 'torch' not in sys.modules"

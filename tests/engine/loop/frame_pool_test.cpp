@@ -98,6 +98,21 @@ TEST(FramePool, block_freed_by_another_thread_joins_that_threads_pool) {
   });
 }
 
+TEST(FramePool, a_thread_that_only_frees_keeps_a_bounded_number_of_blocks) {
+  if (!kRecycles) GTEST_SKIP() << "sanitizer builds do not recycle";
+  constexpr std::size_t kBlocks = 10'000;
+  for (const std::size_t bytes : {64U, 2048U}) {
+    std::vector<void*> blocks(kBlocks);
+    for (void*& block : blocks) block = FramePool::allocate(bytes);
+    on_fresh_thread([&] {
+      for (void* block : blocks) FramePool::release(block, bytes);
+      for (void*& block : blocks) block = FramePool::allocate(bytes);
+      EXPECT_EQ(kBlocks - FramePool::statistics().from_system, 256 * 1024 / bytes);
+      for (void* block : blocks) FramePool::release(block, bytes);
+    });
+  }
+}
+
 TEST(FramePool, ending_thread_gives_back_blocks_that_it_only_ever_freed) {
   if (!kRecycles) GTEST_SKIP() << "sanitizer builds do not recycle";
   constexpr std::size_t kBlocks = 20'000;
