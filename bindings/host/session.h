@@ -36,8 +36,10 @@ class SharedCommunicator : Immovable, public std::enable_shared_from_this<Shared
   /// are `kept` by the request.
   [[nodiscard]] std::shared_ptr<Request> prepare(AnyCall call, CallSettings settings = {},
                                                  std::shared_ptr<const void> kept = {});
-  /// Starts what was prepared.
-  void start(const std::shared_ptr<Request>& request) { loop_.start(request); }
+  /// Starts what was prepared. `patience`: as SharedLoop::start.
+  void start(const std::shared_ptr<Request>& request, Duration patience = Duration::zero()) {
+    loop_.start(request, patience);
+  }
 
   /// As Communicator::split; null for a negative colour.
   [[nodiscard]] std::shared_ptr<SharedCommunicator> split(int color, int key = 0,

@@ -259,12 +259,14 @@ void SharedLoop::run(Work& work, Interrupt* interrupt) {
   work.take();
 }
 
-void SharedLoop::start(std::shared_ptr<Work> work) {
+void SharedLoop::start(std::shared_ptr<Work> work, Duration patience) {
   refuse_child();
   if (!try_lead() && give_order({Order::What::begin, work.get(), work})) return;
   Work& begun = *work;
   begun.held_ = work;
   run_->enter([&] { begin(begun); });
+  if (patience > Duration::zero() && begun_ == 1 && !begun.is_over())
+    drive(begun, engine_->now() + patience, false);
   release(begun.is_over() && begun.is_quiet_ && !engine_->has_ready());
 }
 

@@ -45,8 +45,10 @@ class SharedLoop : Immovable {
   /// Carries it out and waits for it: drives if nobody else does. Throws what it threw. `interrupt` may be
   /// null.
   void run(Work& work, Interrupt* interrupt);
-  /// Begins it, in the order of the caller's calls; it is over by itself, maybe before this returns.
-  void start(std::shared_ptr<Work> work);
+  /// Begins it, in the order of the caller's calls; it is over by itself, maybe before this returns. Where
+  /// nothing else is under way and nobody drives, the caller stays with it for so long: what is over soon
+  /// needs no other thread.
+  void start(std::shared_ptr<Work> work, Duration patience = Duration::zero());
   /// Waits for what was started; whether it is over by then.
   bool wait(const std::shared_ptr<Work>& work, TimePoint until, Interrupt* interrupt);
   /// Gives what was started a turn, if nobody drives: for whoever asks again and again whether it is over.

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -25,6 +26,12 @@ bindings::Session& session() {
   if (one == nullptr || one->is_forked()) one = new bindings::Session();
   return *one;
 }
+
+/// Small collectives are mostly waited for where they are made, and over within microseconds once all ranks
+/// are there: so long, and up to that size, the caller's thread stays with them. To wake another one takes as
+/// long.
+constexpr Duration kPatience = std::chrono::milliseconds(1);
+constexpr std::size_t kMostBytesOfPatience = std::size_t{64} * 1024;
 
 Duration duration_of(double seconds) {
   constexpr double kMostSeconds = 9e9;  // of a duration in nanoseconds
@@ -63,7 +70,7 @@ Outcome outcome_of(Request& request) {
     request.take();
   } catch (const Error& error) {
     outcome.failure = error.what();
-    outcome.is_late = error.kind() == ErrorKind::DeadlineExceeded;
+    outcome.is_late = error.kind() == ErrorKind::DeadlineExceeded || error.kind() == ErrorKind::PeerSilent;
   } catch (const std::exception& error) {
     outcome.failure = error.what();
   }
@@ -90,8 +97,12 @@ class JoinedRanks final : public Ranks {
     const CallSettings settings{.timeout = duration_of(call.timeout_s)};
     if (!call.tensors.empty()) {
       TensorsCall tensors{.op = op, .type = type, .reduce = combination, .root = call.root};
-      for (const Memory& memory : call.tensors) tensors.out.push_back(bytes_of(memory));
-      return launch(comm_->prepare(std::move(tensors), settings), std::move(over));
+      std::size_t bytes = 0;
+      for (const Memory& memory : call.tensors) {
+        tensors.out.push_back(bytes_of(memory));
+        bytes += memory.bytes;
+      }
+      return launch(comm_->prepare(std::move(tensors), settings), std::move(over), patience_for(bytes));
     }
     auto counts = std::make_shared<Counts>(Counts{std::move(call.counts), std::move(call.recv_counts)});
     CollectiveCall one{op};
@@ -102,7 +113,8 @@ class JoinedRanks final : public Ranks {
     one.arguments.out = bytes_of(call.out);
     one.arguments.counts = counts->given;
     one.arguments.recv_counts = counts->received;
-    return launch(comm_->prepare(one, settings, std::move(counts)), std::move(over));
+    const Duration patience = patience_for(std::max(call.in.bytes, call.out.bytes));
+    return launch(comm_->prepare(one, settings, std::move(counts)), std::move(over), patience);
   }
 
   std::shared_ptr<Pending> start(Message call, std::function<void(const Outcome&)> over) override {
@@ -114,11 +126,18 @@ class JoinedRanks final : public Ranks {
     return launch(comm_->prepare(message, {.timeout = duration_of(call.timeout_s)}), std::move(over));
   }
 
+  void abort(const std::string& reason) override { comm_->abort(reason); }
+
  private:
+  static Duration patience_for(std::size_t bytes) noexcept {
+    return bytes <= kMostBytesOfPatience ? kPatience : Duration::zero();
+  }
+
   std::shared_ptr<Pending> launch(const std::shared_ptr<Request>& request,
-                                  std::function<void(const Outcome&)> over) {
+                                  std::function<void(const Outcome&)> over,
+                                  Duration patience = Duration::zero()) {
     request->when_over([over = std::move(over)](Request& done) { over(outcome_of(done)); });
-    comm_->start(request);
+    comm_->start(request, patience);
     return std::make_shared<Started>(request);
   }
 

@@ -44,7 +44,7 @@ struct Message {
 /// How a call ended.
 struct Outcome {
   std::string failure;     ///< empty: well
-  bool is_late = false;    ///< by a deadline
+  bool is_late = false;    ///< because a deadline has passed
   std::uint32_t from = 0;  ///< of a message
 };
 
@@ -65,6 +65,8 @@ class Ranks {
   /// std::invalid_argument for what is wrong on this rank alone.
   virtual std::shared_ptr<Pending> start(Collective call, std::function<void(const Outcome&)> over) = 0;
   virtual std::shared_ptr<Pending> start(Message call, std::function<void(const Outcome&)> over) = 0;
+  /// Calls of all ranks fail with this reason, those under way, too.
+  virtual void abort(const std::string& reason) = 0;
 };
 
 struct Place {

@@ -1,126 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/torch/process_group.h>
 
+#include <cohort/bindings/torch/job.h>
+#include <cohort/bindings/torch/tensors.h>
 #include <cohort/bindings/torch/work.h>
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 
-#include <stdexcept>
+#include <mutex>
+#include <set>
 #include <utility>
 
 namespace cohort::torch_face {
-namespace {
 
 using c10d::OpType;
 
-std::string type_name(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-    case at::kComplexFloat: return "float32";
-    case at::kDouble:
-    case at::kComplexDouble: return "float64";
-    case at::kHalf: return "float16";
-    case at::kBFloat16: return "bfloat16";
-    case at::kChar: return "int8";
-    case at::kShort: return "int16";
-    case at::kInt: return "int32";
-    case at::kLong: return "int64";
-    case at::kByte:
-    case at::kBool: return "uint8";
-    default: break;
-  }
-  throw std::invalid_argument(std::string("cohort knows no tensors of ") +
-                              c10::toString(tensor.scalar_type()));
-}
+namespace {
 
-/// How many of the library's elements one of the tensor's is.
-std::size_t unit_of(const at::Tensor& tensor) { return tensor.is_complex() ? 2 : 1; }
-std::size_t elements_of(const at::Tensor& tensor) {
-  return static_cast<std::size_t>(tensor.numel()) * unit_of(tensor);
-}
-
-void check(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.device().is_cpu(), "cohort: tensors must be in CPU memory, this one is on ",
-              tensor.device(), ": give tensor.cpu()");
-  TORCH_CHECK(tensor.layout() == at::kStrided, "cohort: tensors must be dense: give tensor.to_dense()");
-  TORCH_CHECK(tensor.is_contiguous(), "cohort: tensors must be contiguous: give tensor.contiguous()");
-}
-
-const at::Tensor& only(const std::vector<at::Tensor>& tensors, const char* what) {
-  TORCH_CHECK(tensors.size() == 1, "cohort: ", what, " takes a single tensor on each rank, not ",
-              tensors.size());
-  check(tensors[0]);
-  return tensors[0];
-}
-
-Memory memory_of(const at::Tensor& tensor) { return {tensor.data_ptr(), tensor.nbytes()}; }
-
-/// One tensor that holds the others behind each other.
-at::Tensor flat_like(const std::vector<at::Tensor>& tensors) {
-  std::int64_t count = 0;
-  for (const at::Tensor& tensor : tensors) count += tensor.numel();
-  return at::empty({count}, tensors[0].options());
-}
-
-void copy_from_flat(const at::Tensor& flat, std::vector<at::Tensor>& tensors) {
-  const at::NoGradGuard no_gradients;
-  std::int64_t at = 0;
-  for (at::Tensor& tensor : tensors) {
-    tensor.copy_(flat.narrow(0, at, tensor.numel()).view(tensor.sizes()));
-    at += tensor.numel();
-  }
-}
-
-void copy_to_flat(const std::vector<at::Tensor>& tensors, const at::Tensor& flat) {
-  const at::NoGradGuard no_gradients;
-  std::int64_t at = 0;
-  for (const at::Tensor& tensor : tensors) {
-    flat.narrow(0, at, tensor.numel()).copy_(tensor.reshape({-1}));
-    at += tensor.numel();
-  }
-}
-
-void check_alike(const std::vector<at::Tensor>& tensors, const at::Tensor& like, std::size_t count,
-                 const char* what) {
-  TORCH_CHECK(tensors.size() == count, "cohort: ", what, " takes ", count,
-              " tensors, one for each rank, not ", tensors.size());
-  for (const at::Tensor& tensor : tensors) {
-    TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "cohort: ", what, ": tensors of several types");
-    TORCH_CHECK(tensor.numel() == like.numel(), "cohort: ", what, ": tensors of several sizes");
-  }
-}
-
-std::vector<std::size_t> counts_of(const std::vector<std::int64_t>& rows, const at::Tensor& tensor) {
-  const std::int64_t row = tensor.dim() == 0 || tensor.size(0) == 0 ? 1 : tensor.numel() / tensor.size(0);
-  std::vector<std::size_t> counts;
-  for (const std::int64_t count : rows)
-    counts.push_back(static_cast<std::size_t>(count * row) * unit_of(tensor));
-  return counts;
-}
-
-std::vector<std::size_t> counts_of(const std::vector<at::Tensor>& tensors) {
-  std::vector<std::size_t> counts;
-  for (const at::Tensor& tensor : tensors) counts.push_back(elements_of(tensor));
-  return counts;
+/// "label:op", as long as the process: profilers keep the pointer.
+const char* profiling_title(const std::string& label, const char* op) {
+  static std::mutex mutex;
+  static std::set<std::string> titles;
+  const std::lock_guard<std::mutex> lock(mutex);
+  return titles.insert(label + ":" + op).first->c_str();
 }
 
 }  // namespace
 
-/// What a call leaves to whoever waits for it.
-struct ProcessGroupCohort::Job {
-  OpType type;
-  const char* title;
-  Tensors inputs{};                ///< for profilers, and to live as long
-  Tensors outputs{};               ///< the result
-  std::function<void()> finish{};  ///< once the call has succeeded
-};
-
 ProcessGroupCohort::ProcessGroupCohort(std::shared_ptr<Ranks> ranks, int rank, int size,
-                                       std::chrono::milliseconds timeout)
+                                       std::chrono::milliseconds timeout, std::string label)
     : ProcessGroup(rank, size),
       ranks_(std::move(ranks)),
-      timeout_s_(std::chrono::duration<double>(timeout).count()) {
+      timeout_s_(std::chrono::duration<double>(timeout).count()),
+      label_(std::move(label)) {
   init();
+}
+
+template <class Call>
+ProcessGroupCohort::Work ProcessGroupCohort::launch(Job job, Call call) {
+  // Profilers are told of calls by their title: without one there is nothing to make.
+  const bool is_shown = job.title != nullptr && at::hasCallbacks();
+  const char* const title = is_shown ? profiling_title(label_, job.title) : nullptr;
+  auto work = c10::make_intrusive<CohortWork>(getRank(), job.type, title, std::move(job.inputs),
+                                              std::move(job.outputs), std::move(job.finish));
+  work->start([&](auto over) { return ranks_->start(std::move(call), std::move(over)); });
+  return work;
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Collective call,
@@ -128,18 +53,12 @@ ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Collective call,
   ++sequence_;
   call.timeout_s =
       timeout > std::chrono::milliseconds(0) ? std::chrono::duration<double>(timeout).count() : timeout_s_;
-  auto work = c10::make_intrusive<CohortWork>(getRank(), job.type, job.title, std::move(job.inputs),
-                                              std::move(job.outputs), std::move(job.finish));
-  work->start([&](auto over) { return ranks_->start(std::move(call), std::move(over)); });
-  return work;
+  return launch(std::move(job), std::move(call));
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Message call) {
-  call.timeout_s = timeout_s_;
-  auto work = c10::make_intrusive<CohortWork>(getRank(), job.type, job.title, std::move(job.inputs),
-                                              std::move(job.outputs), std::move(job.finish));
-  work->start([&](auto over) { return ranks_->start(call, std::move(over)); });
-  return work;
+  if (call.timeout_s <= 0) call.timeout_s = timeout_s_;
+  return launch(std::move(job), std::move(call));
 }
 
 Collective ProcessGroupCohort::combining(const char* op, const at::Tensor& tensor,
@@ -182,7 +101,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::broadcast(Tensors& tensors,
   call.type = type_name(tensor);
   call.root = static_cast<std::uint32_t>(options.rootRank);
   call.out = memory_of(tensor);
-  return start({OpType::BROADCAST, "cohort:broadcast", tensors, tensors}, std::move(call), options.timeout);
+  return start({OpType::BROADCAST, "broadcast", tensors, tensors}, std::move(call), options.timeout);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::allreduce(Tensors& tensors,
@@ -194,10 +113,11 @@ ProcessGroupCohort::Work ProcessGroupCohort::allreduce(Tensors& tensors,
     return allreduce_coalesced(tensors, coalesced);
   }
   TORCH_CHECK(!tensors.empty(), "cohort: allreduce takes a tensor");
+  if (tensors[0].is_sparse()) return allreduce_sparse(tensors[0], options);
   const at::Tensor& tensor = only(tensors, "allreduce");
   Collective call = combining("all_reduce", tensor, options.reduceOp);
   call.in = call.out = memory_of(tensor);
-  return start({OpType::ALLREDUCE, "cohort:all_reduce", tensors, tensors}, std::move(call), options.timeout);
+  return start({OpType::ALLREDUCE, "all_reduce", tensors, tensors}, std::move(call), options.timeout);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::allreduce_coalesced(
@@ -210,7 +130,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::allreduce_coalesced(
                 "cohort: allreduce_coalesced: tensors must all have the same type");
     call.tensors.push_back(memory_of(tensor));
   }
-  return start({OpType::ALLREDUCE_COALESCED, "cohort:all_reduce", tensors, tensors}, std::move(call),
+  return start({OpType::ALLREDUCE_COALESCED, "all_reduce", tensors, tensors}, std::move(call),
                options.timeout);
 }
 
@@ -219,7 +139,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::reduce(Tensors& tensors, const c10d
   Collective call = combining("reduce", tensor, options.reduceOp);
   call.root = static_cast<std::uint32_t>(options.rootRank);
   call.in = call.out = memory_of(tensor);
-  return start({OpType::REDUCE, "cohort:reduce", tensors, tensors}, std::move(call), options.timeout);
+  return start({OpType::REDUCE, "reduce", tensors, tensors}, std::move(call), options.timeout);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -235,8 +155,8 @@ ProcessGroupCohort::Work ProcessGroupCohort::allgather(std::vector<Tensors>& out
   call.out = memory_of(flat);
   Tensors results = outputs[0];
   auto finish = [flat, results]() mutable { copy_from_flat(flat, results); };
-  return start({OpType::ALLGATHER, "cohort:all_gather", inputs, outputs[0], std::move(finish)},
-               std::move(call), options.timeout);
+  return start({OpType::ALLGATHER, "all_gather", inputs, outputs[0], std::move(finish)}, std::move(call),
+               options.timeout);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -250,24 +170,34 @@ ProcessGroupCohort::Work ProcessGroupCohort::_allgather_base(at::Tensor& output,
   call.type = type_name(input);
   call.in = memory_of(input);
   call.out = memory_of(output);
-  return start({OpType::_ALLGATHER_BASE, "cohort:_all_gather_base", {input}, {output}}, std::move(call),
+  return start({OpType::_ALLGATHER_BASE, "_all_gather_base", {input}, {output}}, std::move(call),
                options.timeout);
 }
 
-/// Each input by a call of its own, in turn: those of a group keep their order, so that the last one's end is
-/// all's.
+/// The inputs travel as one; `outputs` are the ranks' lists.
 ProcessGroupCohort::Work ProcessGroupCohort::allgather_coalesced(std::vector<Tensors>& outputs,
                                                                  Tensors& inputs,
                                                                  const c10d::AllgatherOptions& options) {
   TORCH_CHECK(!inputs.empty(), "cohort: allgather_coalesced takes tensors");
-  std::vector<Work> parts;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    std::vector<Tensors> places(1);
-    for (Tensors& of_rank : outputs) places[0].push_back(of_rank.at(i));
-    Tensors one{inputs[i]};
-    parts.push_back(allgather(places, one, options));
-  }
-  return c10::make_intrusive<AllOfWork>(getRank(), OpType::ALLGATHER_COALESCED, std::move(parts));
+  TORCH_CHECK(outputs.size() == static_cast<std::size_t>(getSize()),
+              "cohort: allgather_coalesced takes a list of outputs for each rank");
+  for (const Tensors& of_rank : outputs) check_pairs(of_rank, inputs, "allgather_coalesced");
+  const at::Tensor own = flat_like(inputs);
+  copy_to_flat(inputs, own);
+  const at::Tensor all = at::empty({getSize(), own.numel()}, own.options());
+  Collective call;
+  call.op = "all_gather";
+  call.type = type_name(own);
+  call.in = memory_of(own);
+  call.out = memory_of(all);
+  Job job{OpType::ALLGATHER_COALESCED, "all_gather", inputs};
+  for (const Tensors& of_rank : outputs)
+    job.outputs.insert(job.outputs.end(), of_rank.begin(), of_rank.end());
+  job.finish = [own, all, results = outputs]() mutable {
+    for (std::size_t rank = 0; rank < results.size(); ++rank)
+      copy_from_flat(all[static_cast<std::int64_t>(rank)], results[rank]);
+  };
+  return start(std::move(job), std::move(call), options.timeout);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::gather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -281,7 +211,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::gather(std::vector<Tensors>& output
   call.type = type_name(input);
   call.root = static_cast<std::uint32_t>(options.rootRank);
   call.in = memory_of(input);
-  Job job{OpType::GATHER, "cohort:gather", inputs};
+  Job job{OpType::GATHER, "gather", inputs};
   if (is_root) {
     check_alike(outputs[0], input, static_cast<std::size_t>(getSize()), "gather");
     const at::Tensor flat = flat_like(outputs[0]);
@@ -303,7 +233,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::scatter(Tensors& outputs, std::vect
   call.type = type_name(output);
   call.root = static_cast<std::uint32_t>(options.rootRank);
   call.out = memory_of(output);
-  Job job{OpType::SCATTER, "cohort:scatter", outputs, outputs};
+  Job job{OpType::SCATTER, "scatter", outputs, outputs};
   if (is_root) {
     check_alike(inputs[0], output, static_cast<std::size_t>(getSize()), "scatter");
     const at::Tensor flat = flat_like(inputs[0]);
@@ -326,8 +256,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::reduce_scatter(Tensors& outputs, st
   call.counts = counts_of(inputs[0]);
   call.in = memory_of(flat);
   call.out = memory_of(output);
-  return start({OpType::REDUCE_SCATTER, "cohort:reduce_scatter", {flat}, outputs}, std::move(call),
-               options.timeout);
+  return start({OpType::REDUCE_SCATTER, "reduce_scatter", {flat}, outputs}, std::move(call), options.timeout);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
@@ -337,8 +266,8 @@ ProcessGroupCohort::Work ProcessGroupCohort::_reduce_scatter_base(at::Tensor& ou
   Collective call = combining("reduce_scatter", output, options.reduceOp);
   call.in = memory_of(input);
   call.out = memory_of(output);
-  return start({OpType::_REDUCE_SCATTER_BASE, "cohort:_reduce_scatter_base", {input}, {output}},
-               std::move(call), options.timeout);
+  return start({OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", {input}, {output}}, std::move(call),
+               options.timeout);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::alltoall_base(at::Tensor& output, at::Tensor& input,
@@ -364,8 +293,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::alltoall_base(at::Tensor& output, a
     call.counts = counts_of(even(input_sizes, input), input);
     call.recv_counts = counts_of(even(output_sizes, output), output);
   }
-  return start({OpType::ALLTOALL_BASE, "cohort:all_to_all", {input}, {output}}, std::move(call),
-               options.timeout);
+  return start({OpType::ALLTOALL_BASE, "all_to_all", {input}, {output}}, std::move(call), options.timeout);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::alltoall(Tensors& outputs, Tensors& inputs,
@@ -384,7 +312,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::alltoall(Tensors& outputs, Tensors&
   call.counts = counts_of(inputs);
   call.recv_counts = counts_of(outputs);
   auto finish = [out, results = outputs]() mutable { copy_from_flat(out, results); };
-  return start({OpType::ALLTOALL, "cohort:all_to_all", {in}, outputs, std::move(finish)}, std::move(call),
+  return start({OpType::ALLTOALL, "all_to_all", {in}, outputs, std::move(finish)}, std::move(call),
                options.timeout);
 }
 
@@ -395,7 +323,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::send(Tensors& tensors, int to, int 
   call.peer = static_cast<std::uint32_t>(to);
   call.tag = tag;
   call.data = memory_of(tensor);
-  return start({OpType::SEND, "cohort:send", tensors, {}}, call);
+  return start({OpType::SEND, "send", tensors, {}}, call);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::recv(Tensors& tensors, int from, int tag) {
@@ -404,7 +332,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::recv(Tensors& tensors, int from, in
   call.peer = static_cast<std::uint32_t>(from);
   call.tag = tag;
   call.data = memory_of(tensor);
-  return start({OpType::RECV, "cohort:recv", tensors, tensors}, call);
+  return start({OpType::RECV, "recv", tensors, tensors}, call);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::recvAnysource(Tensors& tensors, int tag) {
@@ -413,18 +341,13 @@ ProcessGroupCohort::Work ProcessGroupCohort::recvAnysource(Tensors& tensors, int
   call.is_from_anybody = true;
   call.tag = tag;
   call.data = memory_of(tensor);
-  return start({OpType::RECVANYSOURCE, "cohort:recvAnySource", tensors, tensors}, call);
+  return start({OpType::RECVANYSOURCE, "recvAnySource", tensors, tensors}, call);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::barrier(const c10d::BarrierOptions& options) {
   Collective call;
   call.op = "barrier";
-  return start({OpType::BARRIER, "cohort:barrier"}, std::move(call), options.timeout);
-}
-
-/// Every rank's deadline names who has not come; that of the others is the same.
-void ProcessGroupCohort::monitoredBarrier(const c10d::BarrierOptions& options, bool /*waits_for_all*/) {
-  barrier(options)->wait();
+  return start({OpType::BARRIER, "barrier"}, std::move(call), options.timeout);
 }
 
 }  // namespace cohort::torch_face

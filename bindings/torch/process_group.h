@@ -20,9 +20,11 @@ class ProcessGroupCohort final : public c10d::ProcessGroup {
   using Work = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
 
-  ProcessGroupCohort(std::shared_ptr<Ranks> ranks, int rank, int size, std::chrono::milliseconds timeout);
+  /// `label` is the name of the backend, by which profilers show calls, too: "label:all_reduce".
+  ProcessGroupCohort(std::shared_ptr<Ranks> ranks, int rank, int size, std::chrono::milliseconds timeout,
+                     std::string label);
 
-  const std::string getBackendName() const override { return "cohort"; }
+  const std::string getBackendName() const override { return label_; }
 
   Work broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   Work allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
@@ -46,6 +48,8 @@ class ProcessGroupCohort final : public c10d::ProcessGroup {
   Work recv(Tensors& tensors, int from, int tag) override;
   Work recvAnysource(Tensors& tensors, int tag) override;
   Work barrier(const c10d::BarrierOptions& options) override;
+  /// Every rank reports to rank 0, which names those that have not come: its first, or all of them. The group
+  /// cannot be used after a failure.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool waits_for_all) override;
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
@@ -54,10 +58,18 @@ class ProcessGroupCohort final : public c10d::ProcessGroup {
   struct Job;
   Work start(Job job, Collective call, std::chrono::milliseconds timeout);
   Work start(Job job, Message call);
+  template <class Call>
+  Work launch(Job job, Call call);
+  Work allreduce_sparse(const at::Tensor& tensor, const c10d::AllreduceOptions& options);
+  Work gather_rows(Job job, const at::Tensor& mine, const std::vector<std::int64_t>& rows,
+                   const at::Tensor& all, std::chrono::milliseconds timeout);
+  Work pass_word(bool is_send, int peer, std::chrono::milliseconds timeout);
+  void hear_everybody(std::chrono::milliseconds timeout, bool waits_for_all);
   Collective combining(const char* op, const at::Tensor& tensor, const c10d::ReduceOp& reduction) const;
 
   std::shared_ptr<Ranks> ranks_;
   double timeout_s_;
+  const std::string label_;
   std::uint64_t sequence_ = 0;
 };
 

@@ -3,7 +3,6 @@
 
 #include <ATen/core/ivalue.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -77,6 +76,8 @@ void CohortWork::end(const Outcome& outcome) {
   std::exception_ptr failure;
   from_ = outcome.from;
   try {
+    // As other backends say it: programs look for these words.
+    if (outcome.is_late) throw std::runtime_error("cohort: Timed out waiting: " + outcome.failure);
     if (!outcome.failure.empty()) throw std::runtime_error(outcome.failure);
     if (finish_) finish_();
   } catch (...) {
@@ -110,8 +111,8 @@ bool CohortWork::wait(std::chrono::milliseconds timeout) {
   const double seconds = std::chrono::duration<double>(timeout).count();
   const bool is_over = pending_->wait(seconds);
   std::unique_lock<std::mutex> lock(mutex_);
-  TORCH_CHECK(is_over, "cohort: not over after ", seconds,
-              " s: give it more time, or find who has not called it");
+  TORCH_CHECK(is_over, "cohort: Timed out: not over after ", seconds,
+              " s; give it more time, or find who has not called it");
   cv_.wait(lock, [this] { return completed_; });  // what comes after the call itself
   const c10::intrusive_ptr<Future> future = future_;
   lock.unlock();
@@ -130,32 +131,6 @@ c10::intrusive_ptr<Future> CohortWork::getFuture() {
   }
   tell_future();
   return future;
-}
-
-bool AllOfWork::isCompleted() {
-  return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->isCompleted(); });
-}
-
-bool AllOfWork::isSuccess() const {
-  return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->isSuccess(); });
-}
-
-std::exception_ptr AllOfWork::exception() const {
-  for (const auto& part : parts_)
-    if (const std::exception_ptr failure = part->exception()) return failure;
-  return nullptr;
-}
-
-bool AllOfWork::wait(std::chrono::milliseconds timeout) {
-  for (const auto& part : parts_) part->wait(timeout);
-  return true;
-}
-
-std::vector<at::Tensor> AllOfWork::result() {
-  std::vector<at::Tensor> all;
-  for (const auto& part : parts_)
-    for (const at::Tensor& tensor : part->result()) all.push_back(tensor);
-  return all;
 }
 
 }  // namespace cohort::torch_face

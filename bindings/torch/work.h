@@ -48,21 +48,4 @@ class CohortWork final : public c10d::Work {
   bool is_future_told_ = false;  ///< or somebody is about to
 };
 
-/// Several that are over when all are.
-class AllOfWork final : public c10d::Work {
- public:
-  AllOfWork(int rank, c10d::OpType type, std::vector<c10::intrusive_ptr<c10d::Work>> parts)
-      : Work(rank, type), parts_(std::move(parts)) {}
-
-  bool isCompleted() override;
-  bool isSuccess() const override;
-  std::exception_ptr exception() const override;
-  bool wait(std::chrono::milliseconds timeout) override;
-  std::vector<at::Tensor> result() override;
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return parts_.back()->getFuture(); }
-
- private:
-  std::vector<c10::intrusive_ptr<c10d::Work>> parts_;
-};
-
 }  // namespace cohort::torch_face

@@ -2,18 +2,26 @@
 """The backend "cohort" of torch.distributed, for tensors in CPU memory:
 
     import cohort.torch
-    torch.distributed.init_process_group("cohort")
+    torch.distributed.init_process_group("cohort")      # by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
+    cohort.torch.init_process_group()                   # the same by whatever launcher started the job
 """
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import os
 import secrets
+import shutil
 import socket
+import tempfile
 from datetime import timedelta
-from typing import Any
+from typing import Any, Optional
 
+import numpy
 import torch.distributed as dist
+
+from . import init as _init
 
 try:
     from . import _torch
@@ -45,9 +53,47 @@ def _meeting_place(store: Any, rank: int, size: int) -> str:
     return store.get("cohort/place").decode()
 
 
-def _create(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
+def create(store: Any, rank: int, size: int, timeout: timedelta, label: str = "cohort") -> Any:
+    """The process group of `size` ranks that share the store. Profilers show its calls as "label:all_reduce"."""
     address, _, secret = _meeting_place(store, rank, size).partition(" ")
-    return _torch.create("torch", address, secret, rank, size, timeout.total_seconds())
+    return _torch.create("torch", address, secret, rank, size, timeout.total_seconds(), label)
 
 
-dist.Backend.register_backend("cohort", _create)
+def monitored_barrier(group: Any = None, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
+    """torch.distributed.monitored_barrier, which refuses every backend but one by its name: a barrier that names on rank 0
+    the first rank, or with wait_all_ranks all of them, that has not come in time. The group cannot be used after that."""
+    group = group or dist.distributed_c10d._get_default_group()
+    group.monitored_barrier(*([] if timeout is None else [timeout]), wait_all_ranks=wait_all_ranks)
+
+
+def _store(comm: Any, timeout: timedelta) -> Any:
+    """One that all ranks of the communicator share: a file among ranks of one host, else a service of rank 0's."""
+    mine = numpy.frombuffer(hashlib.sha256(_host().encode()).digest(), numpy.uint8).copy()
+    hosts = comm.all_gather(mine[numpy.newaxis])
+    is_one_host = (hosts == mine).all()
+    place = bytearray(512)
+    if comm.rank == 0 and is_one_host:
+        folder = tempfile.mkdtemp(prefix="cohort-torch-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        place[:len(folder)] = folder.encode()
+    elif comm.rank == 0:
+        name = f"{socket.gethostname()} {_free_port()}"
+        place[:len(name)] = name.encode()
+    comm.broadcast(place)
+    text = place.rstrip(b"\0").decode()
+    if is_one_host:
+        return dist.FileStore(os.path.join(text, "store"), comm.size)
+    host, port = text.split()
+    return dist.TCPStore(host, int(port), comm.size, comm.rank == 0, timeout)
+
+
+def init_process_group(backend: str = "cohort", timeout: timedelta = dist.default_pg_timeout, **options: Any) -> None:
+    """torch.distributed.init_process_group with the ranks of the launcher that started the job: torch.distributed.run, or
+    the environment it sets, as always; for others, as `cohort run`, mpirun and mpiexec, those of cohort.init()."""
+    if not all(os.environ.get(name) for name in ("MASTER_ADDR", "RANK", "WORLD_SIZE")):
+        comm = _init()
+        options.update(store=_store(comm, timeout), rank=comm.rank, world_size=comm.size)
+    dist.init_process_group(backend, timeout=timeout, **options)
+
+
+dist.Backend.register_backend("cohort", create)

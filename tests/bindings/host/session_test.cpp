@@ -111,6 +111,44 @@ TEST(Session, a_thread_that_waits_for_another_one_s_peer_holds_up_nobody) {
   });
 }
 
+TEST(Session, a_started_call_that_is_given_time_is_over_when_its_peer_has_come) {
+  constexpr int kRounds = 50;
+  std::atomic<int> started{0};
+  int over = 0;
+  run_sessions(2, [&](Session&, const Member& comm) {
+    for (int round = 1; round <= kRounds; ++round) {
+      std::array<float, 2> data{1, 1};
+      if (comm->rank() == 1) {
+        while (started < round) std::this_thread::yield();
+        comm->call(sum(data));
+        continue;
+      }
+      const auto request = comm->prepare(sum(data));
+      started = round;
+      comm->start(request, 60s);
+      if (request->is_over()) ++over;
+      request->wait();
+      ASSERT_EQ(data[0], 2.0F);
+    }
+  });
+  // Not where the session's own thread is at it just then.
+  EXPECT_GE(over, kRounds / 2);
+}
+
+TEST(Session, a_started_call_whose_peer_does_not_come_is_left_to_itself) {
+  std::atomic<bool> is_left{false};
+  run_sessions(2, [&](Session&, const Member& comm) {
+    std::array<float, 2> data{1, 1};
+    if (comm->rank() == 1)
+      while (!is_left) std::this_thread::yield();
+    const auto request = comm->prepare(sum(data));
+    comm->start(request, 1ms);
+    is_left = true;
+    while (!request->is_over()) std::this_thread::yield();  // without anybody's help
+    EXPECT_EQ(data[0], 2.0F);
+  });
+}
+
 TEST(Session, started_calls_keep_their_order_and_tell_by_a_descriptor) {
   constexpr std::size_t kCalls = 8;
   for (const char* transport : {"shm", "tcp"}) {

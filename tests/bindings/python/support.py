@@ -21,23 +21,24 @@ def environment(**more):
             "OMP_NUM_THREADS": "1", **more}
 
 
-def run_ranks(ranks, program, *arguments, **variables):
+def interpret(program):
+    """What runs a file beside this one, or a text."""
+    return [sys.executable, *(["-c", textwrap.dedent(program)] if "\n" in program else [str(HERE / program)])]
+
+
+def run_ranks(ranks, program, *arguments, limit_s=60, **variables):
     """A file beside this one, or a text, on so many ranks: (status, output and errors)."""
-    command = [str(RUNNER), "-n", str(ranks), "--timeout", "60", "--", sys.executable]
-    if "\n" in program:
-        command += ["-c", textwrap.dedent(program)]
-    else:
-        command += [str(HERE / program)]
-    done = subprocess.run([*command, *arguments], env=environment(**variables), text=True, timeout=90, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    command = [str(RUNNER), "-n", str(ranks), "--timeout", str(limit_s), "--", *interpret(program)]
+    done = subprocess.run([*command, *arguments], env=environment(**variables), text=True, timeout=limit_s + 30,
+                          check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.returncode, done.stdout
 
 
 class RanksTestCase(unittest.TestCase):
     """Tests whose work is done in other processes."""
 
-    def check_ranks(self, ranks, program, *arguments, **variables):
-        status, output = run_ranks(ranks, program, *arguments, **variables)
+    def check_ranks(self, ranks, program, *arguments, limit_s=60, **variables):
+        status, output = run_ranks(ranks, program, *arguments, limit_s=limit_s, **variables)
         self.assertEqual(status, 0, output)
         return output
 

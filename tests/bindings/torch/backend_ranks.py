@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.distributed over the backend "cohort", on every rank; started by backend_test.py."""
 
-import os
-import pathlib
 import sys
 from datetime import timedelta
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 
 import torch
 import torch.distributed as dist
@@ -15,9 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 import cohort.torch  # noqa: F401: registers the backend
 from support import run_parts
 
-RANK, SIZE = int(os.environ["COHORT_RANK"]), int(os.environ["COHORT_SIZE"])
-STORE = dist.FileStore(sys.argv[1], SIZE)
-dist.init_process_group("cohort", store=STORE, rank=RANK, world_size=SIZE, timeout=timedelta(seconds=60))
+RANK = SIZE = 0
 
 
 def ranks_sum():
@@ -116,6 +110,62 @@ def part_gradients():
     assert all(torch.equal(one, mine) for one in all_ranks)
 
 
+def part_coalesced_gather():
+    inputs = [torch.full((2,), float(RANK)), torch.full((3, 3), 10.0 * RANK)]
+    places = [[torch.empty(2), torch.empty(3, 3)] for _ in range(SIZE)]
+    dist.all_gather_coalesced(places, inputs)
+    assert all((small == rank).all() and (large == 10 * rank).all() for rank, (small, large) in enumerate(places))
+
+
+def part_sparse():
+    for kind, width in ((torch.float32, ()), (torch.int64, (2,))):
+        # Rank r holds r + 1 elements from place r on; the last place is nobody's.
+        places = torch.arange(RANK, 2 * RANK + 1)[None]
+        values = torch.ones((RANK + 1, *width), dtype=kind)
+        tensor = torch.sparse_coo_tensor(places, values, (2 * SIZE, *width))
+        dist.all_reduce(tensor)
+        whole = sum(torch.zeros(2 * SIZE, *width, dtype=kind).index_fill(0, torch.arange(rank, 2 * rank + 1), 1)
+                    for rank in range(SIZE))
+        assert torch.equal(tensor.to_dense(), whole), tensor
+    empty = torch.sparse_coo_tensor(torch.empty(1, 0, dtype=torch.int64), torch.empty(0), (4,))
+    dist.all_reduce(empty)
+    assert empty._nnz() == 0
+
+
+def part_monitored_barrier():
+    cohort.torch.monitored_barrier()
+    group = dist.new_group()
+    if RANK == SIZE - 1:
+        return
+    try:
+        cohort.torch.monitored_barrier(group, timedelta(seconds=1))
+    except RuntimeError as error:
+        text = f"Rank {SIZE - 1} failed to pass monitoredBarrier"
+        assert text in str(error), error
+        assert RANK == 0 or f"Rank {RANK} successfully reached monitoredBarrier" in str(error), error
+    else:
+        raise AssertionError("nothing was raised")
+
+
+def part_deadlines():
+    group = dist.new_group(timeout=timedelta(seconds=1))
+    if RANK == 0:
+        try:
+            dist.barrier(group)
+        except RuntimeError as error:
+            assert " Timed out " in str(error), error
+        else:
+            raise AssertionError("nothing was raised")
+    dist.barrier()
+
+
+def part_profiling():
+    with torch.autograd.profiler.profile(record_shapes=True) as profile:
+        dist.all_reduce(torch.ones(3, 2))
+    events = [event for event in profile.function_events if event.name == "cohort:all_reduce"]
+    assert len(events) == 1 and events[0].input_shapes == [[3, 2]], profile.function_events
+
+
 def part_what_is_wrong_is_told():
     for call, text in ((lambda: dist.all_reduce(torch.ones(4, 4).t()), "tensor.contiguous()"),
                        (lambda: dist.all_gather([torch.empty(1)], torch.ones(1)), "one for each rank")):
@@ -131,5 +181,10 @@ def part_end():
     dist.destroy_process_group()
 
 
-if __name__ == "__main__":
+def run(rank, size, store):
+    """Every part, in this process."""
+    global RANK, SIZE
+    RANK, SIZE = rank, size
+    dist.init_process_group("cohort", store=dist.FileStore(store, size), rank=rank, world_size=size,
+                            timeout=timedelta(seconds=60))
     run_parts(sys.modules[__name__])

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/bindings/torch/tensors.h>
+
+#include <ATen/ATen.h>
+
+#include <stdexcept>
+
+namespace cohort::torch_face {
+
+std::string type_name(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+    case at::kComplexFloat: return "float32";
+    case at::kDouble:
+    case at::kComplexDouble: return "float64";
+    case at::kHalf: return "float16";
+    case at::kBFloat16: return "bfloat16";
+    case at::kChar: return "int8";
+    case at::kShort: return "int16";
+    case at::kInt: return "int32";
+    case at::kLong: return "int64";
+    case at::kByte:
+    case at::kBool: return "uint8";
+    default: break;
+  }
+  throw std::invalid_argument(std::string("cohort knows no tensors of ") +
+                              c10::toString(tensor.scalar_type()));
+}
+
+std::size_t unit_of(const at::Tensor& tensor) { return tensor.is_complex() ? 2 : 1; }
+std::size_t elements_of(const at::Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel()) * unit_of(tensor);
+}
+
+void check(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.device().is_cpu(), "cohort: tensors must be in CPU memory, this one is on ",
+              tensor.device(), ": give tensor.cpu()");
+  TORCH_CHECK(tensor.layout() == at::kStrided, "cohort: tensors must be dense: give tensor.to_dense()");
+  TORCH_CHECK(tensor.is_contiguous(), "cohort: tensors must be contiguous: give tensor.contiguous()");
+}
+
+const at::Tensor& only(const std::vector<at::Tensor>& tensors, const char* what) {
+  TORCH_CHECK(tensors.size() == 1, "cohort: ", what, " takes a single tensor on each rank, not ",
+              tensors.size());
+  check(tensors[0]);
+  return tensors[0];
+}
+
+Memory memory_of(const at::Tensor& tensor) { return {tensor.data_ptr(), tensor.nbytes()}; }
+
+at::Tensor flat_like(const std::vector<at::Tensor>& tensors) {
+  std::int64_t count = 0;
+  for (const at::Tensor& tensor : tensors) count += tensor.numel();
+  return at::empty({count}, tensors[0].options());
+}
+
+void copy_from_flat(const at::Tensor& flat, std::vector<at::Tensor>& tensors) {
+  const at::NoGradGuard no_gradients;
+  std::int64_t at = 0;
+  for (at::Tensor& tensor : tensors) {
+    tensor.copy_(flat.narrow(0, at, tensor.numel()).view(tensor.sizes()));
+    at += tensor.numel();
+  }
+}
+
+void copy_to_flat(const std::vector<at::Tensor>& tensors, const at::Tensor& flat) {
+  const at::NoGradGuard no_gradients;
+  std::int64_t at = 0;
+  for (const at::Tensor& tensor : tensors) {
+    flat.narrow(0, at, tensor.numel()).copy_(tensor.reshape({-1}));
+    at += tensor.numel();
+  }
+}
+
+void check_alike(const std::vector<at::Tensor>& tensors, const at::Tensor& like, std::size_t count,
+                 const char* what) {
+  TORCH_CHECK(tensors.size() == count, "cohort: ", what, " takes ", count,
+              " tensors, one for each rank, not ", tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "cohort: ", what, ": tensors of several types");
+    TORCH_CHECK(tensor.numel() == like.numel(), "cohort: ", what, ": tensors of several sizes");
+  }
+}
+
+void check_pairs(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& like,
+                 const char* what) {
+  TORCH_CHECK(tensors.size() == like.size(), "cohort: ", what, ": ", tensors.size(), " outputs for ",
+              like.size(), " inputs");
+  for (std::size_t i = 0; i < like.size(); ++i) {
+    TORCH_CHECK(
+        like[i].scalar_type() == like[0].scalar_type() && tensors[i].scalar_type() == like[0].scalar_type(),
+        "cohort: ", what, ": tensors of several types");
+    TORCH_CHECK(tensors[i].numel() == like[i].numel(), "cohort: ", what, ": output ", i, " holds ",
+                tensors[i].numel(), " elements, its input ", like[i].numel());
+  }
+}
+
+std::vector<std::size_t> counts_of(const std::vector<std::int64_t>& rows, const at::Tensor& tensor) {
+  const std::int64_t row = tensor.dim() == 0 || tensor.size(0) == 0 ? 1 : tensor.numel() / tensor.size(0);
+  std::vector<std::size_t> counts;
+  for (const std::int64_t count : rows)
+    counts.push_back(static_cast<std::size_t>(count * row) * unit_of(tensor));
+  return counts;
+}
+
+std::vector<std::size_t> counts_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::size_t> counts;
+  for (const at::Tensor& tensor : tensors) counts.push_back(elements_of(tensor));
+  return counts;
+}
+
+}  // namespace cohort::torch_face
