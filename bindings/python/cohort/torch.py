@@ -66,6 +66,14 @@ def monitored_barrier(group: Any = None, timeout: Optional[timedelta] = None, wa
     group.monitored_barrier(*([] if timeout is None else [timeout]), wait_all_ranks=wait_all_ranks)
 
 
+def _leave(folder: str, rank: int, size: int) -> None:
+    """The last rank that ends removes the folder: others may still be asking the store in it."""
+    with open(os.path.join(folder, f"left-{rank}"), "w", encoding="ascii"):
+        pass
+    if sum(name.startswith("left-") for name in os.listdir(folder)) == size:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _store(comm: Any, timeout: timedelta) -> Any:
     """One that all ranks of the communicator share: a file among ranks of one host, else a service of rank 0's."""
     mine = numpy.frombuffer(hashlib.sha256(_host().encode()).digest(), numpy.uint8).copy()
@@ -74,7 +82,6 @@ def _store(comm: Any, timeout: timedelta) -> Any:
     place = bytearray(512)
     if comm.rank == 0 and is_one_host:
         folder = tempfile.mkdtemp(prefix="cohort-torch-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         place[:len(folder)] = folder.encode()
     elif comm.rank == 0:
         name = f"{socket.gethostname()} {_free_port()}"
@@ -82,6 +89,7 @@ def _store(comm: Any, timeout: timedelta) -> Any:
     comm.broadcast(place)
     text = place.rstrip(b"\0").decode()
     if is_one_host:
+        atexit.register(_leave, text, comm.rank, comm.size)
         return dist.FileStore(os.path.join(text, "store"), comm.size)
     host, port = text.split()
     return dist.TCPStore(host, int(port), comm.size, comm.rank == 0, timeout)

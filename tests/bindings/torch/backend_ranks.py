@@ -110,6 +110,33 @@ def part_gradients():
     assert all(torch.equal(one, mine) for one in all_ranks)
 
 
+def part_gradients_by_a_hook():
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Linear(4, 2))
+    model.register_comm_hook(None, fp16_compress_hook)
+    model(torch.full((3, 4), float(RANK))).sum().backward()
+    # The gradient of a weight is the mean over ranks of three times the rank.
+    assert torch.allclose(model.module.weight.grad, torch.tensor(3.0 * (SIZE - 1) / 2))
+
+
+def part_optimizer_in_shares():
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    models = []
+    for kind in (torch.optim.Adam, lambda parameters, lr: ZeroRedundancyOptimizer(parameters, torch.optim.Adam, lr=lr)):
+        torch.manual_seed(0)
+        model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Linear(5, 2)))
+        optimizer = kind(model.parameters(), lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            model(torch.full((3, 4), float(RANK + step))).pow(2).mean().backward()
+            optimizer.step()
+        models.append(torch.cat([parameter.data.flatten() for parameter in model.parameters()]))
+    assert torch.allclose(*models)
+
+
 def part_coalesced_gather():
     inputs = [torch.full((2,), float(RANK)), torch.full((3, 3), 10.0 * RANK)]
     places = [[torch.empty(2), torch.empty(3, 3)] for _ in range(SIZE)]
