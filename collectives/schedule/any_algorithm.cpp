@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/schedule/any_algorithm.h>
+
 #include <cohort/collectives/operators/list.h>
 #include <cohort/collectives/schedule/algorithm.h>
 
