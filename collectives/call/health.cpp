@@ -239,10 +239,23 @@ Error Health::link_fault(Rank peer, std::string_view why) const {
       .with_culprit(higher);  // neither is known to be at fault: both ends name the same
 }
 
+/// Named by what it was out of: that has nothing to do with who is at the other end.
+Error Health::own_fault(Rank peer, const Error& error) const {
+  const Error own = blamed_on(error, membership_.rank, peer);
+  const std::string what =
+      fmt::format("{} cannot go on with its connection to {}, {}: {}; look at what {} is short of, then "
+                  "start the job again",
+                  membership_.self().describe(), membership_.peers[peer].describe(), current_operation(),
+                  error.message(), membership_.peers[*own.culprit()].describe());
+  return Error(error.kind(), what).with_culprit(*own.culprit());
+}
+
 void Health::report_link_fault(Rank peer, const Error& error) noexcept {
   if (is_failed() || is_leaving_) return;
   if (error.kind() == ErrorKind::ProtocolError)
     fail(error);
+  else if (is_own_fault(error.kind()))
+    fail(own_fault(peer, error));
   else
     services_.spawn(resolve_link_fault(peer, error));
 }

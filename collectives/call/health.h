@@ -43,7 +43,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// `peer` runs something else under this number.
   void report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept;
   /// A link broke: if a dead peer is the cause, that is known within a grace time; else it is a fault of the
-  /// link.
+  /// link. What the peer says wrong, or this rank has not enough for, is known at once.
   void report_link_fault(Rank peer, const Error& error) noexcept;
   /// Gives the communicator up, here and everywhere.
   void fail(const Error& cause) noexcept;
@@ -104,6 +104,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] Error died(Rank peer) const;
   [[nodiscard]] Error left_early(Rank peer) const;
   [[nodiscard]] Error link_fault(Rank peer, std::string_view why) const;
+  [[nodiscard]] Error own_fault(Rank peer, const Error& error) const;
   Task<> answer_later(Rank to, Rank about);
   Task<> resolve_departure(Rank peer);
   Task<> resolve_mismatch(std::uint64_t sequence);

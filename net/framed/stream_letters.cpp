@@ -57,9 +57,9 @@ bool decode(const std::byte* header, Letter& letter) noexcept {
 
 }  // namespace
 
-StreamLetters::StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer,
-                             Open call, Open wait_for_call)
-    : host_(host), handler_(handler), services_(services), peer_(peer), call_(std::move(call)) {
+StreamLetters::StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank own,
+                             Rank peer, Open call, Open wait_for_call)
+    : host_(host), handler_(handler), services_(services), own_(own), peer_(peer), call_(std::move(call)) {
   services_.spawn(serve(serve_receiving(std::move(wait_for_call))));
 }
 
@@ -84,10 +84,10 @@ void StreamLetters::wake_waiter() noexcept {
   if (std::exchange(is_waited_for_, false) && sent_.untaken_posts() == 0) sent_.post();
 }
 
-void StreamLetters::fail(Error error) noexcept {
+void StreamLetters::fail(const Error& error) noexcept {
   if (is_closed_) return;
   shutdown();
-  host_.link_failed(peer_, error.with_culprit(peer_));
+  host_.link_failed(peer_, blamed_on(error, own_, peer_));
 }
 
 Task<> StreamLetters::serve(Task<> one) {
@@ -96,6 +96,8 @@ Task<> StreamLetters::serve(Task<> one) {
     co_await one;
   } catch (const Error& error) {
     if (scope == nullptr || !scope->is_cancelled()) fail(error);
+  } catch (const std::exception& error) {
+    fail(Error(ErrorKind::Internal, error.what()));
   }
 }
 
@@ -124,8 +126,7 @@ void StreamLetters::flush() noexcept {
     if (result == -EINTR) continue;
     if (result == -EAGAIN) return;
     if (result < 0) {
-      fail(Error(ErrorKind::LinkFault,
-                 fmt::format("sending a message to rank {} failed: {}", peer_, out_->explain(-result))));
+      fail(out_->failure(-result, fmt::format("sending a message to rank {}", peer_)));
       return;
     }
     kept_sent_ += static_cast<std::size_t>(result);
@@ -166,10 +167,10 @@ bool StreamLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexc
     return true;
   }
   if (result == -EAGAIN || result == -EINTR) return false;
-  fail(Error(ErrorKind::LinkFault,
-             result == 0
-                 ? fmt::format("rank {} closed the connection of its messages", peer_)
-                 : fmt::format("receiving a message from rank {} failed: {}", peer_, in_->explain(-result))));
+  if (result == 0)
+    fail(Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of its messages", peer_)));
+  else
+    fail(in_->failure(-result, fmt::format("receiving a message from rank {}", peer_)));
   return false;
 }
 
