@@ -190,6 +190,7 @@ void Messenger::finish_piece(Rank from, const Letter& letter) noexcept {
 
 void Messenger::take_offer(Rank from, const Letter& letter) noexcept {
   if (Incoming* const incoming = take_posted(from, letter)) {
+    if (use_.health.is_failed()) return;  // of another size: its wait ends with the cause
     incoming->offer = letter;
     incoming->is_offered = true;
     wake(incoming->news);

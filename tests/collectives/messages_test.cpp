@@ -167,6 +167,45 @@ TEST(MessageErrors, other_sizes_are_told_to_both_ends_with_ranks_sizes_and_tag) 
   }
 }
 
+/// Nothing follows that could fail instead.
+TEST(MessageErrors, other_sizes_end_the_send_and_the_recv_themselves_and_nothing_is_received) {
+  struct Sizes {
+    std::size_t sent;
+    std::size_t received;
+  };
+  constexpr std::array kOther = {Sizes{8, 24}, Sizes{300'000, 24}, Sizes{300'000, 400'000},
+                                 Sizes{24, 300'000}};
+  for (const Sizes sizes : kOther) {
+    for (const Rank late : {0U, 1U}) {
+      auto body = [=](Communicator& comm) -> Task<> {
+        if (comm.rank() == late) co_await comm.engine().sleep_for(std::chrono::milliseconds(10));
+        std::vector<std::byte> data(comm.rank() == 0 ? sizes.sent : sizes.received,
+                                    std::byte{static_cast<unsigned char>(1 + comm.rank())});
+        auto move = [&]() -> Task<> {
+          if (comm.rank() == 0) co_await comm.send(data, 1, 77);
+          if (comm.rank() == 1) co_await comm.recv(data, 0, 77);
+        };
+        const auto error = co_await error_of(move());
+        const bool was_sent_at_once = comm.rank() == 0 && sizes.sent < 1000;
+        if (!was_sent_at_once) {
+          EXPECT_EQ(kind_of(error), "Mismatch") << sizes.sent << " and " << sizes.received << " bytes";
+          EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{0});
+        }
+        const auto is_own = [&](std::byte byte) { return std::to_integer<Rank>(byte) == 1 + comm.rank(); };
+        EXPECT_TRUE(std::ranges::all_of(data, is_own)) << "rank " << comm.rank() << " has other bytes";
+        Task<> barrier = comm.barrier();
+        const auto later = co_await error_of(std::move(barrier));
+        EXPECT_EQ(kind_of(later), "Mismatch");
+      };
+      run_ranks_in_world(2, body);
+      run_ranks_in_world(2, body, {}, 2);
+      CommunicatorOptions apart;
+      apart.is_isolated = true;
+      run_ranks_in_world(2, body, std::move(apart));
+    }
+  }
+}
+
 TEST(MessageErrors, what_nobody_sends_ends_at_the_deadline_and_names_who_did_not) {
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<float> data(5);
