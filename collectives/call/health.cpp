@@ -172,6 +172,7 @@ Error Health::left_early(Rank peer) const {
 void Health::on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept {
   PeerState& state = peers_[peer];
   state.departed = true;
+  state.departure = ++departures_;
   state.departed_after = said_goodbye ? after_sequence : 0;
   if (is_leaving_ || is_failed()) return;
   if (!said_goodbye && !membership_.shares_host(peer) && has_witness(peer)) {

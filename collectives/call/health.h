@@ -61,6 +61,10 @@ class Health final : public ControlPlane::Handler, Immovable {
     const bool is_dead = cause_ && cause_->kind() == ErrorKind::PeerDied && cause_->culprit() == peer;
     return is_dead || (peers_[peer].departed && !peers_[peer].is_suspected);
   }
+  /// Whether that rank has left, and no other one after it.
+  [[nodiscard]] bool has_left_last(Rank peer) const noexcept {
+    return peers_[peer].departure != 0 && peers_[peer].departure == departures_;
+  }
   /// Whether a peer has said that it waits for others itself, in this collective or in the one before.
   [[nodiscard]] bool waits_too(Rank peer, std::uint64_t sequence) const noexcept {
     return peers_[peer].stalled_in != 0 && peers_[peer].stalled_in + 1 >= sequence;
@@ -79,6 +83,7 @@ class Health final : public ControlPlane::Handler, Immovable {
     bool is_alive_elsewhere = false;  ///< another rank still has it
     bool is_suspected = false;        ///< its connection ended here, and what that means is being found out
     std::uint64_t departed_after = 0;
+    std::uint64_t departure = 0;  ///< the first one is 1
     std::uint64_t last_seen = 0;
     std::uint64_t stalled_in = 0;  ///< a collective, as it says itself; 0: in none
     Signature last_signature;
@@ -128,6 +133,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   std::uint64_t resolving_sequence_ = 0;
   std::vector<SignatureOfRank> table_;
   std::vector<PeerState> peers_;
+  std::uint64_t departures_ = 0;
   std::array<HistoryEntry, kHistory> history_{};
   std::size_t history_next_ = 0;
 };

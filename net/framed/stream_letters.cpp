@@ -76,7 +76,7 @@ Task<> StreamLetters::until_sent() {
     is_waited_for_ = true;
     co_await sent_.wait();
   }
-  if (!is_closed_ && out_) co_await out_->until_sent();
+  if (!is_closed_ && !is_out_over_ && out_) co_await out_->until_sent();
 }
 
 /// Whoever waits in until_sent() looks again.
@@ -87,6 +87,14 @@ void StreamLetters::wake_waiter() noexcept {
 void StreamLetters::fail(const Error& error) noexcept {
   if (is_closed_) return;
   shutdown();
+  host_.link_failed(peer_, blamed_on(error, own_, peer_));
+}
+
+void StreamLetters::fail_sending(const Error& error) noexcept {
+  if (is_closed_ || std::exchange(is_out_over_, true)) return;
+  out_->shutdown();
+  kept_.clear();
+  wake_waiter();
   host_.link_failed(peer_, blamed_on(error, own_, peer_));
 }
 
@@ -104,7 +112,7 @@ Task<> StreamLetters::serve(Task<> one) {
 bool StreamLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
   if (is_closed_) return false;
   if (!std::exchange(is_called_, true)) services_.spawn(serve(serve_sending(call_)));
-  if (!out_ || !kept_.empty()) return false;
+  if (!out_ || is_out_over_ || !kept_.empty()) return false;
   const Header header = encode(letter);
   const std::span<const std::byte> body(payload, letter.payload_bytes());
   COHORT_ASSERT(body.size() <= kMostPayload, "a letter of {} bytes", body.size());
@@ -126,7 +134,7 @@ void StreamLetters::flush() noexcept {
     if (result == -EINTR) continue;
     if (result == -EAGAIN) return;
     if (result < 0) {
-      fail(out_->failure(-result, fmt::format("sending a message to rank {}", peer_)));
+      fail_sending(out_->failure(-result, fmt::format("sending a message to rank {}", peer_)));
       return;
     }
     kept_sent_ += static_cast<std::size_t>(result);
@@ -137,15 +145,15 @@ void StreamLetters::flush() noexcept {
 Task<> StreamLetters::serve_sending(Open call) {
   std::unique_ptr<ByteStream> stream = co_await call();
   out_ = std::move(stream);
-  while (!is_closed_) {
+  while (!is_closed_ && !is_out_over_) {
     flush();
-    if (!is_closed_ && kept_.empty()) {
+    if (!is_closed_ && !is_out_over_ && kept_.empty()) {
       wake_waiter();
       handler_.room_came(peer_);
       if (kept_.empty()) co_await work_.wait();
       continue;
     }
-    if (!is_closed_) co_await out_->until_writable();
+    if (!is_closed_ && !is_out_over_) co_await out_->until_writable();
   }
 }
 

@@ -50,6 +50,8 @@ class StreamLetters final : public LetterChannel {
   /// Receives once; false if nothing has come.
   [[nodiscard]] bool receive(std::span<std::byte> into, std::size_t& bytes) noexcept;
   void fail(const Error& error) noexcept;
+  /// What the peer has sent is read all the same: it may have left with its last words on their way.
+  void fail_sending(const Error& error) noexcept;
 
   LinkHost& host_;
   LetterHandler& handler_;
@@ -63,6 +65,7 @@ class StreamLetters final : public LetterChannel {
   std::unique_ptr<ByteStream> out_;  ///< null until the peer was called
   std::vector<std::byte> kept_;      ///< of the letter that is going out
   std::size_t kept_sent_ = 0;
+  bool is_out_over_ = false;
   Notify work_;
   Notify sent_;  ///< nothing is kept any more
   bool is_waited_for_ = false;

@@ -238,6 +238,57 @@ TEST(MessageErrors, a_rank_that_leaves_fails_who_waits_for_its_message) {
   run_ranks_in_world(2, body, {}, 2);
 }
 
+/// Whenever the last one leaves: what it said is received, and then nobody but it is to blame.
+TEST(MessageErrors, from_anybody_waits_for_the_last_words_of_the_last_rank_that_leaves) {
+  for (const Rank hosts : {1U, 3U}) {
+    for (int ms = 0; ms <= 600; ms += 50) {
+      auto body = [ms](Communicator& comm) -> Task<> {
+        std::array<std::int32_t, 2> data{};
+        if (comm.rank() == 1) co_return;
+        if (comm.rank() == 2) {
+          co_await comm.engine().sleep_for(std::chrono::milliseconds(ms) - std::chrono::microseconds(20));
+          data = {5, 6};
+          co_await comm.send(data, 0, 4);
+          co_return;
+        }
+        const Rank from = co_await comm.recv_any(data, 4);
+        EXPECT_EQ(from, 2U);
+        EXPECT_EQ(data[1], 6);
+        Task<Rank> another = comm.recv_any(data, 4);
+        const auto error = co_await error_of(std::move(another));
+        EXPECT_EQ(kind_of(error), "PeerAborted");
+        EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{2}) << "who left last, " << ms << " ms later";
+      };
+      run_ranks_in_world(3, body, {}, hosts);
+    }
+  }
+}
+
+TEST(MessageErrors, from_anybody_reads_what_came_while_its_rank_computed) {
+  for (const Rank hosts : {1U, 3U}) {
+    auto body = [](Communicator& comm) -> Task<> {
+      std::array<std::int32_t, 2> data{static_cast<std::int32_t>(comm.rank())};
+      if (comm.rank() != 0) {
+        co_await comm.engine().sleep_for(std::chrono::milliseconds(2));
+        co_await comm.send(data, 0, 4);
+        co_return;
+      }
+      auto receive = [&]() -> Task<> {
+        for (int i = 0; i < 2; ++i) {
+          const Rank from = co_await comm.recv_any(data, 4);
+          EXPECT_EQ(data[0], static_cast<std::int32_t>(from));
+        }
+      };
+      auto work = [&]() -> Task<> {
+        co_await comm.engine().sleep_for(std::chrono::milliseconds(1));
+        compute(comm.engine(), std::chrono::seconds(2));
+      };
+      co_await when_all(receive(), work());
+    };
+    run_ranks_in_world(3, body, {}, hosts);
+  }
+}
+
 TEST(MessageErrors, one_that_is_cancelled_before_anybody_heard_of_it_costs_nothing_else) {
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<float> data(5);
