@@ -279,6 +279,29 @@ TEST(GroupTable, who_does_not_come_is_named_and_may_come_to_the_next) {
   run_ranks_in_world(3, body, std::move(options));
 }
 
+/// Rank 0 has heard of everybody, left and ended before rank 1 and rank 2 have heard of each other.
+TEST(GroupTable, a_rank_that_made_a_group_and_left_is_not_dead_to_those_who_still_make_it) {
+  world::Settings settings;
+  settings.seed = 1;
+  settings.host_of = {0, 1, 2};
+  settings.degraded = {{.from = 1, .to = 2, .latency_factor = 2000}};
+  auto body = [](Communicator& comm) -> Task<> {
+    Communicator all = co_await comm.group(ranks_of(0, 1, 2), "all");
+    if (comm.rank() == 0) {
+      co_await all.close();
+      co_return;
+    }
+    Communicator both = co_await comm.group(ranks_of(2, 1), "both");
+    co_await use_all(both, 10);
+    const auto error = co_await error_of_barrier(all);
+    EXPECT_EQ(kind_of(error), "PeerAborted");
+    EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{0});
+    EXPECT_THAT(error ? error->what() : "", HasSubstr("left after joining"));
+  };
+  for (const Outcome& outcome : outcomes_of_ranks_in_world(settings, body))
+    EXPECT_EQ(kind_of(outcome.error), "no error") << outcome.error->what();
+}
+
 TEST(GroupTable, errors_name_the_culprit_by_both_its_ranks) {
   auto body = [](Communicator& comm) -> Task<> {
     std::optional<Communicator> half = co_await comm.split(static_cast<int>(comm.rank() / 2));
