@@ -390,10 +390,10 @@ Error GroupTable::other_members(const Group& group, Rank member) const {
   const Rank rank = group.place.ranks[member];
   return Error(ErrorKind::Mismatch,
                fmt::format(
-                   "group '{}': {} gives other ranks than {}, which gives {}; all members must give the "
-                   "same ranks in the same order",
+                   "group '{}': {} gives other ranks than {}, which gives ranks {} of '{}'; all members must "
+                   "give the same ranks in the same order",
                    group.name, membership_.peers[rank].describe(), membership_.self().describe(),
-                   fmt::join(group.place.ranks, ", ")))
+                   fmt::join(group.place.ranks, ", "), membership_.name))
       .with_culprit(rank);
 }
 
