@@ -198,6 +198,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
     bool is_certain = true;       ///< else of some of them only nothing was heard
   };
   [[nodiscard]] Missing missing() const;
+  /// Of those that have come, who does not answer: on any host, for all ranks are asked.
+  [[nodiscard]] std::vector<Rank> silent() const;
+  [[nodiscard]] std::string names_of(std::span<const Rank> ranks) const;
   Task<> hear_of_others();
   Task<> ask_others();
   void time_is_over() noexcept;

@@ -120,6 +120,20 @@ CommunicatorCore::Missing CommunicatorCore::missing() const {
   return missing;
 }
 
+std::vector<Rank> CommunicatorCore::silent() const {
+  std::vector<Rank> ranks;
+  for (const Rank peer : exec_.peers())
+    if (health_.is_silent(peer)) ranks.push_back(peer);
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+std::string CommunicatorCore::names_of(std::span<const Rank> ranks) const {
+  std::string names;
+  for (const Rank rank : ranks) names += (names.empty() ? "" : ", ") + membership_.peers[rank].describe();
+  return names;
+}
+
 /// At a deadline, before somebody is named: whoever has come may not have said so yet, and where all have
 /// come, others may know who is to blame.
 Task<> CommunicatorCore::ask_others() {
@@ -149,13 +163,16 @@ Error CommunicatorCore::deadline_exceeded() const {
     who = fmt::format("{} is at work on it by itself", membership_.self().describe());
   } else {
     const Missing missing = this->missing();
-    culprit = missing.culprit;
-    std::string names;
-    for (const Rank rank : missing.ranks)
-      names += (names.empty() ? "" : ", ") + membership_.peers[rank].describe();
-    if (!names.empty())
+    const std::vector<Rank> silent = this->silent();
+    if (!missing.ranks.empty()) {
+      culprit = missing.culprit;
       who = fmt::format("{} so far by {}",
-                        call_.is_in_later_message() ? "its message not begun" : "not called", names);
+                        call_.is_in_later_message() ? "its message not begun" : "not called",
+                        names_of(missing.ranks));
+    } else if (!silent.empty()) {
+      culprit = silent.front();
+      who = fmt::format("all ranks have called it, but no answer comes from {}", names_of(silent));
+    }
   }
   Error error(ErrorKind::DeadlineExceeded,
               fmt::format("{} on '{}' was not finished within {:.3f} s: {}; find out what that rank does "

@@ -69,6 +69,7 @@ void Health::report_stall() noexcept {
 }
 
 void Health::ask_around() noexcept {
+  for (PeerState& state : peers_) state.has_answered = false;
   control_.broadcast(status(ControlMessage::Type::query, running_.sequence));
 }
 
@@ -109,6 +110,7 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
 
 void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   PeerState& state = peers_[from];
+  state.has_answered = true;
   if (message.type == ControlMessage::Type::status)
     state.stalled_in = std::max(state.stalled_in, message.sequence);
   if (message.sequence >= state.last_seen) {

@@ -40,6 +40,10 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// Asks everybody what they run: those that live and have come to the running collective say so at once,
   /// whether it stalls there or not.
   void ask_around() noexcept;
+  /// Whether that rank has said nothing since ask_around(), though it is there.
+  [[nodiscard]] bool is_silent(Rank peer) const noexcept {
+    return !peers_[peer].has_answered && !peers_[peer].departed;
+  }
   /// `peer` runs something else under this number.
   void report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept;
   /// A link broke: if a dead peer is the cause, that is known within a grace time; else it is a fault of the
@@ -85,6 +89,7 @@ class Health final : public ControlPlane::Handler, Immovable {
     std::uint64_t departed_after = 0;
     std::uint64_t departure = 0;  ///< the first one is 1
     std::uint64_t last_seen = 0;
+    bool has_answered = false;     ///< since this rank asked around
     std::uint64_t stalled_in = 0;  ///< a collective, as it says itself; 0: in none
     Signature last_signature;
   };

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank that computes, loads its data or is stopped for a while is late, and nothing else.
+#include <cohort/engine/when_all.h>
 #include <cohort/tests/support/ranks.h>
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
+#include <vector>
 
 namespace cohort {
 namespace {
@@ -26,6 +29,37 @@ TEST_P(LateRank, of_its_first_collective_and_of_the_next_fails_nothing) {
     }
   };
   test::run_ranks_in_world(4, body, {}, std::get<1>(GetParam()));
+}
+
+/// It has come to the collective, as ranks of its host can see; then its engine stands still.
+TEST(SilentRank, is_named_by_all_others_wherever_they_live) {
+  const std::vector<std::vector<unsigned>> hosts_of = {{0, 0, 0}, {0, 0, 1}, {0, 1, 1}, {0, 1, 2}};
+  for (const std::vector<unsigned>& host_of : hosts_of) {
+    constexpr Rank kSilent = 1;
+    world::Settings settings;
+    settings.seed = 1;
+    settings.host_of = host_of;
+    CommunicatorOptions options;
+    options.timeout = std::chrono::seconds(1);
+    const auto body = [](Communicator& comm) -> Task<> {
+      co_await comm.barrier();
+      std::vector<float> values(2'000'000, 1.0F);
+      auto reduce = [&]() -> Task<> { co_await comm.all_reduce(values, ReduceOp::sum); };
+      auto stand_still = [&]() -> Task<> {
+        co_await comm.engine().sleep_for(std::chrono::milliseconds(200));
+        if (comm.rank() == kSilent) test::compute(comm.engine(), std::chrono::seconds(20));
+      };
+      if (comm.rank() != kSilent) co_await comm.engine().sleep_for(std::chrono::milliseconds(300));
+      co_await when_all(reduce(), stand_still());
+    };
+    const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks_in_world(settings, body, options);
+    for (Rank rank = 0; rank < outcomes.size(); ++rank) {
+      const std::optional<Error>& error = outcomes[rank].error;
+      ASSERT_TRUE(error) << "rank " << rank;
+      EXPECT_EQ(error->kind(), ErrorKind::DeadlineExceeded) << error->what();
+      EXPECT_EQ(error->culprit(), kSilent) << "rank " << rank << ": " << error->what();
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Everybody, LateRank,
