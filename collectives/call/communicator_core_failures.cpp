@@ -18,6 +18,16 @@ namespace {
 constexpr Duration kLastWords = std::chrono::milliseconds(250);
 constexpr Duration kLook = std::chrono::milliseconds(1);
 
+std::optional<Error> error_in(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error;
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 Error CommunicatorCore::silence() const {
@@ -148,10 +158,20 @@ Task<> CommunicatorCore::ask_others() {
   while (engine_.now() < until && !is_known()) co_await engine_.sleep_for(kLook);
 }
 
-Task<> CommunicatorCore::hear_of_others() {
+/// At a deadline, who is missing; of a connection that cannot be made, whether that rank is dead.
+Task<> CommunicatorCore::hear_of_others(const std::exception_ptr& failure) {
+  const std::optional<Error> error = error_in(failure);
+  if (!error || health_.is_failed()) co_return;
+  const bool is_of_peer = error->kind() == ErrorKind::LinkFault && error->culprit() &&
+                          *error->culprit() < membership_.size && *error->culprit() != membership_.rank;
   CancelScope uncancelled;
-  Task<> hearing = with_scope(uncancelled, ask_others());
-  co_await hearing;
+  if (error->kind() == ErrorKind::DeadlineExceeded) {
+    Task<> asking = with_scope(uncancelled, ask_others());
+    co_await asking;
+  } else if (is_of_peer) {
+    Task<> settling = with_scope(uncancelled, health_.settle_link_fault(*error->culprit(), *error));
+    co_await settling;
+  }
 }
 
 Error CommunicatorCore::deadline_exceeded() const {

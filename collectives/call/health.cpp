@@ -273,6 +273,18 @@ Task<> Health::resolve_link_fault(Rank peer, Error error) {
   fail(link_fault(peer, error.message()));
 }
 
+Task<> Health::settle_link_fault(Rank peer, Error error) {
+  const PeerState& state = peers_[peer];
+  const TimePoint news_until = engine_.now() + kGrace;
+  while (engine_.now() < news_until && !is_failed() && !state.departed) co_await engine_.sleep_for(kLook);
+  const TimePoint witnesses_until = engine_.now() + kWitnessTime;
+  while (engine_.now() < witnesses_until && !is_failed() && state.is_suspected)
+    co_await engine_.sleep_for(kLook);
+  if (is_failed() || is_leaving_) co_return;
+  const bool has_left = state.departed && !state.is_suspected;
+  fail(has_left ? left_early(peer) : link_fault(peer, error.message()));
+}
+
 /// Until the running collective is over, or waits for what a peer that left in good order had sent before.
 Task<> Health::look_for_lost_data(Rank peer) {
   const std::uint64_t sequence = running_.sequence;

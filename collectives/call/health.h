@@ -49,6 +49,9 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// A link broke: if a dead peer is the cause, that is known within a grace time; else it is a fault of the
   /// link. What the peer says wrong, or this rank has not enough for, is known at once.
   void report_link_fault(Rank peer, const Error& error) noexcept;
+  /// The call that runs cannot go on for the same reason, such as a connection that cannot be made: returns
+  /// when the communicator has failed, of that or of what was behind it.
+  Task<> settle_link_fault(Rank peer, Error error);
   /// Gives the communicator up, here and everywhere.
   void fail(const Error& cause) noexcept;
   /// Called for each rank that leaves in good order.
