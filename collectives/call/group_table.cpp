@@ -323,14 +323,19 @@ void GroupTable::on_end(Rank peer) noexcept {
   std::vector<Group*> concerned;
   for (const auto& [number, group] : groups_)
     if (std::ranges::count(group->place.ranks, peer) != 0) concerned.push_back(group.get());
-  heard_[peer].clear();
+  // What a rank that left in order has said counts for those who do not know yet whether all are here.
+  std::erase_if(heard_[peer], [](const auto& entry) {
+    const Group* const group = entry.second.group;
+    const bool is_making = group == nullptr || (group->listener == nullptr && group->is_open);
+    return !(entry.second.is_over && is_making);
+  });
   for (Group* const group : concerned) {
     const auto member =
         static_cast<Rank>(std::ranges::find(group->place.ranks, peer) - group->place.ranks.begin());
     const bool had_left = std::exchange(group->members[member].has_left, true);
     if (group->listener != nullptr && !had_left)
       group->listener->on_group_departure(member, false, 0);
-    else if (group->listener == nullptr && group->is_open)
+    else if (group->listener == nullptr && group->is_open && !had_left)
       fail_making(*group, died(*group, member));
     release_if_over(*group);
   }
@@ -385,10 +390,10 @@ Error GroupTable::other_members(const Group& group, Rank member) const {
   const Rank rank = group.place.ranks[member];
   return Error(ErrorKind::Mismatch,
                fmt::format(
-                   "group '{}': {} gives other ranks than {}, which gives {}; all members must give the "
-                   "same ranks in the same order",
+                   "group '{}': {} gives other ranks than {}, which gives ranks {} of '{}'; all members must "
+                   "give the same ranks in the same order",
                    group.name, membership_.peers[rank].describe(), membership_.self().describe(),
-                   fmt::join(group.place.ranks, ", ")))
+                   fmt::join(group.place.ranks, ", "), membership_.name))
       .with_culprit(rank);
 }
 
