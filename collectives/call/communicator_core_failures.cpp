@@ -186,9 +186,9 @@ Error CommunicatorCore::deadline_exceeded() const {
     const std::vector<Rank> silent = this->silent();
     if (!missing.ranks.empty()) {
       culprit = missing.culprit;
-      who = fmt::format("{} so far by {}",
-                        call_.is_in_later_message() ? "its message not begun" : "not called",
-                        names_of(missing.ranks));
+      who =
+          fmt::format("{} so far by {}", call_.is_in_later_message() ? "its message not begun" : "not called",
+                      names_of(missing.ranks));
     } else if (!silent.empty()) {
       culprit = silent.front();
       who = fmt::format("all ranks have called it, but no answer comes from {}", names_of(silent));

@@ -245,11 +245,11 @@ Error Health::link_fault(Rank peer, std::string_view why) const {
 /// Named by what it was out of: that has nothing to do with who is at the other end.
 Error Health::own_fault(Rank peer, const Error& error) const {
   const Error own = blamed_on(error, membership_.rank, peer);
-  const std::string what =
-      fmt::format("{} cannot go on with its connection to {}, {}: {}; look at what {} is short of, then "
-                  "start the job again",
-                  membership_.self().describe(), membership_.peers[peer].describe(), current_operation(),
-                  error.message(), membership_.peers[*own.culprit()].describe());
+  const std::string what = fmt::format(
+      "{} cannot go on with its connection to {}, {}: {}; look at what {} is short of, then "
+      "start the job again",
+      membership_.self().describe(), membership_.peers[peer].describe(), current_operation(), error.message(),
+      membership_.peers[*own.culprit()].describe());
   return Error(error.kind(), what).with_culprit(*own.culprit());
 }
 
