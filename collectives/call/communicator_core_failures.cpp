@@ -18,16 +18,6 @@ namespace {
 constexpr Duration kLastWords = std::chrono::milliseconds(250);
 constexpr Duration kLook = std::chrono::milliseconds(1);
 
-std::optional<Error> error_in(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error;
-  } catch (...) {
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
 Error CommunicatorCore::silence() const {
@@ -186,9 +176,9 @@ Error CommunicatorCore::deadline_exceeded() const {
     const std::vector<Rank> silent = this->silent();
     if (!missing.ranks.empty()) {
       culprit = missing.culprit;
-      who = fmt::format("{} so far by {}",
-                        call_.is_in_later_message() ? "its message not begun" : "not called",
-                        names_of(missing.ranks));
+      who =
+          fmt::format("{} so far by {}", call_.is_in_later_message() ? "its message not begun" : "not called",
+                      names_of(missing.ranks));
     } else if (!silent.empty()) {
       culprit = silent.front();
       who = fmt::format("all ranks have called it, but no answer comes from {}", names_of(silent));

@@ -19,6 +19,16 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
+std::optional<Error> error_in(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error;
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
 Health::Health(Engine& engine, const Membership& membership, ControlChannel& control,
                const RunningOperation& running, const RunningCall& call, TaskScope& services,
                const AlgorithmTable& algorithms, OnFailure on_failure, IsCutOff is_cut_off)
@@ -245,11 +255,11 @@ Error Health::link_fault(Rank peer, std::string_view why) const {
 /// Named by what it was out of: that has nothing to do with who is at the other end.
 Error Health::own_fault(Rank peer, const Error& error) const {
   const Error own = blamed_on(error, membership_.rank, peer);
-  const std::string what =
-      fmt::format("{} cannot go on with its connection to {}, {}: {}; look at what {} is short of, then "
-                  "start the job again",
-                  membership_.self().describe(), membership_.peers[peer].describe(), current_operation(),
-                  error.message(), membership_.peers[*own.culprit()].describe());
+  const std::string what = fmt::format(
+      "{} cannot go on with its connection to {}, {}: {}; look at what {} is short of, then "
+      "start the job again",
+      membership_.self().describe(), membership_.peers[peer].describe(), current_operation(), error.message(),
+      membership_.peers[*own.culprit()].describe());
   return Error(error.kind(), what).with_culprit(*own.culprit());
 }
 
