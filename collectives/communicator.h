@@ -55,8 +55,8 @@ class Communicator {
   /// The group of these ranks, in this order, called by them only, with the same ranks and name; also when
   /// this communicator has failed, as long as none of them is gone. Groups that are made at once do not wait
   /// for each other. Throws InvalidArgument (ranks, or a name that is in use here), Mismatch, PeerDied,
-  /// PeerAborted, ResourceLimit, or DeadlineExceeded after the communicator's time limit; the culprit is a rank
-  /// of this communicator.
+  /// PeerAborted, ResourceLimit, or DeadlineExceeded after the communicator's time limit; the culprit is a
+  /// rank of this communicator.
   [[nodiscard]] Task<Communicator> group(std::vector<Rank> ranks, std::string name);
   /// A group that this rank has made here by that name and that is open: another hold on the same. It closes
   /// when the last one ends.

@@ -48,8 +48,7 @@ std::string_view Error::message() const noexcept {
 
 Error system_error(int error_number, std::string_view doing_what) {
   const bool limit = error_number == ENOMEM || error_number == ENOSPC || error_number == EMFILE ||
-                     error_number == ENFILE || error_number == ETOOMANYREFS ||
-                     error_number == ENOBUFS;
+                     error_number == ENFILE || error_number == ETOOMANYREFS || error_number == ENOBUFS;
   return Error(limit ? ErrorKind::ResourceLimit : ErrorKind::SystemError,
                fmt::format("{}: {} (errno {})", doing_what, std::system_category().message(error_number),
                            error_number));

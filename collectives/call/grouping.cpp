@@ -20,8 +20,8 @@ Error named_in(const CommunicatorCore& parent, const Error& error, std::string_v
   const Rank culprit = *error.culprit();
   for (Rank rank = 0; rank < parent.membership().size; ++rank)
     if (parent.world_rank(rank) == world_ranks[culprit])
-      return Error(error.kind(), fmt::format("{} (rank {} of '{}' is rank {} of '{}')", error.message(), culprit,
-                                             of, rank, name))
+      return Error(error.kind(), fmt::format("{} (rank {} of '{}' is rank {} of '{}')", error.message(),
+                                             culprit, of, rank, name))
           .with_culprit(rank);
   return Error(error.kind(),
                fmt::format("{} (rank {} of '{}' is none of '{}')", error.message(), culprit, of, name));

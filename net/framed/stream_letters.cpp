@@ -57,8 +57,8 @@ bool decode(const std::byte* header, Letter& letter) noexcept {
 
 }  // namespace
 
-StreamLetters::StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank own,
-                             Rank peer, Open call, Open wait_for_call)
+StreamLetters::StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank own, Rank peer,
+                             Open call, Open wait_for_call)
     : host_(host), handler_(handler), services_(services), own_(own), peer_(peer), call_(std::move(call)) {
   services_.spawn(serve(serve_receiving(std::move(wait_for_call))));
 }

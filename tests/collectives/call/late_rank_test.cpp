@@ -60,7 +60,8 @@ TEST(DeadRank, whose_host_mate_is_busy_is_dead_to_the_rank_that_connects_to_it_t
     for (const Rank rank : {1U, 2U}) {
       const std::optional<Error>& error = outcomes[rank].error;
       ASSERT_TRUE(error) << "rank " << rank << ", step " << step;
-      EXPECT_EQ(error->kind(), ErrorKind::PeerDied) << "rank " << rank << ", step " << step << ": " << error->what();
+      EXPECT_EQ(error->kind(), ErrorKind::PeerDied)
+          << "rank " << rank << ", step " << step << ": " << error->what();
       EXPECT_EQ(error->culprit(), Rank{0});
     }
   }

@@ -38,12 +38,15 @@ class ShortNetwork final : public Network {
   int accept(int socket) override { return world_->accept(socket); }
   void own(int socket) noexcept override { world_->own(socket); }
   void close(int socket) noexcept override { world_->close(socket); }
-  int send(int socket, std::span<const std::byte> first, std::span<const std::byte> second) noexcept override {
+  int send(int socket, std::span<const std::byte> first,
+           std::span<const std::byte> second) noexcept override {
     if (shortage_.sends_without_buffers == 0) return world_->send(socket, first, second);
     --shortage_.sends_without_buffers;
     return -ENOBUFS;
   }
-  int receive(int socket, std::span<std::byte> into) noexcept override { return world_->receive(socket, into); }
+  int receive(int socket, std::span<std::byte> into) noexcept override {
+    return world_->receive(socket, into);
+  }
   void shutdown(int socket) noexcept override { world_->shutdown(socket); }
   void set_no_delay(int socket) noexcept override { world_->set_no_delay(socket); }
   void set_buffer_bytes(int socket, std::size_t bytes) noexcept override {
