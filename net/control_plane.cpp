@@ -232,7 +232,7 @@ Task<> ControlPlane::watch_process(Rank peer) {
 void ControlPlane::end(Rank peer) noexcept {
   if (std::exchange(peers_[peer].has_ended, true)) return;
   depart(peer);
-  if (group_handler_ != nullptr) group_handler_->on_end(peer);
+  if (group_handler_ != nullptr) group_handler_->on_end(peer, peers_[peer].said_goodbye);
 }
 
 void ControlPlane::depart(Rank peer) noexcept {

@@ -78,8 +78,9 @@ class ControlPlane : Immovable {
    public:
     /// An invite, or a message with a group's number.
     virtual void on_group_message(Rank from, const ControlMessage& message) noexcept = 0;
-    /// That rank says nothing more: its connection or its process has ended.
-    virtual void on_end(Rank peer) noexcept = 0;
+    /// That rank says nothing more: its connection or its process has ended, after it has left the
+    /// communicator in good order or not.
+    virtual void on_end(Rank peer, bool said_goodbye) noexcept = 0;
 
    protected:
     ~GroupHandler() = default;
@@ -124,6 +125,8 @@ class ControlPlane : Immovable {
   void send(Rank peer, const ControlMessage& message) noexcept;
   /// Whether that rank can still be told anything.
   [[nodiscard]] bool is_reached(Rank peer) const noexcept;
+  /// Whether that rank has left the communicator in good order.
+  [[nodiscard]] bool said_goodbye(Rank peer) const noexcept { return peers_[peer].said_goodbye; }
   /// Ends all connections; the listening tasks end.
   void shutdown() noexcept;
 

@@ -18,16 +18,6 @@ namespace {
 constexpr Duration kLastWords = std::chrono::milliseconds(250);
 constexpr Duration kLook = std::chrono::milliseconds(1);
 
-std::optional<Error> error_in(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error;
-  } catch (...) {
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
 Error CommunicatorCore::silence() const {

@@ -108,7 +108,7 @@ GroupTable::Group& GroupTable::begin(const Plan& plan) {
     for (auto& [their_number, invitation] : heard_[rank])
       if (invitation.group == nullptr && invitation.name == group.name)
         bind(group, member, static_cast<GroupNumber>(their_number), invitation);
-    if (!control_.is_reached(rank)) fail_making(group, died(group, member));
+    if (!control_.is_reached(rank)) fail_making(group, gone(group, member, control_.said_goodbye(rank)));
   }
   return group;
 }
@@ -319,7 +319,7 @@ void GroupTable::release_if_over(Group& group) noexcept {
   groups_.erase(group.number);
 }
 
-void GroupTable::on_end(Rank peer) noexcept {
+void GroupTable::on_end(Rank peer, bool said_goodbye) noexcept {
   std::vector<Group*> concerned;
   for (const auto& [number, group] : groups_)
     if (std::ranges::count(group->place.ranks, peer) != 0) concerned.push_back(group.get());
@@ -336,7 +336,7 @@ void GroupTable::on_end(Rank peer) noexcept {
     if (group->listener != nullptr && !had_left)
       group->listener->on_group_departure(member, false, 0);
     else if (group->listener == nullptr && group->is_open && !had_left)
-      fail_making(*group, died(*group, member));
+      fail_making(*group, gone(*group, member, said_goodbye));
     release_if_over(*group);
   }
 }
@@ -376,13 +376,12 @@ Error GroupTable::not_made_in_time(const Group& group, Duration timeout) const {
   return culprit ? error.with_culprit(*culprit) : error;
 }
 
-Error GroupTable::died(const Group& group, Rank member) const {
+Error GroupTable::gone(const Group& group, Rank member, bool said_goodbye) const {
   const Rank rank = group.place.ranks[member];
-  return Error(ErrorKind::PeerDied,
-               fmt::format(
-                   "{} ended or left before group '{}' was made; look at its output, or leave it out of "
-                   "the group",
-                   membership_.peers[rank].describe(), group.name))
+  return Error(
+             said_goodbye ? ErrorKind::PeerAborted : ErrorKind::PeerDied,
+             fmt::format("{} {} before group '{}' was made; look at its output, or leave it out of the group",
+                         membership_.peers[rank].describe(), said_goodbye ? "left" : "ended", group.name))
       .with_culprit(rank);
 }
 

@@ -127,6 +127,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
   Task<> fetch(Incoming& incoming);
   Task<> copy_mapped(Incoming& incoming, const std::byte* from);
   Task<bool> pull(Incoming& incoming);
+  Task<> hear_of_others(const std::exception_ptr& failure);
   [[nodiscard]] Error settle(const Flight& flight, const std::exception_ptr& failure) noexcept;
 
   void open(Rank peer);

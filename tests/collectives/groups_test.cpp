@@ -326,6 +326,19 @@ TEST(GroupTable, a_rank_that_made_a_group_and_left_is_not_dead_to_those_who_stil
     EXPECT_EQ(kind_of(outcome.error), "no error") << outcome.error->what();
 }
 
+TEST(GroupTable, a_rank_that_leaves_without_making_a_group_has_left_and_did_not_die) {
+  auto body = [](Communicator& comm) -> Task<> {
+    if (comm.rank() == 1) co_return;
+    if (comm.rank() == 2) co_await comm.engine().sleep_for(std::chrono::seconds(1));
+    const auto error = co_await error_of(comm.group(ranks_of(0, 1, 2), "trio"));
+    EXPECT_EQ(kind_of(error), "PeerAborted");
+    EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{1});
+    EXPECT_THAT(error ? error->what() : "", HasSubstr("left before group 'world/trio' was made"));
+  };
+  run_ranks_in_world(3, body);
+  run_ranks_in_world(3, body, {}, 3);
+}
+
 TEST(GroupTable, errors_name_the_culprit_by_both_its_ranks) {
   auto body = [](Communicator& comm) -> Task<> {
     std::optional<Communicator> half = co_await comm.split(static_cast<int>(comm.rank() / 2));

@@ -225,6 +225,31 @@ TEST(MessageErrors, what_nobody_sends_ends_at_the_deadline_and_names_who_did_not
   run_ranks_in_world(2, body, {}, 2);
 }
 
+/// Its engine stood still meanwhile, and its own deadline is the first thing that it notices.
+TEST(MessageErrors, who_comes_late_to_its_deadline_hears_first_whom_the_others_named) {
+  CommunicatorOptions options;
+  options.timeout = std::chrono::seconds(1);
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(300'000);
+    auto move = [&]() -> Task<> {
+      if (comm.rank() == 2) co_await comm.engine().sleep_for(std::chrono::milliseconds(500));
+      if (comm.rank() == 0) co_await comm.recv(data, 1, 3);
+      if (comm.rank() == 1) co_await comm.recv(data, 2, 4);
+      if (comm.rank() == 2) co_await comm.send(data, 1, 4);
+    };
+    auto stand_still = [&]() -> Task<> {
+      co_await comm.engine().sleep_for(std::chrono::milliseconds(1));
+      if (comm.rank() == 1) compute(comm.engine(), std::chrono::seconds(20));
+    };
+    co_await when_all(move(), stand_still());
+  };
+  for (const Rank hosts : {1U, 3U})
+    for (const Outcome& outcome : outcomes_of_ranks_in_world(3, body, options, hosts)) {
+      EXPECT_EQ(kind_of(outcome.error), "DeadlineExceeded");
+      EXPECT_EQ(outcome.error ? outcome.error->culprit() : std::nullopt, Rank{1}) << outcome.error->what();
+    }
+}
+
 TEST(MessageErrors, a_rank_that_leaves_fails_who_waits_for_its_message) {
   auto body = [](Communicator& comm) -> Task<> {
     if (comm.rank() == 1) co_return;

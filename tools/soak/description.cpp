@@ -101,7 +101,8 @@ std::string describe(const Job& job) {
                     plan.is_isolated ? ", isolated" : "", text_of(plan.join_timeout), text_of(plan.timeout));
     for (const CallPlan& call : plan.calls)
       text += fmt::format("{} {}", call.waits_for_last ? ";" : " +", describe(call));
-    text += "\n" + describe_beside(plan);
+    text += "\n";
+    text += describe_beside(plan);
   }
   return text + describe_rival(job);
 }

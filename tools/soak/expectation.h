@@ -13,11 +13,11 @@ namespace cohort::soak {
 /// What one fault of a job may bring to ranks: docs/faults.md. An error has to be explained, kind and
 /// culprit, by one of them.
 struct Expectation {
-  std::set<ErrorKind> kinds;             ///< of calls and messages; also of ranks that join meanwhile
-  std::set<ErrorKind> kinds_of_joining;  ///< in addition, in a communicator that not all could join
-  std::set<Rank> culprits;               ///< an error that names nobody is explained as well
+  std::set<ErrorKind> kinds{};             ///< of calls and messages; also of ranks that join meanwhile
+  std::set<ErrorKind> kinds_of_joining{};  ///< in addition, in a communicator that not all could join
+  std::set<Rank> culprits{};               ///< an error that names nobody is explained as well
   /// A group feels it if all of these are in it; empty: it is no matter of groups.
-  std::set<Rank> felt_where;
+  std::set<Rank> felt_where{};
 
   [[nodiscard]] bool explains_culprit(const Error& error) const {
     return !error.culprit() || culprits.contains(*error.culprit());

@@ -74,7 +74,7 @@ Task<> JobRun::make_and_use_group(Communicator& comm, Process process, std::size
   std::optional<Communicator> group;
   if (plan.is_split) {
     std::optional<Communicator> made = co_await comm.split(color, plan.keys[process]);
-    group = std::move(made);
+    if (made) group.emplace(std::move(*made));
   } else if (color >= 0) {
     Communicator made = co_await comm.group(plan.members(color), fmt::format("color{}", color));
     group.emplace(std::move(made));
