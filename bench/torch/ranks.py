@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On every rank of ./run bench torch: measures, and rank 0 writes a line of JSON for each figure.
+
+    ranks.py FILE [--quick] [PART...]
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import time
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import cohort
+import cohort.torch
+
+KIB, MIB = 1024, 1024 * 1024
+
+
+class Measurement:
+    """Rounds of batches of calls, of each contender in turn; the median of the rounds, on the slowest rank."""
+
+    def __init__(self, path, quick):
+        self.path = path
+        self.rounds = 5 if quick else 15
+        self.batch_s = 0.02 if quick else 0.1
+
+    def calls_for(self, call):
+        """How many fill a batch: as many on all ranks."""
+        call()
+        began = time.perf_counter()
+        for _ in range(3):
+            call()
+        once = torch.tensor([(time.perf_counter() - began) / 3])
+        dist.all_reduce(once, op=dist.ReduceOp.MAX)
+        return max(1, min(2000, int(self.batch_s / once.item())))
+
+    def compare(self, what, contenders):
+        """`contenders`: name -> a function that makes one call."""
+        calls = {name: self.calls_for(call) for name, call in contenders.items()}
+        took = {name: [] for name in contenders}
+        for _ in range(self.rounds):
+            for name, call in contenders.items():
+                dist.barrier()
+                began = time.perf_counter()
+                for _ in range(calls[name]):
+                    call()
+                took[name].append((time.perf_counter() - began) / calls[name])
+        self.tell(what, {name: statistics.median(times) for name, times in took.items()})
+
+    def tell(self, what, seconds):
+        slowest = torch.tensor(list(seconds.values()), dtype=torch.float64)
+        dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
+        if dist.get_rank() != 0:
+            return
+        row = {"ranks": dist.get_world_size(), "what": what, "us": dict(zip(seconds, (slowest * 1e6).tolist()))}
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def name_of(count):
+    size = 4 * count
+    return f"{size // MIB} MiB" if size >= MIB else f"{count} floats"
+
+
+def reduce_scatter_on(group, name, whole, mine):
+    """gloo has none: what its users call is all_reduce."""
+    if name == "cohort":
+        return lambda: dist.reduce_scatter_tensor(mine, whole, group=group)
+    return lambda: dist.all_reduce(whole, group=group)
+
+
+def compare_collectives(measurement, groups, quick):
+    size = dist.get_world_size()
+    for count in [1024, 256 * KIB, 16 * MIB] if quick else [2, 1024, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB]:
+        whole = torch.zeros(count)
+        mine = torch.zeros(count // size)
+        parts = list(torch.zeros(count).split(count // size))
+        measurement.compare(f"all_reduce {name_of(count)}", {
+            name: lambda group=group: dist.all_reduce(whole, group=group) for name, group in groups.items()})
+        if count < 1024:
+            continue
+        measurement.compare(f"all_gather {name_of(count)}", {
+            name: lambda group=group: dist.all_gather(parts, mine, group=group) for name, group in groups.items()})
+        measurement.compare(f"reduce_scatter {name_of(count)}", {
+            name: reduce_scatter_on(group, name, whole, mine) for name, group in groups.items()})
+
+
+def compare_training(measurement, groups, quick):
+    """An epoch of 60,000 images' worth of batches, shared out; without communication, too."""
+    batches = (20 if quick else 60_000 // 64) // dist.get_world_size()
+    images, labels = torch.rand(64, 784), torch.randint(10, (64,))
+    took = {}
+    models = {}
+    for name, group in {**groups, "alone": None}.items():
+        torch.manual_seed(0)
+        layers = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
+        models[name] = DistributedDataParallel(layers, process_group=group) if group is not None else layers
+        took[name] = []
+    for _ in range(measurement.rounds):
+        for name, model in models.items():
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            dist.barrier()
+            began = time.perf_counter()
+            for _ in range(batches):
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(images), labels).backward()
+                optimizer.step()
+            took[name].append(time.perf_counter() - began)
+    measurement.tell(f"epoch of {batches} batches", {name: statistics.median(times[1:]) for name, times in took.items()})
+
+
+async def gather_times(comm, data, calls):
+    began = time.perf_counter()
+    for _ in range(calls):
+        await comm.aio.all_reduce(data, out=data)
+    return (time.perf_counter() - began) / calls
+
+
+def compare_python(measurement, groups, quick):
+    """Blocking calls of the package on arrays, beside mpi4py where MPI has started the ranks."""
+    comm = cohort.world() if cohort.is_initialized() else cohort.init()
+    try:
+        from mpi4py import MPI
+    except ImportError:
+        MPI = None
+    for count in [2, 1024, MIB] if quick else [2, 256, 1024, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB]:
+        data = np.zeros(count, np.float32)
+        contenders = {"cohort": lambda: comm.all_reduce(data, out=data)}
+        if MPI is not None and MPI.COMM_WORLD.size == comm.size:
+            contenders["mpi4py"] = lambda: MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, data)
+        measurement.compare(f"package: all_reduce {name_of(count)}", contenders)
+    data = np.zeros(2, np.float32)
+    times = [asyncio.run(gather_times(comm, data, 500)) for _ in range(measurement.rounds)]
+    measurement.tell("package: await all_reduce 2 floats", {"cohort": statistics.median(times)})
+
+
+PARTS = {"collectives": compare_collectives, "training": compare_training, "python": compare_python}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all without")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    cohort.torch.init_process_group("gloo")
+    groups = {"gloo": dist.group.WORLD, "cohort": dist.new_group(backend="cohort")}
+    measurement = Measurement(arguments.file, arguments.quick)
+    for part in arguments.parts or PARTS:
+        PARTS[part](measurement, groups, arguments.quick)
+    dist.barrier()
+    dist.destroy_process_group()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
