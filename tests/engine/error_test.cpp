@@ -63,7 +63,7 @@ TEST(Error, failed_system_call_says_what_was_done_why_it_failed_and_the_number) 
 }
 
 TEST(Error, exhausted_resources_are_told_apart_from_other_failures) {
-  for (const int number : {ENOMEM, ENOSPC, EMFILE, ENFILE})
+  for (const int number : {ENOMEM, ENOBUFS, ENOSPC, EMFILE, ENFILE})
     EXPECT_EQ(system_error(number, "opening").kind(), ErrorKind::ResourceLimit) << number;
   for (const int number : {EPERM, EINVAL, EIO, ECONNRESET})
     EXPECT_EQ(system_error(number, "opening").kind(), ErrorKind::SystemError) << number;
