@@ -38,6 +38,8 @@ Error::Error(ErrorKind kind, std::string message)
     : record_(std::make_shared<const Record>(
           Record{kind, std::nullopt, std::string(to_string(kind)) + ": " + std::move(message)})) {}
 
+const char* Error::what() const noexcept { return record_->text.c_str(); }
+
 Error Error::with_culprit(std::uint32_t rank) const {
   return Error(std::make_shared<const Record>(Record{record_->kind, rank, record_->text}));
 }
