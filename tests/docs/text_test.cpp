@@ -47,12 +47,12 @@ TEST(Text, shows_only_code_that_is_compiled_and_run) {
   const std::filesystem::path root = COHORT_TEST_SOURCE_DIR;
   std::string sources;
   for (const char* path : {"tests/consumer/main.cpp", "tests/bindings/c/consumer/main.c",
-                           "tests/bindings/c/program.c"})
+                           "tests/bindings/c/program.c", "samples/asio_server.cpp", "samples/epoll_loop.cpp"})
     sources += unindented(read(root / path));
   for (const auto& entry : std::filesystem::directory_iterator(root / "tests/docs"))
     sources += unindented(read(entry.path()));
   std::size_t blocks = 0;
-  for (const char* text : {"README.md", "docs/guide.md", "docs/c.md"})
+  for (const char* text : {"README.md", "docs/guide.md", "docs/c.md", "docs/foreign-loops.md"})
     for (const std::string& block : code_blocks(read(root / text))) {
       ++blocks;
       EXPECT_NE(sources.find(unindented(block)), std::string::npos) << text << " shows\n" << block;
