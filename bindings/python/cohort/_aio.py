@@ -80,7 +80,8 @@ class AsyncCalls:
         call = getattr(self._comm, name)
 
         def start(*arguments: Any, **keywords: Any) -> Request:
-            return call(*arguments, async_op=True, **keywords)
+            request: Request = call(*arguments, async_op=True, **keywords)
+            return request
 
         start.__name__, start.__doc__ = name, call.__doc__
         setattr(self, name, start)
