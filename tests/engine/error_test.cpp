@@ -69,7 +69,7 @@ TEST(Error, exhausted_resources_are_told_apart_from_other_failures) {
     EXPECT_EQ(system_error(number, "opening").kind(), ErrorKind::SystemError) << number;
 }
 
-TEST(SystemError, says_which_limit_to_raise_where_that_is_one) {
+TEST(Error, says_which_limit_to_raise_where_that_is_one) {
   EXPECT_NE(std::string(system_error(EMFILE, "opening").what()).find("ulimit -n"), std::string::npos);
   EXPECT_NE(std::string(system_error(ENFILE, "opening").what()).find("fs.file-max"), std::string::npos);
 }
