@@ -207,18 +207,25 @@ using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
   return cost;
 }
 
+/// `across`: of an all_reduce in place.
 [[nodiscard]] inline Cost cost_of_all_reduce(CostAcross across, std::size_t bytes, const Hosts& hosts) {
   const double share = static_cast<double>(bytes) / hosts.most_ranks();
   const Cost shares = cost_inside(share, hosts);
-  return reducing(shares) + cost_across(across, share, hosts) + shares;
+  const double copied = hosts.most_ranks() == 2 ? share : 0;  // what the other's is combined with
+  return reducing(shares).copying(copied) + cost_across(across, share, hosts) + shares;
 }
 [[nodiscard]] inline Cost cost_of_reduce_scatter(CostAcross across, std::size_t bytes, const Hosts& hosts) {
   const double n = static_cast<double>(bytes);
-  return reducing(cost_inside(n * hosts.count(), hosts)) + cost_across(across, n, hosts);
+  const double packed = hosts.most_ranks() == 1 ? 0 : n * hosts.ranks();
+  const double combined = hosts.count() == 1 && hosts.most_ranks() == 2 ? n : 0;
+  return reducing(cost_inside(n * hosts.count(), hosts)).copying(packed + combined) +
+         cost_across(across, n, hosts);
 }
 [[nodiscard]] inline Cost cost_of_all_gather(CostAcross across, std::size_t bytes, const Hosts& hosts) {
   const double n = static_cast<double>(bytes);
-  return cost_across(across, n, hosts) + cost_inside(n * hosts.count(), hosts);
+  const double unpacked = hosts.most_ranks() == 1 ? 0 : n * hosts.ranks();
+  const double packed = hosts.count() == 1 ? n : 0;
+  return cost_across(across, n, hosts) + cost_inside(n * hosts.count(), hosts).copying(unpacked + packed);
 }
 /// The root sends a share to each of its host twice, and does what the root does across.
 [[nodiscard]] inline Cost cost_of_broadcast(CostAcross across, std::size_t bytes, const Hosts& hosts) {
