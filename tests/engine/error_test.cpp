@@ -69,6 +69,11 @@ TEST(Error, exhausted_resources_are_told_apart_from_other_failures) {
     EXPECT_EQ(system_error(number, "opening").kind(), ErrorKind::SystemError) << number;
 }
 
+TEST(Error, says_which_limit_to_raise_where_that_is_one) {
+  EXPECT_NE(std::string(system_error(EMFILE, "opening").what()).find("ulimit -n"), std::string::npos);
+  EXPECT_NE(std::string(system_error(ENFILE, "opening").what()).find("fs.file-max"), std::string::npos);
+}
+
 TEST(AssertDeathTest, failed_claim_prints_itself_and_its_values) {
   const int got = 3;
   EXPECT_DEATH(COHORT_ASSERT(got == 4, "got {} of {}", got, 4), "assertion failed: got == 4: got 3 of 4");
