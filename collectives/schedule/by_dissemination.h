@@ -61,7 +61,7 @@ inline Task<> broadcast(Exec& x, Broadcast op, Order order) {
 /// A reduce_scatter, in which everybody hears from everybody, and a gather.
 inline Task<> reduce(Exec& x, Reduce op, Order order) {
   const Blocks send(op.send, x.size(), op.element_bytes);
-  const Blocks recv(op.at_root(), x.size(), op.element_bytes);
+  const Blocks recv(op.recv, x.size(), op.element_bytes);  // of the root alone
   auto from = [&](Rank rank) { return send.filled(rank); };
   auto to = [&](Rank rank) { return recv[rank]; };
   Disseminating slices(x, order, send[0].bytes);
