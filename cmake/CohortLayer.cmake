@@ -2,12 +2,13 @@
 
 # One layer of the library: every source below the calling folder, as cohort_NAME, alias cohort::NAME.
 #
-#   cohort_add_layer(NAME [WITHOUT folder] [PUBLIC library...] [PRIVATE library...])
+#   cohort_add_layer(NAME [WITHOUT folder] [PUBLIC library...] [PRIVATE library...] [PRECOMPILED owner] [PRECOMPILE header...])
 #
 # PUBLIC is what the layer's headers need, PRIVATE what only its sources do. A layer of headers alone is INTERFACE.
-# WITHOUT names a folder below that is a layer of its own.
+# WITHOUT names a folder below that is a layer of its own. PRECOMPILED is whose precompiled headers it uses, instead of the
+# engine's; PRECOMPILE gives it some of its own.
 function(cohort_add_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 layer "" "WITHOUT" "PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 layer "" "WITHOUT;PRECOMPILED" "PUBLIC;PRIVATE;PRECOMPILE")
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
   set(target cohort_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -32,7 +33,12 @@ function(cohort_add_layer name)
                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} ${scope} ${layer_PUBLIC})
   if(sources)
-    cohort_precompile(${target} cohort_engine ${COHORT_LIBRARY_HEADERS})
+    if(layer_PRECOMPILE)
+      set(layer_PRECOMPILED ${target})
+    elseif(NOT layer_PRECOMPILED)
+      set(layer_PRECOMPILED cohort_engine)
+    endif()
+    cohort_precompile(${target} ${layer_PRECOMPILED} ${layer_PRECOMPILE})
   endif()
 
   install(TARGETS ${target} EXPORT cohort)
@@ -44,13 +50,13 @@ endfunction()
 #
 #   cohort_add_program(TARGET source... [LIBRARIES library...] [PRECOMPILED owner])
 #
-# PRECOMPILED is whose precompiled headers it uses, instead of the library's.
+# PRECOMPILED is whose precompiled headers it uses, instead of those of collectives.
 function(cohort_add_program target)
   cmake_parse_arguments(PARSE_ARGV 1 program "" "PRECOMPILED" "LIBRARIES")
   add_executable(${target} ${program_UNPARSED_ARGUMENTS})
   target_link_libraries(${target} PRIVATE cohort_options cohort::cohort ${program_LIBRARIES})
   if(NOT program_PRECOMPILED)
-    set(program_PRECOMPILED cohort_engine)
+    set(program_PRECOMPILED cohort_collectives)
   endif()
   cohort_precompile(${target} ${program_PRECOMPILED})
   cohort_parse_at_leisure(${target})
@@ -68,6 +74,6 @@ function(cohort_add_parts target)
   endif()
   add_library(${target} STATIC ${sources})
   target_link_libraries(${target} PUBLIC cohort::cohort ${parts_LIBRARIES} PRIVATE cohort_options)
-  cohort_precompile(${target} cohort_engine)
+  cohort_precompile(${target} cohort_collectives)
   cohort_parse_at_leisure(${target})
 endfunction()

@@ -4,7 +4,7 @@
 # these are compiled once. (Unity builds are not for this tree: algorithm files share the names of their parts, and g++ 12
 # takes the frame of a coroutine that was included for a type of several files, -Wsubobject-linkage.)
 
-# Off, every file must include what it uses: sanitizers and lint build so. Shared libraries do without, because one header
+# Off, every file must include what it uses: lint builds so. Shared libraries do without, because one header
 # cannot serve position independent and other code.
 option(COHORT_PRECOMPILE "Use precompiled headers" ${PROJECT_IS_TOP_LEVEL})
 if(BUILD_SHARED_LIBS)
@@ -19,6 +19,8 @@ set(COHORT_LIBRARY_HEADERS
     <algorithm> <array> <atomic> <chrono> <coroutine> <cstddef> <cstdint> <cstring> <exception> <functional> <map> <memory>
     <mutex> <optional> <span> <string> <string_view> <thread> <utility> <variant> <vector> <fmt/format.h>
     <cohort/engine/engine.h> <cohort/engine/error.h> <cohort/engine/task.h>)
+# The same of algorithms, and of what is above the library.
+set(COHORT_COLLECTIVES_HEADERS ${COHORT_LIBRARY_HEADERS} <cohort/collectives/communicator.h> <cohort/collectives/algorithms/library.h>)
 
 # The files of TARGET find HEADER... compiled: as OWNER compiles them, or now if TARGET is OWNER. Both have the same flags.
 #

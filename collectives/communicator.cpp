@@ -77,7 +77,8 @@ Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions option
   co_return communicator;
 }
 
-Task<Communicator> Communicator::open(std::shared_ptr<CommunicatorCore> core) {
+Task<Communicator> Communicator::open(std::shared_ptr<CommunicatorCore> core,
+                                      std::shared_ptr<CommunicatorCore> parent) {
   Communicator communicator(handle_of(std::move(core)));
   communicator.core_->set_handle(communicator.core_);
   std::optional<Error> failure;
@@ -90,7 +91,7 @@ Task<Communicator> Communicator::open(std::shared_ptr<CommunicatorCore> core) {
   }
   if (failure) {
     communicator.core_->give_up(*failure);
-    throw Error(*failure);
+    throw named_in(*parent, *failure, *communicator.core_);
   }
   co_return communicator;
 }
@@ -98,15 +99,15 @@ Task<Communicator> Communicator::open(std::shared_ptr<CommunicatorCore> core) {
 Task<Communicator> Communicator::make_group(std::shared_ptr<CommunicatorCore> parent, std::vector<Rank> ranks,
                                             std::string name) {
   std::shared_ptr<CommunicatorCore> core =
-      co_await cohort::make_group(std::move(parent), std::move(ranks), std::move(name));
-  co_return co_await open(std::move(core));
+      co_await cohort::make_group(parent, std::move(ranks), std::move(name));
+  co_return co_await open(std::move(core), std::move(parent));
 }
 
 Task<std::optional<Communicator>> Communicator::make_split(std::shared_ptr<CommunicatorCore> parent,
                                                            int color, int key) {
-  std::shared_ptr<CommunicatorCore> core = co_await split_group(std::move(parent), color, key);
+  std::shared_ptr<CommunicatorCore> core = co_await split_group(parent, color, key);
   if (core == nullptr) co_return std::nullopt;
-  co_return co_await open(std::move(core));
+  co_return co_await open(std::move(core), std::move(parent));
 }
 
 Task<std::optional<Communicator>> Communicator::split(int color, int key) {

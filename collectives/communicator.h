@@ -55,7 +55,8 @@ class Communicator {
   /// The group of these ranks, in this order, called by them only, with the same ranks and name; also when
   /// this communicator has failed, as long as none of them is gone. Groups that are made at once do not wait
   /// for each other. Throws InvalidArgument (ranks, or a name that is in use here), Mismatch, PeerDied,
-  /// PeerAborted, ResourceLimit, or DeadlineExceeded after the communicator's time limit.
+  /// PeerAborted, ResourceLimit, or DeadlineExceeded after the communicator's time limit; the culprit is a
+  /// rank of this communicator.
   [[nodiscard]] Task<Communicator> group(std::vector<Rank> ranks, std::string name);
   /// A group that this rank has made here by that name and that is open: another hold on the same. It closes
   /// when the last one ends.
@@ -453,7 +454,8 @@ class Communicator {
                                                       int key);
   static Task<Communicator> make_group(std::shared_ptr<CommunicatorCore> parent, std::vector<Rank> ranks,
                                        std::string name);
-  static Task<Communicator> open(std::shared_ptr<CommunicatorCore> core);
+  static Task<Communicator> open(std::shared_ptr<CommunicatorCore> core,
+                                 std::shared_ptr<CommunicatorCore> parent);
   [[nodiscard]] Transfer<void> send_bytes(std::span<const std::byte> data, Rank to, std::int32_t tag);
   [[nodiscard]] Transfer<void> recv_bytes(std::span<std::byte> data, Rank from, std::int32_t tag);
   [[nodiscard]] Transfer<Rank> recv_any_bytes(std::span<std::byte> data, std::int32_t tag);

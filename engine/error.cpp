@@ -38,6 +38,8 @@ Error::Error(ErrorKind kind, std::string message)
     : record_(std::make_shared<const Record>(
           Record{kind, std::nullopt, std::string(to_string(kind)) + ": " + std::move(message)})) {}
 
+const char* Error::what() const noexcept { return record_->text.c_str(); }
+
 Error Error::with_culprit(std::uint32_t rank) const {
   return Error(std::make_shared<const Record>(Record{record_->kind, rank, record_->text}));
 }
@@ -48,7 +50,7 @@ std::string_view Error::message() const noexcept {
 
 Error system_error(int error_number, std::string_view doing_what) {
   const bool limit = error_number == ENOMEM || error_number == ENOSPC || error_number == EMFILE ||
-                     error_number == ENFILE || error_number == ETOOMANYREFS;
+                     error_number == ENFILE || error_number == ETOOMANYREFS || error_number == ENOBUFS;
   return Error(limit ? ErrorKind::ResourceLimit : ErrorKind::SystemError,
                fmt::format("{}: {} (errno {})", doing_what, std::system_category().message(error_number),
                            error_number));

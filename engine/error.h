@@ -48,7 +48,7 @@ class Error : public std::exception {
   [[nodiscard]] std::optional<std::uint32_t> culprit() const noexcept { return record_->culprit; }
   /// Without the kind.
   [[nodiscard]] std::string_view message() const noexcept;
-  [[nodiscard]] const char* what() const noexcept override { return record_->text.c_str(); }
+  [[nodiscard]] const char* what() const noexcept override;
 
  private:
   struct Record {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
-#include <utility>
 
 namespace cohort::detail {
 
@@ -16,13 +15,10 @@ namespace cohort::detail {
 /// themselves.
 class JoinGroup : public TaskOwner, public Operation {
  public:
-  virtual ~JoinGroup() = default;
+  virtual ~JoinGroup();
 
   /// Opens the scope in which the tasks will run. May be opened again after rethrow_if_failed().
-  void open(CancelScope* around) {
-    scope_.emplace(around);
-    starting_ = true;
-  }
+  void open(CancelScope* around);
   /// The scope of the tasks; null before open().
   [[nodiscard]] const CancelScope* tasks_scope() const noexcept { return scope_ ? &*scope_ : nullptr; }
 
@@ -36,25 +32,12 @@ class JoinGroup : public TaskOwner, public Operation {
     handle.resume();
   }
 
-  void task_finished(PromiseBase& promise) noexcept override {
-    if (promise.exception() && !first_failure_) {
-      first_failure_ = promise.exception();
-      if (running_ > 1 || starting_)
-        scope_->cancel(Error(ErrorKind::Cancelled, "a task beside this one failed"));
-    }
-    if (--running_ == 0 && is_pending()) complete();
-  }
+  void task_finished(PromiseBase& promise) noexcept override;
 
   /// Ends the starting phase; false if everything is over already.
-  bool wait(std::coroutine_handle<> waiter) noexcept {
-    starting_ = false;
-    return running_ != 0 && suspend(waiter, nullptr);
-  }
+  bool wait(std::coroutine_handle<> waiter) noexcept;
 
-  void rethrow_if_failed() {
-    scope_.reset();
-    if (first_failure_) std::rethrow_exception(std::exchange(first_failure_, nullptr));
-  }
+  void rethrow_if_failed();
 
  private:
   /// Never registered with a scope itself: the tasks are cancelled, and their end ends this.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -171,6 +172,7 @@ void ControlPlane::refuse(Membership& membership, const Error& cause) noexcept {
 }
 
 void ControlPlane::start(TaskScope& scope) {
+  services_ = &scope;
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     if (peer == membership_.rank) continue;
     scope.spawn(listen(peer));
@@ -189,6 +191,7 @@ Task<> ControlPlane::listen(Rank peer) {
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Cancelled) co_return;  // this rank is leaving itself
+    if (is_own_fault(error.kind())) throw;
   }
   end(peer);
 }
@@ -229,7 +232,7 @@ Task<> ControlPlane::watch_process(Rank peer) {
 void ControlPlane::end(Rank peer) noexcept {
   if (std::exchange(peers_[peer].has_ended, true)) return;
   depart(peer);
-  if (group_handler_ != nullptr) group_handler_->on_end(peer);
+  if (group_handler_ != nullptr) group_handler_->on_end(peer, peers_[peer].said_goodbye);
 }
 
 void ControlPlane::depart(Rank peer) noexcept {
@@ -244,8 +247,21 @@ bool ControlPlane::is_reached(Rank peer) const noexcept {
 
 void ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
   if (message.group == 0 && peers_[peer].departed) return;
-  if (is_reached(peer) && !membership_.control[peer].try_send(bytes_of(message)))
-    membership_.control[peer].shutdown();
+  if (!is_reached(peer)) return;
+  const std::span<const std::byte> bytes = bytes_of(message);
+  const int result = membership_.control[peer].try_send_some(bytes, {});
+  if (std::cmp_equal(result, bytes.size())) return;
+  if (result < 0) {
+    const Error error =
+        system_error(-result, fmt::format("telling {} something", membership_.peers[peer].describe()));
+    if (is_own_fault(error.kind()) && services_ != nullptr) return services_->spawn(fail(error));
+  }
+  membership_.control[peer].shutdown();
+}
+
+Task<> ControlPlane::fail(Error own_fault) {
+  co_await engine_.let_others_run();  // not within whatever said it
+  throw Error(own_fault);
 }
 
 void ControlPlane::shutdown() noexcept {

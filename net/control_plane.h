@@ -57,6 +57,9 @@ static_assert(sizeof(ControlMessage) == 512);
 /// The authenticated connections between all ranks, apart from the data: who lives, who left, what went
 /// wrong.
 ///
+/// What this rank itself has not enough for ends the connection to a peer no more than the peer does: it
+/// fails a task of start()'s scope.
+///
 /// Threads: the engine's. Lifetime: its tasks run in the scope given to start(), which is joined before it
 /// ends.
 class ControlPlane : Immovable {
@@ -75,8 +78,9 @@ class ControlPlane : Immovable {
    public:
     /// An invite, or a message with a group's number.
     virtual void on_group_message(Rank from, const ControlMessage& message) noexcept = 0;
-    /// That rank says nothing more: its connection or its process has ended.
-    virtual void on_end(Rank peer) noexcept = 0;
+    /// That rank says nothing more: its connection or its process has ended, after it has left the
+    /// communicator in good order or not.
+    virtual void on_end(Rank peer, bool said_goodbye) noexcept = 0;
 
    protected:
     ~GroupHandler() = default;
@@ -116,10 +120,13 @@ class ControlPlane : Immovable {
   /// Listens to every peer, and watches the processes of those on this host.
   void start(TaskScope& scope);
 
-  /// Never waits: a peer that does not take a short message is treated as lost.
+  /// Never waits: a peer that does not take a short message is treated as lost, unless it is this rank that
+  /// has no room for it.
   void send(Rank peer, const ControlMessage& message) noexcept;
   /// Whether that rank can still be told anything.
   [[nodiscard]] bool is_reached(Rank peer) const noexcept;
+  /// Whether that rank has left the communicator in good order.
+  [[nodiscard]] bool said_goodbye(Rank peer) const noexcept { return peers_[peer].said_goodbye; }
   /// Ends all connections; the listening tasks end.
   void shutdown() noexcept;
 
@@ -137,6 +144,7 @@ class ControlPlane : Immovable {
   Task<> receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors);
   Task<> listen(Rank peer);
   Task<> watch_process(Rank peer);
+  Task<> fail(Error own_fault);
   void take(Rank peer, const ControlMessage& message) noexcept;
   /// The communicator that was joined hears of a departure once.
   void depart(Rank peer) noexcept;
@@ -154,6 +162,7 @@ class ControlPlane : Immovable {
   Membership& membership_;
   Handler& handler_;
   GroupHandler* group_handler_ = nullptr;
+  TaskScope* services_ = nullptr;
   bool waits_for_room_ = false;
   std::vector<Peer> peers_ = std::vector<Peer>(membership_.size);
 };

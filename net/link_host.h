@@ -25,12 +25,23 @@ struct RunningOperation {
   WindowTable windows;  ///< this rank's
 };
 
+/// Whether such an error says what this rank ran out of, cannot do or does wrong, whoever its peer is.
+[[nodiscard]] constexpr bool is_own_fault(ErrorKind kind) noexcept {
+  return kind == ErrorKind::ResourceLimit || kind == ErrorKind::Unsupported || kind == ErrorKind::Internal;
+}
+/// What went wrong between `own` and `peer`, laid to one of them: to whom it names already; else, by its
+/// kind, to this rank itself or to the peer.
+[[nodiscard]] inline Error blamed_on(const Error& error, Rank own, Rank peer) {
+  if (error.culprit()) return error;
+  return error.with_culprit(is_own_fault(error.kind()) ? own : peer);
+}
+
 /// The communicator, as links see it. Threads: the owning engine.
 class LinkHost {
  public:
   [[nodiscard]] virtual const RunningOperation& running() const noexcept = 0;
-  /// The link to `peer` broke or its bytes make no sense. The communicator finds the cause and cancels what
-  /// runs.
+  /// The link to `peer` broke, its bytes make no sense, or this rank cannot go on with it: blamed_on() one of
+  /// them. The communicator finds the cause and cancels what runs.
   virtual void link_failed(Rank peer, const Error& error) noexcept = 0;
   /// `peer` runs something else under this sequence number.
   virtual void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept = 0;

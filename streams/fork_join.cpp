@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/streams/fork_join.h>
 
-namespace cohort::detail {
+namespace cohort {
+namespace detail {
 namespace {
 
 using Frame = std::coroutine_handle<Promise<void>>;
@@ -43,4 +44,23 @@ void Fork::task_finished(PromiseBase& promise) noexcept {
   JoinGroup::task_finished(promise);
 }
 
-}  // namespace cohort::detail
+std::unique_ptr<Fork> ForkPool::lease() {
+  if (idle_ == nullptr) return std::make_unique<Fork>(watcher_);
+  std::unique_ptr<Fork> fork = std::move(idle_);
+  idle_ = std::move(fork->next_);
+  return fork;
+}
+
+void ForkPool::give_back(std::unique_ptr<Fork> fork) noexcept {
+  fork->clear();
+  fork->next_ = std::move(idle_);
+  idle_ = std::move(fork);
+}
+
+}  // namespace detail
+
+ForkJoin::ForkJoin(detail::ForkPool& pool) : pool_(pool), fork_(pool.lease()) {}
+
+ForkJoin::~ForkJoin() { pool_.give_back(std::move(fork_)); }
+
+}  // namespace cohort

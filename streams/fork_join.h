@@ -42,17 +42,8 @@ class ForkPool : Immovable {
  public:
   explicit ForkPool(StreamWatcher* watcher) noexcept : watcher_(watcher) {}
 
-  [[nodiscard]] std::unique_ptr<Fork> lease() {
-    if (idle_ == nullptr) return std::make_unique<Fork>(watcher_);
-    std::unique_ptr<Fork> fork = std::move(idle_);
-    idle_ = std::move(fork->next_);
-    return fork;
-  }
-  void give_back(std::unique_ptr<Fork> fork) noexcept {
-    fork->clear();
-    fork->next_ = std::move(idle_);
-    idle_ = std::move(fork);
-  }
+  [[nodiscard]] std::unique_ptr<Fork> lease();
+  void give_back(std::unique_ptr<Fork> fork) noexcept;
 
  private:
   StreamWatcher* const watcher_;
@@ -73,7 +64,7 @@ class [[nodiscard]] ForkJoin : Immovable {
   ForkJoin(detail::ForkPool& pool, const Fill& fill) : ForkJoin(pool) {
     fill(*this);
   }
-  ~ForkJoin() { pool_.give_back(std::move(fork_)); }
+  ~ForkJoin();
 
   /// One more sub stream.
   void add(Task<> work) noexcept { fork_->add(std::move(work)); }
@@ -86,7 +77,7 @@ class [[nodiscard]] ForkJoin : Immovable {
   void await_resume() { fork_->join(); }
 
  private:
-  explicit ForkJoin(detail::ForkPool& pool) : pool_(pool), fork_(pool.lease()) {}
+  explicit ForkJoin(detail::ForkPool& pool);
 
   detail::ForkPool& pool_;
   std::unique_ptr<detail::Fork> fork_;

@@ -20,7 +20,8 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
   /// What it does, on the engine: a coroutine that may use what the function owns. It owns what it names.
   using Body = std::function<Task<>(Request&)>;
 
-  Request(SharedLoop& loop, Body body) : loop_(loop), body_(std::move(body)) {}
+  Request(SharedLoop& loop, Body body, TaskScope* within = nullptr)
+      : Work(within), loop_(loop), body_(std::move(body)) {}
 
   /// Waits; drives the engine if nobody else does. Throws what it threw.
   void wait(Interrupt* interrupt = nullptr) {

@@ -15,8 +15,8 @@ namespace {
 /// A call whose caller waits: it owns nothing.
 class BlockingCall final : public Work {
  public:
-  BlockingCall(Communicator& comm, const AnyCall& call, const CallSettings& settings)
-      : comm_(comm), call_(call), settings_(settings) {
+  BlockingCall(Communicator& comm, TaskScope& within, const AnyCall& call, const CallSettings& settings)
+      : Work(&within), comm_(comm), call_(call), settings_(settings) {
     is_quiet_ = std::holds_alternative<CollectiveCall>(call);
   }
   [[nodiscard]] Rank from() const noexcept { return from_; }
@@ -80,7 +80,8 @@ std::shared_ptr<SharedCommunicator> SharedCommunicator::adopt(SharedLoop& loop, 
 }
 
 Rank SharedCommunicator::call(const AnyCall& call, const CallSettings& settings, Interrupt* interrupt) {
-  BlockingCall work(comm_, call, settings);
+  refuse_closed();
+  BlockingCall work(comm_, calls_, call, settings);
   loop_.run(work, interrupt);
   return work.from();
 }
@@ -88,34 +89,48 @@ Rank SharedCommunicator::call(const AnyCall& call, const CallSettings& settings,
 std::shared_ptr<Request> SharedCommunicator::prepare(AnyCall call, CallSettings settings,
                                                      std::shared_ptr<const void> kept) {
   return std::make_shared<Request>(
-      loop_, [self = shared_from_this(), call = std::move(call), settings = std::move(settings),
-              kept = std::move(kept)](Request& request) {
+      loop_,
+      [self = shared_from_this(), call = std::move(call), settings = std::move(settings),
+       kept = std::move(kept)](Request& request) {
+        self->refuse_closed();
         return perform(self->comm_, call, settings, request.from);
-      });
+      },
+      &calls_);
 }
 
-std::shared_ptr<SharedCommunicator> SharedCommunicator::make(Request::Body body, Interrupt* interrupt) {
-  const auto request = std::make_shared<Request>(loop_, std::move(body));
+std::shared_ptr<Request> SharedCommunicator::prepare_split(int color, int key) {
+  auto splitting = [self = shared_from_this(), color, key](Request& request) -> Task<> {
+    self->refuse_closed();
+    std::optional<Communicator> made = co_await self->comm_.split(color, key);
+    if (made) request.made = adopt(self->loop_, std::move(*made));
+  };
+  return std::make_shared<Request>(loop_, std::move(splitting), &calls_);
+}
+
+std::shared_ptr<Request> SharedCommunicator::prepare_group(std::vector<Rank> ranks, std::string name) {
+  auto grouping = [self = shared_from_this(), ranks = std::move(ranks),
+                   name = std::move(name)](Request& request) -> Task<> {
+    self->refuse_closed();
+    Communicator made = co_await self->comm_.group(ranks, name);
+    request.made = adopt(self->loop_, std::move(made));
+  };
+  return std::make_shared<Request>(loop_, std::move(grouping), &calls_);
+}
+
+std::shared_ptr<SharedCommunicator> SharedCommunicator::make(const std::shared_ptr<Request>& request,
+                                                             Interrupt* interrupt) {
   loop_.start(request);
   request->wait(interrupt);
   return request->made;
 }
 
 std::shared_ptr<SharedCommunicator> SharedCommunicator::split(int color, int key, Interrupt* interrupt) {
-  auto splitting = [this, color, key](Request& request) -> Task<> {
-    std::optional<Communicator> made = co_await comm_.split(color, key);
-    if (made) request.made = adopt(loop_, std::move(*made));
-  };
-  return make(std::move(splitting), interrupt);
+  return make(prepare_split(color, key), interrupt);
 }
 
 std::shared_ptr<SharedCommunicator> SharedCommunicator::group(std::vector<Rank> ranks, std::string name,
                                                               Interrupt* interrupt) {
-  auto grouping = [this, ranks = std::move(ranks), name = std::move(name)](Request& request) -> Task<> {
-    Communicator made = co_await comm_.group(ranks, name);
-    request.made = adopt(loop_, std::move(made));
-  };
-  return make(std::move(grouping), interrupt);
+  return make(prepare_group(std::move(ranks), std::move(name)), interrupt);
 }
 
 std::shared_ptr<std::byte> SharedCommunicator::allocate(std::size_t bytes) {
@@ -152,10 +167,31 @@ std::string SharedCommunicator::explain(Operator op, DataType type, std::size_t 
   return text;
 }
 
-void SharedCommunicator::close(Interrupt* interrupt) {
+void SharedCommunicator::refuse_closed() const {
+  if (is_closed()) [[unlikely]]
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("communicator '{}' is closed; make calls before close(), or join again", name_));
+}
+
+Task<> SharedCommunicator::close_on_engine() {
   is_closed_.store(true, std::memory_order_relaxed);
-  AwaitOnEngine closing([this] { return comm_.close(); });
+  const Mutex::Guard one_at_a_time = co_await closing_.lock();
+  calls_.cancel(Error(ErrorKind::Cancelled,
+                      fmt::format("'{}' was closed by this rank while the call was under way; wait for calls "
+                                  "before close()",
+                                  name_)));
+  co_await calls_.join();
+  co_await comm_.close();
+}
+
+void SharedCommunicator::close(Interrupt* interrupt) {
+  AwaitOnEngine closing([this] { return close_on_engine(); });
   loop_.run(closing, interrupt);
+}
+
+std::shared_ptr<Request> SharedCommunicator::prepare_close() {
+  return std::make_shared<Request>(loop_,
+                                   [self = shared_from_this()](Request&) { return self->close_on_engine(); });
 }
 
 void SharedCommunicator::abort(const std::string& reason) {
@@ -170,14 +206,18 @@ Session::~Session() {
   if (loop_->is_forked()) (void)loop_.release();
 }
 
-std::shared_ptr<SharedCommunicator> Session::join(CommunicatorOptions options, Interrupt* interrupt) {
+std::shared_ptr<Request> Session::prepare_join(CommunicatorOptions options) {
   SharedLoop& loop = *loop_;
   auto joining = [&loop, options = std::move(options)](Request& request) -> Task<> {
     Communicator comm = co_await Communicator::join(loop.engine(), options);
     request.made = SharedCommunicator::adopt(loop, std::move(comm));
   };
-  const auto request = std::make_shared<Request>(loop, std::move(joining));
-  loop.start(request);
+  return std::make_shared<Request>(loop, std::move(joining));
+}
+
+std::shared_ptr<SharedCommunicator> Session::join(CommunicatorOptions options, Interrupt* interrupt) {
+  const std::shared_ptr<Request> request = prepare_join(std::move(options));
+  loop_->start(request);
   request->wait(interrupt);
   return request->made;
 }

@@ -4,6 +4,7 @@
 #include <cohort/bindings/host/call.h>
 #include <cohort/bindings/host/request.h>
 #include <cohort/bindings/host/shared_loop.h>
+#include <cohort/engine/mutex.h>
 
 #include <memory>
 #include <optional>
@@ -39,6 +40,11 @@ class SharedCommunicator : Immovable, public std::enable_shared_from_this<Shared
   /// Starts what was prepared.
   void start(const std::shared_ptr<Request>& request) { loop_.start(request); }
 
+  // The same of what is no call: started by start(), over when Request::made is there, or this is closed.
+  [[nodiscard]] std::shared_ptr<Request> prepare_split(int color, int key = 0);
+  [[nodiscard]] std::shared_ptr<Request> prepare_group(std::vector<Rank> ranks, std::string name);
+  [[nodiscard]] std::shared_ptr<Request> prepare_close();
+
   /// As Communicator::split; null for a negative colour.
   [[nodiscard]] std::shared_ptr<SharedCommunicator> split(int color, int key = 0,
                                                           Interrupt* interrupt = nullptr);
@@ -53,7 +59,8 @@ class SharedCommunicator : Immovable, public std::enable_shared_from_this<Shared
   /// Which algorithm runs such a call here, and why: as Communicator::explain, in words.
   [[nodiscard]] std::string explain(Operator op, DataType type, std::size_t bytes);
 
-  /// Says goodbye and waits until that is told. Idempotent; calls afterwards throw InvalidArgument.
+  /// Says goodbye and waits until that is told. Calls that are under way, of other threads too, end with
+  /// Cancelled before. Idempotent; calls afterwards throw InvalidArgument.
   void close(Interrupt* interrupt = nullptr);
   void abort(const std::string& reason);
 
@@ -62,10 +69,15 @@ class SharedCommunicator : Immovable, public std::enable_shared_from_this<Shared
   SharedCommunicator(SharedLoop& loop, Communicator comm);
   /// On the engine.
   static std::shared_ptr<SharedCommunicator> adopt(SharedLoop& loop, Communicator comm);
-  [[nodiscard]] std::shared_ptr<SharedCommunicator> make(Request::Body body, Interrupt* interrupt);
+  [[nodiscard]] std::shared_ptr<SharedCommunicator> make(const std::shared_ptr<Request>& request,
+                                                         Interrupt* interrupt);
+  [[nodiscard]] Task<> close_on_engine();
+  void refuse_closed() const;
 
   SharedLoop& loop_;
   Communicator comm_;
+  TaskScope calls_{nullptr, TaskScope::OnFailure::keep_others};  ///< under way
+  Mutex closing_;                                                ///< of several that close, one at a time
   const Rank rank_;
   const Rank size_;
   const std::string name_;
@@ -92,6 +104,8 @@ class Session : Immovable {
   /// As Communicator::join. Interrupt: Cancelled.
   [[nodiscard]] std::shared_ptr<SharedCommunicator> join(CommunicatorOptions options,
                                                          Interrupt* interrupt = nullptr);
+  /// The same as a request, which loop().start() starts.
+  [[nodiscard]] std::shared_ptr<Request> prepare_join(CommunicatorOptions options);
   /// Whether this process is a child of the one that made it; then nothing of it can be used.
   [[nodiscard]] bool is_forked() const noexcept { return loop_->is_forked(); }
   [[nodiscard]] SharedLoop& loop() noexcept { return *loop_; }

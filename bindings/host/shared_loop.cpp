@@ -15,6 +15,8 @@
 #include <array>
 #include <chrono>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace cohort::bindings {
 namespace {
@@ -80,13 +82,13 @@ SharedLoop::SharedLoop()
 SharedLoop::~SharedLoop() {
   if (failure_) return;
   struct End final : Work {
-    explicit End(Notify& notify) : end(notify) {}
+    explicit End(bool& flag) : is_ending(flag) {}
     Task<> body() override {
-      end.post();
+      is_ending = true;
       co_return;
     }
-    Notify& end;
-  } ending(end_);
+    bool& is_ending;
+  } ending(is_ending_);
   run(ending, nullptr);
   thread_.join();
 }
@@ -113,13 +115,17 @@ bool SharedLoop::lead_or_want() noexcept {
 
 void SharedLoop::begin(Work& work) {
   ++begun_;
-  works_.spawn(carry_out(work));
+  TaskScope& within = work.within_ == nullptr ? works_ : *work.within_;
+  work.scope_.emplace(&within.cancel_scope());
+  if (work.cancelled_) [[unlikely]]
+    work.scope_->cancel(*work.cancelled_);
+  within.spawn(carry_out(work));
 }
 
 Task<> SharedLoop::carry_out(Work& work) {
   std::exception_ptr failure;
   try {
-    Task<> body = with_scope(work.scope_, work.body());
+    Task<> body = with_scope(*work.scope_, work.body());
     co_await body;
   } catch (...) {
     failure = std::current_exception();
@@ -129,10 +135,12 @@ Task<> SharedLoop::carry_out(Work& work) {
 
 /// Whoever waits for the work may end it as soon as it is over.
 void SharedLoop::end(Work& work, std::exception_ptr failure) noexcept {
-  --begun_;
+  if (--begun_ == 0 && std::exchange(is_ending_, false)) [[unlikely]]
+    end_.post();
+  work.scope_.reset();
   work.failure_ = std::move(failure);
   const std::shared_ptr<Work> held = std::move(work.held_);
-  if (&work == driven_for_) stops_ = true;
+  if (std::ranges::find(driven_for_, &work) != driven_for_.end()) stops_ = true;
   if (held == nullptr && !work.is_waited_for_) {
     work.is_over_.store(true, std::memory_order_release);
     return;
@@ -145,26 +153,29 @@ void SharedLoop::end(Work& work, std::exception_ptr failure) noexcept {
   if (held != nullptr) held->told();
 }
 
-void SharedLoop::cancel_now(Work& work, const Error& cause) noexcept {
-  run_->enter([&] { work.scope_.cancel(cause); });
+void SharedLoop::cancel_on_engine(Work& work, const Error& cause) noexcept {
+  if (work.scope_)
+    work.scope_->cancel(cause);
+  else
+    work.cancelled_ = cause;
 }
 
 /// Until it is over, that moment has come, or the caller may be asked again whether its program wants it
 /// back.
-void SharedLoop::drive(Work& work, TimePoint until, bool may_be_asked) {
+void SharedLoop::drive(Works works, TimePoint until, bool may_be_asked) {
   is_driven_.store(true);
   drives_.fetch_add(1, std::memory_order_relaxed);
-  driven_for_ = &work;
+  driven_for_ = works;
   if ((lead_.load() & kWanted) != 0) run_->enter([this] { take_orders(); });
   const TimePoint question = may_be_asked ? engine_->now() + kQuestionInterval : kNever;
   const TimePoint end = std::min(until, question);
-  while (!work.is_over() && engine_->now() < end) {
+  while (!is_any_over(works) && engine_->now() < end) {
     stops_ = false;
     engine_->timers().arm(alarm_, end);
     run_->run_until(stops_);
   }
   engine_->timers().disarm(alarm_);
-  driven_for_ = nullptr;
+  driven_for_ = {};
   is_driven_.store(false);
 }
 
@@ -179,7 +190,7 @@ void SharedLoop::take_orders() noexcept {
       if (order.what != Order::What::begin && order.work->is_over()) continue;
     }
     if (order.what != Order::What::begin) {
-      order.work->scope_.cancel(order.what == Order::What::cancel ? cancelled() : interrupted());
+      cancel_on_engine(*order.work, order.what == Order::What::cancel ? cancelled() : interrupted());
       continue;
     }
     Work& work = *order.work;
@@ -234,10 +245,11 @@ bool SharedLoop::give_order(Order order) {
 
 void SharedLoop::run(Work& work, Interrupt* interrupt) {
   refuse_child();
+  Work* const works[] = {&work};
   if (!try_lead()) [[unlikely]] {
     work.is_waited_for_ = true;
     if (give_order({Order::What::begin, &work, nullptr})) {
-      (void)attend(work, kNever, interrupt);
+      (void)attend(works, nullptr, kNever, interrupt);
       work.take();
       return;
     }
@@ -247,13 +259,13 @@ void SharedLoop::run(Work& work, Interrupt* interrupt) {
   if (work.is_over()) [[likely]] {
     release(work.is_quiet_ && !engine_->has_ready());
   } else {
-    drive(work, kNever, interrupt != nullptr);
+    drive(works, kNever, interrupt != nullptr);
     const bool is_over = work.is_over();
     work.is_waited_for_ = true;  // who leads next ends it with the lock, as attend() looks at it
     release(false);
     if (!is_over) {
-      ask(work, interrupt);
-      (void)attend(work, kNever, interrupt);
+      ask(work, nullptr, interrupt);
+      (void)attend(works, nullptr, kNever, interrupt);
     }
   }
   work.take();
@@ -271,7 +283,19 @@ void SharedLoop::start(std::shared_ptr<Work> work) {
 bool SharedLoop::wait(const std::shared_ptr<Work>& work, TimePoint until, Interrupt* interrupt) {
   refuse_child();
   if (work->is_over()) return true;
-  return attend(*work, until, interrupt);
+  Work* const works[] = {work.get()};
+  return attend(works, work, until, interrupt);
+}
+
+bool SharedLoop::wait_any(std::span<const std::shared_ptr<Work>> works, TimePoint until) {
+  refuse_child();
+  std::vector<Work*> all;
+  for (const auto& work : works) all.push_back(work.get());
+  return is_any_over(all) || attend(all, nullptr, until, nullptr);
+}
+
+bool SharedLoop::is_any_over(Works works) noexcept {
+  return std::ranges::any_of(works, [](const Work* work) { return work->is_over(); });
 }
 
 void SharedLoop::nudge() {
@@ -284,21 +308,24 @@ void SharedLoop::nudge() {
 void SharedLoop::cancel(const std::shared_ptr<Work>& work) {
   refuse_child();
   if (!try_lead() && give_order({Order::What::cancel, work.get(), work})) return;
-  if (!work->is_over()) cancel_now(*work, cancelled());
+  if (!work->is_over()) run_->enter([&] { cancel_on_engine(*work, cancelled()); });
   release(false);
 }
 
-/// Waits while others drive; drives where they leave.
-bool SharedLoop::attend(Work& work, TimePoint until, Interrupt* interrupt) {
+/// Waits while others drive; drives where they leave. `held`: the one work that is waited for, if it goes on
+/// without the thread; who waits for several has no interrupt.
+bool SharedLoop::attend(Works works, const std::shared_ptr<Work>& held, TimePoint until,
+                        Interrupt* interrupt) {
   std::unique_lock lock(mutex_);
-  if (!work.is_waited_for_) work.is_waited_for_ = true;
-  while (!work.is_over()) {
+  for (Work* const work : works)
+    if (!work->is_waited_for_) work->is_waited_for_ = true;
+  while (!is_any_over(works)) {
     const auto now = std::chrono::steady_clock::now();
     if (until != kNever && now >= until) break;
     bool is_time_to_ask = true;
     if (lead_or_want()) {
       lock.unlock();
-      drive(work, until, interrupt != nullptr);
+      drive(works, until, interrupt != nullptr);
       release(false);
       lock.lock();
     } else {
@@ -307,14 +334,16 @@ bool SharedLoop::attend(Work& work, TimePoint until, Interrupt* interrupt) {
       is_time_to_ask = over_.wait_for(lock, until_or(until, now, most)) == std::cv_status::timeout;
       --followers_;
     }
-    if (!is_time_to_ask || interrupt == nullptr || work.is_over()) continue;
+    if (!is_time_to_ask || interrupt == nullptr || is_any_over(works)) continue;
     pass_on(lock);  // the question may wait for somebody who waits here
-    ask(work, interrupt);
+    ask(*works.front(), held, interrupt);
     lock.lock();
   }
-  // Nobody may know the work of a thread that goes on.
-  std::erase_if(orders_, [&](const Order& order) { return order.work == &work && order.held == nullptr; });
-  const bool is_over = work.is_over();
+  // Nobody may know the work of a thread that goes on. What was asked of one that is held still holds.
+  std::erase_if(orders_, [&](const Order& order) {
+    return order.held == nullptr && std::ranges::find(works, order.work) != works.end();
+  });
+  const bool is_over = is_any_over(works);
   pass_on(lock);
   return is_over;
 }
@@ -327,11 +356,11 @@ void SharedLoop::pass_on(std::unique_lock<std::mutex>& lock) noexcept {
 }
 
 /// Not by who leads: what the question runs may wait for the lead.
-void SharedLoop::ask(Work& work, Interrupt*& interrupt) {
+void SharedLoop::ask(Work& work, const std::shared_ptr<Work>& held, Interrupt*& interrupt) {
   if (interrupt == nullptr || !interrupt->is_wanted()) return;
   interrupt = nullptr;
-  if (give_order({Order::What::interrupt, &work, nullptr})) return;
-  if (!work.is_over()) cancel_now(work, interrupted());
+  if (give_order({Order::What::interrupt, &work, held})) return;
+  if (!work.is_over()) run_->enter([&] { cancel_on_engine(work, interrupted()); });
   release(false);
 }
 
@@ -342,10 +371,6 @@ void SharedLoop::keep() noexcept {
     EngineOptions options;
     options.driver = make_epoll_driver("its requests belong to no thread");
     engine_ = std::make_unique<Engine>(std::move(options));
-    auto until_end = [this]() -> Task<> {
-      co_await end_.wait();
-      co_await works_.join();
-    };
     run_.emplace(*engine_, until_end());
   } catch (...) {
     failure_ = std::current_exception();
@@ -358,6 +383,15 @@ void SharedLoop::keep() noexcept {
   if (!failure_) serve();
   run_.reset();
   engine_.reset();
+}
+
+/// No lambda: what that captured would be gone once it is asked for more.
+Task<> SharedLoop::until_end() {
+  co_await end_.wait();
+  do {
+    co_await works_.join();
+    take_orders();  // what was over last may have held the last of a communicator
+  } while (!works_.empty());
 }
 
 void SharedLoop::serve() noexcept {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 
 namespace cohort::bindings {
@@ -49,6 +50,8 @@ class SharedLoop : Immovable {
   void start(std::shared_ptr<Work> work);
   /// Waits for what was started; whether it is over by then.
   bool wait(const std::shared_ptr<Work>& work, TimePoint until, Interrupt* interrupt);
+  /// The same for the first of several to be over.
+  bool wait_any(std::span<const std::shared_ptr<Work>> works, TimePoint until);
   /// Gives what was started a turn, if nobody drives: for whoever asks again and again whether it is over.
   void nudge();
   /// Asks what was started to end early.
@@ -63,8 +66,10 @@ class SharedLoop : Immovable {
   struct Order {
     enum class What : std::uint8_t { begin, cancel, interrupt } what{};
     Work* work = nullptr;
-    std::shared_ptr<Work> held{};  ///< null: the thread that gave the order waits
+    std::shared_ptr<Work> held{};  ///< null: the thread that gave the order waits until the work is over
   };
+  /// What a thread waits for: the first of them to be over.
+  using Works = std::span<Work* const>;
   class Alarm final : public Timer {
    public:
     explicit Alarm(bool& rings) noexcept : rings_(rings) {}
@@ -79,6 +84,7 @@ class SharedLoop : Immovable {
   static constexpr std::uint32_t kWanted = 2;  ///< who leads looks at orders and at the keeper when it ends
 
   void refuse_child() const;
+  [[nodiscard]] static bool is_any_over(Works works) noexcept;
   /// Whether this thread leads now. If not, who does looks at orders and at followers when it ends. Requires
   /// the lock.
   [[nodiscard]] bool lead_or_want() noexcept;
@@ -98,19 +104,20 @@ class SharedLoop : Immovable {
   void begin(Work& work);
   Task<> carry_out(Work& work);
   void end(Work& work, std::exception_ptr failure) noexcept;
-  void cancel_now(Work& work, const Error& cause) noexcept;
-  void drive(Work& work, TimePoint until, bool may_be_asked);
+  static void cancel_on_engine(Work& work, const Error& cause) noexcept;
+  void drive(Works works, TimePoint until, bool may_be_asked);
   void take_orders() noexcept;
   [[nodiscard]] bool is_at_rest() noexcept;
 
   // Of whoever does not:
   [[nodiscard]] bool give_order(Order order);
-  bool attend(Work& work, TimePoint until, Interrupt* interrupt);
+  bool attend(Works works, const std::shared_ptr<Work>& held, TimePoint until, Interrupt* interrupt);
   void pass_on(std::unique_lock<std::mutex>& lock) noexcept;
-  void ask(Work& work, Interrupt*& interrupt);
+  void ask(Work& work, const std::shared_ptr<Work>& held, Interrupt*& interrupt);
 
   // The keeper's:
   void keep() noexcept;
+  Task<> until_end();
   void serve() noexcept;
   void lead_as_keeper();
   void watch(TimePoint until);
@@ -124,9 +131,10 @@ class SharedLoop : Immovable {
   std::unique_ptr<Engine> engine_;
   std::optional<SteppedRun> run_;
   TaskScope works_{nullptr, TaskScope::OnFailure::keep_others};
-  Notify end_;
-  std::size_t begun_ = 0;             ///< and not over
-  const Work* driven_for_ = nullptr;  ///< the one that run_until() waits for
+  Notify end_;  ///< posted once: the loop's owner lets go of it, and what was begun is over
+  bool is_ending_ = false;
+  std::size_t begun_ = 0;  ///< and not over
+  Works driven_for_{};     ///< those that run_until() waits for
   bool stops_ = false;
   Alarm alarm_{stops_};
 

@@ -4,10 +4,12 @@
 #include <cohort/engine/cancel_scope.h>
 #include <cohort/engine/immovable.h>
 #include <cohort/engine/task.h>
+#include <cohort/engine/task_scope.h>
 
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <optional>
 
 namespace cohort::bindings {
 
@@ -20,6 +22,8 @@ class Work : Immovable {
   virtual ~Work() = default;
 
   [[nodiscard]] bool is_over() const noexcept { return is_over_.load(std::memory_order_acquire); }
+  /// What the body threw; null: nothing. Requires is_over().
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
   /// Throws what the body threw. Requires is_over().
   void take() const {
     if (failure_) [[unlikely]]
@@ -27,7 +31,9 @@ class Work : Immovable {
   }
 
  protected:
-  Work() = default;
+  /// `within`: what it belongs to besides the loop, and is cancelled and joined with; used on the engine
+  /// alone, and outlives the work's body.
+  explicit Work(TaskScope* within = nullptr) : within_(within) {}
 
   /// Where it is over at once, it has left nothing to the engine that was not there before.
   bool is_quiet_ = false;
@@ -39,7 +45,12 @@ class Work : Immovable {
   /// Where the loop is driven, once it is over. Short: everything on the loop waits for it.
   virtual void told() noexcept {}
 
-  CancelScope scope_;  ///< around the body
+  TaskScope* const within_;
+
+  // Whoever drives the loop:
+  std::optional<CancelScope> scope_;  ///< around the body, while that runs
+  std::optional<Error> cancelled_;    ///< before it was begun
+
   std::exception_ptr failure_;
   std::atomic<bool> is_over_{false};
   bool is_waited_for_ = false;  ///< by a thread that does not drive; guarded by the loop

@@ -197,27 +197,29 @@ void Tensor::take_buffer(bool is_written) {
 
 void Tensor::take_torch() {
   kind_ = Kind::torch;
-  const py::str device = py::str(object_.attr("device").attr("type"));
+  // Its own hold on the elements: the program may give the tensor others, by `tensor.data = ...`.
+  memory_ = object_.attr("detach")();
+  const py::str device = py::str(memory_.attr("device").attr("type"));
   if (device.cast<std::string>() != "cpu")
     refuse(fmt::format("lies on the device '{}': give tensor.cpu()", device.cast<std::string>()));
-  const std::string type = py::str(object_.attr("dtype"));
+  const std::string type = py::str(memory_.attr("dtype"));
   const auto* const known = std::find_if(kTorchTypes.begin(), kTorchTypes.end(),
                                          [&](const TorchType& t) { return t.name == type; });
   if (known == kTorchTypes.end()) refuse(fmt::format("has elements of {}, which are not known here", type));
-  if (py::str(object_.attr("layout")).cast<std::string>() != "torch.strided")
+  if (py::str(memory_.attr("layout")).cast<std::string>() != "torch.strided")
     refuse("is sparse: give tensor.to_dense()");
-  if (object_.attr("is_conj")().cast<bool>())
+  if (memory_.attr("is_conj")().cast<bool>())
     refuse("is conjugated only when it is read: give tensor.resolve_conj()");
-  if (object_.attr("is_neg")().cast<bool>())
+  if (memory_.attr("is_neg")().cast<bool>())
     refuse("is negated only when it is read: give tensor.resolve_neg()");
-  for (const py::handle extent : object_.attr("shape")) shape_.push_back(extent.cast<py::ssize_t>());
+  for (const py::handle extent : memory_.attr("shape")) shape_.push_back(extent.cast<py::ssize_t>());
   set_elements(known->format, known->bytes);
-  if (!object_.attr("is_contiguous")().cast<bool>()) {
+  if (!memory_.attr("is_contiguous")().cast<bool>()) {
     std::vector<py::ssize_t> strides;
-    for (const py::handle stride : object_.attr("stride")()) strides.push_back(stride.cast<py::ssize_t>());
+    for (const py::handle stride : memory_.attr("stride")()) strides.push_back(stride.cast<py::ssize_t>());
     check_strides(strides.data(), 1);
   }
-  data_ = reinterpret_cast<std::byte*>(object_.attr("data_ptr")().cast<std::uintptr_t>());
+  data_ = reinterpret_cast<std::byte*>(memory_.attr("data_ptr")().cast<std::uintptr_t>());
 }
 
 void Tensor::take_dlpack() {

@@ -106,6 +106,7 @@ class Tensor {
   Kind kind_ = Kind::buffer;
   BufferView buffer_;
   py::object capsule_;  ///< of DLPack
+  py::object memory_;   ///< of torch: a tensor on the elements that object_ had
   py::object like_;     ///< what object_ is a view of, if it is one
   std::optional<DataType> known_type_;
   std::byte* data_ = nullptr;

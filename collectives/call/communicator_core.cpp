@@ -25,16 +25,6 @@ CostModel model_of(const LinkSpeed& speed, const Membership& membership) {
   return {speed, membership.size, is_one_host ? 0 : kNetworkUs};
 }
 
-bool is_deadline(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error.kind() == ErrorKind::DeadlineExceeded;
-  } catch (...) {
-    return false;
-  }
-}
-
 }  // namespace
 
 void CommunicatorCore::check(const CommunicatorOptions& options) {
@@ -332,7 +322,7 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
   watchdog_.end();
   operation_scope_ = nullptr;
   if (failure) {
-    if (is_deadline(failure)) co_await hear_of_others();
+    co_await hear_of_others(failure);
     const Error cause = settle_failure(failure);
     co_await withdraw();
     running_.is_running = false;

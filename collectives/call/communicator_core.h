@@ -224,7 +224,11 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
     bool is_certain = true;       ///< else of some of them only nothing was heard
   };
   [[nodiscard]] Missing missing() const;
-  Task<> hear_of_others();
+  /// Of those that have come, who does not answer: on any host, for all ranks are asked.
+  [[nodiscard]] std::vector<Rank> silent() const;
+  [[nodiscard]] std::string names_of(std::span<const Rank> ranks) const;
+  /// Before settle_failure(): what others know of it.
+  Task<> hear_of_others(const std::exception_ptr& failure);
   Task<> ask_others();
   void time_is_over() noexcept;
   void leave_because(const std::string& when_and_why) noexcept;

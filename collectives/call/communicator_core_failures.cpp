@@ -120,6 +120,20 @@ CommunicatorCore::Missing CommunicatorCore::missing() const {
   return missing;
 }
 
+std::vector<Rank> CommunicatorCore::silent() const {
+  std::vector<Rank> ranks;
+  for (const Rank peer : exec_.peers())
+    if (health_.is_silent(peer)) ranks.push_back(peer);
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+std::string CommunicatorCore::names_of(std::span<const Rank> ranks) const {
+  std::string names;
+  for (const Rank rank : ranks) names += (names.empty() ? "" : ", ") + membership_.peers[rank].describe();
+  return names;
+}
+
 /// At a deadline, before somebody is named: whoever has come may not have said so yet, and where all have
 /// come, others may know who is to blame.
 Task<> CommunicatorCore::ask_others() {
@@ -134,10 +148,20 @@ Task<> CommunicatorCore::ask_others() {
   while (engine_.now() < until && !is_known()) co_await engine_.sleep_for(kLook);
 }
 
-Task<> CommunicatorCore::hear_of_others() {
+/// At a deadline, who is missing; of a connection that cannot be made, whether that rank is dead.
+Task<> CommunicatorCore::hear_of_others(const std::exception_ptr& failure) {
+  const std::optional<Error> error = error_in(failure);
+  if (!error || health_.is_failed()) co_return;
+  const bool is_of_peer = error->kind() == ErrorKind::LinkFault && error->culprit() &&
+                          *error->culprit() < membership_.size && *error->culprit() != membership_.rank;
   CancelScope uncancelled;
-  Task<> hearing = with_scope(uncancelled, ask_others());
-  co_await hearing;
+  if (error->kind() == ErrorKind::DeadlineExceeded) {
+    Task<> asking = with_scope(uncancelled, ask_others());
+    co_await asking;
+  } else if (is_of_peer) {
+    Task<> settling = with_scope(uncancelled, health_.settle_link_fault(*error->culprit(), *error));
+    co_await settling;
+  }
 }
 
 Error CommunicatorCore::deadline_exceeded() const {
@@ -149,13 +173,16 @@ Error CommunicatorCore::deadline_exceeded() const {
     who = fmt::format("{} is at work on it by itself", membership_.self().describe());
   } else {
     const Missing missing = this->missing();
-    culprit = missing.culprit;
-    std::string names;
-    for (const Rank rank : missing.ranks)
-      names += (names.empty() ? "" : ", ") + membership_.peers[rank].describe();
-    if (!names.empty())
-      who = fmt::format("{} so far by {}",
-                        call_.is_in_later_message() ? "its message not begun" : "not called", names);
+    const std::vector<Rank> silent = this->silent();
+    if (!missing.ranks.empty()) {
+      culprit = missing.culprit;
+      who =
+          fmt::format("{} so far by {}", call_.is_in_later_message() ? "its message not begun" : "not called",
+                      names_of(missing.ranks));
+    } else if (!silent.empty()) {
+      culprit = silent.front();
+      who = fmt::format("all ranks have called it, but no answer comes from {}", names_of(silent));
+    }
   }
   Error error(ErrorKind::DeadlineExceeded,
               fmt::format("{} on '{}' was not finished within {:.3f} s: {}; find out what that rank does "

@@ -83,7 +83,7 @@ class Exchange : Immovable {
       resources_.transports().to(peer).meet(peer, text.words, std::move(descriptors));
       if (!speeds_.empty()) speeds_.push_back(LinkSpeed::parse(text.speed));
     } catch (const Error& error) {
-      throw error.culprit() ? error : error.with_culprit(peer);
+      throw blamed_on(error, membership_.rank, peer);
     }
   }
 

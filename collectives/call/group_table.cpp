@@ -108,7 +108,7 @@ GroupTable::Group& GroupTable::begin(const Plan& plan) {
     for (auto& [their_number, invitation] : heard_[rank])
       if (invitation.group == nullptr && invitation.name == group.name)
         bind(group, member, static_cast<GroupNumber>(their_number), invitation);
-    if (!control_.is_reached(rank)) fail_making(group, died(group, member));
+    if (!control_.is_reached(rank)) fail_making(group, gone(group, member, control_.said_goodbye(rank)));
   }
   return group;
 }
@@ -319,19 +319,24 @@ void GroupTable::release_if_over(Group& group) noexcept {
   groups_.erase(group.number);
 }
 
-void GroupTable::on_end(Rank peer) noexcept {
+void GroupTable::on_end(Rank peer, bool said_goodbye) noexcept {
   std::vector<Group*> concerned;
   for (const auto& [number, group] : groups_)
     if (std::ranges::count(group->place.ranks, peer) != 0) concerned.push_back(group.get());
-  heard_[peer].clear();
+  // What a rank that left in order has said counts for those who do not know yet whether all are here.
+  std::erase_if(heard_[peer], [](const auto& entry) {
+    const Group* const group = entry.second.group;
+    const bool is_making = group == nullptr || (group->listener == nullptr && group->is_open);
+    return !(entry.second.is_over && is_making);
+  });
   for (Group* const group : concerned) {
     const auto member =
         static_cast<Rank>(std::ranges::find(group->place.ranks, peer) - group->place.ranks.begin());
     const bool had_left = std::exchange(group->members[member].has_left, true);
     if (group->listener != nullptr && !had_left)
       group->listener->on_group_departure(member, false, 0);
-    else if (group->listener == nullptr && group->is_open)
-      fail_making(*group, died(*group, member));
+    else if (group->listener == nullptr && group->is_open && !had_left)
+      fail_making(*group, gone(*group, member, said_goodbye));
     release_if_over(*group);
   }
 }
@@ -371,13 +376,12 @@ Error GroupTable::not_made_in_time(const Group& group, Duration timeout) const {
   return culprit ? error.with_culprit(*culprit) : error;
 }
 
-Error GroupTable::died(const Group& group, Rank member) const {
+Error GroupTable::gone(const Group& group, Rank member, bool said_goodbye) const {
   const Rank rank = group.place.ranks[member];
-  return Error(ErrorKind::PeerDied,
-               fmt::format(
-                   "{} ended or left before group '{}' was made; look at its output, or leave it out of "
-                   "the group",
-                   membership_.peers[rank].describe(), group.name))
+  return Error(
+             said_goodbye ? ErrorKind::PeerAborted : ErrorKind::PeerDied,
+             fmt::format("{} {} before group '{}' was made; look at its output, or leave it out of the group",
+                         membership_.peers[rank].describe(), said_goodbye ? "left" : "ended", group.name))
       .with_culprit(rank);
 }
 
@@ -385,10 +389,10 @@ Error GroupTable::other_members(const Group& group, Rank member) const {
   const Rank rank = group.place.ranks[member];
   return Error(ErrorKind::Mismatch,
                fmt::format(
-                   "group '{}': {} gives other ranks than {}, which gives {}; all members must give the "
-                   "same ranks in the same order",
+                   "group '{}': {} gives other ranks than {}, which gives ranks {} of '{}'; all members must "
+                   "give the same ranks in the same order",
                    group.name, membership_.peers[rank].describe(), membership_.self().describe(),
-                   fmt::join(group.place.ranks, ", ")))
+                   fmt::join(group.place.ranks, ", "), membership_.name))
       .with_culprit(rank);
 }
 

@@ -100,7 +100,7 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
 
   // ControlPlane::GroupHandler:
   void on_group_message(Rank from, const ControlMessage& message) noexcept override;
-  void on_end(Rank peer) noexcept override;
+  void on_end(Rank peer, bool said_goodbye) noexcept override;
 
  private:
   /// What a peer has said of a group of its own, by its number there.
@@ -132,7 +132,7 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   void release_if_over(Group& group) noexcept;
   void tell_members(const Group& group, ControlMessage message) noexcept;
   [[nodiscard]] Error not_made_in_time(const Group& group, Duration timeout) const;
-  [[nodiscard]] Error died(const Group& group, Rank member) const;
+  [[nodiscard]] Error gone(const Group& group, Rank member, bool said_goodbye) const;
   [[nodiscard]] Error other_members(const Group& group, Rank member) const;
 
   Engine& engine_;

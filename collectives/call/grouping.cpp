@@ -12,6 +12,27 @@
 namespace cohort {
 namespace {
 
+/// `world_ranks`: by rank in `of`, which rank it is in the communicator that was joined.
+Error named_in(const CommunicatorCore& parent, const Error& error, std::string_view of,
+               std::span<const Rank> world_ranks) {
+  const std::string& name = parent.membership().name;
+  if (!error.culprit() || *error.culprit() >= world_ranks.size() || of == name) return error;
+  const Rank culprit = *error.culprit();
+  for (Rank rank = 0; rank < parent.membership().size; ++rank)
+    if (parent.world_rank(rank) == world_ranks[culprit])
+      return Error(error.kind(), fmt::format("{} (rank {} of '{}' is rank {} of '{}')", error.message(),
+                                             culprit, of, rank, name))
+          .with_culprit(rank);
+  return Error(error.kind(),
+               fmt::format("{} (rank {} of '{}' is none of '{}')", error.message(), culprit, of, name));
+}
+
+std::vector<Rank> world_ranks_of(const CommunicatorCore& core) {
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < core.membership().size; ++rank) ranks.push_back(core.world_rank(rank));
+  return ranks;
+}
+
 [[noreturn]] void refuse(std::string text) { throw Error(ErrorKind::InvalidArgument, std::move(text)); }
 
 void check_name(const CommunicatorCore& parent, std::string_view name) {
@@ -59,19 +80,27 @@ Task<std::shared_ptr<CommunicatorCore>> make_group(std::shared_ptr<CommunicatorC
   for (const Rank rank : ranks) plan.ranks.push_back(parent->world_rank(rank));
   plan.buffer_bytes = parent->buffer_bytes();
   plan.timeout = parent->timeout();
-  GroupTable::Group* const group = co_await parent->groups().make(plan);
+  const std::shared_ptr<CommunicatorCore> root = parent->root();
+  GroupTable::Group* group = nullptr;
   std::shared_ptr<CommunicatorCore> core;
   std::optional<Error> failure;
   try {
-    core = CommunicatorCore::create_group(parent->root(), *group);
+    GroupTable::Group* const made = co_await parent->groups().make(plan);
+    group = made;
+    core = CommunicatorCore::create_group(root, *group);
   } catch (const Error& error) {
     failure = error;
   }
-  if (failure) {
+  if (!failure) co_return core;
+  if (group != nullptr) {
+    failure = named_in(*root, *failure, plan.name, plan.ranks);
     parent->groups().give_up(*group, *failure);
-    throw Error(*failure);
   }
-  co_return core;
+  throw named_in(*parent, *failure, *root);
+}
+
+Error named_in(const CommunicatorCore& parent, const Error& error, const CommunicatorCore& of) {
+  return named_in(parent, error, of.membership().name, world_ranks_of(of));
 }
 
 Task<std::shared_ptr<CommunicatorCore>> split_group(std::shared_ptr<CommunicatorCore> parent, int color,

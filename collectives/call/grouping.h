@@ -14,7 +14,8 @@ class CommunicatorCore;
 
 /// Makes a group of ranks of that communicator, in the order of their ranks there; called by its members
 /// only. Its name is that of the communicator and `name`. Throws InvalidArgument for ranks that are none,
-/// twice there or without this one and for names that are none, and what GroupTable::make() throws.
+/// twice there or without this one and for names that are none, and what GroupTable::make() throws; culprits
+/// are ranks of that communicator.
 Task<std::shared_ptr<CommunicatorCore>> make_group(std::shared_ptr<CommunicatorCore> parent,
                                                    std::vector<Rank> ranks, std::string name);
 
@@ -22,6 +23,10 @@ Task<std::shared_ptr<CommunicatorCore>> make_group(std::shared_ptr<CommunicatorC
 /// one. A collective: called by all ranks.
 Task<std::shared_ptr<CommunicatorCore>> split_group(std::shared_ptr<CommunicatorCore> parent, int color,
                                                     int key);
+
+/// What went wrong with the group, as callers need it who know the ranks of `parent`: where the culprit is
+/// named by its rank in `of`, another communicator, it becomes that in `parent`, and the text says both.
+[[nodiscard]] Error named_in(const CommunicatorCore& parent, const Error& error, const CommunicatorCore& of);
 
 /// What a group's full name is: those of the communicator and of the group.
 std::string name_in(const CommunicatorCore& parent, std::string_view name);

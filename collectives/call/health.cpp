@@ -19,6 +19,16 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
+std::optional<Error> error_in(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error;
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
 Health::Health(Engine& engine, const Membership& membership, ControlChannel& control,
                const RunningOperation& running, const RunningCall& call, TaskScope& services,
                const AlgorithmTable& algorithms, OnFailure on_failure, IsCutOff is_cut_off)
@@ -69,6 +79,7 @@ void Health::report_stall() noexcept {
 }
 
 void Health::ask_around() noexcept {
+  for (PeerState& state : peers_) state.has_answered = false;
   control_.broadcast(status(ControlMessage::Type::query, running_.sequence));
 }
 
@@ -109,6 +120,7 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
 
 void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   PeerState& state = peers_[from];
+  state.has_answered = true;
   if (message.type == ControlMessage::Type::status)
     state.stalled_in = std::max(state.stalled_in, message.sequence);
   if (message.sequence >= state.last_seen) {
@@ -172,6 +184,7 @@ Error Health::left_early(Rank peer) const {
 void Health::on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept {
   PeerState& state = peers_[peer];
   state.departed = true;
+  state.departure = ++departures_;
   state.departed_after = said_goodbye ? after_sequence : 0;
   if (is_leaving_ || is_failed()) return;
   if (!said_goodbye && !membership_.shares_host(peer) && has_witness(peer)) {
@@ -239,10 +252,23 @@ Error Health::link_fault(Rank peer, std::string_view why) const {
       .with_culprit(higher);  // neither is known to be at fault: both ends name the same
 }
 
+/// Named by what it was out of: that has nothing to do with who is at the other end.
+Error Health::own_fault(Rank peer, const Error& error) const {
+  const Error own = blamed_on(error, membership_.rank, peer);
+  const std::string what = fmt::format(
+      "{} cannot go on with its connection to {}, {}: {}; look at what {} is short of, then "
+      "start the job again",
+      membership_.self().describe(), membership_.peers[peer].describe(), current_operation(), error.message(),
+      membership_.peers[*own.culprit()].describe());
+  return Error(error.kind(), what).with_culprit(*own.culprit());
+}
+
 void Health::report_link_fault(Rank peer, const Error& error) noexcept {
   if (is_failed() || is_leaving_) return;
   if (error.kind() == ErrorKind::ProtocolError)
     fail(error);
+  else if (is_own_fault(error.kind()))
+    fail(own_fault(peer, error));
   else
     services_.spawn(resolve_link_fault(peer, error));
 }
@@ -255,6 +281,18 @@ Task<> Health::resolve_link_fault(Rank peer, Error error) {
   const bool is_explained = state.departed && (state.is_suspected || !is_cut_off_(peer));
   if (is_failed() || is_leaving_ || is_explained) co_return;
   fail(link_fault(peer, error.message()));
+}
+
+Task<> Health::settle_link_fault(Rank peer, Error error) {
+  const PeerState& state = peers_[peer];
+  const TimePoint news_until = engine_.now() + kGrace;
+  while (engine_.now() < news_until && !is_failed() && !state.departed) co_await engine_.sleep_for(kLook);
+  const TimePoint witnesses_until = engine_.now() + kWitnessTime;
+  while (engine_.now() < witnesses_until && !is_failed() && state.is_suspected)
+    co_await engine_.sleep_for(kLook);
+  if (is_failed() || is_leaving_) co_return;
+  const bool has_left = state.departed && !state.is_suspected;
+  fail(has_left ? left_early(peer) : link_fault(peer, error.message()));
 }
 
 /// Until the running collective is over, or waits for what a peer that left in good order had sent before.

@@ -8,10 +8,14 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <functional>
 #include <optional>
 
 namespace cohort {
+
+/// The Error that it is, if it is one.
+[[nodiscard]] std::optional<Error> error_in(const std::exception_ptr& failure);
 
 /// Whether a communicator still works, and if not, why: the one cause that every rank gives to its callers.
 ///
@@ -40,11 +44,18 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// Asks everybody what they run: those that live and have come to the running collective say so at once,
   /// whether it stalls there or not.
   void ask_around() noexcept;
+  /// Whether that rank has said nothing since ask_around(), though it is there.
+  [[nodiscard]] bool is_silent(Rank peer) const noexcept {
+    return !peers_[peer].has_answered && !peers_[peer].departed;
+  }
   /// `peer` runs something else under this number.
   void report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept;
   /// A link broke: if a dead peer is the cause, that is known within a grace time; else it is a fault of the
-  /// link.
+  /// link. What the peer says wrong, or this rank has not enough for, is known at once.
   void report_link_fault(Rank peer, const Error& error) noexcept;
+  /// The call that runs cannot go on for the same reason, such as a connection that cannot be made: returns
+  /// when the communicator has failed, of that or of what was behind it.
+  Task<> settle_link_fault(Rank peer, Error error);
   /// Gives the communicator up, here and everywhere.
   void fail(const Error& cause) noexcept;
   /// Called for each rank that leaves in good order.
@@ -60,6 +71,10 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] bool is_gone(Rank peer) const noexcept {
     const bool is_dead = cause_ && cause_->kind() == ErrorKind::PeerDied && cause_->culprit() == peer;
     return is_dead || (peers_[peer].departed && !peers_[peer].is_suspected);
+  }
+  /// Whether that rank has left, and no other one after it.
+  [[nodiscard]] bool has_left_last(Rank peer) const noexcept {
+    return peers_[peer].departure != 0 && peers_[peer].departure == departures_;
   }
   /// Whether a peer has said that it waits for others itself, in this collective or in the one before.
   [[nodiscard]] bool waits_too(Rank peer, std::uint64_t sequence) const noexcept {
@@ -79,7 +94,9 @@ class Health final : public ControlPlane::Handler, Immovable {
     bool is_alive_elsewhere = false;  ///< another rank still has it
     bool is_suspected = false;        ///< its connection ended here, and what that means is being found out
     std::uint64_t departed_after = 0;
+    std::uint64_t departure = 0;  ///< the first one is 1
     std::uint64_t last_seen = 0;
+    bool has_answered = false;     ///< since this rank asked around
     std::uint64_t stalled_in = 0;  ///< a collective, as it says itself; 0: in none
     Signature last_signature;
   };
@@ -104,6 +121,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] Error died(Rank peer) const;
   [[nodiscard]] Error left_early(Rank peer) const;
   [[nodiscard]] Error link_fault(Rank peer, std::string_view why) const;
+  [[nodiscard]] Error own_fault(Rank peer, const Error& error) const;
   Task<> answer_later(Rank to, Rank about);
   Task<> resolve_departure(Rank peer);
   Task<> resolve_mismatch(std::uint64_t sequence);
@@ -127,6 +145,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   std::uint64_t resolving_sequence_ = 0;
   std::vector<SignatureOfRank> table_;
   std::vector<PeerState> peers_;
+  std::uint64_t departures_ = 0;
   std::array<HistoryEntry, kHistory> history_{};
   std::size_t history_next_ = 0;
 };

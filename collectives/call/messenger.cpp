@@ -17,6 +17,10 @@ constexpr std::size_t kBytesBetweenLooks = std::size_t{256} << 10;
 constexpr unsigned kPiecesInARow = 16;
 /// Calls that complete at once take the engine's turn from others: asked every so often.
 constexpr unsigned kCallsBetweenLooks = 32;
+/// As long as collectives listen to each other at a deadline.
+constexpr Duration kHearing = std::chrono::milliseconds(250);
+constexpr Duration kLook = std::chrono::milliseconds(1);
+
 }  // namespace
 
 /// In its peer's lists, whatever ends it.
@@ -135,9 +139,23 @@ Task<Rank> Messenger::run(const MessageRequest& request) {
     if (use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
     co_return with;
   }
+  co_await hear_of_others(failure);
   const Error cause = settle(flight, failure);
   if (use_.health.is_failed()) co_await use_.withdraw();
   throw Error(cause);
+}
+
+/// At a deadline: an engine that stood still comes to it late, with what others have said unread.
+Task<> Messenger::hear_of_others(const std::exception_ptr& failure) {
+  const std::optional<Error> error = error_in(failure);
+  if (!error || error->kind() != ErrorKind::DeadlineExceeded) co_return;
+  const TimePoint until = use_.engine.now() + kHearing;
+  CancelScope uncancelled;
+  auto hear = [&]() -> Task<> {
+    while (use_.engine.now() < until && !use_.health.is_failed()) co_await use_.engine.sleep_for(kLook);
+  };
+  Task<> hearing = with_scope(uncancelled, hear());
+  co_await hearing;
 }
 
 Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure) noexcept {

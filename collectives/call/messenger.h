@@ -101,6 +101,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     std::uint32_t next_id = 0;
     std::size_t unused_bytes = 0;  ///< that this rank has sent and the peer has not used up
     std::size_t owed_bytes = 0;    ///< that were used up here, and the peer does not know
+    std::uint64_t heard = 0;       ///< letters
     // Of the letter that is being taken:
     std::byte* into = nullptr;
     Incoming* taking = nullptr;
@@ -126,6 +127,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
   Task<> fetch(Incoming& incoming);
   Task<> copy_mapped(Incoming& incoming, const std::byte* from);
   Task<bool> pull(Incoming& incoming);
+  Task<> hear_of_others(const std::exception_ptr& failure);
   [[nodiscard]] Error settle(const Flight& flight, const std::exception_ptr& failure) noexcept;
 
   void open(Rank peer);
@@ -150,7 +152,9 @@ class Messenger final : public LetterHandler, private host::Watcher {
   void use_up(Rank from, std::size_t bytes) noexcept;
   void fail_nonsense(Rank from, std::string_view what) noexcept;
   Task<> fail_if_missed(Rank peer);
-  /// Whether it waits for that rank, or, waiting for anybody, for one of those of whom nobody is there.
+  /// Letters that were read of those that have left.
+  [[nodiscard]] std::uint64_t last_words() const noexcept;
+  /// Whether it waits for that rank, or, waiting for anybody when nobody is there, for who was there last.
   [[nodiscard]] bool waits_for(const Flight& flight, Rank peer) const noexcept;
 
   bool poll() noexcept override;

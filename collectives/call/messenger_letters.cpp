@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -19,6 +20,7 @@ constexpr std::size_t kMessageWeight = 64;
 constexpr std::size_t kMostUnexpected = std::size_t{1} << 20;
 /// What a rank that left has said on another connection is here by then.
 constexpr Duration kLastWords = std::chrono::milliseconds(250);
+constexpr Duration kLook = std::chrono::milliseconds(1);
 
 /// Where letters without payload are "taken" to.
 std::byte nowhere;
@@ -76,6 +78,7 @@ bool Messenger::drain(Rank from) noexcept {
     if (peer.into == nullptr) aim(from, letter);
     if (peer.into == nullptr || !peer.channel->take(peer.into)) return progress;
     finish(from, letter);
+    ++peer.heard;
     peer.into = nullptr;
     peer.taking = nullptr;
     progress = true;
@@ -190,6 +193,7 @@ void Messenger::finish_piece(Rank from, const Letter& letter) noexcept {
 
 void Messenger::take_offer(Rank from, const Letter& letter) noexcept {
   if (Incoming* const incoming = take_posted(from, letter)) {
+    if (use_.health.is_failed()) return;  // of another size: its wait ends with the cause
     incoming->offer = letter;
     incoming->is_offered = true;
     wake(incoming->news);
@@ -320,11 +324,24 @@ bool Messenger::waits_for(const Flight& flight, Rank peer) const noexcept {
   if (flight.request.peer != MessageRequest::kAnybody) return false;
   for (Rank rank = 0; rank < peers_.size(); ++rank)
     if (rank != use_.membership.rank && !use_.health.is_gone(rank)) return false;
-  return peer != use_.membership.rank;
+  return use_.health.has_left_last(peer);
 }
 
+std::uint64_t Messenger::last_words() const noexcept {
+  std::uint64_t letters = 0;
+  for (Rank rank = 0; rank < peers_.size(); ++rank)
+    if (rank != use_.membership.rank && use_.health.is_gone(rank)) letters += peers_[rank].heard;
+  return letters;
+}
+
+/// Looks, and not one long sleep: an engine that does something else meanwhile reads nothing.
 Task<> Messenger::fail_if_missed(Rank peer) {
-  co_await use_.engine.sleep_for(kLastWords);
+  std::uint64_t heard = last_words();
+  for (Duration quiet{}; quiet < kLastWords; quiet += kLook) {
+    co_await use_.engine.sleep_for(kLook);
+    const std::uint64_t now = last_words();
+    if (std::exchange(heard, now) != now) quiet = Duration::zero();
+  }
   const MessageRequest* missed = nullptr;
   flights_.for_each([&](Flight& flight) {
     if (missed == nullptr && waits_for(flight, peer)) missed = &flight.request;

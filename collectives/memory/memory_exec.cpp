@@ -104,8 +104,9 @@ Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
     const int failure =
         read_peer_memory(membership_.peers[peer].visible_process, local + at, address + at, bytes);
     if (failure == 0) continue;
-    host_.link_failed(
-        peer, system_error(failure, fmt::format("reading {} bytes of rank {}'s memory", bytes, peer)));
+    const Error error =
+        system_error(failure, fmt::format("reading {} bytes of rank {}'s memory", bytes, peer));
+    host_.link_failed(peer, blamed_on(error, rank(), peer));
     co_await engine_.sleep_until(kNever);
   }
 }

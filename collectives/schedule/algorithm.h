@@ -103,51 +103,12 @@ struct Algorithm {
   return std::size_t{1} << size_class;
 }
 
-/// How an operator's algorithms are called by those who know none.
-template <class Op>
-struct AnyAlgorithm::Typed {
-  [[nodiscard]] static const Algorithm<Op>& as(const void* algorithm) noexcept {
-    return *static_cast<const Algorithm<Op>*>(algorithm);
-  }
-  static Cost cost(const void* self, std::size_t bytes, const Hosts& hosts) {
-    const Algorithm<Op>& algorithm = as(self);
-    if (!algorithm.cost) return {};
-    const Cost cost = algorithm.cost(bytes, hosts);
-    return algorithm.levels == Levels::none ? on_hosts(cost, algorithm.distances, hosts) : cost;
-  }
-  static Needs needs(const void* self, std::size_t bytes, const Hosts& hosts) {
-    return as(self).needs(bytes, hosts);
-  }
-  static std::size_t largest_piece(const void* self, std::size_t bytes, const Hosts& hosts) {
-    return as(self).largest_piece(bytes, hosts);
-  }
-  static Task<> run_pieces(const Algorithm<Op>& algorithm, Exec& x, Op op, std::size_t piece) {
-    const std::size_t bytes = op.size_bytes();
-    for (std::size_t at = 0; at < bytes; at += piece) {
-      const Op part = op.part(at, std::min(piece, bytes - at));
-      co_await algorithm.schedule(x, part);
-    }
-  }
-  static Task<> run(const void* self, Exec& x, const OperatorArguments& arguments, std::size_t piece) {
-    const Op op = Op::of(arguments, x.rank(), x.size());
-    return piece >= op.size_bytes() ? as(self).schedule(x, op) : run_pieces(as(self), x, op, piece);
-  }
-  static void combine(const void* self, Exec& x, const OperatorArguments& arguments) {
-    as(self).local.combine(x, Op::of(arguments, x.rank(), x.size()));
-  }
-  static void finish(const void* self, Exec& x, const OperatorArguments& arguments) {
-    const auto finish_it = as(self).local.finish;
-    if (finish_it != nullptr) finish_it(x, Op::of(arguments, x.rank(), x.size()));
-  }
-
-  static constexpr Functions kFunctions = {operator_of<Op>, cost, needs, largest_piece, run, combine, finish};
-};
-
 template <class Op>
 AnyAlgorithm::AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept
     : typed_(&algorithm),
-      functions_(&Typed<Op>::kFunctions),
+      functions_(&functions_of(operator_of<Op>)),
       name_(algorithm.name),
+      op_(operator_of<Op>),
       id_(algorithm_id(name_)),
       ground_(algorithm.ground),
       levels_(algorithm.levels),

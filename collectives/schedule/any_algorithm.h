@@ -153,7 +153,7 @@ class AnyAlgorithm {
     return {};
   }
 
-  [[nodiscard]] Operator op() const noexcept { return functions_->op; }
+  [[nodiscard]] Operator op() const noexcept { return op_; }
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
   [[nodiscard]] AlgorithmId id() const noexcept { return id_; }
   [[nodiscard]] Ground ground() const noexcept { return ground_; }
@@ -194,8 +194,8 @@ class AnyAlgorithm {
   void finish(Exec& x, const OperatorArguments& arguments) const { functions_->finish(typed_, x, arguments); }
 
  private:
+  /// Of all algorithms of an operator.
   struct Functions {
-    Operator op;
     Cost (*cost)(const void*, std::size_t, const Hosts&);
     Needs (*needs)(const void*, std::size_t, const Hosts&);
     std::size_t (*largest_piece)(const void*, std::size_t, const Hosts&);
@@ -205,11 +205,13 @@ class AnyAlgorithm {
   };
 
   template <class Op>
-  struct Typed;  ///< Functions of one operator
+  struct Typed;
+  [[nodiscard]] static const Functions& functions_of(Operator op) noexcept;
 
   const void* typed_;
   const Functions* functions_;
   std::string_view name_;
+  Operator op_;
   AlgorithmId id_;
   Ground ground_;
   Levels levels_;

@@ -6,18 +6,9 @@
 
 namespace cohort {
 
-inline Task<> send_both(Link& link, Slice first, Slice second) {
-  co_await link.send(first);
-  if (!second.empty()) co_await link.send(second);
-}
-inline Task<> receive_both(Link& link, Slice first, Slice second) {
-  co_await link.recv(first);
-  if (!second.empty()) co_await link.recv(second);
-}
-inline Task<> receive_reduce_both(Link& link, Slice first, Slice second, Reducer reducer) {
-  co_await link.recv_reduce(first, reducer);
-  if (!second.empty()) co_await link.recv_reduce(second, reducer);
-}
+Task<> send_both(Link& link, Slice first, Slice second);
+Task<> receive_both(Link& link, Slice first, Slice second);
+Task<> receive_reduce_both(Link& link, Slice first, Slice second, Reducer reducer);
 
 /// One rank's part in a Dissemination of slices that are all of one size. They lie in scratch, ranks *
 /// slice_bytes, the first place at its end, so that with the nearest first those that follow one another
@@ -36,58 +27,17 @@ class Disseminating : Immovable {
   [[nodiscard]] Slice own() const noexcept { return places({0, 1}); }
 
   /// Every rank's own slice to every rank.
-  Task<> all_gather() {
-    for (const Dissemination::Round& round : rule_.rounds()) {
-      const Dissemination::Runs out = rule_.sent(round);
-      const Dissemination::Runs in = rule_.received(round);
-      co_await x_.streams().fork_join(send_both(further(round), places(out.first), places(out.second)),
-                                      receive_both(nearer(round), places(in.first), places(in.second)));
-    }
-  }
+  Task<> all_gather();
 
   /// The same backwards: every rank's part of each slice to its owner, combined on the way. A rank combines
   /// what it has with what comes, in the order of the rounds.
-  Task<> reduce_scatter(Reducer reducer) {
-    for (Rank i = rule_.round_count(); i-- > 0;) {
-      const Dissemination::Round& round = rule_.round(i);
-      const Dissemination::Runs out = rule_.received(round);
-      const Dissemination::Runs in = rule_.sent(round);
-      co_await x_.streams().fork_join(
-          send_both(nearer(round), places(out.first), places(out.second)),
-          receive_reduce_both(further(round), places(in.first), places(in.second), reducer));
-    }
-  }
+  Task<> reduce_scatter(Reducer reducer);
 
   /// Every rank's own slice to the root.
-  Task<> gather(Rank root) {
-    const Rank way = way_to(root);
-    for (const Dissemination::Round& round : rule_.rounds()) {
-      if (rule_.has_left(round, way)) co_return;
-      if ((way & round.distance) != 0) {
-        const Dissemination::Runs out = rule_.sent(round, way);
-        co_await send_both(further(round), places(out.first), places(out.second));
-      } else if (way + round.distance < x_.size()) {
-        const Dissemination::Runs in = rule_.received(round, way + round.distance);
-        co_await receive_both(nearer(round), places(in.first), places(in.second));
-      }
-    }
-  }
+  Task<> gather(Rank root);
 
   /// The same backwards: from the root to every rank its own slice.
-  Task<> scatter(Rank root) {
-    const Rank way = way_to(root);
-    for (Rank i = rule_.round_count(); i-- > 0;) {
-      const Dissemination::Round& round = rule_.round(i);
-      if (rule_.has_left(round, way)) continue;
-      if ((way & round.distance) != 0) {
-        const Dissemination::Runs in = rule_.sent(round, way);
-        co_await receive_both(further(round), places(in.first), places(in.second));
-      } else if (way + round.distance < x_.size()) {
-        const Dissemination::Runs out = rule_.received(round, way + round.distance);
-        co_await send_both(nearer(round), places(out.first), places(out.second));
-      }
-    }
-  }
+  Task<> scatter(Rank root);
 
   /// Copies part(r), the whole slice of each rank r, to its place; those that lie side by side together.
   template <class Part>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -78,6 +79,19 @@ Exec& Exec::across() {
 Task<> Exec::perform_rest(LocalStep& step) {
   perform(step);
   co_return;
+}
+
+std::vector<PlacedSlice> Exec::lease_places() {
+  std::vector<std::vector<PlacedSlice>>& idle = whole_.place_lists_;
+  if (idle.empty()) return {};
+  std::vector<PlacedSlice> places = std::move(idle.back());
+  idle.pop_back();
+  return places;
+}
+
+void Exec::give_back(std::vector<PlacedSlice> places) {
+  places.clear();
+  whole_.place_lists_.push_back(std::move(places));
 }
 
 void Exec::list_peers() const {

@@ -229,27 +229,10 @@ class Exec : Immovable {
   /// What perform_awhile() has left, in turns with others.
   [[nodiscard]] virtual Task<> perform_rest(LocalStep& step);
 
-  /// A list that is kept for the next collective when it is given back, so that schedules allocate nothing.
-  template <class T>
-  class Lease : Immovable {
-   public:
-    explicit Lease(std::vector<std::vector<T>>& pool) : pool_(pool) {
-      if (pool_.empty()) return;
-      items_ = std::move(pool_.back());
-      pool_.pop_back();
-    }
-    ~Lease() {
-      items_.clear();
-      pool_.push_back(std::move(items_));
-    }
-    [[nodiscard]] std::vector<T>& items() noexcept { return items_; }
-    [[nodiscard]] const std::vector<T>& items() const noexcept { return items_; }
-
-   private:
-    std::vector<std::vector<T>>& pool_;
-    std::vector<T> items_;
-  };
-  [[nodiscard]] std::vector<std::vector<PlacedSlice>>& place_lists() noexcept { return whole_.place_lists_; }
+  /// An empty list, which is kept for the next collective when it is given back, so that schedules allocate
+  /// nothing.
+  [[nodiscard]] std::vector<PlacedSlice> lease_places();
+  void give_back(std::vector<PlacedSlice> places);
 
  protected:
   /// A machine without real memory watches the streams of its ranks.

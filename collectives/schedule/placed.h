@@ -10,27 +10,23 @@ namespace cohort {
 /// The list is leased from the Exec: building it allocates nothing after the first collective.
 class Placed : Immovable {
  public:
-  Placed(Exec& x, const Slice& everywhere) : places_(x.place_lists()) {
-    for (Rank rank = 0; rank < x.size(); ++rank) places_.items().push_back({x.rank_of(rank), everywhere});
-  }
+  Placed(Exec& x, const Slice& everywhere);
 
   /// `bytes` from `at` of each of these.
-  Placed(Exec& x, std::span<const PlacedSlice> wholes, std::size_t at, std::size_t bytes)
-      : places_(x.place_lists()) {
-    for (const PlacedSlice& whole : wholes)
-      places_.items().push_back({whole.rank, whole.slice.part(at, bytes)});
-  }
+  Placed(Exec& x, std::span<const PlacedSlice> wholes, std::size_t at, std::size_t bytes);
+  ~Placed();
 
   /// That rank's operand is another slice.
-  void replace(Rank rank, const Slice& slice) { places_.items()[rank].slice = slice; }
+  void replace(Rank rank, const Slice& slice) { places_[rank].slice = slice; }
   /// All operands have been received: they lie in `here`'s windows now.
   void bring_home(Rank here) {
-    for (PlacedSlice& place : places_.items()) place.rank = here;
+    for (PlacedSlice& place : places_) place.rank = here;
   }
-  [[nodiscard]] std::span<const PlacedSlice> slices() const noexcept { return places_.items(); }
+  [[nodiscard]] std::span<const PlacedSlice> slices() const noexcept { return places_; }
 
  private:
-  Exec::Lease<PlacedSlice> places_;
+  Exec& x_;
+  std::vector<PlacedSlice> places_;
 };
 
 }  // namespace cohort

@@ -279,7 +279,7 @@ void Sockets::close(int socket) noexcept {
   COHORT_ASSERT(!endpoint.is_closed || is_broken_, "socket {} is closed twice", socket);
   endpoint.is_closed = true;
   if (endpoint.is_held_by_child) return;
-  if (endpoint.is_listening) listeners_.erase(place_of(settings_.host_of[endpoint.owner], endpoint.local));
+  forget_listener(socket);
   endpoint.is_listening = false;
   for (const Newcomer& newcomer : std::exchange(endpoint.newcomers, {})) {
     Endpoint& unseen = at(newcomer.socket);
@@ -287,6 +287,14 @@ void Sockets::close(int socket) noexcept {
     unseen.is_shut = unseen.is_closed = true;
   }
   leave(endpoint);
+}
+
+/// Nobody is let in there any more.
+void Sockets::forget_listener(int socket) noexcept {
+  const Endpoint& endpoint = at(socket);
+  if (!endpoint.is_listening) return;
+  const auto found = listeners_.find(place_of(settings_.host_of[endpoint.owner], endpoint.local));
+  if (found != listeners_.end() && found->second == socket) listeners_.erase(found);
 }
 
 void Sockets::fork(Process process) noexcept {
@@ -309,8 +317,9 @@ void Sockets::close_all_of(Process process) noexcept {
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     Endpoint& endpoint = *endpoints_[i];
     if (endpoint.owner != process || endpoint.is_closed || endpoint.is_held_by_child) continue;
-    if (endpoint.is_listening) listeners_.erase(place_of(settings_.host_of[process], endpoint.local));
-    endpoint.is_listening = false;
+    // It goes on listening, to nobody: when everything is over its process goes on once more, and a socket
+    // that always has something to tell would never let it wait.
+    forget_listener(kFirstSocket + static_cast<int>(i));
     leave(endpoint);
   }
 }

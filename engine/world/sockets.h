@@ -100,6 +100,7 @@ class Sockets : Immovable {
             std::span<const int> descriptors);
   void connect_ends(Endpoint& caller, Endpoint& listener, const Address& to, const std::string& name);
   void leave(Endpoint& endpoint) noexcept;
+  void forget_listener(int socket) noexcept;
   void reset(Connection& connection, TimePoint when) noexcept;
 
   const Settings& settings_;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/error.h>
 #include <cohort/engine/immovable.h>
 #include <cohort/engine/task.h>
+
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace cohort::framed {
 
@@ -41,6 +45,13 @@ class ByteStream : Immovable {
   virtual void shutdown() noexcept = 0;
   /// What one of its error numbers means here, for people: what broke, and what to do.
   [[nodiscard]] virtual std::string explain(int error_number) const = 0;
+  /// What one of its error numbers means to whoever was `doing_what`: LinkFault, or ResourceLimit where this
+  /// host has nothing left for it.
+  [[nodiscard]] Error failure(int error_number, std::string_view doing_what) const {
+    const bool is_limit = system_error(error_number, doing_what).kind() == ErrorKind::ResourceLimit;
+    return Error(is_limit ? ErrorKind::ResourceLimit : ErrorKind::LinkFault,
+                 fmt::format("{} failed: {}", doing_what, explain(error_number)));
+  }
 };
 
 }  // namespace cohort::framed

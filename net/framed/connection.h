@@ -46,7 +46,7 @@ struct Connection : Immovable {
   void fail(const Error& error) noexcept {
     if (!is_open) return;
     close();
-    host.link_failed(peer, error.with_culprit(peer));
+    host.link_failed(peer, blamed_on(error, self, peer));
   }
 
   Engine& engine;

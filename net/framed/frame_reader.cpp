@@ -293,8 +293,8 @@ Error FrameReader::broken(int result) const {
   if (result == 0)
     return Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of lane {}{}",
                                                    connection_.peer, connection_.lane, where));
-  return Error(ErrorKind::LinkFault, fmt::format("receiving from rank {} failed{}: {}", connection_.peer,
-                                                 where, connection_.stream.explain(-result)));
+  return connection_.stream.failure(-result,
+                                    fmt::format("receiving from rank {}{}", connection_.peer, where));
 }
 
 void FrameReader::take_result(int result) noexcept {

@@ -164,8 +164,7 @@ bool FrameWriter::poll() noexcept {
     else if (result == -EAGAIN || result == -EINTR)
       return false;
     else if (result < 0)
-      fail(Error(ErrorKind::LinkFault, fmt::format("sending to rank {} failed: {}", connection_.peer,
-                                                   connection_.stream.explain(-result))));
+      fail(connection_.stream.failure(-result, fmt::format("sending to rank {}", connection_.peer)));
   } catch (const Error& error) {
     fail(error);
   }

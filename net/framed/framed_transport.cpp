@@ -25,7 +25,7 @@ std::unique_ptr<LetterChannel> FramedTransport::open_letters(Rank peer, LetterHa
                                                              TaskScope& services) {
   DataConnections& connections = use_.connections;
   auto channel = std::make_unique<StreamLetters>(
-      use_.host, handler, services, peer,
+      use_.host, handler, services, use_.membership.rank, peer,
       [this, &connections, peer] { return open_stream(peer, connections.call(peer, kMessageLane)); },
       [this, &connections, peer] {
         return open_stream(peer, connections.wait_for_call(peer, kMessageLane));

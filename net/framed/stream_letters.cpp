@@ -57,9 +57,9 @@ bool decode(const std::byte* header, Letter& letter) noexcept {
 
 }  // namespace
 
-StreamLetters::StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer,
+StreamLetters::StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank own, Rank peer,
                              Open call, Open wait_for_call)
-    : host_(host), handler_(handler), services_(services), peer_(peer), call_(std::move(call)) {
+    : host_(host), handler_(handler), services_(services), own_(own), peer_(peer), call_(std::move(call)) {
   services_.spawn(serve(serve_receiving(std::move(wait_for_call))));
 }
 
@@ -76,7 +76,7 @@ Task<> StreamLetters::until_sent() {
     is_waited_for_ = true;
     co_await sent_.wait();
   }
-  if (!is_closed_ && out_) co_await out_->until_sent();
+  if (!is_closed_ && !is_out_over_ && out_) co_await out_->until_sent();
 }
 
 /// Whoever waits in until_sent() looks again.
@@ -84,10 +84,18 @@ void StreamLetters::wake_waiter() noexcept {
   if (std::exchange(is_waited_for_, false) && sent_.untaken_posts() == 0) sent_.post();
 }
 
-void StreamLetters::fail(Error error) noexcept {
+void StreamLetters::fail(const Error& error) noexcept {
   if (is_closed_) return;
   shutdown();
-  host_.link_failed(peer_, error.with_culprit(peer_));
+  host_.link_failed(peer_, blamed_on(error, own_, peer_));
+}
+
+void StreamLetters::fail_sending(const Error& error) noexcept {
+  if (is_closed_ || std::exchange(is_out_over_, true)) return;
+  out_->shutdown();
+  kept_.clear();
+  wake_waiter();
+  host_.link_failed(peer_, blamed_on(error, own_, peer_));
 }
 
 Task<> StreamLetters::serve(Task<> one) {
@@ -96,13 +104,15 @@ Task<> StreamLetters::serve(Task<> one) {
     co_await one;
   } catch (const Error& error) {
     if (scope == nullptr || !scope->is_cancelled()) fail(error);
+  } catch (const std::exception& error) {
+    fail(Error(ErrorKind::Internal, error.what()));
   }
 }
 
 bool StreamLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
   if (is_closed_) return false;
   if (!std::exchange(is_called_, true)) services_.spawn(serve(serve_sending(call_)));
-  if (!out_ || !kept_.empty()) return false;
+  if (!out_ || is_out_over_ || !kept_.empty()) return false;
   const Header header = encode(letter);
   const std::span<const std::byte> body(payload, letter.payload_bytes());
   COHORT_ASSERT(body.size() <= kMostPayload, "a letter of {} bytes", body.size());
@@ -124,8 +134,7 @@ void StreamLetters::flush() noexcept {
     if (result == -EINTR) continue;
     if (result == -EAGAIN) return;
     if (result < 0) {
-      fail(Error(ErrorKind::LinkFault,
-                 fmt::format("sending a message to rank {} failed: {}", peer_, out_->explain(-result))));
+      fail_sending(out_->failure(-result, fmt::format("sending a message to rank {}", peer_)));
       return;
     }
     kept_sent_ += static_cast<std::size_t>(result);
@@ -136,15 +145,15 @@ void StreamLetters::flush() noexcept {
 Task<> StreamLetters::serve_sending(Open call) {
   std::unique_ptr<ByteStream> stream = co_await call();
   out_ = std::move(stream);
-  while (!is_closed_) {
+  while (!is_closed_ && !is_out_over_) {
     flush();
-    if (!is_closed_ && kept_.empty()) {
+    if (!is_closed_ && !is_out_over_ && kept_.empty()) {
       wake_waiter();
       handler_.room_came(peer_);
       if (kept_.empty()) co_await work_.wait();
       continue;
     }
-    if (!is_closed_) co_await out_->until_writable();
+    if (!is_closed_ && !is_out_over_) co_await out_->until_writable();
   }
 }
 
@@ -166,10 +175,10 @@ bool StreamLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexc
     return true;
   }
   if (result == -EAGAIN || result == -EINTR) return false;
-  fail(Error(ErrorKind::LinkFault,
-             result == 0
-                 ? fmt::format("rank {} closed the connection of its messages", peer_)
-                 : fmt::format("receiving a message from rank {} failed: {}", peer_, in_->explain(-result))));
+  if (result == 0)
+    fail(Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of its messages", peer_)));
+  else
+    fail(in_->failure(-result, fmt::format("receiving a message from rank {}", peer_)));
   return false;
 }
 

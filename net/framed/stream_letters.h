@@ -26,7 +26,7 @@ class StreamLetters final : public LetterChannel {
   /// Makes one direction's stream: calls, or waits for a call.
   using Open = std::function<Task<std::unique_ptr<ByteStream>>()>;
 
-  StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank peer, Open call,
+  StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank own, Rank peer, Open call,
                 Open wait_for_call);
 
   [[nodiscard]] std::size_t most_payload() const noexcept override { return kMostPayload; }
@@ -49,11 +49,14 @@ class StreamLetters final : public LetterChannel {
   void wake_waiter() noexcept;
   /// Receives once; false if nothing has come.
   [[nodiscard]] bool receive(std::span<std::byte> into, std::size_t& bytes) noexcept;
-  void fail(Error error) noexcept;
+  void fail(const Error& error) noexcept;
+  /// What the peer has sent is read all the same: it may have left with its last words on their way.
+  void fail_sending(const Error& error) noexcept;
 
   LinkHost& host_;
   LetterHandler& handler_;
   TaskScope& services_;
+  const Rank own_;
   const Rank peer_;
   Open call_;
   bool is_called_ = false;
@@ -62,6 +65,7 @@ class StreamLetters final : public LetterChannel {
   std::unique_ptr<ByteStream> out_;  ///< null until the peer was called
   std::vector<std::byte> kept_;      ///< of the letter that is going out
   std::size_t kept_sent_ = 0;
+  bool is_out_over_ = false;
   Notify work_;
   Notify sent_;  ///< nothing is kept any more
   bool is_waited_for_ = false;

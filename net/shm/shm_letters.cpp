@@ -17,7 +17,7 @@ constexpr std::uint32_t kReadInARow = host::kLetters / 4;
 
 void ShmLetters::fail(std::string text) noexcept {
   if (std::exchange(is_broken_, true)) return;
-  host_.link_failed(peer_, Error(ErrorKind::ProtocolError, std::move(text)).with_culprit(peer_));
+  host_.link_failed(peer_, blamed_on(Error(ErrorKind::ProtocolError, std::move(text)), group_.rank(), peer_));
 }
 
 bool ShmLetters::has_room() noexcept {

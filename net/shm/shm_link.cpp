@@ -103,7 +103,8 @@ bool ShmLink::advance(LinkOperation& operation, bool has_waited) noexcept {
 
 void ShmLink::fail(std::string text) noexcept {
   if (std::exchange(is_broken_, true)) return;
-  host_.link_failed(peer(), Error(ErrorKind::ProtocolError, std::move(text)).with_culprit(peer()));
+  host_.link_failed(peer(),
+                    blamed_on(Error(ErrorKind::ProtocolError, std::move(text)), group_.rank(), peer()));
 }
 
 void ShmLink::post(Signal signal) noexcept {

@@ -54,9 +54,8 @@ class VerbsTransport final : public framed::FramedTransport {
       if (scope != nullptr && scope->is_cancelled()) throw;
       const Error told(error.kind(), fmt::format("no RDMA connection to {}: {}",
                                                  use().membership.peers[peer].describe(), error.message()));
-      const bool may_be_of_peer =
-          error.kind() == ErrorKind::LinkFault || error.kind() == ErrorKind::ProtocolError;
-      throw may_be_of_peer ? told.with_culprit(peer) : told;
+      const bool may_be_of_either = error.kind() == ErrorKind::SystemError;
+      throw may_be_of_either ? told : blamed_on(told, use().membership.rank, peer);
     }
   }
 

@@ -279,6 +279,66 @@ TEST(GroupTable, who_does_not_come_is_named_and_may_come_to_the_next) {
   run_ranks_in_world(3, body, std::move(options));
 }
 
+/// In a group their callers do not know the ranks of what was joined.
+TEST(GroupTable, errors_of_making_one_name_the_culprit_by_its_rank_where_it_was_called) {
+  CommunicatorOptions options;
+  options.timeout = std::chrono::seconds(1);
+  auto body = [](Communicator& comm) -> Task<> {
+    Communicator reversed = co_await comm.group(ranks_of(2, 1, 0), "reversed");
+    if (comm.rank() == 0) {
+      co_await comm.engine().sleep_for(std::chrono::seconds(2));
+      co_return;
+    }
+    const auto late = co_await error_of(reversed.group(ranks_of(0, 1, 2), "late"));
+    EXPECT_EQ(kind_of(late), "DeadlineExceeded");
+    EXPECT_EQ(late ? late->culprit() : std::nullopt, Rank{2});
+    EXPECT_THAT(late ? late->what() : "", HasSubstr("not called so far by rank 0 ("));
+    EXPECT_THAT(late ? late->what() : "", HasSubstr("(rank 0 of 'world' is rank 2 of 'world/reversed')"));
+    const std::vector<Rank> ranks = comm.rank() == 1 ? ranks_of(0, 1) : ranks_of(1, 0);
+    const auto other = co_await error_of(reversed.group(ranks, "other"));
+    EXPECT_EQ(kind_of(other), "Mismatch");
+    EXPECT_THAT(other ? other->what() : "", HasSubstr("of 'world'; all members must give the same ranks"));
+    EXPECT_THAT(other ? other->what() : "", HasSubstr(" of 'world' is rank "));
+  };
+  run_ranks_in_world(3, body, std::move(options));
+}
+
+/// Rank 0 has heard of everybody, left and ended before rank 1 and rank 2 have heard of each other.
+TEST(GroupTable, a_rank_that_made_a_group_and_left_is_not_dead_to_those_who_still_make_it) {
+  world::Settings settings;
+  settings.seed = 1;
+  settings.host_of = {0, 1, 2};
+  settings.degraded = {{.from = 1, .to = 2, .latency_factor = 2000}};
+  auto body = [](Communicator& comm) -> Task<> {
+    Communicator all = co_await comm.group(ranks_of(0, 1, 2), "all");
+    if (comm.rank() == 0) {
+      co_await all.close();
+      co_return;
+    }
+    Communicator both = co_await comm.group(ranks_of(2, 1), "both");
+    co_await use_all(both, 10);
+    const auto error = co_await error_of_barrier(all);
+    EXPECT_EQ(kind_of(error), "PeerAborted");
+    EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{0});
+    EXPECT_THAT(error ? error->what() : "", HasSubstr("left after joining"));
+  };
+  for (const Outcome& outcome : outcomes_of_ranks_in_world(settings, body))
+    EXPECT_EQ(kind_of(outcome.error), "no error") << outcome.error->what();
+}
+
+TEST(GroupTable, a_rank_that_leaves_without_making_a_group_has_left_and_did_not_die) {
+  auto body = [](Communicator& comm) -> Task<> {
+    if (comm.rank() == 1) co_return;
+    if (comm.rank() == 2) co_await comm.engine().sleep_for(std::chrono::seconds(1));
+    const auto error = co_await error_of(comm.group(ranks_of(0, 1, 2), "trio"));
+    EXPECT_EQ(kind_of(error), "PeerAborted");
+    EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{1});
+    EXPECT_THAT(error ? error->what() : "", HasSubstr("left before group 'world/trio' was made"));
+  };
+  run_ranks_in_world(3, body);
+  run_ranks_in_world(3, body, {}, 3);
+}
+
 TEST(GroupTable, errors_name_the_culprit_by_both_its_ranks) {
   auto body = [](Communicator& comm) -> Task<> {
     std::optional<Communicator> half = co_await comm.split(static_cast<int>(comm.rank() / 2));

@@ -167,6 +167,45 @@ TEST(MessageErrors, other_sizes_are_told_to_both_ends_with_ranks_sizes_and_tag) 
   }
 }
 
+/// Nothing follows that could fail instead.
+TEST(MessageErrors, other_sizes_end_the_send_and_the_recv_themselves_and_nothing_is_received) {
+  struct Sizes {
+    std::size_t sent;
+    std::size_t received;
+  };
+  constexpr std::array kOther = {Sizes{8, 24}, Sizes{300'000, 24}, Sizes{300'000, 400'000},
+                                 Sizes{24, 300'000}};
+  for (const Sizes sizes : kOther) {
+    for (const Rank late : {0U, 1U}) {
+      auto body = [=](Communicator& comm) -> Task<> {
+        if (comm.rank() == late) co_await comm.engine().sleep_for(std::chrono::milliseconds(10));
+        std::vector<std::byte> data(comm.rank() == 0 ? sizes.sent : sizes.received,
+                                    std::byte{static_cast<unsigned char>(1 + comm.rank())});
+        auto move = [&]() -> Task<> {
+          if (comm.rank() == 0) co_await comm.send(data, 1, 77);
+          if (comm.rank() == 1) co_await comm.recv(data, 0, 77);
+        };
+        const auto error = co_await error_of(move());
+        const bool was_sent_at_once = comm.rank() == 0 && sizes.sent < 1000;
+        if (!was_sent_at_once) {
+          EXPECT_EQ(kind_of(error), "Mismatch") << sizes.sent << " and " << sizes.received << " bytes";
+          EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{0});
+        }
+        const auto is_own = [&](std::byte byte) { return std::to_integer<Rank>(byte) == 1 + comm.rank(); };
+        EXPECT_TRUE(std::ranges::all_of(data, is_own)) << "rank " << comm.rank() << " has other bytes";
+        Task<> barrier = comm.barrier();
+        const auto later = co_await error_of(std::move(barrier));
+        EXPECT_EQ(kind_of(later), "Mismatch");
+      };
+      run_ranks_in_world(2, body);
+      run_ranks_in_world(2, body, {}, 2);
+      CommunicatorOptions apart;
+      apart.is_isolated = true;
+      run_ranks_in_world(2, body, std::move(apart));
+    }
+  }
+}
+
 TEST(MessageErrors, what_nobody_sends_ends_at_the_deadline_and_names_who_did_not) {
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<float> data(5);
@@ -186,6 +225,31 @@ TEST(MessageErrors, what_nobody_sends_ends_at_the_deadline_and_names_who_did_not
   run_ranks_in_world(2, body, {}, 2);
 }
 
+/// Its engine stood still meanwhile, and its own deadline is the first thing that it notices.
+TEST(MessageErrors, who_comes_late_to_its_deadline_hears_first_whom_the_others_named) {
+  CommunicatorOptions options;
+  options.timeout = std::chrono::seconds(1);
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(300'000);
+    auto move = [&]() -> Task<> {
+      if (comm.rank() == 2) co_await comm.engine().sleep_for(std::chrono::milliseconds(500));
+      if (comm.rank() == 0) co_await comm.recv(data, 1, 3);
+      if (comm.rank() == 1) co_await comm.recv(data, 2, 4);
+      if (comm.rank() == 2) co_await comm.send(data, 1, 4);
+    };
+    auto stand_still = [&]() -> Task<> {
+      co_await comm.engine().sleep_for(std::chrono::milliseconds(1));
+      if (comm.rank() == 1) compute(comm.engine(), std::chrono::seconds(20));
+    };
+    co_await when_all(move(), stand_still());
+  };
+  for (const Rank hosts : {1U, 3U})
+    for (const Outcome& outcome : outcomes_of_ranks_in_world(3, body, options, hosts)) {
+      EXPECT_EQ(kind_of(outcome.error), "DeadlineExceeded");
+      EXPECT_EQ(outcome.error ? outcome.error->culprit() : std::nullopt, Rank{1}) << outcome.error->what();
+    }
+}
+
 TEST(MessageErrors, a_rank_that_leaves_fails_who_waits_for_its_message) {
   auto body = [](Communicator& comm) -> Task<> {
     if (comm.rank() == 1) co_return;
@@ -197,6 +261,57 @@ TEST(MessageErrors, a_rank_that_leaves_fails_who_waits_for_its_message) {
   };
   run_ranks_in_world(2, body);
   run_ranks_in_world(2, body, {}, 2);
+}
+
+/// Whenever the last one leaves: what it said is received, and then nobody but it is to blame.
+TEST(MessageErrors, from_anybody_waits_for_the_last_words_of_the_last_rank_that_leaves) {
+  for (const Rank hosts : {1U, 3U}) {
+    for (int ms = 0; ms <= 600; ms += 50) {
+      auto body = [ms](Communicator& comm) -> Task<> {
+        std::array<std::int32_t, 2> data{};
+        if (comm.rank() == 1) co_return;
+        if (comm.rank() == 2) {
+          co_await comm.engine().sleep_for(std::chrono::milliseconds(ms) - std::chrono::microseconds(20));
+          data = {5, 6};
+          co_await comm.send(data, 0, 4);
+          co_return;
+        }
+        const Rank from = co_await comm.recv_any(data, 4);
+        EXPECT_EQ(from, 2U);
+        EXPECT_EQ(data[1], 6);
+        Task<Rank> another = comm.recv_any(data, 4);
+        const auto error = co_await error_of(std::move(another));
+        EXPECT_EQ(kind_of(error), "PeerAborted");
+        EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{2}) << "who left last, " << ms << " ms later";
+      };
+      run_ranks_in_world(3, body, {}, hosts);
+    }
+  }
+}
+
+TEST(MessageErrors, from_anybody_reads_what_came_while_its_rank_computed) {
+  for (const Rank hosts : {1U, 3U}) {
+    auto body = [](Communicator& comm) -> Task<> {
+      std::array<std::int32_t, 2> data{static_cast<std::int32_t>(comm.rank())};
+      if (comm.rank() != 0) {
+        co_await comm.engine().sleep_for(std::chrono::milliseconds(2));
+        co_await comm.send(data, 0, 4);
+        co_return;
+      }
+      auto receive = [&]() -> Task<> {
+        for (int i = 0; i < 2; ++i) {
+          const Rank from = co_await comm.recv_any(data, 4);
+          EXPECT_EQ(data[0], static_cast<std::int32_t>(from));
+        }
+      };
+      auto work = [&]() -> Task<> {
+        co_await comm.engine().sleep_for(std::chrono::milliseconds(1));
+        compute(comm.engine(), std::chrono::seconds(2));
+      };
+      co_await when_all(receive(), work());
+    };
+    run_ranks_in_world(3, body, {}, hosts);
+  }
 }
 
 TEST(MessageErrors, one_that_is_cancelled_before_anybody_heard_of_it_costs_nothing_else) {

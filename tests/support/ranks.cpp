@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 namespace cohort::test {
@@ -69,24 +70,29 @@ std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function,
   return outcomes;
 }
 
-std::vector<Outcome> outcomes_of_ranks_in_world(Rank ranks, const RankFunction& function,
-                                                CommunicatorOptions options, Rank hosts) {
-  world::Settings settings;
-  settings.seed = 1;
-  const bool is_one_host = hosts == 1;
+std::vector<Outcome> outcomes_of_ranks_in_world(const world::Settings& settings, const RankFunction& function,
+                                                CommunicatorOptions options) {
+  const auto ranks = static_cast<Rank>(settings.host_of.size());
+  const bool is_one_host = std::ranges::count(settings.host_of, settings.host_of[0]) == ranks;
   options.join.address = is_one_host ? "unix:ranks" : "10.0.0.1:7000";
   options.join.is_unauthenticated = !is_one_host;
   options.join.timeout = std::chrono::seconds(60);
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::function<void(Engine&)>> bodies;
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    settings.host_of.push_back(rank * hosts / ranks);
+  for (Rank rank = 0; rank < ranks; ++rank)
     bodies.emplace_back([&outcomes, &function, &options, rank, ranks](Engine& engine) {
       outcomes[rank] = run_one(engine, options.for_rank(rank, ranks), function);
     });
-  }
   testing::run_world(settings, bodies);
   return outcomes;
+}
+
+std::vector<Outcome> outcomes_of_ranks_in_world(Rank ranks, const RankFunction& function,
+                                                CommunicatorOptions options, Rank hosts) {
+  world::Settings settings;
+  settings.seed = 1;
+  for (Rank rank = 0; rank < ranks; ++rank) settings.host_of.push_back(rank * hosts / ranks);
+  return outcomes_of_ranks_in_world(settings, function, std::move(options));
 }
 
 void compute(Engine& engine, Duration takes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/cohort.h>
+#include <cohort/engine/world/settings.h>
 
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ void run_ranks_in_world(Rank ranks, const RankFunction& function, CommunicatorOp
                         Rank hosts = 1);
 std::vector<Outcome> outcomes_of_ranks_in_world(Rank ranks, const RankFunction& function,
                                                 CommunicatorOptions options = {}, Rank hosts = 1);
+/// In a world of these settings, with a rank for each of its processes; the first one's host is 0.
+std::vector<Outcome> outcomes_of_ranks_in_world(const world::Settings& settings, const RankFunction& function,
+                                                CommunicatorOptions options = {});
 
 /// A rank of a simulated world is busy for so long: nothing on its engine goes on.
 void compute(Engine& engine, Duration takes);

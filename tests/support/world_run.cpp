@@ -8,16 +8,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <utility>
 
 namespace cohort::testing {
 
-void run_world(const world::Settings& settings, const std::vector<std::function<void(Engine&)>>& bodies) {
+void run_world(const world::Settings& settings, const std::vector<std::function<void(Engine&)>>& bodies,
+               const std::function<void(world::Process, EngineOptions&)>& adjust) {
   world::World world(settings);
   std::vector<std::function<void()>> processes;
   for (world::Process process = 0; process < bodies.size(); ++process)
-    processes.emplace_back([&world, &body = bodies[process], process] {
+    processes.emplace_back([&world, &body = bodies[process], &adjust, process] {
       try {
-        Engine engine(world.engine_options(process));
+        EngineOptions options = world.engine_options(process);
+        if (adjust) adjust(process, options);
+        Engine engine(std::move(options));
         body(engine);
       } catch (const std::exception& error) {
         ADD_FAILURE() << "process " << process << " of the world threw " << error.what();

@@ -13,8 +13,9 @@ namespace cohort::testing {
 /// Runs the bodies as processes of a simulated world, each with an engine of its own: virtual time, simulated
 /// sockets, shared memory as it is. Waiting costs nothing, and a hang is a failure at once.
 ///
-/// Expects that the world finds nothing and that every simulated socket is closed in the end. Ends this
-/// process when a body never ends.
-void run_world(const world::Settings& settings, const std::vector<std::function<void(Engine&)>>& bodies);
+/// `adjust`, if given, changes what a process's engine is made with. Expects that the world finds nothing and
+/// that every simulated socket is closed in the end. Ends this process when a body never ends.
+void run_world(const world::Settings& settings, const std::vector<std::function<void(Engine&)>>& bodies,
+               const std::function<void(world::Process, EngineOptions&)>& adjust = {});
 
 }  // namespace cohort::testing

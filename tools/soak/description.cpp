@@ -56,6 +56,22 @@ std::string describe_faults(const Job& job) {
   return text;
 }
 
+std::string describe_beside(const CommunicatorPlan& plan) {
+  std::string text;
+  if (plan.group) {
+    text += fmt::format("    groups by {}, colours {}, keys {}:", plan.group->is_split ? "split" : "group",
+                        fmt::join(plan.group->colors, " "), fmt::join(plan.group->keys, " "));
+    for (const CallPlan& call : plan.group->calls) text += fmt::format("; {}", describe(call));
+    text += "\n";
+  }
+  if (plan.messages.empty()) return text;
+  text += "    messages:";
+  for (const MessagePlan& message : plan.messages)
+    text += fmt::format(" {}->{} tag {} {} B{};", message.from, message.to, message.tag, message.bytes,
+                        message.is_for_anybody ? " for anybody" : "");
+  return text + "\n";
+}
+
 std::string describe_rival(const Job& job) {
   if (!job.rival) return "";
   constexpr const char* kWords[] = {"another name", "another COHORT_JOB", "another secret", "another size",
@@ -86,6 +102,7 @@ std::string describe(const Job& job) {
     for (const CallPlan& call : plan.calls)
       text += fmt::format("{} {}", call.waits_for_last ? ";" : " +", describe(call));
     text += "\n";
+    text += describe_beside(plan);
   }
   return text + describe_rival(job);
 }

@@ -3,6 +3,8 @@
 
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/engine/world/random.h>
+#include <cohort/tools/soak/beside.h>
+#include <cohort/tools/soak/draws.h>
 #include <cohort/tools/soak/events.h>
 #include <cohort/tools/soak/topology.h>
 
@@ -22,29 +24,6 @@ constexpr Rank kMostRanks = 6;
 constexpr std::size_t kMostCalls = 8;
 /// Of the buffers of one call on one rank.
 constexpr std::size_t kMostBytes = std::size_t{300} << 10;
-
-CallPlan draw_call(Random& random, Rank ranks) {
-  CallPlan call;
-  call.op = Operator::at(random.below(kOperators));
-  call.type = kDataTypes[random.below(kDataTypes.size())];
-  do {
-    call.reduce = kReduceOps[random.below(kReduceOps.size())];
-  } while (!applies(call.reduce, call.type));
-  call.root = static_cast<Rank>(random.below(ranks));
-  constexpr std::size_t kCounts[] = {0, 1, 1, 2, 3, 7, 64, 65, 255, 1000, 1025, 4097, 9000, 20'001};
-  const std::size_t most = kMostBytes / size_bytes(call.type) / ranks;
-  call.count = std::min(random.pick(kCounts), most);
-  const bool has_counts_that_differ = random.chance(75);
-  if (has_counts_that_differ)
-    for (std::size_t i = 0; i < how_many(call.op->counts, ranks); ++i)
-      call.counts.push_back(random.below(call.count + 1));
-  call.is_in_place = random.chance(40);
-  call.is_allocated = random.chance(25);
-  call.waits_for_last = random.chance(75);
-  const std::vector<std::string_view> names = AlgorithmTable::library().names();
-  if (random.chance(50)) call.algorithm = names[random.below(names.size())];
-  return call;
-}
 
 CommunicatorPlan draw_communicator(Random& random, const Job& job, std::size_t index) {
   CommunicatorPlan plan;
@@ -152,6 +131,29 @@ void draw_communicators(Random& random, Job& job) {
 
 }  // namespace
 
+CallPlan draw_call(Random& random, Rank ranks) {
+  CallPlan call;
+  call.op = Operator::at(random.below(kOperators));
+  call.type = kDataTypes[random.below(kDataTypes.size())];
+  do {
+    call.reduce = kReduceOps[random.below(kReduceOps.size())];
+  } while (!applies(call.reduce, call.type));
+  call.root = static_cast<Rank>(random.below(ranks));
+  constexpr std::size_t kCounts[] = {0, 1, 1, 2, 3, 7, 64, 65, 255, 1000, 1025, 4097, 9000, 20'001};
+  const std::size_t most = kMostBytes / size_bytes(call.type) / ranks;
+  call.count = std::min(random.pick(kCounts), most);
+  const bool has_counts_that_differ = random.chance(75);
+  if (has_counts_that_differ)
+    for (std::size_t i = 0; i < how_many(call.op->counts, ranks); ++i)
+      call.counts.push_back(random.below(call.count + 1));
+  call.is_in_place = random.chance(40);
+  call.is_allocated = random.chance(25);
+  call.waits_for_last = random.chance(75);
+  const std::vector<std::string_view> names = AlgorithmTable::library().names();
+  if (random.chance(50)) call.algorithm = names[random.below(names.size())];
+  return call;
+}
+
 Job draw_job(std::uint64_t seed, const sim::Topology& topology) {
   Random random(seed);
   Job job;
@@ -182,6 +184,9 @@ Job draw_job(std::uint64_t seed) {
     Random of_event(seed ^ kOther);
     draw_event(of_event, job);
   }
+  constexpr std::uint64_t kBeside = 0x626573696465;
+  Random of_what_is_beside(seed ^ kBeside);
+  draw_what_is_beside(of_what_is_beside, job);
   return job;
 }
 

@@ -32,6 +32,26 @@ struct CallPlan {
   }
 };
 
+/// Groups of a communicator's ranks, made as soon as it is joined and used beside its calls.
+struct GroupPlan {
+  bool is_split = false;        ///< by split(), else by group()
+  std::vector<int> colors{};    ///< by rank: those that have one in common; negative: in none
+  std::vector<int> keys{};      ///< by rank: their order
+  std::vector<CallPlan> calls;  ///< of each group, one after the other
+
+  /// By rank of the group: which rank of the communicator it is.
+  [[nodiscard]] std::vector<Rank> members(int color) const;
+};
+
+/// A message, under way with all others of its communicator and beside its calls.
+struct MessagePlan {
+  Rank from = 0;
+  Rank to = 0;
+  std::int32_t tag = 0;
+  std::size_t bytes = 0;
+  bool is_for_anybody = false;  ///< all to this rank with this tag are: received as they come
+};
+
 struct CommunicatorPlan {
   std::string name;
   std::string address;
@@ -42,6 +62,8 @@ struct CommunicatorPlan {
   Duration join_timeout{};
   Duration timeout{};
   std::vector<CallPlan> calls;
+  std::optional<GroupPlan> group{};
+  std::vector<MessagePlan> messages{};
 };
 
 /// What one rank does at one of its calls, and the others do not.

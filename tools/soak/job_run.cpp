@@ -18,6 +18,8 @@ Secret job_secret(bool is_of_rival) {
   return Secret::from_bytes(bytes);
 }
 
+Task<> run_together(std::vector<Task<>> parts) { co_await when_all(parts); }
+
 /// Cancels a scope at a moment, if it lives that long.
 class CancelAt final : private Timer {
  public:
@@ -56,6 +58,8 @@ JobRun::JobRun(Job job) : job_(std::move(job)), world_(world_of(job_)), is_throu
     const bool has_other_contents = job_.is_rival(process) && job_.rival->kind != Rival::Kind::twin;
     outcomes_.emplace_back(job_.communicators.size());
     auto& of_process = buffers_.emplace_back(job_.communicators.size());
+    group_buffers_.emplace_back(job_.communicators.size());
+    parcels_.emplace_back(job_.communicators.size());
     for (std::size_t c = 0; c < job_.communicators.size(); ++c) {
       const std::size_t calls = job_.communicators[c].calls.size();
       outcomes_[process][c].calls.resize(calls);
@@ -63,6 +67,7 @@ JobRun::JobRun(Job job) : job_(std::move(job)), world_(world_of(job_)), is_throu
         of_process[c].push_back(std::make_unique<Buffers>(call_of(job_, process, c, i), job_.rank_of(process),
                                                           job_.size_of(process),
                                                           has_other_contents ? i + 1 : i));
+      prepare_beside(process, c);
     }
   }
 }
@@ -123,7 +128,7 @@ Task<> JobRun::use(Engine& engine, Process process, std::size_t communicator) {
     outcome.join_took = engine.now() - start;
     world_.note(process, "joined", communicator);
     world_.mark(process);
-    co_await call_all(comm, process, communicator);
+    co_await take_all_parts(comm, process, communicator);
     settle_buffers(outcome, process, communicator);
     co_await comm.close();
   } catch (const Error& error) {
@@ -131,6 +136,17 @@ Task<> JobRun::use(Engine& engine, Process process, std::size_t communicator) {
     outcome.join_took = engine.now() - start;
     world_.note(process, "could not join", communicator, static_cast<std::uint64_t>(error.kind()));
   }
+}
+
+/// A split is a call, too, and on all ranks the first.
+Task<> JobRun::take_all_parts(Communicator& comm, Process process, std::size_t communicator) {
+  const CommunicatorPlan& plan = job_.communicators[communicator];
+  std::vector<Task<>> parts;
+  if (plan.group) parts.push_back(use_group(comm, process, communicator));
+  if (!plan.messages.empty()) parts.push_back(exchange_messages(comm, process, communicator));
+  if (parts.empty()) return call_all(comm, process, communicator);
+  parts.push_back(call_all(comm, process, communicator));
+  return run_together(std::move(parts));
 }
 
 Task<> JobRun::call_all(Communicator& comm, Process process, std::size_t communicator) {
@@ -242,6 +258,7 @@ std::string JobRun::find_touched(Process process) const {
     for (std::size_t i = 0; i < of.calls.size(); ++i)
       if (const std::string touched = buffers(process, c, i).find_touched(); !touched.empty())
         return fmt::format("call {} of '{}': {}", i + 1, job_.communicators[c].name, touched);
+    if (std::string touched = find_touched_beside(process, c); !touched.empty()) return touched;
   }
   return "";
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/soak/verdict.h>
 
+#include <cohort/tools/soak/expectation.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +22,12 @@ constexpr Duration kLongestTouch = std::chrono::seconds(5);
 /// A death is heard of at once; those who cannot be sure ask the others, and slow ranks take their time.
 constexpr Duration kNewsTime = std::chrono::seconds(1);
 
+/// Of a group's call, whose ranks these are.
+Error in_communicator(const Error& error, const std::vector<Rank>& members) {
+  if (!error.culprit() || *error.culprit() >= members.size()) return error;
+  return error.with_culprit(members[*error.culprit()]);
+}
+
 double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 /// The first error that the process was given in that communicator.
@@ -28,12 +36,23 @@ const Error* failure(const JobRun& run, Process process, std::size_t communicato
   if (outcome.join_error) return &*outcome.join_error;
   for (const CallOutcome& call : outcome.calls)
     if (call.error) return &*call.error;
+  for (const CallOutcome& message : outcome.messages)
+    if (message.error) return &*message.error;
   return nullptr;
+}
+
+/// The first error that the process was given in its group, with the culprit's rank in the communicator.
+std::optional<Error> failure_in_group(const JobRun& run, Process process, std::size_t communicator) {
+  const GroupOutcome& group = run.outcome(process, communicator).group;
+  if (group.make_error) return group.make_error;
+  for (const CallOutcome& call : group.calls)
+    if (call.error) return in_communicator(*call.error, run.group_of(process, communicator));
+  return std::nullopt;
 }
 
 class Judge {
  public:
-  explicit Judge(JobRun& run) : run_(run), job_(run.job()) {}
+  explicit Judge(JobRun& run) : run_(run), job_(run.job()), expected_(expectations_of(job_)) {}
 
   std::vector<std::string> judge() {
     if (!run_.world().finding().empty()) complaints_.push_back(run_.world().finding());
@@ -41,10 +60,17 @@ class Judge {
       if (!run_.is_through(process)) continue;
       if (const std::string touched = run_.find_touched(process); !touched.empty())
         complain("{}: {}", name_of(process), touched);
-      for (std::size_t c = 0; c < job_.communicators.size(); ++c) judge_process(process, c);
+      for (std::size_t c = 0; c < job_.communicators.size(); ++c) {
+        judge_process(process, c);
+        judge_messages(process, c);
+        judge_group(process, c);
+      }
     }
     if (job_.rival) judge_rivals();
-    for (std::size_t c = 0; c < job_.communicators.size(); ++c) judge_agreement(c);
+    for (std::size_t c = 0; c < job_.communicators.size(); ++c) {
+      judge_agreement(c);
+      judge_agreement_of_groups(c);
+    }
     return std::move(complaints_);
   }
 
@@ -82,7 +108,7 @@ class Judge {
     if (outcome.join_error && job_.rival)
       judge_refusal(process, *outcome.join_error);
     else if (outcome.join_error)
-      judge_error(process, *outcome.join_error, fmt::format("joining '{}'", plan.name), true);
+      judge_error(process, c, *outcome.join_error, fmt::format("joining '{}'", plan.name), true);
     Duration limit{};
     for (std::size_t i = 0; i < outcome.calls.size(); ++i) {
       const CallOutcome& call = outcome.calls[i];
@@ -93,7 +119,7 @@ class Judge {
       if (call.took > limit + slack)
         complain("{}: {} took {:.3f} s, of {:.3f} s that it has", name_of(process), what,
                  seconds_of(call.took), seconds_of(limit));
-      if (call.error) judge_error(process, *call.error, what, false);
+      if (call.error) judge_error(process, c, *call.error, what, false);
       judge_news(process, call, what);
       if (call.error && call.error->kind() != ErrorKind::Cancelled && outcome.later_error)
         judge_later(process, *call.error, *outcome.later_error, what);
@@ -118,20 +144,134 @@ class Judge {
                later.what());
   }
 
-  void judge_error(Process process, const Error& error, const std::string& what, bool is_joining) {
+  void judge_error(Process process, std::size_t c, const Error& error, const std::string& what,
+                   bool is_joining) {
     if (!job_.may_fail()) {
       complain("{}: {} failed without any fault: {}", name_of(process), what, error.what());
       return;
     }
     const bool is_own_wish = error.kind() == ErrorKind::Cancelled && job_.deed && job_.deed->rank == process;
-    const bool is_possible = is_own_wish || allowed_kinds(is_joining).contains(error.kind());
-    if (!is_possible)
-      complain("{}: {} failed with a kind that no fault explains: {}", name_of(process), what, error.what());
+    if (is_own_wish) return;
     // Who comes late from a communicator that failed finds those gone who came in time.
     const bool is_consequence = is_joining && job_.communicators.size() > 1 && !job_.is_concurrent;
-    if (!is_consequence && error.culprit() && !culprits().contains(*error.culprit()))
-      complain("{}: {} names rank {}, which did nothing: {}", name_of(process), what, *error.culprit(),
-               error.what());
+    const bool names_joining = is_joining || has_failed_joining(c);
+    const bool is_explained = std::ranges::any_of(expected_, [&](const Expectation& one) {
+      const bool is_kind =
+          one.kinds.contains(error.kind()) || (names_joining && one.kinds_of_joining.contains(error.kind()));
+      return is_kind && (is_consequence || one.explains_culprit(error));
+    });
+    if (!is_explained)
+      complain("{}: {} failed in a way that no fault explains: {}{}", name_of(process), what, error.what(),
+               culprit_of(error));
+  }
+
+  [[nodiscard]] static std::string culprit_of(const Error& error) {
+    return error.culprit() ? fmt::format(" [rank {}]", *error.culprit()) : " [nobody]";
+  }
+
+  /// They fail together with the calls of their communicator, of one cause.
+  void judge_messages(Process process, std::size_t c) {
+    const CommunicatorPlan& plan = job_.communicators[c];
+    const CommunicatorOutcome& outcome = run_.outcome(process, c);
+    const Duration slack = kSlack + busy_time(process) + touching_time();
+    for (std::size_t i = 0; i < outcome.messages.size(); ++i) {
+      const MessageOutcome& message = outcome.messages[i];
+      const std::string what = fmt::format("message {} of '{}'", i + 1, plan.name);
+      if (message.is_asked && !message.is_over) complain("{}: {} has no end", name_of(process), what);
+      if (!message.wrong_result.empty()) complain("{}: {}: {}", name_of(process), what, message.wrong_result);
+      if (message.took > plan.timeout + slack)
+        complain("{}: {} took {:.3f} s, of {:.3f} s that it has", name_of(process), what,
+                 seconds_of(message.took), seconds_of(plan.timeout));
+      if (message.error) judge_error(process, c, *message.error, what, false);
+      judge_news(process, message, what);
+      const Error* const first = failure(run_, process, c);
+      const bool is_same_cause = first == nullptr || first->kind() == ErrorKind::Cancelled;
+      if (message.error && !is_same_cause) judge_later(process, *message.error, *first, what);
+    }
+    judge_senders(process, c);
+  }
+
+  /// Who receives from anybody gets each message once.
+  void judge_senders(Process process, std::size_t c) {
+    const std::vector<MessagePlan>& plans = job_.communicators[c].messages;
+    std::multiset<Rank> expected;
+    std::multiset<Rank> got;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      const MessageOutcome& message = run_.outcome(process, c).messages[i];
+      if (!plans[i].is_for_anybody || plans[i].to != process) continue;
+      if (!message.is_over || message.error) return;
+      expected.insert(plans[i].from);
+      got.insert(message.from);
+    }
+    if (expected != got)
+      complain("{}: has messages of ranks {} with the tag for anybody, and not of {}", name_of(process),
+               fmt::join(got, ", "), fmt::join(expected, ", "));
+  }
+
+  void judge_group(Process process, std::size_t c) {
+    const CommunicatorPlan& plan = job_.communicators[c];
+    const GroupOutcome& group = run_.outcome(process, c).group;
+    const std::vector<Rank> members = run_.group_of(process, c);
+    const Duration slack = kSlack + busy_time(process) + touching_time();
+    if (!plan.group) return;
+    const std::string of = fmt::format("the group in '{}'", plan.name);
+    // A split is a call and then the making; and what is made is established.
+    if (group.make_took > 3 * plan.timeout + slack)
+      complain("{}: making {} took {:.3f} s", name_of(process), of, seconds_of(group.make_took));
+    if (group.make_error) judge_making(process, c, *group.make_error, "making " + of);
+    if (group.is_asked && !group.is_made && !group.make_error)
+      complain("{}: making {} has no end", name_of(process), of);
+    for (std::size_t i = 0; i < group.calls.size(); ++i) {
+      const CallOutcome& call = group.calls[i];
+      const std::string what = fmt::format("call {} of {}", i + 1, of);
+      if (call.is_asked && !call.is_over) complain("{}: {} has no end", name_of(process), what);
+      if (!call.wrong_result.empty()) complain("{}: {}: {}", name_of(process), what, call.wrong_result);
+      if (call.took > plan.timeout + slack)
+        complain("{}: {} took {:.3f} s, of {:.3f} s that it has", name_of(process), what,
+                 seconds_of(call.took), seconds_of(plan.timeout));
+      if (call.error) judge_error_of_group(process, c, in_communicator(*call.error, members), what);
+      judge_news(process, call, what);
+      if (call.error && group.later_error) judge_later(process, *call.error, *group.later_error, what);
+    }
+  }
+
+  /// What is none of their own faults members hear of from those that could not make it.
+  void judge_error_of_group(Process process, std::size_t c, const Error& error, const std::string& what) {
+    const std::vector<Rank> members = run_.group_of(process, c);
+    const bool is_explained = std::ranges::any_of(expected_, [&](const Expectation& one) {
+      return one.is_felt_among(members) && one.kinds.contains(error.kind()) && one.explains_culprit(error);
+    });
+    const bool is_of_making = std::ranges::any_of(members, [&](Rank rank) {
+      const std::optional<Error>& made = run_.outcome(rank, c).group.make_error;
+      return made && made->kind() == error.kind() && made->culprit() == error.culprit();
+    });
+    if (!is_explained && !is_of_making)
+      complain("{}: {} failed in a way that no fault among its members explains: {}{}", name_of(process),
+               what, error.what(), culprit_of(error));
+  }
+
+  /// A split is a call of the communicator, and fails with it. Who could not join or had no colour to make a
+  /// group of is missed by the others.
+  void judge_making(Process process, std::size_t c, const Error& error, const std::string& what) {
+    const std::vector<Rank> members = run_.group_of(process, c);
+    const bool is_split = job_.communicators[c].group->is_split;
+    const bool is_explained = std::ranges::any_of(expected_, [&](const Expectation& one) {
+      const bool is_kind = one.kinds.contains(error.kind()) ||
+                           (has_failed_joining(c) && one.kinds_of_joining.contains(error.kind()));
+      return (is_split || one.is_felt_among(members)) && is_kind && one.explains_culprit(error);
+    });
+    if (!is_explained && !is_missed(error, process, c))
+      complain("{}: {} failed in a way that no fault explains: {}{}", name_of(process), what, error.what(),
+               culprit_of(error));
+  }
+
+  /// Whether it names a rank that could not take part because of something else.
+  [[nodiscard]] bool is_missed(const Error& error, Process process, std::size_t c) const {
+    constexpr std::array kKinds = {ErrorKind::PeerAborted, ErrorKind::PeerDied, ErrorKind::DeadlineExceeded};
+    if (!error.culprit() || *error.culprit() == process) return false;
+    const CommunicatorOutcome& missed = run_.outcome(*error.culprit(), c);
+    const bool has_failed = missed.join_error || missed.group.make_error;
+    return has_failed && std::ranges::find(kKinds, error.kind()) != kKinds.end();
   }
 
   /// What a rank may be told because of another job at its address: that there is one, or who is missing.
@@ -171,39 +311,9 @@ class Judge {
     return count;
   }
 
-  /// What can be told of the faults that were planned: docs/faults.md.
-  [[nodiscard]] std::set<ErrorKind> allowed_kinds(bool is_joining) const {
-    std::set<ErrorKind> kinds;
-    for (const auto& dead : job_.world.dead) {
-      if (dead.is_silent)
-        kinds.insert({ErrorKind::DeadlineExceeded, ErrorKind::PeerSilent, ErrorKind::MissingRanks,
-                      ErrorKind::LinkFault});
-      if (!dead.is_silent) kinds.insert({ErrorKind::PeerDied, ErrorKind::MissingRanks, ErrorKind::LinkFault});
-    }
-    if (!job_.world.lost.empty())
-      kinds.insert({ErrorKind::DeadlineExceeded, ErrorKind::PeerSilent, ErrorKind::MissingRanks,
-                    ErrorKind::LinkFault, ErrorKind::PeerAborted});
-    if (!job_.world.lost.empty() && is_joining) kinds.insert(ErrorKind::PeerDied);
-    if (!job_.world.broken.empty())
-      kinds.insert({ErrorKind::LinkFault, ErrorKind::PeerDied, ErrorKind::MissingRanks});
-    if (job_.deed && job_.deed->kind != Deed::Kind::differs) kinds.insert(ErrorKind::PeerAborted);
-    if (job_.is_late_beyond_patience()) kinds.insert(ErrorKind::DeadlineExceeded);
-    // A call that was cancelled while it waited for its turn was never made: the others see the next one.
-    if (job_.deed && (job_.deed->kind == Deed::Kind::differs || job_.deed->kind == Deed::Kind::cancels))
-      kinds.insert(ErrorKind::Mismatch);
-    return kinds;
-  }
-
-  [[nodiscard]] std::set<Rank> culprits() const {
-    std::set<Rank> ranks;
-    for (const auto& dead : job_.world.dead) ranks.insert(dead.process);
-    for (const auto& link : job_.world.lost) ranks.insert({link.from, link.to});
-    for (const auto& link : job_.world.broken) ranks.insert({link.from, link.to});
-    if (job_.deed) ranks.insert(job_.deed->rank);
-    for (const Lateness& late : job_.late)
-      if (job_.is_late_beyond_patience()) ranks.insert(late.rank);
-    if (job_.deed && job_.ranks == 2) ranks.insert({0, 1});  // two that disagree: neither is the odd one
-    return ranks;
+  [[nodiscard]] bool may_be_culprit(Rank rank) const {
+    return std::ranges::any_of(expected_,
+                               [rank](const Expectation& one) { return one.culprits.contains(rank); });
   }
 
   [[nodiscard]] const Error* failure_of(Rank rank, std::size_t c) const { return failure(run_, rank, c); }
@@ -215,7 +325,7 @@ class Judge {
     const bool is_joining = !run_.outcome(rank, c).has_joined;
     const bool has_no_witness = failed_ranks(c) <= 2 || has_failed_joining(c);
     return std::ranges::any_of(job_.world.lost, is_end) || (has_no_witness && !job_.world.broken.empty()) ||
-           (is_joining && culprits().contains(0));
+           (is_joining && may_be_culprit(0));
   }
 
   /// The others were through, and left.
@@ -238,7 +348,8 @@ class Judge {
     const auto is_deadline = [](const Error& error) {
       return error.kind() == ErrorKind::DeadlineExceeded || error.kind() == ErrorKind::PeerSilent;
     };
-    const bool are_deadlines = is_deadline(one) && is_deadline(other) && !job_.world.lost.empty();
+    const bool are_deadlines = is_deadline(one) && is_deadline(other) &&
+                               (!job_.world.lost.empty() || !one.culprit() || !other.culprit());
     return are_deadlines || (one.kind() == other.kind() && one.culprit() == other.culprit());
   }
 
@@ -263,8 +374,37 @@ class Judge {
     }
   }
 
+  /// Among the members of each group that could hear of each other and were not held up by something else.
+  void judge_agreement_of_groups(std::size_t c) {
+    const std::optional<GroupPlan>& plan = job_.communicators[c].group;
+    const bool may_differ = job_.faults() != 1 || !job_.world.broken.empty();
+    if (!plan || may_differ) return;
+    for (const int color : std::set<int>(plan->colors.begin(), plan->colors.end()))
+      judge_agreement_of_group(c, plan->members(color));
+  }
+
+  void judge_agreement_of_group(std::size_t c, const std::vector<Rank>& members) {
+    std::optional<Error> first;
+    Rank of_first = 0;
+    for (const Rank rank : members) {
+      const std::optional<Error> failure = failure_in_group(run_, rank, c);
+      const bool counts = failure && run_.is_through(rank) && !is_cut_off(rank, c) &&
+                          !run_.outcome(rank, c).join_error && !is_missed(*failure, rank, c);
+      if (!counts) continue;
+      if (!first) {
+        first = failure;
+        of_first = rank;
+      } else if (!agree(*failure, *first)) {
+        complain("a group in '{}': rank {} says '{}', and rank {} says '{}'", job_.communicators[c].name,
+                 of_first, first->what(), rank, failure->what());
+        return;
+      }
+    }
+  }
+
   JobRun& run_;
   const Job& job_;
+  const std::vector<Expectation> expected_;
   std::vector<std::string> complaints_;
 };
 
@@ -272,8 +412,10 @@ class Judge {
 
 bool has_failures(const JobRun& run) {
   for (Process process = 0; process < run.job().processes(); ++process)
-    for (std::size_t c = 0; c < run.job().communicators.size(); ++c)
-      if (run.is_through(process) && failure(run, process, c) != nullptr) return true;
+    for (std::size_t c = 0; c < run.job().communicators.size(); ++c) {
+      const bool has_failure = failure(run, process, c) != nullptr || failure_in_group(run, process, c);
+      if (run.is_through(process) && has_failure) return true;
+    }
   return false;
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 
 class Launcher(NamedTuple):
@@ -14,20 +14,39 @@ class Launcher(NamedTuple):
     name: str
     rank: str
     size: str
-    local_size: Optional[str]  # equal to size: all on one host
-    job: tuple  # what tells one job from others
+    local_size: str  # equal to size: all on one host
+    job: Tuple[str, ...]  # any of which tells this job from all others of the host
 
 
 LAUNCHERS = (
     Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
              ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")),
-    Launcher("MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", ("HYDI_CONTROL_FD", "PMI_ID_JOB")),
-    Launcher("torch.distributed.run", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
-             ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")),
+    Launcher("MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", ()),
+    Launcher("torch.distributed.run", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", ("MASTER_PORT",)),
 )
+# Counts how often a launcher has started the ranks of a job again.
+ROUND = "TORCHELASTIC_RESTART_COUNT"
 
 
-def place_from(environment: Mapping[str, str] = os.environ, parent: Optional[int] = None) -> Dict[str, Any]:
+def _started_by(variable: str) -> str:
+    """The launcher's own process, by which ranks know their job: the first ancestor that has not the rank's variable,
+    as scripts around the rank have."""
+    process = os.getppid()
+    while process > 1:
+        try:
+            with open(f"/proc/{process}/environ", "rb") as file:
+                is_of_rank = any(entry.startswith(variable.encode() + b"=") for entry in file.read().split(b"\0"))
+            with open(f"/proc/{process}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()  # from the state on: the name may hold anything
+        except OSError:
+            break  # another user's, so no rank's
+        if not is_of_rank:
+            return f"{process}@{fields[19].decode()}"  # and when it started: numbers are used again
+        process = int(fields[1])
+    return str(process)
+
+
+def place_from(environment: Mapping[str, str] = os.environ) -> Dict[str, Any]:
     """rank, size and address for join(), or nothing where cohort's own variables, or none, say it."""
     if environment.get("COHORT_RANK") or environment.get("COHORT_SIZE"):
         return {}
@@ -35,15 +54,14 @@ def place_from(environment: Mapping[str, str] = os.environ, parent: Optional[int
         rank, size = environment.get(launcher.rank, ""), environment.get(launcher.size, "")
         if not (rank.isdecimal() and size.isdecimal()):
             continue
-        local = environment.get(launcher.local_size or "", "")
+        local = environment.get(launcher.local_size, "")
         place: Dict[str, Any] = {"rank": int(rank), "size": int(size)}
         if environment.get("COHORT_ADDR"):
             place["address"] = environment["COHORT_ADDR"]
         elif local in ("", size):
-            # Ranks of one job have a parent in common, those of another job have another one.
-            known = [f"{name}={environment[name]}" for name in launcher.job if environment.get(name)]
-            known.append(str(os.getppid() if parent is None else parent))
-            tag = hashlib.sha256("|".join([launcher.name, *known]).encode()).hexdigest()[:16]
+            job = next((environment[name] for name in launcher.job if environment.get(name)), None)
+            known = (launcher.name, job or _started_by(launcher.rank), environment.get(ROUND, ""))
+            tag = hashlib.sha256("|".join(known).encode()).hexdigest()[:16]
             place["address"] = f"unix:cohort-{os.getuid()}-{tag}"
         else:
             raise RuntimeError(

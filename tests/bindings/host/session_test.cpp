@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/host/session.h>
 
-#include <cohort/net/auth/identity.h>
+#include <cohort/tests/bindings/host/sessions.h>
 #include <cohort/tests/support/outcome.h>
 
 #include <gmock/gmock.h>
@@ -24,36 +24,6 @@ using namespace std::chrono_literals;
 using cohort::testing::error_from;
 using cohort::testing::kind_of;
 using ::testing::HasSubstr;
-
-using Member = std::shared_ptr<SharedCommunicator>;
-
-CallArguments of(std::span<float> data) {
-  CallArguments arguments;
-  arguments.in = std::as_bytes(data);
-  arguments.out = std::as_writable_bytes(data);
-  return arguments;
-}
-
-AnyCall sum(std::span<float> data) { return CollectiveCall{operator_of<AllReduce>, of(data)}; }
-
-/// Runs it on so many ranks, each a thread with a session of its own.
-void run_sessions(Rank ranks, const std::function<void(Session&, Member)>& body,
-                  const std::string& transport = {}) {
-  CommunicatorOptions options;
-  options.transport = transport;
-  options.is_isolated = true;
-  options.join.address = fmt::format("unix:cohort-session-{:016x}", random_incarnation());
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&options, &body, rank, ranks] {
-      Session session;
-      Member comm = session.join(options.for_rank(rank, ranks));
-      body(session, comm);
-      comm->close();
-      comm.reset();
-    });
-  for (std::thread& thread : threads) thread.join();
-}
 
 TEST(Session, blocking_calls_of_every_size_complete_over_shared_memory_and_tcp) {
   for (const char* transport : {"shm", "tcp"}) {

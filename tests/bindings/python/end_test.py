@@ -146,8 +146,35 @@ else:
         time.sleep(0.01)
 """
 
+CLOSED = """
+import cohort, numpy, time
+
+comm = cohort.init()
+if comm.rank == 0:
+    pending = comm.all_reduce(numpy.ones(1), async_op=True)
+    comm.close()
+    try:
+        pending.wait(timeout=20)
+    except cohort.Cancelled as error:
+        assert "was closed by this rank" in str(error) and "before close()" in error.advice, error
+        print("ended", flush=True)
+else:
+    while comm.failure is None:
+        time.sleep(0.01)
+    try:
+        comm.barrier()
+    except cohort.PeerAborted as error:
+        assert "was closed by this rank" in str(error), error
+        print("told", flush=True)
+"""
+
 
 class End(RanksTestCase):
+    def test_close_ends_what_is_under_way(self):
+        output = self.check_ranks(2, CLOSED)
+        self.assertIn("ended", output)
+        self.assertIn("told", output)
+
     def test_a_signal_s_handler_may_call_what_the_main_thread_waits_for(self):
         self.assertIn("ended", self.check_ranks(2, HANDLED))
 

@@ -19,16 +19,41 @@ from support import BUILD, environment
 class Package(unittest.TestCase):
     def test_a_launcher_says_which_rank_this_is(self):
         mpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "8"}
-        place = place_from(mpi, parent=7)
+        place = place_from(mpi)
         self.assertEqual((place["rank"], place["size"]), (3, 8))
-        self.assertEqual(place_from({**mpi, "OMPI_COMM_WORLD_RANK": "0"}, parent=7)["address"], place["address"])
-        self.assertNotEqual(place_from(mpi, parent=8)["address"], place["address"])
+        self.assertEqual(place_from({**mpi, "OMPI_COMM_WORLD_RANK": "0"})["address"], place["address"])
+        self.assertNotEqual(place_from({**mpi, "PMIX_NAMESPACE": "2"}), place_from({**mpi, "PMIX_NAMESPACE": "3"}))
         torch = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_PORT": "29500"}
         self.assertEqual(place_from(torch)["size"], 2)
         self.assertEqual(place_from({**torch, "COHORT_RANK": "0", "COHORT_SIZE": "1"}), {})
         self.assertEqual(place_from({}), {})
         with self.assertRaisesRegex(RuntimeError, "COHORT_ADDR=HOST:PORT"):
             place_from({**torch, "LOCAL_WORLD_SIZE": "1"})
+
+    def test_ranks_behind_scripts_meet_and_those_of_other_jobs_do_not(self):
+        # What starts ranks stands between this process and them, as a launcher does.
+        launcher = """
+import os, subprocess, sys
+say = [sys.executable, "-c", "from cohort._launch import place_from; print(place_from()['address'])"]
+script = ["sh", "-c", '"$@"; exit $?', "sh"]  # a shell that stays
+for scripts in (0, 0, 1, 2):
+    environment = {**os.environ, "PMI_RANK": str(scripts), "PMI_SIZE": "4"}
+    subprocess.run(scripts * script + say, env=environment, check=True)
+"""
+        jobs = [subprocess.run([sys.executable, "-c", launcher], env=environment(), check=True, timeout=60,
+                               stdout=subprocess.PIPE, text=True).stdout.split() for _ in range(2)]
+        for addresses in jobs:
+            self.assertEqual(len(addresses), 4)
+            self.assertEqual(len(set(addresses)), 1, addresses)
+        self.assertNotEqual(jobs[0][0], jobs[1][0])
+
+    def test_torch_s_ranks_meet_by_their_port_wherever_they_are_started(self):
+        torch = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "29500"}
+        first = place_from(torch)["address"]
+        with mock.patch("os.getppid", return_value=1):
+            self.assertEqual(place_from({**torch, "RANK": "1"})["address"], first)
+        self.assertNotEqual(place_from({**torch, "MASTER_PORT": "29501"})["address"], first)
+        self.assertNotEqual(place_from({**torch, "TORCHELASTIC_RESTART_COUNT": "1"})["address"], first)
 
     def test_exceptions_are_a_tree_with_attributes(self):
         error = errors.error_of("Mismatch", "collective #7 on 'world': rank 1 gives 3 elements; give 4", 1, "scan", "x")

@@ -2,9 +2,9 @@
 // Real processes, one of which is killed or stopped: every survivor is told whom, and ends by itself.
 #include <cohort/cohort.h>
 #include <cohort/net/auth/identity.h>
+#include <cohort/tests/support/mortal_ranks.h>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -124,47 +124,28 @@ class KilledRank : public testing::TestWithParam<std::tuple<Way, Rank>> {
 
   /// Returns when all ranks work.
   void start(Duration timeout, bool victim_has_child = false) {
-    std::array<int, 2> progress{};
     std::array<int, 2> leash{};
-    ASSERT_EQ(::pipe(progress.data()), 0);
     ASSERT_EQ(::pipe(leash.data()), 0);
     const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
-    for (Rank rank = 0; rank < kRanks; ++rank) {
-      const pid_t child = ::fork();
-      if (child == 0) {
-        ::close(leash[1]);
-        const bool has_child = victim_has_child && rank == victim();
-        const Way way = std::get<0>(GetParam());
-        const Ties ties{.progress = progress[1],
-                        .leash = has_child ? leash[0] : -1,
-                        .maps_buffers = way == Way::shm_mapped};
-        ::_exit(live_and_die(rank, way, address, timeout, ties));
-      }
-      children_[rank] = child;
-    }
-    ::close(progress[1]);
+    const auto live = [&](Rank rank, int progress) {
+      ::close(leash[1]);
+      const bool has_child = victim_has_child && rank == victim();
+      const Way way = std::get<0>(GetParam());
+      const Ties ties{
+          .progress = progress, .leash = has_child ? leash[0] : -1, .maps_buffers = way == Way::shm_mapped};
+      return live_and_die(rank, way, address, timeout, ties);
+    };
+    EXPECT_EQ(ranks_.start(kRanks, live), kRanks) << "some ended before they worked";
     ::close(leash[0]);
     leash_ = leash[1];
-    char byte = 0;
-    Rank working = 0;
-    while (working < kRanks && ::read(progress[0], &byte, 1) == 1) ++working;
-    ::close(progress[0]);
-    EXPECT_EQ(working, kRanks) << "some ended before they worked";
   }
-  void signal_victim(int number) { ::kill(children_[victim()], number); }
+  void signal_victim(int number) { ranks_.signal(victim(), number); }
   /// At any moment of what goes on.
   void kill_victim() {
     ::usleep(static_cast<useconds_t>(random_incarnation() % 20'000));
     signal_victim(SIGKILL);
   }
-
-  /// The status of a rank that ends by itself; the test's own time limit is for those that do not.
-  int status_of(Rank rank) {
-    int status = 0;
-    EXPECT_EQ(::waitpid(children_[rank], &status, 0), children_[rank]);
-    children_[rank] = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
+  int status_of(Rank rank) { return ranks_.status_of(rank); }
   void expect_all_name_it() {
     MonotonicClock clock;
     const TimePoint killed = clock.now();
@@ -174,14 +155,10 @@ class KilledRank : public testing::TestWithParam<std::tuple<Way, Rank>> {
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock.now() - killed);
     RecordProperty("ms_until_all_have_ended", static_cast<int>(took.count()));
   }
-  void TearDown() override {
-    for (const pid_t child : children_)
-      if (child > 0) ::kill(child, SIGKILL);
-    ::close(leash_);
-  }
+  void TearDown() override { ::close(leash_); }
 
  private:
-  std::array<pid_t, kRanks> children_{};
+  test::MortalRanks ranks_;
   int leash_ = -1;
 };
 
@@ -204,9 +181,7 @@ TEST_P(StoppedRank, is_named_at_the_deadline) {
   signal_victim(SIGSTOP);
   for (Rank rank = 0; rank < kRanks; ++rank) {
     if (rank == victim()) continue;
-    const int status = status_of(rank);
-    EXPECT_TRUE(status >= kSurvivedDeadline && status < kSurvivedDeadline + 10)
-        << "rank " << rank << ": " << status;
+    EXPECT_EQ(status_of(rank), kSurvivedDeadline + static_cast<int>(victim())) << "rank " << rank;
   }
   signal_victim(SIGKILL);
   EXPECT_EQ(status_of(victim()), -SIGKILL);

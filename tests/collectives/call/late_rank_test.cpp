@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank that computes, loads its data or is stopped for a while is late, and nothing else.
+#include <cohort/engine/when_all.h>
 #include <cohort/tests/support/ranks.h>
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
+#include <vector>
 
 namespace cohort {
 namespace {
@@ -26,6 +29,74 @@ TEST_P(LateRank, of_its_first_collective_and_of_the_next_fails_nothing) {
     }
   };
   test::run_ranks_in_world(4, body, {}, std::get<1>(GetParam()));
+}
+
+/// The dead rank's listener is gone as well, so that a third rank that connects to it is refused at once, and
+/// nobody on its host can say that it is dead.
+TEST(DeadRank, whose_host_mate_is_busy_is_dead_to_the_rank_that_connects_to_it_too) {
+  int deaths = 0;
+  for (std::uint64_t step = 40; step < 400; step += 5) {
+    world::Settings settings;
+    settings.seed = step;
+    settings.host_of = {0, 0, 1};
+    settings.dead = {{.process = 0, .step = step}};
+    std::array<bool, 3> has_joined{};
+    bool lives_on = false;
+    const auto body = [&](Communicator& comm) -> Task<> {
+      has_joined[comm.rank()] = true;
+      if (comm.rank() == 0) {
+        const TimePoint start = comm.engine().now();
+        for (int i = 0; i < 18; ++i) co_await comm.engine().sleep_for(std::chrono::milliseconds(1));
+        lives_on = comm.engine().now() < start + std::chrono::seconds(1);  // dead ranks go on at the very end
+      }
+      if (comm.rank() == 1) test::compute(comm.engine(), std::chrono::seconds(2));
+      if (comm.rank() == 2) co_await comm.engine().sleep_for(std::chrono::milliseconds(20));
+      std::vector<float> values(1000, 1.0F);
+      co_await comm.all_reduce(values, ReduceOp::sum);
+    };
+    const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks_in_world(settings, body);
+    if (!has_joined[0] || !has_joined[1] || !has_joined[2] || lives_on) continue;
+    ++deaths;
+    for (const Rank rank : {1U, 2U}) {
+      const std::optional<Error>& error = outcomes[rank].error;
+      ASSERT_TRUE(error) << "rank " << rank << ", step " << step;
+      EXPECT_EQ(error->kind(), ErrorKind::PeerDied)
+          << "rank " << rank << ", step " << step << ": " << error->what();
+      EXPECT_EQ(error->culprit(), Rank{0});
+    }
+  }
+  EXPECT_GT(deaths, 0);
+}
+
+/// It has come to the collective, as ranks of its host can see; then its engine stands still.
+TEST(SilentRank, is_named_by_all_others_wherever_they_live) {
+  const std::vector<std::vector<unsigned>> hosts_of = {{0, 0, 0}, {0, 0, 1}, {0, 1, 1}, {0, 1, 2}};
+  for (const std::vector<unsigned>& host_of : hosts_of) {
+    constexpr Rank kSilent = 1;
+    world::Settings settings;
+    settings.seed = 1;
+    settings.host_of = host_of;
+    CommunicatorOptions options;
+    options.timeout = std::chrono::seconds(1);
+    const auto body = [](Communicator& comm) -> Task<> {
+      co_await comm.barrier();
+      std::vector<float> values(2'000'000, 1.0F);
+      auto reduce = [&]() -> Task<> { co_await comm.all_reduce(values, ReduceOp::sum); };
+      auto stand_still = [&]() -> Task<> {
+        co_await comm.engine().sleep_for(std::chrono::milliseconds(200));
+        if (comm.rank() == kSilent) test::compute(comm.engine(), std::chrono::seconds(20));
+      };
+      if (comm.rank() != kSilent) co_await comm.engine().sleep_for(std::chrono::milliseconds(300));
+      co_await when_all(reduce(), stand_still());
+    };
+    const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks_in_world(settings, body, options);
+    for (Rank rank = 0; rank < outcomes.size(); ++rank) {
+      const std::optional<Error>& error = outcomes[rank].error;
+      ASSERT_TRUE(error) << "rank " << rank;
+      EXPECT_EQ(error->kind(), ErrorKind::DeadlineExceeded) << error->what();
+      EXPECT_EQ(error->culprit(), kSilent) << "rank " << rank << ": " << error->what();
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Everybody, LateRank,

@@ -181,6 +181,24 @@ TEST(World, ends_the_connections_of_a_process_that_dies) {
   EXPECT_LT(bytes, 12);
 }
 
+/// It goes on once more when everything is over, and waits then as it did before.
+TEST(World, lets_no_listener_of_a_dead_process_have_something_for_ever) {
+  Settings settings = two_hosts(1);
+  settings.pause_percent = 0;
+  settings.late_percent = 0;
+  settings.dead = {{.process = 0, .step = 1}};
+  const auto accept = [](Engine& engine) -> Task<> {
+    Listener listener(engine, kPlace);
+    Task<Socket> accepting = listener.accept();
+    Task<Socket> timed = with_deadline(Seconds(10), std::move(accepting));
+    Socket socket = co_await timed;
+  };
+  const auto wait = [](Engine& engine) -> Task<> { co_await engine.sleep_for(Seconds(1)); };
+  const Outcome outcome = play(settings, accept, wait);
+  EXPECT_TRUE(outcome.is_through);
+  EXPECT_EQ(outcome.finding, "");
+}
+
 /// Whether a process sees that the other one, which has forked, died: within a minute.
 bool sees_death_after_fork(const Settings& settings) {
   const auto talk = [](Engine& engine) -> Task<> {

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tests/bindings/host/sessions.h>
+#include <cohort/tests/support/outcome.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+
+namespace cohort::bindings {
+namespace {
+
+using namespace std::chrono_literals;
+using cohort::testing::error_from;
+using cohort::testing::kind_of;
+using ::testing::HasSubstr;
+
+const AnyCall kBarrier = CollectiveCall{operator_of<Barrier>};
+
+void wait_for_failure(SharedCommunicator& comm) {
+  const TimePoint limit = std::chrono::steady_clock::now() + 30s;
+  while (!comm.failure() && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(1ms);
+}
+
+TEST(SessionClose, ends_calls_that_are_under_way_with_an_error_and_tells_the_others_why) {
+  for (const char* transport : {"shm", "tcp"}) {
+    const auto body = [](Session&, const Member& comm) {
+      std::vector<float> data(1000, 1.0F);
+      if (comm->rank() != 0) {
+        wait_for_failure(*comm);
+        const auto error = error_from([&] { comm->call(sum(data)); });
+        ASSERT_EQ(kind_of(error), "PeerAborted");
+        EXPECT_THAT(error->what(), HasSubstr("was closed by this rank while the call was under way"));
+        return;
+      }
+      char byte = 0;
+      const auto bytes = std::as_writable_bytes(std::span(&byte, 1));
+      std::vector<std::shared_ptr<Request>> requests = {
+          comm->prepare(sum(data)), comm->prepare(kBarrier),  // the second one waits for its turn
+          comm->prepare(MessageCall{MessageCall::Direction::recv, 1, 0, bytes}),
+          comm->prepare(MessageCall{MessageCall::Direction::recv_any, 0, 1, bytes})};
+      for (const auto& request : requests) comm->start(request);
+      comm->close();
+      for (const auto& request : requests) {
+        ASSERT_TRUE(request->is_over());
+        const auto error = error_from([&] { request->wait(); });
+        ASSERT_EQ(kind_of(error), "Cancelled");
+        EXPECT_THAT(error->what(), HasSubstr("wait for calls before close()"));
+      }
+    };
+    run_sessions(2, body, transport);
+  }
+}
+
+TEST(SessionClose, ends_what_other_threads_wait_for) {
+  run_sessions(2, [](Session&, const Member& comm) {
+    if (comm->rank() != 0) return wait_for_failure(*comm);
+    std::atomic<int> ended{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i)
+      threads.emplace_back([&] {
+        const auto error = error_from([&] { comm->call(kBarrier); });
+        EXPECT_EQ(kind_of(error), "Cancelled");
+        ++ended;
+      });
+    threads.emplace_back([&] {
+      const auto error = error_from([&] { (void)comm->group({0, 1}, "never"); });
+      EXPECT_TRUE(error) << "rank 1 never makes it";
+      ++ended;
+    });
+    std::this_thread::sleep_for(50ms);  // most likely they wait by then; it holds if they do not
+    comm->close();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(ended, 3);
+  });
+}
+
+TEST(SessionClose, may_be_called_by_several_threads_and_refuses_what_comes_later) {
+  run_sessions(2, [](Session&, const Member& comm) {
+    comm->call(kBarrier);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) threads.emplace_back([&] { comm->close(); });
+    for (std::thread& thread : threads) thread.join();
+    const auto request = comm->prepare(kBarrier);
+    comm->start(request);
+    EXPECT_EQ(kind_of(error_from([&] { request->wait(); })), "InvalidArgument");
+    const auto error = error_from([&] { comm->call(kBarrier); });
+    ASSERT_EQ(kind_of(error), "InvalidArgument");
+    EXPECT_THAT(error->what(), HasSubstr("is closed"));
+    EXPECT_EQ(kind_of(error_from([&] { (void)comm->split(0); })), "InvalidArgument");
+  });
+}
+
+/// How often each thread of this process has gone to sleep, which it does once for each time it is woken.
+std::map<std::string, std::string> sleeps_of_threads() {
+  std::map<std::string, std::string> sleeps;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    const std::string thread = entry.path().filename();
+    if (thread == std::to_string(::gettid())) continue;
+    std::ifstream status(entry.path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("voluntary_ctxt_switches:")) sleeps[thread] = line;
+  }
+  return sleeps;
+}
+
+TEST(SessionClose, no_thread_wakes_after_the_last_communicator_is_released) {
+  Session session;
+  Member comm = session.join(CommunicatorOptions());
+  comm->call(kBarrier);
+  ::testing::internal::CaptureStderr();
+  comm.reset();
+  // It closes by itself; as long as it does, the threads may go on.
+  const TimePoint limit = std::chrono::steady_clock::now() + 30s;
+  bool is_quiet = false;
+  while (!is_quiet && std::chrono::steady_clock::now() < limit) {
+    const auto before = sleeps_of_threads();
+    std::this_thread::sleep_for(400ms);
+    is_quiet = sleeps_of_threads() == before;
+  }
+  EXPECT_TRUE(is_quiet);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+/// The root of a call may be through before the others are; nothing of it may wait for the root's next call.
+TEST(SessionClose, a_call_that_is_over_has_left_nothing_to_be_sent_by_the_next_one) {
+  for (const char* transport : {"shm", "tcp"}) {
+    std::atomic<int> through{0};
+    const auto body = [&](Session&, const Member& comm) {
+      constexpr int kRounds = 40;
+      std::vector<float> data(64, 1.0F);
+      const auto bytes = std::as_writable_bytes(std::span(data));
+      for (int round = 0; round < kRounds; ++round) {
+        const Rank root = static_cast<Rank>(round % 2);
+        if (round % 4 < 2) {
+          CollectiveCall call{operator_of<Broadcast>};
+          call.arguments.root = root;
+          call.arguments.out = bytes;
+          comm->call(call, {.timeout = 30s});
+        } else {
+          const auto direction =
+              comm->rank() == root ? MessageCall::Direction::send : MessageCall::Direction::recv;
+          comm->call(MessageCall{direction, 1 - comm->rank(), 0, bytes}, {.timeout = 30s});
+        }
+        ++through;
+        while (through < 2 * (round + 1)) std::this_thread::sleep_for(1ms);  // not a call of the library's
+      }
+    };
+    run_sessions(2, body, transport);
+  }
+}
+
+}  // namespace
+}  // namespace cohort::bindings

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/error.h>
+#include <cohort/tools/soak/job.h>
+
+#include <set>
+#include <span>
+#include <vector>
+
+namespace cohort::soak {
+
+/// What one fault of a job may bring to ranks: docs/faults.md. An error has to be explained, kind and
+/// culprit, by one of them.
+struct Expectation {
+  std::set<ErrorKind> kinds{};             ///< of calls and messages; also of ranks that join meanwhile
+  std::set<ErrorKind> kinds_of_joining{};  ///< in addition, in a communicator that not all could join
+  std::set<Rank> culprits{};               ///< an error that names nobody is explained as well
+  /// A group feels it if all of these are in it; empty: it is no matter of groups.
+  std::set<Rank> felt_where{};
+
+  [[nodiscard]] bool explains_culprit(const Error& error) const {
+    return !error.culprit() || culprits.contains(*error.culprit());
+  }
+  [[nodiscard]] bool is_felt_among(std::span<const Rank> members) const;
+};
+
+/// One for each fault that was drawn, or two where a fault has two consequences that name different ranks.
+[[nodiscard]] std::vector<Expectation> expectations_of(const Job& job);
+
+}  // namespace cohort::soak
