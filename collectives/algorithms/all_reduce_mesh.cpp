@@ -21,6 +21,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2,
           .bytes_moved = 2 * share,
           .bytes_reduced = share,
+          .bytes_copied = ranks == 2 ? share : 0,
           .messages = 2 * ranks * (ranks - 1.0),
           .bytes_by_all = 2 * share * ranks};
 }

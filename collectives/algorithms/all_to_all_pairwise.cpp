@@ -18,8 +18,11 @@ Task<> all_to_all_pairwise(Exec& x, AllToAll op) {
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {
-      .rounds = ranks - 1.0, .bytes_moved = n, .messages = ranks * (ranks - 1.0), .bytes_by_all = n * ranks};
+  return {.rounds = ranks - 1.0,
+          .bytes_moved = n,
+          .bytes_copied = static_cast<double>(bytes),
+          .messages = ranks * (ranks - 1.0),
+          .bytes_by_all = n * ranks};
 }
 
 constexpr Algorithm<AllToAll> kAlgorithm = {

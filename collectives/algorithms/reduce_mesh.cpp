@@ -31,6 +31,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2,
           .bytes_moved = 2 * share,
           .bytes_reduced = share,
+          .bytes_copied = ranks == 2 ? share : 0,
           .messages = (ranks + 1) * (ranks - 1.0),
           .bytes_by_all = share * (ranks + 1)};
 }

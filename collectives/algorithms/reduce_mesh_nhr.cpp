@@ -11,7 +11,8 @@ using dissemination::Order;
 Task<> across(Exec& x, Reduce op) { return dissemination::reduce(x, op, Order::farthest_first); }
 
 Cost cost_across(std::size_t bytes, Rank ranks) {
-  return figures_of_combine_and_gather(Order::farthest_first, ranks).cost(static_cast<double>(bytes) / ranks);
+  const double n = static_cast<double>(bytes);
+  return figures_of_combine_and_gather(Order::farthest_first, ranks).cost(n / ranks).copying(2 * n);
 }
 
 /// Two-level reduce: a mesh reduce_scatter inside of hosts, nhr reduces across them, of 1/q of the data among

@@ -46,6 +46,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = ranks == 2 ? 1.0 : 2.0,
           .bytes_moved = n,
           .bytes_reduced = n,
+          .bytes_copied = ranks == 2 ? n : 0,
           .messages = 2 * (ranks - 1.0),
           .bytes_by_all = n};
 }

@@ -20,6 +20,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1,
           .bytes_moved = n,
           .bytes_reduced = n,
+          .bytes_copied = ranks == 2 ? n : 0,
           .messages = ranks * (ranks - 1.0),
           .bytes_by_all = n * ranks};
 }

@@ -95,14 +95,16 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2,
           .bytes_moved = 2 * peers * share,
           .bytes_reduced = peers * share,
+          .bytes_copied = static_cast<double>(bytes),
           .messages = peers * (ranks + peers),
           .bytes_by_all = peers * (ranks + peers) * share};
 }
 
 Cost cost_of_exclusive(std::size_t bytes, Rank ranks) {
   Cost result = cost(bytes, ranks);
-  result.bytes_reduced -= static_cast<double>(bytes) / ranks;
-  return result;
+  const double share = static_cast<double>(bytes) / ranks;
+  result.bytes_reduced -= share;
+  return result.copying(share);
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {

@@ -43,6 +43,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1,
           .bytes_moved = n * (ranks - 1.0),
           .bytes_reduced = n * (ranks - 1.0),
+          .bytes_copied = n,
           .messages = ranks * (ranks - 1.0),
           .bytes_by_all = n * ranks * (ranks - 1.0) / 2};
 }

@@ -33,6 +33,7 @@ struct Cost {
   double rounds = 0;         ///< messages and phases that follow one another
   double bytes_moved = 0;    ///< that the busiest rank sends, or gets, or that follow one another on a path
   double bytes_reduced = 0;  ///< operands beyond the first, of the rank that combines most
+  double bytes_copied = 0;   ///< within its memory, out of place, of the rank that copies most; over links
   double messages = 0;       ///< signals included, that all ranks send over links, together
   double bytes_by_all = 0;   ///< that those hold
   // What of these stays inside of hosts: exact where a schedule has levels, estimated by its Distances where
@@ -47,6 +48,7 @@ struct Cost {
     rounds += next.rounds;
     bytes_moved += next.bytes_moved;
     bytes_reduced += next.bytes_reduced;
+    bytes_copied += next.bytes_copied;
     messages += next.messages;
     bytes_by_all += next.bytes_by_all;
     rounds_inside += next.rounds_inside;
@@ -60,12 +62,19 @@ struct Cost {
     return {.rounds = runs * rounds,
             .bytes_moved = runs * bytes_moved,
             .bytes_reduced = runs * bytes_reduced,
+            .bytes_copied = runs * bytes_copied,
             .messages = runs * messages,
             .bytes_by_all = runs * bytes_by_all,
             .rounds_inside = runs * rounds_inside,
             .bytes_moved_inside = runs * bytes_moved_inside,
             .messages_inside = runs * messages_inside,
             .bytes_by_all_inside = runs * bytes_by_all_inside};
+  }
+  /// The same, with so many bytes copied.
+  [[nodiscard]] Cost copying(double bytes) const noexcept {
+    Cost cost = *this;
+    cost.bytes_copied = bytes;
+    return cost;
   }
   /// The same, of which all stays inside of hosts.
   [[nodiscard]] Cost inside() const noexcept {

@@ -62,7 +62,8 @@ Task<> reduce(Exec& x, Reduce op, Order order) {
 }
 
 Cost cost_of_all_gather(Order order, std::size_t bytes, Rank ranks) {
-  return Dissemination(order, ranks).cost_of_phase(static_cast<double>(bytes));
+  const double n = static_cast<double>(bytes);
+  return Dissemination(order, ranks).cost_of_phase(n).copying(n * (ranks + 1.0));
 }
 
 Cost cost_of_reduce_scatter(Order order, std::size_t bytes, Rank ranks) {
@@ -78,6 +79,7 @@ Cost cost_of_all_reduce(Order order, Order order_back, std::size_t bytes, Rank r
   return {.rounds = there.rounds + back.rounds,
           .bytes_moved = there.bytes_moved + back.bytes_moved,
           .bytes_reduced = there.bytes_moved,
+          .bytes_copied = 2.0 * static_cast<double>(bytes),
           .messages = there.messages + back.messages,
           .bytes_by_all = there.bytes_by_all + back.bytes_by_all};
 }

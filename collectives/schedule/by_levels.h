@@ -300,18 +300,25 @@ using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
   return cost;
 }
 
+/// `across`: of an all_reduce in place.
 [[nodiscard]] inline Cost cost_of_all_reduce(CostAcross across, std::size_t bytes, const Hosts& hosts) {
   const double share = static_cast<double>(bytes) / hosts.most_ranks();
   const Cost shares = cost_inside(share, hosts);
-  return reducing(shares) + cost_across(across, share, hosts) + shares;
+  const double copied = hosts.most_ranks() == 2 ? share : 0;  // what the other's is combined with
+  return reducing(shares).copying(copied) + cost_across(across, share, hosts) + shares;
 }
 [[nodiscard]] inline Cost cost_of_reduce_scatter(CostAcross across, std::size_t bytes, const Hosts& hosts) {
   const double n = static_cast<double>(bytes);
-  return reducing(cost_inside(n * hosts.count(), hosts)) + cost_across(across, n, hosts);
+  const double packed = hosts.most_ranks() == 1 ? 0 : n * hosts.ranks();
+  const double combined = hosts.count() == 1 && hosts.most_ranks() == 2 ? n : 0;
+  return reducing(cost_inside(n * hosts.count(), hosts)).copying(packed + combined) +
+         cost_across(across, n, hosts);
 }
 [[nodiscard]] inline Cost cost_of_all_gather(CostAcross across, std::size_t bytes, const Hosts& hosts) {
   const double n = static_cast<double>(bytes);
-  return cost_across(across, n, hosts) + cost_inside(n * hosts.count(), hosts);
+  const double unpacked = hosts.most_ranks() == 1 ? 0 : n * hosts.ranks();
+  const double packed = hosts.count() == 1 ? n : 0;
+  return cost_across(across, n, hosts) + cost_inside(n * hosts.count(), hosts).copying(unpacked + packed);
 }
 /// The root gets a share of each of its host at the end.
 [[nodiscard]] inline Cost cost_of_reduce(CostAcross across, std::size_t bytes, const Hosts& hosts) {
@@ -321,7 +328,9 @@ using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
                     .bytes_moved = share * others,
                     .messages = others,
                     .bytes_by_all = share * others};
-  return reducing(cost_inside(share, hosts)) + cost_across(across, share, hosts) + gather.inside();
+  const double copied = hosts.most_ranks() == 2 ? share : 0;  // what the other's is combined with
+  return reducing(cost_inside(share, hosts)).copying(copied) + cost_across(across, share, hosts) +
+         gather.inside();
 }
 [[nodiscard]] inline Cost cost_of_all_to_all(std::size_t bytes, const Hosts& hosts) {
   const double n = static_cast<double>(bytes);
@@ -331,7 +340,10 @@ using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
                      .bytes_moved = moved,
                      .messages = hosts.count() * others,
                      .bytes_by_all = moved * hosts.count()};
-  return cost_inside(n * hosts.count(), hosts) + at_once(in_turn, hosts.most_ranks());
+  const bool is_one_level = hosts.count() == 1 || hosts.most_ranks() == 1;
+  const double blocks =
+      is_one_level ? 1 : 3.0 * hosts.ranks() - hosts.most_ranks();  // packed, turned, unpacked
+  return cost_inside(n * hosts.count(), hosts) + at_once(in_turn, hosts.most_ranks()).copying(n * blocks);
 }
 /// The root sends a share to each of its host twice, and does what the root does across.
 [[nodiscard]] inline Cost cost_of_broadcast(CostAcross across, std::size_t bytes, const Hosts& hosts) {

@@ -146,6 +146,21 @@ TEST(Selection, refuses_what_combines_in_another_order_with_what_does_not) {
   EXPECT_EQ(selected(of, over_tcp(4, 1), {.by_communicator = "ring"}), selected(of, over_tcp(4, 1)));
 }
 
+TEST(Selection, copies_count_for_all_ranks_of_a_core) {
+  LinkSpeed speed;
+  speed.ranks_per_core = 4;
+  const double without = CostModel(speed, 8).estimate_us({});
+  EXPECT_DOUBLE_EQ(CostModel(speed, 8).estimate_us(Cost().copying(1e6)) - without, 4e6 * speed.copy_us);
+}
+
+TEST(Selection, where_copies_are_slow_what_copies_nothing_is_taken) {
+  Reach reach = over_tcp(8, 4);
+  LinkSpeed speed = reach.model.speed();
+  speed.copy_us = 0.01;
+  reach.model = CostModel(speed, 8);
+  EXPECT_EQ(selected(call(operator_of<AllReduce>, 16 << 20), reach), "mesh");
+}
+
 TEST(Selection, follows_what_was_measured) {
   LinkSpeed slow_messages;
   slow_messages.message_us = 1e5;
