@@ -52,7 +52,8 @@ TEST(Text, shows_only_code_that_is_compiled_and_run) {
   for (const auto& entry : std::filesystem::directory_iterator(root / "tests/docs"))
     sources += unindented(read(entry.path()));
   std::size_t blocks = 0;
-  for (const char* text : {"README.md", "docs/guide.md", "docs/c.md", "docs/foreign-loops.md"})
+  for (const char* text :
+       {"README.md", "docs/guide.md", "docs/c.md", "docs/foreign-loops.md", "docs/determinism.md"})
     for (const std::string& block : code_blocks(read(root / text))) {
       ++blocks;
       EXPECT_NE(sources.find(unindented(block)), std::string::npos) << text << " shows\n" << block;
