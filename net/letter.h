@@ -68,6 +68,8 @@ class LetterChannel : Immovable {
   /// Puts the payload of the next letter there and removes it; false: not all has come, call it again with
   /// the same place. `into` of a letter without payload is not looked at.
   [[nodiscard]] virtual bool take(std::byte* into) noexcept = 0;
+  /// Whether the connection broke before the peer had ended it: what it had said last may be lost.
+  [[nodiscard]] virtual bool has_lost_words() const noexcept { return false; }
   /// Waits in place for a letter, for a bounded while, where that pays. Whether one is there.
   [[nodiscard]] virtual bool spin() noexcept { return false; }
 

@@ -28,7 +28,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
   // In each direction of each pair: two signals, a request, and the reply with the bytes.
   const double pairs = ranks * (ranks - 1.0);
   const double n = static_cast<double>(bytes);
-  return {.rounds = 4, .bytes_moved = n * (ranks - 1), .messages = 4 * pairs, .bytes_by_all = n * pairs};
+  return {.rounds = 4,
+          .bytes_moved = n * (ranks - 1),
+          .bytes_copied = 2 * n,
+          .messages = 4 * pairs,
+          .bytes_by_all = n * pairs};
 }
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }

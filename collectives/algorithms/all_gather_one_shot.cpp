@@ -22,7 +22,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
   return {.rounds = 1,
           .bytes_moved = n,
-          .bytes_reduced = 0,
+          .bytes_copied = static_cast<double>(bytes),
           .messages = ranks * (ranks - 1.0),
           .bytes_by_all = n * ranks};
 }

@@ -34,7 +34,10 @@ Tally count(Rank ranks) {
   return tally.counted();
 }
 
-Cost cost(std::size_t bytes, Rank ranks) { return Tally::of<count>(ranks).cost(static_cast<double>(bytes)); }
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes);
+  return Tally::of<count>(ranks).cost(n).copying(n);
+}
 
 const Algorithm<AllGather> kAlgorithm = {.name = "recursive_doubling",
                                          .distances = Distances::swaps_far,

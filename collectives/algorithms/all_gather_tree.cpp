@@ -34,6 +34,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   const double down = static_cast<double>(tree.sends) * ranks;
   return {.rounds = 2.0 * tree.height,
           .bytes_moved = (tree.largest_path_up + down) * block,
+          .bytes_copied = block,
           .messages = 2 * (ranks - 1.0),
           .bytes_by_all = (tree.sizes_of_subtrees + ranks * (ranks - 1.0)) * block};
 }

@@ -21,7 +21,9 @@ Task<> all_reduce_double_tree(Exec& x, AllReduce op) {
   co_await trees.run();
 }
 
-Cost cost(std::size_t bytes, Rank ranks) { return cost_of_double_tree(bytes, ranks, HalfTree::Flow::both); }
+Cost cost(std::size_t bytes, Rank ranks) {
+  return cost_of_double_tree(bytes, ranks, HalfTree::Flow::both).copying(static_cast<double>(bytes));
+}
 
 Needs needs(std::size_t, Rank) { return needs_of_double_tree(0); }
 

@@ -21,6 +21,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2,
           .bytes_moved = 2 * share,
           .bytes_reduced = share,
+          .bytes_copied = ranks == 2 ? share : 0,
           .messages = 2 * ranks * (ranks - 1.0),
           .bytes_by_all = 2 * share * ranks};
 }
@@ -34,6 +35,7 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
 }
 
 const Algorithm<AllReduce> kAlgorithm = {.name = "mesh",
+                                         .order = ReductionOrder::by_rank_at_once,
                                          .cost = cost,
                                          .needs = needs,
                                          .largest_piece = largest_piece,

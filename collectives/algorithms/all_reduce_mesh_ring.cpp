@@ -15,8 +15,13 @@ constexpr levels::Schedule<AllReduce> across = ring::all_reduce;
 /// (determinism D1). Source: Cho et al., BlueConnect, 2019; Patarasuk and Yuan 2009.
 Task<> all_reduce_mesh_ring(Exec& x, AllReduce op) { return levels::all_reduce(x, op, across); }
 
+Cost cost_in_place(std::size_t bytes, Rank ranks) {
+  return ring::cost_of_all_reduce(bytes, ranks).copying(0);
+}
+
 Cost cost(std::size_t bytes, const Hosts& hosts) {
-  return levels::cost_of_all_reduce(ring::cost_of_all_reduce, bytes, hosts);
+  const bool is_in_place = hosts.most_ranks() > 1;
+  return levels::cost_of_all_reduce(is_in_place ? cost_in_place : ring::cost_of_all_reduce, bytes, hosts);
 }
 
 const Algorithm<AllReduce> kAlgorithm = {.name = "mesh_ring",

@@ -43,7 +43,8 @@ Tally count(Rank ranks) {
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  return Tally::of<count>(ranks).cost(static_cast<double>(bytes) / ranks);
+  const double n = static_cast<double>(bytes);
+  return Tally::of<count>(ranks).cost(n / ranks).copying(n);
 }
 
 const Algorithm<AllReduce> kAlgorithm = {.name = "rhd",

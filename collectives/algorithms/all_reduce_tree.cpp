@@ -26,6 +26,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2 * height,
           .bytes_moved = (height + tree.sends) * n,
           .bytes_reduced = tree.children * n,
+          .bytes_copied = n,
           .messages = messages,
           .bytes_by_all = n * messages};
 }

@@ -44,6 +44,7 @@ Cost cost(std::size_t bytes, const Hosts& hosts) {
   const Cost trees{.rounds = 2.0 * tree.height,
                    .bytes_moved = (tree.height + tree.sends) * n,
                    .bytes_reduced = tree.children * n,
+                   .bytes_copied = n,
                    .messages = inside,
                    .bytes_by_all = inside * n};
   if (hosts.count() == 1) return trees.inside();

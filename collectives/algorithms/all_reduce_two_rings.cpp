@@ -31,6 +31,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2.0 * (ranks - 1),
           .bytes_moved = 2 * share,
           .bytes_reduced = share,
+          .bytes_copied = static_cast<double>(bytes),
           .messages = 4 * ranks * (ranks - 1.0),
           .bytes_by_all = 2 * share * ranks};
 }

@@ -11,7 +11,8 @@ using dissemination::Order;
 Task<> across(Exec& x, Broadcast op) { return dissemination::broadcast(x, op, Order::farthest_first); }
 
 Cost cost_across(std::size_t bytes, Rank ranks) {
-  return figures_of_scatter_and_spread(Order::farthest_first, ranks).cost(static_cast<double>(bytes) / ranks);
+  const double n = static_cast<double>(bytes);
+  return figures_of_scatter_and_spread(Order::farthest_first, ranks).cost(n / ranks).copying(n);
 }
 
 /// Two-level broadcast: the root scatters inside of its host, each rank of that host broadcasts its block

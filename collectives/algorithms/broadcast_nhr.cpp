@@ -14,7 +14,8 @@ using dissemination::Order;
 Task<> broadcast_nhr(Exec& x, Broadcast op) { return dissemination::broadcast(x, op, Order::farthest_first); }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  return figures_of_scatter_and_spread(Order::farthest_first, ranks).cost(static_cast<double>(bytes) / ranks);
+  const double n = static_cast<double>(bytes);
+  return figures_of_scatter_and_spread(Order::farthest_first, ranks).cost(n / ranks).copying(n);
 }
 
 const Algorithm<Broadcast> kAlgorithm = {.name = "nhr",

@@ -62,6 +62,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   const double block = static_cast<double>(bytes);
   return {.rounds = 2.0 * tree.height,
           .bytes_moved = (ranks - 1.0) * block,
+          .bytes_copied = block,
           .messages = 2 * (ranks - 1.0),
           .bytes_by_all = tree.sizes_of_subtrees * block};
 }

@@ -25,7 +25,9 @@ Task<> reduce_double_tree(Exec& x, Reduce op) {
   co_await trees.tree(0).tell_all();
 }
 
-Cost cost(std::size_t bytes, Rank ranks) { return cost_of_double_tree(bytes, ranks, HalfTree::Flow::up); }
+Cost cost(std::size_t bytes, Rank ranks) {
+  return cost_of_double_tree(bytes, ranks, HalfTree::Flow::up).copying(static_cast<double>(bytes));
+}
 
 Needs needs(std::size_t bytes, Rank) { return needs_of_double_tree(bytes); }
 

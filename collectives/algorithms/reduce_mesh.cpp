@@ -31,6 +31,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2,
           .bytes_moved = 2 * share,
           .bytes_reduced = share,
+          .bytes_copied = ranks == 2 ? share : 0,
           .messages = (ranks + 1) * (ranks - 1.0),
           .bytes_by_all = share * (ranks + 1)};
 }
@@ -41,8 +42,12 @@ Needs needs(std::size_t bytes, Rank ranks) {
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
-const Algorithm<Reduce> kAlgorithm = {
-    .name = "mesh", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_mesh};
+const Algorithm<Reduce> kAlgorithm = {.name = "mesh",
+                                      .order = ReductionOrder::by_rank_at_once,
+                                      .cost = cost,
+                                      .needs = needs,
+                                      .largest_piece = largest_piece,
+                                      .schedule = reduce_mesh};
 
 }  // namespace
 

@@ -15,7 +15,8 @@ using dissemination::Order;
 Task<> reduce_nb(Exec& x, Reduce op) { return dissemination::reduce(x, op, Order::nearest_first); }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  return figures_of_combine_and_gather(Order::nearest_first, ranks).cost(static_cast<double>(bytes) / ranks);
+  const double n = static_cast<double>(bytes);
+  return figures_of_combine_and_gather(Order::nearest_first, ranks).cost(n / ranks).copying(2 * n);
 }
 
 const Algorithm<Reduce> kAlgorithm = {.name = "nb",

@@ -47,7 +47,8 @@ Tally count(Rank ranks) {
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
-  return Tally::of<count>(ranks).cost(static_cast<double>(bytes) / ranks);
+  const double n = static_cast<double>(bytes);
+  return Tally::of<count>(ranks).cost(n / ranks).copying(n);
 }
 
 Needs needs(std::size_t bytes, Rank) { return {.links_to_all = true, .scratch_bytes = bytes}; }

@@ -50,6 +50,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2 * others,
           .bytes_moved = bytes_on_way(bytes, others),
           .bytes_reduced = n,
+          .bytes_copied = n,
           .messages = static_cast<double>(chunks_of(bytes) + 1) * others,
           .bytes_by_all = n * others};
 }

@@ -20,6 +20,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1,
           .bytes_moved = n,
           .bytes_reduced = n,
+          .bytes_copied = ranks == 2 ? n : 0,
           .messages = ranks * (ranks - 1.0),
           .bytes_by_all = n * ranks};
 }
@@ -34,6 +35,7 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
 
 template <class Op>
 constexpr Algorithm<Op> kAlgorithm = {.name = "mesh",
+                                      .order = ReductionOrder::by_rank_at_once,
                                       .cost = cost,
                                       .needs = needs,
                                       .largest_piece = largest_piece,

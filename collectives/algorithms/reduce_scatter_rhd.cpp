@@ -44,7 +44,10 @@ Tally count(Rank ranks) {
   return tally.counted();
 }
 
-Cost cost(std::size_t bytes, Rank ranks) { return Tally::of<count>(ranks).cost(static_cast<double>(bytes)); }
+Cost cost(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes);
+  return Tally::of<count>(ranks).cost(n).copying(n * (ranks + 1.0));
+}
 
 Needs needs(std::size_t bytes, Rank ranks) { return {.links_to_all = true, .scratch_bytes = bytes * ranks}; }
 

@@ -21,6 +21,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = ranks - 1.0,
           .bytes_moved = n,
           .bytes_reduced = n,
+          .bytes_copied = static_cast<double>(bytes) * (ranks + 1.0),
           .messages = ranks * (ranks - 1.0),
           .bytes_by_all = n * ranks};
 }

@@ -43,6 +43,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2.0 * tree.height,
           .bytes_moved = std::max(path, tree.children * all),
           .bytes_reduced = tree.children * all,
+          .bytes_copied = all + block,
           .messages = 2 * (ranks - 1.0),
           .bytes_by_all = all * (ranks - 1) + tree.sizes_of_subtrees * block};
 }

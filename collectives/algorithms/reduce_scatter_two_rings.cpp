@@ -32,6 +32,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = ranks - 1.0,
           .bytes_moved = n,
           .bytes_reduced = n,
+          .bytes_copied = static_cast<double>(bytes) * (ranks + 1.0),
           .messages = 2 * ranks * (ranks - 1.0),
           .bytes_by_all = n * ranks};
 }

@@ -38,6 +38,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2.0 * tree.height,
           .bytes_moved = tree.children * n,
           .bytes_reduced = tree.children * n,
+          .bytes_copied = n,
           .messages = 2 * (ranks - 1.0),
           .bytes_by_all = n * (ranks - 1)};
 }

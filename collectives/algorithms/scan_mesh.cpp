@@ -95,14 +95,16 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 2,
           .bytes_moved = 2 * peers * share,
           .bytes_reduced = peers * share,
+          .bytes_copied = static_cast<double>(bytes),
           .messages = peers * (ranks + peers),
           .bytes_by_all = peers * (ranks + peers) * share};
 }
 
 Cost cost_of_exclusive(std::size_t bytes, Rank ranks) {
   Cost result = cost(bytes, ranks);
-  result.bytes_reduced -= static_cast<double>(bytes) / ranks;
-  return result;
+  const double share = static_cast<double>(bytes) / ranks;
+  result.bytes_reduced -= share;
+  return result.copying(share);
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {
@@ -111,8 +113,12 @@ Needs needs(std::size_t bytes, Rank ranks) {
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
-constexpr Algorithm<Scan> kAlgorithm = {
-    .name = "mesh", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = scan_mesh};
+constexpr Algorithm<Scan> kAlgorithm = {.name = "mesh",
+                                        .order = ReductionOrder::by_rank,
+                                        .cost = cost,
+                                        .needs = needs,
+                                        .largest_piece = largest_piece,
+                                        .schedule = scan_mesh};
 
 constexpr Algorithm<ExclusiveScan> kVariant = variant_of<ExclusiveScan, kAlgorithm>(cost_of_exclusive);
 

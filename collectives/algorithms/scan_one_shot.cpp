@@ -43,6 +43,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1,
           .bytes_moved = n * (ranks - 1.0),
           .bytes_reduced = n * (ranks - 1.0),
+          .bytes_copied = n,
           .messages = ranks * (ranks - 1.0),
           .bytes_by_all = n * ranks * (ranks - 1.0) / 2};
 }
@@ -60,6 +61,7 @@ Needs needs(std::size_t bytes, Rank ranks) {
 std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return buffer_bytes / (ranks - 1); }
 
 constexpr Algorithm<Scan> kAlgorithm = {.name = "one_shot",
+                                        .order = ReductionOrder::by_rank_at_once,
                                         .cost = cost,
                                         .needs = needs,
                                         .largest_piece = largest_piece,

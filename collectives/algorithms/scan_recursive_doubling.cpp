@@ -82,6 +82,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = rounds,
           .bytes_moved = n * rounds,
           .bytes_reduced = n * rounds,
+          .bytes_copied = n,
           .messages = rounds * ranks,
           .bytes_by_all = n * sums};
 }
@@ -102,7 +103,8 @@ Cost cost_of_exclusive(std::size_t bytes, Rank ranks) {
   for (Rank rank = 0; rank < ranks; ++rank) most = std::max(most, combinations(rank, ranks));
   Cost result = cost(bytes, ranks);
   result.bytes_reduced = static_cast<double>(bytes) * most;
-  return result;
+  // In the first round all but the first rank take what comes, all but the last have copied their own.
+  return ranks > 2 ? result.copying(2.0 * static_cast<double>(bytes)) : result;
 }
 
 Needs needs(std::size_t bytes, Rank) { return {.links_to_all = true, .scratch_bytes = 2 * bytes}; }

@@ -32,8 +32,11 @@ Task<> scatter_one_shot(Exec& x, Scatter op) {
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {
-      .rounds = ranks == 2 ? 1.0 : 2.0, .bytes_moved = n, .messages = 2 * (ranks - 1.0), .bytes_by_all = n};
+  return {.rounds = ranks == 2 ? 1.0 : 2.0,
+          .bytes_moved = n,
+          .bytes_copied = static_cast<double>(bytes),
+          .messages = 2 * (ranks - 1.0),
+          .bytes_by_all = n};
 }
 
 constexpr Algorithm<Scatter> kAlgorithm = {

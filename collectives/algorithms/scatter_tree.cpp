@@ -63,6 +63,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
   const double block = static_cast<double>(bytes);
   return {.rounds = 2.0 * tree.height,
           .bytes_moved = tree.largest_path_down * block,
+          .bytes_copied = block,
           .messages = 2 * (ranks - 1.0),
           .bytes_by_all = tree.sizes_of_subtrees * block};
 }

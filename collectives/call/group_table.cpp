@@ -55,7 +55,16 @@ GroupTable::GroupTable(Engine& engine, ControlPlane& control, const Membership& 
 
 Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
   Group& group = begin(plan);
+  const auto is_made = [&group] {
+    return std::ranges::all_of(group.members, [](const Group::Member& member) { return member.is_here; });
+  };
+  // An engine that stood still comes to its deadline before it has read what others say.
+  const auto hear_of_others = [&]() -> Task<> {
+    const TimePoint until = engine_.now() + kGrace;
+    while (engine_.now() < until && !group.failure && !is_made()) co_await engine_.sleep_for(kLook);
+  };
   bool is_invited = false;
+  bool is_late = false;
   std::optional<Error> failure;
   try {
     co_await reserve_soon(group, plan.buffer_bytes);
@@ -64,8 +73,16 @@ Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
     Task<> waiting = with_deadline(plan.timeout, until_all_are_here(group));
     co_await waiting;
   } catch (const Error& error) {
-    const bool is_late = error.kind() == ErrorKind::DeadlineExceeded;
-    failure = is_late ? not_made_in_time(group, plan.timeout) : error;
+    is_late = error.kind() == ErrorKind::DeadlineExceeded && !group.failure;
+    const bool is_own = is_own_fault(error.kind()) && !error.culprit();
+    failure = is_own ? error.with_culprit(membership_.rank) : error;
+  }
+  if (is_late) {
+    CancelScope uncancelled;
+    Task<> hearing = with_scope(uncancelled, hear_of_others());
+    co_await hearing;
+    failure = group.failure;
+    if (!failure && !is_made()) failure = not_made_in_time(group, plan.timeout);
   }
   if (!failure) {
     settle_buffers(group);
@@ -211,7 +228,7 @@ void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexc
 void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) noexcept {
   invitation.group = &group;
   invitation.member = member;
-  group.members[member].is_here = true;
+  group.members[member].is_here = invitation.buffer_bytes != 0;  // else it only says next why it cannot
   group.members[member].has_left = invitation.is_over;
   group.place.numbers[member] = number;
   group.place.regions[member] = invitation.region;

@@ -58,6 +58,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   Task<> settle_link_fault(Rank peer, Error error);
   /// Gives the communicator up, here and everywhere.
   void fail(const Error& cause) noexcept;
+  /// That the connection to that rank broke, for a reason that is given in words.
+  [[nodiscard]] Error link_fault(Rank peer, std::string_view why) const;
   /// Called for each rank that leaves in good order.
   void set_on_goodbye(std::function<void(Rank)> on_goodbye) { on_goodbye_ = std::move(on_goodbye); }
   /// From now on departures are no news: this rank leaves itself.
@@ -120,7 +122,6 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] std::string last_call_of(Rank departed) const;
   [[nodiscard]] Error died(Rank peer) const;
   [[nodiscard]] Error left_early(Rank peer) const;
-  [[nodiscard]] Error link_fault(Rank peer, std::string_view why) const;
   [[nodiscard]] Error own_fault(Rank peer, const Error& error) const;
   Task<> answer_later(Rank to, Rank about);
   Task<> resolve_departure(Rank peer);

@@ -347,6 +347,13 @@ Task<> Messenger::fail_if_missed(Rank peer) {
     if (missed == nullptr && waits_for(flight, peer)) missed = &flight.request;
   });
   if (missed == nullptr || use_.health.is_failed()) co_return;
+  for (Rank rank = 0; rank < peers_.size(); ++rank) {
+    const bool is_waited_for = missed->peer == rank || missed->peer == MessageRequest::kAnybody;
+    const LetterChannel* const channel = peers_[rank].channel.get();
+    if (!is_waited_for || channel == nullptr || !channel->has_lost_words()) continue;
+    use_.health.fail(use_.health.link_fault(rank, "messages that it had sent are lost"));
+    co_return;
+  }
   use_.health.fail(
       Error(ErrorKind::PeerAborted,
             fmt::format("{} left '{}' while {} waits to {} it with tag {}; every send needs its recv",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/determinism.h>
 #include <cohort/collectives/operators/operator.h>
 #include <cohort/engine/task.h>
 #include <cohort/net/hosts.h>
@@ -32,6 +33,7 @@ struct Cost {
   double rounds = 0;         ///< messages and phases that follow one another
   double bytes_moved = 0;    ///< that the busiest rank sends, or gets, or that follow one another on a path
   double bytes_reduced = 0;  ///< operands beyond the first, of the rank that combines most
+  double bytes_copied = 0;   ///< within its memory, out of place, of the rank that copies most; over links
   double messages = 0;       ///< signals included, that all ranks send over links, together
   double bytes_by_all = 0;   ///< that those hold
   // What of these stays inside of hosts: exact where a schedule has levels, estimated by its Distances where
@@ -46,6 +48,7 @@ struct Cost {
     rounds += next.rounds;
     bytes_moved += next.bytes_moved;
     bytes_reduced += next.bytes_reduced;
+    bytes_copied += next.bytes_copied;
     messages += next.messages;
     bytes_by_all += next.bytes_by_all;
     rounds_inside += next.rounds_inside;
@@ -59,12 +62,19 @@ struct Cost {
     return {.rounds = runs * rounds,
             .bytes_moved = runs * bytes_moved,
             .bytes_reduced = runs * bytes_reduced,
+            .bytes_copied = runs * bytes_copied,
             .messages = runs * messages,
             .bytes_by_all = runs * bytes_by_all,
             .rounds_inside = runs * rounds_inside,
             .bytes_moved_inside = runs * bytes_moved_inside,
             .messages_inside = runs * messages_inside,
             .bytes_by_all_inside = runs * bytes_by_all_inside};
+  }
+  /// The same, with so many bytes copied.
+  [[nodiscard]] Cost copying(double bytes) const noexcept {
+    Cost cost = *this;
+    cost.bytes_copied = bytes;
+    return cost;
   }
   /// The same, of which all stays inside of hosts.
   [[nodiscard]] Cost inside() const noexcept {
@@ -157,6 +167,8 @@ class AnyAlgorithm {
   [[nodiscard]] AlgorithmId id() const noexcept { return id_; }
   [[nodiscard]] Ground ground() const noexcept { return ground_; }
   [[nodiscard]] Levels levels() const noexcept { return levels_; }
+  /// In which order it combines; of what combines nothing the best there is.
+  [[nodiscard]] ReductionOrder order() const noexcept { return order_; }
   /// Whether its levels fit these hosts.
   [[nodiscard]] bool fits(const Hosts& hosts) const noexcept {
     return levels_ != Levels::equal_hosts || hosts.are_equal();
@@ -212,6 +224,7 @@ class AnyAlgorithm {
   AlgorithmId id_;
   Ground ground_;
   Levels levels_;
+  ReductionOrder order_;
   Announces announces_;
   std::size_t refers_from_;
   std::size_t refers_to_;

@@ -50,7 +50,7 @@ Task<> broadcast(Exec& x, Broadcast op, Order order) {
 
 Task<> reduce(Exec& x, Reduce op, Order order) {
   const Blocks send(op.send, x.size(), op.element_bytes);
-  const Blocks recv(op.at_root(), x.size(), op.element_bytes);
+  const Blocks recv(op.recv, x.size(), op.element_bytes);  // of the root alone
   auto from = [&](Rank rank) { return send.filled(rank); };
   auto to = [&](Rank rank) { return recv[rank]; };
   Disseminating slices(x, order, send[0].bytes);
@@ -62,7 +62,8 @@ Task<> reduce(Exec& x, Reduce op, Order order) {
 }
 
 Cost cost_of_all_gather(Order order, std::size_t bytes, Rank ranks) {
-  return Dissemination(order, ranks).cost_of_phase(static_cast<double>(bytes));
+  const double n = static_cast<double>(bytes);
+  return Dissemination(order, ranks).cost_of_phase(n).copying(n * (ranks + 1.0));
 }
 
 Cost cost_of_reduce_scatter(Order order, std::size_t bytes, Rank ranks) {
@@ -78,6 +79,7 @@ Cost cost_of_all_reduce(Order order, Order order_back, std::size_t bytes, Rank r
   return {.rounds = there.rounds + back.rounds,
           .bytes_moved = there.bytes_moved + back.bytes_moved,
           .bytes_reduced = there.bytes_moved,
+          .bytes_copied = 2.0 * static_cast<double>(bytes),
           .messages = there.messages + back.messages,
           .bytes_by_all = there.bytes_by_all + back.bytes_by_all};
 }

@@ -23,6 +23,7 @@ inline Task<> all_reduce(Exec& x, AllReduce op) {
   return {.rounds = 2.0 * (ranks - 1),
           .bytes_moved = 2 * share,
           .bytes_reduced = share,
+          .bytes_copied = static_cast<double>(bytes),
           .messages = 2 * ranks * (ranks - 1.0),
           .bytes_by_all = 2 * share * ranks};
 }

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <limits>
 
 namespace cohort {
@@ -68,6 +69,7 @@ class Loop {
   }
   [[nodiscard]] bool is_broken() const noexcept { return is_broken_; }
 
+  void copy() noexcept { std::memcpy(out_.data(), in_.data(), kLargeBytes); }
   void combine() noexcept {
     reduce_into(DataType::float32, ReduceOp::sum, in_.data(), out_.data(), kLargeBytes / sizeof(float));
   }
@@ -96,11 +98,13 @@ Task<> measure_on_loopback(Engine& engine, LinkSpeed& speed) {
   });
   const double large_us = best_us(engine, [&] { loop.move(kLargeBytes); });
   const double combine_us = best_us(engine, [&] { loop.combine(); });
-  const bool is_usable = small_us > 0 && large_us > 0 && combine_us > 0 && !loop.is_broken();
+  const double copy_us = best_us(engine, [&] { loop.copy(); });
+  const bool is_usable = small_us > 0 && large_us > 0 && combine_us > 0 && copy_us > 0 && !loop.is_broken();
   if (!is_usable) co_return;
   speed.message_us = small_us / kMessagesPerBatch;
   speed.byte_us = std::max(large_us - speed.message_us, 0.0) / kLargeBytes;
   speed.combine_us = combine_us / kLargeBytes;
+  speed.copy_us = copy_us / kLargeBytes;
 }
 
 double median_of(const std::vector<LinkSpeed>& ranks, double LinkSpeed::*field) {
@@ -112,11 +116,10 @@ double median_of(const std::vector<LinkSpeed>& ranks, double LinkSpeed::*field) 
 }
 
 [[noreturn]] void refuse(std::string_view text) {
-  throw Error(
-      ErrorKind::ProtocolError,
-      fmt::format("a rank tells its link speed as '{}', where five numbers from 0 to {} are expected: "
-                  "the other end is not a cohort of this version",
-                  text, kMost));
+  throw Error(ErrorKind::ProtocolError,
+              fmt::format("a rank tells its link speed as '{}', where six numbers from 0 to {} are expected: "
+                          "the other end is not a cohort of this version",
+                          text, kMost));
 }
 
 }  // namespace
@@ -134,12 +137,12 @@ Task<LinkSpeed> LinkSpeed::measure(Engine& engine, double ranks_per_core) {
 }
 
 std::string LinkSpeed::text() const {
-  return fmt::format("{:.4g} {:.4g} {:.4g} {:.4g} {}", message_us, byte_us, combine_us, ranks_per_core,
-                     std::min(cache_bytes, static_cast<std::size_t>(kMost)));
+  return fmt::format("{:.4g} {:.4g} {:.4g} {:.4g} {:.4g} {}", message_us, byte_us, combine_us, copy_us,
+                     ranks_per_core, std::min(cache_bytes, static_cast<std::size_t>(kMost)));
 }
 
 LinkSpeed LinkSpeed::parse(std::string_view text) {
-  std::array<double, 5> numbers{};
+  std::array<double, 6> numbers{};
   std::string_view rest = text;
   for (double& number : numbers) {
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
@@ -154,8 +157,9 @@ LinkSpeed LinkSpeed::parse(std::string_view text) {
   speed.message_us = numbers[0];
   speed.byte_us = numbers[1];
   speed.combine_us = numbers[2];
-  speed.ranks_per_core = numbers[3];
-  speed.cache_bytes = static_cast<std::size_t>(numbers[4]);
+  speed.copy_us = numbers[3];
+  speed.ranks_per_core = numbers[4];
+  speed.cache_bytes = static_cast<std::size_t>(numbers[5]);
   return speed;
 }
 
@@ -164,6 +168,7 @@ LinkSpeed LinkSpeed::agreed(const std::vector<LinkSpeed>& of_ranks) {
   all.message_us = median_of(of_ranks, &LinkSpeed::message_us);
   all.byte_us = median_of(of_ranks, &LinkSpeed::byte_us);
   all.combine_us = median_of(of_ranks, &LinkSpeed::combine_us);
+  all.copy_us = median_of(of_ranks, &LinkSpeed::copy_us);
   for (const LinkSpeed& speed : of_ranks) {
     all.ranks_per_core = std::max(all.ranks_per_core, speed.ranks_per_core);
     all.cache_bytes = std::min(all.cache_bytes, speed.cache_bytes);

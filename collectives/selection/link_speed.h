@@ -19,6 +19,7 @@ struct LinkSpeed {
   double message_us = 5;              ///< a core's time to send a small message and to take it
   double byte_us = 1.0 / 5000;        ///< the same for a byte of a large one
   double combine_us = 1.0 / 20000;    ///< a core's time to combine a byte that it received
+  double copy_us = 1.0 / 20000;       ///< a core's time to copy a byte within its memory
   double ranks_per_core = 1;          ///< above 1 where ranks share cores
   std::size_t cache_bytes = 1 << 20;  ///< of a core's own cache: what is on its way at a time should fit
 
@@ -30,6 +31,14 @@ struct LinkSpeed {
   static LinkSpeed parse(std::string_view text);
   /// The median of each time, the most crowded host, the smallest cache. At least one.
   static LinkSpeed agreed(const std::vector<LinkSpeed>& of_ranks);
+
+  /// The same as if nothing had been measured: what is known of the hosts stays.
+  [[nodiscard]] LinkSpeed unmeasured() const noexcept {
+    LinkSpeed known;
+    known.ranks_per_core = ranks_per_core;
+    known.cache_bytes = cache_bytes;
+    return known;
+  }
 
   bool operator==(const LinkSpeed&) const = default;
 };

@@ -45,15 +45,18 @@ class CostModel {
       : speed_(speed),
         inside_(inside),
         latency_us_(latency_us),
-        cores_(ranks / std::max(1.0, speed.ranks_per_core)),
+        ranks_of_core_(std::max(1.0, speed.ranks_per_core)),
+        cores_(ranks / ranks_of_core_),
         work_of_message_(speed.ranks_per_core > 1 ? kWorkOfSharedCore : 1) {}
 
   [[nodiscard]] double estimate_us(const Cost& cost) const noexcept {
     // Bytes pass both ends of a connection at the same time, so that they take half their work on the way.
+    // All ranks copy at about the same time.
     const double way_us = (speed_.message_us + latency_us_) * (cost.rounds - cost.rounds_inside) +
                           speed_.byte_us * (cost.bytes_moved - cost.bytes_moved_inside) / 2 +
                           (inside_.message_us + inside_.latency_us) * cost.rounds_inside +
-                          inside_.byte_us * cost.bytes_moved_inside + speed_.combine_us * cost.bytes_reduced;
+                          inside_.byte_us * cost.bytes_moved_inside + speed_.combine_us * cost.bytes_reduced +
+                          speed_.copy_us * cost.bytes_copied * ranks_of_core_;
     const double messages_us = speed_.message_us * (cost.messages - cost.messages_inside) +
                                inside_.message_us * cost.messages_inside;
     const double bytes_us = speed_.byte_us * (cost.bytes_by_all - cost.bytes_by_all_inside) +
@@ -68,10 +71,11 @@ class CostModel {
     double value;
     std::string_view unit;
   };
-  [[nodiscard]] std::array<Constant, 7> constants() const noexcept {
+  [[nodiscard]] std::array<Constant, 8> constants() const noexcept {
     return {{{"message", speed_.message_us, "us"},
              {"byte", speed_.byte_us * 1e3, "ns"},
              {"byte combined", speed_.combine_us * 1e3, "ns"},
+             {"byte copied", speed_.copy_us * 1e3, "ns"},
              {"ranks per core", speed_.ranks_per_core, ""},
              {"network", latency_us_, "us"},
              {"message inside of a host", inside_.message_us + inside_.latency_us, "us"},
@@ -85,6 +89,7 @@ class CostModel {
   LinkSpeed speed_;
   InsideSpeed inside_;
   double latency_us_ = 0;
+  double ranks_of_core_ = 1;
   double cores_ = 1;
   double work_of_message_ = 1;
 };

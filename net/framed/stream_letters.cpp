@@ -175,6 +175,7 @@ bool StreamLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexc
     return true;
   }
   if (result == -EAGAIN || result == -EINTR) return false;
+  has_lost_words_ = result < 0 || has_header_ || staging_.size() != 0;
   if (result == 0)
     fail(Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of its messages", peer_)));
   else

@@ -33,6 +33,7 @@ class StreamLetters final : public LetterChannel {
   [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
   [[nodiscard]] bool peek(Letter& letter) noexcept override;
   [[nodiscard]] bool take(std::byte* into) noexcept override;
+  [[nodiscard]] bool has_lost_words() const noexcept override { return has_lost_words_; }
 
   /// As ByteStream::until_sent(), for what try_send() has taken.
   [[nodiscard]] Task<> until_sent();
@@ -75,6 +76,7 @@ class StreamLetters final : public LetterChannel {
   bool has_header_ = false;
   Letter next_;
   std::size_t taken_ = 0;  ///< of its payload
+  bool has_lost_words_ = false;
 };
 
 }  // namespace cohort::framed

@@ -205,6 +205,28 @@ TEST(GroupTable, buffers_of_all_groups_stay_within_their_budget) {
   run_ranks_in_world(2, body, std::move(options));
 }
 
+TEST(GroupTable, a_rank_without_memory_for_its_part_is_named_by_all_and_none_makes_the_group) {
+  CommunicatorOptions options;
+  options.heap_bytes = std::size_t{32} << 20;
+  options.buffer_bytes = std::size_t{64} << 10;
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<SharedBuffer<float>> all;
+    std::optional<Error> full;
+    while (comm.rank() == 0 && !full) {
+      try {
+        all.push_back(comm.allocate<float>(std::size_t{1} << 16));
+      } catch (const Error& error) {
+        full = error;
+      }
+    }
+    const auto error = co_await error_of(comm.group(ranks_of(0, 1, 2, 3), "all"));
+    EXPECT_EQ(kind_of(error), "ResourceLimit") << error->what();
+    EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{0});
+  };
+  run_ranks_in_world(4, body, options);
+  run_ranks_in_world(4, body, options, 2);
+}
+
 TEST(GroupTable, groups_are_found_by_name_until_they_are_closed) {
   auto body = [](Communicator& comm) -> Task<> {
     {
@@ -337,6 +359,34 @@ TEST(GroupTable, a_rank_that_leaves_without_making_a_group_has_left_and_did_not_
   };
   run_ranks_in_world(3, body);
   run_ranks_in_world(3, body, {}, 3);
+}
+
+/// Its engine stood still meanwhile: what the others had said is read after its own deadline.
+TEST(GroupTable, a_rank_that_comes_late_to_its_own_deadline_is_itself_the_culprit) {
+  CommunicatorOptions options;
+  options.timeout = std::chrono::seconds(1);
+  auto body = [](Communicator& comm) -> Task<> {
+    auto use = [&]() -> Task<> {
+      if (comm.rank() != 1) co_await comm.engine().sleep_for(std::chrono::milliseconds(100));
+      Communicator trio = co_await comm.group(ranks_of(0, 1, 2), "trio");
+      co_await trio.barrier();  // to which the others on its host had come before they gave up
+      co_await comm.engine().sleep_for(std::chrono::milliseconds(10));
+      co_await trio.barrier();
+    };
+    auto stand_still = [&]() -> Task<> {
+      co_await comm.engine().sleep_for(std::chrono::milliseconds(10));
+      if (comm.rank() == 1) compute(comm.engine(), std::chrono::seconds(20));
+    };
+    co_await when_all(use(), stand_still());
+  };
+  for (const Rank hosts : {1U, 3U}) {
+    const std::vector<Outcome> outcomes = outcomes_of_ranks_in_world(3, body, options, hosts);
+    for (Rank rank = 0; rank < outcomes.size(); ++rank) {
+      const std::optional<Error>& error = outcomes[rank].error;
+      EXPECT_EQ(kind_of(error), "DeadlineExceeded") << "rank " << rank << " of " << hosts << " hosts";
+      EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{1}) << (error ? error->what() : "");
+    }
+  }
 }
 
 TEST(GroupTable, errors_name_the_culprit_by_both_its_ranks) {

@@ -314,6 +314,33 @@ TEST(MessageErrors, from_anybody_reads_what_came_while_its_rank_computed) {
   }
 }
 
+/// Small ones are over for their sender before they arrive: it may have left in good order by then.
+TEST(MessageErrors, lost_with_the_connection_of_a_rank_that_left_are_told_as_lost) {
+  int lost = 0;
+  for (std::uint64_t step = 1; step < 80; ++step) {
+    world::Settings settings;
+    settings.seed = 1;
+    settings.host_of = {0, 1, 2};
+    settings.outside_latency = std::chrono::milliseconds(5);
+    settings.broken = {{.from = 1, .to = 0, .step = step}};
+    bool has_joined = false;
+    auto body = [&](Communicator& comm) -> Task<> {
+      std::array<std::int32_t, 2000> data{};
+      if (comm.rank() == 0) has_joined = true;
+      for (int i = 0; i < 5; ++i) {
+        if (comm.rank() == 0) co_await comm.recv(data, 1, 4);
+        if (comm.rank() == 1) co_await comm.send(data, 0, 4);
+      }
+    };
+    const std::optional<Error> error = outcomes_of_ranks_in_world(settings, body)[0].error;
+    if (!has_joined || !error) continue;
+    EXPECT_NE(kind_of(error), "PeerAborted") << "step " << step << ": " << error->what();
+    lost +=
+        std::string_view(error->what()).find("messages that it had sent are lost") != std::string_view::npos;
+  }
+  EXPECT_GT(lost, 0);
+}
+
 TEST(MessageErrors, one_that_is_cancelled_before_anybody_heard_of_it_costs_nothing_else) {
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<float> data(5);

@@ -8,6 +8,7 @@
 #include <cohort/engine/when_all.h>
 #include <cohort/notify/notify.h>
 #include <cohort/tests/support/schedules.h>
+#include <cohort/tests/support/wrong_orders.h>
 
 namespace cohort::test {
 
@@ -354,6 +355,9 @@ Cost too_cheap(std::size_t bytes, Rank) { return {.rounds = 2, .bytes_moved = st
 Cost too_few_rounds(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = static_cast<double>(bytes) * ranks};
 }
+Cost without_copies(std::size_t bytes, Rank ranks) {
+  return {.rounds = 2, .bytes_moved = static_cast<double>(bytes) * (ranks - 1)};
+}
 
 template <class Op, Task<> (*schedule)(Exec&, Op)>
 check::Report checked(const check::CheckOptions& options) {
@@ -386,6 +390,9 @@ check::Report with_cost(const check::CheckOptions& options, Cost (*cost)(std::si
 check::Report with_cheap_bytes(const check::CheckOptions& options) { return with_cost(options, too_cheap); }
 check::Report with_few_rounds(const check::CheckOptions& options) {
   return with_cost(options, too_few_rounds);
+}
+check::Report with_forgotten_copies(const check::CheckOptions& options) {
+  return with_cost(options, without_copies);
 }
 
 /// What is missing, too early, or in each other's way.
@@ -442,6 +449,7 @@ std::vector<WrongSchedule> broken_plans() {
       {"schedule that throws", FindingKind::failure, "rank 2", checked<Barrier, throws_on_rank_2>},
       {"cost() that understates bytes", FindingKind::cost, "bytes moved", with_cheap_bytes},
       {"cost() that understates rounds", FindingKind::cost, "rounds", with_few_rounds},
+      {"cost() that forgets copies", FindingKind::cost, "bytes copied", with_forgotten_copies},
   };
 }
 
@@ -474,6 +482,8 @@ const std::vector<WrongSchedule>& wrong_schedules() {
     std::vector<WrongSchedule> list = broken_plans();
     const std::vector<WrongSchedule> contracts = broken_contracts();
     list.insert(list.end(), contracts.begin(), contracts.end());
+    const std::vector<WrongSchedule> orders = wrong_orders();
+    list.insert(list.end(), orders.begin(), orders.end());
     return list;
   }();
   return kTable;

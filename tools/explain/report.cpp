@@ -20,8 +20,9 @@ std::string microseconds(const std::optional<double>& estimate_us) {
 
 std::string cost_text(const std::optional<Cost>& cost) {
   if (!cost) return "-";
-  return fmt::format("{:g} round{}, {:.0f} B moved, {:.0f} B combined", cost->rounds,
-                     cost->rounds == 1 ? "" : "s", cost->bytes_moved, cost->bytes_reduced);
+  return fmt::format("{:g} round{}, {:.0f} B moved, {:.0f} B combined, {:.0f} B copied", cost->rounds,
+                     cost->rounds == 1 ? "" : "s", cost->bytes_moved, cost->bytes_reduced,
+                     cost->bytes_copied);
 }
 
 Json json_of(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
@@ -36,6 +37,7 @@ Json json_of(const Explanation::Line& line) {
     json["rounds"] = candidate.cost->rounds;
     json["bytes_moved"] = candidate.cost->bytes_moved;
     json["bytes_reduced"] = candidate.cost->bytes_reduced;
+    json["bytes_copied"] = candidate.cost->bytes_copied;
   }
   json["estimate_us"] = json_of(candidate.estimate_us);
   json["note"] = line.note;
@@ -131,6 +133,7 @@ std::string Report::json_row(Operator op, std::size_t bytes, const Explanation& 
   row["transport"] = transport_;
   row["bytes"] = bytes;
   row["algorithm"] = explanation.chosen;
+  row["determinism"] = to_string(explanation.determinism);
   row["estimate_us"] = json_of(explanation.estimate_us);
   row["reason"] = explanation.reason;
   row["candidates"] = Json::array();

@@ -10,7 +10,7 @@
 namespace cohort::soak {
 namespace {
 
-constexpr std::size_t kHeapBytes = std::size_t{4} << 20;
+constexpr std::size_t kHeapBytes = std::size_t{64} << 20;  // groups have their buffers there
 
 Secret job_secret(bool is_of_rival) {
   const std::array<std::byte, Secret::kBytes> bytes{

@@ -27,6 +27,8 @@ CostModel cost_model(const Topology& topology, Rank ranks) {
   cores.message_us = 2 * link.message_ns / kNanosecondsPerMicrosecond;
   cores.byte_us = 2 / bytes_per_us;
   cores.combine_us = combined_per_us > 0 ? 1 / combined_per_us : 0;
+  const double copied_per_us = kNanosecondsPerMicrosecond * topology.copy_gigabytes_per_second;
+  cores.copy_us = copied_per_us > 0 ? 1 / copied_per_us : 0;
   if (topology.cores_per_host != 0)
     cores.ranks_per_core =
         std::max(1.0, static_cast<double>(most_ranks_of_a_host(topology, ranks)) / topology.cores_per_host);

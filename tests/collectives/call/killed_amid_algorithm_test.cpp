@@ -22,7 +22,7 @@ constexpr int kOtherError = 61;
 constexpr int kCannotRunHere = 62;
 
 /// Where the ranks live and what the buffers are.
-struct Ground {
+struct Place {
   const char* name;
   Rank hosts;
   const char* transport;
@@ -31,26 +31,26 @@ struct Ground {
   std::size_t bytes;  ///< of the largest buffer
 };
 /// The small one is for algorithms of slots, and for those that run nowhere else.
-constexpr std::array kGrounds = {Ground{"mapped", 1, "shm", true, kNeverPull, std::size_t{64} << 20},
-                                 Ground{"two hosts", 2, "", false, kNeverPull, std::size_t{4} << 20},
-                                 Ground{"staged", 1, "shm", false, kNeverPull, std::size_t{4} << 20},
-                                 Ground{"pulled", 1, "shm", false, 1, std::size_t{4} << 20},
-                                 Ground{"tcp", 1, "tcp", false, kNeverPull, std::size_t{4} << 20},
-                                 Ground{"small", 1, "shm", false, kNeverPull, 1024}};
+constexpr std::array kPlaces = {Place{"mapped", 1, "shm", true, kNeverPull, std::size_t{64} << 20},
+                                Place{"two hosts", 2, "", false, kNeverPull, std::size_t{4} << 20},
+                                Place{"staged", 1, "shm", false, kNeverPull, std::size_t{4} << 20},
+                                Place{"pulled", 1, "shm", false, 1, std::size_t{4} << 20},
+                                Place{"tcp", 1, "tcp", false, kNeverPull, std::size_t{4} << 20},
+                                Place{"small", 1, "shm", false, kNeverPull, 1024}};
 
 /// Calls it for ever; the two buffers, or the one, hold whatever the operator needs.
 Task<> call_for_ever(Communicator& comm, Operator op, std::string_view algorithm, std::size_t count,
                      std::span<std::byte> first, std::span<std::byte> second, int progress) {
   const Form form{.count = count, .ranks = comm.size(), .root = kRoot};
   const Extent extent = op->extent(form, comm.rank());
-  const InPlace place = op->in_place(form, comm.rank());
+  const InPlace at = op->in_place(form, comm.rank());
   constexpr std::size_t kElement = sizeof(float);
   std::span<std::byte> in = first.first(extent.send * kElement);
   std::span<std::byte> out = second.first(extent.recv * kElement);
   if (op->has_one_buffer && extent.send < extent.recv)
-    in = out.subspan((place.recv_at - place.send_at) * kElement, in.size());
+    in = out.subspan((at.recv_at - at.send_at) * kElement, in.size());
   else if (op->has_one_buffer)
-    out = in.subspan((place.send_at - place.recv_at) * kElement, out.size());
+    out = in.subspan((at.send_at - at.recv_at) * kElement, out.size());
   const CallArguments arguments{.reduce = ReduceOp::max, .root = kRoot, .in = in, .out = out};
   for (bool is_first = true;; is_first = false) {
     Collective call = comm.call(op, arguments);
@@ -59,15 +59,15 @@ Task<> call_for_ever(Communicator& comm, Operator op, std::string_view algorithm
   }
 }
 
-Task<> join_and_call(Engine& engine, CommunicatorOptions options, const Ground& ground,
+Task<> join_and_call(Engine& engine, CommunicatorOptions options, const Place& place,
                      const AnyAlgorithm& algorithm, Operator op, int progress) {
   Communicator comm = co_await Communicator::join(engine, std::move(options));
   const std::size_t elements = std::max<std::size_t>(op.elements_per_count(kRanks), 1);
-  const std::size_t count = ground.bytes / sizeof(float) / elements;
+  const std::size_t count = place.bytes / sizeof(float) / elements;
   const std::size_t bytes = count * elements * sizeof(float);
   std::exception_ptr failure;
   try {
-    if (ground.maps_buffers) {
+    if (place.maps_buffers) {
       SharedBuffer<float> first = comm.allocate<float>(bytes / sizeof(float));
       SharedBuffer<float> second = comm.allocate<float>(bytes / sizeof(float));
       const std::span<float> one = first;
@@ -85,7 +85,7 @@ Task<> join_and_call(Engine& engine, CommunicatorOptions options, const Ground& 
   std::rethrow_exception(failure);
 }
 
-int live(Rank rank, const std::string& address, const Ground& ground, const AnyAlgorithm& algorithm,
+int live(Rank rank, const std::string& address, const Place& place, const AnyAlgorithm& algorithm,
          Operator op, int progress) {
   try {
     Engine engine;
@@ -93,11 +93,11 @@ int live(Rank rank, const std::string& address, const Ground& ground, const AnyA
     options.join.rank = rank;
     options.join.size = kRanks;
     options.join.address = address;
-    options.transport = ground.transport;
-    if (ground.hosts == 2) options.join.host_id = rank < kRanks / 2 ? "one" : "other";
-    options.pull_from_bytes = ground.pull_from_bytes;
+    options.transport = place.transport;
+    if (place.hosts == 2) options.join.host_id = rank < kRanks / 2 ? "one" : "other";
+    options.pull_from_bytes = place.pull_from_bytes;
     options.timeout = std::chrono::minutes(1);
-    engine.run(join_and_call(engine, std::move(options), ground, algorithm, op, progress));
+    engine.run(join_and_call(engine, std::move(options), place, algorithm, op, progress));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::PeerDied)
       return kSurvivedPeerDied + static_cast<int>(error.culprit().value_or(9));
@@ -110,11 +110,11 @@ int live(Rank rank, const std::string& address, const Ground& ground, const AnyA
 class KilledAmid : public testing::TestWithParam<Operator> {
  protected:
   /// False: it cannot run there.
-  static bool kill_one(const Ground& ground, const AnyAlgorithm& algorithm, Rank victim) {
+  static bool kill_one(const Place& place, const AnyAlgorithm& algorithm, Rank victim) {
     test::MortalRanks ranks;
     const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
     const Rank working = ranks.start(kRanks, [&](Rank rank, int progress) {
-      return live(rank, address, ground, algorithm, GetParam(), progress);
+      return live(rank, address, place, algorithm, GetParam(), progress);
     });
     if (working == 0) {
       for (Rank rank = 0; rank < kRanks; ++rank) EXPECT_EQ(ranks.status_of(rank), kCannotRunHere);
@@ -126,20 +126,21 @@ class KilledAmid : public testing::TestWithParam<Operator> {
     for (Rank rank = 0; rank < kRanks; ++rank)
       EXPECT_EQ(ranks.status_of(rank),
                 rank == victim ? -SIGKILL : kSurvivedPeerDied + static_cast<int>(victim))
-          << "rank " << rank << ", " << algorithm.name() << ", " << ground.name;
+          << "rank " << rank << ", " << algorithm.name() << ", " << place.name;
     return true;
   }
 };
 
-/// Another rank and another ground for each, so that all of these meet some algorithms of every operator.
+/// Another rank and another place for each, so that all of these meet some algorithms of every operator.
 TEST_P(KilledAmid, any_algorithm_is_named_by_every_survivor) {
   std::size_t number = GetParam().index();
   for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(GetParam())) {
+    if (algorithm.ground() == Ground::alone) continue;
     ++number;
     bool has_run = false;
-    for (std::size_t i = 0; i < kGrounds.size() && !has_run; ++i)
+    for (std::size_t i = 0; i < kPlaces.size() && !has_run; ++i)
       has_run =
-          kill_one(kGrounds[(number + i) % kGrounds.size()], algorithm, static_cast<Rank>(number % kRanks));
+          kill_one(kPlaces[(number + i) % kPlaces.size()], algorithm, static_cast<Rank>(number % kRanks));
     EXPECT_TRUE(has_run) << algorithm.name() << " runs nowhere";
   }
 }

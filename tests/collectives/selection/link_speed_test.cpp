@@ -30,9 +30,11 @@ TEST(LinkSpeed, is_measured_on_this_host) {
   EXPECT_NE(measured.message_us, assumed.message_us);
   EXPECT_NE(measured.byte_us, assumed.byte_us);
   EXPECT_NE(measured.combine_us, assumed.combine_us);
+  EXPECT_NE(measured.copy_us, assumed.copy_us);
   EXPECT_GT(measured.message_us, 0);
   EXPECT_GT(measured.byte_us, 0);
   EXPECT_GT(measured.combine_us, 0);
+  EXPECT_GT(measured.copy_us, 0);
   EXPECT_EQ(measured.ranks_per_core, 2.5);
   EXPECT_GE(measured.cache_bytes, std::size_t{16} << 10);
 }
@@ -46,13 +48,15 @@ TEST(LinkSpeed, read_from_its_text_writes_the_same_text) {
     EXPECT_EQ(LinkSpeed::parse(read.text()), read);
     EXPECT_NEAR(read.message_us, one.message_us, one.message_us / 1000);
     EXPECT_NEAR(read.byte_us, one.byte_us, one.byte_us / 1000);
+    EXPECT_NEAR(read.copy_us, one.copy_us, one.copy_us / 1000);
     EXPECT_EQ(read.cache_bytes, one.cache_bytes);
   }
 }
 
 TEST(LinkSpeed, text_of_another_form_is_refused) {
-  for (const std::string text : {"", "5", "5 1 1 1", "5 1 1 1 ", "5 1 1 1 1 ", "5 1 1 1 1 1", "5,1,1,1,1",
-                                 "-1 1 1 1 1", "5 nan 1 1 1", "5 inf 1 1 1", "5 1e10 1 1 1", "a b c d e"}) {
+  for (const std::string text :
+       {"", "5", "5 1 1 1 1", "5 1 1 1 1 ", "5 1 1 1 1 1 ", "5 1 1 1 1 1 1", "5,1,1,1,1,1", "-1 1 1 1 1 1",
+        "5 nan 1 1 1 1", "5 inf 1 1 1 1", "5 1e10 1 1 1 1", "a b c d e f"}) {
     const auto error = error_from([&] { (void)LinkSpeed::parse(text); });
     ASSERT_EQ(kind_of(error), "ProtocolError") << text;
     EXPECT_NE(error->message().find("'" + text + "'"), std::string_view::npos) << error->what();
@@ -63,7 +67,9 @@ TEST(LinkSpeed, ranks_agree_on_the_median_whatever_order_they_hear_each_other_in
   std::vector<LinkSpeed> ranks = {speed(5, 3e-4, 1, 1 << 20), speed(900, 1e-4, 4, 2 << 20),
                                   speed(6, 2e-4, 2, 1 << 19), speed(4, 5e-4, 1, 1 << 21),
                                   speed(7, 4e-4, 1, 1 << 20)};
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].copy_us = static_cast<double>(i);
   const LinkSpeed agreed = LinkSpeed::agreed(ranks);
+  EXPECT_EQ(agreed.copy_us, 2);
   EXPECT_EQ(agreed.message_us, 6) << "one rank that was disturbed does not count";
   EXPECT_EQ(agreed.byte_us, 3e-4);
   EXPECT_EQ(agreed.ranks_per_core, 4);
