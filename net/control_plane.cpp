@@ -254,7 +254,11 @@ void ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
   if (result < 0) {
     const Error error =
         system_error(-result, fmt::format("telling {} something", membership_.peers[peer].describe()));
-    if (is_own_fault(error.kind()) && services_ != nullptr) return services_->spawn(fail(error));
+    if (is_own_fault(error.kind()) && services_ != nullptr) {
+      services_->spawn(fail(error));
+      if (message.is_last_word()) services_->spawn(hang_up(peer));
+      return;
+    }
   }
   membership_.control[peer].shutdown();
 }
@@ -262,6 +266,12 @@ void ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
 Task<> ControlPlane::fail(Error own_fault) {
   co_await engine_.let_others_run();  // not within whatever said it
   throw Error(own_fault);
+}
+
+/// After a fail() before it, lest the end of the connection be taken for the peer's.
+Task<> ControlPlane::hang_up(Rank peer) {
+  co_await engine_.let_others_run();
+  membership_.control[peer].shutdown();
 }
 
 void ControlPlane::shutdown() noexcept {

@@ -51,6 +51,8 @@ struct ControlMessage {
   [[nodiscard]] static ControlMessage revoke(const Error& cause, Rank teller);
   /// The cause that a revoke carries.
   [[nodiscard]] Error cause() const;
+  /// Whether a peer that is not told this waits in vain from then on.
+  [[nodiscard]] bool is_last_word() const noexcept { return type == Type::revoke || type == Type::goodbye; }
 };
 static_assert(sizeof(ControlMessage) == 512);
 
@@ -121,7 +123,7 @@ class ControlPlane : Immovable {
   void start(TaskScope& scope);
 
   /// Never waits: a peer that does not take a short message is treated as lost, unless it is this rank that
-  /// has no room for it.
+  /// has no room for it. A last word that there is no room for is said by the end of the connection.
   void send(Rank peer, const ControlMessage& message) noexcept;
   /// Whether that rank can still be told anything.
   [[nodiscard]] bool is_reached(Rank peer) const noexcept;
@@ -145,6 +147,7 @@ class ControlPlane : Immovable {
   Task<> listen(Rank peer);
   Task<> watch_process(Rank peer);
   Task<> fail(Error own_fault);
+  Task<> hang_up(Rank peer);
   void take(Rank peer, const ControlMessage& message) noexcept;
   /// The communicator that was joined hears of a departure once.
   void depart(Rank peer) noexcept;

@@ -180,7 +180,7 @@ Error CommunicatorCore::deadline_exceeded() const {
           fmt::format("{} so far by {}", call_.is_in_later_message() ? "its message not begun" : "not called",
                       names_of(missing.ranks));
     } else if (!silent.empty()) {
-      culprit = silent.front();
+      if (silent.size() == 1) culprit = silent.front();  // of several, some may compute only
       who = fmt::format("all ranks have called it, but no answer comes from {}", names_of(silent));
     }
   }

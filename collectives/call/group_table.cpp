@@ -199,9 +199,13 @@ void GroupTable::on_group_message(Rank from, const ControlMessage& message) noex
 void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexcept {
   Invitations& heard = heard_[from];
   const std::string name = message.text_for_people();
-  // Who invites once more has given up the last time, and may use its number again.
+  // Who invites once more has given up the last time, and may use its number again. What it was in may still
+  // be made here, though: those who are in it have yet to hear that it left.
   std::erase_if(heard, [&](const auto& entry) {
-    return entry.second.is_over && (entry.first == message.group || entry.second.name == name);
+    const Group* const bound = entry.second.group;
+    const bool is_needed =
+        bound != nullptr && bound->listener == nullptr && bound->is_open && !bound->failure;
+    return entry.second.is_over && !is_needed && (entry.first == message.group || entry.second.name == name);
   });
   if (heard.contains(message.group) || heard.size() >= kMostInvitations) {
     log(LogLevel::warn, "rank {} invites to group '{}' under number {}, which is in use: ignored", from, name,
@@ -216,6 +220,9 @@ void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexc
   Group* const group = find(name);
   if (group == nullptr || group->listener != nullptr || group->failure) return;
   const auto member = std::ranges::find(group->place.ranks, from) - group->place.ranks.begin();
+  if (std::cmp_less(member, group->members.size()) &&
+      group->members[static_cast<std::size_t>(member)].is_here)
+    return;  // it means the next one of that name
   if (std::cmp_less(member, group->members.size()))
     bind(*group, static_cast<Rank>(member), static_cast<GroupNumber>(message.group), invitation);
   else

@@ -348,6 +348,27 @@ TEST(GroupTable, a_rank_that_made_a_group_and_left_is_not_dead_to_those_who_stil
     EXPECT_EQ(kind_of(outcome.error), "no error") << outcome.error->what();
 }
 
+/// Rank 0 leaves the first group and makes the second one while rank 2 still waits for rank 1 in the first.
+TEST(GroupTable, a_second_group_of_the_same_name_is_none_with_those_who_still_make_the_first) {
+  world::Settings settings;
+  settings.seed = 1;
+  settings.host_of = {0, 1, 2};
+  settings.degraded = {{.from = 1, .to = 2, .latency_factor = 2000}};
+  auto body = [](Communicator& comm) -> Task<> {
+    Communicator first = co_await comm.group(ranks_of(0, 1, 2), "again");
+    if (comm.rank() != 0) {
+      const auto error = co_await error_of_barrier(first);
+      EXPECT_EQ(kind_of(error), "PeerAborted") << "rank " << comm.rank();
+      EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{0});
+    }
+    co_await first.close();
+    Communicator second = co_await comm.group(ranks_of(0, 1, 2), "again");
+    co_await use_all(second, 10);
+  };
+  for (const Outcome& outcome : outcomes_of_ranks_in_world(settings, body))
+    EXPECT_EQ(kind_of(outcome.error), "no error") << outcome.error->what();
+}
+
 TEST(GroupTable, a_rank_that_leaves_without_making_a_group_has_left_and_did_not_die) {
   auto body = [](Communicator& comm) -> Task<> {
     if (comm.rank() == 1) co_return;

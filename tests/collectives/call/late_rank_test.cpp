@@ -3,6 +3,7 @@
 #include <cohort/engine/when_all.h>
 #include <cohort/tests/support/ranks.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -95,6 +96,37 @@ TEST(SilentRank, is_named_by_all_others_wherever_they_live) {
       ASSERT_TRUE(error) << "rank " << rank;
       EXPECT_EQ(error->kind(), ErrorKind::DeadlineExceeded) << error->what();
       EXPECT_EQ(error->culprit(), kSilent) << "rank " << rank << ": " << error->what();
+    }
+  }
+}
+
+/// Of several that say nothing, one may be stopped and the others compute.
+TEST(SilentRank, is_not_singled_out_among_several) {
+  for (const std::vector<unsigned>& host_of : {std::vector<unsigned>{0, 0, 0, 0}, {0, 0, 1, 1}}) {
+    world::Settings settings;
+    settings.seed = 1;
+    settings.host_of = host_of;
+    CommunicatorOptions options;
+    options.timeout = std::chrono::seconds(1);
+    const auto body = [](Communicator& comm) -> Task<> {
+      co_await comm.barrier();
+      const bool is_silent = comm.rank() == 1 || comm.rank() == 2;
+      std::vector<float> values(2'000'000, 1.0F);
+      auto reduce = [&]() -> Task<> { co_await comm.all_reduce(values, ReduceOp::sum); };
+      auto stand_still = [&]() -> Task<> {
+        co_await comm.engine().sleep_for(std::chrono::milliseconds(200));
+        if (is_silent) test::compute(comm.engine(), std::chrono::seconds(20));
+      };
+      if (!is_silent) co_await comm.engine().sleep_for(std::chrono::milliseconds(300));
+      co_await when_all(reduce(), stand_still());
+    };
+    const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks_in_world(settings, body, options);
+    for (const Rank rank : {0U, 3U}) {
+      const std::optional<Error>& error = outcomes[rank].error;
+      ASSERT_TRUE(error) << "rank " << rank;
+      EXPECT_EQ(error->kind(), ErrorKind::DeadlineExceeded) << error->what();
+      EXPECT_EQ(error->culprit(), std::nullopt) << error->what();
+      EXPECT_THAT(error->what(), ::testing::ContainsRegex("no answer comes from rank 1 .*, rank 2 "));
     }
   }
 }

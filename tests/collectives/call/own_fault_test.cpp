@@ -11,6 +11,8 @@
 
 #include <array>
 #include <cerrno>
+#include <limits>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -26,6 +28,7 @@ constexpr Rank kShort = 1;
 struct Shortage {
   bool has_no_sockets = false;
   int sends_without_buffers = 0;
+  static constexpr int kForever = std::numeric_limits<int>::max();
 };
 
 class ShortNetwork final : public Network {
@@ -41,7 +44,7 @@ class ShortNetwork final : public Network {
   int send(int socket, std::span<const std::byte> first,
            std::span<const std::byte> second) noexcept override {
     if (shortage_.sends_without_buffers == 0) return world_->send(socket, first, second);
-    --shortage_.sends_without_buffers;
+    if (shortage_.sends_without_buffers != Shortage::kForever) --shortage_.sends_without_buffers;
     return -ENOBUFS;
   }
   int receive(int socket, std::span<std::byte> into) noexcept override {
@@ -63,10 +66,16 @@ class ShortNetwork final : public Network {
   Shortage& shortage_;
 };
 
-/// Runs `part` on all ranks, of whom one has a host that can run short; expects that all are told the same of
-/// that one.
+/// What all but the one that runs short are told.
+struct Told {
+  std::string kind;
+  std::string what;
+};
+
+/// Runs `part` on all ranks, of whom one has a host that can run short; expects that all name that one, which
+/// knows `what` it is short of.
 void expect_all_name_it(std::vector<unsigned> host_of, const std::string& address, const std::string& what,
-                        const std::function<Task<>(Communicator&, Shortage&)>& part) {
+                        const std::function<Task<>(Communicator&, Shortage&)>& part, const Told& others) {
   world::Settings settings;
   settings.seed = 1;
   settings.host_of = std::move(host_of);
@@ -82,10 +91,11 @@ void expect_all_name_it(std::vector<unsigned> host_of, const std::string& addres
       auto whole = [&]() -> Task<> {
         Communicator comm = co_await Communicator::join(engine, std::move(options));
         const std::optional<Error> error = co_await error_of(part(comm, shortage));
-        EXPECT_EQ(kind_of(error), "ResourceLimit") << "rank " << rank;
+        const Told told = rank == kShort ? Told{"ResourceLimit", what} : others;
+        EXPECT_EQ(kind_of(error), told.kind) << "rank " << rank;
         if (error) {
           EXPECT_EQ(error->culprit(), kShort) << "rank " << rank << ": " << error->what();
-          EXPECT_THAT(error->what(), HasSubstr(what));
+          EXPECT_THAT(error->what(), HasSubstr(told.what));
         }
         co_await comm.close();
       };
@@ -95,6 +105,11 @@ void expect_all_name_it(std::vector<unsigned> host_of, const std::string& addres
     if (process == kShort)
       options.network = std::make_unique<ShortNetwork>(std::move(options.network), shortage);
   });
+}
+
+void expect_all_name_it(std::vector<unsigned> host_of, const std::string& address, const std::string& what,
+                        const std::function<Task<>(Communicator&, Shortage&)>& part) {
+  expect_all_name_it(std::move(host_of), address, what, part, {"ResourceLimit", what});
 }
 
 TEST(OwnFault, of_a_rank_without_sockets_for_its_messages_is_told_of_that_rank) {
@@ -119,6 +134,24 @@ TEST(OwnFault, of_a_rank_that_has_no_room_for_a_word_to_a_peer_is_told_of_that_r
   };
   expect_all_name_it({0, 0, 0}, "unix:short", "No buffer space", part);
   expect_all_name_it({0, 0, 1}, "10.0.0.1:7000", "No buffer space", part);
+}
+
+/// Nor can it say why it gives up, or goodbye: the end of its connections tells the others.
+TEST(OwnFault, of_a_rank_that_can_say_nothing_more_is_told_by_the_end_of_its_connections) {
+  const auto part = [](Communicator& comm, Shortage& shortage) -> Task<> {
+    if (comm.rank() != kShort) co_await comm.engine().sleep_for(std::chrono::seconds(1));
+    if (comm.rank() == kShort) shortage.sends_without_buffers = Shortage::kForever;
+    const TimePoint start = comm.engine().now();
+    Task<> barrier = comm.barrier();
+    const std::optional<Error> error = co_await error_of(std::move(barrier));
+    EXPECT_LT(comm.engine().now() - start, std::chrono::seconds(5)) << "well before the call's deadline";
+    if (comm.rank() == kShort) co_await comm.engine().sleep_for(std::chrono::seconds(20));  // not closed yet
+    if (error) throw Error(*error);
+  };
+  const Told others = {"PeerDied", "ended without leaving"};
+  expect_all_name_it({0, 0, 0}, "unix:short", "No buffer space", part, others);
+  expect_all_name_it({0, 0, 1}, "10.0.0.1:7000", "No buffer space", part, others);
+  expect_all_name_it({0, 1, 2}, "10.0.0.1:7000", "No buffer space", part, others);
 }
 
 TEST(OwnFault, is_what_a_peer_could_not_have_caused) {
