@@ -33,7 +33,10 @@ TEST(SessionClose, ends_calls_that_are_under_way_with_an_error_and_tells_the_oth
   for (const char* transport : {"shm", "tcp"}) {
     const auto body = [](Session&, const Member& comm) {
       std::vector<float> data(1000, 1.0F);
+      std::vector<std::byte> large(std::size_t{8} << 20);
+      const auto word = std::span(large).first(1);
       if (comm->rank() != 0) {
+        comm->call(MessageCall{MessageCall::Direction::send, 0, 3, word});
         wait_for_failure(*comm);
         const auto error = error_from([&] { comm->call(sum(data)); });
         ASSERT_EQ(kind_of(error), "PeerAborted");
@@ -42,7 +45,9 @@ TEST(SessionClose, ends_calls_that_are_under_way_with_an_error_and_tells_the_oth
       }
       char byte = 0;
       const auto bytes = std::as_writable_bytes(std::span(&byte, 1));
+      comm->call(MessageCall{MessageCall::Direction::recv, 1, 3, word});  // opens the large one's way
       std::vector<std::shared_ptr<Request>> requests = {
+          comm->prepare(MessageCall{MessageCall::Direction::send, 1, 2, large}),  // rank 1 hears of it
           comm->prepare(sum(data)), comm->prepare(kBarrier),  // the second one waits for its turn
           comm->prepare(MessageCall{MessageCall::Direction::recv, 1, 0, bytes}),
           comm->prepare(MessageCall{MessageCall::Direction::recv_any, 0, 1, bytes})};
