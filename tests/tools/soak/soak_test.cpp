@@ -15,6 +15,7 @@
 namespace cohort::soak {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -72,6 +73,29 @@ TEST(Soak, finds_a_failure_that_no_fault_explains) {
   Job job = plain_job(1);
   job.communicators[0].timeout = std::chrono::nanoseconds(1);
   EXPECT_THAT(run_job(job).complaints, Contains(HasSubstr("failed without any fault")));
+}
+
+/// A plain one with a group of both ranks, who hear too late of each other to make it.
+Job job_without_time_for_its_group() {
+  Job job = plain_job(1);
+  job.world.degraded = {{.from = 0, .to = 1, .latency_factor = 20'000}};  // above 0.5 s
+  job.communicators[0].join_timeout = std::chrono::seconds(60);
+  job.communicators[0].timeout = std::chrono::nanoseconds(1);
+  job.communicators[0].group = GroupPlan{.is_split = false, .colors = {0, 0}, .keys = {0, 0}, .calls = {}};
+  return job;
+}
+
+TEST(Soak, finds_groups_that_are_never_made) {
+  const Job job = job_without_time_for_its_group();
+  EXPECT_THAT(run_job(job).complaints,
+              Contains(AllOf(HasSubstr("making the group"), HasSubstr("failed without any fault"))));
+}
+
+TEST(Soak, lets_no_two_ranks_excuse_each_other_that_make_a_group) {
+  Job job = job_without_time_for_its_group();
+  job.deed = Deed{.kind = Deed::Kind::leaves, .rank = 0, .communicator = 0, .call = 1};
+  EXPECT_THAT(run_job(job).complaints,
+              Contains(AllOf(HasSubstr("making the group"), HasSubstr("that no fault explains"))));
 }
 
 TEST(Soak, finds_survivors_that_blame_a_rank_which_did_nothing) {
