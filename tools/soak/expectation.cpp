@@ -25,15 +25,17 @@ Expectation of_lost_link(const world::LostLink& link) {
   return {.kinds = {Kind::DeadlineExceeded, Kind::LinkFault, Kind::PeerAborted},
           .kinds_of_joining = {Kind::PeerSilent, Kind::MissingRanks, Kind::PeerDied},
           .culprits = {link.from, link.to},
+          .may_name_nobody = Expectation::NamesNobody::anywhere,
           .felt_where = {link.from, link.to}};
 }
 
 /// Where nobody is left to ask, the end of a control connection is a death; and who makes a group asks
-/// nobody.
+/// nobody. Of ranks that join, one hears which pairs of them have not reached each other.
 Expectation of_broken_link(const world::BrokenLink& link) {
   return {.kinds = {Kind::LinkFault, Kind::PeerDied},
           .kinds_of_joining = {Kind::MissingRanks},
           .culprits = {link.from, link.to},
+          .may_name_nobody = Expectation::NamesNobody::joining,
           .felt_where = {link.from, link.to}};
 }
 
@@ -58,6 +60,7 @@ std::vector<Expectation> of_deed(const Deed& deed, Rank ranks) {
 Expectation of_lateness(const Job& job) {
   Expectation expectation;
   expectation.kinds = {Kind::DeadlineExceeded};
+  expectation.may_name_nobody = Expectation::NamesNobody::anywhere;
   for (const Lateness& late : job.late) {
     expectation.culprits.insert(late.rank);
     if (late.is_busy) expectation.felt_where.insert(late.rank);

@@ -162,7 +162,7 @@ class Judge {
     const bool is_explained = std::ranges::any_of(expected_, [&](const Expectation& one) {
       const bool is_kind =
           one.kinds.contains(error.kind()) || (names_joining && one.kinds_of_joining.contains(error.kind()));
-      return is_kind && (is_consequence || one.explains_culprit(error));
+      return is_kind && (is_consequence || one.explains_culprit(error, names_joining));
     });
     if (!is_explained)
       complain("{}: {} failed in a way that no fault explains: {}{}", name_of(process), what, error.what(),
@@ -244,7 +244,8 @@ class Judge {
     if (is_without_fault(process, error, what)) return;
     const std::vector<Rank> members = run_.group_of(process, c);
     const bool is_explained = std::ranges::any_of(expected_, [&](const Expectation& one) {
-      return one.is_felt_among(members) && one.kinds.contains(error.kind()) && one.explains_culprit(error);
+      return one.is_felt_among(members) && one.kinds.contains(error.kind()) &&
+             one.explains_culprit(error, false);
     });
     const bool is_of_making = std::ranges::any_of(members, [&](Rank rank) {
       const std::optional<Error>& made = run_.outcome(rank, c).group.make_error;
@@ -267,10 +268,12 @@ class Judge {
   [[nodiscard]] bool is_making_explained(Process process, std::size_t c, const Error& error) const {
     const std::vector<Rank> members = run_.group_of(process, c);
     const bool is_split = job_.communicators[c].group->is_split;
+    const bool names_joining = has_failed_joining(c);
     return std::ranges::any_of(expected_, [&](const Expectation& one) {
-      const bool is_kind = one.kinds.contains(error.kind()) ||
-                           (has_failed_joining(c) && one.kinds_of_joining.contains(error.kind()));
-      return (is_split || one.is_felt_among(members)) && is_kind && one.explains_culprit(error);
+      const bool is_kind =
+          one.kinds.contains(error.kind()) || (names_joining && one.kinds_of_joining.contains(error.kind()));
+      return (is_split || one.is_felt_among(members)) && is_kind &&
+             one.explains_culprit(error, names_joining);
     });
   }
 
@@ -360,8 +363,12 @@ class Judge {
     const auto is_deadline = [](const Error& error) {
       return error.kind() == ErrorKind::DeadlineExceeded || error.kind() == ErrorKind::PeerSilent;
     };
-    const bool are_deadlines = is_deadline(one) && is_deadline(other) &&
-                               (!job_.world.lost.empty() || !one.culprit() || !other.culprit());
+    const bool may_name_nobody = std::ranges::any_of(expected_, [](const Expectation& expected) {
+      return expected.may_name_nobody == Expectation::NamesNobody::anywhere;
+    });
+    const bool may_differ =
+        !job_.world.lost.empty() || (may_name_nobody && (!one.culprit() || !other.culprit()));
+    const bool are_deadlines = is_deadline(one) && is_deadline(other) && may_differ;
     return are_deadlines || (one.kind() == other.kind() && one.culprit() == other.culprit());
   }
 

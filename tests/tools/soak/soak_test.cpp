@@ -3,6 +3,7 @@
 #include <cohort/engine/system/environment.h>
 #include <cohort/tests/tools/soak/plain_job.h>
 #include <cohort/tools/soak/description.h>
+#include <cohort/tools/soak/expectation.h>
 #include <cohort/tools/soak/soak.h>
 
 #include <fmt/format.h>
@@ -96,6 +97,20 @@ TEST(Soak, lets_no_two_ranks_excuse_each_other_that_make_a_group) {
   job.deed = Deed{.kind = Deed::Kind::leaves, .rank = 0, .communicator = 0, .call = 1};
   EXPECT_THAT(run_job(job).complaints,
               Contains(AllOf(HasSubstr("making the group"), HasSubstr("that no fault explains"))));
+}
+
+TEST(Soak, expects_a_culprit_where_somebody_can_know_it) {
+  const Error of_nobody(ErrorKind::DeadlineExceeded, "late");
+  Job job = plain_job(1);
+  job.world.dead = {{.process = 1, .step = 20}};
+  job.world.broken = {{.from = 1, .to = 0, .step = 20}};
+  job.deed = Deed{.kind = Deed::Kind::cancels, .rank = 0, .communicator = 0, .call = 1};
+  for (const Expectation& one : expectations_of(job)) {
+    EXPECT_FALSE(one.explains_culprit(of_nobody, false));
+    EXPECT_TRUE(one.explains_culprit(of_nobody.with_culprit(*one.culprits.begin()), false));
+  }
+  for (const Expectation& one : expectations_of(job_with_lost_link()))
+    EXPECT_TRUE(one.explains_culprit(of_nobody, false));
 }
 
 TEST(Soak, finds_survivors_that_blame_a_rank_which_did_nothing) {
