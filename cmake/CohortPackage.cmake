@@ -15,7 +15,7 @@ install(EXPORT cohort NAMESPACE cohort:: FILE cohortTargets.cmake DESTINATION ${
 # What g++ 12 compiles wrongly (docs/guide.md) users can look for in their own sources.
 install(PROGRAMS tests/check_awaits.py DESTINATION ${CMAKE_INSTALL_DATADIR}/cohort)
 install(FILES tests/tidy_source.py DESTINATION ${CMAKE_INSTALL_DATADIR}/cohort)
-install(FILES cohort.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort)
+install(FILES cohort.h asio.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort)
 
 # Static archives leave their dependencies to whoever links them, so they are plain Requires then: `pkg-config --libs
 # cohort` is enough, without --static.

@@ -9,14 +9,14 @@ template <class Request>
 CollectiveOf<Request>::CollectiveOf(CommunicatorCore& core, Operator op,
                                     const CallArguments& arguments) requires std::same_as<Request, Call>
     : core_(&core), call_(make_call(op, arguments, core.membership().rank, core.membership().size)) {
-  core.choose(call_, {});
+  core.choose_first(call_);
 }
 
 template <class Request>
 CollectiveOf<Request>::CollectiveOf(CommunicatorCore& core,
                                     const Request& request) requires(!std::same_as<Request, Call>)
     : core_(&core), call_(request) {
-  core.choose(call_, {});
+  core.choose_first(call_);
 }
 
 /// What cannot be run need not be awaited.
@@ -24,6 +24,14 @@ template <class Request>
 CollectiveOf<Request>&& CollectiveOf<Request>::with_algorithm(std::string_view algorithm) && {
   CommunicatorCore* const core = std::exchange(core_, nullptr);
   core->choose(call_, algorithm);
+  core_ = core;
+  return std::move(*this);
+}
+
+template <class Request>
+CollectiveOf<Request>&& CollectiveOf<Request>::with_determinism(Determinism level) && {
+  CommunicatorCore* const core = std::exchange(core_, nullptr);
+  core->determine(call_, level);
   core_ = core;
   return std::move(*this);
 }

@@ -51,6 +51,9 @@ class [[nodiscard]] CollectiveOf {
   /// The algorithm of that name, for each message, on every rank. Throws InvalidArgument if it cannot run the
   /// call here.
   CollectiveOf&& with_algorithm(std::string_view algorithm) &&;
+  /// Another promise of the result's bits than the communicator's, on every rank. Throws InvalidArgument if
+  /// the call forces an algorithm that does not give it.
+  CollectiveOf&& with_determinism(Determinism level) &&;
 
   /// The name of the algorithm that was selected, for as long as the communicator lives.
   [[nodiscard]] std::string_view algorithm() const& noexcept requires std::same_as<Request, Call>;

@@ -159,9 +159,12 @@ const Reach& Communicator::reach() const noexcept { return core().reach(); }
 const AlgorithmTable& Communicator::algorithms() const noexcept { return core().algorithms(); }
 SharedHeap& Communicator::heap(std::string_view call) const { return core_for(call).heap(); }
 
-Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes,
-                                  std::string_view forced) const {
-  return core_for("explain").explain(make_call_of_size(op, type, bytes, size_), forced);
+Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes, std::string_view forced,
+                                  std::optional<Determinism> determinism) const {
+  const CommunicatorCore& core = core_for("explain");
+  Call call = make_call_of_size(op, type, bytes, size_);
+  call.ask_for(determinism.value_or(core.determinism()));
+  return core.explain(call, forced);
 }
 
 Collective Communicator::call(Operator op, const CallArguments& arguments) {

@@ -86,11 +86,13 @@ class Communicator {
   ///
   /// `bytes` is the largest buffer that a rank has: the vector of an all_reduce, the whole output of an
   /// all_gather, the whole input of a reduce_scatter; nothing for barrier. `forced` names an algorithm.
-  /// Throws InvalidArgument where the call would: for bytes that are no whole elements, the same number for
-  /// each rank, and for a forced algorithm that cannot run here. <cohort/collectives/selection/explanation.h>
-  /// has the result.
+  /// What is combined is summed; by the communicator's determinism, unless another one is given. Throws
+  /// InvalidArgument where the call would: for bytes that are no whole elements, the same number for each
+  /// rank, and for a forced algorithm that cannot run here or does not give that determinism.
+  /// <cohort/collectives/selection/explanation.h> has the result.
   [[nodiscard]] Explanation explain(Operator op, DataType type, std::size_t bytes,
-                                    std::string_view forced = {}) const;
+                                    std::string_view forced = {},
+                                    std::optional<Determinism> determinism = {}) const;
   /// How the ranks reach each other, with what was measured at joining: the numbers that choices rest on.
   [[nodiscard]] const Reach& reach() const noexcept;
   /// The algorithms that can be asked for by name: the library's, and those of the options.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/communicator_options.h>
 
+#include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
 
 #include <fmt/format.h>
@@ -9,6 +10,14 @@ namespace cohort {
 namespace {
 
 constexpr unsigned kMostCopyThreads = 64;
+
+Determinism determinism_from_environment() {
+  const std::optional<std::string> text = environment::text("COHORT_DETERMINISM");
+  if (!text) return Determinism::D0;
+  if (const std::optional<Determinism> level = parse_determinism(*text)) return *level;
+  throw Error(ErrorKind::InvalidArgument,
+              fmt::format("COHORT_DETERMINISM='{}' is none of D0, D1, D2, D3", *text));
+}
 
 }  // namespace
 
@@ -23,6 +32,7 @@ CommunicatorOptions CommunicatorOptions::collectives_from_environment() {
   CommunicatorOptions options;
   options.transport = environment::text("COHORT_TRANSPORT").value_or("");
   options.algorithm = environment::text("COHORT_ALGO").value_or("");
+  options.determinism = determinism_from_environment();
   options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
   options.group_buffer_bytes = environment::bytes("COHORT_GROUP_BUFFSIZE").value_or(0);
   options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);

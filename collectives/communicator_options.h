@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/determinism.h>
 #include <cohort/collectives/schedule/any_algorithm.h>
 #include <cohort/net/join/join_options.h>
 
@@ -29,6 +30,8 @@ struct CommunicatorOptions {
   /// For all calls that it can run, or by operator, as in all_reduce=ring/all_gather=mesh. Empty:
   /// COHORT_ALGO, or the cheapest.
   std::string algorithm;
+  /// Of what calls combine, unless they ask for another level; the same on all ranks. COHORT_DETERMINISM.
+  Determinism determinism = Determinism::D0;
   std::vector<AnyAlgorithm> algorithms;  ///< of the program's own, beside the library's; on all ranks
   std::size_t buffer_bytes = 0;          ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
   std::size_t heap_bytes = 0;            ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB

@@ -33,6 +33,7 @@ struct TensorCall {
   TensorArguments arguments{};
   std::string_view algorithm{};  ///< asked for by name
   Duration timeout{0};           ///< zero: the communicator's
+  Determinism determinism = Determinism::D0;
 };
 
 /// Small tensors travel in one message, large ones by themselves (tensor_plan.h). The ranks give equally many

@@ -48,12 +48,25 @@ std::string_view Error::message() const noexcept {
   return std::string_view(record_->text).substr(to_string(record_->kind).size() + 2);
 }
 
+namespace {
+
+/// What to do about it, where that is one thing.
+std::string_view advice_on(int error_number) noexcept {
+  switch (error_number) {
+    case EMFILE: return "; let this process open more files (ulimit -n; LimitNOFILE of a service)";
+    case ENFILE: return "; let all processes of this host open more files (sysctl fs.file-max)";
+    default: return "";
+  }
+}
+
+}  // namespace
+
 Error system_error(int error_number, std::string_view doing_what) {
   const bool limit = error_number == ENOMEM || error_number == ENOSPC || error_number == EMFILE ||
                      error_number == ENFILE || error_number == ETOOMANYREFS || error_number == ENOBUFS;
   return Error(limit ? ErrorKind::ResourceLimit : ErrorKind::SystemError,
-               fmt::format("{}: {} (errno {})", doing_what, std::system_category().message(error_number),
-                           error_number));
+               fmt::format("{}: {} (errno {}){}", doing_what, std::system_category().message(error_number),
+                           error_number, advice_on(error_number)));
 }
 
 void detail::assertion_failed(const char* claim, const char* file, int line,

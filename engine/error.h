@@ -61,8 +61,8 @@ class Error : public std::exception {
   std::shared_ptr<const Record> record_;
 };
 
-/// SystemError for a failed system call: "doing what: strerror (errno)". ENOMEM, ENOSPC, EMFILE, ENFILE
-/// become ResourceLimit.
+/// SystemError for a failed system call: "doing what: strerror (errno)". ENOMEM, ENOBUFS, ENOSPC, EMFILE,
+/// ENFILE and ETOOMANYREFS become ResourceLimit.
 [[nodiscard]] Error system_error(int error_number, std::string_view doing_what);
 
 }  // namespace cohort

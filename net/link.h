@@ -29,6 +29,7 @@ struct Reducer {
   std::uint8_t type = 0;
   std::uint8_t op = 0;
   std::uint8_t element_bytes = 1;  ///< a power of two: pieces of a message are cut between elements
+  std::uint32_t average_over = 0;  ///< what is folded is divided by it as well; 0: it is not
 };
 
 class Link;

@@ -36,6 +36,7 @@ LAYERS = {
     "cmake": (),
 }
 PROGRAMS = ("bindings", "tools", "samples")
+FRONTS = ("cohort.h", "asio.h")  # what programs include of the tree's root
 INTERNAL = re.compile(r"engine/(io/uring_driver|loop/inbox)\.h|net/(shm|tcp|verbs|framed)/|collectives/algorithms/")
 # What no program reads by including <cohort/cohort.h>, however far behind other headers.
 NOT_PUBLIC = re.compile(
@@ -56,6 +57,7 @@ FENCES = (
     (r"mpi\.h|gloo/|oneapi/", r"bench/peers/"),
     (r"pybind11/|Python\.h", r"bindings/(python|torch)/"),
     (r"torch/|ATen/|c10/", r"bindings/torch/"),
+    (r"asio(/|\.hpp)", r"bindings/asio/|samples/asio_server\."),
     (r"gtest/|gmock/", r"tests/"),
 )
 SYSTEM_IO = re.compile(
@@ -98,7 +100,8 @@ def check_includes(path, text, code, has_own_header):
                 yield line, "fence", f"<{name}> stays behind its fence: {fence}"
         if name.startswith("cohort/") and folder in LAYERS and LAYERS[folder] is not None:
             target = name.split("/")[1]
-            if target not in (folder, "cohort.h") + LAYERS[folder] or (target == "cohort.h" and folder not in PROGRAMS):
+            is_front = target in FRONTS
+            if (is_front and folder not in PROGRAMS) or (not is_front and target not in (folder,) + LAYERS[folder]):
                 yield line, "layer", f"{folder}/ may not include <{name}>; it sees {', '.join(LAYERS[folder]) or 'nothing'}"
             if folder in PROGRAMS and INTERNAL.match(name.removeprefix("cohort/")):
                 yield line, "layer", f"<{name}> is internal: {folder}/ uses public headers only"

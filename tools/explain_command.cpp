@@ -17,6 +17,7 @@ Examples:
   cohort explain all --transport tcp --sizes 8,64K,1M --verbose
   COHORT_ALGO=ring cohort explain broadcast --json
   cohort run -n 4 -- cohort explain all_reduce
+  cohort explain all_reduce --transport tcp --determinism D3 --verbose
 
 SIZE is a number of bytes such as 8, 64K or 1M, of the largest buffer that a rank has: of the vector, of the
 whole output for all_gather, of the whole input for reduce_scatter. Estimates are what was measured
@@ -34,6 +35,7 @@ struct ExplainArguments {
   command_line::Sizes sizes;
   std::string type = "float32";
   std::string algorithm;
+  std::string determinism;
 };
 
 explain::Options finish(const ExplainArguments& arguments) {
@@ -44,6 +46,7 @@ explain::Options finish(const ExplainArguments& arguments) {
     throw CLI::ValidationError("explain", "no size to explain: --min must not be larger than --max");
   options.type = *parse_data_type(arguments.type);
   options.algorithm = arguments.algorithm;
+  options.determinism = parse_determinism(arguments.determinism);
   return options;
 }
 
@@ -55,6 +58,8 @@ void add_explain_command(CLI::App& app, int& status) {
   command_line::add_operator(*explain, arguments->collective, "What to explain");
   command_line::add_type(*explain, arguments->type);
   command_line::add_algorithm(*explain, arguments->algorithm);
+  explain->add_option("--determinism", arguments->determinism, "Of combined bits (COHORT_DETERMINISM)")
+      ->check(CLI::IsMember({"D0", "D1", "D2", "D3"}));
   command_line::add_sizes(*explain, arguments->sizes);
   explain->add_option("-n,--ranks", arguments->options.ranks, "How many ranks (2)")
       ->check(CLI::Range(Rank{1}, bench::kMostRanks))

@@ -40,6 +40,16 @@ void set_time(Duration& option, const py::dict& given, const char* name) {
   if (given.contains(name) && !given[name].is_none()) option = duration_of(given[name].cast<double>(), name);
 }
 
+void set_determinism(Determinism& option, const py::dict& given) {
+  std::string name;
+  set(name, given, "determinism");
+  if (name.empty()) return;
+  const std::optional<Determinism> level = parse_determinism(name);
+  if (!level)
+    throw Error(ErrorKind::InvalidArgument, fmt::format("determinism='{}' is none of D0, D1, D2, D3", name));
+  option = *level;
+}
+
 /// The environment's, and over it what `given` names.
 CommunicatorOptions options_from(const py::dict& given) {
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
@@ -52,6 +62,7 @@ CommunicatorOptions options_from(const py::dict& given) {
   set(options.join.host_id, given, "host_id");
   set(options.transport, given, "transport");
   set(options.algorithm, given, "algorithm");
+  set_determinism(options.determinism, given);
   set(options.buffer_bytes, given, "buffer_bytes");
   set(options.heap_bytes, given, "heap_bytes");
   set_time(options.timeout, given, "timeout");

@@ -35,6 +35,7 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
 }
 
 const Algorithm<AllReduce> kAlgorithm = {.name = "mesh",
+                                         .order = ReductionOrder::by_rank_at_once,
                                          .cost = cost,
                                          .needs = needs,
                                          .largest_piece = largest_piece,

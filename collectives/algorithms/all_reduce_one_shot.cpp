@@ -37,6 +37,7 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
 }
 
 const Algorithm<AllReduce> kAlgorithm = {.name = "one_shot",
+                                         .order = ReductionOrder::by_rank_at_once,
                                          .cost = cost,
                                          .needs = needs,
                                          .largest_piece = largest_piece,

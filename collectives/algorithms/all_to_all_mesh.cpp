@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
-#include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/block_exchange.h>
 #include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
@@ -10,11 +10,9 @@ namespace {
 /// Cost: 1 round; (p-1) * block bytes sent per rank. Streams: main and p-1 sub streams. Scratch: none.
 /// Source: Thakur, Rabenseifner, Gropp 2005, section 4.2, all messages posted at once.
 Task<> all_to_all_mesh(Exec& x, AllToAll op) {
-  auto swap = [&](Rank peer) -> Task<> {
-    Link& link = x.link(peer);
-    co_await exchange(x, link, op.to(peer), link, op.from(peer));
-  };
-  co_await x.fork_join(x.peers(), swap);
+  auto to = [&](Rank rank) { return op.to(rank); };
+  auto from = [&](Rank rank) { return op.from(rank); };
+  co_await exchange_at_once(x, to, from);
   co_await x.copy(op.from(x.rank()), op.to(x.rank()));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
-#include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/block_exchange.h>
 #include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
@@ -10,12 +10,10 @@ namespace {
 /// that nobody gets from two at once. Cost: p-1 rounds; (p-1) * block bytes sent per rank. Streams: main and
 /// two sub streams. Scratch: none. Source: Thakur, Rabenseifner, Gropp 2005, section 4.2.
 Task<> all_to_all_pairwise(Exec& x, AllToAll op) {
+  auto to = [&](Rank rank) { return op.to(rank); };
+  auto from = [&](Rank rank) { return op.from(rank); };
   co_await x.copy(op.from(x.rank()), op.to(x.rank()));
-  for (Rank distance = 1; distance < x.size(); ++distance) {
-    const Rank ahead = x.ahead(distance);
-    const Rank behind = x.behind(distance);
-    co_await exchange(x, x.link(ahead), op.to(ahead), x.link(behind), op.from(behind));
-  }
+  co_await exchange_in_turn(x, to, from);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

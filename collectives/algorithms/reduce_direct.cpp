@@ -51,6 +51,7 @@ Task<> reduce_direct(Exec& x, Reduce op) {
 const Algorithm<Reduce> kAlgorithm = {
     .name = "direct",
     .ground = Ground::mapped,
+    .order = ReductionOrder::by_rank_at_once,
     .cost = cost_of_own_share,
     .schedule = reduce_direct,
     .local = {.announces = Announces::windows, .combine = combine_on_user_windows}};

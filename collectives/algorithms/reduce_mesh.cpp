@@ -42,8 +42,12 @@ Needs needs(std::size_t bytes, Rank ranks) {
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
-const Algorithm<Reduce> kAlgorithm = {
-    .name = "mesh", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = reduce_mesh};
+const Algorithm<Reduce> kAlgorithm = {.name = "mesh",
+                                      .order = ReductionOrder::by_rank_at_once,
+                                      .cost = cost,
+                                      .needs = needs,
+                                      .largest_piece = largest_piece,
+                                      .schedule = reduce_mesh};
 
 }  // namespace
 

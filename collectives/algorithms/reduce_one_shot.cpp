@@ -12,8 +12,7 @@ Task<> combine_as_it_arrives(Exec& x, Reduce op) {
   Link& link = x.link(x.ahead(1));
   co_await link.post(Signal::Ack);
   co_await x.copy(op.recv, op.send);
-  co_await link.recv_reduce(op.recv, x.reducer(op.combine));
-  co_await x.finish_average(op.combine, op.recv);
+  co_await link.recv_reduce(op.recv, x.last_reducer(op.combine));
 }
 
 /// What the root does with more of them: collect, tell everybody, combine.
@@ -61,6 +60,7 @@ std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) {
 }
 
 const Algorithm<Reduce> kAlgorithm = {.name = "one_shot",
+                                      .order = ReductionOrder::by_rank_at_once,
                                       .cost = cost,
                                       .needs = needs,
                                       .largest_piece = largest_piece,

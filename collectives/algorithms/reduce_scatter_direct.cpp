@@ -73,6 +73,7 @@ template <class Op>
 constexpr Algorithm<Op> kAlgorithm = {
     .name = "direct",
     .ground = Ground::mapped,
+    .order = ReductionOrder::by_rank_at_once,
     .cost = cost,
     .schedule = reduce_scatter_direct<Op>,
     .local = {.announces = Announces::windows, .combine = combine_on_user_windows<Op>}};

@@ -24,6 +24,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 template <class Op>
 constexpr Algorithm<Op> kAlgorithm = {.name = "slots",
                                       .ground = Ground::mapped,
+                                      .order = ReductionOrder::by_rank_at_once,
                                       .cost = cost,
                                       .local = {.announces = Announces::data, .combine = combine<Op>}};
 

@@ -20,6 +20,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 const Algorithm<Reduce> kAlgorithm = {.name = "slots",
                                       .ground = Ground::mapped,
+                                      .order = ReductionOrder::by_rank_at_once,
                                       .cost = cost,
                                       .local = {.announces = Announces::data, .combine = combine}};
 

@@ -155,6 +155,7 @@ Cost cost_of_exclusive(std::size_t bytes, Rank ranks) {
 constexpr Algorithm<Scan> kAlgorithm = {
     .name = "direct",
     .ground = Ground::mapped,
+    .order = ReductionOrder::by_rank,
     .cost = cost,
     .schedule = scan_direct,
     .local = {.announces = Announces::windows, .combine = combine_on_user_windows, .finish = divide}};

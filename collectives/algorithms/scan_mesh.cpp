@@ -113,8 +113,12 @@ Needs needs(std::size_t bytes, Rank ranks) {
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) { return buffer_bytes; }
 
-constexpr Algorithm<Scan> kAlgorithm = {
-    .name = "mesh", .cost = cost, .needs = needs, .largest_piece = largest_piece, .schedule = scan_mesh};
+constexpr Algorithm<Scan> kAlgorithm = {.name = "mesh",
+                                        .order = ReductionOrder::by_rank,
+                                        .cost = cost,
+                                        .needs = needs,
+                                        .largest_piece = largest_piece,
+                                        .schedule = scan_mesh};
 
 constexpr Algorithm<ExclusiveScan> kVariant = variant_of<ExclusiveScan, kAlgorithm>(cost_of_exclusive);
 

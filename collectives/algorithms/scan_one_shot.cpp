@@ -61,6 +61,7 @@ Needs needs(std::size_t bytes, Rank ranks) {
 std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return buffer_bytes / (ranks - 1); }
 
 constexpr Algorithm<Scan> kAlgorithm = {.name = "one_shot",
+                                        .order = ReductionOrder::by_rank_at_once,
                                         .cost = cost,
                                         .needs = needs,
                                         .largest_piece = largest_piece,

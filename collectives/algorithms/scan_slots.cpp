@@ -29,6 +29,7 @@ Cost cost_of_exclusive(std::size_t bytes, Rank ranks) {
 
 constexpr Algorithm<Scan> kAlgorithm = {.name = "slots",
                                         .ground = Ground::mapped,
+                                        .order = ReductionOrder::by_rank_at_once,
                                         .cost = cost,
                                         .local = {.announces = Announces::data, .combine = combine}};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/determinism.h>
 #include <cohort/collectives/operators/operator.h>
 #include <cohort/engine/clock.h>
 
@@ -48,10 +49,19 @@ struct Call {
   std::size_t announced_bytes = 0;          ///< the largest that any rank brings to a meeting
   const AnyAlgorithm* algorithm = nullptr;  ///< selected
   bool is_algorithm_forced = false;         ///< by the call
-  Duration timeout{0};                      ///< zero: the communicator's
+  /// What is promised of its bits; D0 also where any algorithm gives the same.
+  Determinism determinism = Determinism::D0;
+  Duration timeout{0};  ///< zero: the communicator's
 
   /// Only this rank's counts are known yet, and so neither the largest nor what algorithm it takes.
   [[nodiscard]] bool has_own_counts() const noexcept { return !recv_counts.empty(); }
+  /// Asks for a level, as far as it makes a difference to this call.
+  void ask_for(Determinism level) noexcept {
+    const bool is_any = level == Determinism::D0 || !op->combines || !shows_order(type, reduce);
+    determinism = is_any ? Determinism::D0 : level;
+  }
+  /// What its algorithm has to combine in.
+  [[nodiscard]] ReductionOrder order() const noexcept { return order_for(determinism, type); }
   /// What algorithms are chosen and cut by: Op::size_bytes().
   [[nodiscard]] std::size_t message_bytes() const noexcept { return count * size_bytes(type); }
   [[nodiscard]] OperatorArguments arguments(Rank ranks) const noexcept {

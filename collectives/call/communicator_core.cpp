@@ -68,6 +68,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       algorithms_(table_of(options)),
       timeout_(timeout_of(options)),
       forced_(options.algorithm, algorithms_),
+      determinism_(options.determinism),
       copy_threads_(options.copy_threads),
       pull_from_bytes_(options.pull_from_bytes),
       plane_(root_ ? nullptr : std::make_unique<ControlPlane>(engine, membership_, health_)),
@@ -125,6 +126,9 @@ Task<> CommunicatorCore::establish() {
   make_ready();
   const bool is_measured = root_ && root_->reach_.is_host_wide;
   if (meeting_ && reach_.is_host_wide && !is_measured) co_await calibrate();
+  unmeasured_ = reach_;
+  unmeasured_.slots = SlotCrossover();
+  if (!reach_.is_host_wide) unmeasured_.model = model_of(reach_.model.speed().unmeasured(), membership_);
   chosen_ = {};
 }
 
@@ -360,7 +364,7 @@ Task<> CommunicatorCore::attend_and_run(const Call& call) {
 
 Task<> CommunicatorCore::run_schedule(const Call& call) {
   if (call.algorithm->ground() == Ground::alone) return complete_alone(call);
-  const std::size_t piece = piece_bytes(*call.algorithm, call, reach_);
+  const std::size_t piece = piece_bytes(*call.algorithm, call, reach_for(call));
   const ResourceTag tag{call.algorithm, size_class(piece)};
   if (!resources_.is_provided(tag)) return provide_and_run(call, tag);
   const bool touches =

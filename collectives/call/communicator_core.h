@@ -84,18 +84,25 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// The algorithm for a call; `forced` by it, if not empty.
   [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
     const Forced names{forced, forced_.of(call.op)};
+    const Reach& reach = reach_for(call);
     if (!names.by_call.empty() || !names.by_communicator.empty())
-      return *choose_algorithm(call, reach_, algorithms_, names).algorithm;
-    if (const AnyAlgorithm* const small = choose_in_slots(call, reach_, algorithms_)) return *small;
+      return *choose_algorithm(call, reach, algorithms_, names).algorithm;
+    if (const AnyAlgorithm* const small = choose_in_slots(call, reach, algorithms_)) return *small;
     if (const AnyAlgorithm* const known = chosen_.find(call)) return *known;
-    const AnyAlgorithm& chosen = *choose_algorithm(call, reach_, algorithms_, names).algorithm;
+    const AnyAlgorithm& chosen = *choose_algorithm(call, reach, algorithms_, names).algorithm;
     chosen_.keep(call, chosen);
     return chosen;
   }
   [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
-    return explain_choice(call, reach_, algorithms_, {forced, forced_.of(call.op)});
+    return explain_choice(call, reach_for(call), algorithms_, {forced, forced_.of(call.op)});
   }
   [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
+  /// By which a call is chosen and cut: at D1 nothing that was measured decides.
+  [[nodiscard]] const Reach& reach_for(const Call& call) const noexcept {
+    return call.determinism == Determinism::D1 ? unmeasured_ : reach_;
+  }
+  /// What calls promise of their bits, unless they ask for another level.
+  [[nodiscard]] Determinism determinism() const noexcept { return determinism_; }
 
   /// The path of small messages: completes the call without suspending if it can. Otherwise run() does;
   /// `has_begun` tells it that the call has its number already and waits for peers.
@@ -114,6 +121,25 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   }
   void choose(TensorCall& call, std::string_view forced);
   void choose(FunctionCall& call, std::string_view forced) const;
+  // At first, and anew for another level than the communicator's.
+  void choose_first(Call& call) const {
+    call.ask_for(determinism_);
+    choose(call, {});
+  }
+  void choose_first(TensorCall& call) {
+    call.determinism = determinism_;
+    choose(call, {});
+  }
+  void choose_first(FunctionCall& call) const { choose(call, {}); }
+  void determine(Call& call, Determinism level) const {
+    call.ask_for(level);
+    choose(call, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
+  }
+  void determine(TensorCall& call, Determinism level) {
+    call.determinism = level;
+    choose(call, std::string_view(call.algorithm));
+  }
+  void determine(FunctionCall&, Determinism) const noexcept {}  // by rank at every level
 
   /// A call is awaited where its communicator lives.
   void assert_is_on_engine(Operator op) const noexcept {
@@ -234,6 +260,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   const AlgorithmTable algorithms_;
   const Duration timeout_;
   const ForcedAlgorithms forced_;
+  const Determinism determinism_;
   const std::optional<unsigned> copy_threads_;
   const std::size_t pull_from_bytes_;  ///< what the options say
 
@@ -250,6 +277,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   std::optional<GroupTable> groups_;  ///< the root's
   MemoryExec exec_;
   Reach reach_;
+  Reach unmeasured_;                ///< the same as if nothing had been measured
   mutable ChoiceMemo chosen_;       ///< by what reach_ is once established
   std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
 

@@ -12,6 +12,7 @@ Signature name_of(const TensorCall& call, Rank ranks) {
   whole.type = given.out.type;
   whole.reduce = given.reduce.op;
   whole.root = given.root;
+  whole.ask_for(call.determinism);
   return sign_tensors(whole, ranks, ListDigest::of_size(std::max(given.in.size, given.out.size)));
 }
 
@@ -24,7 +25,9 @@ void CommunicatorCore::choose(TensorCall& call, std::string_view forced) {
   while (const std::optional<TensorPlan::Message> message = asked_tensors_.next()) {
     const std::size_t elements = message->count * call.op.elements_per_count(membership_.size);
     const std::size_t bytes = elements * size_bytes(call.arguments.out.type);
-    const Call one = make_call_of_size(call.op, call.arguments.out.type, bytes, membership_.size);
+    Call one = make_call_of_size(call.op, call.arguments.out.type, bytes, membership_.size);
+    one.reduce = call.arguments.reduce.op;
+    one.ask_for(call.determinism);
     call.algorithm = select(one, forced).name();  // for as long as the communicator lives
   }
 }
@@ -76,6 +79,7 @@ Task<> CommunicatorCore::run_message(const TensorCall& call, const TensorPlan::M
   Call whole = message.is_packed
                    ? packed_.place(call, tensors_, message)
                    : TensorPlan::call_of(call, message.first, membership_.rank, membership_.size);
+  whole.ask_for(call.determinism);
   whole.algorithm = &select(whole, call.algorithm);
   // As for calls of their own: those that complete in place would not suspend.
   const bool may_go_on = engine_.pace().may_do(kCallBytes + 2 * whole.message_bytes());

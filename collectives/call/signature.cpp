@@ -13,13 +13,17 @@ namespace cohort {
 namespace {
 
 // Layout of Signature::what, from the low end: operator, type, reduction (8 bits each), algorithm (16), root
-// (24).
+// (24). A type takes the low 5 bits of its byte.
 constexpr unsigned kTypeShift = 8;
 constexpr unsigned kReduceShift = 16;
 constexpr unsigned kAlgorithmShift = 24;
 constexpr unsigned kRootShift = 40;
 /// The count is a ListDigest. In the type's byte, whose other numbers are fewer.
 constexpr std::uint64_t kIsListOfTensors = std::uint64_t{0x80} << kTypeShift;
+/// What is promised of the bits, of calls to which it makes a difference: those are cut alike.
+constexpr unsigned kDeterminismShift = kTypeShift + 5;
+constexpr std::uint64_t kDeterminisms = 4;
+static_assert(kDataTypeCount <= 32);
 /// A function of the program's, whose element's digest stands above the count. In place of a reduction.
 constexpr std::uint64_t kIsFunction = 0x80;
 
@@ -54,7 +58,11 @@ std::string name_of(std::uint64_t value, std::uint64_t count) {
 
 std::string type_name(const Signature& signature) {
   if (is_function(signature)) return "one of the program's";
-  return name_of<DataType>(byte_at(signature.what & ~kIsListOfTensors, kTypeShift), kDataTypeCount);
+  return name_of<DataType>(byte_at(signature.what, kTypeShift) & 0x1f, kDataTypeCount);
+}
+
+std::string determinism_name(const Signature& signature) {
+  return name_of<Determinism>(signature.what >> kDeterminismShift & (kDeterminisms - 1), kDeterminisms);
 }
 
 std::string reduction_name(const Signature& signature) {
@@ -120,6 +128,7 @@ const std::array kFields = {
     Field{"operator", [](const Signature& s, const AlgorithmTable&) { return operator_name(s); }},
     Field{"data type", [](const Signature& s, const AlgorithmTable&) { return type_name(s); }},
     Field{"reduction", [](const Signature& s, const AlgorithmTable&) { return reduction_name(s); }},
+    Field{"determinism", [](const Signature& s, const AlgorithmTable&) { return determinism_name(s); }},
     Field{"root",
           [](const Signature& s, const AlgorithmTable&) { return fmt::format("{}", s.what >> kRootShift); }},
     Field{"number of tensors", [](const Signature& s, const AlgorithmTable&) { return text_of_tensors(s); }},
@@ -197,6 +206,7 @@ Signature sign(const Call& call, Rank ranks) noexcept {
   const AlgorithmId algorithm = call.algorithm == nullptr ? AlgorithmId{} : call.algorithm->id();
   return {.what = static_cast<std::uint64_t>(call.op.index()) |
                   static_cast<std::uint64_t>(call.type) << kTypeShift |
+                  static_cast<std::uint64_t>(call.determinism) << kDeterminismShift |
                   static_cast<std::uint64_t>(call.reduce) << kReduceShift |
                   static_cast<std::uint64_t>(algorithm) << kAlgorithmShift |
                   static_cast<std::uint64_t>(call.root) << kRootShift,

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -15,8 +16,13 @@ namespace cohort {
 namespace {
 
 void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_t bytes) noexcept {
-  reduce_into(static_cast<DataType>(self.type), static_cast<ReduceOp>(self.op), inout, in,
-              bytes / self.element_bytes);
+  const std::array<const std::byte*, 2> inputs = {inout, in};
+  reduce({.type = static_cast<DataType>(self.type),
+          .op = static_cast<ReduceOp>(self.op),
+          .count = bytes / self.element_bytes,
+          .inputs = inputs,
+          .outputs = std::span(&inout, 1),
+          .average_over = self.average_over});
 }
 
 /// What parts of a step are multiples of: threads meet in few cache lines, and no element is cut.

@@ -76,6 +76,8 @@ struct Algorithm {
   Ground ground = Ground::links;
   Levels levels = Levels::none;
   Distances distances = Distances::pairs;  ///< of one without levels
+  /// Of reductions. The checker holds the schedule to it, and selection offers it where that is enough.
+  ReductionOrder order = ReductionOrder::fixed;
   /// Null: it runs only where it is asked for by name.
   ForRanks<Cost> cost = nullptr;
   ForRanks<Needs> needs = no_needs;
@@ -110,6 +112,7 @@ AnyAlgorithm::AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept
       id_(algorithm_id(name_)),
       ground_(algorithm.ground),
       levels_(algorithm.levels),
+      order_(Op::kCombines ? algorithm.order : ReductionOrder::by_rank_at_once),
       announces_(algorithm.local.announces),
       refers_from_(algorithm.local.refers_from),
       refers_to_(algorithm.local.refers_to),

@@ -32,8 +32,11 @@ void AlgorithmTable::add(const AnyAlgorithm& algorithm) {
                          name));
   const std::size_t index = algorithm.op().index();
   if (algorithm.ground() == Ground::mapped && algorithm.has_cost()) {
-    std::size_t& way = algorithm.has_schedule() ? ways_[index].on_mapped_memory : ways_[index].in_slots;
-    if (way == Ways::kNone) way = by_operator_[index].size();
+    for (std::size_t order = 0; order <= static_cast<std::size_t>(algorithm.order()); ++order) {
+      Ways& ways = ways_[order][index];
+      std::size_t& way = algorithm.has_schedule() ? ways.on_mapped_memory : ways.in_slots;
+      if (way == Ways::kNone) way = by_operator_[index].size();
+    }
   }
   by_operator_[index].push_back(algorithm);
 }

@@ -33,10 +33,12 @@ class AlgorithmTable {
   [[nodiscard]] std::span<const AnyAlgorithm> of(Operator op) const noexcept {
     return by_operator_[op.index()];
   }
-  /// Of those that are chosen by their cost. Found when they are added: a small call has no time to search.
-  [[nodiscard]] HostWays ways_on_host(Operator op) const noexcept {
+  /// Of those that are chosen by their cost and combine in such an order, or in a better one. Found when they
+  /// are added: a small call has no time to search.
+  [[nodiscard]] HostWays ways_on_host(Operator op,
+                                      ReductionOrder order = ReductionOrder::fixed) const noexcept {
     const AnyAlgorithm* const all = by_operator_[op.index()].data();
-    const Ways& ways = ways_[op.index()];
+    const Ways& ways = ways_[static_cast<std::size_t>(order)][op.index()];
     return {ways.in_slots != Ways::kNone ? all + ways.in_slots : nullptr,
             ways.on_mapped_memory != Ways::kNone ? all + ways.on_mapped_memory : nullptr};
   }
@@ -57,7 +59,7 @@ class AlgorithmTable {
   };
 
   std::array<std::vector<AnyAlgorithm>, kOperators> by_operator_;
-  std::array<Ways, kOperators> ways_;
+  std::array<std::array<Ways, kOperators>, kReductionOrders> ways_;  ///< by what the order has to be
 };
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/determinism.h>
 #include <cohort/collectives/operators/operator.h>
 #include <cohort/engine/task.h>
 #include <cohort/net/hosts.h>
@@ -166,6 +167,8 @@ class AnyAlgorithm {
   [[nodiscard]] AlgorithmId id() const noexcept { return id_; }
   [[nodiscard]] Ground ground() const noexcept { return ground_; }
   [[nodiscard]] Levels levels() const noexcept { return levels_; }
+  /// In which order it combines; of what combines nothing the best there is.
+  [[nodiscard]] ReductionOrder order() const noexcept { return order_; }
   /// Whether its levels fit these hosts.
   [[nodiscard]] bool fits(const Hosts& hosts) const noexcept {
     return levels_ != Levels::equal_hosts || hosts.are_equal();
@@ -221,6 +224,7 @@ class AnyAlgorithm {
   AlgorithmId id_;
   Ground ground_;
   Levels levels_;
+  ReductionOrder order_;
   Announces announces_;
   std::size_t refers_from_;
   std::size_t refers_to_;

@@ -50,7 +50,7 @@ Task<> broadcast(Exec& x, Broadcast op, Order order) {
 
 Task<> reduce(Exec& x, Reduce op, Order order) {
   const Blocks send(op.send, x.size(), op.element_bytes);
-  const Blocks recv(op.at_root(), x.size(), op.element_bytes);
+  const Blocks recv(op.recv, x.size(), op.element_bytes);  // of the root alone
   auto from = [&](Rank rank) { return send.filled(rank); };
   auto to = [&](Rank rank) { return recv[rank]; };
   Disseminating slices(x, order, send[0].bytes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/operators/list.h>
+#include <cohort/collectives/schedule/block_exchange.h>
 #include <cohort/collectives/schedule/blocks.h>
 #include <cohort/collectives/schedule/share_exchange.h>
 
@@ -44,12 +45,13 @@ inline Task<> all_reduce(Exec& x, AllReduce op, Schedule<AllReduce> schedule_acr
 /// block_bytes of scratch.
 class Packed {
  public:
-  Packed(Exec& x, std::size_t block_bytes) : x_(x), block_bytes_(block_bytes) {}
+  /// `at`: of scratch.
+  Packed(Exec& x, std::size_t block_bytes, std::size_t at = 0) : x_(x), block_bytes_(block_bytes), at_(at) {}
 
   /// What is for the ranks in that place, or of them.
   [[nodiscard]] Slice operator()(Rank place) const {
     const std::size_t bytes = x_.hosts().count() * block_bytes_;
-    return x_.scratch(place * bytes, bytes);
+    return x_.scratch(at_ + place * bytes, bytes);
   }
   [[nodiscard]] Slice block(Rank of) const {
     return (*this)(x_.hosts().place_of(of)).part(x_.hosts().host_of(of) * block_bytes_, block_bytes_);
@@ -59,6 +61,7 @@ class Packed {
  private:
   Exec& x_;
   const std::size_t block_bytes_;
+  const std::size_t at_;
 };
 
 /// Inside, everybody gets what is for the ranks in its place of all hosts, combined; the rest goes across.
@@ -151,6 +154,84 @@ inline Task<> broadcast(Exec& x, Broadcast op, Schedule<Broadcast> schedule_acro
   if (inside.size() > 1) co_await spread_but_to_root(x, block, op.root);
 }
 
+/// A reduce_scatter inside, a reduce of 1/q across to the root's host, a gather inside of it. Scratch: bytes,
+/// rounded up. Everybody hears from everybody in the first two.
+inline Task<> reduce(Exec& x, Reduce op, Schedule<Reduce> schedule_across) {
+  Exec& inside = x.inside();
+  Exec& across = x.across();
+  const Rank host_of_root = x.hosts().host_of(op.root);
+  const Rank place_of_root = x.hosts().place_of(op.root);
+  if (inside.size() == 1) {
+    const Reduce whole{op.send, op.recv, op.combine, host_of_root, op.element_bytes};
+    across.use_scratch_from(0);
+    co_await schedule_across(across, whole);
+    co_return;
+  }
+  const bool is_root = x.rank() == op.root;
+  const bool is_with_root = x.hosts().host_of(x.rank()) == host_of_root;
+  const bool is_one_host = across.size() == 1;
+  const Blocks send(op.send, inside.size(), op.element_bytes);
+  const Blocks recv(op.at_root(), inside.size(), op.element_bytes);
+  const std::size_t bytes = send[inside.rank()].bytes;
+  const Slice mine = is_root ? recv[inside.rank()] : x.scratch(0, bytes);
+  inside.use_scratch_from(bytes);
+  across.use_scratch_from(bytes);
+  const Combine first = is_one_host ? op.combine : undivided(op.combine);
+  co_await exchange_shares(inside, send, mine, first);
+  const Reduce rest{mine, is_with_root ? mine : mine.part(0, 0), op.combine, host_of_root, op.element_bytes};
+  if (!is_one_host) co_await schedule_across(across, rest);
+  auto take = [&](Rank peer) -> Task<> { return receive_slice(inside.link(peer), recv[peer]); };
+  if (is_root)
+    co_await inside.fork_join(inside.peers(), take);
+  else if (is_with_root)
+    co_await inside.link(place_of_root).send(mine);
+}
+
+/// Everybody gives each rank of its host, at once, what is for the ranks in that one's place of all hosts,
+/// and then passes on what it was given, in turn: q blocks in a message across, and 1/q of the messages.
+/// Scratch: scratch_of_all_to_all().
+inline Task<> all_to_all(Exec& x, AllToAll op) {
+  Exec& inside = x.inside();
+  Exec& across = x.across();
+  const Hosts& hosts = x.hosts();
+  if (inside.size() == 1 || across.size() == 1) {
+    auto to = [&](Rank rank) { return op.to(rank); };
+    auto from = [&](Rank rank) { return op.from(rank); };
+    Task<> moving = inside.size() == 1 ? exchange_in_turn(x, to, from) : exchange_at_once(x, to, from);
+    co_await moving;
+    co_await x.copy(op.from(x.rank()), op.to(x.rank()));
+    co_return;
+  }
+  const std::size_t block = op.size_bytes();
+  const Packed given(x, block);
+  const Packed taken(x, block, given.bytes());
+  for (Rank rank = 0; rank < x.size(); ++rank) {
+    const bool is_my_place = hosts.place_of(rank) == inside.rank();
+    const Slice place = is_my_place ? taken.block(rank) : given.block(rank);
+    co_await x.copy(place, op.to(rank));
+  }
+  co_await exchange_at_once(inside, given, taken);
+  // What is for a host, by who of this one gave it: in the place of what was given, as what comes is in that
+  // of what was taken.
+  const std::size_t bytes = inside.size() * block;
+  auto to = [&](Rank host) { return x.scratch(host * bytes, bytes); };
+  auto from = [&](Rank host) { return x.scratch(given.bytes() + host * bytes, bytes); };
+  for (Rank place = 0; place < inside.size(); ++place)
+    for (Rank host = 0; host < across.size(); ++host) {
+      const Slice one = taken(place).part(host * block, block);
+      const bool is_here = host == across.rank();
+      const Slice goes = to(host).part(place * block, block);
+      const Slice there = is_here ? op.from(hosts.ranks_of(host)[place]) : goes;
+      co_await x.copy(there, one);
+    }
+  co_await exchange_in_turn(across, to, from);
+  for (Rank host = 0; host < across.size(); ++host) {
+    if (host == across.rank()) continue;
+    for (Rank place = 0; place < inside.size(); ++place)
+      co_await x.copy(op.from(hosts.ranks_of(host)[place]), from(host).part(place * block, block));
+  }
+}
+
 /// Of a vector that is cut into shares.
 [[nodiscard]] inline Needs needs_of_vector(std::size_t bytes, const Hosts& hosts) {
   // The shares of a level are rounded up before they are cut again.
@@ -182,6 +263,18 @@ inline Task<> broadcast(Exec& x, Broadcast op, Schedule<Broadcast> schedule_acro
 }
 [[nodiscard]] inline std::size_t largest_of_all_gather(std::size_t buffer_bytes, const Hosts& hosts) {
   return buffer_bytes / blocks_of_all_gather(hosts);
+}
+
+/// Two sets of all ranks' blocks, where there are two levels.
+[[nodiscard]] inline std::size_t blocks_of_all_to_all(const Hosts& hosts) noexcept {
+  return hosts.count() == 1 || hosts.most_ranks() == 1 ? 0 : std::size_t{2} * hosts.ranks();
+}
+[[nodiscard]] inline Needs needs_of_all_to_all(std::size_t bytes, const Hosts& hosts) {
+  return {.links_inside = true, .links_across = true, .scratch_bytes = bytes * blocks_of_all_to_all(hosts)};
+}
+[[nodiscard]] inline std::size_t largest_of_all_to_all(std::size_t buffer_bytes, const Hosts& hosts) {
+  const std::size_t blocks = blocks_of_all_to_all(hosts);
+  return blocks == 0 ? kWholeMessage : buffer_bytes / blocks;
 }
 
 using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
@@ -226,6 +319,31 @@ using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
   const double unpacked = hosts.most_ranks() == 1 ? 0 : n * hosts.ranks();
   const double packed = hosts.count() == 1 ? n : 0;
   return cost_across(across, n, hosts) + cost_inside(n * hosts.count(), hosts).copying(unpacked + packed);
+}
+/// The root gets a share of each of its host at the end.
+[[nodiscard]] inline Cost cost_of_reduce(CostAcross across, std::size_t bytes, const Hosts& hosts) {
+  const double share = static_cast<double>(bytes) / hosts.most_ranks();
+  const double others = hosts.most_ranks() - 1.0;
+  const Cost gather{.rounds = others == 0 ? 0.0 : 1.0,
+                    .bytes_moved = share * others,
+                    .messages = others,
+                    .bytes_by_all = share * others};
+  const double copied = hosts.most_ranks() == 2 ? share : 0;  // what the other's is combined with
+  return reducing(cost_inside(share, hosts)).copying(copied) + cost_across(across, share, hosts) +
+         gather.inside();
+}
+[[nodiscard]] inline Cost cost_of_all_to_all(std::size_t bytes, const Hosts& hosts) {
+  const double n = static_cast<double>(bytes);
+  const double others = hosts.count() - 1.0;
+  const double moved = n * hosts.most_ranks() * others;
+  const Cost in_turn{.rounds = others,
+                     .bytes_moved = moved,
+                     .messages = hosts.count() * others,
+                     .bytes_by_all = moved * hosts.count()};
+  const bool is_one_level = hosts.count() == 1 || hosts.most_ranks() == 1;
+  const double blocks =
+      is_one_level ? 1 : 3.0 * hosts.ranks() - hosts.most_ranks();  // packed, turned, unpacked
+  return cost_inside(n * hosts.count(), hosts) + at_once(in_turn, hosts.most_ranks()).copying(n * blocks);
 }
 /// The root sends a share to each of its host twice, and does what the root does across.
 [[nodiscard]] inline Cost cost_of_broadcast(CostAcross across, std::size_t bytes, const Hosts& hosts) {

@@ -168,6 +168,12 @@ class Exec : Immovable {
   }
   /// How a link combines what it receives.
   [[nodiscard]] virtual Reducer reducer(const Combine& combine) const noexcept = 0;
+  /// The same of the last contribution: averages in the same step, so that all is rounded once.
+  [[nodiscard]] Reducer last_reducer(const Combine& combine) const noexcept {
+    Reducer last = reducer(combine);
+    last.average_over = combine.average_over;
+    return last;
+  }
   /// The last step of avg on a finished sum: divides in place. Nothing for other operators.
   [[nodiscard]] LocalStep finish_average(const Combine& combine, const Slice& sum) noexcept {
     return {whole_, LocalStep::Kind::finish_average, PlacedSlice{here_, sum}, PlacedSlice{here_, sum},

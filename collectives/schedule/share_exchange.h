@@ -18,8 +18,7 @@ Task<> exchange_shares(Exec& x, Share& share, Slice result, Combine combine) {
     const Rank peer = x.ahead(1);
     Link& link = x.link(peer);
     if (!(result == own)) co_await x.copy(result, own);
-    co_await exchange_reduce(x, link, share(peer), link, result, x.reducer(combine));
-    co_await x.finish_average(combine, result);
+    co_await exchange_reduce(x, link, share(peer), link, result, x.last_reducer(combine));
     co_return;
   }
   Collected inputs(x, own);

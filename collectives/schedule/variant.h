@@ -13,6 +13,7 @@ consteval Algorithm<Variant> variant_of(ForRanks<Cost> cost = kOf.cost) {
   result.name = kOf.name;
   result.ground = kOf.ground;
   result.levels = kOf.levels;
+  result.order = kOf.order;
   result.cost = cost;
   result.needs = kOf.needs;
   result.largest_piece = kOf.largest_piece;

@@ -17,17 +17,19 @@ class ChoiceMemo {
   [[nodiscard]] const AnyAlgorithm* find(const Call& call) const noexcept {
     const Entry& entry = entries_[index_of(call)];
     const bool is_it = entry.op == call.op.index() && entry.type == call.type && entry.count == call.count &&
-                       entry.announced_bytes == call.announced_bytes;
+                       entry.announced_bytes == call.announced_bytes && entry.determinism == call.determinism;
     return is_it ? entry.algorithm : nullptr;
   }
   void keep(const Call& call, const AnyAlgorithm& algorithm) noexcept {
-    entries_[index_of(call)] = {call.op.index(), call.type, call.count, call.announced_bytes, &algorithm};
+    entries_[index_of(call)] = {call.op.index(),      call.type, call.determinism, call.count,
+                                call.announced_bytes, &algorithm};
   }
 
  private:
   struct Entry {
     std::size_t op = 0;
     DataType type{};
+    Determinism determinism{};
     std::uint64_t count = 0;
     std::size_t announced_bytes = 0;
     const AnyAlgorithm* algorithm = nullptr;

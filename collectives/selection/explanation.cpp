@@ -74,13 +74,20 @@ std::string words_of_basis(const Explanation& explanation, const Question& quest
   return "";
 }
 
+/// What of the choice its determinism has decided.
+std::string promise_of(const Call& call) {
+  if (call.determinism == Determinism::D0) return "";
+  if (call.determinism == Determinism::D1) return "D1, by nothing that was measured: ";
+  return fmt::format("{}, of those that combine {}: ", to_string(call.determinism), to_string(call.order()));
+}
+
 std::string reason_of(const Explanation& explanation, const Question& question,
                       std::string_view forced_by_communicator) {
   const bool is_passed_over = !forced_by_communicator.empty() && explanation.basis != Basis::communicator &&
                               explanation.basis != Basis::call && explanation.basis != Basis::alone;
-  std::string text;
+  std::string text = promise_of(question.call);
   if (is_passed_over)
-    text = fmt::format("{} is forced for the operator but cannot run this call; ", forced_by_communicator);
+    text += fmt::format("{} is forced for the operator but cannot run this call; ", forced_by_communicator);
   return text + words_of_basis(explanation, question);
 }
 
@@ -93,6 +100,8 @@ std::string note_on(const Candidate& candidate, const Explanation& explanation, 
     case Candidate::State::needs_equal_hosts: return "needs hosts of as many ranks each";
     case Candidate::State::too_large:
       return fmt::format("possible up to {} bytes per rank", kMostAnnouncedBytes);
+    case Candidate::State::other_order:
+      return fmt::format("combines {}: not {}", to_string(candidate.order), to_string(call.determinism));
     case Candidate::State::needs_one_rank:
       return reach.ranks() == 1 ? "there is nobody to exchange with" : "for a communicator of one rank";
     case Candidate::State::possible: break;
@@ -122,6 +131,7 @@ Explanation explain_choice(const Call& call, const Reach& reach, const Algorithm
   Explanation explanation;
   explanation.chosen = choice.algorithm->name();
   explanation.basis = choice.basis;
+  explanation.determinism = call.determinism;
   for (const Candidate& candidate : candidates_for(call, reach, algorithms)) {
     if (candidate.algorithm == explanation.chosen) explanation.estimate_us = candidate.estimate_us;
     explanation.candidates.push_back({candidate, note_on(candidate, explanation, call, reach)});

@@ -17,6 +17,8 @@ struct Explanation {
 
   std::string_view chosen;  ///< as long as the table of algorithms lives
   Basis basis = Basis::call;
+  /// Asked for; D0 also where any algorithm gives the same bits.
+  Determinism determinism = Determinism::D0;
   std::string reason;                   ///< in words
   std::optional<double> estimate_us{};  ///< of the chosen one, where something is known
   std::vector<Line> candidates;         ///< every algorithm that could be asked for by name

@@ -32,6 +32,14 @@ struct LinkSpeed {
   /// The median of each time, the most crowded host, the smallest cache. At least one.
   static LinkSpeed agreed(const std::vector<LinkSpeed>& of_ranks);
 
+  /// The same as if nothing had been measured: what is known of the hosts stays.
+  [[nodiscard]] LinkSpeed unmeasured() const noexcept {
+    LinkSpeed known;
+    known.ranks_per_core = ranks_per_core;
+    known.cache_bytes = cache_bytes;
+    return known;
+  }
+
   bool operator==(const LinkSpeed&) const = default;
 };
 

@@ -19,7 +19,8 @@ State state_of(const AnyAlgorithm& algorithm, const Call& call, const Reach& rea
   if (algorithm.ground() == Ground::mapped && !reach.is_host_wide) return State::needs_one_host;
   if (!algorithm.fits(reach.hosts)) return State::needs_equal_hosts;
   const bool fits = algorithm.announces() != Announces::data || call.announced_bytes <= kMostAnnouncedBytes;
-  return fits ? State::possible : State::too_large;
+  if (!fits) return State::too_large;
+  return algorithm.order() >= call.order() ? State::possible : State::other_order;
 }
 
 bool can_run(const AnyAlgorithm* algorithm, const Call& call, const Reach& reach) {
@@ -31,6 +32,16 @@ std::string choices(const Call& call, const Reach& reach, const AlgorithmTable& 
   for (const AnyAlgorithm& algorithm : algorithms.of(call.op))
     if (can_run(&algorithm, call, reach)) text += (text.empty() ? "" : ", ") + std::string(algorithm.name());
   return text;
+}
+
+std::string refusal_of(std::string_view name, const AnyAlgorithm* algorithm, const Call& call,
+                       const Reach& reach, const AlgorithmTable& algorithms) {
+  const bool is_order = algorithm != nullptr && state_of(*algorithm, call, reach) == State::other_order;
+  const std::string why =
+      is_order ? fmt::format("combines {}, which does not give {} of {}", to_string(algorithm->order()),
+                             to_string(call.determinism), to_string(call.type))
+               : fmt::format("cannot run this {} over this transport", to_string(call.op));
+  return fmt::format("algorithm '{}' {}; choose one of: {}", name, why, choices(call, reach, algorithms));
 }
 
 /// Of all runs that the message is cut into.
@@ -47,7 +58,7 @@ double estimate_us(const AnyAlgorithm& algorithm, const Call& call, const Reach&
 Choice choose_on_host(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
   const AnyAlgorithm* const in_slots = choose_in_slots(call, reach, algorithms);
   if (in_slots != nullptr) return {in_slots, Basis::meeting};
-  return {algorithms.ways_on_host(call.op).on_mapped_memory, Basis::mapped_memory};
+  return {algorithms.ways_on_host(call.op, call.order()).on_mapped_memory, Basis::mapped_memory};
 }
 
 Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
@@ -83,9 +94,7 @@ Choice choose_forced_or_alone(const Call& call, const Reach& reach, const Algori
   }
   if (!forced.by_call.empty()) {
     if (can_run(by_call, call, reach)) return {by_call, Basis::call};
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("algorithm '{}' cannot run this {} over this transport; choose one of: {}",
-                            forced.by_call, to_string(call.op), choices(call, reach, algorithms)));
+    throw Error(ErrorKind::InvalidArgument, refusal_of(forced.by_call, by_call, call, reach, algorithms));
   }
   const AnyAlgorithm* const by_communicator =
       forced.by_communicator.empty() ? nullptr : algorithms.find(call.op, forced.by_communicator);
@@ -121,6 +130,7 @@ std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
     if (is_beside) continue;
     if (algorithm != nullptr) {
       candidate.state = state_of(*algorithm, call, reach);
+      candidate.order = algorithm->order();
       candidate.is_in_slots = algorithm->announces() == Announces::data;
       const bool has_cost = algorithm->has_cost() && candidate.state != State::needs_one_rank &&
                             candidate.state != State::needs_equal_hosts;

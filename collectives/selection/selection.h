@@ -41,8 +41,9 @@ struct Choice {
 [[nodiscard]] inline const AnyAlgorithm* choose_in_slots(const Call& call, const Reach& reach,
                                                          const AlgorithmTable& algorithms) noexcept {
   const bool is_small = call.announced_bytes <= reach.slots.most_bytes(call.op);
-  return reach.is_host_wide && reach.ranks() > 1 && is_small ? algorithms.ways_on_host(call.op).in_slots
-                                                             : nullptr;
+  return reach.is_host_wide && reach.ranks() > 1 && is_small
+             ? algorithms.ways_on_host(call.op, call.order()).in_slots
+             : nullptr;
 }
 
 /// The algorithm for a call, and what decided: the one that the call forces, else the one that is forced for
@@ -64,10 +65,12 @@ struct Candidate {
     needs_equal_hosts,  ///< runs on hosts of as many ranks each only
     too_large,          ///< the data does not fit a slot
     needs_one_rank,     ///< runs in a communicator of one only
+    other_order,        ///< combines in another order than the determinism asked for
   };
 
   std::string_view algorithm;
   State state = State::possible;
+  ReductionOrder order = ReductionOrder::fixed;
   bool is_in_slots = false;             ///< data travels as ranks meet
   std::optional<Cost> cost{};           ///< of the whole message, counted from its schedule
   std::optional<double> estimate_us{};  ///< of the whole call: by the model over links, measured on one host

@@ -193,6 +193,21 @@ Task<> show_deadlines(Communicator& comm) {
 
 TEST(Guide, deadlines) { on_ranks(2, show_deadlines); }
 
+// --- determinism
+
+Task<> show_determinism(Communicator& comm) {
+  std::vector<float> grad(100, 1.0f);
+  co_await comm.all_reduce(grad, ReduceOp::sum).with_determinism(Determinism::D3);
+  EXPECT_EQ(grad[0], 2.0f);
+}
+
+TEST(Guide, determinism) {
+  on_ranks(2, show_determinism);
+  CommunicatorOptions options = CommunicatorOptions::from_environment();
+  options.determinism = Determinism::D3;
+  test::run_ranks(2, show_determinism, std::move(options));
+}
+
 // --- cancelling
 
 Task<> sum_or_give_up(Communicator& comm, std::vector<float>& data, Duration patience) {

@@ -63,10 +63,15 @@ TEST(Error, failed_system_call_says_what_was_done_why_it_failed_and_the_number) 
 }
 
 TEST(Error, exhausted_resources_are_told_apart_from_other_failures) {
-  for (const int number : {ENOMEM, ENOSPC, EMFILE, ENFILE})
+  for (const int number : {ENOMEM, ENOBUFS, ENOSPC, EMFILE, ENFILE})
     EXPECT_EQ(system_error(number, "opening").kind(), ErrorKind::ResourceLimit) << number;
   for (const int number : {EPERM, EINVAL, EIO, ECONNRESET})
     EXPECT_EQ(system_error(number, "opening").kind(), ErrorKind::SystemError) << number;
+}
+
+TEST(Error, says_which_limit_to_raise_where_that_is_one) {
+  EXPECT_NE(std::string(system_error(EMFILE, "opening").what()).find("ulimit -n"), std::string::npos);
+  EXPECT_NE(std::string(system_error(ENFILE, "opening").what()).find("fs.file-max"), std::string::npos);
 }
 
 TEST(AssertDeathTest, failed_claim_prints_itself_and_its_values) {

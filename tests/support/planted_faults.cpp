@@ -233,6 +233,11 @@ void add_reductions(List& list) {
                   planted<AllReduce>("recursive_doubling", at(1, main, 2, change([](TaskRequest& r) {
                                                                 r.combine.average_over = 4;
                                                               })))});
+  list.push_back({"operands of one rank's share in another order", "reduce_scatter mesh",
+                  FindingKind::reduction, "rank 2, main stream, task 1",
+                  planted<ReduceScatter>("mesh", at(2, main, 1, operands([](auto&, auto& inputs) {
+                                                      std::reverse(inputs.begin(), inputs.end());
+                                                    })))});
   list.push_back({"partner of another round", "all_reduce recursive_doubling", FindingKind::deadlock,
                   "rank 0, stream 1, task 2",
                   planted<AllReduce>("recursive_doubling", [](const TaskPlace& place, TaskRequest& request) {

@@ -8,6 +8,7 @@
 #include <cohort/engine/when_all.h>
 #include <cohort/notify/notify.h>
 #include <cohort/tests/support/schedules.h>
+#include <cohort/tests/support/wrong_orders.h>
 
 namespace cohort::test {
 
@@ -481,6 +482,8 @@ const std::vector<WrongSchedule>& wrong_schedules() {
     std::vector<WrongSchedule> list = broken_plans();
     const std::vector<WrongSchedule> contracts = broken_contracts();
     list.insert(list.end(), contracts.begin(), contracts.end());
+    const std::vector<WrongSchedule> orders = wrong_orders();
+    list.insert(list.end(), orders.begin(), orders.end());
     return list;
   }();
   return kTable;

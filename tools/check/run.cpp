@@ -25,6 +25,7 @@ struct Certificate {
   std::size_t failed = 0;
   std::size_t tasks = 0;
   bool combines_in_rank_order = true;
+  bool combines_at_once = true;
   std::string example;  ///< of another order, by the fewest ranks that show it
   Rank example_ranks = 0;
   Rank largest = 0;  ///< ranks whose costs are shown
@@ -83,6 +84,7 @@ class Certificates final : public Sum<Report> {
   }
 
   static void note_order(Certificate& of, const Case& one, const Report& report) {
+    of.combines_at_once = of.combines_at_once && report.combines_at_once;
     if (report.combines_in_rank_order) return;
     of.combines_in_rank_order = false;
     if (!of.example.empty() && of.example_ranks <= one.options.ranks) return;
@@ -123,7 +125,9 @@ class Certificates final : public Sum<Report> {
 
   static std::string order_of(Operator op, const Certificate& of) {
     if (!op->combines) return "-";
-    if (of.combines_in_rank_order) return "D3: ((0 + 1) + 2) + ..., everywhere";
+    if (of.combines_in_rank_order)
+      return fmt::format("D3: ((0 + 1) + 2) + ..., everywhere{}",
+                         of.combines_at_once ? ", rounded once" : "; D1 where partial sums are rounded");
     return fmt::format("D1: fixed; with {} ranks, {}", of.example_ranks, of.example);
   }
 

@@ -24,7 +24,9 @@ void print_all(const Communicator& comm, const Options& options) {
     print(report.begin(op));
     for (const std::size_t asked : sizes_of(op, options)) {
       const std::size_t bytes = bench::shape_of(op, asked, size_bytes(options.type), comm.size()).size_bytes;
-      print(report.row(op, bytes, comm.explain(op, options.type, bytes, options.algorithm)));
+      const Explanation explanation =
+          comm.explain(op, options.type, bytes, options.algorithm, options.determinism);
+      print(report.row(op, bytes, explanation));
     }
   }
   print(report.machine(comm.engine().platform()));

@@ -18,8 +18,9 @@ struct Options {
   std::optional<Rank> ranks;  ///< nothing: two, or those of the job that this process is a rank of
   std::string transport;      ///< empty: COHORT_TRANSPORT, or what the library chooses
   DataType type = DataType::float32;
-  std::string algorithm;    ///< empty: what is selected
-  bool is_verbose = false;  ///< every candidate, not only the chosen one
+  std::string algorithm;                   ///< empty: what is selected
+  std::optional<Determinism> determinism;  ///< nothing: COHORT_DETERMINISM
+  bool is_verbose = false;                 ///< every candidate, not only the chosen one
   bool is_json = false;
 };
 

@@ -133,6 +133,7 @@ std::string Report::json_row(Operator op, std::size_t bytes, const Explanation& 
   row["transport"] = transport_;
   row["bytes"] = bytes;
   row["algorithm"] = explanation.chosen;
+  row["determinism"] = to_string(explanation.determinism);
   row["estimate_us"] = json_of(explanation.estimate_us);
   row["reason"] = explanation.reason;
   row["candidates"] = Json::array();

@@ -56,7 +56,7 @@ def scaled_sum(factor: float) -> ScaledSum:
 
 def join(**options: Any) -> Communicator:
     """Joins another communicator than the world: name, rank, size, address, job, host_id, transport, algorithm,
-    timeout and join_timeout in seconds, buffer_bytes, heap_bytes. What is not given is the environment's."""
+    determinism ("D0" to "D3"), timeout and join_timeout in seconds, buffer_bytes, heap_bytes. What is not given is the environment's."""
     comm = _join({**_place_from(), **options})
     _open.add(comm)
     return comm

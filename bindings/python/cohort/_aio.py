@@ -1,66 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests in asyncio: each event loop waits for one descriptor."""
+"""Calls for asyncio. What waits for them is _bridge's, which is imported with the first wait: asyncio itself takes longer
+to import than all of this package."""
 
 from __future__ import annotations
 
-import asyncio
-import weakref
-from typing import Any, Dict, Generator, List
+from typing import Any, Generator
 
-from ._cohort import Communicator, Completions, Request
+from ._cohort import Communicator, Request
 
 CALLS = ("all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "exclusive_scan", "gather", "recv", "reduce",
          "reduce_scatter", "scan", "scatter", "send")
 
 
-class _Bridge:
-    """What a loop waits for."""
+def _first_await(self: Request) -> Generator[Any, None, Any]:
+    from ._bridge import wait_for
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = weakref.ref(loop)
-        self._completions = Completions()
-        self._waiting: Dict[int, List["asyncio.Future[None]"]] = {}
-
-    def future_of(self, request: Request) -> "asyncio.Future[None]":
-        loop = self._loop()
-        assert loop is not None
-        future: "asyncio.Future[None]" = loop.create_future()
-        if not self._waiting:
-            loop.add_reader(self._completions.fileno(), self._drain)
-        waiting = self._waiting.setdefault(request._id, [])
-        waiting.append(future)
-        if len(waiting) == 1:
-            request._expect(self._completions)
-        return future
-
-    def _drain(self) -> None:
-        for identity in self._completions.take():
-            for future in self._waiting.pop(identity, ()):
-                if not future.done():
-                    future.set_result(None)
-        loop = self._loop()
-        if not self._waiting and loop is not None:
-            loop.remove_reader(self._completions.fileno())
+    setattr(Request, "__await__", wait_for)
+    return wait_for(self)
 
 
-_bridges: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Bridge]" = weakref.WeakKeyDictionary()
-
-
-def _await(self: Request) -> Generator[Any, None, Any]:
-    if not self.done():
-        loop = asyncio.get_running_loop()
-        bridge = _bridges.get(loop)
-        if bridge is None:
-            bridge = _bridges[loop] = _Bridge(loop)
-        try:
-            yield from bridge.future_of(self)
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
-    return self.result()
-
-
-setattr(Request, "__await__", _await)
+setattr(Request, "__await__", _first_await)
 
 
 class AsyncCalls:
@@ -80,7 +39,8 @@ class AsyncCalls:
         call = getattr(self._comm, name)
 
         def start(*arguments: Any, **keywords: Any) -> Request:
-            return call(*arguments, async_op=True, **keywords)
+            request: Request = call(*arguments, async_op=True, **keywords)
+            return request
 
         start.__name__, start.__doc__ = name, call.__doc__
         setattr(self, name, start)

@@ -28,6 +28,7 @@ struct Message {
   Signal signal{};
   std::uint32_t operation = 0;
   bool is_combined = false;  ///< of a get
+  bool is_averaged = false;  ///< the same, of what is combined
   Stamp stamp;
   std::uint32_t rounds = 0;
   std::uint64_t path_bytes = 0;
@@ -61,6 +62,7 @@ struct Channel {
   std::optional<Waiting> receiver;
   Slice receiver_slice;
   bool receiver_combines = false;
+  bool receiver_averages = false;
   /// What puts do at the far end: a stream of its own, made for the first one.
   std::optional<StreamId> puts;
   /// By the receiving rank, whose replies come this way.

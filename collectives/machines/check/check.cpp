@@ -185,6 +185,7 @@ Report check(const AnyAlgorithm& algorithm, const CheckOptions& options, const F
   report.counted.least_to_all = algorithm.op()->least_traffic(options.form()) * size_bytes(options.type);
   report.tasks = machine.tasks();
   report.combines_in_rank_order = machine.is_in_rank_order();
+  report.combines_at_once = machine.is_at_once();
   report.example_of_order = machine.example_of_order();
   report.results = machine.results();
   if (options.explains_deadlocks && !options.is_eager && has_deadlock(report.findings)) {

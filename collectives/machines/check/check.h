@@ -68,7 +68,8 @@ struct Report {
   Counted counted;
   std::size_t tasks = 0;
   bool combines_in_rank_order = true;  ///< every result is ((0 + 1) + 2) + ...
-  std::string example_of_order;        ///< of one that is not
+  bool combines_at_once = true;        ///< every result in one step, averages as well
+  std::string example_of_order;        ///< of one that is not in rank order
   std::uint64_t results = 0;           ///< the same number: the same results, combined in the same order
 
   [[nodiscard]] bool passed() const noexcept { return findings.empty(); }

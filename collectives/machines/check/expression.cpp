@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kLongestText = 60;
 constexpr std::size_t kMostNames = 4;
 constexpr unsigned kBits = 64;
+/// In fingerprints; no skew is so large.
+constexpr std::uint64_t kGoesOn = std::uint64_t{1} << 63;
 
 }  // namespace
 
@@ -53,10 +55,10 @@ bool Expressions::is_broken(const Node& node) const {
          node.is_averaged_inside || is_divided_early;
 }
 
-ExpressionId Expressions::combine(ExpressionId left, ExpressionId right, std::int64_t skew) {
-  if (skew == 0 && right < left) std::swap(left, right);
+ExpressionId Expressions::combine(ExpressionId left, ExpressionId right, std::int64_t skew, Step step) {
+  if (skew == 0 && step == Step::begins && right < left) std::swap(left, right);
   const auto [place, is_new] =
-      combinations_.try_emplace(Key{std::uint64_t{left} << 32 | right, skew}, ExpressionId{0});
+      combinations_.try_emplace(Key{std::uint64_t{left} << 32 | right, skew, step}, ExpressionId{0});
   if (!is_new) return place->second;
   const Node& a = nodes_[left];
   const Node& b = nodes_[right];
@@ -70,10 +72,12 @@ ExpressionId Expressions::combine(ExpressionId left, ExpressionId right, std::in
   node.left = left;
   node.right = right;
   node.leaves = a.leaves + b.leaves;
-  const bool turns = skew == 0 && b.fingerprint < a.fingerprint;  // either order gives the same bits
+  const bool goes_on = step == Step::goes_on;
+  node.is_at_once = (goes_on ? a.is_at_once : a.kind == Kind::contribution) && b.kind == Kind::contribution;
+  const bool turns = skew == 0 && !goes_on && b.fingerprint < a.fingerprint;  // the same bits either way
   node.fingerprint =
       mixed(mixed(turns ? b.fingerprint : a.fingerprint, turns ? a.fingerprint : b.fingerprint),
-            static_cast<std::uint64_t>(skew));
+            static_cast<std::uint64_t>(skew) + (goes_on ? kGoesOn : 0));
   node.doubled = a.doubled ? a.doubled : b.doubled;
   node.leftover = a.leftover ? a.leftover : b.leftover;
   for (std::size_t word = 0; word < a.ranks.size(); ++word) {
@@ -91,15 +95,16 @@ ExpressionId Expressions::combine(ExpressionId left, ExpressionId right, std::in
   return place->second = add(std::move(node));
 }
 
-ExpressionId Expressions::average(ExpressionId of) {
-  const auto [place, is_new] = averages_.try_emplace(of, 0);
+ExpressionId Expressions::average(ExpressionId of, Step step) {
+  const auto [place, is_new] = averages_[static_cast<std::size_t>(step)].try_emplace(of, 0);
   if (!is_new) return place->second;
   Node node = nodes_[of];
   if (!is_broken(node)) node.culprit = task_;
   node.is_averaged_inside = node.is_averaged_inside || node.kind == Kind::average;
   node.kind = Kind::average;
   node.left = of;
-  node.fingerprint = mixed(3, node.fingerprint);
+  node.is_at_once = node.is_at_once && step == Step::goes_on;
+  node.fingerprint = mixed(step == Step::goes_on ? 4 : 3, node.fingerprint);
   return place->second = add(std::move(node));
 }
 

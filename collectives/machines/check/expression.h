@@ -4,6 +4,7 @@
 #include <cohort/net/rank.h>
 #include <cohort/net/slice.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,7 +46,8 @@ struct Objection {
 };
 
 /// The ordered expressions of one run, each kept once: equal numbers mean equal bits. The two operands of a
-/// combination may stand in either order, for that gives the same bits; three may not.
+/// combination may stand in either order, for that gives the same bits; three may not. What one step combines
+/// is another expression than what several do in the same order: those round small floats on the way.
 class Expressions {
  public:
   /// `has_parts`: results may be combinations of some ranks' contributions.
@@ -57,16 +59,20 @@ class Expressions {
   }
   /// What the rank gave to that operation, from its first byte.
   ExpressionId contribution(std::uint32_t operation, Rank rank);
+  /// Whether a step begins, or goes on with what it has combined so far, which was stored nowhere.
+  enum class Step : std::uint8_t { begins, goes_on };
   /// left op right, where right's byte x + skew meets left's byte x.
-  ExpressionId combine(ExpressionId left, ExpressionId right, std::int64_t skew);
+  ExpressionId combine(ExpressionId left, ExpressionId right, std::int64_t skew, Step step = Step::begins);
   /// Divided by the number of contributions that it is to have.
-  ExpressionId average(ExpressionId of);
+  ExpressionId average(ExpressionId of, Step step = Step::begins);
 
   /// Whether it is exactly the contributions of these ranks to that operation, each once and at the same
   /// byte; averaged at the end or not at all.
   [[nodiscard]] bool is_whole(ExpressionId id, std::uint32_t operation, RankRange of, bool is_averaged) const;
   /// ((0 + 1) + 2) + ...: in the order of ranks, from the left.
   [[nodiscard]] bool is_in_rank_order(ExpressionId id) const;
+  /// All in one step, averages as well.
+  [[nodiscard]] bool is_at_once(ExpressionId id) const { return nodes_[id].is_at_once; }
   /// In words, what stands between it and is_whole(): "lacks the contribution of rank 3".
   [[nodiscard]] Objection objection(ExpressionId id, std::uint32_t operation, RankRange of,
                                     bool is_averaged) const;
@@ -92,8 +98,9 @@ class Expressions {
   enum class Kind : std::uint8_t { leftover, contribution, combination, average };
   struct Node {
     Kind kind{};
-    bool is_skewed = false;             ///< combines bytes of different places somewhere
-    bool is_averaged_inside = false;    ///< combines an average further
+    bool is_skewed = false;           ///< combines bytes of different places somewhere
+    bool is_averaged_inside = false;  ///< combines an average further
+    bool is_at_once = true;
     std::uint32_t first_operation = 0;  ///< of the contributions in it
     std::uint32_t last_operation = 0;
     std::uint32_t left = 0;  ///< also the rank, or the window
@@ -109,12 +116,14 @@ class Expressions {
   struct Key {
     std::uint64_t operands;
     std::int64_t skew;
+    Step step;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& key) const noexcept {
       return (key.operands * 0x9e3779b97f4a7c15ULL) ^
-             (static_cast<std::uint64_t>(key.skew) * 0xff51afd7ed558ccdULL);
+             (static_cast<std::uint64_t>(key.skew) * 0xff51afd7ed558ccdULL) ^
+             static_cast<std::uint64_t>(key.step);
     }
   };
 
@@ -131,7 +140,7 @@ class Expressions {
   std::vector<Node> nodes_;
   std::unordered_map<Key, ExpressionId, Hash> combinations_;
   std::unordered_map<std::uint64_t, ExpressionId> contributions_;
-  std::unordered_map<ExpressionId, ExpressionId> averages_;
+  std::array<std::unordered_map<ExpressionId, ExpressionId>, 2> averages_;  ///< by Step
 };
 
 }  // namespace cohort::check

@@ -72,6 +72,7 @@ bool Machine::on_link(const TaskRequest& request, TaskId task, Operation* operat
       in.receiver = waiting;
       in.receiver_slice = request.local;
       in.receiver_combines = request.kind == TaskKind::recv_reduce;
+      in.receiver_averages = request.combine.average_over != 0;
       pump(in);
       break;
     default: starting_ = nullptr; break;
@@ -200,6 +201,7 @@ void Machine::start_put_or_get(Channel& link, const TaskRequest& request, const 
   if (!may) return complete_waiting(waiting);
   Message message = message_of(puts ? MessageKind::put : MessageKind::get, request, waiting);
   message.is_combined = request.kind == TaskKind::get_reduce;
+  message.is_averaged = message.is_combined && request.combine.average_over != 0;
   if (puts) {
     check_limit(link, link.signals[static_cast<std::size_t>(request.signal)], request, waiting.task);
     count_sent(rank, request.peer, request.local.bytes);
@@ -289,6 +291,7 @@ void Machine::finish_get(Channel& link, Message& message) {
   expressions_.work_for(by.task);
   Content content = std::move(message.content);
   if (message.is_combined) content = combine(read(link.to, message.local, by), content, by.task);
+  if (message.is_averaged) average(content, Step::goes_on);
   write(link.to, message.local, content, by);
   Counts& counts = counting(link.to);
   counts.received += message.bytes;
@@ -324,6 +327,7 @@ bool Machine::deliver_bytes(Channel& link, Message& message) {
   Counts& counts = counting(link.to);
   if (link.receiver_combines) {
     content = combine(read(link.to, to, by), content, by.task);
+    if (link.receiver_averages) average(content, Step::goes_on);
     counts.combined += to.bytes;
     counts.operands += 2 * to.bytes;
   }

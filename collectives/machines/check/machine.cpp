@@ -172,13 +172,17 @@ void Machine::copy(const TaskRequest& request, const Access& by) {
   if (is_taken) state(tasks_[by.task].stream).path_bytes += from.slice.bytes;
 }
 
-Content Machine::combine(const Content& left, const Content& right, TaskId task) {
+Content Machine::combine(const Content& left, const Content& right, TaskId task, Step step) {
   Content result;
   visit_together(left, right, [&](std::size_t bytes, const Value& a, const Value& b) {
     check_piece(bytes, a, task);
-    result.push_back({bytes, {expressions_.combine(a.what, b.what, b.shift - a.shift), a.shift}});
+    result.push_back({bytes, {expressions_.combine(a.what, b.what, b.shift - a.shift, step), a.shift}});
   });
   return result;
+}
+
+void Machine::average(Content& of, Step step) {
+  for (Piece& piece : of) piece.value.what = expressions_.average(piece.value.what, step);
 }
 
 void Machine::reduce(const TaskRequest& request, const Access& by) {
@@ -194,15 +198,14 @@ void Machine::reduce(const TaskRequest& request, const Access& by) {
           fmt::format("combines an operand of {} bytes into {}; all operands and outputs have one size",
                       input.slice.bytes, bytes));
     const Content operand = read(input.rank, input.slice, by);
-    result = i == 0 ? operand : combine(result, operand, by.task);
+    result = i == 0 ? operand : combine(result, operand, by.task, i == 1 ? Step::begins : Step::goes_on);
     counts.operands += bytes;
     if (i != 0) counts.combined += bytes;
     if (input.rank == rank) continue;
     counts.received += bytes;
     state(tasks_[by.task].stream).path_bytes += bytes;
   }
-  if (request.combine.average_over != 0)
-    for (Piece& piece : result) piece.value.what = expressions_.average(piece.value.what);
+  if (request.combine.average_over != 0) average(result, Step::goes_on);
   for (const PlacedSlice& output : request.outputs) {
     if (!may_touch(output.rank, output.slice, true, by.task, false)) return;
     write(output.rank, output.slice, result, by);
@@ -214,7 +217,7 @@ void Machine::finish_average(const TaskRequest& request, const Access& by) {
   const Rank rank = tasks_[by.task].rank;
   if (request.combine.average_over == 0 || !may_touch(rank, request.local, true, by.task, false)) return;
   Content sum = read(rank, request.local, by);
-  for (Piece& piece : sum) piece.value.what = expressions_.average(piece.value.what);
+  average(sum, Step::begins);
   write(rank, request.local, sum, by);
 }
 

@@ -67,12 +67,15 @@ class Machine final : public machine::Stage {
   [[nodiscard]] std::uint64_t path_bytes() const noexcept { return path_bytes_; }
   /// Every combined result is ranks 0, 1, 2, ... in this order; a run without any is, too.
   [[nodiscard]] bool is_in_rank_order() const noexcept { return is_in_rank_order_; }
+  /// Every combined result is the work of one step.
+  [[nodiscard]] bool is_at_once() const noexcept { return is_at_once_; }
   /// Of all results, with the order in which each was combined; in whatever order ranks ended.
   [[nodiscard]] std::uint64_t results() const noexcept { return fingerprint_; }
   [[nodiscard]] const std::string& example_of_order() const noexcept { return example_of_order_; }
 
  private:
   friend class Deadlock;
+  using Step = Expressions::Step;
 
   struct RemoteAccess {
     Access access;
@@ -164,7 +167,8 @@ class Machine final : public machine::Stage {
   void reduce(const TaskRequest& request, const Access& by);
   void finish_average(const TaskRequest& request, const Access& by);
   bool arrive(const TaskRequest& request, TaskId task, Operation* operation);
-  Content combine(const Content& left, const Content& right, TaskId task);
+  Content combine(const Content& left, const Content& right, TaskId task, Step step = Step::begins);
+  void average(Content& of, Step step);
   StreamState& state(StreamId stream);
 
   // Contracts (contracts.cpp):
@@ -224,6 +228,7 @@ class Machine final : public machine::Stage {
   void check_result(Rank rank, TaskId end);
   void check_stretch(Rank rank, const Stretch& stretch, TaskId end);
   void check_same_everywhere(Rank rank);
+  void note_order(TaskId end, const Stretch& stretch, std::size_t at, ExpressionId what);
   void wrong_value(TaskId end, const Stretch& stretch, std::size_t at, const Piece& piece);
 
   // Words (words.cpp):
@@ -263,6 +268,8 @@ class Machine final : public machine::Stage {
   std::uint32_t rounds_ = 0;
   std::uint64_t path_bytes_ = 0;
   bool is_in_rank_order_ = true;
+  bool is_at_once_ = true;
+  bool breaks_order_ = false;  ///< that the algorithm says it has
   std::string example_of_order_;
   std::uint64_t fingerprint_ = 0;
 };

@@ -127,6 +127,10 @@ constexpr KnownSurvivor kKnownSurvivors[] = {
      "with 3 hosts no round of their leaders waits for the one before it: right, in another order"},
     {"reduce_scatter", "mesh_nhr", ChangeKind::swap, TaskKind::recv_reduce,
      "one rank combines each element for all, partial sums in another order: right, and the same"},
+    {"reduce", "mesh_nhr", ChangeKind::swap, TaskKind::recv_reduce,
+     "one rank combines each element for all, partial sums in another order: right, and the same"},
+    {"reduce", "mesh_nhr", ChangeKind::swap, TaskKind::send,
+     "with 3 or 5 hosts a round need not wait for the one before it: right, in another order"},
     {"all_gather", "mesh_nhr", ChangeKind::window, TaskKind::copy,
      "in place, the own block is where it belongs, and the same in scratch: right, but copied"},
 };

@@ -113,12 +113,7 @@ void Machine::check_stretch(Rank rank, const Stretch& stretch, TaskId end) {
                                                      plan_.is_averaged)
                              : piece.value.what == single);
     if (!is_right) return wrong_value(end, stretch, at, piece);
-    if (stretch.is_combined && is_in_rank_order_ && !expressions_.is_in_rank_order(piece.value.what)) {
-      is_in_rank_order_ = false;
-      example_of_order_ =
-          fmt::format("bytes {}.. of {} on rank {}: {}", stretch.where.offset + at,
-                      to_string(stretch.where.window), rank, expressions_.text(piece.value.what));
-    }
+    if (stretch.is_combined) note_order(end, stretch, at, piece.value.what);
     if (at == 0 || piece.value.what != last) {  // wherever reads and writes have cut it
       const std::uint64_t place = mixed(mixed(rank, operation), stretch.where.offset + at);
       fingerprint_ += mixed(place, expressions_.fingerprint(piece.value.what));
@@ -126,6 +121,30 @@ void Machine::check_stretch(Rank rank, const Stretch& stretch, TaskId end) {
     last = piece.value.what;
     at += piece.bytes;
   }
+}
+
+/// In which order it was combined, and whether that is what the algorithm says of itself.
+void Machine::note_order(TaskId end, const Stretch& stretch, std::size_t at, ExpressionId what) {
+  const Rank rank = tasks_[end].rank;
+  const bool is_in_rank_order = expressions_.is_in_rank_order(what);
+  const bool is_at_once = expressions_.is_at_once(what);
+  if (is_in_rank_order_ && !is_in_rank_order)
+    example_of_order_ = fmt::format("bytes {}.. of {} on rank {}: {}", stretch.where.offset + at,
+                                    to_string(stretch.where.window), rank, expressions_.text(what));
+  is_in_rank_order_ = is_in_rank_order_ && is_in_rank_order;
+  is_at_once_ = is_at_once_ && is_at_once;
+  const bool is_kept = (plan_.order == ReductionOrder::fixed || is_in_rank_order) &&
+                       (plan_.order != ReductionOrder::by_rank_at_once || is_at_once);
+  if (is_kept || breaks_order_) return;
+  breaks_order_ = true;  // once: it is one mistake
+  const std::size_t place = place_of(rank, stretch.where.window).offset + stretch.where.offset + at;
+  add(FindingKind::reduction, memory_of(rank, stretch.where.window).writer_at(place).task,
+      fmt::format("leaves {} as {}{}, where the algorithm says that it combines {}: combine so, or say of it "
+                  "what it does",
+                  bytes_of(rank, stretch.where.window, stretch.where.offset + at,
+                           stretch.where.offset + stretch.where.bytes),
+                  expressions_.text(what), is_in_rank_order && !is_at_once ? " in several steps" : "",
+                  to_string(plan_.order)));
 }
 
 void Machine::wrong_value(TaskId end, const Stretch& stretch, std::size_t at, const Piece& piece) {
@@ -194,12 +213,12 @@ void Machine::check_same_everywhere(Rank rank) {
     if (!differs && !(a == b)) {
       differs = true;
       add(FindingKind::reduction, memory.writer_at(place + at).task,
-          fmt::format(
-              "leaves {} as {} where rank {} has {}: the orders of combination differ, and so may the "
-              "bits; combine in one order on all ranks, as in that of ranks",
-              bytes_of(rank, stretch.where.window, stretch.where.offset + at,
-                       stretch.where.offset + at + bytes),
-              expressions_.text(b.what), first.rank, expressions_.text(a.what)));
+          fmt::format("leaves {} as {} where rank {} has {}: the {} of combination differ, and so may the "
+                      "bits; combine in one order on all ranks, as in that of ranks",
+                      bytes_of(rank, stretch.where.window, stretch.where.offset + at,
+                               stretch.where.offset + at + bytes),
+                      expressions_.text(b.what), first.rank, expressions_.text(a.what),
+                      expressions_.text(a.what) == expressions_.text(b.what) ? "steps" : "orders"));
     }
     at += bytes;
   });

@@ -97,6 +97,7 @@ Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::si
   plan.combine = Combine(options.type, options.reduce, options.ranks);
   plan.is_averaged = options.reduce == ReduceOp::avg && options.ranks > 1;
   plan.combines = op->combines;
+  plan.order = algorithm.order();
   plan.has_result_everywhere = op->combines && has_same_result_everywhere(op, options);
   plan.needs = algorithm.needs(class_bytes(size_class(piece)), plan.hosts);
   plan.ccl_bytes = options.buffer_bytes;

@@ -57,6 +57,7 @@ struct Plan {
   Combine combine;  ///< that the call asks for
   bool is_averaged = false;
   bool combines = false;               ///< results are combinations
+  ReductionOrder order{};              ///< that the algorithm says it has
   bool has_parts = false;              ///< of some ranks only, as in a scan
   bool has_result_everywhere = false;  ///< the same result on every rank: the same bits, too
   Needs needs;

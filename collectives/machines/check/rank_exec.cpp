@@ -28,6 +28,7 @@ Combine combine_of(const Reducer& reducer) {
   Combine combine;
   combine.type = static_cast<DataType>(reducer.type);
   combine.op = static_cast<ReduceOp>(reducer.op);
+  combine.average_over = reducer.average_over;
   return combine;
 }
 

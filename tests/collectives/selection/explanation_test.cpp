@@ -109,6 +109,18 @@ TEST(Explanation, a_forced_algorithm_names_who_forces_it) {
   EXPECT_THAT(line_of(by_call, "ring").note, HasSubstr("forced"));
 }
 
+TEST(Explanation, determinism_names_those_that_it_leaves_out) {
+  Call call = all_reduce_of(1 << 20);
+  call.ask_for(Determinism::D3);
+  const Explanation explanation = explain(call, over_links());
+  EXPECT_EQ(explanation.determinism, Determinism::D3);
+  EXPECT_EQ(explanation.chosen, "mesh");
+  EXPECT_THAT(explanation.reason, HasSubstr("D3, of those that combine by rank, step by step: the least"));
+  EXPECT_EQ(line_of(explanation, "ring").candidate.state, Candidate::State::other_order);
+  EXPECT_EQ(line_of(explanation, "ring").note, "combines in an order of its own: not D3");
+  EXPECT_THAT(line_of(explanation, "one_shot").note, HasSubstr("possible"));
+}
+
 TEST(Explanation, one_forced_for_all_calls_that_cannot_run_this_one_is_named) {
   const Explanation explanation = explain(all_reduce_of(4096), over_links(), {.by_communicator = "direct"});
   EXPECT_EQ(explanation.basis, Basis::cheapest);

@@ -96,6 +96,56 @@ TEST(Selection, what_runs_inside_of_hosts_costs_less) {
                    model.estimate_us(across) + model.estimate_us(across.inside()));
 }
 
+Call determined(Operator op, std::size_t bytes, DataType type, ReduceOp reduce, Determinism level) {
+  Call of(op);
+  of.type = type;
+  of.reduce = reduce;
+  of.count = bytes / size_bytes(type);
+  of.announced_bytes = bytes;
+  of.ask_for(level);
+  return of;
+}
+
+TEST(Selection, takes_what_combines_by_rank_where_it_is_asked_for) {
+  for (const std::size_t bytes : {8UL, 64UL << 10, 16UL << 20})
+    for (const Operator op : all_operators()) {
+      if (!op->combines) continue;
+      for (const DataType type : kDataTypes) {
+        const Call sum = determined(op, bytes, type, ReduceOp::sum, Determinism::D3);
+        const Choice choice = choose_algorithm(sum, over_tcp(8, 1), AlgorithmTable::library(), {});
+        ASSERT_NE(choice.algorithm, nullptr);
+        const bool is_any = is_integer(type);
+        EXPECT_GE(choice.algorithm->order(), order_for(is_any ? Determinism::D0 : Determinism::D3, type));
+        const Call most = determined(op, bytes, type, ReduceOp::max, Determinism::D3);
+        EXPECT_EQ(selected(most, over_tcp(8, 1)), selected(call(op, bytes), over_tcp(8, 1))) << to_string(op);
+      }
+    }
+}
+
+TEST(Selection, of_small_floats_takes_what_rounds_once) {
+  const Reach reach = {.is_host_wide = true, .hosts = 4, .buffer_bytes = kBufferBytes};
+  const std::size_t large = 1 << 20;
+  const Operator scan = operator_of<Scan>;
+  EXPECT_EQ(selected(determined(scan, large, DataType::float32, ReduceOp::sum, Determinism::D3), reach),
+            "direct");
+  EXPECT_EQ(selected(determined(scan, large, DataType::float16, ReduceOp::sum, Determinism::D1), reach),
+            "direct");
+  EXPECT_EQ(selected(determined(scan, large, DataType::float16, ReduceOp::sum, Determinism::D2), reach),
+            "one_shot");
+  EXPECT_EQ(selected(determined(scan, 8, DataType::float16, ReduceOp::sum, Determinism::D2), reach), "slots");
+}
+
+TEST(Selection, refuses_what_combines_in_another_order_with_what_does_not) {
+  const Call of =
+      determined(operator_of<AllReduce>, 1 << 20, DataType::float32, ReduceOp::sum, Determinism::D2);
+  const auto error = error_from([&] { (void)selected(of, over_tcp(4, 1), {.by_call = "ring"}); });
+  EXPECT_EQ(kind_of(error), "InvalidArgument");
+  EXPECT_THAT(error->what(),
+              HasSubstr("'ring' combines in an order of its own, which does not give D2 of float32; "
+                        "choose one of: one_shot, mesh"));
+  EXPECT_EQ(selected(of, over_tcp(4, 1), {.by_communicator = "ring"}), selected(of, over_tcp(4, 1)));
+}
+
 TEST(Selection, copies_count_for_all_ranks_of_a_core) {
   LinkSpeed speed;
   speed.ranks_per_core = 4;

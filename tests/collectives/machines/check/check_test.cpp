@@ -227,6 +227,26 @@ TEST(Check, counts_what_one_operation_moves) {
   EXPECT_FALSE(report.combines_in_rank_order);
 }
 
+/// A promise of less is no mistake.
+TEST(Check, holds_an_algorithm_to_the_order_that_it_says_and_to_no_other) {
+  const AnyAlgorithm& ring = test::library<AllReduce>("ring");
+  EXPECT_EQ(ring.order(), ReductionOrder::fixed);
+  const AnyAlgorithm& mesh = test::library<AllReduce>("mesh");
+  EXPECT_EQ(mesh.order(), ReductionOrder::by_rank_at_once);
+  const AnyAlgorithm& scan = test::library<Scan>("mesh");
+  EXPECT_EQ(scan.order(), ReductionOrder::by_rank);
+  for (const ReduceOp reduce : {ReduceOp::sum, ReduceOp::avg}) {
+    CheckOptions options;
+    options.reduce = reduce;
+    for (options.ranks = 2; options.ranks < 6; ++options.ranks) {
+      EXPECT_TRUE(check::check(mesh, options).combines_at_once) << options.ranks;
+      EXPECT_TRUE(check::check(scan, options).combines_in_rank_order) << options.ranks;
+      EXPECT_EQ(check::check(scan, options).combines_at_once, options.ranks == 2 && reduce == ReduceOp::sum);
+      EXPECT_EQ(check::check(ring, options).text(), "");
+    }
+  }
+}
+
 TEST(Check, refuses_options_that_make_no_sense) {
   const Algorithm<Barrier> algorithm = test::as_algorithm<Barrier>(two_tokens, all_links);
   const auto refuses = [&](auto change) {

@@ -118,20 +118,38 @@ std::string promised_order(const std::string& source) {
   return std::regex_search(source, match, pattern) ? match[1].str() : "none";
 }
 
+/// What all cases of an algorithm have shown, beside what it says of itself.
+struct Found {
+  ReductionOrder declared{};
+  bool is_in_rank_order = true;
+  bool is_at_once = true;
+
+  [[nodiscard]] ReductionOrder order() const {
+    if (!is_in_rank_order) return ReductionOrder::fixed;
+    return is_at_once ? ReductionOrder::by_rank_at_once : ReductionOrder::by_rank;
+  }
+};
+
 TEST(Library, combines_in_the_order_that_each_algorithm_promises) {
   for (const Operator op : all_operators()) {
     if (!op->combines) continue;
-    std::map<std::string_view, bool> in_rank_order;
+    std::map<std::string_view, Found> found;
     check::CaseFilter filter;
     filter.op = op;
     filter.ranks = {2, 3, 5, 8};
     filter.counts = {1, 3 * check::kEvenPerRank + 1};
     for (const Case& one : check::cases(filter)) {
       const Report report = check::run(one);
-      in_rank_order.try_emplace(one.algorithm->name(), true).first->second &= report.combines_in_rank_order;
+      Found& of = found[one.algorithm->name()];
+      of.declared = one.algorithm->order();
+      of.is_in_rank_order = of.is_in_rank_order && report.combines_in_rank_order;
+      of.is_at_once = of.is_at_once && report.combines_at_once;
     }
-    for (const auto& [id, is_in_order] : in_rank_order)
-      EXPECT_EQ(promised_order(source_of(op, id)), is_in_order ? "D3" : "D1") << to_string(op) << " " << id;
+    for (const auto& [id, of] : found) {
+      EXPECT_EQ(to_string(of.declared), to_string(of.order())) << to_string(op) << " " << id;
+      EXPECT_EQ(promised_order(source_of(op, id)), of.is_in_rank_order ? "D3" : "D1")
+          << to_string(op) << " " << id;
+    }
   }
 }
 

@@ -79,6 +79,25 @@ TEST(Expressions, are_equal_exactly_where_bits_are) {
   EXPECT_NE(of.contribution(2, 0), a);
 }
 
+TEST(Expressions, tell_one_step_from_several) {
+  using Step = Expressions::Step;
+  Expressions of(3);
+  const ExpressionId ab = of.combine(of.contribution(1, 0), of.contribution(1, 1), 0);
+  const ExpressionId in_one = of.combine(ab, of.contribution(1, 2), 0, Step::goes_on);
+  const ExpressionId in_two = of.combine(ab, of.contribution(1, 2), 0);
+  EXPECT_NE(in_one, in_two);
+  EXPECT_NE(of.fingerprint(in_one), of.fingerprint(in_two));
+  EXPECT_TRUE(of.is_in_rank_order(in_one));
+  EXPECT_TRUE(of.is_in_rank_order(in_two));
+  EXPECT_TRUE(of.is_at_once(ab));
+  EXPECT_TRUE(of.is_at_once(in_one));
+  EXPECT_FALSE(of.is_at_once(in_two));
+  EXPECT_TRUE(of.is_at_once(of.average(in_one, Step::goes_on)));
+  EXPECT_FALSE(of.is_at_once(of.average(in_one)));
+  EXPECT_FALSE(of.is_at_once(of.average(in_two, Step::goes_on)));
+  EXPECT_TRUE(of.is_whole(of.average(in_one, Step::goes_on), 1, {0, 3}, true));
+}
+
 TEST(Expressions, know_whole_ones_in_rank_order) {
   Expressions of(3);
   const ExpressionId ab = of.combine(of.contribution(1, 0), of.contribution(1, 1), 0);
