@@ -391,11 +391,14 @@ void SharedLoop::keep() noexcept {
 
 /// No lambda: what that captured would be gone once it is asked for more.
 Task<> SharedLoop::until_end() {
-  co_await end_.wait();
   do {
-    co_await works_.join();
-    take_orders();  // what was over last may have held the last of a communicator
-  } while (!works_.empty());
+    co_await end_.wait();
+    do {
+      co_await works_.join();
+      take_orders();  // what was over last may have held the last of a communicator
+    } while (!works_.empty());
+    is_ending_ = begun_ != 0;  // within another scope: a callback started it when all seemed over
+  } while (is_ending_);
 }
 
 void SharedLoop::serve() noexcept {

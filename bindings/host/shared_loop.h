@@ -133,7 +133,7 @@ class SharedLoop : Immovable {
   std::unique_ptr<Engine> engine_;
   std::optional<SteppedRun> run_;
   TaskScope works_{nullptr, TaskScope::OnFailure::keep_others};
-  Notify end_;  ///< posted once: the loop's owner lets go of it, and what was begun is over
+  Notify end_;  ///< posted when the loop's owner has let go of it, and what was begun is over
   bool is_ending_ = false;
   std::size_t begun_ = 0;  ///< and not over
   Works driven_for_{};     ///< those that run_until() waits for

@@ -44,7 +44,7 @@ void CommunicatorCore::leave_because(const std::string& when_and_why) noexcept {
 /// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error,
 /// which the others hear of as this rank's giving up.
 Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexcept {
-  if (health_.is_failed()) return health_.cause();
+  if (health_.is_failed()) return health_.cause_of(failure);
   Error own(ErrorKind::Internal, "an unknown exception");
   try {
     std::rethrow_exception(failure);

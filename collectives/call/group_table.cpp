@@ -125,7 +125,8 @@ GroupTable::Group& GroupTable::begin(const Plan& plan) {
     for (auto& [their_number, invitation] : heard_[rank])
       if (invitation.group == nullptr && invitation.name == group.name)
         bind(group, member, static_cast<GroupNumber>(their_number), invitation);
-    if (!control_.is_reached(rank)) fail_making(group, gone(group, member, control_.said_goodbye(rank)));
+    if (!control_.is_reached(rank))
+      fail_making(group, gone(group, member, control_.said_goodbye(rank) && !has_died(rank)));
   }
   return group;
 }
@@ -347,6 +348,13 @@ void GroupTable::on_end(Rank peer, bool said_goodbye) noexcept {
   std::vector<Group*> concerned;
   for (const auto& [number, group] : groups_)
     if (std::ranges::count(group->place.ranks, peer) != 0) concerned.push_back(group.get());
+  // Who leaves in order has left its groups before it ends, and not only the communicator that was joined.
+  for (Group* const group : concerned) {
+    const auto at = std::ranges::find(group->place.ranks, peer) - group->place.ranks.begin();
+    Group::Member& member = group->members[static_cast<std::size_t>(at)];
+    member.has_died = !said_goodbye || (member.is_here && !member.has_left);
+  }
+  const bool has_left_in_order = !has_died(peer);
   // What a rank that left in order has said counts for those who do not know yet whether all are here.
   std::erase_if(heard_[peer], [](const auto& entry) {
     const Group* const group = entry.second.group;
@@ -360,9 +368,17 @@ void GroupTable::on_end(Rank peer, bool said_goodbye) noexcept {
     if (group->listener != nullptr && !had_left)
       group->listener->on_group_departure(member, false, 0);
     else if (group->listener == nullptr && group->is_open && !had_left)
-      fail_making(*group, gone(*group, member, said_goodbye));
+      fail_making(*group, gone(*group, member, has_left_in_order));
     release_if_over(*group);
   }
+}
+
+bool GroupTable::has_died(Rank rank) const noexcept {
+  return std::ranges::any_of(groups_, [rank](const auto& entry) {
+    const Group& group = *entry.second;
+    const auto at = std::ranges::find(group.place.ranks, rank) - group.place.ranks.begin();
+    return std::cmp_less(at, group.members.size()) && group.members[static_cast<std::size_t>(at)].has_died;
+  });
 }
 
 bool GroupTable::is_in_use() const noexcept {
@@ -400,12 +416,12 @@ Error GroupTable::not_made_in_time(const Group& group, Duration timeout) const {
   return culprit ? error.with_culprit(*culprit) : error;
 }
 
-Error GroupTable::gone(const Group& group, Rank member, bool said_goodbye) const {
+Error GroupTable::gone(const Group& group, Rank member, bool has_left) const {
   const Rank rank = group.place.ranks[member];
   return Error(
-             said_goodbye ? ErrorKind::PeerAborted : ErrorKind::PeerDied,
+             has_left ? ErrorKind::PeerAborted : ErrorKind::PeerDied,
              fmt::format("{} {} before group '{}' was made; look at its output, or leave it out of the group",
-                         membership_.peers[rank].describe(), said_goodbye ? "left" : "ended", group.name))
+                         membership_.peers[rank].describe(), has_left ? "left" : "ended", group.name))
       .with_culprit(rank);
 }
 

@@ -65,6 +65,7 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     struct Member {
       bool is_here = false;  ///< has invited this rank
       bool has_left = false;
+      bool has_died = false;           ///< has ended, and had not left
       std::uint64_t buffer_bytes = 0;  ///< that it has room for
     };
     bool is_open = true;  ///< until leave()
@@ -132,7 +133,8 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   void release_if_over(Group& group) noexcept;
   void tell_members(const Group& group, ControlMessage message) noexcept;
   [[nodiscard]] Error not_made_in_time(const Group& group, Duration timeout) const;
-  [[nodiscard]] Error gone(const Group& group, Rank member, bool said_goodbye) const;
+  [[nodiscard]] bool has_died(Rank rank) const noexcept;
+  [[nodiscard]] Error gone(const Group& group, Rank member, bool has_left) const;
   [[nodiscard]] Error other_members(const Group& group, Rank member) const;
 
   Engine& engine_;

@@ -55,6 +55,12 @@ bool Health::begin(std::uint64_t sequence, const Signature& signature) noexcept 
   return !is_failed();
 }
 
+Error Health::cause_of(const std::exception_ptr& failure) const noexcept {
+  const std::optional<Error> own = error_in(failure);
+  const bool gave_up = cause_->kind() == ErrorKind::PeerAborted && cause_->culprit() == membership_.rank;
+  return own && own->kind() == ErrorKind::Cancelled && gave_up ? *own : *cause_;
+}
+
 const Health::HistoryEntry* Health::entry_of(std::uint64_t sequence) const noexcept {
   for (const HistoryEntry& entry : history_)
     if (entry.sequence == sequence && sequence != 0) return &entry;

@@ -36,6 +36,9 @@ class Health final : public ControlPlane::Handler, Immovable {
 
   [[nodiscard]] bool is_failed() const noexcept { return cause_.has_value(); }
   [[nodiscard]] const Error& cause() const noexcept { return *cause_; }
+  /// What a caller gets whose operation ended with `failure` when this had failed: the cause, or Cancelled
+  /// where this rank cancelled it and gave up because of another one. Requires is_failed().
+  [[nodiscard]] Error cause_of(const std::exception_ptr& failure) const noexcept;
 
   /// Before each collective: remembers its signature; fails if somebody it needs has left. False if failed.
   [[nodiscard]] bool begin(std::uint64_t sequence, const Signature& signature) noexcept;

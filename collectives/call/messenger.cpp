@@ -160,7 +160,7 @@ Task<> Messenger::hear_of_others(const std::exception_ptr& failure) {
 
 Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure) noexcept {
   Health& health = use_.health;
-  if (health.is_failed()) return health.cause();
+  if (health.is_failed()) return health.cause_of(failure);
   const MessageRequest& request = flight.request;
   const std::string who =
       request.peer == MessageRequest::kAnybody ? "any rank" : use_.membership.peers[request.peer].describe();

@@ -382,6 +382,30 @@ TEST(GroupTable, a_rank_that_leaves_without_making_a_group_has_left_and_did_not_
   run_ranks_in_world(3, body, {}, 3);
 }
 
+/// It has left the communicator that was joined, and lives on in a group.
+TEST(GroupTable, a_rank_that_is_killed_while_others_make_a_group_with_it_died_though_it_left_the_first_one) {
+  world::Settings settings;
+  settings.seed = 1;
+  settings.host_of = {0, 1, 2};
+  settings.dead = {{.process = 2, .step = 2'000}};
+  int told = 0;
+  auto body = [&](Communicator& comm) -> Task<> {
+    Communicator all = co_await comm.group(ranks_of(0, 1, 2), "all");
+    co_await comm.close();
+    for (int steps = 0; all.rank() == 2 && steps < 10'000; ++steps)  // dead ranks go on at the very end
+      co_await all.engine().sleep_for(std::chrono::milliseconds(1));
+    if (all.rank() == 2) co_return;
+    for (const char* name : {"meanwhile", "afterwards"}) {
+      const auto error = co_await error_of(all.group(ranks_of(0, 1, 2), name));
+      EXPECT_EQ(kind_of(error), "PeerDied") << name << ": " << (error ? error->what() : "");
+      EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{2});
+      ++told;
+    }
+  };
+  (void)outcomes_of_ranks_in_world(settings, body);
+  EXPECT_EQ(told, 4);
+}
+
 /// Its engine stood still meanwhile: what the others had said is read after its own deadline.
 TEST(GroupTable, a_rank_that_comes_late_to_its_own_deadline_is_itself_the_culprit) {
   CommunicatorOptions options;

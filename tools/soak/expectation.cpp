@@ -8,11 +8,20 @@ namespace {
 
 using Kind = ErrorKind;
 
-Expectation of_death(const world::DeadProcess& dead) {
+/// Whose deadline names nobody: any rank could have sent it.
+bool has_messages_for_anybody(const Job& job) {
+  return std::ranges::any_of(job.communicators, [](const CommunicatorPlan& plan) {
+    return std::ranges::any_of(plan.messages, &MessagePlan::is_for_anybody);
+  });
+}
+
+Expectation of_death(const world::DeadProcess& dead, const Job& job) {
   if (dead.is_silent)
     return {.kinds = {Kind::DeadlineExceeded},
             .kinds_of_joining = {Kind::PeerSilent, Kind::MissingRanks, Kind::LinkFault},
             .culprits = {dead.process},
+            .may_name_nobody = has_messages_for_anybody(job) ? Expectation::NamesNobody::anywhere
+                                                             : Expectation::NamesNobody::never,
             .felt_where = {dead.process}};
   return {.kinds = {Kind::PeerDied},
           .kinds_of_joining = {Kind::MissingRanks, Kind::LinkFault},
@@ -25,15 +34,17 @@ Expectation of_lost_link(const world::LostLink& link) {
   return {.kinds = {Kind::DeadlineExceeded, Kind::LinkFault, Kind::PeerAborted},
           .kinds_of_joining = {Kind::PeerSilent, Kind::MissingRanks, Kind::PeerDied},
           .culprits = {link.from, link.to},
+          .may_name_nobody = Expectation::NamesNobody::anywhere,
           .felt_where = {link.from, link.to}};
 }
 
 /// Where nobody is left to ask, the end of a control connection is a death; and who makes a group asks
-/// nobody.
+/// nobody. Of ranks that join, one hears which pairs of them have not reached each other.
 Expectation of_broken_link(const world::BrokenLink& link) {
   return {.kinds = {Kind::LinkFault, Kind::PeerDied},
           .kinds_of_joining = {Kind::MissingRanks},
           .culprits = {link.from, link.to},
+          .may_name_nobody = Expectation::NamesNobody::joining,
           .felt_where = {link.from, link.to}};
 }
 
@@ -58,6 +69,7 @@ std::vector<Expectation> of_deed(const Deed& deed, Rank ranks) {
 Expectation of_lateness(const Job& job) {
   Expectation expectation;
   expectation.kinds = {Kind::DeadlineExceeded};
+  expectation.may_name_nobody = Expectation::NamesNobody::anywhere;
   for (const Lateness& late : job.late) {
     expectation.culprits.insert(late.rank);
     if (late.is_busy) expectation.felt_where.insert(late.rank);
@@ -74,7 +86,7 @@ bool Expectation::is_felt_among(std::span<const Rank> members) const {
 
 std::vector<Expectation> expectations_of(const Job& job) {
   std::vector<Expectation> expectations;
-  for (const auto& dead : job.world.dead) expectations.push_back(of_death(dead));
+  for (const auto& dead : job.world.dead) expectations.push_back(of_death(dead, job));
   for (const auto& link : job.world.lost) expectations.push_back(of_lost_link(link));
   for (const auto& link : job.world.broken) expectations.push_back(of_broken_link(link));
   if (job.deed)

@@ -144,12 +144,16 @@ class Judge {
                later.what());
   }
 
+  /// Complains, if nothing can have failed.
+  [[nodiscard]] bool is_without_fault(Process process, const Error& error, const std::string& what) {
+    if (job_.may_fail()) return false;
+    complain("{}: {} failed without any fault: {}", name_of(process), what, error.what());
+    return true;
+  }
+
   void judge_error(Process process, std::size_t c, const Error& error, const std::string& what,
                    bool is_joining) {
-    if (!job_.may_fail()) {
-      complain("{}: {} failed without any fault: {}", name_of(process), what, error.what());
-      return;
-    }
+    if (is_without_fault(process, error, what)) return;
     const bool is_own_wish = error.kind() == ErrorKind::Cancelled && job_.deed && job_.deed->rank == process;
     if (is_own_wish) return;
     // Who comes late from a communicator that failed finds those gone who came in time.
@@ -158,7 +162,7 @@ class Judge {
     const bool is_explained = std::ranges::any_of(expected_, [&](const Expectation& one) {
       const bool is_kind =
           one.kinds.contains(error.kind()) || (names_joining && one.kinds_of_joining.contains(error.kind()));
-      return is_kind && (is_consequence || one.explains_culprit(error));
+      return is_kind && (is_consequence || one.explains_culprit(error, names_joining));
     });
     if (!is_explained)
       complain("{}: {} failed in a way that no fault explains: {}{}", name_of(process), what, error.what(),
@@ -237,9 +241,11 @@ class Judge {
 
   /// What is none of their own faults members hear of from those that could not make it.
   void judge_error_of_group(Process process, std::size_t c, const Error& error, const std::string& what) {
+    if (is_without_fault(process, error, what)) return;
     const std::vector<Rank> members = run_.group_of(process, c);
     const bool is_explained = std::ranges::any_of(expected_, [&](const Expectation& one) {
-      return one.is_felt_among(members) && one.kinds.contains(error.kind()) && one.explains_culprit(error);
+      return one.is_felt_among(members) && one.kinds.contains(error.kind()) &&
+             one.explains_culprit(error, false);
     });
     const bool is_of_making = std::ranges::any_of(members, [&](Rank rank) {
       const std::optional<Error>& made = run_.outcome(rank, c).group.make_error;
@@ -253,24 +259,33 @@ class Judge {
   /// A split is a call of the communicator, and fails with it. Who could not join or had no colour to make a
   /// group of is missed by the others.
   void judge_making(Process process, std::size_t c, const Error& error, const std::string& what) {
-    const std::vector<Rank> members = run_.group_of(process, c);
-    const bool is_split = job_.communicators[c].group->is_split;
-    const bool is_explained = std::ranges::any_of(expected_, [&](const Expectation& one) {
-      const bool is_kind = one.kinds.contains(error.kind()) ||
-                           (has_failed_joining(c) && one.kinds_of_joining.contains(error.kind()));
-      return (is_split || one.is_felt_among(members)) && is_kind && one.explains_culprit(error);
-    });
-    if (!is_explained && !is_missed(error, process, c))
+    if (is_without_fault(process, error, what)) return;
+    if (!is_making_explained(process, c, error) && !is_missed(error, process, c))
       complain("{}: {} failed in a way that no fault explains: {}{}", name_of(process), what, error.what(),
                culprit_of(error));
   }
 
-  /// Whether it names a rank that could not take part because of something else.
+  [[nodiscard]] bool is_making_explained(Process process, std::size_t c, const Error& error) const {
+    const std::vector<Rank> members = run_.group_of(process, c);
+    const bool is_split = job_.communicators[c].group->is_split;
+    const bool names_joining = has_failed_joining(c);
+    return std::ranges::any_of(expected_, [&](const Expectation& one) {
+      const bool is_kind =
+          one.kinds.contains(error.kind()) || (names_joining && one.kinds_of_joining.contains(error.kind()));
+      return (is_split || one.is_felt_among(members)) && is_kind &&
+             one.explains_culprit(error, names_joining);
+    });
+  }
+
+  /// Whether it names a rank that could not take part because of a fault: two that only missed each other are
+  /// no excuse.
   [[nodiscard]] bool is_missed(const Error& error, Process process, std::size_t c) const {
     constexpr std::array kKinds = {ErrorKind::PeerAborted, ErrorKind::PeerDied, ErrorKind::DeadlineExceeded};
     if (!error.culprit() || *error.culprit() == process) return false;
     const CommunicatorOutcome& missed = run_.outcome(*error.culprit(), c);
-    const bool has_failed = missed.join_error || missed.group.make_error;
+    const std::optional<Error>& of_missed = missed.group.make_error;
+    const bool has_failed =
+        missed.join_error || (of_missed && is_making_explained(*error.culprit(), c, *of_missed));
     return has_failed && std::ranges::find(kKinds, error.kind()) != kKinds.end();
   }
 
@@ -348,8 +363,12 @@ class Judge {
     const auto is_deadline = [](const Error& error) {
       return error.kind() == ErrorKind::DeadlineExceeded || error.kind() == ErrorKind::PeerSilent;
     };
-    const bool are_deadlines = is_deadline(one) && is_deadline(other) &&
-                               (!job_.world.lost.empty() || !one.culprit() || !other.culprit());
+    const bool may_name_nobody = std::ranges::any_of(expected_, [](const Expectation& expected) {
+      return expected.may_name_nobody == Expectation::NamesNobody::anywhere;
+    });
+    const bool may_differ =
+        !job_.world.lost.empty() || (may_name_nobody && (!one.culprit() || !other.culprit()));
+    const bool are_deadlines = is_deadline(one) && is_deadline(other) && may_differ;
     return are_deadlines || (one.kind() == other.kind() && one.culprit() == other.culprit());
   }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -33,7 +34,10 @@ TEST(SessionClose, ends_calls_that_are_under_way_with_an_error_and_tells_the_oth
   for (const char* transport : {"shm", "tcp"}) {
     const auto body = [](Session&, const Member& comm) {
       std::vector<float> data(1000, 1.0F);
+      std::vector<std::byte> large(std::size_t{8} << 20);
+      const auto word = std::span(large).first(1);
       if (comm->rank() != 0) {
+        comm->call(MessageCall{MessageCall::Direction::send, 0, 3, word});
         wait_for_failure(*comm);
         const auto error = error_from([&] { comm->call(sum(data)); });
         ASSERT_EQ(kind_of(error), "PeerAborted");
@@ -42,7 +46,9 @@ TEST(SessionClose, ends_calls_that_are_under_way_with_an_error_and_tells_the_oth
       }
       char byte = 0;
       const auto bytes = std::as_writable_bytes(std::span(&byte, 1));
+      comm->call(MessageCall{MessageCall::Direction::recv, 1, 3, word});  // opens the large one's way
       std::vector<std::shared_ptr<Request>> requests = {
+          comm->prepare(MessageCall{MessageCall::Direction::send, 1, 2, large}),  // rank 1 hears of it
           comm->prepare(sum(data)), comm->prepare(kBarrier),  // the second one waits for its turn
           comm->prepare(MessageCall{MessageCall::Direction::recv, 1, 0, bytes}),
           comm->prepare(MessageCall{MessageCall::Direction::recv_any, 0, 1, bytes})};
@@ -59,23 +65,38 @@ TEST(SessionClose, ends_calls_that_are_under_way_with_an_error_and_tells_the_oth
   }
 }
 
+/// Wants nothing back: knows that the thread waits, for what it asked for has begun when it is asked.
+class Waits final : public Interrupt {
+ public:
+  bool is_wanted() noexcept override {
+    has_begun_ = true;
+    has_begun_.notify_all();
+    return false;
+  }
+  void wait_until_begun() const { has_begun_.wait(false); }
+
+ private:
+  std::atomic<bool> has_begun_{false};
+};
+
 TEST(SessionClose, ends_what_other_threads_wait_for) {
   run_sessions(2, [](Session&, const Member& comm) {
     if (comm->rank() != 0) return wait_for_failure(*comm);
     std::atomic<int> ended{0};
+    std::array<Waits, 3> waits;
     std::vector<std::thread> threads;
-    for (int i = 0; i < 2; ++i)
-      threads.emplace_back([&] {
-        const auto error = error_from([&] { comm->call(kBarrier); });
+    for (std::size_t i = 0; i < 2; ++i)
+      threads.emplace_back([&, i] {
+        const auto error = error_from([&] { comm->call(kBarrier, {}, &waits[i]); });
         EXPECT_EQ(kind_of(error), "Cancelled");
         ++ended;
       });
     threads.emplace_back([&] {
-      const auto error = error_from([&] { (void)comm->group({0, 1}, "never"); });
+      const auto error = error_from([&] { (void)comm->group({0, 1}, "never", &waits[2]); });
       EXPECT_TRUE(error) << "rank 1 never makes it";
       ++ended;
     });
-    std::this_thread::sleep_for(50ms);  // most likely they wait by then; it holds if they do not
+    for (const Waits& one : waits) one.wait_until_begun();
     comm->close();
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(ended, 3);

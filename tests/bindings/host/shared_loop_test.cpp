@@ -18,9 +18,9 @@ using cohort::testing::kind_of;
 
 TimePoint in(Duration time) { return std::chrono::steady_clock::now() + time; }
 
-std::shared_ptr<Request> sleeping(SharedLoop& loop, Duration time) {
+std::shared_ptr<Request> sleeping(SharedLoop& loop, Duration time, TaskScope* within = nullptr) {
   auto body = [&loop, time](Request&) -> Task<> { co_await loop.engine().sleep_for(time); };
-  return std::make_shared<Request>(loop, body);
+  return std::make_shared<Request>(loop, body, within);
 }
 
 /// Wants it once it is asked, and answers only when that moment has come.
@@ -72,6 +72,22 @@ TEST(SharedLoop, what_is_cancelled_before_it_is_started_ends_at_once) {
   loop.start(request);
   const auto error = error_from([&] { EXPECT_TRUE(request->wait_until(in(30s))); });
   EXPECT_EQ(kind_of(error), "Cancelled");
+}
+
+TEST(SharedLoop, its_end_waits_for_what_callbacks_start_meanwhile) {
+  for (const bool begins_in_loop : {false, true}) {
+    TaskScope calls(nullptr, TaskScope::OnFailure::keep_others);
+    std::array<std::shared_ptr<Request>, 4> requests;
+    {
+      SharedLoop loop;
+      for (std::size_t i = 0; i < requests.size(); ++i)
+        requests[i] = sleeping(loop, 20ms, i == 0 && begins_in_loop ? nullptr : &calls);
+      for (std::size_t i = 0; i + 1 < requests.size(); ++i)
+        requests[i]->when_over([&loop, next = requests[i + 1]](Request&) { loop.start(next); });
+      loop.start(requests[0]);
+    }
+    for (const auto& request : requests) EXPECT_TRUE(request->is_over());
+  }
 }
 
 TEST(SharedLoop, the_first_of_several_to_be_over_ends_a_wait_for_any) {

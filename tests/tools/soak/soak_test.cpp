@@ -3,6 +3,7 @@
 #include <cohort/engine/system/environment.h>
 #include <cohort/tests/tools/soak/plain_job.h>
 #include <cohort/tools/soak/description.h>
+#include <cohort/tools/soak/expectation.h>
 #include <cohort/tools/soak/soak.h>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 namespace cohort::soak {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -72,6 +74,43 @@ TEST(Soak, finds_a_failure_that_no_fault_explains) {
   Job job = plain_job(1);
   job.communicators[0].timeout = std::chrono::nanoseconds(1);
   EXPECT_THAT(run_job(job).complaints, Contains(HasSubstr("failed without any fault")));
+}
+
+/// A plain one with a group of both ranks, who hear too late of each other to make it.
+Job job_without_time_for_its_group() {
+  Job job = plain_job(1);
+  job.world.degraded = {{.from = 0, .to = 1, .latency_factor = 20'000}};  // above 0.5 s
+  job.communicators[0].join_timeout = std::chrono::seconds(60);
+  job.communicators[0].timeout = std::chrono::nanoseconds(1);
+  job.communicators[0].group = GroupPlan{.is_split = false, .colors = {0, 0}, .keys = {0, 0}, .calls = {}};
+  return job;
+}
+
+TEST(Soak, finds_groups_that_are_never_made) {
+  const Job job = job_without_time_for_its_group();
+  EXPECT_THAT(run_job(job).complaints,
+              Contains(AllOf(HasSubstr("making the group"), HasSubstr("failed without any fault"))));
+}
+
+TEST(Soak, lets_no_two_ranks_excuse_each_other_that_make_a_group) {
+  Job job = job_without_time_for_its_group();
+  job.deed = Deed{.kind = Deed::Kind::leaves, .rank = 0, .communicator = 0, .call = 1};
+  EXPECT_THAT(run_job(job).complaints,
+              Contains(AllOf(HasSubstr("making the group"), HasSubstr("that no fault explains"))));
+}
+
+TEST(Soak, expects_a_culprit_where_somebody_can_know_it) {
+  const Error of_nobody(ErrorKind::DeadlineExceeded, "late");
+  Job job = plain_job(1);
+  job.world.dead = {{.process = 1, .step = 20}};
+  job.world.broken = {{.from = 1, .to = 0, .step = 20}};
+  job.deed = Deed{.kind = Deed::Kind::cancels, .rank = 0, .communicator = 0, .call = 1};
+  for (const Expectation& one : expectations_of(job)) {
+    EXPECT_FALSE(one.explains_culprit(of_nobody, false));
+    EXPECT_TRUE(one.explains_culprit(of_nobody.with_culprit(*one.culprits.begin()), false));
+  }
+  for (const Expectation& one : expectations_of(job_with_lost_link()))
+    EXPECT_TRUE(one.explains_culprit(of_nobody, false));
 }
 
 TEST(Soak, finds_survivors_that_blame_a_rank_which_did_nothing) {
