@@ -19,16 +19,6 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
-std::optional<Error> error_in(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error;
-  } catch (...) {
-    return std::nullopt;
-  }
-}
-
 Health::Health(Engine& engine, const Membership& membership, ControlChannel& control,
                const RunningOperation& running, const RunningCall& call, TaskScope& services,
                const AlgorithmTable& algorithms, OnFailure on_failure, IsCutOff is_cut_off)

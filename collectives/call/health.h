@@ -8,14 +8,10 @@
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <functional>
 #include <optional>
 
 namespace cohort {
-
-/// The Error that it is, if it is one.
-[[nodiscard]] std::optional<Error> error_in(const std::exception_ptr& failure);
 
 /// Whether a communicator still works, and if not, why: the one cause that every rank gives to its callers.
 ///
