@@ -67,11 +67,10 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
 void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
   if (root_ ? is_closed_ : has_ended_) return;
   const Error own = as_error(failure);
-  const Error error =
-      Error(own.kind(), fmt::format("{} cannot go on listening to its peers on '{}': {}; its host is short of "
-                              "something, or its network changed: look there, then start the job again",
-                              membership_.self().describe(), membership_.name, own.message()))
-          .with_culprit(membership_.rank);
+  const Error error = Error(own.kind(), fmt::format("{} cannot go on talking with its peers on '{}': {}; {}",
+                                                    membership_.self().describe(), membership_.name,
+                                                    own.message(), advice_on(own.kind(), membership_.self())))
+                          .with_culprit(membership_.rank);
   if (!is_closed_) health_.fail(error);
   if (groups_) groups_->fail_all(error);
 }

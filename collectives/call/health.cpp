@@ -19,6 +19,20 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
+std::string advice_on(ErrorKind own_fault, const PeerInfo& at) {
+  switch (own_fault) {
+    case ErrorKind::ResourceLimit:
+      return fmt::format("look at what {} is short of, then start the job again", at.describe());
+    case ErrorKind::Unsupported:
+      return fmt::format("choose another COHORT_TRANSPORT, or let the host of {} have what it lacks",
+                         at.describe());
+    case ErrorKind::Internal:
+      return fmt::format("this is a bug: report it, with what {} printed", at.describe());
+    default:
+      return fmt::format("look at the host and the network of {}, then start the job again", at.describe());
+  }
+}
+
 Health::Health(Engine& engine, const Membership& membership, ControlChannel& control,
                const RunningOperation& running, const RunningCall& call, TaskScope& services,
                const AlgorithmTable& algorithms, OnFailure on_failure, IsCutOff is_cut_off)
@@ -252,11 +266,10 @@ Error Health::link_fault(Rank peer, std::string_view why) const {
 /// Named by what it was out of: that has nothing to do with who is at the other end.
 Error Health::own_fault(Rank peer, const Error& error) const {
   const Error own = blamed_on(error, membership_.rank, peer);
-  const std::string what = fmt::format(
-      "{} cannot go on with its connection to {}, {}: {}; look at what {} is short of, then "
-      "start the job again",
-      membership_.self().describe(), membership_.peers[peer].describe(), current_operation(), error.message(),
-      membership_.peers[*own.culprit()].describe());
+  const std::string what =
+      fmt::format("{} cannot go on with its connection to {}, {}: {}; {}", membership_.self().describe(),
+                  membership_.peers[peer].describe(), current_operation(), error.message(),
+                  advice_on(error.kind(), membership_.peers[*own.culprit()]));
   return Error(error.kind(), what).with_culprit(*own.culprit());
 }
 

@@ -13,6 +13,9 @@
 
 namespace cohort {
 
+/// What to do about what `at` is short of, cannot do or does wrong.
+[[nodiscard]] std::string advice_on(ErrorKind own_fault, const PeerInfo& at);
+
 /// Whether a communicator still works, and if not, why: the one cause that every rank gives to its callers.
 ///
 /// Collects what the control plane, the links and the running collective report; settles on the first cause,
