@@ -4,6 +4,7 @@
 
 #include <cohort/collectives/call/establish.h>
 #include <cohort/engine/assert.h>
+#include <cohort/engine/failure.h>
 #include <cohort/engine/log.h>
 
 #include <fmt/format.h>
@@ -45,15 +46,8 @@ void CommunicatorCore::leave_because(const std::string& when_and_why) noexcept {
 /// which the others hear of as this rank's giving up.
 Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexcept {
   if (health_.is_failed()) return health_.cause_of(failure);
-  Error own(ErrorKind::Internal, "an unknown exception");
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    own = error.kind() == ErrorKind::DeadlineExceeded ? deadline_exceeded() : error;
-  } catch (const std::exception& error) {
-    own = Error(ErrorKind::Internal, error.what());
-  } catch (...) {  // stays unknown
-  }
+  Error own = as_error(failure);
+  if (own.kind() == ErrorKind::DeadlineExceeded) own = deadline_exceeded();
   const bool names_call = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault;
   // What a step of the call has found out, about a rank.
   const bool is_finding =
@@ -72,22 +66,11 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
 /// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.
 void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
   if (root_ ? is_closed_ : has_ended_) return;
-  ErrorKind kind = ErrorKind::Internal;
-  std::string what = "an unknown exception";
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    kind = error.kind();
-    what = error.message();
-  } catch (const std::exception& error) {
-    what = error.what();
-  } catch (...) {  // stays unknown
-  }
-  const Error error =
-      Error(kind, fmt::format("{} cannot go on listening to its peers on '{}': {}; its host is short of "
-                              "something, or its network changed: look there, then start the job again",
-                              membership_.self().describe(), membership_.name, what))
-          .with_culprit(membership_.rank);
+  const Error own = as_error(failure);
+  const Error error = Error(own.kind(), fmt::format("{} cannot go on talking with its peers on '{}': {}; {}",
+                                                    membership_.self().describe(), membership_.name,
+                                                    own.message(), advice_on(own.kind(), membership_.self())))
+                          .with_culprit(membership_.rank);
   if (!is_closed_) health_.fail(error);
   if (groups_) groups_->fail_all(error);
 }

@@ -19,13 +19,17 @@ constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
-std::optional<Error> error_in(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error;
-  } catch (...) {
-    return std::nullopt;
+std::string advice_on(ErrorKind own_fault, const PeerInfo& at) {
+  switch (own_fault) {
+    case ErrorKind::ResourceLimit:
+      return fmt::format("look at what {} is short of, then start the job again", at.describe());
+    case ErrorKind::Unsupported:
+      return fmt::format("choose another COHORT_TRANSPORT, or let the host of {} have what it lacks",
+                         at.describe());
+    case ErrorKind::Internal:
+      return fmt::format("this is a bug: report it, with what {} printed", at.describe());
+    default:
+      return fmt::format("look at the host and the network of {}, then start the job again", at.describe());
   }
 }
 
@@ -86,15 +90,20 @@ void Health::report_stall() noexcept {
 
 void Health::ask_around() noexcept {
   for (PeerState& state : peers_) state.has_answered = false;
-  control_.broadcast(status(ControlMessage::Type::query, running_.sequence));
+  if (++question_ == 0) ++question_;
+  ControlMessage query = status(ControlMessage::Type::query, running_.sequence);
+  query.question = question_;
+  control_.broadcast(query);
 }
 
 /// Of what was asked about, if this rank has come to it, else of what it came to last. Who is between two
 /// messages, or two calls, is waited for and does not wait.
-void Health::answer(Rank to, std::uint64_t sequence) noexcept {
-  const std::uint64_t of = remembered(sequence) == nullptr ? running_.sequence : sequence;
+void Health::answer(Rank to, const ControlMessage& query) noexcept {
+  const std::uint64_t of = remembered(query.sequence) == nullptr ? running_.sequence : query.sequence;
   const bool waits = running_.is_running && !call_.is_between_messages();
-  control_.send(to, status(waits ? ControlMessage::Type::status : ControlMessage::Type::answer, of));
+  ControlMessage message = status(waits ? ControlMessage::Type::status : ControlMessage::Type::answer, of);
+  message.question = query.question;
+  control_.send(to, message);
 }
 
 void Health::report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept {
@@ -126,7 +135,9 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
 
 void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   PeerState& state = peers_[from];
-  state.has_answered = true;
+  const bool is_query = message.type == ControlMessage::Type::query;
+  // What it said before it was asked may have lain here for long.
+  state.has_answered |= !is_query && question_ != 0 && message.question == question_;
   if (message.type == ControlMessage::Type::status)
     state.stalled_in = std::max(state.stalled_in, message.sequence);
   if (message.sequence >= state.last_seen) {
@@ -134,7 +145,7 @@ void Health::take_status(Rank from, const ControlMessage& message) noexcept {
     state.last_signature = message.signature;
   }
   const Signature* mine = remembered(message.sequence);
-  if (message.type == ControlMessage::Type::query) answer(from, message.sequence);
+  if (is_query) answer(from, message);
   if (is_resolving_ && message.sequence == resolving_sequence_) {
     const bool known =
         std::any_of(table_.begin(), table_.end(), [&](const auto& entry) { return entry.rank == from; });
@@ -261,11 +272,10 @@ Error Health::link_fault(Rank peer, std::string_view why) const {
 /// Named by what it was out of: that has nothing to do with who is at the other end.
 Error Health::own_fault(Rank peer, const Error& error) const {
   const Error own = blamed_on(error, membership_.rank, peer);
-  const std::string what = fmt::format(
-      "{} cannot go on with its connection to {}, {}: {}; look at what {} is short of, then "
-      "start the job again",
-      membership_.self().describe(), membership_.peers[peer].describe(), current_operation(), error.message(),
-      membership_.peers[*own.culprit()].describe());
+  const std::string what =
+      fmt::format("{} cannot go on with its connection to {}, {}: {}; {}", membership_.self().describe(),
+                  membership_.peers[peer].describe(), current_operation(), error.message(),
+                  advice_on(error.kind(), membership_.peers[*own.culprit()]));
   return Error(error.kind(), what).with_culprit(*own.culprit());
 }
 

@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/memory/reduction/copy.h>
 #include <cohort/engine/assert.h>
+#include <cohort/engine/failure.h>
 #include <cohort/engine/system/peer_memory.h>
 
 #include <fmt/format.h>
@@ -167,15 +168,8 @@ Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure)
   const std::string what =
       fmt::format("{} of {} bytes {} {} with tag {} on '{}'", request.sends ? "send" : "recv", request.bytes,
                   request.sends ? "to" : "from", who, request.tag, use_.membership.name);
-  Error own(ErrorKind::Internal, what + " failed: an unknown exception");
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    own = error;
-  } catch (const std::exception& error) {
-    own = Error(ErrorKind::Internal, fmt::format("{} failed: {}", what, error.what()));
-  } catch (...) {  // stays unknown
-  }
+  Error own = as_error(failure);
+  if (!error_in(failure)) own = Error(own.kind(), fmt::format("{} failed: {}", what, own.message()));
   if (own.kind() == ErrorKind::DeadlineExceeded) {
     own =
         Error(ErrorKind::DeadlineExceeded,

@@ -2,6 +2,7 @@
 #include <cohort/net/framed/stream_letters.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/failure.h>
 
 #include <fmt/format.h>
 
@@ -104,8 +105,8 @@ Task<> StreamLetters::serve(Task<> one) {
     co_await one;
   } catch (const Error& error) {
     if (scope == nullptr || !scope->is_cancelled()) fail(error);
-  } catch (const std::exception& error) {
-    fail(Error(ErrorKind::Internal, error.what()));
+  } catch (...) {
+    fail(as_error(std::current_exception()));
   }
 }
 

@@ -176,7 +176,7 @@ TEST(SeveralHosts, a_service_that_ends_fails_everybody_with_its_cause) {
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->kind(), ErrorKind::ResourceLimit) << outcome.error->what();
     EXPECT_EQ(outcome.error->culprit(), Rank{1});
-    EXPECT_THAT(outcome.error->what(), HasSubstr("cannot go on listening to its peers"));
+    EXPECT_THAT(outcome.error->what(), HasSubstr("cannot go on talking with its peers"));
     EXPECT_THAT(outcome.error->what(), HasSubstr("accept: no buffer space"));
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank whose host has nothing left for a connection: that is no fault of whoever is at the other end.
 #include <cohort/cohort.h>
+#include <cohort/collectives/call/health.h>
 #include <cohort/engine/io/network.h>
 #include <cohort/net/link_host.h>
 #include <cohort/tests/support/outcome.h>
@@ -152,6 +153,16 @@ TEST(OwnFault, of_a_rank_that_can_say_nothing_more_is_told_by_the_end_of_its_con
   expect_all_name_it({0, 0, 0}, "unix:short", "No buffer space", part, others);
   expect_all_name_it({0, 0, 1}, "10.0.0.1:7000", "No buffer space", part, others);
   expect_all_name_it({0, 1, 2}, "10.0.0.1:7000", "No buffer space", part, others);
+}
+
+TEST(OwnFault, has_an_advice_of_its_kind) {
+  PeerInfo peer;
+  peer.rank = 3;
+  EXPECT_THAT(advice_on(ErrorKind::ResourceLimit, peer), HasSubstr("is short of"));
+  EXPECT_THAT(advice_on(ErrorKind::Unsupported, peer), HasSubstr("COHORT_TRANSPORT"));
+  EXPECT_THAT(advice_on(ErrorKind::Internal, peer), HasSubstr("report it"));
+  for (const ErrorKind kind : {ErrorKind::Internal, ErrorKind::Unsupported, ErrorKind::SystemError})
+    EXPECT_THAT(advice_on(kind, peer), ::testing::Not(HasSubstr("is short of")));
 }
 
 TEST(OwnFault, is_what_a_peer_could_not_have_caused) {
