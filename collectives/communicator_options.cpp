@@ -3,6 +3,7 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/figure_cache.h>
 
 #include <fmt/format.h>
 
@@ -40,6 +41,7 @@ CommunicatorOptions CommunicatorOptions::collectives_from_environment() {
   options.uses_huge_pages = environment::number("COHORT_HUGEPAGES", 0, 1).value_or(1) != 0;
   if (const auto threads = environment::number("COHORT_COPY_THREADS", 0, kMostCopyThreads))
     options.copy_threads = static_cast<unsigned>(*threads);
+  (void)FigureCache::from_environment();  // tells what is wrong before ranks join
   options.timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
   return options;
 }

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python3 bench/predictions --help`; ./run predict builds everything first."""
 
+import os
 import pathlib
 import sys
 
 sys.dont_write_bytecode = True
+os.environ["COHORT_CACHE"] = "off"  # what is measured is measured now
 sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 from predictions.main import main  # noqa: E402

@@ -168,7 +168,11 @@ Task<> CommunicatorCore::calibrate() {
   operation_scope_ = &scope;
   if (health_.is_failed()) scope.cancel(health_.cause());
   const auto run_one = [this](const Call& call) { return run_unnumbered(call); };
-  Calibration calibration(engine_, membership_, algorithms_, run_one);
+  const KnownFigures known(
+      engine_.platform(),
+      fmt::format("{}ranks/{:.3g}percore/{}", membership_.size, membership_.engines_per_core(),
+                  meeting_->is_one_process() ? "threads" : "processes"));
+  Calibration calibration(engine_, membership_, algorithms_, known, run_one);
   std::exception_ptr failure;
   try {
     Task<> agreeing = with_scope(

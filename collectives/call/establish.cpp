@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/establish.h>
 
+#include <cohort/collectives/selection/known_figures.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/descriptor_limit.h>
 
@@ -143,6 +144,28 @@ class Exchange : Immovable {
   std::vector<Rank> first_of_host_;  ///< by rank
 };
 
+/// What links cost a core here: as an earlier job has measured it under the same conditions, or else measured
+/// now, and kept by the first rank of the host.
+Task<LinkSpeed> speed_of_links(Engine& engine, const Membership& membership, double ranks_per_core) {
+  Rank here = 0;
+  Rank first = membership.rank;
+  for (Rank peer = membership.size; peer-- > 0;) {
+    if (!membership.shares_host(peer)) continue;
+    first = peer;
+    ++here;
+  }
+  const KnownFigures known(engine.platform(), fmt::format("{}ranks/{:.3g}percore", here, ranks_per_core));
+  if (std::optional<LinkSpeed> kept = known.speed()) {
+    kept->ranks_per_core = ranks_per_core;
+    kept->cache_bytes = engine.platform().core_cache_bytes();
+    co_return *kept;
+  }
+  const LinkSpeed measured = co_await LinkSpeed::measure(engine, ranks_per_core);
+  const bool is_measured = !(measured == measured.unmeasured());
+  if (is_measured && first == membership.rank) known.keep(measured);
+  co_return measured;
+}
+
 }  // namespace
 
 Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership& membership,
@@ -150,8 +173,8 @@ Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership&
                                                double ranks_per_core) {
   std::optional<LinkSpeed> own_speed;
   if (!resources.is_host_wide() && membership.size > 1) {
-    const LinkSpeed measured = co_await LinkSpeed::measure(engine, ranks_per_core);
-    own_speed = measured;
+    const LinkSpeed speed = co_await speed_of_links(engine, membership, ranks_per_core);
+    own_speed = speed;
   }
   Exchange exchange(membership, resources, own_speed);
   const ControlPlane::HelloFor hello_for = [&](Rank peer) { return exchange.hello_for(peer); };

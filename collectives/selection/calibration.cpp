@@ -27,8 +27,12 @@ double microseconds(Duration duration) { return std::chrono::duration<double, st
 }  // namespace
 
 Calibration::Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms,
-                         RunCall run)
-    : engine_(engine), membership_(membership), algorithms_(algorithms), run_(std::move(run)) {}
+                         const KnownFigures& known, RunCall run)
+    : engine_(engine),
+      membership_(membership),
+      algorithms_(algorithms),
+      known_(known),
+      run_(std::move(run)) {}
 
 Task<double> Calibration::time_calls(const Call& call) {
   Duration best = Duration::max();
@@ -72,11 +76,28 @@ Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pul
   co_await agree_on_slowest(most);
   measures_ = most[0] <= kMostRanksPerCore;
   pull_from_bytes_ = most[1];
+  if (measures_) co_await recall();
+}
+
+/// Who does not know says so by a number of its own; the numbers of those who do may differ, as their users'
+/// files may, so the largest count, as of what is measured.
+Task<> Calibration::recall() {
+  const std::optional<KnownFigures::OfSlots> slots = known_.slots();
+  const std::optional<KnownFigures::OfPull> pull = known_.pull();
+  KnownFigures::OfSlots slots_of_all = slots.value_or(KnownFigures::OfSlots{});
+  KnownFigures::OfPull pull_of_all = pull.value_or(KnownFigures::OfPull{});
+  std::array<double, 2> lacks = {slots ? 0.0 : 1.0, pull ? 0.0 : 1.0};
+  co_await agree_on_slowest(lacks);
+  if (lacks[0] == 0) co_await agree_on_slowest(slots_of_all);
+  if (lacks[0] == 0) slots_ = slots_of_all;
+  if (lacks[1] == 0) co_await agree_on_slowest(pull_of_all);
+  if (lacks[1] == 0) pull_ = pull_of_all;
 }
 
 /// After each size the ranks agree on the slowest rank's times, and on whether to go on.
 Task<> Calibration::measure_slots(SlotCrossover& slots) {
-  if (!measures_) co_return;
+  if (slots_) KnownFigures::give(*slots_, slots);
+  if (!measures_ || slots_) co_return;
   send_.resize(kMostAnnouncedBytes);
   recv_.resize(send_.size() * membership_.size);
   const TimePoint start = engine_.now();
@@ -101,6 +122,8 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
     }
     slots.take(measured);
   }
+  const bool is_any = !slots.measured().empty();
+  if (is_any && membership_.rank == 0) known_.keep(KnownFigures::figures_of(slots));
 }
 
 /// Tells the others where `own` begins in this process and tries to read the beginning of everybody's: it
@@ -141,6 +164,10 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
   const bool is_possible = refusal[0] == 0 && pull_from_bytes_ < static_cast<double>(PullCrossover::kNever);
   if (is_possible && is_told) pull.set_from(static_cast<std::size_t>(pull_from_bytes_));
   if (!is_possible || is_told) co_return;
+  if (pull_) {
+    KnownFigures::give(*pull_, pull);
+    co_return;
+  }
 
   recv_.resize(send_.size() * membership_.size);
   std::vector<PullTimes> measured;
@@ -157,6 +184,7 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
     measured.push_back({bytes, times[0], times[1]});
   }
   pull.take(measured);
+  if (membership_.rank == 0) known_.keep(KnownFigures::figures_of(pull));
 }
 
 }  // namespace cohort

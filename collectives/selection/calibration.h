@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/call/call.h>
 #include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/collectives/selection/known_figures.h>
 #include <cohort/collectives/selection/pull_crossover.h>
 #include <cohort/collectives/selection/slot_crossover.h>
 #include <cohort/engine/engine.h>
@@ -21,10 +22,13 @@ class Calibration {
   /// Runs a call of all ranks, outside of the numbers of the user's.
   using RunCall = std::function<Task<>(const Call& call)>;
 
-  Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms, RunCall run);
+  /// `known`: what earlier jobs have measured; outlives this.
+  Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms,
+              const KnownFigures& known, RunCall run);
 
-  /// First. Where many ranks share a core nothing is measured: what one of them sees is mostly how long the
-  /// others had it, and it takes as long. `pull_from_bytes`: what the options say; 0: nothing.
+  /// First. What all ranks know already is not measured again. Where many ranks share a core nothing is
+  /// measured: what one of them sees is mostly how long the others had it, and it takes as long.
+  /// `pull_from_bytes`: what the options say; 0: nothing.
   Task<> agree_what_to_measure(double ranks_per_core, std::size_t pull_from_bytes);
   /// Where slots stop paying, for every operator that has both ways. Ends, with what is known by then, when
   /// some rank has spent 15 ms on it.
@@ -34,6 +38,7 @@ class Calibration {
   Task<> measure_pull(PullCrossover& pull);
 
  private:
+  Task<> recall();
   /// Each rank's time of a call, in us.
   Task<double> time_calls(const Call& call);
   /// A call of which a rank brings `bytes` to the meeting; shares are whole elements.
@@ -48,7 +53,10 @@ class Calibration {
   Engine& engine_;
   const Membership& membership_;
   const AlgorithmTable& algorithms_;
+  const KnownFigures& known_;
   const RunCall run_;
+  std::optional<KnownFigures::OfSlots> slots_{};  ///< that all ranks know
+  std::optional<KnownFigures::OfPull> pull_{};
   bool measures_ = true;
   double pull_from_bytes_ = 0;
   // Of this object, not of a coroutine that may end by an exception: peers touch them until withdrawn.

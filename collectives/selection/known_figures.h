@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/selection/link_speed.h>
+#include <cohort/collectives/selection/pull_crossover.h>
+#include <cohort/collectives/selection/slot_crossover.h>
+#include <cohort/engine/system/figure_cache.h>
+#include <cohort/engine/system/platform.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+/// What ranks of this host measured when they joined earlier jobs, under the same conditions: what links cost
+/// its cores, and the ways of small calls. Kept in a FigureCache.
+///
+/// Each rank knows what its own user's file says: ranks use it only where all of them know, and agree on the
+/// numbers as on those that they measure. Threads: the engine's.
+class KnownFigures {
+ public:
+  /// What is measured together on one host, as numbers in fixed places; 0 where nothing is.
+  static constexpr std::size_t kSlotFigures = kOperators * SlotCrossover::kSizes.size() * 2;
+  static constexpr std::size_t kPullFigures = PullCrossover::kSizes.size() * 2;
+  using OfSlots = std::array<double, kSlotFigures>;
+  using OfPull = std::array<double, kPullFigures>;
+
+  /// By COHORT_CACHE; of a simulated host nothing is known, and nothing is kept. `conditions`: what besides
+  /// the host the figures depend on, without blanks.
+  KnownFigures(Platform& platform, std::string_view conditions);
+
+  /// What links cost a core. ranks_per_core and caches are not among it: they are facts of now.
+  [[nodiscard]] std::optional<LinkSpeed> speed() const;
+  void keep(const LinkSpeed& measured) const;
+  [[nodiscard]] std::optional<OfSlots> slots() const { return find<OfSlots>("slots"); }
+  void keep(const OfSlots& figures) const { cache_.keep(key("slots"), figures); }
+  [[nodiscard]] std::optional<OfPull> pull() const { return find<OfPull>("pull"); }
+  void keep(const OfPull& figures) const { cache_.keep(key("pull"), figures); }
+
+  [[nodiscard]] static OfSlots figures_of(const SlotCrossover& measured);
+  /// Takes them, operator by operator.
+  static void give(const OfSlots& figures, SlotCrossover& to);
+  [[nodiscard]] static OfPull figures_of(const PullCrossover& measured);
+  static void give(const OfPull& figures, PullCrossover& to);
+
+ private:
+  [[nodiscard]] std::string key(std::string_view what) const;
+  template <class Figures>
+  [[nodiscard]] std::optional<Figures> find(std::string_view what) const {
+    const std::vector<double> found = cache_.find(key(what));
+    Figures figures{};
+    if (found.size() != figures.size()) return std::nullopt;
+    std::copy(found.begin(), found.end(), figures.begin());
+    return figures;
+  }
+
+  FigureCache cache_;
+  std::string conditions_;
+};
+
+}  // namespace cohort
