@@ -33,17 +33,19 @@ std::string KnownFigures::key(std::string_view what) const {
 }
 
 std::optional<LinkSpeed> KnownFigures::speed() const {
-  const auto found = find<std::array<double, 3>>("links");
+  const auto found = find<std::array<double, 4>>("links");
   if (!found) return std::nullopt;
   LinkSpeed speed;
   speed.message_us = (*found)[0];
   speed.byte_us = (*found)[1];
   speed.combine_us = (*found)[2];
+  speed.copy_us = (*found)[3];
   return speed;
 }
 
 void KnownFigures::keep(const LinkSpeed& measured) const {
-  cache_.keep(key("links"), std::array{measured.message_us, measured.byte_us, measured.combine_us});
+  cache_.keep(key("links"),
+              std::array{measured.message_us, measured.byte_us, measured.combine_us, measured.copy_us});
 }
 
 KnownFigures::OfSlots KnownFigures::figures_of(const SlotCrossover& measured) {
