@@ -122,8 +122,9 @@ TEST(SoakBeside, each_expectation_is_of_one_fault) {
   const std::vector<Rank> pair = {1, 0};
   EXPECT_FALSE(expected[0].is_felt_among(pair));
   EXPECT_TRUE(expected[1].is_felt_among(pair));
-  EXPECT_FALSE(expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?").with_culprit(2)));
-  EXPECT_TRUE(expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?")));
+  EXPECT_FALSE(expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?").with_culprit(2), true));
+  EXPECT_TRUE(expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?"), true));
+  EXPECT_FALSE(expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?"), false));
   job.world.dead.clear();
   job.world.broken.clear();
   job.deed = Deed{.kind = Deed::Kind::aborts, .rank = 1};
