@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/health.h>
 
+#include <cohort/engine/failure.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // What a job has measured serves the next one, and only under the same conditions.
 #include <cohort/cohort.h>
 #include <cohort/collectives/selection/known_figures.h>
+#include <cohort/collectives/selection/reach.h>
 #include <cohort/tests/support/ranks.h>
 
 #include <gmock/gmock.h>
