@@ -32,8 +32,8 @@ struct ControlMessage {
 
   std::uint32_t magic = kMagic;
   Type type = Type::hello;
-  std::uint8_t kind = 0;            ///< ErrorKind of a revoke
-  std::uint16_t question = 0;       ///< of a query: its number; what answers it repeats that; 0: none
+  std::uint8_t kind = 0;  ///< ErrorKind of a revoke
+  std::uint16_t reserved = 0;
   std::uint32_t culprit = kNobody;  ///< of a revoke; whom `lost` and `alive` are about
   /// The group that it is about, as the sender numbers it; 0: the communicator that was joined. Ranks are
   /// those of the group.

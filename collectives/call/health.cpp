@@ -92,20 +92,15 @@ void Health::report_stall() noexcept {
 
 void Health::ask_around() noexcept {
   for (PeerState& state : peers_) state.has_answered = false;
-  if (++question_ == 0) ++question_;
-  ControlMessage query = status(ControlMessage::Type::query, running_.sequence);
-  query.question = question_;
-  control_.broadcast(query);
+  control_.broadcast(status(ControlMessage::Type::query, running_.sequence));
 }
 
 /// Of what was asked about, if this rank has come to it, else of what it came to last. Who is between two
 /// messages, or two calls, is waited for and does not wait.
-void Health::answer(Rank to, const ControlMessage& query) noexcept {
-  const std::uint64_t of = remembered(query.sequence) == nullptr ? running_.sequence : query.sequence;
+void Health::answer(Rank to, std::uint64_t sequence) noexcept {
+  const std::uint64_t of = remembered(sequence) == nullptr ? running_.sequence : sequence;
   const bool waits = running_.is_running && !call_.is_between_messages();
-  ControlMessage message = status(waits ? ControlMessage::Type::status : ControlMessage::Type::answer, of);
-  message.question = query.question;
-  control_.send(to, message);
+  control_.send(to, status(waits ? ControlMessage::Type::status : ControlMessage::Type::answer, of));
 }
 
 void Health::report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept {
@@ -137,9 +132,7 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
 
 void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   PeerState& state = peers_[from];
-  const bool is_query = message.type == ControlMessage::Type::query;
-  // What it said before it was asked may have lain here for long.
-  state.has_answered |= !is_query && question_ != 0 && message.question == question_;
+  state.has_answered = true;
   if (message.type == ControlMessage::Type::status)
     state.stalled_in = std::max(state.stalled_in, message.sequence);
   if (message.sequence >= state.last_seen) {
@@ -147,7 +140,7 @@ void Health::take_status(Rank from, const ControlMessage& message) noexcept {
     state.last_signature = message.signature;
   }
   const Signature* mine = remembered(message.sequence);
-  if (is_query) answer(from, message);
+  if (message.type == ControlMessage::Type::query) answer(from, message.sequence);
   if (is_resolving_ && message.sequence == resolving_sequence_) {
     const bool known =
         std::any_of(table_.begin(), table_.end(), [&](const auto& entry) { return entry.rank == from; });

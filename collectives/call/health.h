@@ -46,7 +46,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// Asks everybody what they run: those that live and have come to the running collective say so at once,
   /// whether it stalls there or not.
   void ask_around() noexcept;
-  /// Whether that rank has not answered ask_around(), though it is there.
+  /// Whether that rank has said nothing since ask_around(), though it is there.
   [[nodiscard]] bool is_silent(Rank peer) const noexcept {
     return !peers_[peer].has_answered && !peers_[peer].departed;
   }
@@ -100,7 +100,7 @@ class Health final : public ControlPlane::Handler, Immovable {
     std::uint64_t departed_after = 0;
     std::uint64_t departure = 0;  ///< the first one is 1
     std::uint64_t last_seen = 0;
-    bool has_answered = false;     ///< when this rank asked around last
+    bool has_answered = false;     ///< since this rank asked around
     std::uint64_t stalled_in = 0;  ///< a collective, as it says itself; 0: in none
     Signature last_signature;
   };
@@ -114,7 +114,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] const Signature* remembered(std::uint64_t sequence) const noexcept;
   [[nodiscard]] ControlMessage status(ControlMessage::Type type, std::uint64_t sequence) const noexcept;
   void take_status(Rank from, const ControlMessage& message) noexcept;
-  void answer(Rank to, const ControlMessage& query) noexcept;
+  void answer(Rank to, std::uint64_t sequence) noexcept;
   void take_news_of_peer(Rank from, const ControlMessage& message) noexcept;
   [[nodiscard]] static ControlMessage news(ControlMessage::Type type, Rank about) noexcept;
   /// Whether anybody else could know whether that rank lives.
@@ -149,7 +149,6 @@ class Health final : public ControlPlane::Handler, Immovable {
   std::vector<SignatureOfRank> table_;
   std::vector<PeerState> peers_;
   std::uint64_t departures_ = 0;
-  std::uint16_t question_ = 0;  ///< what this rank asked last; 0: nothing yet
   std::array<HistoryEntry, kHistory> history_{};
   std::size_t history_next_ = 0;
 };

@@ -100,34 +100,6 @@ TEST(SilentRank, is_named_by_all_others_wherever_they_live) {
   }
 }
 
-/// It had said that it waits, which the other one, busy at the time, reads after its own deadline.
-TEST(SilentRank, is_named_though_old_words_of_it_are_read_after_the_deadline) {
-  for (const std::vector<unsigned>& host_of : {std::vector<unsigned>{0, 0}, {0, 1}}) {
-    world::Settings settings;
-    settings.seed = 1;
-    settings.host_of = host_of;
-    CommunicatorOptions options;
-    options.timeout = std::chrono::seconds(1);
-    const auto body = [](Communicator& comm) -> Task<> {
-      co_await comm.barrier();
-      std::vector<float> values(2'000'000, 1.0F);
-      auto reduce = [&]() -> Task<> { co_await comm.all_reduce(values, ReduceOp::sum); };
-      auto stand_still = [&]() -> Task<> {
-        const bool is_stopped = comm.rank() == 1;
-        const auto begins = std::chrono::milliseconds(is_stopped ? 300 : 20);
-        co_await comm.engine().sleep_for(begins);
-        test::compute(comm.engine(), is_stopped ? std::chrono::seconds(20) : std::chrono::seconds(2));
-      };
-      co_await when_all(reduce(), stand_still());
-    };
-    const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks_in_world(settings, body, options);
-    const std::optional<Error>& error = outcomes[0].error;
-    ASSERT_TRUE(error);
-    EXPECT_EQ(error->kind(), ErrorKind::DeadlineExceeded) << error->what();
-    EXPECT_EQ(error->culprit(), Rank{1}) << error->what();
-  }
-}
-
 /// Of several that say nothing, one may be stopped and the others compute.
 TEST(SilentRank, is_not_singled_out_among_several) {
   for (const std::vector<unsigned>& host_of : {std::vector<unsigned>{0, 0, 0, 0}, {0, 0, 1, 1}}) {
