@@ -176,10 +176,10 @@ std::string default_path() {
 }  // namespace
 
 FigureCache FigureCache::from_environment() {
-  const std::string path = environment::text("COHORT_CACHE").value_or("");
+  const std::string path = environment::text("COHORT_CACHE").value_or("off");
   const bool refreshes = environment::number("COHORT_CACHE_REFRESH", 0, 1).value_or(0) != 0;
   if (path == "off") return {};
-  return FigureCache(path.empty() ? default_path() : path, refreshes);
+  return FigureCache(path == "on" ? default_path() : path, refreshes);
 }
 
 std::vector<double> FigureCache::find(std::string_view key) const {

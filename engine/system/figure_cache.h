@@ -32,8 +32,8 @@ class FigureCache {
   /// That file. `refreshes`: it is written, but what it holds is not looked at.
   explicit FigureCache(std::string path, bool refreshes = false)
       : path_(std::move(path)), refreshes_(refreshes) {}
-  /// COHORT_CACHE: a path, or "off"; unset: cohort/figures in XDG_CACHE_HOME or in .cache of HOME, where one
-  /// of them is. COHORT_CACHE_REFRESH: 1. Throws InvalidArgument for anything else.
+  /// COHORT_CACHE: a path; "on": cohort/figures in XDG_CACHE_HOME or in .cache of HOME, where one of them is;
+  /// "off", or unset: none. COHORT_CACHE_REFRESH: 1. Throws InvalidArgument for anything else.
   static FigureCache from_environment();
 
   [[nodiscard]] bool is_on() const noexcept { return !path_.empty(); }

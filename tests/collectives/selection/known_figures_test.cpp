@@ -112,7 +112,7 @@ TEST_F(KnownFiguresTest, what_a_job_has_measured_the_next_one_knows) {
   test::run_ranks(2, nothing, tcp);
   if (!has_kept("slots") || !has_kept("links")) GTEST_SKIP() << "this host is busy";
   set_all("slots", 12345);
-  set_all("links", 54321);
+  set_all("links", 5432);
   auto knows_slots = [](Communicator& comm) -> Task<> {
     const std::vector<SlotTimes>& measured = comm.reach().slots.measured();
     EXPECT_FALSE(measured.empty());
@@ -120,7 +120,7 @@ TEST_F(KnownFiguresTest, what_a_job_has_measured_the_next_one_knows) {
     co_await comm.barrier();
   };
   auto knows_links = [](Communicator& comm) -> Task<> {
-    EXPECT_EQ(comm.reach().model.speed().message_us, 54321);
+    EXPECT_EQ(comm.reach().model.speed().message_us, 5432);
     co_await comm.barrier();
   };
   test::run_ranks(2, knows_slots, shm);
@@ -128,7 +128,7 @@ TEST_F(KnownFiguresTest, what_a_job_has_measured_the_next_one_knows) {
 
   auto measures = [](Communicator& comm) -> Task<> {
     for (const SlotTimes& times : comm.reach().slots.measured()) EXPECT_NE(times.slots_us, 12345);
-    EXPECT_NE(comm.reach().model.speed().message_us, 54321);
+    EXPECT_NE(comm.reach().model.speed().message_us, 5432);
     co_await comm.barrier();
   };
   test::run_ranks(3, measures, shm);  // other conditions

@@ -180,11 +180,12 @@ TEST_F(FigureCacheTest, is_where_the_environment_says) {
     return FigureCache::from_environment();
   };
   EXPECT_FALSE(with("off", nullptr, folder_.c_str()).is_on());
-  EXPECT_FALSE(with(nullptr, nullptr, nullptr).is_on());
-  with(nullptr, nullptr, folder_.c_str()).keep_from(now(), "host", std::array{1.0});
+  EXPECT_FALSE(with(nullptr, nullptr, folder_.c_str()).is_on());
+  EXPECT_FALSE(with("on", nullptr, nullptr).is_on());
+  with("on", nullptr, folder_.c_str()).keep_from(now(), "host", std::array{1.0});
   EXPECT_THAT(FigureCache((folder_ / ".cache/cohort/figures").string()).find("host"), ElementsAre(1.0));
   const std::string caches = (folder_ / "caches").string();
-  with(nullptr, caches.c_str(), folder_.c_str()).keep_from(now(), "host", std::array{2.0});
+  with("on", caches.c_str(), folder_.c_str()).keep_from(now(), "host", std::array{2.0});
   EXPECT_THAT(FigureCache(caches + "/cohort/figures").find("host"), ElementsAre(2.0));
   with(path().c_str(), caches.c_str(), folder_.c_str()).keep_from(now(), "host", std::array{3.0});
   EXPECT_THAT(cache().find("host"), ElementsAre(3.0));
