@@ -34,7 +34,8 @@ struct InsideSpeed {
 /// Two things add up: the way from the first message to the last, each of which is sent and taken before the
 /// next one starts, and the work of all messages and bytes at both their ends, over the cores that do it.
 /// Against measured times of all algorithms of five operators, 4 and 8 ranks on 2 cores, 64 B to 128 KiB: in
-/// 18 of 26 cells what it takes is within 10 % of the best, and on average 10 % above it.
+/// 18 of 26 cells what it takes is within 10 % of the best, and on average 10 % above it. That was before
+/// copies were weighed.
 class CostModel {
  public:
   CostModel() = default;
