@@ -5,9 +5,6 @@
 namespace cohort {
 namespace {
 
-/// Below, the copy into the slot costs less than the phase that sparing it takes.
-constexpr std::size_t kRefersFrom = 3 * 1024;
-
 /// Small all_reduce between the ranks of a host: every rank brings its vector when all meet, and combines all
 /// of them, in rank order (determinism D3). Cost: the meeting, 1 round; (p-1) * bytes read and reduced per
 /// rank. Streams: main. Scratch: none.
@@ -34,15 +31,12 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
 }
 
-const Algorithm<AllReduce> kAlgorithm = {.name = "slots",
-                                         .ground = Ground::mapped,
-                                         .order = ReductionOrder::by_rank_at_once,
-                                         .cost = cost,
-                                         .local = {.announces = Announces::data,
-                                                   .combine = combine,
-                                                   .finish = finish,
-                                                   .refers_from = kRefersFrom,
-                                                   .refers_to = kMostAnnouncedBytes}};
+const Algorithm<AllReduce> kAlgorithm = {
+    .name = "slots",
+    .ground = Ground::mapped,
+    .order = ReductionOrder::by_rank_at_once,
+    .cost = cost,
+    .local = {.announces = Announces::data, .combine = combine, .finish = finish, .may_refer = true}};
 
 }  // namespace
 

@@ -5,9 +5,9 @@
 namespace cohort {
 namespace {
 
-/// Small all_to_all between the ranks of a host: every rank brings all its blocks when all meet, and takes
-/// its own out of everybody's slot. Cost: the meeting, 1 round; (p-1) * block bytes read per rank. Streams:
-/// main. Scratch: none.
+/// Small all_to_all between the ranks of a host: every rank brings all its blocks when all meet, or says
+/// where they are if all map them, and takes its own of everybody's. Cost: the meeting, 1 round; (p-1) *
+/// block bytes read per rank. Streams: main. Scratch: none.
 void take(Exec& x, const AllToAll& op) {
   for (const PlacedSlice& brought : x.announced()) {
     const Slice block = op.at_giver(brought.rank);
@@ -20,10 +20,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = static_cast<double>(bytes) * (ranks - 1)};
 }
 
-constexpr Algorithm<AllToAll> kAlgorithm = {.name = "slots",
-                                            .ground = Ground::mapped,
-                                            .cost = cost,
-                                            .local = {.announces = Announces::data, .combine = take}};
+constexpr Algorithm<AllToAll> kAlgorithm = {
+    .name = "slots",
+    .ground = Ground::mapped,
+    .cost = cost,
+    .local = {.announces = Announces::data, .combine = take, .may_refer = true}};
 
 constexpr Algorithm<AllToAllVc> kVariant = variant_of<AllToAllVc, kAlgorithm>();
 

@@ -13,9 +13,6 @@
 
 namespace cohort {
 
-/// Data that travels as ranks meet.
-inline constexpr std::size_t kMostAnnouncedBytes = 32 * 1024;
-
 /// A schedule without a coroutine: plain functions of local steps (Exec::perform) on what all ranks of a host
 /// have announced. Memory runs them in place, without suspending; while a rank waits for the others it may
 /// call combine() to learn what its steps will be if all data travels, and once more if some does not.
@@ -25,10 +22,9 @@ struct LocalSchedule {
   void (*combine)(Exec& x, const Op& op) = nullptr;
   /// After a phase, where there is one: if any rank announced by reference. May be null.
   void (*finish)(Exec& x, const Op& op) = nullptr;
-  /// Inputs of so many bytes need not travel: a rank whose windows all others map announces them by
+  /// Inputs from kRefersFrom on need not travel: a rank whose windows all others map announces them by
   /// reference (Exec::has_referred), at the price of one phase. Each decides for itself.
-  std::size_t refers_from = 1;
-  std::size_t refers_to = 0;
+  bool may_refer = false;
 };
 
 /// largest_piece of a schedule that uses no buffer of the communicator's, or loops over it by itself.
@@ -114,8 +110,7 @@ AnyAlgorithm::AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept
       levels_(algorithm.levels),
       order_(Op::kCombines ? algorithm.order : ReductionOrder::by_rank_at_once),
       announces_(algorithm.local.announces),
-      refers_from_(algorithm.local.refers_from),
-      refers_to_(algorithm.local.refers_to),
+      may_refer_(algorithm.local.may_refer),
       has_schedule_(algorithm.schedule != nullptr),
       has_cost_(static_cast<bool>(algorithm.cost)) {}
 

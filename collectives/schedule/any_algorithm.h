@@ -135,6 +135,11 @@ enum class Levels : std::uint8_t {
   equal_hosts,  ///< the same, and needs hosts of as many ranks each
 };
 
+/// Data that travels as ranks meet.
+inline constexpr std::size_t kMostAnnouncedBytes = 32 * 1024;
+/// Below, the copy into the slot costs less than the phase that sparing it takes.
+inline constexpr std::size_t kRefersFrom = 3 * 1024;
+
 /// What every rank tells the others when the ranks of a host meet, before a local schedule runs.
 enum class Announces : std::uint8_t {
   nothing,  ///< there is no local schedule
@@ -178,7 +183,7 @@ class AnyAlgorithm {
   [[nodiscard]] bool has_cost() const noexcept { return has_cost_; }
   /// Whether a rank may announce an input of so many bytes by reference.
   [[nodiscard]] bool may_refer(std::size_t bytes) const noexcept {
-    return bytes >= refers_from_ && bytes <= refers_to_;
+    return may_refer_ && bytes >= kRefersFrom && bytes <= kMostAnnouncedBytes;
   }
 
   /// Of a message of so many bytes; zeros if it has none. Of hosts that it fits.
@@ -226,8 +231,7 @@ class AnyAlgorithm {
   Levels levels_;
   ReductionOrder order_;
   Announces announces_;
-  std::size_t refers_from_;
-  std::size_t refers_to_;
+  bool may_refer_;
   bool has_schedule_;
   bool has_cost_;
 };
