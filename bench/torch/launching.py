@@ -32,9 +32,8 @@ def environment(build):
 def run_ranks(ranks, build, arguments):
     """The rows that rank 0 wrote."""
     with tempfile.NamedTemporaryFile("r") as rows:
-        command = [*command_for(ranks, build), "/usr/bin/python3", str(HERE / "ranks.py"), rows.name]
-        if arguments.quick:
-            command.append("--quick")
+        options = ["--quick"] if arguments.quick else []
+        command = [*command_for(ranks, build), "/usr/bin/python3", str(HERE / "ranks.py"), *options, rows.name]
         subprocess.run([*command, *arguments.only], env=environment(build), timeout=LIMIT_S, check=True)
         return [json.loads(line) for line in rows]
 
@@ -51,6 +50,8 @@ def print_table(rows):
         other = min((us for name, us in figures.items() if name in ("gloo", "mpi4py")), default=None)
         if other is not None and "cohort" in figures:
             cells.append(f"{other / figures['cohort']:6.2f} times as fast")
+        if "alone" in figures:
+            cells.append(f"communication is {1 - figures['alone'] / figures['gloo']:.0%} of gloo's time")
         print(f"{row['ranks']} ranks  {row['what']:{width}}  " + "   ".join(cells), flush=True)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """On every rank of ./run bench torch: measures, and rank 0 writes a line of JSON for each figure.
 
-    ranks.py FILE [--quick] [PART...]
+    ranks.py [--quick] FILE [PART...]
 """
 
 import argparse
@@ -88,32 +88,36 @@ def compare_collectives(measurement, groups, quick):
             continue
         measurement.compare(f"all_gather {name_of(count)}", {
             name: lambda group=group: dist.all_gather(parts, mine, group=group) for name, group in groups.items()})
+        apart = [torch.zeros(count // size) for _ in range(size)]
+        measurement.compare(f"all_gather {name_of(count)}, list apart", {
+            name: lambda group=group: dist.all_gather(apart, mine, group=group) for name, group in groups.items()})
         measurement.compare(f"reduce_scatter {name_of(count)}", {
             name: reduce_scatter_on(group, name, whole, mine) for name, group in groups.items()})
 
 
 def compare_training(measurement, groups, quick):
-    """An epoch of 60,000 images' worth of batches, shared out; without communication, too."""
-    batches = (20 if quick else 60_000 // 64) // dist.get_world_size()
-    images, labels = torch.rand(64, 784), torch.randint(10, (64,))
-    took = {}
-    models = {}
-    for name, group in {**groups, "alone": None}.items():
-        torch.manual_seed(0)
-        layers = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
-        models[name] = DistributedDataParallel(layers, process_group=group) if group is not None else layers
-        took[name] = []
-    for _ in range(measurement.rounds):
-        for name, model in models.items():
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-            dist.barrier()
-            began = time.perf_counter()
-            for _ in range(batches):
-                optimizer.zero_grad()
-                nn.functional.cross_entropy(model(images), labels).backward()
-                optimizer.step()
-            took[name].append(time.perf_counter() - began)
-    measurement.tell(f"epoch of {batches} batches", {name: statistics.median(times[1:]) for name, times in took.items()})
+    """Batches of an epoch, shared out; without communication, too. It weighs the more the smaller they are."""
+    batches = 10 if quick else 20
+    for images in (64, 16):
+        data, labels = torch.rand(images, 784), torch.randint(10, (images,))
+        models = {}
+        for name, group in {**groups, "alone": None}.items():
+            torch.manual_seed(0)
+            layers = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
+            models[name] = DistributedDataParallel(layers, process_group=group) if group is not None else layers
+        took = {name: [] for name in models}
+        for _ in range(measurement.rounds + 1):
+            for name, model in models.items():
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+                dist.barrier()
+                began = time.perf_counter()
+                for _ in range(batches):
+                    optimizer.zero_grad()
+                    nn.functional.cross_entropy(model(data), labels).backward()
+                    optimizer.step()
+                took[name].append(time.perf_counter() - began)
+        measurement.tell(f"training: {batches} batches of {images} images",
+                         {name: statistics.median(times[1:]) for name, times in took.items()})
 
 
 async def gather_times(comm, data, calls):
