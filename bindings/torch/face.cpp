@@ -152,10 +152,8 @@ std::shared_ptr<Ranks> join(const Place& place) {
   options.join.address = place.address;
   options.join.rank = place.rank;
   options.join.size = place.size;
-  if (place.timeout_s > 0) {
-    options.timeout = duration_of(place.timeout_s);
-    options.join.timeout = duration_of(place.timeout_s);
-  }
+  if (place.timeout_s > 0) options.timeout = duration_of(place.timeout_s);
+  if (place.join_timeout_s > 0) options.join.timeout = duration_of(place.join_timeout_s);
   if (!place.secret.empty()) {
     const auto bytes = std::as_bytes(std::span(place.secret));
     options.join.secret = Secret::parse(bytes, "the store of the process group");

@@ -75,7 +75,8 @@ struct Place {
   std::string secret;  ///< hexadecimal; empty at a Unix address
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
-  double timeout_s = 0;
+  double timeout_s = 0;       ///< of calls
+  double join_timeout_s = 0;  ///< not above zero: as for every communicator
 };
 
 /// Joins. Throws std::runtime_error.

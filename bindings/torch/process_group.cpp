@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -147,7 +148,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::allgather(std::vector<Tensors>& out
   const at::Tensor& input = only(inputs, "allgather");
   TORCH_CHECK(outputs.size() == 1, "cohort: allgather takes a single list of outputs");
   check_alike(outputs[0], input, static_cast<std::size_t>(getSize()), "allgather");
-  const at::Tensor flat = flat_like(outputs[0]);
+  const at::Tensor flat = flat_of(outputs[0], input, place());
   Collective call;
   call.op = "all_gather";
   call.type = type_name(input);
@@ -214,7 +215,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::gather(std::vector<Tensors>& output
   Job job{OpType::GATHER, "gather", inputs};
   if (is_root) {
     check_alike(outputs[0], input, static_cast<std::size_t>(getSize()), "gather");
-    const at::Tensor flat = flat_like(outputs[0]);
+    const at::Tensor flat = flat_of(outputs[0], input, place());
     call.out = memory_of(flat);
     job.outputs = outputs[0];
     job.finish = [flat, results = outputs[0]]() mutable { copy_from_flat(flat, results); };
@@ -236,7 +237,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::scatter(Tensors& outputs, std::vect
   Job job{OpType::SCATTER, "scatter", outputs, outputs};
   if (is_root) {
     check_alike(inputs[0], output, static_cast<std::size_t>(getSize()), "scatter");
-    const at::Tensor flat = flat_like(inputs[0]);
+    const at::Tensor flat = flat_of(inputs[0], output, place());
     copy_to_flat(inputs[0], flat);
     call.in = memory_of(flat);
     job.inputs = {flat};
@@ -250,10 +251,15 @@ ProcessGroupCohort::Work ProcessGroupCohort::reduce_scatter(Tensors& outputs, st
   TORCH_CHECK(inputs.size() == 1, "cohort: reduce_scatter takes a single list of inputs");
   TORCH_CHECK(inputs[0].size() == static_cast<std::size_t>(getSize()),
               "cohort: reduce_scatter takes a tensor for each rank");
-  at::Tensor flat = flat_like(inputs[0]);
+  TORCH_CHECK(inputs[0][0].scalar_type() == output.scalar_type(),
+              "cohort: reduce_scatter: tensors of several types");
+  const at::Tensor flat = flat_of(inputs[0], output, place());
   copy_to_flat(inputs[0], flat);
-  Collective call = combining("reduce_scatter_v", output, options.reduceOp);
-  call.counts = counts_of(inputs[0]);
+  std::vector<std::size_t> counts = counts_of(inputs[0]);
+  const bool is_even =
+      std::all_of(counts.begin(), counts.end(), [&](auto count) { return count == counts[0]; });
+  Collective call = combining(is_even ? "reduce_scatter" : "reduce_scatter_v", output, options.reduceOp);
+  if (!is_even) call.counts = std::move(counts);
   call.in = memory_of(flat);
   call.out = memory_of(output);
   return start({OpType::REDUCE_SCATTER, "reduce_scatter", {flat}, outputs}, std::move(call), options.timeout);

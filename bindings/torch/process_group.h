@@ -56,6 +56,8 @@ class ProcessGroupCohort final : public c10d::ProcessGroup {
 
  private:
   struct Job;
+  /// Of its own tensor in lists of the ranks'.
+  std::size_t place() const noexcept { return static_cast<std::size_t>(getRank()); }
   Work start(Job job, Collective call, std::chrono::milliseconds timeout);
   Work start(Job job, Message call);
   template <class Call>

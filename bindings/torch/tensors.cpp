@@ -3,9 +3,53 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <functional>
 #include <stdexcept>
 
 namespace cohort::torch_face {
+namespace {
+
+const std::byte* begin_of(const at::Tensor& tensor) {
+  return static_cast<const std::byte*>(tensor.data_ptr());
+}
+const std::byte* end_of(const at::Tensor& tensor) { return begin_of(tensor) + tensor.nbytes(); }
+
+/// Whether they are one piece of one storage, in their order.
+bool lie_behind_each_other(const std::vector<at::Tensor>& tensors) {
+  const std::byte* next = begin_of(tensors.front());
+  return std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) {
+    const bool fits = tensor.layout() == at::kStrided &&
+                      tensor.scalar_type() == tensors.front().scalar_type() && tensor.device().is_cpu() &&
+                      tensor.is_contiguous() && tensor.is_alias_of(tensors.front()) &&
+                      begin_of(tensor) == next;
+    next = fits ? end_of(tensor) : nullptr;
+    return fits;
+  });
+}
+
+/// Whether a call may take both: they are apart, or `part` is the whole of `own`.
+bool may_be_taken(const at::Tensor& first, const at::Tensor& last, const at::Tensor& part,
+                  const at::Tensor& own) {
+  const std::less_equal<const std::byte*> is_before;
+  if (is_before(end_of(part), begin_of(first)) || is_before(end_of(last), begin_of(part))) return true;
+  return begin_of(part) == begin_of(own) && part.nbytes() == own.nbytes();
+}
+
+/// To find out how to copy takes torch microseconds: small ones whose bytes are all there is to it go
+/// without.
+bool is_copied_as_bytes(const at::Tensor& tensor, const at::Tensor& flat) {
+  constexpr std::size_t kMostBytes = std::size_t{64} * 1024;
+  return tensor.nbytes() <= kMostBytes && tensor.scalar_type() == flat.scalar_type() &&
+         tensor.layout() == at::kStrided && tensor.device().is_cpu() && tensor.is_contiguous() &&
+         !tensor.is_conj() && !tensor.is_neg();
+}
+
+std::byte* place_in(const at::Tensor& flat, std::int64_t element) {
+  return static_cast<std::byte*>(flat.data_ptr()) + static_cast<std::size_t>(element) * flat.element_size();
+}
+
+}  // namespace
 
 std::string type_name(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
@@ -54,20 +98,38 @@ at::Tensor flat_like(const std::vector<at::Tensor>& tensors) {
   return at::empty({count}, tensors[0].options());
 }
 
+at::Tensor flat_of(const std::vector<at::Tensor>& tensors, const at::Tensor& beside, std::size_t place) {
+  if (!lie_behind_each_other(tensors) ||
+      !may_be_taken(tensors.front(), tensors.back(), beside, tensors.at(place)))
+    return flat_like(tensors);
+  const at::NoGradGuard no_gradients;
+  std::int64_t count = 0;
+  for (const at::Tensor& tensor : tensors) count += tensor.numel();
+  return tensors.front().as_strided({count}, {1});
+}
+
 void copy_from_flat(const at::Tensor& flat, std::vector<at::Tensor>& tensors) {
+  if (flat.is_alias_of(tensors.front())) return;
   const at::NoGradGuard no_gradients;
   std::int64_t at = 0;
   for (at::Tensor& tensor : tensors) {
-    tensor.copy_(flat.narrow(0, at, tensor.numel()).view(tensor.sizes()));
+    if (is_copied_as_bytes(tensor, flat))
+      std::copy_n(place_in(flat, at), tensor.nbytes(), static_cast<std::byte*>(tensor.data_ptr()));
+    else
+      tensor.copy_(flat.narrow(0, at, tensor.numel()).view(tensor.sizes()));
     at += tensor.numel();
   }
 }
 
 void copy_to_flat(const std::vector<at::Tensor>& tensors, const at::Tensor& flat) {
+  if (flat.is_alias_of(tensors.front())) return;
   const at::NoGradGuard no_gradients;
   std::int64_t at = 0;
   for (const at::Tensor& tensor : tensors) {
-    flat.narrow(0, at, tensor.numel()).copy_(tensor.reshape({-1}));
+    if (is_copied_as_bytes(tensor, flat))
+      std::copy_n(static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes(), place_in(flat, at));
+    else
+      flat.narrow(0, at, tensor.numel()).copy_(tensor.reshape({-1}));
     at += tensor.numel();
   }
 }

@@ -54,9 +54,12 @@ def _meeting_place(store: Any, rank: int, size: int) -> str:
 
 
 def create(store: Any, rank: int, size: int, timeout: timedelta, label: str = "cohort") -> Any:
-    """The process group of `size` ranks that share the store. Profilers show its calls as "label:all_reduce"."""
+    """The process group of `size` ranks that share the store. Profilers show its calls as "label:all_reduce".
+
+    `timeout` is for its calls. Ranks may be apart by more when they make it: they have as long as the store gives them."""
     address, _, secret = _meeting_place(store, rank, size).partition(" ")
-    return _torch.create("torch", address, secret, rank, size, timeout.total_seconds(), label)
+    join_timeout = max(timeout, store.timeout)
+    return _torch.create("torch", address, secret, rank, size, timeout.total_seconds(), join_timeout.total_seconds(), label)
 
 
 def monitored_barrier(group: Any = None, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:

@@ -43,11 +43,11 @@ class RanksTestCase(unittest.TestCase):
         return output
 
 
-def run_parts(module):
-    """In a rank: every function part_* of the module, in order; the first failure ends it."""
+def run_parts(module, prefix="part_"):
+    """In a rank: every function of the module that is called so, in order; the first failure ends it."""
     for name, part in sorted(vars(module).items(), key=lambda item: getattr(item[1], "__code__", None) is not None
                              and item[1].__code__.co_firstlineno or 0):
-        if name.startswith("part_"):
+        if name.startswith(prefix):
             try:
                 part()
             except BaseException:

@@ -2,7 +2,9 @@
 """torch.distributed over the backend "cohort", on every rank; started by backend_test.py."""
 
 import sys
+import time
 from datetime import timedelta
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -67,6 +69,48 @@ def part_moves():
     dist.barrier()
 
 
+def operations_of(call):
+    """torch's own in this thread, by name, while it is made."""
+    with torch.autograd.profiler.profile() as profile:
+        call()
+    return {event.name for event in profile.function_events}
+
+
+def part_lists_that_lie_in_one_piece_are_not_copied():
+    count = 1000
+    mine = torch.full((count,), float(RANK))
+    parts = list(torch.empty(SIZE * count).split(count))
+    apart = [torch.empty(count) for _ in range(SIZE)]
+    gather_to = lambda places: lambda: dist.all_gather(places, mine)  # noqa: E731
+    assert "aten::empty" in operations_of(gather_to(apart))
+    assert "aten::empty" not in operations_of(gather_to(parts))
+    for places in (parts, apart):
+        assert all((place == rank).all() for rank, place in enumerate(places))
+    share = torch.empty(count)
+    scatter = lambda places: lambda: dist.reduce_scatter(share, places)  # noqa: E731
+    for places, copies in ((apart, True), (parts, False)):
+        assert ("aten::empty" in operations_of(scatter(places))) == copies
+        assert (share == RANK * SIZE).all()
+        assert all((place == rank).all() for rank, place in enumerate(places)), "the input was written to"
+
+
+def part_lists_with_the_own_one_among_them():
+    whole = torch.empty(SIZE, 5)
+    parts = list(whole)
+    parts[RANK].fill_(RANK)
+    dist.all_gather(parts, parts[RANK])
+    assert all((part == rank).all() for rank, part in enumerate(parts))
+    dist.reduce_scatter(parts[RANK], parts)
+    assert (parts[RANK] == RANK * SIZE).all()
+    whole.fill_(1.0)
+    dist.all_gather(parts, whole.flatten()[1:6])  # across two of them
+    assert (whole == 1).all()
+    # In one piece, but in another order, or not from end to end.
+    for places in (parts[::-1], [row[:4] for row in torch.empty(SIZE, 5)]):
+        dist.all_gather(places, torch.full_like(places[0], float(RANK)))
+        assert all((place == rank).all() for rank, place in enumerate(places))
+
+
 def part_messages():
     if RANK == 0:
         got = torch.empty(1)
@@ -108,6 +152,57 @@ def part_gradients():
     all_ranks = [torch.empty_like(mine) for _ in range(SIZE)]
     dist.all_gather(all_ranks, mine)
     assert all(torch.equal(one, mine) for one in all_ranks)
+
+
+class Pause(torch.autograd.Function):
+    """Passes on what it gets; on the way back only once `is_over()`."""
+
+    @staticmethod
+    def forward(ctx, tensor, is_over):
+        ctx.is_over = is_over
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        until = time.monotonic() + 30
+        while not ctx.is_over():
+            assert time.monotonic() < until, "no bucket was reduced while backward went on"
+            time.sleep(0.001)
+        return gradient, None
+
+
+class PausedModel(torch.nn.Module):
+    """Two layers, each larger than DDP's first bucket. The gradients of the first are made after a pause."""
+
+    def __init__(self, is_over):
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(600, 600), torch.nn.Linear(600, 600)
+        self.is_over = is_over
+
+    def forward(self, data):
+        return self.last(Pause.apply(self.first(data), self.is_over))
+
+
+def part_gradients_are_reduced_while_backward_goes_on():
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+    torch.manual_seed(0)
+    buckets = []
+    is_first_step = True
+
+    def hook(group, bucket):
+        buckets.append(allreduce_hook(group, bucket))
+        return buckets[-1]
+
+    # Nobody waits: what reduces the bucket goes on by itself.
+    model = DistributedDataParallel(PausedModel(lambda: is_first_step or buckets and buckets[0].done()), bucket_cap_mb=1)
+    model.register_comm_hook(None, hook)
+    for is_first_step in (True, False):  # the first has one bucket for all
+        buckets.clear()
+        model.zero_grad()
+        model(torch.full((3, 600), float(RANK))).sum().backward()
+    assert len(buckets) > 1
+    assert torch.allclose(model.module.last.bias.grad, torch.tensor(3.0))
 
 
 def part_gradients_by_a_hook():
@@ -165,7 +260,7 @@ def part_monitored_barrier():
     if RANK == SIZE - 1:
         return
     try:
-        cohort.torch.monitored_barrier(group, timedelta(seconds=1))
+        cohort.torch.monitored_barrier(group, timedelta(seconds=5))
     except RuntimeError as error:
         text = f"Rank {SIZE - 1} failed to pass monitoredBarrier"
         assert text in str(error), error
@@ -175,7 +270,16 @@ def part_monitored_barrier():
 
 
 def part_deadlines():
-    group = dist.new_group(timeout=timedelta(seconds=1))
+    find = cohort.torch._meeting_place
+
+    def find_late(*arguments):
+        place = find(*arguments)
+        time.sleep(3.5 * RANK)
+        return place
+
+    # That of calls does not hold for making the group, where rank 1 is late.
+    with mock.patch.object(cohort.torch, "_meeting_place", find_late if RANK == 1 else find):
+        group = dist.new_group(timeout=timedelta(seconds=3))
     if RANK == 0:
         try:
             dist.barrier(group)
@@ -208,10 +312,32 @@ def part_end():
     dist.destroy_process_group()
 
 
-def run(rank, size, store):
-    """Every part, in this process."""
+def debug_part_gradients():
+    part_gradients()
+
+
+def debug_part_different_calls_are_told():
+    group = dist.new_group()
+    try:
+        if RANK == 0:
+            dist.all_reduce(torch.ones(3), group=group)
+        else:
+            dist.broadcast(torch.ones(3), 0, group=group)
+    except RuntimeError as error:
+        assert "Mismatch" in str(error) and "all_reduce" in str(error) and "broadcast" in str(error), error
+    else:
+        raise AssertionError("nothing was raised")
+
+
+def debug_part_end():
+    dist.destroy_process_group()
+
+
+def run(rank, size, store, debug_level):
+    """Every part of that level, in this process."""
     global RANK, SIZE
     RANK, SIZE = rank, size
+    dist.set_debug_level(debug_level)
     dist.init_process_group("cohort", store=dist.FileStore(store, size), rank=rank, world_size=size,
                             timeout=timedelta(seconds=60))
-    run_parts(sys.modules[__name__])
+    run_parts(sys.modules[__name__], "part_" if debug_level == dist.DebugLevel.OFF else "debug_part_")
