@@ -104,7 +104,8 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
   host::HostGroup* const group_of_host = resources_.group();
   if (!root_) {
     const Resources::HeapPlace heap = resources_.heap();
-    own_heap_ = SharedHeap(heap.memory, heap.offset, heap.bytes, options.uses_huge_pages);
+    own_heap_ =
+        SharedHeap(heap.memory, heap.offset, heap.bytes, options.uses_huge_pages, &resources_.transports());
     groups_.emplace(engine, *plane_, membership_, group_of_host == nullptr ? nullptr : &own_heap_,
                     group_buffer_bytes_of(options));
     plane_->set_group_handler(*groups_);

@@ -26,18 +26,11 @@ Resources::Resources(Engine& engine, Membership& membership, LinkHost& host,
   place_memory();
   transports_.register_memory({ccl_in_, buffer_bytes_});
   transports_.register_memory({ccl_out_, buffer_bytes_});
-  if (!has_heap_) return;
-  const HeapPlace place_of_heap = heap();
-  transports_.register_memory({place_of_heap.memory.data() + place_of_heap.offset, place_of_heap.bytes});
 }
 
 Resources::~Resources() {
   links_.clear();
   for (const std::byte* memory : {ccl_in_, ccl_out_}) transports_.forget_memory(memory);
-  if (has_heap_) {
-    const HeapPlace place_of_heap = heap();
-    transports_.forget_memory(place_of_heap.memory.data() + place_of_heap.offset);
-  }
   if (scratch_) transports_.forget_memory(scratch_.get());
 }
 

@@ -21,8 +21,13 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit
 
 }  // namespace
 
-SharedHeap::SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t bytes, bool uses_huge_pages)
-    : memory_(&memory), size_bytes_(bytes), uses_huge_pages_(uses_huge_pages), committed_until_(offset) {
+SharedHeap::SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t bytes, bool uses_huge_pages,
+                       PeerTransports* users)
+    : memory_(&memory),
+      users_(users),
+      size_bytes_(bytes),
+      uses_huge_pages_(uses_huge_pages),
+      committed_until_(offset) {
   free_.emplace(offset, bytes);
 }
 
@@ -46,6 +51,7 @@ std::byte* SharedHeap::allocate(std::size_t bytes) {
   const std::size_t offset = place_in(*fit);
   commit_until(offset + wanted);
   take(fit, offset, wanted);
+  tell_of(memory_->data() + offset, wanted);
   return memory_->data() + offset;
 }
 
@@ -89,6 +95,7 @@ void SharedHeap::commit_until(std::size_t end) {
 void SharedHeap::release(std::byte* address) noexcept {
   const auto found = used_.find(static_cast<std::size_t>(address - memory_->data()));
   COHORT_ASSERT(found != used_.end(), "{} is no buffer of this heap", static_cast<void*>(address));
+  tell_of_end(address);
   free(found);
 }
 
@@ -126,6 +133,7 @@ void SharedHeap::adopt(std::byte* address, std::size_t bytes) {
   try {
     memory_->map_over(address, static_cast<std::size_t>(place - memory_->data()), bytes);
     adopted_.emplace(address, Adopted{bytes, place});
+    tell_of(address, bytes);
   } catch (...) {
     release(place);
     throw;
@@ -138,6 +146,7 @@ void SharedHeap::restore(std::byte* address) noexcept {
   COHORT_ASSERT(found != adopted_.end(), "{} is not registered here", static_cast<void*>(address));
   const Adopted adopted = found->second;
   adopted_.erase(found);
+  tell_of_end(address);
   if (memory_map::make_private(address, adopted.bytes)) release(adopted.place);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/system/shared_memory.h>
+#include <cohort/net/peer_transports.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +18,10 @@ namespace cohort {
 class SharedHeap {
  public:
   SharedHeap() = default;
-  /// Over [offset, offset + bytes) of a segment, which outlives this.
-  SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t bytes, bool uses_huge_pages);
+  /// Over [offset, offset + bytes) of a segment, which outlives this. `users`, who outlive this too, are told
+  /// of the buffers that come and go.
+  SharedHeap(SharedMemory& memory, std::size_t offset, std::size_t bytes, bool uses_huge_pages,
+             PeerTransports* users = nullptr);
 
   /// Page-aligned, from 2 MiB up aligned to huge pages and on such where the kernel has them; committed.
   /// Throws ResourceLimit naming what was asked for and how large the heap is.
@@ -53,9 +56,16 @@ class SharedHeap {
   /// Takes [offset, offset + bytes) out of a free range.
   void take(Range from, std::size_t offset, std::size_t bytes);
   void free(Range used) noexcept;
+  void tell_of(std::byte* address, std::size_t bytes) {
+    if (users_ != nullptr) users_->register_memory({address, bytes});
+  }
+  void tell_of_end(const std::byte* address) noexcept {
+    if (users_ != nullptr) users_->forget_memory(address);
+  }
   void commit_until(std::size_t end);
 
   SharedMemory* memory_ = nullptr;
+  PeerTransports* users_ = nullptr;
   std::size_t size_bytes_ = 0;
   bool uses_huge_pages_ = false;
   std::map<std::size_t, std::size_t> free_;  ///< offset, bytes

@@ -17,9 +17,13 @@ namespace cohort::framed {
 /// What frames and letters travel on: bytes to one peer and from it, in order, each direction by itself.
 ///
 /// Results are those of system calls: bytes moved, 0 at the end of the stream, or minus the error number;
-/// EAGAIN while there is nothing, or no room. What was given has been copied or sent when a call returns:
-/// nobody holds on to it. Threads: the engine's. Lifetime: nobody waits on it when it ends; shutdown() ends
-/// waits.
+/// EAGAIN while there is nothing, or no room. Threads: the engine's. Lifetime: nobody waits on it when it
+/// ends; shutdown() ends waits.
+///
+/// A device may move large pieces while nobody runs here. Then a call answers EAGAIN until they are moved:
+/// its caller comes again with the same memory, as the second piece without a first one or to receive into,
+/// and touches that memory only after an answer other than EAGAIN, or after shutdown(). Of other memory
+/// nobody holds on to anything when a call returns.
 class ByteStream : Immovable {
  public:
   virtual ~ByteStream() = default;
@@ -29,6 +33,11 @@ class ByteStream : Immovable {
                                           std::span<const std::byte> second) noexcept = 0;
   /// One attempt to receive without waiting.
   [[nodiscard]] virtual int try_receive_some(std::span<std::byte> into) noexcept = 0;
+
+  /// How much to give or ask for at once: of a longer message the rest comes in further calls.
+  [[nodiscard]] virtual std::size_t piece_bytes() const noexcept { return std::size_t{256} << 10; }
+  /// Memory that is received into over and over, until the stream ends.
+  virtual void will_receive_into(std::span<std::byte>) {}
 
   /// Suspends until try_send_some() would not answer EAGAIN. One waiter, and one in until_readable() or
   /// receive_some(). They throw only the cause of their scope.

@@ -46,7 +46,9 @@ template <class... Values>
 }  // namespace
 
 FrameReader::FrameReader(Connection& connection, FrameWriter& writer)
-    : connection_(connection), writer_(writer) {}
+    : connection_(connection), writer_(writer) {
+  connection.stream.will_receive_into(staging_.block());
+}
 
 bool FrameReader::start_wait(LinkOperation& operation) noexcept {
   const auto index = static_cast<std::size_t>(operation.request().signal);
@@ -136,6 +138,7 @@ void FrameReader::take_header() {
     throw_protocol("a frame of lane {} came from rank {} on lane {}", header.lane, connection_.peer,
                    connection_.lane);
   staging_.drop(kFrameBytes);
+  writer_.hear_of_reply();
   frame_ = header;
   at_ = At::parked;
 }

@@ -15,9 +15,6 @@ using Kind = LinkOperation::Kind;
 
 /// A frame up to this size is sent by whoever starts it.
 constexpr std::size_t kDirectBytes = std::size_t{64} << 10;
-/// Larger ones go out in pieces, so that receiving goes on meanwhile, and what was sent is still in the cache
-/// of the core that receives it.
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 
 bool has_payload(Kind kind) noexcept { return kind == Kind::put || kind == Kind::send; }
 bool is_get(Kind kind) noexcept { return kind == Kind::get || kind == Kind::get_reduce; }
@@ -66,7 +63,9 @@ int FrameWriter::send_piece(const Slice& payload) noexcept {
   const std::byte* const bytes = payload.empty() ? nullptr : connection_.host.running().windows.at(payload);
   const std::size_t header_sent = std::min(sent_, kFrameBytes);
   const std::size_t payload_sent = sent_ - header_sent;
-  const std::size_t piece = std::min(payload.bytes - payload_sent, kPieceBytes);
+  // In pieces, so that receiving goes on meanwhile, and what was sent is still in the cache of the core that
+  // receives it.
+  const std::size_t piece = std::min(payload.bytes - payload_sent, connection_.stream.piece_bytes());
   const int result = connection_.stream.try_send_some(std::span(header_).subspan(header_sent),
                                                       std::span(bytes + payload_sent, piece));
   if (result > 0) sent_ += static_cast<std::size_t>(result);
@@ -155,7 +154,10 @@ void FrameWriter::fail(Error error) noexcept {
 }
 
 bool FrameWriter::poll() noexcept {
-  if (is_idle() || is_armed_ || failure_ || !connection_.is_open) return false;
+  return !is_idle() && !is_armed_ && !failure_ && connection_.is_open && go_on();
+}
+
+bool FrameWriter::go_on() noexcept {
   try {
     const Slice payload = current();
     const int result = send_piece(payload);

@@ -34,6 +34,12 @@ class FrameWriter final : public Source {
   /// Answers a get whose slice was checked.
   void reply(const FrameHeader& request) noexcept;
 
+  /// A frame of the peer's has come. What the peer had taken of a reply before it said that is known by now:
+  /// it ends the reply before what the frame may end.
+  void hear_of_reply() noexcept {
+    if (is_begun_ && is_reply_ && !failure_ && connection_.is_open) (void)go_on();
+  }
+
   /// Sends a piece of what is queued, as far as there is room: called in every turn of the loop. True if
   /// anything went out.
   bool poll() noexcept override;
@@ -49,6 +55,8 @@ class FrameWriter final : public Source {
   [[nodiscard]] bool is_idle() const noexcept { return first_ == nullptr && !reply_; }
   [[nodiscard]] FrameHeader header_of(const LinkOperation::Request& request) const noexcept;
   void begin(const FrameHeader& header) noexcept;
+  /// Sends more of what is first in line. True if anything went out.
+  bool go_on() noexcept;
   /// One attempt to send more of the frame that was begun: bytes, or minus the error number.
   [[nodiscard]] int send_piece(const Slice& payload) noexcept;
   [[nodiscard]] bool is_sent(const Slice& payload) const noexcept {

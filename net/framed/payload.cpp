@@ -5,12 +5,6 @@
 #include <cstring>
 
 namespace cohort::framed {
-namespace {
-
-/// The most that is received before the loop looks at everything else.
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
-
-}  // namespace
 
 void Payload::take(Staging& staging) noexcept {
   if (reducer_ != nullptr) {
@@ -37,8 +31,8 @@ void Payload::fold(Staging& staging) noexcept {
 
 int Payload::receive(ByteStream& stream, Staging& staging) noexcept {
   const bool is_staged = reducer_ != nullptr;
-  const std::span<std::byte> into =
-      is_staged ? staging.room(left_ - staging.size()) : std::span(to_, std::min(left_, kPieceBytes));
+  const std::span<std::byte> into = is_staged ? staging.room(left_ - staging.size())
+                                              : std::span(to_, std::min(left_, stream.piece_bytes()));
   const int result = stream.try_receive_some(into);
   if (result <= 0) return result;
   const auto bytes = static_cast<std::size_t>(result);

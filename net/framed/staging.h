@@ -22,6 +22,8 @@ class Staging {
 
   Staging() : memory_(allocate()) {}
 
+  /// Where room() begins when nothing stands here.
+  [[nodiscard]] std::span<std::byte> block() noexcept { return {memory_.get(), kBytes}; }
   [[nodiscard]] std::size_t size() const noexcept { return end_ - begin_; }
   [[nodiscard]] const std::byte* data() const noexcept { return memory_.get() + begin_; }
 

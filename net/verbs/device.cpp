@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <chrono>
 
 namespace cohort::verbs {
 namespace {
@@ -69,6 +70,7 @@ Device::Device(const Library& library, const Port& port, const Settings& setting
     throw refused(error, "telling its limits");
   domain_ = {library.alloc_pd(context_.get()), release};
   if (!domain_) throw refused(errno, "a protection domain");
+  regions_.emplace(library, domain_.get());
   {
     const fork_guard::NoChild no_child;
     channel_ = {library.create_comp_channel(context_.get()), release};
@@ -98,7 +100,11 @@ Owned<ibv_cq> Device::make_completion_queue(int entries, DeviceUser& user) {
 }
 
 Owned<ibv_mr> Device::register_memory(std::byte* memory, std::size_t bytes, int access) {
-  Owned<ibv_mr> region(library_.reg_mr(domain_.get(), memory, bytes, access), Release{&library_});
+  const auto register_it = [&] {
+    return Owned<ibv_mr>(library_.reg_mr(domain_.get(), memory, bytes, access), Release{&library_});
+  };
+  Owned<ibv_mr> region = register_it();
+  if (!region && regions_->let_go_idle()) region = register_it();
   if (const int error = errno; !region)
     throw refused(error, fmt::format("{} bytes of registered memory", bytes));
   return region;
@@ -132,10 +138,28 @@ void Device::take_event(const ibv_async_event& event, DeviceUser* user) noexcept
   const char* const name = library_.event_type_str(event.event_type);
   log(LogLevel::info, "{}: {}", port_.describe(), name);
   if (user != nullptr) return user->device_failed(fmt::format("{} says: {}", port_.describe(), name));
-  const bool is_of_port = event.event_type == IBV_EVENT_PORT_ERR && event.element.port_num == port_.number;
-  if (!is_of_port && event.event_type != IBV_EVENT_DEVICE_FATAL) return;
-  const std::string why = fmt::format("{} says: {}", port_.describe(), name);
+  if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+    return fail_all(fmt::format("{} says: {}", port_.describe(), name));
+  const bool is_of_port = event.event_type == IBV_EVENT_PORT_ERR || event.event_type == IBV_EVENT_PORT_ACTIVE;
+  if (!is_of_port || event.element.port_num != port_.number) return;
+  is_port_down_ = event.event_type == IBV_EVENT_PORT_ERR;
+  if (is_port_down_ && port_went_down_.untaken_posts() == 0) port_went_down_.post();
+}
+
+void Device::fail_all(std::string_view why) noexcept {
   users_.for_each([&](DeviceUser& one) { one.device_failed(why); });
+}
+
+Task<> Device::watch_port(Engine& engine) {
+  for (;;) {
+    co_await port_went_down_.wait();
+    co_await engine.sleep_for(settings_.patience());
+    const bool is_down_since = is_port_down_ && port_went_down_.untaken_posts() == 0;
+    if (is_down_since)
+      fail_all(
+          fmt::format("{} says: port error, and has been down for {} ms", port_.describe(),
+                      std::chrono::duration_cast<std::chrono::milliseconds>(settings_.patience()).count()));
+  }
 }
 
 }  // namespace cohort::verbs

@@ -4,8 +4,11 @@
 #include <cohort/engine/engine.h>
 #include <cohort/engine/intrusive_list.h>
 #include <cohort/net/verbs/port.h>
+#include <cohort/net/verbs/regions.h>
+#include <cohort/notify/notify.h>
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 namespace cohort::verbs {
@@ -52,20 +55,27 @@ class Device : Immovable {
   [[nodiscard]] const ibv_device_attr& limits() const noexcept { return limits_; }
   [[nodiscard]] ibv_pd* domain() const noexcept { return domain_.get(); }
 
+  [[nodiscard]] Regions& regions() noexcept { return *regions_; }
+
   /// A queue for so many completions of that user, which is told of them. Throws ResourceLimit.
   [[nodiscard]] Owned<ibv_cq> make_completion_queue(int entries, DeviceUser& user);
-  /// Throws ResourceLimit, with the limit on locked memory and what to do.
+  /// Throws ResourceLimit, with the limit on locked memory and what to do, once regions() has given back what
+  /// nobody uses.
   [[nodiscard]] Owned<ibv_mr> register_memory(std::byte* memory, std::size_t bytes, int access);
   void add_user(DeviceUser& user) noexcept { users_.push_back(user); }
 
   /// Tell users what comes, until their scope is cancelled. Throw SystemError when the kernel does not wait.
   Task<> watch_completions(Engine& engine);
   Task<> watch_events(Engine& engine);
+  /// Fails all users when the port is down for longer than a packet would be sent again: until then
+  /// connections outlast it.
+  Task<> watch_port(Engine& engine);
 
  private:
   [[nodiscard]] Error refused(int error_number, std::string_view what) const;
   /// Of that user; null: of the port or the device.
   void take_event(const ibv_async_event& event, DeviceUser* user) noexcept;
+  void fail_all(std::string_view why) noexcept;
 
   const Library& library_;
   const Port port_;
@@ -73,8 +83,11 @@ class Device : Immovable {
   Owned<ibv_context> context_;
   ibv_device_attr limits_{};
   Owned<ibv_pd> domain_;
+  std::optional<Regions> regions_;  ///< from the constructor on
   Owned<ibv_comp_channel> channel_;
   IntrusiveList<DeviceUser> users_;
+  bool is_port_down_ = false;
+  Notify port_went_down_;
 };
 
 }  // namespace cohort::verbs

@@ -54,6 +54,7 @@ struct Loaded {
   }
   void find_device_calls() {
     find(library.fork_init, "ibv_fork_init");
+    find(library.is_fork_initialized, "ibv_is_fork_initialized");
     find(library.get_device_list, "ibv_get_device_list");
     find(library.free_device_list, "ibv_free_device_list");
     find(library.get_device_name, "ibv_get_device_name");
@@ -86,7 +87,7 @@ struct Loaded {
   void find(Function*& into, const char* name) {
     into = std::bit_cast<Function*>(::dlsym(file_, name));
     if (into == nullptr && failure.empty())
-      failure = fmt::format("{} has no {}: it is older than rdma-core 32; install a newer libibverbs1", kFile,
+      failure = fmt::format("{} has no {}: it is older than rdma-core 35; install a newer libibverbs1", kFile,
                             name);
   }
   static std::string reason() {

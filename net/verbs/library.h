@@ -14,6 +14,7 @@ namespace cohort::verbs {
 /// ibv_*(3).
 struct Library {
   int (*fork_init)();
+  ibv_fork_status (*is_fork_initialized)();
   ibv_device** (*get_device_list)(int* count);
   void (*free_device_list)(ibv_device** list);
   const char* (*get_device_name)(ibv_device* device);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/clock.h>
 #include <cohort/net/verbs/library.h>
 
 #include <cstdint>
@@ -19,6 +20,10 @@ struct Settings {
   std::uint8_t timeout = 18;       ///< COHORT_IB_TIMEOUT: 4.096 us * 2^timeout until a packet is sent again
   std::uint8_t retry_count = 6;    ///< COHORT_IB_RETRY_CNT: so often; rdma_rxe takes 7 for "for ever"
 
+  /// How long a packet is sent again until its connection has failed.
+  [[nodiscard]] Duration patience() const noexcept {
+    return std::chrono::nanoseconds(std::int64_t{4096} << timeout) * (retry_count + 1);
+  }
   /// Throws InvalidArgument.
   [[nodiscard]] static Settings from_environment();
 };

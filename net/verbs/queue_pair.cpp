@@ -15,13 +15,12 @@
 namespace cohort::verbs {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x31627663;  // "cvb1"
+constexpr std::uint32_t kMagic = 0x32627663;  // "cvb2"
 constexpr std::uint32_t kMost24Bits = (1U << 24) - 1;
 
 /// A header and a little more goes with the request, so that the device fetches nothing.
 constexpr std::size_t kWantedInlineBytes = 220;
-/// Reads and atomic operations of the peer that may be under way: there are none, but not every driver takes
-/// 0 where the device can do some.
+/// Reads of the peer, or of the peer's memory, that may be under way: a loan is read piece by piece.
 constexpr int kMostReads = 1;
 /// Until a message is sent again for which no receive stood ready: 0.64 ms. Credits see to it that none is.
 constexpr std::uint8_t kNotReadyTimer = 12;
@@ -100,7 +99,7 @@ QueuePair::QueuePair(Device& device, DeviceUser& user, int sends, int receives)
   ibv_qp_attr initial{};
   initial.qp_state = IBV_QPS_INIT;
   initial.port_num = device.port().number;
-  initial.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  initial.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   change(initial, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT");
 }
 

@@ -22,10 +22,24 @@ inline constexpr std::uint32_t kCreditMessages = kMostMessages / 3;
 /// Credits on their way: each tells of so much that the other has sent and not been told of.
 inline constexpr std::uint32_t kMostCredits =
     kMostMessages / kCreditMessages + static_cast<std::uint32_t>(kRingBytes / kCreditBytes) + 1;
-/// Each message, credit and end takes one of them.
-inline constexpr std::uint32_t kReceives = kMostMessages + kMostCredits + 1;
+/// Each message and credit takes one of them; so do the one loan, the answer to one, and the end.
+inline constexpr std::uint32_t kReceives = kMostMessages + kMostCredits + 3;
 /// Requests to send that have not completed.
 inline constexpr std::uint32_t kSends = 128;
+
+/// Memory of the sender's that the receiver's device reads where it lies, in place of a copy through the
+/// ring.
+struct LoanTerms {
+  static constexpr std::uint32_t kBytes = 16;
+  static constexpr std::uint32_t kMostBytes = std::uint32_t{16} << 20;
+
+  std::uint64_t address = 0;
+  std::uint32_t key = 0;
+  std::uint32_t bytes = 0;
+};
+/// Behind each ring there is room for the terms of one loan.
+inline constexpr std::size_t kRegionBytes = kRingBytes + 64;
+static_assert(LoanTerms::kBytes <= kRegionBytes - kRingBytes);
 
 /// What an immediate says.
 struct Immediate {
@@ -33,6 +47,9 @@ struct Immediate {
     data,    ///< so many bytes stand in the ring
     credit,  ///< so many bytes and messages were used up
     end,     ///< nothing more comes
+    loan,    ///< the terms of a loan stand behind the ring
+    taken,   ///< what was lent has been read
+    refused  ///< it will not be: let it come through the ring
   };
 
   Kind kind = Kind::data;
@@ -47,18 +64,24 @@ struct Immediate {
   [[nodiscard]] static std::optional<Immediate> decode(std::uint32_t word) noexcept {
     const Immediate immediate{static_cast<Kind>(word >> kKindAt), word & ((1U << kMessagesAt) - 1),
                               word >> kMessagesAt & ((1U << (kKindAt - kMessagesAt)) - 1)};
-    const bool is_kind = immediate.kind <= Kind::end;
-    const bool is_data = immediate.kind == Kind::data && immediate.messages == 0;
-    const bool is_end = immediate == Immediate{Kind::end, 0, 0};
-    if (!is_kind || !(is_data || is_end || immediate.kind == Kind::credit)) return std::nullopt;
-    return immediate;
+    switch (immediate.kind) {
+      case Kind::credit: return immediate;
+      case Kind::data: return immediate.messages == 0 ? std::optional(immediate) : std::nullopt;
+      case Kind::loan: return immediate == loan_of_terms() ? std::optional(immediate) : std::nullopt;
+      case Kind::end:
+      case Kind::taken:
+      case Kind::refused:
+        return immediate == Immediate{immediate.kind, 0, 0} ? std::optional(immediate) : std::nullopt;
+    }
+    return std::nullopt;
   }
+  [[nodiscard]] static Immediate loan_of_terms() noexcept { return {Kind::loan, LoanTerms::kBytes, 0}; }
 
  private:
-  static constexpr unsigned kKindAt = 30;
+  static constexpr unsigned kKindAt = 29;
   static constexpr unsigned kMessagesAt = 20;
 };
-static_assert(kRingBytes < std::size_t{1} << 20 && kMostMessages < 1U << 10);
+static_assert(kRingBytes < std::size_t{1} << 20 && kMostMessages < 1U << 9);
 
 /// The sender's account: what may be written, and what is free again. Nothing is written over before the
 /// receiver has read it and the device is done with it here.

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/log.h>
 
 #include <fmt/format.h>
 
@@ -21,10 +22,9 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kBatch = 16;
 /// What one look takes at most: the rest of the loop has its turn.
 constexpr int kBatchesOfALook = 8;
-constexpr unsigned kRequestAt = 56;
 
 std::byte* allocate(std::size_t bytes) {
-  void* const memory = std::aligned_alloc(kPage, bytes);
+  void* const memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
   if (memory == nullptr) throw std::bad_alloc();
   return static_cast<std::byte*>(memory);
 }
@@ -49,9 +49,9 @@ void take_front(std::span<const std::byte>& from, std::byte*& to, std::size_t& l
 VerbsStream::VerbsStream(Engine& engine, Device& device, Rank peer)
     : device_(device),
       peer_(peer),
-      memory_(allocate(2 * kRingBytes)),
-      send_region_(device.register_memory(send_ring(), kRingBytes, 0)),
-      receive_region_(device.register_memory(receive_ring(), kRingBytes,
+      memory_(allocate(2 * kRegionBytes)),
+      send_region_(device.register_memory(send_ring(), kRegionBytes, 0)),
+      receive_region_(device.register_memory(receive_ring(), kRegionBytes,
                                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)),
       pair_(device, *this, kSends, kReceives) {
   engine.add_source(*this);
@@ -60,6 +60,9 @@ VerbsStream::VerbsStream(Engine& engine, Device& device, Rank peer)
 
 VerbsStream::~VerbsStream() {
   pair_.destroy();
+  if (reused_ != nullptr) device_.regions().forget(reused_);
+  log(LogLevel::info, "{}: RDMA with rank {} is over: {} bytes copied, {} lent, {} read",
+      device_.port().device, peer_, traffic_.copied, traffic_.lent, traffic_.read);
   Source::unlink();
   DeviceUser::unlink();
 }
@@ -82,10 +85,26 @@ void VerbsStream::connect(const EndPoint& theirs) {
 }
 
 bool VerbsStream::is_writable() const noexcept {
-  return is_over() || has_ended_ || (sent_.room() != 0 && has_request());
+  const bool has_room = lent_.at != Lent::At::open && sent_.room() != 0 && has_request();
+  return is_over() || has_ended_ || has_room;
+}
+
+bool VerbsStream::is_readable() const noexcept {
+  const bool has_loan = borrowed_.terms.bytes != 0 && borrowed_.asked == 0;
+  return !received_.is_empty() || has_loan || has_ended_ || is_over();
 }
 
 int VerbsStream::try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
+  if (lent_.at != Lent::At::none) return ask_for_loan(second);
+  if (!is_worth_lending(second)) return try_send_copies(first, second);
+  const int sent = first.empty() ? 0 : try_send_copies(first, {});
+  if (sent != static_cast<int>(first.size())) return sent;
+  if (lend(second)) return sent == 0 ? -EAGAIN : sent;
+  return sent == 0 ? try_send_copies({}, second) : sent;
+}
+
+int VerbsStream::try_send_copies(std::span<const std::byte> first,
+                                 std::span<const std::byte> second) noexcept {
   const std::size_t all = first.size() + second.size();
   std::size_t left = all;
   while (left != 0) {
@@ -108,12 +127,13 @@ std::size_t VerbsStream::send_message(std::span<const std::byte>& first,
   take_front(first, to, left);
   take_front(second, to, left);
   sent_.add(bytes);
+  traffic_.copied += bytes;
   (void)post(Request::data, {Immediate::Kind::data, static_cast<std::uint32_t>(bytes), 0}, offset);
   return bytes;
 }
 
 bool VerbsStream::post(Request what, const Immediate& immediate, std::size_t offset) noexcept {
-  const std::size_t bytes = what == Request::data ? immediate.bytes : 0;
+  const std::size_t bytes = what == Request::data || what == Request::loan ? immediate.bytes : 0;
   ibv_sge piece{};
   piece.addr = reinterpret_cast<std::uintptr_t>(send_ring() + offset);
   piece.length = static_cast<std::uint32_t>(bytes);
@@ -127,6 +147,10 @@ bool VerbsStream::post(Request what, const Immediate& immediate, std::size_t off
   request.wr.rdma.remote_addr = theirs_.ring + offset;
   request.wr.rdma.rkey = theirs_.key;
   if (bytes != 0 && bytes <= pair_.most_inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
+  return post(what, request, bytes);
+}
+
+bool VerbsStream::post(Request what, ibv_send_wr& request, std::size_t bytes) noexcept {
   ++posted_;
   unsignaled_bytes_ += bytes;
   if (++unsignaled_ >= kSignalRequests || unsignaled_bytes_ >= kCreditBytes || what >= Request::end) {
@@ -150,13 +174,17 @@ int VerbsStream::try_receive_some(std::span<std::byte> into) noexcept {
     std::memcpy(into.data() + done, receive_ring() + received_.offset(), bytes);
     received_.consume(bytes);
     done += bytes;
+    traffic_.copied += bytes;
   }
   if (done != 0) {
     if (!is_over()) tell_credit();
     return static_cast<int>(done);
   }
   if (!failure_.empty()) return -EIO;
-  return has_ended_ || is_closed_ ? 0 : -EAGAIN;
+  if (is_closed_) return 0;
+  const bool is_reading = borrowed_.asked != 0 || borrowed_.here != 0;
+  if (is_reading || (borrowed_.terms.bytes != 0 && !has_ended_)) return read_loan(into);
+  return has_ended_ ? 0 : -EAGAIN;
 }
 
 void VerbsStream::Waiter::wake() noexcept {
@@ -193,10 +221,16 @@ Task<> VerbsStream::until_sent() {
 }
 
 /// The end is told if the peer has room for it, which it keeps for that; who is gone is told of by others.
+/// What the device writes into is the caller's again, so it has to stop; what was lent is only read.
 void VerbsStream::shutdown() noexcept {
   if (is_closed_) return;
-  if (failure_.empty() && theirs_.number != 0) (void)post(Request::end, {Immediate::Kind::end, 0, 0}, 0);
+  const bool is_reading = borrowed_.asked != 0;
+  if (failure_.empty() && theirs_.number != 0 && !is_reading)
+    (void)post(Request::end, {Immediate::Kind::end, 0, 0}, 0);
   is_closed_ = true;
+  if (is_reading) let_go();
+  lent_ = {};
+  borrowed_ = {};
   wake_waiters();
 }
 
@@ -261,6 +295,7 @@ void VerbsStream::take(const ibv_wc& completion) noexcept {
   const Mark mark = marks_[first_mark_++ % kMostSignals];
   done_ = mark.posted;
   sent_.complete(mark.bytes);
+  if (request == Request::read) finish_reading();
 }
 
 void VerbsStream::take_message(const ibv_wc& completion) noexcept {
@@ -272,10 +307,14 @@ void VerbsStream::take_message(const ibv_wc& completion) noexcept {
   if (is_sound) {
     switch (immediate->kind) {
       case Immediate::Kind::data:
-        is_sound = completion.byte_len == immediate->bytes && received_.add(immediate->bytes);
+        is_sound = completion.byte_len == immediate->bytes && borrowed_.terms.bytes == 0 &&
+                   received_.add(immediate->bytes);
         break;
       case Immediate::Kind::credit: is_sound = sent_.credit(immediate->bytes, immediate->messages); break;
       case Immediate::Kind::end: has_ended_ = true; break;
+      case Immediate::Kind::loan: is_sound = completion.byte_len == immediate->bytes && take_terms(); break;
+      case Immediate::Kind::taken:
+      case Immediate::Kind::refused: is_sound = take_answer(immediate->kind); break;
     }
   }
   if (!is_sound && !is_over())
@@ -296,12 +335,19 @@ void VerbsStream::renew_receives() noexcept {
 
 void VerbsStream::tell_credit() noexcept {
   if (has_ended_) return;  // nobody is there to be told
+  if (borrowed_.answer && has_request()) tell_answer();
   if (received_.is_credit_due() && has_request()) (void)post(Request::credit, received_.take_credit(), 0);
 }
 
 void VerbsStream::fail_request(const ibv_wc& completion) noexcept {
-  constexpr std::array kNames = {"receive", "RDMA WRITE", "RDMA WRITE of a credit", "RDMA WRITE of the end",
-                                 "RDMA WRITE of nothing"};
+  constexpr std::array kNames = {"receive",
+                                 "RDMA WRITE",
+                                 "RDMA WRITE of a credit",
+                                 "RDMA WRITE of the terms of a loan",
+                                 "RDMA WRITE of the answer to a loan",
+                                 "RDMA WRITE of the end",
+                                 "RDMA WRITE of nothing",
+                                 "RDMA READ"};
   const bool is_flush = completion.status == IBV_WC_WR_FLUSH_ERR;
   if (is_closed_ || (!failure_.empty() && (!is_flush_ || is_flush))) return;
   const auto request = static_cast<std::size_t>(completion.wr_id >> kRequestAt);
@@ -333,6 +379,8 @@ void VerbsStream::let_go() noexcept {
     take_all(std::span(completions).first(static_cast<std::size_t>(count)));
   is_taking_ = false;
   pair_.destroy();
+  lent_ = {};
+  borrowed_ = {};
 }
 
 std::string VerbsStream::explain(int error_number) const {

@@ -11,6 +11,8 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
 namespace cohort::verbs {
@@ -20,9 +22,15 @@ namespace cohort::verbs {
 /// A message is copied into the own ring and from there written into the peer's, by RDMA WRITE WITH
 /// IMMEDIATE; the immediate says how many bytes it was, and takes one of the receives that stand ready there.
 /// What the receiver has used up it tells by immediates too: credits, so that neither ring nor receives run
-/// out. The peer can write nothing but the receiving ring. Small messages are inline, every sixteenth request
-/// or so asks for a completion, and completions are taken in batches, in every turn of the loop, or when the
-/// completion channel wakes it.
+/// out. Small messages are inline, every sixteenth request or so asks for a completion, and completions are
+/// taken in batches, in every turn of the loop, or when the completion channel wakes it.
+///
+/// A large piece of memory that the device may reach is lent instead: behind the bytes before it the peer is
+/// told where it lies, reads it from there to where it belongs (RDMA READ), and says so. Until then nothing
+/// follows it. Who cannot reach the memory that it is to be read into refuses the loan, and from then on all
+/// goes through the ring.
+///
+/// A peer can write nothing but the receiving ring, and read what was lent, with the rest of its region.
 ///
 /// What breaks ends the stream: the queue pair is stopped, what had completed is taken, the pair is
 /// destroyed, so that no device touches anything any more, and then calls answer EIO. Threads: the engine's.
@@ -40,6 +48,8 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] int try_send_some(std::span<const std::byte> first,
                                   std::span<const std::byte> second) noexcept override;
   [[nodiscard]] int try_receive_some(std::span<std::byte> into) noexcept override;
+  [[nodiscard]] std::size_t piece_bytes() const noexcept override { return LoanTerms::kMostBytes; }
+  void will_receive_into(std::span<std::byte> memory) override;
   [[nodiscard]] Task<> until_writable() override;
   [[nodiscard]] Task<> until_readable() override;
   [[nodiscard]] Task<int> receive_some(std::span<std::byte> into) override;
@@ -47,9 +57,17 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   void shutdown() noexcept override;
   [[nodiscard]] std::string explain(int error_number) const override;
 
+  /// How many bytes went which way, in both directions together.
+  struct Traffic {
+    std::uint64_t copied = 0;  ///< by this process, into its ring or out of it
+    std::uint64_t lent = 0;    ///< read from here by the peer's device
+    std::uint64_t read = 0;    ///< from there by this one's
+  };
+  [[nodiscard]] const Traffic& traffic() const noexcept { return traffic_; }
+
  private:
   /// What a request was, in its number: of a failed one nothing else is told.
-  enum class Request : std::uint8_t { receive, data, credit, end, marker };
+  enum class Request : std::uint8_t { receive, data, credit, loan, answer, end, marker, read };
   struct Free {
     void operator()(std::byte* memory) const noexcept { std::free(memory); }
   };
@@ -73,7 +91,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   void device_failed(std::string_view why) noexcept override;
 
   [[nodiscard]] bool is_over() const noexcept { return is_closed_ || !failure_.empty(); }
-  [[nodiscard]] bool is_readable() const noexcept { return !received_.is_empty() || has_ended_ || is_over(); }
+  [[nodiscard]] bool is_readable() const noexcept;
   [[nodiscard]] bool is_writable() const noexcept;
   [[nodiscard]] bool is_sent() const noexcept { return is_over() || done_ == posted_; }
 
@@ -90,17 +108,40 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] bool has_request() const noexcept { return posted_ - done_ < kSends - 1; }
   /// Posts an immediate, behind so many bytes of the ring from that offset. False: the stream has failed.
   [[nodiscard]] bool post(Request what, const Immediate& immediate, std::size_t offset) noexcept;
+  /// Posts a request that moves so many bytes.
+  [[nodiscard]] bool post(Request what, ibv_send_wr& request, std::size_t bytes) noexcept;
+  /// One attempt to send through the ring.
+  [[nodiscard]] int try_send_copies(std::span<const std::byte> first,
+                                    std::span<const std::byte> second) noexcept;
   /// The next message: as many bytes as fit.
   [[nodiscard]] std::size_t send_message(std::span<const std::byte>& first,
                                          std::span<const std::byte>& second) noexcept;
+
+  // verbs_stream_loans.cpp:
+  [[nodiscard]] bool is_worth_lending(std::span<const std::byte> memory) const noexcept {
+    return may_lend_ && memory.size() >= kRingBytes;
+  }
+  /// False: it has to go through the ring.
+  [[nodiscard]] bool lend(std::span<const std::byte> memory) noexcept;
+  /// What became of the loan of this memory: its bytes once they were read.
+  [[nodiscard]] int ask_for_loan(std::span<const std::byte> memory) noexcept;
+  [[nodiscard]] bool take_terms() noexcept;
+  [[nodiscard]] bool take_answer(Immediate::Kind answer) noexcept;
+  /// Reads on in what the peer has lent.
+  [[nodiscard]] int read_loan(std::span<std::byte> into) noexcept;
+  [[nodiscard]] bool begin_to_read(std::span<std::byte> into) noexcept;
+  void finish_reading() noexcept;
+  void answer_loan(Immediate::Kind answer) noexcept;
+  void tell_answer() noexcept;
 
   void fail_request(const ibv_wc& completion) noexcept;
   void fail(std::string why) noexcept;
   void let_go() noexcept;
 
   [[nodiscard]] std::byte* send_ring() const noexcept { return memory_.get(); }
-  [[nodiscard]] std::byte* receive_ring() const noexcept { return memory_.get() + kRingBytes; }
+  [[nodiscard]] std::byte* receive_ring() const noexcept { return memory_.get() + kRegionBytes; }
 
+  static constexpr unsigned kRequestAt = 56;  ///< in a request's number, behind its bytes
   static constexpr std::uint32_t kSignalRequests = 16;
   static constexpr std::uint32_t kMostSignals = kSends;
 
@@ -115,6 +156,29 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   SendRing sent_;
   ReceiveRing received_;
   std::uint32_t spent_receives_ = kReceives;  ///< to be posted
+
+  /// Memory of the caller's that the peer was told of.
+  struct Lent {
+    enum class At : std::uint8_t { none, open, taken, refused };
+    At at = At::none;
+    std::span<const std::byte> memory;
+    Regions::Region region;
+  };
+  Lent lent_;
+  bool may_lend_ = true;
+  /// The peer's memory.
+  struct Borrowed {
+    LoanTerms terms;          ///< of what has not been read
+    std::uint32_t asked = 0;  ///< that the device is reading
+    std::uint32_t here = 0;   ///< that it has read, and nobody was told of
+    bool has_begun = false;   ///< a part has been read
+    std::byte* into = nullptr;
+    Regions::Region region;
+    std::optional<Immediate::Kind> answer;  ///< to be told
+  };
+  Borrowed borrowed_;
+  std::byte* reused_ = nullptr;  ///< of will_receive_into()
+  Traffic traffic_;
 
   std::uint32_t posted_ = 0;  ///< send requests
   std::uint32_t done_ = 0;    ///< of these, known to be complete

@@ -27,7 +27,10 @@ class VerbsTransport final : public framed::FramedTransport {
     if (!own_device_) return;
     services.spawn(device_.watch_completions(use().engine));
     services.spawn(device_.watch_events(use().engine));
+    services.spawn(device_.watch_port(use().engine));
   }
+  void register_memory(std::span<std::byte> memory) override { device_.regions().declare(memory); }
+  void forget_memory(const std::byte* memory) noexcept override { device_.regions().forget(memory); }
 
  private:
   [[nodiscard]] Task<std::unique_ptr<framed::FramedLink>> make_link(Rank peer, Lane lane) override {

@@ -126,6 +126,30 @@ TEST_P(LinkConformance, get_reads_the_peers_window) {
   run(gets, offers);
 }
 
+/// Its reply may be over by what the peer says next, and not before.
+TEST_P(LinkConformance, who_was_read_from_goes_on_as_soon_as_it_is_told) {
+  constexpr int kTimes = 12;
+  auto gets = [](LinkEnd& end) -> Task<> {
+    co_await end.meet();
+    for (int times = 0; times < kTimes; ++times) {
+      co_await end.link().get(in_ccl_out(kMiB), in_recv(kMiB));
+      EXPECT_TRUE(end.holds(in_recv(kMiB), 5)) << times;
+      co_await end.link().post(Signal::DataSignal);
+      end.begin_next();
+    }
+  };
+  auto offers = [](LinkEnd& end) -> Task<> {
+    end.fill(in_ccl_out(kMiB), 5);
+    co_await end.meet();
+    for (int times = 0; times < kTimes; ++times) {
+      for (int turns = 0; turns < times; ++turns) co_await end.engine().sleep_for(Duration::zero());
+      co_await end.link().wait(Signal::DataSignal);
+      end.begin_next();
+    }
+  };
+  run(gets, offers);
+}
+
 TEST_P(LinkConformance, get_reduce_combines_the_peers_window_with_mine) {
   auto gets = [](LinkEnd& end) -> Task<> {
     for (const std::size_t bytes : kSizes) {

@@ -13,7 +13,6 @@
 
 namespace cohort::test {
 namespace {
-
 FakeVerbs* current = nullptr;
 
 /// The library's objects begin with what callers see of them.
@@ -63,6 +62,9 @@ struct FakeVerbs::Pair {
   Queue* queue = nullptr;
   std::uint32_t most_sends = 0;
   std::uint32_t most_receives = 0;
+  std::uint32_t most_inline = 0;
+  unsigned access = 0;      ///< of the other end
+  bool is_ready = false;    ///< to send
   std::uint32_t sends = 0;  ///< posted, and not known to be complete
   std::uint32_t unsignaled = 0;
   std::deque<std::uint64_t> receives{};
@@ -115,6 +117,7 @@ ibv_gid_entry FakeVerbs::gid(std::uint32_t index, std::uint32_t type, std::uint8
 
 void FakeVerbs::make_device_calls() {
   library_.fork_init = [] { return 0; };
+  library_.is_fork_initialized = [] { return self().fork_status; };
   library_.get_device_list = [](int* count) -> ibv_device** {
     *count = static_cast<int>(self().devices.size());
     auto** const list = new ibv_device*[self().devices.size() + 1]();
@@ -208,17 +211,17 @@ void FakeVerbs::make_memory_calls() {
       return nullptr;
     }
     self().registered_bytes += bytes;
+    ++self().registrations;
     auto* const region = made(self(), new ibv_mr());
     region->addr = memory;
     region->length = bytes;
-    if ((access & IBV_ACCESS_REMOTE_WRITE) != 0)
-      self().writable_.emplace_back(reinterpret_cast<std::uintptr_t>(memory), bytes);
+    region->lkey = region->rkey = self().next_key_++;
+    self().regions_[region->lkey] = {reinterpret_cast<std::uintptr_t>(memory), bytes, access};
     return region;
   };
   library_.dereg_mr = [](ibv_mr* region) {
     self().registered_bytes -= region->length;
-    std::erase(self().writable_,
-               std::pair(reinterpret_cast<std::uintptr_t>(region->addr), std::size_t{region->length}));
+    self().regions_.erase(region->lkey);
     return gave_back(region);
   };
 }
@@ -267,16 +270,21 @@ void FakeVerbs::make_pair_calls() {
     pair->queue = reinterpret_cast<Queue*>(attributes->send_cq);
     pair->most_sends = attributes->cap.max_send_wr;
     pair->most_receives = attributes->cap.max_recv_wr;
+    pair->most_inline = attributes->cap.max_inline_data;
     pair->seen.qp_context = attributes->qp_context;
     pair->seen.send_cq = attributes->send_cq;
     pair->seen.qp_num = self().next_number_++;
     self().pairs_.push_back(pair);
     return &pair->seen;
   };
-  library_.modify_qp = [](ibv_qp* pair, ibv_qp_attr* attributes, int) {
-    if (attributes->qp_state == IBV_QPS_RTR) reinterpret_cast<Pair*>(pair)->other = attributes->dest_qp_num;
-    if (attributes->qp_state == IBV_QPS_ERR) reinterpret_cast<Pair*>(pair)->is_broken = true;
-    return attributes->qp_state == IBV_QPS_RTR ? self().refuses_to_change : 0;
+  library_.modify_qp = [](ibv_qp* seen, ibv_qp_attr* attributes, int) {
+    auto& pair = *reinterpret_cast<Pair*>(seen);
+    if (attributes->qp_state == IBV_QPS_RTR && self().refuses_to_change != 0) return self().refuses_to_change;
+    if (attributes->qp_state == IBV_QPS_INIT) pair.access = attributes->qp_access_flags;
+    if (attributes->qp_state == IBV_QPS_RTR) pair.other = attributes->dest_qp_num;
+    if (attributes->qp_state == IBV_QPS_RTS) pair.is_ready = true;
+    if (attributes->qp_state == IBV_QPS_ERR) pair.is_broken = true;
+    return 0;
   };
   library_.destroy_qp = [](ibv_qp* pair) {
     auto* const gone = reinterpret_cast<Pair*>(pair);
@@ -313,14 +321,18 @@ void FakeVerbs::make_transfer_calls() {
 
 int FakeVerbs::post_send(ibv_qp* seen, ibv_send_wr* request) {
   auto& pair = *reinterpret_cast<Pair*>(seen);
+  const bool is_inline = (request->send_flags & IBV_SEND_INLINE) != 0;
+  const bool is_too_long = is_inline && request->num_sge == 1 && request->sg_list->length > pair.most_inline;
+  if (!pair.is_ready || is_too_long || request->num_sge > 1) return EINVAL;
   if (pair.sends == pair.most_sends) return ENOMEM;
   ++pair.sends;
   ++sends_posted;
   sends_signaled += (request->send_flags & IBV_SEND_SIGNALED) != 0 ? 1 : 0;
-  sends_inline += (request->send_flags & IBV_SEND_INLINE) != 0 ? 1 : 0;
+  sends_inline += is_inline ? 1 : 0;
+  reads += request->opcode == IBV_WR_RDMA_READ ? 1 : 0;
   Pending pending{.pair = &pair, .request = *request};
   if (request->num_sge == 1) pending.piece = *request->sg_list;
-  if ((request->send_flags & IBV_SEND_INLINE) != 0) {  // others are read when they are sent, as by a device
+  if (is_inline) {  // others are read when they are sent, as by a device
     const auto* const from = reinterpret_cast<const std::byte*>(pending.piece.addr);
     pending.bytes.assign(from, from + pending.piece.length);
   }
@@ -346,7 +358,7 @@ bool FakeVerbs::carry_out() {
   Pair& pair = *pending.pair;
   ibv_wc_status status = pair.is_broken ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS;
   if (status == IBV_WC_SUCCESS && status_of) status = status_of(pending.request);
-  if (status == IBV_WC_SUCCESS) status = write(pending);
+  if (status == IBV_WC_SUCCESS) status = move(pending);
   if (status != IBV_WC_SUCCESS) {
     break_pair(pair, pending, status);
     return true;
@@ -355,7 +367,7 @@ bool FakeVerbs::carry_out() {
   if ((pending.request.send_flags & IBV_SEND_SIGNALED) == 0) return true;
   ibv_wc done{};
   done.wr_id = pending.request.wr_id;
-  done.opcode = IBV_WC_RDMA_WRITE;
+  done.opcode = pending.request.opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
   done.qp_num = pair.seen.qp_num;
   complete(*pair.queue, done);
   pair.sends -= std::exchange(pair.unsignaled, 0);
@@ -368,20 +380,46 @@ FakeVerbs::Pair* FakeVerbs::pair_of(std::uint32_t number) const {
   return found == pairs_.end() ? nullptr : *found;
 }
 
-ibv_wc_status FakeVerbs::write(const Pending& pending) {
+bool FakeVerbs::reaches(std::uint32_t key, std::uintptr_t at, std::size_t bytes, int access) const {
+  const auto found = regions_.find(key);
+  if (found == regions_.end()) return bytes == 0;
+  const Region& region = found->second;
+  const bool is_within =
+      at >= region.begin && bytes <= region.bytes && at - region.begin <= region.bytes - bytes;
+  return bytes == 0 || (is_within && (region.access & access) == access);
+}
+
+ibv_wc_status FakeVerbs::move(const Pending& pending) {
   Pair* const other = pair_of(pending.pair->other);
   if (other == nullptr || other->is_broken) return IBV_WC_RETRY_EXC_ERR;
+  const bool is_read = pending.request.opcode == IBV_WR_RDMA_READ;
+  const ibv_sge& piece = pending.piece;
+  const bool is_own_allowed = !pending.bytes.empty() || reaches(piece.lkey, piece.addr, piece.length,
+                                                                is_read ? IBV_ACCESS_LOCAL_WRITE : 0);
+  if (!is_own_allowed) return IBV_WC_LOC_PROT_ERR;
+  const int access = is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+  const bool is_allowed =
+      (other->access & static_cast<unsigned>(access)) != 0 &&
+      reaches(pending.request.wr.rdma.rkey, pending.request.wr.rdma.remote_addr, piece.length, access);
+  if (!is_allowed) {
+    other->is_broken = true;
+    flush(*other, nullptr);
+    return IBV_WC_REM_ACCESS_ERR;
+  }
+  if (!is_read) return write(pending, *other);
+  std::memcpy(reinterpret_cast<void*>(piece.addr),
+              reinterpret_cast<const void*>(pending.request.wr.rdma.remote_addr), piece.length);
+  return IBV_WC_SUCCESS;
+}
+
+ibv_wc_status FakeVerbs::write(const Pending& pending, Pair& other) {
   const std::uintptr_t to = pending.request.wr.rdma.remote_addr;
   const std::size_t bytes = pending.piece.length;
-  const bool is_allowed = std::ranges::any_of(writable_, [&](const auto& memory) {
-    return to >= memory.first && bytes <= memory.second && to - memory.first <= memory.second - bytes;
-  });
-  if (bytes != 0 && !is_allowed) return IBV_WC_REM_ACCESS_ERR;
   const void* const from =
       pending.bytes.empty() ? reinterpret_cast<const void*>(pending.piece.addr) : pending.bytes.data();
   if (bytes != 0) std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   if (pending.request.opcode == IBV_WR_RDMA_WRITE) return IBV_WC_SUCCESS;
-  const bool is_received = receive(*other, pending.request.imm_data, static_cast<std::uint32_t>(bytes));
+  const bool is_received = receive(other, pending.request.imm_data, static_cast<std::uint32_t>(bytes));
   return is_received ? IBV_WC_SUCCESS : IBV_WC_RNR_RETRY_EXC_ERR;
 }
 
@@ -418,14 +456,19 @@ void FakeVerbs::break_pair(Pair& pair, const Pending& cause, ibv_wc_status statu
   failed.wr_id = cause.request.wr_id;
   failed.qp_num = pair.seen.qp_num;
   failed.status = status;
+  flush(pair, &failed);
+}
+
+void FakeVerbs::flush(Pair& pair, const ibv_wc* failed) {
   std::vector<ibv_wc> flushed;
   for (const std::uint64_t id : std::exchange(pair.receives, {})) {
-    ibv_wc one = failed;
+    ibv_wc one{};
     one.wr_id = id;
+    one.qp_num = pair.seen.qp_num;
     one.status = IBV_WC_WR_FLUSH_ERR;
     flushed.push_back(one);
   }
-  flushed.insert(flushes_receives_first ? flushed.end() : flushed.begin(), failed);
+  if (failed != nullptr) flushed.insert(flushes_receives_first ? flushed.end() : flushed.begin(), *failed);
   for (const ibv_wc& completion : flushed) complete(*pair.queue, completion);
 }
 

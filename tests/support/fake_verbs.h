@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,6 +45,7 @@ class FakeVerbs : Immovable {
   int refuses_to_change = 0;       ///< the error number of modify_qp
   int refuses_receives = 0;        ///< the error number of post_recv
   int refuses_pairs = 0;           ///< the error number of create_qp
+  ibv_fork_status fork_status = IBV_FORK_UNNEEDED;
   /// Asked for every request to send that is carried out.
   std::function<ibv_wc_status(const ibv_send_wr&)> status_of;
   /// Of a broken pair, completions of receives come before those of sends.
@@ -55,6 +57,8 @@ class FakeVerbs : Immovable {
   int sends_posted = 0;
   int sends_signaled = 0;
   int sends_inline = 0;
+  int reads = 0;
+  int registrations = 0;
   std::vector<int> descriptors;  ///< of open devices and channels
 
   /// The oldest request that waits, of any pair. False: there is none.
@@ -89,19 +93,30 @@ class FakeVerbs : Immovable {
   void make_transfer_calls();
   int post_send(ibv_qp* pair, ibv_send_wr* requests);
   int post_recv(ibv_qp* pair, const ibv_recv_wr* requests);
-  [[nodiscard]] ibv_wc_status write(const Pending& pending);
+  /// Registered memory, by its key.
+  struct Region {
+    std::uintptr_t begin = 0;
+    std::size_t bytes = 0;
+    int access = 0;
+  };
+  [[nodiscard]] bool reaches(std::uint32_t key, std::uintptr_t at, std::size_t bytes, int access) const;
+  [[nodiscard]] ibv_wc_status move(const Pending& pending);
+  [[nodiscard]] ibv_wc_status write(const Pending& pending, Pair& other);
   [[nodiscard]] bool receive(Pair& pair, std::uint32_t immediate, std::uint32_t bytes);
   int make_event();
   void close_event(int descriptor);
   void raise(const ibv_async_event& event);
   static void complete(Queue& queue, const ibv_wc& completion);
   void break_pair(Pair& pair, const Pending& cause, ibv_wc_status status);
+  /// What it had under way is flushed, behind that failure if there is one.
+  void flush(Pair& pair, const ibv_wc* failed);
   [[nodiscard]] Pair* pair_of(std::uint32_t number) const;
 
   verbs::Library library_{};
   std::deque<Pending> pending_;
   std::vector<Pair*> pairs_;
-  std::vector<std::pair<std::uintptr_t, std::size_t>> writable_;
+  std::map<std::uint32_t, Region> regions_;
+  std::uint32_t next_key_ = 1;
   std::deque<ibv_async_event> events_;
   std::uint32_t next_number_ = 100;
   std::vector<int> event_descriptors_;    ///< of open devices

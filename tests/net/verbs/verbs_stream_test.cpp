@@ -1,112 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams over a library that is made up, for what no device at hand does on demand.
-#include <cohort/net/verbs/verbs_stream.h>
-
 #include <cohort/engine/error.h>
 #include <cohort/engine/when_all.h>
-#include <cohort/tests/support/fake_verbs.h>
-#include <cohort/tests/support/outcome.h>
+#include <cohort/tests/net/verbs/verbs_streams.h>
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <bit>
 #include <cerrno>
-#include <optional>
 #include <random>
 #include <vector>
 
 namespace cohort::verbs {
 namespace {
 
-using test::FakeDevice;
-using test::FakeVerbs;
 using testing::error_from;
 using testing::error_of;
 using ::testing::HasSubstr;
 using testing::kind_of;
 using ::testing::Not;
-using Bytes = std::vector<std::byte>;
-
-EngineOptions without_spinning() {
-  EngineOptions options;
-  options.spin = Duration::zero();
-  return options;
-}
-
-/// Two ends of a connection, on one device: `one` belongs to rank 0, `other` to rank 1.
-class VerbsStreams : public ::testing::Test {
- protected:
-  void SetUp() override {
-    fake.devices = {FakeDevice{.gids = {FakeVerbs::ipv4(0)}}};
-    device.emplace(fake.library(), *choose_port(fake.library(), settings).port, settings);
-    connect();
-  }
-  void TearDown() override {
-    one.reset();
-    other.reset();
-    device.reset();
-    EXPECT_EQ(fake.objects, 0) << "something was not given back";
-  }
-  void connect() {
-    one.reset();
-    other.reset();
-    one.emplace(engine, *device, 1);
-    other.emplace(engine, *device, 0);
-    one->connect(other->end_point());
-    other->connect(one->end_point());
-  }
-
-  static int send(VerbsStream& stream, const Bytes& bytes) { return stream.try_send_some(bytes, {}); }
-  static int send(VerbsStream& stream, std::size_t bytes) { return send(stream, Bytes(bytes)); }
-  static int receive(VerbsStream& stream, Bytes& into) { return stream.try_receive_some(into); }
-  static int receive(VerbsStream& stream, std::size_t most) {
-    Bytes into(most);
-    return receive(stream, into);
-  }
-  static Bytes numbered(std::size_t first, std::size_t bytes) {
-    Bytes result(bytes);
-    for (std::size_t i = 0; i < bytes; ++i) result[i] = static_cast<std::byte>((first + i) * 31 >> 3);
-    return result;
-  }
-  /// As if its peer had sent that.
-  void say(VerbsStream& to, Immediate::Kind kind, std::uint32_t bytes, std::uint32_t messages,
-           std::uint32_t came) {
-    say(to, Immediate{kind, bytes, messages}.encode(), came);
-  }
-  void say(VerbsStream& to, std::uint32_t immediate, std::uint32_t came) {
-    static_assert(std::endian::native == std::endian::little);
-    fake.say_to(to.end_point().number, __builtin_bswap32(immediate), came);
-  }
-  static void expect_failure(VerbsStream& stream, std::string_view text) {
-    EXPECT_EQ(receive(stream, 1), -EIO);
-    EXPECT_EQ(send(stream, 1), -EIO);
-    EXPECT_THAT(stream.explain(EIO), HasSubstr(std::string(text)));
-  }
-
-  /// Until that stream has something to tell, with the device's events watched.
-  void run_until_readable(VerbsStream& stream) {
-    TaskScope services;
-    auto whole = [&]() -> Task<> {
-      services.spawn(device->watch_events(engine));
-      const auto error = co_await error_of(with_deadline(std::chrono::seconds(60), stream.until_readable()));
-      EXPECT_FALSE(error) << error->what();
-      services.cancel();
-      co_await services.join();
-    };
-    engine.run(whole());
-  }
-
-  FakeVerbs fake;
-  Settings settings;
-  Engine engine{without_spinning()};
-  std::optional<Device> device;
-  std::optional<VerbsStream> one, other;
-};
 
 TEST_F(VerbsStreams, bytes_come_as_they_were_sent_whatever_the_sizes) {
   std::mt19937 random(7);
@@ -301,10 +216,12 @@ TEST_F(VerbsStreams, sleeping_engines_are_woken_by_completions) {
   engine.run(whole());
 }
 
-TEST_F(VerbsStreams, a_port_that_goes_down_ends_what_waits_on_it) {
+TEST_F(VerbsStreams, a_port_that_stays_down_ends_what_waits_on_it) {
   TaskScope services;
+  use_short_patience();
   auto whole = [&]() -> Task<> {
     services.spawn(device->watch_events(engine));
+    services.spawn(device->watch_port(engine));
     fake.raise(IBV_EVENT_PORT_ERR, 2);
     co_await engine.sleep_for(std::chrono::milliseconds(1));
     EXPECT_EQ(receive(*one, 1), -EAGAIN) << "another port";
@@ -317,6 +234,23 @@ TEST_F(VerbsStreams, a_port_that_goes_down_ends_what_waits_on_it) {
   engine.run(whole());
   expect_failure(*one, "fake0 port 1, RoCE v2, GID 0 (10.0.0.1), MTU 4096 says: port error");
   expect_failure(*other, "port error");
+}
+
+TEST_F(VerbsStreams, a_port_that_comes_back_ends_nothing) {
+  TaskScope services;
+  use_short_patience();
+  auto whole = [&]() -> Task<> {
+    services.spawn(device->watch_events(engine));
+    services.spawn(device->watch_port(engine));
+    fake.raise(IBV_EVENT_PORT_ERR, 1);
+    fake.raise(IBV_EVENT_PORT_ACTIVE, 1);
+    co_await engine.sleep_for(3 * settings.patience());
+    EXPECT_EQ(send(*other, 10), 10);
+    EXPECT_EQ(receive(*one, 10), 10);
+    services.cancel();
+    co_await services.join();
+  };
+  engine.run(whole());
 }
 
 /// The fake asserts that the event was acknowledged before what it is about is destroyed.
@@ -334,7 +268,7 @@ TEST_F(VerbsStreams, a_queue_that_breaks_ends_its_stream_and_no_other) {
 TEST_F(VerbsStreams, a_device_that_fails_before_the_ends_agree_is_a_link_fault) {
   VerbsStream third(engine, *device, 2);
   const EndPoint theirs = one->end_point();
-  fake.raise(IBV_EVENT_PORT_ERR, 1);
+  fake.raise(IBV_EVENT_DEVICE_FATAL, 1);
   run_until_readable(third);
   const auto error = error_from([&] { third.connect(theirs); });
   EXPECT_EQ(kind_of(error), "LinkFault");

@@ -6,6 +6,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <memory>
+#include <span>
 #include <vector>
 
 namespace cohort {
@@ -58,6 +61,40 @@ TEST_F(VerbsTransport, sends_small_messages_before_anybody_receives) {
       co_await comm.recv(value, 0);
       EXPECT_EQ(value[0], i);
     }
+  };
+  run_ranks(body);
+}
+
+/// Twice over the same memory, on both ranks at once.
+Task<> broadcast_twice(Communicator& comm, std::span<float> memory) {
+  test::FakeVerbs& fake = fake_verbs_of_transport();
+  co_await comm.broadcast(memory, 0);
+  co_await comm.barrier();
+  const int registrations = fake.registrations;
+  const int reads = fake.reads;
+  co_await comm.broadcast(memory, 0);
+  EXPECT_GT(fake.reads, reads);
+  EXPECT_EQ(fake.registrations, registrations);
+  co_await comm.barrier();
+}
+
+TEST_F(VerbsTransport, registers_a_programs_buffers_once_and_until_they_are_freed) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  auto body = [](Communicator& comm) -> Task<> {
+    const test::FakeVerbs& fake = fake_verbs_of_transport();
+    SharedBuffer<float> allocated = comm.allocate<float>(kBytes / sizeof(float));
+    co_await broadcast_twice(comm, allocated.span());
+    const std::unique_ptr<std::byte, void (*)(void*)> own(
+        static_cast<std::byte*>(std::aligned_alloc(kBytes, kBytes)), std::free);
+    const std::span<float> floats(reinterpret_cast<float*>(own.get()), kBytes / sizeof(float));
+    Registration registration = comm.register_buffer(floats);
+    co_await broadcast_twice(comm, floats);
+    const std::size_t before = fake.registered_bytes;
+    co_await comm.barrier();
+    allocated = {};
+    registration = {};
+    co_await comm.barrier();
+    EXPECT_EQ(fake.registered_bytes, before - 4 * kBytes) << "two buffers of two ranks";
   };
   run_ranks(body);
 }

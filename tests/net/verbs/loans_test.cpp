@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large memory that the other end's device reads where it lies.
+#include <cohort/engine/when_all.h>
+#include <cohort/tests/net/verbs/verbs_streams.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace cohort::verbs {
+namespace {
+
+using ::testing::HasSubstr;
+using Kind = Immediate::Kind;
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+class Loans : public VerbsStreams {
+ protected:
+  static int lend(VerbsStream& stream, const Bytes& bytes) { return stream.try_send_some({}, bytes); }
+  /// Sends all of it, while the other end receives what comes; what came.
+  static Bytes pass(VerbsStream& from, const Bytes& bytes, VerbsStream& to, Bytes into) {
+    std::size_t sent = 0;
+    std::size_t received = 0;
+    for (int turn = 0; received < into.size(); ++turn) {
+      if (turn == 10'000) return {};
+      if (sent < bytes.size())
+        if (const int count = from.try_send_some({}, std::span(bytes).subspan(sent)); count > 0)
+          sent += static_cast<std::size_t>(count);
+      const int count = to.try_receive_some(std::span(into).subspan(received));
+      if (count > 0) received += static_cast<std::size_t>(count);
+    }
+    const int last = sent == bytes.size() ? 0 : from.try_send_some({}, std::span(bytes).subspan(sent));
+    EXPECT_EQ(sent + static_cast<std::size_t>(std::max(last, 0)), bytes.size()) << "the sender is not told";
+    return into;
+  }
+  void expect_passes(const Bytes& bytes) {
+    const bool is_same = pass(*one, bytes, *other, Bytes(bytes.size())) == bytes;
+    EXPECT_TRUE(is_same);
+  }
+  Regions& regions() { return device->regions(); }
+};
+
+TEST_F(Loans, of_declared_memory_are_read_where_they_lie_and_registered_once) {
+  Bytes from = numbered(0, kMiB);
+  Bytes into(kMiB);
+  regions().declare(from);
+  regions().declare(into);
+  const std::size_t before = fake.registered_bytes;
+  const int registrations = fake.registrations;
+  for (int times = 0; times < 3; ++times) {
+    EXPECT_EQ(lend(*one, from), -EAGAIN);
+    EXPECT_EQ(receive(*other, into), static_cast<int>(kMiB));
+    EXPECT_EQ(lend(*one, from), static_cast<int>(kMiB));
+    EXPECT_EQ(into, from);
+    std::fill(into.begin(), into.end(), std::byte{0});
+  }
+  EXPECT_EQ(fake.registrations, registrations + 2);
+  EXPECT_EQ(fake.registered_bytes, before + 2 * kMiB);
+  EXPECT_EQ(one->traffic().lent, 3 * kMiB);
+  EXPECT_EQ(other->traffic().read, 3 * kMiB);
+  EXPECT_EQ(one->traffic().copied + other->traffic().copied, 0U);
+  regions().forget(from.data());
+  EXPECT_EQ(fake.registered_bytes, before + kMiB);
+}
+
+TEST_F(Loans, of_other_memory_are_registered_for_one_transfer) {
+  const std::size_t before = fake.registered_bytes;
+  for (int times = 0; times < 2; ++times) expect_passes(numbered(static_cast<std::size_t>(times), kMiB));
+  EXPECT_EQ(other->traffic().read, 2 * kMiB);
+  EXPECT_EQ(fake.registered_bytes, before) << "nobody would tell when it is freed";
+}
+
+TEST_F(Loans, are_not_made_of_what_is_small) {
+  Bytes declared(kRingBytes - 1);
+  regions().declare(declared);
+  EXPECT_GT(lend(*one, declared), 0);
+  EXPECT_EQ(lend(*other, Bytes(kRingBytes)), static_cast<int>(kRingBytes)) << "to register it costs more";
+  EXPECT_EQ(fake.reads, 0);
+}
+
+TEST_F(Loans, follow_what_was_sent_before_and_nothing_overtakes_them) {
+  const Bytes header = numbered(7, 64);
+  const Bytes large = numbered(100, kMiB);
+  EXPECT_EQ(one->try_send_some(header, large), 64);
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  Bytes start(1000);
+  EXPECT_EQ(receive(*other, start), 64);
+  start.resize(64);
+  EXPECT_EQ(start, header);
+  Bytes into(kMiB);
+  EXPECT_EQ(receive(*other, into), static_cast<int>(kMiB));
+  EXPECT_EQ(into, large);
+  EXPECT_EQ(receive(*other, 1), -EAGAIN);
+}
+
+TEST_F(Loans, are_read_in_pieces_into_the_same_memory) {
+  const Bytes large = numbered(0, kMiB);
+  Bytes piece(100'000);
+  other->will_receive_into(piece);
+  const int registrations = fake.registrations;
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  Bytes all;
+  while (all.size() < kMiB) {
+    const int count = receive(*other, piece);
+    ASSERT_GT(count, 0);
+    all.insert(all.end(), piece.begin(), piece.begin() + count);
+  }
+  EXPECT_EQ(all, large);
+  EXPECT_EQ(lend(*one, large), static_cast<int>(kMiB));
+  EXPECT_EQ(fake.registrations, registrations + 2) << "the lender's and the reader's";
+  other.reset();
+}
+
+TEST_F(Loans, run_in_both_directions_at_once) {
+  const Bytes mine = numbered(0, kMiB);
+  const Bytes theirs = numbered(5, 2 * kMiB);
+  EXPECT_EQ(lend(*one, mine), -EAGAIN);
+  EXPECT_EQ(lend(*other, theirs), -EAGAIN);
+  Bytes at_other(kMiB);
+  Bytes at_one(2 * kMiB);
+  EXPECT_EQ(receive(*one, at_one), static_cast<int>(2 * kMiB));
+  EXPECT_EQ(receive(*other, at_other), static_cast<int>(kMiB));
+  EXPECT_EQ(lend(*one, mine), static_cast<int>(kMiB));
+  EXPECT_EQ(lend(*other, theirs), static_cast<int>(2 * kMiB));
+  EXPECT_EQ(at_other, mine);
+  EXPECT_EQ(at_one, theirs);
+}
+
+TEST_F(Loans, that_the_reader_has_no_memory_for_come_through_the_ring) {
+  const Bytes large = numbered(0, kMiB);
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  fake.most_memory = fake.registered_bytes;
+  expect_passes(large);
+  EXPECT_EQ(other->traffic().read, 0U);
+  EXPECT_EQ(one->traffic().copied, kMiB);
+  fake.most_memory = ~0UL;
+  EXPECT_GT(lend(*one, large), 0) << "it was told once";
+}
+
+TEST_F(Loans, that_the_lender_has_no_memory_for_are_none) {
+  fake.most_memory = fake.registered_bytes;
+  const int registrations = fake.registrations;
+  expect_passes(numbered(0, kMiB));
+  EXPECT_EQ(one->traffic().copied, kMiB);
+  EXPECT_EQ(fake.registrations, registrations);
+}
+
+TEST_F(Loans, are_not_made_where_children_share_pages) {
+  connect();
+  fake.fork_status = IBV_FORK_ENABLED;
+  one.reset();
+  other.reset();
+  device.emplace(fake.library(), *choose_port(fake.library(), settings).port, settings);
+  connect();
+  expect_passes(numbered(0, kMiB));
+  EXPECT_EQ(fake.reads, 0);
+}
+
+TEST_F(Loans, make_room_for_connections) {
+  Bytes declared(kMiB);
+  regions().declare(declared);
+  EXPECT_TRUE(regions().of(declared, Regions::Use::lend));
+  fake.most_memory = fake.registered_bytes;
+  const VerbsStream third(engine, *device, 2);
+  EXPECT_LT(fake.registered_bytes, kMiB) << "what nobody used was given back";
+}
+
+/// The device writes into the caller's memory, which the caller gets back.
+TEST_F(Loans, are_read_no_further_when_the_reader_shuts_down) {
+  const Bytes large = numbered(1, kMiB);
+  Bytes into(kMiB);
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  fake.is_holding = true;
+  EXPECT_EQ(receive(*other, into), -EAGAIN);
+  const int before = fake.objects;
+  other->shutdown();
+  EXPECT_EQ(fake.objects, before - 2) << "the queue pair, and the region";
+  fake.carry_out_all();
+  EXPECT_EQ(into, Bytes(kMiB));
+  EXPECT_EQ(receive(*other, into), 0);
+}
+
+TEST_F(Loans, are_void_when_the_lender_shuts_down) {
+  const Bytes large = numbered(1, kMiB);
+  const std::size_t before = fake.registered_bytes;
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  one->shutdown();
+  EXPECT_EQ(fake.registered_bytes, before);
+  EXPECT_EQ(receive(*other, 100), 0) << "the end";
+  EXPECT_EQ(fake.reads, 0);
+}
+
+TEST_F(Loans, that_cannot_be_read_are_told_in_words) {
+  fake.status_of = [](const ibv_send_wr& request) {
+    return request.opcode == IBV_WR_RDMA_READ ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS;
+  };
+  EXPECT_EQ(lend(*one, numbered(0, kMiB)), -EAGAIN);
+  Bytes into(kMiB);
+  EXPECT_EQ(receive(*other, into), -EIO);
+  expect_failure(*other, "a RDMA READ of 1048576 bytes for rank 0 failed");
+}
+
+TEST_F(Loans, that_make_no_sense_end_the_stream) {
+  const Bytes large(kMiB);
+  const std::function<void()> wrong[] = {
+      [&] { say(*other, Immediate::loan_of_terms().encode(), LoanTerms::kBytes); },  // of no bytes
+      [&] {
+        (void)lend(*one, large);
+        say(*other, Immediate::loan_of_terms().encode(), LoanTerms::kBytes);  // a second one
+      },
+      [&] {
+        (void)lend(*one, large);
+        say(*other, Kind::data, 10, 0, 10);  // overtakes it
+      },
+      [&] { say(*other, Kind::taken, 0, 0, 0); },  // nothing was lent
+      [&] { say(*other, Kind::refused, 0, 0, 0); },
+  };
+  for (const auto& say_it : wrong) {
+    connect();
+    say_it();
+    EXPECT_EQ(other->try_receive_some({}), -EIO);
+    expect_failure(*other, "rank 0 says by RDMA what makes no sense");
+  }
+}
+
+TEST_F(Loans, wake_who_sleeps_until_they_were_read) {
+  TaskScope services;
+  const Bytes large = numbered(3, kMiB);
+  Bytes into(kMiB);
+  auto lends = [&]() -> Task<> {
+    EXPECT_EQ(lend(*one, large), -EAGAIN);
+    co_await one->until_writable();
+    EXPECT_EQ(lend(*one, large), static_cast<int>(kMiB));
+  };
+  auto reads = [&]() -> Task<> {
+    co_await other->until_readable();
+    fake.is_holding = true;
+    EXPECT_EQ(receive(*other, into), -EAGAIN);
+    co_await other->until_readable();
+    EXPECT_EQ(receive(*other, into), static_cast<int>(kMiB));
+  };
+  auto device_is_late = [&]() -> Task<> {
+    co_await engine.sleep_for(std::chrono::milliseconds(5));
+    fake.is_holding = false;
+    fake.carry_out_all();
+  };
+  auto all = [&]() -> Task<> { co_await when_all(lends(), reads(), device_is_late()); };
+  auto whole = [&]() -> Task<> {
+    services.spawn(device->watch_completions(engine));
+    const auto error = co_await testing::error_of(with_deadline(std::chrono::seconds(60), all()));
+    EXPECT_FALSE(error) << error->what();
+    services.cancel();
+    co_await services.join();
+  };
+  engine.run(whole());
+  EXPECT_EQ(into, large);
+}
+
+}  // namespace
+}  // namespace cohort::verbs
