@@ -97,6 +97,7 @@ struct Needs {
   bool links_in_trees = false;        ///< along the Tree over the ranks of each host
   bool links_across = false;          ///< to the ranks in the same place of other hosts
   bool links_between_firsts = false;  ///< the same of the first ranks of hosts only
+  bool links_to_carriers = false;     ///< to the Carrying partners on other hosts
   std::size_t scratch_bytes = 0;
   Lane lanes = 1;
   Lane lanes_across = kMostLanes;  ///< of links from host to host, where these are fewer
@@ -108,7 +109,8 @@ struct Needs {
     const bool are_neighbours = to == (from + 1) % ranks || from == (to + 1) % ranks;
     return links_to_all || (links_to_neighbours && are_neighbours) ||
            (is_inside ? has_link_inside(hosts.place_of(from), hosts.place_of(to))
-                      : has_link_across(hosts.place_of(from), hosts.place_of(to)));
+                      : has_link_across(hosts.place_of(from), hosts.place_of(to))) ||
+           (!is_inside && links_to_carriers && do_overlap(hosts, from, to));
   }
 
  private:
@@ -118,6 +120,14 @@ struct Needs {
   }
   [[nodiscard]] bool has_link_across(Rank from, Rank to) const noexcept {
     return from == to && (links_across || (links_between_firsts && from == 0));
+  }
+  /// As parts of a vector that each host cuts for its ranks.
+  [[nodiscard]] static bool do_overlap(const Hosts& hosts, Rank one, Rank other) noexcept {
+    const std::uint64_t place = hosts.place_of(one);
+    const std::uint64_t other_place = hosts.place_of(other);
+    const std::uint64_t size = hosts.size_of(hosts.host_of(one));
+    const std::uint64_t other_size = hosts.size_of(hosts.host_of(other));
+    return place * other_size < (other_place + 1) * size && other_place * size < (place + 1) * other_size;
   }
 };
 

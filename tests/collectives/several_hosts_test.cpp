@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <thread>
 
 namespace cohort {
@@ -60,25 +61,34 @@ TEST(SeveralHosts, a_group_knows_which_of_its_ranks_share_a_host) {
 }
 
 /// So large that it goes through the levels in pieces.
-TEST(SeveralHosts, levels_sum_large_vectors_at_once) {
+void expect_large_sums(Rank ranks, std::span<const std::string_view> algorithms) {
   constexpr std::size_t kCount = 300'001;
-  for (const Rank ranks : {4, 6}) {
-    auto body = [&](Communicator& comm) -> Task<> {
-      for (const std::string_view name : {"mesh_nhr", "mesh_ring", "mesh_nhr_pipelined", "tree_nhr"}) {
-        std::vector<std::int32_t> sum(kCount);
-        for (std::size_t i = 0; i < kCount; ++i) sum[i] = static_cast<std::int32_t>(i % 1000 + comm.rank());
-        auto call = comm.all_reduce(std::span(sum), ReduceOp::sum).with_algorithm(name);
-        co_await std::move(call);
-        const auto expected = [&](std::size_t i) {
-          return static_cast<std::int32_t>(i % 1000 * ranks + ranks * (ranks - 1) / 2);
-        };
-        std::size_t wrong = 0;
-        for (std::size_t i = 0; i < kCount; ++i) wrong += sum[i] == expected(i) ? 0 : 1;
-        EXPECT_EQ(wrong, 0U) << name << ", " << ranks << " ranks";
-      }
-    };
-    test::run_ranks(ranks, body, {}, 2);
-  }
+  auto body = [&](Communicator& comm) -> Task<> {
+    for (const std::string_view name : algorithms) {
+      std::vector<std::int32_t> sum(kCount);
+      for (std::size_t i = 0; i < kCount; ++i) sum[i] = static_cast<std::int32_t>(i % 1000 + comm.rank());
+      auto call = comm.all_reduce(std::span(sum), ReduceOp::sum).with_algorithm(name);
+      co_await std::move(call);
+      const auto expected = [&](std::size_t i) {
+        return static_cast<std::int32_t>(i % 1000 * ranks + ranks * (ranks - 1) / 2);
+      };
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < kCount; ++i) wrong += sum[i] == expected(i) ? 0 : 1;
+      EXPECT_EQ(wrong, 0U) << name << ", " << ranks << " ranks";
+    }
+  };
+  test::run_ranks(ranks, body, {}, 2);
+}
+
+TEST(SeveralHosts, levels_sum_large_vectors_at_once) {
+  constexpr std::string_view kAlgorithms[] = {"mesh_nhr", "mesh_ring", "mesh_nhr_pipelined", "tree_nhr",
+                                              "ahc"};
+  for (const Rank ranks : {4, 6}) expect_large_sums(ranks, kAlgorithms);
+}
+
+TEST(SeveralHosts, levels_sum_large_vectors_on_hosts_of_unequal_size) {
+  constexpr std::string_view kAlgorithms[] = {"tree_nhr", "ahc"};
+  for (const Rank ranks : {3, 5}) expect_large_sums(ranks, kAlgorithms);
 }
 
 TEST(SeveralHosts, a_transport_that_is_asked_for_is_used_everywhere_or_refused) {

@@ -50,7 +50,8 @@ void compare(Report& report, const char* what, double declared, double counted) 
 bool is_exact(const AnyAlgorithm& algorithm, const CostCase& of) {
   const CheckOptions& options = of.options;
   const bool is_even = options.count != 0 && options.count % options.ranks == 0 &&
-                       options.count % options.hosts().count() == 0 && options.counts.empty();
+                       options.count % options.hosts().count() == 0 && options.counts.empty() &&
+                       divides_on_levels(algorithm, options);
   const bool has_other_ways = algorithm.ground() == Ground::mapped && algorithm.has_schedule();
   const bool is_its_way = !has_other_ways || options.user_windows == UserWindows::mapped;
   return algorithm.has_cost() && of.is_one_piece && (is_even || !algorithm.op()->has_data) && is_its_way &&
@@ -66,6 +67,15 @@ bool are_copies_exact(const AnyAlgorithm& algorithm, const CostCase& of, const C
 }
 
 }  // namespace
+
+bool divides_on_levels(const AnyAlgorithm& algorithm, const CheckOptions& options) {
+  if (algorithm.levels() != Levels::any_hosts) return true;
+  const Hosts hosts = options.hosts();
+  if (hosts.size_of(hosts.host_of(options.root)) != hosts.most_ranks()) return false;
+  for (Rank host = 0; host < hosts.count(); ++host)
+    if (options.count / hosts.count() % hosts.size_of(host) != 0) return false;
+  return true;
+}
 
 void check_cost(const Machine& machine, const AnyAlgorithm& algorithm, const CostCase& of, Report& report) {
   const Counted& counted = report.counted;

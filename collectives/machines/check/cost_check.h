@@ -13,6 +13,10 @@ struct CostCase {
   bool is_one_piece;
 };
 
+/// Whether the cost of an algorithm for hosts of any sizes is exact there: what is cut among hosts and their
+/// ranks divides evenly, and the root is on a largest host. True of all others.
+[[nodiscard]] bool divides_on_levels(const AnyAlgorithm& algorithm, const CheckOptions& options);
+
 /// Compares what was counted with what the algorithm declares, exactly where the case divides evenly, and
 /// with what no algorithm can do without; adds findings to the report.
 void check_cost(const Machine& machine, const AnyAlgorithm& algorithm, const CostCase& of, Report& report);

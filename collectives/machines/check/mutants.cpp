@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/machines/check/mutants.h>
 
+#include <cohort/collectives/machines/check/cost_check.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
@@ -378,8 +379,8 @@ bool is_known(const Case& one, const Mutant& mutant) {
 /// Whether costs are those that the algorithm declares.
 bool has_declared_cost(const Case& one) {
   const CheckOptions& options = one.options;
-  const bool is_even = options.count % options.ranks == 0 || !one.op()->has_data;
-  return is_even && options.piece_bytes == CheckOptions().piece_bytes;
+  const bool is_even = options.count % options.ranks == 0 && divides_on_levels(*one.algorithm, options);
+  return (is_even || !one.op()->has_data) && options.piece_bytes == CheckOptions().piece_bytes;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace cohort::check {
 namespace {
@@ -43,9 +44,20 @@ std::size_t large_count(std::size_t largest_piece, std::size_t element_bytes) {
   return std::min(kLargeBytes, largest_piece / 2 * 5) / element_bytes + 1;
 }
 
-std::vector<std::size_t> usual_counts(Rank ranks, std::size_t large, std::size_t element_bytes) {
+/// At which costs show: what is cut among hosts and their ranks divides evenly.
+std::size_t even_count(const Hosts& hosts) {
+  const std::size_t even = kEvenPerRank * hosts.ranks();
+  if (hosts.are_equal()) return even;
+  std::size_t of_host = 1;
+  for (Rank host = 0; host < hosts.count(); ++host)
+    of_host = std::lcm(of_host, std::size_t{hosts.size_of(host)});
+  return std::lcm(even, of_host * hosts.count());
+}
+
+std::vector<std::size_t> usual_counts(const Hosts& hosts, std::size_t large, std::size_t element_bytes) {
+  const Rank ranks = hosts.ranks();
   std::vector<std::size_t> counts = {
-      0, 1, ranks - 1U, ranks, ranks + 1U, kEvenPerRank * ranks, large, kFullClassBytes / element_bytes - 1};
+      0, 1, ranks - 1U, ranks, ranks + 1U, even_count(hosts), large, kFullClassBytes / element_bytes - 1};
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;
@@ -125,10 +137,10 @@ class Collector {
   }
   [[nodiscard]] std::vector<std::size_t> counts_of(const Case& one) const {
     if (!filter_.counts.empty()) return filter_.counts;
-    const Rank ranks = one.options.ranks;
-    const std::size_t largest = one.algorithm->largest_piece(one.options.buffer_bytes, one.options.hosts());
+    const Hosts hosts = one.options.hosts();
+    const std::size_t largest = one.algorithm->largest_piece(one.options.buffer_bytes, hosts);
     const std::size_t element = size_bytes(one.options.type);
-    return usual_counts(ranks, large_count(largest, element), element);
+    return usual_counts(hosts, large_count(largest, element), element);
   }
   /// Those that fit, up to a full slot, with some, all or no inputs by reference.
   void add_slots(Case one, std::vector<std::size_t> counts) {

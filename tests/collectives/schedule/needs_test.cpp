@@ -22,13 +22,13 @@ struct Links {
 };
 
 /// That all ranks have on a lane, each end counted.
-Links links_of(Operator op, std::string_view name, Lane lane = 0) {
-  const Needs needs = AlgorithmTable::library().find(op, name)->needs(std::size_t{1} << 20, hosts());
+Links links_of(Operator op, std::string_view name, Lane lane = 0, const Hosts& of = hosts()) {
+  const Needs needs = AlgorithmTable::library().find(op, name)->needs(std::size_t{1} << 20, of);
   Links links;
-  for (Rank from = 0; from < hosts().ranks(); ++from)
-    for (Rank to = 0; to < hosts().ranks(); ++to)
-      if (from != to && needs.has_link(hosts(), from, to, lane))
-        ++(hosts().host_of(from) == hosts().host_of(to) ? links.inside : links.across);
+  for (Rank from = 0; from < of.ranks(); ++from)
+    for (Rank to = 0; to < of.ranks(); ++to)
+      if (from != to && needs.has_link(of, from, to, lane))
+        ++(of.host_of(from) == of.host_of(to) ? links.inside : links.across);
   return links;
 }
 
@@ -50,6 +50,15 @@ TEST(Needs, of_a_pipeline_have_the_second_lane_inside_only) {
   EXPECT_EQ(second.inside, first.inside);
   EXPECT_EQ(second.across, 0U);
   EXPECT_EQ(links_of(operator_of<AllReduce>, "mesh_nhr_pipelined", 2).inside, 0U);
+}
+
+/// Hosts of 2 and 3: cuts at 0, 1/3, 1/2, 2/3 and 1, a pair between neighbours.
+TEST(Needs, of_ahc_are_links_between_ranks_whose_parts_overlap) {
+  const Hosts two_and_three(std::vector<Rank>{0, 1, 0, 1, 1});
+  const Links links = links_of(operator_of<AllReduce>, "ahc", 0, two_and_three);
+  EXPECT_EQ(links.inside, 2U + 3 * 2);
+  EXPECT_EQ(links.across, 2U * 4);
+  EXPECT_EQ(links_of(operator_of<AllReduce>, "ahc").across, 5U * 3 * 2) << "hosts of equal size";
 }
 
 }  // namespace

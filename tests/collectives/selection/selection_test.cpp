@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <string>
 
 namespace cohort {
@@ -77,6 +78,23 @@ TEST(Selection, takes_levels_where_ranks_share_hosts_and_messages_are_large) {
   for (const Operator op : {operator_of<AllGather>, operator_of<ReduceScatter>})
     EXPECT_EQ(selected(call(op, std::size_t{64} << 10), on_hosts(8, 8)), "mesh_nhr") << to_string(op);
   EXPECT_NE(selected(call(operator_of<AllReduce>, std::size_t{16} << 20), on_hosts(64, 1)), "mesh_nhr");
+}
+
+/// Where a network takes ten times as long for a byte as memory does.
+TEST(Selection, takes_ahc_where_hosts_are_unequal_and_messages_are_large) {
+  LinkSpeed speed;
+  speed.byte_us = 1e-3;
+  Reach reach = over_tcp(28, 1);
+  std::vector<Rank> host_of(28, 2);
+  std::fill_n(host_of.begin(), 16, 0U);
+  std::fill_n(host_of.begin() + 16, 8, 1U);
+  reach.hosts = Hosts(host_of);
+  reach.model = CostModel(speed, reach.ranks());
+  for (const Operator op : {operator_of<AllReduce>, operator_of<Broadcast>, operator_of<Reduce>})
+    EXPECT_EQ(selected(call(op, std::size_t{16} << 20), reach), "ahc") << to_string(op);
+  for (const Operator op : {operator_of<AllGather>, operator_of<ReduceScatter>})
+    EXPECT_EQ(selected(call(op, std::size_t{64} << 10), reach), "ahc") << to_string(op);
+  EXPECT_NE(selected(call(operator_of<AllReduce>, 8), reach), "ahc");
 }
 
 /// Where each round goes through a network, those that stay inside of a host are nearly free.

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/operators/list.h>
+#include <cohort/collectives/schedule/blocks.h>
+#include <cohort/collectives/schedule/carrying.h>
+
+/// The operators over hosts of any sizes: a mesh inside of hosts, and between them all pairs of ranks of
+/// which one carries what is the other's. Source: asymmetric hierarchical concatenation, as in HCCL's
+/// algorithm guide: every host cuts the data evenly among its ranks, and between neighbouring cuts of all
+/// hosts each has one rank that takes part. Here each host's vector is cut at the cuts of two hosts at a
+/// time, its own and the other's, so that a pair exchanges one message.
+///
+/// m hosts of g(1), ..., g(m) ranks, p in all, the largest of g ranks.
+namespace cohort::carrying {
+
+Task<> all_reduce(Exec& x, AllReduce op);
+Task<> reduce_scatter(Exec& x, ReduceScatter op);
+Task<> all_gather(Exec& x, AllGather op);
+/// The root scatters inside of its host, each of that host passes on what it carries, then as all_gather: the
+/// root hears from everybody.
+Task<> broadcast(Exec& x, Broadcast op);
+/// As reduce_scatter, in which everybody hears from everybody, and the last steps of broadcast backwards.
+Task<> reduce(Exec& x, Reduce op);
+
+/// Of a vector of all: twice that, of scratch.
+[[nodiscard]] Needs needs_of_vector(std::size_t bytes, const Hosts& hosts);
+[[nodiscard]] std::size_t largest_vector(std::size_t buffer_bytes, const Hosts& hosts);
+/// Of blocks: those of all ranks, twice where they are combined.
+[[nodiscard]] Needs needs_of_reduce_scatter(std::size_t bytes, const Hosts& hosts);
+[[nodiscard]] std::size_t largest_of_reduce_scatter(std::size_t buffer_bytes, const Hosts& hosts);
+[[nodiscard]] Needs needs_of_all_gather(std::size_t bytes, const Hosts& hosts);
+[[nodiscard]] std::size_t largest_of_all_gather(std::size_t buffer_bytes, const Hosts& hosts);
+
+// What leaves hosts is what a rank of the smallest one sends or gets; with a root, from one in the largest.
+[[nodiscard]] Cost cost_of_all_reduce(std::size_t bytes, const Hosts& hosts);
+[[nodiscard]] Cost cost_of_reduce_scatter(std::size_t bytes, const Hosts& hosts);
+[[nodiscard]] Cost cost_of_all_gather(std::size_t bytes, const Hosts& hosts);
+[[nodiscard]] Cost cost_of_broadcast(std::size_t bytes, const Hosts& hosts);
+[[nodiscard]] Cost cost_of_reduce(std::size_t bytes, const Hosts& hosts);
+
+}  // namespace cohort::carrying
