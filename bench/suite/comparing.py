@@ -11,8 +11,8 @@ TIMEOUT_S = 60
 LOADED = 0.5
 
 
-def lines_of(argv):
-    with Process([str(word) for word in argv], {}, TIMEOUT_S) as process:
+def lines_of(argv, timeout_s=TIMEOUT_S):
+    with Process([str(word) for word in argv], {}, timeout_s) as process:
         return list(process)
 
 
