@@ -8,20 +8,20 @@ namespace {
 
 using Kind = ErrorKind;
 
-/// Whose deadline names nobody: any rank could have sent it.
-bool has_messages_for_anybody(const Job& job) {
-  return std::ranges::any_of(job.communicators, [](const CommunicatorPlan& plan) {
-    return std::ranges::any_of(plan.messages, &MessagePlan::is_for_anybody);
+/// Who receives that in vain names nobody: any rank could have sent it.
+bool sends_to_anybody(Rank sender, const CommunicatorPlan& plan) {
+  return std::ranges::any_of(plan.messages, [sender](const MessagePlan& message) {
+    return message.is_for_anybody && message.from == sender;
   });
 }
 
-Expectation of_death(const world::DeadProcess& dead, const Job& job) {
+Expectation of_death(const world::DeadProcess& dead, const CommunicatorPlan& plan) {
   if (dead.is_silent)
     return {.kinds = {Kind::DeadlineExceeded},
             .kinds_of_joining = {Kind::PeerSilent, Kind::MissingRanks, Kind::LinkFault},
             .culprits = {dead.process},
-            .may_name_nobody = has_messages_for_anybody(job) ? Expectation::NamesNobody::anywhere
-                                                             : Expectation::NamesNobody::never,
+            .may_name_nobody = sends_to_anybody(dead.process, plan) ? Expectation::NamesNobody::receiving
+                                                                    : Expectation::NamesNobody::never,
             .felt_where = {dead.process}};
   return {.kinds = {Kind::PeerDied},
           .kinds_of_joining = {Kind::MissingRanks, Kind::LinkFault},
@@ -79,14 +79,26 @@ Expectation of_lateness(const Job& job) {
 
 }  // namespace
 
+bool Expectation::explains_culprit(const Error& error, ErrorOf of) const {
+  if (error.culprit()) return culprits.contains(*error.culprit());
+  switch (may_name_nobody) {
+    case NamesNobody::never: return false;
+    case NamesNobody::joining: return of == ErrorOf::joining;
+    case NamesNobody::receiving: return of != ErrorOf::group && error.kind() == Kind::DeadlineExceeded;
+    case NamesNobody::anywhere: return true;
+  }
+  return false;
+}
+
 bool Expectation::is_felt_among(std::span<const Rank> members) const {
   const auto is_member = [&](Rank rank) { return std::ranges::find(members, rank) != members.end(); };
   return !felt_where.empty() && std::ranges::all_of(felt_where, is_member);
 }
 
-std::vector<Expectation> expectations_of(const Job& job) {
+std::vector<Expectation> expectations_of(const Job& job, std::size_t communicator) {
   std::vector<Expectation> expectations;
-  for (const auto& dead : job.world.dead) expectations.push_back(of_death(dead, job));
+  for (const auto& dead : job.world.dead)
+    expectations.push_back(of_death(dead, job.communicators[communicator]));
   for (const auto& link : job.world.lost) expectations.push_back(of_lost_link(link));
   for (const auto& link : job.world.broken) expectations.push_back(of_broken_link(link));
   if (job.deed)

@@ -52,7 +52,9 @@ std::optional<Error> failure_in_group(const JobRun& run, Process process, std::s
 
 class Judge {
  public:
-  explicit Judge(JobRun& run) : run_(run), job_(run.job()), expected_(expectations_of(job_)) {}
+  explicit Judge(JobRun& run) : run_(run), job_(run.job()) {
+    for (std::size_t c = 0; c < job_.communicators.size(); ++c) expected_.push_back(expectations_of(job_, c));
+  }
 
   std::vector<std::string> judge() {
     if (!run_.world().finding().empty()) complaints_.push_back(run_.world().finding());
@@ -159,10 +161,11 @@ class Judge {
     // Who comes late from a communicator that failed finds those gone who came in time.
     const bool is_consequence = is_joining && job_.communicators.size() > 1 && !job_.is_concurrent;
     const bool names_joining = is_joining || has_failed_joining(c);
-    const bool is_explained = std::ranges::any_of(expected_, [&](const Expectation& one) {
+    const ErrorOf of = names_joining ? ErrorOf::joining : ErrorOf::communicator;
+    const bool is_explained = std::ranges::any_of(expected_[c], [&](const Expectation& one) {
       const bool is_kind =
           one.kinds.contains(error.kind()) || (names_joining && one.kinds_of_joining.contains(error.kind()));
-      return is_kind && (is_consequence || one.explains_culprit(error, names_joining));
+      return is_kind && (is_consequence || one.explains_culprit(error, of));
     });
     if (!is_explained)
       complain("{}: {} failed in a way that no fault explains: {}{}", name_of(process), what, error.what(),
@@ -243,9 +246,9 @@ class Judge {
   void judge_error_of_group(Process process, std::size_t c, const Error& error, const std::string& what) {
     if (is_without_fault(process, error, what)) return;
     const std::vector<Rank> members = run_.group_of(process, c);
-    const bool is_explained = std::ranges::any_of(expected_, [&](const Expectation& one) {
+    const bool is_explained = std::ranges::any_of(expected_[c], [&](const Expectation& one) {
       return one.is_felt_among(members) && one.kinds.contains(error.kind()) &&
-             one.explains_culprit(error, false);
+             one.explains_culprit(error, ErrorOf::group);
     });
     const bool is_of_making = std::ranges::any_of(members, [&](Rank rank) {
       const std::optional<Error>& made = run_.outcome(rank, c).group.make_error;
@@ -269,11 +272,11 @@ class Judge {
     const std::vector<Rank> members = run_.group_of(process, c);
     const bool is_split = job_.communicators[c].group->is_split;
     const bool names_joining = has_failed_joining(c);
-    return std::ranges::any_of(expected_, [&](const Expectation& one) {
+    const ErrorOf of = names_joining ? ErrorOf::joining : is_split ? ErrorOf::communicator : ErrorOf::group;
+    return std::ranges::any_of(expected_[c], [&](const Expectation& one) {
       const bool is_kind =
           one.kinds.contains(error.kind()) || (names_joining && one.kinds_of_joining.contains(error.kind()));
-      return (is_split || one.is_felt_among(members)) && is_kind &&
-             one.explains_culprit(error, names_joining);
+      return (is_split || one.is_felt_among(members)) && is_kind && one.explains_culprit(error, of);
     });
   }
 
@@ -326,8 +329,8 @@ class Judge {
     return count;
   }
 
-  [[nodiscard]] bool may_be_culprit(Rank rank) const {
-    return std::ranges::any_of(expected_,
+  [[nodiscard]] bool may_be_culprit(Rank rank, std::size_t c) const {
+    return std::ranges::any_of(expected_[c],
                                [rank](const Expectation& one) { return one.culprits.contains(rank); });
   }
 
@@ -340,7 +343,7 @@ class Judge {
     const bool is_joining = !run_.outcome(rank, c).has_joined;
     const bool has_no_witness = failed_ranks(c) <= 2 || has_failed_joining(c);
     return std::ranges::any_of(job_.world.lost, is_end) || (has_no_witness && !job_.world.broken.empty()) ||
-           (is_joining && may_be_culprit(0));
+           (is_joining && may_be_culprit(0, c));
   }
 
   /// The others were through, and left.
@@ -359,15 +362,16 @@ class Judge {
   /// Deadlines of neighbouring collectives, or of one that joins and one that has joined, may run out
   /// together where a link falls silent, and be heard of in any order: each names an end of that link, and
   /// both are right.
-  [[nodiscard]] bool agree(const Error& one, const Error& other) const {
+  [[nodiscard]] bool agree(const Error& one, const Error& other, std::size_t c, ErrorOf of) const {
     const auto is_deadline = [](const Error& error) {
       return error.kind() == ErrorKind::DeadlineExceeded || error.kind() == ErrorKind::PeerSilent;
     };
-    const bool may_name_nobody = std::ranges::any_of(expected_, [](const Expectation& expected) {
-      return expected.may_name_nobody == Expectation::NamesNobody::anywhere;
-    });
-    const bool may_differ =
-        !job_.world.lost.empty() || (may_name_nobody && (!one.culprit() || !other.culprit()));
+    const Error& of_nobody = one.culprit() ? other : one;
+    const bool may_name_nobody =
+        !of_nobody.culprit() && std::ranges::any_of(expected_[c], [&](const auto& each) {
+          return each.explains_culprit(of_nobody, of);
+        });
+    const bool may_differ = !job_.world.lost.empty() || may_name_nobody;
     const bool are_deadlines = is_deadline(one) && is_deadline(other) && may_differ;
     return are_deadlines || (one.kind() == other.kind() && one.culprit() == other.culprit());
   }
@@ -385,7 +389,7 @@ class Judge {
       if (first == nullptr) {
         first = failure;
         of_first = rank;
-      } else if (!agree(*failure, *first)) {
+      } else if (!agree(*failure, *first, c, ErrorOf::communicator)) {
         complain("'{}': rank {} says '{}', and rank {} says '{}'", job_.communicators[c].name, of_first,
                  first->what(), rank, failure->what());
         return;
@@ -413,7 +417,7 @@ class Judge {
       if (!first) {
         first = failure;
         of_first = rank;
-      } else if (!agree(*failure, *first)) {
+      } else if (!agree(*failure, *first, c, ErrorOf::group)) {
         complain("a group in '{}': rank {} says '{}', and rank {} says '{}'", job_.communicators[c].name,
                  of_first, first->what(), rank, failure->what());
         return;
@@ -423,7 +427,7 @@ class Judge {
 
   JobRun& run_;
   const Job& job_;
-  const std::vector<Expectation> expected_;
+  std::vector<std::vector<Expectation>> expected_;  ///< by communicator
   std::vector<std::string> complaints_;
 };
 

@@ -114,7 +114,7 @@ TEST(SoakBeside, each_expectation_is_of_one_fault) {
   Job job = job_with_groups(false);
   job.world.dead = {{.process = 2, .step = 5}};
   job.world.broken = {{.from = 0, .to = 1, .step = 3}};
-  const std::vector<Expectation> expected = expectations_of(job);
+  const std::vector<Expectation> expected = expectations_of(job, 0);
   ASSERT_EQ(expected.size(), 2U);
   EXPECT_THAT(expected[0].kinds, ElementsAre(ErrorKind::PeerDied));
   EXPECT_THAT(expected[0].culprits, ElementsAre(2U));
@@ -122,13 +122,14 @@ TEST(SoakBeside, each_expectation_is_of_one_fault) {
   const std::vector<Rank> pair = {1, 0};
   EXPECT_FALSE(expected[0].is_felt_among(pair));
   EXPECT_TRUE(expected[1].is_felt_among(pair));
-  EXPECT_FALSE(expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?").with_culprit(2), true));
-  EXPECT_TRUE(expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?"), true));
-  EXPECT_FALSE(expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?"), false));
+  EXPECT_FALSE(
+      expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?").with_culprit(2), ErrorOf::joining));
+  EXPECT_TRUE(expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?"), ErrorOf::joining));
+  EXPECT_FALSE(expected[1].explains_culprit(Error(ErrorKind::LinkFault, "?"), ErrorOf::communicator));
   job.world.dead.clear();
   job.world.broken.clear();
   job.deed = Deed{.kind = Deed::Kind::aborts, .rank = 1};
-  const std::vector<Expectation> of_deed = expectations_of(job);
+  const std::vector<Expectation> of_deed = expectations_of(job, 0);
   ASSERT_EQ(of_deed.size(), 1U);
   EXPECT_FALSE(of_deed[0].is_felt_among(pair)) << "a communicator that is given up leaves its groups alone";
 }

@@ -105,12 +105,31 @@ TEST(Soak, expects_a_culprit_where_somebody_can_know_it) {
   job.world.dead = {{.process = 1, .step = 20}};
   job.world.broken = {{.from = 1, .to = 0, .step = 20}};
   job.deed = Deed{.kind = Deed::Kind::cancels, .rank = 0, .communicator = 0, .call = 1};
-  for (const Expectation& one : expectations_of(job)) {
-    EXPECT_FALSE(one.explains_culprit(of_nobody, false));
-    EXPECT_TRUE(one.explains_culprit(of_nobody.with_culprit(*one.culprits.begin()), false));
+  for (const Expectation& one : expectations_of(job, 0)) {
+    EXPECT_FALSE(one.explains_culprit(of_nobody, ErrorOf::communicator));
+    EXPECT_TRUE(one.explains_culprit(of_nobody.with_culprit(*one.culprits.begin()), ErrorOf::communicator));
   }
-  for (const Expectation& one : expectations_of(job_with_lost_link()))
-    EXPECT_TRUE(one.explains_culprit(of_nobody, false));
+  for (const Expectation& one : expectations_of(job_with_lost_link(), 0))
+    EXPECT_TRUE(one.explains_culprit(of_nobody, ErrorOf::communicator));
+}
+
+TEST(Soak, expects_a_silent_rank_to_be_named_but_by_who_waits_for_its_message_to_anybody) {
+  const Error of_nobody(ErrorKind::DeadlineExceeded, "late");
+  Job job = plain_job(1);
+  job.communicators.push_back(job.communicators[0]);
+  job.world.dead = {{.process = 1, .step = 20, .is_silent = true}};
+  std::vector<MessagePlan>& messages = job.communicators[0].messages;
+  const auto explains = [&](std::size_t communicator, ErrorOf of) {
+    return expectations_of(job, communicator).at(0).explains_culprit(of_nobody, of);
+  };
+  messages = {{.from = 0, .to = 1, .is_for_anybody = true}, {.from = 1, .to = 0}};
+  EXPECT_FALSE(explains(0, ErrorOf::communicator));
+  messages.push_back({.from = 1, .to = 0, .is_for_anybody = true});
+  EXPECT_TRUE(explains(0, ErrorOf::communicator));
+  EXPECT_FALSE(explains(0, ErrorOf::group)) << "it lives on";
+  EXPECT_FALSE(explains(1, ErrorOf::communicator)) << "nobody sends anything there";
+  EXPECT_FALSE(expectations_of(job, 0).at(0).explains_culprit(Error(ErrorKind::PeerDied, "gone"),
+                                                              ErrorOf::communicator));
 }
 
 TEST(Soak, finds_survivors_that_blame_a_rank_which_did_nothing) {
