@@ -54,6 +54,11 @@ namespace {
 std::string_view advice_on(int error_number) noexcept {
   switch (error_number) {
     case EMFILE: return "; let this process open more files (ulimit -n; LimitNOFILE of a service)";
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return "; this host knows no way there: look at its routes (ip route get ADDRESS), or give an address "
+             "that "
+             "it reaches";
     case ENFILE: return "; let all processes of this host open more files (sysctl fs.file-max)";
     default: return "";
   }

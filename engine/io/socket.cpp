@@ -47,6 +47,19 @@ bool concerns_one_connection(int error_number) {
          error_number == EPROTO;
 }
 
+/// Every port that this host has to call from is in use towards there, or waits for late packets of a
+/// connection that has ended; or it has no address of that family.
+Error connecting_failed(int error_number, const Address& to) {
+  const std::string what = fmt::format("connecting to {}", to.to_string());
+  const Error error = system_error(error_number, what);
+  if (error_number != EADDRNOTAVAIL) return error;
+  return Error(
+      ErrorKind::ResourceLimit,
+      fmt::format("{}; this host has no local port left for it (sysctl net.ipv4.ip_local_port_range), "
+                  "or no address of its kind",
+                  error.message()));
+}
+
 Task<int> try_connect(Engine& engine, int descriptor, const Address& to) {
   IoOperation operation(engine.driver(), {.kind = IoKind::connect,
                                           .descriptor = descriptor,
@@ -82,7 +95,7 @@ void Descriptor::close() noexcept {
 Task<Socket> Socket::connect(Engine& engine, Address to) {
   SocketHandle handle = open_socket(engine, to);
   const int result = co_await try_connect(engine, handle.number(), to);
-  if (result < 0) throw system_error(-result, fmt::format("connecting to {}", to.to_string()));
+  if (result < 0) throw connecting_failed(-result, to);
   co_return Socket(engine, std::move(handle));
 }
 
@@ -92,7 +105,7 @@ Task<Socket> Socket::connect_until(Engine& engine, Address to, TimePoint deadlin
     const int result = co_await try_connect(engine, handle.number(), to);
     if (result >= 0) co_return Socket(engine, std::move(handle));
     const bool give_up = !may_come_up_later(-result) || engine.now() + kRetryInterval >= deadline;
-    if (give_up) throw system_error(-result, fmt::format("connecting to {}", to.to_string()));
+    if (give_up) throw connecting_failed(-result, to);
     co_await engine.sleep_for(kRetryInterval);
   }
 }

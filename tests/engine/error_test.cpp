@@ -74,6 +74,14 @@ TEST(Error, says_which_limit_to_raise_where_that_is_one) {
   EXPECT_NE(std::string(system_error(ENFILE, "opening").what()).find("fs.file-max"), std::string::npos);
 }
 
+TEST(Error, says_what_to_look_at_where_there_is_no_way) {
+  for (const int number : {ENETUNREACH, EHOSTUNREACH}) {
+    const Error error = system_error(number, "connecting to 10.0.0.9:1");
+    EXPECT_EQ(error.kind(), ErrorKind::SystemError);
+    EXPECT_NE(std::string(error.what()).find("ip route"), std::string::npos) << error.what();
+  }
+}
+
 TEST(AssertDeathTest, failed_claim_prints_itself_and_its_values) {
   const int got = 3;
   EXPECT_DEATH(COHORT_ASSERT(got == 4, "got {} of {}", got, 4), "assertion failed: got == 4: got 3 of 4");

@@ -276,6 +276,25 @@ TEST(Listener, goes_on_where_buffers_memory_or_the_network_fail) {
   }
 }
 
+TEST(Socket, knows_that_this_host_has_nothing_left_to_call_from) {
+  testing::VirtualEngine engine;
+  const Address to = Address::parse("10.0.0.9:7000");
+  std::optional<Error> error;
+  auto calls = [&]() -> Task<> {
+    const auto failure = co_await error_of(Socket::connect(engine, to));
+    error = failure;
+  };
+  auto answers = [&]() -> Task<> {
+    engine.virtual_driver().finish_next(-EADDRNOTAVAIL);
+    co_return;
+  };
+  auto body = [&]() -> Task<> { co_await when_all(calls(), answers()); };
+  engine.run(body());
+  ASSERT_EQ(kind_of(error), "ResourceLimit");
+  for (const char* words : {"connecting to 10.0.0.9:7000", "ip_local_port_range"})
+    EXPECT_NE(error->message().find(words), std::string_view::npos) << error->what();
+}
+
 int buffer_bytes(const Socket& socket, int option) {
   int value = 0;
   socklen_t size = sizeof value;
