@@ -25,11 +25,6 @@ using ::testing::HasSubstr;
 
 const AnyCall kBarrier = CollectiveCall{operator_of<Barrier>};
 
-void wait_for_failure(SharedCommunicator& comm) {
-  const TimePoint limit = std::chrono::steady_clock::now() + 30s;
-  while (!comm.failure() && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(1ms);
-}
-
 TEST(SessionClose, ends_calls_that_are_under_way_with_an_error_and_tells_the_others_why) {
   for (const char* transport : {"shm", "tcp"}) {
     const auto body = [](Session&, const Member& comm) {
@@ -38,7 +33,7 @@ TEST(SessionClose, ends_calls_that_are_under_way_with_an_error_and_tells_the_oth
       const auto word = std::span(large).first(1);
       if (comm->rank() != 0) {
         comm->call(MessageCall{MessageCall::Direction::send, 0, 3, word});
-        wait_for_failure(*comm);
+        ASSERT_TRUE(comes_to_fail(*comm));
         const auto error = error_from([&] { comm->call(sum(data)); });
         ASSERT_EQ(kind_of(error), "PeerAborted");
         EXPECT_THAT(error->what(), HasSubstr("was closed by this rank while the call was under way"));
@@ -81,7 +76,10 @@ class Waits final : public Interrupt {
 
 TEST(SessionClose, ends_what_other_threads_wait_for) {
   run_sessions(2, [](Session&, const Member& comm) {
-    if (comm->rank() != 0) return wait_for_failure(*comm);
+    if (comm->rank() != 0) {
+      EXPECT_TRUE(comes_to_fail(*comm));
+      return;
+    }
     std::atomic<int> ended{0};
     std::array<Waits, 3> waits;
     std::vector<std::thread> threads;
@@ -171,7 +169,7 @@ TEST(SessionClose, a_call_that_is_over_has_left_nothing_to_be_sent_by_the_next_o
           comm->call(MessageCall{direction, 1 - comm->rank(), 0, bytes}, {.timeout = 30s});
         }
         ++through;
-        while (through < 2 * (round + 1)) std::this_thread::sleep_for(1ms);  // not a call of the library's
+        ASSERT_TRUE(comes_true([&] { return through >= 2 * (round + 1); })) << "round " << round;
       }
     };
     run_sessions(2, body, transport);

@@ -67,7 +67,7 @@ TEST(Session, a_thread_that_waits_for_another_one_s_peer_holds_up_nobody) {
       // Rank 1 calls the barrier of `comm` only after that of `other`, for which a second thread is here.
       std::atomic<bool> waits{false};
       second = std::thread([&] {
-        while (!waits) std::this_thread::yield();
+        ASSERT_TRUE(comes_true([&] { return waits.load(); }));
         other->call(CollectiveCall{operator_of<Barrier>});
       });
       waits = true;
@@ -89,7 +89,7 @@ TEST(Session, a_started_call_that_is_given_time_is_over_when_its_peer_has_come) 
     for (int round = 1; round <= kRounds; ++round) {
       std::array<float, 2> data{1, 1};
       if (comm->rank() == 1) {
-        while (started < round) std::this_thread::yield();
+        ASSERT_TRUE(comes_true([&] { return started >= round; }));
         comm->call(sum(data));
         continue;
       }
@@ -109,12 +109,11 @@ TEST(Session, a_started_call_whose_peer_does_not_come_is_left_to_itself) {
   std::atomic<bool> is_left{false};
   run_sessions(2, [&](Session&, const Member& comm) {
     std::array<float, 2> data{1, 1};
-    if (comm->rank() == 1)
-      while (!is_left) std::this_thread::yield();
+    EXPECT_TRUE(comes_true([&] { return comm->rank() == 0 || is_left; }));
     const auto request = comm->prepare(sum(data));
     comm->start(request, 1ms);
     is_left = true;
-    while (!request->is_over()) std::this_thread::yield();  // without anybody's help
+    ASSERT_TRUE(comes_true([&] { return request->is_over(); })) << "without anybody's help";
     EXPECT_EQ(data[0], 2.0F);
   });
 }
@@ -155,7 +154,7 @@ TEST(Session, started_calls_are_over_without_anybody_who_waits) {
     const auto request = comm->prepare(sum(data));
     request->when_over([&](Request&) { told = 1; });
     comm->start(request);
-    while (told == 0) std::this_thread::sleep_for(1ms);  // not a call of the library's
+    ASSERT_TRUE(comes_true([&] { return told == 1; }));
     request->take();
     EXPECT_EQ(data.front(), 2.0F);
   });
@@ -171,7 +170,7 @@ TEST(Session, a_request_can_be_asked_again_and_again_or_until_a_moment) {
       char byte = 0;
       comm->call(
           MessageCall{MessageCall::Direction::send, 1, 0, std::as_writable_bytes(std::span(&byte, 1))});
-      while (!request->test()) std::this_thread::yield();
+      ASSERT_TRUE(comes_true([&] { return request->test(); }));
       request->take();
     } else {
       char byte = 0;
@@ -216,10 +215,7 @@ TEST(Session, what_was_started_goes_on_when_the_last_thread_that_waits_has_gone)
         std::vector<std::thread> threads;
         for (const Member& group : groups) threads.emplace_back([&] { group->call(barrier); });
         for (std::thread& thread : threads) thread.join();
-        const TimePoint limit = std::chrono::steady_clock::now() + 20s;
-        while (!request->is_over() && std::chrono::steady_clock::now() < limit)
-          std::this_thread::sleep_for(100us);  // not a call of the library's
-        ASSERT_TRUE(request->is_over()) << "nobody drives, in round " << round;
+        ASSERT_TRUE(comes_true([&] { return request->is_over(); })) << "nobody drives, in round " << round;
       } else {
         std::vector<std::shared_ptr<Request>> barriers;
         for (const Member& group : groups) barriers.push_back(group->prepare(barrier));
@@ -254,7 +250,7 @@ TEST(Session, a_question_may_itself_call_the_communicator_that_is_waited_for) {
       const AnyCall barrier = CollectiveCall{operator_of<Barrier>};
       EXPECT_TRUE(error_from([&] { comm->call(barrier, {}, &aborts); }));
     } else {
-      while (!comm->failure()) std::this_thread::sleep_for(1ms);
+      ASSERT_TRUE(comes_to_fail(*comm));
     }
   });
 }
@@ -276,7 +272,7 @@ TEST(Session, an_interrupt_ends_the_wait_here_and_is_told_to_the_others) {
       const auto error = error_from([&] { comm->call(sum(data), {}, &at_second_question); });
       EXPECT_EQ(kind_of(error), "Cancelled");
     } else {
-      while (!comm->failure()) std::this_thread::sleep_for(1ms);
+      ASSERT_TRUE(comes_to_fail(*comm));
       const auto error = error_from([&] { comm->call(sum(data)); });
       EXPECT_EQ(kind_of(error), "PeerAborted");
     }
@@ -285,8 +281,10 @@ TEST(Session, an_interrupt_ends_the_wait_here_and_is_told_to_the_others) {
 
 TEST(Session, a_started_call_can_be_cancelled) {
   run_sessions(2, [](Session&, const Member& comm) {
-    while (comm->rank() != 0 && !comm->failure()) std::this_thread::sleep_for(1ms);
-    if (comm->rank() != 0) return;
+    if (comm->rank() != 0) {
+      EXPECT_TRUE(comes_to_fail(*comm));
+      return;
+    }
     std::vector<float> data(1, 1.0F);
     const auto request = comm->prepare(sum(data));
     comm->start(request);
@@ -303,7 +301,7 @@ TEST(Session, a_call_has_a_deadline_and_names_who_has_not_come) {
       ASSERT_EQ(kind_of(error), "DeadlineExceeded");
       EXPECT_EQ(error->culprit(), 1U);
     } else {
-      while (!comm->failure()) std::this_thread::sleep_for(1ms);
+      ASSERT_TRUE(comes_to_fail(*comm));
     }
   });
 }
@@ -379,7 +377,7 @@ TEST(Session, a_communicator_that_is_dropped_says_goodbye_by_itself) {
     Member group = comm->split(0);
     if (comm->rank() == 0) {
       group.reset();
-      while (!is_heard) std::this_thread::sleep_for(1ms);  // not a call of the library's
+      EXPECT_TRUE(comes_true([&] { return is_heard.load(); }));
       return;
     }
     const auto error =

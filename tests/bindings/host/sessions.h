@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -25,6 +26,21 @@ inline CallArguments of(std::span<float> data) {
 }
 
 inline AnyCall sum(std::span<float> data) { return CollectiveCall{operator_of<AllReduce>, of(data)}; }
+
+/// Whether it has become so, by what another thread does: looks without a call of the library's, for a minute
+/// at most.
+template <class Condition>
+[[nodiscard]] bool comes_true(const Condition& condition) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= limit) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
+[[nodiscard]] inline bool comes_to_fail(SharedCommunicator& comm) {
+  return comes_true([&] { return comm.failure().has_value(); });
+}
 
 /// Runs it on so many ranks, each a thread with a session of its own.
 inline void run_sessions(Rank ranks, const std::function<void(Session&, Member)>& body,
