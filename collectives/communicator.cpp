@@ -36,6 +36,23 @@ std::shared_ptr<CommunicatorCore> make_core(Engine& engine, Membership joined,
   }
 }
 
+/// Why it is not ready for calls in time, if it is not; the others hear of it.
+Task<std::optional<Error>> failure_to_establish(CommunicatorCore& core, Duration timeout) {
+  CancelScope* around = co_await current_scope();
+  std::optional<Error> failure;
+  try {
+    Task<> establishing = with_deadline(timeout, core.establish());
+    co_await establishing;
+  } catch (const Error& error) {
+    const bool is_cancelled = around != nullptr && around->is_cancelled();
+    failure = error;
+    if (error.kind() == ErrorKind::DeadlineExceeded && !is_cancelled)
+      failure = core.health().is_failed() ? core.health().cause() : core.silence();
+    core.give_up(*failure);
+  }
+  co_return failure;
+}
+
 Task<> close_and_release(std::shared_ptr<CommunicatorCore> core) { co_await core->close(); }
 
 }  // namespace
@@ -60,20 +77,8 @@ Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions option
   const std::uint64_t fabric = transports_of(options).fabric(engine);
   Membership membership = co_await cohort::join(engine, std::move(options.join), fabric);
   Communicator communicator(handle_of(make_core(engine, std::move(membership), options)));
-  CancelScope* around = co_await current_scope();
-  std::optional<Error> failure;
-  try {
-    Task<> establishing = with_deadline(timeout, communicator.core_->establish());
-    co_await establishing;
-  } catch (const Error& error) {
-    const bool is_own_deadline =
-        error.kind() == ErrorKind::DeadlineExceeded && (around == nullptr || !around->is_cancelled());
-    failure = is_own_deadline ? communicator.core_->silence() : error;
-  }
-  if (failure) {
-    communicator.core_->give_up(*failure);
-    throw Error(*failure);
-  }
+  const std::optional<Error> failure = co_await failure_to_establish(*communicator.core_, timeout);
+  if (failure) throw Error(*failure);
   co_return communicator;
 }
 
@@ -81,18 +86,9 @@ Task<Communicator> Communicator::open(std::shared_ptr<CommunicatorCore> core,
                                       std::shared_ptr<CommunicatorCore> parent) {
   Communicator communicator(handle_of(std::move(core)));
   communicator.core_->set_handle(communicator.core_);
-  std::optional<Error> failure;
-  try {
-    CommunicatorCore& of = *communicator.core_;
-    Task<> establishing = with_deadline(of.timeout(), of.establish());
-    co_await establishing;
-  } catch (const Error& error) {
-    failure = error;
-  }
-  if (failure) {
-    communicator.core_->give_up(*failure);
-    throw named_in(*parent, *failure, *communicator.core_);
-  }
+  CommunicatorCore& of = *communicator.core_;
+  const std::optional<Error> failure = co_await failure_to_establish(of, of.timeout());
+  if (failure) throw named_in(*parent, *failure, of);
   co_return communicator;
 }
 

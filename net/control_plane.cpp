@@ -20,6 +20,8 @@ constexpr Duration kLastWordsGrace = std::chrono::milliseconds(50);
 constexpr std::size_t kMostDescriptors = 2;
 /// While too many descriptors are on their way.
 constexpr Duration kRoomInterval = std::chrono::milliseconds(1);
+/// While this host has nothing to receive with.
+constexpr Duration kShortageInterval = std::chrono::milliseconds(50);
 
 std::span<const std::byte> bytes_of(const ControlMessage& message) {
   return std::as_bytes(std::span(&message, 1));
@@ -80,8 +82,9 @@ void ControlPlane::HelloFailures::note(std::exception_ptr failure) noexcept {
   }
 }
 
-Task<> ControlPlane::exchange_hellos(const HelloFor& hello_for, const Taken& taken) {
+Task<> ControlPlane::exchange_hellos(const HelloFor& hello_for, const Taken& taken, TaskScope& services) {
   CancelScope* around = co_await current_scope();
+  services_ = &services;
   HelloFailures failures;
   TaskScope hearing(around);
   for (Rank peer = 0; peer < membership_.size; ++peer)
@@ -92,6 +95,8 @@ Task<> ControlPlane::exchange_hellos(const HelloFor& hello_for, const Taken& tak
     try {
       const Hello hello = hello_for(peer);
       co_await send_hello(peer, hello);
+      peers_[peer].is_greeted = true;
+      listen_if_met(peer);
     } catch (...) {
       failures.note(std::current_exception());
     }
@@ -112,6 +117,8 @@ Task<> ControlPlane::hear_hello(Rank peer, const Taken& taken, HelloFailures& fa
     co_await receive_hello(peer, message, received);
     peers_[peer].said_hello = true;
     taken(peer, message, std::move(received));
+    peers_[peer].is_taken = true;
+    listen_if_met(peer);
   } catch (...) {
     failures.note(std::current_exception());
   }
@@ -171,29 +178,38 @@ void ControlPlane::refuse(Membership& membership, const Error& cause) noexcept {
     if (socket.is_open()) (void)socket.try_send(bytes_of(message));
 }
 
-void ControlPlane::start(TaskScope& scope) {
-  services_ = &scope;
-  for (Rank peer = 0; peer < membership_.size; ++peer) {
-    if (peer == membership_.rank) continue;
-    scope.spawn(listen(peer));
-    if (membership_.shares_host(peer) && !membership_.shares_process(peer)) scope.spawn(watch_process(peer));
-  }
+void ControlPlane::listen_if_met(Rank peer) {
+  if (!peers_[peer].is_taken || !peers_[peer].is_greeted) return;
+  services_->spawn(listen(peer));
+  if (membership_.shares_host(peer) && !membership_.shares_process(peer))
+    services_->spawn(watch_process(peer));
 }
 
+/// What this rank has not enough for is told, and no end of the peer: it is heard again as soon as there is.
 Task<> ControlPlane::listen(Rank peer) {
-  try {
-    for (;;) {
-      ControlMessage message;
-      const auto into = std::as_writable_bytes(std::span(&message, 1));
-      const bool came = co_await membership_.control[peer].receive(into);
-      if (!came || message.magic != ControlMessage::kMagic) break;
-      take(peer, message);
+  for (bool has_ended = false; !has_ended;) {
+    try {
+      co_await hear(peer);
+      has_ended = true;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::Cancelled) co_return;  // this rank is leaving itself
+      has_ended = !is_own_fault(error.kind());
+      if (!has_ended) services_->spawn(fail(error));
     }
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::Cancelled) co_return;  // this rank is leaving itself
-    if (is_own_fault(error.kind())) throw;
+    if (!has_ended) co_await engine_.sleep_for(kShortageInterval);
   }
   end(peer);
+}
+
+/// Until its connection has ended, or says what makes no sense.
+Task<> ControlPlane::hear(Rank peer) {
+  for (;;) {
+    ControlMessage message;
+    const auto into = std::as_writable_bytes(std::span(&message, 1));
+    const bool came = co_await membership_.control[peer].receive(into);
+    if (!came || message.magic != ControlMessage::kMagic) co_return;
+    take(peer, message);
+  }
 }
 
 /// Groups go on after a goodbye of the communicator that they are in.
@@ -247,6 +263,7 @@ bool ControlPlane::is_reached(Rank peer) const noexcept {
 
 void ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
   if (message.group == 0 && peers_[peer].departed) return;
+  if (!peers_[peer].is_greeted && !message.is_last_word()) return;  // it waits for a hello
   if (!is_reached(peer)) return;
   const std::span<const std::byte> bytes = bytes_of(message);
   const int result = membership_.control[peer].try_send_some(bytes, {});

@@ -60,10 +60,10 @@ static_assert(sizeof(ControlMessage) == 512);
 /// wrong.
 ///
 /// What this rank itself has not enough for ends the connection to a peer no more than the peer does: it
-/// fails a task of start()'s scope.
+/// fails a task of the scope that it listens in.
 ///
-/// Threads: the engine's. Lifetime: its tasks run in the scope given to start(), which is joined before it
-/// ends.
+/// Threads: the engine's. Lifetime: its tasks run in the scope given to exchange_hellos(), which is joined
+/// before it ends.
 class ControlPlane : Immovable {
  public:
   class Handler {
@@ -90,7 +90,7 @@ class ControlPlane : Immovable {
 
   ControlPlane(Engine& engine, Membership& membership, Handler& handler)
       : engine_(engine), membership_(membership), handler_(handler) {}
-  /// Before start(); outlives the tasks.
+  /// Before exchange_hellos(); outlives the tasks.
   void set_group_handler(GroupHandler& handler) noexcept { group_handler_ = &handler; }
 
   /// What is said to one peer; the descriptors stay the caller's, and go to peers on this host only.
@@ -103,14 +103,17 @@ class ControlPlane : Immovable {
   using Taken =
       std::function<void(Rank peer, const ControlMessage& message, std::vector<Descriptor> descriptors)>;
 
-  /// Before start(): sends each peer hello_for(peer) and takes theirs with taken(), in the order in which
+  /// Sends each peer hello_for(peer) and takes theirs with taken(), in the order in which
   /// they come. Both are called for each peer and may throw: the first Mismatch, else the first failure, is
   /// thrown when all hellos are through, so that a rank that refuses does not keep the others from seeing
   /// why.
   ///
   /// Receives while it sends: the descriptors of all ranks that are on their way at a time count against the
   /// limit on open files of each, and become fewer by being received only.
-  Task<> exchange_hellos(const HelloFor& hello_for, const Taken& taken);
+  ///
+  /// From both hellos on, listens to the peer in `services`, and watches its process if it is on this host:
+  /// it may be through, and have something to say or to ask, while somebody else is waited for here.
+  Task<> exchange_hellos(const HelloFor& hello_for, const Taken& taken, TaskScope& services);
   /// Who has not said hello; none once all hellos are through.
   [[nodiscard]] std::optional<Rank> awaited() const noexcept;
   /// Whether hellos have to wait until fewer descriptors are on their way.
@@ -118,9 +121,6 @@ class ControlPlane : Immovable {
 
   /// For a rank that could not even begin: tells all others why, before its connections close.
   static void refuse(Membership& membership, const Error& cause) noexcept;
-
-  /// Listens to every peer, and watches the processes of those on this host.
-  void start(TaskScope& scope);
 
   /// Never waits: a peer that does not take a short message is treated as lost, unless it is this rank that
   /// has no room for it. A last word that there is no room for is said by the end of the connection.
@@ -144,7 +144,9 @@ class ControlPlane : Immovable {
   Task<> send_hello(Rank peer, const Hello& hello);
   Task<> hear_hello(Rank peer, const Taken& taken, HelloFailures& failures);
   Task<> receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors);
+  void listen_if_met(Rank peer);
   Task<> listen(Rank peer);
+  Task<> hear(Rank peer);
   Task<> watch_process(Rank peer);
   Task<> fail(Error own_fault);
   Task<> hang_up(Rank peer);
@@ -155,6 +157,8 @@ class ControlPlane : Immovable {
 
   struct Peer {
     bool said_hello = false;
+    bool is_taken = false;  ///< what it said
+    bool is_greeted = false;
     bool departed = false;
     bool has_ended = false;
     bool said_goodbye = false;

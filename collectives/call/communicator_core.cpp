@@ -127,6 +127,7 @@ Task<> CommunicatorCore::establish() {
   make_ready();
   const bool is_measured = root_ && root_->reach_.is_host_wide;
   if (meeting_ && reach_.is_host_wide && !is_measured) co_await calibrate();
+  health_.joined();
   unmeasured_ = reach_;
   unmeasured_.slots = SlotCrossover();
   if (!reach_.is_host_wide) unmeasured_.model = model_of(reach_.model.speed().unmeasured(), membership_);
@@ -134,11 +135,24 @@ Task<> CommunicatorCore::establish() {
 }
 
 Task<> CommunicatorCore::establish_with_all() {
-  const std::optional<LinkSpeed> speed =
-      co_await exchange_hellos(engine_, membership_, *plane_, resources_, ranks_per_core());
+  CancelScope* around = co_await current_scope();
+  CancelScope scope(around);
+  operation_scope_ = &scope;  // others may be through before this rank is, and fail
+  std::optional<LinkSpeed> speed;
+  std::exception_ptr failure;
+  try {
+    Task<std::optional<LinkSpeed>> exchanging = with_scope(
+        scope, exchange_hellos(engine_, membership_, *plane_, resources_, services_, ranks_per_core()));
+    const std::optional<LinkSpeed> agreed = co_await exchanging;
+    speed = agreed;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  operation_scope_ = nullptr;
+  if (failure) std::rethrow_exception(failure);
+  if (health_.is_failed()) throw Error(health_.cause());
   if (speed) reach_.model = model_of(*speed, membership_);
   reach_.hosts = resources_.transports().hosts();
-  plane_->start(services_);
   if (ranks_per_core() > 1) engine_.set_crowded(true);
   engine_.expect_engines_per_core(ranks_per_core());
 }

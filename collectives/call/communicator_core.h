@@ -221,7 +221,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   struct Missing {
     std::vector<Rank> ranks;
     std::optional<Rank> culprit;  ///< the lowest that does not wait itself, if there is one
-    bool is_certain = true;       ///< else of some of them only nothing was heard
+    std::optional<Rank> waiting;  ///< the lowest that does: only the next one to be waited for
+    bool is_certain = true;       ///< these it are, and no other is the culprit; else nothing else was heard
+    bool have_answered = true;    ///< all of them, since this rank asked around
   };
   [[nodiscard]] Missing missing() const;
   /// Of those that have come, who does not answer: on any host, for all ranks are asked.

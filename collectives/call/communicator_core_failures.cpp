@@ -3,6 +3,7 @@
 #include <cohort/collectives/call/communicator_core.h>
 
 #include <cohort/collectives/call/establish.h>
+#include <cohort/collectives/call/listening.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
 #include <cohort/engine/log.h>
@@ -13,21 +14,14 @@
 #include <exception>
 
 namespace cohort {
-namespace {
-
-/// All ranks reach the deadline of a call together, and so long they listen to each other then.
-constexpr Duration kLastWords = std::chrono::milliseconds(250);
-constexpr Duration kLook = std::chrono::milliseconds(1);
-
-}  // namespace
-
 Error CommunicatorCore::silence() const {
-  std::optional<Rank> silent = plane_->awaited();
+  std::optional<Rank> silent = root_ ? std::nullopt : plane_->awaited();
   // Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to all phases.
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_come_to_phase(peer)) silent = peer;
   for (const Rank peer : exec_.peers())
     if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
+  if (root_) return silence_in_group(membership_, silent);
   return silence_at_joining(membership_, silent, plane_->waits_for_room());
 }
 
@@ -89,17 +83,18 @@ void CommunicatorCore::time_is_over() noexcept {
 /// Ranks of this host are seen to come. Others say that they have, when they stall or are asked.
 CommunicatorCore::Missing CommunicatorCore::missing() const {
   Missing missing;
-  std::optional<Rank> waiting;  // who waits for another rank is only the next one to be waited for
   for (const Rank peer : exec_.peers()) {
     const bool is_seen = meeting_ && meeting_->includes(peer);
     const bool is_here = is_seen ? meeting_->has_arrived(peer) : health_.last_seen(peer) >= running_.sequence;
     if (is_here) continue;
     missing.ranks.push_back(peer);
-    missing.is_certain = missing.is_certain && is_seen;
-    std::optional<Rank>& lowest = health_.waits_too(peer, running_.sequence) ? waiting : missing.culprit;
+    const bool waits = health_.waits_too(peer, running_.sequence);
+    // Which of several does not wait itself, they may have yet to say.
+    missing.is_certain = missing.is_certain && is_seen && (waits || !missing.culprit);
+    missing.have_answered = missing.have_answered && !health_.is_silent(peer);
+    std::optional<Rank>& lowest = waits ? missing.waiting : missing.culprit;
     lowest = lowest ? std::min(*lowest, peer) : peer;
   }
-  if (!missing.culprit) missing.culprit = waiting;
   return missing;
 }
 
@@ -117,18 +112,20 @@ std::string CommunicatorCore::names_of(std::span<const Rank> ranks) const {
   return names;
 }
 
-/// At a deadline, before somebody is named: whoever has come may not have said so yet, and where all have
-/// come, others may know who is to blame.
+/// At a deadline, which all ranks reach together, before somebody is named: whoever has come may not have
+/// said so yet, nor whoever waits before this call, and where all have come, others may know who is to blame.
 Task<> CommunicatorCore::ask_others() {
   if (health_.is_failed() || call_.is_between_messages()) co_return;
-  const auto is_known = [this] {
+  bool is_asked = false;
+  const auto is_known = [&] {
     const Missing now = missing();
-    return health_.is_failed() || exec_.peers().empty() || (now.culprit && now.is_certain);
+    const bool is_enough = now.is_certain || (is_asked && now.have_answered);
+    return health_.is_failed() || exec_.peers().empty() || (now.culprit && is_enough);
   };
   if (is_known()) co_return;
   health_.ask_around();
-  const TimePoint until = engine_.now() + kLastWords;
-  while (engine_.now() < until && !is_known()) co_await engine_.sleep_for(kLook);
+  is_asked = true;
+  co_await listen_for(engine_, kQuestionTime, is_known);
 }
 
 /// At a deadline, who is missing; of a connection that cannot be made, whether that rank is dead.
@@ -158,7 +155,7 @@ Error CommunicatorCore::deadline_exceeded() const {
     const Missing missing = this->missing();
     const std::vector<Rank> silent = this->silent();
     if (!missing.ranks.empty()) {
-      culprit = missing.culprit;
+      culprit = missing.culprit ? missing.culprit : missing.waiting;
       who =
           fmt::format("{} so far by {}", call_.is_in_later_message() ? "its message not begun" : "not called",
                       names_of(missing.ranks));

@@ -170,7 +170,7 @@ Task<LinkSpeed> speed_of_links(Engine& engine, const Membership& membership, dou
 
 Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership& membership,
                                                ControlPlane& control, Resources& resources,
-                                               double ranks_per_core) {
+                                               TaskScope& services, double ranks_per_core) {
   std::optional<LinkSpeed> own_speed;
   if (!resources.is_host_wide() && membership.size > 1) {
     const LinkSpeed speed = co_await speed_of_links(engine, membership, ranks_per_core);
@@ -182,7 +182,7 @@ Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership&
                                         std::vector<Descriptor> descriptors) {
     exchange.take(peer, theirs, std::move(descriptors));
   };
-  co_await control.exchange_hellos(hello_for, taken);
+  co_await control.exchange_hellos(hello_for, taken, services);
   exchange.learn_hosts();
   co_return exchange.agreed_speed();
 }
@@ -203,6 +203,17 @@ Error silence_at_joining(const Membership& membership, std::optional<Rank> silen
                                                   "the network between us does",
                                                   head, membership.peers[*silent].describe()))
       .with_culprit(*silent);
+}
+
+Error silence_in_group(const Membership& group, std::optional<Rank> silent) {
+  const std::string who = silent ? group.peers[*silent].describe() : std::string("nobody in particular");
+  const Error error(
+      ErrorKind::DeadlineExceeded,
+      fmt::format("group '{}' was not ready in time: all ranks have made it, and no answer came "
+                  "from {}; find out what that rank does instead, or give calls more time "
+                  "(COHORT_TIMEOUT)",
+                  group.name, who));
+  return silent ? error.with_culprit(*silent) : error;
 }
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/group_table.h>
 
+#include <cohort/collectives/call/listening.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/cancel_scope.h>
 #include <cohort/engine/log.h>
@@ -20,9 +21,6 @@ constexpr std::size_t kShareOfBudget = 4;
 /// What a peer may have said of a group that this rank has not made: statuses and its end.
 constexpr std::size_t kMostEarly = 16;
 constexpr std::size_t kMostInvitations = kMostGroups;
-/// How long the news that a member has left may take to come.
-constexpr Duration kGrace = std::chrono::milliseconds(250);
-constexpr Duration kLook = std::chrono::milliseconds(1);
 
 /// FNV-1a (Fowler, Noll, Vo): ranks that differ are found by it, nobody who wants to deceive.
 std::uint64_t digest_of(std::span<const Rank> ranks) noexcept {
@@ -55,14 +53,7 @@ GroupTable::GroupTable(Engine& engine, ControlPlane& control, const Membership& 
 
 Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
   Group& group = begin(plan);
-  const auto is_made = [&group] {
-    return std::ranges::all_of(group.members, [](const Group::Member& member) { return member.is_here; });
-  };
-  // An engine that stood still comes to its deadline before it has read what others say.
-  const auto hear_of_others = [&]() -> Task<> {
-    const TimePoint until = engine_.now() + kGrace;
-    while (engine_.now() < until && !group.failure && !is_made()) co_await engine_.sleep_for(kLook);
-  };
+  const auto is_settled = [&group] { return group.failure || group.is_complete(); };
   bool is_invited = false;
   bool is_late = false;
   std::optional<Error> failure;
@@ -77,12 +68,12 @@ Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
     const bool is_own = is_own_fault(error.kind()) && !error.culprit();
     failure = is_own ? error.with_culprit(membership_.rank) : error;
   }
-  if (is_late) {
+  if (is_late) {  // an engine that stood still comes to its deadline before it has read what others say
     CancelScope uncancelled;
-    Task<> hearing = with_scope(uncancelled, hear_of_others());
+    Task<> hearing = with_scope(uncancelled, listen_for(engine_, kNewsTime, is_settled));
     co_await hearing;
     failure = group.failure;
-    if (!failure && !is_made()) failure = not_made_in_time(group, plan.timeout);
+    if (!failure && !group.is_complete()) failure = not_made_in_time(group, plan.timeout);
   }
   if (!failure) {
     settle_buffers(group);
@@ -154,7 +145,7 @@ void GroupTable::reserve(Group& group, std::size_t buffer_bytes) {
 }
 
 Task<> GroupTable::reserve_soon(Group& group, std::size_t buffer_bytes) {
-  const TimePoint until = engine_.now() + kGrace;
+  const TimePoint until = engine_.now() + kNewsTime;
   for (;;) {
     try {
       reserve(group, buffer_bytes);
@@ -163,7 +154,7 @@ Task<> GroupTable::reserve_soon(Group& group, std::size_t buffer_bytes) {
       const auto is_leaving = [](const auto& entry) { return !entry.second->is_open; };
       if (engine_.now() >= until || std::ranges::none_of(groups_, is_leaving)) throw;
     }
-    co_await engine_.sleep_for(kLook);
+    co_await engine_.sleep_for(kLookInterval);
   }
 }
 
@@ -191,10 +182,11 @@ void GroupTable::on_group_message(Rank from, const ControlMessage& message) noex
   const auto found = heard_[from].find(message.group);
   if (found == heard_[from].end()) return;  // of a group that is over
   Invitation& invitation = found->second;
-  if (invitation.group == nullptr || (invitation.group->listener == nullptr && invitation.group->is_open))
-    keep_early(invitation, message);
-  else
-    deliver(*invitation.group, invitation.member, message);
+  const Group* const group = invitation.group;
+  if (group != nullptr && (group->listener != nullptr || !group->is_open))
+    return deliver(*invitation.group, invitation.member, message);
+  if (message.type == ControlMessage::Type::query) answer_while_making(from, invitation);
+  keep_early(invitation, message);
 }
 
 void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexcept {
@@ -257,6 +249,15 @@ void GroupTable::keep_early(Invitation& invitation, const ControlMessage& messag
   if (message.type == ControlMessage::Type::revoke) take_cause(*invitation.group, message);
 }
 
+/// Who has made it already asks who is missing: not this rank, which waits as well.
+void GroupTable::answer_while_making(Rank to, const Invitation& invitation) noexcept {
+  if (invitation.group == nullptr || invitation.group->is_complete()) return;
+  ControlMessage waits;
+  waits.type = ControlMessage::Type::status;
+  waits.group = invitation.group->number;
+  control_.send(to, waits);
+}
+
 /// What is said of a group names its ranks by their ranks there; what is thrown before it is made does not.
 void GroupTable::take_cause(Group& group, const ControlMessage& revoke) noexcept {
   const Error cause = revoke.cause();
@@ -281,10 +282,9 @@ void GroupTable::fail_making(Group& group, Error error) noexcept {
 }
 
 Task<> GroupTable::until_all_are_here(Group& group) {
-  const auto is_here = [](const Group::Member& member) { return member.is_here; };
   for (;;) {
     if (group.failure) throw Error(*group.failure);
-    if (std::ranges::all_of(group.members, is_here)) co_return;
+    if (group.is_complete()) co_return;
     co_await group.news.wait();
   }
 }

@@ -7,6 +7,7 @@
 #include <cohort/net/transport.h>
 #include <cohort/notify/notify.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -76,6 +77,9 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     Listener* listener = nullptr;
     std::optional<Error> failure;
     Notify news;
+
+    /// All have invited this rank.
+    [[nodiscard]] bool is_complete() const noexcept { return std::ranges::all_of(members, &Member::is_here); }
   };
 
   /// `budget_bytes`: what the CCL buffers of all groups may take together. `heap`: where regions come from;
@@ -124,6 +128,7 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   void invite(const Group& group) noexcept;
   void take_invitation(Rank from, const ControlMessage& message) noexcept;
   void bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) noexcept;
+  void answer_while_making(Rank to, const Invitation& invitation) noexcept;
   void keep_early(Invitation& invitation, const ControlMessage& message) noexcept;
   void deliver(Group& group, Rank member, const ControlMessage& message) noexcept;
   void fail_making(Group& group, Error error) noexcept;

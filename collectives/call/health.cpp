@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/health.h>
 
+#include <cohort/collectives/call/listening.h>
 #include <cohort/engine/failure.h>
 
 #include <fmt/format.h>
@@ -10,14 +11,9 @@
 namespace cohort {
 namespace {
 
-/// How long the ranks' signatures, or the news of a death, may take to come together.
-constexpr Duration kGrace = std::chrono::milliseconds(250);
-/// A death that this rank has not noticed by then, after another did, is none: longer than the end of a
-/// connection takes on any way around the world, which may be a hundred times the way to the other.
-constexpr Duration kNoticeTime = std::chrono::milliseconds(250);
-/// So long a witness may take: its time to notice, and twice the way.
-constexpr Duration kWitnessTime = std::chrono::milliseconds(700);
-constexpr Duration kLook = std::chrono::milliseconds(1);
+/// So long a witness may take: a death that another rank has noticed is none if the witness has not noticed
+/// it in its time, and then it is asked and answers.
+constexpr Duration kWitnessTime = kNewsTime + kQuestionTime;
 
 }  // namespace
 
@@ -96,10 +92,11 @@ void Health::ask_around() noexcept {
 }
 
 /// Of what was asked about, if this rank has come to it, else of what it came to last. Who is between two
-/// messages, or two calls, is waited for and does not wait.
+/// messages, or two calls, is waited for and does not wait. Who joins does, whatever it measures meanwhile.
 void Health::answer(Rank to, std::uint64_t sequence) noexcept {
-  const std::uint64_t of = remembered(sequence) == nullptr ? running_.sequence : sequence;
-  const bool waits = running_.is_running && !call_.is_between_messages();
+  const std::uint64_t last = is_joining_ ? 0 : running_.sequence;
+  const std::uint64_t of = remembered(sequence) == nullptr ? last : sequence;
+  const bool waits = is_joining_ || (running_.is_running && !call_.is_between_messages());
   control_.send(to, status(waits ? ControlMessage::Type::status : ControlMessage::Type::answer, of));
 }
 
@@ -114,9 +111,8 @@ void Health::report_mismatch(Rank peer, std::uint64_t sequence, const Signature&
 }
 
 Task<> Health::resolve_mismatch(std::uint64_t sequence) {
-  const TimePoint until = engine_.now() + kGrace;
-  while (table_.size() < membership_.size && engine_.now() < until && !is_failed())
-    co_await engine_.sleep_for(kLook);
+  const auto is_known = [this] { return table_.size() == membership_.size || is_failed(); };
+  co_await listen_for(engine_, kQuestionTime, is_known);
   std::sort(table_.begin(), table_.end(),
             [](const SignatureOfRank& a, const SignatureOfRank& b) { return a.rank < b.rank; });
   const Disagreement verdict = judge(table_, algorithms_);
@@ -134,7 +130,7 @@ void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   PeerState& state = peers_[from];
   state.has_answered = true;
   if (message.type == ControlMessage::Type::status)
-    state.stalled_in = std::max(state.stalled_in, message.sequence);
+    state.stalled_in = std::max(state.stalled_in.value_or(0), message.sequence);
   if (message.sequence >= state.last_seen) {
     state.last_seen = message.sequence;
     state.last_signature = message.signature;
@@ -165,6 +161,7 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
 }
 
 std::string Health::current_operation() const {
+  if (is_joining_) return fmt::format("while '{}' was being made", membership_.name);
   const bool is_in_call = running_.is_running || call_.whole();
   if (!is_in_call) return fmt::format("between collectives on '{}'", membership_.name);
   return fmt::format("during {} on '{}'", call_.text(), membership_.name);
@@ -236,19 +233,18 @@ void Health::take_news_of_peer(Rank from, const ControlMessage& message) noexcep
 }
 
 Task<> Health::answer_later(Rank to, Rank about) {
-  co_await engine_.sleep_for(kNoticeTime);
+  co_await engine_.sleep_for(kNewsTime);
   if (!peers_[about].departed) control_.send(to, news(ControlMessage::Type::alive, about));
 }
 
 /// A connection to another host ended without a goodbye. If the process is dead, everybody has lost it; who
 /// still has it says that only the connection broke. Nobody answers: it is dead as far as we can tell.
 Task<> Health::resolve_departure(Rank peer) {
-  const TimePoint until = engine_.now() + kWitnessTime;
   const PeerState& state = peers_[peer];
-  const auto is_open = [&] {
-    return !state.is_lost_elsewhere && !state.is_alive_elsewhere && has_witness(peer);
+  const auto is_known = [&] {
+    return is_failed() || state.is_lost_elsewhere || state.is_alive_elsewhere || !has_witness(peer);
   };
-  while (engine_.now() < until && !is_failed() && is_open()) co_await engine_.sleep_for(kLook);
+  co_await listen_for(engine_, kWitnessTime, is_known);
   if (is_leaving_) co_return;
   fail(state.is_alive_elsewhere ? link_fault(peer, "the control connection ended") : died(peer));
 }
@@ -285,10 +281,10 @@ void Health::report_link_fault(Rank peer, const Error& error) noexcept {
 }
 
 Task<> Health::resolve_link_fault(Rank peer, Error error) {
-  const TimePoint until = engine_.now() + kGrace;
-  while (engine_.now() < until && !is_failed() && !peers_[peer].departed) co_await engine_.sleep_for(kLook);
-  if (peers_[peer].departed) co_await look_for_lost_data(peer);
   const PeerState& state = peers_[peer];
+  const auto is_known = [&] { return is_failed() || state.departed; };
+  co_await listen_for(engine_, kNewsTime, is_known);
+  if (state.departed) co_await look_for_lost_data(peer);
   const bool is_explained = state.departed && (state.is_suspected || !is_cut_off_(peer));
   if (is_failed() || is_leaving_ || is_explained) co_return;
   fail(link_fault(peer, error.message()));
@@ -296,11 +292,10 @@ Task<> Health::resolve_link_fault(Rank peer, Error error) {
 
 Task<> Health::settle_link_fault(Rank peer, Error error) {
   const PeerState& state = peers_[peer];
-  const TimePoint news_until = engine_.now() + kGrace;
-  while (engine_.now() < news_until && !is_failed() && !state.departed) co_await engine_.sleep_for(kLook);
-  const TimePoint witnesses_until = engine_.now() + kWitnessTime;
-  while (engine_.now() < witnesses_until && !is_failed() && state.is_suspected)
-    co_await engine_.sleep_for(kLook);
+  const auto is_news = [&] { return is_failed() || state.departed; };
+  co_await listen_for(engine_, kNewsTime, is_news);
+  const auto is_settled = [&] { return is_failed() || !state.is_suspected; };
+  co_await listen_for(engine_, kWitnessTime, is_settled);
   if (is_failed() || is_leaving_) co_return;
   const bool has_left = state.departed && !state.is_suspected;
   fail(has_left ? left_early(peer) : link_fault(peer, error.message()));
@@ -313,7 +308,7 @@ Task<> Health::look_for_lost_data(Rank peer) {
     const bool is_same = running_.is_running && running_.sequence == sequence;
     return is_same && !is_failed() && !is_leaving_ && !peers_[peer].is_suspected && !is_cut_off_(peer);
   };
-  while (is_open()) co_await engine_.sleep_for(kLook);
+  while (is_open()) co_await engine_.sleep_for(kLookInterval);
 }
 
 /// Whoever hears of the cause passes it on, once: this rank may leave before the one who found it was heard

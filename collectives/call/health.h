@@ -39,6 +39,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// where this rank cancelled it and gave up because of another one. Requires is_failed().
   [[nodiscard]] Error cause_of(const std::exception_ptr& failure) const noexcept;
 
+  /// All that joining, or making a group, waits for has come.
+  void joined() noexcept { is_joining_ = false; }
   /// Before each collective: remembers its signature; fails if somebody it needs has left. False if failed.
   [[nodiscard]] bool begin(std::uint64_t sequence, const Signature& signature) noexcept;
   /// The running collective makes no progress: tell everybody what it is, so that a disagreement shows.
@@ -82,7 +84,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   }
   /// Whether a peer has said that it waits for others itself, in this collective or in the one before.
   [[nodiscard]] bool waits_too(Rank peer, std::uint64_t sequence) const noexcept {
-    return peers_[peer].stalled_in != 0 && peers_[peer].stalled_in + 1 >= sequence;
+    const std::optional<std::uint64_t>& stalled_in = peers_[peer].stalled_in;
+    return stalled_in && *stalled_in + 1 >= sequence;
   }
   /// The highest collective that a peer is known to have started.
   [[nodiscard]] std::uint64_t last_seen(Rank peer) const noexcept {
@@ -100,8 +103,8 @@ class Health final : public ControlPlane::Handler, Immovable {
     std::uint64_t departed_after = 0;
     std::uint64_t departure = 0;  ///< the first one is 1
     std::uint64_t last_seen = 0;
-    bool has_answered = false;     ///< since this rank asked around
-    std::uint64_t stalled_in = 0;  ///< a collective, as it says itself; 0: in none
+    bool has_answered = false;                ///< since this rank asked around
+    std::optional<std::uint64_t> stalled_in;  ///< a collective, as it says itself; 0: in joining
     Signature last_signature;
   };
   struct HistoryEntry {
@@ -143,6 +146,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   std::function<void(Rank)> on_goodbye_;
 
   std::optional<Error> cause_;
+  bool is_joining_ = true;
   bool is_leaving_ = false;
   bool is_resolving_ = false;
   std::uint64_t resolving_sequence_ = 0;

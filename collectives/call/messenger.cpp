@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/messenger.h>
 
+#include <cohort/collectives/call/listening.h>
 #include <cohort/collectives/memory/reduction/copy.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
@@ -18,9 +19,6 @@ constexpr std::size_t kBytesBetweenLooks = std::size_t{256} << 10;
 constexpr unsigned kPiecesInARow = 16;
 /// Calls that complete at once take the engine's turn from others: asked every so often.
 constexpr unsigned kCallsBetweenLooks = 32;
-/// As long as collectives listen to each other at a deadline.
-constexpr Duration kHearing = std::chrono::milliseconds(250);
-constexpr Duration kLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -146,16 +144,14 @@ Task<Rank> Messenger::run(const MessageRequest& request) {
   throw Error(cause);
 }
 
-/// At a deadline: an engine that stood still comes to it late, with what others have said unread.
+/// At a deadline: an engine that stood still comes to it late, with what others have said unread. Collectives
+/// whose deadline this is, too, ask each other so long.
 Task<> Messenger::hear_of_others(const std::exception_ptr& failure) {
   const std::optional<Error> error = error_in(failure);
   if (!error || error->kind() != ErrorKind::DeadlineExceeded) co_return;
-  const TimePoint until = use_.engine.now() + kHearing;
   CancelScope uncancelled;
-  auto hear = [&]() -> Task<> {
-    while (use_.engine.now() < until && !use_.health.is_failed()) co_await use_.engine.sleep_for(kLook);
-  };
-  Task<> hearing = with_scope(uncancelled, hear());
+  const auto is_known = [this] { return use_.health.is_failed(); };
+  Task<> hearing = with_scope(uncancelled, listen_for(use_.engine, kQuestionTime, is_known));
   co_await hearing;
 }
 

@@ -2,6 +2,8 @@
 // What a Messenger says and hears.
 #include <cohort/collectives/call/messenger.h>
 
+#include <cohort/collectives/call/listening.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,9 +20,6 @@ constexpr std::size_t kOwedInARow = kMostUnused / 4;
 constexpr std::size_t kMessageWeight = 64;
 /// Messages of one sender that nobody wants: beyond is a program that runs away.
 constexpr std::size_t kMostUnexpected = std::size_t{1} << 20;
-/// What a rank that left has said on another connection is here by then.
-constexpr Duration kLastWords = std::chrono::milliseconds(250);
-constexpr Duration kLook = std::chrono::milliseconds(1);
 
 /// Where letters without payload are "taken" to.
 std::byte nowhere;
@@ -334,11 +333,11 @@ std::uint64_t Messenger::last_words() const noexcept {
   return letters;
 }
 
-/// Looks, and not one long sleep: an engine that does something else meanwhile reads nothing.
+/// What a rank that left has said on another connection comes for as long as it goes on coming.
 Task<> Messenger::fail_if_missed(Rank peer) {
   std::uint64_t heard = last_words();
-  for (Duration quiet{}; quiet < kLastWords; quiet += kLook) {
-    co_await use_.engine.sleep_for(kLook);
+  for (Duration quiet{}; quiet < kNewsTime; quiet += kLookInterval) {
+    co_await use_.engine.sleep_for(kLookInterval);
     const std::uint64_t now = last_words();
     if (std::exchange(heard, now) != now) quiet = Duration::zero();
   }

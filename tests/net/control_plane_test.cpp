@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/control_plane.h>
 
+#include <cohort/engine/failure.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
+#include <cohort/tests/support/virtual_engine.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
 
 namespace cohort::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Property;
 using ::testing::UnorderedElementsAre;
 
 class NoHandler final : public ControlPlane::Handler {
@@ -37,9 +45,12 @@ Task<> exchange(Engine& engine, Membership& membership, End& end) {
   const ControlPlane::Taken taken = [&](Rank peer, const ControlMessage&, std::vector<Descriptor>) {
     end.heard.push_back(peer);
   };
-  const std::optional<Error> error = co_await error_of(control.exchange_hellos(hello_for, taken));
+  TaskScope services;
+  const std::optional<Error> error = co_await error_of(control.exchange_hellos(hello_for, taken, services));
   end.error = error;
   if (error) control.shutdown();
+  services.cancel();
+  co_await services.join();
 }
 
 TEST(ControlPlane, a_rank_that_cannot_say_hello_to_one_still_does_to_the_others_and_hears_all) {
@@ -58,6 +69,77 @@ TEST(ControlPlane, a_rank_that_cannot_say_hello_to_one_still_does_to_the_others_
   EXPECT_THAT(ends[1].error->what(), HasSubstr("see what it printed, then start all ranks again"));
   EXPECT_EQ(kind_of(ends[2].error), "no error");
   EXPECT_THAT(ends[2].heard, UnorderedElementsAre(0, 1));
+}
+
+/// What a rank is told of its only peer, in virtual time: requests to the kernel are answered by the test.
+class OwnShortage : public ::testing::Test, private ControlPlane::Handler {
+ protected:
+  OwnShortage() {
+    membership_.size = 2;
+    membership_.peers.resize(2);
+    membership_.peers[1].rank = 1;
+    membership_.control.resize(2);
+    membership_.control[1] = Socket(engine_, Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+    services_.set_on_failure(
+        [this](const std::exception_ptr& failure) { told_.push_back(as_error(failure)); });
+  }
+
+  /// Both say hello; then what is received comes to `results`, one after the other.
+  void meet_and_receive(const std::vector<int>& results) {
+    auto meets = [&]() -> Task<> {
+      const ControlPlane::HelloFor hello_for = [](Rank) -> ControlPlane::Hello { return {}; };
+      const ControlPlane::Taken taken = [](Rank, const ControlMessage&, std::vector<Descriptor>) {};
+      co_await plane_.exchange_hellos(hello_for, taken, services_);
+    };
+    auto answers = [&]() -> Task<> {
+      co_await answer_hello();
+      for (const int result : results) {
+        if (engine_.virtual_driver().in_flight() == 0) co_await engine_.sleep_for(std::chrono::seconds(1));
+        if (engine_.virtual_driver().in_flight() == 0) break;
+        engine_.virtual_driver().finish_next(result);
+        co_await engine_.sleep_for(Duration::zero());
+      }
+    };
+    auto whole = [&]() -> Task<> {
+      co_await when_all(meets(), answers());
+      co_await engine_.sleep_for(std::chrono::seconds(1));  // for the last one to be seen
+      services_.cancel();
+      try {
+        co_await services_.join();
+      } catch (const Error&) {  // told when it happened
+      }
+    };
+    engine_.run(whole());
+  }
+
+  std::vector<Error> told_;
+  std::optional<Rank> departed_;
+
+ private:
+  void on_control(Rank, const ControlMessage&) noexcept override {}
+  void on_departure(Rank peer, bool, std::uint64_t) noexcept override { departed_ = peer; }
+
+  Task<> answer_hello() {
+    VirtualDriver& driver = engine_.virtual_driver();
+    const auto* const into = static_cast<const ::msghdr*>(driver.next().request().address);
+    const ControlMessage hello;
+    std::memcpy(into->msg_iov->iov_base, &hello, sizeof hello);
+    driver.finish_next(sizeof hello);
+    driver.finish_next(sizeof hello);  // the own one is sent
+    co_await engine_.sleep_for(Duration::zero());
+  }
+
+  VirtualEngine engine_;
+  Membership membership_;
+  TaskScope services_{nullptr, TaskScope::OnFailure::keep_others};
+  ControlPlane plane_{engine_, membership_, *this};
+};
+
+TEST_F(OwnShortage, is_told_and_the_end_of_the_peer_is_heard_all_the_same) {
+  meet_and_receive({-ENOBUFS, -ENOMEM, 0});
+  EXPECT_THAT(told_, ElementsAre(Property(&Error::kind, ErrorKind::ResourceLimit),
+                                 Property(&Error::kind, ErrorKind::ResourceLimit)));
+  EXPECT_EQ(departed_, Rank{1});
 }
 
 }  // namespace
