@@ -70,8 +70,8 @@ class Transport : Immovable {
     return nullptr;
   }
 
-  /// Memory that schedules will name often: the CCL buffers, scratch, and buffers that peers map, as they come
-  /// and go. For transports that want to know beforehand; it is not freed before forget_memory().
+  /// Memory that schedules will name often: the CCL buffers, scratch, and what peers map of users' buffers.
+  /// For transports that want to know beforehand; it is not freed before forget_memory().
   virtual void register_memory(std::span<std::byte>) {}
   virtual void forget_memory(const std::byte*) noexcept {}
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/schedule/by_carrying.h>
 
-#include <map>
 #include <numeric>
 
 namespace cohort::carrying {
@@ -24,16 +23,22 @@ auto of_blocks(const Hosts& hosts, const Op& op) {
   };
 }
 
-/// What costs depend on.
+/// How many hosts have so many ranks, from 1 to most_ranks().
+double hosts_of_size(const Hosts& hosts, Rank size) {
+  const std::size_t larger = size < hosts.most_ranks() ? hosts.ranks_at(size).size() : 0;
+  return static_cast<double>(hosts.ranks_at(size - 1).size() - larger);
+}
+
+/// What costs depend on. Made for every call that is chosen for: without an allocation.
 struct Sizes {
   explicit Sizes(const Hosts& of) : ranks(of.ranks()), hosts(of.count()), most(of.most_ranks()) {
-    std::map<Rank, double> hosts_of_size;
-    for (Rank host = 0; host < of.count(); ++host) ++hosts_of_size[of.size_of(host)];
-    least = hosts_of_size.begin()->first;
-    for (const auto& [size, count] : hosts_of_size) {
+    for (Rank size = of.most_ranks(); size > 0; --size) {
+      const double count = hosts_of_size(of, size);
+      if (count == 0) continue;
+      least = size;
       messages_inside += count * size * (size - 1.0);
-      for (const auto& [other, others] : hosts_of_size) {
-        const double pairs = size == other ? count * (count - 1) : count * others;
+      for (Rank other = 1; other <= of.most_ranks(); ++other) {
+        const double pairs = count * (size == other ? count - 1 : hosts_of_size(of, other));
         messages_across += pairs * (size + other - std::gcd(size, other));
       }
       const double apart = size == of.most_ranks() ? count - 1 : count;

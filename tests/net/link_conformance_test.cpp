@@ -135,6 +135,7 @@ TEST_P(LinkConformance, who_was_read_from_goes_on_as_soon_as_it_is_told) {
       co_await end.link().get(in_ccl_out(kMiB), in_recv(kMiB));
       EXPECT_TRUE(end.holds(in_recv(kMiB), 5)) << times;
       co_await end.link().post(Signal::DataSignal);
+      co_await end.link().wait(Signal::Ack);
       end.begin_next();
     }
   };
@@ -144,6 +145,7 @@ TEST_P(LinkConformance, who_was_read_from_goes_on_as_soon_as_it_is_told) {
     for (int times = 0; times < kTimes; ++times) {
       for (int turns = 0; turns < times; ++turns) co_await end.engine().sleep_for(Duration::zero());
       co_await end.link().wait(Signal::DataSignal);
+      co_await end.link().post(Signal::Ack);
       end.begin_next();
     }
   };

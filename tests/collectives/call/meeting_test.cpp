@@ -153,12 +153,11 @@ TEST(Meeting, words_that_lead_out_of_the_segment_are_reported_with_their_rank) {
 TEST(Meeting, a_reference_that_the_algorithm_does_not_allow_is_reported_with_its_rank) {
   Engine engine;
   MeetingOfTwo two(engine);
-  const std::span<float> theirs = two.peers_memory(2 * kCount);
+  const std::span<float> theirs = two.peers_memory(kCount);
   const std::vector<float> in(kCount, 1.0F);
-  std::vector<float> out(2 * kCount);
+  std::vector<float> out(kCount);
   const Words words{.send_offset = two.offset_of(theirs), .recv_offset = two.offset_of(theirs)};
-  EXPECT_FALSE(
-      two.meet(call_of(test::library<AllGather>("slots"), in, out), kByReference | kInSegment, words));
+  EXPECT_FALSE(two.meet(call_of(test::library<Scan>("slots"), in, out), kByReference | kInSegment, words));
   expect_named_as_nonsense(two);
 }
 
