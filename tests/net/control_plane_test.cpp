@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 namespace cohort::testing {
 namespace {
@@ -82,6 +83,8 @@ class OwnShortage : public ::testing::Test, private ControlPlane::Handler {
     membership_.control[1] = Socket(engine_, Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)));
     services_.set_on_failure(
         [this](const std::exception_ptr& failure) { told_.push_back(as_error(failure)); });
+    ControlPlane::Handler& handler = *this;
+    plane_.emplace(engine_, membership_, handler);
   }
 
   /// Both say hello; then what is received comes to `results`, one after the other.
@@ -89,7 +92,7 @@ class OwnShortage : public ::testing::Test, private ControlPlane::Handler {
     auto meets = [&]() -> Task<> {
       const ControlPlane::HelloFor hello_for = [](Rank) -> ControlPlane::Hello { return {}; };
       const ControlPlane::Taken taken = [](Rank, const ControlMessage&, std::vector<Descriptor>) {};
-      co_await plane_.exchange_hellos(hello_for, taken, services_);
+      co_await plane_->exchange_hellos(hello_for, taken, services_);
     };
     auto answers = [&]() -> Task<> {
       co_await answer_hello();
@@ -132,7 +135,7 @@ class OwnShortage : public ::testing::Test, private ControlPlane::Handler {
   VirtualEngine engine_;
   Membership membership_;
   TaskScope services_{nullptr, TaskScope::OnFailure::keep_others};
-  ControlPlane plane_{engine_, membership_, *this};
+  std::optional<ControlPlane> plane_;
 };
 
 TEST_F(OwnShortage, is_told_and_the_end_of_the_peer_is_heard_all_the_same) {
