@@ -3,6 +3,7 @@
 // all_reduces of shared buffers by two ranks, each an engine on a thread of its own. The argument is the
 // bytes of each.
 #include <cohort/collectives/run.h>
+#include <cohort/engine/engine.h>
 #include <cohort/engine/system/affinity.h>
 
 #include <benchmark/benchmark.h>

@@ -11,8 +11,12 @@ if(BUILD_SHARED_LIBS)
   set(COHORT_PRECOMPILE OFF)
 endif()
 
-# Instead of a release's -O3, where speed of the program is not the point.
-set(COHORT_LIGHT_OPTIMIZATION $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+# Instead of a release's -O3 and the -O1 of sanitizers, where speed of the program is not the point. (g++ spends as long on
+# -O0, which writes more.)
+set(COHORT_LIGHT_OPTIMIZATION $<$<CONFIG:Release,RelWithDebInfo>:-Og>)
+if(COHORT_SANITIZE)
+  set(COHORT_LIGHT_OPTIMIZATION -Og)
+endif()
 
 # What most files of the library include.
 set(COHORT_LIBRARY_HEADERS
@@ -36,7 +40,7 @@ function(cohort_precompile target owner)
   endif()
 endfunction()
 
-# Files of TARGET that parse command lines or JSON are compiled with -O1: the headers that do it define everything inline,
+# Files of TARGET that parse command lines or JSON are compiled with -Og: the headers that do it define everything inline,
 # run once per process, and take twice as long with -O3 (8 s a file).
 function(cohort_parse_at_leisure target)
   get_target_property(sources ${target} SOURCES)

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/maybe_empty.h>
+#include <cohort/collectives/schedule/signals.h>
 #include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
-
-Task<> tell_all(Exec& x) {
-  for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
-}
 
 /// One-shot gather: everybody sends its block to the root, all at once.
 /// Cost: 2 rounds; (p-1) * block bytes received by the root. Streams: main and p-1 sub streams of the root.

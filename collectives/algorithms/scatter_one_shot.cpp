@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/maybe_empty.h>
+#include <cohort/collectives/schedule/signals.h>
 #include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
-
-Task<> hear_from_all(Exec& x) {
-  for (const Rank peer : x.peers()) co_await x.link(peer).wait(Signal::Ack);
-}
 
 /// One-shot scatter: the root hears from everybody, then sends everybody its block, all at once.
 /// Cost: 2 rounds; (p-1) * block bytes sent by the root. Streams: main and p-1 sub streams of the root.

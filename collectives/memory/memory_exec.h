@@ -18,9 +18,9 @@ class MemoryExec final : public Exec {
  public:
   MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources);
 
-  /// Before each collective: how its user windows are reached, the same everywhere, and how much data it
-  /// touches.
-  void begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept;
+  /// Before each collective: how its user windows are reached, the same everywhere, how much data it touches,
+  /// and whether it combines it.
+  void begin(UserWindows user_windows, std::size_t footprint_bytes, bool combines = false) noexcept;
 
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }

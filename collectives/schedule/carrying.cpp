@@ -5,32 +5,33 @@
 #include <cohort/collectives/schedule/share_exchange.h>
 
 namespace cohort {
-namespace {
-
-/// In the last phase, in which who has nothing to send is heard of all the same.
-Task<> exchange_or_signal(Exec& x, Link& link, Slice out, Slice in) {
-  co_await x.streams().fork_join(send_or_post(link, out), receive_or_wait(link, in));
-}
-
-}  // namespace
 
 Carrying::Carrying(Exec& x, const HostVectors& vectors)
     : x_(x),
       vectors_(vectors),
       host_(vectors.hosts().host_of(x.rank())),
       place_(vectors.hosts().place_of(x.rank())),
-      size_(vectors.hosts().size_of(host_)) {
+      size_(vectors.hosts().size_of(host_)),
+      by_host_(x.lease_places()),
+      partners_(x.lease_places()) {
   const Rank count = vectors_.hosts().count();
-  std::size_t before = 0;
+  std::size_t at = 0;
   for (Rank host = 0; host < count; ++host) {
-    before += carried(place_, host).begin;
+    at += carried(place_, host).begin;
     bytes_ += carried(size_ - 1, host).end;
   }
-  at_.reserve(count + std::size_t{1});
-  at_.push_back(before);
-  for (Rank host = 0; host < count; ++host) at_.push_back(at_.back() + carried(place_, host).bytes());
+  for (Rank host = 0; host < count; ++host) {
+    const std::size_t bytes = carried(place_, host).bytes();
+    by_host_.push_back({x.here(), x.scratch(at, bytes)});
+    at += bytes;
+  }
   x_.inside().use_scratch_from(bytes_);
   find_partners();
+}
+
+Carrying::~Carrying() {
+  x_.give_back(std::move(by_host_));
+  x_.give_back(std::move(partners_));
 }
 
 void Carrying::find_partners() {
@@ -39,20 +40,21 @@ void Carrying::find_partners() {
     const Rank host = (host_ + distance) % hosts.count();
     const std::uint64_t theirs = hosts.size_of(host);
     const std::uint64_t end = (place_ + std::uint64_t{1}) * theirs;
-    for (std::uint64_t place = place_ * theirs / size_; place * size_ < end; ++place)
-      partners_.push_back({host, static_cast<Rank>(place)});
+    const HostVectors::Range mine = carried(place_, host);
+    for (std::uint64_t place = place_ * theirs / size_; place * size_ < end; ++place) {
+      const auto part = vectors_.part(host, static_cast<Rank>(place), hosts.size_of(host));
+      const HostVectors::Range common = mine.common_with(part);
+      partners_.push_back(
+          {hosts.ranks_of(host)[place], of_host(host).part(common.begin - mine.begin, common.bytes())});
+    }
   }
 }
 
 std::span<const Carrying::Partner> Carrying::partners_on(Rank host) const {
-  const auto first = std::ranges::find(partners_, host, &Partner::host);
-  const auto last =
-      std::find_if(first, partners_.end(), [&](const Partner& one) { return one.host != host; });
+  const auto is_there = [&](const Partner& one) { return vectors_.hosts().host_of(one.rank) == host; };
+  const auto first = std::ranges::find_if(partners_, is_there);
+  const auto last = std::find_if_not(first, partners_.end(), is_there);
   return {first, last};
-}
-
-Link& Carrying::link_to(const Partner& partner) {
-  return x_.link(vectors_.hosts().ranks_of(partner.host)[partner.place]);
 }
 
 Slice Carrying::operator()(Rank place) const {
@@ -66,19 +68,12 @@ Slice Carrying::operator()(Rank place) const {
   return x_.scratch(begin, end - begin);
 }
 
-Slice Carrying::of_host(Rank host) const { return x_.scratch(at_[host], at_[host + 1] - at_[host]); }
-
-Slice Carrying::carried_for(const Partner& partner) const {
-  const HostVectors::Range mine = carried(place_, partner.host);
-  const Rank parts = vectors_.hosts().size_of(partner.host);
-  const HostVectors::Range common = mine.common_with(vectors_.part(partner.host, partner.place, parts));
-  return of_host(partner.host).part(common.begin - mine.begin, common.bytes());
-}
-
 HostVectors::Range Carrying::own_range_of(const Partner& partner) const {
   const HostVectors::Range mine = carried(place_, host_);
-  const Rank parts = vectors_.hosts().size_of(partner.host);
-  const HostVectors::Range common = mine.common_with(vectors_.part(host_, partner.place, parts));
+  const Hosts& hosts = vectors_.hosts();
+  const Rank parts = hosts.size_of(hosts.host_of(partner.rank));
+  const HostVectors::Range common =
+      mine.common_with(vectors_.part(host_, hosts.place_of(partner.rank), parts));
   return {common.begin - mine.begin, common.end - mine.begin};
 }
 
@@ -89,7 +84,8 @@ Slice Carrying::own_for(const Partner& partner) const {
 
 Slice Carrying::received_from(const Partner& partner) const {
   const HostVectors::Range range = own_range_of(partner);
-  return x_.scratch(bytes_ + partner.host * own().bytes + range.begin, range.bytes());
+  return x_.scratch(bytes_ + vectors_.hosts().host_of(partner.rank) * own().bytes + range.begin,
+                    range.bytes());
 }
 
 Task<> Carrying::combine(Slice result, Combine combine) {
@@ -103,7 +99,7 @@ Task<> Carrying::combine(Slice result, Combine combine) {
 
 Task<> Carrying::combine_across(Slice result, Combine combine) {
   auto swap = [&](const Partner& with) -> Task<> {
-    return exchange_slices(x_, link_to(with), carried_for(with), received_from(with));
+    return exchange_slices(x_, link_to(with), with.slice, received_from(with));
   };
   co_await x_.fork_join(partners_, swap);
   std::vector<PlacedSlice> inputs = x_.lease_places();
@@ -116,10 +112,11 @@ Task<> Carrying::combine_across(Slice result, Combine combine) {
   x_.give_back(std::move(inputs));
 }
 
+// Who has nothing to send is heard of all the same: it is the last phase.
 Task<> Carrying::spread() {
   Exec& inside = x_.inside();
   auto swap_across = [&](const Partner& with) -> Task<> {
-    return exchange_or_signal(x_, link_to(with), own_for(with), carried_for(with));
+    return exchange_or_signal(x_, link_to(with), own_for(with), with.slice);
   };
   const Slice mine = (*this)(place_);
   auto swap_inside = [&](Rank peer) -> Task<> {
@@ -130,7 +127,7 @@ Task<> Carrying::spread() {
 }
 
 Task<> Carrying::scatter_from(Rank host) {
-  auto give = [&](const Partner& to) -> Task<> { return send_slice(link_to(to), carried_for(to)); };
+  auto give = [&](const Partner& to) -> Task<> { return send_slice(link_to(to), to.slice); };
   auto take = [&](const Partner& from) -> Task<> { return receive_slice(link_to(from), own_for(from)); };
   if (host == host_)
     co_await x_.fork_join(partners_, give);
@@ -140,7 +137,7 @@ Task<> Carrying::scatter_from(Rank host) {
 
 Task<> Carrying::gather_to(Rank host) {
   auto give = [&](const Partner& to) -> Task<> { return send_slice(link_to(to), own_for(to)); };
-  auto take = [&](const Partner& from) -> Task<> { return receive_slice(link_to(from), carried_for(from)); };
+  auto take = [&](const Partner& from) -> Task<> { return receive_slice(link_to(from), from.slice); };
   if (host == host_)
     co_await x_.fork_join(partners_, take);
   else

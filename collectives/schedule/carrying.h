@@ -73,6 +73,7 @@ class HostVectors {
 class Carrying : Immovable {
  public:
   Carrying(Exec& x, const HostVectors& vectors);
+  ~Carrying();
 
   /// All that the rank in that place of this host carries.
   [[nodiscard]] Slice operator()(Rank place) const;
@@ -104,22 +105,18 @@ class Carrying : Immovable {
 
  private:
   enum class Way : std::uint8_t { in, out };
-  /// Of another host, whose slice overlaps what this rank carries; then the same holds the other way round.
-  struct Partner {
-    Rank host = 0;
-    Rank place = 0;
-  };
+  /// A rank of another host, whose slice overlaps what this one carries, and what that is; then the same
+  /// holds the other way round.
+  using Partner = PlacedSlice;
 
   void find_partners();
   [[nodiscard]] std::span<const Partner> partners_on(Rank host) const;
-  [[nodiscard]] Link& link_to(const Partner& partner);
+  [[nodiscard]] Link& link_to(const Partner& partner) { return x_.link(partner.rank); }
   [[nodiscard]] HostVectors::Range carried(Rank place, Rank host) const noexcept {
     return vectors_.part(host, place, size_);
   }
   /// What this rank carries of a host's vector.
-  [[nodiscard]] Slice of_host(Rank host) const;
-  /// What it carries of that one's slice.
-  [[nodiscard]] Slice carried_for(const Partner& partner) const;
+  [[nodiscard]] const Slice& of_host(Rank host) const { return by_host_[host].slice; }
   /// Where in its own slice is what that one carries of it.
   [[nodiscard]] HostVectors::Range own_range_of(const Partner& partner) const;
   [[nodiscard]] Slice own_for(const Partner& partner) const;
@@ -152,9 +149,10 @@ class Carrying : Immovable {
   const HostVectors vectors_;
   const Rank host_;
   const Rank place_;
-  const Rank size_;              ///< of this host
-  std::vector<std::size_t> at_;  ///< in scratch, what this rank carries of each host, and the end
-  std::size_t bytes_ = 0;        ///< of all that the ranks of this host carry
+  const Rank size_;        ///< of this host
+  std::size_t bytes_ = 0;  ///< of all that the ranks of this host carry
+  // Leased from the Exec:
+  std::vector<PlacedSlice> by_host_;  ///< what this rank carries of each host
   std::vector<Partner> partners_;
 };
 

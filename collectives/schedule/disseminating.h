@@ -42,34 +42,43 @@ class Disseminating : Immovable {
   /// Copies part(r), the whole slice of each rank r, to its place; those that lie side by side together.
   template <class Part>
   Task<> pack(Part& part) {
-    for (Rank place = 0; place < x_.size();) {
-      const Stretch stretch = stretch_from(place, part);
+    for (Position at; at.place < x_.size();) {
+      const Stretch stretch = stretch_from(at, part);
       if (!stretch.outside.empty()) co_await x_.copy(stretch.inside, stretch.outside);
-      place += stretch.slices;
+      at = stretch.next;
     }
   }
   /// And back, from a place on: the end of each slice, as much as part(r) has.
   template <class Part>
   Task<> unpack(Part& part, Rank from = 0) {
-    for (Rank place = from; place < x_.size();) {
-      const Stretch stretch = stretch_from(place, part);
+    for (Position at{from, rule_.way_of(from)}; at.place < x_.size();) {
+      const Stretch stretch = stretch_from(at, part);
       if (!stretch.outside.empty()) co_await x_.copy(stretch.outside, stretch.inside);
-      place += stretch.slices;
+      at = stretch.next;
     }
   }
 
  private:
+  /// A place, and the way of its slice.
+  struct Position {
+    Rank place = 0;
+    Rank way = 0;
+  };
   struct Stretch {
     Slice outside;
     Slice inside;
-    Rank slices = 1;
+    Position next;  ///< behind it
   };
 
   [[nodiscard]] Slice places(Dissemination::Run run) const noexcept {
     return x_.scratch((x_.size() - run.begin - run.count) * slice_bytes_, run.count * slice_bytes_);
   }
+  [[nodiscard]] Position after(Position at) const noexcept { return {at.place + 1, rule_.way_after(at.way)}; }
+  /// `way` is below the number of ranks: asked for each slice, and so without a division.
   [[nodiscard]] Rank rank_behind(Rank way) const noexcept {
-    return towards_ == Towards::next ? x_.behind(way) : x_.ahead(way);
+    const Rank ahead = towards_ == Towards::next ? x_.size() - way : way;
+    const Rank left = x_.size() - x_.rank();
+    return ahead < left ? x_.rank() + ahead : ahead - left;
   }
   [[nodiscard]] Rank way_to(Rank root) const noexcept {
     const Rank ahead = (root + x_.size() - x_.rank()) % x_.size();
@@ -84,18 +93,17 @@ class Disseminating : Immovable {
   }
 
   template <class Part>
-  [[nodiscard]] Stretch stretch_from(Rank place, Part& part) const {
-    const Slice outside = part(rank_behind(rule_.way_of(place)));
-    const Slice inside = places({place, 1}).part(slice_bytes_ - outside.bytes, outside.bytes);
-    Stretch stretch{outside, inside, 1};
+  [[nodiscard]] Stretch stretch_from(Position at, Part& part) const {
+    const Slice outside = part(rank_behind(at.way));
+    const Slice inside = places({at.place, 1}).part(slice_bytes_ - outside.bytes, outside.bytes);
+    Stretch stretch{outside, inside, after(at)};
     if (outside.bytes != slice_bytes_) return stretch;
-    for (Rank next = place + 1; next < x_.size(); ++next) {
-      const Slice before = part(rank_behind(rule_.way_of(next)));
+    for (; stretch.next.place < x_.size(); stretch.next = after(stretch.next)) {
+      const Slice before = part(rank_behind(stretch.next.way));
       const bool is_adjacent = before.offset + before.bytes == stretch.outside.offset;
       if (!is_adjacent || before.bytes != slice_bytes_) break;
       stretch.outside = {before.window, before.offset, before.bytes + stretch.outside.bytes};
       stretch.inside = {stretch.inside.window, stretch.inside.offset - slice_bytes_, stretch.outside.bytes};
-      ++stretch.slices;
     }
     return stretch;
   }

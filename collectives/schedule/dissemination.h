@@ -59,6 +59,18 @@ class Dissemination {
 
   /// The way of the slice in a place.
   [[nodiscard]] Rank way_of(Rank place) const noexcept;
+  /// That of the slice in the next place, where there is one: for those who go through all, at the price of a
+  /// few instructions each.
+  [[nodiscard]] Rank way_after(Rank way) const noexcept {
+    if (order_ == Order::nearest_first) return way + 1;
+    // Each round adds what is half as far as what was added before, behind all that was there: ways in the
+    // order of their digits read from the last to the first.
+    const Rank farthest = rounds_.front().distance;
+    if (way + farthest < ranks_) return way + farthest;
+    const Rank nearer = way & (farthest - 1);
+    const Rank digit = std::bit_floor(~nearer & (farthest - 1));
+    return (nearer & (digit - 1)) | digit;
+  }
 
   /// Whether what has such a way to go left its rank in an earlier round.
   [[nodiscard]] bool has_left(const Round& round, Rank way) const noexcept {

@@ -23,4 +23,9 @@ inline Task<> receive_or_wait(Link& link, Slice slice) {
     co_await link.recv(slice);
 }
 
+/// With one peer, both ways at the same time.
+inline Task<> exchange_or_signal(Exec& x, Link& link, Slice out, Slice in) {
+  co_await x.streams().fork_join(send_or_post(link, out), receive_or_wait(link, in));
+}
+
 }  // namespace cohort

@@ -14,6 +14,16 @@ inline Task<> signal_around(Exec& x) {
   }
 }
 
+/// Of a root: all ranks of `x` wait for its Ack.
+inline Task<> tell_all(Exec& x) {
+  for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
+}
+
+/// Of a root: all ranks of `x` post an Ack to it.
+inline Task<> hear_from_all(Exec& x) {
+  for (const Rank peer : x.peers()) co_await x.link(peer).wait(Signal::Ack);
+}
+
 [[nodiscard]] inline Cost cost_of_signals_around(Rank ranks) noexcept {
   const double rounds = std::bit_width(ranks - 1);
   return {.rounds = rounds, .messages = rounds * ranks};

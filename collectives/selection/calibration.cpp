@@ -2,6 +2,7 @@
 #include <cohort/collectives/selection/calibration.h>
 
 #include <cohort/collectives/selection/selection.h>
+#include <cohort/collectives/selection/spread.h>
 #include <cohort/engine/system/peer_memory.h>
 #include <cohort/net/auth/identity.h>
 
@@ -35,13 +36,14 @@ Calibration::Calibration(Engine& engine, const Membership& membership, const Alg
       run_(std::move(run)) {}
 
 Task<double> Calibration::time_calls(const Call& call) {
-  Duration best = Duration::max();
+  std::vector<Duration> batches;
   for (int batch = 0; batch < kBatches; ++batch) {
     const TimePoint start = engine_.now();
     for (int i = 0; i < kCallsPerBatch; ++i) co_await run_(call);
-    best = std::min(best, engine_.now() - start);
+    batches.push_back(engine_.now() - start);
   }
-  co_return microseconds(best) / kCallsPerBatch;
+  spread_ = std::max(spread_, spread_of(batches));
+  co_return microseconds(*std::ranges::min_element(batches)) / kCallsPerBatch;
 }
 
 Call Calibration::call_of(Operator op, std::size_t bytes) {
@@ -102,6 +104,7 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
   recv_.resize(send_.size() * membership_.size);
   const TimePoint start = engine_.now();
   bool has_time = true;
+  spread_ = 1;
   for (const Operator op : all_operators()) {
     const HostWays ways = algorithms_.ways_on_host(op);
     const bool is_plain = op->has_data && op->counts == Counts::one;  // time is short: not every variant
@@ -110,20 +113,22 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
     for (std::size_t i = 0; i < SlotCrossover::kSizes.size() && has_time; ++i) {
       const std::size_t bytes = SlotCrossover::kSizes[i];
       Call call = call_of(op, bytes);
-      std::array<double, 3> times{};
+      std::array<double, 4> times{};
       call.algorithm = ways.in_slots;
       times[0] = co_await time_calls(call);
       call.algorithm = ways.on_mapped_memory;
       times[1] = co_await time_calls(call);
       times[2] = microseconds(engine_.now() - start);
+      times[3] = spread_;
       co_await agree_on_slowest(times);
+      spread_ = times[3];
       measured.push_back({op, bytes, times[0], times[1]});
       has_time = times[2] < microseconds(kMostTime);
     }
     slots.take(measured);
   }
-  const bool is_any = !slots.measured().empty();
-  if (is_any && membership_.rank == 0) known_.keep(KnownFigures::figures_of(slots));
+  const bool is_worth_keeping = !slots.measured().empty() && spread_ <= kMostKeptSpread;
+  if (is_worth_keeping && membership_.rank == 0) known_.keep(KnownFigures::figures_of(slots));
 }
 
 /// Tells the others where `own` begins in this process and tries to read the beginning of everybody's: it
@@ -171,20 +176,23 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
 
   recv_.resize(send_.size() * membership_.size);
   std::vector<PullTimes> measured;
+  spread_ = 1;
   for (const std::size_t bytes : PullCrossover::kSizes) {
     const std::span<std::byte> out = std::span(recv_).first(bytes * membership_.size);
     Call call = agreed_call(operator_of<AllGather>, DataType::float32, std::span(send_).first(bytes), out);
     call.algorithm = algorithms_.ways_on_host(call.op).on_mapped_memory;
-    std::array<double, 2> times{};
+    std::array<double, 3> times{};
     pull.set_from(PullCrossover::kNever);
     times[0] = co_await time_calls(call);
     pull.set_from(0);
     times[1] = co_await time_calls(call);
+    times[2] = spread_;
     co_await agree_on_slowest(times);
+    spread_ = times[2];
     measured.push_back({bytes, times[0], times[1]});
   }
   pull.take(measured);
-  if (membership_.rank == 0) known_.keep(KnownFigures::figures_of(pull));
+  if (spread_ <= kMostKeptSpread && membership_.rank == 0) known_.keep(KnownFigures::figures_of(pull));
 }
 
 }  // namespace cohort

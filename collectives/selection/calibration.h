@@ -59,6 +59,7 @@ class Calibration {
   std::optional<KnownFigures::OfPull> pull_{};
   bool measures_ = true;
   double pull_from_bytes_ = 0;
+  double spread_ = 1;  ///< the largest of any rank's calls since measuring began; see spread_of()
   // Of this object, not of a coroutine that may end by an exception: peers touch them until withdrawn.
   std::vector<std::byte> send_;
   std::vector<std::byte> recv_;

@@ -48,10 +48,13 @@ std::string cheapest_reason(const Explanation& explanation, const Reach& reach) 
     if (!candidate.estimate_us || candidate.algorithm == explanation.chosen) continue;
     if (second == nullptr || *candidate.estimate_us < *second->estimate_us) second = &candidate;
   }
-  std::string text = "the least estimate over links";
-  if (explanation.estimate_us && second != nullptr)
-    text += fmt::format(": {:.1f} us; next is {} with {:.1f} us", *explanation.estimate_us, second->algorithm,
-                        *second->estimate_us);
+  const bool is_known = explanation.estimate_us && second != nullptr;
+  const bool is_least = !is_known || !is_less(*second->estimate_us, *explanation.estimate_us);
+  std::string text =
+      is_least ? "the least estimate over links" : "the fewest rounds of the least estimates over links";
+  if (is_known)
+    text += fmt::format(": {:.1f} us; {} is {} with {:.1f} us", *explanation.estimate_us,
+                        is_least ? "next" : "the least", second->algorithm, *second->estimate_us);
   text += " (";
   const auto constants = reach.model.constants();
   for (std::size_t i = 0; i < constants.size(); ++i)
@@ -117,8 +120,11 @@ std::string note_on(const Candidate& candidate, const Explanation& explanation, 
                            reach.slots.most_bytes(call.op));
       return fmt::format("possible; not compared, since {} comes first", explanation.chosen);
     case Basis::cheapest:
-      return candidate.cost ? "possible; its estimate is not lower"
-                            : "possible; runs only where it is asked for";
+      if (!candidate.cost) return "possible; runs only where it is asked for";
+      if (candidate.estimate_us && explanation.estimate_us &&
+          is_less(*candidate.estimate_us, *explanation.estimate_us))
+        return "possible; more rounds for nearly the same estimate";
+      return "possible; its estimate is not lower";
   }
   return "";
 }
@@ -132,10 +138,11 @@ Explanation explain_choice(const Call& call, const Reach& reach, const Algorithm
   explanation.chosen = choice.algorithm->name();
   explanation.basis = choice.basis;
   explanation.determinism = call.determinism;
-  for (const Candidate& candidate : candidates_for(call, reach, algorithms)) {
+  const std::vector<Candidate> candidates = candidates_for(call, reach, algorithms);
+  for (const Candidate& candidate : candidates)
     if (candidate.algorithm == explanation.chosen) explanation.estimate_us = candidate.estimate_us;
+  for (const Candidate& candidate : candidates)
     explanation.candidates.push_back({candidate, note_on(candidate, explanation, call, reach)});
-  }
   explanation.reason = reason_of(explanation, {call, reach, algorithms}, forced.by_communicator);
   return explanation;
 }

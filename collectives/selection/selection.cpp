@@ -61,16 +61,34 @@ Choice choose_on_host(const Call& call, const Reach& reach, const AlgorithmTable
   return {algorithms.ways_on_host(call.op, call.order()).on_mapped_memory, Basis::mapped_memory};
 }
 
+/// `cheapest`, or of those that are nearly as cheap and take a message in pieces the one of fewest rounds.
+const AnyAlgorithm* fewest_rounds(const AnyAlgorithm& cheapest, double least_us, const Call& call,
+                                  const Reach& reach, const AlgorithmTable& algorithms) {
+  const AnyAlgorithm* best = &cheapest;
+  double rounds = whole_cost(cheapest, call, reach).rounds;
+  for (const AnyAlgorithm& algorithm : algorithms.of(call.op)) {
+    if (!algorithm.has_cost() || !can_run(&algorithm, call, reach)) continue;
+    if (piece_bytes(algorithm, call, reach) >= call.message_bytes()) continue;
+    const Cost cost = whole_cost(algorithm, call, reach);
+    if (cost.rounds >= rounds || kIsNearly * reach.model.estimate_us(cost) > least_us) continue;
+    best = &algorithm;
+    rounds = cost.rounds;
+  }
+  return best;
+}
+
 Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
   const AnyAlgorithm* best = nullptr;
   double best_us = 0;
   for (const AnyAlgorithm& algorithm : algorithms.of(call.op)) {
     if (!algorithm.has_cost() || !can_run(&algorithm, call, reach)) continue;
     const double us = estimate_us(algorithm, call, reach);
-    if (best != nullptr && us >= kIsLess * best_us) continue;
+    if (best != nullptr && !is_less(us, best_us)) continue;
     best = &algorithm;
     best_us = us;
   }
+  if (best != nullptr && reach.model.speed().ranks_per_core > 1)
+    best = fewest_rounds(*best, best_us, call, reach, algorithms);
   return {best, Basis::cheapest};
 }
 

@@ -7,8 +7,22 @@
 
 namespace cohort {
 
-void SlotCrossover::take(const std::vector<SlotTimes>& of_one_operator) {
-  if (of_one_operator.empty()) return;
+namespace {
+
+/// A message takes no longer than a larger one: a time that says so was disturbed, and is taken for as long.
+std::vector<SlotTimes> trusting_larger_ones(std::vector<SlotTimes> rising) {
+  for (std::size_t i = rising.size(); i-- > 1;) {
+    rising[i - 1].slots_us = std::min(rising[i - 1].slots_us, rising[i].slots_us);
+    rising[i - 1].direct_us = std::min(rising[i - 1].direct_us, rising[i].direct_us);
+  }
+  return rising;
+}
+
+}  // namespace
+
+void SlotCrossover::take(const std::vector<SlotTimes>& as_measured) {
+  if (as_measured.empty()) return;
+  const std::vector<SlotTimes> of_one_operator = trusting_larger_ones(as_measured);
   const auto lost = std::find_if(of_one_operator.begin(), of_one_operator.end(),
                                  [](const SlotTimes& times) { return times.slots_us > times.direct_us; });
   std::size_t most = 0;

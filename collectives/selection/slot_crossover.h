@@ -10,7 +10,7 @@
 
 namespace cohort {
 
-/// What one size took, both ways, on the slowest rank.
+/// What one size took, both ways, on the slowest rank; no longer than a larger size did, which was disturbed.
 struct SlotTimes {
   Operator op;
   std::size_t bytes = 0;  ///< that a rank puts into its slot
@@ -38,7 +38,7 @@ class SlotCrossover {
   /// Takes the sizes of one operator, in rising order: slots serve up to the last size before the first at
   /// which they lose; below the smallest size if they lose there already; where they never lose, at least up
   /// to kUnmeasuredBytes.
-  void take(const std::vector<SlotTimes>& of_one_operator);
+  void take(const std::vector<SlotTimes>& as_measured);
 
  private:
   std::array<std::size_t, kOperators> most_bytes_{};

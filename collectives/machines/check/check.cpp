@@ -160,6 +160,16 @@ std::string_view to_string(Referring referring) noexcept {
   return "unknown";
 }
 
+bool refers(Referring referring, Rank rank) noexcept {
+  switch (referring) {
+    case Referring::nobody: return false;
+    case Referring::everybody: return true;
+    case Referring::rank_0: return rank == 0;
+    case Referring::all_but_rank_0: return rank != 0;
+  }
+  return false;
+}
+
 std::string Report::text() const {
   std::string text;
   for (const Finding& finding : findings)

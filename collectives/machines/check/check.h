@@ -14,6 +14,7 @@ namespace cohort::check {
 /// Which ranks announce their input by reference, where a local schedule lets them.
 enum class Referring : std::uint8_t { nobody, everybody, rank_0, all_but_rank_0 };
 [[nodiscard]] std::string_view to_string(Referring referring) noexcept;
+[[nodiscard]] bool refers(Referring referring, Rank rank) noexcept;
 
 /// One case: how many ranks, how much data, and on what.
 struct CheckOptions {

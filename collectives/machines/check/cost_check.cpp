@@ -49,12 +49,9 @@ void compare(Report& report, const char* what, double declared, double counted) 
 /// on mapped memory with nothing staged, of a local one with nothing by reference.
 bool is_exact(const AnyAlgorithm& algorithm, const CostCase& of) {
   const CheckOptions& options = of.options;
-  const bool is_even = options.count != 0 && options.count % options.ranks == 0 &&
-                       options.count % options.hosts().count() == 0 && options.counts.empty() &&
-                       divides_on_levels(algorithm, options);
   const bool has_other_ways = algorithm.ground() == Ground::mapped && algorithm.has_schedule();
   const bool is_its_way = !has_other_ways || options.user_windows == UserWindows::mapped;
-  return algorithm.has_cost() && of.is_one_piece && (is_even || !algorithm.op()->has_data) && is_its_way &&
+  return algorithm.has_cost() && of.is_one_piece && divides_evenly(algorithm, options) && is_its_way &&
          options.referring == Referring::nobody;
 }
 
@@ -75,6 +72,13 @@ bool divides_on_levels(const AnyAlgorithm& algorithm, const CheckOptions& option
   for (Rank host = 0; host < hosts.count(); ++host)
     if (options.count / hosts.count() % hosts.size_of(host) != 0) return false;
   return true;
+}
+
+bool divides_evenly(const AnyAlgorithm& algorithm, const CheckOptions& options) {
+  if (!algorithm.op()->has_data) return true;
+  return options.count != 0 && options.count % options.ranks == 0 &&
+         options.count % options.hosts().count() == 0 && options.counts.empty() &&
+         divides_on_levels(algorithm, options);
 }
 
 void check_cost(const Machine& machine, const AnyAlgorithm& algorithm, const CostCase& of, Report& report) {

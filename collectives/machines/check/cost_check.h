@@ -17,6 +17,10 @@ struct CostCase {
 /// ranks divides evenly, and the root is on a largest host. True of all others.
 [[nodiscard]] bool divides_on_levels(const AnyAlgorithm& algorithm, const CheckOptions& options);
 
+/// Whether the cost of the case is declared: all that is cut is cut into equal parts. Of operators without
+/// data: always.
+[[nodiscard]] bool divides_evenly(const AnyAlgorithm& algorithm, const CheckOptions& options);
+
 /// Compares what was counted with what the algorithm declares, exactly where the case divides evenly, and
 /// with what no algorithm can do without; adds findings to the report.
 void check_cost(const Machine& machine, const AnyAlgorithm& algorithm, const CostCase& of, Report& report);

@@ -2,6 +2,7 @@
 #include <cohort/collectives/machines/check/mutants.h>
 
 #include <cohort/collectives/machines/check/cost_check.h>
+#include <cohort/collectives/machines/check/known_survivors.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
@@ -16,137 +17,6 @@ namespace {
 constexpr WindowId kWindowsToTry[] = {WindowId::send, WindowId::recv, WindowId::ccl_in, WindowId::ccl_out,
                                       WindowId::scratch};
 constexpr Signal kSignalsToTry[] = {Signal::Ack, Signal::DataSignal, Signal::DataAck};
-
-constexpr KnownSurvivor kKnownSurvivors[] = {
-    {"all_reduce", "slots", ChangeKind::peer, TaskKind::copy,
-     "all slots of ranks that refer to their inputs hold the same sum: right, but it reads a peer's"},
-    {"all_reduce", "slots", ChangeKind::swap, TaskKind::reduce,
-     "where one rank alone refers, it reads slots and its own input, which last: right, but later"},
-    {"reduce_scatter", "slots", ChangeKind::swap, TaskKind::reduce,
-     "where one rank alone refers, it reads slots and its own input, which last: right, but later"},
-    {"reduce_scatter_v", "slots", ChangeKind::swap, TaskKind::reduce,
-     "where one rank alone refers, it reads slots and its own input, which last: right, but later"},
-    {"all_gather", "slots", ChangeKind::swap, TaskKind::copy,
-     "who refers ends with a slot or its own input, which last: right, but later"},
-    {"all_gather_v", "slots", ChangeKind::swap, TaskKind::copy,
-     "who refers ends with a slot or its own input, which last: right, but later"},
-    {"all_to_all", "slots", ChangeKind::swap, TaskKind::copy,
-     "who refers ends with a slot or its own input, which last: right, but later"},
-    {"all_to_all_vc", "slots", ChangeKind::swap, TaskKind::copy,
-     "who refers ends with a slot or its own input, which last: right, but later"},
-    {"all_gather", "mesh", ChangeKind::window, TaskKind::copy,
-     "in place, the own block is where it belongs, and the same in ccl_out: right, but copied"},
-    {"all_reduce", "tree", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines for all, its children in another order: right, and the same everywhere"},
-    {"reduce", "tree", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines for all, its children in another order: right, and the same everywhere"},
-    {"reduce_scatter", "tree", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines for all, its children in another order: right, and the same everywhere"},
-    {"reduce_scatter", "tree", ChangeKind::swap, TaskKind::send,
-     "children get their blocks in another order: right, but the longest way begins later"},
-    {"all_reduce", "double_tree", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines for all, its children in another order: right, and the same everywhere"},
-    {"reduce", "double_tree", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines for all, its children in another order: right, and the same everywhere"},
-    {"all_reduce", "rhd", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"reduce_scatter", "rhd", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"reduce", "rhd", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"reduce_scatter", "nb", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"reduce_scatter", "nb_reversed", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"reduce_scatter", "nhr", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"all_reduce", "nhr", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"reduce", "nb", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"reduce", "nhr", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"reduce", "nb", ChangeKind::swap, TaskKind::send,
-     "with 3 ranks no round waits for the one before it: right, in another order"},
-    {"reduce", "nhr", ChangeKind::swap, TaskKind::send,
-     "with 3 ranks no round waits for the one before it: right, in another order"},
-    {"reduce", "direct", ChangeKind::swap, TaskKind::reduce,
-     "the root alone reads its own share, which may come after the phase: right, but later"},
-    {"gather", "slots", ChangeKind::drop, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody what it brings"},
-    {"gather", "slots", ChangeKind::shorten, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody what it brings"},
-    {"gather", "slots", ChangeKind::window, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody what it brings"},
-    {"gather", "slots", ChangeKind::peer, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody what it brings"},
-    {"gather_v", "slots", ChangeKind::drop, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody what it brings"},
-    {"gather_v", "slots", ChangeKind::shorten, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody what it brings"},
-    {"gather_v", "slots", ChangeKind::window, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody what it brings"},
-    {"gather_v", "slots", ChangeKind::peer, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody what it brings"},
-    {"scatter", "slots", ChangeKind::drop, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody that part of what it brings"},
-    {"scatter", "slots", ChangeKind::shorten, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody that part of what it brings"},
-    {"scatter", "slots", ChangeKind::window, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody that part of what it brings"},
-    {"scatter", "slots", ChangeKind::peer, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody that part of what it brings"},
-    {"scatter", "one_shot", ChangeKind::window, TaskKind::copy,
-     "in place, the root keeps its block and writes over one that it has sent"},
-    {"scatter", "tree", ChangeKind::window, TaskKind::copy,
-     "in place, the root keeps its block and writes over one that it has sent"},
-    {"scatter_v", "slots", ChangeKind::drop, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody that part of what it brings"},
-    {"scatter_v", "slots", ChangeKind::shorten, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody that part of what it brings"},
-    {"scatter_v", "slots", ChangeKind::window, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody that part of what it brings"},
-    {"scatter_v", "slots", ChangeKind::peer, TaskKind::copy,
-     "the root takes its own block from where it gives it, and nobody that part of what it brings"},
-    {"scatter_v", "one_shot", ChangeKind::window, TaskKind::copy,
-     "in place, the root keeps its block and writes over one that it has sent"},
-    {"scatter_v", "tree", ChangeKind::window, TaskKind::copy,
-     "in place, the root keeps its block and writes over one that it has sent"},
-    {"gather_v", "one_shot", ChangeKind::swap, TaskKind::send,
-     "an empty block is a signal, which may come after the one that it answers"},
-    {"gather_v", "tree", ChangeKind::swap, TaskKind::recv,
-     "blocks of different sizes in another order: right, but the longest way begins later"},
-    {"scatter_v", "tree", ChangeKind::swap, TaskKind::send,
-     "blocks of different sizes in another order: right, but the longest way begins later"},
-    {"scatter_v", "tree", ChangeKind::swap, TaskKind::wait,
-     "an empty block is a signal, which a rank may pass on before it takes its own"},
-    {"all_to_all_vc", "pairwise", ChangeKind::swap, TaskKind::recv,
-     "blocks of different sizes in another order: right, but the longest way begins later"},
-    {"all_to_all_vc", "pairwise", ChangeKind::swap, TaskKind::send,
-     "blocks of different sizes in another order: right, but the longest way begins later"},
-    {"scan", "direct", ChangeKind::swap, TaskKind::reduce,
-     "a rank alone reads its own share, which may come after the phase: right, but later"},
-    {"exclusive_scan", "direct", ChangeKind::swap, TaskKind::reduce,
-     "a rank alone reads its own share, which may come after the phase: right, but later"},
-    {"all_reduce", "mesh_nhr", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"all_reduce", "mesh_nhr_pipelined", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"all_reduce", "mesh_nhr_pipelined", ChangeKind::swap, TaskKind::send,
-     "other parts of the vector, which nothing that comes between them changes: right, in another order"},
-    {"all_reduce", "tree_nhr", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"all_reduce", "tree_nhr", ChangeKind::swap, TaskKind::send,
-     "with 3 hosts no round of their leaders waits for the one before it: right, in another order"},
-    {"reduce_scatter", "mesh_nhr", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"reduce", "mesh_nhr", ChangeKind::swap, TaskKind::recv_reduce,
-     "one rank combines each element for all, partial sums in another order: right, and the same"},
-    {"reduce", "mesh_nhr", ChangeKind::swap, TaskKind::send,
-     "with 3 or 5 hosts a round need not wait for the one before it: right, in another order"},
-    {"all_gather", "mesh_nhr", ChangeKind::window, TaskKind::copy,
-     "in place, the own block is where it belongs, and the same in scratch: right, but copied"},
-};
 
 /// A task as it was seen, with its operands, which otherwise lie in the schedule's frame.
 struct Seen {
@@ -244,7 +114,8 @@ class Changes {
                               (a == TaskKind::notify_wait && b == TaskKind::phase);
     const SeenTask& at = is_at_second ? second : first;
     const SeenTask& gone = is_at_second ? first : second;
-    add(ChangeKind::swap, fmt::format("after {}", describe(record(second->whole(), second->place.rank))),
+    add(
+        ChangeKind::swap, fmt::format("after {}", describe(record(second->whole(), second->place.rank))),
         [=](const TaskPlace& place, TaskRequest& request) {
           if (is_same_place(place, gone->place)) return Fated(Fate::drop);
           if (!is_same_place(place, at->place)) return Fated(Fate::keep);
@@ -252,15 +123,16 @@ class Changes {
           Fated fated(Fate::keep);
           fated.then.push_back(first->whole());
           return fated;
-        });
+        },
+        record(second->whole(), second->place.rank));
   }
 
  private:
-  void add(ChangeKind kind, const std::string& how, Fault fault) {
+  void add(ChangeKind kind, const std::string& how, Fault fault, const TaskRecord& changed = {}) {
     const TaskPlace& at = task_->place;
     const TaskRecord task = record(task_->whole(), at.rank);
     list_.push_back(
-        {kind, task.kind,
+        {kind, task, changed,
          fmt::format("rank {}, {}, task {} ({}): {}", at.rank, at.stream, at.number, describe(task), how),
          std::move(fault)});
   }
@@ -273,10 +145,11 @@ class Changes {
   void add_edit(ChangeKind kind, const std::string& how, Edit edit) {
     auto edited = std::make_shared<Seen>(*task_);
     edit(*edited);
-    add(kind, how, [task = task_, edited](const TaskPlace& place, TaskRequest& request) {
+    const Fault fault = [task = task_, edited](const TaskPlace& place, TaskRequest& request) {
       if (is_same_place(place, task->place)) request = edited->whole();
       return Fate::keep;
-    });
+    };
+    add(kind, how, fault, record(edited->whole(), edited->place.rank));
   }
 
   void add_redirections() {
@@ -377,22 +250,11 @@ void MutantReport::add(const MutantReport& other) {
   survivors.insert(survivors.end(), other.survivors.begin(), other.survivors.end());
 }
 
-std::span<const KnownSurvivor> known_survivors() noexcept { return kKnownSurvivors; }
-
 namespace {
-
-bool is_known(const Case& one, const Mutant& mutant) {
-  return std::any_of(std::begin(kKnownSurvivors), std::end(kKnownSurvivors), [&](const KnownSurvivor& known) {
-    return known.op == to_string(one.op()) && known.algorithm == one.algorithm->name() &&
-           known.kind == mutant.kind && known.task == mutant.task;
-  });
-}
 
 /// Whether costs are those that the algorithm declares.
 bool has_declared_cost(const Case& one) {
-  const CheckOptions& options = one.options;
-  const bool is_even = options.count % options.ranks == 0 && divides_on_levels(*one.algorithm, options);
-  return (is_even || !one.op()->has_data) && options.piece_bytes == CheckOptions().piece_bytes;
+  return divides_evenly(*one.algorithm, one.options) && one.options.piece_bytes == CheckOptions().piece_bytes;
 }
 
 }  // namespace
@@ -420,7 +282,7 @@ MutantReport run_mutants(const Case& one, std::size_t stride) {
       ++report.equivalent_by_kind[static_cast<std::size_t>(list[i].kind)];
     } else if (has_same_results && !has_declared_cost(one)) {
       ++report.costlier;
-    } else if (is_known(one, list[i])) {
+    } else if (is_known_survivor(one, list[i])) {
       ++report.known;
     } else {
       report.survivors.push_back(fmt::format("{}: {}", describe(one), list[i].text));

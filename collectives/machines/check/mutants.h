@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cohort/collectives/machines/check/suite.h>
+#include <cohort/collectives/machines/check/task_record.h>
 
 #include <array>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -18,8 +18,9 @@ inline constexpr std::size_t kChangeKinds = 9;
 /// A schedule with one change.
 struct Mutant {
   ChangeKind kind{};
-  TaskKind task{};
-  std::string text;  ///< "rank 1, stream 2, task 3 (post Ack to rank 3): as DataSignal"
+  TaskRecord task;
+  TaskRecord changed;  ///< the task as it is now; of a swap, the one that comes before it now
+  std::string text;    ///< "rank 1, stream 2, task 3 (post Ack to rank 3): as DataSignal"
   Fault fault;
 };
 
@@ -27,16 +28,6 @@ struct Mutant {
 /// other peer, as every other signal, on the next lane, in every other window that it could name, an element
 /// before or behind, an element shorter, and in the place of the next task of its stream.
 [[nodiscard]] std::vector<Mutant> mutants_of(const Case& one);
-
-/// Mutants of the library that nothing is wrong with, and why they differ all the same.
-struct KnownSurvivor {
-  std::string_view op;
-  std::string_view algorithm;
-  ChangeKind kind{};
-  TaskKind task{};
-  std::string_view reason;
-};
-[[nodiscard]] std::span<const KnownSurvivor> known_survivors() noexcept;
 
 /// What became of the mutants of one case.
 struct MutantReport {

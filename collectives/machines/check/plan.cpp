@@ -74,16 +74,6 @@ bool has_same_result_everywhere(Operator op, const CheckOptions& options) {
   return true;
 }
 
-bool refers(Referring referring, Rank rank) {
-  switch (referring) {
-    case Referring::nobody: return false;
-    case Referring::everybody: return true;
-    case Referring::rank_0: return rank == 0;
-    case Referring::all_but_rank_0: return rank != 0;
-  }
-  return false;
-}
-
 }  // namespace
 
 Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::size_t piece) {

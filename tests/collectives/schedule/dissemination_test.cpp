@@ -57,6 +57,8 @@ TEST(Dissemination, brings_every_slice_once_to_its_place_in_the_fewest_rounds) {
         }
       }
       for (Rank place = 0; place < ranks; ++place) EXPECT_EQ(places[place], rule.way_of(place)) << place;
+      for (Rank place = 1; place < ranks; ++place)
+        EXPECT_EQ(places[place], rule.way_after(places[place - 1])) << place;
       std::sort(places.begin(), places.end());
       for (Rank way = 0; way < ranks; ++way) EXPECT_EQ(places[way], way);
     }

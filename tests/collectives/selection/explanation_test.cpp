@@ -13,6 +13,7 @@ namespace cohort {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr Rank kRanks = 4;
 constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
@@ -66,6 +67,31 @@ TEST(Explanation, over_links_the_chosen_one_has_the_least_estimate_of_those_show
     EXPECT_GE(compared, 4U);
     EXPECT_THAT(explanation.reason, HasSubstr("least estimate"));
     EXPECT_THAT(explanation.reason, HasSubstr("message 5 us"));
+  }
+}
+
+TEST(Explanation, where_ranks_share_cores_the_least_is_named_beside_one_of_fewer_rounds) {
+  LinkSpeed speed{.message_us = 4.1, .byte_us = 1e-4, .combine_us = 1.2e-5, .copy_us = 7.4e-6};
+  speed.ranks_per_core = 2;
+  Reach reach = over_links();
+  reach.model = CostModel(speed, kRanks);
+  const Explanation explanation = explain(all_reduce_of(16 << 20), reach);
+  EXPECT_EQ(explanation.chosen, "mesh");
+  EXPECT_THAT(explanation.reason, HasSubstr("fewest rounds"));
+  EXPECT_THAT(explanation.reason, HasSubstr("the least is rhd with"));
+  EXPECT_THAT(line_of(explanation, "rhd").note, HasSubstr("more rounds"));
+}
+
+/// tree and recursive_doubling come to the same, but for rounding.
+TEST(Explanation, of_equal_estimates_none_is_said_to_be_lower) {
+  for (int thousandths = 4000; thousandths < 4100; ++thousandths) {
+    LinkSpeed speed{.message_us = thousandths / 1e3};
+    speed.ranks_per_core = 2;
+    Reach reach = over_links();
+    reach.model = CostModel(speed, kRanks);
+    const Explanation explanation =
+        explain(make_call_of_size(operator_of<Barrier>, DataType::float32, 0, kRanks), reach);
+    EXPECT_THAT(explanation.reason, Not(HasSubstr("fewest rounds"))) << speed.message_us;
   }
 }
 

@@ -65,7 +65,8 @@ TEST(ForcedAlgorithms, levels_that_do_not_exist_are_refused_with_those_that_do) 
                  "'level0:two;level1:rings' is no algorithm on levels of all_reduce, which has level0:mesh;");
   expect_refused("all_reduce=level0:recursive;level1:doubling", "is no algorithm on levels of all_reduce");
   expect_refused("all_reduce=level0:mesh_nhr;level1:pipelined", "is no algorithm on levels of all_reduce");
-  expect_refused("scatter=level0:mesh;level1:nhr", "is no algorithm on levels of scatter, which has none");
+  expect_refused("scatter=level0:mesh;level1:nhr", "of scatter, which has level0:star;level1:star");
+  expect_refused("scan=level0:mesh;level1:nhr", "is no algorithm on levels of scan, which has none");
   expect_refused("all_reduce=level0:mesh;level2:nhr", "'level2:nhr' is for no level; there are level0,");
   expect_refused("all_reduce=level0:mesh", "does not name an algorithm for each of level0 and level1");
   expect_refused("all_reduce=level0:mesh;level0:nhr", "level0 is there twice in 'level0:mesh;level0:nhr'");

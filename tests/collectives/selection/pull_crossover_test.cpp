@@ -18,7 +18,7 @@ TEST(SlotCrossover, slots_serve_up_to_the_last_size_before_they_lose) {
 
 TEST(SlotCrossover, slots_that_always_lose_serve_only_what_is_smaller_than_was_measured) {
   SlotCrossover crossover;
-  crossover.take({{kOp, 4096, 3.0, 2.0}, {kOp, 8192, 1.0, 2.0}});
+  crossover.take({{kOp, 4096, 3.0, 2.0}, {kOp, 8192, 4.0, 3.0}});
   EXPECT_EQ(crossover.most_bytes(kOp), 2048U);
 }
 

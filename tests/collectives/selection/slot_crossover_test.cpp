@@ -14,10 +14,10 @@ constexpr double kWin = 1;
 constexpr double kLoss = 20;
 
 /// What slots take for the first sizes, as many as are given.
-std::size_t limit_after(const std::vector<double>& slots_us) {
+std::size_t limit_after(const std::vector<double>& slots_us, double direct_us = kDirectUs) {
   std::vector<SlotTimes> measured;
   for (std::size_t i = 0; i < slots_us.size(); ++i)
-    measured.push_back({kOp, SlotCrossover::kSizes[i], slots_us[i], kDirectUs});
+    measured.push_back({kOp, SlotCrossover::kSizes[i], slots_us[i], direct_us});
   SlotCrossover crossover;
   crossover.take(measured);
   return crossover.most_bytes(kOp);
@@ -25,9 +25,19 @@ std::size_t limit_after(const std::vector<double>& slots_us) {
 
 TEST(SlotCrossover, slots_serve_up_to_the_size_before_the_first_at_which_they_lose) {
   EXPECT_EQ(limit_after({kWin, kWin, kWin, kWin}), 32768U);
-  EXPECT_EQ(limit_after({kWin, kWin, kLoss, kWin}), 8192U);
+  EXPECT_EQ(limit_after({kWin, kWin, kLoss, kLoss}), 8192U);
   EXPECT_EQ(limit_after({kWin, kLoss, kLoss, kLoss}), 4096U);
-  EXPECT_EQ(limit_after({kLoss, kWin, kWin, kWin}), 2048U);
+  EXPECT_EQ(limit_after({kLoss, kLoss, kLoss, kLoss}), 2048U);
+}
+
+/// Of figures as they were once kept: a rank had lost its core while it measured 4 KiB.
+TEST(SlotCrossover, a_time_above_that_of_a_larger_size_was_disturbed) {
+  EXPECT_EQ(limit_after({78, 4, 5, 7}, 8), 32768U);
+  EXPECT_EQ(limit_after({4, 78, 5, 12}, 8), 16384U);
+  SlotCrossover crossover;
+  crossover.take({{kOp, 4096, 78, 12}, {kOp, 8192, 4, 90}, {kOp, 16384, 5, 13}});
+  EXPECT_EQ(crossover.times_of(kOp, 4096)->slots_us, 4);
+  EXPECT_EQ(crossover.times_of(kOp, 8192)->direct_us, 13);
 }
 
 TEST(SlotCrossover, what_the_time_was_too_short_for_is_sent_in_slots_as_if_nothing_were_measured) {

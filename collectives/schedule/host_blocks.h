@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/collectives/schedule/maybe_empty.h>
+
+#include <optional>
+
+namespace cohort {
+
+/// Whether the ranks of each host have numbers that follow one another.
+[[nodiscard]] inline bool are_hosts_in_rank_order(const Hosts& hosts) noexcept {
+  for (Rank host = 0; host < hosts.count(); ++host) {
+    const std::span<const Rank> ranks = hosts.ranks_of(host);
+    if (ranks.back() - ranks.front() + 1 != ranks.size()) return false;
+  }
+  return true;
+}
+
+/// Blocks of the ranks of a host, in the order of places: what goes from host to host for the root of a
+/// Gather or Scatter. Where hosts are in rank order and these lie side by side in the root's window, that is
+/// one message, and else one each. Who passes them on has them packed, one behind the other.
+template <class Op>
+class HostBlocks {
+ public:
+  /// `packed`: where, or the root's window.
+  HostBlocks(const Exec& x, const Op& op, Rank host, std::optional<Slice> packed = {}) noexcept
+      : op_(op), hosts_(x.hosts()), ranks_(hosts_.ranks_of(host)), packed_(packed) {}
+
+  [[nodiscard]] Slice operator[](Rank place) const noexcept {
+    return packed_ ? packed_->part(bytes_before(place), in_window(place).bytes) : in_window(place);
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_before(static_cast<Rank>(ranks_.size())); }
+  /// In how many messages they go, of which some may be empty.
+  [[nodiscard]] Rank messages() const noexcept {
+    return lie_together() ? 1 : static_cast<Rank>(ranks_.size());
+  }
+
+ private:
+  [[nodiscard]] Slice in_window(Rank place) const noexcept { return op_.block(ranks_[place]); }
+  [[nodiscard]] std::size_t bytes_before(Rank place) const noexcept {
+    std::size_t bytes = 0;
+    for (Rank i = 0; i < place; ++i) bytes += in_window(i).bytes;
+    return bytes;
+  }
+  [[nodiscard]] bool lie_together() const noexcept {
+    for (Rank place = 1; place < ranks_.size(); ++place) {
+      const Slice before = in_window(place - 1);
+      if (in_window(place).offset != before.offset + before.bytes) return false;
+    }
+    return are_hosts_in_rank_order(hosts_);
+  }
+
+  const Op& op_;
+  const Hosts& hosts_;
+  std::span<const Rank> ranks_;
+  std::optional<Slice> packed_;
+};
+
+/// The next message of some blocks.
+[[nodiscard]] inline Slice all_or_one(const Slice& first, std::size_t bytes, Rank messages) noexcept {
+  return messages == 1 ? Slice{first.window, first.offset, bytes} : first;
+}
+
+/// Of a host whose blocks are all empty a signal is sent. `blocks` outlives the task.
+template <class Op>
+Task<> send_blocks(Link& link, const HostBlocks<Op>& blocks) {
+  const std::size_t bytes = blocks.bytes();
+  const Rank messages = blocks.messages();
+  if (bytes == 0) co_await link.post(Signal::DataSignal);
+  for (Rank i = 0; i < messages; ++i) {
+    const Slice message = all_or_one(blocks[i], bytes, messages);
+    if (!message.empty()) co_await link.send(message);
+  }
+}
+template <class Op>
+Task<> receive_blocks(Link& link, const HostBlocks<Op>& blocks) {
+  const std::size_t bytes = blocks.bytes();
+  const Rank messages = blocks.messages();
+  if (bytes == 0) co_await link.wait(Signal::DataSignal);
+  for (Rank i = 0; i < messages; ++i) {
+    const Slice message = all_or_one(blocks[i], bytes, messages);
+    if (!message.empty()) co_await link.recv(message);
+  }
+}
+
+/// Two stars, one inside of each host around the rank in the root's place, and one of these around the root:
+/// links, and scratch for the blocks of a host.
+[[nodiscard]] inline Rank packed_host_blocks(const Hosts& hosts) noexcept {
+  return hosts.most_ranks() == 1 ? 0 : hosts.most_ranks();
+}
+[[nodiscard]] inline Needs needs_of_two_stars(std::size_t bytes, const Hosts& hosts) noexcept {
+  return {.links_inside = true, .links_across = true, .scratch_bytes = bytes * packed_host_blocks(hosts)};
+}
+[[nodiscard]] inline std::size_t largest_piece_of_two_stars(std::size_t buffer_bytes,
+                                                            const Hosts& hosts) noexcept {
+  const Rank packed = packed_host_blocks(hosts);
+  return packed == 0 ? kWholeMessage : buffer_bytes / packed;
+}
+
+/// Signals one way and blocks of so many bytes the other way, of a call that is not cut into pieces.
+[[nodiscard]] inline Cost cost_of_two_stars(std::size_t bytes, const Hosts& hosts) noexcept {
+  const double n = static_cast<double>(bytes);
+  const double others_inside = hosts.most_ranks() - 1.0;
+  const double other_hosts = hosts.count() - 1.0;
+  const Cost inside{.rounds = others_inside == 0 ? 0.0 : 2.0,
+                    .bytes_moved = others_inside * n,
+                    .messages = 2 * others_inside * hosts.count(),
+                    .bytes_by_all = others_inside * n * hosts.count()};
+  const double across = other_hosts * hosts.most_ranks() * n;
+  const double messages = are_hosts_in_rank_order(hosts) ? 1.0 : hosts.most_ranks();
+  const Cost between{.rounds = other_hosts == 0 ? 0.0 : 2.0,
+                     .bytes_moved = across,
+                     .messages = other_hosts * (1 + messages),
+                     .bytes_by_all = across};
+  return inside.inside().copying(n) + between;
+}
+
+}  // namespace cohort
