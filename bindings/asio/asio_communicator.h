@@ -52,10 +52,9 @@ class AsioCommunicator {
     return asio::async_initiate<Token, void(std::exception_ptr)>(
         [](auto handler, AsioCommunicator self, bindings::AnyCall what) {
           const auto request = self.comm_ ? self.comm_->prepare(std::move(what), self.settings_) : nullptr;
-          self.start(request, std::move(handler),
-                     [](auto&& of, std::exception_ptr failure, bindings::Request*) {
-                       std::move(of)(std::move(failure));
-                     });
+          self.start(request, std::move(handler), [](auto&& of, bindings::Outcome&& outcome) {
+            std::move(of)(std::move(outcome.failure));
+          });
         },
         token, *this, std::move(call));
   }
@@ -182,10 +181,9 @@ class AsioCommunicator {
     return asio::async_initiate<Token, void(std::exception_ptr, Rank)>(
         [](auto handler, AsioCommunicator self, MessageCall what) {
           const auto request = self.comm_ ? self.comm_->prepare(what, self.settings_) : nullptr;
-          self.start(request, std::move(handler),
-                     [](auto&& of, std::exception_ptr failure, bindings::Request* over) {
-                       std::move(of)(std::move(failure), over == nullptr ? Rank{0} : over->from);
-                     });
+          self.start(request, std::move(handler), [](auto&& of, bindings::Outcome&& outcome) {
+            std::move(of)(std::move(outcome.failure), outcome.from);
+          });
         },
         token, *this, call);
   }
@@ -211,10 +209,9 @@ class AsioCommunicator {
     return asio::async_initiate<Token, void(std::exception_ptr)>(
         [](auto handler, AsioCommunicator self) {
           const auto request = self.comm_ ? self.comm_->prepare_close() : nullptr;
-          self.start(request, std::move(handler),
-                     [](auto&& of, std::exception_ptr failure, bindings::Request*) {
-                       std::move(of)(std::move(failure));
-                     });
+          self.start(request, std::move(handler), [](auto&& of, bindings::Outcome&& outcome) {
+            std::move(of)(std::move(outcome.failure));
+          });
         },
         token, *this);
   }
@@ -249,16 +246,15 @@ class AsioCommunicator {
     return asio::async_initiate<Token, void(std::exception_ptr, AsioCommunicator)>(
         [](auto handler, AsioCommunicator self, Make prepare) {
           const auto request = self.comm_ ? prepare(*self.comm_) : nullptr;
-          self.start(request, std::move(handler),
-                     [self](auto&& of, std::exception_ptr failure, bindings::Request* over) mutable {
-                       self.comm_ = over == nullptr ? nullptr : std::move(over->made);
-                       std::move(of)(std::move(failure), std::move(self));
-                     });
+          self.start(request, std::move(handler), [self](auto&& of, bindings::Outcome&& outcome) mutable {
+            self.comm_ = std::move(outcome.made);
+            std::move(of)(std::move(outcome.failure), std::move(self));
+          });
         },
         token, *this, std::move(make));
   }
 
-  /// `complete` gets the handler, the failure or null, and the request, null where there is no communicator.
+  /// `complete` gets the handler and the outcome. Null: there is no communicator.
   template <class Handler, class Complete>
   void start(const std::shared_ptr<bindings::Request>& request, Handler handler, Complete complete) const {
     if (request == nullptr) {
@@ -266,14 +262,17 @@ class AsioCommunicator {
                        "a call on an AsioCommunicator that is none; give it one that async_join made");
       const auto executor = asio::get_associated_executor(handler, executor_);
       asio::post(executor, [handler = std::move(handler), complete = std::move(complete), none]() mutable {
-        complete(std::move(handler), std::make_exception_ptr(none), nullptr);
+        complete(std::move(handler), bindings::Outcome{std::make_exception_ptr(none)});
       });
       return;
     }
-    bindings::start_for_asio(session_->loop(), request, executor_, std::move(handler),
-                             [complete = std::move(complete)](auto&& of, bindings::Request& over) mutable {
-                               complete(std::move(of), over.failure(), &over);
-                             });
+    // A context that is stopped may end with the request in it, after the session's last other owner.
+    auto keeping = [session = session_, complete = std::move(complete)](auto&& of,
+                                                                        bindings::Outcome&& outcome) mutable {
+      session.reset();
+      complete(std::move(of), std::move(outcome));
+    };
+    bindings::start_for_asio(session_->loop(), request, executor_, std::move(handler), std::move(keeping));
   }
 
   std::shared_ptr<bindings::Session> session_;
@@ -305,9 +304,9 @@ class AsioSession {
         [](auto handler, std::shared_ptr<bindings::Session> session, asio::any_io_executor executor,
            CommunicatorOptions how) {
           const auto request = session->prepare_join(std::move(how));
-          auto complete = [session, executor](auto&& of, bindings::Request& over) mutable {
-            AsioCommunicator made(std::move(session), std::move(executor), std::move(over.made));
-            std::move(of)(over.failure(), std::move(made));
+          auto complete = [session, executor](auto&& of, bindings::Outcome&& outcome) mutable {
+            AsioCommunicator made(std::move(session), std::move(executor), std::move(outcome.made));
+            std::move(of)(std::move(outcome.failure), std::move(made));
           };
           bindings::start_for_asio(session->loop(), request, executor, std::move(handler),
                                    std::move(complete));

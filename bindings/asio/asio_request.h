@@ -4,6 +4,7 @@
 #include <cohort/bindings/asio/asio_headers.h>
 #include <cohort/bindings/host/request.h>
 #include <cohort/bindings/host/shared_loop.h>
+#include <cohort/net/rank.h>
 
 #include <exception>
 #include <memory>
@@ -11,7 +12,14 @@
 
 namespace cohort::bindings {
 
-/// Starts the request for a handler of Asio's: complete(handler, request) is posted to the handler's
+/// What a request came to, without the communicator that the request keeps.
+struct Outcome {
+  std::exception_ptr failure;                  ///< null: none
+  Rank from = 0;                               ///< of a message
+  std::shared_ptr<SharedCommunicator> made{};  ///< of joining or making a group; null: none for this rank
+};
+
+/// Starts the request for a handler of Asio's: complete(handler, outcome) is posted to the handler's
 /// executor, or else to `fallback`, once it is over, and its cancellation slot cancels it. `fallback` has
 /// work until then.
 template <class Handler, class Complete>
@@ -32,8 +40,10 @@ void start_for_asio(SharedLoop& loop, const std::shared_ptr<Request>& request,
     asio::post(executor, [waiting = std::move(*waiting), slot, complete = std::move(complete),
                           over = over.shared_from_this()]() mutable {
       if (slot.is_connected()) slot.clear();
+      Outcome outcome{over->failure(), over->from, std::move(over->made)};
+      over.reset();  // a handler may end the session
       Handler one = std::move(waiting);
-      complete(std::move(one), *over);
+      complete(std::move(one), std::move(outcome));
     });
   });
   loop.start(request);

@@ -23,6 +23,7 @@
 #include <functional>
 #include <future>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -214,6 +215,24 @@ TEST(AsioCommunicator, futures_and_strands_of_a_pool_take_results_too) {
   EXPECT_TRUE(ran.get_future().get());
   comm.async_close(asio::use_future).get();
   pool.join();
+}
+
+TEST(AsioCommunicator, its_session_may_end_in_a_handler) {
+  asio::io_context context;
+  std::optional<AsioSession> session(context);
+  AsioCommunicator comm;
+  bool has_ended = false;
+  session->async_join(CommunicatorOptions(), [&](const std::exception_ptr& failure, AsioCommunicator joined) {
+    ASSERT_FALSE(failure);
+    comm = std::move(joined);
+    comm.async_close([&](const std::exception_ptr&) {
+      comm = AsioCommunicator();
+      session.reset();
+      has_ended = true;
+    });
+  });
+  context.run();
+  EXPECT_TRUE(has_ended);
 }
 
 asio::awaitable<void> fail_by(Body call, std::string& kind, std::string& text) {
