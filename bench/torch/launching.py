@@ -50,6 +50,8 @@ def print_table(rows):
         other = min((us for name, us in figures.items() if name in ("gloo", "mpi4py")), default=None)
         if other is not None and "cohort" in figures:
             cells.append(f"{other / figures['cohort']:6.2f} times as fast")
+        if "mapped" in figures:
+            cells.append(f"{other / figures['mapped']:6.2f} with buckets that peers map")
         if "alone" in figures:
             cells.append(f"communication is {1 - figures['alone'] / figures['gloo']:.0%} of gloo's time")
         print(f"{row['ranks']} ranks  {row['what']:{width}}  " + "   ".join(cells), flush=True)

@@ -6,6 +6,8 @@
 
 import argparse
 import asyncio
+import contextlib
+import functools
 import json
 import statistics
 import sys
@@ -76,6 +78,13 @@ def reduce_scatter_on(group, name, whole, mine):
     return lambda: dist.all_reduce(whole, group=group)
 
 
+def reduce_scatter_of_list_on(group, name, parts, mine):
+    """The same: of a list they make one tensor first."""
+    if name == "cohort":
+        return lambda: dist.reduce_scatter(mine, parts, group=group)
+    return lambda: dist.all_reduce(torch.cat(parts), group=group)
+
+
 def compare_collectives(measurement, groups, quick):
     size = dist.get_world_size()
     for count in [1024, 256 * KIB, 16 * MIB] if quick else [2, 1024, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB]:
@@ -93,28 +102,41 @@ def compare_collectives(measurement, groups, quick):
             name: lambda group=group: dist.all_gather(apart, mine, group=group) for name, group in groups.items()})
         measurement.compare(f"reduce_scatter {name_of(count)}", {
             name: reduce_scatter_on(group, name, whole, mine) for name, group in groups.items()})
+        measurement.compare(f"reduce_scatter {name_of(count)}, list apart", {
+            name: reduce_scatter_of_list_on(group, name, apart, mine) for name, group in groups.items()})
+
+
+def train(model, data, labels, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(batches):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data), labels).backward()
+        optimizer.step()
 
 
 def compare_training(measurement, groups, quick):
-    """Batches of an epoch, shared out; without communication, too. It weighs the more the smaller they are."""
+    """Batches of an epoch, shared out; without communication, too: it weighs the more the smaller they are. "mapped" is
+    cohort with buckets, which gradients are views of, in memory that peers map."""
     batches = 10 if quick else 20
-    for images in (64, 16):
+    kinds = {**groups, "mapped": groups["cohort"], "alone": None}
+    memory = {name: functools.partial(cohort.torch.mapped_tensors, group) if name == "mapped" else contextlib.nullcontext
+              for name, group in kinds.items()}
+    for images in (64, 16, 8, 4):
         data, labels = torch.rand(images, 784), torch.randint(10, (images,))
         models = {}
-        for name, group in {**groups, "alone": None}.items():
+        for name, group in kinds.items():
             torch.manual_seed(0)
             layers = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
-            models[name] = DistributedDataParallel(layers, process_group=group) if group is not None else layers
+            with memory[name]():
+                models[name] = layers if group is None else DistributedDataParallel(
+                    layers, process_group=group, gradient_as_bucket_view=name == "mapped")
         took = {name: [] for name in models}
         for _ in range(measurement.rounds + 1):
             for name, model in models.items():
-                optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
                 dist.barrier()
                 began = time.perf_counter()
-                for _ in range(batches):
-                    optimizer.zero_grad()
-                    nn.functional.cross_entropy(model(data), labels).backward()
-                    optimizer.step()
+                with memory[name]():
+                    train(model, data, labels, batches)
                 took[name].append(time.perf_counter() - began)
         measurement.tell(f"training: {batches} batches of {images} images",
                          {name: statistics.median(times[1:]) for name, times in took.items()})
@@ -136,7 +158,8 @@ def compare_python(measurement, groups, quick):
         MPI = None
     for count in [2, 1024, MIB] if quick else [2, 256, 1024, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB]:
         data = np.zeros(count, np.float32)
-        contenders = {"cohort": lambda: comm.all_reduce(data, out=data)}
+        contenders = {"cohort": lambda: comm.all_reduce(data, out=data),
+                      "function": lambda: cohort.all_reduce(data, out=data)}
         if MPI is not None and MPI.COMM_WORLD.size == comm.size:
             contenders["mpi4py"] = lambda: MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, data)
         measurement.compare(f"package: all_reduce {name_of(count)}", contenders)

@@ -34,10 +34,23 @@ std::optional<DataType> type_asked_for(const CallOptions& options) {
   return type;
 }
 
+/// Throws TypeError for what is no T: what to give is `what`.
+template <class T>
+T cast_or_refuse(const py::object& value, std::string_view name, std::string_view what) {
+  try {
+    return value.cast<T>();
+  } catch (const py::cast_error&) {
+    throw py::type_error(fmt::format("`{}` is {}; give {}", name, py::repr(value).cast<std::string>(), what));
+  }
+}
+
 CallSettings settings_of(const CallOptions& options) {
   CallSettings settings;
-  if (!options.timeout.is_none()) settings.timeout = duration_of(options.timeout.cast<double>(), "timeout");
-  if (!options.algorithm.is_none()) settings.algorithm = options.algorithm.cast<std::string>();
+  if (!options.timeout.is_none())
+    settings.timeout =
+        duration_of(cast_or_refuse<double>(options.timeout, "timeout", "seconds, a number"), "timeout");
+  if (!options.algorithm.is_none())
+    settings.algorithm = cast_or_refuse<std::string>(options.algorithm, "algorithm", "a name");
   return settings;
 }
 
@@ -139,9 +152,10 @@ py::object PyCommunicator::combine(Operator op, const py::object& tensor, const 
   const auto type = type_asked_for(options);
   std::vector<Tensor> tensors;
   tensors.reserve(2);
-  const Tensor& in = tensors.emplace_back(tensor, name, "tensor", false, type);
+  const bool is_in_place = out.is(tensor) && !out.is_none();
+  const Tensor& in = tensors.emplace_back(tensor, name, is_in_place ? "out" : "tensor", is_in_place, type);
   const py::object result = out.is_none() ? in.make_like(in.shape()) : out;
-  const Tensor& to = tensors.emplace_back(result, name, "out", true, type);
+  const Tensor& to = is_in_place ? in : tensors.emplace_back(result, name, "out", true, type);
   in.check_same_type(to, name);
   CollectiveCall call{op};
   call.arguments.reduce = combination_of(reduction, in, name);
@@ -175,11 +189,12 @@ py::object PyCommunicator::reduce(const py::object& tensor, const py::object& re
   return finish("reduce", call, options, result, std::move(tensors));
 }
 
-std::vector<std::size_t> PyCommunicator::sizes_of(std::string_view name, const py::object& sizes) const {
-  auto rows = sizes.cast<std::vector<std::size_t>>();
+std::vector<std::size_t> PyCommunicator::sizes_of(std::string_view name, const py::object& sizes,
+                                                  const char* parameter) const {
+  auto rows = cast_or_refuse<std::vector<std::size_t>>(sizes, parameter, "a list of the rows of each rank");
   if (rows.size() != comm_->size())
-    throw py::value_error(fmt::format("{}: sizes has {} numbers; give the rows of each of the {} ranks", name,
-                                      rows.size(), comm_->size()));
+    throw py::value_error(fmt::format("{}: {} has {} numbers; give the rows of each of the {} ranks", name,
+                                      parameter, rows.size(), comm_->size()));
   return rows;
 }
 
@@ -355,9 +370,9 @@ py::object PyCommunicator::all_to_all(const py::object& tensor, const py::object
   Counts of_each;
   std::size_t rows = in.rows();
   if (!is_even) {
-    const std::vector<std::size_t> gets = sizes_of("all_to_all", recv_sizes);
+    const std::vector<std::size_t> gets = sizes_of("all_to_all", recv_sizes, "recv_sizes");
     rows = std::accumulate(gets.begin(), gets.end(), std::size_t{0});
-    to_each = in_elements(sizes_of("all_to_all", send_sizes), in.row_elements());
+    to_each = in_elements(sizes_of("all_to_all", send_sizes, "send_sizes"), in.row_elements());
     of_each = in_elements(gets, in.row_elements());
   }
   const py::object result = out.is_none() ? in.make_with_rows(rows) : out;
@@ -423,7 +438,7 @@ py::object PyCommunicator::recv(const py::object& tensor, const py::object& sour
   MessageCall call{MessageCall::Direction::recv_any, 0, tag, tensors[0].bytes()};
   if (!source.is_none()) {
     call.direction = MessageCall::Direction::recv;
-    call.peer = source.cast<Rank>();
+    call.peer = cast_or_refuse<Rank>(source, "source", "a rank, or None for anybody");
   }
   return finish("recv", call, options, py::none(), std::move(tensors));
 }

@@ -21,7 +21,7 @@ struct CallOptions {
   bool is_async = false;
 };
 
-/// cohort.Communicator: calls of Python's on a communicator. Docstrings are in module.cpp, types in
+/// cohort.Communicator: calls of Python's on a communicator. Docstrings are in calls.cpp, types in
 /// _cohort.pyi.
 ///
 /// Threads: with the interpreter's lock, which is not held while a call waits.
@@ -79,7 +79,9 @@ class PyCommunicator {
                                                      const CallOptions& options);
   [[nodiscard]] std::vector<std::size_t> ask_rows(std::string_view name, const Tensor& tensor,
                                                   const CallOptions& options);
-  [[nodiscard]] std::vector<std::size_t> sizes_of(std::string_view name, const py::object& sizes) const;
+  /// `parameter`: of the call, for who reads what is wrong with it.
+  [[nodiscard]] std::vector<std::size_t> sizes_of(std::string_view name, const py::object& sizes,
+                                                  const char* parameter = "sizes") const;
   [[nodiscard]] Tensor make_scattered(const Tensor* from, Rank root, const CallOptions& options);
   void check_root(std::string_view name, Rank root) const;
 

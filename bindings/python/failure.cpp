@@ -34,6 +34,26 @@ void translate_errors() {
   });
 }
 
+void set_thrown() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const CallFailure& failure) {
+      set_error(failure.error(), failure.operation(), failure.given());
+    } catch (const Error& error) {
+      set_error(error, {}, {});
+    }
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
+
 void set_main_thread(unsigned long identity) noexcept { main_thread = identity; }
 
 bool is_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }

@@ -33,6 +33,9 @@ class CallFailure final : public std::exception {
 
 /// Has errors of the library arrive in Python as those of cohort.errors.
 void translate_errors();
+/// The same for functions that Python calls past pybind11: in a handler, what is being thrown becomes the
+/// interpreter's error.
+void set_thrown() noexcept;
 /// The Python exception of one.
 [[nodiscard]] py::object exception_of(const Error& error, const std::string& operation,
                                       const std::string& given);

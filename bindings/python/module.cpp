@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The native half of the package `cohort`: cohort._cohort. Types of its functions are in cohort/_cohort.pyi.
+#include <cohort/bindings/python/calls.h>
 #include <cohort/bindings/python/communicator.h>
 #include <cohort/bindings/python/failure.h>
 #include <cohort/net/join/join_environment.h>
@@ -24,11 +25,6 @@ bindings::Session& session() {
   static bindings::Session* one = nullptr;
   if (one == nullptr || one->is_forked()) one = new bindings::Session();
   return *one;
-}
-
-CallOptions options_of(const py::object& timeout, const py::object& algorithm, const py::object& dtype,
-                       bool is_async) {
-  return {.timeout = timeout, .algorithm = algorithm, .dtype = dtype, .is_async = is_async};
 }
 
 template <class T>
@@ -78,153 +74,8 @@ PyCommunicator join(const py::dict& given) {
   return PyCommunicator(std::move(made));
 }
 
-using Class = py::class_<PyCommunicator>;
-
-/// A method with the keywords that every call has: timeout, algorithm, dtype, async_op.
-template <class Function, class... Arguments>
-void define_call(Class& type, const char* name, Function function, const char* text,
-                 const Arguments&... arguments) {
-  type.def(name, function, text, arguments..., py::arg("timeout") = py::none(),
-           py::arg("algorithm") = py::none(), py::arg("dtype") = py::none(), py::arg("async_op") = false);
-}
-
-using Object = const py::object&;
-
-void define_combining_calls(Class& type) {
-  struct Combining {
-    const char* name;
-    Operator op;
-    const char* text;
-  };
-  for (const Combining& one :
-       {Combining{
-            "all_reduce", operator_of<AllReduce>,
-            "Combines the ranks' tensors element by element; every rank gets the result.\n\n"
-            "Shape: that of the tensor, the same on all ranks. A list of tensors is one call. In place: "
-            "out=tensor."},
-        Combining{
-            "scan", operator_of<Scan>,
-            "Combines the tensors of ranks 0 to the own one, in this order. Shape: that of the tensor."},
-        Combining{
-            "exclusive_scan", operator_of<ExclusiveScan>,
-            "Combines the tensors of the ranks before the own one. Shape: that of the tensor; rank 0 gets "
-            "zeros, or `out` as it was."}}) {
-    const Operator op = one.op;
-    define_call(
-        type, one.name,
-        [op](PyCommunicator& comm, Object tensor, Object reduction, Object out, Object timeout,
-             Object algorithm, Object dtype, bool is_async) {
-          return comm.combine(op, tensor, reduction, out, options_of(timeout, algorithm, dtype, is_async));
-        },
-        one.text, py::arg("tensor"), py::arg("op") = "sum", py::kw_only(), py::arg("out") = py::none());
-  }
-  define_call(
-      type, "reduce",
-      [](PyCommunicator& comm, Object tensor, Object reduction, Rank root, Object out, Object timeout,
-         Object algorithm, Object dtype, bool is_async) {
-        return comm.reduce(tensor, reduction, root, out, options_of(timeout, algorithm, dtype, is_async));
-      },
-      "As all_reduce, for the root alone; the others get None.", py::arg("tensor"), py::arg("op") = "sum",
-      py::arg("root") = 0, py::kw_only(), py::arg("out") = py::none());
-  define_call(
-      type, "reduce_scatter",
-      [](PyCommunicator& comm, Object tensor, Object reduction, Object out, Object sizes, bool is_uneven,
-         Object timeout, Object algorithm, Object dtype, bool is_async) {
-        return comm.reduce_scatter(tensor, reduction, out, sizes, is_uneven,
-                                   options_of(timeout, algorithm, dtype, is_async));
-      },
-      "Combines the ranks' tensors and shares the rows of the result out.\n\n"
-      "Shape: (size * n, ...) -> (n, ...). uneven=True: any number of rows, shares that differ by one; "
-      "sizes: the "
-      "rows of each rank's share.",
-      py::arg("tensor"), py::arg("op") = "sum", py::kw_only(), py::arg("out") = py::none(),
-      py::arg("sizes") = py::none(), py::arg("uneven") = false);
-}
-
-void define_moving_calls(Class& type) {
-  define_call(
-      type, "barrier",
-      [](PyCommunicator& comm, Object timeout, Object algorithm, Object dtype, bool is_async) {
-        return comm.barrier(options_of(timeout, algorithm, dtype, is_async));
-      },
-      "Returns when every rank has called it.", py::kw_only());
-  define_call(
-      type, "broadcast",
-      [](PyCommunicator& comm, Object tensor, Rank root, Object timeout, Object algorithm, Object dtype,
-         bool is_async) {
-        return comm.broadcast(tensor, root, options_of(timeout, algorithm, dtype, is_async));
-      },
-      "The root's tensor into everybody's, in place; gives the tensor. A list of tensors is one call.",
-      py::arg("tensor"), py::arg("root") = 0, py::kw_only());
-  define_call(
-      type, "all_gather",
-      [](PyCommunicator& comm, Object tensor, Object out, Object sizes, Object timeout, Object algorithm,
-         Object dtype, bool is_async) {
-        return comm.all_gather(tensor, out, sizes, options_of(timeout, algorithm, dtype, is_async));
-      },
-      "Every rank's rows, one rank behind the other, to everybody.\n\n"
-      "Shape: (n, ...) -> (sum of the ranks' n, ...). Ranks may bring different numbers of rows: they ask "
-      "each "
-      "other, unless sizes says how many each brings. With out or async_op, and without sizes, all bring the "
-      "same.",
-      py::arg("tensor"), py::kw_only(), py::arg("out") = py::none(), py::arg("sizes") = py::none());
-  define_call(
-      type, "gather",
-      [](PyCommunicator& comm, Object tensor, Rank root, Object out, Object sizes, Object timeout,
-         Object algorithm, Object dtype, bool is_async) {
-        return comm.gather(tensor, root, out, sizes, options_of(timeout, algorithm, dtype, is_async));
-      },
-      "As all_gather, for the root alone; the others get None.", py::arg("tensor"), py::arg("root") = 0,
-      py::kw_only(), py::arg("out") = py::none(), py::arg("sizes") = py::none());
-  define_call(
-      type, "scatter",
-      [](PyCommunicator& comm, Object tensor, Rank root, Object out, Object sizes, Object timeout,
-         Object algorithm, Object dtype, bool is_async) {
-        return comm.scatter(tensor, root, out, sizes, options_of(timeout, algorithm, dtype, is_async));
-      },
-      "Shares the rows of the root's tensor out; other ranks may give None.\n\n"
-      "Shape: (size * n, ...) at the root -> (n, ...). sizes: the rows of each rank's share; give out then.",
-      py::arg("tensor") = py::none(), py::arg("root") = 0, py::kw_only(), py::arg("out") = py::none(),
-      py::arg("sizes") = py::none());
-  define_call(
-      type, "all_to_all",
-      [](PyCommunicator& comm, Object tensor, Object out, Object send_sizes, Object recv_sizes,
-         Object timeout, Object algorithm, Object dtype, bool is_async) {
-        return comm.all_to_all(tensor, out, send_sizes, recv_sizes,
-                               options_of(timeout, algorithm, dtype, is_async));
-      },
-      "Block r of the rows to rank r, for all ranks.\n\n"
-      "Shape: (size * n, ...) -> (size * n, ...). send_sizes, recv_sizes: the rows that go to each rank, and "
-      "that "
-      "come of each.",
-      py::arg("tensor"), py::kw_only(), py::arg("out") = py::none(), py::arg("send_sizes") = py::none(),
-      py::arg("recv_sizes") = py::none());
-}
-
-void define_messages(Class& type) {
-  type.def(
-      "send",
-      [](PyCommunicator& comm, Object tensor, Rank to, std::int32_t tag, Object timeout, bool is_async) {
-        return comm.send(tensor, to, tag, options_of(timeout, py::none(), py::none(), is_async));
-      },
-      "Sends the tensor to that rank, whose recv takes it. Returns when the tensor may be changed.",
-      py::arg("tensor"), py::arg("to"), py::arg("tag") = 0, py::kw_only(), py::arg("timeout") = py::none(),
-      py::arg("async_op") = false);
-  type.def(
-      "recv",
-      [](PyCommunicator& comm, Object tensor, Object source, std::int32_t tag, Object timeout,
-         bool is_async) {
-        return comm.recv(tensor, source, tag, options_of(timeout, py::none(), py::none(), is_async));
-      },
-      "Receives into the tensor, of exactly the size that is sent, from that rank, or from anybody (None). "
-      "Gives "
-      "the rank that it is from.",
-      py::arg("tensor"), py::arg("source") = py::none(), py::arg("tag") = 0, py::kw_only(),
-      py::arg("timeout") = py::none(), py::arg("async_op") = false);
-}
-
 void define_communicator(py::module_& module) {
-  Class type(module, "Communicator", "A group of ranks and its calls. Threads: any.");
+  py::class_<PyCommunicator> type(module, "Communicator", "A group of ranks and its calls. Threads: any.");
   type.def_property_readonly("rank", [](const PyCommunicator& comm) { return comm.get().rank(); })
       .def_property_readonly("size", [](const PyCommunicator& comm) { return comm.get().size(); })
       .def_property_readonly("name", [](const PyCommunicator& comm) { return comm.get().name(); })
@@ -235,9 +86,7 @@ void define_communicator(py::module_& module) {
       .def_property_readonly(
           "failure", &PyCommunicator::failure,
           "Why it cannot be used any more, as the exception that calls raise; None: it can.");
-  define_combining_calls(type);
-  define_moving_calls(type);
-  define_messages(type);
+  define_calls(type);
   type.def("split", &PyCommunicator::split,
            "The group of the ranks that give the same color; None if it is negative.", py::arg("color"),
            py::arg("key") = 0)

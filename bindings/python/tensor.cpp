@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pybind11/numpy.h>
 
 #include <algorithm>
 #include <array>
@@ -51,6 +52,37 @@ constexpr std::array kTorchTypes = {
     TorchType{"torch.complex64", "Zf", 8}, TorchType{"torch.complex128", "Zd", 16},
 };
 
+constexpr std::string_view kArrayName = "numpy.ndarray";
+
+/// PEP 3118's letters and the bytes of numpy's numbers of types, which are the same in all its versions.
+struct NumpyType {
+  std::string_view letter;
+  std::size_t bytes;
+};
+constexpr std::array kNumpyTypes = {
+    NumpyType{"?", 1},
+    NumpyType{"b", 1},
+    NumpyType{"B", 1},
+    NumpyType{"h", 2},
+    NumpyType{"H", 2},
+    NumpyType{"i", 4},
+    NumpyType{"I", 4},
+    NumpyType{"l", sizeof(long)},
+    NumpyType{"L", sizeof(long)},
+    NumpyType{"q", 8},
+    NumpyType{"Q", 8},
+    NumpyType{"f", 4},
+    NumpyType{"d", 8},
+};
+constexpr NumpyType kNumpyFloat16 = {"e", 2};
+constexpr int kNumberOfNumpyFloat16 = 23;
+
+const NumpyType* numpy_type_of(int number) {
+  if (number == kNumberOfNumpyFloat16) return &kNumpyFloat16;
+  const auto index = static_cast<std::size_t>(number);  // of a negative one: past the end
+  return index < kNumpyTypes.size() ? &kNumpyTypes[index] : nullptr;
+}
+
 bool is_tensor_of_torch(py::handle object) {
   static PyTypeObject* known = nullptr;  // the last type that was one: nearly always torch.Tensor
   PyTypeObject* const type = Py_TYPE(object.ptr());
@@ -60,6 +92,16 @@ bool is_tensor_of_torch(py::handle object) {
       py::isinstance<py::str>(module) &&
       (module.cast<std::string>() == "torch" || module.cast<std::string>().starts_with("torch.")) &&
       py::hasattr(object, "data_ptr");
+  if (is_one) known = type;
+  return is_one;
+}
+
+bool is_array_of_numpy(py::handle object) {
+  static PyTypeObject* known = nullptr;
+  PyTypeObject* const type = Py_TYPE(object.ptr());
+  if (type == known) return true;
+  // A class that a program writes has no module in this name.
+  const bool is_one = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && type->tp_name == kArrayName;
   if (is_one) known = type;
   return is_one;
 }
@@ -93,19 +135,24 @@ bool BufferView::take(PyObject* object, int flags) {
 Tensor::Tensor(py::handle object, std::string_view call, std::string_view name, bool is_written,
                std::optional<DataType> as)
     : object_(py::reinterpret_borrow<py::object>(object)), call_(call), name_(name) {
-  if (PyObject_CheckBuffer(object.ptr()) != 0)
+  const bool is_taken = is_array_of_numpy(object) && try_numpy(is_written);
+  if (!is_taken) take(is_written);
+  size_bytes_ = elements() * element_bytes();
+  if (as) reinterpret_as(*as);
+}
+
+void Tensor::take(bool is_written) {
+  if (PyObject_CheckBuffer(object_.ptr()) != 0)
     take_buffer(is_written);
-  else if (is_tensor_of_torch(object))
+  else if (is_tensor_of_torch(object_))
     take_torch();
-  else if (py::hasattr(object, "__dlpack__"))
+  else if (py::hasattr(object_, "__dlpack__"))
     take_dlpack();
   else
     refuse(
         fmt::format("is {}, which has no elements in memory: give a numpy array, a torch tensor, or an "
                     "object with the buffer protocol or DLPack",
-                    py::repr(py::type::of(object)).cast<std::string>()));
-  size_bytes_ = elements() * element_bytes();
-  if (as) reinterpret_as(*as);
+                    py::repr(py::type::of(object_)).cast<std::string>()));
 }
 
 void Tensor::refuse(const std::string& why) const {
@@ -176,6 +223,22 @@ bool Tensor::try_as_bytes(int flags) {
       object_.attr("view")(is_bfloat16 ? "uint16" : fmt::format("V{}", type.attr("itemsize").cast<int>()));
   if (!buffer_.take(object_.ptr(), flags)) return false;
   if (is_bfloat16) known_type_ = DataType::bfloat16;
+  return true;
+}
+
+/// What nearly all calls bring, past the buffer protocol, which writes texts about it first and takes longer
+/// than a small collective. What is refused is told by those who take it on.
+bool Tensor::try_numpy(bool is_written) {
+  const auto array = py::reinterpret_borrow<py::array>(object_);
+  const py::dtype type = array.dtype();
+  const NumpyType* const known = numpy_type_of(type.num());
+  const bool is_native = type.byteorder() == '=' || type.byteorder() == '|';
+  const bool is_in_one_piece = (array.flags() & py::array::c_style) != 0;
+  if (known == nullptr || !is_native || !is_in_one_piece || (is_written && !array.writeable())) return false;
+  const auto* const extents = array.shape();
+  shape_.assign(extents, extents + array.ndim());
+  data_ = static_cast<std::byte*>(const_cast<void*>(array.data()));
+  set_elements(known->letter, known->bytes);
   return true;
 }
 

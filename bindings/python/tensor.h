@@ -90,6 +90,8 @@ class Tensor {
  private:
   enum class Kind : std::uint8_t { buffer, torch, dlpack };
 
+  void take(bool is_written);
+  bool try_numpy(bool is_written);
   void take_buffer(bool is_written);
   bool try_as_bytes(int flags);
   void take_torch();

@@ -126,6 +126,14 @@ class JoinedRanks final : public Ranks {
     return launch(comm_->prepare(message, {.timeout = duration_of(call.timeout_s)}), std::move(over));
   }
 
+  std::shared_ptr<void> allocate(std::size_t bytes) noexcept override {
+    try {
+      return comm_->allocate(bytes);
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
+
   void abort(const std::string& reason) override { comm_->abort(reason); }
 
  private:

@@ -65,6 +65,8 @@ class Ranks {
   /// std::invalid_argument for what is wrong on this rank alone.
   virtual std::shared_ptr<Pending> start(Collective call, std::function<void(const Outcome&)> over) = 0;
   virtual std::shared_ptr<Pending> start(Message call, std::function<void(const Outcome&)> over) = 0;
+  /// Memory that peers of this host map. Null where there is no room for it, or the communicator is closed.
+  virtual std::shared_ptr<void> allocate(std::size_t bytes) noexcept = 0;
   /// Calls of all ranks fail with this reason, those under way, too.
   virtual void abort(const std::string& reason) = 0;
 };

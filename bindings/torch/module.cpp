@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cohort._torch: what cohort/torch.py registers with torch.distributed.
+#include <cohort/bindings/torch/mapped_allocator.h>
 #include <cohort/bindings/torch/process_group.h>
 
 #include <pybind11/chrono.h>
@@ -26,12 +27,22 @@ c10::intrusive_ptr<c10d::ProcessGroup> create(const std::string& name, const std
   return c10::make_intrusive<ProcessGroupCohort>(join(place), rank, size, timeout, label);
 }
 
+/// Of a group of this backend; null: no more.
+void map_tensors(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+  auto* const of_cohort = dynamic_cast<ProcessGroupCohort*>(group.get());
+  if (group && of_cohort == nullptr)
+    throw py::value_error(
+        "mapped_tensors: the group has another backend than \"cohort\": give one that has it");
+  map_new_tensors(of_cohort == nullptr ? nullptr : of_cohort->ranks());
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_torch, module) {
   module.def("create", &create, py::call_guard<py::gil_scoped_release>(), py::arg("name"), py::arg("address"),
              py::arg("secret"), py::arg("rank"), py::arg("size"), py::arg("timeout_s"),
              py::arg("join_timeout_s"), py::arg("label") = "cohort");
+  module.def("map_tensors", &map_tensors, py::arg("group").none(true));
 }
 
 }  // namespace cohort::torch_face

@@ -33,6 +33,7 @@ ProcessGroupCohort::ProcessGroupCohort(std::shared_ptr<Ranks> ranks, int rank, i
                                        std::chrono::milliseconds timeout, std::string label)
     : ProcessGroup(rank, size),
       ranks_(std::move(ranks)),
+      scratch_(ranks_),
       timeout_s_(std::chrono::duration<double>(timeout).count()),
       label_(std::move(label)) {
   init();
@@ -148,7 +149,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::allgather(std::vector<Tensors>& out
   const at::Tensor& input = only(inputs, "allgather");
   TORCH_CHECK(outputs.size() == 1, "cohort: allgather takes a single list of outputs");
   check_alike(outputs[0], input, static_cast<std::size_t>(getSize()), "allgather");
-  const at::Tensor flat = flat_of(outputs[0], input, place());
+  const at::Tensor flat = flat_of(outputs[0], input, place(), scratch_);
   Collective call;
   call.op = "all_gather";
   call.type = type_name(input);
@@ -183,9 +184,10 @@ ProcessGroupCohort::Work ProcessGroupCohort::allgather_coalesced(std::vector<Ten
   TORCH_CHECK(outputs.size() == static_cast<std::size_t>(getSize()),
               "cohort: allgather_coalesced takes a list of outputs for each rank");
   for (const Tensors& of_rank : outputs) check_pairs(of_rank, inputs, "allgather_coalesced");
-  const at::Tensor own = flat_like(inputs);
+  const at::Tensor own = scratch_.flat_like(inputs);
   copy_to_flat(inputs, own);
-  const at::Tensor all = at::empty({getSize(), own.numel()}, own.options());
+  const at::Tensor all =
+      scratch_.flat_like(Tensors(static_cast<std::size_t>(getSize()), own)).view({getSize(), own.numel()});
   Collective call;
   call.op = "all_gather";
   call.type = type_name(own);
@@ -215,7 +217,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::gather(std::vector<Tensors>& output
   Job job{OpType::GATHER, "gather", inputs};
   if (is_root) {
     check_alike(outputs[0], input, static_cast<std::size_t>(getSize()), "gather");
-    const at::Tensor flat = flat_of(outputs[0], input, place());
+    const at::Tensor flat = flat_of(outputs[0], input, place(), scratch_);
     call.out = memory_of(flat);
     job.outputs = outputs[0];
     job.finish = [flat, results = outputs[0]]() mutable { copy_from_flat(flat, results); };
@@ -237,7 +239,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::scatter(Tensors& outputs, std::vect
   Job job{OpType::SCATTER, "scatter", outputs, outputs};
   if (is_root) {
     check_alike(inputs[0], output, static_cast<std::size_t>(getSize()), "scatter");
-    const at::Tensor flat = flat_of(inputs[0], output, place());
+    const at::Tensor flat = flat_of(inputs[0], output, place(), scratch_);
     copy_to_flat(inputs[0], flat);
     call.in = memory_of(flat);
     job.inputs = {flat};
@@ -253,7 +255,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::reduce_scatter(Tensors& outputs, st
               "cohort: reduce_scatter takes a tensor for each rank");
   TORCH_CHECK(inputs[0][0].scalar_type() == output.scalar_type(),
               "cohort: reduce_scatter: tensors of several types");
-  const at::Tensor flat = flat_of(inputs[0], output, place());
+  const at::Tensor flat = flat_of(inputs[0], output, place(), scratch_);
   copy_to_flat(inputs[0], flat);
   std::vector<std::size_t> counts = counts_of(inputs[0]);
   const bool is_even =
@@ -307,9 +309,9 @@ ProcessGroupCohort::Work ProcessGroupCohort::alltoall(Tensors& outputs, Tensors&
   const auto size = static_cast<std::size_t>(getSize());
   TORCH_CHECK(inputs.size() == size && outputs.size() == size,
               "cohort: alltoall takes a tensor for each rank");
-  at::Tensor in = flat_like(inputs);
+  at::Tensor in = scratch_.flat_like(inputs);
   copy_to_flat(inputs, in);
-  const at::Tensor out = flat_like(outputs);
+  const at::Tensor out = scratch_.flat_like(outputs);
   Collective call;
   call.op = "all_to_all_vc";
   call.type = type_name(in);

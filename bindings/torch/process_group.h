@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/bindings/torch/face.h>
+#include <cohort/bindings/torch/scratch.h>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
@@ -54,6 +55,8 @@ class ProcessGroupCohort final : public c10d::ProcessGroup {
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
+  const std::shared_ptr<Ranks>& ranks() const noexcept { return ranks_; }
+
  private:
   struct Job;
   /// Of its own tensor in lists of the ranks'.
@@ -70,6 +73,7 @@ class ProcessGroupCohort final : public c10d::ProcessGroup {
   Collective combining(const char* op, const at::Tensor& tensor, const c10d::ReduceOp& reduction) const;
 
   std::shared_ptr<Ranks> ranks_;
+  Scratch scratch_;
   double timeout_s_;
   const std::string label_;
   std::uint64_t sequence_ = 0;

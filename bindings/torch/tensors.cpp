@@ -92,16 +92,11 @@ const at::Tensor& only(const std::vector<at::Tensor>& tensors, const char* what)
 
 Memory memory_of(const at::Tensor& tensor) { return {tensor.data_ptr(), tensor.nbytes()}; }
 
-at::Tensor flat_like(const std::vector<at::Tensor>& tensors) {
-  std::int64_t count = 0;
-  for (const at::Tensor& tensor : tensors) count += tensor.numel();
-  return at::empty({count}, tensors[0].options());
-}
-
-at::Tensor flat_of(const std::vector<at::Tensor>& tensors, const at::Tensor& beside, std::size_t place) {
+at::Tensor flat_of(const std::vector<at::Tensor>& tensors, const at::Tensor& beside, std::size_t place,
+                   Scratch& scratch) {
   if (!lie_behind_each_other(tensors) ||
       !may_be_taken(tensors.front(), tensors.back(), beside, tensors.at(place)))
-    return flat_like(tensors);
+    return scratch.flat_like(tensors);
   const at::NoGradGuard no_gradients;
   std::int64_t count = 0;
   for (const at::Tensor& tensor : tensors) count += tensor.numel();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/bindings/torch/face.h>
+#include <cohort/bindings/torch/scratch.h>
 
 #include <ATen/core/Tensor.h>
 
@@ -31,11 +32,11 @@ void check_alike(const std::vector<at::Tensor>& tensors, const at::Tensor& like,
 void check_pairs(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& like,
                  const char* what);
 
-/// New memory for all their elements behind each other.
-at::Tensor flat_like(const std::vector<at::Tensor>& tensors);
-/// The same as they lie there already, if they do; not if `beside`, which the call takes, too, lies in it:
-/// unless that is the one at `place`, which calls know as in place.
-at::Tensor flat_of(const std::vector<at::Tensor>& tensors, const at::Tensor& beside, std::size_t place);
+/// Memory for all their elements behind each other: their own, if they lie so; scratch if not, or if
+/// `beside`, which the call takes, too, lies in it: unless that is the one at `place`, which calls know as in
+/// place.
+at::Tensor flat_of(const std::vector<at::Tensor>& tensors, const at::Tensor& beside, std::size_t place,
+                   Scratch& scratch);
 // Nothing to do where it is their own memory.
 void copy_from_flat(const at::Tensor& flat, std::vector<at::Tensor>& tensors);
 void copy_to_flat(const std::vector<at::Tensor>& tensors, const at::Tensor& flat);

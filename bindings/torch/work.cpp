@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/torch/work.h>
 
+#include <cohort/bindings/torch/mapped_allocator.h>
+
 #include <ATen/core/ivalue.h>
 
 #include <condition_variable>
@@ -79,6 +81,7 @@ void CohortWork::end(const Outcome& outcome) {
     // As other backends say it: programs look for these words.
     if (outcome.is_late) throw std::runtime_error("cohort: Timed out waiting: " + outcome.failure);
     if (!outcome.failure.empty()) throw std::runtime_error(outcome.failure);
+    const OrdinaryTensors made_meanwhile;
     if (finish_) finish_();
   } catch (...) {
     failure = std::current_exception();

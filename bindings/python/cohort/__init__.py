@@ -211,9 +211,12 @@ for _name, _function in {
 # The world's calls, or a group's. Written out, since each call counts.
 
 
-def all_reduce(tensor: Any, op: Any = "sum", group: Optional[Communicator] = None, **options: Any) -> Any:
+def all_reduce(tensor: Any, op: Any = "sum", group: Optional[Communicator] = None, *, out: Any = None,
+               timeout: Optional[float] = None, algorithm: Optional[str] = None, dtype: Any = None,
+               async_op: bool = False) -> Any:
     """Communicator.all_reduce, of the group or the world: the ranks' tensors combined, on every rank."""
-    return (group or _world or world()).all_reduce(tensor, op, **options)
+    return (group or _world or world()).all_reduce(tensor, op, out=out, timeout=timeout, algorithm=algorithm, dtype=dtype,
+                                                   async_op=async_op)
 
 
 def all_gather(tensor: Any, group: Optional[Communicator] = None, **options: Any) -> Any:

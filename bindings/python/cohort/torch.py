@@ -9,14 +9,16 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import os
 import secrets
 import shutil
 import socket
 import tempfile
+import threading
 from datetime import timedelta
-from typing import Any, Optional
+from typing import Any, Iterator, Optional
 
 import numpy
 import torch.distributed as dist
@@ -67,6 +69,26 @@ def monitored_barrier(group: Any = None, timeout: Optional[timedelta] = None, wa
     the first rank, or with wait_all_ranks all of them, that has not come in time. The group cannot be used after that."""
     group = group or dist.distributed_c10d._get_default_group()
     group.monitored_barrier(*([] if timeout is None else [timeout]), wait_all_ranks=wait_all_ranks)
+
+
+_mapped = threading.local()  # .group: whose ranks map what this thread makes
+
+
+@contextlib.contextmanager
+def mapped_tensors(group: Any = None) -> Iterator[None]:
+    """Tensors of 64 KiB and more that this thread makes inside lie in memory that the ranks of this host map, as long as
+    there is room (COHORT_HEAPSIZE, 4 GiB): collectives on them copy nothing twice. So do gradients and the buckets of
+    DistributedDataParallel, which it makes when it is constructed and anew in the second step. They keep the group until they
+    are freed, and no child of fork may touch them. `group`: one of the backend "cohort"; ValueError for others."""
+    group = group or dist.distributed_c10d._get_default_group()
+    before = getattr(_mapped, "group", None)
+    _torch.map_tensors(group)
+    _mapped.group = group
+    try:
+        yield
+    finally:
+        _torch.map_tensors(before)
+        _mapped.group = before
 
 
 def _leave(folder: str, rank: int, size: int) -> None:

@@ -3,6 +3,7 @@
 
 import array
 import ctypes
+import inspect
 import sys
 import threading
 
@@ -148,6 +149,36 @@ def part_memory_that_cannot_be_used():
     raises(TypeError, lambda: cohort.all_reduce(truth, "max", out=np.zeros(4, dtype=np.uint8)), "give both one type")
     raises(TypeError, lambda: cohort.all_reduce(OfHalfBytes()), "elements of 4 bits")
     cohort.barrier()  # nothing of this has harmed the communicator
+
+
+def part_every_type_of_numpy():
+    for letter in "?bBhHiIlLqQefd":
+        data = np.array([1, RANK == 0], dtype=letter)
+        equal(comm.all_reduce(data, "max"), np.array([1, 1], dtype=letter))
+
+
+def part_how_calls_are_written():
+    data = np.ones(2)
+    assert str(inspect.signature(type(comm).reduce)) == ("(self, /, tensor, op='sum', root=0, *, out=None, timeout=None, "
+                                                         "algorithm=None, dtype=None, async_op=False)")
+    assert "in place" in comm.broadcast.__doc__
+    equal(comm.all_reduce(op="max", tensor=data, **{"".join(("o", "ut")): data}), data)
+    raises(TypeError, lambda: comm.all_reduce(), "missing the required argument 'tensor'")
+    raises(TypeError, lambda: comm.all_reduce(data, "sum", data), "takes 2 positional arguments but 3")
+    raises(TypeError, lambda: comm.all_reduce(data, places=data), "unexpected keyword argument 'places'")
+    raises(TypeError, lambda: comm.all_reduce(data, tensor=data), "multiple values for argument 'tensor'")
+    raises(TypeError, lambda: comm.broadcast(data, "first"), "`root` is 'first'", "give a number")
+    raises(TypeError, lambda: comm.broadcast(data, -1), "`root` is -1", "give a number")
+    raises(TypeError, lambda: comm.all_reduce(None), "`tensor` is", "NoneType")
+    raises(TypeError, lambda: comm.all_reduce(data, timeout="soon"), "`timeout` is 'soon'; give seconds")
+    raises(TypeError, lambda: comm.all_reduce(data, algorithm=3), "`algorithm` is 3; give a name")
+    raises(TypeError, lambda: comm.recv(data, source="anybody"), "`source` is 'anybody'; give a rank")
+    raises(TypeError, lambda: comm.all_gather(data, sizes=["many"]), "`sizes` is ['many']; give a list")
+    raises(TypeError, lambda: comm.all_to_all(data, send_sizes=["many"], recv_sizes=[1] * SIZE),
+           "`send_sizes` is ['many']; give a list")
+    raises(TypeError, lambda: type(comm).all_reduce(None, data), "Communicator")
+    raises(TypeError, lambda: type(comm).__new__(type(comm)).all_reduce(data), "no communicator in this object")
+    comm.barrier()
 
 
 def part_gathering():

@@ -205,6 +205,84 @@ def part_gradients_are_reduced_while_backward_goes_on():
     assert torch.allclose(model.module.last.bias.grad, torch.tensor(3.0))
 
 
+def is_mapped_by_peers(tensor):
+    """Whether its memory is of a mapping that processes share."""
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        for line in maps:
+            place, access = line.split()[:2]
+            begin, end = (int(part, 16) for part in place.split("-"))
+            if begin <= tensor.data_ptr() < end:
+                return access.endswith("s")
+    raise AssertionError("it lies nowhere")
+
+
+def part_gradients_in_memory_that_peers_map():
+    model = torch.nn.Linear(600, 600)
+    with cohort.torch.mapped_tensors():
+        model = DistributedDataParallel(model, gradient_as_bucket_view=True)
+        for _ in range(3):
+            model.zero_grad()
+            model(torch.full((3, 600), float(RANK))).sum().backward()
+        assert not is_mapped_by_peers(torch.empty(100)), "small ones are not worth it"
+        large = torch.empty(100, 1000)
+    assert is_mapped_by_peers(model.module.weight.grad) and is_mapped_by_peers(large)
+    assert torch.allclose(model.module.weight.grad, torch.tensor(3.0 * (SIZE - 1) / 2))
+    assert not is_mapped_by_peers(torch.empty(100, 1000)), "that was asked for inside only"
+    with cohort.torch.mapped_tensors():
+        whole = torch.empty(2, 1 << 31, dtype=torch.int8)  # more than there is room for
+    assert not is_mapped_by_peers(whole)
+
+
+def part_convolutions_beside_memory_that_peers_map():
+    """oneDNN takes and frees memory of torch's allocator by its address alone."""
+    layer = torch.nn.Conv2d(16, 64, 3)
+    images = torch.rand(4, 16, 64, 64)
+    expected = layer(images)
+    with cohort.torch.mapped_tensors():
+        inside = layer(images)
+        copied = expected.to_mkldnn().to_dense()
+    assert torch.allclose(inside, expected) and torch.equal(copied, expected)
+    assert torch.allclose(layer(images), expected)
+    del inside, copied
+
+
+def part_sparse_in_memory_that_peers_map():
+    """What is made of the results is made on the engine, which would wait for itself."""
+    count = 100_000
+    with cohort.torch.mapped_tensors():
+        for _ in range(5):
+            tensor = torch.sparse_coo_tensor(torch.arange(count)[None], torch.ones(count), (count,))
+            dist.all_reduce(tensor)
+            assert (tensor.to_dense() == SIZE).all()
+
+
+def part_scratch_of_an_inference_serves_training():
+    count = 200_000
+    with torch.inference_mode():
+        dist.all_gather([torch.empty(count) for _ in range(SIZE)], torch.ones(count))
+    share = torch.empty(count)
+    dist.reduce_scatter(share, [torch.ones(count) for _ in range(SIZE)])
+    assert (share == SIZE).all()
+
+
+def part_scratch_is_kept_and_not_shared_by_two():
+    """Lists that lie apart, larger than what is left to the C library, two at a time and of growing size."""
+    for count in (10_000, 100_000, 50_000):
+        mine = torch.full((count,), float(RANK))
+        places = [[torch.empty(count) for _ in range(SIZE)] for _ in range(2)]
+        works = [dist.all_gather(places[0], mine, async_op=True), dist.all_gather(places[1], mine + 10, async_op=True)]
+        for work in works:
+            work.wait()
+        for index, one in enumerate(places):
+            assert all((place == rank + 10 * index).all() for rank, place in enumerate(one))
+        outs = [torch.empty(count) for _ in range(SIZE)]
+        dist.all_to_all(outs, [torch.full((count,), float(10 * RANK + rank)) for rank in range(SIZE)])
+        assert all((out == 10 * rank + RANK).all() for rank, out in enumerate(outs))
+        share = torch.empty(count)
+        dist.reduce_scatter(share, [torch.full((count,), float(rank)) for rank in range(SIZE)])
+        assert (share == RANK * SIZE).all()
+
+
 def part_gradients_by_a_hook():
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
@@ -270,19 +348,16 @@ def part_monitored_barrier():
 
 
 def part_deadlines():
-    find = cohort.torch._meeting_place
-
-    def find_late(*arguments):
-        place = find(*arguments)
-        time.sleep(3.5 * RANK)
-        return place
-
-    # That of calls does not hold for making the group, where rank 1 is late.
-    with mock.patch.object(cohort.torch, "_meeting_place", find_late if RANK == 1 else find):
-        group = dist.new_group(timeout=timedelta(seconds=3))
+    with mock.patch.object(cohort.torch._torch, "create", wraps=cohort.torch._torch.create) as create:
+        group = dist.new_group(timeout=timedelta(seconds=20))
+    *_, timeout_s, join_timeout_s, _ = create.call_args.args
+    store = dist.distributed_c10d._get_default_store()
+    assert timeout_s == 20 and join_timeout_s == store.timeout.total_seconds() > 20, "made by ranks that may be late"
     if RANK == 0:
+        options = dist.BarrierOptions()
+        options.timeout = timedelta(milliseconds=200)
         try:
-            dist.barrier(group)
+            group.barrier(options).wait()
         except RuntimeError as error:
             assert " Timed out " in str(error), error
         else:
