@@ -61,6 +61,40 @@ TEST(HostGroup, memory_that_is_withdrawn_may_be_touched_only_by_who_began_before
   run_pair(body);
 }
 
+TEST(HostGroup, who_waits_until_a_peer_touches_its_memory_no_more_leaves_the_engine_to_others) {
+  auto body = [](Ends& ends) -> Task<> {
+    host::HostGroup& touching = *ends[1]->transports().group();
+    host::HostGroup& withdrawing = *ends[0]->transports().group();
+    EXPECT_TRUE(touching.begin_touching());
+    bool has_ended = false;
+    auto go_on = [&]() -> Task<> {
+      for (int i = 0; i < 10; ++i) co_await ends[1]->engine().sleep_for(std::chrono::milliseconds(1));
+      touching.end_touching();
+      has_ended = true;
+    };
+    auto withdraw = [&]() -> Task<> {
+      const auto is_dead = [](Rank) { return false; };
+      co_await withdrawing.withdraw(is_dead);
+      EXPECT_TRUE(has_ended) << "the peer may still read what is freed now";
+    };
+    co_await when_all(withdraw(), go_on());
+  };
+  run_pair(body);
+}
+
+TEST(HostGroup, nobody_waits_for_a_rank_that_died_while_it_touched_memory) {
+  auto body = [](Ends& ends) -> Task<> {
+    host::HostGroup& dead = *ends[1]->transports().group();
+    EXPECT_TRUE(dead.begin_touching());
+    const TimePoint start = ends[0]->engine().now();
+    const auto is_dead = [](Rank rank) { return rank == 1; };
+    co_await ends[0]->transports().group()->withdraw(is_dead);
+    EXPECT_EQ(ends[0]->engine().now(), start);
+    dead.end_touching();
+  };
+  run_pair(body);
+}
+
 class ProbedWatcher final : public host::Watcher {
  public:
   ~ProbedWatcher() { unlink(); }

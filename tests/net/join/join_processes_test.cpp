@@ -8,10 +8,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -27,12 +32,9 @@ using ::cohort::testing::fresh_unix_address;
 using ::cohort::testing::join_into;
 using ::cohort::testing::Joined;
 using ::cohort::testing::kind_of;
-using ::cohort::testing::world_of;
 using ::testing::HasSubstr;
 
-/// For a rank of another process that was accepted to take its place: a time, since nothing that this process
-/// can see tells when it has.
-constexpr auto kMoment = std::chrono::milliseconds(200);
+constexpr auto kLook = std::chrono::milliseconds(2);
 
 /// Runs `body` in a process of its own, started before this one has an engine; its result is the exit status.
 class Child {
@@ -59,11 +61,65 @@ class Child {
   pid_t process_;
 };
 
-/// Joins, talks to everybody, and returns 0; or the kind of error.
-int take_part(JoinOptions options) {
+/// As ever, with time for processes that get little of it.
+std::vector<JoinOptions> world_of(Rank size, const std::string& address) {
+  std::vector<JoinOptions> world = ::cohort::testing::world_of(size, address);
+  for (JoinOptions& options : world) options.timeout = std::chrono::minutes(1);
+  return world;
+}
+
+/// Unix addresses at which this process listens: that of rank 0, and one for each other rank that rank 0 has
+/// let in, which opens it just before it introduces itself.
+std::size_t unix_listeners() {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(entry.path().filename());
+    int domain = 0;
+    int listens = 0;
+    ::socklen_t size = sizeof(int);
+    if (::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX) continue;
+    ::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size);
+    if (listens != 0) ++count;
+  }
+  return count;
+}
+
+/// A pipe by which a child tells that it has come so far.
+class Told {
+ public:
+  Told() { EXPECT_EQ(::pipe(ends_.data()), 0); }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+  ~Told() {
+    for (const int end : ends_) ::close(end);
+  }
+  void tell() const { EXPECT_EQ(::write(ends_[1], "x", 1), 1); }
+  [[nodiscard]] bool has_been_told() const {
+    pollfd entry{.fd = ends_[0], .events = POLLIN, .revents = 0};
+    return ::poll(&entry, 1, 0) == 1;
+  }
+  [[nodiscard]] bool wait() const {
+    char byte = 0;
+    return ::read(ends_[0], &byte, 1) == 1;
+  }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+/// Joins, talks to everybody, and returns 0; or the kind of error. Not as rank 0 it can tell when it has
+/// introduced itself to rank 0.
+int take_part(JoinOptions options, const Told* introduced = nullptr) {
   Engine engine;
   Joined joined;
-  engine.run(join_into(engine, std::move(options), joined));
+  auto tell = [&]() -> Task<> {
+    if (introduced == nullptr) co_return;
+    while (unix_listeners() == 0 && !joined.error) co_await engine.sleep_for(kLook);
+    co_await engine.sleep_for(kLook);  // the kernel has what the loop had for it in that turn
+    introduced->tell();
+  };
+  auto both = [&]() -> Task<> { co_await when_all(join_into(engine, std::move(options), joined), tell()); };
+  engine.run(both());
   if (joined.error) return 100 + static_cast<int>(joined.error->kind());
   engine.run(exchange_ranks(*joined.membership));
   return 0;
@@ -108,8 +164,7 @@ TEST(JoinProcesses, a_killed_rank_0_is_named_to_those_who_joined_it) {
   std::vector<JoinOptions> world = world_of(4, address);
   std::vector<Joined> joined(3);
   auto kill_it = [&]() -> Task<> {
-    while (accepted_at(address) < 2) co_await engine.sleep_for(std::chrono::milliseconds(5));
-    co_await engine.sleep_for(kMoment);
+    while (unix_listeners() < 2) co_await engine.sleep_for(kLook);  // both were let in
     rank_0.kill();
   };
   auto everybody = [&]() -> Task<> {
@@ -126,22 +181,18 @@ TEST(JoinProcesses, a_killed_rank_0_is_named_to_those_who_joined_it) {
 
 TEST(JoinProcesses, a_killed_member_is_succeeded_by_its_restart) {
   const std::string address = fresh_unix_address();
-  int go[2] = {-1, -1};
-  ASSERT_EQ(::pipe(go), 0);
-  Child first([&] { return take_part(std::move(world_of(3, address)[1])); });
-  Child second([&] {
-    char byte = 0;
-    return ::read(go[0], &byte, 1) == 1 ? take_part(std::move(world_of(3, address)[1])) : 99;
-  });
+  const Told introduced;
+  const Told go;
+  Child first([&] { return take_part(std::move(world_of(3, address)[1]), &introduced); });
+  Child second([&] { return go.wait() ? take_part(std::move(world_of(3, address)[1])) : 99; });
   Engine engine;
   std::vector<JoinOptions> world = world_of(3, address);
   std::vector<Joined> joined(3);
   auto restart = [&]() -> Task<> {
-    while (accepted_at(address) < 1) co_await engine.sleep_for(std::chrono::milliseconds(5));
-    co_await engine.sleep_for(kMoment);
+    while (!introduced.has_been_told()) co_await engine.sleep_for(kLook);
     first.kill();
-    EXPECT_EQ(::write(go[1], "x", 1), 1);
-    co_await engine.sleep_for(kMoment);
+    while (accepted_at(address) > 0) co_await engine.sleep_for(kLook);  // rank 0 has seen that it went
+    go.tell();
     co_await join_into(engine, std::move(world[2]), joined[2]);
   };
   auto everybody = [&]() -> Task<> {
@@ -155,20 +206,18 @@ TEST(JoinProcesses, a_killed_member_is_succeeded_by_its_restart) {
   };
   engine.run(talk());
   EXPECT_EQ(second.wait(), 0);
-  ::close(go[0]);
-  ::close(go[1]);
 }
 
 TEST(JoinProcesses, a_stopped_member_that_never_connects_is_named_at_the_deadline) {
   const std::string address = fresh_unix_address();
-  Child rank_1([&] { return take_part(std::move(world_of(3, address)[1])); });
+  const Told introduced;
+  Child rank_1([&] { return take_part(std::move(world_of(3, address)[1]), &introduced); });
   Engine engine;
   std::vector<JoinOptions> world = world_of(3, address);
-  world[0].timeout = std::chrono::seconds(1);
+  world[2].timeout = std::chrono::seconds(2);  // from when all are there
   std::vector<Joined> joined(3);
   auto stop_it = [&]() -> Task<> {
-    while (accepted_at(address) < 1) co_await engine.sleep_for(std::chrono::milliseconds(5));
-    co_await engine.sleep_for(kMoment);
+    while (!introduced.has_been_told()) co_await engine.sleep_for(kLook);
     ::kill(rank_1.process(), SIGSTOP);
     co_await join_into(engine, std::move(world[2]), joined[2]);
   };
@@ -186,10 +235,8 @@ TEST(JoinProcesses, more_than_a_hundred_meet) {
   constexpr Rank kMany = 128;
   std::vector<JoinOptions> world = world_of(kMany, fresh_unix_address());
   std::vector<std::unique_ptr<Child>> children;
-  for (JoinOptions& options : world) {
-    options.timeout = std::chrono::minutes(1);
+  for (JoinOptions& options : world)
     children.push_back(std::make_unique<Child>([&options] { return take_part(std::move(options)); }));
-  }
   for (const auto& child : children) EXPECT_EQ(child->wait(), 0);
 }
 
