@@ -93,7 +93,7 @@ void Meeting::announce(const Call& call) noexcept {
   }
   group_.announce(running_.sequence);
   progress_ = Progress::announced;
-  if (travels) expect_data(call);
+  if (travels && !by_reference) expect_data(call);
 }
 
 bool Meeting::take_arrival(Rank peer) noexcept {
@@ -156,20 +156,35 @@ WindowTable& Meeting::windows_of(Rank rank) noexcept {
   return rank == membership_.rank ? running_.windows : group_.windows(rank);
 }
 
-/// Where everybody's data will lie, and what is to be done with it, unless an arrival says that data stays
-/// where it is. Found while the own announcement travels, since nothing waits for it then.
-void Meeting::expect_data(const Call& call) noexcept {
+/// Where everybody's data lies, unless an arrival says that it stays where it is.
+void Meeting::bind_slots(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     std::byte* const payload = group_.arrival(rank, running_.sequence).payload(call.announced_bytes);
     windows_of(rank).bind(WindowId::slot, payload, call.announced_bytes);
     exec_.take_announcement(rank, call.announced_bytes, false);
   }
   exec_.begin(UserWindows::staged, 0);
-  if (!some_refer_) exec_.prepare(*call.algorithm, call.arguments(membership_.size));
 }
 
-/// Finds the inputs that stayed where they were. False if somebody's cannot have.
+/// What is to be done if nobody's data stays where it is. Found while the own announcement travels, since
+/// nothing waits for it then; but where ranks share cores, a peer may want this one. So what was found for a
+/// call goes for the next of that kind on the same memory. Counts, whose digest only is signed, are looked at
+/// each time.
+void Meeting::expect_data(const Call& call) noexcept {
+  Expected& expected = this->expected();
+  if (expected.is_for(call, running_.signature)) return;
+  bind_slots(call);
+  exec_.prepare(expected.steps, *call.algorithm, call.arguments(membership_.size));
+  expected.is_kept = call.counts.empty();
+  expected.count = call.count;
+  expected.signature = running_.signature;
+  expected.send = call.send;
+  expected.recv = call.recv;
+}
+
+/// Finds the inputs, some of which stayed where they were. False if somebody's cannot have.
 bool Meeting::take_references(const Call& call) noexcept {
+  bind_slots(call);
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     host::ArrivalSlot& slot = group_.arrival(rank, running_.sequence);
     if ((slot.reachable & kByReference) == 0) continue;
@@ -187,7 +202,7 @@ bool Meeting::take_references(const Call& call) noexcept {
 /// Everybody's input lies in a slot, or where it was, mapped.
 bool Meeting::combine_announced(const Call& call) noexcept {
   if (!some_refer_) {
-    exec_.perform_prepared();
+    MemoryExec::perform(expected().steps);
     progress_ = Progress::over;
     return true;
   }

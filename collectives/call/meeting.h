@@ -7,6 +7,8 @@
 #include <cohort/collectives/selection/reach.h>
 #include <cohort/net/host/host_group.h>
 
+#include <array>
+
 namespace cohort {
 
 /// The largest message whose local schedule runs in place. Above, what is saved by not suspending does not
@@ -65,7 +67,26 @@ class Meeting : Immovable {
     over,
   };
 
+  /// The local schedule of an earlier call in the same slots, and what its addresses depend on besides.
+  struct Expected {
+    [[nodiscard]] bool is_for(const Call& call, const Signature& of) const noexcept {
+      return is_kept && call.counts.empty() && count == call.count && signature == of && send == call.send &&
+             recv == call.recv;
+    }
+
+    bool is_kept = false;
+    std::uint64_t count = 0;
+    Signature signature;
+    const std::byte* send = nullptr;
+    const std::byte* recv = nullptr;
+    MemoryExec::Prepared steps;
+  };
+
+  void bind_slots(const Call& call) noexcept;
   void expect_data(const Call& call) noexcept;
+  [[nodiscard]] Expected& expected() noexcept {
+    return expected_[host::HostGroup::turn_of(running_.sequence)];
+  }
   [[nodiscard]] WindowTable& windows_of(Rank rank) noexcept;
   /// That rank has come. Whether it runs the same.
   [[nodiscard]] bool take_arrival(Rank peer) noexcept;
@@ -100,6 +121,7 @@ class Meeting : Immovable {
   Progress progress_ = Progress::begun;
   bool some_refer_ = false;  ///< of those that have come
   UserWindows windows_ = UserWindows::staged;
+  std::array<Expected, host::HostGroup::kTurns> expected_;
 };
 
 }  // namespace cohort

@@ -178,8 +178,9 @@ void MemoryExec::carry_out(const Work& work) noexcept {
                   .stores = work.stores});
 }
 
-void MemoryExec::prepare(const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
-  prepared_count_ = 0;
+void MemoryExec::prepare(Prepared& steps, const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
+  steps.count_ = 0;
+  prepared_ = &steps;
   steps_are_ = Steps::prepared;
   algorithm.combine(*this, arguments);
   steps_are_ = Steps::performed;
@@ -188,13 +189,14 @@ void MemoryExec::prepare(const AnyAlgorithm& algorithm, const OperatorArguments&
 void MemoryExec::prepare(const LocalStep& step) {
   const std::size_t bytes = moved_bytes_of(step);
   if (bytes == 0) return;
-  if (prepared_count_ == prepared_.size()) prepared_.emplace_back();
-  Prepared& next = prepared_[prepared_count_++];
+  std::vector<Prepared::Step>& steps = prepared_->steps_;
+  if (prepared_->count_ == steps.size()) steps.emplace_back();
+  Prepared::Step& next = steps[prepared_->count_++];
   next.work = work_of(step, 0, bytes, next.operands);
 }
 
-void MemoryExec::perform_prepared() noexcept {
-  for (std::size_t i = 0; i < prepared_count_; ++i) carry_out(prepared_[i].work);
+void MemoryExec::perform(const Prepared& steps) noexcept {
+  for (std::size_t i = 0; i < steps.count_; ++i) carry_out(steps.steps_[i].work);
 }
 
 /// While others had their turn a peer may have withdrawn what this rank touches.

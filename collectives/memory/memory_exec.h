@@ -15,21 +15,48 @@ namespace cohort {
 /// Large steps are done in parts of some ten microseconds, and after each something else on the engine that
 /// waits may have a turn.
 class MemoryExec final : public Exec {
+ private:
+  /// Addresses of one part of a reduction, in lists that are kept: steps allocate nothing.
+  struct Operands {
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+  };
+  /// A step down to addresses: what of it no longer depends on ranks or windows.
+  struct Work {
+    LocalStep::Kind kind{};
+    Combine combine;
+    std::size_t bytes = 0;
+    std::span<const std::byte* const> inputs;
+    std::span<std::byte* const> outputs;
+    Stores stores = Stores::cached;
+  };
+
  public:
+  /// What the first part of a local schedule comes to on a rank: its steps, with the addresses that their
+  /// slices had as they were prepared. May be performed again for as long as these are the same.
+  class Prepared {
+    friend MemoryExec;
+    /// With the lists that it names, which are kept, to allocate nothing.
+    struct Step {
+      Work work;
+      Operands operands;
+    };
+    std::size_t count_ = 0;
+    std::vector<Step> steps_;
+  };
+
   MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources);
 
   /// Before each collective: how its user windows are reached, the same everywhere, how much data it touches,
   /// and whether it combines it.
   void begin(UserWindows user_windows, std::size_t footprint_bytes, bool combines = false) noexcept;
 
+  /// Finds the steps of the first part of a local schedule, without touching any data.
+  void prepare(Prepared& steps, const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
+  static void perform(const Prepared& steps) noexcept;
+
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
-
-  /// Finds what the first part of a local schedule comes to on this rank, without touching any data: the
-  /// steps, with the addresses that their slices have now. For a rank that waits for others anyhow.
-  void prepare(const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
-  /// Carries out what was prepared.
-  void perform_prepared() noexcept;
 
   /// Runs the first part of a local schedule, whose steps are plain calls: they are noted, and then done in
   /// turns with others on the engine. Both arguments outlive the task.
@@ -52,25 +79,6 @@ class MemoryExec final : public Exec {
   [[nodiscard]] Task<> perform_rest(LocalStep& step) override;
 
  private:
-  /// Addresses of one part of a reduction, in lists that are kept: steps allocate nothing.
-  struct Operands {
-    std::vector<const std::byte*> inputs;
-    std::vector<std::byte*> outputs;
-  };
-  /// A step down to addresses: what of it no longer depends on ranks or windows.
-  struct Work {
-    LocalStep::Kind kind{};
-    Combine combine;
-    std::size_t bytes = 0;
-    std::span<const std::byte* const> inputs;
-    std::span<std::byte* const> outputs;
-    Stores stores = Stores::cached;
-  };
-  /// With the lists that it names, which are kept.
-  struct Prepared {
-    Work work;
-    Operands operands;
-  };
   /// A step of a local schedule that was noted.
   struct Noted {
     LocalStep::Kind kind{};
@@ -111,10 +119,9 @@ class MemoryExec final : public Exec {
   /// What becomes of the steps of a local schedule that runs.
   enum class Steps : std::uint8_t { performed, prepared, noted };
   Steps steps_are_ = Steps::performed;
-  std::size_t prepared_count_ = 0;
-  std::vector<Prepared> prepared_;  ///< kept, to allocate nothing
+  Prepared* prepared_ = nullptr;  ///< what they are added to
   std::size_t noted_count_ = 0;
-  std::vector<Noted> noted_;  ///< kept as well
+  std::vector<Noted> noted_;  ///< kept, to allocate nothing
   CopyWorkers workers_;
 };
 

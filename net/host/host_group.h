@@ -80,10 +80,15 @@ class HostGroup final : public Source {
   // Arrivals: "I am here, and this is what I run".
   [[nodiscard]] ArrivalSlot& own_arrival(std::uint64_t sequence) noexcept { return arrival(rank_, sequence); }
   [[nodiscard]] const ArrivalSlot& arrival(Rank of, std::uint64_t sequence) const noexcept {
-    return *arrivals_[of][sequence & 1];
+    return *arrivals_[of][turn_of(sequence)];
   }
   [[nodiscard]] ArrivalSlot& arrival(Rank of, std::uint64_t sequence) noexcept {
-    return *arrivals_[of][sequence & 1];
+    return *arrivals_[of][turn_of(sequence)];
+  }
+  /// Which of its slots a rank uses: collectives take them in turn.
+  static constexpr std::size_t kTurns = 2;
+  [[nodiscard]] static constexpr std::size_t turn_of(std::uint64_t sequence) noexcept {
+    return sequence % kTurns;
   }
   /// Publishes the own slot, which was filled before.
   void announce(std::uint64_t sequence) noexcept;

@@ -161,22 +161,27 @@ OperatorArguments arguments_of(ReduceOp op) {
   return arguments;
 }
 
-TEST_F(MemoryExecTest, what_was_prepared_last_is_done_when_it_is_asked_for_and_not_before) {
+TEST_F(MemoryExecTest, what_was_prepared_is_done_whenever_it_is_asked_for_and_not_before) {
   static constexpr Algorithm<AllReduce> kDoubling = {
       .name = "doubling", .local = {.announces = Announces::windows, .combine = double_it}};
   const AnyAlgorithm doubling(kDoubling);
   std::fill_n(recv_.begin(), 8, 100.0F);
-  exec_.prepare(doubling, arguments_of(ReduceOp::sum));
+  MemoryExec::Prepared summing;
+  exec_.prepare(summing, doubling, arguments_of(ReduceOp::sum));
   EXPECT_TRUE(is_all(8 * sizeof(float), 100));
   send_[7] = 3;  // prepared are addresses, not values
-  exec_.perform_prepared();
+  MemoryExec::perform(summing);
   EXPECT_EQ(recv_[0], 2 * kGiven);
   EXPECT_EQ(recv_[7], 6);
 
-  exec_.prepare(doubling, arguments_of(ReduceOp::avg));
-  exec_.perform_prepared();
+  MemoryExec::Prepared averaging;
+  exec_.prepare(averaging, doubling, arguments_of(ReduceOp::avg));
+  MemoryExec::perform(averaging);
   // The reduction divides, and the step after it once more.
   EXPECT_EQ(recv_[0], 2 * kGiven / 4 / 4);
+
+  MemoryExec::perform(summing);
+  EXPECT_EQ(recv_[0], 2 * kGiven);
 }
 
 }  // namespace
