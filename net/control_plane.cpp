@@ -97,6 +97,10 @@ Task<> ControlPlane::exchange_hellos(const HelloFor& hello_for, const Taken& tak
       co_await send_hello(peer, hello);
       peers_[peer].is_greeted = true;
       listen_if_met(peer);
+    } catch (const Error& error) {
+      failures.note(std::current_exception());
+      peers_[peer].has_hung_up = error.kind() == ErrorKind::PeerDied;
+      if (peers_[peer].has_hung_up && peers_[peer].is_taken) hearing.spawn(hear_last_words(peer));
     } catch (...) {
       failures.note(std::current_exception());
     }
@@ -119,8 +123,19 @@ Task<> ControlPlane::hear_hello(Rank peer, const Taken& taken, HelloFailures& fa
     taken(peer, message, std::move(received));
     peers_[peer].is_taken = true;
     listen_if_met(peer);
+    if (peers_[peer].has_hung_up) co_await hear_last_words(peer);
   } catch (...) {
     failures.note(std::current_exception());
+  }
+}
+
+/// Why a peer left that had said its hello and did not wait for this rank's: most likely because of what a
+/// third one had told it, which it passed on.
+Task<> ControlPlane::hear_last_words(Rank peer) {
+  try {
+    co_await hear(peer);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
   }
 }
 

@@ -143,6 +143,7 @@ class ControlPlane : Immovable {
   };
   Task<> send_hello(Rank peer, const Hello& hello);
   Task<> hear_hello(Rank peer, const Taken& taken, HelloFailures& failures);
+  Task<> hear_last_words(Rank peer);
   Task<> receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors);
   void listen_if_met(Rank peer);
   Task<> listen(Rank peer);
@@ -159,6 +160,7 @@ class ControlPlane : Immovable {
     bool said_hello = false;
     bool is_taken = false;  ///< what it said
     bool is_greeted = false;
+    bool has_hung_up = false;  ///< before it was greeted
     bool departed = false;
     bool has_ended = false;
     bool said_goodbye = false;

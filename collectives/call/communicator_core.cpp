@@ -149,8 +149,8 @@ Task<> CommunicatorCore::establish_with_all() {
     failure = std::current_exception();
   }
   operation_scope_ = nullptr;
-  if (failure) std::rethrow_exception(failure);
   if (health_.is_failed()) throw Error(health_.cause());
+  if (failure) std::rethrow_exception(failure);
   if (speed) reach_.model = model_of(*speed, membership_);
   reach_.hosts = resources_.transports().hosts();
   if (ranks_per_core() > 1) engine_.set_crowded(true);

@@ -23,21 +23,26 @@ using ::testing::HasSubstr;
 using ::testing::Property;
 using ::testing::UnorderedElementsAre;
 
-class NoHandler final : public ControlPlane::Handler {
+class Revokes final : public ControlPlane::Handler {
  public:
-  void on_control(Rank, const ControlMessage&) noexcept override {}
+  void on_control(Rank, const ControlMessage& message) noexcept override {
+    if (message.type == ControlMessage::Type::revoke) revokes.emplace_back(message.cause().message());
+  }
   void on_departure(Rank, bool, std::uint64_t) noexcept override {}
+
+  std::vector<std::string> revokes;
 };
 
 /// One rank's exchange of hellos, and what came of it.
 struct End {
   std::vector<Rank> heard;
+  std::vector<std::string> revokes;
   std::optional<Error> error;
 };
 
 /// Rank 0 has nothing to say to rank 1.
 Task<> exchange(Engine& engine, Membership& membership, End& end) {
-  NoHandler handler;
+  Revokes handler;
   ControlPlane control(engine, membership, handler);
   const ControlPlane::HelloFor hello_for = [&](Rank peer) -> ControlPlane::Hello {
     if (membership.rank == 0 && peer == 1) throw Error(ErrorKind::ResourceLimit, "no words for rank 1");
@@ -49,6 +54,7 @@ Task<> exchange(Engine& engine, Membership& membership, End& end) {
   TaskScope services;
   const std::optional<Error> error = co_await error_of(control.exchange_hellos(hello_for, taken, services));
   end.error = error;
+  end.revokes = handler.revokes;
   if (error) control.shutdown();
   services.cancel();
   co_await services.join();
@@ -70,6 +76,21 @@ TEST(ControlPlane, a_rank_that_cannot_say_hello_to_one_still_does_to_the_others_
   EXPECT_THAT(ends[1].error->what(), HasSubstr("see what it printed, then start all ranks again"));
   EXPECT_EQ(kind_of(ends[2].error), "no error");
   EXPECT_THAT(ends[2].heard, UnorderedElementsAre(0, 1));
+}
+
+TEST(ControlPlane, why_a_rank_hung_up_before_it_was_greeted_is_heard) {
+  Engine engine;
+  std::vector<Joined> joined = join_on(engine, world_of(2, fresh_unix_address()));
+  Socket& gone = joined[0].membership->control[1];
+  const ControlMessage words[] = {
+      {}, ControlMessage::revoke(Error(ErrorKind::Mismatch, "transport differs between two others"), 0)};
+  (void)gone.try_send(std::as_bytes(std::span(words)));
+  gone.shutdown();
+  End end;
+  engine.run(exchange(engine, *joined[1].membership, end));
+  EXPECT_EQ(kind_of(end.error), "PeerDied");
+  EXPECT_THAT(end.heard, ElementsAre(0));
+  EXPECT_THAT(end.revokes, ElementsAre("transport differs between two others"));
 }
 
 /// What a rank is told of its only peer, in virtual time: requests to the kernel are answered by the test.
