@@ -21,6 +21,13 @@ std::string explain_usage(const CLI::App* app, const CLI::Error& error) {
   return fmt::format("cohort: {}\nSee: {} --help\n", error.what(), command);
 }
 
+/// What was printed on the way may have gone nowhere.
+void check_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw Error(ErrorKind::ResourceLimit,
+                "standard output could not be written, so results are lost: look whether its disk is full");
+}
+
 }  // namespace
 
 int run_application(const std::vector<AddCommand>& commands, int argc, char** argv) {
@@ -33,6 +40,7 @@ int run_application(const std::vector<AddCommand>& commands, int argc, char** ar
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) throw CLI::ValidationError("what to do is missing, such as run");
+    check_output();
     return status;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageStatus;

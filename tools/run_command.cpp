@@ -29,7 +29,7 @@ COHORT_SECRET_FD in its environment, and an empty standard input. What it starte
 
 Status: 0 when all ranks succeed; that of the first rank that failed (128 + signal if one ended it); 124
 after the timeout; 127 when the program cannot be started; 128 + signal after SIGINT, SIGTERM or SIGHUP;
-141 when nobody reads the output any more; 2 for wrong options.)";
+141 when nobody reads the output any more; 1 when it could not be written; 2 for wrong options.)";
 
 struct RunArguments {
   LaunchOptions launch;

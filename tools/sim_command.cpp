@@ -14,11 +14,13 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 
 namespace cohort {
 namespace {
@@ -31,6 +33,7 @@ constexpr std::size_t kHeapBytes = std::size_t{1} << 30;
 constexpr Rank kMostRanksOfPairs = 1024;
 /// About a minute.
 constexpr double kMostMessages = 50e6;
+constexpr double kMostMessagesToAllow = 1e12;
 constexpr double kMillion = 1e6;
 
 constexpr const char* kFooter =
@@ -59,11 +62,19 @@ struct SimArguments {
   sim::Setup setup;
 };
 
+Error unwritable(const std::string& path) {
+  return Error(
+      ErrorKind::InvalidArgument,
+      fmt::format("{}: cannot be written: {}; give the path of a file in a folder that this user may "
+                  "write to",
+                  path, std::system_category().message(errno)));
+}
+
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
   file.flush();
-  if (!file) throw Error(ErrorKind::InvalidArgument, path + ": cannot be written");
+  if (!file) throw unwritable(path);
 }
 
 std::string_view name_of(LinkOperation::Kind kind) {
@@ -208,6 +219,7 @@ sim::Curve simulate(const AnyAlgorithm& algorithm, const SimArguments& arguments
 bool run(Operator op, const SimArguments& arguments, const sim::Topology& topology) {
   std::ofstream trace_file;
   if (!arguments.trace.empty()) trace_file.open(arguments.trace);
+  if (!trace_file) throw unwritable(arguments.trace);
   const sim::Trace trace = trace_to(trace_file);
   print_links(arguments, topology);
   if (arguments.is_csv) fmt::print("collective,algorithm,ranks,bytes,us,messages\n");
@@ -224,8 +236,7 @@ bool run(Operator op, const SimArguments& arguments, const sim::Topology& topolo
   std::erase_if(curves, [](const sim::Curve& curve) { return curve.predictions.empty(); });
   if (curves.empty()) throw CLI::ValidationError("sim", "no algorithm is left to simulate");
   print_fastest(op, arguments, topology, curves);
-  if (!arguments.trace.empty() && !trace_file.flush())
-    throw Error(ErrorKind::InvalidArgument, arguments.trace + ": cannot be written");
+  if (!arguments.trace.empty() && !trace_file.flush()) throw unwritable(arguments.trace);
   if (!arguments.svg.empty())
     write_file(arguments.svg,
                sim::draw(fmt::format("{}, {} ranks", arguments.op, arguments.setup.ranks), curves));
@@ -283,7 +294,7 @@ void add_sim_command(CLI::App& app, int& status) {
       ->check(CLI::IsMember(names))
       ->capture_default_str();
   sim->add_option("--most-messages", arguments->most_messages, "Leave out what is predicted to send more")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1.0, kMostMessagesToAllow))
       ->type_name("COUNT")
       ->capture_default_str();
   sim->add_option("--root", arguments->setup.root, "Of operators that have one")

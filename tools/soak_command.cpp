@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/soak_command.h>
 
+#include <cohort/engine/system/environment.h>
+#include <cohort/tools/command_line.h>
 #include <cohort/tools/sim/topology_file.h>
 #include <cohort/tools/soak/soak.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <string>
 
 namespace cohort {
 namespace {
+
+constexpr std::uint64_t kMostJobs = 1'000'000'000;
 
 constexpr const char* kFooter = R"(Examples:
   cohort soak --jobs 10000
@@ -24,6 +29,10 @@ Results, deadlines, the culprits that ranks name and the buffers after each call
 tells more.
 
 Status: 0 when all jobs did well; 1 otherwise; 2 for wrong options.)";
+
+std::uint64_t parse_seed(const std::string& text) {
+  return environment::parse_number("NUMBER", text, 0, std::numeric_limits<std::uint64_t>::max());
+}
 
 int run_soak(soak::SoakOptions options, const std::string& topology) {
   if (!topology.empty()) options.topology = sim::read_topology(topology);
@@ -39,9 +48,10 @@ void add_soak_command(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("soak", "Run seeded jobs with faults in simulated worlds");
   const auto options = std::make_shared<soak::SoakOptions>();
   command->add_option("--jobs", options->jobs, "How many; 1000 unless given")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(std::uint64_t{1}, kMostJobs))
       ->type_name("COUNT");
-  command->add_option("--seed", options->first_seed, "Of the first job; 1 unless given")->type_name("NUMBER");
+  command->add_option("--seed", options->first_seed, "Of the first job; 1 unless given")
+      ->check(command_line::accepts("NUMBER", parse_seed));
   const auto topology = std::make_shared<std::string>();
   command->add_option("--topology", *topology, "Hosts, links and faults of all jobs, instead of drawn ones")
       ->type_name("FILE");

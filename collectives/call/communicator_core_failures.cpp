@@ -147,10 +147,12 @@ Task<> CommunicatorCore::hear_of_others(const std::exception_ptr& failure) {
 Error CommunicatorCore::deadline_exceeded() const {
   const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
   std::string who = "all ranks have called it and wait for data";
+  std::string advice = "look at the network between them and at how busy their hosts are";
   std::optional<Rank> culprit;
   if (call_.is_between_messages()) {  // the others wait for this rank
     culprit = membership_.rank;
     who = fmt::format("{} is at work on it by itself", membership_.self().describe());
+    advice = "look at how busy its host is";
   } else {
     const Missing missing = this->missing();
     const std::vector<Rank> silent = this->silent();
@@ -159,15 +161,19 @@ Error CommunicatorCore::deadline_exceeded() const {
       who =
           fmt::format("{} so far by {}", call_.is_in_later_message() ? "its message not begun" : "not called",
                       names_of(missing.ranks));
+      advice = missing.ranks.size() == 1 ? "find out what that rank does instead"
+                                         : "find out what those ranks do instead";
     } else if (!silent.empty()) {
       if (silent.size() == 1) culprit = silent.front();  // of several, some may compute only
       who = fmt::format("all ranks have called it, but no answer comes from {}", names_of(silent));
+      advice = silent.size() == 1 ? "find out whether it is stopped, and whether its host can be reached"
+                                  : "find out which is stopped, or whose host cannot be reached";
     }
   }
   Error error(ErrorKind::DeadlineExceeded,
-              fmt::format("{} on '{}' was not finished within {:.3f} s: {}; find out what that rank does "
-                          "instead, or give the call a longer deadline (COHORT_TIMEOUT)",
-                          call_.text(), membership_.name, seconds, who));
+              fmt::format("{} on '{}' was not finished within {:.3f} s: {}; {}, or give the call a longer "
+                          "deadline (COHORT_TIMEOUT)",
+                          call_.text(), membership_.name, seconds, who, advice));
   return culprit ? error.with_culprit(*culprit) : error;
 }
 

@@ -298,12 +298,28 @@ Address Socket::remote_address() const {
   return address;
 }
 
+namespace {
+
+/// An address that this process can never listen at is a wrong argument; one that is taken may be free later.
+Error listening_error(int error_number, const Address& at) {
+  const std::string_view advice = error_number == EADDRINUSE ? "another job uses it: choose another address"
+                                  : error_number == EADDRNOTAVAIL
+                                      ? "it is no address of this host: give one of its own, or start this "
+                                        "process on the host that has it"
+                                  : error_number == EACCES ? "this user may not: choose a port from 1024 on"
+                                                           : "";
+  const std::string doing =
+      fmt::format("listening at {}{}", at.to_string(), advice.empty() ? "" : fmt::format(" ({})", advice));
+  const Error error = system_error(error_number, doing);
+  const bool is_wrong = error_number == EADDRNOTAVAIL || error_number == EACCES;
+  return is_wrong ? Error(ErrorKind::InvalidArgument, std::string(error.message())) : error;
+}
+
+}  // namespace
+
 Listener::Listener(Engine& engine, const Address& at) : engine_(&engine), handle_(open_socket(engine, at)) {
   const int result = engine.network().listen(handle_.number(), at);
-  const bool taken = result == -EADDRINUSE;
-  if (result < 0)
-    throw system_error(-result, fmt::format("listening at {}{}", at.to_string(),
-                                            taken ? " (another job uses it: choose another address)" : ""));
+  if (result < 0) throw listening_error(-result, at);
   where_ = local_address().to_string();
   reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,6 +46,18 @@ struct SegmentName {
   }
   auto operator<=>(const SegmentName&) const = default;
 };
+
+/// Beyond the limit on the size of files, which counts for memory without a name, too, ftruncate would end
+/// the process by SIGXFSZ, without a word.
+void check_file_size_limit(std::size_t bytes) {
+  ::rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur) return;
+  throw Error(
+      ErrorKind::ResourceLimit,
+      fmt::format("a shared memory segment of {} bytes is beyond what this process may make a file, {} "
+                  "bytes: raise the limit (ulimit -f), or lower COHORT_HEAPSIZE, which most of it is for",
+                  bytes, limit.rlim_cur));
+}
 
 }  // namespace
 
@@ -117,6 +130,7 @@ void SharedMemory::swap(SharedMemory& other) noexcept {
 }
 
 SharedMemory SharedMemory::create(std::size_t bytes) {
+  check_file_size_limit(bytes);
   SharedMemory memory;
   memory.descriptor_ = Descriptor(::memfd_create("cohort", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory.descriptor_.is_open()) throw system_error(errno, "creating a shared memory segment (memfd)");

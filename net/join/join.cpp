@@ -101,6 +101,7 @@ Task<> join_as_rank_0(JoinState& state) {
     Listener bound = co_await listen_patiently(state);
     listener = std::move(bound);
   } catch (const Error& error) {
+    if (error.kind() != ErrorKind::SystemError) throw;  // nobody can listen there
     taken = error;
   }
   if (taken) {

@@ -112,7 +112,7 @@ void read_place(JoinOptions& options) {
     return;
   }
   options.size = static_cast<Rank>(environment::parse_number("COHORT_SIZE", *size, 1, kMostRanks));
-  options.rank = static_cast<Rank>(environment::parse_number("COHORT_RANK", *rank, 0, kMostRanks));
+  options.rank = static_cast<Rank>(environment::parse_number("COHORT_RANK", *rank, 0, kMostRanks - 1));
   if (options.rank >= options.size)
     throw Error(ErrorKind::InvalidArgument,
                 fmt::format("COHORT_RANK={} is not below COHORT_SIZE={}: ranks are numbered from 0 to {}",

@@ -5,6 +5,7 @@
 
 #include <cohort/engine/error.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
@@ -101,7 +102,7 @@ TEST(SimCommandTest, rank_that_dies_makes_the_status_1) {
 }
 
 TEST(SimCommandTest, wrong_topology_is_named_with_its_member) {
-  EXPECT_THAT(complaint("{"), HasSubstr("t.json: is no JSON"));
+  EXPECT_THAT(complaint("{"), HasSubstr("t.json: is no JSON: parse error at line 1, column 2"));
   EXPECT_THAT(complaint(R"({"rials": 2})"), HasSubstr("rials is unknown"));
   EXPECT_THAT(complaint(R"({"rails": -2})"), HasSubstr("rails is -2"));
   EXPECT_THAT(complaint(R"({"inside": {"latency_ns": "x"}})"), HasSubstr("inside: latency_ns"));
@@ -111,6 +112,29 @@ TEST(SimCommandTest, wrong_topology_is_named_with_its_member) {
   EXPECT_THAT(complaint(R"({"ranks_of_hosts": [4294967296]})"), HasSubstr("ranks_of_hosts[0]"));
   EXPECT_THAT(complaint(R"({"faults": {"lost_links": [{"at_ns": true}]}})"), HasSubstr("at_ns is true"));
   EXPECT_EQ(complaint(R"({"rails": 2, "ranks_of_hosts": [4, 2]})"), "");
+}
+
+TEST(SimCommandTest, says_why_a_file_cannot_be_read_or_written) {
+  const std::string ring = "all_reduce --ranks 2 --algorithm ring ";
+  EXPECT_THAT(sim(ring + "--topology none.json").second,
+              HasSubstr("none.json: cannot be read: No such file"));
+  EXPECT_THAT(sim(ring + "--topology .").second, HasSubstr(".: cannot be read: Is a directory"));
+  for (const std::string option : {"--svg", "--trace"}) {
+    const auto [status, output] = sim(ring + option + " /no/such/folder/file");
+    EXPECT_EQ(status, 1);
+    EXPECT_THAT(output, HasSubstr("/no/such/folder/file: cannot be written: No such file"));
+  }
+}
+
+TEST(SimCommandTest, output_that_is_lost_fails_it) {
+  const auto [status, output] = sim("all_reduce --ranks 2 2>&1 > /dev/full; echo status $?");
+  EXPECT_THAT(output, AllOf(HasSubstr("results are lost"), HasSubstr("status 1")));
+}
+
+TEST(SimCommandTest, numbers_out_of_range_are_told_with_the_range) {
+  for (const char* const number : {"x", "0", "-1"})
+    EXPECT_THAT(sim(fmt::format("all_reduce --ranks 2 --most-messages {}", number)).second,
+                HasSubstr("not in range 1.000000 to 1000000000000.000000"));
 }
 
 TEST(SimCommandTest, says_which_transports_the_library_uses_and_what_it_would_choose) {

@@ -25,6 +25,7 @@ Task<> JobOutput::write(OutputChannel where, std::string_view text) {
       when_reader_is_gone_();
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::ResourceLimit) throw;
+      has_lost_text_ = true;
       problem = fmt::format("cohort: {}; what follows on this channel is lost\n", error.message());
     }
     channel.is_lost = true;

@@ -24,7 +24,9 @@ class JobOutput : Immovable {
 
   /// Whether a reader has closed its end, as `head` does when it has seen enough.
   [[nodiscard]] bool reader_is_gone() const noexcept { return reader_is_gone_; }
-  /// Calls it when that happens.
+  /// Whether something could not be written though somebody was to read it.
+  [[nodiscard]] bool has_lost_text() const noexcept { return has_lost_text_; }
+  /// Calls it when the reader goes.
   void when_reader_is_gone(std::function<void()> call) { when_reader_is_gone_ = std::move(call); }
 
  private:
@@ -42,6 +44,7 @@ class JobOutput : Immovable {
   Channel errors_;
   const bool is_one_place_;
   bool reader_is_gone_ = false;
+  bool has_lost_text_ = false;
   std::function<void()> when_reader_is_gone_ = [] {};
 };
 

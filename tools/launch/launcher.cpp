@@ -10,6 +10,7 @@
 namespace cohort {
 namespace {
 
+constexpr int kLostOutputStatus = 1;
 constexpr int kCannotStartStatus = 127;
 constexpr unsigned kDescriptorsPerRank = 3;  // two pipes and a pidfd
 constexpr unsigned kDescriptorsBeside = 32;
@@ -28,21 +29,26 @@ Task<int> launch(Engine& engine, LaunchOptions options) {
   JobOutput output(engine, options.output_descriptor, options.errors_descriptor);
   std::optional<Job> job;
   std::string refusal;
-  const std::size_t needed = kDescriptorsPerRank * std::size_t{options.ranks} + kDescriptorsBeside;
-  (void)descriptor_limit::raise_to(descriptor_limit::count_open() + needed);
+  const std::size_t needed =
+      descriptor_limit::count_open() + kDescriptorsPerRank * std::size_t{options.ranks} + kDescriptorsBeside;
+  (void)descriptor_limit::raise_to(needed);
   try {
     job.emplace(engine, options, output);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::ResourceLimit)
       throw Error(
           ErrorKind::ResourceLimit,
-          fmt::format("{}; {} ranks need {} descriptors here (ulimit -n) and {} processes (ulimit -u)",
-                      error.message(), options.ranks, kDescriptorsPerRank * options.ranks,
-                      options.ranks + 1));
+          fmt::format(
+              "{}; for {} ranks the launcher may open up to {} files (ulimit -n, {} now) and takes {} "
+              "processes (ulimit -u)",
+              error.message(), options.ranks, needed, descriptor_limit::current(), options.ranks + 1));
     if (error.kind() != ErrorKind::InvalidArgument) throw;
     refusal = fmt::format("cohort: {}\n", error.message());
   }
-  if (job) co_return co_await job->run();
+  if (job) {
+    const int status = co_await job->run();
+    co_return status == 0 && output.has_lost_text() ? kLostOutputStatus : status;
+  }
   co_await output.write(OutputChannel::errors, refusal);
   co_return kCannotStartStatus;
 }

@@ -42,7 +42,7 @@ struct LaunchOptions {
 /// launcher is killed, so is all of it.
 ///
 /// Returns the job's status:
-///  - 0 when every rank succeeded;
+///  - 0 when every rank succeeded, 1 if output of theirs could not be written, as on a full disk;
 ///  - that of the first rank that failed, 128 + signal if one ended it. The others get time to notice by
 ///    themselves, then SIGTERM, then SIGKILL;
 ///  - 124 after the timeout, when the ranks are told to end likewise;

@@ -5,11 +5,16 @@
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <string_view>
+#include <system_error>
 
 namespace cohort::sim {
 namespace {
@@ -154,8 +159,16 @@ void read_members(Members& members, Topology& topology) {
 }  // namespace
 
 Topology parse_topology(const std::string& text, const std::string& name) {
-  const json object = json::parse(text, nullptr, false);
-  if (object.is_discarded()) throw Error(ErrorKind::InvalidArgument, name + ": is no JSON");
+  json object;
+  try {
+    object = json::parse(text);
+  } catch (const json::parse_error& error) {
+    const std::string_view what =
+        error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("{}: is no JSON: {}; docs/simulate.md has an example", name,
+                            what.substr(std::min(what.size(), what.find("] ") + 2))));
+  }
   Topology topology = library_topology();
   Members::read(object, name, topology);
   return topology;
@@ -163,9 +176,13 @@ Topology parse_topology(const std::string& text, const std::string& name) {
 
 Topology read_topology(const std::string& path) {
   std::ifstream file(path);
+  const int failure = std::filesystem::is_directory(path) ? EISDIR : errno;
+  if (!file || failure == EISDIR)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("{}: cannot be read: {}; give the path of a topology file", path,
+                            std::system_category().message(failure)));
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) throw Error(ErrorKind::InvalidArgument, path + ": cannot be read");
   return parse_topology(text.str(), path);
 }
 

@@ -96,6 +96,7 @@ TEST(SilentRank, is_named_by_all_others_wherever_they_live) {
       ASSERT_TRUE(error) << "rank " << rank;
       EXPECT_EQ(error->kind(), ErrorKind::DeadlineExceeded) << error->what();
       EXPECT_EQ(error->culprit(), kSilent) << "rank " << rank << ": " << error->what();
+      EXPECT_THAT(error->what(), ::testing::HasSubstr("whether it is stopped"));
     }
   }
 }
@@ -126,9 +127,40 @@ TEST(SilentRank, is_not_singled_out_among_several) {
       ASSERT_TRUE(error) << "rank " << rank;
       EXPECT_EQ(error->kind(), ErrorKind::DeadlineExceeded) << error->what();
       EXPECT_EQ(error->culprit(), std::nullopt) << error->what();
-      EXPECT_THAT(error->what(), ::testing::ContainsRegex("no answer comes from rank 1 .*, rank 2 "));
+      EXPECT_THAT(error->what(),
+                  ::testing::ContainsRegex("no answer comes from rank 1 .*, rank 2 .*; find out which is"));
     }
   }
+}
+
+/// What to do says nothing of a rank where none is named, and of several where several are.
+TEST(Deadline, of_a_call_tells_what_to_look_at) {
+  world::Settings settings;
+  settings.seed = 1;
+  settings.host_of = {0, 1, 2};
+  settings.bytes_per_ns = 1e-4;  // a network that is too slow for it
+  CommunicatorOptions options;
+  options.timeout = std::chrono::seconds(1);
+  const auto text_of_rank_0 = [&](const auto& body) {
+    const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks_in_world(settings, body, options);
+    return std::string(outcomes[0].error ? outcomes[0].error->what() : "no error");
+  };
+  const auto reduce = [](Communicator& comm) -> Task<> {
+    co_await comm.barrier();
+    std::vector<float> values(2'000'000, 1.0F);
+    co_await comm.all_reduce(values, ReduceOp::sum);
+  };
+  EXPECT_THAT(text_of_rank_0(reduce),
+              ::testing::HasSubstr("all ranks have called it and wait for data; look at the network"));
+  const auto reduce_at_rank_0 = [](Communicator& comm) -> Task<> {
+    co_await comm.barrier();
+    if (comm.rank() != 0) co_await comm.engine().sleep_for(std::chrono::seconds(20));
+    std::vector<float> values(10, 1.0F);
+    co_await comm.all_reduce(values, ReduceOp::sum);
+  };
+  EXPECT_THAT(
+      text_of_rank_0(reduce_at_rank_0),
+      ::testing::ContainsRegex("not called so far by rank 1 .*, rank 2 .*; find out what those ranks"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Everybody, LateRank,

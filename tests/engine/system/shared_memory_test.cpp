@@ -79,5 +79,23 @@ TEST(SharedMemory, address_space_that_is_limited_is_told_of_with_what_needs_it) 
 #endif
 }
 
+/// ftruncate would raise SIGXFSZ, which ends the process without a word.
+TEST(SharedMemory, beyond_the_limit_on_the_size_of_files_is_told_with_what_to_raise) {
+  auto limited = [] {
+    const ::rlimit limit{kBytes - 1, kBytes - 1};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    try {
+      (void)SharedMemory::create(kBytes);
+      ADD_FAILURE() << "there was room for it";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::ResourceLimit);
+      for (const char* word : {"8192 bytes", "8191 bytes", "ulimit -f", "COHORT_HEAPSIZE"})
+        EXPECT_NE(std::string_view(error.what()).find(word), std::string_view::npos) << error.what();
+    }
+  };
+  testing::ForkedPart part("a process that may make small files only", limited);
+  part.join();
+}
+
 }  // namespace
 }  // namespace cohort::test

@@ -75,6 +75,18 @@ class JoinErrors : public ::testing::Test {
   const std::size_t before_ = open_descriptors();
 };
 
+// Addresses.
+
+TEST_F(JoinErrors, an_address_of_another_host_is_told_to_rank_0_as_that) {
+  Engine engine;  // only the kernel knows which are this host's; this one, of RFC 5737, is nobody's
+  std::vector<JoinOptions> world = world_of(2, "192.0.2.1:5555");
+  give_secret(world, 1);
+  Joined joined;
+  engine.run(join_into(engine, std::move(world[0]), joined));
+  expect_error(joined, ErrorKind::InvalidArgument, std::nullopt);
+  EXPECT_THAT(text_of(joined), HasSubstr("listening at 192.0.2.1:5555 (it is no address of this host"));
+}
+
 // Secrets.
 
 TEST_F(JoinErrors, another_secret_is_told_to_its_rank_and_named_to_those_who_wait_for_it) {

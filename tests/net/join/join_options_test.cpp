@@ -99,6 +99,8 @@ TEST_F(JoinOptionsFromEnvironment, a_rank_that_cannot_be_names_both_values) {
   expect_invalid({"COHORT_RANK=4", "COHORT_SIZE=4", "0 to 3"});
   set("COHORT_RANK", "-1");
   expect_invalid({"COHORT_RANK='-1'"});
+  set("COHORT_RANK", "65536");
+  expect_invalid({"COHORT_RANK='65536' is not a whole number from 0 to 65535"});
   set("COHORT_SIZE", "0");
   expect_invalid({"COHORT_SIZE='0'"});
 }

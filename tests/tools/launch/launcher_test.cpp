@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/launch/launcher.h>
 
+#include <cohort/engine/system/descriptor_limit.h>
+#include <cohort/tests/support/forked_part.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/process_support.h>
 
@@ -8,7 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
+#include <cstdio>
 #include <map>
 #include <sstream>
 #include <string>
@@ -266,16 +270,39 @@ TEST_F(LauncherTest, output_that_nobody_reads_any_more_ends_the_job) {
   ::close(ends[1]);
 }
 
-TEST_F(LauncherTest, output_that_cannot_be_written_is_told_once_and_the_job_goes_on) {
+TEST_F(LauncherTest, output_that_cannot_be_written_is_told_once_and_by_the_status_and_the_job_goes_on) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   const testing::Collector errors;
   LaunchOptions options = script(2, "echo one; sleep 0.05; echo two; exit 0");
   options.output_descriptor = full;
   options.errors_descriptor = errors.descriptor();
-  EXPECT_EQ(run_launcher(options), 0);
+  EXPECT_EQ(run_launcher(options), 1);
   EXPECT_THAT(errors.text(), HasSubstr("No space left on device"));
   EXPECT_EQ(lines_of(errors.text()).size(), 1U);
   ::close(full);
+}
+
+TEST_F(LauncherTest, a_limit_on_open_files_that_is_too_low_is_told_with_one_that_is_not) {
+  const auto limited = [] {
+    const std::size_t now = descriptor_limit::count_open() + 12;
+    const ::rlimit limit{now, now};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    try {
+      (void)run_launcher(script(8, "exit 0"));
+      ADD_FAILURE() << "8 ranks took fewer than " << now;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::ResourceLimit);
+      std::size_t enough = 0;
+      const std::string text = error.what();
+      const std::size_t at = text.find("for 8 ranks the launcher may open up to ");
+      ASSERT_NE(at, std::string::npos) << text;
+      std::sscanf(text.c_str() + at, "for 8 ranks the launcher may open up to %zu files", &enough);
+      EXPECT_GT(enough, now) << text;
+      EXPECT_THAT(text, HasSubstr(fmt::format("(ulimit -n, {} now)", now)));
+    }
+  };
+  testing::ForkedPart part("a launcher that may open few files", limited);
+  part.join();
 }
 
 TEST_F(LauncherTest, a_cancelled_launch_leaves_nothing) {
