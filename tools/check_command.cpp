@@ -17,6 +17,7 @@ namespace {
 constexpr Rank kMostRanks = 1024;
 constexpr std::size_t kMostCount = std::size_t{1} << 40;
 constexpr unsigned kMostThreads = 256;
+constexpr std::size_t kLongestStride = 1'000'000;
 
 constexpr const char* kFooter = R"(LIST is numbers and ranges, such as 2-8,16.
 
@@ -25,6 +26,7 @@ Examples:
   cohort check all_reduce --algorithm ring --ranks 2-16
   cohort check broadcast --ranks 5 --root 3 --counts 0,1,1000000
   cohort check --mutants
+  cohort check all_reduce --mutants --ranks 7,8 --every 61
 
 The schedules of all ranks run on symbolic memory: no data, no network. A case passes when every result is
 made of exactly the right contributions, accesses to the same bytes are ordered, no notify is lost or posted
@@ -45,6 +47,7 @@ struct CheckArguments {
   Rank root = 0;
   bool is_all = false;
   bool mutates = false;
+  std::size_t stride = 1;
   unsigned threads = 0;
 };
 
@@ -71,7 +74,8 @@ int check_cases(const CLI::App& command, const CheckArguments& arguments) {
   if (cases.empty()) throw CLI::ValidationError("check", "no algorithm and no case is like that");
   const unsigned threads =
       arguments.threads != 0 ? arguments.threads : std::max(1U, std::thread::hardware_concurrency());
-  if (arguments.mutates) return check::run_mutants_of(cases, threads, stdout, stderr) ? 0 : 1;
+  if (arguments.mutates)
+    return check::run_mutants_of(cases, arguments.stride, threads, stdout, stderr) ? 0 : 1;
   return check::run_cases(cases, threads, stdout, stderr) ? 0 : 1;
 }
 
@@ -86,7 +90,12 @@ void add_check_command(CLI::App& app, int& status) {
   CLI::Option* op = check->add_option("operator", arguments->op, "Whose schedules to check");
   op->check(CLI::IsMember(operators))->type_name("OPERATOR");
   check->add_flag("--all", arguments->is_all, "Those of all operators")->excludes(op);
-  check->add_flag("--mutants", arguments->mutates, "Check schedules with one thing changed");
+  CLI::Option* mutants =
+      check->add_flag("--mutants", arguments->mutates, "Check schedules with one thing changed");
+  check->add_option("--every", arguments->stride, "A sample: every N-th of the mutants of each case")
+      ->needs(mutants)
+      ->check(CLI::Range(std::size_t{1}, kLongestStride))
+      ->type_name("N");
   command_line::add_algorithm(*check, arguments->algorithm)->description("This one only");
   check->add_option("-n,--ranks", arguments->ranks, "How many ranks; 1 to 64 unless given")
       ->check(command_line::accepts("LIST", parse_ranks));

@@ -61,6 +61,18 @@ TEST(CheckCommand, tells_what_becomes_of_mutants) {
   EXPECT_THAT(outcome.last_line(), ::testing::ContainsRegex("^[0-9]+ mutants: [0-9]+ caught, .* 0 survive$"));
 }
 
+TEST(CheckCommand, checks_a_sample_of_mutants) {
+  const auto mutants = [](const std::string& options) {
+    return std::stoul(
+        check_command("all_gather --algorithm ring --mutants --ranks 3 " + options).last_line());
+  };
+  const std::size_t all = mutants("");
+  const std::size_t sample = mutants("--every 10");
+  EXPECT_GE(sample, all / 10);
+  EXPECT_LE(sample, all / 10 + 10);  // each case's sample begins with its first
+  EXPECT_EQ(check_command("all_gather --every 10").status, 2);
+}
+
 TEST(CheckCommand, certifies_the_order_of_combination) {
   EXPECT_THAT(check_command("all_reduce --algorithm mesh --ranks 5").text,
               HasSubstr("D3: ((0 + 1) + 2) + ..."));

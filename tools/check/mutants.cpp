@@ -16,9 +16,9 @@ constexpr std::size_t kMostPrinted = 40;
 
 class Mutants final : public Sum<MutantReport> {
  public:
-  explicit Mutants(std::FILE* out) : out_(out) {}
+  Mutants(std::FILE* out, std::size_t stride) : out_(out), stride_(stride) {}
 
-  [[nodiscard]] MutantReport run(const Case& one) const override { return run_mutants(one); }
+  [[nodiscard]] MutantReport run(const Case& one) const override { return run_mutants(one, stride_); }
   /// A case whose mutants cannot be made counts as one that survives.
   [[nodiscard]] MutantReport not_run(const Case& one, const std::exception& why) const override {
     MutantReport report;
@@ -64,14 +64,16 @@ class Mutants final : public Sum<MutantReport> {
   }
 
   std::FILE* const out_;
+  const std::size_t stride_;
   MutantReport sum_;
   std::map<std::pair<Operator, std::string>, MutantReport> by_algorithm_;
 };
 
 }  // namespace
 
-bool run_mutants_of(const std::vector<Case>& list, unsigned threads, std::FILE* out, std::FILE* progress) {
-  Mutants mutants(out);
+bool run_mutants_of(const std::vector<Case>& list, std::size_t stride, unsigned threads, std::FILE* out,
+                    std::FILE* progress) {
+  Mutants mutants(out, stride);
   run_list(list, threads, mutants, out, progress);
   return !mutants.has_survivors();
 }
