@@ -50,6 +50,10 @@ Regions::Region Regions::of(std::span<const std::byte> memory, Use use) noexcept
                                         : registered(memory.data(), memory.size(), IBV_ACCESS_REMOTE_READ);
 }
 
+void Regions::withdraw(std::span<const std::byte> memory) noexcept {
+  if (auto* const found = covering(memory); found != nullptr) found->second.region.reset();
+}
+
 Regions::Region Regions::registered(const std::byte* memory, std::size_t bytes, int access) noexcept {
   if (!is_safe_ || !has_room_) return nullptr;
   const auto register_it = [&] {

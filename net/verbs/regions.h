@@ -33,6 +33,9 @@ class Regions : Immovable {
 
   /// A region that covers this memory; null where that cannot be, or costs more than it would gain.
   [[nodiscard]] Region of(std::span<const std::byte> memory, Use use) noexcept;
+  /// What covers this memory stays registered no longer than for those who have it now: somebody was told its
+  /// key who may still use it.
+  void withdraw(std::span<const std::byte> memory) noexcept;
   /// Gives back what nobody uses. False: there was nothing.
   bool let_go_idle() noexcept;
 

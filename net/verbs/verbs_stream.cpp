@@ -221,7 +221,8 @@ Task<> VerbsStream::until_sent() {
 }
 
 /// The end is told if the peer has room for it, which it keeps for that; who is gone is told of by others.
-/// What the device writes into is the caller's again, so it has to stop; what was lent is only read.
+/// What the device writes into is the caller's again, so it has to stop. That the end leaves is not waited
+/// for: who leaves an intact communicator has said so by the control connection.
 void VerbsStream::shutdown() noexcept {
   if (is_closed_) return;
   const bool is_reading = borrowed_.asked != 0;
@@ -229,8 +230,7 @@ void VerbsStream::shutdown() noexcept {
     (void)post(Request::end, {Immediate::Kind::end, 0, 0}, 0);
   is_closed_ = true;
   if (is_reading) let_go();
-  lent_ = {};
-  borrowed_ = {};
+  end_loans();
   wake_waiters();
 }
 
@@ -379,8 +379,7 @@ void VerbsStream::let_go() noexcept {
     take_all(std::span(completions).first(static_cast<std::size_t>(count)));
   is_taking_ = false;
   pair_.destroy();
-  lent_ = {};
-  borrowed_ = {};
+  end_loans();
 }
 
 std::string VerbsStream::explain(int error_number) const {

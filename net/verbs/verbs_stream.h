@@ -133,6 +133,8 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   void finish_reading() noexcept;
   void answer_loan(Immediate::Kind answer) noexcept;
   void tell_answer() noexcept;
+  /// What the peer was told of it can read no longer, and nothing of its own is read.
+  void end_loans() noexcept;
 
   void fail_request(const ibv_wc& completion) noexcept;
   void fail(std::string why) noexcept;

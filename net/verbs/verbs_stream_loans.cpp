@@ -127,4 +127,10 @@ void VerbsStream::tell_answer() noexcept {
   (void)post(Request::answer, answer, 0);
 }
 
+void VerbsStream::end_loans() noexcept {
+  if (lent_.at == Lent::At::open) device_.regions().withdraw(lent_.memory);
+  lent_ = {};
+  borrowed_ = {};
+}
+
 }  // namespace cohort::verbs

@@ -13,6 +13,12 @@
 namespace cohort::verbs {
 namespace {
 
+Task<> hear(Socket& socket, std::span<std::byte> into) {
+  const bool has_come = co_await socket.receive(into);
+  if (!has_come)
+    throw Error(ErrorKind::LinkFault, "it gave up while the connection was set up; its own error says why");
+}
+
 /// A group has queue pairs of its own, for the reason that it has connections of its own over TCP; the device
 /// is the root's.
 class VerbsTransport final : public framed::FramedTransport {
@@ -62,37 +68,9 @@ class VerbsTransport final : public framed::FramedTransport {
     }
   }
 
-  /// Tells each other where the ends are, and then that both are ready.
-  static Task<> agree(VerbsStream& stream, Socket& socket) {
-    const auto own = encode(stream.end_point());
-    co_await socket.send(own);
-    std::array<std::byte, EndPoint::kBytes> theirs{};
-    co_await hear(socket, theirs);
-    stream.connect(decode(theirs));
-    constexpr std::array kReady = {std::byte{1}};
-    co_await socket.send(kReady);
-    std::array<std::byte, 1> ready{};
-    co_await hear(socket, ready);
-  }
-  static Task<> hear(Socket& socket, std::span<std::byte> into) {
-    const bool has_come = co_await socket.receive(into);
-    if (!has_come)
-      throw Error(ErrorKind::LinkFault, "it gave up while the connection was set up; its own error says why");
-  }
-
   const std::unique_ptr<Device> own_device_;  ///< the root's
   Device& device_;
 };
-
-/// The one of this host that is used.
-std::unique_ptr<Device> open_device() {
-  std::string why_not;
-  const Library* const library = installed_library(why_not);
-  const Choice& choice = port_of_this_host();
-  if (library == nullptr || !choice.port)
-    throw Error(ErrorKind::Unsupported, fmt::format("no RDMA: {}{}", why_not, choice.why_not));
-  return std::make_unique<Device>(*library, *choice.port, Settings::from_environment());
-}
 
 bool reaches(const Membership& membership, Rank peer) {
   const std::uint64_t fabric = membership.self().fabric;
@@ -124,6 +102,27 @@ std::string describe() {
 
 }  // namespace
 
+std::unique_ptr<Device> open_device_of_this_host() {
+  std::string why_not;
+  const Library* const library = installed_library(why_not);
+  const Choice& choice = port_of_this_host();
+  if (library == nullptr || !choice.port)
+    throw Error(ErrorKind::Unsupported, fmt::format("no RDMA: {}{}", why_not, choice.why_not));
+  return std::make_unique<Device>(*library, *choice.port, Settings::from_environment());
+}
+
+Task<> agree(VerbsStream& stream, Socket& socket) {
+  const auto own = encode(stream.end_point());
+  co_await socket.send(own);
+  std::array<std::byte, EndPoint::kBytes> theirs{};
+  co_await hear(socket, theirs);
+  stream.connect(decode(theirs));
+  constexpr std::array kReady = {std::byte{1}};
+  co_await socket.send(kReady);
+  std::array<std::byte, 1> ready{};
+  co_await hear(socket, ready);
+}
+
 std::unique_ptr<Transport> make_transport(const TransportUse& use, std::unique_ptr<Device> device) {
   return std::make_unique<VerbsTransport>(use, std::move(device));
 }
@@ -133,7 +132,7 @@ TransportKind transport_kind() noexcept {
           .can = {},
           .reaches = reaches,
           .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
-            return make_transport(use, use.root == nullptr ? open_device() : nullptr);
+            return make_transport(use, use.root == nullptr ? open_device_of_this_host() : nullptr);
           },
           .why_not = why_not,
           .fabric = fabric,

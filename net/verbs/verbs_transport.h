@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/io/socket.h>
 #include <cohort/net/transport.h>
 #include <cohort/net/verbs/device.h>
+#include <cohort/net/verbs/verbs_stream.h>
 
 #include <memory>
 
@@ -15,5 +17,12 @@ namespace cohort::verbs {
 /// What a communicator has of it, on that device; null for a group, whose root has one.
 [[nodiscard]] std::unique_ptr<Transport> make_transport(const TransportUse& use,
                                                         std::unique_ptr<Device> device);
+
+/// The one of this host that is used. Throws Unsupported or ResourceLimit, with what to do.
+[[nodiscard]] std::unique_ptr<Device> open_device_of_this_host();
+
+/// Tells each other over that connection where the ends are, connects them, and then says that both are
+/// ready. Throws LinkFault, ProtocolError.
+Task<> agree(VerbsStream& stream, Socket& socket);
 
 }  // namespace cohort::verbs

@@ -33,6 +33,9 @@ int gave_back(T* object) {
   return 0;
 }
 
+/// By which peers reach what this device reaches by its local key; its own inverse.
+constexpr std::uint32_t remote_key(std::uint32_t local_key) { return ~local_key; }
+
 void tell(int descriptor) {
   const std::uint64_t one = 1;
   COHORT_ASSERT(::write(descriptor, &one, sizeof one) == sizeof one, "eventfd {}", descriptor);
@@ -215,7 +218,8 @@ void FakeVerbs::make_memory_calls() {
     auto* const region = made(self(), new ibv_mr());
     region->addr = memory;
     region->length = bytes;
-    region->lkey = region->rkey = self().next_key_++;
+    region->lkey = self().next_key_++;
+    region->rkey = remote_key(region->lkey);
     self().regions_[region->lkey] = {reinterpret_cast<std::uintptr_t>(memory), bytes, access};
     return region;
   };
@@ -398,9 +402,9 @@ ibv_wc_status FakeVerbs::move(const Pending& pending) {
                                                                 is_read ? IBV_ACCESS_LOCAL_WRITE : 0);
   if (!is_own_allowed) return IBV_WC_LOC_PROT_ERR;
   const int access = is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
-  const bool is_allowed =
-      (other->access & static_cast<unsigned>(access)) != 0 &&
-      reaches(pending.request.wr.rdma.rkey, pending.request.wr.rdma.remote_addr, piece.length, access);
+  const bool is_allowed = (other->access & static_cast<unsigned>(access)) != 0 &&
+                          reaches(remote_key(pending.request.wr.rdma.rkey),
+                                  pending.request.wr.rdma.remote_addr, piece.length, access);
   if (!is_allowed) {
     other->is_broken = true;
     flush(*other, nullptr);

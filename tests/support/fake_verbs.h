@@ -93,7 +93,7 @@ class FakeVerbs : Immovable {
   void make_transfer_calls();
   int post_send(ibv_qp* pair, ibv_send_wr* requests);
   int post_recv(ibv_qp* pair, const ibv_recv_wr* requests);
-  /// Registered memory, by its key.
+  /// Registered memory, by its local key.
   struct Region {
     std::uintptr_t begin = 0;
     std::size_t bytes = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large memory that the other end's device reads where it lies.
 #include <cohort/engine/when_all.h>
+#include <cohort/net/auth/wire.h>
 #include <cohort/tests/net/verbs/verbs_streams.h>
 
 #include <algorithm>
@@ -31,6 +32,15 @@ class Loans : public VerbsStreams {
     const int last = sent == bytes.size() ? 0 : from.try_send_some({}, std::span(bytes).subspan(sent));
     EXPECT_EQ(sent + static_cast<std::size_t>(std::max(last, 0)), bytes.size()) << "the sender is not told";
     return into;
+  }
+  /// As if the peer had lent that.
+  void lend_by_hand(const LoanTerms& terms) {
+    auto* const behind_ring = reinterpret_cast<std::byte*>(other->end_point().ring) + kRingBytes;
+    wire::Writer writer(std::span(behind_ring, LoanTerms::kBytes));
+    writer.put(terms.address);
+    writer.put(terms.key);
+    writer.put(terms.bytes);
+    say(*other, Immediate::loan_of_terms().encode(), LoanTerms::kBytes);
   }
   void expect_passes(const Bytes& bytes) {
     const bool is_same = pass(*one, bytes, *other, Bytes(bytes.size())) == bytes;
@@ -189,6 +199,52 @@ TEST_F(Loans, are_void_when_the_lender_shuts_down) {
   EXPECT_EQ(fake.reads, 0);
 }
 
+/// Its key is of no use any more, though the memory is the program's and stays declared.
+TEST_F(Loans, of_declared_memory_cannot_be_read_once_the_lender_shuts_down) {
+  Bytes from = numbered(1, kMiB);
+  regions().declare(from);
+  const std::size_t before = fake.registered_bytes;
+  Bytes into(kMiB);
+  EXPECT_EQ(lend(*one, from), -EAGAIN);
+  fake.is_holding = true;
+  EXPECT_EQ(receive(*other, into), -EAGAIN);
+  one->shutdown();
+  EXPECT_LE(fake.registered_bytes, before + kMiB) << "the reader's own memory";
+  fake.is_holding = false;
+  fake.carry_out_all();
+  EXPECT_EQ(into, Bytes(kMiB));
+  connect();
+  EXPECT_EQ(fake.registered_bytes, before);
+  EXPECT_EQ(lend(*one, from), -EAGAIN);
+  EXPECT_EQ(fake.registered_bytes, before + kMiB) << "it is registered anew";
+}
+
+TEST_F(Loans, of_declared_memory_cannot_be_read_once_the_lenders_link_has_failed) {
+  Bytes from = numbered(1, kMiB);
+  regions().declare(from);
+  const std::size_t before = fake.registered_bytes;
+  EXPECT_EQ(lend(*one, from), -EAGAIN);
+  say(*one, Kind::refused, 1, 0, 0);
+  expect_failure(*one, "makes no sense");
+  EXPECT_EQ(fake.registered_bytes, before);
+}
+
+/// Who reads over another link reads on.
+TEST_F(Loans, of_memory_that_two_peers_read_end_one_by_one) {
+  Bytes from = numbered(1, kMiB);
+  regions().declare(from);
+  VerbsStream second(engine, *device, 2);
+  VerbsStream its_peer(engine, *device, 0);
+  second.connect(its_peer.end_point());
+  its_peer.connect(second.end_point());
+  EXPECT_EQ(lend(*one, from), -EAGAIN);
+  EXPECT_EQ(lend(second, from), -EAGAIN);
+  one->shutdown();
+  Bytes into(kMiB);
+  EXPECT_EQ(receive(its_peer, into), static_cast<int>(kMiB));
+  EXPECT_EQ(into, from);
+}
+
 TEST_F(Loans, that_cannot_be_read_are_told_in_words) {
   fake.status_of = [](const ibv_send_wr& request) {
     return request.opcode == IBV_WR_RDMA_READ ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS;
@@ -202,7 +258,8 @@ TEST_F(Loans, that_cannot_be_read_are_told_in_words) {
 TEST_F(Loans, that_make_no_sense_end_the_stream) {
   const Bytes large(kMiB);
   const std::function<void()> wrong[] = {
-      [&] { say(*other, Immediate::loan_of_terms().encode(), LoanTerms::kBytes); },  // of no bytes
+      [&] { lend_by_hand({.address = 1, .key = 1, .bytes = 0}); },
+      [&] { lend_by_hand({.address = 1, .key = 1, .bytes = LoanTerms::kMostBytes + 1}); },
       [&] {
         (void)lend(*one, large);
         say(*other, Immediate::loan_of_terms().encode(), LoanTerms::kBytes);  // a second one

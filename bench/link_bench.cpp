@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two ranks over TCP loopback, each an engine on a thread of its own: what one exchange costs through a link.
+// Two ranks, each an engine on a thread of its own, over TCP loopback or over the RDMA device of this host:
+// what one exchange costs through a link.
 #include <cohort/engine/engine.h>
 #include <cohort/engine/system/affinity.h>
 #include <cohort/engine/when_all.h>
-#include <cohort/net/tcp/tcp_link.h>
+#include <cohort/net/framed/framed_link.h>
+#include <cohort/net/tcp/socket_stream.h>
+#include <cohort/net/verbs/verbs_stream.h>
+#include <cohort/net/verbs/verbs_transport.h>
 
 #include <benchmark/benchmark.h>
 
@@ -14,6 +18,8 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -41,6 +47,7 @@ class BenchHost final : public LinkHost {
   /// From then on the peer may close; rank 1 is told so by what it receives.
   bool is_over = false;
 
+  [[nodiscard]] std::span<std::byte> memory() noexcept { return {memory_.get(), 2 * kWindowBytes}; }
   [[nodiscard]] std::byte& first_byte() noexcept { return memory_[0]; }
   [[nodiscard]] std::byte received() const noexcept { return memory_[kWindowBytes]; }
 
@@ -67,8 +74,28 @@ void add_floats(const Reducer&, std::byte* inout, const std::byte* in, std::size
   for (std::size_t i = 0; i < bytes / sizeof(float); ++i) sum[i] += more[i];
 }
 
-/// Which bytes move in one measured step.
-enum class Step : int { exchange, exchange_reduce, one_way };
+/// Which bytes move in one measured step. `stream`: kStreamed messages one way, then one without bytes back.
+enum class Step : int { exchange, exchange_reduce, one_way, stream };
+constexpr int kStreamed = 32;
+
+/// Of these, how many messages a direction has.
+constexpr double messages_of(Step step) {
+  return step == Step::one_way ? 1 : step == Step::stream ? kStreamed : 2;
+}
+
+/// So many messages one way, and that they have come.
+Task<> one_way(Link& link, int messages, std::size_t bytes, bool is_first) {
+  for (int i = 0; i < messages; ++i) {
+    if (is_first)
+      co_await link.send(out(bytes));
+    else
+      co_await link.recv(in(bytes));
+  }
+  if (is_first)
+    co_await link.recv(in(0));
+  else
+    co_await link.send(out(0));
+}
 
 Task<> exchange(Link& link, Step step, std::size_t bytes, bool is_first) {
   if (step == Step::exchange) {
@@ -76,12 +103,8 @@ Task<> exchange(Link& link, Step step, std::size_t bytes, bool is_first) {
   } else if (step == Step::exchange_reduce) {
     const Reducer reducer{.fold = add_floats, .element_bytes = sizeof(float)};
     co_await when_all(send(link, out(bytes)), recv_reduce(link, in(bytes), reducer));
-  } else if (is_first) {
-    co_await link.send(out(bytes));
-    co_await link.recv(in(0));
   } else {
-    co_await link.recv(in(bytes));
-    co_await link.send(out(0));
+    co_await one_way(link, step == Step::stream ? kStreamed : 1, bytes, is_first);
   }
 }
 
@@ -91,14 +114,47 @@ void bind(Rank self) {
   affinity::bind_thread(processors[self % processors.size()]);
 }
 
+/// What a link runs on: a connection over TCP, or what was agreed on over one.
+class TcpPath {
+ public:
+  TcpPath(std::span<std::byte>, Rank) {}
+  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> open(Engine&, Socket socket) {
+    co_return std::make_unique<tcp::SocketStream>(std::move(socket));
+  }
+  void start(TaskScope&, Engine&) {}
+};
+
+class VerbsPath {
+ public:
+  /// Of this memory nothing is copied: its owner declares it.
+  VerbsPath(std::span<std::byte> memory, Rank peer)
+      : device_(verbs::open_device_of_this_host()), peer_(peer) {
+    device_->regions().declare(memory);
+  }
+  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> open(Engine& engine, Socket socket) {
+    auto stream = std::make_unique<verbs::VerbsStream>(engine, *device_, peer_);
+    co_await verbs::agree(*stream, socket);
+    co_return stream;
+  }
+  void start(TaskScope& services, Engine& engine) { services.spawn(device_->watch_completions(engine)); }
+
+ private:
+  const std::unique_ptr<verbs::Device> device_;
+  const Rank peer_;
+};
+
 /// One rank: its engine, its link, and what serves it while a task runs.
+template <class AnyPath>
 class Side {
  public:
   template <class Connect>
-  Side(Rank self, Connect& connect) {
+  Side(Rank self, Connect& connect) : path_(host_.memory(), 1 - self) {
     bind(self);
-    Socket socket = engine_.run(connect(engine_));
-    link_.emplace(engine_, std::move(socket), host_, self, 1 - self, Lane{0});
+    auto open = [&]() -> Task<std::unique_ptr<framed::ByteStream>> {
+      Socket socket = co_await connect(engine_);
+      co_return co_await path_.open(engine_, std::move(socket));
+    };
+    link_.emplace(engine_, engine_.run(open()), host_, self, 1 - self, Lane{0}, "bench");
   }
 
   /// Runs body(link, host) with the link served.
@@ -106,10 +162,15 @@ class Side {
   void run(Body& body) {
     auto whole = [&]() -> Task<> {
       TaskScope services;
+      TaskScope watches;
+      path_.start(watches, engine_);
       services.spawn(link_->serve());
       co_await body(*link_, host_);
+      co_await link_->until_sent();
       link_->shutdown();
       co_await services.join();
+      watches.cancel();
+      co_await watches.join();
     };
     engine_.run(whole());
   }
@@ -117,13 +178,15 @@ class Side {
  private:
   Engine engine_;
   BenchHost host_;
-  std::optional<tcp::TcpLink> link_;
+  AnyPath path_;
+  std::optional<framed::FramedLink> link_;
 };
 
 /// The other rank: does a step whenever it is told to go on.
+template <class AnyPath>
 void serve_peer(Address address, Step step, std::size_t bytes) {
   auto connect = [&](Engine& engine) { return Socket::connect(engine, address); };
-  Side side(1, connect);
+  Side<AnyPath> side(1, connect);
   auto body = [&](Link& link, BenchHost& host) -> Task<> {
     for (;;) {
       co_await exchange(link, step, bytes, false);
@@ -133,16 +196,17 @@ void serve_peer(Address address, Step step, std::size_t bytes) {
   side.run(body);
 }
 
-void tcp_link(benchmark::State& state) {
+template <class AnyPath>
+void link(benchmark::State& state) {
   const auto step = static_cast<Step>(state.range(0));
   const auto bytes = static_cast<std::size_t>(state.range(1));
   std::thread peer;
   auto accept = [&](Engine& engine) -> Task<Socket> {
     Listener listener(engine, Address::parse("127.0.0.1:0"));
-    peer = std::thread(serve_peer, listener.local_address(), step, bytes);
+    peer = std::thread(serve_peer<AnyPath>, listener.local_address(), step, bytes);
     co_return co_await listener.accept();
   };
-  Side side(0, accept);
+  Side<AnyPath> side(0, accept);
   std::vector<double> times_us;
   auto body = [&](Link& link, BenchHost& host) -> Task<> {
     using Clock = std::chrono::steady_clock;
@@ -161,19 +225,29 @@ void tcp_link(benchmark::State& state) {
   peer.join();
   std::sort(times_us.begin(), times_us.end());
   const double median_us = times_us[times_us.size() / 2];
-  const double directions = step == Step::one_way ? 1 : 2;
   state.counters["min_us"] = times_us.front();
   state.counters["median_us"] = median_us;
-  state.counters["GB/s"] = directions * static_cast<double>(bytes) / median_us / 1e3;
+  state.counters["GB/s"] = messages_of(step) * static_cast<double>(bytes) / median_us / 1e3;
 }
 
 void sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"step", "bytes"})->UseManualTime();
-  for (const std::int64_t bytes : {8, 4096, 32768, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20})
-    for (const Step step : {Step::exchange, Step::exchange_reduce, Step::one_way})
+  for (const std::int64_t bytes : {8, 4096, 32768, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20})
+    for (const Step step : {Step::exchange, Step::exchange_reduce, Step::one_way, Step::stream})
       bench->Args({static_cast<std::int64_t>(step), bytes});
 }
+
+void tcp_link(benchmark::State& state) { link<TcpPath>(state); }
 BENCHMARK(tcp_link)->Apply(sizes);
+
+void verbs_link(benchmark::State& state) {
+  if (const verbs::Choice& choice = verbs::port_of_this_host(); !choice.port) {
+    state.SkipWithError(choice.why_not.c_str());
+    return;
+  }
+  link<VerbsPath>(state);
+}
+BENCHMARK(verbs_link)->Apply(sizes);
 
 }  // namespace
 }  // namespace cohort
