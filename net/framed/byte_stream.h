@@ -36,6 +36,8 @@ class ByteStream : Immovable {
 
   /// How much to give or ask for at once: of a longer message the rest comes in further calls.
   [[nodiscard]] virtual std::size_t piece_bytes() const noexcept { return std::size_t{256} << 10; }
+  /// How large a block what is combined is received into: pieces that stay in the cache.
+  [[nodiscard]] virtual std::size_t combining_bytes() const noexcept { return std::size_t{256} << 10; }
   /// Memory that is received into over and over, until the stream ends.
   virtual void will_receive_into(std::span<std::byte>) {}
 

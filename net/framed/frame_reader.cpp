@@ -46,7 +46,7 @@ template <class... Values>
 }  // namespace
 
 FrameReader::FrameReader(Connection& connection, FrameWriter& writer)
-    : connection_(connection), writer_(writer) {
+    : connection_(connection), writer_(writer), staging_(connection.stream.combining_bytes()) {
   connection.stream.will_receive_into(staging_.block());
 }
 

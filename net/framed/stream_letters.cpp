@@ -60,7 +60,13 @@ bool decode(const std::byte* header, Letter& letter) noexcept {
 
 StreamLetters::StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank own, Rank peer,
                              Open call, Open wait_for_call)
-    : host_(host), handler_(handler), services_(services), own_(own), peer_(peer), call_(std::move(call)) {
+    : host_(host),
+      handler_(handler),
+      services_(services),
+      own_(own),
+      peer_(peer),
+      call_(std::move(call)),
+      staging_(kReceiveBytes) {
   services_.spawn(serve(serve_receiving(std::move(wait_for_call))));
 }
 

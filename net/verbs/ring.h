@@ -24,8 +24,12 @@ inline constexpr std::uint32_t kMostCredits =
     kMostMessages / kCreditMessages + static_cast<std::uint32_t>(kRingBytes / kCreditBytes) + 1;
 /// Each message and credit takes one of them; so do the one loan, the answer to one, and the end.
 inline constexpr std::uint32_t kReceives = kMostMessages + kMostCredits + 3;
-/// Requests to send that have not completed.
-inline constexpr std::uint32_t kSends = 128;
+/// Requests to send that have not completed: each message, credit and answer, and a read. Drivers round a
+/// power of two up to the next one.
+inline constexpr std::uint32_t kSends = 63;
+static_assert(kSends >= kMostMessages + kMostCredits + 4);
+/// The block that what is combined is read into. With rings and queues a connection has less than 256 KiB.
+inline constexpr std::size_t kCombiningBytes = kRingBytes;
 
 /// Memory of the sender's that the receiver's device reads where it lies, in place of a copy through the
 /// ring.

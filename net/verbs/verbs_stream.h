@@ -49,6 +49,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
                                   std::span<const std::byte> second) noexcept override;
   [[nodiscard]] int try_receive_some(std::span<std::byte> into) noexcept override;
   [[nodiscard]] std::size_t piece_bytes() const noexcept override { return LoanTerms::kMostBytes; }
+  [[nodiscard]] std::size_t combining_bytes() const noexcept override { return kCombiningBytes; }
   void will_receive_into(std::span<std::byte> memory) override;
   [[nodiscard]] Task<> until_writable() override;
   [[nodiscard]] Task<> until_readable() override;

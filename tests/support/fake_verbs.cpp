@@ -209,8 +209,10 @@ void FakeVerbs::make_memory_calls() {
   };
   library_.dealloc_pd = [](ibv_pd* domain) { return gave_back(domain); };
   library_.reg_mr = [](ibv_pd*, void* memory, std::size_t bytes, int access) -> ibv_mr* {
-    if (self().registered_bytes + bytes > self().most_memory) {
-      errno = ENOMEM;
+    const bool is_too_much = self().registered_bytes + bytes > self().most_memory;
+    if (is_too_much || self().refuses_memory != 0) {
+      ++self().refused_registrations;
+      errno = is_too_much ? ENOMEM : self().refuses_memory;
       return nullptr;
     }
     self().registered_bytes += bytes;

@@ -42,6 +42,7 @@ class FakeVerbs : Immovable {
   // What goes wrong:
   bool is_holding = false;         ///< requests wait for carry_out()
   std::size_t most_memory = ~0UL;  ///< that may be registered
+  int refuses_memory = 0;          ///< the error number of reg_mr
   int refuses_to_change = 0;       ///< the error number of modify_qp
   int refuses_receives = 0;        ///< the error number of post_recv
   int refuses_pairs = 0;           ///< the error number of create_qp
@@ -59,6 +60,7 @@ class FakeVerbs : Immovable {
   int sends_inline = 0;
   int reads = 0;
   int registrations = 0;
+  int refused_registrations = 0;
   std::vector<int> descriptors;  ///< of open devices and channels
 
   /// The oldest request that waits, of any pair. False: there is none.

@@ -23,11 +23,11 @@ class Loans : public VerbsStreams {
     std::size_t received = 0;
     for (int turn = 0; received < into.size(); ++turn) {
       if (turn == 10'000) return {};
-      if (sent < bytes.size())
-        if (const int count = from.try_send_some({}, std::span(bytes).subspan(sent)); count > 0)
-          sent += static_cast<std::size_t>(count);
-      const int count = to.try_receive_some(std::span(into).subspan(received));
-      if (count > 0) received += static_cast<std::size_t>(count);
+      const int out = sent < bytes.size() ? from.try_send_some({}, std::span(bytes).subspan(sent)) : 0;
+      const int in = to.try_receive_some(std::span(into).subspan(received));
+      if ((out < 0 && out != -EAGAIN) || (in <= 0 && in != -EAGAIN)) return {};
+      sent += static_cast<std::size_t>(std::max(out, 0));
+      received += static_cast<std::size_t>(std::max(in, 0));
     }
     const int last = sent == bytes.size() ? 0 : from.try_send_some({}, std::span(bytes).subspan(sent));
     EXPECT_EQ(sent + static_cast<std::size_t>(std::max(last, 0)), bytes.size()) << "the sender is not told";
@@ -77,6 +77,23 @@ TEST_F(Loans, of_other_memory_are_registered_for_one_transfer) {
   for (int times = 0; times < 2; ++times) expect_passes(numbered(static_cast<std::size_t>(times), kMiB));
   EXPECT_EQ(other->traffic().read, 2 * kMiB);
   EXPECT_EQ(fake.registered_bytes, before) << "nobody would tell when it is freed";
+}
+
+TEST_F(Loans, of_a_part_of_declared_memory_are_of_that_part) {
+  constexpr std::size_t kAt = 300'000;
+  Bytes declared = numbered(0, 2 * kMiB);
+  regions().declare(declared);
+  const std::span<const std::byte> part = std::span(declared).subspan(kAt, kMiB);
+  EXPECT_EQ(one->try_send_some({}, part), -EAGAIN);
+  Bytes into(kMiB);
+  EXPECT_EQ(receive(*other, into), static_cast<int>(kMiB));
+  EXPECT_EQ(into, numbered(kAt, kMiB));
+  EXPECT_EQ(one->try_send_some({}, part), static_cast<int>(kMiB));
+}
+
+TEST_F(Loans, of_what_is_longer_than_one_of_them_follow_each_other) {
+  expect_passes(numbered(0, LoanTerms::kMostBytes + kMiB));
+  EXPECT_EQ(fake.reads, 2);
 }
 
 TEST_F(Loans, are_not_made_of_what_is_small) {

@@ -2,9 +2,11 @@
 // Streams over a library that is made up, for what no device at hand does on demand.
 #include <cohort/engine/error.h>
 #include <cohort/engine/when_all.h>
+#include <cohort/net/framed/framed_link.h>
 #include <cohort/tests/net/verbs/verbs_streams.h>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -320,6 +322,32 @@ TEST_F(VerbsStreams, memory_that_may_not_be_locked_is_refused_with_the_limit) {
   const auto error = error_from([&] { const VerbsStream third(engine, *device, 2); });
   EXPECT_EQ(kind_of(error), "ResourceLimit");
   EXPECT_THAT(error->what(), HasSubstr("ulimit -l"));
+}
+
+/// Entries of queues as drivers of real devices lay them out (mlx5_wqe.h, mlx5dv.h): a request with its
+/// inline bytes, one with one piece of memory to receive into, a completion.
+constexpr std::size_t kSendEntry = 256;
+constexpr std::size_t kReceiveEntry = 16;
+constexpr std::size_t kCompletionEntry = 64;
+
+TEST_F(VerbsStreams, of_a_link_and_its_queues_have_less_than_256_KiB) {
+  if (::mallinfo2().uordblks == 0) GTEST_SKIP() << "this allocator does not tell";
+  const auto in_use = [] { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; };
+  class Nobody final : public LinkHost {
+    [[nodiscard]] const RunningOperation& running() const noexcept override { return operation_; }
+    void link_failed(Rank, const Error&) noexcept override {}
+    void mismatch(Rank, std::uint64_t, const Signature&) noexcept override {}
+    RunningOperation operation_;
+  } host;
+  const std::size_t before = in_use();
+  auto stream = std::make_unique<VerbsStream>(engine, *device, 2);
+  const framed::FramedLink link(engine, std::move(stream), host, 0, 2, 0, "verbs");
+  const std::size_t entries = std::bit_ceil(kSends) * kSendEntry + std::bit_ceil(kReceives) * kReceiveEntry +
+                              std::bit_ceil(kSends + kReceives) * kCompletionEntry;
+  const std::size_t all = in_use() - before + entries;
+  RecordProperty("bytes", static_cast<int>(all));
+  EXPECT_GT(all, 2 * kRingBytes);
+  EXPECT_LT(all, std::size_t{256} << 10);
 }
 
 TEST_F(VerbsStreams, a_path_that_the_device_refuses_is_a_link_fault) {
