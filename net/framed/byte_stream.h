@@ -38,6 +38,10 @@ class ByteStream : Immovable {
   [[nodiscard]] virtual std::size_t piece_bytes() const noexcept { return std::size_t{256} << 10; }
   /// How large a block what is combined is received into: pieces that stay in the cache.
   [[nodiscard]] virtual std::size_t combining_bytes() const noexcept { return std::size_t{256} << 10; }
+  /// A block of the stream's to receive what comes next into, where that is better for combining; else none.
+  /// The same until return_block(), which is called after each attempt, when its bytes were used.
+  [[nodiscard]] virtual std::span<std::byte> borrow_block() noexcept { return {}; }
+  virtual void return_block() noexcept {}
   /// Memory that is received into over and over, until the stream ends.
   virtual void will_receive_into(std::span<std::byte>) {}
 

@@ -36,6 +36,8 @@ class Payload {
     left_ -= bytes;
   }
   void fold(Staging& staging) noexcept;
+  [[nodiscard]] int receive_block(ByteStream& stream, std::span<std::byte> block) noexcept;
+  void fold_block(std::span<const std::byte> bytes, Staging& staging) noexcept;
 
   std::byte* to_ = nullptr;
   std::size_t left_ = 0;

@@ -71,6 +71,7 @@ Device::Device(const Library& library, const Port& port, const Settings& setting
   domain_ = {library.alloc_pd(context_.get()), release};
   if (!domain_) throw refused(errno, "a protection domain");
   regions_.emplace(library, domain_.get());
+  blocks_.emplace(*regions_);
   {
     const fork_guard::NoChild no_child;
     channel_ = {library.create_comp_channel(context_.get()), release};

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/engine.h>
 #include <cohort/engine/intrusive_list.h>
+#include <cohort/net/verbs/blocks.h>
 #include <cohort/net/verbs/port.h>
 #include <cohort/net/verbs/regions.h>
 #include <cohort/notify/notify.h>
@@ -56,6 +57,7 @@ class Device : Immovable {
   [[nodiscard]] ibv_pd* domain() const noexcept { return domain_.get(); }
 
   [[nodiscard]] Regions& regions() noexcept { return *regions_; }
+  [[nodiscard]] Blocks& blocks() noexcept { return *blocks_; }
 
   /// A queue for so many completions of that user, which is told of them. Throws ResourceLimit.
   [[nodiscard]] Owned<ibv_cq> make_completion_queue(int entries, DeviceUser& user);
@@ -83,7 +85,8 @@ class Device : Immovable {
   Owned<ibv_context> context_;
   ibv_device_attr limits_{};
   Owned<ibv_pd> domain_;
-  std::optional<Regions> regions_;  ///< from the constructor on
+  std::optional<Regions> regions_;  ///< from the constructor on, as its blocks
+  std::optional<Blocks> blocks_;
   Owned<ibv_comp_channel> channel_;
   IntrusiveList<DeviceUser> users_;
   bool is_port_down_ = false;

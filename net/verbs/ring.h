@@ -28,7 +28,8 @@ inline constexpr std::uint32_t kReceives = kMostMessages + kMostCredits + 3;
 /// power of two up to the next one.
 inline constexpr std::uint32_t kSends = 63;
 static_assert(kSends >= kMostMessages + kMostCredits + 4);
-/// The block that what is combined is read into. With rings and queues a connection has less than 256 KiB.
+/// What is combined passes through so much if it comes by the ring. With rings and queues a connection has
+/// less than 256 KiB.
 inline constexpr std::size_t kCombiningBytes = kRingBytes;
 
 /// Memory of the sender's that the receiver's device reads where it lies, in place of a copy through the

@@ -50,6 +50,8 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] int try_receive_some(std::span<std::byte> into) noexcept override;
   [[nodiscard]] std::size_t piece_bytes() const noexcept override { return LoanTerms::kMostBytes; }
   [[nodiscard]] std::size_t combining_bytes() const noexcept override { return kCombiningBytes; }
+  [[nodiscard]] std::span<std::byte> borrow_block() noexcept override;
+  void return_block() noexcept override;
   void will_receive_into(std::span<std::byte> memory) override;
   [[nodiscard]] Task<> until_writable() override;
   [[nodiscard]] Task<> until_readable() override;
@@ -181,6 +183,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   };
   Borrowed borrowed_;
   std::byte* reused_ = nullptr;  ///< of will_receive_into()
+  std::byte* block_ = nullptr;   ///< of borrow_block(): from the device's, while it reads what is combined
   Traffic traffic_;
 
   std::uint32_t posted_ = 0;  ///< send requests

@@ -21,6 +21,20 @@ void VerbsStream::will_receive_into(std::span<std::byte> memory) {
   reused_ = memory.data();
 }
 
+std::span<std::byte> VerbsStream::borrow_block() noexcept {
+  const bool has_nothing = received_.is_empty() && borrowed_.terms.bytes == 0;
+  if (has_nothing && !is_over() && !has_ended_) (void)reap();
+  const bool has_loan = received_.is_empty() && borrowed_.terms.bytes != 0;
+  if (block_ == nullptr && has_loan) block_ = device_.blocks().take();
+  return block_ == nullptr ? std::span<std::byte>() : std::span(block_, Blocks::kBytes);
+}
+
+/// Kept while the device writes there, and for the rest of the loan.
+void VerbsStream::return_block() noexcept {
+  if (block_ == nullptr || borrowed_.terms.bytes != 0) return;
+  device_.blocks().give_back(std::exchange(block_, nullptr));
+}
+
 bool VerbsStream::lend(std::span<const std::byte> memory) noexcept {
   if (is_over() || has_ended_ || !has_request()) return false;
   const auto lent = memory.first(std::min<std::size_t>(memory.size(), LoanTerms::kMostBytes));
@@ -131,6 +145,7 @@ void VerbsStream::end_loans() noexcept {
   if (lent_.at == Lent::At::open) device_.regions().withdraw(lent_.memory);
   lent_ = {};
   borrowed_ = {};
+  return_block();
 }
 
 }  // namespace cohort::verbs

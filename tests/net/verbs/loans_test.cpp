@@ -2,6 +2,7 @@
 // Large memory that the other end's device reads where it lies.
 #include <cohort/engine/when_all.h>
 #include <cohort/net/auth/wire.h>
+#include <cohort/net/framed/payload.h>
 #include <cohort/tests/net/verbs/verbs_streams.h>
 
 #include <algorithm>
@@ -119,6 +120,33 @@ TEST_F(Loans, follow_what_was_sent_before_and_nothing_overtakes_them) {
   EXPECT_EQ(receive(*other, 1), -EAGAIN);
 }
 
+/// The lender cannot be asked to send the rest of it through the ring.
+TEST_F(Loans, that_the_reader_has_no_memory_for_any_more_end_the_stream) {
+  EXPECT_EQ(lend(*one, numbered(0, kMiB)), -EAGAIN);
+  Bytes start(kMiB / 2);
+  EXPECT_EQ(receive(*other, start), static_cast<int>(kMiB / 2));
+  fake.most_memory = fake.registered_bytes;
+  Bytes rest(kMiB / 2);
+  EXPECT_EQ(receive(*other, rest), -EIO);
+  expect_failure(*other, "what rank 0 has lent can be read no further");
+}
+
+TEST_F(Loans, do_not_overtake_a_header_that_the_ring_has_no_room_for) {
+  std::size_t sent = 0;
+  for (int result = 0; (result = send(*one, 100)) > 0;) sent += static_cast<std::size_t>(result);
+  const Bytes header = numbered(7, 64);
+  const Bytes large = numbered(100, kMiB);
+  EXPECT_EQ(one->try_send_some(header, large), -EAGAIN);
+  EXPECT_EQ(receive(*other, sent + kMiB), static_cast<int>(sent));
+  EXPECT_EQ(receive(*other, kMiB), -EAGAIN) << "nothing was lent";
+  EXPECT_EQ(one->try_send_some(header, large), 64);
+  Bytes came(1000);
+  EXPECT_EQ(receive(*other, came), 64);
+  Bytes into(kMiB);
+  EXPECT_EQ(receive(*other, into), static_cast<int>(kMiB));
+  EXPECT_EQ(into, large);
+}
+
 TEST_F(Loans, are_read_in_pieces_into_the_same_memory) {
   const Bytes large = numbered(0, kMiB);
   Bytes piece(100'000);
@@ -135,6 +163,61 @@ TEST_F(Loans, are_read_in_pieces_into_the_same_memory) {
   EXPECT_EQ(lend(*one, large), static_cast<int>(kMiB));
   EXPECT_EQ(fake.registrations, registrations + 2) << "the lender's and the reader's";
   other.reset();
+}
+
+constexpr std::size_t kElementBytes = 12;  // of which no block has a whole number
+
+void add_bytes(const Reducer&, std::byte* inout, const std::byte* in, std::size_t bytes) noexcept {
+  ASSERT_EQ(bytes % kElementBytes, 0U);
+  for (std::size_t i = 0; i < bytes; ++i)
+    inout[i] = static_cast<std::byte>(std::to_integer<int>(inout[i]) + std::to_integer<int>(in[i]));
+}
+
+/// Combines what comes with zeros: what came.
+Bytes combine(VerbsStream& from, std::size_t bytes) {
+  const Reducer reducer{.fold = add_bytes, .element_bytes = kElementBytes};
+  Bytes sum(bytes);
+  framed::Staging staging(from.combining_bytes());
+  framed::Payload payload(sum.data(), bytes, &reducer);
+  for (int turn = 0; turn < 1000 && !payload.is_complete(); ++turn) (void)payload.receive(from, staging);
+  return sum;
+}
+
+TEST_F(Loans, are_combined_from_one_block_of_all_links_that_take_turns) {
+  const Bytes large = numbered(0, 99'999 * kElementBytes);
+  VerbsStream second(engine, *device, 2);
+  VerbsStream its_peer(engine, *device, 0);
+  second.connect(its_peer.end_point());
+  its_peer.connect(second.end_point());
+  const std::size_t before = fake.registered_bytes;
+  for (const auto& [from, to] : {std::pair(&*one, &*other), std::pair(&second, &its_peer)}) {
+    EXPECT_EQ(lend(*from, large), -EAGAIN);
+    const bool is_same = combine(*to, large.size()) == large;
+    EXPECT_TRUE(is_same);
+    EXPECT_EQ(lend(*from, large), static_cast<int>(large.size()));
+  }
+  EXPECT_EQ(fake.registered_bytes, before + Blocks::kBytes);
+}
+
+TEST_F(Loans, that_are_combined_at_the_same_time_have_blocks_of_their_own) {
+  VerbsStream second(engine, *device, 2);
+  VerbsStream its_peer(engine, *device, 0);
+  second.connect(its_peer.end_point());
+  its_peer.connect(second.end_point());
+  const Bytes large = numbered(0, kMiB);
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  EXPECT_EQ(lend(second, large), -EAGAIN);
+  (void)receive(*other, 0);
+  (void)receive(its_peer, 0);
+  fake.is_holding = true;
+  const std::span<std::byte> block = other->borrow_block();
+  EXPECT_EQ(other->try_receive_some(block), -EAGAIN);
+  other->return_block();
+  EXPECT_EQ(other->borrow_block().data(), block.data()) << "the device writes there";
+  EXPECT_NE(its_peer.borrow_block().data(), block.data());
+  other->shutdown();
+  EXPECT_EQ(device->blocks().take(), block.data()) << "it was given back";
+  device->blocks().give_back(block.data());
 }
 
 TEST_F(Loans, run_in_both_directions_at_once) {
