@@ -78,9 +78,10 @@ void add_floats(const Reducer&, std::byte* inout, const std::byte* in, std::size
 enum class Step : int { exchange, exchange_reduce, one_way, stream };
 constexpr int kStreamed = 32;
 
-/// Of these, how many messages a direction has.
-constexpr double messages_of(Step step) {
-  return step == Step::one_way ? 1 : step == Step::stream ? kStreamed : 2;
+/// Of both directions, but that one.
+constexpr int messages_of(Step step) {
+  if (step == Step::stream) return kStreamed;
+  return step == Step::one_way ? 1 : 2;
 }
 
 /// So many messages one way, and that they have come.
@@ -104,7 +105,7 @@ Task<> exchange(Link& link, Step step, std::size_t bytes, bool is_first) {
     const Reducer reducer{.fold = add_floats, .element_bytes = sizeof(float)};
     co_await when_all(send(link, out(bytes)), recv_reduce(link, in(bytes), reducer));
   } else {
-    co_await one_way(link, step == Step::stream ? kStreamed : 1, bytes, is_first);
+    co_await one_way(link, messages_of(step), bytes, is_first);
   }
 }
 

@@ -36,6 +36,14 @@ int gave_back(T* object) {
 /// By which peers reach what this device reaches by its local key; its own inverse.
 constexpr std::uint32_t remote_key(std::uint32_t local_key) { return ~local_key; }
 
+ibv_wc completion_of(const ibv_qp& pair, std::uint64_t request, ibv_wc_status status) {
+  ibv_wc completion{};
+  completion.wr_id = request;
+  completion.qp_num = pair.qp_num;
+  completion.status = status;
+  return completion;
+}
+
 void tell(int descriptor) {
   const std::uint64_t one = 1;
   COHORT_ASSERT(::write(descriptor, &one, sizeof one) == sizeof one, "eventfd {}", descriptor);
@@ -371,10 +379,8 @@ bool FakeVerbs::carry_out() {
   }
   ++pair.unsignaled;
   if ((pending.request.send_flags & IBV_SEND_SIGNALED) == 0) return true;
-  ibv_wc done{};
-  done.wr_id = pending.request.wr_id;
+  ibv_wc done = completion_of(pair.seen, pending.request.wr_id, IBV_WC_SUCCESS);
   done.opcode = pending.request.opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
-  done.qp_num = pair.seen.qp_num;
   complete(*pair.queue, done);
   pair.sends -= std::exchange(pair.unsignaled, 0);
   return true;
@@ -431,14 +437,12 @@ ibv_wc_status FakeVerbs::write(const Pending& pending, Pair& other) {
 
 bool FakeVerbs::receive(Pair& pair, std::uint32_t immediate, std::uint32_t bytes) {
   if (pair.receives.empty()) return false;
-  ibv_wc came{};
-  came.wr_id = pair.receives.front();
+  ibv_wc came = completion_of(pair.seen, pair.receives.front(), IBV_WC_SUCCESS);
   pair.receives.pop_front();
   came.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
   came.wc_flags = IBV_WC_WITH_IMM;
   came.imm_data = immediate;
   came.byte_len = bytes;
-  came.qp_num = pair.seen.qp_num;
   complete(*pair.queue, came);
   return true;
 }
@@ -458,31 +462,20 @@ void FakeVerbs::complete(Queue& queue, const ibv_wc& completion) {
 
 void FakeVerbs::break_pair(Pair& pair, const Pending& cause, ibv_wc_status status) {
   pair.is_broken = true;
-  ibv_wc failed{};
-  failed.wr_id = cause.request.wr_id;
-  failed.qp_num = pair.seen.qp_num;
-  failed.status = status;
+  const ibv_wc failed = completion_of(pair.seen, cause.request.wr_id, status);
   flush(pair, &failed);
 }
 
 void FakeVerbs::flush(Pair& pair, const ibv_wc* failed) {
   std::vector<ibv_wc> flushed;
-  for (const std::uint64_t id : std::exchange(pair.receives, {})) {
-    ibv_wc one{};
-    one.wr_id = id;
-    one.qp_num = pair.seen.qp_num;
-    one.status = IBV_WC_WR_FLUSH_ERR;
-    flushed.push_back(one);
-  }
+  for (const std::uint64_t id : std::exchange(pair.receives, {}))
+    flushed.push_back(completion_of(pair.seen, id, IBV_WC_WR_FLUSH_ERR));
   if (failed != nullptr) flushed.insert(flushes_receives_first ? flushed.end() : flushed.begin(), *failed);
   for (const ibv_wc& completion : flushed) complete(*pair.queue, completion);
 }
 
 void FakeVerbs::raise(ibv_event_type type, int port) {
-  ibv_async_event event{};
-  event.event_type = type;
-  event.element.port_num = port;
-  raise(event);
+  raise(ibv_async_event{.element = {.port_num = port}, .event_type = type});
 }
 
 void FakeVerbs::raise_of_pair(ibv_event_type type, std::uint32_t pair) {

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs in the guest: in_guest.py PROGRAMS-FOLDER ROUNDS. Prints a line for each figure: figure;ROUND;NAME;PROGRAM;VALUE, and
+`missing: WHAT: WHY`. All programs run one after the other in every round."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+
+from verbs import figures  # noqa: E402
+
+DEVICE = "rxe0"
+GID_INDEX = "1"
+LIMIT_S = 120
+# perftest looks without pause, so an engine that is compared by latency does, too.
+AWAKE = {"COHORT_SPIN_US": "1000000"}
+UCX_TRANSPORTS = ("rc_verbs,ud_verbs,self", "rc_verbs,tcp,self", "ud_verbs,self")
+
+
+class Failed(Exception):
+    """A program gives no figure; the text says why."""
+
+
+def run(*argv, **environment):
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                              env={**os.environ, **environment})
+    except subprocess.TimeoutExpired:
+        raise Failed(f"not done after {LIMIT_S} s") from None
+    if done.returncode != 0:
+        said = (done.stderr + done.stdout).strip().splitlines() or ["nothing"]
+        raise Failed(f"status {done.returncode}: {said[0]}")
+    return done.stdout
+
+
+def perftest(program, bytes_, iterations):
+    argv = [program, "-d", DEVICE, "-x", GID_INDEX, "-F", "-s", str(bytes_), "-n", str(iterations)]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            time.sleep(1)  # nothing tells when it listens
+            return run(*argv, "127.0.0.1")
+        finally:
+            server.kill()
+
+
+class Programs:
+    def __init__(self, folder):
+        self._folder = pathlib.Path(folder)
+        self._transports = list(UCX_TRANSPORTS)
+
+    def link(self, step, bytes_, counter, **environment):
+        text = run(str(self._folder / "link_bench"), f"--benchmark_filter=verbs_link/step:{step}/bytes:{bytes_}/",
+                   "--benchmark_min_time=0.5", "--benchmark_format=csv", **environment)
+        value = figures.counter_of_link_bench(text, counter)
+        if value is None:
+            raise Failed("no figure")
+        return float(value)
+
+    def cohort(self, bytes_):
+        text = run(str(self._folder / "cohort"), "bench", "all_reduce", "--ranks", "2", "--transport", "verbs", "--sizes",
+                   str(bytes_), "--budget-ms", "500", "--no-pin", "--csv", **AWAKE)
+        return figures.median_of_rows(text, bytes_)
+
+    def openmpi(self, bytes_):
+        """By the first of UCX's transports that runs."""
+        while self._transports:
+            try:
+                text = run("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ucx",
+                           "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "-n", "2",
+                           str(self._folder / "peer_openmpi"), "--transport", "rdma", "--collectives", "all_reduce",
+                           "--sizes", str(bytes_), "--budget-ms", "500", UCX_TLS=self._transports[0])
+                return figures.median_of_rows(text, bytes_)
+            except Failed as why:
+                print(f"missing: openmpi over UCX_TLS={self._transports.pop(0)}: {why}", flush=True)
+        raise Failed("Open MPI does not run over UCX on this device")
+
+    def measurements(self):
+        """(figure, program, how to measure it)"""
+        yield "latency, 8 B", "ib_write_lat", lambda: figures.latency_of_perftest(perftest("ib_write_lat", 8, 1000), 8)
+        yield "latency, 8 B", "link", lambda: self.link(2, 8, "median_us", **AWAKE) / 2
+        for name, bytes_, iterations in (("64 KiB", 64 << 10, 500), ("1 MiB", 1 << 20, 50)):
+            yield (f"bandwidth, {name}", "ib_write_bw",
+                   lambda b=bytes_, n=iterations: figures.bandwidth_of_perftest(perftest("ib_write_bw", b, n), b))
+            yield f"bandwidth, {name}", "link", lambda b=bytes_: self.link(3, b, "GB/s") * 1e9 / figures.MEBI
+        for name, bytes_ in (("8 B", 8), ("1 MiB", 1 << 20)):
+            yield f"all_reduce, {name}", "openmpi", lambda b=bytes_: self.openmpi(b)
+            yield f"all_reduce, {name}", "cohort", lambda b=bytes_: self.cohort(b)
+
+
+def main():
+    programs = Programs(sys.argv[1])
+    for turn in range(int(sys.argv[2])):
+        for figure, program, measure in programs.measurements():
+            try:
+                value = measure()
+                print(f"figure;{turn};{figure};{program};{value}" if value else f"missing: {program}: no figure", flush=True)
+            except Failed as why:
+                print(f"missing: {figure} of {program}: {why}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
