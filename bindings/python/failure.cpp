@@ -34,24 +34,14 @@ void translate_errors() {
   });
 }
 
+/// By the same translators as pybind11's dispatcher, so that no function of the package raises another
+/// exception than the others: its own of the standard's, and ours.
 void set_thrown() noexcept {
-  try {
-    try {
-      throw;
-    } catch (const CallFailure& failure) {
-      set_error(failure.error(), failure.operation(), failure.given());
-    } catch (const Error& error) {
-      set_error(error, {}, {});
-    }
-  } catch (py::error_already_set& error) {
-    error.restore();
-  } catch (const py::builtin_exception& error) {
-    error.set_error();
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-  }
+  auto& own = py::detail::get_local_internals().registered_exception_translators;
+  if (py::detail::apply_exception_translators(own)) return;
+  auto& shared = py::detail::get_internals().registered_exception_translators;
+  if (py::detail::apply_exception_translators(shared)) return;
+  PyErr_SetString(PyExc_SystemError, "an exception that no translator of pybind11 takes");
 }
 
 void set_main_thread(unsigned long identity) noexcept { main_thread = identity; }
