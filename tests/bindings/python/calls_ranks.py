@@ -12,6 +12,11 @@ import numpy as np
 import cohort
 from support import run_parts
 
+try:
+    import torch  # before the ranks meet: it takes seconds of a core, which no call has to wait for
+except ImportError:
+    torch = None
+
 comm = cohort.init(timeout=30)
 RANK, SIZE = comm.rank, comm.size
 
@@ -338,9 +343,7 @@ def part_algorithms():
 
 
 def part_torch():
-    try:
-        import torch
-    except ImportError:
+    if torch is None:
         return
     for kind in (torch.float32, torch.bfloat16, torch.float16, torch.int64):
         got = cohort.all_reduce(torch.full((2, 2), RANK + 1, dtype=kind))
