@@ -20,8 +20,12 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <future>
+#include <iterator>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -233,6 +237,32 @@ TEST(AsioCommunicator, its_session_may_end_in_a_handler) {
   });
   context.run();
   EXPECT_TRUE(has_ended);
+}
+
+/// Of this process; a session has one.
+std::ptrdiff_t count_threads() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return std::distance(begin(threads), end(threads));
+}
+
+TEST(AsioCommunicator, what_nobody_completes_keeps_its_session_as_long_as_the_context_keeps_it) {
+  const std::ptrdiff_t threads = count_threads();
+  auto context = std::make_unique<asio::io_context>();
+  bool is_completed = false;
+  {
+    AsioSession session(*context);
+    AsioCommunicator comm;
+    session.async_join(CommunicatorOptions(),
+                       [&](const std::exception_ptr&, AsioCommunicator joined) { comm = std::move(joined); });
+    context->run();
+    ASSERT_TRUE(comm);
+    comm.async_barrier([&](const std::exception_ptr&) { is_completed = true; });
+  }
+  // The request is the communicator's last owner, and needs the session to let go of it.
+  EXPECT_GT(count_threads(), threads);
+  context.reset();
+  EXPECT_EQ(count_threads(), threads);
+  EXPECT_FALSE(is_completed);
 }
 
 asio::awaitable<void> fail_by(Body call, std::string& kind, std::string& text) {
