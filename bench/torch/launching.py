@@ -51,7 +51,9 @@ def print_table(rows):
         if other is not None and "cohort" in figures:
             cells.append(f"{other / figures['cohort']:6.2f} times as fast")
         if "mapped" in figures:
-            cells.append(f"{other / figures['mapped']:6.2f} with buckets that peers map")
+            views = figures["gloo views"]
+            cells.append(f"with views both: {views / figures['cohort views']:6.2f}, in memory that peers map "
+                         f"{views / figures['mapped']:6.2f}")
         if "alone" in figures:
             cells.append(f"communication is {1 - figures['alone'] / figures['gloo']:.0%} of gloo's time")
         print(f"{row['ranks']} ranks  {row['what']:{width}}  " + "   ".join(cells), flush=True)

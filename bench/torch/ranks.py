@@ -7,7 +7,6 @@
 import argparse
 import asyncio
 import contextlib
-import functools
 import json
 import statistics
 import sys
@@ -114,28 +113,42 @@ def train(model, data, labels, batches):
         optimizer.step()
 
 
+class Training:
+    """How a contender trains: with no group alone, for the time that is no communication."""
+
+    def __init__(self, group=None, views=False, mapped=False):
+        self.group, self.views, self.mapped = group, views, mapped
+
+    def memory(self):
+        return cohort.torch.mapped_tensors(self.group) if self.mapped else contextlib.nullcontext()
+
+    def make_model(self):
+        torch.manual_seed(0)
+        layers = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
+        if self.group is None:
+            return layers
+        with self.memory():
+            return DistributedDataParallel(layers, process_group=self.group, gradient_as_bucket_view=self.views)
+
+
 def compare_training(measurement, groups, quick):
-    """Batches of an epoch, shared out; without communication, too: it weighs the more the smaller they are. "mapped" is
-    cohort with buckets, which gradients are views of, in memory that peers map."""
+    """Batches of an epoch, shared out; without communication, too: it weighs the more the smaller they are. Each backend as
+    DistributedDataParallel is by default and with gradients that are views of its buckets, which saves a copy whatever
+    reduces them; "mapped" is cohort with views, in memory that peers map."""
     batches = 10 if quick else 20
-    kinds = {**groups, "mapped": groups["cohort"], "alone": None}
-    memory = {name: functools.partial(cohort.torch.mapped_tensors, group) if name == "mapped" else contextlib.nullcontext
-              for name, group in kinds.items()}
+    kinds = {name: Training(group) for name, group in groups.items()}
+    kinds.update({f"{name} views": Training(group, views=True) for name, group in groups.items()})
+    kinds["mapped"] = Training(groups["cohort"], views=True, mapped=True)
+    kinds["alone"] = Training()
     for images in (64, 16, 8, 4):
         data, labels = torch.rand(images, 784), torch.randint(10, (images,))
-        models = {}
-        for name, group in kinds.items():
-            torch.manual_seed(0)
-            layers = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
-            with memory[name]():
-                models[name] = layers if group is None else DistributedDataParallel(
-                    layers, process_group=group, gradient_as_bucket_view=name == "mapped")
+        models = {name: kind.make_model() for name, kind in kinds.items()}
         took = {name: [] for name in models}
         for _ in range(measurement.rounds + 1):
             for name, model in models.items():
                 dist.barrier()
                 began = time.perf_counter()
-                with memory[name]():
+                with kinds[name].memory():
                     train(model, data, labels, batches)
                 took[name].append(time.perf_counter() - began)
         measurement.tell(f"training: {batches} batches of {images} images",

@@ -32,6 +32,12 @@ class Table(unittest.TestCase):
         text = self.table({"ranks": 2, "what": "epoch", "us": {"gloo": 30.0, "cohort": 10.0, "alone": 1.0}})
         self.assertIn("3.00 times as fast", text)
 
+    def test_gradients_that_are_views_are_held_against_such(self):
+        text = self.table({"ranks": 2, "what": "epoch", "us": {"gloo": 30.0, "cohort": 10.0, "gloo views": 20.0,
+                                                               "cohort views": 8.0, "mapped": 5.0, "alone": 1.0}})
+        self.assertIn("3.00 times as fast", text)
+        self.assertIn("with views both:   2.50, in memory that peers map   4.00", text)
+
     def test_what_has_no_rival_is_not_held_against_one(self):
         self.assertNotIn("times", self.table({"ranks": 2, "what": "await", "us": {"cohort": 10.0}}))
 
