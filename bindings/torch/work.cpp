@@ -4,6 +4,7 @@
 #include <cohort/bindings/torch/mapped_allocator.h>
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/InferenceMode.h>
 
 #include <condition_variable>
 #include <deque>
@@ -72,6 +73,7 @@ CohortWork::CohortWork(int rank, c10d::OpType type, const char* title, std::vect
     : Work(rank, type, title, inputs),
       inputs_(std::move(inputs)),
       outputs_(std::move(outputs)),
+      is_inference_(c10::InferenceMode::is_enabled()),
       finish_(std::move(finish)) {}
 
 void CohortWork::end(const Outcome& outcome) {
@@ -81,8 +83,11 @@ void CohortWork::end(const Outcome& outcome) {
     // As other backends say it: programs look for these words.
     if (outcome.is_late) throw std::runtime_error("cohort: Timed out waiting: " + outcome.failure);
     if (!outcome.failure.empty()) throw std::runtime_error(outcome.failure);
-    const OrdinaryTensors made_meanwhile;
-    if (finish_) finish_();
+    if (finish_) {
+      const OrdinaryTensors made_meanwhile;
+      const c10::InferenceMode as_when_called(is_inference_);
+      finish_();
+    }
   } catch (...) {
     failure = std::current_exception();
   }

@@ -41,6 +41,7 @@ class CohortWork final : public c10d::Work {
 
   const std::vector<at::Tensor> inputs_;
   const std::vector<at::Tensor> outputs_;
+  const bool is_inference_;  ///< in the caller's thread: another one may not write tensors of an inference
   std::function<void()> finish_;
   std::shared_ptr<Pending> pending_;
   std::uint32_t from_ = 0;

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.distributed over the backend "cohort", on every rank; started by backend_test.py."""
 
+import os
 import sys
+import threading
 import time
 from datetime import timedelta
 from unittest import mock
@@ -18,6 +20,15 @@ RANK = SIZE = 0
 
 def ranks_sum():
     return SIZE * (SIZE + 1) // 2
+
+
+def check_raises(call, text):
+    try:
+        call()
+    except (RuntimeError, ValueError) as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"nothing was raised that says: {text}")
 
 
 def part_reductions():
@@ -256,16 +267,41 @@ def part_sparse_in_memory_that_peers_map():
             assert (tensor.to_dense() == SIZE).all()
 
 
-def part_scratch_of_an_inference_serves_training():
-    count = 200_000
+def part_lists_of_an_inference_are_filled_by_whoever_drives():
+    count = 1_000_000  # too large to be copied past torch
     with torch.inference_mode():
-        dist.all_gather([torch.empty(count) for _ in range(SIZE)], torch.ones(count))
-    share = torch.empty(count)
-    dist.reduce_scatter(share, [torch.ones(count) for _ in range(SIZE)])
+        places = [torch.empty(count) for _ in range(SIZE)]
+        over = dist.all_gather(places, torch.full((count,), float(RANK)), async_op=True).get_future()
+        while not over.done():  # that drives nothing
+            time.sleep(0.001)
+        over.wait()
+    assert all((place == rank).all() for rank, place in enumerate(places))
+
+
+def part_scratch_of_an_inference_serves_training():
+    ones = torch.ones(4_000_000, dtype=torch.uint8)  # as scratch has it: a view of another type would be made anew
+    with torch.inference_mode():
+        dist.all_gather([torch.empty_like(ones) for _ in range(SIZE)], ones)
+    share = torch.empty_like(ones)
+    dist.reduce_scatter(share, [ones.clone() for _ in range(SIZE)])
     assert (share == SIZE).all()
 
 
-def part_scratch_is_kept_and_not_shared_by_two():
+def part_scratch_is_kept_from_call_to_call():
+    """Of a group whose heap has no room for it: then torch makes it, and profilers tell of that."""
+    with mock.patch.dict(os.environ, COHORT_HEAPSIZE="64K"):
+        group = dist.new_group()
+    mine = torch.full((100_000,), float(RANK))
+    places = [torch.empty_like(mine) for _ in range(SIZE)]
+    gather = lambda: dist.all_gather(places, mine, group=group)  # noqa: E731
+    assert "aten::empty" in operations_of(gather)
+    for place in places:
+        place.zero_()
+    assert "aten::empty" not in operations_of(gather), "it was made anew"
+    assert all((place == rank).all() for rank, place in enumerate(places))
+
+
+def part_scratch_is_not_shared_by_two():
     """Lists that lie apart, larger than what is left to the C library, two at a time and of growing size."""
     for count in (10_000, 100_000, 50_000):
         mine = torch.full((count,), float(RANK))
@@ -347,21 +383,33 @@ def part_monitored_barrier():
         raise AssertionError("nothing was raised")
 
 
-def part_deadlines():
-    with mock.patch.object(cohort.torch._torch, "create", wraps=cohort.torch._torch.create) as create:
-        group = dist.new_group(timeout=timedelta(seconds=20))
-    *_, timeout_s, join_timeout_s, _ = create.call_args.args
-    store = dist.distributed_c10d._get_default_store()
-    assert timeout_s == 20 and join_timeout_s == store.timeout.total_seconds() > 20, "made by ranks that may be late"
+def part_ranks_may_join_later_than_calls_may_take():
+    store = dist.PrefixStore("late", dist.distributed_c10d._get_default_store())
+    join = cohort.torch._torch.create
+
+    def join_first(*arguments):
+        threading.Timer(1, store.set, ("late", "now")).start()
+        return join(*arguments)
+
+    def join_late(*arguments):
+        store.wait(["late"])
+        return join(*arguments)
+
+    with mock.patch.object(cohort.torch._torch, "create", join_late if RANK else join_first):
+        group = cohort.torch.create(store, RANK, SIZE, timedelta(milliseconds=200))
+    if RANK == 0:
+        check_raises(lambda: group.barrier().wait(), " Timed out ")
+        alone = ("torch", "unix:cohort-test-of-nobody", "", 0, 2)
+        check_raises(lambda: join(*alone, timeout_s=100, join_timeout_s=0.2), "after 0.2 s, rank 1 of 2 is missing")
+    dist.barrier()
+
+
+def part_calls_have_deadlines_of_their_own():
+    group = dist.new_group()
     if RANK == 0:
         options = dist.BarrierOptions()
         options.timeout = timedelta(milliseconds=200)
-        try:
-            group.barrier(options).wait()
-        except RuntimeError as error:
-            assert " Timed out " in str(error), error
-        else:
-            raise AssertionError("nothing was raised")
+        check_raises(lambda: group.barrier(options).wait(), " Timed out ")
     dist.barrier()
 
 
@@ -373,14 +421,8 @@ def part_profiling():
 
 
 def part_what_is_wrong_is_told():
-    for call, text in ((lambda: dist.all_reduce(torch.ones(4, 4).t()), "tensor.contiguous()"),
-                       (lambda: dist.all_gather([torch.empty(1)], torch.ones(1)), "one for each rank")):
-        try:
-            call()
-        except (RuntimeError, ValueError) as error:
-            assert text in str(error), error
-        else:
-            raise AssertionError(text)
+    check_raises(lambda: dist.all_reduce(torch.ones(4, 4).t()), "tensor.contiguous()")
+    check_raises(lambda: dist.all_gather([torch.empty(1)], torch.ones(1)), "one for each rank")
 
 
 def part_end():
