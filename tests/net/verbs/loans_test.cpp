@@ -122,7 +122,8 @@ TEST_F(Loans, follow_what_was_sent_before_and_nothing_overtakes_them) {
 
 /// The lender cannot be asked to send the rest of it through the ring.
 TEST_F(Loans, that_the_reader_has_no_memory_for_any_more_end_the_stream) {
-  EXPECT_EQ(lend(*one, numbered(0, kMiB)), -EAGAIN);
+  const Bytes large = numbered(0, kMiB);
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
   Bytes start(kMiB / 2);
   EXPECT_EQ(receive(*other, start), static_cast<int>(kMiB / 2));
   fake.most_memory = fake.registered_bytes;
@@ -349,7 +350,8 @@ TEST_F(Loans, that_cannot_be_read_are_told_in_words) {
   fake.status_of = [](const ibv_send_wr& request) {
     return request.opcode == IBV_WR_RDMA_READ ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS;
   };
-  EXPECT_EQ(lend(*one, numbered(0, kMiB)), -EAGAIN);
+  const Bytes large = numbered(0, kMiB);
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
   Bytes into(kMiB);
   EXPECT_EQ(receive(*other, into), -EIO);
   expect_failure(*other, "a RDMA READ of 1048576 bytes for rank 0 failed");
