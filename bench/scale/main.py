@@ -12,7 +12,6 @@ from suite.options import ROOT, comma_list
 from suite.process import Failed
 from suite.progress import Progress
 
-TIMEOUT_S = 600  # for the next line of output, which is one simulation
 ELEMENT_BYTES = 4
 HAVE_BLOCKS = ("all_gather", "reduce_scatter")
 OPERATORS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "barrier")
@@ -34,6 +33,7 @@ def parse(arguments=None):
         help="such as 1K,1M: of the vector, of all blocks (default: 1K,1M,256M)")
     add("--algorithms", type=comma_list(str), metavar="LIST", help="default: all that can be simulated")
     add("--most-messages", type=float, default=2e6, help="of one simulation; what takes more is left out (default 2e6)")
+    add("--timeout", type=float, default=600, metavar="S", help="of one simulation, in seconds (default 600)")
     add("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where the programs lie")
     return parser.parse_args(arguments)
 
@@ -71,7 +71,7 @@ class Simulations:
                 f"{self._options.most_messages:g}"]
         argv += ["--bytes", size] if size else []
         try:
-            rows = (table.parse_row(line, topology) for line in lines_of(argv, TIMEOUT_S))
+            rows = (table.parse_row(line, topology) for line in lines_of(argv, self._options.timeout))
             self.predictions += [row for row in rows if row]
         except Failed as reason:
             text = size_text(size) if size else "-"

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/block_exchange.h>
 #include <cohort/collectives/schedule/by_levels.h>
-#include <cohort/collectives/schedule/maybe_empty.h>
 #include <cohort/collectives/schedule/packed_blocks.h>
 
 namespace cohort {
 namespace {
-
-/// Everybody's share to all others of a level; who has nothing is heard of all the same.
-template <class Share>
-Task<> spread(Exec& level, const Share& share) {
-  auto swap = [&](Rank peer) -> Task<> {
-    return exchange_or_signal(level, level.link(peer), share(level.rank()), share(peer));
-  };
-  co_await level.fork_join(level.peers(), swap);
-}
 
 /// Two-level all_gather of blocks that differ: every rank exchanges blocks with those in its place of all
 /// other hosts, at once, and passes them on inside of its host, on a mesh. Cost, m hosts of q ranks: 2
@@ -28,8 +19,8 @@ Task<> all_gather_v_mesh_one_shot(Exec& x, AllGatherV op) {
   auto in_place = [&](Rank host) { return packed.in_own_place(host); };
   co_await x.copy(op.block(x.rank()), op.send);
   co_await x.copy(packed.block(x.rank()), op.send);
-  co_await spread(across, in_place);
-  co_await spread(x.inside(), packed);
+  co_await spread_or_signal(across, in_place);
+  co_await spread_or_signal(x.inside(), packed);
   for (Rank rank = 0; rank < x.size(); ++rank)
     if (rank != x.rank()) co_await x.copy(op.block(rank), packed.block(rank));
 }

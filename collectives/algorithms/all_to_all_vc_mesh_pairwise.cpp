@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/block_exchange.h>
 #include <cohort/collectives/schedule/by_levels.h>
-#include <cohort/collectives/schedule/maybe_empty.h>
 #include <cohort/collectives/schedule/packed_blocks.h>
 
 namespace cohort {
@@ -14,13 +14,6 @@ std::size_t bytes_between(const AllToAllVc& op, Rank giver, Rank taker) {
   AllToAllVc of_giver = op;
   of_giver.self = giver;
   return of_giver.to(taker).bytes;
-}
-
-Task<> exchange_inside(Exec& inside, const PackedBlocks& given, const PackedBlocks& taken) {
-  auto swap = [&](Rank peer) -> Task<> {
-    return exchange_or_signal(inside, inside.link(peer), given(peer), taken(peer));
-  };
-  co_await inside.fork_join(inside.peers(), swap);
 }
 
 Task<> exchange_across(Exec& across, const PackedBlocks& to, const PackedBlocks& from) {
@@ -54,7 +47,7 @@ Task<> all_to_all_vc_mesh_pairwise(Exec& x, AllToAllVc op) {
     const Slice& packed = is_own_place ? taken.block(rank) : given.block(rank);
     co_await x.copy(packed, op.to(rank));
   }
-  co_await exchange_inside(x.inside(), given, taken);
+  co_await exchange_or_signal_at_once(x.inside(), given, taken);
   // In the places of what was given and taken.
   const PackedBlocks going(x, Order::by_host, 0, passing);
   for (Rank place = 0; place < hosts.most_ranks(); ++place)

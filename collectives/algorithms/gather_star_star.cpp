@@ -7,15 +7,13 @@
 namespace cohort {
 namespace {
 
-using Blocks = HostBlocks<Gather>;
-
-Task<> receive_inside(Exec& inside, const Blocks& to) {
+Task<> receive_inside(Exec& inside, const HostBlocks& to) {
   auto take = [&](Rank peer) -> Task<> { return receive_or_wait(inside.link(peer), to[peer]); };
   co_await inside.fork_join(inside.peers(), take);
 }
 
 Task<> take_host(Exec& x, Gather op, Rank host) {
-  const Blocks blocks(x, op, host);
+  const HostBlocks blocks(x, op, host);
   co_await receive_blocks(x.across().link(host), blocks);
 }
 
@@ -25,7 +23,7 @@ Task<> take_hosts(Exec& x, const Gather& op) {
 }
 
 Task<> take_all(Exec& x, Gather op) {
-  const Blocks own(x, op, x.hosts().host_of(x.rank()));
+  const HostBlocks own(x, op, x.hosts().host_of(x.rank()));
   co_await x.copy(op.block(x.rank()), op.send);
   co_await x.streams().fork_join(take_hosts(x, op), receive_inside(x.inside(), own));
   co_await tell_all(x.across());
@@ -38,8 +36,8 @@ Task<> pass_on(Exec& x, Gather op) {
   Link& root = x.across().link(x.hosts().host_of(op.root));
   const Rank host = x.hosts().host_of(x.rank());
   const bool is_apart = inside.size() == 1;
-  const Slice packed = is_apart ? op.send : x.scratch(0, Blocks(x, op, host).bytes());
-  const Blocks own(x, op, host, packed);
+  const Slice packed = is_apart ? op.send : x.scratch(0, HostBlocks(x, op, host).bytes());
+  const HostBlocks own(x, op, host, packed);
   if (!is_apart) co_await x.copy(own[inside.rank()], op.send);
   co_await receive_inside(inside, own);
   co_await send_blocks(root, own);

@@ -7,15 +7,13 @@
 namespace cohort {
 namespace {
 
-using Blocks = HostBlocks<Scatter>;
-
-Task<> send_inside(Exec& inside, const Blocks& from) {
+Task<> send_inside(Exec& inside, const HostBlocks& from) {
   auto serve = [&](Rank peer) -> Task<> { return send_or_post(inside.link(peer), from[peer]); };
   co_await inside.fork_join(inside.peers(), serve);
 }
 
 Task<> serve_host(Exec& x, Scatter op, Rank host) {
-  const Blocks blocks(x, op, host);
+  const HostBlocks blocks(x, op, host);
   co_await send_blocks(x.across().link(host), blocks);
 }
 
@@ -25,7 +23,7 @@ Task<> serve_hosts(Exec& x, const Scatter& op) {
 }
 
 Task<> give_all(Exec& x, Scatter op) {
-  const Blocks own(x, op, x.hosts().host_of(x.rank()));
+  const HostBlocks own(x, op, x.hosts().host_of(x.rank()));
   co_await x.copy(op.recv, op.block(x.rank()));
   co_await hear_from_all(x.inside());
   co_await hear_from_all(x.across());
@@ -38,8 +36,8 @@ Task<> pass_on(Exec& x, Scatter op) {
   Link& root = x.across().link(x.hosts().host_of(op.root));
   const Rank host = x.hosts().host_of(x.rank());
   const bool is_apart = inside.size() == 1;
-  const Slice packed = is_apart ? op.recv : x.scratch(0, Blocks(x, op, host).bytes());
-  const Blocks own(x, op, host, packed);
+  const Slice packed = is_apart ? op.recv : x.scratch(0, HostBlocks(x, op, host).bytes());
+  const HostBlocks own(x, op, host, packed);
   co_await hear_from_all(inside);
   co_await root.post(Signal::Ack);
   co_await receive_blocks(root, own);

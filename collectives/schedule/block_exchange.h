@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/maybe_empty.h>
 
 namespace cohort {
 
@@ -15,6 +16,20 @@ Task<> exchange_at_once(Exec& x, To& to, From& from) {
     co_await exchange(x, link, to(peer), link, from(peer));
   };
   co_await x.fork_join(x.peers(), swap);
+}
+
+/// The same of slices of which some may be empty.
+template <class To, class From>
+Task<> exchange_or_signal_at_once(Exec& x, To& to, From& from) {
+  auto swap = [&](Rank peer) -> Task<> { return exchange_or_signal(x, x.link(peer), to(peer), from(peer)); };
+  co_await x.fork_join(x.peers(), swap);
+}
+
+/// The same where everybody has one slice for all others.
+template <class Share>
+Task<> spread_or_signal(Exec& x, Share& share) {
+  auto mine = [&](Rank) { return share(x.rank()); };
+  co_await exchange_or_signal_at_once(x, mine, share);
 }
 
 /// In step t with those t ahead and t behind, so that nobody gets from two at once: p-1 rounds. Streams: two.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/schedule/carrying.h>
 
-#include <cohort/collectives/schedule/maybe_empty.h>
+#include <cohort/collectives/schedule/block_exchange.h>
 #include <cohort/collectives/schedule/share_exchange.h>
 
 namespace cohort {
@@ -114,16 +114,11 @@ Task<> Carrying::combine_across(Slice result, Combine combine) {
 
 // Who has nothing to send is heard of all the same: it is the last phase.
 Task<> Carrying::spread() {
-  Exec& inside = x_.inside();
   auto swap_across = [&](const Partner& with) -> Task<> {
     return exchange_or_signal(x_, link_to(with), own_for(with), with.slice);
   };
-  const Slice mine = (*this)(place_);
-  auto swap_inside = [&](Rank peer) -> Task<> {
-    return exchange_or_signal(inside, inside.link(peer), mine, (*this)(peer));
-  };
   co_await x_.fork_join(partners_, swap_across);
-  co_await inside.fork_join(inside.peers(), swap_inside);
+  co_await spread_or_signal(x_.inside(), *this);
 }
 
 Task<> Carrying::scatter_from(Rank host) {

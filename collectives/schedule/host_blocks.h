@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedule/maybe_empty.h>
 
 #include <optional>
+#include <vector>
 
 namespace cohort {
 
@@ -20,41 +21,37 @@ namespace cohort {
 /// Blocks of the ranks of a host, in the order of places: what goes from host to host for the root of a
 /// Gather or Scatter. Where hosts are in rank order and these lie side by side in the root's window, that is
 /// one message, and else one each. Who passes them on has them packed, one behind the other.
-template <class Op>
-class HostBlocks {
+/// Where each lies is found once, in a list leased from the Exec: where counts differ, what lies before a
+/// block is a sum. Lifetime: within one schedule.
+class HostBlocks : Immovable {
  public:
   /// `packed`: where, or the root's window.
-  HostBlocks(const Exec& x, const Op& op, Rank host, std::optional<Slice> packed = {}) noexcept
-      : op_(op), hosts_(x.hosts()), ranks_(hosts_.ranks_of(host)), packed_(packed) {}
-
-  [[nodiscard]] Slice operator[](Rank place) const noexcept {
-    return packed_ ? packed_->part(bytes_before(place), in_window(place).bytes) : in_window(place);
+  template <class Op>
+  HostBlocks(Exec& x, const Op& op, Rank host, std::optional<Slice> packed = {})
+      : x_(x), blocks_(x.lease_places()), lie_together_(are_hosts_in_rank_order(x.hosts())) {
+    std::size_t end = 0;  // of the block before, in the root's window
+    for (const Rank rank : x.hosts().ranks_of(host)) {
+      const Slice block = op.block(rank);
+      lie_together_ = lie_together_ && (blocks_.empty() || block.offset == end);
+      end = block.offset + block.bytes;
+      blocks_.push_back({rank, packed ? packed->part(bytes_, block.bytes) : block});
+      bytes_ += block.bytes;
+    }
   }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_before(static_cast<Rank>(ranks_.size())); }
+  ~HostBlocks() { x_.give_back(std::move(blocks_)); }
+
+  [[nodiscard]] const Slice& operator[](Rank place) const noexcept { return blocks_[place].slice; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   /// In how many messages they go, of which some may be empty.
   [[nodiscard]] Rank messages() const noexcept {
-    return lie_together() ? 1 : static_cast<Rank>(ranks_.size());
+    return lie_together_ ? 1 : static_cast<Rank>(blocks_.size());
   }
 
  private:
-  [[nodiscard]] Slice in_window(Rank place) const noexcept { return op_.block(ranks_[place]); }
-  [[nodiscard]] std::size_t bytes_before(Rank place) const noexcept {
-    std::size_t bytes = 0;
-    for (Rank i = 0; i < place; ++i) bytes += in_window(i).bytes;
-    return bytes;
-  }
-  [[nodiscard]] bool lie_together() const noexcept {
-    for (Rank place = 1; place < ranks_.size(); ++place) {
-      const Slice before = in_window(place - 1);
-      if (in_window(place).offset != before.offset + before.bytes) return false;
-    }
-    return are_hosts_in_rank_order(hosts_);
-  }
-
-  const Op& op_;
-  const Hosts& hosts_;
-  std::span<const Rank> ranks_;
-  std::optional<Slice> packed_;
+  Exec& x_;
+  std::vector<PlacedSlice> blocks_;
+  std::size_t bytes_ = 0;
+  bool lie_together_;
 };
 
 /// The next message of some blocks.
@@ -63,8 +60,7 @@ class HostBlocks {
 }
 
 /// Of a host whose blocks are all empty a signal is sent. `blocks` outlives the task.
-template <class Op>
-Task<> send_blocks(Link& link, const HostBlocks<Op>& blocks) {
+inline Task<> send_blocks(Link& link, const HostBlocks& blocks) {
   const std::size_t bytes = blocks.bytes();
   const Rank messages = blocks.messages();
   if (bytes == 0) co_await link.post(Signal::DataSignal);
@@ -73,8 +69,7 @@ Task<> send_blocks(Link& link, const HostBlocks<Op>& blocks) {
     if (!message.empty()) co_await link.send(message);
   }
 }
-template <class Op>
-Task<> receive_blocks(Link& link, const HostBlocks<Op>& blocks) {
+inline Task<> receive_blocks(Link& link, const HostBlocks& blocks) {
   const std::size_t bytes = blocks.bytes();
   const Rank messages = blocks.messages();
   if (bytes == 0) co_await link.wait(Signal::DataSignal);
