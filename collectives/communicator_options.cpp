@@ -11,6 +11,7 @@ namespace cohort {
 namespace {
 
 constexpr unsigned kMostCopyThreads = 64;
+constexpr unsigned kMostHostsPerSwitch = 1U << 16;
 
 Determinism determinism_from_environment() {
   const std::optional<std::string> text = environment::text("COHORT_DETERMINISM");
@@ -39,6 +40,8 @@ CommunicatorOptions CommunicatorOptions::collectives_from_environment() {
   options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
   if (environment::number("COHORT_CMA", 0, 1) == 0U) options.pull_from_bytes = kNeverPull;
   options.uses_huge_pages = environment::number("COHORT_HUGEPAGES", 0, 1).value_or(1) != 0;
+  options.hosts_per_switch =
+      static_cast<Rank>(environment::number("COHORT_HOSTS_PER_SWITCH", 0, kMostHostsPerSwitch).value_or(0));
   if (const auto threads = environment::number("COHORT_COPY_THREADS", 0, kMostCopyThreads))
     options.copy_threads = static_cast<unsigned>(*threads);
   (void)FigureCache::from_environment();  // tells what is wrong before ranks join

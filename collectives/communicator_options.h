@@ -39,6 +39,9 @@ struct CommunicatorOptions {
   std::size_t group_buffer_bytes = 0;
   /// From which size on the kernel copies straight between private buffers: 0: measured; kNeverPull: never.
   std::size_t pull_from_bytes = 0;
+  /// Hosts fill switches in the order of their first ranks, so many each; 0: COHORT_HOSTS_PER_SWITCH, or not
+  /// known. The same on all ranks.
+  Rank hosts_per_switch = 0;
   bool uses_huge_pages = true;  ///< for large buffers of allocate(), where the kernel has them
   /// Threads that help a rank with large copies and reductions; nullopt: COHORT_COPY_THREADS, or up to 3 of
   /// the cores that this host's ranks leave idle.

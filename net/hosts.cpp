@@ -33,10 +33,25 @@ Hosts Hosts::apart(Rank ranks) {
   return Hosts(host_of);
 }
 
+Hosts Hosts::below_switches(Rank hosts_per_switch) const {
+  Hosts hosts = *this;
+  hosts.switches_ = nullptr;
+  if (hosts_per_switch == 0) return hosts;
+  std::vector<Rank> switch_of;
+  for (Rank host = 0; host < count(); ++host) switch_of.push_back(host / hosts_per_switch);
+  hosts.switches_ = std::make_shared<const Hosts>(switch_of);
+  return hosts;
+}
+
 Hosts Hosts::among(std::span<const Rank> ranks) const {
   std::vector<Rank> host_of;
   for (const Rank rank : ranks) host_of.push_back(host_of_[rank]);
-  return Hosts(host_of);
+  Hosts hosts(host_of);
+  if (switches_ == nullptr) return hosts;
+  std::vector<Rank> those;
+  for (Rank host = 0; host < hosts.count(); ++host) those.push_back(host_of[hosts.first_of(host)]);
+  hosts.switches_ = std::make_shared<const Hosts>(switches_->among(those));
+  return hosts;
 }
 
 void Hosts::number(std::span<const Rank> host_of) {

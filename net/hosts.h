@@ -4,6 +4,7 @@
 #include <cohort/net/rank.h>
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace cohort {
 /// Which ranks share the memory of a host: a partition of all ranks, the same on each of them.
 ///
 /// Hosts are numbered by their first ranks, and the *place* of a rank is its number among those of its host.
+/// Which hosts are below one switch is the same again, with hosts in place of ranks and switches in place of
+/// hosts, where that is known.
 class Hosts {
  public:
   /// All ranks on one host.
@@ -20,6 +23,9 @@ class Hosts {
   explicit Hosts(std::span<const Rank> host_of);
   /// A host for each rank.
   [[nodiscard]] static Hosts apart(Rank ranks);
+  /// The same, with so many hosts below each switch, in the order of hosts, but for the last; 0: that is not
+  /// known.
+  [[nodiscard]] Hosts below_switches(Rank hosts_per_switch) const;
   /// Of some of the ranks, which are called 0, 1, ... in the order in which they are given.
   [[nodiscard]] Hosts among(std::span<const Rank> ranks) const;
 
@@ -39,8 +45,17 @@ class Hosts {
   }
   /// Of the largest host.
   [[nodiscard]] Rank most_ranks() const noexcept { return static_cast<Rank>(first_of_place_.size()) - 1; }
+  /// Who of a host speaks to a rank for all of it: the one in the same place, counted around where the host
+  /// is smaller.
+  [[nodiscard]] Rank middle(Rank host, Rank rank) const noexcept {
+    return ranks_of(host)[place_of(rank) % size_of(host)];
+  }
   /// Whether all hosts have as many ranks.
   [[nodiscard]] bool are_equal() const noexcept { return most_ranks() * count() == ranks(); }
+
+  /// Hosts, called by their numbers, in place of ranks, and switches in place of hosts; null where it is not
+  /// known which they are.
+  [[nodiscard]] const Hosts* switches() const noexcept { return switches_.get(); }
 
   /// How many ranks share their host with the rank 2^k ahead, around the ring: for each such distance below
   /// ranks().
@@ -67,6 +82,7 @@ class Hosts {
   std::vector<Rank> first_of_place_;
   std::vector<Rank> inside_at_powers_;
   std::vector<Rank> inside_at_swaps_;
+  std::shared_ptr<const Hosts> switches_;
 };
 
 }  // namespace cohort

@@ -51,7 +51,8 @@ std::uint64_t PeerTransports::Choice::fabric(Engine& engine) const {
 
 PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice,
                                const Within* within)
-    : hosts_(within == nullptr ? Hosts::apart(membership.size)
+    : hosts_per_switch_(choice.hosts_per_switch),
+      hosts_(within == nullptr ? Hosts::apart(membership.size)
                                : within->root.hosts_.among(within->place.ranks)),
       connections_(engine, membership, within == nullptr ? nullptr : &within->root.connections_,
                    within == nullptr ? nullptr : &within->place),
@@ -130,7 +131,7 @@ void PeerTransports::learn_hosts(const Membership& membership, std::span<const R
                     is_here ? "shares" : "does not share"))
         .with_culprit(peer);
   }
-  hosts_ = Hosts(first_of_host);
+  hosts_ = Hosts(first_of_host).below_switches(hosts_per_switch_);
 }
 
 Capabilities PeerTransports::common_capabilities() const noexcept {

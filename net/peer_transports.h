@@ -27,6 +27,7 @@ class PeerTransports : Immovable {
     std::size_t buffer_bytes = 0;
     std::size_t heap_bytes = 0;
     bool is_isolated = false;
+    Rank hosts_per_switch = 0;  ///< 0: not known
 
     /// Throws InvalidArgument if there is no kind of the name that was asked for.
     void check() const;
@@ -66,6 +67,7 @@ class PeerTransports : Immovable {
   /// The first of each rank's host, by rank, as that rank says; each is one of the ranks. Throws Mismatch,
   /// with the culprit, if that is no partition, or not what this rank sees of it.
   void learn_hosts(const Membership& membership, std::span<const Rank> first_of_host);
+  [[nodiscard]] Rank hosts_per_switch() const noexcept { return hosts_per_switch_; }
 
   // To every transport that is in use:
   void register_memory(std::span<std::byte> memory);
@@ -86,6 +88,7 @@ class PeerTransports : Immovable {
 
   std::vector<const TransportKind*> kind_of_;  ///< by rank, this one included
   std::vector<Rank> ranks_of_host_;
+  const Rank hosts_per_switch_;
   Hosts hosts_;
   std::string name_;
   std::unique_ptr<host::HostGroup> group_;

@@ -97,7 +97,7 @@ std::string objection(const AnyAlgorithm& algorithm, const sim::Topology& topolo
   const bool shares_memory = sim::has_one_memory(topology, ranks);
   if (algorithm.ground() == Ground::mapped && !shares_memory) return "needs all ranks on one host";
   const Hosts hosts = sim::hosts_of(topology, ranks);
-  if (!algorithm.fits(hosts)) return "needs hosts of as many ranks each";
+  if (!algorithm.fits(hosts)) return fmt::format("needs {}", hosts_needed(algorithm.levels()));
   const double pairs = ranks * (ranks - 1.0);
   const bool has_all_pairs =
       algorithm.cost(ranks, hosts).messages >= pairs && algorithm.needs(1, hosts).links_to_all;

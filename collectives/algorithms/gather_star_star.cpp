@@ -14,26 +14,28 @@ Task<> receive_inside(Exec& inside, const HostBlocks& to) {
 
 Task<> take_host(Exec& x, Gather op, Rank host) {
   const HostBlocks blocks(x, op, host);
-  co_await receive_blocks(x.across().link(host), blocks);
+  co_await receive_blocks(link_to_middle(x, host), blocks);
 }
 
 Task<> take_hosts(Exec& x, const Gather& op) {
-  auto take = [&](Rank host) -> Task<> { return take_host(x, op, host); };
-  co_await x.across().fork_join(x.across().peers(), take);
+  auto take = [&](Rank distance) -> Task<> { return take_host(x, op, host_ahead(x, distance)); };
+  const auto others = other_hosts(x);
+  co_await x.fork_join(others, take);
 }
 
 Task<> take_all(Exec& x, Gather op) {
   const HostBlocks own(x, op, x.hosts().host_of(x.rank()));
   co_await x.copy(op.block(x.rank()), op.send);
   co_await x.streams().fork_join(take_hosts(x, op), receive_inside(x.inside(), own));
-  co_await tell_all(x.across());
+  for (const Rank distance : other_hosts(x))
+    co_await link_to_middle(x, host_ahead(x, distance)).post(Signal::Ack);
   co_await tell_all(x.inside());
 }
 
-/// The rank in the root's place of another host.
+/// Who speaks for another host.
 Task<> pass_on(Exec& x, Gather op) {
   Exec& inside = x.inside();
-  Link& root = x.across().link(x.hosts().host_of(op.root));
+  Link& root = x.link(op.root);
   const Rank host = x.hosts().host_of(x.rank());
   const bool is_apart = inside.size() == 1;
   const Slice packed = is_apart ? op.send : x.scratch(0, HostBlocks(x, op, host).bytes());
@@ -50,22 +52,22 @@ Task<> give(Link& link, Slice block) {
   co_await link.wait(Signal::Ack);
 }
 
-/// Two-level gather: inside of hosts everybody gives its block to the rank in the root's place, which passes
-/// all of its host on to the root; Acks come back the same way. Cost, m hosts of q ranks: 4 rounds; (p-1) *
-/// block bytes received by the root, of which (m-1) q come from other hosts in m-1 messages, where ranks of a
-/// host follow one another and the call is not cut into pieces, else in as many as blocks. Streams: main, and
-/// of the root two sub streams with m-1 and q-1 of their own, of others q-1. Scratch: q blocks. Source: the
-/// star of the seed, on each level.
+/// Two-level gather, on hosts of any sizes: inside of hosts everybody gives its block to the rank in the
+/// root's place, counted around, which passes all of its host on to the root; Acks come back the same way.
+/// Cost, m hosts of at most q ranks: 4 rounds; (p-1) * block bytes received by the root, of which those of
+/// other hosts come in m-1 messages, where ranks of a host follow one another and the call is not cut into
+/// pieces, else in as many as blocks. Streams: main, and of the root two sub streams with m-1 and q-1 of
+/// their own, of others q-1. Scratch: q blocks. Source: the star of the seed, on each level.
 ///
 /// The Acks tell everybody that all run the same collective: the root has heard from all when it posts them.
 Task<> gather_star_star(Exec& x, Gather op) {
   if (x.rank() == op.root) return take_all(x, op);
-  const Rank middle = x.hosts().place_of(op.root);
-  return x.inside().rank() == middle ? pass_on(x, op) : give(x.inside().link(middle), op.send);
+  const Rank middle = x.hosts().middle(x.hosts().host_of(x.rank()), op.root);
+  return x.rank() == middle ? pass_on(x, op) : give(x.link(middle), op.send);
 }
 
 constexpr Algorithm<Gather> kAlgorithm = {.name = "star_star",
-                                          .levels = Levels::equal_hosts,
+                                          .levels = Levels::any_hosts,
                                           .cost = cost_of_two_stars,
                                           .needs = needs_of_two_stars,
                                           .largest_piece = largest_piece_of_two_stars,

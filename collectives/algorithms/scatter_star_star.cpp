@@ -14,26 +14,28 @@ Task<> send_inside(Exec& inside, const HostBlocks& from) {
 
 Task<> serve_host(Exec& x, Scatter op, Rank host) {
   const HostBlocks blocks(x, op, host);
-  co_await send_blocks(x.across().link(host), blocks);
+  co_await send_blocks(link_to_middle(x, host), blocks);
 }
 
 Task<> serve_hosts(Exec& x, const Scatter& op) {
-  auto serve = [&](Rank host) -> Task<> { return serve_host(x, op, host); };
-  co_await x.across().fork_join(x.across().peers(), serve);
+  auto serve = [&](Rank distance) -> Task<> { return serve_host(x, op, host_ahead(x, distance)); };
+  const auto others = other_hosts(x);
+  co_await x.fork_join(others, serve);
 }
 
 Task<> give_all(Exec& x, Scatter op) {
   const HostBlocks own(x, op, x.hosts().host_of(x.rank()));
   co_await x.copy(op.recv, op.block(x.rank()));
   co_await hear_from_all(x.inside());
-  co_await hear_from_all(x.across());
+  for (const Rank distance : other_hosts(x))
+    co_await link_to_middle(x, host_ahead(x, distance)).wait(Signal::Ack);
   co_await x.streams().fork_join(serve_hosts(x, op), send_inside(x.inside(), own));
 }
 
-/// The rank in the root's place of another host.
+/// Who speaks for another host.
 Task<> pass_on(Exec& x, Scatter op) {
   Exec& inside = x.inside();
-  Link& root = x.across().link(x.hosts().host_of(op.root));
+  Link& root = x.link(op.root);
   const Rank host = x.hosts().host_of(x.rank());
   const bool is_apart = inside.size() == 1;
   const Slice packed = is_apart ? op.recv : x.scratch(0, HostBlocks(x, op, host).bytes());
@@ -50,22 +52,22 @@ Task<> take(Link& link, Slice block) {
   co_await receive_or_wait(link, block);
 }
 
-/// Two-level scatter: Acks go to the root by the ranks in its place of all hosts; it sends each of these the
-/// blocks of its host, which that one hands out. Cost, m hosts of q ranks: 4 rounds; (p-1) * block bytes sent
-/// by the root, of which (m-1) q go to other hosts in m-1 messages, where ranks of a host follow one another
-/// and the call is not cut into pieces, else in as many as blocks. Streams: main, and of the root two sub
-/// streams with m-1 and q-1 of their own, of others q-1. Scratch: q blocks. Source: the star of the seed, on
-/// each level.
+/// Two-level scatter, on hosts of any sizes: Acks go to the root by the ranks in its place, counted around,
+/// of all hosts; it sends each of these the blocks of its host, which that one hands out. Cost, m hosts of at
+/// most q ranks: 4 rounds; (p-1) * block bytes sent by the root, of which those of other hosts go in m-1
+/// messages, where ranks of a host follow one another and the call is not cut into pieces, else in as many as
+/// blocks. Streams: main, and of the root two sub streams with m-1 and q-1 of their own, of others q-1.
+/// Scratch: q blocks. Source: the star of the seed, on each level.
 ///
 /// The Acks tell the root that all run the same collective, and what it sends after them tells the others.
 Task<> scatter_star_star(Exec& x, Scatter op) {
   if (x.rank() == op.root) return give_all(x, op);
-  const Rank middle = x.hosts().place_of(op.root);
-  return x.inside().rank() == middle ? pass_on(x, op) : take(x.inside().link(middle), op.recv);
+  const Rank middle = x.hosts().middle(x.hosts().host_of(x.rank()), op.root);
+  return x.rank() == middle ? pass_on(x, op) : take(x.link(middle), op.recv);
 }
 
 constexpr Algorithm<Scatter> kAlgorithm = {.name = "star_star",
-                                           .levels = Levels::equal_hosts,
+                                           .levels = Levels::any_hosts,
                                            .cost = cost_of_two_stars,
                                            .needs = needs_of_two_stars,
                                            .largest_piece = largest_piece_of_two_stars,

@@ -20,21 +20,22 @@ bool is_plain(std::string_view words) {
                              [](char letter) { return letter >= ' ' && letter <= '~' && letter != '|'; });
 }
 
-/// What stands in the text of a hello: "transport|words|speed|access|host".
+/// What stands in the text of a hello: "transport|words|speed|access|host|switches".
 struct HelloText {
   std::string transport;  ///< the name of the kind that was chosen for the receiver
   std::string words;      ///< its own
   std::string speed;      ///< LinkSpeed; empty where all memory is mapped
   std::string access;     ///< "isolated", or "direct": how ranks of one process reach each other
   std::string host;       ///< the first of the ranks that share memory with the sender
+  std::string switches;   ///< how many hosts are below each
 
   [[nodiscard]] std::string text() const {
-    return fmt::format("{}|{}|{}|{}|{}", transport, words, speed, access, host);
+    return fmt::format("{}|{}|{}|{}|{}|{}", transport, words, speed, access, host, switches);
   }
 
   /// Throws ProtocolError for anything that text() does not write.
   static HelloText parse(std::string_view text) {
-    std::array<std::string, 5> fields;
+    std::array<std::string, 6> fields;
     std::size_t field = 0;
     for (const char letter : text) {
       if (letter != '|')
@@ -44,7 +45,7 @@ struct HelloText {
     }
     if (field + 1 != fields.size())
       throw Error(ErrorKind::ProtocolError, fmt::format("a hello says '{}', which is no such text", text));
-    return {fields[0], fields[1], fields[2], fields[3], fields[4]};
+    return {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]};
   }
 };
 
@@ -62,8 +63,12 @@ class Exchange : Immovable {
   [[nodiscard]] ControlPlane::Hello hello_for(Rank peer) {
     PeerTransports& transports = resources_.transports();
     Introduction introduction = transports.to(peer).introduce(peer);
-    const HelloText text{std::string(transports.name_for(peer)), std::move(introduction.words), own_speed_,
-                         access(), fmt::format("{}", first_of_host_[membership_.rank])};
+    const HelloText text{std::string(transports.name_for(peer)),
+                         std::move(introduction.words),
+                         own_speed_,
+                         access(),
+                         fmt::format("{}", first_of_host_[membership_.rank]),
+                         switches()};
     COHORT_ASSERT(is_plain(text.words), "transport {} says '{}', which does not fit a hello", text.transport,
                   text.words);
     COHORT_ASSERT(text.words.size() <= Introduction::kMostWords &&
@@ -106,6 +111,9 @@ class Exchange : Immovable {
                       membership_.size));
     return rank;
   }
+  [[nodiscard]] std::string switches() const {
+    return fmt::format("{}", resources_.transports().hosts_per_switch());
+  }
   [[nodiscard]] std::string access() const { return resources_.is_isolated() ? "isolated" : "direct"; }
 
   /// The numbers of a hello: the CCL buffer's size, and the heap's where its layout must be the same.
@@ -135,6 +143,8 @@ class Exchange : Immovable {
       refuse("shared heap size", "COHORT_HEAPSIZE", theirs.signature.count, mine.signature.count);
     if (text.access != access())
       refuse("access to ranks of one process", "is_isolated", text.access, access());
+    if (text.switches != switches())
+      refuse("number of hosts below a switch", "COHORT_HOSTS_PER_SWITCH", text.switches, switches());
   }
 
   const Membership& membership_;

@@ -85,6 +85,12 @@ struct Cost {
     cost.bytes_by_all_inside = bytes_by_all;
     return cost;
   }
+  /// The same, of which nothing does.
+  [[nodiscard]] Cost outside() const noexcept {
+    Cost cost = *this;
+    cost.rounds_inside = cost.bytes_moved_inside = cost.messages_inside = cost.bytes_by_all_inside = 0;
+    return cost;
+  }
 };
 [[nodiscard]] inline Cost operator+(Cost first, const Cost& next) noexcept { return first += next; }
 
@@ -93,10 +99,13 @@ struct Needs {
   bool links_to_all = false;
   bool links_to_neighbours = false;
   // On levels:
-  bool links_inside = false;          ///< to the ranks of the host
-  bool links_in_trees = false;        ///< along the Tree over the ranks of each host
-  bool links_across = false;          ///< to the ranks in the same place of other hosts
+  bool links_inside = false;    ///< to the ranks of the host
+  bool links_in_trees = false;  ///< along the Tree over the ranks of each host
+  bool links_across = false;    ///< to the ranks in the same place of other hosts
+  bool links_by_switch =
+      false;  ///< the same of hosts below its switch, and of those in its host's place there
   bool links_between_firsts = false;  ///< the same of the first ranks of hosts only
+  bool links_to_middles = false;      ///< to the Hosts::middle() of other hosts, for either end
   bool links_to_carriers = false;     ///< to the Carrying partners on other hosts
   std::size_t scratch_bytes = 0;
   Lane lanes = 1;
@@ -110,7 +119,10 @@ struct Needs {
     return links_to_all || (links_to_neighbours && are_neighbours) ||
            (is_inside ? has_link_inside(hosts.place_of(from), hosts.place_of(to))
                       : has_link_across(hosts.place_of(from), hosts.place_of(to))) ||
-           (!is_inside && links_to_carriers && do_overlap(hosts, from, to));
+           (!is_inside && links_to_carriers && do_overlap(hosts, from, to)) ||
+           (!is_inside && links_to_middles &&
+            (hosts.middle(hosts.host_of(to), from) == to || hosts.middle(hosts.host_of(from), to) == from)) ||
+           (!is_inside && links_by_switch && has_link_by_switch(hosts, from, to));
   }
 
  private:
@@ -120,6 +132,14 @@ struct Needs {
   }
   [[nodiscard]] bool has_link_across(Rank from, Rank to) const noexcept {
     return from == to && (links_across || (links_between_firsts && from == 0));
+  }
+  [[nodiscard]] static bool has_link_by_switch(const Hosts& hosts, Rank from, Rank to) noexcept {
+    const Hosts& switches = *hosts.switches();
+    const Rank host = hosts.host_of(from);
+    const Rank other = hosts.host_of(to);
+    return hosts.place_of(from) == hosts.place_of(to) &&
+           (switches.host_of(host) == switches.host_of(other) ||
+            switches.place_of(host) == switches.place_of(other));
   }
   /// As parts of a vector that each host cuts for its ranks.
   [[nodiscard]] static bool do_overlap(const Hosts& hosts, Rank one, Rank other) noexcept {
@@ -143,7 +163,21 @@ enum class Levels : std::uint8_t {
   none,         ///< whatever they are like: the schedule does not ask
   any_hosts,    ///< it has a level inside of hosts and one across them
   equal_hosts,  ///< the same, and needs hosts of as many ranks each
+  /// And one more, across switches; needs to know these, and as many hosts below each.
+  equal_switches,
 };
+/// What that comes to, of any Levels.
+[[nodiscard]] constexpr std::string_view hosts_needed(Levels levels) noexcept {
+  switch (levels) {
+    case Levels::none:
+    case Levels::any_hosts: return "any hosts";
+    case Levels::equal_hosts: return "hosts of as many ranks each";
+    case Levels::equal_switches:
+      return "hosts of as many ranks each, as many of them below each switch, and to know that "
+             "(COHORT_HOSTS_PER_SWITCH, hosts_per_switch of a topology)";
+  }
+  return {};
+}
 
 /// Data that travels as ranks meet.
 inline constexpr std::size_t kMostAnnouncedBytes = 32 * 1024;
@@ -186,7 +220,10 @@ class AnyAlgorithm {
   [[nodiscard]] ReductionOrder order() const noexcept { return order_; }
   /// Whether its levels fit these hosts.
   [[nodiscard]] bool fits(const Hosts& hosts) const noexcept {
-    return levels_ != Levels::equal_hosts || hosts.are_equal();
+    if (levels_ == Levels::none || levels_ == Levels::any_hosts) return true;
+    const Hosts* const switches = hosts.switches();
+    return hosts.are_equal() &&
+           (levels_ == Levels::equal_hosts || (switches != nullptr && switches->are_equal()));
   }
   [[nodiscard]] Announces announces() const noexcept { return announces_; }
   [[nodiscard]] bool has_schedule() const noexcept { return has_schedule_; }

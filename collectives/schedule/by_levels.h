@@ -11,7 +11,8 @@
 /// from host to host, and nothing goes there twice.
 ///
 /// m hosts of q ranks each. A level of one rank is left out. What runs across takes any number of ranks from
-/// 2 on, and data in place.
+/// 2 on, and data in place. It may be one of these again: on the level across, whose hosts are switches
+/// (Exec::hosts()). That makes three levels.
 namespace cohort::levels {
 
 template <class Op>
@@ -265,6 +266,42 @@ inline Task<> all_to_all(Exec& x, AllToAll op) {
   return buffer_bytes / blocks_of_all_gather(hosts);
 }
 
+/// The same on three levels: what two want of scratch, and behind the blocks of all ranks what two of
+/// switches and hosts want of it.
+[[nodiscard]] inline Needs by_switch(Needs needs) noexcept {
+  needs.links_across = false;
+  needs.links_by_switch = true;
+  return needs;
+}
+[[nodiscard]] inline Needs needs_of_vector_by_switch(std::size_t bytes, const Hosts& hosts) {
+  return by_switch(needs_of_vector(bytes, hosts));
+}
+[[nodiscard]] inline std::size_t blocks_of_reduce_scatter_by_switch(const Hosts& hosts) noexcept {
+  return std::max(blocks_of_reduce_scatter(hosts),
+                  hosts.ranks() + blocks_of_reduce_scatter(*hosts.switches()));
+}
+[[nodiscard]] inline std::size_t blocks_of_all_gather_by_switch(const Hosts& hosts) noexcept {
+  return hosts.ranks() + blocks_of_all_gather(*hosts.switches());
+}
+[[nodiscard]] inline Needs needs_of_reduce_scatter_by_switch(std::size_t bytes, const Hosts& hosts) {
+  return {.links_inside = true,
+          .links_by_switch = true,
+          .scratch_bytes = bytes * blocks_of_reduce_scatter_by_switch(hosts)};
+}
+[[nodiscard]] inline std::size_t largest_of_reduce_scatter_by_switch(std::size_t buffer_bytes,
+                                                                     const Hosts& hosts) {
+  return buffer_bytes / blocks_of_reduce_scatter_by_switch(hosts);
+}
+[[nodiscard]] inline Needs needs_of_all_gather_by_switch(std::size_t bytes, const Hosts& hosts) {
+  return {.links_inside = true,
+          .links_by_switch = true,
+          .scratch_bytes = bytes * blocks_of_all_gather_by_switch(hosts)};
+}
+[[nodiscard]] inline std::size_t largest_of_all_gather_by_switch(std::size_t buffer_bytes,
+                                                                 const Hosts& hosts) {
+  return buffer_bytes / blocks_of_all_gather_by_switch(hosts);
+}
+
 /// Two sets of all ranks' blocks, where there are two levels.
 [[nodiscard]] inline std::size_t blocks_of_all_to_all(const Hosts& hosts) noexcept {
   return hosts.count() == 1 || hosts.most_ranks() == 1 ? 0 : std::size_t{2} * hosts.ranks();
@@ -278,6 +315,8 @@ inline Task<> all_to_all(Exec& x, AllToAll op) {
 }
 
 using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
+/// Of what runs on two levels there.
+using CostBySwitch = Cost (*)(std::size_t bytes, const Hosts& switches);
 
 /// By so many groups of ranks at once.
 [[nodiscard]] inline Cost at_once(Cost of_one, Rank groups) noexcept {
@@ -295,26 +334,36 @@ using CostAcross = Cost (*)(std::size_t bytes, Rank ranks);
   if (hosts.count() == 1) return {};
   return at_once(cost(static_cast<std::size_t>(bytes), hosts.count()), hosts.most_ranks());
 }
+[[nodiscard]] inline Cost cost_across(CostBySwitch cost, double bytes, const Hosts& hosts) {
+  if (hosts.count() == 1) return {};
+  const Cost of_place = cost(static_cast<std::size_t>(bytes), *hosts.switches());
+  return at_once(of_place, hosts.most_ranks()).outside();
+}
 [[nodiscard]] inline Cost reducing(Cost cost) noexcept {
   cost.bytes_reduced = cost.bytes_moved;
   return cost;
 }
 
-/// `across`: of an all_reduce in place.
-[[nodiscard]] inline Cost cost_of_all_reduce(CostAcross across, std::size_t bytes, const Hosts& hosts) {
+/// `across`: a CostAcross or CostBySwitch, of an all_reduce in place.
+template <class Across>
+[[nodiscard]] Cost cost_of_all_reduce(Across across, std::size_t bytes, const Hosts& hosts,
+                                      bool is_in_place = false) {
   const double share = static_cast<double>(bytes) / hosts.most_ranks();
   const Cost shares = cost_inside(share, hosts);
-  const double copied = hosts.most_ranks() == 2 ? share : 0;  // what the other's is combined with
+  // What the other's is combined with.
+  const double copied = hosts.most_ranks() == 2 && !is_in_place ? share : 0;
   return reducing(shares).copying(copied) + cost_across(across, share, hosts) + shares;
 }
-[[nodiscard]] inline Cost cost_of_reduce_scatter(CostAcross across, std::size_t bytes, const Hosts& hosts) {
+template <class Across>
+[[nodiscard]] Cost cost_of_reduce_scatter(Across across, std::size_t bytes, const Hosts& hosts) {
   const double n = static_cast<double>(bytes);
   const double packed = hosts.most_ranks() == 1 ? 0 : n * hosts.ranks();
   const double combined = hosts.count() == 1 && hosts.most_ranks() == 2 ? n : 0;
   return reducing(cost_inside(n * hosts.count(), hosts)).copying(packed + combined) +
          cost_across(across, n, hosts);
 }
-[[nodiscard]] inline Cost cost_of_all_gather(CostAcross across, std::size_t bytes, const Hosts& hosts) {
+template <class Across>
+[[nodiscard]] Cost cost_of_all_gather(Across across, std::size_t bytes, const Hosts& hosts) {
   const double n = static_cast<double>(bytes);
   const double unpacked = hosts.most_ranks() == 1 ? 0 : n * hosts.ranks();
   const double packed = hosts.count() == 1 ? n : 0;

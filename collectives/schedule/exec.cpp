@@ -13,9 +13,12 @@ namespace {
 /// Some of the ranks of another Exec, which does the work.
 class Level final : public Exec {
  public:
-  Level(Exec& whole, Rank rank, std::span<const Rank> ranks) : Exec(whole, rank, ranks) {}
+  /// `hosts`: of its ranks, if that is known without asking.
+  Level(Exec& whole, Rank rank, std::span<const Rank> ranks, const Hosts* hosts = nullptr)
+      : Exec(whole, rank, ranks), known_hosts_(hosts) {}
 
   [[nodiscard]] const Hosts& hosts() const override {
+    if (known_hosts_ != nullptr) return *known_hosts_;
     if (!hosts_) hosts_ = whole().hosts().among(ranks());
     return *hosts_;
   }
@@ -29,6 +32,8 @@ class Level final : public Exec {
   }
   [[nodiscard]] Task<> phase() override { refuse("phase()"); }
   void perform(const LocalStep& step) override { whole().perform(step); }
+  [[nodiscard]] bool perform_awhile(LocalStep& step) override { return whole().perform_awhile(step); }
+  [[nodiscard]] Task<> perform_rest(LocalStep& step) override { return whole().perform_rest(step); }
 
  private:
   [[noreturn]] static void refuse(const char* what) {
@@ -38,6 +43,7 @@ class Level final : public Exec {
                     "schedule on levels use links");
   }
 
+  const Hosts* known_hosts_;
   mutable std::optional<Hosts> hosts_;  ///< made when first asked for: hardly any schedule does
 };
 
@@ -71,7 +77,8 @@ Exec& Exec::across() {
     const std::span<const Rank> ranks = hosts().ranks_at(hosts().place_of(rank_));
     const auto at = std::lower_bound(ranks.begin(), ranks.end(), hosts().host_of(rank_),
                                      [&](Rank rank, Rank host) { return hosts().host_of(rank) < host; });
-    across_ = std::make_unique<Level>(*this, static_cast<Rank>(at - ranks.begin()), ranks);
+    const Hosts* const switches = hosts().are_equal() ? hosts().switches() : nullptr;
+    across_ = std::make_unique<Level>(*this, static_cast<Rank>(at - ranks.begin()), ranks, switches);
   }
   return *across_;
 }

@@ -98,7 +98,8 @@ class Exec : Immovable {
     return peers_;
   }
 
-  /// Which ranks share a host's memory: the same answer on every rank.
+  /// Which ranks share a host's memory: the same answer on every rank. Of a level across hosts of equal size:
+  /// which of its ranks, one of each host, are below one switch, where that is known.
   [[nodiscard]] virtual const Hosts& hosts() const = 0;
   /// Those of this rank's host, itself included, in rank order.
   [[nodiscard]] std::span<const Rank> ranks_of_host() const {

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedule/maybe_empty.h>
 
 #include <optional>
+#include <ranges>
 #include <vector>
 
 namespace cohort {
@@ -79,13 +80,24 @@ inline Task<> receive_blocks(Link& link, const HostBlocks& blocks) {
   }
 }
 
-/// Two stars, one inside of each host around the rank in the root's place, and one of these around the root:
-/// links, and scratch for the blocks of a host.
+/// How far ahead, around the ring of hosts, the others are, and the link to who speaks for that one.
+[[nodiscard]] inline auto other_hosts(const Exec& x) noexcept {
+  return std::views::iota(Rank{1}, x.hosts().count());
+}
+[[nodiscard]] inline Rank host_ahead(const Exec& x, Rank distance) noexcept {
+  return (x.hosts().host_of(x.rank()) + distance) % x.hosts().count();
+}
+[[nodiscard]] inline Link& link_to_middle(Exec& x, Rank host) {
+  return x.link(x.hosts().middle(host, x.rank()));
+}
+
+/// Two stars, one inside of each host around who speaks for it to the root (Hosts::middle()), and one of
+/// these around the root: links, and scratch for the blocks of a host.
 [[nodiscard]] inline Rank packed_host_blocks(const Hosts& hosts) noexcept {
   return hosts.most_ranks() == 1 ? 0 : hosts.most_ranks();
 }
 [[nodiscard]] inline Needs needs_of_two_stars(std::size_t bytes, const Hosts& hosts) noexcept {
-  return {.links_inside = true, .links_across = true, .scratch_bytes = bytes * packed_host_blocks(hosts)};
+  return {.links_inside = true, .links_to_middles = true, .scratch_bytes = bytes * packed_host_blocks(hosts)};
 }
 [[nodiscard]] inline std::size_t largest_piece_of_two_stars(std::size_t buffer_bytes,
                                                             const Hosts& hosts) noexcept {
@@ -93,20 +105,24 @@ inline Task<> receive_blocks(Link& link, const HostBlocks& blocks) {
   return packed == 0 ? kWholeMessage : buffer_bytes / packed;
 }
 
-/// Signals one way and blocks of so many bytes the other way, of a call that is not cut into pieces.
+/// Signals one way and blocks of so many bytes the other way, of a call that is not cut into pieces, from or
+/// to a rank of a largest host.
 [[nodiscard]] inline Cost cost_of_two_stars(std::size_t bytes, const Hosts& hosts) noexcept {
   const double n = static_cast<double>(bytes);
-  const double others_inside = hosts.most_ranks() - 1.0;
+  const double most = hosts.most_ranks();
+  const double pairs_inside = hosts.ranks() - static_cast<double>(hosts.count());
   const double other_hosts = hosts.count() - 1.0;
-  const Cost inside{.rounds = others_inside == 0 ? 0.0 : 2.0,
-                    .bytes_moved = others_inside * n,
-                    .messages = 2 * others_inside * hosts.count(),
-                    .bytes_by_all = others_inside * n * hosts.count()};
-  const double across = other_hosts * hosts.most_ranks() * n;
-  const double messages = are_hosts_in_rank_order(hosts) ? 1.0 : hosts.most_ranks();
+  // Beside the root's host: others of one rank have nobody to wait for.
+  const bool has_two_stars = most > 1 && (hosts.count() == 1 || hosts.ranks_at(1).size() > 1);
+  const Cost inside{.rounds = has_two_stars ? 2.0 : 0.0,
+                    .bytes_moved = (most - 1) * n,
+                    .messages = 2 * pairs_inside,
+                    .bytes_by_all = pairs_inside * n};
+  const double across = (hosts.ranks() - most) * n;
+  const double messages = are_hosts_in_rank_order(hosts) ? other_hosts : hosts.ranks() - most;
   const Cost between{.rounds = other_hosts == 0 ? 0.0 : 2.0,
                      .bytes_moved = across,
-                     .messages = other_hosts * (1 + messages),
+                     .messages = other_hosts + messages,
                      .bytes_by_all = across};
   return inside.inside().copying(n) + between;
 }

@@ -100,7 +100,7 @@ std::string note_on(const Candidate& candidate, const Explanation& explanation, 
   switch (candidate.state) {
     case Candidate::State::not_written: return fmt::format("has no schedule for {}", to_string(call.op));
     case Candidate::State::needs_one_host: return "needs memory that all ranks map: shm, on one host";
-    case Candidate::State::needs_equal_hosts: return "needs hosts of as many ranks each";
+    case Candidate::State::needs_other_hosts: return fmt::format("needs {}", hosts_needed(candidate.levels));
     case Candidate::State::too_large:
       return fmt::format("possible up to {} bytes per rank", kMostAnnouncedBytes);
     case Candidate::State::other_order:

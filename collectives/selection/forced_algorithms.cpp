@@ -18,7 +18,8 @@ template <class... Argument>
   throw Error(ErrorKind::InvalidArgument,
               fmt::format("COHORT_ALGO='{}', or the communicator's option: {}; write one algorithm for all "
                           "operators, or OPERATOR=ALGORITHM, joined by '/', where an algorithm may be "
-                          "level0:INSIDE_OF_HOSTS;level1:ACROSS_THEM",
+                          "level0:INSIDE_OF_HOSTS;level1:ACROSS_THEM, or, of three, "
+                          "level1:BELOW_SWITCHES;level2:ACROSS_THEM",
                           text, fmt::format(why, std::forward<Argument>(argument)...)));
 }
 
@@ -32,7 +33,17 @@ std::vector<std::string_view> split(std::string_view text, char by) {
   }
 }
 
-constexpr std::string_view kLevels[] = {"level0:", "level1:"};
+/// What is done inside of hosts, across them or below a switch, and across switches.
+constexpr std::string_view kLevels[] = {"level0:", "level1:", "level2:"};
+constexpr std::size_t kFewestLevels = 2;
+
+/// "level0:mesh;level1:nhr" of "mesh" and "nhr".
+std::string by_levels(std::span<const std::string_view> names) {
+  std::string text;
+  for (std::size_t level = 0; level < names.size(); ++level)
+    text += fmt::format("{}{}{}", level == 0 ? "" : ";", kLevels[level], names[level]);
+  return text;
+}
 
 /// What is asked for: an algorithm by its name, or by what it does on levels.
 struct Asked {
@@ -43,10 +54,19 @@ struct Asked {
 
 /// "level0:mesh;level1:nhr" of "mesh_nhr"; empty for an algorithm without levels, or without such a name.
 std::string levels_of(const AnyAlgorithm& algorithm) {
-  const std::string_view name = algorithm.name();
-  const std::size_t end = name.find('_');
-  if (algorithm.levels() == Levels::none || end == std::string_view::npos) return "";
-  return fmt::format("{}{};{}{}", kLevels[0], name.substr(0, end), kLevels[1], name.substr(end + 1));
+  if (algorithm.levels() == Levels::none) return "";
+  const std::size_t levels =
+      algorithm.levels() == Levels::equal_switches ? std::size(kLevels) : kFewestLevels;
+  std::vector<std::string_view> names;
+  std::string_view rest = algorithm.name();
+  while (names.size() + 1 < levels) {
+    const std::size_t end = rest.find('_');
+    if (end == std::string_view::npos) return "";
+    names.push_back(rest.substr(0, end));
+    rest.remove_prefix(end + 1);
+  }
+  names.push_back(rest);
+  return by_levels(names);
 }
 
 /// By what is asked for, an algorithm is found; empty if it cannot be asked for so.
@@ -75,14 +95,19 @@ Asked asked_from(std::string_view text, std::string_view asked) {
     const auto level = std::find_if(std::begin(kLevels), std::end(kLevels),
                                     [&](std::string_view prefix) { return part.starts_with(prefix); });
     if (level == std::end(kLevels))
-      refuse(text, "'{}' is for no level; there are level0, inside of hosts, and level1, across them", part);
+      refuse(text,
+             "'{}' is for no level; there are level0, inside of hosts, and level1, across them, or below a "
+             "switch, with level2 across switches",
+             part);
     std::string_view& name = names[level - std::begin(kLevels)];
     if (!name.empty()) refuse(text, "{} is there twice in '{}'", level->substr(0, level->size() - 1), asked);
     name = part.substr(level->size());
   }
-  for (const std::string_view name : names)
-    if (name.empty()) refuse(text, "'{}' does not name an algorithm for each of level0 and level1", asked);
-  return {asked, fmt::format("{}{};{}{}", kLevels[0], names[0], kLevels[1], names[1]), true};
+  const std::size_t levels = names[kFewestLevels].empty() ? kFewestLevels : std::size(kLevels);
+  for (std::size_t level = 0; level < levels; ++level)
+    if (names[level].empty())
+      refuse(text, "'{}' does not name an algorithm for each of level0 and level1", asked);
+  return {asked, by_levels(std::span(names).first(levels)), true};
 }
 
 /// The algorithm's own name; empty where none of these operators has one that is asked for so.

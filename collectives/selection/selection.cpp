@@ -17,7 +17,7 @@ State state_of(const AnyAlgorithm& algorithm, const Call& call, const Reach& rea
   if (reach.ranks() == 1) return is_alone ? State::possible : State::needs_one_rank;
   if (is_alone) return State::needs_one_rank;
   if (algorithm.ground() == Ground::mapped && !reach.is_host_wide) return State::needs_one_host;
-  if (!algorithm.fits(reach.hosts)) return State::needs_equal_hosts;
+  if (!algorithm.fits(reach.hosts)) return State::needs_other_hosts;
   const bool fits = algorithm.announces() != Announces::data || call.announced_bytes <= kMostAnnouncedBytes;
   if (!fits) return State::too_large;
   return algorithm.order() >= call.order() ? State::possible : State::other_order;
@@ -148,10 +148,11 @@ std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
     if (is_beside) continue;
     if (algorithm != nullptr) {
       candidate.state = state_of(*algorithm, call, reach);
+      candidate.levels = algorithm->levels();
       candidate.order = algorithm->order();
       candidate.is_in_slots = algorithm->announces() == Announces::data;
       const bool has_cost = algorithm->has_cost() && candidate.state != State::needs_one_rank &&
-                            candidate.state != State::needs_equal_hosts;
+                            candidate.state != State::needs_other_hosts;
       if (has_cost) candidate.cost = whole_cost(*algorithm, call, reach);
       const bool is_possible = candidate.state == State::possible;
       if (measured && is_possible && algorithm == ways.in_slots) candidate.estimate_us = measured->slots_us;

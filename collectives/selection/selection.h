@@ -70,7 +70,7 @@ struct Candidate {
     possible,           ///< can run the call
     not_written,        ///< has no schedule for the operator
     needs_one_host,     ///< runs on mapped memory only
-    needs_equal_hosts,  ///< runs on hosts of as many ranks each only
+    needs_other_hosts,  ///< see hosts_needed()
     too_large,          ///< the data does not fit a slot
     needs_one_rank,     ///< runs in a communicator of one only
     other_order,        ///< combines in another order than the determinism asked for
@@ -78,6 +78,7 @@ struct Candidate {
 
   std::string_view algorithm;
   State state = State::possible;
+  Levels levels = Levels::none;
   ReductionOrder order = ReductionOrder::fixed;
   bool is_in_slots = false;             ///< data travels as ranks meet
   std::optional<Cost> cost{};           ///< of the whole message, counted from its schedule

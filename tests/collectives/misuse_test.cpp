@@ -464,13 +464,13 @@ void expect_odd_one_to_be_told(Configure configure, const std::vector<std::strin
   }
 }
 
-TEST(Configuration, a_rank_with_another_buffer_size_is_named_at_joining) {
+TEST(Configuration, a_rank_with_another_size_of_memory_or_switches_is_named_at_joining) {
   expect_odd_one_to_be_told(
       [](CommunicatorOptions& options, bool is_odd) { options.buffer_bytes = is_odd ? 131072 : 65536; },
       {"CCL buffer size differs", "131072", "65536", "COHORT_BUFFSIZE"});
-}
-
-TEST(Configuration, a_rank_with_another_heap_size_is_named_at_joining) {
+  expect_odd_one_to_be_told(
+      [](CommunicatorOptions& options, bool is_odd) { options.hosts_per_switch = is_odd ? 16 : 32; },
+      {"number of hosts below a switch differs", "16", "32", "COHORT_HOSTS_PER_SWITCH"});
   expect_odd_one_to_be_told(
       [](CommunicatorOptions& options, bool is_odd) {
         options.transport = "shm";

@@ -60,8 +60,25 @@ TEST(SeveralHosts, a_group_knows_which_of_its_ranks_share_a_host) {
   test::run_ranks(6, body, {}, 2);
 }
 
+TEST(SeveralHosts, a_group_knows_which_of_its_hosts_are_below_one_switch) {
+  CommunicatorOptions options;
+  options.hosts_per_switch = 2;
+  auto body = [](Communicator& comm) -> Task<> {
+    EXPECT_EQ(*comm.reach().hosts.switches(), Hosts(std::vector<Rank>{0, 0, 1}));
+    const int color = comm.rank() == 0 ? 1 : 0;
+    std::optional<Communicator> group = co_await comm.split(color, 0);
+    if (color == 0) {
+      EXPECT_EQ(*group->reach().hosts.switches(), Hosts(std::vector<Rank>{0, 1}));
+    }
+    co_await group->barrier();
+    co_await group->close();
+  };
+  test::run_ranks(3, body, options, 3);
+}
+
 /// So large that it goes through the levels in pieces.
-void expect_large_sums(Rank ranks, std::span<const std::string_view> algorithms) {
+void expect_large_sums(Rank ranks, std::span<const std::string_view> algorithms, Rank hosts = 2,
+                       Rank hosts_per_switch = 0) {
   constexpr std::size_t kCount = 300'001;
   auto body = [&](Communicator& comm) -> Task<> {
     for (const std::string_view name : algorithms) {
@@ -77,7 +94,39 @@ void expect_large_sums(Rank ranks, std::span<const std::string_view> algorithms)
       EXPECT_EQ(wrong, 0U) << name << ", " << ranks << " ranks";
     }
   };
-  test::run_ranks(ranks, body, {}, 2);
+  CommunicatorOptions options;
+  options.hosts_per_switch = hosts_per_switch;
+  test::run_ranks(ranks, body, options, hosts);
+}
+
+/// Switches of hosts of ranks: 2 x 2 x 2, 2 x 3 x 1, 3 x 2 x 2.
+TEST(SeveralHosts, three_levels_sum_large_vectors) {
+  constexpr std::string_view kAlgorithms[] = {"mesh_mesh_nhr"};
+  expect_large_sums(8, kAlgorithms, 4, 2);
+  expect_large_sums(6, kAlgorithms, 6, 3);
+  expect_large_sums(12, kAlgorithms, 6, 2);
+}
+
+TEST(SeveralHosts, three_levels_give_each_its_blocks) {
+  constexpr std::size_t kCount = 1001;
+  CommunicatorOptions options;
+  options.hosts_per_switch = 3;
+  auto body = [&](Communicator& comm) -> Task<> {
+    std::vector<std::int32_t> own(kCount, static_cast<std::int32_t>(comm.rank()));
+    std::vector<std::int32_t> all(kCount * comm.size());
+    auto gather = comm.all_gather(own, all).with_algorithm("mesh_mesh_nhr");
+    co_await std::move(gather);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(all[i], static_cast<std::int32_t>(i / kCount));
+      all[i] += static_cast<std::int32_t>(i % kCount + comm.rank());
+    }
+    auto scatter = comm.reduce_scatter(all, own, ReduceOp::sum).with_algorithm("mesh_mesh_nhr");
+    co_await std::move(scatter);
+    const Rank ranks = comm.size();
+    for (std::size_t i = 0; i < kCount; ++i)
+      EXPECT_EQ(own[i], static_cast<std::int32_t>(ranks * (comm.rank() + i) + ranks * (ranks - 1) / 2));
+  };
+  test::run_ranks(12, body, options, 6);
 }
 
 TEST(SeveralHosts, levels_sum_large_vectors_at_once) {

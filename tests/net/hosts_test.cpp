@@ -43,5 +43,20 @@ TEST(Hosts, of_some_ranks_are_those_that_these_share) {
   EXPECT_EQ(all.among(std::vector<Rank>{3, 0, 2}), Hosts(std::vector<Rank>{0, 1, 0}));
 }
 
+TEST(Hosts, fill_switches_in_their_order) {
+  const Hosts hosts = Hosts(std::vector<Rank>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4}).below_switches(2);
+  ASSERT_NE(hosts.switches(), nullptr);
+  EXPECT_EQ(*hosts.switches(), Hosts(std::vector<Rank>{0, 0, 1, 1, 2}));
+  EXPECT_FALSE(hosts.switches()->are_equal());
+  EXPECT_TRUE(hosts.below_switches(5).switches()->are_equal());
+  EXPECT_EQ(hosts.below_switches(0).switches(), nullptr);
+  EXPECT_EQ(Hosts(4).switches(), nullptr);
+}
+
+TEST(Hosts, of_some_ranks_are_below_the_switches_that_they_were_below) {
+  const Hosts hosts = Hosts::apart(6).below_switches(2);
+  EXPECT_EQ(*hosts.among(std::vector<Rank>{5, 0, 4, 1}).switches(), Hosts(std::vector<Rank>{0, 1, 0, 1}));
+}
+
 }  // namespace
 }  // namespace cohort

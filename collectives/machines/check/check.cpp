@@ -51,7 +51,7 @@ void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
   if (algorithm.ground() == Ground::mapped && options.hosts().count() != 1)
     refuse("an algorithm on mapped ground has all ranks on one host");
   if (!algorithm.fits(options.hosts()))
-    refuse(fmt::format("'{}' needs hosts of as many ranks each", algorithm.name()));
+    refuse(fmt::format("'{}' needs {}", algorithm.name(), hosts_needed(algorithm.levels())));
   if (algorithm.announces() == Announces::data && !travels(algorithm, options))
     refuse(fmt::format("what a rank brings to a meeting is at most {} bytes", kMostAnnouncedBytes));
 }

@@ -24,6 +24,7 @@ struct CheckOptions {
   std::vector<std::size_t> counts{};  ///< of each block, at most `count`, where the operator has them
   /// For each rank a number that those of its host have; empty: one host has all ranks.
   std::vector<Rank> host_of{};
+  Rank hosts_per_switch = 0;  ///< 0: not known
   bool is_in_place = false;
   UserWindows user_windows = UserWindows::staged;  ///< others only on mapped ground
   Referring referring = Referring::nobody;         ///< others only for local schedules that may
@@ -44,7 +45,9 @@ struct CheckOptions {
       0;  ///< of the order in which streams run; 0: first in, first out. Results never depend on it.
 
   [[nodiscard]] Form form() const noexcept { return {count, ranks, root, counts}; }
-  [[nodiscard]] Hosts hosts() const { return host_of.empty() ? Hosts(ranks) : Hosts(host_of); }
+  [[nodiscard]] Hosts hosts() const {
+    return (host_of.empty() ? Hosts(ranks) : Hosts(host_of)).below_switches(hosts_per_switch);
+  }
 };
 
 /// What one operation costs, as counted; the most of any rank.

@@ -115,11 +115,23 @@ class Collector {
       Case one{&algorithm, {}};
       one.options.ranks = ranks;
       one.options.host_of = host_of;
-      if (algorithm.fits(one.options.hosts())) add_hosts(one);
+      if (algorithm.levels() == Levels::equal_switches)
+        add_switches(one);
+      else if (algorithm.fits(one.options.hosts()))
+        add_hosts(one);
     }
   }
 
  private:
+  /// Of 1, 2 and 3 hosts, and of all.
+  void add_switches(Case one) {
+    const Rank hosts = one.options.hosts().count();
+    for (const Rank number : {Rank{1}, Rank{2}, Rank{3}, hosts}) {
+      if (number == one.options.hosts_per_switch || number > hosts) break;
+      one.options.hosts_per_switch = number;
+      if (one.algorithm->fits(one.options.hosts())) add_hosts(one);
+    }
+  }
   void add_hosts(Case one) {
     const AnyAlgorithm& algorithm = *one.algorithm;
     const Rank ranks = one.options.ranks;
@@ -307,6 +319,7 @@ std::string describe(const Case& one) {
   std::string text = fmt::format("{} {}, {} rank{}", to_string(one.op()), one.algorithm->name(),
                                  options.ranks, options.ranks == 1 ? "" : "s");
   if (!options.host_of.empty()) text += fmt::format(", on hosts {}", fmt::join(options.host_of, " "));
+  if (options.hosts_per_switch != 0) text += fmt::format(", switches of {}", options.hosts_per_switch);
   if (!one.op()->has_data) return text;
   const std::size_t shown = std::min<std::size_t>(options.counts.size(), 8);
   text += fmt::format(", {} elements of {}", options.count, to_string(options.type));

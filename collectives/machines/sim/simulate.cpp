@@ -90,6 +90,7 @@ Task<> run_rank(Machine& machine, RankExec& x, const Run& run) {
   machine.finished();
 }
 
+/// Throws InvalidArgument for hosts that the algorithm does not fit.
 Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& setup) {
   const Operator op = algorithm.op();
   const std::size_t parts = op->has_data ? op.elements_per_count(setup.ranks) : 1;
@@ -99,6 +100,9 @@ Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& s
                         .element_bytes = size_bytes(setup.type),
                         .combine = Combine(setup.type, ReduceOp::sum, setup.ranks),
                         .root = setup.root}};
+  if (!algorithm.fits(run.hosts))
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("algorithm '{}' needs {}", algorithm.name(), hosts_needed(algorithm.levels())));
   run.is_host_wide = has_one_memory(topology, setup.ranks);
   run.is_local = algorithm.announces() == Announces::data ||
                  (algorithm.announces() == Announces::windows && setup.has_shared_buffers);
@@ -127,8 +131,6 @@ Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, con
     refuse(fmt::format("algorithm '{}' cannot run: {}", algorithm.name(), algorithm.objection()));
   check(topology, setup.ranks);
   const Run run = plan(algorithm, topology, setup);
-  if (!algorithm.fits(run.hosts))
-    refuse(fmt::format("algorithm '{}' needs other hosts: as many ranks on each", algorithm.name()));
   if (algorithm.ground() == Ground::mapped && !run.is_host_wide)
     refuse(fmt::format("{} needs all ranks on one host, over shared memory", algorithm.name()));
   if ((algorithm.ground() == Ground::alone) != (setup.ranks == 1))

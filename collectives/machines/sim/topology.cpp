@@ -47,7 +47,7 @@ Hosts hosts_of(const Topology& topology, Rank ranks) {
   const std::vector<Rank> bounds = host_bounds(topology, ranks);
   std::vector<Rank> host_of;
   for (Rank host = 0; host + 1 < bounds.size(); ++host) host_of.resize(bounds[host + 1], host);
-  return Hosts(host_of);
+  return Hosts(host_of).below_switches(topology.hosts_per_switch);
 }
 
 bool has_one_memory(const Topology& topology, Rank ranks) {

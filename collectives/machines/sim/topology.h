@@ -55,7 +55,8 @@ struct Topology {
 
 [[nodiscard]] Rank most_ranks_of_a_host(const Topology& topology, Rank ranks);
 
-/// Who shares memory. Where hosts do not share theirs, every rank is by itself, as over TCP.
+/// Who shares memory, and which hosts are below one switch. Where hosts do not share theirs, every rank is by
+/// itself, as over TCP, and of switches nobody knows.
 [[nodiscard]] Hosts hosts_of(const Topology& topology, Rank ranks);
 
 /// Whether all ranks share the memory of one host.

@@ -313,6 +313,8 @@ class EveryAlgorithm : public testing::TestWithParam<std::tuple<Way, Rank>> {
         way == Way::shm_isolated || way == Way::shm_pulled || way == Way::two_hosts_isolated;
     options.pull_from_bytes = way == Way::shm_pulled ? 1 : kNeverPull;
     options.buffer_bytes = kBufferBytes;
+    // Of three levels, one below each switch and both below one: all three are in several_hosts_test.cpp.
+    if (hosts() == 2) options.hosts_per_switch = way == Way::two_hosts ? 1 : 2;
     return options;
   }
   static void run_on_all(const RankFunction& function) {

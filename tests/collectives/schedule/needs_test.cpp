@@ -61,5 +61,15 @@ TEST(Needs, of_ahc_are_links_between_ranks_whose_parts_overlap) {
   EXPECT_EQ(links_of(operator_of<AllReduce>, "ahc").across, 5U * 3 * 2) << "hosts of equal size";
 }
 
+/// Six hosts of two, three below each switch: to two hosts there, and to one below the other switch.
+TEST(Needs, of_three_levels_are_links_below_the_switch_and_to_the_same_place_below_others) {
+  const Hosts six = Hosts(std::vector<Rank>{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5}).below_switches(3);
+  for (const Operator op : {operator_of<AllReduce>, operator_of<AllGather>, operator_of<ReduceScatter>}) {
+    const Links links = links_of(op, "mesh_mesh_nhr", 0, six);
+    EXPECT_EQ(links.inside, 12U) << to_string(op);
+    EXPECT_EQ(links.across, 12U * 3) << to_string(op);
+  }
+}
+
 }  // namespace
 }  // namespace cohort

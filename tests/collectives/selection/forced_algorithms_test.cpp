@@ -54,6 +54,9 @@ TEST(ForcedAlgorithms, an_algorithm_may_be_named_by_its_levels) {
     EXPECT_EQ(forced(text).of(operator_of<AllGather>), "ring");
   }
   EXPECT_EQ(forced("level0:tree;level1:nhr").of(operator_of<AllReduce>), "tree_nhr");
+  for (const std::string_view text :
+       {"level0:mesh;level1:mesh;level2:nhr", "level2:nhr;level1:mesh;level0:mesh"})
+    EXPECT_EQ(forced(text).of(operator_of<AllReduce>), "mesh_mesh_nhr");
 }
 
 TEST(ForcedAlgorithms, levels_that_do_not_exist_are_refused_with_those_that_do) {
@@ -67,7 +70,11 @@ TEST(ForcedAlgorithms, levels_that_do_not_exist_are_refused_with_those_that_do) 
   expect_refused("all_reduce=level0:mesh_nhr;level1:pipelined", "is no algorithm on levels of all_reduce");
   expect_refused("scatter=level0:mesh;level1:nhr", "of scatter, which has level0:star;level1:star");
   expect_refused("scan=level0:mesh;level1:nhr", "is no algorithm on levels of scan, which has none");
-  expect_refused("all_reduce=level0:mesh;level2:nhr", "'level2:nhr' is for no level; there are level0,");
+  expect_refused("all_reduce=level0:mesh;level3:nhr", "'level3:nhr' is for no level; there are level0,");
+  expect_refused("all_reduce=level0:mesh;level2:nhr",
+                 "does not name an algorithm for each of level0 and level1");
+  expect_refused("all_reduce=level0:mesh;level1:mesh_nhr", "is no algorithm on levels of all_reduce");
+  expect_refused("all_reduce=level0:mesh;level1:nhr;level2:ring", "is no algorithm on levels of all_reduce");
   expect_refused("all_reduce=level0:mesh", "does not name an algorithm for each of level0 and level1");
   expect_refused("all_reduce=level0:mesh;level0:nhr", "level0 is there twice in 'level0:mesh;level0:nhr'");
   expect_refused("level0:mesh;level1:", "does not name an algorithm for each of level0 and level1");
