@@ -229,6 +229,7 @@ TEST(Selection, pieces_over_tcp_fit_the_cache_on_all_ranks_together) {
   LinkSpeed speed;
   speed.cache_bytes = 512 << 10;
   Reach reach = over_tcp(4, 2);
+  reach.hosts = reach.hosts.below_switches(1);
   reach.model = CostModel(speed, 4);
   const std::size_t large = std::size_t{64} << 20;
   for (const Operator op : all_operators()) {

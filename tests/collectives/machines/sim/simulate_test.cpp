@@ -164,6 +164,7 @@ TEST(SimulateTest, recursive_doubling_takes_its_closed_form) {
 TEST(SimulateTest, every_algorithm_ends) {
   Topology one_host = flat();
   one_host.ranks_per_host = 9;
+  one_host.hosts_per_switch = 1;
   one_host.inside.latency_ns = 1000;
   for (const Operator op : all_operators()) {
     for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
