@@ -61,6 +61,7 @@ VerbsStream::VerbsStream(Engine& engine, Device& device, Rank peer)
 VerbsStream::~VerbsStream() {
   pair_.destroy();
   end_loans();
+  return_block();
   if (reused_ != nullptr) device_.regions().forget(reused_);
   log(LogLevel::info, "{}: RDMA with rank {} is over: {} bytes copied, {} lent, {} read",
       device_.port().device, peer_, traffic_.copied, traffic_.lent, traffic_.read);

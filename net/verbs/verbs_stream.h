@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -180,6 +181,14 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
     std::byte* into = nullptr;
     Regions::Region region;
     std::optional<Immediate::Kind> answer;  ///< to be told
+
+    /// Whether the region does.
+    [[nodiscard]] bool covers(std::span<const std::byte> memory) const noexcept {
+      if (!region) return false;
+      const auto* const begin = static_cast<const std::byte*>(region->addr);
+      return !std::less()(memory.data(), begin) &&
+             !std::less()(begin + region->length, memory.data() + memory.size());
+    }
   };
   Borrowed borrowed_;
   std::byte* reused_ = nullptr;  ///< of will_receive_into()

@@ -24,7 +24,9 @@ void VerbsStream::will_receive_into(std::span<std::byte> memory) {
 std::span<std::byte> VerbsStream::borrow_block() noexcept {
   const bool has_nothing = received_.is_empty() && borrowed_.terms.bytes == 0;
   if (has_nothing && !is_over() && !has_ended_) (void)reap();
-  const bool has_loan = received_.is_empty() && borrowed_.terms.bytes != 0;
+  // What is being read already stays where it goes.
+  const bool is_reading = borrowed_.asked != 0 || borrowed_.here != 0;
+  const bool has_loan = received_.is_empty() && borrowed_.terms.bytes != 0 && !is_reading;
   if (block_ == nullptr && has_loan) block_ = device_.blocks().take();
   return block_ == nullptr ? std::span<std::byte>() : std::span(block_, Blocks::kBytes);
 }
@@ -88,7 +90,6 @@ int VerbsStream::read_loan(std::span<std::byte> into) noexcept {
   COHORT_ASSERT(into.data() == borrowed_.into && into.size() >= borrowed_.here,
                 "other memory is received into from rank {} than is being written", peer_);
   const std::uint32_t bytes = std::exchange(borrowed_.here, 0);
-  borrowed_.region.reset();
   borrowed_.has_begun = true;
   borrowed_.terms.address += bytes;
   borrowed_.terms.bytes -= bytes;
@@ -101,7 +102,11 @@ int VerbsStream::read_loan(std::span<std::byte> into) noexcept {
 bool VerbsStream::begin_to_read(std::span<std::byte> into) noexcept {
   if (into.empty() || !has_request()) return false;
   const auto memory = into.first(std::min<std::size_t>(into.size(), borrowed_.terms.bytes));
-  borrowed_.region = device_.regions().of(memory, Regions::Use::fill);
+  // Kept from piece to piece: at the limit on locked memory it might not be had again.
+  if (!borrowed_.covers(memory)) {
+    borrowed_.region.reset();
+    borrowed_.region = device_.regions().of(memory, Regions::Use::fill);
+  }
   if (!borrowed_.region) {
     if (borrowed_.has_begun)
       fail(
@@ -132,6 +137,7 @@ void VerbsStream::finish_reading() noexcept { borrowed_.here = std::exchange(bor
 
 void VerbsStream::answer_loan(Kind answer) noexcept {
   borrowed_.terms = {};
+  borrowed_.region.reset();
   borrowed_.answer = answer;
   if (has_request() && !has_ended_) tell_answer();
 }
@@ -145,7 +151,6 @@ void VerbsStream::end_loans() noexcept {
   if (lent_.at == Lent::At::open) device_.regions().withdraw(lent_.memory);
   lent_ = {};
   borrowed_ = {};
-  return_block();
 }
 
 }  // namespace cohort::verbs

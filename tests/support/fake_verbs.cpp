@@ -339,6 +339,7 @@ int FakeVerbs::post_send(ibv_qp* seen, ibv_send_wr* request) {
   const bool is_too_long = is_inline && request->num_sge == 1 && request->sg_list->length > pair.most_inline;
   if (!pair.is_ready || is_too_long || request->num_sge > 1) return EINVAL;
   if (pair.sends == pair.most_sends) return ENOMEM;
+  if (const int refused = refuses_send(*request); refused != 0) return refused;
   ++pair.sends;
   ++sends_posted;
   sends_signaled += (request->send_flags & IBV_SEND_SIGNALED) != 0 ? 1 : 0;

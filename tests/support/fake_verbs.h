@@ -46,6 +46,8 @@ class FakeVerbs : Immovable {
   int refuses_to_change = 0;       ///< the error number of modify_qp
   int refuses_receives = 0;        ///< the error number of post_recv
   int refuses_pairs = 0;           ///< the error number of create_qp
+  /// The error number of post_send, of such a request.
+  std::function<int(const ibv_send_wr&)> refuses_send = [](const ibv_send_wr&) { return 0; };
   ibv_fork_status fork_status = IBV_FORK_UNNEEDED;
   /// Asked for every request to send that is carried out.
   std::function<ibv_wc_status(const ibv_send_wr&)> status_of;

@@ -126,7 +126,7 @@ TEST_F(Loans, that_the_reader_has_no_memory_for_any_more_end_the_stream) {
   EXPECT_EQ(lend(*one, large), -EAGAIN);
   Bytes start(kMiB / 2);
   EXPECT_EQ(receive(*other, start), static_cast<int>(kMiB / 2));
-  fake.most_memory = fake.registered_bytes;
+  fake.most_memory = fake.registered_bytes - start.size();
   Bytes rest(kMiB / 2);
   EXPECT_EQ(receive(*other, rest), -EIO);
   expect_failure(*other, "what rank 0 has lent can be read no further");
@@ -217,8 +217,48 @@ TEST_F(Loans, that_are_combined_at_the_same_time_have_blocks_of_their_own) {
   EXPECT_EQ(other->borrow_block().data(), block.data()) << "the device writes there";
   EXPECT_NE(its_peer.borrow_block().data(), block.data());
   other->shutdown();
+  other->return_block();
   EXPECT_EQ(device->blocks().take(), block.data()) << "it was given back";
   device->blocks().give_back(block.data());
+}
+
+TEST_F(Loans, that_are_read_into_other_memory_already_take_no_block_for_that_piece) {
+  const Bytes large = numbered(0, kMiB);
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  fake.is_holding = true;
+  Bytes staging(4096);
+  EXPECT_EQ(other->try_receive_some(staging), -EAGAIN);
+  EXPECT_TRUE(other->borrow_block().empty());
+  fake.is_holding = false;
+  fake.carry_out_all();
+  EXPECT_TRUE(other->borrow_block().empty()) << "it is here, and nobody was told of it";
+  EXPECT_EQ(other->try_receive_some(staging), static_cast<int>(staging.size()));
+  EXPECT_EQ(staging, Bytes(large.begin(), large.begin() + staging.size()));
+  EXPECT_FALSE(other->borrow_block().empty());
+}
+
+TEST_F(Loans, keep_the_block_that_they_are_read_into_registered_from_piece_to_piece) {
+  const Bytes large = numbered(0, kMiB);
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  (void)receive(*other, 0);
+  const std::span<std::byte> block = other->borrow_block();
+  EXPECT_EQ(other->try_receive_some(block), static_cast<int>(block.size()));
+  other->return_block();
+  (void)regions().let_go_idle();
+  fake.most_memory = fake.registered_bytes;
+  EXPECT_EQ(combine(*other, kMiB - block.size()), Bytes(large.begin() + block.size(), large.end()));
+}
+
+TEST_F(Loans, leave_a_block_with_who_combines_from_it_when_the_stream_fails) {
+  const Bytes large = numbered(0, Blocks::kBytes);
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  (void)receive(*other, 0);
+  const std::span<std::byte> block = other->borrow_block();
+  fake.refuses_send = [](const ibv_send_wr& request) {
+    return request.opcode == IBV_WR_RDMA_READ ? 0 : ENOMEM;  // the answer to the loan
+  };
+  EXPECT_EQ(other->try_receive_some(block), static_cast<int>(block.size()));
+  EXPECT_NE(device->blocks().take(), block.data()) << "its bytes are still to be combined";
 }
 
 TEST_F(Loans, run_in_both_directions_at_once) {
