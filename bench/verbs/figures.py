@@ -86,7 +86,8 @@ def table(rows):
                         for turn in sorted({row[0] for row in rows})
                         if {(turn, figure.name, figure.own), (turn, figure.name, figure.peer)} <= by_round.keys())
         asked = f"at {'least' if figure.is_rate else 'most'} {figure.bound:g}"
-        shown = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})" if ratios else "-"
+        spread = f" ({ratios[0]:.2f} to {ratios[-1]:.2f})" if len(ratios) > 1 else ""
+        shown = f"{statistics.median(ratios):.2f}{spread}" if ratios else "-"
         lines.append(f"| {figure.name} | {number(own)} {figure.unit} | {figure.peer} | {number(peer)} {figure.unit} | {shown} | {asked} |")
     return "\n".join(lines) + "\n"
 

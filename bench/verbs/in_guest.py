@@ -31,6 +31,8 @@ def run(*argv, **environment):
                               env={**os.environ, **environment})
     except subprocess.TimeoutExpired:
         raise Failed(f"not done after {LIMIT_S} s") from None
+    except OSError as error:
+        raise Failed(str(error)) from None
     if done.returncode != 0:
         said = (done.stderr + done.stdout).strip().splitlines() or ["nothing"]
         raise Failed(f"status {done.returncode}: {said[0]}")
@@ -56,7 +58,7 @@ class Programs:
         text = run(str(self._folder / "link_bench"), f"--benchmark_filter=verbs_link/step:{step}/bytes:{bytes_}/",
                    "--benchmark_min_time=0.5", "--benchmark_format=csv", **environment)
         value = figures.counter_of_link_bench(text, counter)
-        if value is None:
+        if not value:
             raise Failed("no figure")
         return float(value)
 

@@ -54,12 +54,14 @@ def main(arguments=None):
     rows = []
     with open(options.out / "verbs.csv", "w", encoding="utf-8") as file:
         print("round;figure;program;value", file=file)
-        for row in measure(options):
-            rows.append(row)
-            print(*row, sep=";", file=file, flush=True)
-            print(*row, flush=True)
-    table = figures.table(rows)
-    print(table, end="")
+        try:
+            for row in measure(options):
+                rows.append(row)
+                print(*row, sep=";", file=file, flush=True)
+                print(*row, flush=True)
+        finally:
+            table = figures.table(rows)
+            print(table, end="")
     if options.into:
         options.into.write_text(replace_table(options.into.read_text(encoding="utf-8"), table), encoding="utf-8")
     return 0

@@ -20,6 +20,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -29,6 +30,7 @@
 #include <numeric>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace cohort {
@@ -239,10 +241,19 @@ TEST(AsioCommunicator, its_session_may_end_in_a_handler) {
   EXPECT_TRUE(has_ended);
 }
 
-/// Of this process; a session has one.
+/// Of this process; a session has one. The kernel lists a thread a little longer than it can be joined: until
+/// so many looks in a row have found as many.
 std::ptrdiff_t count_threads() {
-  const std::filesystem::directory_iterator threads("/proc/self/task");
-  return std::distance(begin(threads), end(threads));
+  constexpr int kLooks = 20;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  std::ptrdiff_t count = 0;
+  for (int looks = 0; looks < kLooks && std::chrono::steady_clock::now() < until; ++looks) {
+    const std::filesystem::directory_iterator threads("/proc/self/task");
+    const std::ptrdiff_t now = std::distance(begin(threads), end(threads));
+    if (std::exchange(count, now) != now) looks = 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return count;
 }
 
 TEST(AsioCommunicator, what_nobody_completes_keeps_its_session_as_long_as_the_context_keeps_it) {
