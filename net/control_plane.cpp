@@ -100,7 +100,7 @@ Task<> ControlPlane::exchange_hellos(const HelloFor& hello_for, const Taken& tak
     } catch (const Error& error) {
       failures.note(std::current_exception());
       peers_[peer].has_hung_up = error.kind() == ErrorKind::PeerDied;
-      if (peers_[peer].has_hung_up && peers_[peer].is_taken) hearing.spawn(hear_last_words(peer));
+      if (peers_[peer].has_hung_up && peers_[peer].is_taken) hearing.spawn(hear_last_words(peer, failures));
     } catch (...) {
       failures.note(std::current_exception());
     }
@@ -123,7 +123,7 @@ Task<> ControlPlane::hear_hello(Rank peer, const Taken& taken, HelloFailures& fa
     taken(peer, message, std::move(received));
     peers_[peer].is_taken = true;
     listen_if_met(peer);
-    if (peers_[peer].has_hung_up) co_await hear_last_words(peer);
+    if (peers_[peer].has_hung_up) co_await hear_last_words(peer, failures);
   } catch (...) {
     failures.note(std::current_exception());
   }
@@ -131,11 +131,12 @@ Task<> ControlPlane::hear_hello(Rank peer, const Taken& taken, HelloFailures& fa
 
 /// Why a peer left that had said its hello and did not wait for this rank's: most likely because of what a
 /// third one had told it, which it passed on.
-Task<> ControlPlane::hear_last_words(Rank peer) {
+Task<> ControlPlane::hear_last_words(Rank peer, HelloFailures& failures) {
   try {
     co_await hear(peer);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
+    const bool is_end = error.kind() == ErrorKind::SystemError || error.kind() == ErrorKind::LinkFault;
+    if (!is_end) failures.note(std::current_exception());
   }
 }
 
@@ -162,6 +163,7 @@ Task<> ControlPlane::send_hello(Rank peer, const Hello& hello) {
     if (error.kind() != ErrorKind::SystemError) throw;
     failure = error.message();
   }
+  waits_for_room_ = false;
   throw ended_while_joining(peer, failure);
 }
 

@@ -143,7 +143,7 @@ class ControlPlane : Immovable {
   };
   Task<> send_hello(Rank peer, const Hello& hello);
   Task<> hear_hello(Rank peer, const Taken& taken, HelloFailures& failures);
-  Task<> hear_last_words(Rank peer);
+  Task<> hear_last_words(Rank peer, HelloFailures& failures);
   Task<> receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors);
   void listen_if_met(Rank peer);
   Task<> listen(Rank peer);

@@ -65,6 +65,7 @@ class Hosts {
   /// Of all ranks * (ranks - 1), both ways.
   [[nodiscard]] double pairs_inside() const noexcept;
 
+  /// Whatever is known of switches.
   bool operator==(const Hosts& other) const noexcept { return host_of_ == other.host_of_; }
 
  private:

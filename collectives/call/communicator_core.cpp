@@ -5,6 +5,7 @@
 #include <cohort/collectives/call/resolved_options.h>
 #include <cohort/collectives/selection/calibration.h>
 #include <cohort/engine/assert.h>
+#include <cohort/engine/failure.h>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,12 @@
 
 namespace cohort {
 namespace {
+
+/// Of this rank's own, as it joined: not what it heard, nor how a connection ended.
+bool is_finding(const std::exception_ptr& failure) {
+  const std::optional<Error> error = failure ? error_in(failure) : std::nullopt;
+  return error && (error->kind() == ErrorKind::Mismatch || is_own_fault(error->kind()));
+}
 
 /// What a message takes longer through a network than on loopback, one way, as far as is known without
 /// measuring it: of TCP within a data centre.
@@ -149,7 +156,8 @@ Task<> CommunicatorCore::establish_with_all() {
     failure = std::current_exception();
   }
   operation_scope_ = nullptr;
-  if (health_.is_failed()) throw Error(health_.cause());
+  // What this rank has found by itself goes before what it heard, and that before how connections ended.
+  if (health_.is_failed() && !is_finding(failure)) throw Error(health_.cause());
   if (failure) std::rethrow_exception(failure);
   if (speed) reach_.model = model_of(*speed, membership_);
   reach_.hosts = resources_.transports().hosts();

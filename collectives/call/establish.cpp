@@ -77,6 +77,7 @@ class Exchange : Immovable {
                   text.words.size(), introduction.descriptors.size());
     ControlPlane::Hello hello{.message = agreed_with(peer),
                               .descriptors = std::move(introduction.descriptors)};
+    COHORT_ASSERT(text.text().size() < hello.message.text.size(), "'{}' does not fit a hello", text.text());
     hello.message.set_text(text.text());
     return hello;
   }

@@ -175,7 +175,7 @@ void Meeting::expect_data(const Call& call) noexcept {
   if (expected.is_for(call, running_.signature)) return;
   bind_slots(call);
   exec_.prepare(expected.steps, *call.algorithm, call.arguments(membership_.size));
-  expected.is_kept = call.counts.empty();
+  expected.algorithm = call.counts.empty() ? call.algorithm : nullptr;
   expected.count = call.count;
   expected.signature = running_.signature;
   expected.send = call.send;

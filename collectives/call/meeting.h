@@ -70,11 +70,11 @@ class Meeting : Immovable {
   /// The local schedule of an earlier call in the same slots, and what its addresses depend on besides.
   struct Expected {
     [[nodiscard]] bool is_for(const Call& call, const Signature& of) const noexcept {
-      return is_kept && call.counts.empty() && count == call.count && signature == of && send == call.send &&
-             recv == call.recv;
+      return algorithm == call.algorithm && call.counts.empty() && count == call.count && signature == of &&
+             send == call.send && recv == call.recv;
     }
 
-    bool is_kept = false;
+    const AnyAlgorithm* algorithm = nullptr;  ///< none: nothing is kept
     std::uint64_t count = 0;
     Signature signature;
     const std::byte* send = nullptr;

@@ -19,6 +19,8 @@ namespace cohort {
 template <class Op>
 struct LocalSchedule {
   Announces announces = Announces::nothing;
+  /// Of Announces::data: what it does depends on its arguments alone, since it is kept for the next such
+  /// call.
   void (*combine)(Exec& x, const Op& op) = nullptr;
   /// After a phase, where there is one: if any rank announced by reference. May be null.
   void (*finish)(Exec& x, const Op& op) = nullptr;

@@ -99,14 +99,15 @@ struct Needs {
   bool links_to_all = false;
   bool links_to_neighbours = false;
   // On levels:
-  bool links_inside = false;    ///< to the ranks of the host
-  bool links_in_trees = false;  ///< along the Tree over the ranks of each host
-  bool links_across = false;    ///< to the ranks in the same place of other hosts
-  bool links_by_switch =
-      false;  ///< the same of hosts below its switch, and of those in its host's place there
+  bool links_inside = false;          ///< to the ranks of the host
+  bool links_in_trees = false;        ///< along the Tree over the ranks of each host
+  bool links_across = false;          ///< to the ranks in the same place of other hosts
   bool links_between_firsts = false;  ///< the same of the first ranks of hosts only
-  bool links_to_middles = false;      ///< to the Hosts::middle() of other hosts, for either end
-  bool links_to_carriers = false;     ///< to the Carrying partners on other hosts
+  /// To the ranks in the same place of hosts below the same switch, and of those that have the host's place
+  /// below other switches. Of Levels::equal_switches.
+  bool links_by_switch = false;
+  bool links_to_middles = false;   ///< to the Hosts::middle() of other hosts, for either end
+  bool links_to_carriers = false;  ///< to the Carrying partners on other hosts
   std::size_t scratch_bytes = 0;
   Lane lanes = 1;
   Lane lanes_across = kMostLanes;  ///< of links from host to host, where these are fewer

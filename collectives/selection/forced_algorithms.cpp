@@ -18,8 +18,8 @@ template <class... Argument>
   throw Error(ErrorKind::InvalidArgument,
               fmt::format("COHORT_ALGO='{}', or the communicator's option: {}; write one algorithm for all "
                           "operators, or OPERATOR=ALGORITHM, joined by '/', where an algorithm may be "
-                          "level0:INSIDE_OF_HOSTS;level1:ACROSS_THEM, or, of three, "
-                          "level1:BELOW_SWITCHES;level2:ACROSS_THEM",
+                          "level0:INSIDE_OF_HOSTS;level1:ACROSS_THEM, or "
+                          "level0:INSIDE_OF_HOSTS;level1:BELOW_SWITCHES;level2:ACROSS_THEM",
                           text, fmt::format(why, std::forward<Argument>(argument)...)));
 }
 
@@ -89,7 +89,7 @@ std::string list_of(std::span<const Operator> operators, const AlgorithmTable& a
 /// "level1:nhr;level0:mesh" with the levels in their order; any other text as it is.
 Asked asked_from(std::string_view text, std::string_view asked) {
   if (!asked.starts_with("level")) return {asked, std::string(asked), false};
-  std::string_view names[std::size(kLevels)];
+  std::optional<std::string_view> names[std::size(kLevels)];
   const std::vector<std::string_view> parts = split(asked, ';');
   for (const std::string_view part : parts) {
     const auto level = std::find_if(std::begin(kLevels), std::end(kLevels),
@@ -99,15 +99,19 @@ Asked asked_from(std::string_view text, std::string_view asked) {
              "'{}' is for no level; there are level0, inside of hosts, and level1, across them, or below a "
              "switch, with level2 across switches",
              part);
-    std::string_view& name = names[level - std::begin(kLevels)];
-    if (!name.empty()) refuse(text, "{} is there twice in '{}'", level->substr(0, level->size() - 1), asked);
+    std::optional<std::string_view>& name = names[level - std::begin(kLevels)];
+    if (name) refuse(text, "{} is there twice in '{}'", level->substr(0, level->size() - 1), asked);
     name = part.substr(level->size());
   }
-  const std::size_t levels = names[kFewestLevels].empty() ? kFewestLevels : std::size(kLevels);
-  for (std::size_t level = 0; level < levels; ++level)
-    if (names[level].empty())
-      refuse(text, "'{}' does not name an algorithm for each of level0 and level1", asked);
-  return {asked, by_levels(std::span(names).first(levels)), true};
+  const std::size_t levels = names[kFewestLevels] ? std::size(kLevels) : kFewestLevels;
+  std::vector<std::string_view> given;
+  for (std::size_t level = 0; level < levels; ++level) {
+    given.push_back(names[level].value_or(""));
+    if (given.back().empty())
+      refuse(text, "'{}' does not name an algorithm for each of level0 {}", asked,
+             levels == kFewestLevels ? "and level1" : "to level2");
+  }
+  return {asked, by_levels(given), true};
 }
 
 /// The algorithm's own name; empty where none of these operators has one that is asked for so.

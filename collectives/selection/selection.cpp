@@ -36,11 +36,12 @@ std::string choices(const Call& call, const Reach& reach, const AlgorithmTable& 
 
 std::string refusal_of(std::string_view name, const AnyAlgorithm* algorithm, const Call& call,
                        const Reach& reach, const AlgorithmTable& algorithms) {
-  const bool is_order = algorithm != nullptr && state_of(*algorithm, call, reach) == State::other_order;
-  const std::string why =
-      is_order ? fmt::format("combines {}, which does not give {} of {}", to_string(algorithm->order()),
-                             to_string(call.determinism), to_string(call.type))
-               : fmt::format("cannot run this {} over this transport", to_string(call.op));
+  const State state = algorithm == nullptr ? State::not_written : state_of(*algorithm, call, reach);
+  std::string why = fmt::format("cannot run this {} over this transport", to_string(call.op));
+  if (state == State::needs_other_hosts) why = fmt::format("needs {}", hosts_needed(algorithm->levels()));
+  if (state == State::other_order)
+    why = fmt::format("combines {}, which does not give {} of {}", to_string(algorithm->order()),
+                      to_string(call.determinism), to_string(call.type));
   return fmt::format("algorithm '{}' {}; choose one of: {}", name, why, choices(call, reach, algorithms));
 }
 

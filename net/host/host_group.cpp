@@ -91,7 +91,8 @@ void HostGroup::adopt(Rank peer, std::vector<Descriptor> descriptors) {
 void HostGroup::bind_places_of(Rank member, Rank owner, std::size_t begin) noexcept {
   segments_[member] = Segment(memory_->segment(owner), begin, layout_);
   doorbells_[member] = &memory_->doorbell(owner);
-  for (const std::uint64_t parity : {0, 1}) arrivals_[member][parity] = &segments_[member].arrival(parity);
+  for (std::size_t turn = 0; turn < kTurns; ++turn)
+    arrivals_[member][turn] = &segments_[member].arrival(turn);
   windows_[member].bind(WindowId::ccl_in, segments_[member].at(layout_.ccl_in()), layout_.buffer_bytes());
   windows_[member].bind(WindowId::ccl_out, segments_[member].at(layout_.ccl_out()), layout_.buffer_bytes());
 }

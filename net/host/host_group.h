@@ -187,7 +187,7 @@ class HostGroup final : public Source {
   // By rank of the communicator; empty for those that are no members:
   std::vector<Segment> segments_;
   std::vector<Doorbell*> doorbells_;
-  std::vector<std::array<ArrivalSlot*, 2>> arrivals_;  ///< the two that alternate
+  std::vector<std::array<ArrivalSlot*, kTurns>> arrivals_;
   std::vector<WindowTable> windows_;
   std::vector<bool> in_process_;
   bool may_spin_ = true;

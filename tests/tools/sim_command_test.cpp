@@ -119,6 +119,9 @@ TEST(SimCommandTest, says_why_a_file_cannot_be_read_or_written) {
   EXPECT_THAT(sim(ring + "--topology none.json").second,
               HasSubstr("none.json: cannot be read: No such file"));
   EXPECT_THAT(sim(ring + "--topology .").second, HasSubstr(".: cannot be read: Is a directory"));
+  const std::string long_name(300, 'a');
+  EXPECT_THAT(sim(ring + "--topology " + long_name).second,
+              HasSubstr(long_name + ": cannot be read: File name too long"));
   for (const std::string option : {"--svg", "--trace"}) {
     const auto [status, output] = sim(ring + option + " /no/such/folder/file");
     EXPECT_EQ(status, 1);

@@ -175,9 +175,12 @@ Topology parse_topology(const std::string& text, const std::string& name) {
 }
 
 Topology read_topology(const std::string& path) {
+  errno = 0;
   std::ifstream file(path);
-  const int failure = std::filesystem::is_directory(path) ? EISDIR : errno;
-  if (!file || failure == EISDIR)
+  int failure = file ? 0 : errno;
+  std::error_code unknown;  // then it cannot be opened either
+  if (std::filesystem::is_directory(path, unknown)) failure = EISDIR;
+  if (!file || failure != 0)
     throw Error(ErrorKind::InvalidArgument,
                 fmt::format("{}: cannot be read: {}; give the path of a topology file", path,
                             std::system_category().message(failure)));

@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -120,6 +122,35 @@ TEST(RepeatedCall, is_made_on_the_memory_and_with_the_arguments_that_it_has) {
     for (const auto& [first, second] : pairs) co_await one_after_another(comm, memory, first, second);
   };
   test::run_ranks(kRanks, body);
+}
+
+std::atomic<int> found = 0;
+
+/// A broadcast.
+void take_first(Exec& x, const Broadcast& op) {
+  ++found;
+  if (x.rank() != op.root) x.perform(x.copy_from(op.root, op.data, x.announced()[op.root].slice));
+}
+
+const Algorithm<Broadcast> kCounted = {.name = "counted",
+                                       .ground = Ground::mapped,
+                                       .local = {.announces = Announces::data, .combine = take_first}};
+
+TEST(RepeatedCall, has_its_steps_found_once_for_each_slot) {
+  CommunicatorOptions options;
+  options.algorithms.push_back(kCounted);
+  found = 0;
+  const auto body = [](Communicator& comm) -> Task<> {
+    std::vector<int> data(kCount);
+    for (int round = 0; round < 10; ++round) {
+      data.assign(kCount, comm.rank() == 0 ? round : -1);
+      auto call = comm.broadcast(std::span(data), 0).with_algorithm("counted");
+      co_await std::move(call);
+      EXPECT_EQ(data.back(), round);
+    }
+  };
+  test::run_ranks(kRanks, body, std::move(options));
+  EXPECT_EQ(found, 2 * static_cast<int>(kRanks));
 }
 
 }  // namespace

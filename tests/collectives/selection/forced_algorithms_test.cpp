@@ -72,7 +72,10 @@ TEST(ForcedAlgorithms, levels_that_do_not_exist_are_refused_with_those_that_do) 
   expect_refused("scan=level0:mesh;level1:nhr", "is no algorithm on levels of scan, which has none");
   expect_refused("all_reduce=level0:mesh;level3:nhr", "'level3:nhr' is for no level; there are level0,");
   expect_refused("all_reduce=level0:mesh;level2:nhr",
-                 "does not name an algorithm for each of level0 and level1");
+                 "does not name an algorithm for each of level0 to level2");
+  expect_refused("all_reduce=level0:mesh;level1:nhr;level2:",
+                 "does not name an algorithm for each of level0 to level2");
+  expect_refused("level0:;level0:mesh", "level0 is there twice in 'level0:;level0:mesh'");
   expect_refused("all_reduce=level0:mesh;level1:mesh_nhr", "is no algorithm on levels of all_reduce");
   expect_refused("all_reduce=level0:mesh;level1:nhr;level2:ring", "is no algorithm on levels of all_reduce");
   expect_refused("all_reduce=level0:mesh", "does not name an algorithm for each of level0 and level1");
