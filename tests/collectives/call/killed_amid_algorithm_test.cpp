@@ -95,6 +95,7 @@ int live(Rank rank, const std::string& address, const Place& place, const AnyAlg
     options.join.address = address;
     options.transport = place.transport;
     if (place.hosts == 2) options.join.host_id = rank < kRanks / 2 ? "one" : "other";
+    options.hosts_per_switch = 1;  // for algorithms on three levels
     options.pull_from_bytes = place.pull_from_bytes;
     options.timeout = std::chrono::minutes(1);
     engine.run(join_and_call(engine, std::move(options), place, algorithm, op, progress));
