@@ -30,9 +30,9 @@ std::span<const std::byte> bytes_of(const ControlMessage& message) {
 }  // namespace
 
 void ControlMessage::set_text(std::string_view value) noexcept {
-  const std::size_t length = std::min(value.size(), text.size() - 1);
-  std::copy_n(value.data(), length, text.data());
-  text[length] = '\0';
+  const std::string_view fitting = value.substr(0, text.size() - 1);
+  std::ranges::copy(fitting, text.begin());
+  text[fitting.size()] = '\0';
 }
 
 std::string ControlMessage::text_for_people() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/schedule/any_algorithm.h>
 #include <cohort/collectives/schedule/collected.h>
 #include <cohort/collectives/schedule/exchange.h>
 
