@@ -31,4 +31,8 @@ class MonotonicClock final : public Clock {
   return duration >= kNever - from ? kNever : from + duration;
 }
 
+[[nodiscard]] constexpr double in_microseconds(Duration duration) noexcept {
+  return std::chrono::duration<double, std::micro>(duration).count();
+}
+
 }  // namespace cohort

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Service kDataOnly{.data = true, .lanes = kMostPaths};
 constexpr int kAttempts = 5;
-constexpr Duration kRetryInterval = std::chrono::milliseconds(50);
+constexpr Duration kDialAgainInterval = std::chrono::milliseconds(50);
 
 Identity data_identity(const Membership& membership, Path path) {
   const PeerInfo& self = membership.self();
@@ -62,7 +62,7 @@ Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank pee
       if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
       reason = error.message();
     }
-    co_await engine.sleep_for(kRetryInterval);
+    co_await engine.sleep_for(kDialAgainInterval);
   }
   throw Error(ErrorKind::LinkFault, fmt::format("no data connection to {}: {}", info.describe(), reason))
       .with_culprit(peer);

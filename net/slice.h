@@ -26,6 +26,11 @@ inline constexpr std::size_t kNamedWindows = 5;
 
 std::string_view to_string(WindowId window) noexcept;
 
+/// The caller's memory, not the communicator's.
+[[nodiscard]] constexpr bool is_user_window(WindowId window) noexcept {
+  return window == WindowId::send || window == WindowId::recv;
+}
+
 /// A part of a window. A value; schedules compute with it and never see an address.
 struct Slice {
   Slice() = default;

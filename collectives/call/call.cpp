@@ -12,9 +12,10 @@
 #include <limits>
 
 namespace cohort {
-namespace {
 
-[[noreturn]] void refuse(std::string text) { throw Error(ErrorKind::InvalidArgument, std::move(text)); }
+void refuse_call(std::string text) { throw Error(ErrorKind::InvalidArgument, std::move(text)); }
+
+namespace {
 
 // What refuses stands apart: a small call that is right passes only the tests.
 
@@ -24,16 +25,16 @@ constexpr std::size_t kMostBytes = (std::size_t{1} << 48) - 1;
 
 [[noreturn, gnu::cold]] void refuse_size(Operator op, DataType type, std::size_t bytes) {
   if (bytes > kMostBytes)
-    refuse(fmt::format("{} of {} bytes, more than any memory has; did the count fall below zero?",
-                       to_string(op), bytes));
-  refuse(
+    refuse_call(fmt::format("{} of {} bytes, more than any memory has; did the count fall below zero?",
+                            to_string(op), bytes));
+  refuse_call(
       fmt::format("{} of {} bytes, which is no whole number of {}", to_string(op), bytes, to_string(type)));
 }
 
 [[noreturn, gnu::cold]] void refuse_uneven(Operator op, std::size_t elements, std::size_t per_count,
                                            Rank ranks, std::string_view buffer) {
   const std::size_t padded = (elements + per_count - 1) / per_count * per_count;
-  refuse(fmt::format(
+  refuse_call(fmt::format(
       "{} of {} elements cannot be split evenly over {} ranks; pad the {} with {} neutral elements "
       "to {} on every rank",
       to_string(op), elements, ranks, buffer, padded - elements, padded));
@@ -41,26 +42,27 @@ constexpr std::size_t kMostBytes = (std::size_t{1} << 48) - 1;
 
 [[noreturn, gnu::cold]] void refuse_combination(Operator op, DataType type, ReduceOp reduce) {
   if (type == DataType::byte)
-    refuse(fmt::format("{} of bytes: they can be moved, not combined; give {}", to_string(op),
-                       types_of(reduce)));
-  refuse(fmt::format("{}: {} does not combine {}; give {}", to_string(op), to_string(reduce), to_string(type),
-                     types_of(reduce)));
+    refuse_call(fmt::format("{} of bytes: they can be moved, not combined; give {}", to_string(op),
+                            types_of(reduce)));
+  refuse_call(fmt::format("{}: {} does not combine {}; give {}", to_string(op), to_string(reduce),
+                          to_string(type), types_of(reduce)));
 }
 
 [[noreturn, gnu::cold]] void refuse_root(Operator op, Rank root, Rank ranks) {
-  refuse(fmt::format("{} {} rank {}, but the ranks are 0 to {}", to_string(op),
-                     op->has_one_buffer ? "from" : "with root", root, ranks - 1));
+  refuse_call(fmt::format("{} {} rank {}, but the ranks are 0 to {}", to_string(op),
+                          op->has_one_buffer ? "from" : "with root", root, ranks - 1));
 }
 
 [[noreturn, gnu::cold]] void refuse_overlap(Operator op) {
-  refuse(fmt::format("{}: input and output overlap{}", to_string(op),
-                     op->has_in_place ? " in part; give the same place (in place) or separate memory"
-                                      : ", but it is never done in place; give separate memory"));
+  refuse_call(fmt::format("{}: input and output overlap{}", to_string(op),
+                          op->has_in_place ? " in part; give the same place (in place) or separate memory"
+                                           : ", but it is never done in place; give separate memory"));
 }
 
 [[noreturn, gnu::cold]] void refuse_factor(Operator op, DataType type, double factor) {
-  refuse(fmt::format("{}: the factor {} of scaled_sum is no {}; give one that is, or combine another type",
-                     to_string(op), factor, to_string(type)));
+  refuse_call(
+      fmt::format("{}: the factor {} of scaled_sum is no {}; give one that is, or combine another type",
+                  to_string(op), factor, to_string(type)));
 }
 
 /// The factor becomes an element: of integers the same number, of floats one that is near it.
@@ -104,7 +106,7 @@ std::size_t count_of(Operator op, std::size_t elements, std::size_t per_count, R
 }
 
 [[noreturn, gnu::cold]] void refuse_sizes(const Call& call, const CallArguments& given) {
-  refuse(fmt::format(
+  refuse_call(fmt::format(
       "{} with counts that mean {} bytes of input and {} of output on this rank, but {} and {} are given",
       call.has_own_counts() ? kOperatorWithOwnCounts : to_string(call.op), call.send_bytes, call.recv_bytes,
       given.in.size(), given.out.size()));
@@ -114,11 +116,11 @@ void check_place(Operator op, std::string_view buffer, DataType type, const std:
                  std::size_t bytes) {
   if (bytes == 0) return;
   if (place == nullptr)
-    refuse(fmt::format("{}: the {} of {} bytes is null; give it memory, or no elements", to_string(op),
-                       buffer, bytes));
+    refuse_call(fmt::format("{}: the {} of {} bytes is null; give it memory, or no elements", to_string(op),
+                            buffer, bytes));
   const std::size_t element = size_bytes(type);
   if (reinterpret_cast<std::uintptr_t>(place) % element == 0) return;
-  refuse(
+  refuse_call(
       fmt::format("{}: the {} at {} is not aligned to its elements, {} of {} bytes; copy it to where they "
                   "may lie",
                   to_string(op), buffer, static_cast<const void*>(place), to_string(type), element));
@@ -186,15 +188,15 @@ void take_counts(Call& call, const CallArguments& arguments, Rank rank, Rank ran
   const std::span<const std::size_t> counts = arguments.counts;
   const std::size_t expected = how_many(call.op->counts, ranks);
   if (counts.size() != expected)
-    refuse(fmt::format("{} over {} ranks with {} counts; give {}", to_string(call.op), ranks, counts.size(),
-                       expected));
+    refuse_call(fmt::format("{} over {} ranks with {} counts; give {}", to_string(call.op), ranks,
+                            counts.size(), expected));
   const std::size_t most = kMostBytes / size_bytes(call.type);
   std::size_t sum = 0;
   for (const std::size_t count : counts) {
     call.count = std::max<std::size_t>(call.count, count);
     if (count > most || (sum += count) > most)
-      refuse(fmt::format("{} of {} elements, more than any memory has; did a count fall below zero?",
-                         to_string(call.op), std::max(count, sum)));
+      refuse_call(fmt::format("{} of {} elements, more than any memory has; did a count fall below zero?",
+                              to_string(call.op), std::max(count, sum)));
   }
   call.counts = counts;
   const Extent extent = call.op->extent(call.form(ranks), rank);
@@ -211,13 +213,14 @@ void take_own_counts(Call& call, const CallArguments& arguments, Rank ranks) {
   const std::size_t most = kMostBytes / size_bytes(call.type);
   const auto sum_of = [&](std::span<const std::size_t> counts) {
     if (counts.size() != ranks)
-      refuse(fmt::format("{} over {} ranks with {} counts of what this rank gives or gets; give {} of each",
-                         kOperatorWithOwnCounts, ranks, counts.size(), ranks));
+      refuse_call(
+          fmt::format("{} over {} ranks with {} counts of what this rank gives or gets; give {} of each",
+                      kOperatorWithOwnCounts, ranks, counts.size(), ranks));
     std::size_t sum = 0;
     for (const std::size_t count : counts)
       if (count > most || (sum += count) > most)
-        refuse(fmt::format("{} of {} elements, more than any memory has; did a count fall below zero?",
-                           kOperatorWithOwnCounts, std::max(count, sum)));
+        refuse_call(fmt::format("{} of {} elements, more than any memory has; did a count fall below zero?",
+                                kOperatorWithOwnCounts, std::max(count, sum)));
     return sum * size_bytes(call.type);
   };
   call.send_bytes = sum_of(arguments.counts);
@@ -244,7 +247,7 @@ inline void take_even(Call& call, const CallArguments& arguments, const Extent& 
   call.recv_bytes = recv_bytes;
   call.announced_bytes = info.has_root ? announced_bytes(call, ranks) : send_bytes;
   if (unit.recv != 0 && recv_bytes != arguments.out.size()) [[unlikely]]
-    refuse(size_advice(call.op, unit, arguments.in.size(), arguments.out.size(), recv_bytes, ranks));
+    refuse_call(size_advice(call.op, unit, arguments.in.size(), arguments.out.size(), recv_bytes, ranks));
 }
 
 }  // namespace
@@ -277,7 +280,7 @@ Call make_call_on_elements(Operator op, const CallArguments& arguments, std::siz
   const std::size_t in = arguments.in.size() / element_bytes;
   const std::size_t out = arguments.out.size() / element_bytes;
   const std::size_t needed = count_of(op, in, unit.send, ranks, "input") * unit.recv;
-  if (unit.recv != 0 && out != needed) refuse(size_advice(op, unit, in, out, needed, ranks, "elements"));
+  if (unit.recv != 0 && out != needed) refuse_call(size_advice(op, unit, in, out, needed, ranks, "elements"));
   return make_call(op, arguments, rank, ranks);
 }
 

@@ -6,6 +6,7 @@
 #include <cohort/engine/clock.h>
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace cohort {
@@ -80,6 +81,9 @@ struct Call {
 /// What does not fit is told in elements.
 [[nodiscard]] Call make_call_on_elements(Operator op, const CallArguments& arguments,
                                          std::size_t element_bytes, Rank rank, Rank ranks);
+
+/// Throws InvalidArgument.
+[[noreturn, gnu::cold]] void refuse_call(std::string text);
 
 /// What callers know an operator of Counts::pairs as where each rank knows its own counts only.
 inline constexpr std::string_view kOperatorWithOwnCounts = "all_to_all_v";

@@ -2,9 +2,11 @@
 #include <cohort/collectives/call/group_table.h>
 
 #include <cohort/collectives/call/listening.h>
+#include <cohort/collectives/call/resolved_options.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/cancel_scope.h>
 #include <cohort/engine/log.h>
+#include <cohort/engine/system/memory_map.h>
 #include <cohort/net/host/segment.h>
 
 #include <fmt/format.h>
@@ -14,8 +16,6 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
-constexpr std::size_t kPage = 4096;
 /// Of what is left: some groups of full size, then smaller ones rather than none.
 constexpr std::size_t kShareOfBudget = 4;
 /// What a peer may have said of a group that this rank has not made: statuses and its end.
@@ -53,7 +53,7 @@ GroupTable::GroupTable(Engine& engine, ControlPlane& control, const Membership& 
 
 Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
   Group& group = begin(plan);
-  const auto is_settled = [&group] { return group.failure || group.is_complete(); };
+  const auto is_settled = [&group] { return group.failure_ || group.is_complete(); };
   bool is_invited = false;
   bool is_late = false;
   std::optional<Error> failure;
@@ -64,7 +64,7 @@ Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
     Task<> waiting = with_deadline(plan.timeout, until_all_are_here(group));
     co_await waiting;
   } catch (const Error& error) {
-    is_late = error.kind() == ErrorKind::DeadlineExceeded && !group.failure;
+    is_late = error.kind() == ErrorKind::DeadlineExceeded && !group.failure_;
     const bool is_own = is_own_fault(error.kind()) && !error.culprit();
     failure = is_own ? error.with_culprit(membership_.rank) : error;
   }
@@ -72,7 +72,7 @@ Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
     CancelScope uncancelled;
     Task<> hearing = with_scope(uncancelled, listen_for(engine_, kNewsTime, is_settled));
     co_await hearing;
-    failure = group.failure;
+    failure = group.failure_;
     if (!failure && !group.is_complete()) failure = not_made_in_time(group, plan.timeout);
   }
   if (!failure) {
@@ -105,11 +105,11 @@ GroupTable::Group& GroupTable::begin(const Plan& plan) {
   const auto size = static_cast<Rank>(plan.ranks.size());
   group.rank = static_cast<Rank>(std::ranges::find(plan.ranks, membership_.rank) - plan.ranks.begin());
   COHORT_ASSERT(group.rank < size, "rank {} makes a group that it is not in", membership_.rank);
-  group.digest = digest_of(plan.ranks);
+  group.digest_ = digest_of(plan.ranks);
   group.place = {plan.ranks, std::vector<GroupNumber>(size), std::vector<std::uint64_t>(size)};
   group.place.numbers[group.rank] = number;
-  group.members.resize(size);
-  group.members[group.rank].is_here = group.members[group.rank].has_left = true;
+  group.members_.resize(size);
+  group.members_[group.rank].is_here = group.members_[group.rank].has_left = true;
   for (Rank member = 0; member < size; ++member) {
     const Rank rank = plan.ranks[member];
     if (rank == membership_.rank) continue;
@@ -125,7 +125,7 @@ GroupTable::Group& GroupTable::begin(const Plan& plan) {
 /// Buffers that two groups took in turns would be waited for, in one order here and in another one there:
 /// so each has its own, and what is limited is all of them together.
 void GroupTable::reserve(Group& group, std::size_t buffer_bytes) {
-  const std::size_t share = budget_left_ / kShareOfBudget / kPage * kPage;
+  const std::size_t share = budget_left_ / kShareOfBudget / memory_map::kPageBytes * memory_map::kPageBytes;
   const std::size_t bytes = std::min(buffer_bytes, std::max(share, kLeastBufferBytes));
   if (2 * bytes > budget_left_)
     throw Error(
@@ -135,13 +135,13 @@ void GroupTable::reserve(Group& group, std::size_t buffer_bytes) {
                     group.name, budget_left_, 2 * bytes, membership_.self().describe()))
         .with_culprit(membership_.rank);
   if (heap_ != nullptr) {
-    const host::Layout layout(static_cast<Rank>(group.members.size()), bytes, 0);
+    const host::Layout layout(static_cast<Rank>(group.members_.size()), bytes, 0);
     group.place.regions[group.rank] = heap_->reserve(layout.size_bytes());
-    group.has_region = true;
+    group.has_region_ = true;
   }
-  group.members[group.rank].buffer_bytes = bytes;
-  group.budgeted_bytes = 2 * bytes;
-  budget_left_ -= group.budgeted_bytes;
+  group.members_[group.rank].buffer_bytes = bytes;
+  group.budgeted_bytes_ = 2 * bytes;
+  budget_left_ -= group.budgeted_bytes_;
 }
 
 Task<> GroupTable::reserve_soon(Group& group, std::size_t buffer_bytes) {
@@ -151,7 +151,7 @@ Task<> GroupTable::reserve_soon(Group& group, std::size_t buffer_bytes) {
       reserve(group, buffer_bytes);
       co_return;
     } catch (const Error&) {
-      const auto is_leaving = [](const auto& entry) { return !entry.second->is_open; };
+      const auto is_leaving = [](const auto& entry) { return !entry.second->is_open_; };
       if (engine_.now() >= until || std::ranges::none_of(groups_, is_leaving)) throw;
     }
     co_await engine_.sleep_for(kLookInterval);
@@ -162,7 +162,7 @@ void GroupTable::invite(const Group& group) noexcept {
   ControlMessage message;
   message.type = ControlMessage::Type::invite;
   message.sequence = group.place.regions[group.rank];
-  message.signature = {.what = group.digest, .count = group.members[group.rank].buffer_bytes};
+  message.signature = {.what = group.digest_, .count = group.members_[group.rank].buffer_bytes};
   message.set_text(group.name);
   tell_members(group, message);
 }
@@ -183,7 +183,7 @@ void GroupTable::on_group_message(Rank from, const ControlMessage& message) noex
   if (found == heard_[from].end()) return;  // of a group that is over
   Invitation& invitation = found->second;
   const Group* const group = invitation.group;
-  if (group != nullptr && (group->listener != nullptr || !group->is_open))
+  if (group != nullptr && (group->listener_ != nullptr || !group->is_open_))
     return deliver(*invitation.group, invitation.member, message);
   if (message.type == ControlMessage::Type::query) answer_while_making(from, invitation);
   keep_early(invitation, message);
@@ -197,7 +197,7 @@ void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexc
   std::erase_if(heard, [&](const auto& entry) {
     const Group* const bound = entry.second.group;
     const bool is_needed =
-        bound != nullptr && bound->listener == nullptr && bound->is_open && !bound->failure;
+        bound != nullptr && bound->listener_ == nullptr && bound->is_open_ && !bound->failure_;
     return entry.second.is_over && !is_needed && (entry.first == message.group || entry.second.name == name);
   });
   if (heard.contains(message.group) || heard.size() >= kMostInvitations) {
@@ -211,32 +211,32 @@ void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexc
   invitation.buffer_bytes = message.signature.count;
   invitation.region = message.sequence;
   Group* const group = find(name);
-  if (group == nullptr || group->listener != nullptr || group->failure) return;
+  if (group == nullptr || group->listener_ != nullptr || group->failure_) return;
   const auto member = std::ranges::find(group->place.ranks, from) - group->place.ranks.begin();
-  if (std::cmp_less(member, group->members.size()) &&
-      group->members[static_cast<std::size_t>(member)].is_here)
+  if (std::cmp_less(member, group->members_.size()) &&
+      group->members_[static_cast<std::size_t>(member)].is_here)
     return;  // it means the next one of that name
-  if (std::cmp_less(member, group->members.size()))
+  if (std::cmp_less(member, group->members_.size()))
     bind(*group, static_cast<Rank>(member), static_cast<GroupNumber>(message.group), invitation);
   else
     fail_making(*group, Error(ErrorKind::Mismatch,
                               fmt::format("group '{}': {} makes it as well, and is none of its {} ranks here",
-                                          name, membership_.peers[from].describe(), group->members.size()))
+                                          name, membership_.peers[from].describe(), group->members_.size()))
                             .with_culprit(from));
 }
 
 void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) noexcept {
   invitation.group = &group;
   invitation.member = member;
-  group.members[member].is_here = invitation.buffer_bytes != 0;  // else it only says next why it cannot
-  group.members[member].has_left = invitation.is_over;
+  group.members_[member].is_here = invitation.buffer_bytes != 0;  // else it only says next why it cannot
+  group.members_[member].has_left = invitation.is_over;
   group.place.numbers[member] = number;
   group.place.regions[member] = invitation.region;
-  if (invitation.digest != group.digest) fail_making(group, other_members(group, member));
-  group.members[member].buffer_bytes = invitation.buffer_bytes;
+  if (invitation.digest != group.digest_) fail_making(group, other_members(group, member));
+  group.members_[member].buffer_bytes = invitation.buffer_bytes;
   for (const ControlMessage& message : invitation.early)
     if (message.type == ControlMessage::Type::revoke) take_cause(group, message);
-  if (group.news.untaken_posts() == 0) group.news.post();
+  if (group.news_.untaken_posts() == 0) group.news_.post();
 }
 
 /// What is said before this rank's communicator is there. One that is given up fails the making here.
@@ -245,7 +245,7 @@ void GroupTable::keep_early(Invitation& invitation, const ControlMessage& messag
   invitation.is_over |= is_goodbye;
   if (invitation.early.size() < kMostEarly || is_goodbye) invitation.early.push_back(message);
   if (invitation.group == nullptr) return;
-  if (is_goodbye) invitation.group->members[invitation.member].has_left = true;
+  if (is_goodbye) invitation.group->members_[invitation.member].has_left = true;
   if (message.type == ControlMessage::Type::revoke) take_cause(*invitation.group, message);
 }
 
@@ -267,34 +267,35 @@ void GroupTable::take_cause(Group& group, const ControlMessage& revoke) noexcept
 
 void GroupTable::deliver(Group& group, Rank member, const ControlMessage& message) noexcept {
   if (message.type != ControlMessage::Type::goodbye) {
-    if (group.listener != nullptr) group.listener->on_group_control(member, message);
+    if (group.listener_ != nullptr) group.listener_->on_group_control(member, message);
     return;
   }
-  group.members[member].has_left = true;
+  group.members_[member].has_left = true;
   heard_[group.place.ranks[member]].erase(message.group);
-  if (group.listener != nullptr) group.listener->on_group_departure(member, true, message.sequence);
+  if (group.listener_ != nullptr) group.listener_->on_group_departure(member, true, message.sequence);
   release_if_over(group);
 }
 
 void GroupTable::fail_making(Group& group, Error error) noexcept {
-  if (!group.failure) group.failure = std::move(error);
-  if (group.news.untaken_posts() == 0) group.news.post();
+  if (!group.failure_) group.failure_ = std::move(error);
+  if (group.news_.untaken_posts() == 0) group.news_.post();
 }
 
 Task<> GroupTable::until_all_are_here(Group& group) {
   for (;;) {
-    if (group.failure) throw Error(*group.failure);
+    if (group.failure_) throw Error(*group.failure_);
     if (group.is_complete()) co_return;
-    co_await group.news.wait();
+    co_await group.news_.wait();
   }
 }
 
 void GroupTable::settle_buffers(Group& group) noexcept {
-  std::uint64_t least = group.members[group.rank].buffer_bytes;
-  for (const Group::Member& member : group.members) least = std::min(least, member.buffer_bytes);
-  group.buffer_bytes = std::max(least / kPage * kPage, kPage);
-  const std::size_t used = std::min(group.budgeted_bytes, 2 * group.buffer_bytes);
-  budget_left_ += std::exchange(group.budgeted_bytes, used) - used;
+  std::uint64_t least = group.members_[group.rank].buffer_bytes;
+  for (const Group::Member& member : group.members_) least = std::min(least, member.buffer_bytes);
+  group.buffer_bytes =
+      std::max(least / memory_map::kPageBytes * memory_map::kPageBytes, memory_map::kPageBytes);
+  const std::size_t used = std::min(group.budgeted_bytes_, 2 * group.buffer_bytes);
+  budget_left_ += std::exchange(group.budgeted_bytes_, used) - used;
 }
 
 void GroupTable::give_up(Group& group, const Error& cause) noexcept {
@@ -305,13 +306,13 @@ void GroupTable::give_up(Group& group, const Error& cause) noexcept {
   ControlMessage goodbye;
   goodbye.type = ControlMessage::Type::goodbye;
   tell_members(group, goodbye);
-  for (Group::Member& member : group.members) member.has_left |= !member.is_here;
+  for (Group::Member& member : group.members_) member.has_left |= !member.is_here;
   leave(group);
 }
 
 void GroupTable::attach(Group& group, Listener& listener) noexcept {
-  group.listener = &listener;
-  for (Rank member = 0; member < group.members.size(); ++member) {
+  group.listener_ = &listener;
+  for (Rank member = 0; member < group.members_.size(); ++member) {
     if (member == group.rank) continue;
     const Rank rank = group.place.ranks[member];
     const auto found = heard_[rank].find(group.place.numbers[member]);
@@ -325,11 +326,11 @@ void GroupTable::attach(Group& group, Listener& listener) noexcept {
 }
 
 void GroupTable::leave(Group& group) noexcept {
-  group.listener = nullptr;
-  group.is_open = false;
-  for (Rank member = 0; member < group.members.size(); ++member) {
+  group.listener_ = nullptr;
+  group.is_open_ = false;
+  for (Rank member = 0; member < group.members_.size(); ++member) {
     Invitations& heard = heard_[group.place.ranks[member]];
-    if (group.members[member].has_left)
+    if (group.members_[member].has_left)
       std::erase_if(heard, [&](const auto& entry) { return entry.second.group == &group; });
   }
   release_if_over(group);
@@ -338,9 +339,9 @@ void GroupTable::leave(Group& group) noexcept {
 /// Ends the group's part here when nobody can reach it any more.
 void GroupTable::release_if_over(Group& group) noexcept {
   const auto has_left = [](const Group::Member& member) { return member.has_left; };
-  if (group.is_open || !std::ranges::all_of(group.members, has_left)) return;
-  if (group.has_region) heap_->give_back(group.place.regions[group.rank]);
-  budget_left_ += group.budgeted_bytes;
+  if (group.is_open_ || !std::ranges::all_of(group.members_, has_left)) return;
+  if (group.has_region_) heap_->give_back(group.place.regions[group.rank]);
+  budget_left_ += group.budgeted_bytes_;
   groups_.erase(group.number);
 }
 
@@ -351,23 +352,23 @@ void GroupTable::on_end(Rank peer, bool said_goodbye) noexcept {
   // Who leaves in order has left its groups before it ends, and not only the communicator that was joined.
   for (Group* const group : concerned) {
     const auto at = std::ranges::find(group->place.ranks, peer) - group->place.ranks.begin();
-    Group::Member& member = group->members[static_cast<std::size_t>(at)];
+    Group::Member& member = group->members_[static_cast<std::size_t>(at)];
     member.has_died = !said_goodbye || (member.is_here && !member.has_left);
   }
   const bool has_left_in_order = !has_died(peer);
   // What a rank that left in order has said counts for those who do not know yet whether all are here.
   std::erase_if(heard_[peer], [](const auto& entry) {
     const Group* const group = entry.second.group;
-    const bool is_making = group == nullptr || (group->listener == nullptr && group->is_open);
+    const bool is_making = group == nullptr || (group->listener_ == nullptr && group->is_open_);
     return !(entry.second.is_over && is_making);
   });
   for (Group* const group : concerned) {
     const auto member =
         static_cast<Rank>(std::ranges::find(group->place.ranks, peer) - group->place.ranks.begin());
-    const bool had_left = std::exchange(group->members[member].has_left, true);
-    if (group->listener != nullptr && !had_left)
-      group->listener->on_group_departure(member, false, 0);
-    else if (group->listener == nullptr && group->is_open && !had_left)
+    const bool had_left = std::exchange(group->members_[member].has_left, true);
+    if (group->listener_ != nullptr && !had_left)
+      group->listener_->on_group_departure(member, false, 0);
+    else if (group->listener_ == nullptr && group->is_open_ && !had_left)
       fail_making(*group, gone(*group, member, has_left_in_order));
     release_if_over(*group);
   }
@@ -377,25 +378,25 @@ bool GroupTable::has_died(Rank rank) const noexcept {
   return std::ranges::any_of(groups_, [rank](const auto& entry) {
     const Group& group = *entry.second;
     const auto at = std::ranges::find(group.place.ranks, rank) - group.place.ranks.begin();
-    return std::cmp_less(at, group.members.size()) && group.members[static_cast<std::size_t>(at)].has_died;
+    return std::cmp_less(at, group.members_.size()) && group.members_[static_cast<std::size_t>(at)].has_died;
   });
 }
 
 bool GroupTable::is_in_use() const noexcept {
-  return std::ranges::any_of(groups_, [](const auto& entry) { return entry.second->is_open; });
+  return std::ranges::any_of(groups_, [](const auto& entry) { return entry.second->is_open_; });
 }
 
 GroupTable::Group* GroupTable::find(std::string_view name) noexcept {
   for (const auto& [number, group] : groups_)
-    if (group->is_open && group->name == name) return group.get();
+    if (group->is_open_ && group->name == name) return group.get();
   return nullptr;
 }
 
 void GroupTable::fail_all(const Error& error) noexcept {
   for (const auto& [number, group] : groups_) {
-    if (group->listener != nullptr)
-      group->listener->on_group_failure(error);
-    else if (group->is_open)
+    if (group->listener_ != nullptr)
+      group->listener_->on_group_failure(error);
+    else if (group->is_open_)
       fail_making(*group, error);
   }
 }
@@ -403,8 +404,8 @@ void GroupTable::fail_all(const Error& error) noexcept {
 Error GroupTable::not_made_in_time(const Group& group, Duration timeout) const {
   std::string missing;
   std::optional<Rank> culprit;
-  for (Rank member = 0; member < group.members.size(); ++member) {
-    if (group.members[member].is_here) continue;
+  for (Rank member = 0; member < group.members_.size(); ++member) {
+    if (group.members_[member].is_here) continue;
     const Rank rank = group.place.ranks[member];
     missing += (missing.empty() ? "" : ", ") + membership_.peers[rank].describe();
     if (!culprit) culprit = rank;

@@ -69,17 +69,19 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
       bool has_died = false;           ///< has ended, and had not left
       std::uint64_t buffer_bytes = 0;  ///< that it has room for
     };
-    bool is_open = true;  ///< until leave()
-    bool has_region = false;
-    std::uint64_t digest = 0;
-    std::size_t budgeted_bytes = 0;
-    std::vector<Member> members;
-    Listener* listener = nullptr;
-    std::optional<Error> failure;
-    Notify news;
+    bool is_open_ = true;  ///< until leave()
+    bool has_region_ = false;
+    std::uint64_t digest_ = 0;
+    std::size_t budgeted_bytes_ = 0;
+    std::vector<Member> members_;
+    Listener* listener_ = nullptr;
+    std::optional<Error> failure_;
+    Notify news_;
 
     /// All have invited this rank.
-    [[nodiscard]] bool is_complete() const noexcept { return std::ranges::all_of(members, &Member::is_here); }
+    [[nodiscard]] bool is_complete() const noexcept {
+      return std::ranges::all_of(members_, &Member::is_here);
+    }
   };
 
   /// `budget_bytes`: what the CCL buffers of all groups may take together. `heap`: where regions come from;

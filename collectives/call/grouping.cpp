@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/grouping.h>
 
+#include <cohort/collectives/call/call.h>
 #include <cohort/collectives/call/communicator_core.h>
 #include <cohort/collectives/collective.h>
 #include <cohort/collectives/operators/all_gather.h>
@@ -33,14 +34,12 @@ std::vector<Rank> world_ranks_of(const CommunicatorCore& core) {
   return ranks;
 }
 
-[[noreturn]] void refuse(std::string text) { throw Error(ErrorKind::InvalidArgument, std::move(text)); }
-
 void check_name(const CommunicatorCore& parent, std::string_view name) {
   const auto is_letter = [](char letter) { return letter > ' ' && letter <= '~' && letter != '/'; };
   const bool is_good = !name.empty() && std::ranges::all_of(name, is_letter) &&
                        name_in(parent, name).size() <= GroupTable::kMostName;
   if (!is_good)
-    refuse(
+    refuse_call(
         fmt::format("group '{}' of '{}': a name is made of printable ASCII without blanks and '/', and has "
                     "at most {} characters with those of the communicators around it",
                     name, parent.membership().name, GroupTable::kMostName));
@@ -51,14 +50,14 @@ void check_ranks(const CommunicatorCore& parent, std::span<const Rank> ranks, st
   std::vector<bool> is_named(membership.size, false);
   for (const Rank rank : ranks) {
     if (rank >= membership.size)
-      refuse(fmt::format("group '{}' of '{}' names rank {}, but the ranks are 0 to {}", name, membership.name,
-                         rank, membership.size - 1));
+      refuse_call(fmt::format("group '{}' of '{}' names rank {}, but the ranks are 0 to {}", name,
+                              membership.name, rank, membership.size - 1));
     if (is_named[rank])
-      refuse(fmt::format("group '{}' of '{}' names rank {} twice", name, membership.name, rank));
+      refuse_call(fmt::format("group '{}' of '{}' names rank {} twice", name, membership.name, rank));
     is_named[rank] = true;
   }
   if (!is_named[membership.rank])
-    refuse(
+    refuse_call(
         fmt::format("group '{}' of '{}' is made by rank {}, which is not among its ranks; only members call "
                     "group()",
                     name, membership.name, membership.rank));
@@ -74,7 +73,7 @@ Task<std::shared_ptr<CommunicatorCore>> make_group(std::shared_ptr<CommunicatorC
                                                    std::vector<Rank> ranks, std::string name) {
   check_name(*parent, name);
   check_ranks(*parent, ranks, name);
-  if (parent->is_closed()) refuse(fmt::format("communicator '{}' is closed", parent->membership().name));
+  if (parent->is_closed()) refuse_call(fmt::format("communicator '{}' is closed", parent->membership().name));
   GroupTable::Plan plan;
   plan.name = name_in(*parent, name);
   for (const Rank rank : ranks) plan.ranks.push_back(parent->world_rank(rank));

@@ -7,6 +7,8 @@
 
 namespace cohort {
 
+inline constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;  ///< of a CCL buffer
+
 // What a communicator's options come to, with defaults where they say nothing.
 
 /// Of each CCL buffer. Throws InvalidArgument if it is too small.

@@ -2,16 +2,13 @@
 #include <cohort/collectives/call/resources.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/system/memory_map.h>
 #include <cohort/engine/when_all.h>
 
 #include <fmt/format.h>
 
 namespace cohort {
-namespace {
-
-constexpr std::size_t kPage = 4096;
-
-}  // namespace
+namespace {}  // namespace
 
 Resources::Resources(Engine& engine, Membership& membership, LinkHost& host,
                      const PeerTransports::Choice& choice, const PeerTransports::Within* within)
@@ -53,7 +50,9 @@ Resources::HeapPlace Resources::heap() noexcept {
 }
 
 Resources::Buffer Resources::allocate(std::size_t bytes) {
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage));
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(
+      memory_map::kPageBytes,
+      (bytes + memory_map::kPageBytes - 1) / memory_map::kPageBytes * memory_map::kPageBytes));
   if (memory == nullptr)
     throw Error(ErrorKind::ResourceLimit,
                 fmt::format("no memory for a buffer of {} bytes; lower COHORT_BUFFSIZE", bytes));

@@ -9,7 +9,7 @@ namespace cohort {
 namespace {
 
 /// What is scaled between two looks at who else waits on the engine: some 10 us.
-constexpr std::size_t kBytesBetweenLooks = std::size_t{64} << 10;
+constexpr std::size_t kBytesBetweenTurns = std::size_t{64} << 10;
 
 /// Asked without making a list of its parts, which allocates. An exclusive scan leaves rank 0's output alone.
 bool gets_result(const Call& call, Rank rank) {
@@ -24,9 +24,9 @@ Task<Call> ScaledInput::scale(Engine& engine, Call call, Rank rank) {
     beside_.resize(std::max(beside_.size(), call.send_bytes));
     to = beside_.data();
   }
-  for (std::size_t at = 0; at < call.send_bytes; at += kBytesBetweenLooks) {
+  for (std::size_t at = 0; at < call.send_bytes; at += kBytesBetweenTurns) {
     if (engine.is_turn_over()) co_await engine.let_others_run();
-    const std::size_t bytes = std::min(kBytesBetweenLooks, call.send_bytes - at);
+    const std::size_t bytes = std::min(kBytesBetweenTurns, call.send_bytes - at);
     cohort::scale(call.type, call.factor, to + at, call.send + at, bytes / size_bytes(call.type));
   }
   call.send = to;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/tensor_plan.h>
 
+#include <cohort/collectives/call/call.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
@@ -11,8 +12,6 @@
 namespace cohort {
 namespace {
 
-[[noreturn]] void refuse(std::string text) { throw Error(ErrorKind::InvalidArgument, std::move(text)); }
-
 /// Those that data and models are shared out with. Others move what their callers lay out anyhow.
 bool is_for_several(Operator op) {
   return op == operator_of<AllReduce> || op == operator_of<ReduceScatter> || op == operator_of<AllGather> ||
@@ -22,17 +21,17 @@ bool is_for_several(Operator op) {
 void check_lists(const TensorCall& call, Rank rank, Rank ranks) {
   const auto& [in, out, is_own_block, reduce, root] = call.arguments;
   if (!is_for_several(call.op))
-    refuse(fmt::format("{} is not for several tensors in one call: make a call for each, with when_all",
-                       to_string(call.op)));
+    refuse_call(fmt::format("{} is not for several tensors in one call: make a call for each, with when_all",
+                            to_string(call.op)));
   const Form unit{.count = 1, .ranks = ranks, .root = root};
   const bool has_input = !call.op->has_one_buffer && !is_own_block;
   const bool may_lack_output = call.op->extent(unit, rank).recv == 0 && out.size == 0;
   if (has_input && in.size != out.size && !may_lack_output)
-    refuse(fmt::format("{} of {} tensors with {} outputs; give one for each", to_string(call.op), in.size,
-                       out.size));
+    refuse_call(fmt::format("{} of {} tensors with {} outputs; give one for each", to_string(call.op),
+                            in.size, out.size));
   if (has_input && in.type != out.type)
-    refuse(fmt::format("{} of {} tensors into {}: all tensors of a call have one type", to_string(call.op),
-                       to_string(in.type), to_string(out.type)));
+    refuse_call(fmt::format("{} of {} tensors into {}: all tensors of a call have one type",
+                            to_string(call.op), to_string(in.type), to_string(out.type)));
 }
 
 }  // namespace
@@ -113,8 +112,9 @@ void TensorPlan::refuse_overlaps(Operator op) {
     if (next.is_written && meets(second, next)) other = second;
     if (other != nullptr) {
       const auto [low, high] = std::minmax(other->tensor, next.tensor);
-      refuse(fmt::format("{}: tensors {} and {} overlap, and one of them is written to; give separate memory",
-                         to_string(op), low, high));
+      refuse_call(
+          fmt::format("{}: tensors {} and {} overlap, and one of them is written to; give separate memory",
+                      to_string(op), low, high));
     }
     if (next.is_written && (written == nullptr || written->end < next.end)) written = &next;
     if (farthest == nullptr || farthest->end < next.end) {

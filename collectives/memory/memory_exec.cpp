@@ -49,8 +49,6 @@ std::size_t part_bytes_of(const LocalStep& step) {
   return std::max(kGrain, bytes / kGrain * kGrain);
 }
 
-bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
-
 }  // namespace
 
 MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources)

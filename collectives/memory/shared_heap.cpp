@@ -14,7 +14,6 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kPage = memory_map::kPageBytes;
 constexpr std::size_t kHugePage = SharedMemory::kHugePageBytes;
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -41,8 +40,8 @@ void SharedHeap::refuse(std::size_t bytes) const {
 /// What exceeds the heap is refused before anything is added to it.
 std::byte* SharedHeap::allocate(std::size_t bytes) {
   if (bytes > size_bytes_) refuse(bytes);
-  const std::size_t wanted = std::max(kPage, round_up(bytes, kPage));
-  const std::size_t alignment = wanted >= kHugePage ? kHugePage : kPage;
+  const std::size_t wanted = std::max(memory_map::kPageBytes, round_up(bytes, memory_map::kPageBytes));
+  const std::size_t alignment = wanted >= kHugePage ? kHugePage : memory_map::kPageBytes;
   const auto place_in = [&](const auto& range) { return round_up(range.first, alignment); };
   const auto fit = std::find_if(free_.begin(), free_.end(), [&](const auto& range) {
     return place_in(range) + wanted <= range.first + range.second;
@@ -57,11 +56,12 @@ std::byte* SharedHeap::allocate(std::size_t bytes) {
 
 std::size_t SharedHeap::reserve(std::size_t bytes) {
   if (bytes > size_bytes_) refuse(bytes);
-  const std::size_t wanted = round_up(bytes, kPage);
+  const std::size_t wanted = round_up(bytes, memory_map::kPageBytes);
   const auto fit =
       std::find_if(free_.rbegin(), free_.rend(), [&](const auto& range) { return wanted <= range.second; });
   if (fit == free_.rend()) refuse(bytes);
-  const std::size_t offset = (fit->first + fit->second - wanted) / kPage * kPage;
+  const std::size_t offset =
+      (fit->first + fit->second - wanted) / memory_map::kPageBytes * memory_map::kPageBytes;
   if (offset < fit->first) refuse(bytes);
   take(std::prev(fit.base()), offset, wanted);
   memory_->discard(offset, wanted);                       // what an earlier owner has left
@@ -125,7 +125,8 @@ void SharedHeap::adopt(std::byte* address, std::size_t bytes) {
                             "std::aligned_alloc(4096, n * 4096), or use allocate()",
                             bytes, static_cast<void*>(address), why));
   };
-  if (bytes == 0 || reinterpret_cast<std::uintptr_t>(address) % kPage != 0 || bytes % kPage != 0)
+  if (bytes == 0 || reinterpret_cast<std::uintptr_t>(address) % memory_map::kPageBytes != 0 ||
+      bytes % memory_map::kPageBytes != 0)
     refuse("it is not whole pages of 4096 bytes");
   if (const std::string why = memory_map::why_not_ordinary(address, bytes); !why.empty()) refuse(why);
   std::byte* const place = allocate(bytes);

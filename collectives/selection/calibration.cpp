@@ -23,8 +23,6 @@ constexpr Duration kMostTime = std::chrono::milliseconds(15);
 /// Above it nothing is measured.
 constexpr double kMostRanksPerCore = 8;
 
-double microseconds(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
-
 }  // namespace
 
 Calibration::Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms,
@@ -43,7 +41,7 @@ Task<double> Calibration::time_calls(const Call& call) {
     batches.push_back(engine_.now() - start);
   }
   spread_ = std::max(spread_, spread_of(batches));
-  co_return microseconds(*std::ranges::min_element(batches)) / kCallsPerBatch;
+  co_return in_microseconds(*std::ranges::min_element(batches)) / kCallsPerBatch;
 }
 
 Call Calibration::call_of(Operator op, std::size_t bytes) {
@@ -118,12 +116,12 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
       times[0] = co_await time_calls(call);
       call.algorithm = ways.on_mapped_memory;
       times[1] = co_await time_calls(call);
-      times[2] = microseconds(engine_.now() - start);
+      times[2] = in_microseconds(engine_.now() - start);
       times[3] = spread_;
       co_await agree_on_slowest(times);
       spread_ = times[3];
       measured.push_back({op, bytes, times[0], times[1]});
-      has_time = times[2] < microseconds(kMostTime);
+      has_time = times[2] < in_microseconds(kMostTime);
     }
     slots.take(measured);
   }

@@ -20,27 +20,25 @@ namespace {
 constexpr std::size_t kMessageBytes = 128;
 constexpr std::size_t kLargeBytes = std::size_t{256} << 10;
 // The best batch counts: others are disturbed by the ranks that measure at the same time.
-constexpr int kBatches = 5;
+constexpr int kReductionBatches = 5;
 constexpr int kMessagesPerBatch = 16;
 /// Looks at a stream that brings nothing before loopback is given up.
 constexpr int kMostLooks = 10'000;
 
 /// Bounds of what a peer may tell.
-constexpr double kMost = 1e9;
-
-double microseconds(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
+constexpr double kMostOfAny = 1e9;
 
 /// The shortest of several runs of `work`, in microseconds; 0 if it does not take any time that the clock
 /// knows.
 template <class Work>
 double best_us(Engine& engine, Work work) {
   Duration best = Duration::max();
-  for (int batch = 0; batch < kBatches; ++batch) {
+  for (int batch = 0; batch < kReductionBatches; ++batch) {
     const TimePoint start = engine.now();
     work();
     best = std::min(best, engine.now() - start);
   }
-  return microseconds(best);
+  return in_microseconds(best);
 }
 
 /// Both ends of a connection, and what passes over it.
@@ -119,7 +117,7 @@ double median_of(const std::vector<LinkSpeed>& ranks, double LinkSpeed::*field) 
   throw Error(ErrorKind::ProtocolError,
               fmt::format("a rank tells its link speed as '{}', where six numbers from 0 to {} are expected: "
                           "the other end is not a cohort of this version",
-                          text, kMost));
+                          text, kMostOfAny));
 }
 
 }  // namespace
@@ -138,7 +136,7 @@ Task<LinkSpeed> LinkSpeed::measure(Engine& engine, double ranks_per_core) {
 
 std::string LinkSpeed::text() const {
   return fmt::format("{:.4g} {:.4g} {:.4g} {:.4g} {:.4g} {}", message_us, byte_us, combine_us, copy_us,
-                     ranks_per_core, std::min(cache_bytes, static_cast<std::size_t>(kMost)));
+                     ranks_per_core, std::min(cache_bytes, static_cast<std::size_t>(kMostOfAny)));
 }
 
 LinkSpeed LinkSpeed::parse(std::string_view text) {
@@ -146,7 +144,7 @@ LinkSpeed LinkSpeed::parse(std::string_view text) {
   std::string_view rest = text;
   for (double& number : numbers) {
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-    const bool is_sane = error == std::errc{} && number >= 0 && number <= kMost;
+    const bool is_sane = error == std::errc{} && number >= 0 && number <= kMostOfAny;
     if (!is_sane) refuse(text);
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     const bool is_last = &number == &numbers.back();

@@ -12,6 +12,9 @@ namespace cohort {
 
 class Driver;
 
+/// Linux moves no more at once, and lengths and results of requests have 32 bits.
+inline constexpr std::size_t kMostBytesAtOnce = 0x7ffff000;
+
 enum class IoKind : std::uint8_t {
   read,          ///< address, bytes
   recv,          ///< address, bytes, flags

@@ -25,7 +25,6 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kMostBytes = 0x7ffff000;  // Linux moves no more at once, and results have 32 bits
 constexpr std::uint32_t kFailures = EPOLLERR | EPOLLHUP;
 constexpr std::uint32_t kEverything = 0xffff & ~kFailures;  // of a file that epoll does not take
 /// Asking the kernel costs as much as ten idle turns of a loop.
@@ -59,14 +58,15 @@ int result_of(ssize_t result) noexcept { return result < 0 ? -errno : static_cas
 int read_now(const Request& request) noexcept {
   ::pollfd readable{.fd = request.descriptor, .events = POLLIN, .revents = 0};
   if (::poll(&readable, 1, 0) == 0) return -EAGAIN;
-  return result_of(::read(request.descriptor, request.address, std::min(request.bytes, kMostBytes)));
+  return result_of(::read(request.descriptor, request.address, std::min(request.bytes, kMostBytesAtOnce)));
 }
 
 int receive_now(const Request& request) noexcept {
   const int flags = static_cast<int>(request.flags) | MSG_DONTWAIT;
   if (request.kind == IoKind::recv_message)
     return result_of(::recvmsg(request.descriptor, static_cast<msghdr*>(request.address), flags));
-  return result_of(::recv(request.descriptor, request.address, std::min(request.bytes, kMostBytes), flags));
+  return result_of(
+      ::recv(request.descriptor, request.address, std::min(request.bytes, kMostBytesAtOnce), flags));
 }
 
 /// MSG_WAITALL goes on where the last attempt ended.
@@ -74,7 +74,7 @@ int send_now(const Request& request, std::size_t& sent_bytes) noexcept {
   const int flags = static_cast<int>(request.flags) | MSG_DONTWAIT;
   if (request.kind == IoKind::send_message)
     return result_of(::sendmsg(request.descriptor, static_cast<const msghdr*>(request.address), flags));
-  const std::size_t bytes = std::min(request.bytes, kMostBytes);
+  const std::size_t bytes = std::min(request.bytes, kMostBytesAtOnce);
   const auto* const from = static_cast<const std::byte*>(request.address);
   const int result =
       result_of(::send(request.descriptor, from + sent_bytes, bytes - sent_bytes, flags & ~MSG_WAITALL));

@@ -38,7 +38,6 @@ constexpr std::uint8_t kFutexWaitOpcode =
 constexpr std::uint32_t kFutex2SizeU32 =
     2;  // FUTEX2_SIZE_U32; shared between processes without FUTEX2_PRIVATE
 constexpr std::uint64_t kFutexBitsetAny = 0xffffffffU;
-constexpr std::size_t kMostBytes = 0x7ffff000;  // Linux moves no more at once; a request's length has 32 bits
 constexpr auto kCurrentPosition = ~std::uint64_t{0};
 
 // user_data of requests that belong to no operation.
@@ -209,7 +208,7 @@ msghdr* message_of(const IoOperation::Request& request) noexcept {
 void UringDriver::prepare(io_uring_sqe* sqe, IoOperation& operation) noexcept {
   const IoOperation::Request& request = operation.request();
   const int flags = static_cast<int>(request.flags);
-  const auto bytes = static_cast<unsigned>(std::min(request.bytes, kMostBytes));
+  const auto bytes = static_cast<unsigned>(std::min(request.bytes, kMostBytesAtOnce));
   if (request.kind == IoKind::read || request.kind == IoKind::recv || request.kind == IoKind::send)
     check_memory(request.address, bytes);
   switch (request.kind) {

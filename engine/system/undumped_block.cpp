@@ -18,8 +18,8 @@ namespace {
 class Pool {
  public:
   static Pool& instance() {
-    static Pool& pool = *new Pool;
-    return pool;
+    static Pool& only = *new Pool;
+    return only;
   }
 
   std::byte* take() {

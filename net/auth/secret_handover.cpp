@@ -45,20 +45,24 @@ Answer choose(bool has_secret, bool is_made_here) {
   return is_made_here ? Answer::take_this : Answer::you_need_mine;
 }
 
-Refusal refused(RefusalReason reason, std::string text) { return Refusal{reason, false, std::move(text)}; }
+Refusal handover_failed(RefusalReason reason, std::string text) {
+  return Refusal{reason, false, std::move(text)};
+}
 
 Task<std::optional<Refusal>> run_offer(Socket& socket, const Secret& secret, bool is_made_here,
                                        const std::string& where) {
   std::array<std::byte, kRequestBytes> request{};
   const bool came = co_await socket.receive(request);
   if (!came)
-    co_return refused(RefusalReason::truncated, fmt::format("{} closed the connection at once", where));
+    co_return handover_failed(RefusalReason::truncated,
+                              fmt::format("{} closed the connection at once", where));
   wire::Reader reader(request);
   const auto magic = reader.get<std::uint64_t>();
   const auto has_secret = reader.get<std::uint32_t>();
   const auto rank = reader.get<Rank>();
   if (magic != kRequestMagic || has_secret > 1)
-    co_return refused(RefusalReason::not_cohort, fmt::format("{} does not speak cohort's protocol", where));
+    co_return handover_failed(RefusalReason::not_cohort,
+                              fmt::format("{} does not speak cohort's protocol", where));
 
   const Answer answer = choose(has_secret == 1, is_made_here);
   Wiped<kAnswerBytes> message;
@@ -69,7 +73,7 @@ Task<std::optional<Refusal>> run_offer(Socket& socket, const Secret& secret, boo
   co_await socket.send(message.bytes);
   if (answer == Answer::use_yours || answer == Answer::take_this) co_return std::nullopt;
   const bool lacks = answer == Answer::you_need_mine;
-  co_return refused(
+  co_return handover_failed(
       RefusalReason::bad_mac,
       fmt::format("a process that calls itself rank {} (pid {}) {}", rank, socket.peer_credentials().process,
                   lacks ? "has no secret" : "has a secret, and rank 0 was started without one"));
@@ -127,8 +131,8 @@ Task<std::optional<Refusal>> offer_secret(Socket& socket, const Secret& secret, 
     co_return co_await timed;
   } catch (const Error& error) {
     if (around != nullptr && around->is_cancelled()) throw;
-    failed = refused(RefusalReason::truncated,
-                     fmt::format("{} did not say who it is: {}", where, error.message()));
+    failed = handover_failed(RefusalReason::truncated,
+                             fmt::format("{} did not say who it is: {}", where, error.message()));
   }
   co_return failed;
 }

@@ -15,11 +15,11 @@
 namespace cohort::framed {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x4c435443;  // "CTCL"
+constexpr std::uint32_t kLettersMagic = 0x4c435443;  // "CTCL"
 constexpr std::size_t kHeaderBytes = 32;
 using Header = std::array<std::byte, kHeaderBytes>;
 /// Together with a header: small letters come several at a time.
-constexpr std::size_t kReceiveBytes = std::size_t{16} << 10;
+constexpr std::size_t kReceiveAtOnceBytes = std::size_t{16} << 10;
 
 template <std::unsigned_integral T>
 void put(Header& header, std::size_t at, T value) noexcept {
@@ -38,7 +38,7 @@ T get(const std::byte* header, std::size_t at) noexcept {
 /// nothing to another host.
 Header encode(const Letter& letter) noexcept {
   Header header{};
-  put(header, 0, kMagic);
+  put(header, 0, kLettersMagic);
   put(header, 4, static_cast<std::uint8_t>(letter.kind));
   put(header, 8, static_cast<std::uint32_t>(letter.tag));
   put(header, 12, letter.id);
@@ -53,7 +53,7 @@ bool decode(const std::byte* header, Letter& letter) noexcept {
             .id = get<std::uint32_t>(header, 12),
             .bytes = get<std::uint64_t>(header, 16)};
   const bool is_kind = kind >= 1 && kind <= static_cast<std::uint8_t>(Letter::Kind::credit);
-  return is_kind && get<std::uint32_t>(header, 0) == kMagic;
+  return is_kind && get<std::uint32_t>(header, 0) == kLettersMagic;
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ StreamLetters::StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& 
       own_(own),
       peer_(peer),
       call_(std::move(call)),
-      staging_(kReceiveBytes) {
+      staging_(kReceiveAtOnceBytes) {
   services_.spawn(serve(serve_receiving(std::move(wait_for_call))));
 }
 
@@ -194,7 +194,7 @@ bool StreamLetters::peek(Letter& letter) noexcept {
   while (!has_header_) {
     if (staging_.size() < kHeaderBytes) {
       std::size_t bytes = 0;
-      if (!receive(staging_.room(kReceiveBytes), bytes)) return false;
+      if (!receive(staging_.room(kReceiveAtOnceBytes), bytes)) return false;
       staging_.append(bytes);
       continue;
     }

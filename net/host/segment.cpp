@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/host/segment.h>
 
+#include <cohort/engine/system/memory_map.h>
+
 namespace cohort::host {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
-std::size_t round_up(std::size_t bytes, std::size_t unit = kPage) noexcept {
+std::size_t round_up(std::size_t bytes, std::size_t unit = memory_map::kPageBytes) noexcept {
   return (bytes + unit - 1) / unit * unit;
 }
 

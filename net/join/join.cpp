@@ -28,8 +28,8 @@ Secret no_secret() {
   if (!was_warned.test_and_set())
     log(LogLevel::warn,
         "COHORT_AUTH=none: whoever reaches this job's ports can join it, read its data and change it");
-  constexpr std::array<std::byte, Secret::kBytes> zeros{};
-  return Secret::from_bytes(zeros);
+  constexpr std::array<std::byte, Secret::kBytes> kZeros{};
+  return Secret::from_bytes(kZeros);
 }
 
 void choose_secret(JoinState& state) {

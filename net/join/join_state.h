@@ -11,6 +11,9 @@
 
 namespace cohort {
 
+/// How often the log says who has not come yet.
+inline constexpr Duration kReportInterval = std::chrono::seconds(10);
+
 /// What one process knows while it joins, and the membership that comes out of it.
 struct JoinState : Immovable {
   JoinState(Engine& engine, JoinOptions options);

@@ -15,10 +15,9 @@
 namespace cohort {
 namespace {
 
-constexpr Duration kRetryInterval = std::chrono::milliseconds(20);
+constexpr Duration kCallAgainInterval = std::chrono::milliseconds(20);
 /// For hosts that do not even refuse. What comes after it has deadlines of its own.
 constexpr Duration kConnectTime = std::chrono::seconds(10);
-constexpr Duration kReportInterval = std::chrono::seconds(10);
 /// At the deadline rank 0 tells everybody who was missing; so long we wait for that.
 constexpr Duration kVerdictTime = std::chrono::seconds(2);
 
@@ -119,7 +118,7 @@ Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret, 
       log(LogLevel::warn, "rank {} has waited {} for rank 0 at {}: {}", state.options.rank, state.elapsed(),
           state.where, reason);
     }
-    co_await engine.sleep_for(kRetryInterval);
+    co_await engine.sleep_for(kCallAgainInterval);
   }
   throw unreachable(state, reason);
 }
@@ -132,7 +131,7 @@ Task<> Member::run() {
     const TimePoint now = state_.engine.now();
     if (until == state_.deadline) until = std::min(until, after(now, kOtherJobTime));
     if (now >= until) throw Error(*sent_away_);
-    co_await state_.engine.sleep_for(kRetryInterval);
+    co_await state_.engine.sleep_for(kCallAgainInterval);
   }
 }
 

@@ -15,7 +15,6 @@ constexpr Service kJoinOnly{.join = true};
 /// The kernel takes up to 45 ms to close what a killed process had in flight through io_uring.
 constexpr Duration kVacationTime = std::chrono::milliseconds(250);
 constexpr Duration kVacationInterval = std::chrono::milliseconds(5);
-constexpr Duration kReportInterval = std::chrono::seconds(10);
 
 Gate::Handover handover_of(const JoinState& state) {
   if (state.meets_by_tcp()) return Gate::Handover::none;

@@ -16,8 +16,6 @@ namespace {
 static_assert(host::kStageBytes <= Pace::kBytesBetweenLooks);  // a stage is filled at once
 
 /// Whose memory the peer's user may free once his collective has failed.
-bool is_user_window(WindowId window) noexcept { return window == WindowId::send || window == WindowId::recv; }
-
 }  // namespace
 
 using Kind = LinkOperation::Kind;

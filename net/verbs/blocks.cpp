@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/verbs/blocks.h>
 
+#include <cohort/engine/system/memory_map.h>
+
 #include <new>
 #include <utility>
 
 namespace cohort::verbs {
-namespace {
-
-constexpr std::size_t kPage = 4096;
-
-}  // namespace
+namespace {}  // namespace
 
 Blocks::~Blocks() {
   for (const auto& block : idle_) regions_.forget(block.get());
@@ -23,7 +21,8 @@ std::byte* Blocks::take() noexcept {
   }
   try {
     idle_.reserve(kMostIdle);
-    std::unique_ptr<std::byte, Free> block(static_cast<std::byte*>(std::aligned_alloc(kPage, kBytes)));
+    std::unique_ptr<std::byte, Free> block(
+        static_cast<std::byte*>(std::aligned_alloc(memory_map::kPageBytes, kBytes)));
     if (block) regions_.declare({block.get(), kBytes});
     return block.release();
   } catch (const std::bad_alloc&) {

@@ -4,6 +4,7 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/log.h>
+#include <cohort/engine/system/memory_map.h>
 
 #include <fmt/format.h>
 
@@ -18,13 +19,14 @@
 namespace cohort::verbs {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kBatch = 16;
 /// What one look takes at most: the rest of the loop has its turn.
 constexpr int kBatchesOfALook = 8;
 
 std::byte* allocate(std::size_t bytes) {
-  void* const memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+  void* const memory =
+      std::aligned_alloc(memory_map::kPageBytes, (bytes + memory_map::kPageBytes - 1) /
+                                                     memory_map::kPageBytes * memory_map::kPageBytes);
   if (memory == nullptr) throw std::bad_alloc();
   return static_cast<std::byte*>(memory);
 }

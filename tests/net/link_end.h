@@ -222,8 +222,8 @@ inline Slice in_ccl_out(std::size_t bytes, std::size_t at = 0) { return {WindowI
 
 /// Adds bytes; says that its elements are as large as asked for, and checks that it is only given whole ones.
 inline Reducer adder(std::uint8_t element_bytes) {
-  constexpr auto fold = [](const Reducer& self, std::byte* inout, const std::byte* in,
-                           std::size_t bytes) noexcept {
+  const auto fold = [](const Reducer& self, std::byte* inout, const std::byte* in,
+                       std::size_t bytes) noexcept {
     EXPECT_EQ(bytes % self.element_bytes, 0U);
     for (std::size_t i = 0; i < bytes; ++i) inout[i] = LinkEnd::plus(inout[i], in[i]);
   };

@@ -12,8 +12,6 @@ namespace {
 /// Enough to find who lost a contribution.
 constexpr std::size_t kMostLosses = 4096;
 
-bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
-
 }  // namespace
 
 /// Slots alternate with the operations of whoever looks.

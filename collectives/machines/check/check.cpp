@@ -128,14 +128,14 @@ Counted counted(const Machine& machine) {
   Counted result;
   std::uint64_t messages = 0;
   for (Rank rank = 0; rank < machine.ranks(); ++rank) {
-    const Counts& counts = machine.counts(rank);
-    result.bytes_sent = std::max(result.bytes_sent, counts.sent + counts.stored_at_peers);
-    result.bytes_received = std::max(result.bytes_received, counts.received);
-    result.bytes_copied = std::max(result.bytes_copied, counts.copied);
-    result.bytes_combined = std::max(result.bytes_combined, counts.combined);
-    messages = std::max(messages, counts.messages);
-    result.messages += counts.messages;
-    result.bytes_to_all += counts.received + counts.stored_at_peers;
+    const Traffic& traffic = machine.traffic(rank);
+    result.bytes_sent = std::max(result.bytes_sent, traffic.sent + traffic.stored_at_peers);
+    result.bytes_received = std::max(result.bytes_received, traffic.received);
+    result.bytes_copied = std::max(result.bytes_copied, traffic.copied);
+    result.bytes_combined = std::max(result.bytes_combined, traffic.combined);
+    messages = std::max(messages, traffic.messages);
+    result.messages += traffic.messages;
+    result.bytes_to_all += traffic.received + traffic.stored_at_peers;
   }
   result.rounds = machine.rounds();
   result.path_bytes = machine.path_bytes();

@@ -14,8 +14,6 @@ bool combines(TaskKind kind) {
          kind == TaskKind::finish_average;
 }
 
-bool is_user_window(WindowId window) { return window == WindowId::send || window == WindowId::recv; }
-
 /// The combination itself; avg is a sum that is divided once, at the end.
 ReduceOp folded(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
 

@@ -22,15 +22,15 @@ Cost counted_cost(const Machine& machine) {
   cost.rounds = machine.rounds();
   auto most_moved = static_cast<double>(machine.path_bytes());
   for (Rank rank = 0; rank < machine.ranks(); ++rank) {
-    const Counts& counts = machine.counts(rank);
-    const auto out = static_cast<double>(counts.sent + counts.stored_at_peers);
-    most_moved = std::max({most_moved, out, static_cast<double>(counts.received)});
-    cost.bytes_reduced = std::max(cost.bytes_reduced, static_cast<double>(counts.combined));
-    cost.bytes_copied = std::max(cost.bytes_copied, static_cast<double>(counts.copied));
-    cost.messages += static_cast<double>(counts.messages);
-    cost.bytes_by_all += static_cast<double>(counts.sent);
-    cost.messages_inside += static_cast<double>(counts.messages_inside);
-    cost.bytes_by_all_inside += static_cast<double>(counts.sent_inside);
+    const Traffic& traffic = machine.traffic(rank);
+    const auto out = static_cast<double>(traffic.sent + traffic.stored_at_peers);
+    most_moved = std::max({most_moved, out, static_cast<double>(traffic.received)});
+    cost.bytes_reduced = std::max(cost.bytes_reduced, static_cast<double>(traffic.combined));
+    cost.bytes_copied = std::max(cost.bytes_copied, static_cast<double>(traffic.copied));
+    cost.messages += static_cast<double>(traffic.messages);
+    cost.bytes_by_all += static_cast<double>(traffic.sent);
+    cost.messages_inside += static_cast<double>(traffic.messages_inside);
+    cost.bytes_by_all_inside += static_cast<double>(traffic.sent_inside);
   }
   cost.bytes_moved = most_moved;
   return cost;

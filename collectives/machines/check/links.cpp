@@ -293,11 +293,11 @@ void Machine::finish_get(Channel& link, Message& message) {
   if (message.is_combined) content = combine(read(link.to, message.local, by), content, by.task);
   if (message.is_averaged) average(content, Step::goes_on);
   write(link.to, message.local, content, by);
-  Counts& counts = counting(link.to);
-  counts.received += message.bytes;
+  Traffic& traffic = counting(link.to);
+  traffic.received += message.bytes;
   if (message.is_combined) {
-    counts.combined += message.bytes;
-    counts.operands += 2 * message.bytes;
+    traffic.combined += message.bytes;
+    traffic.operands += 2 * message.bytes;
   }
   StreamState& of = state(message.sender.stream);
   of.rounds = std::max(of.rounds, message.rounds + 2);
@@ -324,15 +324,15 @@ bool Machine::deliver_bytes(Channel& link, Message& message) {
   Content content = std::move(message.content);
   Slice to = link.receiver_slice;
   to.bytes = std::min(expected, message.bytes);
-  Counts& counts = counting(link.to);
+  Traffic& traffic = counting(link.to);
   if (link.receiver_combines) {
     content = combine(read(link.to, to, by), content, by.task);
     if (link.receiver_averages) average(content, Step::goes_on);
-    counts.combined += to.bytes;
-    counts.operands += 2 * to.bytes;
+    traffic.combined += to.bytes;
+    traffic.operands += 2 * to.bytes;
   }
   if (expected >= message.bytes) write(link.to, to, content, by);
-  counts.received += to.bytes;
+  traffic.received += to.bytes;
   const Waiting sender = message.sender;
   complete_waiting(receiver);
   complete_waiting(sender);

@@ -165,10 +165,10 @@ void Machine::copy(const TaskRequest& request, const Access& by) {
   const Content content = read(from.rank, from.slice, by);
   write(to.rank, to.slice, content, by);
   const Rank rank = tasks_[by.task].rank;
-  Counts& counts = counting(rank);
+  Traffic& traffic = counting(rank);
   const bool is_stored = from.rank == rank && to.rank != rank;
   const bool is_taken = from.rank != rank;
-  (is_taken ? counts.received : is_stored ? counts.stored_at_peers : counts.copied) += from.slice.bytes;
+  (is_taken ? traffic.received : is_stored ? traffic.stored_at_peers : traffic.copied) += from.slice.bytes;
   if (is_taken) state(tasks_[by.task].stream).path_bytes += from.slice.bytes;
 }
 
@@ -188,7 +188,7 @@ void Machine::average(Content& of, Step step) {
 void Machine::reduce(const TaskRequest& request, const Access& by) {
   const Rank rank = tasks_[by.task].rank;
   const std::size_t bytes = request.outputs.front().slice.bytes;
-  Counts& counts = counting(rank);
+  Traffic& traffic = counting(rank);
   Content result;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const PlacedSlice& input = request.inputs[i];
@@ -199,17 +199,17 @@ void Machine::reduce(const TaskRequest& request, const Access& by) {
                       input.slice.bytes, bytes));
     const Content operand = read(input.rank, input.slice, by);
     result = i == 0 ? operand : combine(result, operand, by.task, i == 1 ? Step::begins : Step::goes_on);
-    counts.operands += bytes;
-    if (i != 0) counts.combined += bytes;
+    traffic.operands += bytes;
+    if (i != 0) traffic.combined += bytes;
     if (input.rank == rank) continue;
-    counts.received += bytes;
+    traffic.received += bytes;
     state(tasks_[by.task].stream).path_bytes += bytes;
   }
   if (request.combine.average_over != 0) average(result, Step::goes_on);
   for (const PlacedSlice& output : request.outputs) {
     if (!may_touch(output.rank, output.slice, true, by.task, false)) return;
     write(output.rank, output.slice, result, by);
-    if (output.rank != rank) counts.stored_at_peers += bytes;
+    if (output.rank != rank) traffic.stored_at_peers += bytes;
   }
 }
 

@@ -16,7 +16,7 @@
 namespace cohort::check {
 
 /// What one rank moved in the first operation, in bytes.
-struct Counts {
+struct Traffic {
   std::uint64_t sent = 0;      ///< over links
   std::uint64_t received = 0;  ///< over links, or read from mapped peers
   std::uint64_t copied = 0;    ///< within its memory
@@ -60,7 +60,7 @@ class Machine final : public machine::Stage {
   void check_ends(std::uint32_t operations);
 
   [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
-  [[nodiscard]] const Counts& counts(Rank rank) const noexcept { return ranks_[rank].counts; }
+  [[nodiscard]] const Traffic& traffic(Rank rank) const noexcept { return ranks_[rank].traffic; }
   [[nodiscard]] std::size_t tasks() const noexcept { return tasks_.size(); }
   /// Messages that followed one another, on the longest path; and the bytes on the path with most of them.
   [[nodiscard]] std::uint32_t rounds() const noexcept { return rounds_; }
@@ -91,7 +91,7 @@ class Machine final : public machine::Stage {
     std::vector<Moment> begun;         ///< each operation
     std::vector<RemoteAccess> remote;  ///< by peers, in this operation
     std::vector<Channel*> incoming;
-    Counts counts;
+    Traffic traffic;
   };
   struct StreamState {
     std::uint32_t operation = 0;
@@ -241,8 +241,8 @@ class Machine final : public machine::Stage {
   [[nodiscard]] Access now(TaskId task) { return {order_.now(tasks_[task].stream), task}; }
 
   /// Where to count what the rank moves: only the first operation counts.
-  [[nodiscard]] Counts& counting(Rank rank) {
-    return ranks_[rank].operation == 1 ? ranks_[rank].counts : uncounted_;
+  [[nodiscard]] Traffic& counting(Rank rank) {
+    return ranks_[rank].operation == 1 ? ranks_[rank].traffic : uncounted_;
   }
 
   const Plan& plan_;
@@ -264,7 +264,7 @@ class Machine final : public machine::Stage {
 
   std::vector<Result> results_;  ///< of operations, of whoever ended them first
   std::vector<Loss> losses_;
-  Counts uncounted_;
+  Traffic uncounted_;
   std::uint32_t rounds_ = 0;
   std::uint64_t path_bytes_ = 0;
   bool is_in_rank_order_ = true;

@@ -7,14 +7,6 @@
 #include <utility>
 
 namespace cohort::sim {
-namespace {
-
-constexpr int kRankBits = 32;
-
-std::uint64_t pair_of(Rank from, Rank to) { return std::uint64_t{from} << kRankBits | to; }
-
-}  // namespace
-
 FaultInjector::FaultInjector(const Faults& faults, Rank ranks) {
   const bool may_stop = !faults.dead_ranks.empty() || !faults.cancelled_operations.empty();
   if (may_stop) states_.resize(ranks);

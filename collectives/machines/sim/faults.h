@@ -54,6 +54,11 @@ struct Faults {
   std::vector<CancelledOperation> cancelled_operations;
 };
 
+/// A key for what is known of the way from one rank to another.
+[[nodiscard]] constexpr std::uint64_t pair_of(Rank from, Rank to) noexcept {
+  return std::uint64_t{from} << 32 | to;
+}
+
 /// The highest rank that any of them names, and 1 more; 0 if there are none.
 [[nodiscard]] Rank ranks_named(const Faults& faults) noexcept;
 

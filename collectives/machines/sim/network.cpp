@@ -6,14 +6,6 @@
 #include <algorithm>
 
 namespace cohort::sim {
-namespace {
-
-constexpr int kRankBits = 32;
-
-std::uint64_t pair_of(Rank from, Rank to) { return std::uint64_t{from} << kRankBits | to; }
-
-}  // namespace
-
 Network::Way::Way(const LinkSpeed& speed) noexcept
     : latency(from_nanoseconds(speed.latency_ns)),
       message_work(from_nanoseconds(speed.message_ns)),

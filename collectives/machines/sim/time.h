@@ -23,7 +23,8 @@ inline constexpr double kPicosecondsPerMicrosecond = 1e6;
   return gigabytes_per_second == 0 ? 0 : kPicosecondsPerNanosecond / gigabytes_per_second;
 }
 [[nodiscard]] inline Time for_bytes(double bytes, double picoseconds_per_byte) noexcept {
-  return static_cast<Time>(bytes * picoseconds_per_byte + 0.5);
+  // Never negative, and std::llround is a call.
+  return static_cast<Time>(bytes * picoseconds_per_byte + 0.5);  // NOLINT(bugprone-incorrect-roundings)
 }
 
 }  // namespace cohort::sim
