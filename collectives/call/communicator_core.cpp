@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/establish.h>
 #include <cohort/collectives/call/resolved_options.h>
 #include <cohort/collectives/selection/calibration.h>
+#include <cohort/collectives/selection/network_calibration.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
 
@@ -20,16 +21,9 @@ bool is_finding(const std::exception_ptr& failure) {
   return error && (error->kind() == ErrorKind::Mismatch || is_own_fault(error->kind()));
 }
 
-/// What a message takes longer through a network than on loopback, one way, as far as is known without
-/// measuring it: of TCP within a data centre.
-constexpr double kNetworkUs = 10;
-
-/// The same on all ranks.
-CostModel model_of(const LinkSpeed& speed, const Membership& membership) {
-  bool is_one_host = true;
-  for (Rank peer = 0; peer < membership.size; ++peer)
-    is_one_host = is_one_host && membership.shares_host(peer);
-  return {speed, membership.size, is_one_host ? 0 : kNetworkUs};
+/// As far as is known without having measured what is between ranks. The same on all of them.
+CostModel assumed_model(const LinkSpeed& speed, const Membership& membership) {
+  return {speed, membership.size, NetworkSpeed::between(membership)};
 }
 
 }  // namespace
@@ -133,11 +127,17 @@ Task<> CommunicatorCore::establish() {
     co_await establish_with_all();
   make_ready();
   const bool is_measured = root_ && root_->reach_.is_host_wide;
-  if (meeting_ && reach_.is_host_wide && !is_measured) co_await calibrate();
+  const auto on_host = [this] { return measure_host(); };
+  const auto on_network = [this] { return measure_network(); };
+  const LinkSpeed& speed = reach_.model.speed();
+  const bool may_measure = speed.keeps_figures && speed.ranks_per_core <= kMostRanksPerCoreToMeasure;
+  const bool measures_network = !root_ && reach_.model.network().ports > 1 && may_measure;
+  if (meeting_ && reach_.is_host_wide && !is_measured) co_await measure(on_host);
+  if (measures_network) co_await measure(on_network);
   health_.joined();
   unmeasured_ = reach_;
   unmeasured_.slots = SlotCrossover();
-  if (!reach_.is_host_wide) unmeasured_.model = model_of(reach_.model.speed().unmeasured(), membership_);
+  if (!reach_.is_host_wide) unmeasured_.model = assumed_model(reach_.model.speed().unmeasured(), membership_);
   chosen_ = {};
 }
 
@@ -159,7 +159,7 @@ Task<> CommunicatorCore::establish_with_all() {
   // What this rank has found by itself goes before what it heard, and that before how connections ended.
   if (health_.is_failed() && !is_finding(failure)) throw Error(health_.cause());
   if (failure) std::rethrow_exception(failure);
-  if (speed) reach_.model = model_of(*speed, membership_);
+  if (speed) reach_.model = assumed_model(*speed, membership_);
   reach_.hosts = resources_.transports().hosts();
   if (ranks_per_core() > 1) engine_.set_crowded(true);
   engine_.expect_engines_per_core(ranks_per_core());
@@ -168,7 +168,9 @@ Task<> CommunicatorCore::establish_with_all() {
 /// By what the root has measured, which is the same on all ranks.
 void CommunicatorCore::establish_in_root() noexcept {
   const Reach& known = root_->reach_;
-  if (!known.is_host_wide) reach_.model = model_of(known.model.speed(), membership_);
+  if (!known.is_host_wide)
+    reach_.model = {known.model.speed(), known.model.inside(), membership_.size,
+                    NetworkSpeed::between(membership_).by(known.model.network())};
   reach_.slots = known.slots;
   reach_.pull = known.pull;
 }
@@ -183,37 +185,16 @@ void CommunicatorCore::make_ready() noexcept {
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
 }
 
-/// What the ranks of a host measure together, so that what follows is chosen by figures of this host. Leaves
-/// no trace in the numbers of calls: the first one of the user is #1.
-Task<> CommunicatorCore::calibrate() {
+/// What ranks measure together, so that what follows is chosen by figures of these hosts.
+Task<> CommunicatorCore::measure(const std::function<Task<>()>& what) {
   CancelScope* around = co_await current_scope();
   CancelScope scope(around);
   operation_scope_ = &scope;
   if (health_.is_failed()) scope.cancel(health_.cause());
-  const auto run_one = [this](const Call& call) { return run_unnumbered(call); };
-  const KnownFigures known(
-      engine_.platform(),
-      fmt::format("{}ranks/{:.3g}percore/{}", membership_.size, membership_.engines_per_core(),
-                  meeting_->is_one_process() ? "threads" : "processes"));
-  Calibration calibration(engine_, membership_, algorithms_, known, run_one);
   std::exception_ptr failure;
   try {
-    Task<> agreeing = with_scope(
-        scope, calibration.agree_what_to_measure(membership_.engines_per_core(), pull_from_bytes_));
-    co_await agreeing;
-    Task<> measuring_slots = with_scope(scope, calibration.measure_slots(reach_.slots));
-    co_await measuring_slots;
-    const bool reads_memory = resources_.transports().common_capabilities().reads_memory;
-    if (reads_memory && !meeting_->is_one_process()) {  // in one process everything is mapped
-      Task<> measuring_pull = with_scope(scope, calibration.measure_pull(reach_.pull));
-      co_await measuring_pull;
-    }
-    Task<> all_are_through = with_scope(scope, exec_.phase());
-    co_await all_are_through;
-    resources_.group()->forget_arrivals();
-    Task<> all_have_forgotten = with_scope(scope, exec_.phase());
-    co_await all_have_forgotten;
-    running_.sequence = 0;
+    Task<> measuring = with_scope(scope, what());
+    co_await measuring;
   } catch (...) {
     failure = std::current_exception();
   }
@@ -222,6 +203,40 @@ Task<> CommunicatorCore::calibrate() {
   if (!failure) co_return;
   co_await withdraw();
   std::rethrow_exception(failure);
+}
+
+/// Leaves no trace: arrivals count from the user's first call again.
+Task<> CommunicatorCore::measure_host() {
+  const KnownFigures known(
+      engine_.platform(),
+      fmt::format("{}ranks/{:.3g}percore/{}", membership_.size, membership_.engines_per_core(),
+                  meeting_->is_one_process() ? "threads" : "processes"));
+  Calibration calibration(engine_, membership_, algorithms_, known,
+                          [this](const Call& call) { return run_unnumbered(call); });
+  co_await calibration.agree_what_to_measure(membership_.engines_per_core(), pull_from_bytes_);
+  co_await calibration.measure_slots(reach_.slots);
+  const bool reads_memory = resources_.transports().common_capabilities().reads_memory;
+  if (reads_memory && !meeting_->is_one_process())  // in one process everything is mapped
+    co_await calibration.measure_pull(reach_.pull);
+  co_await exec_.phase();  // all are through
+  resources_.group()->forget_arrivals();
+  co_await exec_.phase();  // all have forgotten
+  running_.sequence = 0;
+}
+
+Task<> CommunicatorCore::measure_network() {
+  const KnownFigures known(
+      engine_.platform(),
+      fmt::format("{}ranks/{:.3g}percore", membership_.size, reach_.model.speed().ranks_per_core),
+      &membership_);
+  const auto choose = [this](const Call& call) {
+    return choose_algorithm(call, reach_, algorithms_, {}).algorithm;
+  };
+  JointMeasurement together(
+      engine_, membership_, [this](const Call& call) { return run_unnumbered(call); }, choose);
+  NetworkCalibration calibration(std::move(together), reach_, known);
+  const CostModel measured = co_await calibration.measure();
+  reach_.model = measured;
 }
 
 /// One call outside the numbered sequence of the user's: no watchdog, since the joining has its deadline.

@@ -244,7 +244,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Task<> establish_with_all();
   void establish_in_root() noexcept;
   void make_ready() noexcept;
-  Task<> calibrate();
+  Task<> measure(const std::function<Task<>()>& what);
+  Task<> measure_host();
+  Task<> measure_network();
   /// Ends what a root and its groups share, if nobody needs it any more.
   Task<> end_if_unused();
   [[nodiscard]] double ranks_per_core() const {

@@ -169,6 +169,7 @@ Task<LinkSpeed> speed_of_links(Engine& engine, const Membership& membership, dou
   if (std::optional<LinkSpeed> kept = known.speed()) {
     kept->ranks_per_core = ranks_per_core;
     kept->cache_bytes = engine.platform().core_cache_bytes();
+    kept->keeps_figures = true;
     co_return *kept;
   }
   const LinkSpeed measured = co_await LinkSpeed::measure(engine, ranks_per_core);

@@ -13,36 +13,18 @@
 namespace cohort {
 namespace {
 
-// Calls follow each other without a pause; the best batch counts, since others are disturbed by whatever else
-// runs. 12 calls of 8 ranks on 2 cores take 0.2 ms.
-constexpr int kBatches = 3;
-constexpr int kCallsPerBatch = 4;
-
 constexpr Duration kMostTime = std::chrono::milliseconds(15);
-
-/// Above it nothing is measured.
-constexpr double kMostRanksPerCore = 8;
 
 }  // namespace
 
 Calibration::Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms,
-                         const KnownFigures& known, RunCall run)
+                         const KnownFigures& known, JointMeasurement::RunCall run)
     : engine_(engine),
       membership_(membership),
       algorithms_(algorithms),
       known_(known),
-      run_(std::move(run)) {}
-
-Task<double> Calibration::time_calls(const Call& call) {
-  std::vector<Duration> batches;
-  for (int batch = 0; batch < kBatches; ++batch) {
-    const TimePoint start = engine_.now();
-    for (int i = 0; i < kCallsPerBatch; ++i) co_await run_(call);
-    batches.push_back(engine_.now() - start);
-  }
-  spread_ = std::max(spread_, spread_of(batches));
-  co_return in_microseconds(*std::ranges::min_element(batches)) / kCallsPerBatch;
-}
+      together_(engine, membership, std::move(run),
+                [&algorithms](const Call& call) { return algorithms.ways_on_host(call.op).in_slots; }) {}
 
 Call Calibration::call_of(Operator op, std::size_t bytes) {
   CallArguments arguments;
@@ -53,28 +35,10 @@ Call Calibration::call_of(Operator op, std::size_t bytes) {
   return make_call(op, arguments, membership_.rank, membership_.size);
 }
 
-Call Calibration::agreed_call(Operator op, DataType type, std::span<const std::byte> in,
-                              std::span<std::byte> out) const {
-  CallArguments arguments;
-  arguments.type = type;
-  arguments.reduce = ReduceOp::max;
-  arguments.in = in;
-  arguments.out = out;
-  Call call = make_call(op, arguments, membership_.rank, membership_.size);
-  call.algorithm = algorithms_.ways_on_host(op).in_slots;
-  return call;
-}
-
-Task<> Calibration::agree_on_slowest(std::span<double> values) {
-  const Call call = agreed_call(operator_of<AllReduce>, DataType::float64, std::as_bytes(values),
-                                std::as_writable_bytes(values));
-  co_await run_(call);
-}
-
 Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pull_from_bytes) {
   std::array<double, 2> most = {ranks_per_core, static_cast<double>(pull_from_bytes)};
-  co_await agree_on_slowest(most);
-  measures_ = most[0] <= kMostRanksPerCore;
+  co_await together_.agree_on_slowest(most);
+  measures_ = most[0] <= kMostRanksPerCoreToMeasure;
   pull_from_bytes_ = most[1];
   if (measures_) co_await recall();
 }
@@ -87,10 +51,10 @@ Task<> Calibration::recall() {
   KnownFigures::OfSlots slots_of_all = slots.value_or(KnownFigures::OfSlots{});
   KnownFigures::OfPull pull_of_all = pull.value_or(KnownFigures::OfPull{});
   std::array<double, 2> lacks = {slots ? 0.0 : 1.0, pull ? 0.0 : 1.0};
-  co_await agree_on_slowest(lacks);
-  if (lacks[0] == 0) co_await agree_on_slowest(slots_of_all);
+  co_await together_.agree_on_slowest(lacks);
+  if (lacks[0] == 0) co_await together_.agree_on_slowest(slots_of_all);
   if (lacks[0] == 0) slots_ = slots_of_all;
-  if (lacks[1] == 0) co_await agree_on_slowest(pull_of_all);
+  if (lacks[1] == 0) co_await together_.agree_on_slowest(pull_of_all);
   if (lacks[1] == 0) pull_ = pull_of_all;
 }
 
@@ -102,7 +66,7 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
   recv_.resize(send_.size() * membership_.size);
   const TimePoint start = engine_.now();
   bool has_time = true;
-  spread_ = 1;
+  together_.spread = 1;
   for (const Operator op : all_operators()) {
     const HostWays ways = algorithms_.ways_on_host(op);
     const bool is_plain = op->has_data && op->counts == Counts::one;  // time is short: not every variant
@@ -113,19 +77,19 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
       Call call = call_of(op, bytes);
       std::array<double, 4> times{};
       call.algorithm = ways.in_slots;
-      times[0] = co_await time_calls(call);
+      times[0] = co_await together_.time(call);
       call.algorithm = ways.on_mapped_memory;
-      times[1] = co_await time_calls(call);
+      times[1] = co_await together_.time(call);
       times[2] = in_microseconds(engine_.now() - start);
-      times[3] = spread_;
-      co_await agree_on_slowest(times);
-      spread_ = times[3];
+      times[3] = together_.spread;
+      co_await together_.agree_on_slowest(times);
+      together_.spread = times[3];
       measured.push_back({op, bytes, times[0], times[1]});
       has_time = times[2] < in_microseconds(kMostTime);
     }
     slots.take(measured);
   }
-  const bool is_worth_keeping = !slots.measured().empty() && spread_ <= kMostKeptSpread;
+  const bool is_worth_keeping = !slots.measured().empty() && together_.spread <= kMostKeptSpread;
   if (is_worth_keeping && membership_.rank == 0) known_.keep(KnownFigures::figures_of(slots));
 }
 
@@ -141,9 +105,10 @@ Task<bool> Calibration::probe_pull(std::span<const std::byte> own) {
   std::memcpy(&mine.token, own.data(), sizeof mine.token);
   mine.address = reinterpret_cast<std::uintptr_t>(own.data());
   std::vector<Place> places(membership_.size);
-  const Call call = agreed_call(operator_of<AllGather>, DataType::int64, std::as_bytes(std::span(&mine, 1)),
-                                std::as_writable_bytes(std::span(places)));
-  co_await run_(call);
+  const Call call =
+      together_.agreed_call(operator_of<AllGather>, DataType::int64, std::as_bytes(std::span(&mine, 1)),
+                            std::as_writable_bytes(std::span(places)));
+  co_await together_.run(call);
   bool is_allowed = true;
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     std::uint64_t token = 0;
@@ -163,7 +128,7 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
   std::memcpy(send_.data(), &token, sizeof token);
   const bool is_allowed = co_await probe_pull(send_);
   std::array<double, 1> refusal = {is_allowed ? 0.0 : 1.0};
-  co_await agree_on_slowest(refusal);
+  co_await together_.agree_on_slowest(refusal);
   const bool is_possible = refusal[0] == 0 && pull_from_bytes_ < static_cast<double>(PullCrossover::kNever);
   if (is_possible && is_told) pull.set_from(static_cast<std::size_t>(pull_from_bytes_));
   if (!is_possible || is_told) co_return;
@@ -174,23 +139,25 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
 
   recv_.resize(send_.size() * membership_.size);
   std::vector<PullTimes> measured;
-  spread_ = 1;
+  together_.spread = 1;
   for (const std::size_t bytes : PullCrossover::kSizes) {
     const std::span<std::byte> out = std::span(recv_).first(bytes * membership_.size);
-    Call call = agreed_call(operator_of<AllGather>, DataType::float32, std::span(send_).first(bytes), out);
+    Call call =
+        together_.agreed_call(operator_of<AllGather>, DataType::float32, std::span(send_).first(bytes), out);
     call.algorithm = algorithms_.ways_on_host(call.op).on_mapped_memory;
     std::array<double, 3> times{};
     pull.set_from(PullCrossover::kNever);
-    times[0] = co_await time_calls(call);
+    times[0] = co_await together_.time(call);
     pull.set_from(0);
-    times[1] = co_await time_calls(call);
-    times[2] = spread_;
-    co_await agree_on_slowest(times);
-    spread_ = times[2];
+    times[1] = co_await together_.time(call);
+    times[2] = together_.spread;
+    co_await together_.agree_on_slowest(times);
+    together_.spread = times[2];
     measured.push_back({bytes, times[0], times[1]});
   }
   pull.take(measured);
-  if (spread_ <= kMostKeptSpread && membership_.rank == 0) known_.keep(KnownFigures::figures_of(pull));
+  if (together_.spread <= kMostKeptSpread && membership_.rank == 0)
+    known_.keep(KnownFigures::figures_of(pull));
 }
 
 }  // namespace cohort

@@ -21,11 +21,16 @@ constexpr std::size_t kSizes = SlotCrossover::kSizes.size();
 }  // namespace
 
 /// The fingerprint has the boot's number: another kernel, or other neighbours, may be as fast as they like.
-KnownFigures::KnownFigures(Platform& platform, std::string_view conditions) {
+KnownFigures::KnownFigures(Platform& platform, std::string_view conditions, const Membership* hosts) {
   const bool is_simulated = !platform.has_devices();
   if (is_simulated) return;
   cache_ = FigureCache::from_environment();
   conditions_ = fmt::format("{:016x}/{}", hash_of(platform.host_fingerprint()), conditions);
+  if (hosts == nullptr) return;
+  std::string ids;  // by rank: pairs of neighbours are what is measured
+  for (const auto& peer : hosts->peers)
+    for (const std::byte byte : peer.host_id) ids.push_back(static_cast<char>(byte));
+  conditions_ += fmt::format("/{:016x}", hash_of(ids));
 }
 
 std::string KnownFigures::key(std::string_view what) const {

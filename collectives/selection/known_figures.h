@@ -6,6 +6,7 @@
 #include <cohort/collectives/selection/slot_crossover.h>
 #include <cohort/engine/system/figure_cache.h>
 #include <cohort/engine/system/platform.h>
+#include <cohort/net/membership.h>
 
 #include <array>
 #include <optional>
@@ -15,7 +16,7 @@
 namespace cohort {
 
 /// What ranks of this host measured when they joined earlier jobs, under the same conditions: what links cost
-/// its cores, and the ways of small calls. Kept in a FigureCache.
+/// its cores, the ways of small calls, and the network to certain other hosts. Kept in a FigureCache.
 ///
 /// Each rank knows what its own user's file says: ranks use it only where all of them know, and agree on the
 /// numbers as on those that they measure. Threads: the engine's.
@@ -26,10 +27,13 @@ class KnownFigures {
   static constexpr std::size_t kPullFigures = PullCrossover::kSizes.size() * 2;
   using OfSlots = std::array<double, kSlotFigures>;
   using OfPull = std::array<double, kPullFigures>;
+  /// Latency and byte of the network, latency and byte inside of hosts; 0 where nothing is measured.
+  struct OfNetwork : std::array<double, 4> {};
 
   /// By COHORT_CACHE; of a simulated host nothing is known, and nothing is kept. `conditions`: what besides
   /// the host the figures depend on, without blanks.
-  KnownFigures(Platform& platform, std::string_view conditions);
+  /// `hosts`: if given, they depend on whose hosts these are, too.
+  KnownFigures(Platform& platform, std::string_view conditions, const Membership* hosts = nullptr);
 
   /// What links cost a core. ranks_per_core and caches are not among it: they are facts of now.
   [[nodiscard]] std::optional<LinkSpeed> speed() const;
@@ -38,6 +42,9 @@ class KnownFigures {
   void keep(const OfSlots& figures) const { cache_.keep(key("slots"), figures); }
   [[nodiscard]] std::optional<OfPull> pull() const { return find<OfPull>("pull"); }
   void keep(const OfPull& figures) const { cache_.keep(key("pull"), figures); }
+
+  [[nodiscard]] std::optional<OfNetwork> network() const { return find<OfNetwork>("network"); }
+  void keep(const OfNetwork& figures) const { cache_.keep(key("network"), figures); }
 
   [[nodiscard]] static OfSlots figures_of(const SlotCrossover& measured);
   /// Takes them, operator by operator.

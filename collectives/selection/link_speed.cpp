@@ -4,6 +4,7 @@
 #include <cohort/collectives/memory/reduction/reduce.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/io/socket.h>
+#include <cohort/engine/system/figure_cache.h>
 
 #include <fmt/format.h>
 
@@ -114,10 +115,11 @@ double median_of(const std::vector<LinkSpeed>& ranks, double LinkSpeed::*field) 
 }
 
 [[noreturn]] void refuse(std::string_view text) {
-  throw Error(ErrorKind::ProtocolError,
-              fmt::format("a rank tells its link speed as '{}', where six numbers from 0 to {} are expected: "
-                          "the other end is not a cohort of this version",
-                          text, kMostOfAny));
+  throw Error(
+      ErrorKind::ProtocolError,
+      fmt::format("a rank tells its link speed as '{}', where seven numbers from 0 to {} are expected: "
+                  "the other end is not a cohort of this version",
+                  text, kMostOfAny));
 }
 
 }  // namespace
@@ -126,6 +128,7 @@ Task<LinkSpeed> LinkSpeed::measure(Engine& engine, double ranks_per_core) {
   LinkSpeed speed;
   speed.ranks_per_core = ranks_per_core;
   speed.cache_bytes = engine.platform().core_cache_bytes();
+  speed.keeps_figures = FigureCache::from_environment().is_on();
   try {
     co_await measure_on_loopback(engine, speed);
   } catch (const Error& error) {
@@ -135,12 +138,13 @@ Task<LinkSpeed> LinkSpeed::measure(Engine& engine, double ranks_per_core) {
 }
 
 std::string LinkSpeed::text() const {
-  return fmt::format("{:.4g} {:.4g} {:.4g} {:.4g} {:.4g} {}", message_us, byte_us, combine_us, copy_us,
-                     ranks_per_core, std::min(cache_bytes, static_cast<std::size_t>(kMostOfAny)));
+  return fmt::format("{:.4g} {:.4g} {:.4g} {:.4g} {:.4g} {} {:d}", message_us, byte_us, combine_us, copy_us,
+                     ranks_per_core, std::min(cache_bytes, static_cast<std::size_t>(kMostOfAny)),
+                     keeps_figures);
 }
 
 LinkSpeed LinkSpeed::parse(std::string_view text) {
-  std::array<double, 6> numbers{};
+  std::array<double, 7> numbers{};
   std::string_view rest = text;
   for (double& number : numbers) {
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
@@ -158,6 +162,7 @@ LinkSpeed LinkSpeed::parse(std::string_view text) {
   speed.copy_us = numbers[3];
   speed.ranks_per_core = numbers[4];
   speed.cache_bytes = static_cast<std::size_t>(numbers[5]);
+  speed.keeps_figures = numbers[6] != 0;
   return speed;
 }
 
@@ -170,6 +175,7 @@ LinkSpeed LinkSpeed::agreed(const std::vector<LinkSpeed>& of_ranks) {
   for (const LinkSpeed& speed : of_ranks) {
     all.ranks_per_core = std::max(all.ranks_per_core, speed.ranks_per_core);
     all.cache_bytes = std::min(all.cache_bytes, speed.cache_bytes);
+    all.keeps_figures = all.keeps_figures && speed.keeps_figures;
   }
   return all;
 }

@@ -22,6 +22,7 @@ struct LinkSpeed {
   double copy_us = 1.0 / 20000;       ///< a core's time to copy a byte within its memory
   double ranks_per_core = 1;          ///< above 1 where ranks share cores
   std::size_t cache_bytes = 1 << 20;  ///< of a core's own cache: what is on its way at a time should fit
+  bool keeps_figures = false;         ///< for later jobs, so that measuring more pays: COHORT_CACHE
 
   /// Takes about 1 ms. Where loopback cannot be used, what it would have measured stays as above.
   static Task<LinkSpeed> measure(Engine& engine, double ranks_per_core);
@@ -29,7 +30,8 @@ struct LinkSpeed {
   [[nodiscard]] std::string text() const;
   /// Throws ProtocolError for anything that text() does not write.
   static LinkSpeed parse(std::string_view text);
-  /// The median of each time, the most crowded host, the smallest cache. At least one.
+  /// The median of each time, the most crowded host, the smallest cache; whether all keep figures. At least
+  /// one.
   static LinkSpeed agreed(const std::vector<LinkSpeed>& of_ranks);
 
   /// The same as if nothing had been measured: what is known of the hosts stays.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/schedule/algorithm.h>
-#include <cohort/collectives/selection/link_speed.h>
+#include <cohort/collectives/selection/network_speed.h>
 #include <cohort/collectives/selection/pull_crossover.h>
 #include <cohort/collectives/selection/slot_crossover.h>
 #include <cohort/net/hosts.h>
@@ -12,21 +12,6 @@
 #include <string_view>
 
 namespace cohort {
-
-/// What messages within a host cost, over shared memory, as far as is known without measuring it.
-struct InsideSpeed {
-  double message_us = 0.2;       ///< of the cores at both ends
-  double latency_us = 0.3;       ///< from one to the other
-  double byte_us = 1.0 / 10000;  ///< of the one copy that moves it
-
-  /// Beside links of that speed: who shares a core has to be given it first.
-  [[nodiscard]] static InsideSpeed beside(const LinkSpeed& speed) noexcept {
-    InsideSpeed inside;
-    if (speed.ranks_per_core > 1) inside = {speed.message_us, 0, inside.byte_us};
-    inside.byte_us = std::min(inside.byte_us, speed.byte_us);
-    return inside;
-  }
-};
 
 /// What a schedule takes over TCP on hosts of a certain speed; the same numbers on all ranks, since all must
 /// come to the same choice. What a schedule says it does inside of hosts it does over shared memory.
@@ -39,13 +24,13 @@ struct InsideSpeed {
 class CostModel {
  public:
   CostModel() = default;
-  /// `latency_us`: of the network between hosts, one way.
-  CostModel(const LinkSpeed& speed, Rank ranks, double latency_us = 0) noexcept
-      : CostModel(speed, InsideSpeed::beside(speed), ranks, latency_us) {}
-  CostModel(const LinkSpeed& speed, const InsideSpeed& inside, Rank ranks, double latency_us) noexcept
+  CostModel(const LinkSpeed& speed, Rank ranks, const NetworkSpeed& network = NetworkSpeed::none()) noexcept
+      : CostModel(speed, InsideSpeed::beside(speed), ranks, network) {}
+  CostModel(const LinkSpeed& speed, const InsideSpeed& inside, Rank ranks,
+            const NetworkSpeed& network) noexcept
       : speed_(speed),
         inside_(inside),
-        latency_us_(latency_us),
+        network_(network),
         ranks_of_core_(std::max(1.0, speed.ranks_per_core)),
         cores_(ranks / ranks_of_core_),
         work_of_message_(speed.ranks_per_core > 1 ? kWorkOfSharedCore : 1) {}
@@ -53,18 +38,22 @@ class CostModel {
   [[nodiscard]] double estimate_us(const Cost& cost) const noexcept {
     // Bytes pass both ends of a connection at the same time, so that they take half their work on the way.
     // All ranks copy at about the same time.
-    const double way_us = (speed_.message_us + latency_us_) * (cost.rounds - cost.rounds_inside) +
-                          speed_.byte_us * (cost.bytes_moved - cost.bytes_moved_inside) / 2 +
+    const double moved = cost.bytes_moved - cost.bytes_moved_inside;
+    const double by_all = cost.bytes_by_all - cost.bytes_by_all_inside;
+    const double wire_us = network_.byte_us * std::max(moved, by_all / network_.ports);
+    const double way_us = (speed_.message_us + network_.latency_us) * (cost.rounds - cost.rounds_inside) +
+                          std::max(speed_.byte_us * moved / 2, wire_us) +
                           (inside_.message_us + inside_.latency_us) * cost.rounds_inside +
                           inside_.byte_us * cost.bytes_moved_inside + speed_.combine_us * cost.bytes_reduced +
                           speed_.copy_us * cost.bytes_copied * ranks_of_core_;
     const double messages_us = speed_.message_us * (cost.messages - cost.messages_inside) +
                                inside_.message_us * cost.messages_inside;
-    const double bytes_us = speed_.byte_us * (cost.bytes_by_all - cost.bytes_by_all_inside) +
-                            inside_.byte_us * cost.bytes_by_all_inside;
+    const double bytes_us = speed_.byte_us * by_all + inside_.byte_us * cost.bytes_by_all_inside;
     return way_us + (work_of_message_ * messages_us + bytes_us) / cores_;
   }
   [[nodiscard]] const LinkSpeed& speed() const noexcept { return speed_; }
+  [[nodiscard]] const InsideSpeed& inside() const noexcept { return inside_; }
+  [[nodiscard]] const NetworkSpeed& network() const noexcept { return network_; }
 
   /// One number of the model, for people: "message" 5 "us".
   struct Constant {
@@ -72,13 +61,14 @@ class CostModel {
     double value;
     std::string_view unit;
   };
-  [[nodiscard]] std::array<Constant, 8> constants() const noexcept {
+  [[nodiscard]] std::array<Constant, 9> constants() const noexcept {
     return {{{"message", speed_.message_us, "us"},
              {"byte", speed_.byte_us * 1e3, "ns"},
              {"byte combined", speed_.combine_us * 1e3, "ns"},
              {"byte copied", speed_.copy_us * 1e3, "ns"},
              {"ranks per core", speed_.ranks_per_core, ""},
-             {"network", latency_us_, "us"},
+             {"network", network_.latency_us, "us"},
+             {"network byte", network_.byte_us * 1e3, "ns"},
              {"message inside of a host", inside_.message_us + inside_.latency_us, "us"},
              {"byte inside of a host", inside_.byte_us * 1e3, "ns"}}};
   }
@@ -89,7 +79,7 @@ class CostModel {
 
   LinkSpeed speed_;
   InsideSpeed inside_;
-  double latency_us_ = 0;
+  NetworkSpeed network_ = NetworkSpeed::none();
   double ranks_of_core_ = 1;
   double cores_ = 1;
   double work_of_message_ = 1;

@@ -37,7 +37,13 @@ CostModel cost_model(const Topology& topology, Rank ranks) {
   inside.message_us = 2 * topology.inside.message_ns / kNanosecondsPerMicrosecond;
   inside.latency_us = topology.inside.latency_ns / kNanosecondsPerMicrosecond;
   inside.byte_us = 1 / (topology.inside.gigabytes_per_second * kNanosecondsPerMicrosecond);
-  return {cores, inside, ranks, topology.network.latency_ns / kNanosecondsPerMicrosecond};
+  const Hosts hosts = hosts_of(topology, ranks);
+  const NetworkSpeed network{.latency_us = topology.network.latency_ns / kNanosecondsPerMicrosecond,
+                             .byte_us = 1 / (link.gigabytes_per_second * kNanosecondsPerMicrosecond),
+                             .ports = topology.rails == 0
+                                          ? static_cast<double>(ranks)
+                                          : static_cast<double>(hosts.count()) * topology.rails};
+  return {cores, inside, ranks, network};
 }
 
 }  // namespace

@@ -55,8 +55,8 @@ TEST(LinkSpeed, read_from_its_text_writes_the_same_text) {
 
 TEST(LinkSpeed, text_of_another_form_is_refused) {
   for (const std::string text :
-       {"", "5", "5 1 1 1 1", "5 1 1 1 1 ", "5 1 1 1 1 1 ", "5 1 1 1 1 1 1", "5,1,1,1,1,1", "-1 1 1 1 1 1",
-        "5 nan 1 1 1 1", "5 inf 1 1 1 1", "5 1e10 1 1 1 1", "a b c d e f"}) {
+       {"", "5", "5 1 1 1 1 1", "5 1 1 1 1 1 ", "5 1 1 1 1 1 1 ", "5 1 1 1 1 1 1 1", "5,1,1,1,1,1,1",
+        "-1 1 1 1 1 1 1", "5 nan 1 1 1 1 1", "5 inf 1 1 1 1 1", "5 1e10 1 1 1 1 1", "a b c d e f g"}) {
     const auto error = error_from([&] { (void)LinkSpeed::parse(text); });
     ASSERT_EQ(kind_of(error), "ProtocolError") << text;
     EXPECT_NE(error->message().find("'" + text + "'"), std::string_view::npos) << error->what();
@@ -68,12 +68,16 @@ TEST(LinkSpeed, ranks_agree_on_the_median_whatever_order_they_hear_each_other_in
                                   speed(6, 2e-4, 2, 1 << 19), speed(4, 5e-4, 1, 1 << 21),
                                   speed(7, 4e-4, 1, 1 << 20)};
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].copy_us = static_cast<double>(i);
+  for (LinkSpeed& one : ranks) one.keeps_figures = true;
+  EXPECT_TRUE(LinkSpeed::agreed(ranks).keeps_figures);
+  ranks[3].keeps_figures = false;
   const LinkSpeed agreed = LinkSpeed::agreed(ranks);
   EXPECT_EQ(agreed.copy_us, 2);
   EXPECT_EQ(agreed.message_us, 6) << "one rank that was disturbed does not count";
   EXPECT_EQ(agreed.byte_us, 3e-4);
   EXPECT_EQ(agreed.ranks_per_core, 4);
   EXPECT_EQ(agreed.cache_bytes, std::size_t{1} << 19);
+  EXPECT_FALSE(agreed.keeps_figures) << "all have to";
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     std::rotate(ranks.begin(), ranks.begin() + 1, ranks.end());
     EXPECT_EQ(LinkSpeed::agreed(ranks), agreed);

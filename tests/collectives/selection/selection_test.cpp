@@ -100,7 +100,7 @@ TEST(Selection, takes_ahc_where_hosts_are_unequal_and_messages_are_large) {
 /// Where each round goes through a network, those that stay inside of a host are nearly free.
 TEST(Selection, takes_recursive_doubling_for_short_messages_where_half_of_its_rounds_stay_inside) {
   Reach reach = on_hosts(8, 8);
-  reach.model = CostModel(reach.model.speed(), reach.ranks(), 10);
+  reach.model = CostModel(reach.model.speed(), reach.ranks(), NetworkSpeed{.latency_us = 10});
   EXPECT_EQ(selected(call(operator_of<AllReduce>, 8 << 10), reach), "recursive_doubling");
   EXPECT_EQ(selected(call(operator_of<AllReduce>, 16 << 20), reach), "mesh_nhr");
 }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/call/call.h>
+#include <cohort/engine/engine.h>
+#include <cohort/net/membership.h>
+
+#include <functional>
+#include <span>
+
+namespace cohort {
+
+/// Above it nothing is measured: what a rank sees then is mostly how long the others had its core.
+inline constexpr double kMostRanksPerCoreToMeasure = 8;
+
+/// How ranks measure together as their communicator is made: by calls of all of them, outside of the numbers
+/// of the user's, and by agreeing on what these took. All ranks do the same, in the same order.
+class JointMeasurement {
+ public:
+  /// Runs a call of all ranks.
+  using RunCall = std::function<Task<>(const Call& call)>;
+  /// By which algorithm they agree: one that serves however they reach each other.
+  using Choose = std::function<const AnyAlgorithm*(const Call& call)>;
+
+  JointMeasurement(Engine& engine, const Membership& membership, RunCall run, Choose choose)
+      : engine_(engine), membership_(membership), run_(std::move(run)), choose_(std::move(choose)) {}
+
+  [[nodiscard]] Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] const Membership& membership() const noexcept { return membership_; }
+
+  [[nodiscard]] Task<> run(const Call& call) const { return run_(call); }
+  /// Each rank's time of a call, in us: the best of several batches, since others are disturbed by whatever
+  /// else runs.
+  Task<double> time(const Call& call);
+  /// The same of one call, which is enough where it takes long.
+  Task<double> time_once(const Call& call) const;
+  /// values[i] = the largest of all ranks.
+  Task<> agree_on_slowest(std::span<double> values) const;
+  /// A call on these buffers by the algorithm by which ranks agree; what is combined is the largest.
+  [[nodiscard]] Call agreed_call(Operator op, DataType type, std::span<const std::byte> in,
+                                 std::span<std::byte> out) const;
+
+  /// The largest of this rank's calls since it was set to 1, or of any rank's where they have agreed on it;
+  /// see spread_of().
+  double spread = 1;
+
+ private:
+  Engine& engine_;
+  const Membership& membership_;
+  const RunCall run_;
+  const Choose choose_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/selection/joint_measurement.h>
+#include <cohort/collectives/selection/known_figures.h>
+#include <cohort/collectives/selection/reach.h>
+
+namespace cohort {
+
+/// What the ranks of several hosts measure together when their communicator is made: what the way takes from
+/// host to host, and from rank to rank inside of one. All ranks call the same.
+///
+/// Neighbours measure in pairs, all pairs at once, each rank in one at most; the slowest pair counts. Between
+/// hosts where ranks of two hosts follow one another, inside where two of one do.
+class NetworkCalibration {
+ public:
+  enum class Where : std::uint8_t { inside, between };
+
+  /// `known`: what earlier jobs of the same hosts have measured; it and `reach` outlive this.
+  NetworkCalibration(JointMeasurement together, const Reach& reach, const KnownFigures& known)
+      : together_(std::move(together)), reach_(reach), known_(known) {}
+
+  /// The model with what was measured in place of what was assumed: the same on all ranks. 14 calls of each
+  /// of four kinds, on links of neighbours, or one of each kind where one takes more than 2 ms.
+  Task<CostModel> measure();
+
+ private:
+  /// Of the slowest pair; zeros where there is none of its kind.
+  struct Way {
+    double latency_us = 0;  ///< of a signal, with the work at both ends
+    double byte_us = 0;     ///< of a large message
+  };
+  template <Where kWhere>
+  Task<Way> time_way();
+  Task<double> agreed_time(const AnyAlgorithm& algorithm);
+  Task<bool> recall(KnownFigures::OfNetwork& figures);
+  [[nodiscard]] CostModel model_by(const KnownFigures::OfNetwork& figures) const;
+
+  JointMeasurement together_;
+  const Reach& reach_;
+  const KnownFigures& known_;
+};
+
+}  // namespace cohort

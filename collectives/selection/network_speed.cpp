@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/selection/network_speed.h>
+
+#include <set>
+
+namespace cohort {
+
+NetworkSpeed NetworkSpeed::between(const Membership& membership) {
+  std::set<std::array<std::byte, 16>> hosts;
+  for (const auto& peer : membership.peers) hosts.insert(peer.host_id);
+  NetworkSpeed network;
+  network.ports = static_cast<double>(hosts.size());
+  return hosts.size() > 1 ? network : none();
+}
+
+}  // namespace cohort

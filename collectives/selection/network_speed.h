@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/selection/link_speed.h>
+#include <cohort/net/membership.h>
+
+#include <algorithm>
+
+namespace cohort {
+
+/// What messages within a host cost, over shared memory, as far as is known without measuring it.
+struct InsideSpeed {
+  double message_us = 0.2;       ///< of the cores at both ends
+  double latency_us = 0.3;       ///< from one to the other
+  double byte_us = 1.0 / 10000;  ///< of the one copy that moves it
+
+  /// Beside links of that speed: who shares a core has to be given it first.
+  [[nodiscard]] static InsideSpeed beside(const LinkSpeed& speed) noexcept {
+    InsideSpeed inside;
+    if (speed.ranks_per_core > 1) inside = {speed.message_us, 0, inside.byte_us};
+    inside.byte_us = std::min(inside.byte_us, speed.byte_us);
+    return inside;
+  }
+};
+
+/// What the network between hosts adds to the work at both ends, as far as is known without measuring it: of
+/// TCP within a data centre.
+struct NetworkSpeed {
+  double latency_us = 10;  ///< of a message, one way
+  double byte_us = 0;      ///< of a byte, to or from a host; 0: no more than the work at its ends takes
+  double ports = 1;        ///< through which bytes leave, of all hosts together
+
+  /// What these ranks need, on the hosts that they run on, whatever transport they use.
+  [[nodiscard]] static NetworkSpeed between(const Membership& membership);
+  /// Of ranks that need none.
+  [[nodiscard]] static NetworkSpeed none() noexcept { return {.latency_us = 0}; }
+  /// The same ports, where there are any, by figures of others.
+  [[nodiscard]] NetworkSpeed by(const NetworkSpeed& measured) const noexcept {
+    return ports > 1 ? NetworkSpeed{measured.latency_us, measured.byte_us, ports} : *this;
+  }
+};
+
+}  // namespace cohort
