@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The texts show Python that runs."""
+
+import unittest
+
+from pages import ROOT, PageTestCase, blocks_of
+
+WITH_BLOCKS = {"docs/python.md", "docs/torch.md"}  # the latter: bindings/torch/pages_test.py
+
+FIRST_CALL = """
+...
+assert cohort.get_world_size() == 2
+assert total.dtype == np.float32 and total.shape == (1024,) and (total == 1).all()
+"""
+
+AWAITED = """
+import asyncio
+import cohort
+import numpy as np
+
+async def together(comm, x, y):
+    ...
+    return first, second
+
+with cohort.init() as comm:
+    first, second = asyncio.run(together(comm, np.full(3, comm.rank), np.full(5, 1)))
+assert first.tolist() == [1] * 3 and second.tolist() == [2] * 5
+"""
+
+
+class Pages(PageTestCase):
+    def test_python_md(self):
+        self.check_page("docs/python.md", FIRST_CALL, AWAITED)
+
+    def test_no_other_page_has_blocks_that_are_not_run(self):
+        pages = [ROOT / "README.md", ROOT / "bench" / "README.md", *(ROOT / "docs").glob("*.md")]
+        names = {str(page.relative_to(ROOT)) for page in pages}
+        self.assertEqual({name for name in names if blocks_of(name)}, WITH_BLOCKS)
+
+
+if __name__ == "__main__":
+    unittest.main()
