@@ -163,6 +163,11 @@ Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes,
   return core.explain(call, forced);
 }
 
+bool Communicator::takes_blocks_apart(Operator op, DataType type, std::size_t bytes) const {
+  const CommunicatorCore& core = core_for("takes_blocks_apart");
+  return core.select(make_call_of_size(op, type, bytes, size_), {}).keeps_to_blocks();
+}
+
 Collective Communicator::call(Operator op, const CallArguments& arguments) {
   if (core_ == nullptr) [[unlikely]]
     refuse_moved_from(to_string(op));  // named only then

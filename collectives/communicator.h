@@ -93,6 +93,9 @@ class Communicator {
   [[nodiscard]] Explanation explain(Operator op, DataType type, std::size_t bytes,
                                     std::string_view forced = {},
                                     std::optional<Determinism> determinism = {}) const;
+  /// Whether the algorithm that is selected for such a call, of `bytes` as above, takes
+  /// CallArguments::blocks.
+  [[nodiscard]] bool takes_blocks_apart(Operator op, DataType type, std::size_t bytes) const;
   /// How the ranks reach each other, with what was measured at joining: the numbers that choices rest on.
   [[nodiscard]] const Reach& reach() const noexcept;
   /// The algorithms that can be asked for by name: the library's, and those of the options.

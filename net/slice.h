@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace cohort {
@@ -55,15 +56,25 @@ class WindowTable {
   void bind(WindowId window, std::byte* base, std::size_t bytes) noexcept {
     entries_[static_cast<std::size_t>(window)] = {base, bytes};
   }
+  /// A window of blocks, each of `block_bytes` and not empty, that lie apart: no slice spans two of them.
+  /// They outlive what is asked for here.
+  void bind_blocks(WindowId window, std::span<std::byte* const> blocks, std::size_t block_bytes) noexcept {
+    entries_[static_cast<std::size_t>(window)] = {nullptr, blocks.size() * block_bytes, blocks.data(),
+                                                  block_bytes};
+  }
   [[nodiscard]] bool contains(const Slice& slice) const noexcept {
     const Entry& entry = entries_[static_cast<std::size_t>(slice.window)];
-    return slice.offset <= entry.bytes && slice.bytes <= entry.bytes - slice.offset;
+    const bool is_inside = slice.offset <= entry.bytes && slice.bytes <= entry.bytes - slice.offset;
+    return is_inside && (entry.blocks == nullptr || is_in_one_block(entry, slice));
   }
-  /// The address of a slice; asserts that it lies inside its window.
+  /// The address of a slice; asserts that it lies inside its window, and in one block of it.
   [[nodiscard]] std::byte* at(const Slice& slice) const noexcept {
-    COHORT_ASSERT(contains(slice), "slice {}[{}, +{}) lies outside its window of {} bytes",
+    COHORT_ASSERT(contains(slice), "slice {}[{}, +{}) lies outside its window of {} bytes, or of its blocks",
                   to_string(slice.window), slice.offset, slice.bytes, size_bytes(slice.window));
-    return entries_[static_cast<std::size_t>(slice.window)].base + slice.offset;
+    const Entry& entry = entries_[static_cast<std::size_t>(slice.window)];
+    if (entry.blocks != nullptr) [[unlikely]]
+      return entry.blocks[slice.offset / entry.block_bytes] + slice.offset % entry.block_bytes;
+    return entry.base + slice.offset;
   }
   [[nodiscard]] std::size_t size_bytes(WindowId window) const noexcept {
     return entries_[static_cast<std::size_t>(window)].bytes;
@@ -73,7 +84,14 @@ class WindowTable {
   struct Entry {
     std::byte* base = nullptr;
     std::size_t bytes = 0;
+    std::byte* const* blocks = nullptr;  ///< where they lie apart, and there is no base
+    std::size_t block_bytes = 0;
   };
+
+  [[nodiscard]] static bool is_in_one_block(const Entry& entry, const Slice& slice) noexcept {
+    return slice.offset < entry.bytes && slice.bytes <= entry.block_bytes - slice.offset % entry.block_bytes;
+  }
+
   std::array<Entry, kWindows> entries_;
 };
 

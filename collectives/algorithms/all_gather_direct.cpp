@@ -37,8 +37,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = static_cast<double>(bytes) * (ranks - 1)};
 }
 
-const Algorithm<AllGather> kAlgorithm = {
-    .name = "direct", .ground = Ground::mapped, .cost = cost, .schedule = all_gather_direct};
+const Algorithm<AllGather> kAlgorithm = {.name = "direct",
+                                         .ground = Ground::mapped,
+                                         .cost = cost,
+                                         .schedule = all_gather_direct,
+                                         .keeps_to_blocks = true};
 
 }  // namespace
 

@@ -250,9 +250,40 @@ inline void take_even(Call& call, const CallArguments& arguments, const Extent& 
     refuse_call(size_advice(call.op, unit, arguments.in.size(), arguments.out.size(), recv_bytes, ranks));
 }
 
+/// Each of them is memory that the input does not overlap, unless it is this rank's own, in place.
+void refuse_wrong_blocks(const Call& call, Rank rank) {
+  for (std::size_t of = 0; of < call.blocks.size(); ++of) {
+    const std::byte* const block = call.blocks[of];
+    check_place(call.op, "output", call.type, block, call.send_bytes);
+    const bool apart = call.send + call.send_bytes <= block || block + call.send_bytes <= call.send;
+    const bool is_in_place = of == rank && block == call.send;
+    if (!apart && !is_in_place) refuse_overlap(call.op);
+  }
+}
+
+[[gnu::cold]] Call make_call_on_blocks(Operator op, const CallArguments& arguments, Rank rank, Rank ranks) {
+  Call call = begin_call(op, arguments, ranks);
+  if (op != operator_of<AllGather>)
+    refuse_call(fmt::format("{} into blocks that lie apart: give it one piece of memory", to_string(op)));
+  if (arguments.blocks.size() != ranks)
+    refuse_call(fmt::format("{} over {} ranks into {} blocks; give {}", to_string(op), ranks,
+                            arguments.blocks.size(), ranks));
+  call.count = elements_of(op, arguments.type, arguments.in.size());
+  call.send = const_cast<std::byte*>(arguments.in.data());
+  call.send_bytes = call.announced_bytes = arguments.in.size();
+  call.recv_bytes = ranks * call.send_bytes;
+  if (call.send_bytes == 0) return call;
+  call.blocks = arguments.blocks;
+  check_place(op, "input", call.type, call.send, call.send_bytes);
+  refuse_wrong_blocks(call, rank);
+  return call;
+}
+
 }  // namespace
 
 Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank ranks) {
+  if (!arguments.blocks.empty()) [[unlikely]]
+    return make_call_on_blocks(op, arguments, rank, ranks);
   const OperatorInfo& info = op.info();
   Call call = begin_call(op, arguments, ranks);
   if (!info.has_data) return call;

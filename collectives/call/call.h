@@ -26,6 +26,9 @@ struct CallArguments {
   /// Of Counts::pairs: with it `counts` are only what this rank gives to each, and this is what it gets of
   /// each. The ranks tell each other.
   std::span<const std::size_t> recv_counts{};
+  /// Of an all_gather, in place of `out`: where the block of each rank goes, wherever that is, without
+  /// overlaps. Outlive the call. Only where Communicator::takes_blocks_apart() says so.
+  std::span<std::byte* const> blocks{};
 };
 
 /// One collective as the caller asked for it. `count` is what the ranks must agree on: the elements of a
@@ -45,6 +48,7 @@ struct Call {
   std::span<const std::size_t> recv_counts{};
   std::byte* send = nullptr;
   std::byte* recv = nullptr;
+  std::span<std::byte* const> blocks{};  ///< where it lies apart; `recv` is null then
   std::size_t send_bytes = 0;
   std::size_t recv_bytes = 0;
   std::size_t announced_bytes = 0;          ///< the largest that any rank brings to a meeting

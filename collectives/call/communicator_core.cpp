@@ -285,6 +285,11 @@ Task<> CommunicatorCore::end_if_unused() {
   }
 }
 
+void CommunicatorCore::refuse_blocks(const Call& call) {
+  refuse_call(fmt::format("{} by {} does not write to blocks that lie apart: give it one piece of memory",
+                          to_string(call.op), call.algorithm->name()));
+}
+
 /// The call has its number from here on.
 void CommunicatorCore::begin(const Call& call) noexcept { begin(call, sign(call, membership_.size)); }
 
@@ -301,7 +306,10 @@ void CommunicatorCore::prepare(const Call& call, const Signature& signature) noe
   ++running_.sequence;
   running_.signature = signature;
   running_.windows.bind(WindowId::send, call.send, call.send_bytes);
-  running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
+  if (call.blocks.empty()) [[likely]]
+    running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
+  else
+    running_.windows.bind_blocks(WindowId::recv, call.blocks, call.send_bytes);
   running_.is_running = true;
   if (meeting_) meeting_->begin();
   resources_.operation_started();

@@ -118,6 +118,8 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   void choose(Call& call, std::string_view forced) const {
     call.algorithm = &select(call, forced);
     call.is_algorithm_forced = !forced.empty();
+    if (!call.blocks.empty() && !call.algorithm->keeps_to_blocks()) [[unlikely]]
+      refuse_blocks(call);
   }
   void choose(TensorCall& call, std::string_view forced);
   void choose(FunctionCall& call, std::string_view forced) const;
@@ -166,6 +168,8 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   }
 
  private:
+  [[noreturn, gnu::cold]] static void refuse_blocks(const Call& call);
+
   /// Calls in a row that complete without suspending look now and then whether their turn of the loop is
   /// over: a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice.
   /// Looking costs 25 ns, so the smallest calls, 0.2 us each, do it every 32nd time.

@@ -83,6 +83,8 @@ struct Algorithm {
   ForRanks<std::size_t> largest_piece = whole_message;
   Task<> (*schedule)(Exec& x, Op op) = nullptr;
   LocalSchedule<Op> local{};
+  /// Blocks of the receive window may lie apart: each slice of it lies in one of them, and no peer names any.
+  bool keeps_to_blocks = false;
 };
 
 /// The bytes of one piece of a message: at most `largest`, but for a grain of elements that divides well.
@@ -113,6 +115,7 @@ AnyAlgorithm::AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept
       order_(Op::kCombines ? algorithm.order : ReductionOrder::by_rank_at_once),
       announces_(algorithm.local.announces),
       may_refer_(algorithm.local.may_refer),
+      keeps_to_blocks_(algorithm.keeps_to_blocks),
       has_schedule_(algorithm.schedule != nullptr),
       has_cost_(static_cast<bool>(algorithm.cost)) {}
 

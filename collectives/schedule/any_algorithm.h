@@ -234,6 +234,9 @@ class AnyAlgorithm {
     return may_refer_ && bytes >= kRefersFrom && bytes <= kMostAnnouncedBytes;
   }
 
+  /// Whether it can write to blocks that lie apart.
+  [[nodiscard]] bool keeps_to_blocks() const noexcept { return keeps_to_blocks_; }
+
   /// Of a message of so many bytes; zeros if it has none. Of hosts that it fits.
   [[nodiscard]] Cost cost(std::size_t bytes, const Hosts& hosts) const {
     return functions_->cost(typed_, bytes, hosts);
@@ -280,6 +283,7 @@ class AnyAlgorithm {
   ReductionOrder order_;
   Announces announces_;
   bool may_refer_;
+  bool keeps_to_blocks_;
   bool has_schedule_;
   bool has_cost_;
 };
