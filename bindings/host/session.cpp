@@ -167,6 +167,13 @@ std::string SharedCommunicator::explain(Operator op, DataType type, std::size_t 
   return text;
 }
 
+bool SharedCommunicator::takes_blocks_apart(Operator op, DataType type, std::size_t bytes) {
+  bool does = false;
+  OnEngine asking([&] { does = comm_.takes_blocks_apart(op, type, bytes); });
+  loop_.run(asking, nullptr);
+  return does;
+}
+
 void SharedCommunicator::refuse_closed() const {
   if (is_closed()) [[unlikely]]
     throw Error(ErrorKind::InvalidArgument,

@@ -60,6 +60,8 @@ class SharedCommunicator : Immovable, public std::enable_shared_from_this<Shared
   [[nodiscard]] std::optional<Error> failure();
   /// Which algorithm runs such a call here, and why: as Communicator::explain, in words.
   [[nodiscard]] std::string explain(Operator op, DataType type, std::size_t bytes);
+  /// As Communicator::takes_blocks_apart.
+  [[nodiscard]] bool takes_blocks_apart(Operator op, DataType type, std::size_t bytes);
 
   /// Says goodbye and waits until that is told. Calls that are under way, of other threads too, end with
   /// Cancelled before. Idempotent; calls afterwards throw InvalidArgument.

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 
 namespace cohort::torch_face {
@@ -77,11 +79,18 @@ Outcome outcome_of(Request& request) {
   return outcome;
 }
 
-/// Counts of a call, as long as its request.
-struct Counts {
-  std::vector<std::size_t> given;
-  std::vector<std::size_t> received;
+/// What a call names besides tensors, as long as its request.
+struct Lists {
+  std::vector<std::size_t> counts;
+  std::vector<std::size_t> recv_counts;
+  std::vector<std::byte*> blocks;
 };
+
+std::vector<std::byte*> addresses_of(const std::vector<void*>& blocks) {
+  std::vector<std::byte*> addresses;
+  for (void* const block : blocks) addresses.push_back(static_cast<std::byte*>(block));
+  return addresses;
+}
 
 class JoinedRanks final : public Ranks {
  public:
@@ -104,17 +113,20 @@ class JoinedRanks final : public Ranks {
       }
       return launch(comm_->prepare(std::move(tensors), settings), std::move(over), patience_for(bytes));
     }
-    auto counts = std::make_shared<Counts>(Counts{std::move(call.counts), std::move(call.recv_counts)});
+    auto lists = std::make_shared<Lists>(
+        Lists{std::move(call.counts), std::move(call.recv_counts), addresses_of(call.blocks)});
     CollectiveCall one{op};
     one.arguments.type = type;
     one.arguments.reduce = combination;
     one.arguments.root = call.root;
     one.arguments.in = bytes_of(call.in);
     one.arguments.out = bytes_of(call.out);
-    one.arguments.counts = counts->given;
-    one.arguments.recv_counts = counts->received;
-    const Duration patience = patience_for(std::max(call.in.bytes, call.out.bytes));
-    return launch(comm_->prepare(one, settings, std::move(counts)), std::move(over), patience);
+    one.arguments.counts = lists->counts;
+    one.arguments.recv_counts = lists->recv_counts;
+    one.arguments.blocks = lists->blocks;
+    const std::size_t out_bytes = std::max(call.out.bytes, lists->blocks.size() * call.in.bytes);
+    const Duration patience = patience_for(std::max(call.in.bytes, out_bytes));
+    return launch(comm_->prepare(one, settings, std::move(lists)), std::move(over), patience);
   }
 
   std::shared_ptr<Pending> start(Message call, std::function<void(const Outcome&)> over) override {
@@ -124,6 +136,19 @@ class JoinedRanks final : public Ranks {
                                                        : Direction::recv;
     const MessageCall message{direction, call.peer, call.tag, bytes_of(call.data)};
     return launch(comm_->prepare(message, {.timeout = duration_of(call.timeout_s)}), std::move(over));
+  }
+
+  bool takes_blocks_apart(std::size_t block_bytes) noexcept override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = takes_apart_.find(block_bytes);
+    if (known != takes_apart_.end()) return known->second;
+    try {
+      const bool does =
+          comm_->takes_blocks_apart(operator_of<AllGather>, DataType::byte, block_bytes * comm_->size());
+      return takes_apart_.emplace(block_bytes, does).first->second;
+    } catch (const std::exception&) {
+      return false;  // the call will say what is wrong
+    }
   }
 
   std::shared_ptr<void> allocate(std::size_t bytes) noexcept override {
@@ -150,6 +175,8 @@ class JoinedRanks final : public Ranks {
   }
 
   std::shared_ptr<bindings::SharedCommunicator> comm_;
+  std::mutex mutex_;
+  std::map<std::size_t, bool> takes_apart_;  ///< by bytes of a block: to ask takes a turn of the engine
 };
 
 }  // namespace

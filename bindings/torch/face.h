@@ -27,6 +27,8 @@ struct Collective {
   Memory in{};
   Memory out{};
   std::vector<Memory> tensors{};  ///< in place of in and out: several in one call, each in place
+  /// In place of out, where Ranks::takes_blocks_apart(): the block of each rank, as large as `in`.
+  std::vector<void*> blocks{};
   std::vector<std::size_t> counts{};
   std::vector<std::size_t> recv_counts{};
   double timeout_s = 0;  ///< 0: the group's
@@ -65,6 +67,9 @@ class Ranks {
   /// std::invalid_argument for what is wrong on this rank alone.
   virtual std::shared_ptr<Pending> start(Collective call, std::function<void(const Outcome&)> over) = 0;
   virtual std::shared_ptr<Pending> start(Message call, std::function<void(const Outcome&)> over) = 0;
+  /// Whether an all_gather of so many bytes from each writes them wherever they go; the same from call to
+  /// call.
+  virtual bool takes_blocks_apart(std::size_t block_bytes) noexcept = 0;
   /// Memory that peers of this host map. Null where there is no room for it, or the communicator is closed.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) noexcept = 0;
   /// Calls of all ranks fail with this reason, those under way, too.

@@ -149,16 +149,19 @@ ProcessGroupCohort::Work ProcessGroupCohort::allgather(std::vector<Tensors>& out
   const at::Tensor& input = only(inputs, "allgather");
   TORCH_CHECK(outputs.size() == 1, "cohort: allgather takes a single list of outputs");
   check_alike(outputs[0], input, static_cast<std::size_t>(getSize()), "allgather");
-  const at::Tensor flat = flat_of(outputs[0], input, place(), scratch_);
+  Job job{OpType::ALLGATHER, "all_gather", inputs, outputs[0]};
   Collective call;
   call.op = "all_gather";
   call.type = type_name(input);
   call.in = memory_of(input);
-  call.out = memory_of(flat);
-  Tensors results = outputs[0];
-  auto finish = [flat, results]() mutable { copy_from_flat(flat, results); };
-  return start({OpType::ALLGATHER, "all_gather", inputs, outputs[0], std::move(finish)}, std::move(call),
-               options.timeout);
+  call.blocks = blocks_apart(outputs[0], input, place());
+  if (call.blocks.empty() || !ranks_->takes_blocks_apart(input.nbytes())) {
+    call.blocks.clear();
+    const at::Tensor flat = flat_of(outputs[0], input, place(), scratch_);
+    call.out = memory_of(flat);
+    job.finish = [flat, results = outputs[0]]() mutable { copy_from_flat(flat, results); };
+  }
+  return start(std::move(job), std::move(call), options.timeout);
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::_allgather_base(at::Tensor& output, at::Tensor& input,

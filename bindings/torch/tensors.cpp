@@ -28,12 +28,25 @@ bool lie_behind_each_other(const std::vector<at::Tensor>& tensors) {
   });
 }
 
+bool is_whole(const at::Tensor& part, const at::Tensor& own) {
+  return begin_of(part) == begin_of(own) && part.nbytes() == own.nbytes();
+}
+
+/// Whether `other` has nothing of what lies from the first to the last.
+bool lie_apart(const at::Tensor& first, const at::Tensor& last, const at::Tensor& other) {
+  const std::less_equal<const std::byte*> is_before;
+  return is_before(end_of(other), begin_of(first)) || is_before(end_of(last), begin_of(other));
+}
+
 /// Whether a call may take both: they are apart, or `part` is the whole of `own`.
 bool may_be_taken(const at::Tensor& first, const at::Tensor& last, const at::Tensor& part,
                   const at::Tensor& own) {
-  const std::less_equal<const std::byte*> is_before;
-  if (is_before(end_of(part), begin_of(first)) || is_before(end_of(last), begin_of(part))) return true;
-  return begin_of(part) == begin_of(own) && part.nbytes() == own.nbytes();
+  return lie_apart(first, last, part) || is_whole(part, own);
+}
+
+bool is_dense(const at::Tensor& tensor) {
+  return tensor.layout() == at::kStrided && tensor.device().is_cpu() && tensor.is_contiguous() &&
+         !tensor.is_conj() && !tensor.is_neg();
 }
 
 /// To find out how to copy takes torch microseconds, and one of its threads copies more slowly than memcpy
@@ -41,9 +54,7 @@ bool may_be_taken(const at::Tensor& first, const at::Tensor& last, const at::Ten
 /// several, and what takes more than copying bytes is its own.
 bool is_copied_as_bytes(const at::Tensor& tensor, const at::Tensor& flat) {
   constexpr std::size_t kMostBytes = std::size_t{2} << 20;
-  return tensor.nbytes() <= kMostBytes && tensor.scalar_type() == flat.scalar_type() &&
-         tensor.layout() == at::kStrided && tensor.device().is_cpu() && tensor.is_contiguous() &&
-         !tensor.is_conj() && !tensor.is_neg();
+  return tensor.nbytes() <= kMostBytes && tensor.scalar_type() == flat.scalar_type() && is_dense(tensor);
 }
 
 std::byte* place_in(const at::Tensor& flat, std::int64_t element) {
@@ -102,6 +113,19 @@ at::Tensor flat_of(const std::vector<at::Tensor>& tensors, const at::Tensor& bes
   std::int64_t count = 0;
   for (const at::Tensor& tensor : tensors) count += tensor.numel();
   return tensors.front().as_strided({count}, {1});
+}
+
+std::vector<void*> blocks_apart(const std::vector<at::Tensor>& tensors, const at::Tensor& beside,
+                                std::size_t place) {
+  std::vector<void*> blocks;
+  if (beside.nbytes() == 0 || lie_behind_each_other(tensors)) return blocks;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor& tensor = tensors[i];
+    const bool is_own = i == place && is_whole(beside, tensor);
+    if (!is_dense(tensor) || (!is_own && !lie_apart(tensor, tensor, beside))) return {};
+    blocks.push_back(tensor.data_ptr());
+  }
+  return blocks;
 }
 
 void copy_from_flat(const at::Tensor& flat, std::vector<at::Tensor>& tensors) {

@@ -37,6 +37,10 @@ void check_pairs(const std::vector<at::Tensor>& tensors, const std::vector<at::T
 /// place.
 at::Tensor flat_of(const std::vector<at::Tensor>& tensors, const at::Tensor& beside, std::size_t place,
                    Scratch& scratch);
+/// Where each of them lies, if a call can write there and they are not one piece: they are dense, in CPU
+/// memory, and `beside`, which the call takes, too, lies in none of them, unless it is the one at `place`.
+std::vector<void*> blocks_apart(const std::vector<at::Tensor>& tensors, const at::Tensor& beside,
+                                std::size_t place);
 // Nothing to do where it is their own memory.
 void copy_from_flat(const at::Tensor& flat, std::vector<at::Tensor>& tensors);
 void copy_to_flat(const std::vector<at::Tensor>& tensors, const at::Tensor& flat);

@@ -87,16 +87,19 @@ def operations_of(call):
     return {event.name for event in profile.function_events}
 
 
+def group_without_heap():
+    """What such a group needs besides its tensors torch makes, and profilers tell of that."""
+    with mock.patch.dict(os.environ, COHORT_HEAPSIZE="64K"):
+        return dist.new_group()
+
+
 def part_lists_that_lie_in_one_piece_are_not_copied():
     count = 1000
     mine = torch.full((count,), float(RANK))
     parts = list(torch.empty(SIZE * count).split(count))
-    apart = [torch.empty(count) for _ in range(SIZE)]
-    gather_to = lambda places: lambda: dist.all_gather(places, mine)  # noqa: E731
-    assert "aten::empty" in operations_of(gather_to(apart))
-    assert "aten::empty" not in operations_of(gather_to(parts))
-    for places in (parts, apart):
-        assert all((place == rank).all() for rank, place in enumerate(places))
+    apart = [torch.full((count,), float(rank)) for rank in range(SIZE)]
+    assert "aten::empty" not in operations_of(lambda: dist.all_gather(parts, mine))
+    assert all((place == rank).all() for rank, place in enumerate(parts))
     share = torch.empty(count)
     scatter = lambda places: lambda: dist.reduce_scatter(share, places)  # noqa: E731
     for places, copies in ((apart, True), (parts, False)):
@@ -116,10 +119,25 @@ def part_lists_with_the_own_one_among_them():
     whole.fill_(1.0)
     dist.all_gather(parts, whole.flatten()[1:6])  # across two of them
     assert (whole == 1).all()
-    # In one piece, but in another order, or not from end to end.
-    for places in (parts[::-1], [row[:4] for row in torch.empty(SIZE, 5)]):
-        dist.all_gather(places, torch.full_like(places[0], float(RANK)))
-        assert all((place == rank).all() for rank, place in enumerate(places))
+
+
+def part_lists_that_lie_apart_are_written_where_they_lie():
+    group = group_without_heap()
+    for count in (1, 5, 200_000):
+        mine = torch.full((count,), float(RANK))
+        rows = torch.empty(SIZE, count)
+        in_place = [torch.empty(count) for _ in range(SIZE)]
+        in_place[RANK] = mine
+        strided = [torch.empty(count, 2)[:, 0] for _ in range(SIZE)]
+        # Apart; in one piece, but in another order, or not from end to end; and what cannot be written as it is.
+        for places in ([torch.empty(count) for _ in range(SIZE)], list(rows)[::-1],
+                       [row[:count] for row in torch.empty(SIZE, count + 1)], in_place, strided):
+            operations = operations_of(lambda: dist.all_gather(places, mine, group=group))
+            assert all((place == rank).all() for rank, place in enumerate(places))
+            assert count < 200_000 or places is strided or "aten::empty" not in operations
+        rows.fill_(1.0)
+        dist.all_gather(list(rows)[::-1], rows.flatten()[count // 2:][:count], group=group)  # across two of them
+        assert (rows == 1).all()
 
 
 def part_messages():
@@ -271,7 +289,8 @@ def part_lists_of_an_inference_are_filled_by_whoever_drives():
     count = 1_000_000  # too large to be copied past torch
     with torch.inference_mode():
         places = [torch.empty(count) for _ in range(SIZE)]
-        over = dist.all_gather(places, torch.full((count,), float(RANK)), async_op=True).get_future()
+        given = [torch.full((count,), float(RANK)) for _ in range(SIZE)]
+        over = dist.all_to_all(places, given, async_op=True).get_future()
         while not over.done():  # that drives nothing
             time.sleep(0.001)
         over.wait()
@@ -280,25 +299,22 @@ def part_lists_of_an_inference_are_filled_by_whoever_drives():
 
 def part_scratch_of_an_inference_serves_training():
     ones = torch.ones(4_000_000, dtype=torch.uint8)  # as scratch has it: a view of another type would be made anew
-    with torch.inference_mode():
-        dist.all_gather([torch.empty_like(ones) for _ in range(SIZE)], ones)
     share = torch.empty_like(ones)
+    with torch.inference_mode():
+        dist.reduce_scatter(torch.empty_like(ones), [ones.clone() for _ in range(SIZE)])
     dist.reduce_scatter(share, [ones.clone() for _ in range(SIZE)])
     assert (share == SIZE).all()
 
 
 def part_scratch_is_kept_from_call_to_call():
-    """Of a group whose heap has no room for it: then torch makes it, and profilers tell of that."""
-    with mock.patch.dict(os.environ, COHORT_HEAPSIZE="64K"):
-        group = dist.new_group()
-    mine = torch.full((100_000,), float(RANK))
-    places = [torch.empty_like(mine) for _ in range(SIZE)]
-    gather = lambda: dist.all_gather(places, mine, group=group)  # noqa: E731
-    assert "aten::empty" in operations_of(gather)
-    for place in places:
-        place.zero_()
-    assert "aten::empty" not in operations_of(gather), "it was made anew"
-    assert all((place == rank).all() for rank, place in enumerate(places))
+    group = group_without_heap()
+    share = torch.empty(100_000)
+    places = [torch.full((100_000,), float(rank)) for rank in range(SIZE)]
+    scatter = lambda: dist.reduce_scatter(share, places, group=group)  # noqa: E731
+    assert "aten::empty" in operations_of(scatter)
+    share.zero_()
+    assert "aten::empty" not in operations_of(scatter), "it was made anew"
+    assert (share == RANK * SIZE).all()
 
 
 def part_scratch_is_not_shared_by_two():
