@@ -95,8 +95,9 @@ def _leave(folder: str, rank: int, size: int) -> None:
     """The last rank that ends removes the folder: others may still be asking the store in it."""
     with open(os.path.join(folder, f"left-{rank}"), "w", encoding="ascii"):
         pass
-    if sum(name.startswith("left-") for name in os.listdir(folder)) == size:
-        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):  # who left at the same time has removed it already
+        if sum(name.startswith("left-") for name in os.listdir(folder)) == size:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _store(comm: Any, timeout: timedelta) -> Any:

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Process groups of torch.distributed, whatever started the ranks."""
 
+import os
 import pathlib
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 
+import cohort.torch
 from launchers import launch
 
 GROUP = """
@@ -46,6 +50,19 @@ class Launchers(unittest.TestCase):
 
     def test_group_by_hand(self):
         self.check_group("MASTER_ADDR by hand")
+
+    def test_ranks_that_leave_at_the_same_time_remove_their_folder(self):
+        folder = tempfile.mkdtemp()
+        list_names = os.listdir
+
+        def list_after_the_other_has_left(path):
+            with mock.patch("os.listdir", list_names):
+                cohort.torch._leave(folder, 1, 2)
+            return list_names(path)
+
+        with mock.patch("os.listdir", list_after_the_other_has_left):
+            cohort.torch._leave(folder, 0, 2)
+        self.assertFalse(os.path.exists(folder))
 
 
 if __name__ == "__main__":
