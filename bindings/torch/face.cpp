@@ -145,6 +145,7 @@ class JoinedRanks final : public Ranks {
     try {
       const bool does =
           comm_->takes_blocks_apart(operator_of<AllGather>, DataType::byte, block_bytes * comm_->size());
+      if (takes_apart_.size() == kMostKnownSizes) takes_apart_.clear();
       return takes_apart_.emplace(block_bytes, does).first->second;
     } catch (const std::exception&) {
       return false;  // the call will say what is wrong
@@ -162,6 +163,8 @@ class JoinedRanks final : public Ranks {
   void abort(const std::string& reason) override { comm_->abort(reason); }
 
  private:
+  static constexpr std::size_t kMostKnownSizes = 1024;  ///< programs whose sizes vary ask anew
+
   static Duration patience_for(std::size_t bytes) noexcept {
     return bytes <= kMostBytesOfPatience ? kPatience : Duration::zero();
   }
