@@ -132,6 +132,44 @@ TEST_F(Loans, that_the_reader_has_no_memory_for_any_more_end_the_stream) {
   expect_failure(*other, "what rank 0 has lent can be read no further");
 }
 
+/// What was read of an earlier one is no part of it.
+TEST_F(Loans, that_the_reader_has_no_memory_for_are_refused_after_others_were_read_too) {
+  expect_passes(numbered(0, kMiB));
+  const Bytes next = numbered(3, kMiB);
+  EXPECT_EQ(lend(*one, next), -EAGAIN);
+  fake.most_memory = fake.registered_bytes;
+  expect_passes(next);
+  EXPECT_EQ(other->traffic().read, kMiB);
+}
+
+/// The reader sends so much behind its read that its last request but the end's is taken when it could
+/// answer: of what was sent before the peer's credit some is not known to be done.
+TEST_F(Loans, are_answered_later_where_the_send_queue_is_full) {
+  const Bytes large = numbered(0, kMiB);
+  Bytes into(kMiB);
+  EXPECT_EQ(send(*other, 1000), 1000);
+  EXPECT_EQ(receive(*one, 1000), 1000);
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  fake.is_holding = true;
+  EXPECT_EQ(receive(*other, into), -EAGAIN);
+  for (std::uint32_t i = 1; i < kCreditMessages; ++i) EXPECT_EQ(send(*other, 1050), 1050);
+  fake.carry_out_all();
+  EXPECT_EQ(receive(*one, kRingBytes), 15 * 1050) << "a credit is due";
+  EXPECT_TRUE(fake.carry_out());
+  while (send(*other, 1) > 0) continue;
+  const int posted = fake.sends_posted;
+  EXPECT_EQ(receive(*other, into), static_cast<int>(kMiB));
+  say(*other, Kind::credit, 0, 0, 0);
+  EXPECT_EQ(receive(*other, 1), -EAGAIN) << "its look at what has completed";
+  EXPECT_EQ(fake.sends_posted, posted) << "the last place is the end's";
+  fake.is_holding = false;
+  fake.carry_out_all();
+  EXPECT_EQ(lend(*one, large), -EAGAIN);
+  EXPECT_EQ(receive(*other, 1), -EAGAIN);
+  EXPECT_EQ(lend(*one, large), static_cast<int>(kMiB));
+  EXPECT_EQ(into, large);
+}
+
 TEST_F(Loans, do_not_overtake_a_header_that_the_ring_has_no_room_for) {
   std::size_t sent = 0;
   for (int result = 0; (result = send(*one, 100)) > 0;) sent += static_cast<std::size_t>(result);
