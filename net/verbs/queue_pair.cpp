@@ -15,7 +15,7 @@
 namespace cohort::verbs {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x32627663;  // "cvb2"
+constexpr std::uint32_t kMagic = 0x33627663;  // "cvb3"
 constexpr std::uint32_t kMost24Bits = (1U << 24) - 1;
 
 /// A header and a little more goes with the request, so that the device fetches nothing.

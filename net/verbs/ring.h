@@ -37,14 +37,16 @@ inline constexpr std::size_t kCombiningBytes = kRingBytes;
 struct LoanTerms {
   static constexpr std::uint32_t kBytes = 16;
   static constexpr std::uint32_t kMostBytes = std::uint32_t{16} << 20;
+  /// That go before them in the stream, and with the terms in one request: the header of a frame.
+  static constexpr std::uint32_t kMostBytesBefore = 64;
 
   std::uint64_t address = 0;
   std::uint32_t key = 0;
   std::uint32_t bytes = 0;
 };
-/// Behind each ring there is room for the terms of one loan.
-inline constexpr std::size_t kRegionBytes = kRingBytes + 64;
-static_assert(LoanTerms::kBytes <= kRegionBytes - kRingBytes);
+/// Behind each ring there is room for the terms of one loan, and behind them for the bytes before it.
+inline constexpr std::size_t kRegionBytes = kRingBytes + 128;
+static_assert(LoanTerms::kBytes + LoanTerms::kMostBytesBefore <= kRegionBytes - kRingBytes);
 
 /// What an immediate says.
 struct Immediate {
@@ -52,7 +54,7 @@ struct Immediate {
     data,    ///< so many bytes stand in the ring
     credit,  ///< so many bytes and messages were used up
     end,     ///< nothing more comes
-    loan,    ///< the terms of a loan stand behind the ring
+    loan,    ///< the terms of a loan, and what comes before it, stand behind the ring: so many bytes
     taken,   ///< what was lent has been read
     refused  ///< it will not be: let it come through the ring
   };
@@ -72,7 +74,11 @@ struct Immediate {
     switch (immediate.kind) {
       case Kind::credit: return immediate;
       case Kind::data: return immediate.messages == 0 ? std::optional(immediate) : std::nullopt;
-      case Kind::loan: return immediate == loan_of_terms() ? std::optional(immediate) : std::nullopt;
+      case Kind::loan: {
+        const std::uint32_t before = immediate.bytes - LoanTerms::kBytes;  // of fewer, very many
+        const bool is_sound = immediate.messages == 0 && before <= LoanTerms::kMostBytesBefore;
+        return is_sound ? std::optional(immediate) : std::nullopt;
+      }
       case Kind::end:
       case Kind::taken:
       case Kind::refused:
@@ -80,7 +86,10 @@ struct Immediate {
     }
     return std::nullopt;
   }
-  [[nodiscard]] static Immediate loan_of_terms() noexcept { return {Kind::loan, LoanTerms::kBytes, 0}; }
+  /// With so many bytes before it.
+  [[nodiscard]] static Immediate loan(std::size_t before) noexcept {
+    return {Kind::loan, LoanTerms::kBytes + static_cast<std::uint32_t>(before), 0};
+  }
 
  private:
   static constexpr unsigned kKindAt = 29;

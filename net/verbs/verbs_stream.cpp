@@ -101,10 +101,9 @@ bool VerbsStream::is_readable() const noexcept {
 int VerbsStream::try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
   if (lent_.at != Lent::At::none) return ask_for_loan(second);
   if (!is_worth_lending(second)) return try_send_copies(first, second);
-  const int sent = first.empty() ? 0 : try_send_copies(first, {});
-  if (sent != static_cast<int>(first.size())) return sent;
-  if (lend(second)) return sent == 0 ? -EAGAIN : sent;
-  return sent == 0 ? try_send_copies({}, second) : sent;
+  if (first.size() > LoanTerms::kMostBytesBefore) return try_send_copies(first, {});
+  if (lend(first, second)) return first.empty() ? -EAGAIN : static_cast<int>(first.size());
+  return try_send_copies(first, second);
 }
 
 int VerbsStream::try_send_copies(std::span<const std::byte> first,
@@ -180,6 +179,7 @@ int VerbsStream::try_receive_some(std::span<std::byte> into) noexcept {
     done += bytes;
     traffic_.copied += bytes;
   }
+  if (received_.is_empty()) done += take_before_loan(into.subspan(done));
   if (done != 0) {
     if (!is_over()) tell_credit();
     return static_cast<int>(done);
@@ -316,7 +316,9 @@ void VerbsStream::take_message(const ibv_wc& completion) noexcept {
         break;
       case Immediate::Kind::credit: is_sound = sent_.credit(immediate->bytes, immediate->messages); break;
       case Immediate::Kind::end: has_ended_ = true; break;
-      case Immediate::Kind::loan: is_sound = completion.byte_len == immediate->bytes && take_terms(); break;
+      case Immediate::Kind::loan:
+        is_sound = completion.byte_len == immediate->bytes && take_terms(immediate->bytes);
+        break;
       case Immediate::Kind::taken:
       case Immediate::Kind::refused: is_sound = take_answer(immediate->kind); break;
     }

@@ -125,11 +125,14 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] bool is_worth_lending(std::span<const std::byte> memory) const noexcept {
     return may_lend_ && memory.size() >= kRingBytes;
   }
-  /// False: it has to go through the ring.
-  [[nodiscard]] bool lend(std::span<const std::byte> memory) noexcept;
+  /// With the bytes before it, which are copied. False: all has to go through the ring.
+  [[nodiscard]] bool lend(std::span<const std::byte> before, std::span<const std::byte> memory) noexcept;
   /// What became of the loan of this memory: its bytes once they were read.
   [[nodiscard]] int ask_for_loan(std::span<const std::byte> memory) noexcept;
-  [[nodiscard]] bool take_terms() noexcept;
+  /// Behind the ring stand so many bytes: the terms and what comes before the loan.
+  [[nodiscard]] bool take_terms(std::uint32_t bytes) noexcept;
+  /// Receives what comes before the loan; how much it was.
+  [[nodiscard]] std::size_t take_before_loan(std::span<std::byte> into) noexcept;
   [[nodiscard]] bool take_answer(Immediate::Kind answer) noexcept;
   /// Reads on in what the peer has lent.
   [[nodiscard]] int read_loan(std::span<std::byte> into) noexcept;
@@ -174,10 +177,11 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   bool may_lend_ = true;
   /// The peer's memory.
   struct Borrowed {
-    LoanTerms terms;          ///< of what has not been read
-    std::uint32_t asked = 0;  ///< that the device is reading
-    std::uint32_t here = 0;   ///< that it has read, and nobody was told of
-    bool has_begun = false;   ///< a part has been read
+    LoanTerms terms;                      ///< of what has not been read
+    std::span<const std::byte> before{};  ///< it, and has not been received
+    std::uint32_t asked = 0;              ///< that the device is reading
+    std::uint32_t here = 0;               ///< that it has read, and nobody was told of
+    bool has_begun = false;               ///< a part has been read
     std::byte* into = nullptr;
     Regions::Region region;
     std::optional<Immediate::Kind> answer;  ///< to be told

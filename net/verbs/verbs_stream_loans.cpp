@@ -26,7 +26,8 @@ std::span<std::byte> VerbsStream::borrow_block() noexcept {
   if (has_nothing && !is_over() && !has_ended_) (void)reap();
   // What is being read already stays where it goes.
   const bool is_reading = borrowed_.asked != 0 || borrowed_.here != 0;
-  const bool has_loan = received_.is_empty() && borrowed_.terms.bytes != 0 && !is_reading;
+  const bool is_next = received_.is_empty() && borrowed_.before.empty();
+  const bool has_loan = is_next && borrowed_.terms.bytes != 0 && !is_reading;
   if (block_ == nullptr && has_loan) block_ = device_.blocks().take();
   return block_ == nullptr ? std::span<std::byte>() : std::span(block_, Blocks::kBytes);
 }
@@ -37,17 +38,19 @@ void VerbsStream::return_block() noexcept {
   device_.blocks().give_back(std::exchange(block_, nullptr));
 }
 
-bool VerbsStream::lend(std::span<const std::byte> memory) noexcept {
+bool VerbsStream::lend(std::span<const std::byte> before, std::span<const std::byte> memory) noexcept {
   if (is_over() || has_ended_ || !has_request()) return false;
   const auto lent = memory.first(std::min<std::size_t>(memory.size(), LoanTerms::kMostBytes));
   Regions::Region region = device_.regions().of(lent, Regions::Use::lend);
   if (!region) return false;
-  wire::Writer writer(std::span(send_ring() + kRingBytes, LoanTerms::kBytes));
+  wire::Writer writer(std::span(send_ring() + kRingBytes, LoanTerms::kBytes + before.size()));
   writer.put(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(lent.data())));
   writer.put(region->rkey);
   writer.put(static_cast<std::uint32_t>(lent.size()));
+  writer.put(before);
+  traffic_.copied += before.size();
   lent_ = {Lent::At::open, lent, std::move(region)};
-  return post(Request::loan, Immediate::loan_of_terms(), kRingBytes);
+  return post(Request::loan, Immediate::loan(before.size()), kRingBytes);
 }
 
 int VerbsStream::ask_for_loan(std::span<const std::byte> memory) noexcept {
@@ -71,14 +74,25 @@ bool VerbsStream::take_answer(Kind answer) noexcept {
   return true;
 }
 
-bool VerbsStream::take_terms() noexcept {
+bool VerbsStream::take_terms(std::uint32_t bytes) noexcept {
   const bool has_one = borrowed_.terms.bytes != 0 || borrowed_.answer.has_value();
+  const std::byte* const before = receive_ring() + kRingBytes + LoanTerms::kBytes;
   wire::Reader reader(std::span<const std::byte>(receive_ring() + kRingBytes, LoanTerms::kBytes));
   borrowed_.terms.address = reader.get<std::uint64_t>();
   borrowed_.terms.key = reader.get<std::uint32_t>();
   borrowed_.terms.bytes = reader.get<std::uint32_t>();
+  borrowed_.before = {before, bytes - LoanTerms::kBytes};
   borrowed_.has_begun = false;
   return !has_one && borrowed_.terms.bytes != 0 && borrowed_.terms.bytes <= LoanTerms::kMostBytes;
+}
+
+/// The peer writes there again only once the loan was answered.
+std::size_t VerbsStream::take_before_loan(std::span<std::byte> into) noexcept {
+  const std::size_t bytes = std::min(into.size(), borrowed_.before.size());
+  std::copy_n(borrowed_.before.begin(), bytes, into.begin());
+  borrowed_.before = borrowed_.before.subspan(bytes);
+  traffic_.copied += bytes;
+  return bytes;
 }
 
 int VerbsStream::read_loan(std::span<std::byte> into) noexcept {

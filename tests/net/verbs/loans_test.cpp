@@ -41,7 +41,7 @@ class Loans : public VerbsStreams {
     writer.put(terms.address);
     writer.put(terms.key);
     writer.put(terms.bytes);
-    say(*other, Immediate::loan_of_terms().encode(), LoanTerms::kBytes);
+    say(*other, Immediate::loan(0).encode(), LoanTerms::kBytes);
   }
   void expect_passes(const Bytes& bytes) {
     const bool is_same = pass(*one, bytes, *other, Bytes(bytes.size())) == bytes;
@@ -105,21 +105,6 @@ TEST_F(Loans, are_not_made_of_what_is_small) {
   EXPECT_EQ(fake.reads, 0);
 }
 
-TEST_F(Loans, follow_what_was_sent_before_and_nothing_overtakes_them) {
-  const Bytes header = numbered(7, 64);
-  const Bytes large = numbered(100, kMiB);
-  EXPECT_EQ(one->try_send_some(header, large), 64);
-  EXPECT_EQ(lend(*one, large), -EAGAIN);
-  Bytes start(1000);
-  EXPECT_EQ(receive(*other, start), 64);
-  start.resize(64);
-  EXPECT_EQ(start, header);
-  Bytes into(kMiB);
-  EXPECT_EQ(receive(*other, into), static_cast<int>(kMiB));
-  EXPECT_EQ(into, large);
-  EXPECT_EQ(receive(*other, 1), -EAGAIN);
-}
-
 /// The lender cannot be asked to send the rest of it through the ring.
 TEST_F(Loans, that_the_reader_has_no_memory_for_any_more_end_the_stream) {
   const Bytes large = numbered(0, kMiB);
@@ -167,22 +152,6 @@ TEST_F(Loans, are_answered_later_where_the_send_queue_is_full) {
   EXPECT_EQ(lend(*one, large), -EAGAIN);
   EXPECT_EQ(receive(*other, 1), -EAGAIN);
   EXPECT_EQ(lend(*one, large), static_cast<int>(kMiB));
-  EXPECT_EQ(into, large);
-}
-
-TEST_F(Loans, do_not_overtake_a_header_that_the_ring_has_no_room_for) {
-  std::size_t sent = 0;
-  for (int result = 0; (result = send(*one, 100)) > 0;) sent += static_cast<std::size_t>(result);
-  const Bytes header = numbered(7, 64);
-  const Bytes large = numbered(100, kMiB);
-  EXPECT_EQ(one->try_send_some(header, large), -EAGAIN);
-  EXPECT_EQ(receive(*other, sent + kMiB), static_cast<int>(sent));
-  EXPECT_EQ(receive(*other, kMiB), -EAGAIN) << "nothing was lent";
-  EXPECT_EQ(one->try_send_some(header, large), 64);
-  Bytes came(1000);
-  EXPECT_EQ(receive(*other, came), 64);
-  Bytes into(kMiB);
-  EXPECT_EQ(receive(*other, into), static_cast<int>(kMiB));
   EXPECT_EQ(into, large);
 }
 
@@ -444,7 +413,7 @@ TEST_F(Loans, that_make_no_sense_end_the_stream) {
       [&] { lend_by_hand({.address = 1, .key = 1, .bytes = LoanTerms::kMostBytes + 1}); },
       [&] {
         (void)lend(*one, large);
-        say(*other, Immediate::loan_of_terms().encode(), LoanTerms::kBytes);  // a second one
+        say(*other, Immediate::loan(0).encode(), LoanTerms::kBytes);  // a second one
       },
       [&] {
         (void)lend(*one, large);

@@ -16,8 +16,8 @@ TEST(Immediate, comes_back_as_it_was) {
   for (const Immediate& immediate :
        {Immediate{Kind::data, 1, 0}, Immediate{Kind::data, kMessageBytes, 0},
         Immediate{Kind::credit, kRingBytes, kMostMessages}, Immediate{Kind::credit, 0, 16},
-        Immediate{Kind::end, 0, 0}, Immediate::loan_of_terms(), Immediate{Kind::taken, 0, 0},
-        Immediate{Kind::refused, 0, 0}})
+        Immediate{Kind::end, 0, 0}, Immediate::loan(0), Immediate::loan(LoanTerms::kMostBytesBefore),
+        Immediate{Kind::taken, 0, 0}, Immediate{Kind::refused, 0, 0}})
     EXPECT_EQ(Immediate::decode(immediate.encode()), immediate);
 }
 
@@ -25,7 +25,9 @@ TEST(Immediate, of_other_words_nothing_is_made) {
   EXPECT_FALSE(Immediate::decode(~0U));
   EXPECT_FALSE(Immediate::decode(Immediate{Kind::data, 1, 1}.encode())) << "data with messages";
   EXPECT_FALSE(Immediate::decode(Immediate{Kind::end, 1, 0}.encode())) << "an end with bytes";
-  EXPECT_FALSE(Immediate::decode(Immediate{Kind::loan, 1, 0}.encode())) << "terms of another size";
+  EXPECT_FALSE(Immediate::decode(Immediate{Kind::loan, LoanTerms::kBytes - 1, 0}.encode())) << "half terms";
+  EXPECT_FALSE(Immediate::decode(Immediate::loan(LoanTerms::kMostBytesBefore + 1).encode())) << "beyond them";
+  EXPECT_FALSE(Immediate::decode(Immediate{Kind::loan, LoanTerms::kBytes, 1}.encode())) << "with messages";
   EXPECT_FALSE(Immediate::decode(Immediate{Kind::taken, 0, 1}.encode())) << "an answer with messages";
 }
 
