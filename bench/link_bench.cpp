@@ -74,7 +74,8 @@ void add_floats(const Reducer&, std::byte* inout, const std::byte* in, std::size
   for (std::size_t i = 0; i < bytes / sizeof(float); ++i) sum[i] += more[i];
 }
 
-/// Which bytes move in one measured step. `stream`: kStreamed messages one way, then one without bytes back.
+/// Which bytes move in one measured step. `stream`: kStreamed messages one way, in equal shares over the
+/// lanes, then one without bytes back on each.
 enum class Step : int { exchange, exchange_reduce, one_way, stream };
 constexpr int kStreamed = 32;
 
@@ -83,6 +84,8 @@ constexpr int messages_of(Step step) {
   if (step == Step::stream) return kStreamed;
   return step == Step::one_way ? 1 : 2;
 }
+
+using Links = std::vector<std::unique_ptr<framed::FramedLink>>;
 
 /// So many messages one way, and that they have come.
 Task<> one_way(Link& link, int messages, std::size_t bytes, bool is_first) {
@@ -98,14 +101,20 @@ Task<> one_way(Link& link, int messages, std::size_t bytes, bool is_first) {
     co_await link.send(out(0));
 }
 
-Task<> exchange(Link& link, Step step, std::size_t bytes, bool is_first) {
+Task<> exchange(const Links& links, Step step, std::size_t bytes, bool is_first) {
+  Link& link = *links.front();
   if (step == Step::exchange) {
     co_await when_all(send(link, out(bytes)), recv(link, in(bytes)));
   } else if (step == Step::exchange_reduce) {
     const Reducer reducer{.fold = add_floats, .element_bytes = sizeof(float)};
     co_await when_all(send(link, out(bytes)), recv_reduce(link, in(bytes), reducer));
-  } else {
+  } else if (links.size() == 1) {
     co_await one_way(link, messages_of(step), bytes, is_first);
+  } else {
+    const int share = messages_of(step) / static_cast<int>(links.size());
+    TaskScope lanes;
+    for (const auto& lane : links) lanes.spawn(one_way(*lane, share, bytes, is_first));
+    co_await lanes.join();
   }
 }
 
@@ -144,31 +153,33 @@ class VerbsPath {
   const Rank peer_;
 };
 
-/// One rank: its engine, its link, and what serves it while a task runs.
+/// One rank: its engine, its links, one for each lane, and what serves them while a task runs.
 template <class AnyPath>
 class Side {
  public:
   template <class Connect>
-  Side(Rank self, Connect& connect) : path_(host_.memory(), 1 - self) {
+  Side(Rank self, Lane lanes, Connect& connect) : path_(host_.memory(), 1 - self) {
     bind(self);
     auto open = [&]() -> Task<std::unique_ptr<framed::ByteStream>> {
       Socket socket = co_await connect(engine_);
       co_return co_await path_.open(engine_, std::move(socket));
     };
-    link_.emplace(engine_, engine_.run(open()), host_, self, 1 - self, Lane{0}, "bench");
+    for (Lane lane = 0; lane < lanes; ++lane)
+      links_.push_back(std::make_unique<framed::FramedLink>(engine_, engine_.run(open()), host_, self,
+                                                            1 - self, lane, "bench"));
   }
 
-  /// Runs body(link, host) with the link served.
+  /// Runs body(links, host) with the links served.
   template <class Body>
   void run(Body& body) {
     auto whole = [&]() -> Task<> {
       TaskScope services;
       TaskScope watches;
       path_.start(watches, engine_);
-      services.spawn(link_->serve());
-      co_await body(*link_, host_);
-      co_await link_->until_sent();
-      link_->shutdown();
+      for (const auto& link : links_) services.spawn(link->serve());
+      co_await body(links_, host_);
+      for (const auto& link : links_) co_await link->until_sent();
+      for (const auto& link : links_) link->shutdown();
       co_await services.join();
       watches.cancel();
       co_await watches.join();
@@ -180,17 +191,17 @@ class Side {
   Engine engine_;
   BenchHost host_;
   AnyPath path_;
-  std::optional<framed::FramedLink> link_;
+  Links links_;
 };
 
 /// The other rank: does a step whenever it is told to go on.
 template <class AnyPath>
-void serve_peer(Address address, Step step, std::size_t bytes) {
+void serve_peer(Address address, Step step, std::size_t bytes, Lane lanes) {
   auto connect = [&](Engine& engine) { return Socket::connect(engine, address); };
-  Side<AnyPath> side(1, connect);
-  auto body = [&](Link& link, BenchHost& host) -> Task<> {
+  Side<AnyPath> side(1, lanes, connect);
+  auto body = [&](const Links& links, BenchHost& host) -> Task<> {
     for (;;) {
-      co_await exchange(link, step, bytes, false);
+      co_await exchange(links, step, bytes, false);
       if (host.received() != std::byte{0}) break;
     }
   };
@@ -201,26 +212,31 @@ template <class AnyPath>
 void link(benchmark::State& state) {
   const auto step = static_cast<Step>(state.range(0));
   const auto bytes = static_cast<std::size_t>(state.range(1));
+  const auto lanes = static_cast<Lane>(state.range(2));
   std::thread peer;
+  std::optional<Listener> listener;
   auto accept = [&](Engine& engine) -> Task<Socket> {
-    Listener listener(engine, Address::parse("127.0.0.1:0"));
-    peer = std::thread(serve_peer<AnyPath>, listener.local_address(), step, bytes);
-    co_return co_await listener.accept();
+    if (!listener) {
+      listener.emplace(engine, Address::parse("127.0.0.1:0"));
+      peer = std::thread(serve_peer<AnyPath>, listener->local_address(), step, bytes, lanes);
+    }
+    co_return co_await listener->accept();
   };
-  Side<AnyPath> side(0, accept);
+  Side<AnyPath> side(0, lanes, accept);
+  listener.reset();
   std::vector<double> times_us;
-  auto body = [&](Link& link, BenchHost& host) -> Task<> {
+  auto body = [&](const Links& links, BenchHost& host) -> Task<> {
     using Clock = std::chrono::steady_clock;
     for ([[maybe_unused]] auto iteration : state) {
       const auto start = Clock::now();
-      co_await exchange(link, step, bytes, true);
+      co_await exchange(links, step, bytes, true);
       const std::chrono::duration<double> took = Clock::now() - start;
       state.SetIterationTime(took.count());
       times_us.push_back(took.count() * 1e6);
     }
     host.first_byte() = std::byte{1};  // the last one
     host.is_over = true;
-    co_await exchange(link, step, bytes, true);
+    co_await exchange(links, step, bytes, true);
   };
   side.run(body);
   peer.join();
@@ -232,10 +248,12 @@ void link(benchmark::State& state) {
 }
 
 void sizes(benchmark::internal::Benchmark* bench) {
-  bench->ArgNames({"step", "bytes"})->UseManualTime();
-  for (const std::int64_t bytes : {8, 4096, 32768, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20})
+  bench->ArgNames({"step", "bytes", "lanes"})->UseManualTime();
+  for (const std::int64_t bytes : {8, 4096, 32768, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20}) {
     for (const Step step : {Step::exchange, Step::exchange_reduce, Step::one_way, Step::stream})
-      bench->Args({static_cast<std::int64_t>(step), bytes});
+      bench->Args({static_cast<std::int64_t>(step), bytes, 1});
+    for (const int lanes : {4, 16}) bench->Args({static_cast<std::int64_t>(Step::stream), bytes, lanes});
+  }
 }
 
 void tcp_link(benchmark::State& state) { link<TcpPath>(state); }

@@ -22,6 +22,8 @@ class Figure:
 FIGURES = (
     Figure("latency, 8 B", "us", "link", "ib_write_lat", 1.3),
     Figure("bandwidth, 64 KiB", "MiB/s", "link", "ib_write_bw", 0.9, is_rate=True),
+    Figure("bandwidth, 64 KiB, 16 lanes", "MiB/s", "link", "ib_write_bw", 0.9, is_rate=True),
+    Figure("bandwidth, 64 KiB, no queue", "MiB/s", "link", "ib_write_bw -t 1", 0.9, is_rate=True),
     Figure("bandwidth, 1 MiB", "MiB/s", "link", "ib_write_bw", 0.9, is_rate=True),
     Figure("all_reduce, 8 B", "us", "cohort", "openmpi", 1.0),
     Figure("all_reduce, 1 MiB", "us", "cohort", "openmpi", 1.0),

@@ -18,7 +18,7 @@ BANDWIDTH = """ #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec] 
  65536      500              34.68              34.65                0.000554
 """
 LINK = """name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message,"GB/s","median_us","min_us"
-"verbs_link/step:2/bytes:8/manual_time",418,2.2e+06,577409,ns,,,,,,5.5e-06,1436.34,722.464
+"verbs_link/step:2/bytes:8/lanes:1/manual_time",418,2.2e+06,577409,ns,,,,,,5.5e-06,1436.34,722.464
 """
 ROWS = "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters\ncohort,verbs,all_reduce,2,8,1.5,3.25,11.5,41\n"
 
