@@ -179,7 +179,7 @@ int VerbsStream::try_receive_some(std::span<std::byte> into) noexcept {
     done += bytes;
     traffic_.copied += bytes;
   }
-  if (received_.is_empty()) done += take_before_loan(into.subspan(done));
+  done += take_before_loan(into.subspan(done));
   if (done != 0) {
     if (!is_over()) tell_credit();
     return static_cast<int>(done);
