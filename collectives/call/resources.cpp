@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 namespace cohort {
-namespace {}  // namespace
 
 Resources::Resources(Engine& engine, Membership& membership, LinkHost& host,
                      const PeerTransports::Choice& choice, const PeerTransports::Within* within)

@@ -7,7 +7,6 @@
 #include <utility>
 
 namespace cohort::verbs {
-namespace {}  // namespace
 
 Blocks::~Blocks() {
   for (const auto& block : idle_) regions_.forget(block.get());
