@@ -25,7 +25,6 @@ class JointMeasurement {
   JointMeasurement(Engine& engine, const Membership& membership, RunCall run, Choose choose)
       : engine_(engine), membership_(membership), run_(std::move(run)), choose_(std::move(choose)) {}
 
-  [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const Membership& membership() const noexcept { return membership_; }
 
   [[nodiscard]] Task<> run(const Call& call) const { return run_(call); }
