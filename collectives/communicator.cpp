@@ -43,13 +43,16 @@ Task<std::optional<Error>> failure_to_establish(CommunicatorCore& core, Duration
   try {
     Task<> establishing = with_deadline(timeout, core.establish());
     co_await establishing;
+    co_return std::nullopt;
   } catch (const Error& error) {
-    const bool is_cancelled = around != nullptr && around->is_cancelled();
     failure = error;
-    if (error.kind() == ErrorKind::DeadlineExceeded && !is_cancelled)
-      failure = core.health().is_failed() ? core.health().cause() : core.silence();
-    core.give_up(*failure);
   }
+  const bool is_cancelled = around != nullptr && around->is_cancelled();
+  if (failure->kind() == ErrorKind::DeadlineExceeded && !is_cancelled) {
+    const Error why = co_await core.silence();
+    failure = why;
+  }
+  core.give_up(*failure);
   co_return failure;
 }
 

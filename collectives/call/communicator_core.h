@@ -67,8 +67,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
   /// Splits are numbered, in the order in which all ranks call them.
   [[nodiscard]] std::uint64_t next_split() noexcept { return ++splits_; }
-  /// Why establish() was not through in time: names the first rank that did not answer, if there is one.
-  [[nodiscard]] Error silence() const;
+  /// Why establish() was not through in time: names a rank that does not answer, if there is one. Who does
+  /// is asked, since whoever this rank waits for may wait for another one.
+  Task<Error> silence();
   /// Gives the communicator up, and tells all ranks why.
   void give_up(const Error& cause) noexcept { health_.fail(cause); }
   /// Gives the communicator up for a reason of this rank's own.
@@ -236,6 +237,8 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// Before settle_failure(): what others know of it.
   Task<> hear_of_others(const std::exception_ptr& failure);
   Task<> ask_others();
+  Task<> ask_who_answers();
+  [[nodiscard]] std::optional<Rank> silent_while_measuring() const;
   void time_is_over() noexcept;
   void leave_because(const std::string& when_and_why) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;

@@ -14,15 +14,38 @@
 #include <exception>
 
 namespace cohort {
-Error CommunicatorCore::silence() const {
+
+Task<Error> CommunicatorCore::silence() {
+  if (health_.is_failed()) co_return health_.cause();
   std::optional<Rank> silent = root_ ? std::nullopt : plane_->awaited();
-  // Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to all phases.
-  for (const Rank peer : exec_.peers())
-    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_come_to_phase(peer)) silent = peer;
-  for (const Rank peer : exec_.peers())
-    if (!silent && meeting_ && meeting_->includes(peer) && !meeting_->has_arrived(peer)) silent = peer;
-  if (root_) return silence_in_group(membership_, silent);
-  return silence_at_joining(membership_, silent, plane_->waits_for_room());
+  if (!silent) {
+    CancelScope uncancelled;
+    Task<> asking = with_scope(uncancelled, ask_who_answers());
+    co_await asking;
+    if (health_.is_failed()) co_return health_.cause();
+    silent = silent_while_measuring();
+  }
+  if (root_) co_return silence_in_group(membership_, silent);
+  co_return silence_at_joining(membership_, silent, plane_->waits_for_room());
+}
+
+Task<> CommunicatorCore::ask_who_answers() {
+  health_.ask_around();
+  const auto is_known = [this] { return health_.is_failed() || silent().empty(); };
+  co_await listen_for(engine_, kQuestionTime, is_known);
+}
+
+/// Of those that did not answer, one that this rank itself waits for, if it is there: others may be through,
+/// and compute. Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to
+/// all phases.
+std::optional<Rank> CommunicatorCore::silent_while_measuring() const {
+  const std::vector<Rank> silent = this->silent();
+  const auto is_of_host = [this](Rank peer) { return meeting_ && meeting_->includes(peer); };
+  for (const Rank peer : silent)
+    if (is_of_host(peer) && !meeting_->has_come_to_phase(peer)) return peer;
+  for (const Rank peer : silent)
+    if (is_of_host(peer) && !meeting_->has_arrived(peer)) return peer;
+  return silent.empty() ? std::nullopt : std::optional(silent.front());
 }
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
