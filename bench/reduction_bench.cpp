@@ -83,6 +83,15 @@ BENCHMARK(sum_in_place_streaming)->ArgsProduct({{2, 4, 8}, kSizes, {0}})->ArgNam
 void sum_to_new(benchmark::State& state) { reduce(state, DataType::float32, ReduceOp::sum, Stores::cached); }
 BENCHMARK(sum_to_new)->ArgsProduct({{2, 17}, kSizes, {1, 2, 4}})->ArgNames(kReduceArguments);
 
+/// What each rank does of a direct all_reduce: as many outputs as inputs.
+void sum_everywhere(benchmark::State& state) {
+  reduce(state, DataType::float32, ReduceOp::sum, Stores::cached);
+}
+BENCHMARK(sum_everywhere)
+    ->ArgsProduct({{4}, {16 * kKiB, 64 * kKiB, 256 * kKiB, kMiB}, {4}})
+    ->ArgsProduct({{8}, {16 * kKiB, 64 * kKiB, 256 * kKiB, kMiB}, {8}})
+    ->ArgNames(kReduceArguments);
+
 void sum_to_new_streaming(benchmark::State& state) {
   reduce(state, DataType::float32, ReduceOp::sum, Stores::streaming);
 }

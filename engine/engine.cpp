@@ -131,8 +131,7 @@ void Engine::admit_patient() noexcept {
   ready_.push(patient_.pop());
 }
 
-bool Engine::is_turn_over() noexcept {
-  const TimePoint now = clock_->now();
+bool Engine::is_turn_over(TimePoint now) noexcept {
   if (std::exchange(timed_turn_, turns_) != turns_) turn_began_ = now;
   return now - turn_began_ >= kLongTurn && has_waiting(now);
 }

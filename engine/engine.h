@@ -65,7 +65,11 @@ class Engine : Immovable {
   /// that is due, a message of another thread, the kernel's answer, what a source polls for. Then whoever
   /// runs on should let_others_run(). The turn's time begins with the first question. Reads the clock, so ask
   /// every few microseconds.
-  [[nodiscard]] bool is_turn_over() noexcept;
+  [[nodiscard]] bool is_turn_over() noexcept { return is_turn_over(now()); }
+  /// The same for whoever has read the clock.
+  [[nodiscard]] bool is_turn_over(TimePoint now) noexcept;
+  /// Whether something else waits, however short this turn has been.
+  [[nodiscard]] bool has_waiting(TimePoint now) noexcept;
   /// Suspends for a turn or a few: what waits runs first, and what it brings on the way. Throws the cause of
   /// the task's scope if that was cancelled meanwhile.
   [[nodiscard]] TurnAwaiter let_others_run() noexcept;
@@ -137,7 +141,6 @@ class Engine : Immovable {
   bool turn() noexcept;
   /// Lets the first of those that let others run go on, if it is its time.
   void admit_patient() noexcept;
-  [[nodiscard]] bool has_waiting(TimePoint now) noexcept;
   void idle() noexcept;
   void sleep() noexcept;
   /// Makes sure that whatever comes from now on wakes the driver. False: something is there already.

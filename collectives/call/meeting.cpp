@@ -144,7 +144,7 @@ bool Meeting::combine(const Call& call) noexcept {
   }
   if (call.algorithm->announces() == Announces::data) return combine_announced(call);
   windows_ = bind_windows(call);
-  exec_.begin(windows_, footprint_of(call, membership_.size), call.op->combines);
+  exec_.begin(windows_, footprint_of(call, membership_.size));
   const bool is_local = call.algorithm->announces() == Announces::windows && windows_ == UserWindows::mapped;
   if (!is_local) return true;
   if (call.message_bytes() <= kMostBytesInPlace) return combine_on_windows(call);

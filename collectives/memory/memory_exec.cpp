@@ -66,13 +66,12 @@ MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& h
   operands_.outputs.resize(membership.size);
 }
 
-void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes, bool combines) noexcept {
+void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept {
   user_windows_ = user_windows;
-  // What only just fits shares the cache with everything else: at a footprint of its whole size streaming
-  // took 0.70 to 0.85 of the time (all_reduce, 2, 4 and 8 ranks, inputs rewritten or not). What is only
-  // copied is read by several ranks, and from the cache by all but the first: there streaming took 1.3
-  // and 1.6 of the time (broadcast of 4 MiB, 8 ranks, and of 8 MiB, 4 ranks, of a cache of 32 MiB).
-  is_beyond_cache_ = footprint_bytes > cache_bytes_ / 4 * (combines ? 3 : 5);
+  // What is about as large as the cache still has most of its lines there, and is read by other ranks from
+  // it: at a footprint of the cache's size streaming took 1.3 to 1.5 of the time (all_reduce of 4 MiB, 4
+  // ranks, and of 8 MiB, 2 ranks; broadcast of 4 MiB, 8 ranks; a cache of 32 MiB), at 1.5 of it 0.8 to 0.9.
+  is_beyond_cache_ = footprint_bytes > cache_bytes_ / 4 * 5;
 }
 
 Reducer MemoryExec::reducer(const Combine& combine) const noexcept {

@@ -47,9 +47,9 @@ class MemoryExec final : public Exec {
 
   MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources);
 
-  /// Before each collective: how its user windows are reached, the same everywhere, how much data it touches,
-  /// and whether it combines it.
-  void begin(UserWindows user_windows, std::size_t footprint_bytes, bool combines = false) noexcept;
+  /// Before each collective: how its user windows are reached, the same everywhere, and how much data it
+  /// touches.
+  void begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept;
 
   /// Finds the steps of the first part of a local schedule, without touching any data.
   void prepare(Prepared& steps, const AnyAlgorithm& algorithm, const OperatorArguments& arguments);

@@ -4,12 +4,31 @@
 #include <cohort/engine/engine.h>
 
 namespace cohort {
+namespace {
+
+constexpr Duration kShortPart = std::chrono::microseconds(12);
+constexpr Duration kLongPart = std::chrono::microseconds(50);
+/// Memory that is touched for the first time takes ten times as long as a cache: who comes meanwhile waits.
+constexpr std::size_t kMostPartsAtOnce = 4;
+
+}  // namespace
 
 bool Pace::is_turn_over(bool has_waited) noexcept {
-  const bool is_over = engine_.is_turn_over();
+  looked_at_ = engine_.now();
+  const bool is_over = engine_.is_turn_over(looked_at_);
   if (is_over && !has_waited) return true;
   moved_ = 0;
   return false;
+}
+
+std::size_t Pace::parts_for_nobody() const noexcept {
+  return parts_at_once_ > 1 && engine_.has_waiting(looked_at_) ? 1 : parts_at_once_;
+}
+
+void Pace::learn_from_part() noexcept {
+  const Duration took = engine_.now() - looked_at_;
+  if (took < kShortPart && parts_at_once_ < kMostPartsAtOnce) parts_at_once_ *= 2;
+  if (took > kLongPart && parts_at_once_ > 1) parts_at_once_ /= 2;
 }
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/clock.h>
 #include <cohort/engine/immovable.h>
 
 #include <algorithm>
@@ -12,8 +13,9 @@ namespace cohort {
 class Engine;
 
 /// When those who move bytes on an engine look whether others should have their turn: together, about every
-/// 128 KiB, which take 10 to 40 us. Threads: the engine's. Costs 25 ns a look, and nothing for what is
-/// little.
+/// 128 KiB, which take 5 to 40 us. While nobody waits, up to four parts of a long move go at once where that
+/// takes less than 50 us: each part begins anew with every buffer, which the processor fetches ahead of.
+/// Threads: the engine's. Costs 50 ns a look, and nothing for what is little.
 class Pace : Immovable {
  public:
   static constexpr std::size_t kBytesBetweenLooks = std::size_t{128} << 10;
@@ -40,27 +42,43 @@ class Pace : Immovable {
   }
 
   /// Calls move(at, bytes) for what is left of `size` bytes, `done` of which are done: for all at once if
-  /// that is little, by what `traffic` says, and nothing of it has begun; else part by part. True: all is
-  /// done; false: others should have their turn first. The first part that is done takes `has_waited` back.
+  /// that is little, by what `traffic` says, and nothing of it has begun; else in parts of `part` bytes
+  /// each, or several. True: all is done; false: others should have their turn first. The first part
+  /// that is done takes `has_waited` back.
   template <class Move>
   [[nodiscard]] bool move_awhile(std::size_t& done, std::size_t size, std::size_t part, std::size_t traffic,
                                  bool& has_waited, Move&& move) {
-    if (done == size) return true;
-    const bool is_whole = done == 0 && is_little(traffic);
-    if (is_whole) part = size;
-    while (done < size) {
-      if (!is_whole && is_turn_over(std::exchange(has_waited, false))) return false;
-      const std::size_t bytes = std::min(part, size - done);
+    const auto move_next = [&](std::size_t most) {
+      const std::size_t bytes = std::min(most, size - done);
       move(done, bytes);
       done += bytes;
-      if (!is_whole) moved_ = kBytesBetweenLooks;
+    };
+    if (done == size) return true;
+    if (done == 0 && is_little(traffic)) {
+      move_next(size);
+      return true;
+    }
+    while (done < size) {
+      if (is_turn_over(std::exchange(has_waited, false))) return false;
+      const std::size_t most = part * parts_for_nobody();
+      const bool is_full = most == part * parts_at_once_ && size - done >= most;
+      move_next(most);
+      if (is_full) learn_from_part();
+      moved_ = kBytesBetweenLooks;
     }
     return true;
   }
 
  private:
+  /// How many parts go at once: one where somebody waits.
+  [[nodiscard]] std::size_t parts_for_nobody() const noexcept;
+  /// All that went at once since the last look is done.
+  void learn_from_part() noexcept;
+
   Engine& engine_;
   std::size_t moved_ = 0;  ///< since the last look
+  TimePoint looked_at_{};
+  std::size_t parts_at_once_ = 1;
 };
 
 }  // namespace cohort

@@ -261,7 +261,7 @@ HWY_INLINE void combine_block(Codec codec, D d, const Inputs<T>& in, std::size_t
       apply(codec, d, reinterpret_cast<const T*>(from) + i, op, value...);
 }
 
-/// To one output or two; of elements that are converted, where that takes longer than storing, to any number.
+/// Four vectors at a time, each block stored everywhere as it is made.
 template <class Codec, class Op, class Finish>
 HWY_NOINLINE void combine_blocks(Codec codec, const Reduction& r, Op op, Finish finish) {
   using T = typename Codec::Element;
@@ -270,7 +270,8 @@ HWY_NOINLINE void combine_blocks(Codec codec, const Reduction& r, Op op, Finish 
   const T* right_aligned[kMaxFanIn] = {};
   const Inputs<T> in(r, right_aligned);
   T* const to = output<T>(r, 0);
-  T* const also_to = r.outputs.size() > 1 ? output<T>(r, 1) : nullptr;
+  const std::size_t outputs = r.outputs.size();
+  T* const also_to = outputs > 1 ? output<T>(r, 1) : nullptr;
   const bool is_streaming = r.stores == Stores::streaming;
   const std::size_t count = r.count;
 
@@ -285,16 +286,16 @@ HWY_NOINLINE void combine_blocks(Codec codec, const Reduction& r, Op op, Finish 
     const auto r3 = Codec::encode(d, finish(d, v3));
     store(codec, d, to + i, is_streaming, r0, r1, r2, r3);
     if (also_to != nullptr) store(codec, d, also_to + i, is_streaming, r0, r1, r2, r3);
-    if constexpr (!Codec::kIsExact)
-      for (std::size_t j = 2; j < r.outputs.size(); ++j)
-        store(codec, d, output<T>(r, j) + i, is_streaming, r0, r1, r2, r3);
+    for (std::size_t j = 2; j < outputs; ++j)
+      store(codec, d, output<T>(r, j) + i, is_streaming, r0, r1, r2, r3);
   }
   if (i < count) combine_ragged(codec, r, i, count, op, finish);
 }
 
-/// The same to several outputs: vector by vector, each stored everywhere as it is made. Against blocks, four
-/// outputs take 0.86 to 0.97 of the time, two that are streamed 0.87 to 0.96; two cached ones up to 1.13.
-/// Of two inputs: no jump by their number for every vector, which took as long as the memory.
+/// The same past the cache to several outputs: vector by vector, so that few lines are being gathered at a
+/// time. Against blocks, two outputs take 0.87 to 0.96 of the time; cached ones 1.0 to 1.4 (as many as
+/// inputs, 4 and 8). Of two inputs: no jump by their number for every vector, which took as long as the
+/// memory.
 template <bool kAreTwo, class Codec, class Op, class Finish>
 HWY_NOINLINE void combine_for_many(Codec codec, const Reduction& r, Op op, Finish finish) {
   using T = typename Codec::Element;
@@ -328,7 +329,7 @@ template <class Codec, class Op, class Finish>
 HWY_INLINE void combine(Codec codec, const Reduction& r, Op op, Finish finish) {
   const bool has_block = r.count >= 4 * hn::Lanes(hn::ScalableTag<typename Codec::Lane>());
   if (!has_block) return combine_ragged(codec, r, 0, r.count, op, finish);
-  const bool is_for_many = r.outputs.size() > 2 || (r.outputs.size() == 2 && r.stores == Stores::streaming);
+  const bool is_for_many = r.outputs.size() > 1 && r.stores == Stores::streaming;
   if constexpr (Codec::kIsExact) {
     if (is_for_many && r.inputs.size() == 2) return combine_for_many<true>(codec, r, op, finish);
     if (is_for_many) return combine_for_many<false>(codec, r, op, finish);

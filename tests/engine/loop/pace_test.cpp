@@ -16,7 +16,7 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kPart = 64 * kKiB;
 static_assert(Pace::kBytesBetweenLooks == 128 * kKiB);
 
-/// Time passes with every part that is moved, by as much as the test says.
+/// Time passes with every whole part that is moved, by as much as the test says.
 class PaceTest : public ::testing::Test {
  protected:
   PaceTest() : engine_(options()) {}
@@ -34,7 +34,7 @@ class PaceTest : public ::testing::Test {
   bool move(std::size_t& done, std::size_t size, bool has_waited = false) {
     return pace_.move_awhile(done, size, kPart, size, has_waited, [this](std::size_t at, std::size_t bytes) {
       parts_.emplace_back(at, bytes);
-      now_ += a_part_takes_;
+      now_ += a_part_takes_ * (bytes / kPart);
     });
   }
 
@@ -70,6 +70,7 @@ TEST_F(PaceTest, what_is_little_is_moved_whole_until_it_comes_to_much) {
     EXPECT_EQ(parts_, (Parts{{0, 60 * kKiB}, {0, 60 * kKiB}, {0, 60 * kKiB}}));
     std::size_t nothing = 0;
     EXPECT_TRUE(move(nothing, 0));
+    EXPECT_EQ(parts_.size(), 3U);
   };
   run(body);
 }
@@ -114,6 +115,59 @@ TEST_F(PaceTest, who_has_waited_moves_one_part_in_a_turn_that_is_over) {
     EXPECT_EQ(done, kPart);
   };
   run(body);
+}
+
+/// The sizes of parts, in kPart, of a move that nobody waits for.
+std::vector<std::size_t> sizes_of(const Parts& parts) {
+  std::vector<std::size_t> sizes;
+  for (const auto& [at, bytes] : parts) sizes.push_back(bytes / kPart);
+  return sizes;
+}
+
+TEST_F(PaceTest, parts_grow_while_they_are_quick_and_shrink_when_they_take_long) {
+  auto turn = [&]() -> Task<> {
+    co_await engine_.let_others_run();
+    a_part_takes_ = 5us;
+    std::size_t done = 0;
+    EXPECT_TRUE(move(done, 15 * kPart));
+    EXPECT_EQ(done, 15 * kPart);
+    EXPECT_EQ(sizes_of(parts_), (std::vector<std::size_t>{1, 2, 4, 4, 4})) << "20 us are long enough";
+    parts_.clear();
+    a_part_takes_ = 30us;
+    done = 0;
+    EXPECT_TRUE(move(done, 9 * kPart));
+    EXPECT_EQ(sizes_of(parts_), (std::vector<std::size_t>{4, 2, 1, 1, 1})) << "none of 60 us";
+  };
+  engine_.run(turn());
+}
+
+TEST_F(PaceTest, parts_stay_small_where_somebody_waits) {
+  auto turn = [&]() -> Task<> {
+    co_await engine_.let_others_run();
+    a_part_takes_ = 5us;
+    std::size_t done = 0;
+    EXPECT_TRUE(move(done, 7 * kPart));
+    parts_.clear();
+    engine_.post([] {});
+    done = 0;
+    EXPECT_TRUE(move(done, 3 * kPart));
+    EXPECT_EQ(sizes_of(parts_), (std::vector<std::size_t>{1, 1, 1}));
+  };
+  engine_.run(turn());
+}
+
+/// What is left at the end is quick because it is little.
+TEST_F(PaceTest, the_rest_of_a_move_teaches_nothing) {
+  auto turn = [&]() -> Task<> {
+    co_await engine_.let_others_run();
+    a_part_takes_ = 30us;
+    for (int i = 0; i < 3; ++i) {
+      std::size_t done = 0;
+      EXPECT_TRUE(move(done, 3 * kPart + kKiB));
+    }
+    for (const auto& [at, bytes] : parts_) EXPECT_LE(bytes, kPart);
+  };
+  engine_.run(turn());
 }
 
 TEST_F(PaceTest, nothing_is_interrupted_for_nobody) {
