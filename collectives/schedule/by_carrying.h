@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/operators/list.h>
+#include <cohort/collectives/schedule/any_algorithm.h>
 #include <cohort/collectives/schedule/blocks.h>
 #include <cohort/collectives/schedule/carrying.h>
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/operators/list.h>
+#include <cohort/collectives/schedule/algorithm.h>
 #include <cohort/collectives/schedule/block_exchange.h>
 #include <cohort/collectives/schedule/blocks.h>
 #include <cohort/collectives/schedule/share_exchange.h>
