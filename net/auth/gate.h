@@ -74,7 +74,7 @@ class Gate : Immovable {
   /// A connection that has not proven itself; lives in the frame of its task.
   class Pending : Immovable {
    public:
-    Pending(Gate& gate, CancelScope* around, std::string source);
+    Pending(Gate& gate, CancelScope* around, std::string whose);
     ~Pending();
 
     /// Lets go of the place; again: nothing.
