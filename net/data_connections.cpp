@@ -28,10 +28,12 @@ Task<Socket> DataConnections::open(Rank peer, Lane lane) {
 
 Task<Socket> DataConnections::call(Rank peer, Lane lane) {
   const Membership& joined = root().membership_;
+  CancelScope* around = co_await current_scope();
   try {
     co_return co_await connect_data(engine_, joined, rank_in_root(peer), path(membership_.rank, lane));
   } catch (const Error& error) {
-    throw error.culprit() ? error.with_culprit(peer) : error;
+    const bool is_of_call = around == nullptr || !around->is_cancelled();  // else the cause of the scope
+    throw is_of_call && error.culprit() ? error.with_culprit(peer) : error;
   }
 }
 

@@ -81,7 +81,7 @@ Task<> check_reduce(Communicator& comm, std::vector<std::size_t> counts, Combina
 
 Task<> check_reduce_scatter(Communicator& comm, std::vector<std::size_t> counts, Combination op) {
   const List in = tensors_of(counts, comm.size(), own(comm));
-  const List before = in;
+  const List before(in.begin(), in.end());
   List expected = zeros(counts, 1);
   for (std::size_t i = 0; i < counts.size(); ++i) co_await comm.reduce_scatter(in[i], expected[i], op);
   List out = zeros(counts, 1);

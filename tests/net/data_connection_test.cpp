@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/data_connection.h>
+#include <cohort/net/data_connections.h>
 
 #include <cohort/engine/when_all.h>
 #include <cohort/net/join/join.h>
@@ -152,6 +153,28 @@ TEST_F(DataConnection, a_peer_that_is_gone_is_named) {
     EXPECT_EQ(kind_of(error), "LinkFault");
     EXPECT_EQ(error->culprit(), Rank{0});
     EXPECT_THAT(error->what(), HasSubstr("no data connection to rank 0 ("));
+  };
+  run(scene);
+}
+
+/// Amid a call that fails because of another rank.
+TEST_F(DataConnection, what_ends_a_call_is_blamed_on_nobody_else) {
+  members_[0].data_listener = Listener();
+  auto scene = [&](Acceptors&) -> Task<> {
+    DataConnections connections(engine_, members_[2], nullptr, nullptr);
+    CancelScope scope;
+    std::optional<Error> error;
+    auto call = [&]() -> Task<> {
+      const std::optional<Error> ended = co_await error_of(with_scope(scope, connections.call(0, 0)));
+      error = ended;
+    };
+    auto cancel = [&]() -> Task<> {
+      co_await engine_.sleep_for(std::chrono::milliseconds(1));
+      scope.cancel(Error(ErrorKind::PeerDied, "rank 1 ended").with_culprit(1));
+    };
+    co_await when_all(call(), cancel());
+    EXPECT_EQ(kind_of(error), "PeerDied");
+    EXPECT_EQ(error->culprit(), Rank{1});
   };
   run(scene);
 }

@@ -95,8 +95,8 @@ class FakeVerbs : Immovable {
   void make_queue_calls();
   void make_pair_calls();
   void make_transfer_calls();
-  int post_send(ibv_qp* pair, ibv_send_wr* requests);
-  int post_recv(ibv_qp* pair, const ibv_recv_wr* requests);
+  int post_send(ibv_qp* seen, ibv_send_wr* request);
+  int post_recv(ibv_qp* seen, const ibv_recv_wr* requests);
   /// Registered memory, by its local key.
   struct Region {
     std::uintptr_t begin = 0;

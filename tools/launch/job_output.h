@@ -20,7 +20,7 @@ class JobOutput : Immovable {
 
   /// Writes the text in one piece when those before it are out. Does not fail: what cannot be written is
   /// dropped, and said once on the other channel. Throws only the cause of the scope.
-  Task<> write(OutputChannel channel, std::string_view text);
+  Task<> write(OutputChannel where, std::string_view text);
 
   /// Whether a reader has closed its end, as `head` does when it has seen enough.
   [[nodiscard]] bool reader_is_gone() const noexcept { return reader_is_gone_; }
