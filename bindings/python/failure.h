@@ -17,7 +17,9 @@ namespace py = pybind11;
 class CallFailure final : public std::exception {
  public:
   CallFailure(Error error, std::string operation, std::string given)
-      : error_(std::move(error)), operation_(std::move(operation)), given_(std::move(given)) {}
+      : error_(std::move(error)),  // NOLINT(bugprone-throw-keyword-missing)
+        operation_(std::move(operation)),
+        given_(std::move(given)) {}
 
   [[nodiscard]] const Error& error() const noexcept { return error_; }
   [[nodiscard]] const std::string& operation() const noexcept { return operation_; }

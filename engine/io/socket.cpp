@@ -51,7 +51,7 @@ bool concerns_one_connection(int error_number) {
 /// connection that has ended; or it has no address of that family.
 Error connecting_failed(int error_number, const Address& to) {
   const std::string what = fmt::format("connecting to {}", to.to_string());
-  const Error error = system_error(error_number, what);
+  Error error = system_error(error_number, what);
   if (error_number != EADDRNOTAVAIL) return error;
   return Error(
       ErrorKind::ResourceLimit,

@@ -15,7 +15,6 @@ namespace cohort {
 namespace {
 
 using namespace std::chrono_literals;
-using test::kPageFloats;
 using test::Results;
 using test::StoringClock;
 
