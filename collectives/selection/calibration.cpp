@@ -40,22 +40,11 @@ Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pul
   co_await together_.agree_on_slowest(most);
   measures_ = most[0] <= kMostRanksPerCoreToMeasure;
   pull_from_bytes_ = most[1];
-  if (measures_) co_await recall();
-}
-
-/// Who does not know says so by a number of its own; the numbers of those who do may differ, as their users'
-/// files may, so the largest count, as of what is measured.
-Task<> Calibration::recall() {
-  const std::optional<KnownFigures::OfSlots> slots = known_.slots();
-  const std::optional<KnownFigures::OfPull> pull = known_.pull();
-  KnownFigures::OfSlots slots_of_all = slots.value_or(KnownFigures::OfSlots{});
-  KnownFigures::OfPull pull_of_all = pull.value_or(KnownFigures::OfPull{});
-  std::array<double, 2> lacks = {slots ? 0.0 : 1.0, pull ? 0.0 : 1.0};
-  co_await together_.agree_on_slowest(lacks);
-  if (lacks[0] == 0) co_await together_.agree_on_slowest(slots_of_all);
-  if (lacks[0] == 0) slots_ = slots_of_all;
-  if (lacks[1] == 0) co_await together_.agree_on_slowest(pull_of_all);
-  if (lacks[1] == 0) pull_ = pull_of_all;
+  if (!measures_) co_return;
+  const std::optional<KnownFigures::OfSlots> slots = co_await together_.known_to_all(known_.slots());
+  slots_ = slots;
+  const std::optional<KnownFigures::OfPull> pull = co_await together_.known_to_all(known_.pull());
+  pull_ = pull;
 }
 
 /// After each size the ranks agree on the slowest rank's times, and on whether to go on.

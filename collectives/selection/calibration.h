@@ -32,7 +32,6 @@ class Calibration {
   Task<> measure_pull(PullCrossover& pull);
 
  private:
-  Task<> recall();
   /// A call of which a rank brings `bytes` to the meeting; shares are whole elements.
   [[nodiscard]] Call call_of(Operator op, std::size_t bytes);
   Task<bool> probe_pull(std::span<const std::byte> own);

@@ -6,6 +6,7 @@
 #include <cohort/net/membership.h>
 
 #include <functional>
+#include <optional>
 #include <span>
 
 namespace cohort {
@@ -35,6 +36,16 @@ class JointMeasurement {
   Task<double> time_once(const Call& call) const;
   /// values[i] = the largest of all ranks.
   Task<> agree_on_slowest(std::span<double> values) const;
+  /// What all ranks know already. The numbers may differ, as their users' files may: of each the largest
+  /// counts, as of what is measured.
+  template <class Figures>
+  Task<std::optional<Figures>> known_to_all(std::optional<Figures> own) const {
+    double lacks = own ? 0 : 1;
+    co_await agree_on_slowest(std::span(&lacks, 1));
+    if (lacks != 0) co_return std::nullopt;
+    co_await agree_on_slowest(*own);
+    co_return own;
+  }
   /// A call on these buffers by the algorithm by which ranks agree; what is combined is the largest.
   [[nodiscard]] Call agreed_call(Operator op, DataType type, std::span<const std::byte> in,
                                  std::span<std::byte> out) const;

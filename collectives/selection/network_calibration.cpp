@@ -98,29 +98,17 @@ Task<NetworkCalibration::Way> NetworkCalibration::time_way() {
                 .byte_us = std::max(0.0, with_bytes - there_and_back) / bytes};
 }
 
-/// Who does not know says so by a number of its own; of the numbers of those who do the largest count.
-Task<bool> NetworkCalibration::recall(KnownFigures::OfNetwork& figures) {
-  const std::optional<KnownFigures::OfNetwork> known = known_.network();
-  double lacks = known ? 0 : 1;
-  co_await together_.agree_on_slowest(std::span(&lacks, 1));
-  if (lacks != 0) co_return false;
-  figures = *known;
-  co_await together_.agree_on_slowest(figures);
-  co_return true;
-}
-
 Task<CostModel> NetworkCalibration::measure() {
-  KnownFigures::OfNetwork figures{};
-  const bool is_known = co_await recall(figures);
-  if (!is_known) {
-    const Way between = co_await time_way<Where::between>();
-    const Way inside = co_await time_way<Where::inside>();
-    figures = {{between.latency_us, between.byte_us, inside.latency_us, inside.byte_us}};
-    double spread = together_.spread;
-    co_await together_.agree_on_slowest(std::span(&spread, 1));
-    const bool is_first_of_host = reach_.hosts.place_of(together_.membership().rank) == 0;
-    if (is_first_of_host && spread <= kMostKeptSpread) known_.keep(figures);
-  }
+  const std::optional<KnownFigures::OfNetwork> known = co_await together_.known_to_all(known_.network());
+  if (known) co_return model_by(*known);
+  const Way between = co_await time_way<Where::between>();
+  const Way inside = co_await time_way<Where::inside>();
+  const KnownFigures::OfNetwork figures = {
+      {between.latency_us, between.byte_us, inside.latency_us, inside.byte_us}};
+  double spread = together_.spread;
+  co_await together_.agree_on_slowest(std::span(&spread, 1));
+  const bool is_first_of_host = reach_.hosts.place_of(together_.membership().rank) == 0;
+  if (is_first_of_host && spread <= kMostKeptSpread) known_.keep(figures);
   co_return model_by(figures);
 }
 

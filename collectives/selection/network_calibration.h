@@ -33,7 +33,6 @@ class NetworkCalibration {
   template <Where kWhere>
   Task<Way> time_way();
   Task<double> agreed_time(const AnyAlgorithm& algorithm);
-  Task<bool> recall(KnownFigures::OfNetwork& figures);
   [[nodiscard]] CostModel model_by(const KnownFigures::OfNetwork& figures) const;
 
   JointMeasurement together_;

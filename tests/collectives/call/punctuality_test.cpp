@@ -195,7 +195,7 @@ std::vector<Way> ways_over_links() {
   return ways;
 }
 
-const auto name_of = [](const auto& of) { return of.param.name(); };
+std::string name_of(const ::testing::TestParamInfo<Way>& of) { return of.param.name(); }
 INSTANTIATE_TEST_SUITE_P(on_memory, PunctualityOf, ::testing::ValuesIn(ways_on_memory()), name_of);
 INSTANTIATE_TEST_SUITE_P(over_links, PunctualityOf, ::testing::ValuesIn(ways_over_links()), name_of);
 
