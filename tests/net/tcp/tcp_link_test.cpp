@@ -37,8 +37,8 @@ class TcpLinkToRawPeer : public ::testing::Test {
   template <class Body>
   void run(Body& body) {
     auto whole = [&]() -> Task<> {
-      std::pair<Socket, Socket> ends = co_await connect(engine);
-      TcpLink link(engine, std::move(ends.first), host, 0, 1, kLane);
+      std::pair<Socket, Socket> ends = co_await connect(engine_);
+      TcpLink link(engine_, std::move(ends.first), host_, 0, 1, kLane);
       TaskScope services;
       services.spawn(link.serve());
       const auto error = co_await error_of(with_deadline(std::chrono::seconds(60), body(link, ends.second)));
@@ -46,7 +46,7 @@ class TcpLinkToRawPeer : public ::testing::Test {
       link.shutdown();
       co_await services.join();
     };
-    engine.run(whole());
+    engine_.run(whole());
   }
 
   /// Sends these bytes as rank 1 and expects that rank 0's link fails, once.
@@ -54,7 +54,7 @@ class TcpLinkToRawPeer : public ::testing::Test {
   void expect_failure(const Bytes& bytes, ErrorKind kind, std::string_view text) {
     auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
       CancelScope collective;
-      host.collective = &collective;
+      host_.collective = &collective;
       TaskScope sending;
       sending.spawn(peer.send(std::as_bytes(std::span(bytes))));
       const auto error = co_await error_of(with_scope(collective, recv(link, in_recv(100))));
@@ -64,15 +64,15 @@ class TcpLinkToRawPeer : public ::testing::Test {
       sending.cancel();
       co_await sending.join();
       co_await take_turns();
-      EXPECT_EQ(host.failures.size(), 1U);
-      host.collective = nullptr;
+      EXPECT_EQ(host_.failures.size(), 1U);
+      host_.collective = nullptr;
     };
     run(body);
   }
 
   /// As many turns of the loop as a link needs to take what has been sent to it, and more.
   Task<> take_turns() {
-    for (int turn = 0; turn < 100; ++turn) co_await engine.sleep_for(Duration::zero());
+    for (int turn = 0; turn < 100; ++turn) co_await engine_.sleep_for(Duration::zero());
   }
 
   [[nodiscard]] FrameHeader header(FrameType type, std::uint64_t bytes = 0) const {
@@ -80,8 +80,8 @@ class TcpLinkToRawPeer : public ::testing::Test {
     header.type = type;
     header.lane = kLane;
     header.source = 1;
-    header.sequence = host.state.sequence;
-    header.signature = host.state.signature;
+    header.sequence = host_.state.sequence;
+    header.signature = host_.state.signature;
     header.window = WindowId::ccl_in;
     header.bytes = bytes;
     return header;
@@ -96,17 +96,17 @@ class TcpLinkToRawPeer : public ::testing::Test {
   }
 
   [[nodiscard]] std::string_view text(const Slice& slice) const {
-    return {reinterpret_cast<const char*>(host.state.windows.at(slice)), slice.bytes};
+    return {reinterpret_cast<const char*>(host_.state.windows.at(slice)), slice.bytes};
   }
 
   void SetUp() override {
-    host.expected_peer = 1;
+    host_.expected_peer = 1;
     for (std::size_t window = 0; window < kWindows; ++window)
-      host.bind_own(static_cast<WindowId>(window), kWindowBytes);
+      host_.bind_own(static_cast<WindowId>(window), kWindowBytes);
   }
 
-  Engine engine;
-  FakeHost host;
+  Engine engine_;
+  FakeHost host_;
 };
 
 TEST_F(TcpLinkToRawPeer, frames_may_come_byte_by_byte) {
@@ -164,17 +164,17 @@ TEST_F(TcpLinkToRawPeer, frames_of_the_next_collective_wait_for_it) {
     FrameHeader early_data = early;
     early_data.type = FrameType::data;
     append(stream, early_data, "data");
-    std::memset(host.state.windows.at(in_ccl_in(4)), '-', 4);
+    std::memset(host_.state.windows.at(in_ccl_in(4)), '-', 4);
     co_await peer.send(stream);
     co_await take_turns();
     EXPECT_EQ(text(in_ccl_in(4)), "----");
-    host.state.is_running = false;
+    host_.state.is_running = false;
     link.operation_started();  // nothing runs: nothing happens
     co_await take_turns();
     EXPECT_EQ(text(in_ccl_in(4)), "----");
-    host.state.sequence = 2;
-    host.state.signature = early.signature;
-    host.state.is_running = true;
+    host_.state.sequence = 2;
+    host_.state.signature = early.signature;
+    host_.state.is_running = true;
     link.operation_started();
     co_await link.wait(Signal::Ack);
     EXPECT_EQ(text(in_ccl_in(4)), "next");
@@ -182,7 +182,7 @@ TEST_F(TcpLinkToRawPeer, frames_of_the_next_collective_wait_for_it) {
     EXPECT_EQ(text(in_recv(4)), "data");
   };
   run(body);
-  EXPECT_TRUE(host.failures.empty());
+  EXPECT_TRUE(host_.failures.empty());
 }
 
 TEST_F(TcpLinkToRawPeer, another_signature_is_a_mismatch_told_once) {
@@ -193,11 +193,11 @@ TEST_F(TcpLinkToRawPeer, another_signature_is_a_mismatch_told_once) {
     append(stream, other, "12345678");
     append(stream, other, "12345678");
     CancelScope collective;
-    host.collective = &collective;
+    host_.collective = &collective;
     co_await peer.send(stream);
     const auto error = co_await error_of(with_scope(collective, recv(link, in_recv(8))));
     EXPECT_EQ(kind_of(error), "Mismatch");
-    host.collective = nullptr;
+    host_.collective = nullptr;
     // The other direction still works, so that the peer learns of it too.
     co_await link.send(in_send(4));
     std::array<std::byte, framed::kFrameBytes + 4> came;
@@ -205,14 +205,14 @@ TEST_F(TcpLinkToRawPeer, another_signature_is_a_mismatch_told_once) {
     EXPECT_TRUE(whole);
   };
   run(body);
-  ASSERT_EQ(host.mismatches.size(), 1U);
-  EXPECT_EQ(host.mismatches[0].first, 1U);
-  EXPECT_EQ(host.mismatches[0].second, (Signature{.what = 7, .count = 12}));
-  EXPECT_TRUE(host.failures.empty());
+  ASSERT_EQ(host_.mismatches.size(), 1U);
+  EXPECT_EQ(host_.mismatches[0].first, 1U);
+  EXPECT_EQ(host_.mismatches[0].second, (Signature{.what = 7, .count = 12}));
+  EXPECT_TRUE(host_.failures.empty());
 }
 
 TEST_F(TcpLinkToRawPeer, stale_frame_fails_the_link) {
-  host.state.sequence = 8;
+  host_.state.sequence = 8;
   FrameHeader stale = header(FrameType::signal);
   stale.sequence = 7;
   expect_failure(framed::encode(stale), ErrorKind::ProtocolError, "collective 7 while this rank is at 8");
@@ -223,7 +223,7 @@ TEST_F(TcpLinkToRawPeer, other_lane_or_rank_fails_the_link) {
   lane.lane = 3;
   expect_failure(framed::encode(lane), ErrorKind::ProtocolError,
                  "a frame of lane 3 came from rank 1 on lane 2");
-  host.failures.clear();
+  host_.failures.clear();
   FrameHeader source = header(FrameType::signal);
   source.source = 5;
   expect_failure(framed::encode(source), ErrorKind::ProtocolError,
@@ -255,7 +255,7 @@ TEST_F(TcpLinkToRawPeer, places_outside_a_window_fail_the_link) {
       {FrameType::get, {WindowId::scratch, 0, 8}, "window scratch, which peers may not"},
   };
   for (const Case& wrong : cases) {
-    host.failures.clear();
+    host_.failures.clear();
     FrameHeader frame = header(wrong.type, wrong.place.bytes);
     frame.window = wrong.place.window;
     frame.offset = wrong.place.offset;
@@ -276,12 +276,12 @@ TEST_F(TcpLinkToRawPeer, signals_left_over_from_a_collective_fail_the_link) {
     append(stream, header(FrameType::data, 1), "x");
     co_await peer.send(stream);
     co_await link.recv(in_recv(1));  // the signal has come before it
-    host.state.sequence = 2;
+    host_.state.sequence = 2;
     link.operation_started();
   };
   run(body);
-  ASSERT_EQ(host.failures.size(), 1U);
-  EXPECT_THAT(host.failures[0].what(), HasSubstr("posted Ack 1 times more"));
+  ASSERT_EQ(host_.failures.size(), 1U);
+  EXPECT_THAT(host_.failures[0].what(), HasSubstr("posted Ack 1 times more"));
 }
 
 TEST_F(TcpLinkToRawPeer, reply_that_nobody_asked_for_fails_the_link) {
@@ -298,22 +298,22 @@ TEST_F(TcpLinkToRawPeer, bytes_that_are_no_frame_fail_the_link) {
 TEST_F(TcpLinkToRawPeer, peer_that_disappears_in_the_middle_of_a_frame_is_a_link_fault) {
   for (const std::size_t sent :
        {std::size_t{0}, std::size_t{10}, framed::kFrameBytes, framed::kFrameBytes + 60}) {
-    host.failures.clear();
+    host_.failures.clear();
     auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
       std::vector<std::byte> stream;
       append(stream, header(FrameType::data, 100), std::string(100, 'x'));
       stream.resize(sent);
       CancelScope collective;
-      host.collective = &collective;
+      host_.collective = &collective;
       co_await peer.send(stream);
       peer.shutdown();
       const auto error = co_await error_of(with_scope(collective, recv(link, in_recv(100))));
       EXPECT_EQ(kind_of(error), "LinkFault") << sent;
       EXPECT_EQ(error->culprit(), 1U);
-      host.collective = nullptr;
+      host_.collective = nullptr;
     };
     run(body);
-    EXPECT_EQ(host.failures.size(), 1U) << sent;
+    EXPECT_EQ(host_.failures.size(), 1U) << sent;
   }
 }
 
@@ -337,11 +337,11 @@ TEST_F(TcpLinkToRawPeer, cancelled_get_closes_the_link_since_its_reply_is_on_its
     EXPECT_FALSE(more);
   };
   run(body);
-  EXPECT_TRUE(host.failures.empty());
+  EXPECT_TRUE(host_.failures.empty());
 }
 
 TEST_F(TcpLinkToRawPeer, cancelled_while_it_waits_in_line_leaves_the_link_whole) {
-  host.bind_own(WindowId::send, 32 * kMiB);
+  host_.bind_own(WindowId::send, 32 * kMiB);
   auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
     TaskScope first;
     first.spawn(send(link, in_send(32 * kMiB)));
@@ -366,12 +366,12 @@ TEST_F(TcpLinkToRawPeer, cancelled_while_it_waits_in_line_leaves_the_link_whole)
     EXPECT_EQ(framed::decode(next).type, FrameType::signal);
   };
   run(body);
-  EXPECT_TRUE(host.failures.empty());
+  EXPECT_TRUE(host_.failures.empty());
 }
 
 TEST_F(TcpLinkToRawPeer, gets_that_come_together_are_answered_in_order) {
   auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
-    std::memcpy(host.state.windows.at(in_ccl_in(8)), "abcdefgh", 8);
+    std::memcpy(host_.state.windows.at(in_ccl_in(8)), "abcdefgh", 8);
     FrameHeader first = header(FrameType::get, 5);
     FrameHeader second = header(FrameType::get, 3);
     second.offset = 5;
@@ -396,50 +396,50 @@ TEST_F(TcpLinkToRawPeer, gets_that_come_together_are_answered_in_order) {
     co_await link.post(Signal::Ack);
   };
   run(body);
-  EXPECT_TRUE(host.failures.empty());
+  EXPECT_TRUE(host_.failures.empty());
 }
 
 TEST_F(TcpLinkToRawPeer, reading_on_after_the_collective_is_over_fails_the_link) {
   constexpr std::size_t kLarge = 32 * kMiB;
-  host.bind_own(WindowId::ccl_in, kLarge);
+  host_.bind_own(WindowId::ccl_in, kLarge);
   auto body = [&](TcpLink&, Socket& peer) -> Task<> {
     co_await peer.send(framed::encode(header(FrameType::get, kLarge)));
     std::array<std::byte, 1000> some;
     const bool began = co_await peer.receive(some);
     EXPECT_TRUE(began);
-    host.state.is_running = false;
-    while (host.failures.empty()) {
+    host_.state.is_running = false;
+    while (host_.failures.empty()) {
       const bool more = co_await peer.receive(some);
       EXPECT_TRUE(more);
     }
   };
   run(body);
-  ASSERT_EQ(host.failures.size(), 1U);
-  EXPECT_THAT(host.failures[0].what(), HasSubstr("rank 1 still reads this rank's memory for collective 1"));
+  ASSERT_EQ(host_.failures.size(), 1U);
+  EXPECT_THAT(host_.failures[0].what(), HasSubstr("rank 1 still reads this rank's memory for collective 1"));
 }
 
 TEST_F(TcpLinkToRawPeer, writing_on_after_the_collective_is_over_fails_the_link_and_touches_nothing) {
   auto body = [&](TcpLink&, Socket& peer) -> Task<> {
     std::vector<std::byte> stream;
     append(stream, header(FrameType::put, 100), std::string(50, 'x'));
-    std::memset(host.state.windows.at(in_ccl_in(100)), '-', 100);
+    std::memset(host_.state.windows.at(in_ccl_in(100)), '-', 100);
     co_await peer.send(stream);
-    while (text(in_ccl_in(1)) != "x") co_await engine.sleep_for(Duration::zero());
-    host.state.is_running = false;
+    while (text(in_ccl_in(1)) != "x") co_await engine_.sleep_for(Duration::zero());
+    host_.state.is_running = false;
     const std::vector<std::byte> rest(50, std::byte{'x'});
     co_await peer.send(rest);
-    while (host.failures.empty()) co_await engine.sleep_for(Duration::zero());
+    while (host_.failures.empty()) co_await engine_.sleep_for(Duration::zero());
     EXPECT_EQ(text(in_ccl_in(50, 50)), std::string(50, '-'));
   };
   run(body);
-  ASSERT_EQ(host.failures.size(), 1U);
-  EXPECT_THAT(host.failures[0].what(), HasSubstr("rank 1 still sends 50 bytes of collective 1"));
+  ASSERT_EQ(host_.failures.size(), 1U);
+  EXPECT_THAT(host_.failures[0].what(), HasSubstr("rank 1 still sends 50 bytes of collective 1"));
 }
 
 TEST_F(TcpLinkToRawPeer, served_in_a_scope_that_is_cancelled_ends_without_a_report) {
   auto whole = [&]() -> Task<> {
-    std::pair<Socket, Socket> ends = co_await connect(engine);
-    TcpLink link(engine, std::move(ends.first), host, 0, 1, kLane);
+    std::pair<Socket, Socket> ends = co_await connect(engine_);
+    TcpLink link(engine_, std::move(ends.first), host_, 0, 1, kLane);
     TaskScope services;
     services.spawn(link.serve());
     co_await take_turns();
@@ -449,23 +449,23 @@ TEST_F(TcpLinkToRawPeer, served_in_a_scope_that_is_cancelled_ends_without_a_repo
     const bool came = co_await ends.second.receive(none);
     EXPECT_FALSE(came) << "the connection is closed";
   };
-  engine.run(whole());
-  EXPECT_TRUE(host.failures.empty());
+  engine_.run(whole());
+  EXPECT_TRUE(host_.failures.empty());
 }
 
 TEST_F(TcpLinkToRawPeer, sending_to_a_peer_that_is_gone_is_a_link_fault_told_once) {
-  host.bind_own(WindowId::send, 32 * kMiB);
+  host_.bind_own(WindowId::send, 32 * kMiB);
   auto body = [&](TcpLink& link, Socket& peer) -> Task<> {
     CancelScope collective;
-    host.collective = &collective;
+    host_.collective = &collective;
     peer.shutdown();
     peer = Socket();
     const auto error = co_await error_of(with_scope(collective, send(link, in_send(32 * kMiB))));
     EXPECT_EQ(kind_of(error), "LinkFault");
-    host.collective = nullptr;
+    host_.collective = nullptr;
   };
   run(body);
-  EXPECT_EQ(host.failures.size(), 1U);
+  EXPECT_EQ(host_.failures.size(), 1U);
 }
 
 }  // namespace
