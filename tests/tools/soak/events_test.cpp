@@ -21,7 +21,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
