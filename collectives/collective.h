@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/call.h>
 #include <cohort/engine/task.h>
 
+#include <algorithm>
 #include <concepts>
 #include <string_view>
 
@@ -43,9 +44,9 @@ class [[nodiscard]] CollectiveOf {
       report_never_awaited();
   }
 
-  /// Another time limit than the communicator's.
+  /// Another time limit than the communicator's. Not above zero: whatever has to be waited for is late.
   CollectiveOf&& with_deadline(Duration timeout) && {
-    call_.timeout = timeout;
+    call_.timeout = std::max(timeout, Duration{1});  // zero is the communicator's
     return std::move(*this);
   }
   /// The algorithm of that name, for each message, on every rank. Throws InvalidArgument if it cannot run the

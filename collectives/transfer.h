@@ -4,6 +4,7 @@
 #include <cohort/collectives/message_request.h>
 #include <cohort/engine/task.h>
 
+#include <algorithm>
 #include <type_traits>
 
 namespace cohort {
@@ -48,9 +49,9 @@ class [[nodiscard]] Transfer : private detail::TransferBase {
   Transfer(CommunicatorCore& core, const MessageRequest& request) : TransferBase(core, request) {}
   Transfer(Transfer&&) noexcept = default;
 
-  /// Another time limit than the communicator's.
+  /// Another time limit than the communicator's. Not above zero: whatever has to be waited for is late.
   Transfer&& with_deadline(Duration timeout) && {
-    request_.timeout = timeout;
+    request_.timeout = std::max(timeout, Duration{1});  // zero is the communicator's
     return std::move(*this);
   }
 

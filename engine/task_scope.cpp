@@ -17,6 +17,11 @@ void TaskScope::spawn(Task<> task) {
   handle.resume();
 }
 
+void TaskScope::request_cancel() noexcept {
+  join_cancelled_ = true;
+  scope_.cancel(waiter_scope()->cause());
+}
+
 void TaskScope::task_finished(detail::PromiseBase& promise) noexcept {
   const bool failed = promise.exception() != nullptr && !scope_.is_cancelled();
   if (failed && !first_failure_) first_failure_ = promise.exception();

@@ -47,11 +47,9 @@ class TaskScope final : public detail::TaskOwner, public Operation {
   void task_finished(detail::PromiseBase& promise) noexcept override;
 
  private:
-  /// Whoever joins is to stop: so are the tasks, and their end ends the join.
-  void request_cancel() noexcept override {
-    join_cancelled_ = true;
-    scope_.cancel(waiter_scope()->cause());
-  }
+  /// Whoever joins is to stop: so are the tasks, and their end ends the join. Not inline: of a class whose
+  /// vtable is the library's, clang makes no thunk, and the linker may take its copy for g++'s.
+  void request_cancel() noexcept override;
 
   CancelScope scope_;
   const OnFailure on_failure_;

@@ -73,6 +73,8 @@ void Stream::drop_queue() noexcept {
   while (detail::PromiseBase* promise = queue_.pop_front()) frame_of(*promise).destroy();
 }
 
+void Stream::request_cancel() noexcept { scope_->cancel(waiter_scope()->cause()); }
+
 void Stream::task_finished(detail::PromiseBase& promise) noexcept {
   if (promise.exception() && !failure_) failure_ = promise.exception();
   frame_of(promise).destroy();
@@ -82,7 +84,7 @@ void Stream::task_finished(detail::PromiseBase& promise) noexcept {
 bool Stream::SynchronizeAwaiter::suspend(std::coroutine_handle<> waiter, CancelScope* scope) noexcept {
   COHORT_ASSERT(!stream_.is_pending(), "two coroutines synchronize stream '{}'", stream_.name());
   if (stream_.suspend(waiter, scope)) return true;
-  stream_.cancel();
+  stream_.scope_->cancel(scope->cause());
   return stream_.suspend(waiter, nullptr);
 }
 

@@ -78,7 +78,7 @@ class Stream final : public detail::TaskOwner, private Operation {
   void start_next() noexcept;
   void drop_queue() noexcept;
   /// Whoever synchronizes is to stop: so is the work, which may still own buffers; its end ends the wait.
-  void request_cancel() noexcept override { cancel(); }
+  void request_cancel() noexcept override;
 
   Engine& engine_;
   const std::string name_;

@@ -25,7 +25,8 @@ Examples:
   cohort run -n 2 --transport tcp --timeout 5min -- ./train --resume
 
 Each rank finds COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR and
-COHORT_SECRET_FD in its environment, and an empty standard input. What it started ends with the job.
+COHORT_SECRET_FD in its environment, and an empty standard input. What it started ends with the job,
+unless it has made a session of its own (setsid).
 
 Status: 0 when all ranks succeed; that of the first rank that failed (128 + signal if one ended it); 124
 after the timeout; 127 when the program cannot be started; 128 + signal after SIGINT, SIGTERM or SIGHUP;

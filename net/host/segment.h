@@ -65,10 +65,12 @@ static_assert(sizeof(SignalCell) == kCacheLine && SignalCell::Stamp::is_always_l
 /// Announcements of the two-sided direction "owner sends to peer" on one lane. Written by the owner.
 struct alignas(kCacheLine) SendCell {
   Counter sent{0};  ///< pieces announced
+  /// A stage holds the beginning of what is left of a message, any other place all of it.
+  enum class Place : std::uint32_t { stage, segment, process };
   struct Piece {
     std::uint64_t address_or_offset = 0;  ///< in the owner's segment, or an address in a shared process
-    std::uint64_t bytes = 0;
-    std::uint32_t in_process = 0;
+    std::uint64_t left_bytes = 0;         ///< of the message, from this piece on
+    Place place = Place::stage;
   } piece[kStages];
 };
 

@@ -199,13 +199,14 @@ bool ShmLink::advance_get(LinkOperation& operation, bool has_waited) noexcept {
   return move_awhile(operation.progress, request.local.bytes, touches, has_waited, read);
 }
 
-void ShmLink::announce_piece(std::byte* at, std::size_t bytes, bool in_process) noexcept {
+void ShmLink::announce_piece(std::byte* at, std::size_t left_bytes, host::SendCell::Place place) noexcept {
   host::SendCell& cell = group_.own().sends(peer(), lane_);
-  host::SendCell::Piece& piece = cell.piece[sent_ % host::kStages];
-  piece.address_or_offset = in_process ? reinterpret_cast<std::uintptr_t>(at)
-                                       : static_cast<std::uint64_t>(at - group_.own().memory().data());
-  piece.bytes = bytes;
-  piece.in_process = in_process ? 1 : 0;
+  const bool in_process = place == host::SendCell::Place::process;
+  cell.piece[sent_ % host::kStages] = {
+      .address_or_offset = in_process ? reinterpret_cast<std::uintptr_t>(at)
+                                      : static_cast<std::uint64_t>(at - group_.own().memory().data()),
+      .left_bytes = left_bytes,
+      .place = place};
   cell.sent.store(++sent_, std::memory_order_seq_cst);
   group_.notify(peer());
 }
@@ -223,7 +224,8 @@ bool ShmLink::advance_send(LinkOperation& operation, bool has_waited) noexcept {
     if (left == 0) return host::has_reached(consumed, sent_);
     if (!host::has_reached(consumed + host::kStages - 1, sent_)) return false;
     if (in_place) {
-      announce_piece(from, left, in_process);
+      using Place = host::SendCell::Place;
+      announce_piece(from, left, in_process ? Place::process : Place::segment);
       operation.progress = slice.bytes;
       continue;
     }
@@ -234,7 +236,7 @@ bool ShmLink::advance_send(LinkOperation& operation, bool has_waited) noexcept {
     };
     std::size_t filled = 0;
     if (!move_awhile(filled, bytes, false, has_waited, fill)) return false;
-    announce_piece(stage, bytes, false);
+    announce_piece(stage, left, host::SendCell::Place::stage);
     operation.progress += bytes;
   }
 }
@@ -242,16 +244,17 @@ bool ShmLink::advance_send(LinkOperation& operation, bool has_waited) noexcept {
 const std::byte* ShmLink::announced(std::size_t left, std::size_t& bytes) noexcept {
   host::Segment& theirs = group_.segment(peer());
   const host::SendCell::Piece piece = theirs.sends(group_.rank(), lane_).piece[received_ % host::kStages];
-  bytes = piece.bytes;
+  bytes = piece.place == host::SendCell::Place::stage ? std::min(left, host::kStageBytes) : left;
+  const bool in_process = piece.place == host::SendCell::Place::process;
   const std::size_t segment_bytes = theirs.memory().size_bytes();
   const bool fits_segment =
-      piece.address_or_offset <= segment_bytes && piece.bytes <= segment_bytes - piece.address_or_offset;
-  const bool is_valid = piece.in_process != 0 ? group_.is_in_process(peer()) : fits_segment;
-  if (piece.bytes > left || !is_valid) {
-    fail(fmt::format("rank {} sends {} bytes where {} were expected", peer(), piece.bytes, left));
+      piece.address_or_offset <= segment_bytes && bytes <= segment_bytes - piece.address_or_offset;
+  const bool is_valid = in_process ? group_.is_in_process(peer()) : fits_segment;
+  if (piece.left_bytes != left || !is_valid) {
+    fail(fmt::format("rank {} sends {} bytes where {} were expected", peer(), piece.left_bytes, left));
     return nullptr;
   }
-  if (piece.in_process != 0) return reinterpret_cast<const std::byte*>(piece.address_or_offset);
+  if (in_process) return reinterpret_cast<const std::byte*>(piece.address_or_offset);
   return theirs.memory().data() + piece.address_or_offset;
 }
 

@@ -48,7 +48,7 @@ class ShmLink final : public Link, private host::Watcher {
   /// Bytes of a peer, to where an operation has them.
   static void take(const LinkOperation::Request& request, std::byte* to, const std::byte* from,
                    std::size_t bytes) noexcept;
-  void announce_piece(std::byte* at, std::size_t bytes, bool in_process) noexcept;
+  void announce_piece(std::byte* at, std::size_t left_bytes, host::SendCell::Place place) noexcept;
   /// The announced piece as this process sees it, or null after reporting a peer that announced nonsense.
   const std::byte* announced(std::size_t left, std::size_t& bytes) noexcept;
 

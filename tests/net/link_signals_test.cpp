@@ -53,6 +53,28 @@ Task<> expect_protocol_error(LinkEnd& end, Task<> steps) {
   host.collective = nullptr;
 }
 
+TEST_P(LinkConformance, a_message_of_another_size_than_is_received_fails_the_link) {
+  for (const std::size_t sent : {60U, 68U}) {
+    auto sends = [sent](LinkEnd& end) -> Task<> {
+      CancelScope scope;
+      auto sending = [&]() -> Task<> {
+        const auto ended = co_await error_of(with_scope(scope, send(end.link(), in_send(sent))));
+        (void)ended;  // it may wait for who receives, or not
+      };
+      auto ending = [&]() -> Task<> {
+        co_await end.meet();
+        scope.cancel();
+      };
+      co_await when_all(sending(), ending());
+    };
+    auto receives = [](LinkEnd& end) -> Task<> {
+      co_await expect_protocol_error(end, recv(end.link(), in_recv(64)));
+      co_await end.meet();
+    };
+    run_troubled(sends, receives);
+  }
+}
+
 TEST_P(LinkConformance, as_many_signals_as_the_limit_may_wait_to_be_taken) {
   auto posts = [](LinkEnd& end) -> Task<> {
     co_await post_times(end, Signal::Ack, Link::kMostUntaken);

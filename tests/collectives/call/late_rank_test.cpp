@@ -133,6 +133,29 @@ TEST(SilentRank, is_not_singled_out_among_several) {
   }
 }
 
+/// As `deadline - now` is, for whoever is late himself: no wait of ten minutes.
+TEST(Deadline, that_is_over_before_the_call_ends_what_has_to_be_waited_for) {
+  world::Settings settings;
+  settings.host_of = {0, 0};
+  for (const Duration over : {Duration(0), Duration(std::chrono::seconds(-1))}) {
+    const auto collective = [&](Communicator& comm) -> Task<> {
+      std::vector<float> values(8, 1.0F);
+      if (comm.rank() == 1) co_await comm.engine().sleep_for(std::chrono::minutes(1));
+      co_await comm.all_reduce(values, ReduceOp::sum).with_deadline(over);
+    };
+    const auto message = [&](Communicator& comm) -> Task<> {
+      float value = 0;
+      if (comm.rank() == 1) co_await comm.engine().sleep_for(std::chrono::minutes(1));
+      if (comm.rank() == 0) co_await comm.recv(std::span(&value, 1), 1, 7).with_deadline(over);
+    };
+    for (const auto& outcomes : {test::outcomes_of_ranks_in_world(settings, collective),
+                                 test::outcomes_of_ranks_in_world(settings, message)}) {
+      ASSERT_TRUE(outcomes[0].error);
+      EXPECT_EQ(outcomes[0].error->kind(), ErrorKind::DeadlineExceeded) << outcomes[0].error->what();
+    }
+  }
+}
+
 /// What to do says nothing of a rank where none is named, and of several where several are.
 TEST(Deadline, of_a_call_tells_what_to_look_at) {
   world::Settings settings;
