@@ -38,6 +38,9 @@ std::string refusal_of(std::string_view name, const AnyAlgorithm* algorithm, con
                        const Reach& reach, const AlgorithmTable& algorithms) {
   const State state = algorithm == nullptr ? State::not_written : state_of(*algorithm, call, reach);
   std::string why = fmt::format("cannot run this {} over this transport", to_string(call.op));
+  if (algorithm == nullptr)
+    why = fmt::format("is none that this rank has for {} (one of your own is registered on every rank)",
+                      to_string(call.op));
   if (state == State::needs_other_hosts) why = fmt::format("needs {}", hosts_needed(algorithm->levels()));
   if (state == State::other_order)
     why = fmt::format("combines {}, which does not give {} of {}", to_string(algorithm->order()),
