@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/python/communicator.h>
 
+#include <cohort/bindings/python/cast.h>
 #include <cohort/bindings/python/failure.h>
 #include <cohort/bindings/python/layout.h>
 
@@ -32,16 +33,6 @@ std::optional<DataType> type_asked_for(const CallOptions& options) {
   const auto type = parse_data_type(name.starts_with("torch.") ? name.substr(6) : name);
   if (!type) throw py::value_error(fmt::format("dtype='{}' is not known; give {}", name, known_types()));
   return type;
-}
-
-/// Throws TypeError for what is no T: what to give is `what`.
-template <class T>
-T cast_or_refuse(const py::object& value, std::string_view name, std::string_view what) {
-  try {
-    return value.cast<T>();
-  } catch (const py::cast_error&) {
-    throw py::type_error(fmt::format("`{}` is {}; give {}", name, py::repr(value).cast<std::string>(), what));
-  }
 }
 
 CallSettings settings_of(const CallOptions& options) {

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The native half of the package `cohort`: cohort._cohort. Types of its functions are in cohort/_cohort.pyi.
 #include <cohort/bindings/python/calls.h>
+#include <cohort/bindings/python/cast.h>
 #include <cohort/bindings/python/communicator.h>
 #include <cohort/bindings/python/failure.h>
+#include <cohort/bindings/python/method.h>
 #include <cohort/net/join/join_environment.h>
 
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace cohort::python {
 namespace {
@@ -27,18 +34,50 @@ bindings::Session& session() {
   return *one;
 }
 
-template <class T>
-void set(T& option, const py::dict& given, const char* name) {
-  if (given.contains(name) && !given[name].is_none()) option = given[name].cast<T>();
-}
+/// What a program gave to join(). Each option that there is gets asked for; the rest are mistakes.
+class GivenOptions {
+ public:
+  explicit GivenOptions(py::dict given) : given_(std::move(given)) {}
 
-void set_time(Duration& option, const py::dict& given, const char* name) {
-  if (given.contains(name) && !given[name].is_none()) option = duration_of(given[name].cast<double>(), name);
-}
+  /// None is as if it were not given. Throws TypeError for what is no T: what to give is `what`.
+  template <class T>
+  void set(T& option, const char* name, std::string_view what) {
+    known_.append(name);
+    if (is_given(name)) option = cast_or_refuse<T>(given_[name], name, what);
+  }
 
-void set_determinism(Determinism& option, const py::dict& given) {
+  void set_time(Duration& option, const char* name) {
+    std::optional<double> seconds;
+    set(seconds, name, "seconds, a number");
+    if (seconds) option = duration_of(*seconds, name);
+  }
+
+  [[nodiscard]] bool is_given(const char* name) const {
+    return given_.contains(name) && !given_[name].is_none();
+  }
+
+  /// Throws TypeError with the names that have not been asked for, and what may be meant by them.
+  void refuse_others() const {
+    std::string others;
+    for (const auto& [name, value] : given_) {
+      if (known_.contains(name)) continue;
+      others += fmt::format("{}`{}`", others.empty() ? "" : ", ", name.cast<std::string>());
+      const py::list close = py::module_::import("difflib").attr("get_close_matches")(name, known_, 1);
+      if (!close.empty()) others += fmt::format(" (is `{}` meant?)", close[0].cast<std::string>());
+    }
+    if (others.empty()) return;
+    throw py::type_error(fmt::format("no option of init() and join(): {}; give some of {}", others,
+                                     py::str(", ").attr("join")(known_).cast<std::string>()));
+  }
+
+ private:
+  py::dict given_;
+  py::list known_;
+};
+
+void set_determinism(Determinism& option, GivenOptions& given) {
   std::string name;
-  set(name, given, "determinism");
+  given.set(name, "determinism", "one of 'D0', 'D1', 'D2', 'D3'");
   if (name.empty()) return;
   const std::optional<Determinism> level = parse_determinism(name);
   if (!level)
@@ -47,31 +86,54 @@ void set_determinism(Determinism& option, const py::dict& given) {
 }
 
 /// The environment's, and over it what `given` names.
-CommunicatorOptions options_from(const py::dict& given) {
+CommunicatorOptions options_from(GivenOptions given) {
+  constexpr std::string_view kBytes = "a number of bytes, 0 or more";
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
-  options.join = given.contains("rank") ? join_options_besides_place() : JoinOptions::from_environment();
-  set(options.join.rank, given, "rank");
-  set(options.join.size, given, "size");
-  set(options.join.name, given, "name");
-  set(options.join.address, given, "address");
-  set(options.join.job, given, "job");
-  set(options.join.host_id, given, "host_id");
-  set(options.transport, given, "transport");
-  set(options.algorithm, given, "algorithm");
+  options.join = given.is_given("rank") ? join_options_besides_place() : JoinOptions::from_environment();
+  given.set(options.join.rank, "rank", "a whole number from 0 on");
+  given.set(options.join.size, "size", "how many ranks there are, a whole number");
+  given.set(options.join.name, "name", "a text, the same on all ranks");
+  given.set(options.join.address, "address", "'HOST:PORT' or 'unix:NAME' of rank 0");
+  given.set(options.join.job, "job", "a text, the same on all ranks");
+  given.set(options.join.host_id, "host_id", "a text, the same on all ranks of a host");
+  given.set(options.transport, "transport", "a name");
+  given.set(options.algorithm, "algorithm", "a name");
   set_determinism(options.determinism, given);
-  set(options.buffer_bytes, given, "buffer_bytes");
-  set(options.heap_bytes, given, "heap_bytes");
-  set_time(options.timeout, given, "timeout");
-  set_time(options.join.timeout, given, "join_timeout");
+  given.set(options.buffer_bytes, "buffer_bytes", kBytes);
+  given.set(options.heap_bytes, "heap_bytes", kBytes);
+  given.set_time(options.timeout, "timeout");
+  given.set_time(options.join.timeout, "join_timeout");
+  given.refuse_others();
   return options;
 }
 
 PyCommunicator join(const py::dict& given) {
-  CommunicatorOptions options = options_from(given);
+  CommunicatorOptions options = options_from(GivenOptions(given));
   std::shared_ptr<bindings::SharedCommunicator> made;
   bindings::Session& one = session();
   wait_without_lock([&](bindings::Interrupt* interrupt) { made = one.join(options, interrupt); });
   return PyCommunicator(std::move(made));
+}
+
+void define_making_calls(py::class_<PyCommunicator>& type) {
+  define_method(type, "split", "color, key=0",
+                "The group of the ranks that give the same color; None if it is negative.",
+                [](PyCommunicator& comm, const Arguments& given) {
+                  return py::cast(comm.split(given.number<int>(0), given.number<int>(1)));
+                });
+  define_method(type, "group", "ranks, name", "The group of these ranks, called by them only.",
+                [](PyCommunicator& comm, const Arguments& given) {
+                  auto ranks = cast_or_refuse<std::vector<Rank>>(given[0], "ranks", "a list of ranks");
+                  auto name =
+                      cast_or_refuse<std::string>(given[1], "name", "a text, the same on all of them");
+                  return py::cast(comm.group(std::move(ranks), std::move(name)));
+                });
+  define_method(type, "allocate", "bytes",
+                "Memory that the ranks of this host map, with the buffer protocol.",
+                [](PyCommunicator& comm, const Arguments& given) {
+                  const auto bytes = given.number<std::size_t>(0);
+                  return py::cast(SharedMemory{.memory = comm.allocate(bytes), .size_bytes = bytes});
+                });
 }
 
 void define_communicator(py::module_& module) {
@@ -87,18 +149,8 @@ void define_communicator(py::module_& module) {
           "failure", &PyCommunicator::failure,
           "Why it cannot be used any more, as the exception that calls raise; None: it can.");
   define_calls(type);
-  type.def("split", &PyCommunicator::split,
-           "The group of the ranks that give the same color; None if it is negative.", py::arg("color"),
-           py::arg("key") = 0)
-      .def("group", &PyCommunicator::group, "The group of these ranks, called by them only.",
-           py::arg("ranks"), py::arg("name"))
-      .def(
-          "allocate",
-          [](PyCommunicator& comm, std::size_t bytes) {
-            return SharedMemory{.memory = comm.allocate(bytes), .size_bytes = bytes};
-          },
-          py::arg("bytes"))
-      .def("explain", &PyCommunicator::explain, "Which algorithm runs such a call here, and why.",
+  define_making_calls(type);
+  type.def("explain", &PyCommunicator::explain, "Which algorithm runs such a call here, and why.",
            py::arg("op"), py::arg("dtype"), py::arg("bytes"))
       .def("close", &PyCommunicator::close, "Tells the others that this rank is done.")
       .def("abort", &PyCommunicator::abort, "Gives up: calls of all ranks fail, with this reason.",

@@ -14,10 +14,11 @@ same kind, or go where `out` says. See docs/python.md.
 from __future__ import annotations
 
 import atexit
+import operator
 import os
 import sys
 import weakref
-from typing import Any, Optional, Sequence, Tuple, Union
+from typing import Any, Optional, Sequence, Union
 
 from . import errors
 from ._aio import AsyncCalls
@@ -162,7 +163,12 @@ def empty(shape: Union[int, Sequence[int]], dtype: Any = "float32", group: Optio
     import numpy
 
     kind = numpy.dtype("uint16" if dtype == "bfloat16" else dtype)
-    extents: Tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
+    try:
+        extents = tuple(map(operator.index, [shape] if isinstance(shape, (int, numpy.integer)) else shape))
+    except TypeError:
+        raise TypeError(f"empty: `shape` is {shape!r}; give a number of elements, or one for each dimension") from None
+    if min(extents, default=0) < 0:
+        raise ValueError(f"empty: `shape` is {shape!r}; give numbers of 0 or more")
     count = 1
     for extent in extents:
         count *= extent

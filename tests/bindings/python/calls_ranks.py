@@ -4,6 +4,7 @@
 import array
 import ctypes
 import inspect
+import os
 import sys
 import threading
 
@@ -181,9 +182,36 @@ def part_how_calls_are_written():
     raises(TypeError, lambda: comm.all_gather(data, sizes=["many"]), "`sizes` is ['many']; give a list")
     raises(TypeError, lambda: comm.all_to_all(data, send_sizes=["many"], recv_sizes=[1] * SIZE),
            "`send_sizes` is ['many']; give a list")
+    raises(TypeError, lambda: cohort.split("red"), "split: `color` is 'red'; give a number")
+    raises(TypeError, lambda: cohort.split(1 << 40), f"split: `color` is {1 << 40}; give a number that fits")
+    raises(TypeError, lambda: cohort.new_group(["first"]), "`ranks` is ['first']; give a list of ranks")
+    raises(TypeError, lambda: comm.group([0], name=3), "`name` is 3; give a text")
+    raises(ValueError, lambda: cohort.empty(-1, np.float32), "empty: `shape` is -1; give numbers of 0 or more")
+    raises(ValueError, lambda: comm.empty([2, -1]), "empty: `shape` is [2, -1]; give numbers of 0 or more")
+    raises(TypeError, lambda: cohort.empty(2.5), "empty: `shape` is 2.5; give a number of elements")
+    raises(TypeError, lambda: cohort.empty(["two"]), "empty: `shape` is ['two']; give a number of elements")
+    raises(TypeError, lambda: cohort.empty(1 << 62), "allocate: `bytes`", "give a number that fits")
     raises(TypeError, lambda: type(comm).all_reduce(None, data), "Communicator")
     raises(TypeError, lambda: type(comm).__new__(type(comm)).all_reduce(data), "no communicator in this object")
     comm.barrier()
+
+
+def part_options_that_are_none():
+    def refused(options, *texts):
+        raises(TypeError, lambda: cohort.join(**{"name": "refused", "rank": 0, "size": 1, **options}), *texts)
+
+    refused({"timout": 1, "nosuch": 3}, "`timout` (is `timeout` meant?), `nosuch`; give some of rank, size, name, ")
+    refused({"timeout": "x"}, "`timeout` is 'x'; give seconds, a number")
+    refused({"join_timeout": []}, "`join_timeout` is []; give seconds, a number")
+    refused({"rank": "a"}, "`rank` is 'a'; give a whole number from 0 on")
+    refused({"rank": -1}, "`rank` is -1; give a whole number from 0 on")
+    refused({"size": 2.5}, "`size` is 2.5; give how many ranks there are")
+    refused({"heap_bytes": -5}, "`heap_bytes` is -5; give a number of bytes")
+    refused({"name": 7}, "`name` is 7; give a text")
+    refused({"determinism": 3}, "`determinism` is 3; give one of 'D0'")
+    place = {"name": f"alone-{RANK}", "rank": 0, "size": 1, "address": f"unix:alone-{os.getpid()}"}
+    with cohort.join(**place, timeout=np.float32(3), job=None) as alone:
+        assert alone.size == 1
 
 
 def part_gathering():
