@@ -38,6 +38,7 @@ __all__ = [
 
 _world: Optional[Communicator] = None
 _open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
+_is_forked = False  # from a rank, and it has not called init() itself
 
 
 class ScaledSum:
@@ -66,12 +67,13 @@ def join(**options: Any) -> Communicator:
 def init(**options: Any) -> Communicator:
     """Joins the world, by what the launcher says in the environment; options as for join(). Returns it: also a context
     manager that leaves at its end. Once it is there, init() without options gives it again."""
-    global _world
+    global _world, _is_forked
     if _world is not None and not _world.is_closed:
         if options:
             raise InvalidArgument("init() was called before; finalize() first, or join() another communicator")
         return _world
     _world = join(**options)
+    _is_forked = False
     return _world
 
 
@@ -110,7 +112,8 @@ def _end() -> None:
 
 def _forget() -> None:
     """A child of fork is no rank: what there is belongs to its parent."""
-    global _world
+    global _world, _is_forked
+    _is_forked = _is_forked or any(not comm.is_closed for comm in _open)
     _open.clear()
     _world = None
     forget_started()
@@ -127,6 +130,10 @@ def is_initialized() -> bool:
 
 def world() -> Communicator:
     """The communicator of all ranks."""
+    if _world is None and _is_forked:
+        raise InvalidArgument(
+            "this process was forked from a rank after it had joined, and is none itself; call cohort in the parent, start "
+            "a process anew, or join here under another name: cohort.init(name=...)")
     if _world is None:
         raise InvalidArgument("there is no communicator in this process yet; call cohort.init() first")
     return _world

@@ -79,12 +79,18 @@ child = os.fork()
 if child == 0:
     assert not cohort.is_initialized()
     cohort.finalize()  # nothing here is this process's to leave
-    try:
-        comm.barrier()
-    except cohort.InvalidArgument as error:
-        assert "forked" in str(error)
-        sys.exit(0)  # through everything that an interpreter does at its end
-    os._exit(1)
+    refused = 0
+    for call in (comm.barrier, cohort.barrier, cohort.get_rank, lambda: cohort.empty(3)):
+        try:
+            call()
+        except cohort.InvalidArgument as error:
+            assert "forked from a rank" in str(error) and "another name" in str(error), error
+            refused += 1
+    if refused != 4:
+        os._exit(1)
+    assert cohort.init(name="child", rank=0, size=1, address=f"unix:child-{os.getpid()}").size == 1
+    cohort.barrier()
+    sys.exit(0)  # through everything that an interpreter does at its end
 assert os.waitpid(child, 0)[1] == 0
 if comm.rank != 0:
     comm.all_reduce(numpy.ones(1))
@@ -98,6 +104,20 @@ def square(x):
 with multiprocessing.get_context("fork").Pool(2) as pool:  # as a data loader does
     assert pool.map(square, range(8)) == [x * x for x in range(8)]
 comm.barrier()
+"""
+
+FORKED_BEFORE = """
+import os
+import cohort
+
+child = os.fork()  # as multiprocessing does, of a program that is no rank yet
+try:
+    cohort.barrier()
+except cohort.InvalidArgument as error:
+    assert "call cohort.init() first" in str(error), error
+cohort.init(name=f"alone-{os.getpid()}", rank=0, size=1).barrier()
+if child != 0:
+    assert os.waitpid(child, 0)[1] == 0
 """
 
 FAILED = """
@@ -195,6 +215,9 @@ class End(RanksTestCase):
 
     def test_a_child_is_refused_and_harms_nobody(self):
         self.check_ranks(2, FORKED)
+
+    def test_a_child_of_what_is_no_rank_may_become_one(self):
+        self.check_ranks(1, FORKED_BEFORE)
 
     def test_the_others_are_told_the_exception_of_a_rank(self):
         status, output = run_ranks(2, FAILED)
