@@ -6,7 +6,9 @@
 #include <cohort/tools/check/run.h>
 #include <cohort/tools/command_line.h>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -58,6 +60,15 @@ std::vector<std::size_t> parse_counts(const std::string& text) {
   return check::parse_numbers("--counts", text, 0, kMostCount);
 }
 
+/// A root that none of the numbers of ranks has leaves no case at all.
+void check_root(const check::CaseFilter& filter) {
+  if (!filter.root || !filter.op || !(*filter.op)->has_root || filter.ranks.empty()) return;
+  const Rank most = std::ranges::max(filter.ranks);
+  if (*filter.root >= most)
+    throw CLI::ValidationError("--root", fmt::format("root {} is no rank of {}: give one from 0 to {}",
+                                                     *filter.root, most, most - 1));
+}
+
 int check_cases(const CLI::App& command, const CheckArguments& arguments) {
   if (arguments.op.empty() && !arguments.is_all && !arguments.mutates)
     throw CLI::ValidationError("check", "say which operator, or --all, or --mutants");
@@ -69,6 +80,7 @@ int check_cases(const CLI::App& command, const CheckArguments& arguments) {
       filter.ranks.push_back(static_cast<Rank>(ranks));
   if (!arguments.counts.empty()) filter.counts = parse_counts(arguments.counts);
   if (command.count("--root") != 0) filter.root = arguments.root;
+  check_root(filter);
   const std::vector<check::Case> cases =
       arguments.mutates ? check::cases_for_mutants(filter) : check::cases(filter);
   if (cases.empty()) throw CLI::ValidationError("check", "no algorithm and no case is like that");

@@ -87,6 +87,21 @@ TEST(CheckCommand, refuses_what_makes_no_sense) {
     EXPECT_EQ(check_command(arguments).status, 2) << arguments;
 }
 
+TEST(CheckCommand, says_what_was_given_and_why_it_is_wrong) {
+  const auto refuses = [](const std::string& arguments, const std::string& why) {
+    const Outcome outcome = check_command(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_THAT(outcome.text, HasSubstr(why));
+  };
+  refuses("barrier --ranks -4", "--ranks='-4' is not a whole number from 1 to 1024");
+  refuses("barrier --ranks 2,4-", "--ranks='4-' is not a whole number");
+  refuses("barrier --ranks ''", "--ranks='' is not a whole number");
+  refuses("all_reduce --ranks 2 --counts -1", "--counts='-1' is not a whole number");
+  refuses("all_reduce --ranks 2 --counts ''", "--counts='' is not a whole number");
+  refuses("broadcast --ranks 5 --root 9", "root 9 is no rank of 5: give one from 0 to 4");
+  refuses("broadcast --ranks 2,5 --root 5 --mutants", "root 5 is no rank of 5");
+}
+
 TEST(CheckCommand, numbers_are_lists_and_ranges) {
   EXPECT_THAT(check::parse_numbers("--ranks", "2-4,9", 2, 64), ElementsAre(2, 3, 4, 9));
   EXPECT_THROW((void)check::parse_numbers("--ranks", "65", 2, 64), Error);

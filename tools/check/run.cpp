@@ -142,13 +142,15 @@ class Certificates final : public Sum<Report> {
 std::vector<std::size_t> parse_numbers(const std::string& what, const std::string& text, std::size_t least,
                                        std::size_t most) {
   std::vector<std::size_t> numbers;
+  if (text.empty()) (void)environment::parse_number(what, text, least, most);  // refuses it
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     const std::size_t dash = part.find('-');
-    const std::size_t first = environment::parse_number(what, part.substr(0, dash), least, most);
-    const std::size_t last = dash == std::string::npos
-                                 ? first
-                                 : environment::parse_number(what, part.substr(dash + 1), first, most);
+    const bool is_range = dash != std::string::npos && dash != 0 && dash + 1 != part.size();  // not "-4"
+    const std::size_t first =
+        environment::parse_number(what, is_range ? part.substr(0, dash) : part, least, most);
+    const std::size_t last =
+        !is_range ? first : environment::parse_number(what, part.substr(dash + 1), first, most);
     for (std::size_t number = first; number <= last; ++number) numbers.push_back(number);
   }
   return numbers;
