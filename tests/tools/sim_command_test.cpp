@@ -114,6 +114,66 @@ TEST(SimCommandTest, wrong_topology_is_named_with_its_member) {
   EXPECT_EQ(complaint(R"({"rails": 2, "ranks_of_hosts": [4, 2]})"), "");
 }
 
+TEST(SimCommandTest, numbers_of_a_topology_are_told_with_their_range) {
+  const auto told = [](const std::string& member, const std::string& value, const std::string& expected) {
+    EXPECT_THAT(complaint(fmt::format(R"({{"{}": {}}})", member, value)),
+                AllOf(HasSubstr(fmt::format("t.json: {} is {}; ", member, value)), HasSubstr(expected)));
+  };
+  for (const char* const ranks : {"0", "4294967296", "4294967297", "1.5", "-1"})
+    told("ranks_per_host", ranks, "a count from 1 to 1048576 is expected");
+  told("cores_per_host", "99999999999", "a count from 0 to 1048576 is expected");
+  told("hosts_per_switch", "4294967297", "a count from 0 to 1048576 is expected");
+  told("rails", "1025", "a count from 0 to 1024 is expected");
+  told("cache_bytes", "1099511627777", "a count from 0 to 1099511627776 is expected");
+  told("oversubscription", "0", "a number from 0.0001 to 10000 is expected");
+  told("switch_latency_ns", "1e+16", "a number from 0 to 1000000000 is expected");
+  told("core_switch_ns", "-1", "a number from 0 to 1000000000 is expected");
+  for (const char* const member : {"copy_gigabytes_per_second", "reduce_gigabytes_per_second"})
+    told(member, "1e-300", "a number 0 or from 1e-06 to 1000000000 is expected");
+  const auto told_of_link = [](const std::string& member, const std::string& value) {
+    EXPECT_THAT(complaint(fmt::format(R"({{"network": {{"{}": {}}}}})", member, value)),
+                HasSubstr(fmt::format("t.json: network: {} is {}; a ", member, value)));
+  };
+  for (const char* const member : {"latency_ns", "message_ns", "gap_ns"}) told_of_link(member, "1e+16");
+  told_of_link("gigabytes_per_second", "0");
+  for (const char* const member : {"gigabytes_per_second", "core_gigabytes_per_second"})
+    for (const char* const rate : {"1e-300", "1e+300", "-1"}) told_of_link(member, rate);
+  told_of_link("header_bytes", "1048577");
+  EXPECT_THAT(complaint(R"({"ranks_of_hosts": [4, 0]})"), HasSubstr("ranks_of_hosts[1] is 0"));
+  EXPECT_THAT(complaint(R"({"faults": {"dead_ranks": [{"rank": 4294967296}]}})"),
+              HasSubstr("dead_ranks[0]: rank is 4294967296; a count from 0 to 1048575"));
+  EXPECT_THAT(complaint(R"({"faults": {"dead_ranks": [{"step": 0}]}})"),
+              HasSubstr("step is 0; a count from 1"));
+  EXPECT_THAT(complaint(R"({"faults": {"late_ranks": [{"by_ns": 1e+16}]}})"), HasSubstr("by_ns is 1e+16; "));
+  EXPECT_THAT(complaint(R"({"faults": {"slow_ranks": [{"factor": 0}]}})"), HasSubstr("factor is 0; "));
+  EXPECT_EQ(complaint(R"({"network": {"core_gigabytes_per_second": 0, "latency_ns": 1e9}})"), "");
+}
+
+TEST(SimCommandTest, numbers_that_no_type_holds_are_told_with_their_place) {
+  EXPECT_EQ(complaint(R"({"inside": {"gap_ns": 1}, "network": {"gigabytes_per_second": 1e400}})"),
+            "t.json: network: gigabytes_per_second: number overflow parsing '1e400'");
+  EXPECT_EQ(complaint("-1e400"), "t.json: number overflow parsing '-1e400'");
+  EXPECT_THAT(complaint(R"({"rails": 99999999999999999999})"), HasSubstr("rails is 1e+20; a count"));
+}
+
+TEST(SimCommandTest, member_that_is_given_twice_is_named) {
+  EXPECT_EQ(complaint(R"({"rails": 1, "rails": 2})"), "t.json: rails is given twice");
+  EXPECT_EQ(complaint(R"({"inside": {"gap_ns": 1}, "network": {"gap_ns": 1, "gap_ns": 1}})"),
+            "t.json: network: gap_ns is given twice");
+  EXPECT_EQ(complaint(R"({"faults": {"slow_ranks": [{"rank": 1}, {"rank": 2}]}, "rails": 1})"), "");
+}
+
+TEST(SimCommandTest, topology_out_of_range_ends_it_as_any_bad_file_does) {
+  const std::string path = ::testing::TempDir() + "/out_of_range.json";
+  for (const char* const text : {R"({"ranks_per_host": 0})", R"({"network": {"latency_ns": 1e400}})"}) {
+    std::ofstream(path) << text;
+    const auto [status, output] = sim("barrier --algorithm tree --ranks 2 --topology " + path);
+    EXPECT_EQ(status, 1) << text;
+    EXPECT_THAT(output, HasSubstr("cohort: "));
+    EXPECT_THAT(output, HasSubstr(path + ": "));
+  }
+}
+
 TEST(SimCommandTest, says_why_a_file_cannot_be_read_or_written) {
   const std::string ring = "all_reduce --ranks 2 --algorithm ring ";
   EXPECT_THAT(sim(ring + "--topology none.json").second,

@@ -5,8 +5,9 @@
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <cerrno>
+#include <concepts>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -15,11 +16,46 @@
 #include <sstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace cohort::sim {
 namespace {
 
 using nlohmann::json;
+
+/// What a number may be.
+template <class T>
+struct Range {
+  T least;
+  T most;
+  bool may_be_zero = false;  ///< beside them
+
+  [[nodiscard]] bool holds(T value) const {
+    return (value >= least && value <= most) || (may_be_zero && value == 0);
+  }
+  [[nodiscard]] std::string text() const {
+    return fmt::format("{}from {} to {}", may_be_zero ? "0 or " : "", least, most);
+  }
+};
+using CountRange = Range<std::uint64_t>;
+using NumberRange = Range<double>;
+
+// Wider than any machine needs, and narrow enough that picoseconds, which are 64 bits, hold hours of a run
+// whatever a single member says. Rates of cores are also what a calibration measures of a few bytes.
+constexpr CountRange kRanksOfHost{1, 1 << 20};
+constexpr CountRange kCoresOfHost{0, 1 << 20};
+constexpr CountRange kHostsOfSwitch{0, 1 << 20};
+constexpr CountRange kRails{0, 1 << 10};
+constexpr CountRange kHeaderBytes{0, 1 << 20};
+constexpr CountRange kCacheBytes{0, std::uint64_t{1} << 40};
+constexpr CountRange kRank{0, (1 << 20) - 1};
+constexpr CountRange kStep{1, std::numeric_limits<std::uint64_t>::max()};
+constexpr NumberRange kNanoseconds{0, 1e9};
+constexpr NumberRange kNanosecondsOfDay{0, 86'400e9};
+constexpr NumberRange kRateOfLink{1e-4, 1e9};
+constexpr NumberRange kRateOfCore{1e-6, 1e9, true};
+constexpr NumberRange kFactor{1e-4, 1e4};
 
 /// The members of one object; each is asked for once, and none may be left over.
 class Members {
@@ -28,11 +64,20 @@ class Members {
     if (!object.is_object()) throw Error(ErrorKind::InvalidArgument, name_ + ": an object {...} is expected");
   }
 
-  void read(const char* member, double& value) { read(member, value, &json::is_number, "a number"); }
-  void read(const char* member, bool& value) { read(member, value, &json::is_boolean, "true or false"); }
+  void read(const char* member, bool& value) {
+    const json* const found = find(member);
+    if (found == nullptr) return;
+    if (!found->is_boolean()) refuse(fmt::format("{}: {}", name_, member), *found, "true or false");
+    value = found->get<bool>();
+  }
+  void read(const char* member, double& value, const NumberRange& range) {
+    if (const json* const found = find(member); found != nullptr)
+      read(*found, fmt::format("{}: {}", name_, member), value, range);
+  }
   template <std::unsigned_integral T>
-  void read(const char* member, T& value) {
-    read(member, value, &json::is_number_unsigned, "a count");
+  void read(const char* member, T& value, const CountRange& range) {
+    if (const json* const found = find(member); found != nullptr)
+      read(*found, fmt::format("{}: {}", name_, member), value, range);
   }
   /// An object, or a list of them, that read_members() knows.
   template <class T>
@@ -40,22 +85,16 @@ class Members {
     if (const json* const found = find(member); found != nullptr)
       read(*found, fmt::format("{}: {}", name_, member), object);
   }
-  template <class T>
-  void read(const char* member, std::vector<T>& list) {
+  template <class T, class... Ranges>
+  void read(const char* member, std::vector<T>& list, const Ranges&... range) {
     const json* const found = find(member);
     if (found == nullptr) return;
     if (!found->is_array())
       throw Error(ErrorKind::InvalidArgument, fmt::format("{}: {}: a list [...] is expected", name_, member));
     for (const json& item : *found) {
       const std::string name = fmt::format("{}: {}[{}]", name_, member, list.size());
-      read(item, name, list.emplace_back());
+      read(item, name, list.emplace_back(), range...);
     }
-  }
-  static void read(const json& item, const std::string& name, Rank& into) {
-    if (!item.is_number_unsigned() || item.get<std::uint64_t>() > std::numeric_limits<Rank>::max())
-      throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("{} is {}; a count is expected", name, item.dump()));
-    into = item.get<Rank>();
   }
   template <class T>
   static void read(const json& object, const std::string& name, T& into) {
@@ -70,14 +109,19 @@ class Members {
   }
 
  private:
-  template <class T>
-  void read(const char* member, T& value, bool (json::*is_right)() const noexcept, const char* expected) {
-    const json* const found = find(member);
-    if (found == nullptr) return;
-    if (!(found->*is_right)())
-      throw Error(ErrorKind::InvalidArgument,
-                  fmt::format("{}: {} is {}; {} is expected", name_, member, found->dump(), expected));
-    value = found->get<T>();
+  [[noreturn]] static void refuse(const std::string& name, const json& found, const std::string& expected) {
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("{} is {}; {} is expected", name, found.dump(), expected));
+  }
+  static void read(const json& item, const std::string& name, double& into, const NumberRange& range) {
+    if (!item.is_number() || !range.holds(item.get<double>())) refuse(name, item, "a number " + range.text());
+    into = item.get<double>();
+  }
+  template <std::unsigned_integral T>
+  static void read(const json& item, const std::string& name, T& into, const CountRange& range) {
+    if (!item.is_number_unsigned() || !range.holds(item.get<std::uint64_t>()))
+      refuse(name, item, "a count " + range.text());
+    into = static_cast<T>(item.get<std::uint64_t>());
   }
   const json* find(const char* member) {
     known_.insert(member);
@@ -91,32 +135,32 @@ class Members {
 };
 
 void read_members(Members& one, SlowRank& slow) {
-  one.read("rank", slow.rank);
-  one.read("factor", slow.factor);
+  one.read("rank", slow.rank, kRank);
+  one.read("factor", slow.factor, kFactor);
 }
 void read_members(Members& one, DegradedLink& link) {
-  one.read("from", link.from);
-  one.read("to", link.to);
-  one.read("bandwidth_factor", link.bandwidth_factor);
-  one.read("latency_factor", link.latency_factor);
+  one.read("from", link.from, kRank);
+  one.read("to", link.to, kRank);
+  one.read("bandwidth_factor", link.bandwidth_factor, kFactor);
+  one.read("latency_factor", link.latency_factor, kFactor);
 }
 void read_members(Members& one, LostLink& link) {
-  one.read("from", link.from);
-  one.read("to", link.to);
-  one.read("step", link.step);
-  one.read("at_ns", link.at_ns);
+  one.read("from", link.from, kRank);
+  one.read("to", link.to, kRank);
+  one.read("step", link.step, kStep);
+  one.read("at_ns", link.at_ns, kNanosecondsOfDay);
 }
 void read_members(Members& one, LateRank& late) {
-  one.read("rank", late.rank);
-  one.read("by_ns", late.by_ns);
+  one.read("rank", late.rank, kRank);
+  one.read("by_ns", late.by_ns, kNanosecondsOfDay);
 }
 void read_members(Members& one, DeadRank& dead) {
-  one.read("rank", dead.rank);
-  one.read("step", dead.step);
+  one.read("rank", dead.rank, kRank);
+  one.read("step", dead.step, kStep);
 }
 void read_members(Members& one, CancelledOperation& cancelled) {
-  one.read("rank", cancelled.rank);
-  one.read("step", cancelled.step);
+  one.read("rank", cancelled.rank, kRank);
+  one.read("step", cancelled.step, kStep);
 }
 
 void read_members(Members& members, Faults& faults) {
@@ -129,46 +173,93 @@ void read_members(Members& members, Faults& faults) {
 }
 
 void read_members(Members& members, LinkSpeed& speed) {
-  members.read("latency_ns", speed.latency_ns);
-  members.read("gigabytes_per_second", speed.gigabytes_per_second);
-  members.read("message_ns", speed.message_ns);
-  members.read("gap_ns", speed.gap_ns);
-  members.read("core_gigabytes_per_second", speed.core_gigabytes_per_second);
-  members.read("header_bytes", speed.header_bytes);
+  members.read("latency_ns", speed.latency_ns, kNanoseconds);
+  members.read("gigabytes_per_second", speed.gigabytes_per_second, kRateOfLink);
+  members.read("message_ns", speed.message_ns, kNanoseconds);
+  members.read("gap_ns", speed.gap_ns, kNanoseconds);
+  members.read("core_gigabytes_per_second", speed.core_gigabytes_per_second, kRateOfCore);
+  members.read("header_bytes", speed.header_bytes, kHeaderBytes);
 }
 
 void read_members(Members& members, Topology& topology) {
-  members.read("ranks_per_host", topology.ranks_per_host);
-  members.read("ranks_of_hosts", topology.ranks_of_hosts);
-  members.read("cores_per_host", topology.cores_per_host);
+  members.read("ranks_per_host", topology.ranks_per_host, kRanksOfHost);
+  members.read("ranks_of_hosts", topology.ranks_of_hosts, kRanksOfHost);
+  members.read("cores_per_host", topology.cores_per_host, kCoresOfHost);
   members.read("shared_memory", topology.has_shared_memory);
   if (!topology.has_shared_memory) topology.inside = over_tcp(topology.inside);
-  members.read("rails", topology.rails);
-  members.read("hosts_per_switch", topology.hosts_per_switch);
-  members.read("oversubscription", topology.oversubscription);
+  members.read("rails", topology.rails, kRails);
+  members.read("hosts_per_switch", topology.hosts_per_switch, kHostsOfSwitch);
+  members.read("oversubscription", topology.oversubscription, kFactor);
   members.read("inside", topology.inside);
   members.read("network", topology.network);
-  members.read("switch_latency_ns", topology.switch_latency_ns);
-  members.read("cache_bytes", topology.cache_bytes);
-  members.read("core_switch_ns", topology.core_switch_ns);
-  members.read("copy_gigabytes_per_second", topology.copy_gigabytes_per_second);
-  members.read("reduce_gigabytes_per_second", topology.reduce_gigabytes_per_second);
+  members.read("switch_latency_ns", topology.switch_latency_ns, kNanoseconds);
+  members.read("cache_bytes", topology.cache_bytes, kCacheBytes);
+  members.read("core_switch_ns", topology.core_switch_ns, kNanoseconds);
+  members.read("copy_gigabytes_per_second", topology.copy_gigabytes_per_second, kRateOfCore);
+  members.read("reduce_gigabytes_per_second", topology.reduce_gigabytes_per_second, kRateOfCore);
   members.read("faults", topology.faults);
+}
+
+/// Follows the parser: knows where it is, and that no object names a member twice.
+class Place {
+ public:
+  explicit Place(std::string file) : file_(std::move(file)) {}
+
+  bool operator()(json::parse_event_t event, const json& parsed) {
+    if (event == json::parse_event_t::object_start) objects_.emplace_back();
+    if (event == json::parse_event_t::object_end) objects_.pop_back();
+    if (event == json::parse_event_t::key) enter(parsed.get<std::string>());
+    return true;  // keep it
+  }
+  /// "t.json: network: latency_ns"
+  [[nodiscard]] std::string name() const {
+    std::string name = file_;
+    for (const Object& object : objects_) name += ": " + object.member;
+    return name;
+  }
+
+ private:
+  struct Object {
+    std::string member;  ///< that is being read
+    std::set<std::string> members;
+  };
+
+  void enter(const std::string& member) {
+    objects_.back().member = member;
+    if (!objects_.back().members.insert(member).second)
+      throw Error(ErrorKind::InvalidArgument, name() + " is given twice");
+  }
+
+  const std::string file_;
+  std::vector<Object> objects_;
+};
+
+/// Without the "[json.exception.parse_error.101] " that it begins with.
+std::string_view words_of(const json::exception& error) {
+  const std::string_view what = error.what();
+  const std::size_t end = what.find("] ");
+  return end == std::string_view::npos ? what : what.substr(end + 2);
+}
+
+json parse(const std::string& text, const std::string& file) {
+  Place place(file);
+  const auto follow = [&](int, json::parse_event_t event, const json& parsed) {
+    return place(event, parsed);
+  };
+  try {
+    return json::parse(text, follow);
+  } catch (const json::parse_error& error) {
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("{}: is no JSON: {}; docs/simulate.md has an example", file, words_of(error)));
+  } catch (const json::exception& error) {  // a number that no double holds
+    throw Error(ErrorKind::InvalidArgument, fmt::format("{}: {}", place.name(), words_of(error)));
+  }
 }
 
 }  // namespace
 
 Topology parse_topology(const std::string& text, const std::string& name) {
-  json object;
-  try {
-    object = json::parse(text);
-  } catch (const json::parse_error& error) {
-    const std::string_view what =
-        error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("{}: is no JSON: {}; docs/simulate.md has an example", name,
-                            what.substr(std::min(what.size(), what.find("] ") + 2))));
-  }
+  const json object = parse(text, name);
   Topology topology = library_topology();
   Members::read(object, name, topology);
   return topology;

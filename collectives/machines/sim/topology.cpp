@@ -22,9 +22,17 @@ void check(std::string_view name, const LinkSpeed& speed) {
           fmt::format("{} needs a bandwidth above 0, and nothing below 0", name));
 }
 
+/// Hosts without any would never add up to the ranks there are.
+void check_ranks_of_hosts(const Topology& topology) {
+  require(topology.ranks_per_host > 0, "ranks_per_host starts at 1");
+  require(std::ranges::find(topology.ranks_of_hosts, Rank{0}) == topology.ranks_of_hosts.end(),
+          "a host of ranks_of_hosts has at least 1 rank");
+}
+
 }  // namespace
 
 std::vector<Rank> host_bounds(const Topology& topology, Rank ranks) {
+  check_ranks_of_hosts(topology);
   std::vector<Rank> bounds{0};
   for (std::size_t host = 0; bounds.back() < ranks; ++host) {
     const bool is_listed = host < topology.ranks_of_hosts.size();
@@ -57,9 +65,7 @@ bool has_one_memory(const Topology& topology, Rank ranks) {
 
 void check(const Topology& t, Rank ranks) {
   require(ranks >= 2, fmt::format("{} ranks: at least 2 are needed", ranks));
-  require(t.ranks_per_host > 0, "ranks_per_host starts at 1");
-  require(std::ranges::find(t.ranks_of_hosts, Rank{0}) == t.ranks_of_hosts.end(),
-          "a host of ranks_of_hosts has at least 1 rank");
+  check_ranks_of_hosts(t);
   require(t.oversubscription > 0, "oversubscription is above 0");
   require(std::min({t.copy_gigabytes_per_second, t.reduce_gigabytes_per_second, t.switch_latency_ns,
                     t.core_switch_ns}) >= 0,

@@ -51,6 +51,7 @@ struct Topology {
 };
 
 /// Where the ranks are: host h has those from the h-th number to below the next one. Ends with `ranks`.
+/// Throws InvalidArgument where a host has none.
 [[nodiscard]] std::vector<Rank> host_bounds(const Topology& topology, Rank ranks);
 
 [[nodiscard]] Rank most_ranks_of_a_host(const Topology& topology, Rank ranks);

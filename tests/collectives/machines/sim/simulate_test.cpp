@@ -339,6 +339,17 @@ TEST(SimulateTest, same_seed_gives_the_same_trace) {
   EXPECT_NE(run(7), run(8));
 }
 
+TEST(SimulateTest, hosts_without_ranks_are_refused_before_they_are_counted) {
+  Topology topology;
+  topology.ranks_per_host = 0;
+  EXPECT_THROW((void)host_bounds(topology, 2), Error);
+  EXPECT_THROW((void)most_ranks_of_a_host(topology, 2), Error);
+  EXPECT_THROW((void)hosts_of(topology, 2), Error);
+  topology.ranks_per_host = 1;
+  topology.ranks_of_hosts = {0};
+  EXPECT_THROW((void)host_bounds(topology, 2), Error);
+}
+
 TEST(SimulateTest, topology_that_makes_no_sense_is_refused) {
   Topology topology = flat();
   topology.faults.dead_ranks = {{9, 1}};
