@@ -68,8 +68,6 @@ class Engine : Immovable {
   [[nodiscard]] bool is_turn_over() noexcept { return is_turn_over(now()); }
   /// The same for whoever has read the clock.
   [[nodiscard]] bool is_turn_over(TimePoint now) noexcept;
-  /// Whether something else waits, however short this turn has been.
-  [[nodiscard]] bool has_waiting(TimePoint now) noexcept;
   /// Suspends for a turn or a few: what waits runs first, and what it brings on the way. Throws the cause of
   /// the task's scope if that was cancelled meanwhile.
   [[nodiscard]] TurnAwaiter let_others_run() noexcept;
@@ -141,6 +139,7 @@ class Engine : Immovable {
   bool turn() noexcept;
   /// Lets the first of those that let others run go on, if it is its time.
   void admit_patient() noexcept;
+  [[nodiscard]] bool has_waiting(TimePoint now) noexcept;
   void idle() noexcept;
   void sleep() noexcept;
   /// Makes sure that whatever comes from now on wakes the driver. False: something is there already.

@@ -21,12 +21,9 @@ bool Pace::is_turn_over(bool has_waited) noexcept {
   return false;
 }
 
-std::size_t Pace::parts_for_nobody() const noexcept {
-  return parts_at_once_ > 1 && engine_.has_waiting(looked_at_) ? 1 : parts_at_once_;
-}
-
 void Pace::learn_from_part() noexcept {
   const Duration took = engine_.now() - looked_at_;
+  if (took == Duration::zero()) return;  // a clock that stands still teaches nothing
   if (took < kShortPart && parts_at_once_ < kMostPartsAtOnce) parts_at_once_ *= 2;
   if (took > kLongPart && parts_at_once_ > 1) parts_at_once_ /= 2;
 }

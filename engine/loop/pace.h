@@ -13,9 +13,9 @@ namespace cohort {
 class Engine;
 
 /// When those who move bytes on an engine look whether others should have their turn: together, about every
-/// 128 KiB, which take 5 to 40 us. While nobody waits, up to four parts of a long move go at once where that
-/// takes less than 50 us: each part begins anew with every buffer, which the processor fetches ahead of.
-/// Threads: the engine's. Costs 50 ns a look, and nothing for what is little.
+/// 128 KiB, which take 5 to 40 us. Up to four parts of a long move go at once where they take less than 50 us
+/// together: each part begins anew with every buffer, which the processor fetches ahead of. Threads: the
+/// engine's. Costs 50 ns a look, and nothing for what is little.
 class Pace : Immovable {
  public:
   static constexpr std::size_t kBytesBetweenLooks = std::size_t{128} << 10;
@@ -60,9 +60,8 @@ class Pace : Immovable {
     }
     while (done < size) {
       if (is_turn_over(std::exchange(has_waited, false))) return false;
-      const std::size_t most = part * parts_for_nobody();
-      const bool is_full = most == part * parts_at_once_ && size - done >= most;
-      move_next(most);
+      const bool is_full = size - done >= part * parts_at_once_;
+      move_next(part * parts_at_once_);
       if (is_full) learn_from_part();
       moved_ = kBytesBetweenLooks;
     }
@@ -70,8 +69,6 @@ class Pace : Immovable {
   }
 
  private:
-  /// How many parts go at once: one where somebody waits.
-  [[nodiscard]] std::size_t parts_for_nobody() const noexcept;
   /// All that went at once since the last look is done.
   void learn_from_part() noexcept;
 
