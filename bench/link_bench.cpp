@@ -27,7 +27,6 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kWindowBytes = std::size_t{64} << 20;
-constexpr std::size_t kControlBytes = 8;
 
 /// One collective that never ends.
 class BenchHost final : public LinkHost {

@@ -42,7 +42,7 @@ void measure(benchmark::State& state, Rank rank, TimePoint began) {
   state.SetIterationTime(took.count() / kCalls);
 }
 
-void BM_coroutine(benchmark::State& state) {
+void all_reduce_of_coroutine(benchmark::State& state) {
   for (auto _ : state)
     on_two_threads([&](Rank rank) {
       Engine engine;
@@ -59,7 +59,7 @@ void BM_coroutine(benchmark::State& state) {
     });
 }
 
-void BM_session(benchmark::State& state) {
+void all_reduce_of_session(benchmark::State& state) {
   for (auto _ : state)
     on_two_threads([&](Rank rank) {
       bindings::Session session;
@@ -77,8 +77,8 @@ void BM_session(benchmark::State& state) {
     });
 }
 
-BENCHMARK(BM_coroutine)->UseManualTime()->Iterations(15);
-BENCHMARK(BM_session)->UseManualTime()->Iterations(15);
+BENCHMARK(all_reduce_of_coroutine)->UseManualTime()->Iterations(15);
+BENCHMARK(all_reduce_of_session)->UseManualTime()->Iterations(15);
 
 }  // namespace
 }  // namespace cohort

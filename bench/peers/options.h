@@ -154,11 +154,11 @@ inline std::size_t parse_number(const std::string& text, std::size_t least, std:
   const std::string_view suffix = end == nullptr ? std::string_view("-") : std::string_view(end);
   const int shift = suffix == "K" ? 10 : suffix == "M" ? 20 : suffix == "G" ? 30 : 0;
   const bool understood = end != text.c_str() && (suffix.empty() || shift != 0);
-  if (!understood || number > (most >> shift) || (number <<= shift) < least) {
+  if (!understood || number > (most >> shift) || number << shift < least) {
     throw std::invalid_argument("'" + text + "' is not a number from " + std::to_string(least) + " to " +
                                 std::to_string(most));
   }
-  return number;
+  return number << shift;
 }
 
 inline Collective parse_collective(const std::string& text) {

@@ -31,7 +31,7 @@ void start_for_asio(SharedLoop& loop, const std::shared_ptr<Request>& request,
       if (const auto known = asked.lock()) known->cancel();
     });
   auto executor = asio::prefer(asio::get_associated_executor(handler, fallback),
-                               asio::execution::outstanding_work.tracked);
+                               asio::execution::outstanding_work_t::tracked);
   // What tells has to be copyable, and may be anywhere: all that is the program's is moved out of it, to end
   // on its own executor.
   auto waiting = std::make_shared<Handler>(std::move(handler));

@@ -194,7 +194,9 @@ void take_counts(Call& call, const CallArguments& arguments, Rank rank, Rank ran
   std::size_t sum = 0;
   for (const std::size_t count : counts) {
     call.count = std::max<std::size_t>(call.count, count);
-    if (count > most || (sum += count) > most)
+    const bool is_too_much = count > most || sum + count > most;
+    sum += count;
+    if (is_too_much)
       refuse_call(fmt::format("{} of {} elements, more than any memory has; did a count fall below zero?",
                               to_string(call.op), std::max(count, sum)));
   }
@@ -217,10 +219,13 @@ void take_own_counts(Call& call, const CallArguments& arguments, Rank ranks) {
           fmt::format("{} over {} ranks with {} counts of what this rank gives or gets; give {} of each",
                       kOperatorWithOwnCounts, ranks, counts.size(), ranks));
     std::size_t sum = 0;
-    for (const std::size_t count : counts)
-      if (count > most || (sum += count) > most)
+    for (const std::size_t count : counts) {
+      const bool is_too_much = count > most || sum + count > most;
+      sum += count;
+      if (is_too_much)
         refuse_call(fmt::format("{} of {} elements, more than any memory has; did a count fall below zero?",
                                 kOperatorWithOwnCounts, std::max(count, sum)));
+    }
     return sum * size_bytes(call.type);
   };
   call.send_bytes = sum_of(arguments.counts);

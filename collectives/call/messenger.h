@@ -130,8 +130,8 @@ class Messenger final : public LetterHandler, private host::Watcher {
   Task<> hear_of_others(const std::exception_ptr& failure);
   [[nodiscard]] Error settle(const Flight& flight, const std::exception_ptr& failure) noexcept;
 
-  void open(Rank peer);
-  void advance(Rank peer) noexcept;
+  void open(Rank rank);
+  void advance(Rank rank) noexcept;
   /// Reads what has come. Whether anything had.
   bool drain(Rank from) noexcept;
   /// Sends what had no room. Whether anything went out.

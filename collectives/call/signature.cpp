@@ -241,7 +241,7 @@ Signature sign_tensors(const Call& first, Rank ranks, const ListDigest& digest) 
 
 std::string describe(const Signature& signature) {
   const std::uint64_t index = byte_at(signature.what, 0);
-  const std::string name = operator_name(signature);
+  std::string name = operator_name(signature);
   if (index >= kOperators || !Operator::at(index)->has_data) return name;
   const Operator op = Operator::at(index);
   std::string text = name + "(";

@@ -25,7 +25,7 @@ class Sockets : Immovable {
   ~Sockets();
 
   int open(Process owner);
-  int listen(int socket, const Address& at);
+  int listen(int socket, const Address& address);
   void close(int socket) noexcept;
   void shutdown(int socket) noexcept;
   /// As send() with MSG_DONTWAIT. `descriptors` stay the caller's.

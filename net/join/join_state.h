@@ -16,7 +16,7 @@ inline constexpr Duration kReportInterval = std::chrono::seconds(10);
 
 /// What one process knows while it joins, and the membership that comes out of it.
 struct JoinState : Immovable {
-  JoinState(Engine& engine, JoinOptions options);
+  JoinState(Engine& on, JoinOptions asked);
 
   Engine& engine;
   const JoinOptions options;

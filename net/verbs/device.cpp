@@ -83,7 +83,7 @@ Device::Device(const Library& library, const Port& port, const Settings& setting
 }
 
 Error Device::refused(int error_number, std::string_view what) const {
-  const Error error = system_error(error_number, fmt::format("{} refuses {}", port_.device, what));
+  Error error = system_error(error_number, fmt::format("{} refuses {}", port_.device, what));
   const bool may_be_locked_memory = error_number == ENOMEM || error_number == EAGAIN;
   if (!may_be_locked_memory) return error;
   return Error(

@@ -20,7 +20,6 @@ namespace cohort {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
 
 /// No descriptor of the loop's own.
 constexpr int kNobody = -1;

@@ -18,8 +18,8 @@ class Deadlock {
   /// The rank without which the task cannot end; its own for a Notify.
   [[nodiscard]] Rank awaited(const TaskRecord& task) const;
   [[nodiscard]] bool has_left(Rank rank, std::uint32_t operation) const;
-  [[nodiscard]] bool is_hopeless(TaskId task) const;
-  [[nodiscard]] std::string why_hopeless(TaskId task) const;
+  [[nodiscard]] bool is_hopeless(TaskId id) const;
+  [[nodiscard]] std::string why_hopeless(TaskId id) const;
   /// What stands before the awaited signal or reply on its way, if anything does.
   [[nodiscard]] const Message* obstacle(const TaskRecord& task) const;
   void explain_circle();

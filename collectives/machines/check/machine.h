@@ -146,9 +146,9 @@ class Machine final : public machine::Stage {
   void stuck() override;
   bool goes_on(Operation& operation) override;
   NotifyId makes_notify(std::uint32_t limit) override;
-  void notify_is_gone(NotifyId notify) noexcept override;
-  void posts(NotifyId notify) noexcept override;
-  bool takes_post(NotifyId notify) override;
+  void notify_is_gone(NotifyId id) noexcept override;
+  void posts(NotifyId id) noexcept override;
+  bool takes_post(NotifyId id) override;
   void awaits_post(NotifyId notify, Operation& wait) noexcept override;
 
   // Notifies (notifies.cpp):
@@ -234,9 +234,9 @@ class Machine final : public machine::Stage {
   // Words (words.cpp):
   /// Who lost the first contribution that a wrong result lacks, if anybody did.
   [[nodiscard]] const Loss* loss_of(const Value& value, std::int64_t at, RankRange of) const;
-  void add(FindingKind kind, TaskId task, const std::string& text);
+  void add(FindingKind kind, TaskId id, const std::string& text);
   void waits_elsewhere(StreamId stream);
-  [[nodiscard]] std::string who(TaskId task) const;
+  [[nodiscard]] std::string who(TaskId id) const;
   [[nodiscard]] std::string bytes_of(Rank owner, WindowId window, std::size_t begin, std::size_t end) const;
   [[nodiscard]] Access now(TaskId task) { return {order_.now(tasks_[task].stream), task}; }
 

@@ -17,8 +17,6 @@
 namespace cohort {
 namespace {
 
-using testing::IsEmpty;
-
 /// A file of this test's own, by the environment.
 class KnownFiguresTest : public testing::Test {
  protected:

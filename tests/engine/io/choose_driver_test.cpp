@@ -20,7 +20,6 @@ namespace cohort {
 namespace {
 
 using ::testing::ExitedWithCode;
-using ::testing::HasSubstr;
 
 /// What Docker's profile does: system calls of io_uring fail with EPERM. For the rest of the process.
 void forbid_uring() {

@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 class LoanOrder : public VerbsStreams {
- protected:
+ public:
   int lend(std::span<const std::byte> before) { return one->try_send_some(before, large); }
   void expect_loan() {
     Bytes into(kMiB);

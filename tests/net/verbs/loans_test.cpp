@@ -11,7 +11,6 @@
 namespace cohort::verbs {
 namespace {
 
-using ::testing::HasSubstr;
 using Kind = Immediate::Kind;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 

@@ -17,7 +17,7 @@ using test::FakeVerbs;
 using ::testing::HasSubstr;
 
 class ChoosePort : public ::testing::Test {
- protected:
+ public:
   [[nodiscard]] Choice choose() const { return choose_port(fake.library(), settings); }
   void expect_refusal(const char* text) {
     const Choice choice = choose();

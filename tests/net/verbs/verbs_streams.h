@@ -30,7 +30,7 @@ inline EngineOptions without_spinning() {
 
 /// Two ends of a connection, on one device: `one` belongs to rank 0, `other` to rank 1.
 class VerbsStreams : public ::testing::Test {
- protected:
+ public:
   void SetUp() override {
     fake.devices = {FakeDevice{.gids = {FakeVerbs::ipv4(0)}}};
     device.emplace(fake.library(), *choose_port(fake.library(), settings).port, settings);

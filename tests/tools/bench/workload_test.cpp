@@ -56,16 +56,16 @@ TEST_P(WorkloadTest, an_operation_that_did_not_happen_is_wrong) {
   options.root = 2;
   const auto board = std::make_unique<Board>();
   std::vector<Counts> counts(options.ranks);
-  auto body = [&, op = op](Communicator& comm) -> Task<> {
+  auto body = [&, measured = op](Communicator& comm) -> Task<> {
     Workload workload(comm, options, *board);
-    const Point point{op, 4096};
+    const Point point{measured, 4096};
     workload.select(point);
     workload.poison();
     workload.write_input(1);
     Collective operation = workload.make();
     co_await std::move(operation);
     Counts& mine = counts[comm.rank()];
-    mine.elements = op->extent({workload.shape().count, options.ranks, options.root}, comm.rank()).recv;
+    mine.elements = measured->extent({workload.shape().count, options.ranks, options.root}, comm.rank()).recv;
     mine.after_running = workload.count_wrong();
     workload.poison();
     workload.write_input(2);

@@ -151,7 +151,7 @@ TEST(Soak, prints_what_fails_with_the_command_that_repeats_it) {
   options.planted.touches_old_buffers = true;
   std::FILE* const out = std::tmpfile();
   EXPECT_FALSE(run_jobs(options, out, out));
-  std::rewind(out);
+  EXPECT_EQ(std::fseek(out, 0, SEEK_SET), 0);
   std::string text(std::size_t{1} << 16, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), out));
   std::fclose(out);
