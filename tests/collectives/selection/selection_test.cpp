@@ -221,7 +221,7 @@ TEST(Selection, forced_by_the_call_and_not_there_is_refused_with_those_that_are)
   const auto error = error_from(
       [&] { (void)selected(barrier, over_tcp(4, 2), {.by_call = "mesh", .by_communicator = "one_shot"}); });
   ASSERT_EQ(kind_of(error), "InvalidArgument");
-  EXPECT_THAT(error->what(), HasSubstr("algorithm 'mesh' cannot run this barrier"));
+  EXPECT_THAT(error->what(), HasSubstr("algorithm 'mesh' is none that this rank has for barrier"));
   EXPECT_THAT(error->what(), HasSubstr("choose one of: one_shot, tree, recursive_doubling, ring, nb"));
 }
 
