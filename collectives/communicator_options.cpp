@@ -2,8 +2,10 @@
 #include <cohort/collectives/communicator_options.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/log.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/figure_cache.h>
+#include <cohort/engine/system/variables.h>
 
 #include <fmt/format.h>
 
@@ -27,6 +29,8 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
   JoinOptions join = JoinOptions::from_environment();
   CommunicatorOptions options = collectives_from_environment();
   options.join = std::move(join);
+  if (options.join.rank != 0) return options;  // the others have the same environment mostly
+  for (const std::string& complaint : environment::misspelt_variables()) log(LogLevel::warn, "{}", complaint);
   return options;
 }
 

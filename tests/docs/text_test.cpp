@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every block of C++ or C in these texts is in a source that is compiled and run: here in tests/docs, by
 // tests of C, by a sample, or by a consumer outside of the tree.
+#include <cohort/engine/system/variables.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -62,6 +66,15 @@ TEST(Text, shows_only_code_that_is_compiled_and_run) {
       EXPECT_NE(sources.find(words_of(block)), std::string::npos) << text << " shows\n" << block;
     }
   EXPECT_GE(blocks, 30U);
+}
+
+TEST(Text, lists_the_environment_variables_that_are_read) {
+  const std::string text = read(std::filesystem::path(COHORT_TEST_SOURCE_DIR) / "docs/environment.md");
+  const std::regex name("`(COHORT_[A-Z_]*[A-Z])");
+  std::set<std::string> listed;
+  for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) listed.insert((*at)[1]);
+  const auto known = cohort::environment::variables();
+  EXPECT_THAT(listed, ::testing::UnorderedElementsAreArray(known.begin(), known.end()));
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort::environment {
+
+/// The environment variables that mean something to cohort: those of docs/environment.md.
+[[nodiscard]] std::span<const std::string_view> variables() noexcept;
+
+/// A sentence for each variable of this process whose name is nearly one of them: a mistake that nothing else
+/// would show. What else begins with COHORT_ belongs to programs around it.
+[[nodiscard]] std::vector<std::string> misspelt_variables();
+
+}  // namespace cohort::environment
