@@ -300,7 +300,8 @@ UserWindows Meeting::bind_windows(const Call& call) noexcept {
 /// combine is a share.
 bool Meeting::pulls(const Call& call) const noexcept {
   const bool is_shared_out = call.op->combines && call.op.given_per_count(membership_.size) == 1;
-  return call.message_bytes() / (is_shared_out ? membership_.size : 1) >= reach_.pull.from_bytes();
+  const std::size_t block_bytes = call.message_bytes() / (is_shared_out ? membership_.size : 1);
+  return block_bytes >= (call.op->combines ? reach_.pull.combining_from_bytes() : reach_.pull.from_bytes());
 }
 
 }  // namespace cohort

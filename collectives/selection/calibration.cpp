@@ -64,13 +64,13 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
     for (std::size_t i = 0; i < SlotCrossover::kSizes.size() && has_time; ++i) {
       const std::size_t bytes = SlotCrossover::kSizes[i];
       Call call = call_of(op, bytes);
-      std::array<double, 4> times{};
-      call.algorithm = ways.in_slots;
-      times[0] = co_await together_.time(call);
-      call.algorithm = ways.on_mapped_memory;
-      times[1] = co_await together_.time(call);
-      times[2] = in_microseconds(engine_.now() - start);
-      times[3] = together_.spread;
+      const auto in_slots_or_not = [&call, &ways](std::size_t which) {
+        call.algorithm = which == 0 ? ways.in_slots : ways.on_mapped_memory;
+        return call;
+      };
+      const std::array<double, 2> both = co_await together_.time_both(in_slots_or_not);
+      std::array<double, 4> times = {both[0], both[1], in_microseconds(engine_.now() - start),
+                                     together_.spread};
       co_await together_.agree_on_slowest(times);
       together_.spread = times[3];
       measured.push_back({op, bytes, times[0], times[1]});
@@ -112,41 +112,57 @@ Task<bool> Calibration::probe_pull(std::span<const std::byte> own) {
 Task<> Calibration::measure_pull(PullCrossover& pull) {
   const bool is_told = pull_from_bytes_ != 0;
   if (!measures_ && !is_told) co_return;
-  send_.resize(PullCrossover::kSizes.back());
+  send_.resize(sizeof(std::uint64_t));
   const std::uint64_t token = random_incarnation();
   std::memcpy(send_.data(), &token, sizeof token);
   const bool is_allowed = co_await probe_pull(send_);
-  std::array<double, 1> refusal = {is_allowed ? 0.0 : 1.0};
-  co_await together_.agree_on_slowest(refusal);
-  const bool is_possible = refusal[0] == 0 && pull_from_bytes_ < static_cast<double>(PullCrossover::kNever);
+  const auto core_cache_bytes = static_cast<double>(engine_.platform().core_cache_bytes());
+  std::array<double, 2> agreed = {is_allowed ? 0.0 : 1.0, core_cache_bytes};
+  co_await together_.agree_on_slowest(agreed);
+  const bool is_possible = agreed[0] == 0 && pull_from_bytes_ < static_cast<double>(PullCrossover::kNever);
+  if (!is_possible) pull.set_from(PullCrossover::kNever);
   if (is_possible && is_told) pull.set_from(static_cast<std::size_t>(pull_from_bytes_));
-  if (!is_possible || is_told) co_return;
+  if (pull.is_settled()) co_return;
+  const auto core_cache = static_cast<std::size_t>(agreed[1]);
   if (pull_) {
-    KnownFigures::give(*pull_, pull);
+    KnownFigures::give(*pull_, core_cache, pull);
     co_return;
   }
 
-  recv_.resize(send_.size() * membership_.size);
-  std::vector<PullTimes> measured;
   together_.spread = 1;
+  const std::vector<PullTimes> moving = co_await time_both_ways(operator_of<AllGather>, pull);
+  pull.take(moving);
+  if (pull.from_bytes() != PullCrossover::kNever) {
+    const std::vector<PullTimes> combining = co_await time_both_ways(operator_of<AllReduce>, pull);
+    pull.take(moving);
+    pull.take_combining(combining, core_cache);
+  }
+  if (together_.spread <= kMostKeptSpread && membership_.rank == 0)
+    known_.keep(KnownFigures::figures_of(pull));
+}
+
+/// Of blocks, or shares, of each size; `pull` says which way, which is any one afterwards.
+Task<std::vector<PullTimes>> Calibration::time_both_ways(Operator op, PullCrossover& pull) {
+  std::vector<PullTimes> measured;
+  send_.resize(PullCrossover::kSizes.back() * membership_.size);
+  recv_.resize(send_.size());
   for (const std::size_t bytes : PullCrossover::kSizes) {
-    const std::span<std::byte> out = std::span(recv_).first(bytes * membership_.size);
-    Call call =
-        together_.agreed_call(operator_of<AllGather>, DataType::float32, std::span(send_).first(bytes), out);
+    const std::size_t all = bytes * membership_.size;
+    const std::span<std::byte> out = std::span(recv_).first(all);
+    const std::span<std::byte> in = std::span(send_).first(op->combines ? all : bytes);
+    Call call = together_.agreed_call(op, DataType::float32, in, out);
     call.algorithm = algorithms_.ways_on_host(call.op).on_mapped_memory;
-    std::array<double, 3> times{};
-    pull.set_from(PullCrossover::kNever);
-    times[0] = co_await together_.time(call);
-    pull.set_from(0);
-    times[1] = co_await together_.time(call);
-    times[2] = together_.spread;
+    const auto staged_or_pulled = [&pull, &call](std::size_t which) {
+      pull.set_from(which == 0 ? PullCrossover::kNever : 0);
+      return call;
+    };
+    const std::array<double, 2> both = co_await together_.time_both(staged_or_pulled);
+    std::array<double, 3> times = {both[0], both[1], together_.spread};
     co_await together_.agree_on_slowest(times);
     together_.spread = times[2];
     measured.push_back({bytes, times[0], times[1]});
   }
-  pull.take(measured);
-  if (together_.spread <= kMostKeptSpread && membership_.rank == 0)
-    known_.keep(KnownFigures::figures_of(pull));
+  co_return measured;
 }
 
 }  // namespace cohort

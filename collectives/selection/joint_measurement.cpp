@@ -4,7 +4,6 @@
 #include <cohort/collectives/selection/spread.h>
 
 #include <algorithm>
-#include <vector>
 
 namespace cohort {
 namespace {
@@ -16,14 +15,33 @@ constexpr int kCallsPerBatch = 4;
 }  // namespace
 
 Task<double> JointMeasurement::time(const Call& call) {
-  std::vector<Duration> batches;
+  std::vector<Duration> batches(kBatchesOfCalls);
+  for (Duration& batch : batches) batch = co_await run_batch(call);
+  co_return best_of(batches);
+}
+
+Task<std::array<double, 2>> JointMeasurement::time_both(Way way) {
+  std::array<std::vector<Duration>, 2> batches;
   for (int batch = 0; batch < kBatchesOfCalls; ++batch) {
-    const TimePoint start = engine_.now();
-    for (int i = 0; i < kCallsPerBatch; ++i) co_await run_(call);
-    batches.push_back(engine_.now() - start);
+    for (std::size_t which = 0; which < batches.size(); ++which) {
+      const Call call = way(which);
+      const Duration took = co_await run_batch(call);
+      batches[which].push_back(took);
+    }
   }
+  const std::array<double, 2> best = {best_of(batches[0]), best_of(batches[1])};
+  co_return best;
+}
+
+Task<Duration> JointMeasurement::run_batch(const Call& call) const {
+  const TimePoint start = engine_.now();
+  for (int i = 0; i < kCallsPerBatch; ++i) co_await run_(call);
+  co_return engine_.now() - start;
+}
+
+double JointMeasurement::best_of(const std::vector<Duration>& batches) noexcept {
   spread = std::max(spread, spread_of(batches));
-  co_return in_microseconds(*std::ranges::min_element(batches)) / kCallsPerBatch;
+  return in_microseconds(*std::ranges::min_element(batches)) / kCallsPerBatch;
 }
 
 Task<double> JointMeasurement::time_once(const Call& call) const {

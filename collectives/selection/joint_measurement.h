@@ -5,9 +5,11 @@
 #include <cohort/engine/engine.h>
 #include <cohort/net/membership.h>
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace cohort {
 
@@ -32,6 +34,10 @@ class JointMeasurement {
   /// Each rank's time of a call, in us: the best of several batches, since others are disturbed by whatever
   /// else runs.
   Task<double> time(const Call& call);
+  /// The same of a call that is made in two ways, by turns, so that what disturbs one disturbs the other:
+  /// `way` makes it, and whatever makes it go the first or the second way.
+  using Way = std::function<Call(std::size_t which)>;
+  Task<std::array<double, 2>> time_both(Way way);
   /// The same of one call, which is enough where it takes long.
   Task<double> time_once(const Call& call) const;
   /// values[i] = the largest of all ranks.
@@ -55,6 +61,10 @@ class JointMeasurement {
   double spread = 1;
 
  private:
+  Task<Duration> run_batch(const Call& call) const;
+  /// Of one call, in us. Widens the spread.
+  [[nodiscard]] double best_of(const std::vector<Duration>& batches) noexcept;
+
   Engine& engine_;
   const Membership& membership_;
   const RunCall run_;

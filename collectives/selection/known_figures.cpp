@@ -7,7 +7,7 @@ namespace cohort {
 namespace {
 
 /// Of what is measured, and how: raised when that changes, so that older figures are not looked at.
-constexpr unsigned kRevision = 2;
+constexpr unsigned kRevision = 3;
 
 /// FNV-1a.
 std::uint64_t hash_of(std::string_view text) noexcept {
@@ -79,18 +79,28 @@ void KnownFigures::give(const OfSlots& figures, SlotCrossover& to) {
 
 KnownFigures::OfPull KnownFigures::figures_of(const PullCrossover& measured) {
   OfPull figures{};
-  for (std::size_t i = 0; i < measured.measured().size() && i < PullCrossover::kSizes.size(); ++i) {
-    figures[2 * i] = measured.measured()[i].staged_us;
-    figures[2 * i + 1] = measured.measured()[i].pulled_us;
-  }
+  std::size_t at = 0;
+  for (const auto* const way : {&measured.measured(), &measured.measured_combining()})
+    for (std::size_t i = 0; i < PullCrossover::kSizes.size(); ++i) {
+      const bool is_measured = i < way->size();
+      figures[at++] = is_measured ? (*way)[i].staged_us : 0;
+      figures[at++] = is_measured ? (*way)[i].pulled_us : 0;
+    }
   return figures;
 }
 
-void KnownFigures::give(const OfPull& figures, PullCrossover& to) {
-  std::vector<PullTimes> measured;
-  for (std::size_t i = 0; i < PullCrossover::kSizes.size(); ++i)
-    measured.push_back({PullCrossover::kSizes[i], figures[2 * i], figures[2 * i + 1]});
-  to.take(measured);
+void KnownFigures::give(const OfPull& figures, std::size_t core_cache_bytes, PullCrossover& to) {
+  const auto measured_from = [&](std::size_t at) {
+    std::vector<PullTimes> measured;
+    for (const std::size_t bytes : PullCrossover::kSizes) {
+      measured.push_back({bytes, figures[at], figures[at + 1]});
+      at += 2;
+    }
+    return measured;
+  };
+  to.take(measured_from(0));
+  if (to.from_bytes() != PullCrossover::kNever)
+    to.take_combining(measured_from(kPullFigures / 2), core_cache_bytes);
 }
 
 }  // namespace cohort

@@ -24,7 +24,7 @@ class KnownFigures {
  public:
   /// What is measured together on one host, as numbers in fixed places; 0 where nothing is.
   static constexpr std::size_t kSlotFigures = kOperators * SlotCrossover::kSizes.size() * 2;
-  static constexpr std::size_t kPullFigures = PullCrossover::kSizes.size() * 2;
+  static constexpr std::size_t kPullFigures = PullCrossover::kSizes.size() * 4;
   using OfSlots = std::array<double, kSlotFigures>;
   using OfPull = std::array<double, kPullFigures>;
   /// Latency and byte of the network, latency and byte inside of hosts; 0 where nothing is measured.
@@ -50,7 +50,7 @@ class KnownFigures {
   /// Takes them, operator by operator.
   static void give(const OfSlots& figures, SlotCrossover& to);
   [[nodiscard]] static OfPull figures_of(const PullCrossover& measured);
-  static void give(const OfPull& figures, PullCrossover& to);
+  static void give(const OfPull& figures, std::size_t core_cache_bytes, PullCrossover& to);
 
  private:
   [[nodiscard]] std::string key(std::string_view what) const;

@@ -31,8 +31,28 @@ void SlotCrossover::take(const std::vector<SlotTimes>& as_measured) {
   else
     most = std::prev(lost)->bytes;
   if (lost == of_one_operator.end()) most = std::max(most, kUnmeasuredBytes);
-  most_bytes_[of_one_operator.front().op.index()] = most;
+  const bool is_whole = lost != of_one_operator.end() || of_one_operator.size() == kSizes.size();
+  limits_[of_one_operator.front().op.index()] = {.bytes = most, .is_measured = true, .is_whole = is_whole};
   measured_.insert(measured_.end(), of_one_operator.begin(), of_one_operator.end());
+  share_limits();
+}
+
+void SlotCrossover::share_limits() noexcept {
+  for (const bool combines : {false, true}) {
+    std::optional<std::size_t> least;
+    for (const Operator op : all_operators()) {
+      const Limit& limit = limits_[op.index()];
+      if (op->combines == combines && limit.is_whole)
+        least = std::min(least.value_or(limit.bytes), limit.bytes);
+    }
+    for (const Operator op : all_operators()) {
+      const Limit& limit = limits_[op.index()];
+      if (op->combines != combines) continue;
+      const std::size_t shared = least.value_or(limit.bytes);
+      const std::size_t unless_whole = limit.is_measured ? std::max(limit.bytes, shared) : shared;
+      most_bytes_[op.index()] = limit.is_whole ? limit.bytes : unless_whole;
+    }
+  }
 }
 
 std::optional<SlotTimes> SlotCrossover::times_of(Operator op, std::size_t bytes) const noexcept {

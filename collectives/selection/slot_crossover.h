@@ -22,13 +22,15 @@ struct SlotTimes {
 /// Measured when the communicator is made, by the ranks together, and the same on all of them.
 class SlotCrossover {
  public:
-  /// Before anything was measured, and for what the time was too short for.
+  /// Before anything was measured.
   static constexpr std::size_t kUnmeasuredBytes = 8 * 1024;
   /// What is measured: from the size where more cache lines than fit a few fetches travel, to a full slot.
   static constexpr std::array<std::size_t, 4> kSizes = {4 * 1024, 8 * 1024, 16 * 1024, kMostAnnouncedBytes};
 
   SlotCrossover() { most_bytes_.fill(kUnmeasuredBytes); }
 
+  /// An operator for which the time was too short, or that is measured as another one, has the least limit of
+  /// those that were measured to their end: of those that combine, if it does, and else of those that do not.
   [[nodiscard]] std::size_t most_bytes(Operator op) const noexcept { return most_bytes_[op.index()]; }
   [[nodiscard]] const std::vector<SlotTimes>& measured() const noexcept { return measured_; }
   /// What a call of that size takes, on the line between the two measured sizes around it; nothing outside
@@ -41,6 +43,17 @@ class SlotCrossover {
   void take(const std::vector<SlotTimes>& as_measured);
 
  private:
+  /// Gives the limits of what was measured to those that were not.
+  void share_limits() noexcept;
+
+  /// What an operator's own times say.
+  struct Limit {
+    std::size_t bytes = kUnmeasuredBytes;
+    bool is_measured = false;
+    bool is_whole = false;  ///< up to where slots lose, or to the largest size
+  };
+
+  std::array<Limit, kOperators> limits_{};
   std::array<std::size_t, kOperators> most_bytes_{};
   std::vector<SlotTimes> measured_;
 };

@@ -44,6 +44,15 @@ Json json_of(const Explanation::Line& line) {
   return json;
 }
 
+Json bytes_or_null(std::size_t from) { return from == PullCrossover::kNever ? Json() : Json(from); }
+
+Json times_of(const std::vector<PullTimes>& measured) {
+  Json rows = Json::array();
+  for (const PullTimes& times : measured)
+    rows.push_back({{"bytes", times.bytes}, {"staged_us", times.staged_us}, {"pulled_us", times.pulled_us}});
+  return rows;
+}
+
 std::string measured_json(const Reach& reach) {
   Json json;
   json["slots"] = Json::array();
@@ -56,12 +65,10 @@ std::string measured_json(const Reach& reach) {
     row["most_bytes"] = reach.slots.most_bytes(times.op);
     json["slots"].push_back(row);
   }
-  json["pull_from_bytes"] =
-      reach.pull.from_bytes() == PullCrossover::kNever ? Json() : Json(reach.pull.from_bytes());
-  json["pull"] = Json::array();
-  for (const PullTimes& times : reach.pull.measured())
-    json["pull"].push_back(
-        {{"bytes", times.bytes}, {"staged_us", times.staged_us}, {"pulled_us", times.pulled_us}});
+  json["pull_from_bytes"] = bytes_or_null(reach.pull.from_bytes());
+  json["pull_combining_from_bytes"] = bytes_or_null(reach.pull.combining_from_bytes());
+  json["pull"] = times_of(reach.pull.measured());
+  json["pull_combining"] = times_of(reach.pull.measured_combining());
   json["links"] = Json::array();
   for (const auto& constant : reach.model.constants())
     json["links"].push_back({{"name", constant.name}, {"value", constant.value}, {"unit", constant.unit}});
@@ -80,15 +87,21 @@ std::string slots_table(const SlotCrossover& slots) {
 }
 
 std::string pull_table(const PullCrossover& pull) {
-  const std::string from = pull.from_bytes() == PullCrossover::kNever
-                               ? "never"
-                               : fmt::format("from blocks of {} B on", pull.from_bytes());
+  const std::string from =
+      pull.from_bytes() == PullCrossover::kNever
+          ? "never"
+          : fmt::format("from blocks of {} B on, of what is combined from shares of {} B on",
+                        pull.from_bytes(), pull.combining_from_bytes());
   std::string text = fmt::format("\n# The kernel copies between private buffers: {}\n", from);
   if (pull.measured().empty()) return text;
   text += "#        collective   B per rank staged (us)  pulled (us)\n";
-  for (const PullTimes& times : pull.measured())
-    text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f}\n", AllGather::kName, times.bytes,
-                        times.staged_us, times.pulled_us);
+  const auto add_rows = [&text](std::string_view collective, const std::vector<PullTimes>& measured) {
+    for (const PullTimes& times : measured)
+      text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f}\n", collective, times.bytes, times.staged_us,
+                          times.pulled_us);
+  };
+  add_rows(AllGather::kName, pull.measured());
+  add_rows(AllReduce::kName, pull.measured_combining());
   return text;
 }
 

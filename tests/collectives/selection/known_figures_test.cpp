@@ -75,8 +75,10 @@ TEST_F(KnownFiguresTest, slots_and_pull_come_back_as_they_were_measured) {
 
   PullCrossover pull;
   pull.take({{PullCrossover::kSizes[0], 10, 30}, {PullCrossover::kSizes[1], 100, 20}});
+  pull.take_combining({{PullCrossover::kSizes[0], 10, 5}, {PullCrossover::kSizes[1], 100, 50}}, 1 << 20);
   PullCrossover pull_again;
-  KnownFigures::give(KnownFigures::figures_of(pull), pull_again);
+  KnownFigures::give(KnownFigures::figures_of(pull), 1 << 20, pull_again);
+  EXPECT_EQ(pull_again.combining_from_bytes(), PullCrossover::kSizes[0]);
   EXPECT_EQ(pull_again.from_bytes(), PullCrossover::kSizes[1]);
   EXPECT_EQ(pull_again.measured()[0].pulled_us, 30);
 }

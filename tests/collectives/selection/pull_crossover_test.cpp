@@ -30,6 +30,16 @@ TEST(SlotCrossover, operators_are_judged_apart_and_unmeasured_ones_keep_what_was
   EXPECT_EQ(crossover.most_bytes(operator_of<AllReduce>), SlotCrossover::kUnmeasuredBytes);
 }
 
+TEST(PullCrossover, is_settled_by_measuring_and_by_being_set) {
+  PullCrossover measured;
+  EXPECT_FALSE(measured.is_settled());
+  measured.take({{64 * 1024, 10, 20}});
+  EXPECT_TRUE(measured.is_settled());
+  PullCrossover forbidden;
+  forbidden.set_from(PullCrossover::kNever);
+  EXPECT_TRUE(forbidden.is_settled());
+}
+
 TEST(PullCrossover, pulling_begins_where_it_wins_clearly_for_good) {
   PullCrossover crossover;
   EXPECT_EQ(crossover.from_bytes(), PullCrossover::kNever);
@@ -39,6 +49,26 @@ TEST(PullCrossover, pulling_begins_where_it_wins_clearly_for_good) {
   EXPECT_EQ(crossover.from_bytes(), 262144U);
   crossover.take({{65536, 10, 5}, {262144, 40, 39}});
   EXPECT_EQ(crossover.from_bytes(), PullCrossover::kNever);
+}
+
+TEST(PullCrossover, what_is_combined_is_judged_by_itself) {
+  const std::vector<PullTimes> gains = {{65536, 10, 5}, {262144, 40, 20}};
+  const std::vector<PullTimes> losses = {{65536, 10, 9}, {262144, 40, 39}};
+  PullCrossover crossover;
+  EXPECT_EQ(crossover.combining_from_bytes(), PullCrossover::kNever);
+  crossover.set_from(4096);  // told, by an option
+  EXPECT_EQ(crossover.combining_from_bytes(), 4096U);
+  crossover.take(gains);
+  crossover.take_combining(gains, 1 << 20);
+  EXPECT_EQ(crossover.combining_from_bytes(), 65536U);
+  // Not where it lost, but once what was staged has left the cache.
+  crossover.take_combining(losses, 1 << 20);
+  EXPECT_EQ(crossover.from_bytes(), 65536U);
+  EXPECT_EQ(crossover.combining_from_bytes(), 1U << 20);
+  crossover.take_combining(losses, 64 << 10);
+  EXPECT_EQ(crossover.combining_from_bytes(), 2 * PullCrossover::kSizes.back());
+  crossover.take(losses);
+  EXPECT_EQ(crossover.combining_from_bytes(), PullCrossover::kNever);
 }
 
 }  // namespace

@@ -47,6 +47,39 @@ TEST(SlotCrossover, what_the_time_was_too_short_for_is_sent_in_slots_as_if_nothi
   EXPECT_EQ(limit_after({kLoss}), 2048U);
 }
 
+constexpr Operator kOther = operator_of<Scatter>;
+
+std::vector<SlotTimes> times_of(Operator op, const std::vector<double>& slots_us) {
+  std::vector<SlotTimes> measured;
+  for (std::size_t i = 0; i < slots_us.size(); ++i)
+    measured.push_back({op, SlotCrossover::kSizes[i], slots_us[i], kDirectUs});
+  return measured;
+}
+
+TEST(SlotCrossover, what_the_time_was_too_short_for_is_as_the_least_of_its_kind) {
+  SlotCrossover crossover;
+  crossover.take(times_of(kOp, {kWin, kWin, kWin, kWin}));
+  EXPECT_EQ(crossover.most_bytes(kOther), 32768U);
+  EXPECT_EQ(crossover.most_bytes(operator_of<GatherV>), 32768U);
+  EXPECT_EQ(crossover.most_bytes(operator_of<AllReduce>), SlotCrossover::kUnmeasuredBytes) << "it combines";
+  crossover.take(times_of(operator_of<Broadcast>, {kWin, kWin, kWin, kLoss}));
+  EXPECT_EQ(crossover.most_bytes(kOther), 16384U);
+  EXPECT_EQ(crossover.most_bytes(kOp), 32768U) << "it was measured";
+}
+
+TEST(SlotCrossover, what_won_as_far_as_it_was_measured_goes_on_as_its_kind_does) {
+  SlotCrossover crossover;
+  crossover.take(times_of(kOther, {kWin, kWin, kWin}));
+  EXPECT_EQ(crossover.most_bytes(kOther), 16384U);
+  EXPECT_EQ(crossover.most_bytes(operator_of<GatherV>), SlotCrossover::kUnmeasuredBytes) << "not to its end";
+  crossover.take(times_of(kOp, {kWin, kWin, kWin, kWin}));
+  EXPECT_EQ(crossover.most_bytes(kOther), 32768U);
+  SlotCrossover small;
+  small.take(times_of(kOther, {kWin, kWin, kWin}));
+  small.take(times_of(kOp, {kLoss}));
+  EXPECT_EQ(small.most_bytes(kOther), 16384U) << "it won there itself";
+}
+
 TEST(SlotCrossover, times_lie_between_measured_sizes_and_are_unknown_outside) {
   SlotCrossover crossover;
   crossover.take({{kOp, 4096, 2, 4}, {kOp, 8192, 4, 8}});
