@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace cohort {
 
@@ -19,6 +20,8 @@ struct MessageRequest {
   std::byte* data = nullptr;  ///< only read by a send
   std::size_t bytes = 0;
   Duration timeout{0};  ///< zero: the communicator's
+
+  [[nodiscard]] std::span<const std::byte> memory() const noexcept { return {data, bytes}; }
 };
 
 }  // namespace cohort

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/clock.h>
 #include <cohort/engine/immovable.h>
+#include <cohort/engine/task.h>
 #include <cohort/net/rank.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace cohort {
 
@@ -16,7 +20,7 @@ struct Letter {
     message = 1,  ///< all of a message, `bytes` long, is the letter's payload
     offer,        ///< a message of `bytes` waits at its sender, who calls it `id`
     fetched,      ///< answers an offer: the receiver has all of it
-    send_it,      ///< answers an offer: its bytes are to come in pieces
+    send_it,      ///< answers an offer: its bytes are to come, in pieces or by a BulkChannel
     piece,        ///< `bytes` more of `id`, in order: the payload
     credit,       ///< so many `bytes` of letters with messages were used up: as many more may come
   };
@@ -42,12 +46,36 @@ struct Letter {
 /// Who reads a channel's letters. Called by the channel's services, not from within its calls.
 class LetterHandler {
  public:
+  /// Something may have come: takes it, as long as the engine's turn lasts.
   virtual void letters_came(Rank from) noexcept = 0;
+  /// Who waits for letters of a rank. What one rank may say is worth a look in every turn of the loop; for
+  /// what whoever may say, the kernel is to wake it.
+  enum class Waiting : std::uint8_t { nobody, for_anybody, for_this_rank };
+  [[nodiscard]] virtual Waiting waiting_for(Rank from) const noexcept = 0;
   /// try_send() may be tried again.
   virtual void room_came(Rank to) noexcept = 0;
 
  protected:
   ~LetterHandler() = default;
+};
+
+/// A way for the bytes of large messages beside the letters about them, from where they lie to where they go:
+/// in the order in which the receiver has asked for them.
+class BulkChannel : Immovable {
+ public:
+  /// A channel that broke is reported so much later: who gives a message up ends it at once, and listens for
+  /// a while before it says why.
+  static constexpr Duration kReasonTime = std::chrono::milliseconds(750);
+
+  virtual ~BulkChannel() = default;
+
+  /// Completes when the memory may be reused. One at a time. Throws only the cause of its scope.
+  [[nodiscard]] virtual Task<> send(std::span<const std::byte> data) = 0;
+  /// The same for what the peer sends next, in the other direction.
+  [[nodiscard]] virtual Task<> receive(std::span<std::byte> data) = 0;
+  /// A message that was asked for will not be moved: nothing is any more, in either direction, since what
+  /// follows would be taken for it. Without a report.
+  virtual void shutdown() noexcept = 0;
 };
 
 /// Letters between this rank and one peer, in order in each direction, between collectives and during them:
@@ -61,17 +89,34 @@ class LetterChannel : Immovable {
 
   /// The most bytes that go with a letter.
   [[nodiscard]] virtual std::size_t most_payload() const noexcept = 0;
-  /// Takes the letter and its payload, or neither: false while there is no room. Never waits.
+  /// The most that go with a piece of a message.
+  [[nodiscard]] virtual std::size_t most_piece() const noexcept { return most_payload(); }
+  /// Takes the letter and its payload, or neither: false while there is no room. Never waits. The payload may
+  /// be reused at once; but a piece while borrows_from() says so must stay.
   [[nodiscard]] virtual bool try_send(const Letter& letter, const std::byte* payload) noexcept = 0;
+  /// Whether try_send() would take a letter, as far as is known.
+  [[nodiscard]] virtual bool has_room() noexcept = 0;
+  /// Whether some of that memory is still to be sent. What room_came() tells may have changed it.
+  [[nodiscard]] virtual bool borrows_from(std::span<const std::byte>) const noexcept { return false; }
+  /// That memory may be reused now: what is still to be sent of it is copied.
+  virtual void give_back(std::span<const std::byte>) noexcept {}
   /// The next letter that has come, which stays the next until take(); false if there is none.
   [[nodiscard]] virtual bool peek(Letter& letter) noexcept = 0;
+  /// Whether all of the next letter is here, so that take() brings it at once.
+  [[nodiscard]] virtual bool is_whole() const noexcept { return true; }
   /// Puts the payload of the next letter there and removes it; false: not all has come, call it again with
   /// the same place. `into` of a letter without payload is not looked at.
   [[nodiscard]] virtual bool take(std::byte* into) noexcept = 0;
+  /// Whether it broke, or was closed, before all was sent that was borrowed.
+  [[nodiscard]] virtual bool has_dropped_a_piece() const noexcept { return false; }
   /// Whether the connection broke before the peer had ended it: what it had said last may be lost.
   [[nodiscard]] virtual bool has_lost_words() const noexcept { return false; }
   /// Waits in place for a letter, for a bounded while, where that pays. Whether one is there.
   [[nodiscard]] virtual bool spin() noexcept { return false; }
+
+  /// Where an offer's bytes go that the receiver asks for, so many of them; the same at both ends. Null: in
+  /// pieces.
+  [[nodiscard]] virtual BulkChannel* bulk_for(std::size_t) noexcept { return nullptr; }
 
   /// Says in an offer where the receiver can reach these bytes of this rank.
   virtual void locate(Letter&, const std::byte*) const noexcept {}

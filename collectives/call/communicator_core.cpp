@@ -454,6 +454,11 @@ Task<> CommunicatorCore::withdraw() {
   co_await withdrawing;
 }
 
+/// Where nothing was measured, as with several hosts, the kernel's one copy is taken to be the better one.
+std::size_t CommunicatorCore::messages_pull_from() const noexcept {
+  return reach_.pull.is_settled() ? reach_.pull.from_bytes() : pull_from_bytes_;
+}
+
 Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
   if (is_closed_)
     throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
@@ -464,7 +469,7 @@ Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
                                       .health = health_,
                                       .services = services_,
                                       .timeout = timeout_,
-                                      .pulls = pull_from_bytes_ != kNeverPull,
+                                      .pull_from_bytes = messages_pull_from(),
                                       .withdraw = [this] { return withdraw(); }});
     health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });
   }

@@ -16,9 +16,9 @@ namespace {
 
 /// Copied between two looks at whether others on the engine want a turn: about 20 us.
 constexpr std::size_t kBytesBetweenLooks = std::size_t{256} << 10;
-constexpr unsigned kPiecesInARow = 16;
 /// Calls that complete at once take the engine's turn from others: asked every so often.
 constexpr unsigned kCallsBetweenLooks = 32;
+static_assert(BulkChannel::kReasonTime > kQuestionTime, "hear_of_others() ends before its channel is missed");
 
 }  // namespace
 
@@ -32,7 +32,9 @@ class Messenger::OutgoingPlace : cohort::Immovable {
   ~OutgoingPlace() {
     outgoing_.unlink();
     flight_.is_known_to_peer = outgoing_.is_offered;
-    if (outgoing_.is_offered) peer_.offered.erase(outgoing_.id);
+    if (!outgoing_.is_offered) return;
+    peer_.offered.erase(outgoing_.id);
+    peer_.channel->give_back(outgoing_.request.memory());
   }
 
  private:
@@ -54,7 +56,7 @@ class Messenger::IncomingPlace : cohort::Immovable {
     for (Unexpected& message : peer.unexpected)
       if (message.wanted_by == &incoming_) message.wanted_by = nullptr;
     if (peer.taking != &incoming_) return;
-    peer.sink.resize(peer.channel->most_payload());  // the rest of it is still on its way
+    peer.sink.resize(peer.channel->most_piece());  // the rest of it is still on its way
     peer.into = peer.sink.data();
     peer.taking = nullptr;
   }
@@ -69,6 +71,7 @@ Messenger::Flight::Flight(Messenger& messenger, const MessageRequest& asked, Can
     : owner(messenger), request(asked), scope(around) {
   owner.flights_.push_back(*this);
   if (owner.flight_count_++ == 0 && owner.group_ != nullptr) owner.group_->watch(owner);
+  ++owner.flights_like(asked);
   const Duration timeout = asked.timeout > Duration::zero() ? asked.timeout : owner.use_.timeout;
   scope.set_deadline(owner.use_.engine, after(owner.use_.engine.now(), timeout));
 }
@@ -76,13 +79,11 @@ Messenger::Flight::Flight(Messenger& messenger, const MessageRequest& asked, Can
 Messenger::Flight::~Flight() {
   unlink();
   if (--owner.flight_count_ == 0) static_cast<host::Watcher&>(owner).unlink();
+  --owner.flights_like(request);
 }
 
 Messenger::Messenger(Use use)
-    : use_(std::move(use)),
-      group_(use_.transports.group()),
-      pulls_(use_.pulls),
-      peers_(use_.membership.size) {}
+    : use_(std::move(use)), group_(use_.transports.group()), peers_(use_.membership.size) {}
 
 Messenger::~Messenger() {
   COHORT_ASSERT(flights_.empty(), "'{}' ended with {} messages under way", use_.membership.name,
@@ -102,15 +103,17 @@ bool Messenger::try_send_now(const MessageRequest& request) noexcept {
   return is_next && send_small(peer, request);
 }
 
-/// The letter that is next, if it is the one.
+/// The letter that is next, if it is the one and all of it has come.
 bool Messenger::try_receive_now(const MessageRequest& request) noexcept {
   Peer& peer = peers_[request.peer];
-  if (!peer.is_mapped || !posted_.empty() || !peer.unexpected.empty() || peer.into != nullptr) return false;
+  if (peer.channel == nullptr || !posted_.empty() || !peer.unexpected.empty() || peer.into != nullptr)
+    return false;
   Letter letter;
   const bool has_come = peer.channel->peek(letter) || (peer.channel->spin() && peer.channel->peek(letter));
   if (!has_come || letter.kind != Letter::Kind::message) return false;
   if (letter.tag != request.tag || letter.bytes != request.bytes) return false;
-  if (!peer.channel->take(request.data)) return false;
+  if (!peer.channel->is_whole() || !peer.channel->take(request.data)) return false;
+  ++peer.heard;
   use_up(request.peer, letter.bytes);
   return true;
 }
@@ -188,11 +191,14 @@ Task<Rank> Messenger::send(const MessageRequest& request, Flight& flight) {
   Outgoing outgoing(request);
   const OutgoingPlace place(peer, outgoing, flight);
   advance(request.peer);
+  BulkChannel* const bulk = peer.channel->bulk_for(request.bytes);
   while (!outgoing.is_over) {
-    if (outgoing.is_asked_for)
-      co_await push(outgoing);
-    else
+    if (!outgoing.is_asked_for)
       co_await outgoing.news.wait();
+    else if (bulk != nullptr)
+      co_await move_out(outgoing, *bulk);
+    else
+      co_await push(outgoing);
   }
   co_return request.peer;
 }
@@ -201,8 +207,10 @@ Task<Rank> Messenger::send(const MessageRequest& request, Flight& flight) {
 Task<> Messenger::push(Outgoing& outgoing) {
   const MessageRequest& request = outgoing.request;
   Peer& peer = peers_[request.peer];
-  for (unsigned pieces = 0; pieces < kPiecesInARow && outgoing.sent_bytes < request.bytes; ++pieces) {
-    const std::size_t bytes = std::min(peer.channel->most_payload(), request.bytes - outgoing.sent_bytes);
+  (void)use_.engine.is_turn_over();  // from now on it is timed
+  std::size_t next_look = outgoing.sent_bytes + kBytesBetweenLooks;
+  while (outgoing.sent_bytes < request.bytes) {
+    const std::size_t bytes = std::min(peer.channel->most_piece(), request.bytes - outgoing.sent_bytes);
     const Letter piece{.kind = Letter::Kind::piece, .id = outgoing.id, .bytes = bytes};
     const bool has_room =
         peer.replies.empty() && peer.channel->try_send(piece, request.data + outgoing.sent_bytes);
@@ -211,9 +219,48 @@ Task<> Messenger::push(Outgoing& outgoing) {
       co_return;
     }
     outgoing.sent_bytes += bytes;
+    if (outgoing.sent_bytes < next_look) continue;
+    if (use_.engine.is_turn_over()) {
+      co_await use_.engine.let_others_run();
+      (void)use_.engine.is_turn_over();
+    }
+    next_look = outgoing.sent_bytes + kBytesBetweenLooks;
   }
-  outgoing.is_over = outgoing.sent_bytes == request.bytes;
-  if (!outgoing.is_over && use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
+  while (peer.channel->borrows_from(request.memory())) co_await outgoing.news.wait();
+  if (peer.channel->has_dropped_a_piece()) co_await use_.engine.sleep_until(kNever);  // until the cause comes
+  outgoing.is_over = true;
+}
+
+/// Both ends have the queue in the same order. Who leaves it early takes the channel with it: its bytes would
+/// be taken for those of the next one.
+template <class Message, class Move>
+Task<> Messenger::move_in_turn(IntrusiveList<Message>& queue, Message& message, BulkChannel& bulk,
+                               Move move) {
+  try {
+    while (&queue.front() != &message) co_await message.news.wait();
+    co_await move();
+  } catch (...) {
+    bulk.shutdown();
+    throw;
+  }
+  message.unlink();
+  if (!queue.empty()) wake(queue.front().news);
+}
+
+Task<> Messenger::move_out(Outgoing& outgoing, BulkChannel& bulk) {
+  const std::span<const std::byte> data(outgoing.request.data, outgoing.request.bytes);
+  const auto send = [&bulk, data] { return bulk.send(data); };
+  co_await move_in_turn(peers_[outgoing.request.peer].moving_out, outgoing, bulk, send);
+  outgoing.is_over = true;
+}
+
+Task<> Messenger::move_in(Incoming& incoming, BulkChannel& bulk) {
+  Peer& peer = peers_[incoming.from];
+  const std::span<std::byte> data(incoming.request.data, incoming.request.bytes);
+  const auto receive = [&bulk, data] { return bulk.receive(data); };
+  peer.moving_in.push_back(incoming);
+  reply(incoming.from, {.kind = Letter::Kind::send_it, .id = incoming.offer.id});
+  co_await move_in_turn(peer.moving_in, incoming, bulk, receive);
 }
 
 Task<Rank> Messenger::receive(const MessageRequest& request, Flight& flight) {
@@ -236,7 +283,7 @@ Task<> Messenger::fetch(Incoming& incoming) {
   if (!is_here && mapped != nullptr) {
     co_await copy_mapped(incoming, mapped);
     is_here = true;
-  } else if (!is_here && pulls_ && incoming.offer.where == Letter::Where::process) {
+  } else if (!is_here && pulls(incoming.offer)) {
     const bool was_read = co_await pull(incoming);
     is_here = was_read;
   }
@@ -245,6 +292,10 @@ Task<> Messenger::fetch(Incoming& incoming) {
     // The sender waits for it, and this rank may leave next.
     if (!peer.replies.empty()) peer.answering.push_back(incoming);
     while (incoming.is_linked()) co_await incoming.news.wait();
+    co_return;
+  }
+  if (BulkChannel* const bulk = peer.channel->bulk_for(incoming.request.bytes)) {
+    co_await move_in(incoming, *bulk);
     co_return;
   }
   incoming.arrived_bytes = 0;
@@ -276,12 +327,12 @@ Task<bool> Messenger::pull(Incoming& incoming) {
   if (!touch.begin(*group_)) co_await use_.engine.sleep_until(kNever);  // until the cause comes
   const MessageRequest& request = incoming.request;
   const std::uint32_t process = use_.membership.peers[incoming.from].visible_process;
-  for (std::size_t at = 0; at < request.bytes && pulls_; at += kBytesBetweenLooks) {
+  for (std::size_t at = 0; at < request.bytes && may_pull_; at += kBytesBetweenLooks) {
     const std::size_t part = std::min(kBytesBetweenLooks, request.bytes - at);
-    pulls_ = read_peer_memory(process, request.data + at, incoming.offer.place + at, part) == 0;
+    may_pull_ = read_peer_memory(process, request.data + at, incoming.offer.place + at, part) == 0;
     if (use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
   }
-  co_return pulls_;
+  co_return may_pull_;
 }
 
 }  // namespace cohort

@@ -33,7 +33,8 @@ class Messenger final : public LetterHandler, private host::Watcher {
     Health& health;
     TaskScope& services;
     Duration timeout;
-    bool pulls;  ///< whether the kernel may be asked to read peers' memory
+    /// From which size on the kernel reads peers' memory where it may; smaller messages come in pieces.
+    std::size_t pull_from_bytes;
     /// Completes when no peer touches this rank's memory any more: after a failure.
     std::function<Task<>()> withdraw;
   };
@@ -55,6 +56,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
 
   // LetterHandler:
   void letters_came(Rank from) noexcept override { advance(from); }
+  [[nodiscard]] Waiting waiting_for(Rank from) const noexcept override;
   void room_came(Rank to) noexcept override { advance(to); }
 
  private:
@@ -64,7 +66,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     const MessageRequest& request;
     std::uint32_t id = 0;
     bool is_offered = false;
-    bool is_asked_for = false;  ///< the receiver wants it in pieces
+    bool is_asked_for = false;  ///< the receiver waits for its bytes
     bool is_over = false;
     std::size_t sent_bytes = 0;
     Notify news;
@@ -91,10 +93,14 @@ class Messenger final : public LetterHandler, private host::Watcher {
   };
   struct Peer {
     std::unique_ptr<LetterChannel> channel;
+    std::size_t flights = 0;  ///< with this rank, not with whomever
     bool is_mapped = false;
     std::deque<Letter> replies;
     IntrusiveList<Incoming> answering;  ///< those that are over when the replies have gone out
     IntrusiveList<Outgoing> unsent;
+    // In bulk, in the order in which the receiver asks: the first one is moved.
+    IntrusiveList<Outgoing> moving_out;
+    IntrusiveList<Incoming> moving_in;
     std::map<std::uint32_t, Outgoing*> offered;  ///< by this rank, until they are over
     std::map<std::uint32_t, Incoming*> coming;   ///< in pieces, by the peer's number
     std::deque<Unexpected> unexpected;
@@ -116,23 +122,37 @@ class Messenger final : public LetterHandler, private host::Watcher {
     CancelScope scope;
     bool is_known_to_peer = false;
   };
+  /// Of the flights with the same peer, or with anybody.
+  [[nodiscard]] std::size_t& flights_like(const MessageRequest& request) noexcept {
+    return request.peer == MessageRequest::kAnybody ? flights_with_anybody_ : peers_[request.peer].flights;
+  }
   class OutgoingPlace;
   class IncomingPlace;
 
+  static void wake(Notify& news) noexcept {
+    if (news.untaken_posts() == 0) news.post();
+  }
   [[nodiscard]] bool try_send_now(const MessageRequest& request) noexcept;
   [[nodiscard]] bool try_receive_now(const MessageRequest& request) noexcept;
   Task<Rank> send(const MessageRequest& request, Flight& flight);
   Task<Rank> receive(const MessageRequest& request, Flight& flight);
   Task<> push(Outgoing& outgoing);
+  Task<> move_out(Outgoing& outgoing, BulkChannel& bulk);
+  Task<> move_in(Incoming& incoming, BulkChannel& bulk);
+  template <class Message, class Move>
+  Task<> move_in_turn(IntrusiveList<Message>& queue, Message& message, BulkChannel& bulk, Move move);
   Task<> fetch(Incoming& incoming);
   Task<> copy_mapped(Incoming& incoming, const std::byte* from);
+  [[nodiscard]] bool pulls(const Letter& offer) const noexcept {
+    return may_pull_ && offer.where == Letter::Where::process && offer.bytes >= use_.pull_from_bytes;
+  }
   Task<bool> pull(Incoming& incoming);
   Task<> hear_of_others(const std::exception_ptr& failure);
   [[nodiscard]] Error settle(const Flight& flight, const std::exception_ptr& failure) noexcept;
 
   void open(Rank rank);
   void advance(Rank rank) noexcept;
-  /// Reads what has come. Whether anything had.
+  /// Reads what has come, as long as the engine's turn lasts. Whether anything had.
   bool drain(Rank from) noexcept;
   /// Sends what had no room. Whether anything went out.
   bool flush(Rank to) noexcept;
@@ -161,12 +181,13 @@ class Messenger final : public LetterHandler, private host::Watcher {
 
   const Use use_;
   host::HostGroup* const group_;
-  bool pulls_;
+  bool may_pull_ = true;  ///< until the kernel forbids it
   std::vector<Peer> peers_;
   std::vector<Rank> mapped_;  ///< whose letters are polled for
   IntrusiveList<Incoming> posted_;
   IntrusiveList<Flight> flights_;
   std::size_t flight_count_ = 0;
+  std::size_t flights_with_anybody_ = 0;
   std::uint64_t arrivals_ = 0;
   unsigned calls_since_look_ = 0;
 };

@@ -18,15 +18,15 @@ constexpr std::size_t kMostUnused = std::size_t{1} << 20;
 constexpr std::size_t kOwedInARow = kMostUnused / 4;
 /// What a message counts beside its bytes.
 constexpr std::size_t kMessageWeight = 64;
+/// Read between two looks at whether others on the engine want a turn, and what a letter takes besides its
+/// bytes: some 15 us.
+constexpr std::size_t kReadBetweenLooks = std::size_t{128} << 10;
+constexpr std::size_t kMessageCost = std::size_t{2} << 10;
 /// Messages of one sender that nobody wants: beyond is a program that runs away.
 constexpr std::size_t kMostUnexpected = std::size_t{1} << 20;
 
 /// Where letters without payload are "taken" to.
 std::byte nowhere;
-
-void wake(Notify& news) noexcept {
-  if (news.untaken_posts() == 0) news.post();
-}
 
 }  // namespace
 
@@ -54,9 +54,15 @@ void Messenger::open(Rank rank) {
   if (peer.is_mapped) mapped_.push_back(rank);
 }
 
+LetterHandler::Waiting Messenger::waiting_for(Rank from) const noexcept {
+  if (peers_[from].flights != 0) return Waiting::for_this_rank;
+  return flights_with_anybody_ != 0 ? Waiting::for_anybody : Waiting::nobody;
+}
+
 void Messenger::advance(Rank rank) noexcept {
   if (peers_[rank].channel == nullptr) return;
-  while (drain(rank) || flush(rank)) continue;
+  (void)drain(rank);
+  (void)flush(rank);
 }
 
 bool Messenger::poll() noexcept {
@@ -72,6 +78,7 @@ bool Messenger::poll() noexcept {
 bool Messenger::drain(Rank from) noexcept {
   Peer& peer = peers_[from];
   bool progress = false;
+  std::size_t weight = 0;
   Letter letter;
   while (!use_.health.is_failed() && peer.channel->peek(letter)) {
     if (peer.into == nullptr) aim(from, letter);
@@ -81,6 +88,10 @@ bool Messenger::drain(Rank from) noexcept {
     peer.into = nullptr;
     peer.taking = nullptr;
     progress = true;
+    weight += kMessageCost + letter.payload_bytes();
+    if (weight < kReadBetweenLooks) continue;
+    if (use_.engine.is_turn_over()) break;
+    weight = 0;
   }
   return progress;
 }
@@ -98,6 +109,7 @@ bool Messenger::flush(Rank to) noexcept {
     peer.unsent.pop_front();
     progress = true;
   }
+  if (peer.offered.empty() || !peer.channel->has_room()) return progress;
   for (const auto& [id, outgoing] : peer.offered)
     if (outgoing->is_asked_for && !outgoing->is_over) wake(outgoing->news);
   return progress;
@@ -213,8 +225,8 @@ void Messenger::take_answer(Rank from, const Letter& letter) noexcept {
   Outgoing& outgoing = *found->second;
   if (letter.kind == Letter::Kind::fetched)
     outgoing.is_over = true;
-  else
-    outgoing.is_asked_for = true;
+  else if (!std::exchange(outgoing.is_asked_for, true) && peer.channel->bulk_for(outgoing.request.bytes))
+    peer.moving_out.push_back(outgoing);
   wake(outgoing.news);
 }
 

@@ -35,7 +35,7 @@ class ByteStream : Immovable {
   [[nodiscard]] virtual int try_receive_some(std::span<std::byte> into) noexcept = 0;
 
   /// How much to give or ask for at once: of a longer message the rest comes in further calls.
-  [[nodiscard]] virtual std::size_t piece_bytes() const noexcept { return std::size_t{256} << 10; }
+  [[nodiscard]] virtual std::size_t piece_bytes() const noexcept { return std::size_t{512} << 10; }
   /// How large a block what is combined is received into: pieces that stay in the cache.
   [[nodiscard]] virtual std::size_t combining_bytes() const noexcept { return std::size_t{256} << 10; }
   /// A block of the stream's to receive what comes next into, where that is better for combining; else none.

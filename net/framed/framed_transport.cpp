@@ -25,11 +25,16 @@ std::unique_ptr<LetterChannel> FramedTransport::open_letters(Rank peer, LetterHa
                                                              TaskScope& services) {
   DataConnections& connections = use_.connections;
   auto channel = std::make_unique<StreamLetters>(
-      use_.host, handler, services, use_.membership.rank, peer,
+      StreamLetters::Use{.engine = use_.engine,
+                         .host = use_.host,
+                         .handler = handler,
+                         .services = services,
+                         .own = use_.membership.rank,
+                         .peer = peer,
+                         .is_on_this_engine = use_.membership.shares_engine(peer)},
       [this, &connections, peer] { return open_stream(peer, connections.call(peer, kMessageLane)); },
-      [this, &connections, peer] {
-        return open_stream(peer, connections.wait_for_call(peer, kMessageLane));
-      });
+      [this, &connections, peer] { return open_stream(peer, connections.wait_for_call(peer, kMessageLane)); },
+      make_bulk(peer));
   letters_.push_back(channel.get());
   return channel;
 }

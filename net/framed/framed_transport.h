@@ -29,6 +29,8 @@ class FramedTransport : public Transport {
 
  private:
   [[nodiscard]] virtual Task<std::unique_ptr<FramedLink>> make_link(Rank peer, Lane lane) = 0;
+  /// For large messages to that peer, which makes the same; null: they go in pieces.
+  [[nodiscard]] virtual std::unique_ptr<BulkStream> make_bulk(Rank) { return nullptr; }
   /// Of letters in one direction, over that connection.
   [[nodiscard]] virtual Task<std::unique_ptr<ByteStream>> open_stream(Rank peer, Task<Socket> connecting) = 0;
 

@@ -17,9 +17,16 @@ namespace {
 
 constexpr std::uint32_t kLettersMagic = 0x4c435443;  // "CTCL"
 constexpr std::size_t kHeaderBytes = 32;
+using Waiting = LetterHandler::Waiting;
 using Header = std::array<std::byte, kHeaderBytes>;
 /// Together with a header: small letters come several at a time.
 constexpr std::size_t kReceiveAtOnceBytes = std::size_t{16} << 10;
+/// In place, 0.3 us each: an answer that is under way comes within some of them.
+constexpr unsigned kLooks = 60;
+/// Between two questions whether others on the engine want a turn.
+constexpr unsigned kLooksInARow = 8;
+/// Of the loop, without a letter: another message may be asked for, or come, soon.
+constexpr unsigned kTurnsBeforeKernel = 1000;
 
 template <std::unsigned_integral T>
 void put(Header& header, std::size_t at, T value) noexcept {
@@ -58,32 +65,34 @@ bool decode(const std::byte* header, Letter& letter) noexcept {
 
 }  // namespace
 
-StreamLetters::StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank own, Rank peer,
-                             Open call, Open wait_for_call)
-    : host_(host),
-      handler_(handler),
-      services_(services),
-      own_(own),
-      peer_(peer),
-      call_(std::move(call)),
-      staging_(kReceiveAtOnceBytes) {
-  services_.spawn(serve(serve_receiving(std::move(wait_for_call))));
+StreamLetters::StreamLetters(const Use& use, Open call, Open wait_for_call, std::unique_ptr<BulkStream> bulk)
+    : use_(use), call_(std::move(call)), bulk_(std::move(bulk)), staging_(kReceiveAtOnceBytes) {
+  use_.engine.add_source(*this);
+  use_.services.spawn(serve(serve_receiving(std::move(wait_for_call))));
 }
 
 void StreamLetters::shutdown() noexcept {
+  close_letters();
+  if (bulk_) bulk_->shutdown();
+}
+
+void StreamLetters::close_letters() noexcept {
   is_closed_ = true;
+  drop_borrowed();
   if (out_) out_->shutdown();
   if (in_) in_->shutdown();
   if (work_.untaken_posts() == 0) work_.post();
+  if (receiving_.untaken_posts() == 0) receiving_.post();
   wake_waiter();
 }
 
 Task<> StreamLetters::until_sent() {
-  while (!is_closed_ && is_called_ && (!out_ || !kept_.empty())) {
+  while (!is_closed_ && is_called_ && (!out_ || !is_all_sent())) {
     is_waited_for_ = true;
     co_await sent_.wait();
   }
   if (!is_closed_ && !is_out_over_ && out_) co_await out_->until_sent();
+  if (bulk_) co_await bulk_->until_sent();
 }
 
 /// Whoever waits in until_sent() looks again.
@@ -91,18 +100,20 @@ void StreamLetters::wake_waiter() noexcept {
   if (std::exchange(is_waited_for_, false) && sent_.untaken_posts() == 0) sent_.post();
 }
 
+/// What is moved in bulk goes on: a peer that has left has moved all of it, and only this end is left.
 void StreamLetters::fail(const Error& error) noexcept {
   if (is_closed_) return;
-  shutdown();
-  host_.link_failed(peer_, blamed_on(error, own_, peer_));
+  close_letters();
+  use_.host.link_failed(use_.peer, blamed_on(error, use_.own, use_.peer));
 }
 
 void StreamLetters::fail_sending(const Error& error) noexcept {
   if (is_closed_ || std::exchange(is_out_over_, true)) return;
   out_->shutdown();
   kept_.clear();
+  drop_borrowed();
   wake_waiter();
-  host_.link_failed(peer_, blamed_on(error, own_, peer_));
+  use_.host.link_failed(use_.peer, blamed_on(error, use_.own, use_.peer));
 }
 
 Task<> StreamLetters::serve(Task<> one) {
@@ -118,35 +129,60 @@ Task<> StreamLetters::serve(Task<> one) {
 
 bool StreamLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
   if (is_closed_) return false;
-  if (!std::exchange(is_called_, true)) services_.spawn(serve(serve_sending(call_)));
-  if (!out_ || is_out_over_ || !kept_.empty()) return false;
+  if (!std::exchange(is_called_, true)) use_.services.spawn(serve(serve_sending(call_)));
+  if (!out_ || is_out_over_ || !is_all_sent()) return false;
   const Header header = encode(letter);
   const std::span<const std::byte> body(payload, letter.payload_bytes());
-  COHORT_ASSERT(body.size() <= kMostPayload, "a letter of {} bytes", body.size());
+  COHORT_ASSERT(body.size() <= most_payload_of(letter), "a letter of {} bytes", body.size());
   const int result = out_->try_send_some(header, body);
   const std::size_t sent = result > 0 ? static_cast<std::size_t>(result) : 0;
   if (sent == header.size() + body.size()) return true;
-  const std::size_t of_header = std::min(sent, header.size());
-  kept_.assign(header.begin() + static_cast<std::ptrdiff_t>(of_header), header.end());
-  const auto rest = body.subspan(sent - of_header);
-  kept_.insert(kept_.end(), rest.begin(), rest.end());
+  kept_.assign(header.begin(), header.end());
   kept_sent_ = 0;
+  borrowed_ = body;
+  drop_sent(sent);
+  if (letter.kind != Letter::Kind::piece) give_back(body);
   if (work_.untaken_posts() == 0) work_.post();
   return true;
 }
 
+bool StreamLetters::borrows_from(std::span<const std::byte> memory) const noexcept {
+  const std::less_equal<> is_not_behind;
+  return !borrowed_.empty() && is_not_behind(memory.data(), borrowed_.data()) &&
+         is_not_behind(borrowed_.data() + borrowed_.size(), memory.data() + memory.size());
+}
+
+void StreamLetters::give_back(std::span<const std::byte> memory) noexcept {
+  if (!borrows_from(memory)) return;
+  kept_.insert(kept_.end(), borrowed_.begin(), borrowed_.end());
+  borrowed_ = {};
+}
+
+void StreamLetters::drop_borrowed() noexcept {
+  if (!borrowed_.empty()) has_dropped_ = true;
+  borrowed_ = {};
+}
+
+void StreamLetters::drop_sent(std::size_t bytes) noexcept {
+  const std::size_t of_kept = std::min(bytes, kept_.size() - kept_sent_);
+  kept_sent_ += of_kept;
+  borrowed_ = borrowed_.subspan(bytes - of_kept);
+  if (kept_sent_ != kept_.size()) return;
+  kept_.clear();
+  kept_sent_ = 0;
+}
+
 void StreamLetters::flush() noexcept {
-  while (kept_sent_ < kept_.size()) {
-    const int result = out_->try_send_some(std::span(kept_).subspan(kept_sent_), {});
+  while (!is_all_sent()) {
+    const int result = out_->try_send_some(std::span(kept_).subspan(kept_sent_), borrowed_);
     if (result == -EINTR) continue;
     if (result == -EAGAIN) return;
     if (result < 0) {
-      fail_sending(out_->failure(-result, fmt::format("sending a message to rank {}", peer_)));
+      fail_sending(out_->failure(-result, fmt::format("sending a message to rank {}", use_.peer)));
       return;
     }
-    kept_sent_ += static_cast<std::size_t>(result);
+    drop_sent(static_cast<std::size_t>(result));
   }
-  kept_.clear();
 }
 
 Task<> StreamLetters::serve_sending(Open call) {
@@ -154,10 +190,10 @@ Task<> StreamLetters::serve_sending(Open call) {
   out_ = std::move(stream);
   while (!is_closed_ && !is_out_over_) {
     flush();
-    if (!is_closed_ && !is_out_over_ && kept_.empty()) {
+    if (!is_closed_ && !is_out_over_ && is_all_sent()) {
       wake_waiter();
-      handler_.room_came(peer_);
-      if (kept_.empty()) co_await work_.wait();
+      use_.handler.room_came(use_.peer);
+      if (is_all_sent()) co_await work_.wait();
       continue;
     }
     if (!is_closed_ && !is_out_over_) co_await out_->until_writable();
@@ -168,9 +204,60 @@ Task<> StreamLetters::serve_receiving(Open wait_for_call) {
   std::unique_ptr<ByteStream> stream = co_await wait_for_call();
   in_ = std::move(stream);
   while (!is_closed_) {
+    if (watch_ == Watch::loop) {
+      co_await receiving_.wait();
+      continue;
+    }
+    watch_ = Watch::kernel;
     co_await in_->until_readable();
-    if (!is_closed_) handler_.letters_came(peer_);
+    if (is_closed_) co_return;
+    (void)look();
+    if (use_.handler.waiting_for(use_.peer) != Waiting::for_this_rank) continue;
+    watch_ = Watch::loop;
+    vain_turns_ = 0;
   }
+}
+
+void StreamLetters::leave_to_kernel() noexcept {
+  watch_ = Watch::asked;
+  if (receiving_.untaken_posts() == 0) receiving_.post();
+}
+
+bool StreamLetters::look() noexcept {
+  (void)use_.engine.is_turn_over();  // from now on it is timed
+  const std::uint64_t before = moves_;
+  use_.handler.letters_came(use_.peer);
+  is_refused_ = moves_ == before;
+  return !is_refused_;
+}
+
+bool StreamLetters::has_more() const noexcept {
+  const bool holds_a_letter = has_header_ ? is_whole() : staging_.size() >= kHeaderBytes;
+  return !is_closed_ && !is_refused_ && (!is_drained_ || holds_a_letter);
+}
+
+bool StreamLetters::is_waited_for() const noexcept {
+  if (is_closed_) return false;
+  return has_more() ||
+         (watch_ == Watch::loop && use_.handler.waiting_for(use_.peer) == Waiting::for_this_rank);
+}
+
+bool StreamLetters::poll() noexcept {
+  if (is_closed_) return false;
+  const bool is_watching = watch_ == Watch::loop;
+  const Waiting waiting = is_watching ? use_.handler.waiting_for(use_.peer) : Waiting::nobody;
+  const bool has_moved = (waiting == Waiting::for_this_rank || has_more()) && look();
+  vain_turns_ = has_moved ? 0 : vain_turns_ + 1;
+  const bool is_enough = waiting == Waiting::for_anybody || vain_turns_ >= kTurnsBeforeKernel;
+  if (is_watching && is_enough && !is_closed_) leave_to_kernel();
+  return has_moved;
+}
+
+bool StreamLetters::arm() noexcept {
+  if (has_more()) return false;
+  if (watch_ == Watch::kernel || is_closed_) return true;
+  leave_to_kernel();
+  return false;
 }
 
 bool StreamLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexcept {
@@ -179,14 +266,19 @@ bool StreamLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexc
   const int result = in_->try_receive_some(into);
   if (result > 0) {
     bytes = static_cast<std::size_t>(result);
+    is_drained_ = bytes < into.size();
+    is_refused_ = false;
+    ++moves_;
     return true;
   }
+  is_drained_ = result != -EINTR;
   if (result == -EAGAIN || result == -EINTR) return false;
   has_lost_words_ = result < 0 || has_header_ || staging_.size() != 0;
   if (result == 0)
-    fail(Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of its messages", peer_)));
+    fail(
+        Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of its messages", use_.peer)));
   else
-    fail(in_->failure(-result, fmt::format("receiving a message from rank {}", peer_)));
+    fail(in_->failure(-result, fmt::format("receiving a message from rank {}", use_.peer)));
   return false;
 }
 
@@ -199,10 +291,10 @@ bool StreamLetters::peek(Letter& letter) noexcept {
       continue;
     }
     has_header_ = decode(staging_.data(), next_);
-    if (!has_header_ || next_.payload_bytes() > kMostPayload) {
+    if (!has_header_ || next_.payload_bytes() > most_payload_of(next_)) {
       has_header_ = false;
       fail(Error(ErrorKind::ProtocolError,
-                 fmt::format("rank {} sends a message of which nothing can be made", peer_)));
+                 fmt::format("rank {} sends a message of which nothing can be made", use_.peer)));
       return false;
     }
     staging_.drop(kHeaderBytes);
@@ -210,6 +302,16 @@ bool StreamLetters::peek(Letter& letter) noexcept {
   }
   letter = next_;
   return !is_closed_;
+}
+
+bool StreamLetters::spin() noexcept {
+  if (use_.is_on_this_engine || use_.engine.is_crowded()) return false;
+  Letter letter;
+  for (unsigned look = 1; look <= kLooks && in_ && !is_closed_; ++look) {
+    if (peek(letter)) return true;
+    if (look % kLooksInARow == 0 && use_.engine.is_turn_over()) return false;
+  }
+  return false;
 }
 
 bool StreamLetters::take(std::byte* into) noexcept {
@@ -227,6 +329,7 @@ bool StreamLetters::take(std::byte* into) noexcept {
     taken_ += bytes;
   }
   has_header_ = false;
+  ++moves_;
   return true;
 }
 

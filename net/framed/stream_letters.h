@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cohort/engine/engine.h>
+#include <cohort/engine/loop/source.h>
 #include <cohort/engine/task_scope.h>
+#include <cohort/net/framed/bulk_stream.h>
 #include <cohort/net/framed/byte_stream.h>
 #include <cohort/net/framed/staging.h>
 #include <cohort/net/letter.h>
@@ -18,60 +20,121 @@ namespace cohort::framed {
 /// Letters over two streams, one for each direction, which the sender makes when it has something to say:
 /// so neither rank has to know what the other one is about to do.
 ///
-/// What the stream does not take at once of a letter is kept, one letter at most: nothing of the caller's is
-/// needed after try_send(). A payload goes from the stream to its place; only small ones, which come together
-/// with their headers, are copied once more.
-class StreamLetters final : public LetterChannel {
+/// What the stream does not take at once of a letter is kept, one letter at most; of a piece it is sent from
+/// where it lies, unless its owner wants that back. A payload goes from the stream to its place; only small
+/// ones, which come together with their headers, are copied once more.
+///
+/// While somebody waits for the peer's letters, each turn of the loop looks for them, which answers faster
+/// than the kernel tells; else, and before the loop sleeps, they are left to the kernel.
+class StreamLetters final : public LetterChannel, private Source {
  public:
-  /// Makes one direction's stream: calls, or waits for a call.
+  /// Makes one direction's stream, which copies what it takes: calls, or waits for a call.
   using Open = std::function<Task<std::unique_ptr<ByteStream>>()>;
 
-  StreamLetters(LinkHost& host, LetterHandler& handler, TaskScope& services, Rank own, Rank peer, Open call,
-                Open wait_for_call);
+  struct Use {
+    Engine& engine;
+    LinkHost& host;
+    LetterHandler& handler;
+    TaskScope& services;
+    Rank own;
+    Rank peer;
+    bool is_on_this_engine;  ///< the peer: nothing comes of it while this rank looks
+  };
+  /// `bulk`: for what is larger than a letter; may be null.
+  StreamLetters(const Use& use, Open call, Open wait_for_call, std::unique_ptr<BulkStream> bulk);
+  ~StreamLetters() override { unlink(); }
 
   [[nodiscard]] std::size_t most_payload() const noexcept override { return kMostPayload; }
+  [[nodiscard]] std::size_t most_piece() const noexcept override { return kMostPiece; }
   [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
+  [[nodiscard]] bool has_room() noexcept override {
+    return out_ && !is_closed_ && !is_out_over_ && is_all_sent();
+  }
+  [[nodiscard]] bool borrows_from(std::span<const std::byte> memory) const noexcept override;
+  void give_back(std::span<const std::byte> memory) noexcept override;
   [[nodiscard]] bool peek(Letter& letter) noexcept override;
+  [[nodiscard]] bool is_whole() const noexcept override {
+    return has_header_ && staging_.size() + taken_ >= next_.payload_bytes();
+  }
   [[nodiscard]] bool take(std::byte* into) noexcept override;
-  [[nodiscard]] bool has_lost_words() const noexcept override { return has_lost_words_; }
+  [[nodiscard]] bool spin() noexcept override;
+  [[nodiscard]] bool has_dropped_a_piece() const noexcept override { return has_dropped_; }
+  [[nodiscard]] bool has_lost_words() const noexcept override {
+    return has_lost_words_ || (bulk_ && bulk_->is_broken());
+  }
+  [[nodiscard]] BulkChannel* bulk_for(std::size_t bytes) noexcept override {
+    return bytes > kMostPayload ? bulk_.get() : nullptr;
+  }
 
   /// As ByteStream::until_sent(), for what try_send() has taken.
   [[nodiscard]] Task<> until_sent();
-  /// Closes both, without a report.
+  /// Closes all, without a report.
   void shutdown() noexcept;
 
  private:
-  static constexpr std::size_t kMostPayload = std::size_t{64} << 10;
+  /// Who looks for what comes.
+  enum class Watch : std::uint8_t {
+    loop,    ///< poll()
+    asked,   ///< neither, until serve_receiving() has left it to the kernel
+    kernel,  ///< which wakes serve_receiving()
+  };
 
+  static constexpr std::size_t kMostPayload = std::size_t{64} << 10;
+  /// As much as one call of the kernel moves in half of the time that a turn may take.
+  static constexpr std::size_t kMostPiece = std::size_t{512} << 10;
+
+  [[nodiscard]] static std::size_t most_payload_of(const Letter& letter) noexcept {
+    return letter.kind == Letter::Kind::piece ? kMostPiece : kMostPayload;
+  }
   Task<> serve_sending(Open call);
   Task<> serve_receiving(Open wait_for_call);
   Task<> serve(Task<> one);
+  bool poll() noexcept override;
+  [[nodiscard]] bool is_waited_for() const noexcept override;
+  [[nodiscard]] bool arm() noexcept override;
+  void disarm() noexcept override {}
+  void leave_to_kernel() noexcept;
+  /// Lets the handler take what is there. Whether anything moved.
+  bool look() noexcept;
+  /// Whether there is, or may be, something that the handler would take.
+  [[nodiscard]] bool has_more() const noexcept;
+  [[nodiscard]] bool is_all_sent() const noexcept { return kept_.empty() && borrowed_.empty(); }
+  void drop_borrowed() noexcept;
+  /// So many bytes of what is left went out.
+  void drop_sent(std::size_t bytes) noexcept;
   void flush() noexcept;
   void wake_waiter() noexcept;
   /// Receives once; false if nothing has come.
   [[nodiscard]] bool receive(std::span<std::byte> into, std::size_t& bytes) noexcept;
+  void close_letters() noexcept;
   void fail(const Error& error) noexcept;
   /// What the peer has sent is read all the same: it may have left with its last words on their way.
   void fail_sending(const Error& error) noexcept;
 
-  LinkHost& host_;
-  LetterHandler& handler_;
-  TaskScope& services_;
-  const Rank own_;
-  const Rank peer_;
+  const Use use_;
   Open call_;
+  const std::unique_ptr<BulkStream> bulk_;
   bool is_called_ = false;
   bool is_closed_ = false;
 
   std::unique_ptr<ByteStream> out_;  ///< null until the peer was called
-  std::vector<std::byte> kept_;      ///< of the letter that is going out
+  // Of the letter that is going out:
+  std::vector<std::byte> kept_;
   std::size_t kept_sent_ = 0;
+  std::span<const std::byte> borrowed_;  ///< behind what is kept
+  bool has_dropped_ = false;
   bool is_out_over_ = false;
   Notify work_;
-  Notify sent_;  ///< nothing is kept any more
+  Notify sent_;  ///< nothing is left of it
   bool is_waited_for_ = false;
 
   std::unique_ptr<ByteStream> in_;  ///< null until the peer has called
+  Watch watch_ = Watch::kernel;
+  unsigned vain_turns_ = 0;  ///< of the loop, in which nothing came
+  bool is_drained_ = true;   ///< nothing had come behind what was received last
+  bool is_refused_ = false;  ///< the handler takes nothing of what is there
+  std::uint64_t moves_ = 0;  ///< receptions, and letters that were taken
+  Notify receiving_;         ///< posted to leave it to the kernel
   Staging staging_;
   bool has_header_ = false;
   Letter next_;

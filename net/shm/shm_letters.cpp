@@ -21,6 +21,7 @@ void ShmLetters::fail(std::string text) noexcept {
 }
 
 bool ShmLetters::has_room() noexcept {
+  if (is_broken_) return false;
   if (sent_ - read_by_peer_ < host::kLetters) return true;
   read_by_peer_ = group_.segment(peer_).letters_read(group_.rank()).load(std::memory_order_seq_cst);
   if (sent_ - read_by_peer_ > host::kLetters)
@@ -29,7 +30,7 @@ bool ShmLetters::has_room() noexcept {
 }
 
 bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
-  if (is_broken_ || !has_room()) return false;
+  if (!has_room()) return false;
   host::LetterCell& cell = group_.own().letter(peer_, sent_);
   cell.kind = static_cast<std::uint8_t>(letter.kind);
   cell.where = static_cast<std::uint8_t>(letter.where);

@@ -19,6 +19,7 @@ class ShmLetters final : public LetterChannel {
 
   [[nodiscard]] std::size_t most_payload() const noexcept override { return host::kLetterPayloadBytes; }
   [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
+  [[nodiscard]] bool has_room() noexcept override;
   [[nodiscard]] bool peek(Letter& letter) noexcept override;
   [[nodiscard]] bool take(std::byte* into) noexcept override;
   [[nodiscard]] bool spin() noexcept override;
@@ -26,7 +27,6 @@ class ShmLetters final : public LetterChannel {
   [[nodiscard]] const std::byte* mapped(const Letter& offer) const noexcept override;
 
  private:
-  [[nodiscard]] bool has_room() noexcept;
   void fail(std::string text) noexcept;
 
   host::HostGroup& group_;

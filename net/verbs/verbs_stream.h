@@ -97,7 +97,8 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] bool is_over() const noexcept { return is_closed_ || !failure_.empty(); }
   [[nodiscard]] bool is_readable() const noexcept;
   [[nodiscard]] bool is_writable() const noexcept;
-  [[nodiscard]] bool is_sent() const noexcept { return is_over() || done_ == posted_; }
+  /// A peer that has ended needs nothing any more, and may have taken its queue pair with it.
+  [[nodiscard]] bool is_sent() const noexcept { return is_over() || has_ended_ || done_ == posted_; }
 
   /// Takes what has completed, and does what that asks for. True if anything had.
   bool reap() noexcept;

@@ -45,6 +45,10 @@ class VerbsTransport final : public framed::FramedTransport {
                                                    use().membership.rank, peer, lane, "verbs");
   }
 
+  [[nodiscard]] std::unique_ptr<framed::BulkStream> make_bulk(Rank peer) override {
+    return std::make_unique<framed::BulkStream>(use().engine, use().host, use().membership.rank, peer,
+                                                [this, peer] { return connect_stream(peer, kBulkLane); });
+  }
   /// Letters stay on TCP: small ones are sent before the peer receives any, and only TCP takes them while
   /// nothing at the peer answers.
   [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> open_stream(Rank,

@@ -142,7 +142,7 @@ TEST_P(Messages, run_beside_collectives_and_in_groups) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, Messages,
-                         ::testing::Values(Place{"threads", "", 1, false, 0}, Place{"pulled", "", 1, true, 0},
+                         ::testing::Values(Place{"threads", "", 1, false, 0}, Place{"pulled", "", 1, true, 1},
                                            Place{"in_pieces", "", 1, true, kNeverPull},
                                            Place{"tcp", "tcp", 1, false, 0}, Place{"hosts", "", 2, true, 0}),
                          [](const auto& test) { return test.param.name; });
