@@ -14,6 +14,7 @@
 namespace cohort {
 namespace {
 
+constexpr bench::Exercise kMessages = bench::Exercise::send_recv();
 constexpr std::size_t kMostBudgetMs = 600'000;
 constexpr const char* kOperationOptions = "Operation";
 constexpr const char* kRankOptions = "Ranks";
@@ -25,12 +26,13 @@ Examples:
   cohort bench all_reduce --ranks 2 --transport shm --min 8 --max 64M
   cohort bench all --ranks 4 --transport tcp --sizes 8,4K,1M --csv
   cohort bench all_reduce --overlap one --sizes 16M
+  cohort bench send_recv --sizes 8,64M
   cohort bench all_reduce --threads --type int32 --op max --algorithm ring
 
 SIZE is a number of bytes such as 8, 64K or 1M, of the largest buffer that a rank has: of the vector, of the
-whole output for all_gather, of the whole input for reduce_scatter. Times are those of the slowest
-rank in each iteration: all ranks start at one moment, with inputs written just before. Results are compared
-element by element.
+whole output for all_gather, of the whole input for reduce_scatter, of one message for send_recv, which goes
+from rank 0 to rank 1 and back. Times are those of the slowest rank in each iteration: all ranks start at one
+moment, with inputs written just before. Results are compared element by element.
 
 Status: 0 when everything ran and every result was right; 1 otherwise; that of `cohort run` when a rank
 fails; 2 for wrong options.)";
@@ -58,7 +60,7 @@ struct BenchArguments {
 };
 
 void add_operation_options(CLI::App& bench, BenchArguments& arguments) {
-  command_line::add_operator(bench, arguments.collective, "What to measure");
+  command_line::add_operator(bench, arguments.collective, "What to measure", {to_string(kMessages)});
   command_line::add_type(bench, arguments.type)->group(kOperationOptions);
   bench.add_option("--op", arguments.reduce, "How they are reduced")
       ->check(CLI::IsMember(command_line::names_of(kReduceOps)))
@@ -126,16 +128,25 @@ void add_output_options(CLI::App& bench, BenchArguments& arguments) {
   for (CLI::Option* option : {csv, json}) option->group(kOutputOptions);
 }
 
+/// Those that are asked for by name, or all that there are for so many ranks and that have the algorithm.
+std::vector<bench::Exercise> exercises_of(const BenchArguments& arguments) {
+  if (arguments.collective == to_string(kMessages)) return {kMessages};
+  const std::vector<Operator> operators = command_line::operators_of(arguments.collective);
+  if (operators.size() == 1) return {operators.front()};
+  std::vector<bench::Exercise> exercises;
+  for (const Operator op : operators)
+    if (arguments.algorithm.empty() || AlgorithmTable::library().find(op, arguments.algorithm) != nullptr)
+      exercises.emplace_back(op);
+  if (arguments.algorithm.empty() && arguments.options.ranks > 1) exercises.push_back(kMessages);
+  return exercises;
+}
+
 bench::Options finish(const CLI::App& bench, const BenchArguments& arguments) {
   bench::Options options = arguments.options;
-  options.operators = command_line::operators_of(arguments.collective);
+  options.exercises = exercises_of(arguments);
   options.type = *parse_data_type(arguments.type);
   options.reduce = *parse_reduce_op(arguments.reduce);
   options.algorithm = arguments.algorithm;
-  if (options.operators.size() > 1 && !options.algorithm.empty())  // all that have it
-    std::erase_if(options.operators, [&](Operator op) {
-      return AlgorithmTable::library().find(op, options.algorithm) == nullptr;
-    });
   options.sizes_bytes = arguments.sizes.bytes();
   if (bench.count("--iters") != 0) options.iterations = arguments.iterations;
   if (bench.count("--warmup") != 0) options.warmup = arguments.warmup;

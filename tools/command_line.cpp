@@ -25,8 +25,10 @@ std::size_t parse_size(const std::string& text) {
 
 }  // namespace
 
-void add_operator(CLI::App& command, std::string& name, const char* purpose) {
+void add_operator(CLI::App& command, std::string& name, const char* purpose,
+                  std::initializer_list<std::string_view> others) {
   std::vector<std::string> names = names_of(all_operators());
+  names.insert(names.end(), others.begin(), others.end());
   names.emplace_back(kAll);
   command.add_option("collective", name, purpose)
       ->required()

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,11 @@ template <class Parse>
   return CLI::Validator(check, type_name);
 }
 
-/// The first argument of a command: the name of an operator, or "all". A mistake lists the names.
-void add_operator(CLI::App& command, std::string& name, const char* purpose);
-/// Of a name that was accepted.
+/// The first argument of a command: the name of an operator, one of `others`, or "all". A mistake lists the
+/// names.
+void add_operator(CLI::App& command, std::string& name, const char* purpose,
+                  std::initializer_list<std::string_view> others = {});
+/// Of a name that was accepted, and is none of the others.
 [[nodiscard]] std::vector<Operator> operators_of(const std::string& name);
 
 /// --type, as a name that parse_data_type() reads.

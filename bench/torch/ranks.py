@@ -88,12 +88,12 @@ def compare_collectives(measurement, groups, quick):
     size = dist.get_world_size()
     for count in [1024, 256 * KIB, 16 * MIB] if quick else [2, 1024, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB]:
         whole = torch.zeros(count)
-        mine = torch.zeros(count // size)
-        parts = list(torch.zeros(count).split(count // size))
         measurement.compare(f"all_reduce {name_of(count)}", {
             name: lambda group=group: dist.all_reduce(whole, group=group) for name, group in groups.items()})
         if count < 1024:
             continue
+        mine = torch.zeros(count // size)
+        parts = list(torch.zeros(count).split(count // size))
         measurement.compare(f"all_gather {name_of(count)}", {
             name: lambda group=group: dist.all_gather(parts, mine, group=group) for name, group in groups.items()})
         apart = [torch.zeros(count // size) for _ in range(size)]
@@ -140,7 +140,7 @@ def compare_training(measurement, groups, quick):
     kinds.update({f"{name} views": Training(group, views=True) for name, group in groups.items()})
     kinds["mapped"] = Training(groups["cohort"], views=True, mapped=True)
     kinds["alone"] = Training()
-    for images in (64, 16, 8, 4):
+    for images in (64, 16, 12, 8, 4):
         data, labels = torch.rand(images, 784), torch.randint(10, (images,))
         models = {name: kind.make_model() for name, kind in kinds.items()}
         took = {name: [] for name in models}

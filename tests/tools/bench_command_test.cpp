@@ -33,13 +33,15 @@ struct Case {
   const char* algorithm = "";  ///< that is asked for
 };
 
-/// Operators with data that have that algorithm; all, if none is asked for.
-std::size_t operators_with(std::string_view algorithm) {
+/// Operators with data that have that algorithm; all, and messages between two ranks, if none is asked for.
+std::size_t exercises_with(std::string_view algorithm, int ranks) {
   const auto all = cohort::all_operators();
-  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](cohort::Operator op) {
+  const auto operators = std::count_if(all.begin(), all.end(), [&](cohort::Operator op) {
     const bool has_it = algorithm.empty() || cohort::AlgorithmTable::library().find(op, algorithm) != nullptr;
     return op->has_data && has_it;
-  }));
+  });
+  const bool has_messages = algorithm.empty() && ranks > 1;
+  return static_cast<std::size_t>(operators) + (has_messages ? 1 : 0);
 }
 
 class Bench : public ::testing::TestWithParam<Case> {};
@@ -49,7 +51,7 @@ TEST_P(Bench, measures_and_verifies_every_collective) {
   const Outcome outcome = bench("all --sizes 1,8,4K,100001 --iters 3 --warmup 1 --csv --timeout 60 --ranks " +
                                 std::to_string(ranks) + " " + options);
   ASSERT_EQ(outcome.status, 0) << outcome.text();
-  ASSERT_EQ(outcome.lines.size(), 1U + 1U + operators_with(algorithm) * 4U) << outcome.text();
+  ASSERT_EQ(outcome.lines.size(), 1U + 1U + exercises_with(algorithm, ranks) * 4U) << outcome.text();
   EXPECT_EQ(outcome.lines[0], kHeader);
   std::vector<std::string> points;
   for (std::size_t i = 1; i < outcome.lines.size(); ++i) {
@@ -109,6 +111,19 @@ TEST(BenchOutput, overlap_has_a_row_for_each_size_whoever_computes) {
     EXPECT_THAT(outcome.lines[2], HasSubstr("engine and pool," + computing + ",2,65536,"));
   }
   EXPECT_NE(bench("broadcast --overlap all", true).status, 0);
+}
+
+TEST(BenchOutput, messages_go_between_two_ranks_and_have_no_algorithm) {
+  const Outcome outcome = bench("send_recv --ranks 3 --sizes 8,1M --budget-ms 1 --csv");
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  ASSERT_EQ(outcome.lines.size(), 3U) << outcome.text();
+  EXPECT_THAT(outcome.lines[2], HasSubstr(",send_recv,3,1048576,"));
+  const Outcome alone = bench("send_recv --ranks 1", true);
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.text(), HasSubstr("send_recv is between two ranks"));
+  const Outcome by_ring = bench("send_recv --algorithm ring", true);
+  EXPECT_EQ(by_ring.status, 2);
+  EXPECT_THAT(by_ring.text(), HasSubstr("send_recv has no algorithms"));
 }
 
 TEST(BenchOutput, table_has_a_row_for_each_size_and_an_average) {

@@ -46,8 +46,8 @@ std::string own_program(const std::string& as_started) {
   return failure ? as_started : path.string();
 }
 
-std::vector<std::size_t> sizes_of(Operator op, const Options& options) {
-  return !op->has_data ? std::vector<std::size_t>{0} : options.sizes_bytes;
+std::vector<std::size_t> sizes_of(Exercise exercise, const Options& options) {
+  return !exercise->has_data ? std::vector<std::size_t>{0} : options.sizes_bytes;
 }
 
 /// The same for all_reduce beside computing.
@@ -78,18 +78,18 @@ Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Boar
   }
   Report report(options, comm.transport());
   const bool prints = comm.rank() == 0;
-  for (const Operator op : options.operators) {
-    const std::string head = report.begin(op);
+  for (const Exercise exercise : options.exercises) {
+    const std::string head = report.begin(exercise);
     if (prints) print(head);
-    for (const std::size_t bytes : sizes_of(op, options)) {
-      const Point point{op, bytes};
+    for (const std::size_t bytes : sizes_of(exercise, options)) {
+      const Point point{exercise, bytes};
       const Result result = co_await measurement.measure(point);
       const std::string row = report.row(result);
       if (!prints) continue;
       print(row);
       if (result.wrong != 0)
-        fmt::print(stderr, "cohort: bench: {} of {} bytes over {}: {} wrong {}\n", to_string(op), bytes,
-                   report.label(), result.wrong, !op->has_data ? "departures" : "elements");
+        fmt::print(stderr, "cohort: bench: {} of {} bytes over {}: {} wrong {}\n", to_string(exercise), bytes,
+                   report.label(), result.wrong, !exercise->has_data ? "departures" : "elements");
     }
     const std::string tail = report.end();
     if (prints) print(tail);

@@ -90,7 +90,7 @@ Task<Result> Measurement::measure(Point point) {
   const std::size_t iterations = co_await time(result);
   result.iterations = iterations;
   // Inputs that were neither rewritten nor kept hold the sums of sums by now.
-  const bool is_known = point.op->has_data && (options_.rewrites_inputs || workload_.keeps_input());
+  const bool is_known = point.exercise->has_data && (options_.rewrites_inputs || workload_.keeps_input());
   if (options_.checks_results && is_known) own_.wrong += workload_.count_wrong();
   co_await meet();
   result.wrong = total_wrong();
@@ -187,8 +187,12 @@ Task<std::size_t> Measurement::iterate(Limits limits, std::span<double> samples_
     }
     const bool is_last = line_.leave();
     const std::int64_t start = now_ns();
-    Collective operation = workload_.make();
-    co_await std::move(operation);
+    if (workload_.point().exercise.is_messages()) {
+      co_await workload_.run();
+    } else {
+      Collective operation = workload_.make();
+      co_await std::move(operation);
+    }
     const std::int64_t end = now_ns();
     if (is_last) co_return done;
     if (!samples_us.empty()) samples_us[done] = static_cast<double>(end - start) / 1e3;
@@ -201,8 +205,7 @@ Task<std::size_t> Measurement::verify() {
   workload_.write_input(++sequence_);
   co_await meet();
   co_await workload_.enter();
-  Collective operation = workload_.make();
-  co_await std::move(operation);
+  co_await workload_.run();
   co_return workload_.count_wrong();
 }
 

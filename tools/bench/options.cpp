@@ -14,11 +14,17 @@ void Options::check() const {
     throw Error(
         ErrorKind::InvalidArgument,
         fmt::format("--root {} is no rank: with --ranks {} they are 0 to {}", root, ranks, ranks - 1));
-  const bool is_all_reduce = operators == std::vector<Operator>{operator_of<AllReduce>};
+  const bool has_messages =
+      std::find(exercises.begin(), exercises.end(), Exercise::send_recv()) != exercises.end();
+  if (has_messages && ranks < 2)
+    throw Error(ErrorKind::InvalidArgument, "send_recv is between two ranks; give --ranks 2");
+  if (has_messages && !algorithm.empty())
+    throw Error(ErrorKind::InvalidArgument, "send_recv has no algorithms; leave out --algorithm");
+  const bool is_all_reduce = exercises == std::vector<Exercise>{operator_of<AllReduce>};
   if (overlap && (!is_all_reduce || is_in_place))
     throw Error(ErrorKind::InvalidArgument, "--overlap is for all_reduce, and not --in-place");
   const bool combines =
-      std::any_of(operators.begin(), operators.end(), [](Operator op) { return op->combines; });
+      std::any_of(exercises.begin(), exercises.end(), [](Exercise exercise) { return exercise->combines; });
   if (combines && !applies(reduce, type))
     throw Error(ErrorKind::InvalidArgument,
                 fmt::format("--op {} does not combine {}; give --type {}", to_string(reduce), to_string(type),
@@ -36,12 +42,12 @@ std::vector<std::size_t> sizes_between(std::size_t least, std::size_t most, std:
   return sizes;
 }
 
-Shape shape_of(Operator op, std::size_t bytes, std::size_t element_bytes, Rank ranks) {
-  if (!op->has_data) return {};
-  const std::size_t per_count = op.elements_per_count(ranks);
+Shape shape_of(Exercise exercise, std::size_t bytes, std::size_t element_bytes, Rank ranks) {
+  if (!exercise->has_data) return {};
+  const std::size_t per_count = exercise.elements_per_count(ranks);
   const std::size_t whole = std::max<std::size_t>(bytes / element_bytes, 1);
   const std::size_t count = std::max<std::size_t>(whole / per_count, 1);
-  const Extent most = op->extent({.count = 1, .ranks = ranks}, 0);
+  const Extent most = exercise->extent({.count = 1, .ranks = ranks}, 0);
   return {count * most.send, count * most.recv, count, count * per_count * element_bytes};
 }
 

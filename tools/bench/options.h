@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/communicator.h>
+#include <cohort/tools/bench/exercise.h>
 
 #include <chrono>
 #include <cstddef>
@@ -25,7 +26,7 @@ enum class Format { table, csv, json };
 /// What `cohort bench` was asked for. The same in the process that was started and in the ranks that it
 /// starts.
 struct Options {
-  std::vector<Operator> operators;
+  std::vector<Exercise> exercises;
   std::vector<std::size_t> sizes_bytes;
   Rank ranks = 2;
   std::string transport;  ///< empty: COHORT_TRANSPORT, or what the library chooses
@@ -41,7 +42,7 @@ struct Options {
   /// The round trip between two cores is measured around each point, which may wait so long for near ones.
   std::optional<std::chrono::nanoseconds> near_wait;
 
-  std::optional<Computing> overlap;  ///< all_reduce beside computing is measured, instead of the operators
+  std::optional<Computing> overlap;  ///< all_reduce beside computing is measured, instead of the exercises
 
   bool is_in_process = false;  ///< ranks are threads
   bool is_shared = false;      ///< buffers that peers map
@@ -68,6 +69,6 @@ struct Shape {
 
 /// `bytes` is the larger buffer of a rank: rounded down to whole elements, the same number for each block,
 /// and at least one.
-[[nodiscard]] Shape shape_of(Operator op, std::size_t bytes, std::size_t element_bytes, Rank ranks);
+[[nodiscard]] Shape shape_of(Exercise exercise, std::size_t bytes, std::size_t element_bytes, Rank ranks);
 
 }  // namespace cohort::bench

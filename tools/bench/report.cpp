@@ -22,7 +22,7 @@ double algorithm_rate(const Result& result) {
 }
 
 double bus_rate(const Result& result, Rank ranks) {
-  return algorithm_rate(result) * result.point.op->bus_factor(ranks);
+  return algorithm_rate(result) * result.point.exercise->bus_factor(ranks);
 }
 
 }  // namespace
@@ -30,17 +30,19 @@ double bus_rate(const Result& result, Rank ranks) {
 Report::Report(const Options& options, std::string transport)
     : options_(options), transport_(std::move(transport)), label_(label_of(options, transport_)) {}
 
-std::string_view Report::type_of(Operator op) const {
-  return !op->has_data ? kNone : to_string(options_.type);
+std::string_view Report::type_of(Exercise exercise) const {
+  return !exercise->has_data ? kNone : to_string(options_.type);
 }
 
-std::string_view Report::reduction_of(Operator op) const {
-  return op->combines ? to_string(options_.reduce) : kNone;
+std::string_view Report::reduction_of(Exercise exercise) const {
+  return exercise->combines ? to_string(options_.reduce) : kNone;
 }
 
-std::string Report::root_of(Operator op) const { return op->has_root ? std::to_string(options_.root) : "-1"; }
+std::string Report::root_of(Exercise exercise) const {
+  return exercise->has_root ? std::to_string(options_.root) : "-1";
+}
 
-std::string Report::begin(Operator op) {
+std::string Report::begin(Exercise exercise) {
   wrong_ = 0;
   bus_gb_per_s_ = 0;
   rows_ = 0;
@@ -48,10 +50,10 @@ std::string Report::begin(Operator op) {
   if (options_.format == Format::json) return "";
   if (options_.format == Format::csv) return is_first ? csv_head() : "";
   std::string text = is_first ? "" : "\n";
-  text += fmt::format("# cohort {}: {} {} over {}, {} buffers, {}\n", to_string(op), options_.ranks,
+  text += fmt::format("# cohort {}: {} {} over {}, {} buffers, {}\n", to_string(exercise), options_.ranks,
                       options_.is_in_process ? "threads" : "processes", transport_,
                       options_.is_shared ? "shared" : "private",
-                      options_.is_in_place || op->has_one_buffer ? "in place" : "out of place");
+                      options_.is_in_place || exercise->has_one_buffer ? "in place" : "out of place");
   text += fmt::format("# time: median over iterations of the slowest rank; inputs {} before each\n#\n",
                       options_.rewrites_inputs ? "rewritten" : "not rewritten");
   text += fmt::format("#{:>12} {:>12} {:>9} {:>7} {:>5} {:>10} {:>8} {:>8} {:>7}  {}\n", "size", "count",
@@ -91,43 +93,43 @@ std::string Report::csv_head() const {
 }
 
 std::string Report::table_row(const Result& result) const {
-  const Operator op = result.point.op;
+  const Exercise exercise = result.point.exercise;
   const std::string wrong = options_.checks_results ? std::to_string(result.wrong) : "N/A";
   return fmt::format(" {:>12} {:>12} {:>9} {:>7} {:>5} {:>10.2f} {:>8.2f} {:>8.2f} {:>7}  {}\n",
-                     result.shape.size_bytes, result.shape.count, type_of(op), reduction_of(op), root_of(op),
-                     result.median_us, algorithm_rate(result), bus_rate(result, options_.ranks), wrong,
-                     result.algorithm);
+                     result.shape.size_bytes, result.shape.count, type_of(exercise), reduction_of(exercise),
+                     root_of(exercise), result.median_us, algorithm_rate(result),
+                     bus_rate(result, options_.ranks), wrong, result.algorithm);
 }
 
 /// As bench/peers prints: the size that was asked for, and nothing for a result that is wrong.
 std::string Report::csv_row(const Result& result) const {
   if (result.wrong != 0) return "";
   std::string row = fmt::format("cohort,{},{},{},{},{:.3f},{:.3f},{:.3f},{}", label_,
-                                to_string(result.point.op), options_.ranks, result.point.bytes, result.min_us,
-                                result.median_us, result.p99_us, result.iterations);
+                                to_string(result.point.exercise), options_.ranks, result.point.bytes,
+                                result.min_us, result.median_us, result.p99_us, result.iterations);
   if (options_.near_wait)
     row += fmt::format(",{:.0f},{:.0f}", result.round_trip_before_ns, result.round_trip_after_ns);
   return row + "\n";
 }
 
 std::string Report::json_row(const Result& result) const {
-  const Operator op = result.point.op;
+  const Exercise exercise = result.point.exercise;
   nlohmann::ordered_json row;
   row["peer"] = "cohort";
   row["transport"] = transport_;
   row["is_in_process"] = options_.is_in_process;
   row["is_shared"] = options_.is_shared;
-  row["is_in_place"] = options_.is_in_place || op->has_one_buffer;
+  row["is_in_place"] = options_.is_in_place || exercise->has_one_buffer;
   row["rewrites_inputs"] = options_.rewrites_inputs;
-  row["collective"] = to_string(op);
+  row["collective"] = to_string(exercise);
   row["algorithm"] = result.algorithm;
   row["ranks"] = options_.ranks;
   row["bytes"] = result.point.bytes;
   row["size_bytes"] = result.shape.size_bytes;
   row["count"] = result.shape.count;
-  row["type"] = type_of(op);
-  row["redop"] = reduction_of(op);
-  row["root"] = op->has_root ? static_cast<int>(options_.root) : -1;
+  row["type"] = type_of(exercise);
+  row["redop"] = reduction_of(exercise);
+  row["root"] = exercise->has_root ? static_cast<int>(options_.root) : -1;
   row["min_us"] = result.min_us;
   row["median_us"] = result.median_us;
   row["p99_us"] = result.p99_us;

@@ -13,8 +13,8 @@ class Report {
  public:
   Report(const Options& options, std::string transport);
 
-  /// Before the first point of an operator.
-  [[nodiscard]] std::string begin(Operator op);
+  /// Before the first point of an exercise.
+  [[nodiscard]] std::string begin(Exercise exercise);
   [[nodiscard]] std::string row(const Result& result);
   /// After its last one.
   [[nodiscard]] std::string end();
@@ -28,16 +28,16 @@ class Report {
   [[nodiscard]] std::string table_row(const Result& result) const;
   [[nodiscard]] std::string csv_row(const Result& result) const;
   [[nodiscard]] std::string json_row(const Result& result) const;
-  [[nodiscard]] std::string root_of(Operator op) const;
-  [[nodiscard]] std::string_view reduction_of(Operator op) const;
-  [[nodiscard]] std::string_view type_of(Operator op) const;
+  [[nodiscard]] std::string root_of(Exercise exercise) const;
+  [[nodiscard]] std::string_view reduction_of(Exercise exercise) const;
+  [[nodiscard]] std::string_view type_of(Exercise exercise) const;
 
   const Options& options_;
   const std::string transport_;
   const std::string label_;
   bool has_begun_ = false;
   std::uint64_t all_wrong_ = 0;
-  // Of the current operator.
+  // Of the current exercise.
   std::uint64_t wrong_ = 0;
   double bus_gb_per_s_ = 0;
   std::size_t rows_ = 0;

@@ -43,11 +43,11 @@ Workload::Workload(Communicator& comm, const Options& options, Board& board)
 
 std::size_t Workload::largest(bool of_output) const {
   std::size_t elements = 0;
-  for (const Operator op : options_.operators) {
+  for (const Exercise exercise : options_.exercises) {
     // One buffer is enough in place: the larger side of the operation.
-    const bool uses_output = !is_in_place(op);
+    const bool uses_output = !is_in_place(exercise);
     for (const std::size_t bytes : options_.sizes_bytes) {
-      const Shape shape = shape_of(op, bytes, element_bytes_, options_.ranks);
+      const Shape shape = shape_of(exercise, bytes, element_bytes_, options_.ranks);
       const std::size_t in = uses_output ? shape.in : std::max(shape.in, shape.out);
       elements = std::max(elements, of_output ? (uses_output ? shape.out : 0) : in);
     }
@@ -57,23 +57,23 @@ std::size_t Workload::largest(bool of_output) const {
 
 void Workload::select(const Point& point) {
   point_ = point;
-  shape_ = shape_of(point.op, point.bytes, element_bytes_, options_.ranks);
-  const Extent extent = point.op->extent(form(), comm_.rank());
+  shape_ = shape_of(point.exercise, point.bytes, element_bytes_, options_.ranks);
+  const Extent extent = point.exercise->extent(form(), comm_.rank());
   const std::size_t in = extent.send * element_bytes_;
   const std::size_t out = extent.recv * element_bytes_;
-  if (!is_in_place(point.op)) {
+  if (!is_in_place(point.exercise)) {
     in_ = in_buffer_.first(in);
     out_ = out_buffer_.first(out);
     return;
   }
   // The smaller one lies inside the larger one.
   const std::span<std::byte> whole = in_buffer_.first(std::max(in, out));
-  const InPlace at = point.op->in_place(form(), comm_.rank());
+  const InPlace at = point.exercise->in_place(form(), comm_.rank());
   in_ = in < out ? whole.subspan((at.recv_at - at.send_at) * element_bytes_, in) : whole;
   out_ = out < in ? whole.subspan((at.send_at - at.recv_at) * element_bytes_, out) : whole;
 }
 
-bool Workload::keeps_input() const noexcept { return !options_.is_in_place || !point_.op->combines; }
+bool Workload::keeps_input() const noexcept { return !options_.is_in_place || !point_.exercise->combines; }
 
 void Workload::poison() const {
   if (!out_.empty()) std::memset(out_.data(), std::to_integer<int>(kPoison), out_.size());
@@ -85,7 +85,7 @@ void Workload::write_input(std::uint64_t sequence) {
 }
 
 Task<> Workload::enter() {
-  if (point_.op->has_data) co_return;
+  if (point_.exercise->has_data) co_return;
   const bool is_late = comm_.rank() == comm_.size() - 1;
   if (is_late) co_await comm_.engine().sleep_for(kLate);
   board_.slots[comm_.rank()].entered.store(++entered_, std::memory_order_release);
@@ -94,8 +94,21 @@ Task<> Workload::enter() {
 Collective Workload::make() const {
   const CallArguments arguments{
       .type = options_.type, .reduce = options_.reduce, .root = options_.root, .in = in_, .out = out_};
-  if (options_.algorithm.empty()) return comm_.call(point_.op, arguments);
-  return comm_.call(point_.op, arguments).with_algorithm(options_.algorithm);
+  if (options_.algorithm.empty()) return comm_.call(point_.exercise.op(), arguments);
+  return comm_.call(point_.exercise.op(), arguments).with_algorithm(options_.algorithm);
+}
+
+Task<> Workload::run() const {
+  if (!point_.exercise.is_messages()) {
+    Collective operation = make();
+    co_await std::move(operation);
+  } else if (comm_.rank() == 0) {
+    co_await comm_.send(in_, 1);
+    co_await comm_.recv(out_, 1);
+  } else if (comm_.rank() == 1) {
+    co_await comm_.recv(out_, 0);
+    co_await comm_.send(out_, 0);
+  }
 }
 
 std::size_t Workload::count_not_entered() const {
@@ -117,10 +130,10 @@ const Pattern& Workload::combined(Rank ranks) const {
 
 /// By the operator's definition.
 std::size_t Workload::count_wrong() const {
-  if (!point_.op->has_data) return count_not_entered();
+  if (!point_.exercise->has_data) return count_not_entered();
   if (out_.empty()) return 0;
   std::size_t wrong = 0;
-  for (const ResultPart& part : point_.op->result(form(), comm_.rank())) {
+  for (const ResultPart& part : point_.exercise->result(form(), comm_.rank())) {
     const std::span<std::byte> stretch =
         out_.subspan(part.at * element_bytes_, part.elements * element_bytes_);
     // Of all ranks' inputs the combination is a pattern, too.

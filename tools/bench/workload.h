@@ -10,9 +10,9 @@
 
 namespace cohort::bench {
 
-/// One operation of one size.
+/// One exercise of one size.
 struct Point {
-  Operator op;
+  Exercise exercise = Operator();
   std::size_t bytes = 0;  ///< as asked for
 };
 
@@ -43,7 +43,10 @@ class Workload : Immovable {
   void select(const Point& point);
   [[nodiscard]] const Point& point() const noexcept { return point_; }
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
-  [[nodiscard]] std::string_view algorithm() const { return make().algorithm(); }
+  /// Empty where no algorithm is selected.
+  [[nodiscard]] std::string_view algorithm() const {
+    return point_.exercise.is_messages() ? std::string_view() : make().algorithm();
+  }
   /// Whether the operation leaves its input as it was.
   [[nodiscard]] bool keeps_input() const noexcept;
 
@@ -53,16 +56,19 @@ class Workload : Immovable {
   void write_input(std::uint64_t sequence);
   /// Before an operation that is verified. The last rank of a barrier is late: nobody may leave before.
   Task<> enter();
-  /// The operation; await it in place.
+  /// The operation, where it is a collective; await it in place.
   [[nodiscard]] Collective make() const;
+  /// The exercise, whatever it is. Of a collective it is a frame more than make(). Messages go there, and
+  /// back when they have arrived; ranks beyond the two have nothing to do.
+  Task<> run() const;
   /// Elements of this rank's result that are not what the last inputs make, or ranks that had not entered the
   /// barrier.
   [[nodiscard]] std::size_t count_wrong() const;
 
  private:
   [[nodiscard]] std::size_t largest(bool of_output) const;
-  [[nodiscard]] bool is_in_place(Operator op) const noexcept {
-    return (options_.is_in_place && op->has_in_place) || op->has_one_buffer;
+  [[nodiscard]] bool is_in_place(Exercise exercise) const noexcept {
+    return (options_.is_in_place && exercise->has_in_place) || exercise->has_one_buffer;
   }
   [[nodiscard]] Form form() const noexcept {
     return {.count = shape_.count, .ranks = options_.ranks, .root = options_.root};

@@ -12,8 +12,8 @@
 namespace cohort::bench {
 namespace {
 
-std::vector<Operator> operators_with_data() {
-  std::vector<Operator> list;
+std::vector<Exercise> exercises_with_data() {
+  std::vector<Exercise> list{Exercise::send_recv()};
   for (const Operator op : all_operators())
     if (op->has_data) list.push_back(op);
   return list;
@@ -21,7 +21,8 @@ std::vector<Operator> operators_with_data() {
 
 Options options_of(Rank ranks) {
   Options options;
-  options.operators.assign(all_operators().begin(), all_operators().end());
+  options.exercises.assign(all_operators().begin(), all_operators().end());
+  options.exercises.push_back(Exercise::send_recv());
   options.sizes_bytes = {4096, 100};
   options.ranks = ranks;
   return options;
@@ -35,7 +36,7 @@ struct Counts {
 };
 
 /// Blocks of a rank's result, of as many as there are ranks, that it has without the operation.
-std::size_t known_to(Operator op, Rank rank, const Options& options, bool is_in_place) {
+std::size_t known_to(Exercise op, Rank rank, const Options& options, bool is_in_place) {
   const bool is_root = rank == options.root;
   if (op == operator_of<Broadcast> && is_root) return options.ranks;
   if (op == operator_of<ExclusiveScan> && rank == 0) return options.ranks;  // it gets nothing
@@ -46,7 +47,7 @@ std::size_t known_to(Operator op, Rank rank, const Options& options, bool is_in_
   return op == operator_of<Scan> && rank == 0 ? options.ranks : 0;
 }
 
-class WorkloadTest : public ::testing::TestWithParam<std::tuple<Operator, bool, bool>> {};
+class WorkloadTest : public ::testing::TestWithParam<std::tuple<Exercise, bool, bool>> {};
 
 TEST_P(WorkloadTest, an_operation_that_did_not_happen_is_wrong) {
   const auto [op, is_in_place, is_shared] = GetParam();
@@ -62,8 +63,7 @@ TEST_P(WorkloadTest, an_operation_that_did_not_happen_is_wrong) {
     workload.select(point);
     workload.poison();
     workload.write_input(1);
-    Collective operation = workload.make();
-    co_await std::move(operation);
+    co_await workload.run();
     Counts& mine = counts[comm.rank()];
     mine.elements = measured->extent({workload.shape().count, options.ranks, options.root}, comm.rank()).recv;
     mine.after_running = workload.count_wrong();
@@ -91,7 +91,7 @@ std::string name_of(const ::testing::TestParamInfo<WorkloadTest::ParamType>& tes
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, WorkloadTest,
-                         ::testing::Combine(::testing::ValuesIn(operators_with_data()), ::testing::Bool(),
+                         ::testing::Combine(::testing::ValuesIn(exercises_with_data()), ::testing::Bool(),
                                             ::testing::Bool()),
                          name_of);
 
