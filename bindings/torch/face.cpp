@@ -12,6 +12,8 @@
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace cohort::torch_face {
 namespace {
@@ -29,6 +31,35 @@ bindings::Session& session() {
   return *one;
 }
 
+/// For those that an interpreter that ends has left open.
+constexpr Duration kGoodbye = std::chrono::seconds(2);
+
+/// Those that were joined and are not closed.
+class OpenGroups {
+ public:
+  void add(const std::shared_ptr<bindings::SharedCommunicator>& comm) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::erase_if(groups_, [](const auto& group) { return group.expired(); });
+    groups_.push_back(comm);
+  }
+  [[nodiscard]] std::vector<std::shared_ptr<bindings::SharedCommunicator>> take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<std::shared_ptr<bindings::SharedCommunicator>> open;
+    for (const auto& group : std::exchange(groups_, {}))
+      if (auto comm = group.lock()) open.push_back(std::move(comm));
+    return open;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<bindings::SharedCommunicator>> groups_;
+};
+
+OpenGroups& open_groups() {
+  static auto* const groups = new OpenGroups();  // as the session
+  return *groups;
+}
+
 /// Small collectives are mostly waited for where they are made, and over within microseconds once all ranks
 /// are there: so long, and up to that size, the caller's thread stays with them. To wake another one takes as
 /// long.
@@ -43,6 +74,14 @@ Duration duration_of(double seconds) {
 
 std::span<std::byte> bytes_of(const Memory& memory) {
   return {static_cast<std::byte*>(memory.data), memory.bytes};
+}
+
+template <class Function>
+void try_alone(const Function& function) noexcept {
+  try {
+    function();
+  } catch (const std::exception&) {
+  }
 }
 
 template <class Known>
@@ -197,7 +236,24 @@ std::shared_ptr<Ranks> join(const Place& place) {
     options.join.secret = Secret::parse(bytes, "the store of the process group");
     options.join.secret_source = "the store of the process group";
   }
-  return std::make_shared<JoinedRanks>(session().join(std::move(options)));
+  std::shared_ptr<bindings::SharedCommunicator> comm = session().join(std::move(options));
+  open_groups().add(comm);
+  return std::make_shared<JoinedRanks>(std::move(comm));
+}
+
+void leave_all(const std::string& reason) noexcept {
+  std::vector<std::shared_ptr<Request>> goodbyes;
+  const auto leave = [&](bindings::SharedCommunicator& comm) {
+    if (!reason.empty()) comm.abort(reason);
+    goodbyes.push_back(comm.prepare_close());
+    comm.start(goodbyes.back());
+  };
+  const TimePoint until = after(std::chrono::steady_clock::now(), kGoodbye);
+  const auto hear = [&](Request& goodbye) { (void)goodbye.wait_until(until); };
+  // Whatever is wrong with one of them, such as that it has failed, or is another process's, concerns nobody
+  // any more.
+  for (const auto& comm : open_groups().take()) try_alone([&] { leave(*comm); });
+  for (const auto& goodbye : goodbyes) try_alone([&] { hear(*goodbye); });
 }
 
 }  // namespace cohort::torch_face

@@ -89,4 +89,9 @@ struct Place {
 /// Joins. Throws std::runtime_error.
 std::shared_ptr<Ranks> join(const Place& place);
 
+/// Leaves every group that was joined, at the latest in a few seconds: with this reason for the other ranks,
+/// or in good order if it is empty. What is under way ends before, and no thread of the library calls
+/// anything any more.
+void leave_all(const std::string& reason) noexcept;
+
 }  // namespace cohort::torch_face

@@ -2,6 +2,7 @@
 // cohort._torch: what cohort/torch.py registers with torch.distributed.
 #include <cohort/bindings/torch/mapped_allocator.h>
 #include <cohort/bindings/torch/process_group.h>
+#include <cohort/bindings/torch/work.h>
 
 #include <pybind11/chrono.h>
 #include <torch/python.h>
@@ -36,12 +37,19 @@ void map_tensors(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
   map_new_tensors(of_cohort == nullptr ? nullptr : of_cohort->ranks());
 }
 
+/// Before the interpreter ends: a thread that wants its lock then would be ended, amid what must not throw.
+void end(const std::string& reason) {
+  leave_all(reason);
+  tell_all_futures();
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_torch, module) {
   module.def("create", &create, py::call_guard<py::gil_scoped_release>(), py::arg("name"), py::arg("address"),
              py::arg("secret"), py::arg("rank"), py::arg("size"), py::arg("timeout_s"),
              py::arg("join_timeout_s"), py::arg("label") = "cohort");
+  module.def("end", &end, py::call_guard<py::gil_scoped_release>(), py::arg("reason"));
   module.def("map_tensors", &map_tensors, py::arg("group").none(true));
 }
 

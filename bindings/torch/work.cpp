@@ -29,8 +29,11 @@ void complete(Future& future, const std::vector<at::Tensor>& outputs, const std:
     future.markCompleted(c10::IValue(outputs));
 }
 
+/// For callbacks of the program's, when it ends.
+constexpr auto kLastWords = std::chrono::seconds(2);
+
 /// Completes futures, whose callbacks may do anything, such as call and wait: not where the engine is driven.
-/// Never ended, as what it waits with.
+/// Never ended, as what it waits with; but silent once the interpreter ends, whose lock nobody gets then.
 class Teller {
  public:
   static Teller& one() {
@@ -40,11 +43,21 @@ class Teller {
   void tell(std::function<void()> what) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
+      if (is_silent_) return;
       if (!is_running_) std::thread([this] { run(); }).detach();
       is_running_ = true;
       waiting_.push_back(std::move(what));
     }
     wanted_.notify_one();
+  }
+  void fall_silent() {
+    // Ends without the lock: its tensors may ask for the interpreter's.
+    std::deque<std::function<void()>> untold;
+    std::unique_lock<std::mutex> lock(mutex_);
+    told_.wait_for(lock, kLastWords, [this] { return waiting_.empty() && !is_telling_; });
+    is_silent_ = true;
+    waiting_.swap(untold);
+    lock.unlock();
   }
 
  private:
@@ -52,21 +65,30 @@ class Teller {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
       wanted_.wait(lock, [this] { return !waiting_.empty(); });
-      const std::function<void()> what = std::move(waiting_.front());
+      is_telling_ = true;
+      std::function<void()> what = std::move(waiting_.front());
       waiting_.pop_front();
       lock.unlock();
       what();
+      what = nullptr;  // the tensors that it may be the last to hold are the interpreter's, too
       lock.lock();
+      is_telling_ = false;
+      told_.notify_all();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable wanted_;
+  std::condition_variable told_;
   std::deque<std::function<void()>> waiting_;
   bool is_running_ = false;
+  bool is_telling_ = false;
+  bool is_silent_ = false;
 };
 
 }  // namespace
+
+void tell_all_futures() noexcept { Teller::one().fall_silent(); }
 
 CohortWork::CohortWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
                        std::vector<at::Tensor> outputs, std::function<void()> finish)

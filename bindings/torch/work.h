@@ -49,4 +49,8 @@ class CohortWork final : public c10d::Work {
   bool is_future_told_ = false;  ///< or somebody is about to
 };
 
+/// Waits, a few seconds at most, until every future that was to be told is told. Later ones are told by
+/// whoever waits for their work.
+void tell_all_futures() noexcept;
+
 }  // namespace cohort::torch_face

@@ -15,6 +15,7 @@ import os
 import secrets
 import shutil
 import socket
+import sys
 import tempfile
 import threading
 from datetime import timedelta
@@ -130,4 +131,16 @@ def init_process_group(backend: str = "cohort", timeout: timedelta = dist.defaul
     dist.init_process_group(backend, timeout=timeout, **options)
 
 
+def _end(process: int = os.getpid()) -> None:
+    """The interpreter ends: groups that are open are left, and the other ranks told if it is by an exception."""
+    if os.getpid() != process:
+        return  # a child of fork is no rank
+    failure = getattr(sys, "last_value", None)
+    reason = "" if failure is None else type(failure).__name__
+    with contextlib.suppress(Exception):  # of its text
+        reason += f": {failure}".encode("utf-8", "replace").decode() if reason else ""
+    _torch.end(reason)
+
+
+atexit.register(_end)
 dist.Backend.register_backend("cohort", create)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An interpreter that ends leaves its process groups: no crash, no hang, and the other ranks are told."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
+
+from launchers import launch
+
+# Rank 0 ends while its call waits for rank 1, which calls once the other interpreter is half gone: whoever asks for its
+# lock then is ended on the spot, and with it a process whose thread may not be.
+HALF_GONE = """
+import os, sys, time
+import cohort.torch, torch, torch.distributed as dist
+
+marker = sys.argv[1]
+
+class Slow:
+    def __del__(self, mark=os.mkdir, sleep=time.sleep, marker=marker):
+        mark(marker)
+        sleep(1)
+
+cohort.torch.init_process_group()
+tensor = torch.ones(4)
+if dist.get_rank() == 0:
+    slow = Slow()
+    future = dist.all_reduce(tensor, async_op=True).get_future().then(lambda done: print("too late"))
+    del tensor
+else:
+    deadline = time.monotonic() + 60
+    while not os.path.exists(marker) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    try:
+        dist.all_reduce(tensor)
+    except RuntimeError as error:
+        print("told:", error, flush=True)
+"""
+
+BY_EXCEPTION = """
+import cohort.torch, torch, torch.distributed as dist
+
+cohort.torch.init_process_group()
+if dist.get_rank() == 0:
+    raise KeyError("no such image")
+try:
+    dist.all_reduce(torch.ones(4))
+except RuntimeError as error:
+    print("told:", error, flush=True)
+"""
+
+DESTROYED_LATE = """
+import atexit, sys
+
+@atexit.register
+def last():
+    dist.destroy_process_group()
+    print("destroyed", flush=True)
+
+import cohort.torch, torch, torch.distributed as dist
+
+cohort.torch.init_process_group()
+with cohort.torch.mapped_tensors():
+    tensor = torch.ones(1 << 20)
+dist.all_reduce(tensor)
+group = dist.new_group([0, 1])
+dist.all_reduce(tensor, group=group, async_op=True).get_future().then(lambda done: print("told", flush=True)).wait()
+"""
+
+
+class End(unittest.TestCase):
+    def test_amid_a_call_that_another_rank_makes_later(self):
+        with tempfile.TemporaryDirectory() as folder:
+            status, output = launch("cohort run", 2, HALF_GONE, str(pathlib.Path(folder) / "marker"))
+        self.assertEqual(status, 0, output)
+        self.assertRegex(output, r"(?s)told: .*rank 0 .*closed by this rank")
+
+    def test_by_an_exception(self):
+        status, output = launch("cohort run", 2, BY_EXCEPTION)
+        self.assertEqual(status, 1, output)
+        self.assertRegex(output, r"(?s)told: .*KeyError: 'no such image'")
+
+    def test_before_groups_are_destroyed(self):
+        status, output = launch("cohort run", 2, DESTROYED_LATE)
+        self.assertEqual(status, 0, output)
+        self.assertEqual(output.count("destroyed"), 2, output)
+        self.assertEqual(output.count("told"), 2, output)
+
+
+if __name__ == "__main__":
+    unittest.main()
