@@ -113,11 +113,18 @@ def train(model, data, labels, batches):
         optimizer.step()
 
 
-class Training:
-    """How a contender trains: with no group alone, for the time that is no communication."""
+def answer_at_once(_, bucket):
+    """A hook that communicates nothing: the gradients are this rank's own."""
+    answer = torch.futures.Future()
+    answer.set_result(bucket.buffer())
+    return answer
 
-    def __init__(self, group=None, views=False, mapped=False):
-        self.group, self.views, self.mapped = group, views, mapped
+
+class Training:
+    """How a contender trains: with no group alone; hushed, with all that DistributedDataParallel does but communicate."""
+
+    def __init__(self, group=None, views=False, mapped=False, hushed=False):
+        self.group, self.views, self.mapped, self.hushed = group, views, mapped, hushed
 
     def memory(self):
         return cohort.torch.mapped_tensors(self.group) if self.mapped else contextlib.nullcontext()
@@ -128,17 +135,21 @@ class Training:
         if self.group is None:
             return layers
         with self.memory():
-            return DistributedDataParallel(layers, process_group=self.group, gradient_as_bucket_view=self.views)
+            model = DistributedDataParallel(layers, process_group=self.group, gradient_as_bucket_view=self.views)
+        if self.hushed:
+            model.register_comm_hook(None, answer_at_once)
+        return model
 
 
 def compare_training(measurement, groups, quick):
-    """Batches of an epoch, shared out; without communication, too: it weighs the more the smaller they are. Each backend as
+    """Batches of an epoch, shared out; without communication, too, which weighs the more the smaller they are. Each backend as
     DistributedDataParallel is by default and with gradients that are views of its buckets, which saves a copy whatever
     reduces them; "mapped" is cohort with views, in memory that peers map."""
     batches = 10 if quick else 20
     kinds = {name: Training(group) for name, group in groups.items()}
     kinds.update({f"{name} views": Training(group, views=True) for name, group in groups.items()})
     kinds["mapped"] = Training(groups["cohort"], views=True, mapped=True)
+    kinds["hushed"] = Training(groups["gloo"], hushed=True)
     kinds["alone"] = Training()
     for images in (64, 16, 12, 8, 4):
         data, labels = torch.rand(images, 784), torch.randint(10, (images,))

@@ -29,12 +29,13 @@ class Table(unittest.TestCase):
         self.assertIn("3.00 times as fast", text)
 
     def test_training_alone_is_no_rival(self):
-        text = self.table({"ranks": 2, "what": "epoch", "us": {"gloo": 30.0, "cohort": 10.0, "alone": 1.0}})
+        text = self.table({"ranks": 2, "what": "epoch", "us": {"gloo": 30.0, "cohort": 10.0, "hushed": 9.0, "alone": 6.0}})
         self.assertIn("3.00 times as fast", text)
+        self.assertIn("communication is 70%, all that training alone does not take 80%", text)
 
     def test_gradients_that_are_views_are_held_against_such(self):
         text = self.table({"ranks": 2, "what": "epoch", "us": {"gloo": 30.0, "cohort": 10.0, "gloo views": 20.0,
-                                                               "cohort views": 8.0, "mapped": 5.0, "alone": 1.0}})
+                                                               "cohort views": 8.0, "mapped": 5.0, "hushed": 1.0, "alone": 1.0}})
         self.assertIn("3.00 times as fast", text)
         self.assertIn("with views both:   2.50, in memory that peers map   4.00", text)
 
