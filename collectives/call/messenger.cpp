@@ -34,6 +34,9 @@ class Messenger::OutgoingPlace : cohort::Immovable {
     flight_.is_known_to_peer = outgoing_.is_offered;
     if (!outgoing_.is_offered) return;
     peer_.offered.erase(outgoing_.id);
+    // The receiver may ask for it yet, and would take what comes next for it.
+    BulkChannel* const bulk = peer_.channel->bulk_for(outgoing_.request.bytes);
+    if (bulk != nullptr && !outgoing_.is_over) bulk->shutdown();
     peer_.channel->give_back(outgoing_.request.memory());
   }
 
@@ -52,7 +55,8 @@ class Messenger::IncomingPlace : cohort::Immovable {
     flight_.is_known_to_peer = incoming_.is_matched;
     if (!incoming_.is_matched) return;
     Peer& peer = owner_.peers_[incoming_.from];
-    std::erase_if(peer.coming, [this](const auto& entry) { return entry.second == &incoming_; });
+    for (auto& [id, wanted] : peer.coming)
+      if (wanted == &incoming_) wanted = nullptr;  // its pieces go on coming
     for (Unexpected& message : peer.unexpected)
       if (message.wanted_by == &incoming_) message.wanted_by = nullptr;
     if (peer.taking != &incoming_) return;
@@ -269,7 +273,7 @@ Task<Rank> Messenger::receive(const MessageRequest& request, Flight& flight) {
   if (!match_unexpected(incoming)) {
     posted_.push_back(incoming);
     for (Rank peer = 0; peer < peers_.size(); ++peer)
-      if (peers_[peer].channel != nullptr) advance(peer);
+      if (peer == request.peer || request.peer == MessageRequest::kAnybody) advance(peer);
   }
   while (!incoming.is_over && !incoming.is_offered) co_await incoming.news.wait();
   if (!incoming.is_over) co_await fetch(incoming);

@@ -57,7 +57,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
   // LetterHandler:
   void letters_came(Rank from) noexcept override { advance(from); }
   [[nodiscard]] Waiting waiting_for(Rank from) const noexcept override;
-  void room_came(Rank to) noexcept override { advance(to); }
+  void room_came(Rank to) noexcept override;
 
  private:
   /// A send() that suspends.
@@ -94,7 +94,6 @@ class Messenger final : public LetterHandler, private host::Watcher {
   struct Peer {
     std::unique_ptr<LetterChannel> channel;
     std::size_t flights = 0;  ///< with this rank, not with whomever
-    bool is_mapped = false;
     std::deque<Letter> replies;
     IntrusiveList<Incoming> answering;  ///< those that are over when the replies have gone out
     IntrusiveList<Outgoing> unsent;
@@ -102,7 +101,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     IntrusiveList<Outgoing> moving_out;
     IntrusiveList<Incoming> moving_in;
     std::map<std::uint32_t, Outgoing*> offered;  ///< by this rank, until they are over
-    std::map<std::uint32_t, Incoming*> coming;   ///< in pieces, by the peer's number
+    std::map<std::uint32_t, Incoming*> coming;   ///< in pieces, by the peer's number; null: given up
     std::deque<Unexpected> unexpected;
     std::uint32_t next_id = 0;
     std::size_t unused_bytes = 0;  ///< that this rank has sent and the peer has not used up

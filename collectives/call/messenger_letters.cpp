@@ -50,8 +50,7 @@ void Messenger::open(Rank rank) {
                             use_.transports.name_for(rank), use_.membership.rank,
                             use_.membership.peers[rank].describe()))
         .with_culprit(rank);
-  peer.is_mapped = use_.transports.capabilities(rank).maps_memory;
-  if (peer.is_mapped) mapped_.push_back(rank);
+  if (use_.transports.capabilities(rank).maps_memory) mapped_.push_back(rank);
 }
 
 LetterHandler::Waiting Messenger::waiting_for(Rank from) const noexcept {
@@ -63,6 +62,13 @@ void Messenger::advance(Rank rank) noexcept {
   if (peers_[rank].channel == nullptr) return;
   (void)drain(rank);
   (void)flush(rank);
+}
+
+/// Whose last piece may have left, first: what is read next may close the channel.
+void Messenger::room_came(Rank to) noexcept {
+  for (const auto& [id, outgoing] : peers_[to].offered)
+    if (outgoing->is_asked_for && outgoing->sent_bytes == outgoing->request.bytes) wake(outgoing->news);
+  advance(to);
 }
 
 bool Messenger::poll() noexcept {
@@ -150,6 +156,11 @@ void Messenger::aim(Rank from, const Letter& letter) noexcept {
   peer.into = &nowhere;
   if (letter.kind != Letter::Kind::piece) return;
   const auto found = peer.coming.find(letter.id);
+  if (found != peer.coming.end() && found->second == nullptr) {
+    peer.sink.resize(peer.channel->most_piece());
+    peer.into = peer.sink.data();
+    return;
+  }
   if (found == peer.coming.end() ||
       letter.bytes > found->second->request.bytes - found->second->arrived_bytes) {
     peer.into = nullptr;

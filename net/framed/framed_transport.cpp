@@ -31,7 +31,8 @@ std::unique_ptr<LetterChannel> FramedTransport::open_letters(Rank peer, LetterHa
                          .services = services,
                          .own = use_.membership.rank,
                          .peer = peer,
-                         .is_on_this_engine = use_.membership.shares_engine(peer)},
+                         .is_on_this_engine = use_.membership.shares_engine(peer),
+                         .looked_at = looked_at_},
       [this, &connections, peer] { return open_stream(peer, connections.call(peer, kMessageLane)); },
       [this, &connections, peer] { return open_stream(peer, connections.wait_for_call(peer, kMessageLane)); },
       make_bulk(peer));

@@ -38,6 +38,7 @@ class FramedTransport : public Transport {
   TaskScope* services_ = nullptr;
   std::vector<FramedLink*> links_;
   std::vector<StreamLetters*> letters_;
+  unsigned looked_at_ = 0;  ///< of these, by the loop
 };
 
 }  // namespace cohort::framed

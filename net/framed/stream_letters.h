@@ -39,10 +39,11 @@ class StreamLetters final : public LetterChannel, private Source {
     Rank own;
     Rank peer;
     bool is_on_this_engine;  ///< the peer: nothing comes of it while this rank looks
+    unsigned& looked_at;     ///< how many of the transport's the loop looks at
   };
   /// `bulk`: for what is larger than a letter; may be null.
   StreamLetters(const Use& use, Open call, Open wait_for_call, std::unique_ptr<BulkStream> bulk);
-  ~StreamLetters() override { unlink(); }
+  ~StreamLetters() override;
 
   [[nodiscard]] std::size_t most_payload() const noexcept override { return kMostPayload; }
   [[nodiscard]] std::size_t most_piece() const noexcept override { return kMostPiece; }
@@ -93,6 +94,7 @@ class StreamLetters final : public LetterChannel, private Source {
   [[nodiscard]] bool is_waited_for() const noexcept override;
   [[nodiscard]] bool arm() noexcept override;
   void disarm() noexcept override {}
+  void watch_by(Watch who) noexcept;
   void leave_to_kernel() noexcept;
   /// Lets the handler take what is there. Whether anything moved.
   bool look() noexcept;

@@ -225,6 +225,22 @@ TEST(MessageErrors, what_nobody_sends_ends_at_the_deadline_and_names_who_did_not
   run_ranks_in_world(2, body, {}, 2);
 }
 
+/// Its pieces go on coming until the sender has heard of it.
+TEST(MessageErrors, a_recv_that_ends_amid_its_message_ends_by_its_deadline) {
+  CommunicatorOptions options;
+  options.transport = "tcp";
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<std::byte> data(std::size_t{256} << 20);
+    co_await comm.barrier();
+    Task<> moving = comm.rank() == 0 ? comm.send(data, 1, 7)
+                                     : comm.recv(data, 0, 7).with_deadline(std::chrono::milliseconds(20));
+    const auto error = co_await error_of(std::move(moving));
+    const bool may_have_sent_all = comm.rank() == 0 && !error;
+    EXPECT_TRUE(may_have_sent_all || kind_of(error) == "DeadlineExceeded") << kind_of(error);
+  };
+  run_ranks(2, body, options);
+}
+
 /// Its engine stood still meanwhile, and its own deadline is the first thing that it notices.
 TEST(MessageErrors, who_comes_late_to_its_deadline_hears_first_whom_the_others_named) {
   CommunicatorOptions options;

@@ -74,7 +74,8 @@ class StreamLettersTest : public ::testing::Test {
                                  .services = services_,
                                  .own = own,
                                  .peer = peer,
-                                 .is_on_this_engine = is_on_this_engine};
+                                 .is_on_this_engine = is_on_this_engine,
+                                 .looked_at = looked_at_};
     auto stream = [this, own] { return open(ends_[own]); };
     auto none = [this] { return never(); };
     if (own == 0) return std::make_unique<StreamLetters>(use, stream, none, std::move(bulk));
@@ -113,6 +114,7 @@ class StreamLettersTest : public ::testing::Test {
   std::array<int, 2> ends_{};
   FakeHost sender_host_;
   FakeHost receiver_host_;
+  unsigned looked_at_ = 0;
   CountingHandler sender_handler_;
   CountingHandler receiver_handler_;
   TaskScope services_;

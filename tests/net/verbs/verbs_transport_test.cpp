@@ -187,6 +187,26 @@ TEST_F(VerbsTransport, mistakes_no_message_for_one_that_has_ended_early) {
   }
 }
 
+/// Its sender gives the first one up before its receiver comes, which then asks for both.
+TEST_F(VerbsTransport, mistakes_no_message_for_one_that_was_given_up_before_it_was_asked_for) {
+  constexpr std::size_t kBytes = 1 << 20;
+  auto body = [](Communicator& comm) -> Task<> {
+    auto move = [&](std::int32_t tag) -> Task<> {
+      const bool ends_early = comm.rank() == 0 && tag == 1;
+      const Duration time = ends_early ? std::chrono::milliseconds(100) : std::chrono::seconds(10);
+      std::vector<std::uint8_t> data(kBytes, static_cast<std::uint8_t>(comm.rank() == 0 ? 10 + tag : 0));
+      if (comm.rank() == 1) co_await comm.engine().sleep_for(std::chrono::milliseconds(200));
+      Task<> moving = comm.rank() == 0 ? comm.send(data, 1, tag).with_deadline(time)
+                                       : comm.recv(data, 0, tag).with_deadline(time);
+      const auto error = co_await error_of(std::move(moving));
+      EXPECT_EQ(kind_of(error), "DeadlineExceeded") << "message " << tag << ", first byte " << data[0];
+    };
+    co_await when_all(move(1), move(2));
+    EXPECT_TRUE(comm.is_failed());
+  };
+  run_ranks(body);
+}
+
 /// Who gave up says so, half a second later: until then nobody lays it to the network.
 TEST_F(VerbsTransport, lays_a_late_message_to_the_deadline_whichever_end_gives_up) {
   constexpr std::size_t kBytes = 1 << 20;
