@@ -62,6 +62,7 @@ def create(store: Any, rank: int, size: int, timeout: timedelta, label: str = "c
     `timeout` is for its calls. Ranks may be apart by more when they make it: they have as long as the store gives them."""
     address, _, secret = _meeting_place(store, rank, size).partition(" ")
     join_timeout = max(timeout, store.timeout)
+    _joined.process = os.getpid()
     return _torch.create("torch", address, secret, rank, size, timeout.total_seconds(), join_timeout.total_seconds(), label)
 
 
@@ -72,6 +73,13 @@ def monitored_barrier(group: Any = None, timeout: Optional[timedelta] = None, wa
     group.monitored_barrier(*([] if timeout is None else [timeout]), wait_all_ranks=wait_all_ranks)
 
 
+class _Joined:
+    """Who made process groups last: a process, or none."""
+
+    process: Optional[int] = None
+
+
+_joined = _Joined()
 _mapped = threading.local()  # .group: whose ranks map what this thread makes
 
 
@@ -131,11 +139,12 @@ def init_process_group(backend: str = "cohort", timeout: timedelta = dist.defaul
     dist.init_process_group(backend, timeout=timeout, **options)
 
 
-def _end(process: int = os.getpid()) -> None:
+def _end() -> None:
     """The interpreter ends: groups that are open are left, and the other ranks told if it is by an exception."""
-    if os.getpid() != process:
-        return  # a child of fork is no rank
-    failure = getattr(sys, "last_value", None)
+    if os.getpid() != _joined.process:
+        return  # a child of fork has no part in its parent's
+    # At a prompt it may be of long ago.
+    failure = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
     reason = "" if failure is None else type(failure).__name__
     with contextlib.suppress(Exception):  # of its text
         reason += f": {failure}".encode("utf-8", "replace").decode() if reason else ""

@@ -70,6 +70,23 @@ dist.all_reduce(tensor, group=group, async_op=True).get_future().then(lambda don
 """
 
 
+# Ranks are children of a process that has imported everything, as launchers of tests make them.
+FORKED = """
+import os, sys
+import cohort.torch, torch, torch.distributed as dist
+
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+cohort.torch.init_process_group()
+if dist.get_rank() == 0:
+    raise KeyError("no such image")
+try:
+    dist.all_reduce(torch.ones(4))
+except RuntimeError as error:
+    print("told:", error, flush=True)
+"""
+
+
 class End(unittest.TestCase):
     def test_amid_a_call_that_another_rank_makes_later(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -79,6 +96,11 @@ class End(unittest.TestCase):
 
     def test_by_an_exception(self):
         status, output = launch("cohort run", 2, BY_EXCEPTION)
+        self.assertEqual(status, 1, output)
+        self.assertRegex(output, r"(?s)told: .*KeyError: 'no such image'")
+
+    def test_of_a_child_that_is_a_rank(self):
+        status, output = launch("cohort run", 2, FORKED)
         self.assertEqual(status, 1, output)
         self.assertRegex(output, r"(?s)told: .*KeyError: 'no such image'")
 
