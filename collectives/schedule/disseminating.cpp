@@ -67,4 +67,9 @@ Task<> Disseminating::scatter(Rank root) {
   }
 }
 
+Task<> Disseminating::copy_at_once(std::size_t bytes) {
+  const Slice all = x_.scratch(0, bytes);
+  co_await x_.copy(all, all);
+}
+
 }  // namespace cohort

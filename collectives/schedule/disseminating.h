@@ -42,20 +42,12 @@ class Disseminating : Immovable {
   /// Copies part(r), the whole slice of each rank r, to its place; those that lie side by side together.
   template <class Part>
   Task<> pack(Part& part) {
-    for (Position at; at.place < x_.size();) {
-      const Stretch stretch = stretch_from(at, part);
-      if (!stretch.outside.empty()) co_await x_.copy(stretch.inside, stretch.outside);
-      at = stretch.next;
-    }
+    return x_.has_memory() ? pack_each(part) : copy_at_once(x_.size() * slice_bytes_);
   }
   /// And back, from a place on: the end of each slice, as much as part(r) has.
   template <class Part>
   Task<> unpack(Part& part, Rank from = 0) {
-    for (Position at{from, rule_.way_of(from)}; at.place < x_.size();) {
-      const Stretch stretch = stretch_from(at, part);
-      if (!stretch.outside.empty()) co_await x_.copy(stretch.outside, stretch.inside);
-      at = stretch.next;
-    }
+    return x_.has_memory() ? unpack_each(part, from) : copy_at_once(bytes_of(part, from));
   }
 
  private:
@@ -90,6 +82,34 @@ class Disseminating : Immovable {
   }
   [[nodiscard]] Link& nearer(const Dissemination::Round& round) const {
     return x_.link(rank_behind(round.distance));
+  }
+
+  template <class Part>
+  Task<> pack_each(Part& part) {
+    for (Position at; at.place < x_.size();) {
+      const Stretch stretch = stretch_from(at, part);
+      if (!stretch.outside.empty()) co_await x_.copy(stretch.inside, stretch.outside);
+      at = stretch.next;
+    }
+  }
+  template <class Part>
+  Task<> unpack_each(Part& part, Rank from) {
+    for (Position at{from, rule_.way_of(from)}; at.place < x_.size();) {
+      const Stretch stretch = stretch_from(at, part);
+      if (!stretch.outside.empty()) co_await x_.copy(stretch.outside, stretch.inside);
+      at = stretch.next;
+    }
+  }
+  /// What they come to, without memory.
+  Task<> copy_at_once(std::size_t bytes);
+
+  /// Of those in places from this one on. Every rank is asked, in rank order: that of places takes longer.
+  template <class Part>
+  [[nodiscard]] std::size_t bytes_of(Part& part, Rank from) const {
+    std::size_t bytes = 0;
+    for (Rank rank = 0; rank < x_.size(); ++rank) bytes += part(rank).bytes;
+    for (Rank place = 0; place < from; ++place) bytes -= part(rank_behind(rule_.way_of(place))).bytes;
+    return bytes;
   }
 
   template <class Part>

@@ -147,6 +147,10 @@ class Exec : Immovable {
   /// them for us and that pays for a message of this size. The same answer on every rank.
   [[nodiscard]] virtual bool reads_user_windows() const noexcept = 0;
 
+  /// Whether there are bytes behind slices. Where there are none, as in a simulation, a copy takes time and
+  /// does nothing else: many in a row may then be one of as many bytes.
+  [[nodiscard]] virtual bool has_memory() const noexcept { return true; }
+
   /// Copies within this rank.
   [[nodiscard]] LocalStep copy(const Slice& to, const Slice& from) noexcept {
     return {whole_, LocalStep::Kind::copy, PlacedSlice{here_, to}, PlacedSlice{here_, from}};

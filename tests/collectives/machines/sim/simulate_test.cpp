@@ -209,6 +209,27 @@ TEST(SimulateTest, local_steps_and_slow_ranks_take_their_time) {
   EXPECT_NEAR(ring(topology, 4, 4'000'000).microseconds - alone, 800, kRoundingUs);
 }
 
+/// 7 ranks, slices of 16 bytes: the last one has 4 of a vector of 100, and is filled up as it is packed.
+TEST(SimulateTest, slices_that_are_packed_take_the_time_of_all_their_bytes) {
+  constexpr double kPackedAndUnpacked = 7 * 16 + 100;
+  constexpr double kBlocksAndOwn = 8 * 16;
+  Topology topology = flat();
+  topology.copy_gigabytes_per_second = 0.001;  // a byte takes 1 us
+  for (const std::string_view name : {"nb", "nhr"}) {
+    SCOPED_TRACE(name);
+    const auto copying_us = [&](const AnyAlgorithm& algorithm, std::size_t bytes) {
+      const sim::Setup setup{.ranks = 7, .bytes = bytes};
+      return simulate(algorithm, topology, setup).microseconds -
+             simulate(algorithm, flat(), setup).microseconds;
+    };
+    EXPECT_NEAR(copying_us(all_reduce(name), 100), kPackedAndUnpacked, kRoundingUs);
+    EXPECT_NEAR(copying_us(test::library<Broadcast>(name), 100), kPackedAndUnpacked, kRoundingUs);
+    EXPECT_NEAR(copying_us(test::library<Reduce>(name), 100), kPackedAndUnpacked, kRoundingUs);
+    EXPECT_NEAR(copying_us(test::library<AllGather>(name), 112), kBlocksAndOwn, kRoundingUs);
+    EXPECT_NEAR(copying_us(test::library<ReduceScatter>(name), 112), kBlocksAndOwn, kRoundingUs);
+  }
+}
+
 TEST(SimulateTest, processors_work_for_each_message_at_both_ends) {
   Topology topology = flat();
   topology.network.message_ns = 300;
