@@ -46,6 +46,8 @@ CommunicatorOptions CommunicatorOptions::collectives_from_environment() {
   options.uses_huge_pages = environment::number("COHORT_HUGEPAGES", 0, 1).value_or(1) != 0;
   options.hosts_per_switch =
       static_cast<Rank>(environment::number("COHORT_HOSTS_PER_SWITCH", 0, kMostHostsPerSwitch).value_or(0));
+  options.host_bandwidth = static_cast<std::uint32_t>(
+      environment::number("COHORT_HOST_BANDWIDTH", 0, kMostHostBandwidth).value_or(0));
   if (const auto threads = environment::number("COHORT_COPY_THREADS", 0, kMostCopyThreads))
     options.copy_threads = static_cast<unsigned>(*threads);
   (void)FigureCache::from_environment();  // tells what is wrong before ranks join

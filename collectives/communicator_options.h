@@ -42,6 +42,9 @@ struct CommunicatorOptions {
   /// Hosts fill switches in the order of their first ranks, so many each; 0: COHORT_HOSTS_PER_SWITCH, or not
   /// known. The same on all ranks.
   Rank hosts_per_switch = 0;
+  /// Of the network of this rank's host, the same for all of its ranks, in any unit: what ahc cuts among
+  /// hosts it cuts in proportion. 0: COHORT_HOST_BANDWIDTH, or not known, as on all other hosts then.
+  std::uint32_t host_bandwidth = 0;
   bool uses_huge_pages = true;  ///< for large buffers of allocate(), where the kernel has them
   /// Threads that help a rank with large copies and reductions; nullopt: COHORT_COPY_THREADS, or up to 3 of
   /// the cores that this host's ranks leave idle.

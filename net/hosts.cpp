@@ -43,15 +43,37 @@ Hosts Hosts::below_switches(Rank hosts_per_switch) const {
   return hosts;
 }
 
+Hosts Hosts::with_bandwidths(std::span<const std::uint32_t> of_host) const {
+  COHORT_ASSERT(of_host.size() == count(), "{} hosts have {} bandwidths", count(), of_host.size());
+  Hosts hosts = *this;
+  hosts.sum_bandwidths(std::vector<std::uint64_t>(of_host.begin(), of_host.end()));
+  return hosts;
+}
+
 Hosts Hosts::among(std::span<const Rank> ranks) const {
   std::vector<Rank> host_of;
   for (const Rank rank : ranks) host_of.push_back(host_of_[rank]);
   Hosts hosts(host_of);
-  if (switches_ == nullptr) return hosts;
   std::vector<Rank> those;
-  for (Rank host = 0; host < hosts.count(); ++host) those.push_back(host_of[hosts.first_of(host)]);
+  std::vector<std::uint64_t> bandwidths;
+  for (Rank host = 0; host < hosts.count(); ++host) {
+    const Rank here = those.emplace_back(host_of[hosts.first_of(host)]);
+    bandwidths.push_back(bandwidth_before_[here + 1] - bandwidth_before_[here]);
+  }
+  hosts.sum_bandwidths(bandwidths);
+  if (switches_ == nullptr) return hosts;
   hosts.switches_ = std::make_shared<const Hosts>(switches_->among(those));
   return hosts;
+}
+
+void Hosts::sum_bandwidths(std::span<const std::uint64_t> of_host) {
+  bandwidth_before_.clear();
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 32;  // below, no product in elements_before() overflows
+  for (int shift = 0; bandwidth_before_.empty() || bandwidth_before_.back() >= kMost; ++shift) {
+    bandwidth_before_.assign(1, 0);
+    for (const std::uint64_t one : of_host)
+      bandwidth_before_.push_back(bandwidth_before_.back() + std::max<std::uint64_t>(one >> shift, 1));
+  }
 }
 
 void Hosts::number(std::span<const Rank> host_of) {
@@ -68,6 +90,7 @@ void Hosts::number(std::span<const Rank> host_of) {
   std::iota(in_rank_order.begin(), in_rank_order.end(), Rank{0});
   sort_by(host_of_, in_rank_order, by_host_, first_of_host_);
   sort_by(place_of_, by_host_, by_place_, first_of_place_);
+  sum_bandwidths(std::vector<std::uint64_t>(count(), 1));
   const std::size_t size = host_of_.size();
   for (std::size_t distance = 1; distance < size; distance *= 2) {
     Rank ahead = 0;
@@ -80,6 +103,12 @@ void Hosts::number(std::span<const Rank> host_of) {
     inside_at_powers_.push_back(ahead);
     inside_at_swaps_.push_back(swaps);
   }
+}
+
+bool Hosts::are_bandwidths_equal() const noexcept {
+  for (Rank host = 0; host < count(); ++host)
+    if (bandwidth_before_[host] != host * bandwidth_before_[1]) return false;
+  return bandwidth_before_.back() == count() * bandwidth_before_[1];
 }
 
 double Hosts::pairs_inside() const noexcept {

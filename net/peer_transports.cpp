@@ -33,6 +33,27 @@ Error not_reached(const Membership& membership, const PeerTransports::Choice& ch
           why_not(membership, choice, peer)));
 }
 
+using SaidOfHost = PeerTransports::SaidOfHost;
+
+/// All ranks come to the same verdict, the culprit too.
+void check_bandwidths(const Membership& membership, std::span<const SaidOfHost> said) {
+  const auto refuse = [&](std::string_view where, Rank culprit, Rank other) {
+    throw Error(ErrorKind::Mismatch,
+                fmt::format("bandwidth of a host's network differs{}: {} has {}, rank {} has {}; give all "
+                            "ranks of a host the same COHORT_HOST_BANDWIDTH, and all hosts theirs, or none",
+                            where, membership.peers[culprit].describe(), said[culprit].bandwidth, other,
+                            said[other].bandwidth))
+        .with_culprit(culprit);
+  };
+  const auto none = std::ranges::find(said, 0U, &SaidOfHost::bandwidth);
+  const auto some = std::ranges::find_if(said, [](const SaidOfHost& one) { return one.bandwidth != 0; });
+  if (none != said.end() && some != said.end())
+    refuse("", static_cast<Rank>(none - said.begin()), static_cast<Rank>(some - said.begin()));
+  for (Rank rank = 0; rank < membership.size; ++rank)
+    if (said[rank].bandwidth != said[said[rank].first].bandwidth)
+      refuse(" on one host", rank, said[rank].first);
+}
+
 }  // namespace
 
 void PeerTransports::Choice::check() const {
@@ -40,6 +61,12 @@ void PeerTransports::Choice::check() const {
   if (!asked.empty() && std::none_of(kinds.begin(), kinds.end(), is_asked))
     throw Error(ErrorKind::InvalidArgument,
                 fmt::format("transport '{}' (COHORT_TRANSPORT) is none of {}", asked, names_of(kinds)));
+  if (host_bandwidth > kMostHostBandwidth)
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("a host's network has a bandwidth of {} (COHORT_HOST_BANDWIDTH); give at most {}, in "
+                    "a unit that all hosts share",
+                    host_bandwidth, kMostHostBandwidth));
 }
 
 std::uint64_t PeerTransports::Choice::fabric(Engine& engine) const {
@@ -52,6 +79,7 @@ std::uint64_t PeerTransports::Choice::fabric(Engine& engine) const {
 PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice,
                                const Within* within)
     : hosts_per_switch_(choice.hosts_per_switch),
+      host_bandwidth_(choice.host_bandwidth),
       hosts_(within == nullptr ? Hosts::apart(membership.size)
                                : within->root.hosts_.among(within->place.ranks)),
       connections_(engine, membership, within == nullptr ? nullptr : &within->root.connections_,
@@ -117,21 +145,31 @@ void PeerTransports::name_choice(const Membership& membership, const Choice& cho
   }
 }
 
-void PeerTransports::learn_hosts(const Membership& membership, std::span<const Rank> first_of_host) {
+void PeerTransports::check_first(const Membership& membership, std::span<const SaidOfHost> said,
+                                 Rank peer) const {
   const Rank own = ranks_of_host_.front();
-  for (Rank peer = 0; peer < membership.size; ++peer) {
-    const Rank first = first_of_host[peer];
-    const bool is_here = std::binary_search(ranks_of_host_.begin(), ranks_of_host_.end(), peer);
-    if (first <= peer && first_of_host[first] == first && is_here == (first == own)) continue;
-    throw Error(
-        ErrorKind::Mismatch,
-        fmt::format("{} says that its host's first rank is {}, but rank {}, whose host's first rank is "
-                    "{}, {} memory with it; give all ranks the same COHORT_TRANSPORT",
-                    membership.peers[peer].describe(), first, membership.rank, own,
-                    is_here ? "shares" : "does not share"))
-        .with_culprit(peer);
-  }
+  const Rank first = said[peer].first;
+  const bool is_here = std::binary_search(ranks_of_host_.begin(), ranks_of_host_.end(), peer);
+  if (first <= peer && said[first].first == first && is_here == (first == own)) return;
+  throw Error(ErrorKind::Mismatch,
+              fmt::format("{} says that its host's first rank is {}, but rank {}, whose host's first rank is "
+                          "{}, {} memory with it; give all ranks the same COHORT_TRANSPORT",
+                          membership.peers[peer].describe(), first, membership.rank, own,
+                          is_here ? "shares" : "does not share"))
+      .with_culprit(peer);
+}
+
+void PeerTransports::learn_hosts(const Membership& membership, std::span<const SaidOfHost> said) {
+  for (Rank peer = 0; peer < membership.size; ++peer) check_first(membership, said, peer);
+  check_bandwidths(membership, said);
+  std::vector<Rank> first_of_host;
+  for (const SaidOfHost& one : said) first_of_host.push_back(one.first);
   hosts_ = Hosts(first_of_host).below_switches(hosts_per_switch_);
+  if (host_bandwidth_ == 0) return;
+  std::vector<std::uint32_t> bandwidths;
+  for (Rank host = 0; host < hosts_.count(); ++host)
+    bandwidths.push_back(said[hosts_.first_of(host)].bandwidth);
+  hosts_ = hosts_.with_bandwidths(bandwidths);
 }
 
 Capabilities PeerTransports::common_capabilities() const noexcept {

@@ -27,7 +27,8 @@ class PeerTransports : Immovable {
     std::size_t buffer_bytes = 0;
     std::size_t heap_bytes = 0;
     bool is_isolated = false;
-    Rank hosts_per_switch = 0;  ///< 0: not known
+    Rank hosts_per_switch = 0;         ///< 0: not known
+    std::uint32_t host_bandwidth = 0;  ///< of this host's network; 0: not known
 
     /// Throws InvalidArgument if there is no kind of the name that was asked for.
     void check() const;
@@ -64,10 +65,16 @@ class PeerTransports : Immovable {
   /// What all ranks have said of that, the same on all of them; of a group from the start, else from when
   /// they have said it.
   [[nodiscard]] const Hosts& hosts() const noexcept { return hosts_; }
-  /// The first of each rank's host, by rank, as that rank says; each is one of the ranks. Throws Mismatch,
-  /// with the culprit, if that is no partition, or not what this rank sees of it.
-  void learn_hosts(const Membership& membership, std::span<const Rank> first_of_host);
+  /// What each rank says of its host, by rank.
+  struct SaidOfHost {
+    Rank first = 0;               ///< of its ranks; is one
+    std::uint32_t bandwidth = 0;  ///< 0: not known
+  };
+  /// Throws Mismatch, with the culprit, if the first ranks are no partition, or not what this rank sees of
+  /// it, and if ranks of one host differ in its bandwidth, or hosts in whether they know theirs.
+  void learn_hosts(const Membership& membership, std::span<const SaidOfHost> said);
   [[nodiscard]] Rank hosts_per_switch() const noexcept { return hosts_per_switch_; }
+  [[nodiscard]] std::uint32_t host_bandwidth() const noexcept { return host_bandwidth_; }
 
   // To every transport that is in use:
   void register_memory(std::span<std::byte> memory);
@@ -82,6 +89,7 @@ class PeerTransports : Immovable {
 
  private:
   void choose(const Membership& membership, const Choice& choice);
+  void check_first(const Membership& membership, std::span<const SaidOfHost> said, Rank peer) const;
   void name_choice(const Membership& membership, const Choice& choice);
   [[nodiscard]] bool shares_memory() const noexcept;
   void make_all(const Choice& choice, TransportUse use, PeerTransports* root);
@@ -89,6 +97,7 @@ class PeerTransports : Immovable {
   std::vector<const TransportKind*> kind_of_;  ///< by rank, this one included
   std::vector<Rank> ranks_of_host_;
   const Rank hosts_per_switch_;
+  const std::uint32_t host_bandwidth_;
   Hosts hosts_;
   std::string name_;
   std::unique_ptr<host::HostGroup> group_;

@@ -20,7 +20,7 @@ bool is_plain(std::string_view words) {
                              [](char letter) { return letter >= ' ' && letter <= '~' && letter != '|'; });
 }
 
-/// What stands in the text of a hello: "transport|words|speed|access|host|switches".
+/// What stands in the text of a hello: "transport|words|speed|access|host|switches|bandwidth".
 struct HelloText {
   std::string transport;  ///< the name of the kind that was chosen for the receiver
   std::string words;      ///< its own
@@ -28,14 +28,15 @@ struct HelloText {
   std::string access;     ///< "isolated", or "direct": how ranks of one process reach each other
   std::string host;       ///< the first of the ranks that share memory with the sender
   std::string switches;   ///< how many hosts are below each
+  std::string bandwidth;  ///< of the network of the sender's host
 
   [[nodiscard]] std::string text() const {
-    return fmt::format("{}|{}|{}|{}|{}|{}", transport, words, speed, access, host, switches);
+    return fmt::format("{}|{}|{}|{}|{}|{}|{}", transport, words, speed, access, host, switches, bandwidth);
   }
 
   /// Throws ProtocolError for anything that text() does not write.
   static HelloText parse(std::string_view text) {
-    std::array<std::string, 6> fields;
+    std::array<std::string, 7> fields;
     std::size_t field = 0;
     for (const char letter : text) {
       if (letter != '|')
@@ -45,7 +46,7 @@ struct HelloText {
     }
     if (field + 1 != fields.size())
       throw Error(ErrorKind::ProtocolError, fmt::format("a hello says '{}', which is no such text", text));
-    return {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]};
+    return {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5], fields[6]};
   }
 };
 
@@ -53,8 +54,9 @@ struct HelloText {
 class Exchange : Immovable {
  public:
   Exchange(const Membership& membership, Resources& resources, const std::optional<LinkSpeed>& own_speed)
-      : membership_(membership), resources_(resources), first_of_host_(membership.size) {
-    first_of_host_[membership.rank] = resources.transports().ranks_of_host().front();
+      : membership_(membership), resources_(resources), said_(membership.size) {
+    const PeerTransports& transports = resources.transports();
+    said_[membership.rank] = {transports.ranks_of_host().front(), transports.host_bandwidth()};
     if (!own_speed) return;
     own_speed_ = own_speed->text();
     speeds_.push_back(LinkSpeed::parse(own_speed_));  // as the others will read it
@@ -67,8 +69,9 @@ class Exchange : Immovable {
                          std::move(introduction.words),
                          own_speed_,
                          access(),
-                         fmt::format("{}", first_of_host_[membership_.rank]),
-                         switches()};
+                         fmt::format("{}", said_[membership_.rank].first),
+                         switches(),
+                         fmt::format("{}", said_[membership_.rank].bandwidth)};
     COHORT_ASSERT(is_plain(text.words), "transport {} says '{}', which does not fit a hello", text.transport,
                   text.words);
     COHORT_ASSERT(text.words.size() <= Introduction::kMostWords &&
@@ -86,7 +89,8 @@ class Exchange : Immovable {
     try {
       const HelloText text = HelloText::parse(theirs.text_for_people());
       check(peer, theirs, text);
-      first_of_host_[peer] = parse_rank(text.host);
+      said_[peer] = {parse<Rank>("the first rank of its host", text.host, membership_.size - 1),
+                     parse<std::uint32_t>("the bandwidth of its host", text.bandwidth, kMostHostBandwidth)};
       resources_.transports().to(peer).meet(peer, text.words, std::move(descriptors));
       if (!speeds_.empty()) speeds_.push_back(LinkSpeed::parse(text.speed));
     } catch (const Error& error) {
@@ -95,22 +99,22 @@ class Exchange : Immovable {
   }
 
   /// Once all have said theirs.
-  void learn_hosts() { resources_.transports().learn_hosts(membership_, first_of_host_); }
+  void learn_hosts() { resources_.transports().learn_hosts(membership_, said_); }
 
   [[nodiscard]] std::optional<LinkSpeed> agreed_speed() const {
     return speeds_.empty() ? std::nullopt : std::optional(LinkSpeed::agreed(speeds_));
   }
 
  private:
-  [[nodiscard]] Rank parse_rank(std::string_view text) const {
-    Rank rank = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
-    if (error != std::errc() || end != text.data() + text.size() || rank >= membership_.size)
-      throw Error(
-          ErrorKind::ProtocolError,
-          fmt::format("a hello says that the first rank of its host is '{}', which is none of {} ranks", text,
-                      membership_.size));
-    return rank;
+  /// Throws ProtocolError for what is no number, or above `most`.
+  template <class T>
+  [[nodiscard]] static T parse(std::string_view what, std::string_view text, T most) {
+    T value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value > most)
+      throw Error(ErrorKind::ProtocolError,
+                  fmt::format("a hello says that {} is '{}', which is no number up to {}", what, text, most));
+    return value;
   }
   [[nodiscard]] std::string switches() const {
     return fmt::format("{}", resources_.transports().hosts_per_switch());
@@ -152,7 +156,7 @@ class Exchange : Immovable {
   Resources& resources_;
   std::string own_speed_;
   std::vector<LinkSpeed> speeds_;
-  std::vector<Rank> first_of_host_;  ///< by rank
+  std::vector<PeerTransports::SaidOfHost> said_;  ///< by rank
 };
 
 /// What links cost a core here: as an earlier job has measured it under the same conditions, or else measured

@@ -37,7 +37,8 @@ PeerTransports::Choice transports_of(const CommunicatorOptions& options) {
           .buffer_bytes = buffer_bytes_of(options),
           .heap_bytes = options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes,
           .is_isolated = options.is_isolated,
-          .hosts_per_switch = options.hosts_per_switch};
+          .hosts_per_switch = options.hosts_per_switch,
+          .host_bandwidth = options.host_bandwidth};
 }
 
 AlgorithmTable table_of(const CommunicatorOptions& options) {

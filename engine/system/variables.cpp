@@ -14,7 +14,7 @@ namespace cohort::environment {
 namespace {
 
 constexpr std::string_view kPrefix = "COHORT_";
-constexpr std::array<std::string_view, 37> kVariables = {"COHORT_ADDR",
+constexpr std::array<std::string_view, 38> kVariables = {"COHORT_ADDR",
                                                          "COHORT_ALGO",
                                                          "COHORT_AUTH",
                                                          "COHORT_BENCH_BOARD_FD",
@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, 37> kVariables = {"COHORT_ADDR",
                                                          "COHORT_GROUP_BUFFSIZE",
                                                          "COHORT_HEAPSIZE",
                                                          "COHORT_HOSTS_PER_SWITCH",
+                                                         "COHORT_HOST_BANDWIDTH",
                                                          "COHORT_HOST_ID",
                                                          "COHORT_HUGEPAGES",
                                                          "COHORT_IB_GID_INDEX",

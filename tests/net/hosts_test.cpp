@@ -43,6 +43,40 @@ TEST(Hosts, of_some_ranks_are_those_that_these_share) {
   EXPECT_EQ(all.among(std::vector<Rank>{3, 0, 2}), Hosts(std::vector<Rank>{0, 1, 0}));
 }
 
+TEST(Hosts, have_shares_by_the_bandwidths_of_their_networks) {
+  const Hosts equal = Hosts::apart(3);
+  for (std::size_t elements = 0; elements < 50; ++elements)
+    for (Rank host = 0; host <= 3; ++host) {
+      EXPECT_EQ(equal.elements_before(host, elements), elements * host / 3);
+      EXPECT_EQ(equal.with_bandwidths(std::vector<std::uint32_t>(3, 25)).elements_before(host, elements),
+                elements * host / 3);
+    }
+  const Hosts hosts = equal.with_bandwidths(std::vector<std::uint32_t>{1, 2, 5});
+  EXPECT_EQ(hosts.elements_before(1, 80), 10U);
+  EXPECT_EQ(hosts.elements_before(2, 80), 30U);
+  EXPECT_EQ(hosts.elements_before(3, 80), 80U);
+  EXPECT_TRUE(equal.are_bandwidths_equal());
+  EXPECT_FALSE(hosts.are_bandwidths_equal());
+  EXPECT_FALSE(equal.with_bandwidths(std::vector<std::uint32_t>{2, 1, 3}).are_bandwidths_equal());
+}
+
+TEST(Hosts, cut_the_longest_vector_among_the_fastest_networks) {
+  constexpr Rank kHosts = 5000;
+  constexpr std::size_t kElements = (std::size_t{1} << 60) + 7;
+  const Hosts hosts =
+      Hosts::apart(kHosts).with_bandwidths(std::vector<std::uint32_t>(kHosts, kMostHostBandwidth));
+  EXPECT_EQ(hosts.elements_before(kHosts, kElements), kElements);
+  for (Rank host = 0; host < kHosts; ++host)
+    ASSERT_LT(hosts.elements_before(host, kElements), hosts.elements_before(host + 1, kElements));
+}
+
+TEST(Hosts, of_some_ranks_keep_the_bandwidths_of_their_networks) {
+  const Hosts all = Hosts(std::vector<Rank>{0, 0, 1, 2}).with_bandwidths(std::vector<std::uint32_t>{1, 7, 3});
+  const Hosts some = all.among(std::vector<Rank>{3, 0});
+  EXPECT_EQ(some.elements_before(1, 40), 30U);
+  EXPECT_TRUE(all.among(std::vector<Rank>{0, 1}).are_bandwidths_equal());
+}
+
 TEST(Hosts, fill_switches_in_their_order) {
   const Hosts hosts = Hosts(std::vector<Rank>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4}).below_switches(2);
   ASSERT_NE(hosts.switches(), nullptr);
