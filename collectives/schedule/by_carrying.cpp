@@ -108,6 +108,27 @@ Cost rooted(double bytes, const Sizes& of) {
   return leaving(cost, bytes * (of.hosts - 1) / (of.hosts * of.most));
 }
 
+/// Scratch in vectors: what a host's ranks carry, and what one rank receives to combine, a slice for each
+/// host. Slices of equal shares are at most a vector together; of a host with a larger share they are more.
+std::size_t vectors_in_scratch(const Hosts& hosts) {
+  if (hosts.are_bandwidths_equal()) return 2;
+  constexpr std::size_t kParts = 1 << 10;  // of a vector: finer than it matters, and no product overflows
+  std::size_t most = 1;
+  for (Rank host = 0; host < hosts.count(); ++host) {
+    const std::size_t share =
+        hosts.elements_before(host + 1, kParts) - hosts.elements_before(host, kParts) + 1;
+    const std::size_t slices = share * hosts.count();
+    most = std::max(most, (slices + kParts * hosts.size_of(host) - 1) / (kParts * hosts.size_of(host)));
+  }
+  return 1 + most;
+}
+
+std::size_t scratch_for_combined(std::size_t vectors, std::size_t bytes, const Hosts& hosts) {
+  // What is received lies apart for each host and each rank of this one, rounded up each time.
+  const std::size_t parts = std::size_t{hosts.count()} * (hosts.most_ranks() + std::size_t{1});
+  return scratch_for_shares(vectors * bytes, parts);
+}
+
 Needs needs(std::size_t scratch_bytes) {
   return {.links_inside = true, .links_to_carriers = true, .scratch_bytes = scratch_bytes};
 }
@@ -180,17 +201,17 @@ Task<> reduce(Exec& x, Reduce op) {
 }
 
 Needs needs_of_vector(std::size_t bytes, const Hosts& hosts) {
-  // What is received lies apart for each host and each rank of this one, rounded up each time.
-  const std::size_t parts = std::size_t{hosts.count()} * (hosts.most_ranks() + std::size_t{1});
-  return needs(scratch_for_shares(2 * bytes, parts));
+  return needs(scratch_for_combined(vectors_in_scratch(hosts), bytes, hosts));
 }
-std::size_t largest_vector(std::size_t buffer_bytes, const Hosts&) { return buffer_bytes / 2; }
+std::size_t largest_vector(std::size_t buffer_bytes, const Hosts& hosts) {
+  return buffer_bytes / vectors_in_scratch(hosts);
+}
 
 Needs needs_of_reduce_scatter(std::size_t bytes, const Hosts& hosts) {
-  return needs_of_vector(bytes * hosts.ranks(), hosts);
+  return needs(scratch_for_combined(2, bytes * hosts.ranks(), hosts));
 }
 std::size_t largest_of_reduce_scatter(std::size_t buffer_bytes, const Hosts& hosts) {
-  return largest_vector(buffer_bytes, hosts) / hosts.ranks();
+  return buffer_bytes / 2 / hosts.ranks();
 }
 
 Needs needs_of_all_gather(std::size_t bytes, const Hosts& hosts) { return needs(bytes * hosts.ranks()); }

@@ -12,6 +12,9 @@
 /// hosts each has one rank that takes part. Here each host's vector is cut at the cuts of two hosts at a
 /// time, its own and the other's, so that a pair exchanges one message.
 ///
+/// A vector is cut among hosts by the bandwidths of their networks, where these are known; otherwise, and
+/// where they are the same, each host has as much.
+///
 /// m hosts of g(1), ..., g(m) ranks, p in all, the largest of g ranks.
 namespace cohort::carrying {
 
@@ -24,7 +27,8 @@ Task<> broadcast(Exec& x, Broadcast op);
 /// As reduce_scatter, in which everybody hears from everybody, and the last steps of broadcast backwards.
 Task<> reduce(Exec& x, Reduce op);
 
-/// Of a vector of all: twice that, of scratch.
+/// Of a vector of all: twice that, of scratch; where bandwidths differ, once and as often as the slices of
+/// the largest host for each rank fill it.
 [[nodiscard]] Needs needs_of_vector(std::size_t bytes, const Hosts& hosts);
 [[nodiscard]] std::size_t largest_vector(std::size_t buffer_bytes, const Hosts& hosts);
 /// Of blocks: those of all ranks, twice where they are combined.
@@ -33,7 +37,9 @@ Task<> reduce(Exec& x, Reduce op);
 [[nodiscard]] Needs needs_of_all_gather(std::size_t bytes, const Hosts& hosts);
 [[nodiscard]] std::size_t largest_of_all_gather(std::size_t buffer_bytes, const Hosts& hosts);
 
-// What leaves hosts is what a rank of the smallest one sends or gets; with a root, from one in the largest.
+// Shares of hosts as where bandwidths are equal: of a slow host, which is waited for, it moves little more or
+// less. What leaves hosts is what a rank of the smallest one sends or gets; with a root, from one in the
+// largest.
 [[nodiscard]] Cost cost_of_all_reduce(std::size_t bytes, const Hosts& hosts);
 [[nodiscard]] Cost cost_of_reduce_scatter(std::size_t bytes, const Hosts& hosts);
 [[nodiscard]] Cost cost_of_all_gather(std::size_t bytes, const Hosts& hosts);

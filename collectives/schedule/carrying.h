@@ -10,6 +10,7 @@
 namespace cohort {
 
 /// A vector for each host, cut into as many parts as anybody asks for, all of one size but for an element.
+/// One vector of all is cut among the hosts by their bandwidths.
 ///
 /// A cut is a fraction of the vector, rounded down: two parts of which neither begins where the other has
 /// ended, as fractions, are the only ones that may have elements in common.
@@ -32,7 +33,7 @@ class HostVectors {
                                              std::size_t element_bytes) noexcept {
     return {hosts, block_bytes / element_bytes, element_bytes, true};
   }
-  /// One vector, as much of it for each host.
+  /// One vector, of which each host has a part.
   [[nodiscard]] static HostVectors of_vector(const Hosts& hosts, std::size_t bytes,
                                              std::size_t element_bytes) noexcept {
     return {hosts, bytes / element_bytes, element_bytes, false};
@@ -54,7 +55,7 @@ class HostVectors {
       : hosts_(hosts), elements_(elements), element_bytes_(element_bytes), has_blocks_(has_blocks) {}
 
   [[nodiscard]] std::size_t elements_before(Rank host) const noexcept {
-    return elements_ * host / hosts_.count();
+    return hosts_.elements_before(host, elements_);
   }
 
   const Hosts& hosts_;

@@ -140,6 +140,57 @@ TEST(SeveralHosts, levels_sum_large_vectors_on_hosts_of_unequal_size) {
   for (const Rank ranks : {3, 5}) expect_large_sums(ranks, kAlgorithms);
 }
 
+/// Ranks of hosts whose networks have these bandwidths, each on a thread.
+void run_with_bandwidths(std::span<const Rank> host_of, std::span<const std::uint32_t> bandwidths,
+                         const RankFunction& body) {
+  const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
+  const auto ranks = static_cast<Rank>(host_of.size());
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      CommunicatorOptions options;
+      options.join.rank = rank;
+      options.join.size = ranks;
+      options.join.address = address;
+      options.join.host_id = fmt::format("host {}", host_of[rank]);
+      options.host_bandwidth = bandwidths[host_of[rank]];
+      Engine engine;
+      engine.set_crowded(true);
+      auto run = [&]() -> Task<> {
+        Communicator comm = co_await Communicator::join(engine, std::move(options));
+        co_await body(comm);
+        co_await comm.close();
+      };
+      EXPECT_NO_THROW(engine.run(run())) << "rank " << rank;
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// So large that the fastest host's share goes in pieces.
+TEST(SeveralHosts, unequal_networks_carry_shares_of_a_vector_in_proportion) {
+  constexpr std::size_t kCount = 300'001;
+  const std::vector<Rank> host_of = {0, 1, 1, 2};
+  const std::vector<std::uint32_t> bandwidths = {10, 40, 150};
+  auto body = [&](Communicator& comm) -> Task<> {
+    const Hosts& hosts = comm.reach().hosts;
+    EXPECT_EQ(hosts.elements_before(1, 200), 10U);
+    EXPECT_EQ(hosts.elements_before(2, 200), 50U);
+    std::vector<std::int32_t> values(kCount, static_cast<std::int32_t>(comm.rank()));
+    auto reduce = comm.reduce(std::span(values), ReduceOp::sum, 2).with_algorithm("ahc");
+    co_await std::move(reduce);
+    if (comm.rank() == 2) {
+      EXPECT_THAT(values, testing::Each(6));
+    }
+    auto broadcast = comm.broadcast(std::span(values), 2).with_algorithm("ahc");
+    co_await std::move(broadcast);
+    EXPECT_THAT(values, testing::Each(6));
+    auto sum = comm.all_reduce(std::span(values), ReduceOp::sum).with_algorithm("ahc");
+    co_await std::move(sum);
+    EXPECT_THAT(values, testing::Each(24));
+  };
+  run_with_bandwidths(host_of, bandwidths, body);
+}
+
 TEST(SeveralHosts, a_transport_that_is_asked_for_is_used_everywhere_or_refused) {
   CommunicatorOptions options;
   options.transport = "tcp";

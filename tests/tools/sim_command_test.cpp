@@ -111,6 +111,8 @@ TEST(SimCommandTest, wrong_topology_is_named_with_its_member) {
   EXPECT_THAT(complaint(R"({"ranks_of_hosts": [2, "x"]})"), HasSubstr("ranks_of_hosts[1] is \"x\""));
   EXPECT_THAT(complaint(R"({"ranks_of_hosts": [4294967296]})"), HasSubstr("ranks_of_hosts[0]"));
   EXPECT_THAT(complaint(R"({"faults": {"lost_links": [{"at_ns": true}]}})"), HasSubstr("at_ns is true"));
+  EXPECT_THAT(complaint(R"({"gigabytes_per_second_of_hosts": [50, 0]})"),
+              HasSubstr("gigabytes_per_second_of_hosts[1] is 0"));
   EXPECT_EQ(complaint(R"({"rails": 2, "ranks_of_hosts": [4, 2]})"), "");
 }
 

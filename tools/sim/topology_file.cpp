@@ -188,6 +188,8 @@ void read_members(Members& members, Topology& topology) {
   members.read("shared_memory", topology.has_shared_memory);
   if (!topology.has_shared_memory) topology.inside = over_tcp(topology.inside);
   members.read("rails", topology.rails, kRails);
+  members.read("gigabytes_per_second_of_hosts", topology.gigabytes_per_second_of_hosts, kRateOfLink);
+  members.read("bandwidth_known", topology.is_bandwidth_known);
   members.read("hosts_per_switch", topology.hosts_per_switch, kHostsOfSwitch);
   members.read("oversubscription", topology.oversubscription, kFactor);
   members.read("inside", topology.inside);

@@ -24,7 +24,8 @@ struct CheckOptions {
   std::vector<std::size_t> counts{};  ///< of each block, at most `count`, where the operator has them
   /// For each rank a number that those of its host have; empty: one host has all ranks.
   std::vector<Rank> host_of{};
-  Rank hosts_per_switch = 0;  ///< 0: not known
+  Rank hosts_per_switch = 0;                ///< 0: not known
+  std::vector<std::uint32_t> bandwidths{};  ///< by host; empty: they are the same
   bool is_in_place = false;
   UserWindows user_windows = UserWindows::staged;  ///< others only on mapped ground
   Referring referring = Referring::nobody;         ///< others only for local schedules that may
@@ -46,7 +47,8 @@ struct CheckOptions {
 
   [[nodiscard]] Form form() const noexcept { return {count, ranks, root, counts}; }
   [[nodiscard]] Hosts hosts() const {
-    return (host_of.empty() ? Hosts(ranks) : Hosts(host_of)).below_switches(hosts_per_switch);
+    const Hosts hosts = (host_of.empty() ? Hosts(ranks) : Hosts(host_of)).below_switches(hosts_per_switch);
+    return bandwidths.empty() ? hosts : hosts.with_bandwidths(bandwidths);
   }
 };
 

@@ -68,6 +68,7 @@ bool are_copies_exact(const AnyAlgorithm& algorithm, const CostCase& of, const C
 bool divides_on_levels(const AnyAlgorithm& algorithm, const CheckOptions& options) {
   if (algorithm.levels() != Levels::any_hosts) return true;
   const Hosts hosts = options.hosts();
+  if (!hosts.are_bandwidths_equal()) return false;
   if (hosts.size_of(hosts.host_of(options.root)) != hosts.most_ranks()) return false;
   for (Rank host = 0; host < hosts.count(); ++host)
     if (options.count / hosts.count() % hosts.size_of(host) != 0) return false;

@@ -77,6 +77,15 @@ std::vector<std::vector<std::size_t>> uneven_counts(Counts of, Rank ranks, std::
   return lists;
 }
 
+/// Of so many hosts, which differ in steps and by far; nothing where there are no two.
+std::vector<std::uint32_t> uneven_bandwidths(Rank hosts) {
+  constexpr std::uint32_t kOfHosts[] = {3, 1, 50, 2};
+  std::vector<std::uint32_t> bandwidths;
+  for (Rank host = 0; host < hosts && hosts > 1; ++host)
+    bandwidths.push_back(kOfHosts[host % std::size(kOfHosts)]);
+  return bandwidths;
+}
+
 /// One host, hosts of equal and of unequal size, in rank order, dealt out in turn, and to and fro, and one
 /// for each rank.
 std::vector<std::vector<Rank>> usual_hosts(Rank ranks) {
@@ -119,10 +128,15 @@ class Collector {
         add_switches(one);
       else if (algorithm.fits(one.options.hosts()))
         add_hosts(one);
+      if (algorithm.levels() == Levels::any_hosts) add_bandwidths(one);
     }
   }
 
  private:
+  void add_bandwidths(Case one) {
+    one.options.bandwidths = uneven_bandwidths(one.options.hosts().count());
+    if (!one.options.bandwidths.empty()) add_hosts(one);
+  }
   /// Of 1, 2 and 3 hosts, and of all.
   void add_switches(Case one) {
     const Rank hosts = one.options.hosts().count();
@@ -320,6 +334,7 @@ std::string describe(const Case& one) {
                                  options.ranks, options.ranks == 1 ? "" : "s");
   if (!options.host_of.empty()) text += fmt::format(", on hosts {}", fmt::join(options.host_of, " "));
   if (options.hosts_per_switch != 0) text += fmt::format(", switches of {}", options.hosts_per_switch);
+  if (!options.bandwidths.empty()) text += fmt::format(", bandwidths {}", fmt::join(options.bandwidths, " "));
   if (!one.op()->has_data) return text;
   const std::size_t shown = std::min<std::size_t>(options.counts.size(), 8);
   text += fmt::format(", {} elements of {}", options.count, to_string(options.type));

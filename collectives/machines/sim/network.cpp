@@ -20,25 +20,26 @@ Network::Network(const Topology& topology, Rank ranks)
     return Carrier{.picoseconds_per_byte = picoseconds_per_byte(speed.gigabytes_per_second),
                    .gap = from_nanoseconds(speed.gap_ns)};
   };
-  const Carrier nic = carrier(topology.network);
   const std::vector<Rank> bounds = host_bounds(topology, ranks);
   hosts_ = static_cast<Rank>(bounds.size() - 1);
-  std::vector<std::uint32_t> nics_below;  // of each switch
+  std::vector<double> rate_below;  // of all NICs of each switch
   for (Rank host = 0; host < hosts_; ++host) {
     const Rank below = topology.hosts_per_switch == 0 ? 0 : host / topology.hosts_per_switch;
-    const std::uint32_t rails = topology.rails == 0 ? bounds[host + 1] - bounds[host] : topology.rails;
+    const std::uint32_t rails = rails_of(topology, bounds[host + 1] - bounds[host]);
+    LinkSpeed network = topology.network;
+    network.gigabytes_per_second = gigabytes_per_second_of(topology, host);
     const auto first = static_cast<std::uint32_t>(nic_hosts_.size());
     nic_hosts_.resize(nic_hosts_.size() + rails, host);
-    nics_below.resize(below + 1);
-    nics_below[below] += rails;
+    nics_.resize(2 * nic_hosts_.size(), carrier(network));
+    rate_below.resize(below + 1);
+    rate_below[below] += rails * network.gigabytes_per_second;
     for (Rank rank = bounds[host]; rank < bounds[host + 1]; ++rank)
       places_.push_back({.host = host, .lies_below = below, .nic = first + (rank - bounds[host]) % rails});
   }
   ports_.resize(std::size_t{2} * ranks, carrier(topology.inside));
-  nics_.resize(2 * nic_hosts_.size(), nic);
-  for (const std::uint32_t nics : nics_below)
+  for (const double rate : rate_below)
     uplinks_.resize(uplinks_.size() + 2,
-                    {.picoseconds_per_byte = nic.picoseconds_per_byte / nics * topology.oversubscription});
+                    {.picoseconds_per_byte = picoseconds_per_byte(rate) * topology.oversubscription});
   for (const DegradedLink& link : topology.faults.degraded_links)
     degraded_[pair_of(link.from, link.to)] =
         degraded_[pair_of(link.to, link.from)] = {link.bandwidth_factor, link.latency_factor};

@@ -29,7 +29,29 @@ void check_ranks_of_hosts(const Topology& topology) {
           "a host of ranks_of_hosts has at least 1 rank");
 }
 
+/// Of all NICs of each host, in parts of the largest.
+std::vector<std::uint32_t> bandwidths_of(const Topology& topology, const std::vector<Rank>& bounds) {
+  std::vector<double> of_host;
+  for (Rank host = 0; host + 1 < bounds.size(); ++host)
+    of_host.push_back(gigabytes_per_second_of(topology, host) *
+                      rails_of(topology, bounds[host + 1] - bounds[host]));
+  const double most = *std::ranges::max_element(of_host);
+  std::vector<std::uint32_t> parts;
+  for (const double one : of_host)
+    parts.push_back(std::max(1U, static_cast<std::uint32_t>(one / most * kMostHostBandwidth)));
+  return parts;
+}
+
 }  // namespace
+
+double gigabytes_per_second_of(const Topology& topology, Rank host) {
+  const std::vector<double>& first = topology.gigabytes_per_second_of_hosts;
+  return host < first.size() ? first[host] : topology.network.gigabytes_per_second;
+}
+
+std::uint32_t rails_of(const Topology& topology, Rank ranks_of_host) {
+  return topology.rails == 0 ? ranks_of_host : topology.rails;
+}
 
 std::vector<Rank> host_bounds(const Topology& topology, Rank ranks) {
   check_ranks_of_hosts(topology);
@@ -55,7 +77,9 @@ Hosts hosts_of(const Topology& topology, Rank ranks) {
   const std::vector<Rank> bounds = host_bounds(topology, ranks);
   std::vector<Rank> host_of;
   for (Rank host = 0; host + 1 < bounds.size(); ++host) host_of.resize(bounds[host + 1], host);
-  return Hosts(host_of).below_switches(topology.hosts_per_switch);
+  const Hosts hosts = Hosts(host_of).below_switches(topology.hosts_per_switch);
+  const bool do_differ = topology.is_bandwidth_known && !topology.gigabytes_per_second_of_hosts.empty();
+  return do_differ ? hosts.with_bandwidths(bandwidths_of(topology, bounds)) : hosts;
 }
 
 bool has_one_memory(const Topology& topology, Rank ranks) {
@@ -72,6 +96,8 @@ void check(const Topology& t, Rank ranks) {
           "speeds and latencies are at least 0");
   check("inside", t.inside);
   check("network", t.network);
+  for (const double rate : t.gigabytes_per_second_of_hosts)
+    require(rate > 0, "a host of gigabytes_per_second_of_hosts has a bandwidth above 0");
   check(t.faults, ranks);
 }
 

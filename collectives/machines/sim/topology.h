@@ -29,9 +29,10 @@ struct LinkSpeed {
 ///
 /// Ranks fill hosts one after another: the first hosts as `ranks_of_hosts` says, further ones with
 /// `ranks_per_host` each. Ranks of one host reach each other over ports of their own; other
-/// hosts through the host's NICs, of which the ranks take turns. Hosts below one switch see full bisection;
-/// from switch to switch all NICs of its hosts share one uplink, which has their bandwidth divided by
-/// `oversubscription`. All ports, NICs and uplinks are full duplex.
+/// hosts through the host's NICs, of which the ranks take turns: the NICs of the first hosts carry what
+/// `gigabytes_per_second_of_hosts` says, each, further ones as `network` does. Hosts below one switch see
+/// full bisection; from switch to switch all NICs of its hosts share one uplink, which has their bandwidth
+/// divided by `oversubscription`. All ports, NICs and uplinks are full duplex.
 struct Topology {
   Rank ranks_per_host = 1;
   std::vector<Rank> ranks_of_hosts;  ///< of the first hosts, where these differ
@@ -40,6 +41,8 @@ struct Topology {
   std::uint32_t rails = 0;           ///< NICs of a host; 0: one for each rank
   Rank hosts_per_switch = 0;         ///< 0: one switch for all hosts
   double oversubscription = 1;
+  std::vector<double> gigabytes_per_second_of_hosts;  ///< of a NIC of the first hosts, where these differ
+  bool is_bandwidth_known = true;                     ///< to schedules; false: as if all hosts had the same
   LinkSpeed inside{.latency_ns = 500, .gigabytes_per_second = 100};   ///< between ranks of one host
   LinkSpeed network{.latency_ns = 2000, .gigabytes_per_second = 50};  ///< a NIC
   double switch_latency_ns = 0;                                       ///< more, from switch to switch
@@ -49,6 +52,11 @@ struct Topology {
   double reduce_gigabytes_per_second = 0;  ///< of reductions, per byte of an operand; 0: no time
   Faults faults;
 };
+
+/// Of one of its NICs.
+[[nodiscard]] double gigabytes_per_second_of(const Topology& topology, Rank host);
+/// How many NICs a host of so many ranks has.
+[[nodiscard]] std::uint32_t rails_of(const Topology& topology, Rank ranks_of_host);
 
 /// Where the ranks are: host h has those from the h-th number to below the next one. Ends with `ranks`.
 /// Throws InvalidArgument where a host has none.

@@ -26,12 +26,13 @@ TEST(HostVectors, of_blocks_have_one_for_each_rank) {
     }
 }
 
-TEST(HostVectors, of_a_vector_follow_one_another_and_so_do_their_parts) {
+/// Whatever their hosts' bandwidths.
+void expect_parts_to_follow_one_another(const Hosts& of) {
   constexpr std::size_t kElement = 4;
   for (std::size_t count = 0; count < 100; ++count) {
-    const HostVectors vectors = HostVectors::of_vector(hosts(), count * kElement, kElement);
+    const HostVectors vectors = HostVectors::of_vector(of, count * kElement, kElement);
     std::size_t end = 0;
-    for (Rank host = 0; host < hosts().count(); ++host) {
+    for (Rank host = 0; host < of.count(); ++host) {
       const HostVectors::Range whole = vectors.of_host(host);
       EXPECT_EQ(whole.begin, end);
       end = whole.end;
@@ -48,6 +49,20 @@ TEST(HostVectors, of_a_vector_follow_one_another_and_so_do_their_parts) {
     }
     EXPECT_EQ(end, count * kElement);
   }
+}
+
+TEST(HostVectors, of_a_vector_follow_one_another_and_so_do_their_parts) {
+  expect_parts_to_follow_one_another(hosts());
+  expect_parts_to_follow_one_another(hosts().with_bandwidths(std::vector<std::uint32_t>{3, 1, 50, 2}));
+}
+
+TEST(HostVectors, of_a_vector_are_as_large_as_bandwidths_say) {
+  const Hosts faster = hosts().with_bandwidths(std::vector<std::uint32_t>{1, 4, 2, 1});
+  const HostVectors vectors = HostVectors::of_vector(faster, 320, 4);
+  EXPECT_EQ(vectors.of_host(0).bytes(), 40U);
+  EXPECT_EQ(vectors.of_host(1).bytes(), 160U);
+  EXPECT_EQ(vectors.of_host(2).bytes(), 80U);
+  EXPECT_EQ(vectors.of_host(3).bytes(), 40U);
 }
 
 /// What Needs asks links for.

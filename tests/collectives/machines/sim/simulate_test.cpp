@@ -79,6 +79,31 @@ TEST(SimulateTest, hosts_may_have_different_numbers_of_ranks) {
   EXPECT_NEAR(chain_us, 1 + 4, kRoundingUs) << "the largest host meets, and passes it on";
 }
 
+TEST(SimulateTest, hosts_may_have_networks_of_different_bandwidth) {
+  Topology topology = flat();
+  topology.gigabytes_per_second_of_hosts = {kBytesPerUs / 1000, kBytesPerUs / 4000};
+  const double bytes = 1'000'000;
+  EXPECT_NEAR(two_flows_us(topology, 1'000'000), kLatencyUs + 4 * bytes / kBytesPerUs, kRoundingUs);
+  EXPECT_EQ(hosts_of(topology, 2).elements_before(1, 1000), 800U);
+  topology.is_bandwidth_known = false;
+  EXPECT_TRUE(hosts_of(topology, 2).are_bandwidths_equal());
+}
+
+TEST(SimulateTest, shares_by_bandwidth_take_less_time_where_networks_differ) {
+  Topology topology;
+  topology.ranks_per_host = 4;
+  topology.rails = 2;
+  topology.network.message_ns = 250;
+  for (const Rank hosts : {3U, 4U, 8U}) {
+    topology.gigabytes_per_second_of_hosts = {12.5};  // others have 50
+    const sim::Setup setup{.ranks = 4 * hosts, .bytes = std::size_t{16} << 20};
+    topology.is_bandwidth_known = true;
+    const double by_bandwidth = simulate(all_reduce("ahc"), topology, setup).microseconds;
+    topology.is_bandwidth_known = false;
+    EXPECT_LT(by_bandwidth, simulate(all_reduce("ahc"), topology, setup).microseconds) << hosts << " hosts";
+  }
+}
+
 TEST(SimulateTest, a_host_of_more_ranks_shares_its_cores_and_its_nics) {
   Topology topology = flat();
   topology.ranks_of_hosts = {2};  // ranks 0 and 1; the others have a host each
