@@ -32,6 +32,7 @@ class Messenger::OutgoingPlace : cohort::Immovable {
   ~OutgoingPlace() {
     outgoing_.unlink();
     flight_.is_known_to_peer = outgoing_.is_offered;
+    flight_.is_known_here = outgoing_.is_asked_for;
     if (!outgoing_.is_offered) return;
     peer_.offered.erase(outgoing_.id);
     // The receiver may ask for it yet, and would take what comes next for it.
@@ -52,7 +53,7 @@ class Messenger::IncomingPlace : cohort::Immovable {
       : owner_(owner), incoming_(incoming), flight_(flight) {}
   ~IncomingPlace() {
     incoming_.unlink();
-    flight_.is_known_to_peer = incoming_.is_matched;
+    flight_.is_known_to_peer = flight_.is_known_here = incoming_.is_matched;
     if (!incoming_.is_matched) return;
     Peer& peer = owner_.peers_[incoming_.from];
     for (auto& [id, wanted] : peer.coming)
@@ -145,6 +146,7 @@ Task<Rank> Messenger::run(const MessageRequest& request) {
     if (use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
     co_return with;
   }
+  flight.has_failed = true;
   co_await hear_of_others(failure);
   const Error cause = settle(flight, failure);
   if (use_.health.is_failed()) co_await use_.withdraw();
@@ -174,11 +176,14 @@ Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure)
   Error own = as_error(failure);
   if (!error_in(failure)) own = Error(own.kind(), fmt::format("{} failed: {}", what, own.message()));
   if (own.kind() == ErrorKind::DeadlineExceeded) {
-    own =
-        Error(ErrorKind::DeadlineExceeded,
-              fmt::format("{} was not finished in time: nobody called what belongs to it; look at what that "
-                          "rank does instead, or give the call a longer deadline (COHORT_TIMEOUT)",
-                          what));
+    const std::string_view why =
+        flight.is_known_here ? "the other end has called it, too, and its bytes take longer; look at "
+                               "how busy that rank and the network are"
+                             : "nobody called what belongs to it; look at what that rank does instead";
+    own = Error(ErrorKind::DeadlineExceeded,
+                fmt::format("{} was not finished in time: {}, or give the call a longer deadline "
+                            "(COHORT_TIMEOUT)",
+                            what, why));
     if (request.peer != MessageRequest::kAnybody) own = own.with_culprit(request.peer);
     health.fail(own);
   } else if (flight.is_known_to_peer) {
