@@ -2,7 +2,6 @@
 #include <cohort/collectives/communicator_options.h>
 
 #include <cohort/engine/error.h>
-#include <cohort/engine/log.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/figure_cache.h>
 #include <cohort/engine/system/variables.h>
@@ -29,8 +28,7 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
   JoinOptions join = JoinOptions::from_environment();
   CommunicatorOptions options = collectives_from_environment();
   options.join = std::move(join);
-  if (options.join.rank != 0) return options;  // the others have the same environment mostly
-  for (const std::string& complaint : environment::misspelt_variables()) log(LogLevel::warn, "{}", complaint);
+  environment::warn_of_misspelt_variables(options.join.rank);
   return options;
 }
 

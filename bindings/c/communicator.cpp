@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communicators and what belongs to them besides calls.
 #include <cohort/bindings/c/handles.h>
+#include <cohort/engine/system/variables.h>
 #include <cohort/net/join/join_environment.h>
 
 #include <fmt/format.h>
@@ -32,11 +33,12 @@ CommunicatorOptions options_from(const cohort_options* given) {
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
   const bool knows_place = given != nullptr && given->size != 0;
   options.join = knows_place ? join_options_besides_place() : JoinOptions::from_environment();
-  if (given == nullptr) return options;
   if (knows_place) {
     options.join.rank = given->rank;
     options.join.size = given->size;
   }
+  environment::warn_of_misspelt_variables(options.join.rank);
+  if (given == nullptr) return options;
   set_text(options.join.name, given->name);
   set_text(options.join.address, given->address);
   set_text(options.join.job, given->job);

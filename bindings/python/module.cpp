@@ -5,6 +5,7 @@
 #include <cohort/bindings/python/communicator.h>
 #include <cohort/bindings/python/failure.h>
 #include <cohort/bindings/python/method.h>
+#include <cohort/engine/system/variables.h>
 #include <cohort/net/join/join_environment.h>
 
 #include <fmt/format.h>
@@ -91,6 +92,7 @@ CommunicatorOptions options_from(GivenOptions given) {
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
   options.join = given.is_given("rank") ? join_options_besides_place() : JoinOptions::from_environment();
   given.set(options.join.rank, "rank", "a whole number from 0 on");
+  environment::warn_of_misspelt_variables(options.join.rank);
   given.set(options.join.size, "size", "how many ranks there are, a whole number");
   given.set(options.join.name, "name", "a text, the same on all ranks");
   given.set(options.join.address, "address", "'HOST:PORT' or 'unix:NAME' of rank 0");

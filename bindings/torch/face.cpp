@@ -3,6 +3,7 @@
 
 #include <cohort/bindings/host/session.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/variables.h>
 #include <cohort/net/auth/secret.h>
 
 #include <fmt/format.h>
@@ -229,6 +230,7 @@ std::shared_ptr<Ranks> join(const Place& place) {
   options.join.address = place.address;
   options.join.rank = place.rank;
   options.join.size = place.size;
+  environment::warn_of_misspelt_variables(place.rank);
   if (place.timeout_s > 0) options.timeout = duration_of(place.timeout_s);
   if (place.join_timeout_s > 0) options.join.timeout = duration_of(place.join_timeout_s);
   if (!place.secret.empty()) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/system/variables.h>
 
+#include <cohort/engine/log.h>
+
 #include <fmt/format.h>
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -86,6 +89,14 @@ std::vector<std::string> misspelt_variables() {
       complaints.push_back(fmt::format("{} is set and means nothing; {} may be meant", name, nearest));
   }
   return complaints;
+}
+
+void warn_of_misspelt_variables(unsigned rank) {
+  static std::once_flag once;
+  if (rank != 0) return;
+  std::call_once(once, [] {
+    for (const std::string& complaint : misspelt_variables()) log(LogLevel::warn, "{}", complaint);
+  });
 }
 
 }  // namespace cohort::environment

@@ -14,5 +14,7 @@ namespace cohort::environment {
 /// A sentence for each variable of this process whose name is nearly one of them: a mistake that nothing else
 /// would show. What else begins with COHORT_ belongs to programs around it.
 [[nodiscard]] std::vector<std::string> misspelt_variables();
+/// Warns of them, once in a process, and on rank 0: the others have the same environment mostly.
+void warn_of_misspelt_variables(unsigned rank);
 
 }  // namespace cohort::environment
