@@ -56,6 +56,18 @@ std::string given_of(const std::vector<Tensor>& tensors) {
   return tensors.empty() ? std::string() : tensors.front().describe();
 }
 
+/// Ranks that are told how many rows each brings do not ask: those that are and those that are not make
+/// different calls.
+CallFailure failure_of(const Error& error, const std::string& name, std::string given) {
+  const bool asks = name == "all_gather" || name == "gather";
+  if (!asks || error.kind() != ErrorKind::Mismatch) return {error, name, std::move(given)};
+  Error explained(error.kind(),
+                  fmt::format("{}; give `sizes`, `out` and `async_op` of {} on all ranks or on none",
+                              error.message(), name));
+  if (error.culprit()) explained = explained.with_culprit(*error.culprit());
+  return {explained, name, std::move(given)};
+}
+
 void place(CallArguments& arguments, const Tensor& in, const Tensor& out) {
   arguments.type = in.type();
   arguments.in = in.bytes();
@@ -71,7 +83,7 @@ py::object PyCommunicator::wait_for(const std::string& name, const AnyCall& call
   try {
     wait_without_lock([&](bindings::Interrupt* interrupt) { from = comm_->call(call, settings, interrupt); });
   } catch (const Error& error) {
-    throw CallFailure(error, name, given_of(tensors));
+    throw failure_of(error, name, given_of(tensors));
   }
   const bool is_recv = std::holds_alternative<MessageCall>(call) &&
                        std::get<MessageCall>(call).direction != MessageCall::Direction::send;
@@ -104,7 +116,7 @@ py::object PyCommunicator::finish(std::string_view name, AnyCall call, const Cal
   PyRequest::drop_finished();
   started->keep();
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     comm_->start(request);
   }
   return py::cast(started);
@@ -203,7 +215,7 @@ std::vector<std::size_t> PyCommunicator::ask_rows(std::string_view name, const T
     wait_without_lock([&](bindings::Interrupt* interrupt) { comm_->call(call, settings, interrupt); });
     check_rows_fit(name, comm_->name(), all);
   } catch (const Error& error) {
-    throw CallFailure(error, std::string(name), tensor.describe());
+    throw failure_of(error, std::string(name), tensor.describe());
   }
   std::vector<std::size_t> rows;
   for (const TensorLayout& layout : all) rows.push_back(layout.rows());
@@ -450,7 +462,7 @@ PyCommunicator PyCommunicator::group(std::vector<Rank> ranks, std::string name) 
 }
 
 std::shared_ptr<std::byte> PyCommunicator::allocate(std::size_t bytes) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return comm_->allocate(bytes);
 }
 
@@ -459,14 +471,14 @@ std::string PyCommunicator::explain(const std::string& op, const std::string& ty
   if (!known_op) throw py::value_error(fmt::format("'{}' is no operator", op));
   const auto known_type = parse_data_type(type);
   if (!known_type) throw py::value_error(fmt::format("'{}' is no type; give {}", type, known_types()));
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return comm_->explain(*known_op, *known_type, bytes);
 }
 
 py::object PyCommunicator::failure() {
   std::optional<Error> failure;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     failure = comm_->failure();
   }
   return failure ? exception_of(*failure, {}, {}) : py::none();
@@ -477,7 +489,7 @@ void PyCommunicator::close() {
 }
 
 void PyCommunicator::abort(const std::string& reason) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   comm_->abort(reason);
 }
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/python/failure.h>
 
-#include <utility>
-
 namespace cohort::python {
 namespace {
-
-unsigned long main_thread = 0;
 
 void set_error(const Error& error, const std::string& operation, const std::string& given) {
   const py::object exception = exception_of(error, operation, given);
@@ -42,31 +38,6 @@ void set_thrown() noexcept {
   auto& shared = py::detail::get_internals().registered_exception_translators;
   if (py::detail::apply_exception_translators(shared)) return;
   PyErr_SetString(PyExc_SystemError, "an exception that no translator of pybind11 takes");
-}
-
-void set_main_thread(unsigned long identity) noexcept { main_thread = identity; }
-
-bool is_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
-
-PythonSignals::~PythonSignals() {
-  Py_XDECREF(type_);
-  Py_XDECREF(value_);
-  Py_XDECREF(traceback_);
-}
-
-bool PythonSignals::is_wanted() noexcept {
-  const PyGILState_STATE state = PyGILState_Ensure();
-  const bool has_raised = PyErr_CheckSignals() != 0;
-  if (has_raised) PyErr_Fetch(&type_, &value_, &traceback_);
-  PyGILState_Release(state);
-  return has_raised;
-}
-
-void PythonSignals::rethrow() {
-  if (type_ == nullptr) return;
-  PyErr_Restore(std::exchange(type_, nullptr), std::exchange(value_, nullptr),
-                std::exchange(traceback_, nullptr));
-  throw py::error_already_set();
 }
 
 }  // namespace cohort::python

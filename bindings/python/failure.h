@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/bindings/host/shared_loop.h>
+#include <cohort/bindings/python/interpreter.h>
 #include <cohort/engine/error.h>
 
 #include <pybind11/pybind11.h>
@@ -42,37 +43,25 @@ void set_thrown() noexcept;
 [[nodiscard]] py::object exception_of(const Error& error, const std::string& operation,
                                       const std::string& given);
 
-/// Signals that the interpreter has got while its main thread waits in the library: their handlers run there,
-/// and what they raise ends the wait. Threads: with or without the interpreter's lock.
-class PythonSignals final : public bindings::Interrupt {
+/// Asks the program whether a signal's handler has raised an exception.
+class SignalQuestion final : public bindings::Interrupt {
  public:
-  PythonSignals() = default;
-  ~PythonSignals();
-  PythonSignals(const PythonSignals&) = delete;
-  PythonSignals& operator=(const PythonSignals&) = delete;
-
-  bool is_wanted() noexcept override;
-  /// Throws what a handler has raised, if it has. With the lock.
-  void rethrow();
+  bool is_wanted() noexcept override { return signals_.have_raised(); }
+  /// Throws it, if there is one. With the lock.
+  void rethrow() { signals_.rethrow(); }
 
  private:
-  PyObject* type_ = nullptr;
-  PyObject* value_ = nullptr;
-  PyObject* traceback_ = nullptr;
+  Signals signals_;
 };
-
-/// The interpreter's main thread, the only one that handles signals.
-void set_main_thread(unsigned long identity) noexcept;
-[[nodiscard]] bool is_main_thread() noexcept;
 
 /// Calls it without the interpreter's lock, with an interrupt on the main thread. What a signal's handler
 /// raised goes before the failure that it led to.
 template <class Function>
 void wait_without_lock(Function&& function) {
-  PythonSignals signals;
+  SignalQuestion signals;
   std::exception_ptr failure;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     try {
       function(is_main_thread() ? &signals : nullptr);
     } catch (...) {

@@ -45,7 +45,7 @@ void PyRequest::cancel_all() {
   const TimePoint until = after(std::chrono::steady_clock::now(), kPatience);
   for (const auto& request : std::vector(kept())) {
     if (request->done()) continue;
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     try {
       request->request_->cancel();
       (void)request->request_->wait_until(until);
@@ -85,7 +85,7 @@ py::object PyRequest::outcome() const {
 
 bool PyRequest::test() {
   if (done()) return true;
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return request_->test();
 }
 
@@ -100,7 +100,7 @@ py::object PyRequest::result() {
 }
 
 void PyRequest::cancel() {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   request_->cancel();
 }
 

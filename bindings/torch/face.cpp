@@ -91,27 +91,52 @@ auto known(std::optional<Known> found, const std::string& name) {
   return *found;
 }
 
+/// The backend's, as the session asks it.
+class Asked final : public bindings::Interrupt {
+ public:
+  explicit Asked(torch_face::Interrupt& interrupt) noexcept : interrupt_(interrupt) {}
+  bool is_wanted() noexcept override { return interrupt_.is_wanted(); }
+
+ private:
+  torch_face::Interrupt& interrupt_;
+};
+
 class Started final : public Pending {
  public:
   explicit Started(std::shared_ptr<Request> request) : request_(std::move(request)) {}
   bool is_over() override { return request_->test(); }
-  bool wait(double timeout_s) override {
+  bool wait(double timeout_s, Interrupt* interrupt) override {
     const TimePoint until =
         timeout_s > 0 ? after(std::chrono::steady_clock::now(), duration_of(timeout_s)) : kNever;
-    return session().loop().wait(request_, until, nullptr);
+    if (interrupt == nullptr) return session().loop().wait(request_, until, nullptr);
+    Asked asked(*interrupt);
+    return session().loop().wait(request_, until, &asked);
   }
 
  private:
   std::shared_ptr<Request> request_;
 };
 
-Outcome outcome_of(Request& request) {
+/// A group, as its errors say it.
+struct Group {
+  std::string name;
+  std::vector<Rank> world_ranks;
+
+  /// Which rank of the world the culprit is.
+  [[nodiscard]] std::string explain(const Error& error) const {
+    if (!error.culprit() || *error.culprit() >= world_ranks.size()) return error.what();
+    return fmt::format("{} (rank {} of '{}' is rank {} of the world)", error.what(), *error.culprit(), name,
+                       world_ranks[*error.culprit()]);
+  }
+};
+
+Outcome outcome_of(Request& request, const Group& group) {
   Outcome outcome;
   outcome.from = request.from;
   try {
     request.take();
   } catch (const Error& error) {
-    outcome.failure = error.what();
+    outcome.failure = group.explain(error);
     outcome.is_late = error.kind() == ErrorKind::DeadlineExceeded || error.kind() == ErrorKind::PeerSilent;
   } catch (const std::exception& error) {
     outcome.failure = error.what();
@@ -134,7 +159,8 @@ std::vector<std::byte*> addresses_of(const std::vector<void*>& blocks) {
 
 class JoinedRanks final : public Ranks {
  public:
-  explicit JoinedRanks(std::shared_ptr<bindings::SharedCommunicator> comm) : comm_(std::move(comm)) {}
+  JoinedRanks(std::shared_ptr<bindings::SharedCommunicator> comm, Group group)
+      : comm_(std::move(comm)), group_(std::make_shared<const Group>(std::move(group))) {}
   /// Its goodbye is said without waiting, also where calls are under way.
   ~JoinedRanks() override = default;
 
@@ -212,12 +238,14 @@ class JoinedRanks final : public Ranks {
   std::shared_ptr<Pending> launch(const std::shared_ptr<Request>& request,
                                   std::function<void(const Outcome&)> over,
                                   Duration patience = Duration::zero()) {
-    request->when_over([over = std::move(over)](Request& done) { over(outcome_of(done)); });
+    request->when_over(
+        [over = std::move(over), group = group_](Request& done) { over(outcome_of(done, *group)); });
     comm_->start(request, patience);
     return std::make_shared<Started>(request);
   }
 
   std::shared_ptr<bindings::SharedCommunicator> comm_;
+  const std::shared_ptr<const Group> group_;
   std::mutex mutex_;
   std::map<std::size_t, bool> takes_apart_;  ///< by bytes of a block: to ask takes a turn of the engine
 };
@@ -240,7 +268,7 @@ std::shared_ptr<Ranks> join(const Place& place) {
   }
   std::shared_ptr<bindings::SharedCommunicator> comm = session().join(std::move(options));
   open_groups().add(comm);
-  return std::make_shared<JoinedRanks>(std::move(comm));
+  return std::make_shared<JoinedRanks>(std::move(comm), Group{place.name, place.world_ranks});
 }
 
 void leave_all(const std::string& reason) noexcept {

@@ -50,13 +50,23 @@ struct Outcome {
   std::uint32_t from = 0;  ///< of a message
 };
 
+/// Asked now and then by a thread that waits: whether its program wants it back. True: what it waits for is
+/// cancelled.
+class Interrupt {
+ public:
+  virtual bool is_wanted() noexcept = 0;
+
+ protected:
+  ~Interrupt() = default;
+};
+
 /// A call that was started. Threads: any.
 class Pending {
  public:
   virtual ~Pending() = default;
   virtual bool is_over() = 0;
-  /// Drives, if nobody else does. Not above zero: without end. Whether it is over.
-  virtual bool wait(double timeout_s) = 0;
+  /// Drives, if nobody else does. Not above zero: without end. `interrupt` may be null. Whether it is over.
+  virtual bool wait(double timeout_s, Interrupt* interrupt) = 0;
 };
 
 /// A communicator of one process group. Threads: any.
@@ -78,6 +88,8 @@ class Ranks {
 
 struct Place {
   std::string name;
+  std::vector<std::uint32_t>
+      world_ranks{};  ///< of the ranks of a group, for errors; empty: this is the world
   std::string address;
   std::string secret;  ///< hexadecimal; empty at a Unix address
   std::uint32_t rank = 0;

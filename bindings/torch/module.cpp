@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // cohort._torch: what cohort/torch.py registers with torch.distributed.
+#include <cohort/bindings/python/interpreter.h>
 #include <cohort/bindings/torch/mapped_allocator.h>
 #include <cohort/bindings/torch/process_group.h>
 #include <cohort/bindings/torch/work.h>
 
 #include <pybind11/chrono.h>
+#include <pybind11/stl.h>
 #include <torch/python.h>
 
 namespace cohort::torch_face {
@@ -14,9 +16,11 @@ namespace py = pybind11;
 
 c10::intrusive_ptr<c10d::ProcessGroup> create(const std::string& name, const std::string& address,
                                               const std::string& secret, int rank, int size, double timeout_s,
-                                              double join_timeout_s, const std::string& label) {
+                                              double join_timeout_s, const std::string& label,
+                                              const std::vector<std::uint32_t>& world_ranks) {
   Place place;
   place.name = name;
+  place.world_ranks = world_ranks;
   place.address = address;
   place.secret = secret;
   place.rank = static_cast<std::uint32_t>(rank);
@@ -39,6 +43,7 @@ void map_tensors(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
 
 /// Before the interpreter ends: a thread that wants its lock then would be ended, amid what must not throw.
 void end(const std::string& reason) {
+  python::keep_other_threads();
   leave_all(reason);
   tell_all_futures();
 }
@@ -46,9 +51,11 @@ void end(const std::string& reason) {
 }  // namespace
 
 PYBIND11_MODULE(_torch, module) {
+  python::set_main_thread();
   module.def("create", &create, py::call_guard<py::gil_scoped_release>(), py::arg("name"), py::arg("address"),
              py::arg("secret"), py::arg("rank"), py::arg("size"), py::arg("timeout_s"),
-             py::arg("join_timeout_s"), py::arg("label") = "cohort");
+             py::arg("join_timeout_s"), py::arg("label") = "cohort",
+             py::arg("world_ranks") = std::vector<std::uint32_t>());
   module.def("end", &end, py::call_guard<py::gil_scoped_release>(), py::arg("reason"));
   module.def("map_tensors", &map_tensors, py::arg("group").none(true));
 }

@@ -3,6 +3,7 @@
 #include <cohort/bindings/torch/tensors.h>
 
 #include <ATen/ATen.h>
+#include <pybind11/pybind11.h>
 
 #include <algorithm>
 #include <chrono>
@@ -48,6 +49,8 @@ void ProcessGroupCohort::hear_everybody(milliseconds timeout, bool waits_for_all
     const auto left = std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
     try {
       words[static_cast<std::size_t>(peer - 1)]->wait(std::max(left, milliseconds(1)));
+    } catch (const pybind11::error_already_set&) {
+      throw;  // Ctrl-C
     } catch (const std::exception& error) {
       missing.push_back(peer);
       cause = error.what();
@@ -67,6 +70,8 @@ void ProcessGroupCohort::monitoredBarrier(const c10d::BarrierOptions& options, b
     try {
       pass_word(true, 0, timeout)->wait();
       pass_word(false, 0, timeout)->wait();
+    } catch (const pybind11::error_already_set&) {
+      throw;  // Ctrl-C
     } catch (const std::exception& error) {
       TORCH_CHECK(false, "cohort: Rank ", getRank(),
                   " successfully reached monitoredBarrier, but received errors while waiting for send/recv "

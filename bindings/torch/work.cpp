@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/torch/work.h>
 
+#include <cohort/bindings/python/interpreter.h>
 #include <cohort/bindings/torch/mapped_allocator.h>
 
 #include <ATen/core/ivalue.h>
@@ -86,6 +87,19 @@ class Teller {
   bool is_silent_ = false;
 };
 
+/// Of the main thread, which handles signals.
+class SignalQuestion final : public Interrupt {
+ public:
+  bool is_wanted() noexcept override { return signals_.have_raised(); }
+  void rethrow() {
+    const pybind11::gil_scoped_acquire locked;
+    signals_.rethrow();
+  }
+
+ private:
+  python::Signals signals_;
+};
+
 }  // namespace
 
 void tell_all_futures() noexcept { Teller::one().fall_silent(); }
@@ -139,7 +153,10 @@ bool CohortWork::isCompleted() {
 
 bool CohortWork::wait(std::chrono::milliseconds timeout) {
   const double seconds = std::chrono::duration<double>(timeout).count();
-  const bool is_over = pending_->wait(seconds);
+  SignalQuestion question;
+  const bool is_over = pending_->wait(seconds, python::is_main_thread() ? &question : nullptr);
+  python::return_or_stay();
+  question.rethrow();
   std::unique_lock<std::mutex> lock(mutex_);
   TORCH_CHECK(is_over, "cohort: Timed out: not over after ", seconds,
               " s; give it more time, or find who has not called it");

@@ -13,11 +13,19 @@ __all__ = [
 ]
 
 
+def _sequence_of(op: Optional[str], message: str) -> Optional[int]:
+    """Of the call, not of another one that the message is about, too."""
+    name = re.escape(op) if op else r"\w+"
+    number = re.search(rf"^collective #(\d+)|collective #(\d+), {name}\w*\(|\b{name}\w*\([^#]*\) #(\d+)", message)
+    return int(next(filter(None, number.groups()))) if number else None
+
+
 class CohortError(RuntimeError):
     """A call failed. After all kinds but InvalidArgument the communicator has been given up, on every rank.
 
-    kind: its name, such as "PeerDied". rank: the rank that caused it, if one is known. op: the call. sequence: the
-    number of the collective, where the message tells it. advice: what to do, where the message says so.
+    kind: its name, such as "PeerDied". rank: the rank that caused it, if one is known. op: the call. sequence: its
+    number among the collectives of its communicator, where the message tells it. advice: what to do, where the message
+    says so.
     """
 
     def __init__(self, message: str = "", *, kind: Optional[str] = None, rank: Optional[int] = None,
@@ -28,8 +36,7 @@ class CohortError(RuntimeError):
         self.kind = kind or type(self).__name__
         self.rank = rank
         self.op = op
-        number = re.search(r"#(\d+)", message)
-        self.sequence = int(number[1]) if number else None
+        self.sequence = _sequence_of(op, message)
         head, separator, tail = message.partition("; ")
         self.advice = tail if separator else None
 

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 from datetime import timedelta
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, Sequence
 
 import numpy
 import torch.distributed as dist
@@ -56,14 +56,24 @@ def _meeting_place(store: Any, rank: int, size: int) -> str:
     return store.get("cohort/place").decode()
 
 
-def create(store: Any, rank: int, size: int, timeout: timedelta, label: str = "cohort") -> Any:
+def create(store: Any, rank: int, size: int, timeout: timedelta, label: str = "cohort", name: str = "torch",
+           world_ranks: Sequence[int] = ()) -> Any:
     """The process group of `size` ranks that share the store. Profilers show its calls as "label:all_reduce".
 
-    `timeout` is for its calls. Ranks may be apart by more when they make it: they have as long as the store gives them."""
+    `timeout` is for its calls. Ranks may be apart by more when they make it: they have as long as the store gives them.
+    `name` and `world_ranks`, which ranks of the world those of a group are, are for errors."""
     address, _, secret = _meeting_place(store, rank, size).partition(" ")
     join_timeout = max(timeout, store.timeout)
     _joined.process = os.getpid()
-    return _torch.create("torch", address, secret, rank, size, timeout.total_seconds(), join_timeout.total_seconds(), label)
+    return _torch.create(name, address, secret, rank, size, timeout.total_seconds(), join_timeout.total_seconds(), label,
+                         list(world_ranks))
+
+
+def _create(given: Any, _: Any) -> Any:
+    """As torch asks for it: the world, whose ranks it does not list, or a group of it."""
+    ranks = given.global_ranks_in_group
+    name = f"torch/{given.group_id}" if ranks else "torch"
+    return create(given.store, given.group_rank, given.group_size, given.timeout, name=name, world_ranks=ranks)
 
 
 def monitored_barrier(group: Any = None, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
@@ -152,4 +162,4 @@ def _end() -> None:
 
 
 atexit.register(_end)
-dist.Backend.register_backend("cohort", create)
+dist.Backend.register_backend("cohort", _create, extended_api=True)

@@ -188,8 +188,63 @@ else:
         print("told", flush=True)
 """
 
+# Whoever asks for the lock of an interpreter that is half gone is ended on the spot: no thread of a blocking call may be.
+LEFT_WITH_THREADS = """
+import threading, time
+import cohort, numpy
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.5)
+
+comm = cohort.init()
+slow = Slow()
+for tag in range(50):
+    threading.Thread(target=comm.recv, args=(numpy.ones(1), 1 - comm.rank, tag), daemon=True).start()
+time.sleep(0.2)
+"""
+
+# A death is told with what this rank was at.
+DEAD_AMID_A_MESSAGE = """
+import os, signal, time
+import cohort, numpy
+
+comm = cohort.init()
+comm.barrier()
+if comm.rank == 1:
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    comm.recv(numpy.ones(1), 1, tag=5)
+except cohort.PeerDied as error:
+    assert error.rank == 1 and error.op == "recv" and error.sequence is None, error
+    assert "during recv of 8 bytes from rank 1" in str(error) and "with tag 5 on 'world'" in str(error), error
+    print("told", flush=True)
+"""
+
+TOLD_ROWS = """
+import cohort, numpy
+
+comm = cohort.init()
+given = {"out": numpy.empty(2 * comm.size)} if comm.rank == 0 else {}
+try:
+    comm.all_gather(numpy.ones(2), **given)
+except cohort.Mismatch as error:
+    assert "on all ranks or on none" in error.advice, error
+    print("explained", flush=True)
+"""
+
 
 class End(RanksTestCase):
+    def test_with_threads_that_wait(self):
+        self.check_ranks(2, LEFT_WITH_THREADS)
+
+    def test_a_death_amid_a_message(self):
+        self.assertIn("told", run_ranks(2, DEAD_AMID_A_MESSAGE)[1])
+
+    def test_rows_that_some_ranks_ask_for_and_others_know(self):
+        self.assertEqual(self.check_ranks(2, TOLD_ROWS).count("explained"), 2)
+
     def test_close_ends_what_is_under_way(self):
         output = self.check_ranks(2, CLOSED)
         self.assertIn("ended", output)

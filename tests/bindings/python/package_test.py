@@ -62,6 +62,9 @@ for scripts in (0, 0, 1, 2):
                          ("Mismatch", 1, "scan", 7, "give 4"))
         self.assertTrue(str(error).startswith("Mismatch: collective #7") and str(error).endswith("(this rank gave x)"))
         self.assertTrue(issubclass(cohort.DeadlineExceeded, TimeoutError))
+        in_scan = "rank 1 ended, during scan(float32 sum, 3 elements) #7 on 'world'"
+        self.assertEqual([errors.error_of("PeerDied", in_scan, 1, op, "").sequence for op in ("scan", "recv", "")],
+                         [7, None, 7])
         self.assertTrue(issubclass(cohort.InvalidArgument, ValueError))
         self.assertIs(type(errors.error_of("NewKind", "text", None, "", "")), cohort.CohortError)
 

@@ -86,8 +86,83 @@ except RuntimeError as error:
     print("told:", error, flush=True)
 """
 
+WITH_A_THREAD = """
+import threading, time
+import cohort.torch, torch, torch.distributed as dist
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.5)
+
+cohort.torch.init_process_group()
+slow = Slow()
+if dist.get_rank() == 0:
+    threading.Thread(target=dist.recv, args=(torch.ones(4), 1), daemon=True).start()
+    time.sleep(0.2)
+else:
+    try:
+        dist.barrier()
+    except RuntimeError as error:
+        print("told:", error, flush=True)
+"""
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import cohort.torch, torch, torch.distributed as dist
+
+cohort.torch.init_process_group()
+wait = {"call": lambda: dist.all_reduce(torch.ones(4)), "monitored": cohort.torch.monitored_barrier}[sys.argv[1]]
+if dist.get_rank() == 0:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        wait()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+else:
+    time.sleep(1)
+    try:
+        wait()
+    except RuntimeError as error:
+        print("told:", error, flush=True)
+"""
+
+IN_A_GROUP = """
+import cohort.torch, torch, torch.distributed as dist
+
+cohort.torch.init_process_group()
+dist.new_group([0, 1])
+group = dist.new_group([1, 2])
+if dist.get_rank() == 1:
+    try:
+        dist.all_reduce(torch.ones(3), group=group)
+    except RuntimeError as error:
+        print("told:", error, flush=True)
+elif dist.get_rank() == 2:
+    try:
+        dist.all_reduce(torch.ones(4), group=group)
+    except RuntimeError as error:
+        pass
+"""
+
 
 class End(unittest.TestCase):
+    def test_with_a_thread_that_waits(self):
+        status, output = launch("cohort run", 2, WITH_A_THREAD)
+        self.assertEqual(status, 0, output)
+        self.assertIn("told: ", output)
+
+    def test_ctrl_c_in_a_call(self):
+        for how in ("call", "monitored"):
+            with self.subTest(how):
+                status, output = launch("cohort run", 2, INTERRUPTED, how)
+                self.assertEqual(status, 0, output)
+                self.assertIn("interrupted", output)
+                self.assertRegex(output, r"told: .*rank 0")
+
+    def test_errors_of_a_group_name_it_and_ranks_of_the_world(self):
+        output = launch("cohort run", 3, IN_A_GROUP)[1]
+        self.assertRegex(output, r"told: .*'torch/2'.*rank 1 of 'torch/2' is rank 2 of the world")
+
     def test_amid_a_call_that_another_rank_makes_later(self):
         with tempfile.TemporaryDirectory() as folder:
             status, output = launch("cohort run", 2, HALF_GONE, str(pathlib.Path(folder) / "marker"))

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/bindings/python/interpreter.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <utility>
+
+namespace cohort::python {
+namespace {
+
+namespace py = pybind11;
+
+unsigned long main_thread = 0;
+std::atomic<bool> keeps_others{false};
+
+/// Of what is Python's the thread may touch nothing any more, and what it holds would do so.
+[[noreturn]] void stay_behind() noexcept {
+  for (;;) ::pause();
+}
+
+}  // namespace
+
+void set_main_thread() {
+  main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+}
+
+bool is_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
+
+void keep_other_threads() noexcept { keeps_others = true; }
+
+void return_or_stay() noexcept {
+  if (keeps_others && !is_main_thread()) stay_behind();
+}
+
+Unlocked::~Unlocked() {
+  return_or_stay();
+  try {
+    PyEval_RestoreThread(state_);
+  } catch (...) {  // pthread_exit(), by which the interpreter ends it: unwinds no further
+    stay_behind();
+  }
+}
+
+Signals::~Signals() {
+  if (type_ == nullptr) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  Py_XDECREF(type_);
+  Py_XDECREF(value_);
+  Py_XDECREF(traceback_);
+  PyGILState_Release(state);
+}
+
+bool Signals::have_raised() noexcept {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const bool has_raised = PyErr_CheckSignals() != 0;
+  if (has_raised) PyErr_Fetch(&type_, &value_, &traceback_);
+  PyGILState_Release(state);
+  return has_raised;
+}
+
+void Signals::rethrow() {
+  if (type_ == nullptr) return;
+  PyErr_Restore(std::exchange(type_, nullptr), std::exchange(value_, nullptr),
+                std::exchange(traceback_, nullptr));
+  throw py::error_already_set();
+}
+
+}  // namespace cohort::python
