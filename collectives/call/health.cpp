@@ -163,6 +163,8 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
 std::string Health::current_operation() const {
   if (is_joining_) return fmt::format("while '{}' was being made", membership_.name);
   const bool is_in_call = running_.is_running || call_.whole();
+  const std::optional<std::string> other = is_in_call || !other_work_ ? std::nullopt : other_work_();
+  if (other) return fmt::format("during {} on '{}'", *other, membership_.name);
   if (!is_in_call) return fmt::format("between collectives on '{}'", membership_.name);
   return fmt::format("during {} on '{}'", call_.text(), membership_.name);
 }

@@ -66,6 +66,9 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] Error link_fault(Rank peer, std::string_view why) const;
   /// Called for each rank that leaves in good order.
   void set_on_goodbye(std::function<void(Rank)> on_goodbye) { on_goodbye_ = std::move(on_goodbye); }
+  /// What is under way besides collectives, as text for errors, if anything is.
+  using OtherWork = std::function<std::optional<std::string>()>;
+  void set_other_work(OtherWork other_work) { other_work_ = std::move(other_work); }
   /// From now on departures are no news: this rank leaves itself.
   void leave() noexcept { is_leaving_ = true; }
 
@@ -144,6 +147,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   const OnFailure on_failure_;
   const IsCutOff is_cut_off_;
   std::function<void(Rank)> on_goodbye_;
+  OtherWork other_work_;
 
   std::optional<Error> cause_;
   bool is_joining_ = true;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace cohort {
 namespace {
@@ -73,11 +74,13 @@ class Messenger::IncomingPlace : cohort::Immovable {
 };
 
 Messenger::Flight::Flight(Messenger& messenger, const MessageRequest& asked, CancelScope* around)
-    : owner(messenger), request(asked), scope(around) {
+    : owner(messenger),
+      request(asked),
+      timeout(asked.timeout > Duration::zero() ? asked.timeout : messenger.use_.timeout),
+      scope(around) {
   owner.flights_.push_back(*this);
   if (owner.flight_count_++ == 0 && owner.group_ != nullptr) owner.group_->watch(owner);
   ++owner.flights_like(asked);
-  const Duration timeout = asked.timeout > Duration::zero() ? asked.timeout : owner.use_.timeout;
   scope.set_deadline(owner.use_.engine, after(owner.use_.engine.now(), timeout));
 }
 
@@ -164,15 +167,26 @@ Task<> Messenger::hear_of_others(const std::exception_ptr& failure) {
   co_await hearing;
 }
 
+std::string Messenger::describe(const MessageRequest& request) const {
+  const std::string who =
+      request.peer == MessageRequest::kAnybody ? "any rank" : use_.membership.peers[request.peer].describe();
+  return fmt::format("{} of {} bytes {} {} with tag {}", request.sends ? "send" : "recv", request.bytes,
+                     request.sends ? "to" : "from", who, request.tag);
+}
+
+std::optional<std::string> Messenger::current_operation() {
+  std::optional<std::string> first;
+  flights_.for_each([&](const Flight& flight) {
+    if (!first && !flight.has_failed) first = describe(flight.request);
+  });
+  return first;
+}
+
 Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure) noexcept {
   Health& health = use_.health;
   if (health.is_failed()) return health.cause_of(failure);
   const MessageRequest& request = flight.request;
-  const std::string who =
-      request.peer == MessageRequest::kAnybody ? "any rank" : use_.membership.peers[request.peer].describe();
-  const std::string what =
-      fmt::format("{} of {} bytes {} {} with tag {} on '{}'", request.sends ? "send" : "recv", request.bytes,
-                  request.sends ? "to" : "from", who, request.tag, use_.membership.name);
+  const std::string what = fmt::format("{} on '{}'", describe(request), use_.membership.name);
   Error own = as_error(failure);
   if (!error_in(failure)) own = Error(own.kind(), fmt::format("{} failed: {}", what, own.message()));
   if (own.kind() == ErrorKind::DeadlineExceeded) {
@@ -181,10 +195,11 @@ Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure)
                                "how busy that rank and the network are"
                              : "nobody called what belongs to it; look at what that rank does instead";
     own = Error(ErrorKind::DeadlineExceeded,
-                fmt::format("{} was not finished in time: {}, or give the call a longer deadline "
+                fmt::format("{} was not finished within {:.3f} s: {}, or give the call a longer deadline "
                             "(COHORT_TIMEOUT)",
-                            what, why));
-    if (request.peer != MessageRequest::kAnybody) own = own.with_culprit(request.peer);
+                            what, std::chrono::duration<double>(flight.timeout).count(), why));
+    if (request.peer != MessageRequest::kAnybody && !flight.is_known_here)
+      own = own.with_culprit(request.peer);
     health.fail(own);
   } else if (flight.is_known_to_peer) {
     health.fail(

@@ -11,6 +11,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace cohort {
@@ -53,6 +55,8 @@ class Messenger final : public LetterHandler, private host::Watcher {
   /// That rank has left in good order: what still waits for it will not get it.
   void peer_left(Rank peer);
   [[nodiscard]] bool is_idle() const noexcept { return flights_.empty(); }
+  /// "send of 8 bytes to rank 1 (node7, pid 4121) with tag 3", of what is under way the first; for errors.
+  [[nodiscard]] std::optional<std::string> current_operation();
 
   // LetterHandler:
   void letters_came(Rank from) noexcept override { advance(from); }
@@ -118,6 +122,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     ~Flight();
     Messenger& owner;
     const MessageRequest& request;
+    const Duration timeout;
     CancelScope scope;
     bool is_known_to_peer = false;
     bool is_known_here = false;  ///< that the peer has called what belongs to it
@@ -149,6 +154,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
   }
   Task<bool> pull(Incoming& incoming);
   Task<> hear_of_others(const std::exception_ptr& failure);
+  [[nodiscard]] std::string describe(const MessageRequest& request) const;
   [[nodiscard]] Error settle(const Flight& flight, const std::exception_ptr& failure) noexcept;
 
   void open(Rank rank);
