@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/torch/tensors.h>
 
+#include <cohort/engine/system/copy_bytes.h>
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -134,7 +136,7 @@ void copy_from_flat(const at::Tensor& flat, std::vector<at::Tensor>& tensors) {
   std::int64_t at = 0;
   for (at::Tensor& tensor : tensors) {
     if (is_copied_as_bytes(tensor, flat))
-      std::copy_n(place_in(flat, at), tensor.nbytes(), static_cast<std::byte*>(tensor.data_ptr()));
+      copy_bytes(static_cast<std::byte*>(tensor.data_ptr()), place_in(flat, at), tensor.nbytes());
     else
       tensor.copy_(flat.narrow(0, at, tensor.numel()).view(tensor.sizes()));
     at += tensor.numel();
@@ -147,7 +149,7 @@ void copy_to_flat(const std::vector<at::Tensor>& tensors, const at::Tensor& flat
   std::int64_t at = 0;
   for (const at::Tensor& tensor : tensors) {
     if (is_copied_as_bytes(tensor, flat))
-      std::copy_n(static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes(), place_in(flat, at));
+      copy_bytes(place_in(flat, at), static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes());
     else
       flat.narrow(0, at, tensor.numel()).copy_(tensor.reshape({-1}));
     at += tensor.numel();

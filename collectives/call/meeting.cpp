@@ -2,6 +2,7 @@
 #include <cohort/collectives/call/meeting.h>
 
 #include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/engine/system/copy_bytes.h>
 
 #include <fmt/format.h>
 
@@ -75,7 +76,7 @@ void Meeting::announce(const Call& call) noexcept {
   const bool by_reference = travels && refers(call);
   some_refer_ = by_reference;
   if (travels && !by_reference) {
-    if (call.send_bytes != 0) std::memcpy(slot.payload(call.announced_bytes), call.send, call.send_bytes);
+    if (call.send_bytes != 0) copy_bytes(slot.payload(call.announced_bytes), call.send, call.send_bytes);
   } else {
     WindowAddresses where;
     where.send_address = reinterpret_cast<std::uintptr_t>(call.send);

@@ -3,11 +3,11 @@
 #include <cohort/collectives/call/messenger.h>
 
 #include <cohort/collectives/call/listening.h>
+#include <cohort/engine/system/copy_bytes.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace cohort {
@@ -307,7 +307,7 @@ bool Messenger::match_unexpected(Incoming& incoming) noexcept {
 
 void Messenger::deliver(Incoming& incoming, Unexpected& message) noexcept {
   if (message.letter.bytes != 0)
-    std::memcpy(incoming.request.data, message.payload.data(), message.letter.bytes);
+    copy_bytes(incoming.request.data, message.payload.data(), message.letter.bytes);
   use_up(incoming.from, message.letter.bytes);
   incoming.is_over = true;
   wake(incoming.news);

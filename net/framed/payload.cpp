@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/framed/payload.h>
 
+#include <cohort/engine/system/copy_bytes.h>
+
 #include <algorithm>
-#include <cstring>
 
 namespace cohort::framed {
 
@@ -13,7 +14,7 @@ void Payload::take(Staging& staging) noexcept {
   }
   const std::size_t bytes = std::min(left_, staging.size());
   if (bytes == 0) return;
-  std::memcpy(to_, staging.data(), bytes);
+  copy_bytes(to_, staging.data(), bytes);
   staging.drop(bytes);
   moved(bytes);
 }
@@ -41,7 +42,7 @@ void Payload::fold_block(std::span<const std::byte> bytes, Staging& staging) noe
   if (!elements.empty()) reducer_->fold(*reducer_, to_, elements.data(), elements.size());
   moved(elements.size());
   if (part == 0) return;
-  std::memcpy(staging.room(part).data(), bytes.data() + elements.size(), part);
+  copy_bytes(staging.room(part).data(), bytes.data() + elements.size(), part);
   staging.append(part);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
+#include <cohort/engine/system/copy_bytes.h>
 
 #include <fmt/format.h>
 
@@ -10,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <concepts>
-#include <cstring>
 
 namespace cohort::framed {
 namespace {
@@ -333,7 +333,7 @@ bool StreamLetters::take(std::byte* into) noexcept {
   while (taken_ < all) {
     const std::size_t staged = std::min(staging_.size(), all - taken_);
     if (staged != 0) {
-      std::memcpy(into + taken_, staging_.data(), staged);
+      copy_bytes(into + taken_, staging_.data(), staged);
       staging_.drop(staged);
       taken_ += staged;
       continue;

@@ -2,6 +2,7 @@
 #include <cohort/net/shm/shm_letters.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/system/copy_bytes.h>
 
 #include <fmt/format.h>
 
@@ -41,8 +42,8 @@ bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexce
   const std::size_t bytes = letter.payload_bytes();
   COHORT_ASSERT(bytes <= most_payload(), "a letter of {} bytes", bytes);
   if (bytes != 0)
-    std::memcpy(bytes <= sizeof cell.beside ? cell.beside : group_.own().letter_payload(peer_, sent_),
-                payload, bytes);
+    copy_bytes(bytes <= sizeof cell.beside ? cell.beside : group_.own().letter_payload(peer_, sent_), payload,
+               bytes);
   cell.stamp.store(++sent_, std::memory_order_seq_cst);
   group_.notify(peer_);
   return true;
@@ -74,9 +75,9 @@ bool ShmLetters::take(std::byte* into) noexcept {
   const host::Segment& theirs = group_.segment(peer_);
   const host::LetterCell& cell = theirs.letter(group_.rank(), taken_);
   if (next_bytes_ != 0)
-    std::memcpy(
-        into, next_bytes_ <= sizeof cell.beside ? cell.beside : theirs.letter_payload(group_.rank(), taken_),
-        next_bytes_);
+    copy_bytes(into,
+               next_bytes_ <= sizeof cell.beside ? cell.beside : theirs.letter_payload(group_.rank(), taken_),
+               next_bytes_);
   if (++taken_ % kReadInARow == 0) {
     group_.own().letters_read(peer_).store(taken_, std::memory_order_seq_cst);
     group_.notify(peer_);

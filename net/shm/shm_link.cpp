@@ -2,6 +2,7 @@
 #include <cohort/net/shm/shm_link.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/system/copy_bytes.h>
 
 #include <fmt/format.h>
 
@@ -170,7 +171,7 @@ void ShmLink::take(const LinkOperation::Request& request, std::byte* to, const s
   if (is_combined)
     request.reducer.fold(request.reducer, to, from, bytes);
   else
-    std::memcpy(to, from, bytes);
+    copy_bytes(to, from, bytes);
 }
 
 /// progress counts bytes that are there.
@@ -179,7 +180,7 @@ bool ShmLink::advance_put(LinkOperation& operation, bool has_waited) noexcept {
   COHORT_ASSERT(request.local.bytes == request.remote.bytes, "put of {} bytes to a slice of {}",
                 request.local.bytes, request.remote.bytes);
   const auto write = [&](std::size_t at, std::size_t bytes) {
-    std::memcpy(remote(request.remote) + at, local(request.local) + at, bytes);
+    copy_bytes(remote(request.remote) + at, local(request.local) + at, bytes);
   };
   const bool touches = is_user_window(request.remote.window);
   if (!move_awhile(operation.progress, request.local.bytes, touches, has_waited, write)) return false;
@@ -232,7 +233,7 @@ bool ShmLink::advance_send(LinkOperation& operation, bool has_waited) noexcept {
     const std::size_t bytes = std::min(left, host::kStageBytes);
     std::byte* stage = group_.own().at(group_.layout().stage(peer(), lane_, sent_));
     const auto fill = [&](std::size_t at, std::size_t size) {
-      std::memcpy(stage + at, from + operation.progress + at, size);
+      copy_bytes(stage + at, from + operation.progress + at, size);
     };
     std::size_t filled = 0;
     if (!move_awhile(filled, bytes, false, has_waited, fill)) return false;

@@ -4,6 +4,7 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/log.h>
+#include <cohort/engine/system/copy_bytes.h>
 #include <cohort/engine/system/memory_map.h>
 
 #include <fmt/format.h>
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -40,7 +40,7 @@ constexpr std::uint32_t big_endian(std::uint32_t word) noexcept {
 void take_front(std::span<const std::byte>& from, std::byte*& to, std::size_t& left) noexcept {
   const std::size_t bytes = std::min(from.size(), left);
   if (bytes == 0) return;
-  std::memcpy(to, from.data(), bytes);
+  copy_bytes(to, from.data(), bytes);
   from = from.subspan(bytes);
   to += bytes;
   left -= bytes;
@@ -174,7 +174,7 @@ int VerbsStream::try_receive_some(std::span<std::byte> into) noexcept {
   std::size_t done = 0;
   while (done < into.size() && !received_.is_empty()) {
     const std::size_t bytes = std::min(into.size() - done, received_.readable());
-    std::memcpy(into.data() + done, receive_ring() + received_.offset(), bytes);
+    copy_bytes(into.data() + done, receive_ring() + received_.offset(), bytes);
     received_.consume(bytes);
     done += bytes;
     traffic_.copied += bytes;

@@ -6,6 +6,7 @@
 #include <hwy/foreach_target.h>
 // Once per instruction set from here on.
 #include <cohort/collectives/memory/reduction/kernels.h>
+#include <cohort/engine/system/copy_bytes.h>
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -63,7 +64,7 @@ void streaming_fence() noexcept { hwy::FlushStream(); }
 void copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores) noexcept {
   if (to == from || bytes == 0) return;
   if (stores == Stores::cached) {
-    std::memcpy(to, from, bytes);
+    copy_bytes(to, from, bytes);
     return;
   }
   detail::stream_copy(to, from, bytes);

@@ -18,7 +18,8 @@ std::vector<std::byte> numbered_bytes(std::size_t size) {
 TEST(CopyTest, copies_exactly_the_bytes_asked_for) {
   const std::vector<std::byte> source = numbered_bytes(9000);
   for (const Stores stores : {Stores::cached, Stores::streaming}) {
-    for (const std::size_t bytes : {0U, 1U, 63U, 64U, 65U, 255U, 256U, 257U, 4096U, 8191U}) {
+    for (const std::size_t bytes :
+         {0U, 1U, 63U, 64U, 65U, 255U, 256U, 257U, 1536U, 1537U, 3072U, 4096U, 8191U}) {
       for (std::size_t shift = 0; shift < 70; shift += 3) {
         std::vector<std::byte> expected(9000, std::byte{0xA5});
         std::vector<std::byte> target = expected;
