@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/python/interpreter.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -23,6 +24,8 @@ std::atomic<bool> keeps_others{false};
 
 void set_main_thread() {
   main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+  // Of a child that is whichever thread has forked.
+  ::pthread_atfork(nullptr, nullptr, [] { main_thread = PyThread_get_thread_ident(); });
 }
 
 bool is_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }

@@ -106,6 +106,26 @@ with multiprocessing.get_context("fork").Pool(2) as pool:  # as a data loader do
 comm.barrier()
 """
 
+# The thread that forks is the child's main one.
+FORKED_BY_A_THREAD = """
+import atexit, os, threading
+import cohort
+
+def work():
+    child = os.fork()
+    if child == 0:
+        cohort.init(name=f"child-{os.getpid()}", rank=0, size=1).barrier()
+        atexit._run_exitfuncs()  # as the end of the interpreter does
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+comm = cohort.init()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+comm.barrier()
+"""
+
 FORKED_BEFORE = """
 import os
 import cohort
@@ -273,6 +293,9 @@ class End(RanksTestCase):
 
     def test_a_child_of_what_is_no_rank_may_become_one(self):
         self.check_ranks(1, FORKED_BEFORE)
+
+    def test_a_child_of_a_thread_ends(self):
+        self.check_ranks(2, FORKED_BY_A_THREAD)
 
     def test_the_others_are_told_the_exception_of_a_rank(self):
         status, output = run_ranks(2, FAILED)
