@@ -27,6 +27,21 @@ constexpr std::uint8_t kNotReadyTimer = 12;
 constexpr std::uint8_t kNotReadyRetries = 6;
 constexpr std::uint8_t kHops = 64;
 
+/// Requests to receive that all queue pairs post, since none has memory or a number, and libraries only read
+/// them: made once, as two kilobytes written in each turn of a loop would be what polling costs.
+class Receives {
+ public:
+  constexpr Receives() noexcept {
+    for (std::size_t i = 0; i + 1 < kReceives; ++i) requests_[i].next = &requests_[i + 1];
+  }
+  /// A list of so many.
+  [[nodiscard]] ibv_recv_wr* last(std::uint32_t count) noexcept { return &requests_[kReceives - count]; }
+
+ private:
+  std::array<ibv_recv_wr, kReceives> requests_{};
+};
+constinit Receives receives;
+
 std::uint32_t random_packet() {
   std::array<std::byte, 4> bytes{};
   crypto::fill_random(bytes);
@@ -165,11 +180,10 @@ int QueuePair::post_send(ibv_send_wr& request) noexcept {
   return library_.post_send(pair_.get(), &request, &bad);
 }
 
-int QueuePair::post_receives(std::span<ibv_recv_wr> requests) noexcept {
-  for (std::size_t i = 0; i < requests.size(); ++i)
-    requests[i].next = i + 1 < requests.size() ? &requests[i + 1] : nullptr;
+int QueuePair::post_receives(std::uint32_t count) noexcept {
+  if (count == 0) return 0;
   ibv_recv_wr* bad = nullptr;
-  return library_.post_recv(pair_.get(), requests.data(), &bad);
+  return library_.post_recv(pair_.get(), receives.last(count), &bad);
 }
 
 int QueuePair::poll(std::span<ibv_wc> completions) noexcept {

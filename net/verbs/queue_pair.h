@@ -44,7 +44,8 @@ class QueuePair : Immovable {
 
   /// 0, or an error number.
   [[nodiscard]] int post_send(ibv_send_wr& request) noexcept;
-  [[nodiscard]] int post_receives(std::span<ibv_recv_wr> requests) noexcept;
+  /// So many requests to receive, at most kReceives, none of which has memory.
+  [[nodiscard]] int post_receives(std::uint32_t count) noexcept;
   /// How many completions there were, at most as many as there is room for; minus an error number.
   [[nodiscard]] int poll(std::span<ibv_wc> completions) noexcept;
   /// The device tells its user of the next completion. 0, or an error number.

@@ -331,10 +331,8 @@ void VerbsStream::take_message(const ibv_wc& completion) noexcept {
 }
 
 void VerbsStream::renew_receives() noexcept {
-  std::array<ibv_recv_wr, kReceives> requests{};
-  if (spent_receives_ == 0) return;
   const std::uint32_t count = std::exchange(spent_receives_, 0);
-  if (const int error = pair_.post_receives(std::span(requests).first(count)); error != 0)
+  if (const int error = pair_.post_receives(count); error != 0)
     fail(fmt::format("{}: a request to receive from rank {} was refused: {}", device_.port().device, peer_,
                      std::generic_category().message(error)));
 }
