@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/schedule/by_carrying.h>
 
-#include <numeric>
-
 namespace cohort::carrying {
 namespace {
 
@@ -21,91 +19,6 @@ auto of_blocks(const Hosts& hosts, const Op& op) {
     const Slice block = op.block(hosts.ranks_of(host)[at / bytes]);
     return block.part(at % bytes, bytes - at % bytes);
   };
-}
-
-/// How many hosts have so many ranks, from 1 to most_ranks().
-double hosts_of_size(const Hosts& hosts, Rank size) {
-  const std::size_t larger = size < hosts.most_ranks() ? hosts.ranks_at(size).size() : 0;
-  return static_cast<double>(hosts.ranks_at(size - 1).size() - larger);
-}
-
-/// What costs depend on. Made for every call that is chosen for: without an allocation.
-struct Sizes {
-  explicit Sizes(const Hosts& of) : ranks(of.ranks()), hosts(of.count()), most(of.most_ranks()) {
-    for (Rank size = of.most_ranks(); size > 0; --size) {
-      const double count = hosts_of_size(of, size);
-      if (count == 0) continue;
-      least = size;
-      messages_inside += count * size * (size - 1.0);
-      for (Rank other = 1; other <= of.most_ranks(); ++other) {
-        const double pairs = count * (size == other ? count - 1 : hosts_of_size(of, other));
-        messages_across += pairs * (size + other - std::gcd(size, other));
-      }
-      const double apart = size == of.most_ranks() ? count - 1 : count;
-      messages_of_most += apart * (size + most - std::gcd(size, of.most_ranks()));
-    }
-  }
-
-  double ranks;
-  double hosts;
-  double most;  ///< of a host
-  double least = 0;
-  double messages_inside = 0;   ///< from each rank to all others of its host
-  double messages_across = 0;   ///< from each rank to all its partners
-  double messages_of_most = 0;  ///< from those of a largest host only
-};
-
-/// Of which so many bytes leave a host, on the path or of the rank that counts there.
-Cost leaving(Cost cost, double bytes_across) {
-  cost.bytes_moved_inside = cost.bytes_moved - bytes_across;
-  return cost;
-}
-
-/// Combined inside and across, for vectors of so many bytes in all; without what moves.
-Cost phase(double all_bytes, const Sizes& of) {
-  const double has_inside = of.most > 1 ? 1 : 0;
-  const double has_across = of.hosts > 1 ? 1 : 0;
-  return {.rounds = has_inside + has_across,
-          .messages = of.messages_inside + of.messages_across,
-          .bytes_by_all = all_bytes * (of.ranks - 1),
-          .rounds_inside = has_inside,
-          .messages_inside = of.messages_inside,
-          .bytes_by_all_inside = all_bytes * (of.ranks - of.hosts)};
-}
-
-/// Of blocks: most comes to a rank of a largest host.
-Cost phase_of_blocks(std::size_t bytes, const Sizes& of) {
-  const double n = static_cast<double>(bytes);
-  Cost cost = phase(n * of.ranks, of);
-  cost.bytes_moved = n * (of.ranks * (1 - 1 / of.most) + of.hosts - 1);
-  return leaving(cost, n * (of.ranks - of.least) / of.least);
-}
-
-/// Of a vector: a rank sends and gets as much.
-Cost phase_of_vector(double bytes, const Sizes& of) {
-  Cost cost = phase(bytes, of);
-  cost.bytes_moved = bytes * (1 - 1 / (of.hosts * of.most));
-  return leaving(cost, bytes * (of.hosts - 1) / (of.hosts * of.least));
-}
-
-Cost reducing(Cost cost) {
-  cost.bytes_reduced = cost.bytes_moved;
-  return cost;
-}
-
-/// What is between a root and the slices of all ranks, either way.
-Cost rooted(double bytes, const Sizes& of) {
-  const double has_inside = of.most > 1 ? 1 : 0;
-  const double has_across = of.hosts > 1 ? 1 : 0;
-  const double inside = bytes * (1 - 1 / of.most);
-  Cost cost{.rounds = has_inside + has_across,
-            .bytes_moved = bytes * (1 - 1 / (of.hosts * of.most)),
-            .messages = of.most - 1 + of.messages_of_most,
-            .bytes_by_all = inside + bytes * (1 - 1 / of.hosts),
-            .rounds_inside = has_inside,
-            .messages_inside = of.most - 1,
-            .bytes_by_all_inside = inside};
-  return leaving(cost, bytes * (of.hosts - 1) / (of.hosts * of.most));
 }
 
 /// Scratch in vectors: what a host's ranks carry, and what one rank receives to combine, a slice for each
@@ -217,35 +130,6 @@ std::size_t largest_of_reduce_scatter(std::size_t buffer_bytes, const Hosts& hos
 Needs needs_of_all_gather(std::size_t bytes, const Hosts& hosts) { return needs(bytes * hosts.ranks()); }
 std::size_t largest_of_all_gather(std::size_t buffer_bytes, const Hosts& hosts) {
   return buffer_bytes / hosts.ranks();
-}
-
-Cost cost_of_all_reduce(std::size_t bytes, const Hosts& hosts) {
-  const double n = static_cast<double>(bytes);
-  const Cost one = phase_of_vector(n, Sizes(hosts));
-  return reducing(one).copying(2 * n) + one;
-}
-
-Cost cost_of_reduce_scatter(std::size_t bytes, const Hosts& hosts) {
-  const double n = static_cast<double>(bytes);
-  const bool is_one_pair = hosts.count() == 1 && hosts.ranks() == 2;  // which combines in place
-  return reducing(phase_of_blocks(bytes, Sizes(hosts))).copying(n * hosts.ranks() + (is_one_pair ? n : 0));
-}
-
-Cost cost_of_all_gather(std::size_t bytes, const Hosts& hosts) {
-  const double n = static_cast<double>(bytes);
-  return phase_of_blocks(bytes, Sizes(hosts)).copying(n * (hosts.ranks() + 1.0));
-}
-
-Cost cost_of_broadcast(std::size_t bytes, const Hosts& hosts) {
-  const double n = static_cast<double>(bytes);
-  const Sizes sizes(hosts);
-  return rooted(n, sizes) + phase_of_vector(n, sizes).copying(n);
-}
-
-Cost cost_of_reduce(std::size_t bytes, const Hosts& hosts) {
-  const double n = static_cast<double>(bytes);
-  const Sizes sizes(hosts);
-  return reducing(phase_of_vector(n, sizes)).copying(2 * n) + rooted(n, sizes);
 }
 
 }  // namespace cohort::carrying

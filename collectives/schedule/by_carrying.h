@@ -37,9 +37,8 @@ Task<> reduce(Exec& x, Reduce op);
 [[nodiscard]] Needs needs_of_all_gather(std::size_t bytes, const Hosts& hosts);
 [[nodiscard]] std::size_t largest_of_all_gather(std::size_t buffer_bytes, const Hosts& hosts);
 
-// Shares of hosts as where bandwidths are equal: of a slow host, which is waited for, it moves little more or
-// less. What leaves hosts is what a rank of the smallest one sends or gets; with a root, from one in the
-// largest.
+// With the shares that hosts have. With a root, from one in the first of the largest hosts. What leaves hosts
+// is what the rank sends or gets that carries most there.
 [[nodiscard]] Cost cost_of_all_reduce(std::size_t bytes, const Hosts& hosts);
 [[nodiscard]] Cost cost_of_reduce_scatter(std::size_t bytes, const Hosts& hosts);
 [[nodiscard]] Cost cost_of_all_gather(std::size_t bytes, const Hosts& hosts);

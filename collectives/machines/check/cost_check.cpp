@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace cohort::check {
 namespace {
@@ -68,10 +69,18 @@ bool are_copies_exact(const AnyAlgorithm& algorithm, const CostCase& of, const C
 bool divides_on_levels(const AnyAlgorithm& algorithm, const CheckOptions& options) {
   if (algorithm.levels() != Levels::any_hosts) return true;
   const Hosts hosts = options.hosts();
-  if (!hosts.are_bandwidths_equal()) return false;
-  if (hosts.size_of(hosts.host_of(options.root)) != hosts.most_ranks()) return false;
-  for (Rank host = 0; host < hosts.count(); ++host)
-    if (options.count / hosts.count() % hosts.size_of(host) != 0) return false;
+  const Rank host_of_root = hosts.host_of(options.root);
+  if (hosts.size_of(host_of_root) != hosts.most_ranks()) return false;
+  const Rank first_largest = hosts.host_of(hosts.ranks_at(hosts.most_ranks() - 1).front());
+  if (!hosts.are_bandwidths_equal() && host_of_root != first_largest) return false;
+  const std::size_t parts = std::accumulate(options.bandwidths.begin(), options.bandwidths.end(), 0U);
+  if (parts != 0 && options.count % parts != 0) return false;
+  for (Rank host = 0; host < hosts.count(); ++host) {
+    const std::size_t before = hosts.elements_before(host, options.count);
+    const std::size_t share = hosts.elements_before(host + 1, options.count) - before;
+    for (Rank other = 0; other < hosts.count(); ++other)
+      if (share % hosts.size_of(other) != 0) return false;
+  }
   return true;
 }
 

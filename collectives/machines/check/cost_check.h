@@ -13,8 +13,9 @@ struct CostCase {
   bool is_one_piece;
 };
 
-/// Whether the cost of an algorithm for hosts of any sizes is exact there: what is cut among hosts and their
-/// ranks divides evenly, and the root is on a largest host. True of all others.
+/// Whether the cost of an algorithm for hosts of any sizes is exact there: what is cut among hosts, by their
+/// bandwidths, and their ranks divides evenly, and the root is on a largest host, where networks differ on
+/// the first of them. True of all others.
 [[nodiscard]] bool divides_on_levels(const AnyAlgorithm& algorithm, const CheckOptions& options);
 
 /// Whether the cost of the case is declared: all that is cut is cut into equal parts. Of operators without

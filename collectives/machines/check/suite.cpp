@@ -44,20 +44,29 @@ std::size_t large_count(std::size_t largest_piece, std::size_t element_bytes) {
   return std::min(kLargeBytes, largest_piece / 2 * 5) / element_bytes + 1;
 }
 
-/// At which costs show: what is cut among hosts and their ranks divides evenly.
-std::size_t even_count(const Hosts& hosts) {
+/// At which costs show: what is cut among hosts and their ranks divides evenly. Not if that is more than a
+/// piece: then no cost is declared, and many pieces take their time.
+std::size_t even_count(const CheckOptions& options, std::size_t largest) {
+  const Hosts hosts = options.hosts();
   const std::size_t even = kEvenPerRank * hosts.ranks();
-  if (hosts.are_equal()) return even;
+  const auto& bandwidths = options.bandwidths;
+  if (hosts.are_equal() && bandwidths.empty()) return even;
   std::size_t of_host = 1;
   for (Rank host = 0; host < hosts.count(); ++host)
     of_host = std::lcm(of_host, std::size_t{hosts.size_of(host)});
-  return std::lcm(even, of_host * hosts.count());
+  const std::size_t parts = std::accumulate(bandwidths.begin(), bandwidths.end(), std::size_t{0});
+  const std::size_t of_all = std::lcm(parts == 0 ? 1 : parts, std::size_t{hosts.count()});
+  const std::size_t count = std::lcm(even, of_host * of_all);
+  return count > largest ? even : count;
 }
 
-std::vector<std::size_t> usual_counts(const Hosts& hosts, std::size_t large, std::size_t element_bytes) {
-  const Rank ranks = hosts.ranks();
-  std::vector<std::size_t> counts = {
-      0, 1, ranks - 1U, ranks, ranks + 1U, even_count(hosts), large, kFullClassBytes / element_bytes - 1};
+std::vector<std::size_t> usual_counts(const CheckOptions& options, std::size_t largest_piece,
+                                      std::size_t element_bytes) {
+  const Rank ranks = options.ranks;
+  const std::size_t even = even_count(options, largest_piece / element_bytes);
+  const std::size_t large = large_count(largest_piece, element_bytes);
+  std::vector<std::size_t> counts = {0,          1,    ranks - 1U, ranks,
+                                     ranks + 1U, even, large,      kFullClassBytes / element_bytes - 1};
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;
@@ -166,7 +175,7 @@ class Collector {
     const Hosts hosts = one.options.hosts();
     const std::size_t largest = one.algorithm->largest_piece(one.options.buffer_bytes, hosts);
     const std::size_t element = size_bytes(one.options.type);
-    return usual_counts(hosts, large_count(largest, element), element);
+    return usual_counts(one.options, largest, element);
   }
   /// Those that fit, up to a full slot, with some, all or no inputs by reference.
   void add_slots(Case one, std::vector<std::size_t> counts) {

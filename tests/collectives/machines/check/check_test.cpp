@@ -2,6 +2,7 @@
 // What the checker itself promises: the same verdict in whatever order streams run and whatever links buffer,
 // at a cost that does not depend on counts.
 #include <cohort/collectives/machines/check/suite.h>
+#include <cohort/collectives/schedule/by_carrying.h>
 #include <cohort/engine/error.h>
 #include <cohort/tests/support/planted_faults.h>
 #include <cohort/tests/support/schedules.h>
@@ -65,6 +66,45 @@ TEST(Check, schedules_are_told_who_shares_a_host) {
         EXPECT_EQ(finding.kind, FindingKind::agreement) << report.text();
     }
   }
+}
+
+/// As if networks were alike.
+template <auto kCost>
+Cost of_equal_shares(std::size_t bytes, const Hosts& hosts) {
+  return kCost(bytes, hosts.with_bandwidths(std::vector<std::uint32_t>(hosts.count(), 1)));
+}
+
+TEST(Check, costs_are_those_of_the_shares_that_hosts_have) {
+  CheckOptions options;
+  options.ranks = 5;
+  options.count = 3600;
+  options.host_of = {0, 0, 1, 2, 2};
+  options.bandwidths = {3, 1, 6};
+  const auto expect = [&](auto algorithm, auto equal) {
+    const AnyAlgorithm right = algorithm;
+    EXPECT_EQ(check::check(right, options).text(), "") << to_string(right.op());
+    algorithm.cost = equal;
+    const Report report = check::check(algorithm, options);
+    EXPECT_THAT(report.text(), HasSubstr("cost() declares bytes moved")) << to_string(right.op());
+  };
+  expect(Algorithm<AllReduce>{.name = "shares",
+                              .levels = Levels::any_hosts,
+                              .cost = carrying::cost_of_all_reduce,
+                              .needs = carrying::needs_of_vector,
+                              .schedule = carrying::all_reduce},
+         of_equal_shares<carrying::cost_of_all_reduce>);
+  expect(Algorithm<Broadcast>{.name = "shares",
+                              .levels = Levels::any_hosts,
+                              .cost = carrying::cost_of_broadcast,
+                              .needs = carrying::needs_of_vector,
+                              .schedule = carrying::broadcast},
+         of_equal_shares<carrying::cost_of_broadcast>);
+  expect(Algorithm<Reduce>{.name = "shares",
+                           .levels = Levels::any_hosts,
+                           .cost = carrying::cost_of_reduce,
+                           .needs = carrying::needs_of_vector,
+                           .schedule = carrying::reduce},
+         of_equal_shares<carrying::cost_of_reduce>);
 }
 
 TEST(Check, right_schedules_pass_in_whatever_order_streams_run) {
