@@ -32,6 +32,12 @@ class BlockList {
     const Slice whole{window_, form.before(of) * element_bytes_, form.of(of) * element_bytes_};
     return clipped(whole, at_, part_bytes_);
   }
+  /// Of that rank's block, without a look at those before it.
+  [[nodiscard]] std::size_t bytes_of(Rank rank) const noexcept {
+    if (counts_.empty()) return part_bytes_;
+    const Slice whole{window_, 0, Form{.counts = counts_}.of(rank) * element_bytes_};
+    return clipped(whole, at_, part_bytes_).bytes;
+  }
   /// Of the largest.
   [[nodiscard]] std::size_t size_bytes() const noexcept { return part_bytes_; }
   /// Whether they lie side by side, with nothing between them.

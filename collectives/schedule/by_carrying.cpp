@@ -21,6 +21,36 @@ auto of_blocks(const Hosts& hosts, const Op& op) {
   };
 }
 
+/// The same where blocks differ.
+template <class Op>
+auto of_list(const Hosts& hosts, const Op& op) {
+  return [&hosts, op](Rank host, std::size_t at) {
+    std::size_t begin = 0;
+    const auto has_it = [&](Rank rank) {
+      begin += op.blocks.bytes_of(rank);
+      return at < begin;
+    };
+    const Rank rank = *std::ranges::find_if(hosts.ranks_of(host), has_it);
+    const Slice block = op.block(rank);
+    return block.part(block.bytes - (begin - at), begin - at);
+  };
+}
+
+template <class Op, class User>
+Task<> scatter_combined(Exec& x, Op op, HostVectors vectors, User from) {
+  Carrying carrying(x, vectors);
+  co_await carrying.pack(from);
+  co_await carrying.combine(op.recv, op.combine);
+}
+
+template <class Op, class User>
+Task<> gather_to_all(Exec& x, Op op, HostVectors vectors, User to) {
+  Carrying carrying(x, vectors);
+  co_await x.copy(carrying.own(), op.send);
+  co_await carrying.spread();
+  co_await carrying.unpack(to);
+}
+
 /// Scratch in vectors: what a host's ranks carry, and what one rank receives to combine, a slice for each
 /// host. Slices of equal shares are at most a vector together; of a host with a larger share they are more.
 std::size_t vectors_in_scratch(const Hosts& hosts) {
@@ -61,19 +91,22 @@ Task<> all_reduce(Exec& x, AllReduce op) {
 
 Task<> reduce_scatter(Exec& x, ReduceScatter op) {
   const HostVectors vectors = HostVectors::of_blocks(x.hosts(), op.recv.bytes, op.element_bytes);
-  const auto from = of_blocks(x.hosts(), op);
-  Carrying carrying(x, vectors);
-  co_await carrying.pack(from);
-  co_await carrying.combine(op.recv, op.combine);
+  return scatter_combined(x, op, vectors, of_blocks(x.hosts(), op));
+}
+
+Task<> reduce_scatter_v(Exec& x, ReduceScatterV op) {
+  const HostVectors vectors = HostVectors::of_blocks(x.hosts(), op.blocks, op.element_bytes);
+  return scatter_combined(x, op, vectors, of_list(x.hosts(), op));
 }
 
 Task<> all_gather(Exec& x, AllGather op) {
   const HostVectors vectors = HostVectors::of_blocks(x.hosts(), op.send.bytes, op.element_bytes);
-  const auto to = of_blocks(x.hosts(), op);
-  Carrying carrying(x, vectors);
-  co_await x.copy(carrying.own(), op.send);
-  co_await carrying.spread();
-  co_await carrying.unpack(to);
+  return gather_to_all(x, op, vectors, of_blocks(x.hosts(), op));
+}
+
+Task<> all_gather_v(Exec& x, AllGatherV op) {
+  const HostVectors vectors = HostVectors::of_blocks(x.hosts(), op.blocks, op.element_bytes);
+  return gather_to_all(x, op, vectors, of_list(x.hosts(), op));
 }
 
 Task<> broadcast(Exec& x, Broadcast op) {

@@ -21,6 +21,10 @@ namespace cohort::carrying {
 Task<> all_reduce(Exec& x, AllReduce op);
 Task<> reduce_scatter(Exec& x, ReduceScatter op);
 Task<> all_gather(Exec& x, AllGather op);
+// Of blocks that differ: those of a host are cut by their number, not by their bytes, so that partners, and
+// the links to them, are the same for all counts.
+Task<> reduce_scatter_v(Exec& x, ReduceScatterV op);
+Task<> all_gather_v(Exec& x, AllGatherV op);
 /// The root scatters inside of its host, each of that host passes on what it carries, then as all_gather: the
 /// root hears from everybody.
 Task<> broadcast(Exec& x, Broadcast op);
@@ -31,7 +35,7 @@ Task<> reduce(Exec& x, Reduce op);
 /// the largest host for each rank fill it.
 [[nodiscard]] Needs needs_of_vector(std::size_t bytes, const Hosts& hosts);
 [[nodiscard]] std::size_t largest_vector(std::size_t buffer_bytes, const Hosts& hosts);
-/// Of blocks: those of all ranks, twice where they are combined.
+/// Of blocks, the largest of so many bytes: those of all ranks, twice where they are combined.
 [[nodiscard]] Needs needs_of_reduce_scatter(std::size_t bytes, const Hosts& hosts);
 [[nodiscard]] std::size_t largest_of_reduce_scatter(std::size_t buffer_bytes, const Hosts& hosts);
 [[nodiscard]] Needs needs_of_all_gather(std::size_t bytes, const Hosts& hosts);

@@ -6,6 +6,17 @@
 
 namespace cohort {
 
+std::size_t HostVectors::bytes_before(Rank host, Rank index, Rank parts) const noexcept {
+  const std::span<const Rank> ranks = hosts_.ranks_of(host);
+  const std::size_t at = std::size_t{index} * ranks.size();
+  const std::size_t whole = at / parts;
+  std::size_t bytes = 0;
+  for (const Rank rank : ranks.first(whole)) bytes += blocks_->bytes_of(rank);
+  if (whole == ranks.size()) return bytes;
+  const std::size_t elements = blocks_->bytes_of(ranks[whole]) / element_bytes_;
+  return bytes + elements * (at % parts) / parts * element_bytes_;
+}
+
 Carrying::Carrying(Exec& x, const HostVectors& vectors)
     : x_(x),
       vectors_(vectors),

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/operators/block_list.h>
 #include <cohort/collectives/schedule/exchange.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace cohort {
 
 /// A vector for each host, cut into as many parts as anybody asks for, all of one size but for an element.
-/// One vector of all is cut among the hosts by their bandwidths.
+/// One vector of all is cut among the hosts by their bandwidths. Of blocks that differ a part is as many,
+/// whole or a fraction of one, whatever their sizes: so each of a host's ranks has its own block there.
 ///
-/// A cut is a fraction of the vector, rounded down: two parts of which neither begins where the other has
-/// ended, as fractions, are the only ones that may have elements in common.
+/// A cut is a fraction of the vector, or of its blocks, rounded down: two parts of which neither begins where
+/// the other has ended, as fractions, are the only ones that may have elements in common.
 class HostVectors {
  public:
   struct Range {
@@ -33,6 +36,13 @@ class HostVectors {
                                              std::size_t element_bytes) noexcept {
     return {hosts, block_bytes / element_bytes, element_bytes, true};
   }
+  /// The same of blocks that differ.
+  [[nodiscard]] static HostVectors of_blocks(const Hosts& hosts, const BlockList& blocks,
+                                             std::size_t element_bytes) noexcept {
+    HostVectors vectors(hosts, 0, element_bytes, true);
+    vectors.blocks_ = blocks;
+    return vectors;
+  }
   /// One vector, of which each host has a part.
   [[nodiscard]] static HostVectors of_vector(const Hosts& hosts, std::size_t bytes,
                                              std::size_t element_bytes) noexcept {
@@ -45,6 +55,7 @@ class HostVectors {
     return {elements_before(host) * element_bytes_, elements_before(host + 1) * element_bytes_};
   }
   [[nodiscard]] Range part(Rank host, Rank index, Rank parts) const noexcept {
+    if (blocks_) return {bytes_before(host, index, parts), bytes_before(host, index + 1, parts)};
     const std::size_t elements =
         has_blocks_ ? hosts_.size_of(host) * elements_ : elements_before(host + 1) - elements_before(host);
     return {elements * index / parts * element_bytes_, elements * (index + 1) / parts * element_bytes_};
@@ -57,11 +68,14 @@ class HostVectors {
   [[nodiscard]] std::size_t elements_before(Rank host) const noexcept {
     return hosts_.elements_before(host, elements_);
   }
+  /// That many parts of the host's blocks: the whole ones, and of the next one as much.
+  [[nodiscard]] std::size_t bytes_before(Rank host, Rank index, Rank parts) const noexcept;
 
   const Hosts& hosts_;
   std::size_t elements_;  ///< of a block, or of all
   std::size_t element_bytes_;
   bool has_blocks_;
+  std::optional<BlockList> blocks_;  ///< where they differ
 };
 
 /// Hosts of any sizes that share their work. The ranks of a host cut the vector of every host into a part for

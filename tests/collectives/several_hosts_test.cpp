@@ -140,6 +140,32 @@ TEST(SeveralHosts, levels_sum_large_vectors_on_hosts_of_unequal_size) {
   for (const Rank ranks : {3, 5}) expect_large_sums(ranks, kAlgorithms);
 }
 
+/// Blocks so large that they go in pieces, which the shorter ones have left before the longest is over: rank
+/// r's has r of them, and so rank 0 none.
+TEST(SeveralHosts, hosts_of_unequal_size_move_blocks_that_differ) {
+  constexpr std::size_t kStep = 30'001;
+  for (const Rank ranks : {3, 5, 8}) {
+    std::vector<std::size_t> counts(ranks);
+    for (Rank rank = 0; rank < ranks; ++rank) counts[rank] = rank * kStep;
+    const std::size_t count = ranks * (ranks - 1) / 2 * kStep;
+    auto body = [&](Communicator& comm) -> Task<> {
+      std::vector<std::int32_t> own(counts[comm.rank()], static_cast<std::int32_t>(comm.rank()));
+      std::vector<std::int32_t> all(count);
+      auto gather = comm.all_gather_v(own, all, counts).with_algorithm("ahc");
+      co_await std::move(gather);
+      std::vector<std::int32_t> expected;
+      for (Rank rank = 0; rank < ranks; ++rank)
+        expected.insert(expected.end(), counts[rank], static_cast<std::int32_t>(rank));
+      EXPECT_EQ(all, expected) << ranks << " ranks";
+      auto scatter = comm.reduce_scatter_v(all, own, counts, ReduceOp::sum).with_algorithm("ahc");
+      co_await std::move(scatter);
+      EXPECT_THAT(own, testing::Each(static_cast<std::int32_t>(ranks * comm.rank()))) << ranks << " ranks";
+    };
+    const Rank hosts = ranks == 8 ? 3 : 2;
+    test::run_ranks(ranks, body, {}, hosts);
+  }
+}
+
 /// Ranks of hosts whose networks have these bandwidths, each on a thread.
 void run_with_bandwidths(std::span<const Rank> host_of, std::span<const std::uint32_t> bandwidths,
                          const RankFunction& body) {

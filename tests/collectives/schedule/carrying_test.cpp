@@ -26,6 +26,27 @@ TEST(HostVectors, of_blocks_have_one_for_each_rank) {
     }
 }
 
+/// Each rank has its own block as its slice; what lies between is cut by the number of blocks.
+TEST(HostVectors, of_blocks_that_differ_are_cut_by_their_number) {
+  const std::vector<std::size_t> counts = {3, 0, 5, 2, 1, 0, 4, 7, 0, 9};
+  constexpr std::size_t kElement = 4;
+  const OperatorArguments of{.count = 9, .element_bytes = kElement, .counts = counts};
+  const HostVectors vectors = HostVectors::of_blocks(hosts(), BlockList(WindowId::send, of), kElement);
+  for (Rank host = 0; host < hosts().count(); ++host) {
+    std::size_t end = 0;
+    for (Rank place = 0; place < hosts().size_of(host); ++place) {
+      const HostVectors::Range block = vectors.part(host, place, hosts().size_of(host));
+      EXPECT_EQ(block.begin, end);
+      EXPECT_EQ(block.bytes(), counts[hosts().ranks_of(host)[place]] * kElement);
+      end = block.end;
+    }
+  }
+  // Host 2 has 2, 1, 0 and 4 elements: of 3 parts each is a block and a third.
+  EXPECT_EQ(vectors.part(2, 0, 3).end, 2 * kElement);
+  EXPECT_EQ(vectors.part(2, 1, 3).end, 3 * kElement);
+  EXPECT_EQ(vectors.part(2, 2, 3).end, 7 * kElement);
+}
+
 /// Whatever their hosts' bandwidths.
 void expect_parts_to_follow_one_another(const Hosts& of) {
   constexpr std::size_t kElement = 4;

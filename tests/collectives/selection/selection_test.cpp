@@ -92,7 +92,8 @@ TEST(Selection, takes_ahc_where_hosts_are_unequal_and_messages_are_large) {
   reach.model = CostModel(speed, reach.ranks());
   for (const Operator op : {operator_of<AllReduce>, operator_of<Broadcast>, operator_of<Reduce>})
     EXPECT_EQ(selected(call(op, std::size_t{16} << 20), reach), "ahc") << to_string(op);
-  for (const Operator op : {operator_of<AllGather>, operator_of<ReduceScatter>})
+  for (const Operator op : {operator_of<AllGather>, operator_of<ReduceScatter>, operator_of<AllGatherV>,
+                            operator_of<ReduceScatterV>})
     EXPECT_EQ(selected(call(op, std::size_t{64} << 10), reach), "ahc") << to_string(op);
   EXPECT_NE(selected(call(operator_of<AllReduce>, 8), reach), "ahc");
 }
