@@ -59,6 +59,11 @@ class Packed {
     return (*this)(x_.hosts().place_of(of)).part(x_.hosts().host_of(of) * block_bytes_, block_bytes_);
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return x_.size() * block_bytes_; }
+  /// What copying so many of the blocks comes to, in one step: for an Exec without memory.
+  [[nodiscard]] LocalStep copy_at_once(Rank blocks) const noexcept {
+    const Slice all = x_.scratch(at_, blocks * block_bytes_);
+    return x_.copy(all, all);
+  }
 
  private:
   Exec& x_;
@@ -78,7 +83,9 @@ inline Task<> reduce_scatter(Exec& x, ReduceScatter op, Schedule<ReduceScatter> 
     co_await schedule_across(across, op);
     co_return;
   }
-  for (Rank rank = 0; rank < x.size(); ++rank) co_await x.copy(packed.block(rank), op.block(rank));
+  if (!x.has_memory()) co_await packed.copy_at_once(x.size());
+  const Rank copied = x.has_memory() ? x.size() : 0;
+  for (Rank rank = 0; rank < copied; ++rank) co_await x.copy(packed.block(rank), op.block(rank));
   const Slice sums = packed(inside.rank());
   if (across.size() == 1) {
     co_await exchange_shares(inside, packed, op.recv, op.combine);
@@ -108,7 +115,9 @@ inline Task<> all_gather(Exec& x, AllGather op, Schedule<AllGather> schedule_acr
     co_await x.copy(mine, op.send);
   co_await spread_shares(inside, packed);
   co_await x.copy(op.block(x.rank()), op.send);
-  for (Rank rank = 0; rank < x.size(); ++rank)
+  if (!x.has_memory()) co_await packed.copy_at_once(x.size() - 1);
+  const Rank copied = x.has_memory() ? x.size() : 0;
+  for (Rank rank = 0; rank < copied; ++rank)
     if (rank != x.rank()) co_await x.copy(op.block(rank), packed.block(rank));
 }
 

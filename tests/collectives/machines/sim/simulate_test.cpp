@@ -255,6 +255,22 @@ TEST(SimulateTest, slices_that_are_packed_take_the_time_of_all_their_bytes) {
   }
 }
 
+/// 3 hosts of 2 ranks, blocks of 16 bytes: those of all ranks are packed for both levels, and those of a
+/// place and the own one once more by nhr.
+TEST(SimulateTest, blocks_that_are_packed_for_levels_take_the_time_of_all_their_bytes) {
+  constexpr double kOfAllAndOfPlace = (6 + 3 + 1) * 16;
+  Topology quick = flat();
+  quick.ranks_per_host = 2;
+  Topology slow = quick;
+  slow.copy_gigabytes_per_second = 0.001;  // a byte takes 1 us
+  const auto copying_us = [&](const AnyAlgorithm& algorithm) {
+    const sim::Setup setup{.ranks = 6, .bytes = 96};
+    return simulate(algorithm, slow, setup).microseconds - simulate(algorithm, quick, setup).microseconds;
+  };
+  EXPECT_NEAR(copying_us(test::library<AllGather>("mesh_nhr")), kOfAllAndOfPlace, kRoundingUs);
+  EXPECT_NEAR(copying_us(test::library<ReduceScatter>("mesh_nhr")), kOfAllAndOfPlace, kRoundingUs);
+}
+
 TEST(SimulateTest, processors_work_for_each_message_at_both_ends) {
   Topology topology = flat();
   topology.network.message_ns = 300;
