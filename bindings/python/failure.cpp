@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/python/failure.h>
 
+#include <cxxabi.h>
+
 namespace cohort::python {
 namespace {
 
 void set_error(const Error& error, const std::string& operation, const std::string& given) {
-  const py::object exception = exception_of(error, operation, given);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  try {
+    const py::object exception = exception_of(error, operation, given);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  } catch (const abi::__forced_unwind&) {  // the interpreter has ended: no frame of C++ around may be left so
+    stay_behind();
+  }
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <utility>
 
 namespace cohort::python {
@@ -13,12 +12,6 @@ namespace {
 namespace py = pybind11;
 
 unsigned long main_thread = 0;
-std::atomic<bool> keeps_others{false};
-
-/// Of what is Python's the thread may touch nothing any more, and what it holds would do so.
-[[noreturn]] void stay_behind() noexcept {
-  for (;;) ::pause();
-}
 
 }  // namespace
 
@@ -30,14 +23,11 @@ void set_main_thread() {
 
 bool is_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
 
-void keep_other_threads() noexcept { keeps_others = true; }
-
-void return_or_stay() noexcept {
-  if (keeps_others && !is_main_thread()) stay_behind();
+void stay_behind() noexcept {
+  for (;;) ::pause();
 }
 
 Unlocked::~Unlocked() {
-  return_or_stay();
   try {
     PyEval_RestoreThread(state_);
   } catch (...) {  // pthread_exit(), by which the interpreter ends it: unwinds no further

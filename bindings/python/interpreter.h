@@ -11,14 +11,12 @@ namespace cohort::python {
 void set_main_thread();
 [[nodiscard]] bool is_main_thread() noexcept;
 
-/// The interpreter is about to end, and will end every thread but the main one where that next asks for the
-/// lock: amid frames of C++, which is the end of the process. From now on they stay where they wait in the
-/// library.
-void keep_other_threads() noexcept;
-/// For a thread that comes back from there, without the lock: returns, or never does.
-void return_or_stay() noexcept;
+/// Never returns: for a thread that has outlived the interpreter. Of what is Python's it may touch nothing
+/// any more, and what it holds would do so.
+[[noreturn]] void stay_behind() noexcept;
 
-/// While it lives this thread does without the interpreter's lock. At its end the thread may stay behind.
+/// While it lives this thread does without the interpreter's lock. If the interpreter has ended meanwhile,
+/// the thread stays behind: it would be ended amid frames of C++, which is the end of the process.
 class Unlocked {
  public:
   Unlocked() noexcept : state_(PyEval_SaveThread()) {}

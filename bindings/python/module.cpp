@@ -203,8 +203,6 @@ PYBIND11_MODULE(_cohort, module) {
   define_requests(module);
   define_communicator(module);
   module.def("join", &join, py::arg("options"));
-  module.def("keep_other_threads", &keep_other_threads,
-             "Threads that wait in the library stay there from now on: the interpreter is about to end.");
   module.def("cancel_started", &PyRequest::cancel_all, "Cancels what is under way, and waits for its end.");
   module.def("forget_started", &PyRequest::forget_all, "Lets go of what is under way in the parent of fork.");
 }

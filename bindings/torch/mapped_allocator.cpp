@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/torch/mapped_allocator.h>
 
-#include <Python.h>
+#include <cohort/bindings/python/interpreter.h>
 
 #include <c10/core/Allocator.h>
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -21,15 +22,12 @@ thread_local std::shared_ptr<Ranks> ranks_of_thread;
 /// Whoever drives the engine, which gives the memory, may be about to take the interpreter's lock.
 class WithoutInterpreter {
  public:
-  WithoutInterpreter() noexcept : state_(PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {}
-  ~WithoutInterpreter() {
-    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  WithoutInterpreter() noexcept {
+    if (PyGILState_Check() != 0) unlocked_.emplace();
   }
-  WithoutInterpreter(const WithoutInterpreter&) = delete;
-  WithoutInterpreter& operator=(const WithoutInterpreter&) = delete;
 
  private:
-  PyThreadState* state_;
+  std::optional<python::Unlocked> unlocked_;
 };
 
 /// What is mapped and in use, by address: torch frees by the address alone, too. Never ended: tensors outlive

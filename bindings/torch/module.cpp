@@ -29,6 +29,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> create(const std::string& name, const std
   place.join_timeout_s = join_timeout_s;
   const auto timeout =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(timeout_s));
+  const python::Unlocked unlocked;
   return c10::make_intrusive<ProcessGroupCohort>(join(place), rank, size, timeout, label);
 }
 
@@ -43,18 +44,17 @@ void map_tensors(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
 
 /// Before the interpreter ends: a thread that wants its lock then would be ended, amid what must not throw.
 void end(const std::string& reason) {
-  python::keep_other_threads();
   leave_all(reason);
   tell_all_futures();
+  keep_threads_that_wait();
 }
 
 }  // namespace
 
 PYBIND11_MODULE(_torch, module) {
   python::set_main_thread();
-  module.def("create", &create, py::call_guard<py::gil_scoped_release>(), py::arg("name"), py::arg("address"),
-             py::arg("secret"), py::arg("rank"), py::arg("size"), py::arg("timeout_s"),
-             py::arg("join_timeout_s"), py::arg("label") = "cohort",
+  module.def("create", &create, py::arg("name"), py::arg("address"), py::arg("secret"), py::arg("rank"),
+             py::arg("size"), py::arg("timeout_s"), py::arg("join_timeout_s"), py::arg("label") = "cohort",
              py::arg("world_ranks") = std::vector<std::uint32_t>());
   module.def("end", &end, py::call_guard<py::gil_scoped_release>(), py::arg("reason"));
   module.def("map_tensors", &map_tensors, py::arg("group").none(true));

@@ -7,6 +7,10 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/InferenceMode.h>
 
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -87,6 +91,39 @@ class Teller {
   bool is_silent_ = false;
 };
 
+/// Threads of Python's that wait for works. Torch takes the lock for them again where they have come back,
+/// amid frames of C++: not once the interpreter has ended.
+class Waiting {
+ public:
+  Waiting() noexcept { ++count; }
+  ~Waiting() {
+    --count;
+    const bool is_python_s = PyGILState_GetThisThreadState() != nullptr && PyGILState_Check() == 0;
+    const unsigned long kept_for = kept_for_thread;
+    const bool is_late = kept_for != 0 && kept_for != PyThread_get_thread_ident();
+    if (is_late && is_python_s && kept_in_process == ::getpid()) python::stay_behind();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  /// From now on for the caller's thread alone, in this process.
+  static void keep() noexcept {
+    constexpr std::chrono::milliseconds kLook(1);
+    constexpr std::chrono::milliseconds kToTakeTheLock(10);
+    constexpr std::chrono::seconds kPatience(1);
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (count != 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kToTakeTheLock);
+    kept_in_process = ::getpid();
+    kept_for_thread = PyThread_get_thread_ident();
+  }
+
+ private:
+  static inline std::atomic<int> count{0};
+  static inline std::atomic<unsigned long> kept_for_thread{0};
+  static inline std::atomic<pid_t> kept_in_process{0};
+};
+
 /// Of the main thread, which handles signals.
 class SignalQuestion final : public Interrupt {
  public:
@@ -101,6 +138,8 @@ class SignalQuestion final : public Interrupt {
 };
 
 }  // namespace
+
+void keep_threads_that_wait() noexcept { Waiting::keep(); }
 
 void tell_all_futures() noexcept { Teller::one().fall_silent(); }
 
@@ -154,8 +193,8 @@ bool CohortWork::isCompleted() {
 bool CohortWork::wait(std::chrono::milliseconds timeout) {
   const double seconds = std::chrono::duration<double>(timeout).count();
   SignalQuestion question;
+  const Waiting waiting;
   const bool is_over = pending_->wait(seconds, python::is_main_thread() ? &question : nullptr);
-  python::return_or_stay();
   question.rethrow();
   std::unique_lock<std::mutex> lock(mutex_);
   TORCH_CHECK(is_over, "cohort: Timed out: not over after ", seconds,

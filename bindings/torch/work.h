@@ -49,6 +49,10 @@ class CohortWork final : public c10d::Work {
   bool is_future_told_ = false;  ///< or somebody is about to
 };
 
+/// Threads that come back from waits are the interpreter's, which is about to end: waits, a second at most,
+/// until they have come back. Those that come later stay behind.
+void keep_threads_that_wait() noexcept;
+
 /// Waits, a few seconds at most, until every future that was to be told is told. Later ones are told by
 /// whoever waits for their work.
 void tell_all_futures() noexcept;

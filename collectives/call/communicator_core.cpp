@@ -472,7 +472,7 @@ Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
                                       .pull_from_bytes = messages_pull_from(),
                                       .withdraw = [this] { return withdraw(); }});
     health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });
-    health_.set_other_work([this] { return messenger_->current_operation(); });
+    health_.set_other_work([this] { return messenger_ ? messenger_->current_operation() : std::nullopt; });
   }
   co_return co_await messenger_->run(request);
 }

@@ -74,14 +74,12 @@ class Messenger::IncomingPlace : cohort::Immovable {
 };
 
 Messenger::Flight::Flight(Messenger& messenger, const MessageRequest& asked, CancelScope* around)
-    : owner(messenger),
-      request(asked),
-      timeout(asked.timeout > Duration::zero() ? asked.timeout : messenger.use_.timeout),
-      scope(around) {
+    : owner(messenger), request(asked), start(messenger.use_.engine.now()), scope(around) {
   owner.flights_.push_back(*this);
   if (owner.flight_count_++ == 0 && owner.group_ != nullptr) owner.group_->watch(owner);
   ++owner.flights_like(asked);
-  scope.set_deadline(owner.use_.engine, after(owner.use_.engine.now(), timeout));
+  const Duration timeout = asked.timeout > Duration::zero() ? asked.timeout : owner.use_.timeout;
+  scope.set_deadline(owner.use_.engine, after(start, timeout));
 }
 
 Messenger::Flight::~Flight() {
@@ -149,7 +147,7 @@ Task<Rank> Messenger::run(const MessageRequest& request) {
     if (use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
     co_return with;
   }
-  flight.has_failed = true;
+  flight.failed = use_.engine.now();
   co_await hear_of_others(failure);
   const Error cause = settle(flight, failure);
   if (use_.health.is_failed()) co_await use_.withdraw();
@@ -177,7 +175,7 @@ std::string Messenger::describe(const MessageRequest& request) const {
 std::optional<std::string> Messenger::current_operation() {
   std::optional<std::string> first;
   flights_.for_each([&](const Flight& flight) {
-    if (!first && !flight.has_failed) first = describe(flight.request);
+    if (!first && !flight.failed) first = describe(flight.request);
   });
   return first;
 }
@@ -197,7 +195,7 @@ Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure)
     own = Error(ErrorKind::DeadlineExceeded,
                 fmt::format("{} was not finished within {:.3f} s: {}, or give the call a longer deadline "
                             "(COHORT_TIMEOUT)",
-                            what, std::chrono::duration<double>(flight.timeout).count(), why));
+                            what, std::chrono::duration<double>(*flight.failed - flight.start).count(), why));
     if (request.peer != MessageRequest::kAnybody && !flight.is_known_here)
       own = own.with_culprit(request.peer);
     health.fail(own);

@@ -122,11 +122,11 @@ class Messenger final : public LetterHandler, private host::Watcher {
     ~Flight();
     Messenger& owner;
     const MessageRequest& request;
-    const Duration timeout;
+    const TimePoint start;
     CancelScope scope;
     bool is_known_to_peer = false;
-    bool is_known_here = false;  ///< that the peer has called what belongs to it
-    bool has_failed = false;     ///< waits for nothing any more, but for what others say of it
+    bool is_known_here = false;         ///< that the peer has called what belongs to it
+    std::optional<TimePoint> failed{};  ///< since then waits for nothing, but for what others say of it
   };
   /// Of the flights with the same peer, or with anybody.
   [[nodiscard]] std::size_t& flights_like(const MessageRequest& request) noexcept {

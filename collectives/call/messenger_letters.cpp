@@ -342,7 +342,7 @@ void Messenger::peer_left(Rank peer) {
 }
 
 bool Messenger::waits_for(const Flight& flight, Rank peer) const noexcept {
-  if (flight.has_failed) return false;
+  if (flight.failed) return false;
   if (flight.request.peer == peer) return true;
   if (flight.request.peer != MessageRequest::kAnybody) return false;
   for (Rank rank = 0; rank < peers_.size(); ++rank)

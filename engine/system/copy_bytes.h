@@ -6,11 +6,11 @@
 
 namespace cohort {
 
-/// std::memcpy for what may be large. In one piece the C library copies some KiB and more by `rep movsb`,
-/// which on processors of AMD's takes 15 to 20 times as long where the destination lies a little behind the
-/// source, as counted within a page: 2.8 in place of 48 GB/s for 64 KiB from 16 bytes behind the beginning of
-/// one page to the beginning of another. That is where malloc() places what callers give. Nowhere else do
-/// pieces take longer.
+/// std::memcpy for what may be large: of regions that do not overlap; without bytes, null will do. In one
+/// piece the C library copies some KiB and more by `rep movsb`, which on processors of AMD's takes 15 to 20
+/// times as long where the destination lies a little behind the source, as counted within a page: 2.8 in
+/// place of 48 GB/s for 64 KiB from 16 bytes behind the beginning of one page to the beginning of another.
+/// That is where malloc() places what callers give. Nowhere else do pieces take longer.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   std::size_t piece = 1536;        // less than the C library's least limit
   asm volatile("" : "+r"(piece));  // a constant would be copied inline, by `rep movs`

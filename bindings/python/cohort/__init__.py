@@ -22,7 +22,7 @@ from typing import Any, Optional, Sequence, Union
 
 from . import errors
 from ._aio import AsyncCalls
-from ._cohort import Communicator, Request, cancel_started, forget_started, keep_other_threads
+from ._cohort import Communicator, Request, cancel_started, forget_started
 from ._cohort import join as _join
 from ._launch import place_from as _place_from
 from .errors import *  # noqa: F403: the exceptions are the package's
@@ -97,7 +97,6 @@ def finalize() -> None:
 
 def _end() -> None:
     """The interpreter ends: the other ranks are told if it is by an exception."""
-    keep_other_threads()
     failure = getattr(sys, "last_value", None)
     for comm in list(_open):
         try:

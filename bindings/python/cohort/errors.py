@@ -15,8 +15,12 @@ __all__ = [
 
 def _sequence_of(op: Optional[str], message: str) -> Optional[int]:
     """Of the call, not of another one that the message is about, too."""
-    name = re.escape(op) if op else r"\w+"
-    number = re.search(rf"^collective #(\d+)|collective #(\d+), {name}\w*\(|\b{name}\w*\([^#]*\) #(\d+)", message)
+    if op in ("send", "recv"):
+        return None
+    asked_by = {"gather": "(?:all_)?gather", "scatter": "(?:scatter|broadcast)"}  # rows, before the call itself
+    name = asked_by.get(op, re.escape(op)) + "(?:_vc?)?" if op else r"\w+"
+    text = rf"^collective #(\d+)|collective #(\d+), {name}\b|\b{name}(?:\([^()#]{{0,200}}\))? #(\d+)"
+    number = re.search(text, message)
     return int(next(filter(None, number.groups()))) if number else None
 
 

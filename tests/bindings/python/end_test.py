@@ -224,6 +224,31 @@ for tag in range(50):
 time.sleep(0.2)
 """
 
+# What was registered before may wait for such a thread, or for what it holds.
+JOINED_AT_THE_END = """
+import atexit, threading
+
+lock = threading.Lock()
+threads = []
+
+@atexit.register
+def last():
+    for thread in threads:
+        thread.join()
+    with lock:
+        print("all is joined", flush=True)
+
+import cohort, numpy
+
+def work():
+    with lock:
+        comm.recv(numpy.ones(1), 1 - comm.rank)
+
+comm = cohort.init()
+threads.append(threading.Thread(target=work, daemon=True))
+threads[0].start()
+"""
+
 # A death is told with what this rank was at.
 DEAD_AMID_A_MESSAGE = """
 import os, signal, time
@@ -258,6 +283,9 @@ except cohort.Mismatch as error:
 class End(RanksTestCase):
     def test_with_threads_that_wait(self):
         self.check_ranks(2, LEFT_WITH_THREADS)
+
+    def test_with_a_thread_that_a_handler_joins(self):
+        self.assertEqual(self.check_ranks(2, JOINED_AT_THE_END).count("all is joined"), 2)
 
     def test_a_death_amid_a_message(self):
         self.assertIn("told", run_ranks(2, DEAD_AMID_A_MESSAGE)[1])

@@ -65,6 +65,12 @@ for scripts in (0, 0, 1, 2):
         in_scan = "rank 1 ended, during scan(float32 sum, 3 elements) #7 on 'world'"
         self.assertEqual([errors.error_of("PeerDied", in_scan, 1, op, "").sequence for op in ("scan", "recv", "")],
                          [7, None, 7])
+        in_barrier = "rank 1 ended, during barrier #4 on 'world'"
+        self.assertEqual([errors.error_of("PeerDied", in_barrier, 1, op, "").sequence for op in ("barrier", "reduce")],
+                         [4, None])
+        asking = "rank 1 ended, during all_gather(byte, count 24) #2 on 'world'"
+        self.assertEqual([errors.error_of("PeerDied", asking, 1, op, "").sequence for op in ("gather", "reduce")],
+                         [2, None])
         self.assertTrue(issubclass(cohort.InvalidArgument, ValueError))
         self.assertIs(type(errors.error_of("NewKind", "text", None, "", "")), cohort.CohortError)
 

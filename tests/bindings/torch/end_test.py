@@ -106,6 +106,24 @@ else:
         print("told:", error, flush=True)
 """
 
+JOINED_AT_THE_END = """
+import atexit, threading
+
+threads = []
+
+@atexit.register
+def last():
+    for thread in threads:
+        thread.join()
+    print("all is joined", flush=True)
+
+import cohort.torch, torch, torch.distributed as dist
+
+cohort.torch.init_process_group()
+threads.append(threading.Thread(target=dist.recv, args=(torch.ones(4), 1 - dist.get_rank()), daemon=True))
+threads[0].start()
+"""
+
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import cohort.torch, torch, torch.distributed as dist
@@ -150,6 +168,11 @@ class End(unittest.TestCase):
         status, output = launch("cohort run", 2, WITH_A_THREAD)
         self.assertEqual(status, 0, output)
         self.assertIn("told: ", output)
+
+    def test_with_a_thread_that_a_handler_joins(self):
+        status, output = launch("cohort run", 2, JOINED_AT_THE_END)
+        self.assertEqual(status, 0, output)
+        self.assertEqual(output.count("all is joined"), 2, output)
 
     def test_ctrl_c_in_a_call(self):
         for how in ("call", "monitored"):
