@@ -88,8 +88,7 @@ class Ranks {
 
 struct Place {
   std::string name;
-  std::vector<std::uint32_t>
-      world_ranks{};  ///< of the ranks of a group, for errors; empty: this is the world
+  std::vector<std::uint32_t> world_ranks{};  ///< of its ranks, for errors; empty: it is the world
   std::string address;
   std::string secret;  ///< hexadecimal; empty at a Unix address
   std::uint32_t rank = 0;

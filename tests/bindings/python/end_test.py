@@ -251,16 +251,17 @@ threads[0].start()
 
 # A death is told with what this rank was at.
 DEAD_AMID_A_MESSAGE = """
-import os, signal, time
+import os, signal
 import cohort, numpy
 
 comm = cohort.init()
-comm.barrier()
 if comm.rank == 1:
-    time.sleep(0.2)
+    comm.recv(numpy.ones(1), 0, tag=6)
     os.kill(os.getpid(), signal.SIGKILL)
+waiting = comm.recv(numpy.ones(1), 1, tag=5, async_op=True)
+comm.send(numpy.ones(1), 1, tag=6)
 try:
-    comm.recv(numpy.ones(1), 1, tag=5)
+    waiting.wait()
 except cohort.PeerDied as error:
     assert error.rank == 1 and error.op == "recv" and error.sequence is None, error
     assert "during recv of 8 bytes from rank 1" in str(error) and "with tag 5 on 'world'" in str(error), error

@@ -128,6 +128,7 @@ INTERRUPTED = """
 import os, signal, sys, threading, time
 import cohort.torch, torch, torch.distributed as dist
 
+marker = sys.argv[2]
 cohort.torch.init_process_group()
 wait = {"call": lambda: dist.all_reduce(torch.ones(4)), "monitored": cohort.torch.monitored_barrier}[sys.argv[1]]
 if dist.get_rank() == 0:
@@ -136,8 +137,11 @@ if dist.get_rank() == 0:
         wait()
     except KeyboardInterrupt:
         print("interrupted", flush=True)
+        os.mkdir(marker)
 else:
-    time.sleep(1)
+    deadline = time.monotonic() + 60
+    while not os.path.exists(marker) and time.monotonic() < deadline:
+        time.sleep(0.01)
     try:
         wait()
     except RuntimeError as error:
@@ -176,8 +180,8 @@ class End(unittest.TestCase):
 
     def test_ctrl_c_in_a_call(self):
         for how in ("call", "monitored"):
-            with self.subTest(how):
-                status, output = launch("cohort run", 2, INTERRUPTED, how)
+            with self.subTest(how), tempfile.TemporaryDirectory() as folder:
+                status, output = launch("cohort run", 2, INTERRUPTED, how, str(pathlib.Path(folder) / "marker"))
                 self.assertEqual(status, 0, output)
                 self.assertIn("interrupted", output)
                 self.assertRegex(output, r"told: .*rank 0")
