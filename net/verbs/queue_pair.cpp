@@ -40,7 +40,7 @@ class Receives {
  private:
   std::array<ibv_recv_wr, kReceives> requests_{};
 };
-constinit Receives receives;
+constinit Receives unfilled;
 
 std::uint32_t random_packet() {
   std::array<std::byte, 4> bytes{};
@@ -183,7 +183,7 @@ int QueuePair::post_send(ibv_send_wr& request) noexcept {
 int QueuePair::post_receives(std::uint32_t count) noexcept {
   if (count == 0) return 0;
   ibv_recv_wr* bad = nullptr;
-  return library_.post_recv(pair_.get(), receives.last(count), &bad);
+  return library_.post_recv(pair_.get(), unfilled.last(count), &bad);
 }
 
 int QueuePair::poll(std::span<ibv_wc> completions) noexcept {
