@@ -60,7 +60,8 @@ bool is_copied_as_bytes(const at::Tensor& tensor, const at::Tensor& flat) {
 }
 
 std::byte* place_in(const at::Tensor& flat, std::int64_t element) {
-  return static_cast<std::byte*>(flat.data_ptr()) + static_cast<std::size_t>(element) * flat.element_size();
+  return static_cast<std::byte*>(flat.data_ptr()) +
+         static_cast<std::size_t>(element) * static_cast<std::size_t>(flat.element_size());
 }
 
 }  // namespace

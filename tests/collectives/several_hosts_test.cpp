@@ -132,19 +132,19 @@ TEST(SeveralHosts, three_levels_give_each_its_blocks) {
 TEST(SeveralHosts, levels_sum_large_vectors_at_once) {
   constexpr std::string_view kAlgorithms[] = {"mesh_nhr", "mesh_ring", "mesh_nhr_pipelined", "tree_nhr",
                                               "ahc"};
-  for (const Rank ranks : {4, 6}) expect_large_sums(ranks, kAlgorithms);
+  for (const Rank ranks : {4U, 6U}) expect_large_sums(ranks, kAlgorithms);
 }
 
 TEST(SeveralHosts, levels_sum_large_vectors_on_hosts_of_unequal_size) {
   constexpr std::string_view kAlgorithms[] = {"tree_nhr", "ahc"};
-  for (const Rank ranks : {3, 5}) expect_large_sums(ranks, kAlgorithms);
+  for (const Rank ranks : {3U, 5U}) expect_large_sums(ranks, kAlgorithms);
 }
 
 /// Blocks so large that they go in pieces, which the shorter ones have left before the longest is over: rank
 /// r's has r of them, and so rank 0 none.
 TEST(SeveralHosts, hosts_of_unequal_size_move_blocks_that_differ) {
   constexpr std::size_t kStep = 30'001;
-  for (const Rank ranks : {3, 5, 8}) {
+  for (const Rank ranks : {3U, 5U, 8U}) {
     std::vector<std::size_t> counts(ranks);
     for (Rank rank = 0; rank < ranks; ++rank) counts[rank] = rank * kStep;
     const std::size_t count = ranks * (ranks - 1) / 2 * kStep;
@@ -335,7 +335,7 @@ TEST(SeveralHosts, a_rank_that_cannot_make_its_communicator_tells_the_others_why
     EXPECT_EQ(outcome.error->kind(), ErrorKind::ResourceLimit) << outcome.error->what();
     EXPECT_THAT(outcome.error->what(), HasSubstr("no memory for links"));
   }
-  for (const Rank rank : {0, 2, 3}) {
+  for (const Rank rank : {0U, 2U, 3U}) {
     EXPECT_EQ(outcomes[rank].error->culprit(), Rank{1});
     EXPECT_THAT(outcomes[rank].error->what(), HasSubstr("rank 1 ("));
   }
