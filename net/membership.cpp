@@ -37,4 +37,15 @@ double Membership::engines_per_core() const {
   return std::max(ratio(seen.size(), of_all), ratio(on_own_cores, self().cores));
 }
 
+bool Membership::has_idle_cores() const {
+  CoreSet of_all;
+  std::size_t ranks = 0;
+  for (const PeerInfo& peer : peers) {
+    if (!shares_host(peer.rank)) continue;
+    of_all |= peer.cores;
+    ++ranks;
+  }
+  return of_all.count() >= 2 * ranks;
+}
+
 }  // namespace cohort

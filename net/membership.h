@@ -64,6 +64,8 @@ struct Membership {
   /// those that have no core but this rank's. Above 1 this one should give its core away rather than spin on
   /// it.
   [[nodiscard]] double engines_per_core() const;
+  /// Whether this host has as many cores again as it has ranks: the same answer on all of them.
+  [[nodiscard]] bool has_idle_cores() const;
 };
 
 }  // namespace cohort

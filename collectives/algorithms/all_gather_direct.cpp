@@ -14,7 +14,7 @@ Task<> from_user_windows(Exec& x, AllGather op) {
 
 /// Private memory: publish a piece in ccl_out, meet, copy the peers' pieces while the next one is published.
 Task<> through_ccl_buffers(Exec& x, AllGather op) {
-  const Staging staging(x.ccl_bytes(), op.send.bytes, op.element_bytes);
+  const Staging staging(x.stage_bytes(), op.send.bytes, op.element_bytes);
   co_await x.copy(op.block(x.rank()), op.send);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const AllGather piece = op.part(staging.offset(k), staging.bytes(k));
@@ -27,7 +27,7 @@ Task<> through_ccl_buffers(Exec& x, AllGather op) {
 }
 
 /// Direct all_gather on mapped memory. Every rank pulls; nobody is asked.
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer; (p-1) * block bytes read per rank.
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage; (p-1) * block bytes read per rank.
 /// Streams: main. Scratch: none.
 Task<> all_gather_direct(Exec& x, AllGather op) {
   return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);

@@ -29,7 +29,7 @@ Task<> collect(Exec& x, AllGatherV piece, std::size_t at) {
 
 /// Private memory: publish a piece in ccl_out, meet, copy the peers' pieces while the next one is published.
 Task<> through_ccl_buffers(Exec& x, AllGatherV op) {
-  const Staging staging(x.ccl_bytes(), op.size_bytes(), op.element_bytes);
+  const Staging staging(x.stage_bytes(), op.size_bytes(), op.element_bytes);
   co_await x.copy(op.block(x.rank()), op.send);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const AllGatherV piece = op.part(staging.offset(k), staging.bytes(k));
@@ -41,7 +41,7 @@ Task<> through_ccl_buffers(Exec& x, AllGatherV op) {
 }
 
 /// Direct all_gather_v on mapped memory. Every rank pulls; nobody is asked.
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer and 1 more; all other blocks read per
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 1 more; all other blocks read per
 /// rank. Streams: main. Scratch: none.
 Task<> all_gather_v_direct(Exec& x, AllGatherV op) {
   return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);

@@ -18,7 +18,7 @@ Task<> from_user_windows(Exec& x, AllReduce op) {
 }
 
 /// Direct all_reduce on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3).
-/// Cost: 1 phase (zero copy), 2 (pulled), or 1 per piece of half a CCL buffer; 2(p-1)/p * bytes moved and
+/// Cost: 1 phase (zero copy), 2 (pulled), or 1 per piece of half a stage; 2(p-1)/p * bytes moved and
 /// bytes reduced per rank. Streams: main. Scratch: none. Source: the reduce-scatter + all-gather composition
 /// of Rabenseifner 2004, with loads and stores in place of messages.
 Task<> all_reduce_direct(Exec& x, AllReduce op) {

@@ -42,7 +42,7 @@ Task<> take_published(Exec& x, AllToAll piece, std::size_t at) {
 /// Private memory: publish a piece of every block in ccl_in, meet, take the own ones while the next ones are
 /// published.
 Task<> through_ccl_buffers(Exec& x, AllToAll op) {
-  const Staging staging(x.ccl_bytes() / x.size(), op.size_bytes(), op.element_bytes);
+  const Staging staging(x.stage_bytes() / x.size(), op.size_bytes(), op.element_bytes);
   co_await x.copy(op.from(x.rank()), op.to(x.rank()));
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const AllToAll piece = op.part(staging.offset(k), staging.bytes(k));
@@ -55,7 +55,7 @@ Task<> through_ccl_buffers(Exec& x, AllToAll op) {
 }
 
 /// Direct all_to_all on mapped memory: everybody reads, nobody is asked.
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer and 1 more; (p-1) * block bytes read
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 1 more; (p-1) * block bytes read
 /// per rank. Streams: main. Scratch: none.
 Task<> all_to_all_direct(Exec& x, AllToAll op) {
   return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);

@@ -34,7 +34,7 @@ Task<> collect(Exec& x, Gather piece, std::size_t at) {
 /// next one.
 Task<> through_ccl_buffers(Exec& x, Gather op) {
   const bool is_root = x.rank() == op.root;
-  const Staging staging(x.ccl_bytes(), op.size_bytes(), op.element_bytes);
+  const Staging staging(x.stage_bytes(), op.size_bytes(), op.element_bytes);
   if (is_root) co_await x.copy(op.block(op.root), op.send);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const Gather piece = op.part(staging.offset(k), staging.bytes(k));
@@ -46,7 +46,7 @@ Task<> through_ccl_buffers(Exec& x, Gather op) {
 }
 
 /// Direct gather on mapped memory.
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer and 1 more; block bytes stored per
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 1 more; block bytes stored per
 /// rank where all memory is mapped, (p-1) * block bytes read by the root elsewhere. Streams: main. Scratch:
 /// none.
 Task<> gather_direct(Exec& x, Gather op) {

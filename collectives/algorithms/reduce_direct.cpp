@@ -25,7 +25,7 @@ Wanted wanted(const Exec& x, const Reduce& op) {
 /// halves of ccl_out in turn, so that one phase serves a piece.
 Task<> from_user_windows(Exec& x, Reduce op) {
   const bool is_root = x.rank() == op.root;
-  const Staging staging(x.ccl_bytes(), op.send.bytes, op.element_bytes);
+  const Staging staging(x.stage_bytes(), op.send.bytes, op.element_bytes);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const AllReduce piece = as_all_reduce(op.part(staging.offset(k), staging.bytes(k)));
     const Slice whole = is_root ? piece.recv : x.ccl_out(staging.half(k), piece.send.bytes);
@@ -39,7 +39,7 @@ Task<> from_user_windows(Exec& x, Reduce op) {
 }
 
 /// Direct reduce on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3), for
-/// the root. Cost: 1 phase (zero copy), or 1 per piece of half a CCL buffer and 1 more; (p-1)/p * bytes read
+/// the root. Cost: 1 phase (zero copy), or 1 per piece of half a stage and 1 more; (p-1)/p * bytes read
 /// and reduced per rank, as much again copied by the root unless all memory is mapped. Streams: main.
 /// Scratch: none. Source: the reduce-scatter + gather composition of Rabenseifner 2004, with loads and stores
 /// in place of messages.

@@ -45,7 +45,7 @@ Task<> combine_block(Exec& x, Op piece, std::size_t at) {
 /// published.
 template <class Op>
 Task<> through_ccl_buffers(Exec& x, Op op) {
-  const Staging staging(x.ccl_bytes() / x.size(), op.size_bytes(), op.element_bytes);
+  const Staging staging(x.stage_bytes() / x.size(), op.size_bytes(), op.element_bytes);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const Op piece = op.part(staging.offset(k), staging.bytes(k));
     const std::size_t at = staging.half(k) * x.size();
@@ -57,7 +57,7 @@ Task<> through_ccl_buffers(Exec& x, Op op) {
 }
 
 /// Direct reduce_scatter, also of blocks that differ, on mapped memory: rank r combines block r of all
-/// inputs, in rank order (determinism D3). Cost: 1 phase (zero copy), or 1 phase per piece of CCL buffer;
+/// inputs, in rank order (determinism D3). Cost: 1 phase (zero copy), or 1 phase per piece of a stage;
 /// (p-1) * block bytes moved and reduced per rank. Streams: main. Scratch: none.
 template <class Op>
 Task<> reduce_scatter_direct(Exec& x, Op op) {

@@ -29,7 +29,7 @@ void chain_shares(Exec& x, const Scan& op) {
 /// place of an input that belongs to the next ones.
 void chain_chunk(Exec& x, const Scan& op, const Slice& input, const Slice& result) {
   Slice sum = x.ccl_in(0, input.bytes);
-  Slice next = x.ccl_in(x.ccl_bytes() / 2 / op.element_bytes * op.element_bytes, input.bytes);
+  Slice next = x.ccl_in(x.stage_bytes() / 2 / op.element_bytes * op.element_bytes, input.bytes);
   x.perform(x.copy_from(0, sum, input));
   for (Rank rank = 1; rank < x.size(); ++rank) {
     const PlacedSlice output[] = {{x.rank(), next}};
@@ -44,7 +44,7 @@ void combine_on_user_windows(Exec& x, const Scan& op) {
   if (!op.is_exclusive) return chain_shares(x, op);
   const Slice input = Blocks(op.send, x.size(), op.element_bytes)[x.rank()];
   const Slice result = Blocks(op.recv, x.size(), op.element_bytes)[x.rank()];
-  const std::size_t chunk = x.ccl_bytes() / 2 / op.element_bytes * op.element_bytes;
+  const std::size_t chunk = x.stage_bytes() / 2 / op.element_bytes * op.element_bytes;
   for (std::size_t at = 0; at < input.bytes; at += chunk) {
     const std::size_t bytes = std::min(chunk, input.bytes - at);
     chain_chunk(x, op, input.part(at, bytes), result.part(at, bytes));
@@ -57,7 +57,7 @@ void divide(Exec& x, const Scan& op) { x.perform(x.finish_average(op.combine, op
 class Pieces {
  public:
   Pieces(Exec& x, const Scan& op) noexcept
-      : x_(x), op_(op), staging_(x.ccl_bytes() / x.size(), share(op.send, 0).bytes, op.element_bytes) {}
+      : x_(x), op_(op), staging_(x.stage_bytes() / x.size(), share(op.send, 0).bytes, op.element_bytes) {}
 
   [[nodiscard]] std::size_t count() const noexcept { return staging_.pieces(); }
   [[nodiscard]] Slice input(std::size_t piece, Rank of_share) const noexcept {
@@ -121,7 +121,7 @@ Task<> collect(Exec& x, const Pieces& pieces, std::size_t k) {
 }
 
 /// Direct scan on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3), to
-/// all ranks' results. Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer and 2 more; about
+/// all ranks' results. Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 2 more; about
 /// 2(p-1)/p * bytes read, (p-1)/p * bytes stored at peers and reduced per rank. Streams: main. Scratch: none.
 /// Source: the reduce-scatter + gather composition of Rabenseifner 2004, of prefixes.
 Task<> scan_direct(Exec& x, Scan op) {

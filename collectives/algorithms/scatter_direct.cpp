@@ -33,7 +33,7 @@ Task<> publish(Exec& x, Scatter piece, std::size_t at) {
 /// while it publishes the next one.
 Task<> through_ccl_buffer(Exec& x, Scatter op) {
   const bool is_root = x.rank() == op.root;
-  const Staging staging(x.ccl_bytes() / x.size(), op.size_bytes(), op.element_bytes);
+  const Staging staging(x.stage_bytes_of_root() / x.size(), op.size_bytes(), op.element_bytes);
   if (is_root) co_await x.copy(op.recv, op.block(op.root));
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const Scatter piece = op.part(staging.offset(k), staging.bytes(k));
@@ -46,7 +46,7 @@ Task<> through_ccl_buffer(Exec& x, Scatter op) {
 }
 
 /// Direct scatter on mapped memory: everybody reads its block of the root's buffer.
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a CCL buffer and 1 more; block bytes read per
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 1 more; block bytes read per
 /// rank. Streams: main. Scratch: none.
 Task<> scatter_direct(Exec& x, Scatter op) {
   return x.reads_user_windows() ? from_user_window(x, op) : through_ccl_buffer(x, op);

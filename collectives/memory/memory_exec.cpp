@@ -28,6 +28,10 @@ void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_
 /// What parts of a step are multiples of: threads meet in few cache lines, and no element is cut.
 constexpr std::size_t kGrain = 4096;
 
+/// What messages pass through, in two halves: of a rank in all, and at least of each peer.
+constexpr std::size_t kStagedInCache = std::size_t{1} << 20;
+constexpr std::size_t kLeastStaged = std::size_t{8} << 10;
+
 /// What is pulled between two looks at who else waits on the engine: each read is a system call, so these are
 /// larger, 30 to 60 us.
 constexpr std::size_t kPulledBytesBetweenLooks = std::size_t{256} << 10;
@@ -61,6 +65,7 @@ MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& h
       windows_of_host_(resources.group() == nullptr ? std::span<const WindowTable>{}
                                                     : std::as_const(*resources.group()).windows()),
       cache_bytes_(engine.platform().last_level_cache_bytes()),
+      stage_bytes_(resources.buffer_bytes()),
       workers_(engine) {
   operands_.inputs.resize(membership.size);
   operands_.outputs.resize(membership.size);
@@ -72,6 +77,10 @@ void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes) no
   // it: at a footprint of the cache's size streaming took 1.3 to 1.5 of the time (all_reduce of 4 MiB, 4
   // ranks, and of 8 MiB, 2 ranks; broadcast of 4 MiB, 8 ranks; a cache of 32 MiB), at 1.5 of it 0.8 to 0.9.
   is_beyond_cache_ = footprint_bytes > cache_bytes_ / 4 * 5;
+}
+
+void MemoryExec::stage_in_cache() noexcept {
+  stage_bytes_ = std::min(resources_.buffer_bytes(), std::max(kStagedInCache, size() * kLeastStaged));
 }
 
 Reducer MemoryExec::reducer(const Combine& combine) const noexcept {

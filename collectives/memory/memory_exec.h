@@ -55,6 +55,10 @@ class MemoryExec final : public Exec {
   void prepare(Prepared& steps, const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
   static void perform(const Prepared& steps) noexcept;
 
+  /// From now on messages pass through a part of each CCL buffer that stays in caches. For where no core is
+  /// idle: threads that help want larger pieces. The same on all ranks.
+  void stage_in_cache() noexcept;
+
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
 
@@ -65,6 +69,7 @@ class MemoryExec final : public Exec {
   [[nodiscard]] const Hosts& hosts() const noexcept override { return resources_.transports().hosts(); }
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return resources_.link(peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return resources_.buffer_bytes(); }
+  [[nodiscard]] std::size_t stage_bytes() const noexcept override { return stage_bytes_; }
   [[nodiscard]] bool maps_user_windows() const noexcept override {
     return user_windows_ == UserWindows::mapped;
   }
@@ -112,6 +117,7 @@ class MemoryExec final : public Exec {
   Resources& resources_;
   const std::span<const WindowTable> windows_of_host_;  ///< by rank; empty where nobody's memory is mapped
   const std::size_t cache_bytes_;
+  std::size_t stage_bytes_;
   UserWindows user_windows_ = UserWindows::staged;
   bool is_beyond_cache_ = false;
 

@@ -31,7 +31,7 @@ Task<> collect_shares(Exec& x, AllReduce piece, std::size_t at) {
 }
 
 Task<> reduce_through_ccl_buffers(Exec& x, AllReduce op, Wanted wanted) {
-  const Staging staging(x.ccl_bytes(), op.send.bytes, op.element_bytes);
+  const Staging staging(x.stage_bytes(), op.send.bytes, op.element_bytes);
   auto piece = [&](std::size_t k) { return op.part(staging.offset(k), staging.bytes(k)); };
   if (staging.pieces() > 0) co_await publish_shares(x, piece(0), staging.half(0));
   co_await x.phase();

@@ -10,8 +10,8 @@ namespace cohort {
 /// the other is filled, so that one phase per piece is enough.
 class Staging {
  public:
-  Staging(std::size_t ccl_bytes, std::size_t message_bytes, std::size_t element_bytes) noexcept
-      : half_bytes_(ccl_bytes / 2 / kGrain * kGrain),
+  Staging(std::size_t stage_bytes, std::size_t message_bytes, std::size_t element_bytes) noexcept
+      : half_bytes_(stage_bytes / 2 / kGrain * kGrain),
         piece_bytes_(half_bytes_ / element_bytes * element_bytes),
         message_bytes_(message_bytes) {}
 

@@ -50,6 +50,23 @@ TEST(Membership, one_that_says_it_has_no_core_harms_nobody) {
   EXPECT_EQ(host_of({CoreSet(), CoreSet()}).engines_per_core(), 2);
 }
 
+TEST(Membership, cores_are_idle_where_each_rank_has_another_one_for_itself) {
+  EXPECT_TRUE(host_of(std::vector(2, cores({0, 1, 2, 3}))).has_idle_cores());
+  EXPECT_FALSE(host_of(std::vector(3, cores({0, 1, 2, 3}))).has_idle_cores());
+  EXPECT_FALSE(host_of({cores({0}), cores({1, 2})}).has_idle_cores());
+  EXPECT_FALSE(host_of({CoreSet(), CoreSet()}).has_idle_cores());
+}
+
+TEST(Membership, every_rank_of_a_host_says_the_same_of_its_idle_cores) {
+  Membership membership = host_of({cores({0, 1, 2, 3}), cores({0}), cores({4})});
+  membership.peers[2].host_id.fill(std::byte{1});
+  EXPECT_TRUE(membership.has_idle_cores());
+  membership.rank = 1;
+  EXPECT_TRUE(membership.has_idle_cores());
+  membership.rank = 2;
+  EXPECT_FALSE(membership.has_idle_cores());
+}
+
 TEST(Membership, ranks_of_other_hosts_and_on_the_same_engine_do_not_count) {
   Membership membership = host_of({cores({0}), cores({0}), cores({0})});
   membership.peers[1].host_id.fill(std::byte{1});

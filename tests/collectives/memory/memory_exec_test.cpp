@@ -95,7 +95,7 @@ class MemoryExecTest : public ::testing::Test {
     return options;
   }
   static PeerTransports::Choice choice() {
-    return {.kinds = transports(), .asked = {}, .buffer_bytes = kMiB, .heap_bytes = kMiB};
+    return {.kinds = transports(), .asked = {}, .buffer_bytes = 2 * kMiB, .heap_bytes = kMiB};
   }
   Task<> beat() {
     for (; !is_over_; ++beats_) {
@@ -181,6 +181,13 @@ TEST_F(MemoryExecTest, what_was_prepared_is_done_whenever_it_is_asked_for_and_no
 
   MemoryExec::perform(summing);
   EXPECT_EQ(recv_[0], 2 * kGiven);
+}
+
+TEST_F(MemoryExecTest, messages_pass_through_as_much_of_the_buffers_as_stays_in_caches) {
+  EXPECT_EQ(exec_.stage_bytes(), exec_.ccl_bytes());
+  exec_.stage_in_cache();
+  EXPECT_EQ(exec_.ccl_bytes(), 2 * kMiB);
+  EXPECT_EQ(exec_.stage_bytes(), kMiB);
 }
 
 }  // namespace
