@@ -182,21 +182,15 @@ TensorCollective Communicator::call_on_tensors(Operator op, const TensorArgument
 }
 
 Transfer<void> Communicator::send_bytes(std::span<const std::byte> data, Rank to, std::int32_t tag) {
-  return {core_for("send"),
-          {.sends = true,
-           .peer = to,
-           .tag = tag,
-           .data = const_cast<std::byte*>(data.data()),
-           .bytes = data.size()}};
+  return {core_for("send"), true, to, tag, const_cast<std::byte*>(data.data()), data.size()};
 }
 
 Transfer<void> Communicator::recv_bytes(std::span<std::byte> data, Rank from, std::int32_t tag) {
-  return {core_for("recv"), {.peer = from, .tag = tag, .data = data.data(), .bytes = data.size()}};
+  return {core_for("recv"), false, from, tag, data.data(), data.size()};
 }
 
 Transfer<Rank> Communicator::recv_any_bytes(std::span<std::byte> data, std::int32_t tag) {
-  return {core_for("recv_any"),
-          {.peer = MessageRequest::kAnybody, .tag = tag, .data = data.data(), .bytes = data.size()}};
+  return {core_for("recv_any"), false, MessageRequest::kAnybody, tag, data.data(), data.size()};
 }
 
 Collective Communicator::barrier() { return call(operator_of<Barrier>, {}); }

@@ -20,8 +20,10 @@ class TransferBase {
   TransferBase& operator=(const TransferBase&) = delete;
 
  protected:
-  /// Throws InvalidArgument for a rank that is none or this one, and for no memory.
-  TransferBase(CommunicatorCore& core, const MessageRequest& request);
+  /// Throws InvalidArgument for a rank that is none or this one, and for no memory. Field by field: a request
+  /// that was just written and is copied whole waits until its parts have left the store buffer, 10 ns.
+  TransferBase(CommunicatorCore& core, bool sends, Rank peer, std::int32_t tag, std::byte* data,
+               std::size_t bytes);
   TransferBase(TransferBase&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)), request_(other.request_) {}
 
@@ -46,7 +48,9 @@ class TransferBase {
 template <class Result>
 class [[nodiscard]] Transfer : private detail::TransferBase {
  public:
-  Transfer(CommunicatorCore& core, const MessageRequest& request) : TransferBase(core, request) {}
+  Transfer(CommunicatorCore& core, bool sends, Rank peer, std::int32_t tag, std::byte* data,
+           std::size_t bytes)
+      : TransferBase(core, sends, peer, tag, data, bytes) {}
   Transfer(Transfer&&) noexcept = default;
 
   /// Another time limit than the communicator's. Not above zero: whatever has to be waited for is late.

@@ -32,7 +32,7 @@ bool ShmLetters::has_room() noexcept {
 
 bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
   if (!has_room()) return false;
-  host::LetterCell& cell = group_.own().letter(peer_, sent_);
+  host::LetterCell& cell = out_[sent_ % host::kLetters];
   cell.kind = static_cast<std::uint8_t>(letter.kind);
   cell.where = static_cast<std::uint8_t>(letter.where);
   cell.tag = letter.tag;
@@ -41,16 +41,17 @@ bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexce
   cell.place = letter.place;
   const std::size_t bytes = letter.payload_bytes();
   COHORT_ASSERT(bytes <= most_payload(), "a letter of {} bytes", bytes);
-  if (bytes != 0)
-    copy_bytes(bytes <= sizeof cell.beside ? cell.beside : group_.own().letter_payload(peer_, sent_), payload,
-               bytes);
+  if (bytes <= sizeof cell.beside)
+    copy_few_bytes(cell.beside, payload, bytes);
+  else
+    copy_bytes(group_.own().letter_payload(peer_, sent_), payload, bytes);
   cell.stamp.store(++sent_, std::memory_order_seq_cst);
   group_.notify(peer_);
   return true;
 }
 
 bool ShmLetters::peek(Letter& letter) noexcept {
-  const host::LetterCell& cell = group_.segment(peer_).letter(group_.rank(), taken_);
+  const host::LetterCell& cell = next_in();
   if (is_broken_ || cell.stamp.load(std::memory_order_seq_cst) != taken_ + 1) return false;
   const std::uint8_t kind = cell.kind;
   const std::uint8_t where = cell.where;
@@ -72,12 +73,11 @@ bool ShmLetters::peek(Letter& letter) noexcept {
 }
 
 bool ShmLetters::take(std::byte* into) noexcept {
-  const host::Segment& theirs = group_.segment(peer_);
-  const host::LetterCell& cell = theirs.letter(group_.rank(), taken_);
-  if (next_bytes_ != 0)
-    copy_bytes(into,
-               next_bytes_ <= sizeof cell.beside ? cell.beside : theirs.letter_payload(group_.rank(), taken_),
-               next_bytes_);
+  const host::LetterCell& cell = next_in();
+  if (next_bytes_ <= sizeof cell.beside)
+    copy_few_bytes(into, cell.beside, next_bytes_);
+  else
+    copy_bytes(into, group_.segment(peer_).letter_payload(group_.rank(), taken_), next_bytes_);
   if (++taken_ % kReadInARow == 0) {
     group_.own().letters_read(peer_).store(taken_, std::memory_order_seq_cst);
     group_.notify(peer_);
@@ -87,8 +87,7 @@ bool ShmLetters::take(std::byte* into) noexcept {
 
 bool ShmLetters::spin() noexcept {
   if (is_broken_) return false;
-  const host::LetterCell& cell = group_.segment(peer_).letter(group_.rank(), taken_);
-  return group_.spin_for(cell.stamp, taken_ + 1);
+  return group_.spin_for(next_in().stamp, taken_ + 1);
 }
 
 void ShmLetters::locate(Letter& offer, const std::byte* data) const noexcept {

@@ -15,7 +15,11 @@ namespace cohort::shm {
 class ShmLetters final : public LetterChannel {
  public:
   ShmLetters(host::HostGroup& group, LinkHost& host, Rank peer) noexcept
-      : group_(group), host_(host), peer_(peer) {}
+      : group_(group),
+        host_(host),
+        peer_(peer),
+        out_(&group.own().letter(peer, 0)),
+        in_(&group.segment(peer).letter(group.rank(), 0)) {}
 
   [[nodiscard]] std::size_t most_payload() const noexcept override { return host::kLetterPayloadBytes; }
   [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
@@ -28,10 +32,13 @@ class ShmLetters final : public LetterChannel {
 
  private:
   void fail(std::string text) noexcept;
+  [[nodiscard]] const host::LetterCell& next_in() const noexcept { return in_[taken_ % host::kLetters]; }
 
   host::HostGroup& group_;
   LinkHost& host_;
   const Rank peer_;
+  host::LetterCell* const out_;       ///< of kLetters, in the own segment
+  const host::LetterCell* const in_;  ///< the same in the peer's
   std::uint32_t sent_ = 0;
   std::uint32_t read_by_peer_ = 0;  ///< as far as is known
   std::uint32_t taken_ = 0;
