@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
-#include <functional>
 
 namespace cohort {
 namespace {
@@ -35,9 +35,9 @@ std::size_t footprint_of(const Call& call, Rank ranks) {
 /// Whether all that travels is this rank's input, and none of it is overwritten before it is read: as in
 /// place, where blocks are moved.
 bool may_read_given(const Call& call) noexcept {
-  const std::less<> lies_before;
-  const bool is_apart = !lies_before(call.send, call.recv + call.recv_bytes) ||
-                        !lies_before(call.recv, call.send + call.send_bytes);
+  const auto send = reinterpret_cast<std::uintptr_t>(call.send);
+  const auto recv = reinterpret_cast<std::uintptr_t>(call.recv);  // 0 where blocks lie apart
+  const bool is_apart = send + call.send_bytes <= recv || recv + call.recv_bytes <= send;
   return call.send_bytes == call.announced_bytes && (call.op->combines || is_apart);
 }
 
