@@ -28,9 +28,10 @@ void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_
 /// What parts of a step are multiples of: threads meet in few cache lines, and no element is cut.
 constexpr std::size_t kGrain = 4096;
 
-/// What messages pass through, in two halves: of a rank in all, and at least of each peer.
+/// What messages pass through, in two halves: of a rank in all, and at least of each peer, since the more
+/// there are, the longer they take to meet after each piece.
 constexpr std::size_t kStagedInCache = std::size_t{1} << 20;
-constexpr std::size_t kLeastStaged = std::size_t{8} << 10;
+constexpr std::size_t kLeastStaged = std::size_t{64} << 10;
 
 /// What is pulled between two looks at who else waits on the engine: each read is a system call, so these are
 /// larger, 30 to 60 us.
