@@ -129,8 +129,8 @@ class Exec : Immovable {
 
   /// How many bytes ccl_in() and ccl_out() have.
   [[nodiscard]] virtual std::size_t ccl_bytes() const noexcept = 0;
-  /// How many of them a message passes through piece by piece, where peers' user windows cannot be reached:
-  /// all, or as many as stay in caches. The same on every rank.
+  /// How many of them a message that is larger passes through piece by piece: all, or as many as stay in
+  /// caches. The same on every rank.
   [[nodiscard]] virtual std::size_t stage_bytes() const noexcept { return ccl_bytes(); }
   /// The same where only one rank has something to give: its part of the caches is everybody's.
   [[nodiscard]] std::size_t stage_bytes_of_root() const noexcept {
