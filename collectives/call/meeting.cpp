@@ -315,7 +315,7 @@ UserWindows Meeting::bind_windows(const Call& call) noexcept {
 bool Meeting::pulls(const Call& call) const noexcept {
   const bool is_shared_out = call.op->combines && call.op.given_per_count(membership_.size) == 1;
   const std::size_t block_bytes = call.message_bytes() / (is_shared_out ? membership_.size : 1);
-  return block_bytes >= (call.op->combines ? reach_.pull.combining_from_bytes() : reach_.pull.from_bytes());
+  return block_bytes >= reach_.pull.from_bytes(pull_use_of(call.op));
 }
 
 }  // namespace cohort

@@ -71,6 +71,11 @@ class Operator {
     return info().extent({.count = 1, .ranks = ranks}, 0).send;
   }
 
+  /// The operator that does the same with as many elements for each rank; itself, where it has no counts.
+  [[nodiscard]] Operator with_one_count() const noexcept;
+  /// Whether what one rank gives goes to more than one other, where there are as many.
+  [[nodiscard]] bool gives_to_all() const noexcept;
+
   constexpr auto operator<=>(const Operator&) const = default;
 
  private:

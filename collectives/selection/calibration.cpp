@@ -14,6 +14,8 @@ namespace cohort {
 namespace {
 
 constexpr Duration kMostTime = std::chrono::milliseconds(15);
+/// For each use.
+constexpr Duration kMostPullTime = std::chrono::milliseconds(30);
 
 }  // namespace
 
@@ -130,39 +132,51 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
   }
 
   together_.spread = 1;
-  const std::vector<PullTimes> moving = co_await time_both_ways(operator_of<AllGather>, pull);
-  pull.take(moving);
-  if (pull.from_bytes() != PullCrossover::kNever) {
-    const std::vector<PullTimes> combining = co_await time_both_ways(operator_of<AllReduce>, pull);
-    pull.take(moving);
-    pull.take_combining(combining, core_cache);
+  co_await measure_pull_of(operator_of<AllToAll>, pull);
+  if (membership_.size == 2)
+    pull.take(PullUse::to_all, pull.measured(PullUse::to_one));  // the one is all
+  else
+    co_await measure_pull_of(operator_of<AllGather>, pull);
+  if (pull.from_bytes(PullUse::to_all) != PullCrossover::kNever) {
+    co_await measure_pull_of(operator_of<AllReduce>, pull);
+    pull.combine_beyond(core_cache);
   }
   if (together_.spread <= kMostKeptSpread && membership_.rank == 0)
     known_.keep(KnownFigures::figures_of(pull));
 }
 
-/// Of blocks, or shares, of each size; `pull` says which way, which is any one afterwards.
-Task<std::vector<PullTimes>> Calibration::time_both_ways(Operator op, PullCrossover& pull) {
+/// Of blocks, or shares, of each size, as long as there is time: the next one takes about four times as long.
+Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
+  const PullCrossover agreed = pull;
   std::vector<PullTimes> measured;
   send_.resize(PullCrossover::kSizes.back() * membership_.size);
   recv_.resize(send_.size());
-  for (const std::size_t bytes : PullCrossover::kSizes) {
-    const std::size_t all = bytes * membership_.size;
-    const std::span<std::byte> out = std::span(recv_).first(all);
-    const std::span<std::byte> in = std::span(send_).first(op->combines ? all : bytes);
+  const Extent unit = op->extent({.count = 1, .ranks = membership_.size}, membership_.rank);
+  const TimePoint start = engine_.now();
+  bool has_time = true;
+  for (std::size_t i = 0; i < PullCrossover::kSizes.size() && has_time; ++i) {
+    const std::size_t bytes = PullCrossover::kSizes[i];
+    const std::size_t count = bytes * membership_.size / op.elements_per_count(membership_.size);
+    const std::span<std::byte> in = std::span(send_).first(unit.send * count);
+    const std::span<std::byte> out = std::span(recv_).first(unit.recv * count);
     Call call = together_.agreed_call(op, DataType::float32, in, out);
     call.algorithm = algorithms_.ways_on_host(call.op).on_mapped_memory;
     const auto staged_or_pulled = [&pull, &call](std::size_t which) {
       pull.set_from(which == 0 ? PullCrossover::kNever : 0);
       return call;
     };
+    const TimePoint began = engine_.now();
     const std::array<double, 2> both = co_await together_.time_both(staged_or_pulled);
-    std::array<double, 3> times = {both[0], both[1], together_.spread};
+    const double next_us = 4 * in_microseconds(engine_.now() - began);
+    std::array<double, 4> times = {both[0], both[1], together_.spread,
+                                   in_microseconds(engine_.now() - start) + next_us};
     co_await together_.agree_on_slowest(times);
     together_.spread = times[2];
+    has_time = times[3] < in_microseconds(kMostPullTime);
     measured.push_back({bytes, times[0], times[1]});
   }
-  co_return measured;
+  pull = agreed;
+  pull.take(pull_use_of(op), measured);
 }
 
 }  // namespace cohort

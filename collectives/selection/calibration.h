@@ -34,7 +34,7 @@ class Calibration {
  private:
   /// A call of which a rank brings `bytes` to the meeting; shares are whole elements.
   [[nodiscard]] Call call_of(Operator op, std::size_t bytes);
-  Task<std::vector<PullTimes>> time_both_ways(Operator op, PullCrossover& pull);
+  Task<> measure_pull_of(Operator op, PullCrossover& pull);
   Task<bool> probe_pull(std::span<const std::byte> own);
 
   Engine& engine_;

@@ -7,7 +7,7 @@ namespace cohort {
 namespace {
 
 /// Of what is measured, and how: raised when that changes, so that older figures are not looked at.
-constexpr unsigned kRevision = 3;
+constexpr unsigned kRevision = 4;
 
 /// FNV-1a.
 std::uint64_t hash_of(std::string_view text) noexcept {
@@ -17,6 +17,7 @@ std::uint64_t hash_of(std::string_view text) noexcept {
 }
 
 constexpr std::size_t kSizes = SlotCrossover::kSizes.size();
+constexpr std::size_t kOfPullUse = KnownFigures::kPullFigures / kPullUses;
 
 }  // namespace
 
@@ -79,28 +80,27 @@ void KnownFigures::give(const OfSlots& figures, SlotCrossover& to) {
 
 KnownFigures::OfPull KnownFigures::figures_of(const PullCrossover& measured) {
   OfPull figures{};
-  std::size_t at = 0;
-  for (const auto* const way : {&measured.measured(), &measured.measured_combining()})
-    for (std::size_t i = 0; i < PullCrossover::kSizes.size(); ++i) {
-      const bool is_measured = i < way->size();
-      figures[at++] = is_measured ? (*way)[i].staged_us : 0;
-      figures[at++] = is_measured ? (*way)[i].pulled_us : 0;
+  for (std::size_t use = 0; use < kPullUses; ++use) {
+    std::size_t at = use * kOfPullUse;
+    for (const PullTimes& times : measured.measured(static_cast<PullUse>(use))) {
+      figures[at++] = times.staged_us;
+      figures[at++] = times.pulled_us;
     }
+  }
   return figures;
 }
 
 void KnownFigures::give(const OfPull& figures, std::size_t core_cache_bytes, PullCrossover& to) {
-  const auto measured_from = [&](std::size_t at) {
+  for (std::size_t use = 0; use < kPullUses; ++use) {
     std::vector<PullTimes> measured;
-    for (const std::size_t bytes : PullCrossover::kSizes) {
-      measured.push_back({bytes, figures[at], figures[at + 1]});
-      at += 2;
+    for (std::size_t i = 0; i < PullCrossover::kSizes.size(); ++i) {
+      const std::size_t at = use * kOfPullUse + 2 * i;
+      if (figures[at] == 0 || figures[at + 1] == 0) break;
+      measured.push_back({PullCrossover::kSizes[i], figures[at], figures[at + 1]});
     }
-    return measured;
-  };
-  to.take(measured_from(0));
-  if (to.from_bytes() != PullCrossover::kNever)
-    to.take_combining(measured_from(kPullFigures / 2), core_cache_bytes);
+    to.take(static_cast<PullUse>(use), measured);
+  }
+  if (!to.measured(PullUse::combined).empty()) to.combine_beyond(core_cache_bytes);
 }
 
 }  // namespace cohort

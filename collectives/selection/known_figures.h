@@ -24,7 +24,7 @@ class KnownFigures {
  public:
   /// What is measured together on one host, as numbers in fixed places; 0 where nothing is.
   static constexpr std::size_t kSlotFigures = kOperators * SlotCrossover::kSizes.size() * 2;
-  static constexpr std::size_t kPullFigures = PullCrossover::kSizes.size() * 4;
+  static constexpr std::size_t kPullFigures = PullCrossover::kSizes.size() * kPullUses * 2;
   using OfSlots = std::array<double, kSlotFigures>;
   using OfPull = std::array<double, kPullFigures>;
   /// Latency and byte of the network, latency and byte inside of hosts; 0 where nothing is measured.

@@ -6,28 +6,34 @@
 namespace cohort {
 namespace {
 
-std::size_t first_of_clear_gains(const std::vector<PullTimes>& measured) {
+std::size_t first_of_gains(const std::vector<PullTimes>& measured, double least_gain) {
   std::size_t first = PullCrossover::kNever;
   for (auto times = measured.rbegin();
-       times != measured.rend() && times->pulled_us * PullCrossover::kLeastGain <= times->staged_us; ++times)
+       times != measured.rend() && times->pulled_us * least_gain <= times->staged_us; ++times)
     first = times->bytes;
   return first;
 }
 
 }  // namespace
 
-void PullCrossover::take(const std::vector<PullTimes>& moving) {
-  measured_ = moving;
-  from_bytes_ = first_of_clear_gains(moving);
-  combining_from_bytes_ = kNever;
+PullUse pull_use_of(Operator op) noexcept {
+  if (op->combines) return PullUse::combined;
+  return op.gives_to_all() ? PullUse::to_all : PullUse::to_one;
+}
+
+void PullCrossover::take(PullUse use, const std::vector<PullTimes>& rising) {
+  of(use) = {first_of_gains(rising, least_gain(use)), rising};
   is_settled_ = true;
 }
 
-void PullCrossover::take_combining(const std::vector<PullTimes>& combining, std::size_t core_cache_bytes) {
-  measured_combining_ = combining;
-  combining_from_bytes_ = first_of_clear_gains(combining);
-  if (combining_from_bytes_ != kNever || from_bytes_ == kNever) return;
-  combining_from_bytes_ = std::max(core_cache_bytes, 2 * kSizes.back());
+void PullCrossover::combine_beyond(std::size_t core_cache_bytes) noexcept {
+  std::size_t& from_bytes = of(PullUse::combined).from_bytes;
+  if (from_bytes == kNever) from_bytes = std::max(core_cache_bytes, 2 * kSizes.back());
+}
+
+void PullCrossover::set_from(std::size_t bytes) noexcept {
+  for (OfUse& use : uses_) use.from_bytes = bytes;
+  is_settled_ = true;
 }
 
 }  // namespace cohort

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/operators/operator.h>
+
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -15,47 +18,53 @@ struct PullTimes {
   double pulled_us = 0;   ///< the kernel copies from process to process
 };
 
-/// From which size on the kernel copies between private buffers of ranks of one host. Measured when the
-/// communicator is made, by the ranks together, and the same on all of them.
-///
-/// What is combined is judged by itself: staged, it is read in passing while it is combined; pulled, it is
-/// written and read once more.
+/// What becomes of the bytes that ranks read of each other: what staging them costs besides differs.
+enum class PullUse : std::uint8_t {
+  to_one,    ///< each goes to one rank: staged, it is copied twice, pulled once
+  to_all,    ///< all ranks take it: it is staged once for all of them
+  combined,  ///< staged, it is read in passing while it is combined; pulled, it is written and read once more
+};
+inline constexpr std::size_t kPullUses = 3;
+
+[[nodiscard]] PullUse pull_use_of(Operator op) noexcept;
+
+/// From which size on the kernel copies between private buffers of ranks of one host, for each use. Measured
+/// when the communicator is made, by the ranks together, and the same on all of them.
 class PullCrossover {
  public:
   static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-  static constexpr std::array<std::size_t, 2> kSizes = {64 * 1024, 256 * 1024};
-  /// Several ranks that pull from one process get into each other's way in the kernel: it must be clearly
-  /// faster.
-  static constexpr double kLeastGain = 1.3;
+  static constexpr std::array<std::size_t, 3> kSizes = {16 * 1024, 64 * 1024, 256 * 1024};
+  /// It must be clearly faster. Several ranks that pull from one process get into each other's way in the
+  /// kernel, the more so the more they are beyond what was measured.
+  [[nodiscard]] static constexpr double least_gain(PullUse use) noexcept {
+    return use == PullUse::to_one ? 1.1 : 1.3;
+  }
 
-  [[nodiscard]] std::size_t from_bytes() const noexcept { return from_bytes_; }
-  [[nodiscard]] const std::vector<PullTimes>& measured() const noexcept { return measured_; }
-  /// The same for shares of what is combined.
-  [[nodiscard]] std::size_t combining_from_bytes() const noexcept { return combining_from_bytes_; }
-  [[nodiscard]] const std::vector<PullTimes>& measured_combining() const noexcept {
-    return measured_combining_;
+  [[nodiscard]] std::size_t from_bytes(PullUse use) const noexcept { return of(use).from_bytes; }
+  [[nodiscard]] const std::vector<PullTimes>& measured(PullUse use) const noexcept {
+    return of(use).measured;
   }
 
   /// Takes the times of rising sizes: pulling begins at the first size from which on it always won clearly.
-  void take(const std::vector<PullTimes>& moving);
-  /// The same for what is combined, after the other. Where that lost at every size, it begins with shares as
-  /// large as a core's cache, and larger than what was measured: what was staged has left it then, and is
-  /// read from afar.
-  void take_combining(const std::vector<PullTimes>& combining, std::size_t core_cache_bytes);
+  void take(PullUse use, const std::vector<PullTimes>& rising);
+  /// Where combining lost at every size that was measured it begins with shares as large as a core's cache,
+  /// and larger than any that is measured: what was staged has left it then, and is read from afar.
+  void combine_beyond(std::size_t core_cache_bytes) noexcept;
   /// Instead of measuring; kNever where it is not allowed.
-  void set_from(std::size_t bytes) noexcept {
-    from_bytes_ = combining_from_bytes_ = bytes;
-    is_settled_ = true;
-  }
+  void set_from(std::size_t bytes) noexcept;
   /// Whether it was measured, or set.
   [[nodiscard]] bool is_settled() const noexcept { return is_settled_; }
 
  private:
+  struct OfUse {
+    std::size_t from_bytes = kNever;
+    std::vector<PullTimes> measured;
+  };
+  [[nodiscard]] const OfUse& of(PullUse use) const noexcept { return uses_[static_cast<std::size_t>(use)]; }
+  [[nodiscard]] OfUse& of(PullUse use) noexcept { return uses_[static_cast<std::size_t>(use)]; }
+
   bool is_settled_ = false;
-  std::size_t from_bytes_ = kNever;
-  std::size_t combining_from_bytes_ = kNever;
-  std::vector<PullTimes> measured_;
-  std::vector<PullTimes> measured_combining_;
+  std::array<OfUse, kPullUses> uses_;
 };
 
 }  // namespace cohort

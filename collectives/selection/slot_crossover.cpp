@@ -53,6 +53,8 @@ void SlotCrossover::share_limits() noexcept {
       most_bytes_[op.index()] = limit.is_whole ? limit.bytes : unless_whole;
     }
   }
+  for (const Operator op : all_operators())
+    if (!limits_[op.index()].is_measured) most_bytes_[op.index()] = most_bytes_[op.with_one_count().index()];
 }
 
 std::optional<SlotTimes> SlotCrossover::times_of(Operator op, std::size_t bytes) const noexcept {

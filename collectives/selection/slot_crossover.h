@@ -29,8 +29,9 @@ class SlotCrossover {
 
   SlotCrossover() { most_bytes_.fill(kUnmeasuredBytes); }
 
-  /// An operator for which the time was too short, or that is measured as another one, has the least limit of
-  /// those that were measured to their end: of those that combine, if it does, and else of those that do not.
+  /// An operator with counts of its own has the limit of the one without. One for which the time was too
+  /// short has the least limit of those that were measured to their end: of those that combine, if it does,
+  /// and else of those that do not.
   [[nodiscard]] std::size_t most_bytes(Operator op) const noexcept { return most_bytes_[op.index()]; }
   [[nodiscard]] const std::vector<SlotTimes>& measured() const noexcept { return measured_; }
   /// What a call of that size takes, on the line between the two measured sizes around it; nothing outside

@@ -53,6 +53,17 @@ Json times_of(const std::vector<PullTimes>& measured) {
   return rows;
 }
 
+struct PullWay {
+  PullUse use;
+  std::string_view use_name;
+  std::string_view what;
+  std::string_view measured_by;
+};
+constexpr std::array<PullWay, kPullUses> kPullWays = {
+    {{PullUse::to_one, "to_one", "blocks to one", AllToAll::kName},
+     {PullUse::to_all, "to_all", "blocks to all", AllGather::kName},
+     {PullUse::combined, "combined", "shares combined", AllReduce::kName}}};
+
 std::string measured_json(const Reach& reach) {
   Json json;
   json["slots"] = Json::array();
@@ -65,10 +76,11 @@ std::string measured_json(const Reach& reach) {
     row["most_bytes"] = reach.slots.most_bytes(times.op);
     json["slots"].push_back(row);
   }
-  json["pull_from_bytes"] = bytes_or_null(reach.pull.from_bytes());
-  json["pull_combining_from_bytes"] = bytes_or_null(reach.pull.combining_from_bytes());
-  json["pull"] = times_of(reach.pull.measured());
-  json["pull_combining"] = times_of(reach.pull.measured_combining());
+  json["pull"] = Json::array();
+  for (const PullWay& way : kPullWays)
+    json["pull"].push_back({{"use", way.use_name},
+                            {"from_bytes", bytes_or_null(reach.pull.from_bytes(way.use))},
+                            {"measured", times_of(reach.pull.measured(way.use))}});
   json["links"] = Json::array();
   for (const auto& constant : reach.model.constants())
     json["links"].push_back({{"name", constant.name}, {"value", constant.value}, {"unit", constant.unit}});
@@ -87,21 +99,18 @@ std::string slots_table(const SlotCrossover& slots) {
 }
 
 std::string pull_table(const PullCrossover& pull) {
-  const std::string from =
-      pull.from_bytes() == PullCrossover::kNever
-          ? "never"
-          : fmt::format("from blocks of {} B on, of what is combined from shares of {} B on",
-                        pull.from_bytes(), pull.combining_from_bytes());
-  std::string text = fmt::format("\n# The kernel copies between private buffers: {}\n", from);
-  if (pull.measured().empty()) return text;
+  std::string text = "\n# The kernel copies between private buffers:\n";
+  for (const PullWay& way : kPullWays) {
+    const std::size_t from = pull.from_bytes(way.use);
+    text += fmt::format("# {:>17} {}\n", way.what,
+                        from == PullCrossover::kNever ? "never" : fmt::format("from {} B on", from));
+  }
+  if (pull.measured(PullUse::to_one).empty()) return text;
   text += "#        collective   B per rank staged (us)  pulled (us)\n";
-  const auto add_rows = [&text](std::string_view collective, const std::vector<PullTimes>& measured) {
-    for (const PullTimes& times : measured)
-      text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f}\n", collective, times.bytes, times.staged_us,
-                          times.pulled_us);
-  };
-  add_rows(AllGather::kName, pull.measured());
-  add_rows(AllReduce::kName, pull.measured_combining());
+  for (const PullWay& way : kPullWays)
+    for (const PullTimes& times : pull.measured(way.use))
+      text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f}\n", way.measured_by, times.bytes,
+                          times.staged_us, times.pulled_us);
   return text;
 }
 

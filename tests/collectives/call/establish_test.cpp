@@ -56,7 +56,7 @@ std::size_t pulled_from(bool reads_memory) {
   options.pull_from_bytes = 1;
   std::size_t from = 0;
   auto body = [&](Communicator& comm) -> Task<> {
-    if (comm.rank() == 0) from = comm.reach().pull.from_bytes();
+    if (comm.rank() == 0) from = comm.reach().pull.from_bytes(PullUse::to_one);
     co_await comm.barrier();
   };
   test::run_ranks(2, body, std::move(options));

@@ -74,13 +74,17 @@ TEST_F(KnownFiguresTest, slots_and_pull_come_back_as_they_were_measured) {
   EXPECT_EQ(again.times_of(operator_of<AllReduce>, 8192)->direct_us, 3.5);
 
   PullCrossover pull;
-  pull.take({{PullCrossover::kSizes[0], 10, 30}, {PullCrossover::kSizes[1], 100, 20}});
-  pull.take_combining({{PullCrossover::kSizes[0], 10, 5}, {PullCrossover::kSizes[1], 100, 50}}, 1 << 20);
+  const auto& [first, second, third] = PullCrossover::kSizes;
+  pull.take(PullUse::to_one, {{first, 10, 9}, {second, 10, 30}, {third, 100, 20}});
+  pull.take(PullUse::to_all, {{first, 10, 5}});  // there was no time for more
+  pull.take(PullUse::combined, {{first, 10, 30}, {second, 10, 5}, {third, 100, 50}});
   PullCrossover pull_again;
   KnownFigures::give(KnownFigures::figures_of(pull), 1 << 20, pull_again);
-  EXPECT_EQ(pull_again.combining_from_bytes(), PullCrossover::kSizes[0]);
-  EXPECT_EQ(pull_again.from_bytes(), PullCrossover::kSizes[1]);
-  EXPECT_EQ(pull_again.measured()[0].pulled_us, 30);
+  EXPECT_EQ(pull_again.from_bytes(PullUse::to_one), third);
+  EXPECT_EQ(pull_again.from_bytes(PullUse::to_all), first);
+  EXPECT_EQ(pull_again.from_bytes(PullUse::combined), second);
+  EXPECT_EQ(pull_again.measured(PullUse::to_one)[1].pulled_us, 30);
+  EXPECT_EQ(pull_again.measured(PullUse::to_all).size(), 1U);
 }
 
 TEST_F(KnownFiguresTest, nothing_is_known_of_other_conditions_and_of_simulated_hosts) {

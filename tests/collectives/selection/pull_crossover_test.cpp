@@ -2,7 +2,10 @@
 #include <cohort/collectives/selection/pull_crossover.h>
 #include <cohort/collectives/selection/slot_crossover.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <vector>
 
 namespace cohort {
 namespace {
@@ -33,7 +36,7 @@ TEST(SlotCrossover, operators_are_judged_apart_and_unmeasured_ones_keep_what_was
 TEST(PullCrossover, is_settled_by_measuring_and_by_being_set) {
   PullCrossover measured;
   EXPECT_FALSE(measured.is_settled());
-  measured.take({{64 * 1024, 10, 20}});
+  measured.take(PullUse::to_one, {{64 * 1024, 10, 20}});
   EXPECT_TRUE(measured.is_settled());
   PullCrossover forbidden;
   forbidden.set_from(PullCrossover::kNever);
@@ -42,33 +45,61 @@ TEST(PullCrossover, is_settled_by_measuring_and_by_being_set) {
 
 TEST(PullCrossover, pulling_begins_where_it_wins_clearly_for_good) {
   PullCrossover crossover;
-  EXPECT_EQ(crossover.from_bytes(), PullCrossover::kNever);
-  crossover.take({{65536, 10, 5}, {262144, 40, 20}});
-  EXPECT_EQ(crossover.from_bytes(), 65536U);
-  crossover.take({{65536, 10, 8}, {262144, 40, 20}});
-  EXPECT_EQ(crossover.from_bytes(), 262144U);
-  crossover.take({{65536, 10, 5}, {262144, 40, 39}});
-  EXPECT_EQ(crossover.from_bytes(), PullCrossover::kNever);
+  EXPECT_EQ(crossover.from_bytes(PullUse::to_one), PullCrossover::kNever);
+  for (const PullUse use : {PullUse::to_one, PullUse::to_all}) {
+    crossover.take(use, {{65536, 10, 5}, {262144, 40, 20}});
+    EXPECT_EQ(crossover.from_bytes(use), 65536U);
+    crossover.take(use, {{65536, 10, 9.5}, {262144, 40, 20}});
+    EXPECT_EQ(crossover.from_bytes(use), 262144U);
+    crossover.take(use, {{65536, 10, 5}, {262144, 40, 39}});
+    EXPECT_EQ(crossover.from_bytes(use), PullCrossover::kNever);
+  }
 }
 
-TEST(PullCrossover, what_is_combined_is_judged_by_itself) {
-  const std::vector<PullTimes> gains = {{65536, 10, 5}, {262144, 40, 20}};
-  const std::vector<PullTimes> losses = {{65536, 10, 9}, {262144, 40, 39}};
+TEST(PullCrossover, what_all_ranks_read_of_one_has_to_win_by_more) {
   PullCrossover crossover;
-  EXPECT_EQ(crossover.combining_from_bytes(), PullCrossover::kNever);
+  for (const PullUse use : {PullUse::to_one, PullUse::to_all, PullUse::combined})
+    crossover.take(use, {{65536, 12, 10}});
+  EXPECT_EQ(crossover.from_bytes(PullUse::to_one), 65536U);
+  EXPECT_EQ(crossover.from_bytes(PullUse::to_all), PullCrossover::kNever);
+  EXPECT_EQ(crossover.from_bytes(PullUse::combined), PullCrossover::kNever);
+}
+
+TEST(PullCrossover, each_use_is_judged_by_itself) {
+  PullCrossover crossover;
   crossover.set_from(4096);  // told, by an option
-  EXPECT_EQ(crossover.combining_from_bytes(), 4096U);
-  crossover.take(gains);
-  crossover.take_combining(gains, 1 << 20);
-  EXPECT_EQ(crossover.combining_from_bytes(), 65536U);
-  // Not where it lost, but once what was staged has left the cache.
-  crossover.take_combining(losses, 1 << 20);
-  EXPECT_EQ(crossover.from_bytes(), 65536U);
-  EXPECT_EQ(crossover.combining_from_bytes(), 1U << 20);
-  crossover.take_combining(losses, 64 << 10);
-  EXPECT_EQ(crossover.combining_from_bytes(), 2 * PullCrossover::kSizes.back());
-  crossover.take(losses);
-  EXPECT_EQ(crossover.combining_from_bytes(), PullCrossover::kNever);
+  for (const PullUse use : {PullUse::to_one, PullUse::to_all, PullUse::combined})
+    EXPECT_EQ(crossover.from_bytes(use), 4096U);
+  crossover.take(PullUse::to_one, {{65536, 10, 5}});
+  crossover.take(PullUse::to_all, {{65536, 10, 9}});
+  EXPECT_EQ(crossover.from_bytes(PullUse::to_one), 65536U);
+  EXPECT_EQ(crossover.from_bytes(PullUse::to_all), PullCrossover::kNever);
+  EXPECT_EQ(crossover.from_bytes(PullUse::combined), 4096U);
+}
+
+TEST(PullCrossover, what_is_combined_is_pulled_once_it_would_have_left_the_cache) {
+  PullCrossover crossover;
+  crossover.take(PullUse::combined, {{65536, 10, 9}, {262144, 40, 39}});
+  EXPECT_EQ(crossover.from_bytes(PullUse::combined), PullCrossover::kNever);
+  crossover.combine_beyond(1 << 20);
+  EXPECT_EQ(crossover.from_bytes(PullUse::combined), 1U << 20);
+  crossover.take(PullUse::combined, {{65536, 10, 9}, {262144, 40, 39}});
+  crossover.combine_beyond(64 << 10);
+  EXPECT_EQ(crossover.from_bytes(PullUse::combined), 2 * PullCrossover::kSizes.back());
+  crossover.take(PullUse::combined, {{65536, 10, 5}, {262144, 40, 20}});
+  crossover.combine_beyond(1 << 20);
+  EXPECT_EQ(crossover.from_bytes(PullUse::combined), 65536U) << "it won where it was measured";
+}
+
+TEST(PullCrossover, an_operators_use_follows_from_its_result) {
+  const auto uses = [](auto... op) { return std::vector{pull_use_of(op)...}; };
+  EXPECT_THAT(uses(operator_of<AllToAll>, operator_of<AllToAllVc>, operator_of<Gather>, operator_of<GatherV>,
+                   operator_of<Scatter>, operator_of<ScatterV>),
+              testing::Each(PullUse::to_one));
+  EXPECT_THAT(uses(operator_of<AllGather>, operator_of<AllGatherV>, operator_of<Broadcast>),
+              testing::Each(PullUse::to_all));
+  EXPECT_THAT(uses(operator_of<AllReduce>, operator_of<Reduce>, operator_of<ReduceScatter>),
+              testing::Each(PullUse::combined));
 }
 
 }  // namespace

@@ -80,6 +80,16 @@ TEST(SlotCrossover, what_won_as_far_as_it_was_measured_goes_on_as_its_kind_does)
   EXPECT_EQ(small.most_bytes(kOther), 16384U) << "it won there itself";
 }
 
+TEST(SlotCrossover, operators_with_counts_go_by_those_without) {
+  SlotCrossover crossover;
+  crossover.take(times_of(operator_of<Broadcast>, {kWin, kLoss}));
+  crossover.take(times_of(operator_of<AllToAll>, {kWin, kWin, kLoss}));
+  crossover.take(times_of(operator_of<ReduceScatter>, {kWin, kWin, kWin, kWin}));
+  EXPECT_EQ(crossover.most_bytes(operator_of<AllToAllVc>), 8192U);
+  EXPECT_EQ(crossover.most_bytes(operator_of<ReduceScatterV>), 32768U);
+  EXPECT_EQ(crossover.most_bytes(operator_of<AllGatherV>), 4096U) << "as its kind";
+}
+
 TEST(SlotCrossover, times_lie_between_measured_sizes_and_are_unknown_outside) {
   SlotCrossover crossover;
   crossover.take({{kOp, 4096, 2, 4}, {kOp, 8192, 4, 8}});
