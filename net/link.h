@@ -79,8 +79,9 @@ class LinkOperation final : public Operation {
 /// receive.
 ///
 /// Effects of one link arrive in order; a signal arrives after the bytes before it; zero bytes are legal. One
-/// coroutine at a time uses a link in each direction. Each started operation completes exactly once, from the
-/// loop or at once. Sizes come from the local schedule; a peer that disagrees is an error.
+/// coroutine at a time uses a link in each direction, but where its transport says that more may
+/// (framed::FramedLink). Each started operation completes exactly once, from the loop or at once. Sizes come
+/// from the local schedule; a peer that disagrees is an error.
 ///
 /// Signals count, within a collective: at most kMostUntaken posts of one wait to be taken, and all have been
 /// taken when the collective is over. One too many, or one left over, is a ProtocolError, at the latest when

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,27 @@ class ByteStream : Immovable {
                                           std::span<const std::byte> second) noexcept = 0;
   /// One attempt to receive without waiting.
   [[nodiscard]] virtual int try_receive_some(std::span<std::byte> into) noexcept = 0;
+
+  // Large pieces, several at once, where a device moves them; other streams have nothing to do with it.
+
+  /// Lends a piece whole, behind all that was sent: `first` is copied, and `second` is the device's until
+  /// returned() has counted it. More may be sent and lent meanwhile. False: not now, or not this piece, and
+  /// nothing has happened: try_send_some() knows.
+  [[nodiscard]] virtual bool try_lend(std::span<const std::byte>, std::span<const std::byte>) noexcept {
+    return false;
+  }
+  /// How many of the pieces that were lent are the caller's again since it was asked last, the oldest first;
+  /// or minus the error number.
+  [[nodiscard]] virtual int returned() noexcept { return 0; }
+  /// Has the piece that comes next received into this memory, which is the device's until fetched() has
+  /// counted it; what comes behind the piece may be received meanwhile. False: not now, or what comes next
+  /// was not lent, or not as a whole of this size: try_receive_some() receives it, once all others were
+  /// fetched.
+  [[nodiscard]] virtual bool try_fetch(std::span<std::byte>) noexcept { return false; }
+  /// How many pieces were fetched since it was asked last, the oldest first; or minus the error number.
+  [[nodiscard]] virtual int fetched() noexcept { return 0; }
+  /// Of either kind, that may be under way.
+  static constexpr std::uint32_t kMostAtOnce = 16;
 
   /// How much to give or ask for at once: of a longer message the rest comes in further calls.
   [[nodiscard]] virtual std::size_t piece_bytes() const noexcept { return std::size_t{512} << 10; }

@@ -63,10 +63,12 @@ bool FrameReader::start_wait(LinkOperation& operation) noexcept {
 
 bool FrameReader::start_receive(LinkOperation& operation) noexcept {
   const LinkOperation::Request& request = operation.request();
-  COHORT_ASSERT(receive_ == nullptr, "two coroutines receive from rank {}", connection_.peer);
   COHORT_ASSERT(request.local.bytes % request.reducer.element_bytes == 0,
                 "{} bytes are not whole elements of {}", request.local.bytes, request.reducer.element_bytes);
-  receive_ = &operation;
+  operation.next = nullptr;
+  (receives_ == nullptr ? receives_ : last_receive_->next) = &operation;
+  last_receive_ = &operation;
+  if (unaimed_ == nullptr) unaimed_ = &operation;
   return is_over_at_once(operation);
 }
 
@@ -88,9 +90,16 @@ bool FrameReader::forget(LinkOperation& operation) noexcept {
     connection_.get = nullptr;
     return false;
   }
-  if (receive_ == &operation) {
-    receive_ = nullptr;
-    return at_ != At::payload || frame_.type != FrameType::data;
+  LinkOperation* before = nullptr;
+  bool is_untouched = false;
+  for (LinkOperation* queued = receives_; queued != nullptr; before = queued, queued = queued->next) {
+    is_untouched |= queued == unaimed_;
+    if (queued != &operation) continue;
+    const bool is_half_there = queued == unaimed_ && at_ == At::payload && frame_.type == FrameType::data;
+    (before == nullptr ? receives_ : before->next) = operation.next;
+    if (unaimed_ == &operation) unaimed_ = operation.next;
+    if (last_receive_ == &operation) last_receive_ = before;
+    return is_untouched && !is_half_there;
   }
   std::replace(waits_.begin(), waits_.end(), &operation, static_cast<LinkOperation*>(nullptr));
   return true;
@@ -98,7 +107,7 @@ bool FrameReader::forget(LinkOperation& operation) noexcept {
 
 bool FrameReader::is_awaited() const noexcept {
   const auto is_waiting = [](const LinkOperation* place) { return place != nullptr; };
-  return receive_ != nullptr || connection_.get != nullptr ||
+  return receives_ != nullptr || connection_.get != nullptr ||
          std::any_of(waits_.begin(), waits_.end(), is_waiting);
 }
 
@@ -107,6 +116,8 @@ void FrameReader::start_collective() {
     if (untaken_[i] != 0)
       throw_protocol("rank {} posted {} {} times more than this rank waited for it in the last collective",
                      connection_.peer, name_of(static_cast<Signal>(i)), untaken_[i]);
+  if (fetch_count_ != 0)
+    throw_protocol("rank {} still sends bytes of the last collective, which is over here", connection_.peer);
   if (at_ == At::parked) proceed();
 }
 
@@ -144,7 +155,12 @@ void FrameReader::take_header() {
 }
 
 bool FrameReader::begin_frame() {
-  if (!is_due() || !aim_payload()) return false;
+  if (!is_due() || (fetch_count_ != 0 && !may_overtake()) || !aim_payload()) return false;
+  if (fetch()) {
+    at_ = At::header;
+    return true;
+  }
+  if (fetch_count_ != 0) return false;
   at_ = At::payload;
   payload_.take(staging_);
   return true;
@@ -205,8 +221,8 @@ bool FrameReader::aim_payload() {
       aim_at(*connection_.get);
       return true;
     case FrameType::data:
-      if (receive_ == nullptr) return false;
-      aim_at(*receive_);
+      if (unaimed_ == nullptr) return false;
+      aim_at(*unaimed_);
       return true;
   }
   return false;
@@ -236,29 +252,77 @@ void FrameReader::aim_at(const LinkOperation& operation) {
                      is_combined(request.kind) ? &request.reducer : nullptr);
 }
 
-void FrameReader::finish(LinkOperation*& place) noexcept {
-  LinkOperation* const operation = std::exchange(place, nullptr);
-  if (operation == starting_)
+bool FrameReader::may_overtake() const noexcept {
+  const bool is_stored =
+      frame_.type == FrameType::data && unaimed_ != nullptr && !is_combined(unaimed_->request().kind);
+  return is_stored || frame_.type == FrameType::put;
+}
+
+bool FrameReader::fetch() noexcept {
+  const bool is_alone = staging_.size() == 0 && fetch_count_ != fetches_.size();
+  const bool may_be_lent = frame_.type == FrameType::put || frame_.type == FrameType::data;
+  if (!is_alone || !may_be_lent || payload_.left() <= kCopyBytes) return false;
+  const std::span<std::byte> place = payload_.place();
+  if (place.empty() || !connection_.stream.try_fetch(place)) return false;
+  fetches_[(first_fetch_ + fetch_count_++) % fetches_.size()] = {frame_.type, frame_.signal};
+  if (frame_.type == FrameType::data) unaimed_ = unaimed_->next;
+  return true;
+}
+
+bool FrameReader::collect() noexcept {
+  const int result = connection_.stream.fetched();
+  if (result == 0 || at_ == At::failed) return false;
+  if (result < 0) {
+    fail(broken(result));
+    return true;
+  }
+  try {
+    for (int i = 0; i < result; ++i) {
+      const Fetch& oldest = fetches_[first_fetch_++ % fetches_.size()];
+      --fetch_count_;
+      deliver(oldest.type, oldest.signal);
+    }
+  } catch (const Error& error) {
+    fail(error);
+  }
+  if (at_ == At::parked) proceed();
+  return true;
+}
+
+void FrameReader::finish(LinkOperation& operation) noexcept {
+  if (&operation == starting_)
     starting_ = nullptr;
   else
-    operation->finish();
+    operation.finish();
+}
+
+/// The oldest.
+void FrameReader::finish_receive() noexcept {
+  LinkOperation& operation = *receives_;
+  receives_ = operation.next;
+  if (unaimed_ == &operation) unaimed_ = operation.next;
+  finish(operation);
+}
+
+void FrameReader::deliver(FrameType type, Signal signal) {
+  switch (type) {
+    case FrameType::signal:
+    case FrameType::put: count(signal); break;
+    case FrameType::get: break;
+    case FrameType::get_reply: finish(*std::exchange(connection_.get, nullptr)); break;
+    case FrameType::data: finish_receive(); break;
+  }
 }
 
 void FrameReader::finish_frame() {
   at_ = At::header;
-  switch (frame_.type) {
-    case FrameType::signal:
-    case FrameType::put: count(frame_.signal); break;
-    case FrameType::get: break;
-    case FrameType::get_reply: finish(connection_.get); break;
-    case FrameType::data: finish(receive_); break;
-  }
+  deliver(frame_.type, frame_.signal);
 }
 
 void FrameReader::count(Signal signal) {
   const auto index = static_cast<std::size_t>(signal);
   if (waits_[index] != nullptr) {
-    finish(waits_[index]);
+    finish(*std::exchange(waits_[index], nullptr));
     return;
   }
   if (++untaken_[index] > kMostUntaken)
@@ -267,7 +331,7 @@ void FrameReader::count(Signal signal) {
 }
 
 std::size_t FrameReader::wanted_bytes() const noexcept {
-  const LinkOperation* const next = receive_ != nullptr ? receive_ : connection_.get;
+  const LinkOperation* const next = unaimed_ != nullptr ? unaimed_ : connection_.get;
   const bool is_large = next != nullptr && next->request().local.bytes > kCopyBytes;
   return is_large && !is_combined(next->request().kind) ? kFrameBytes : kReceiveBytes;
 }
@@ -292,7 +356,8 @@ int FrameReader::try_receive() noexcept {
 }
 
 Error FrameReader::broken(int result) const {
-  const std::string_view where = at_ == At::payload ? " in the middle of a frame" : "";
+  const bool is_amid = at_ == At::payload || fetch_count_ != 0;
+  const std::string_view where = is_amid ? " in the middle of a frame" : "";
   if (result == 0)
     return Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of lane {}{}",
                                                    connection_.peer, connection_.lane, where));
@@ -308,6 +373,7 @@ void FrameReader::take_result(int result) noexcept {
 }
 
 bool FrameReader::poll() noexcept {
+  if (fetch_count_ != 0 && connection_.is_open && collect()) return true;
   if (watch_ == Watch::kernel || !is_reading() || !connection_.is_open) return false;
   const bool is_worth_a_look =
       at_ == At::payload || is_awaited() || ++unasked_turns_ % kTurnsBetweenLooks == 0;

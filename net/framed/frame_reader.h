@@ -17,8 +17,9 @@ namespace cohort::framed {
 /// Frames come into a staging buffer, several at a time if they are small, so that one completion serves a
 /// small message. The rest of a larger payload goes straight to its destination, or, to be combined, through
 /// the staging buffer. A frame whose time has not come stays where it is and nothing is read behind it: the
-/// peer's sending then waits for room in the stream. The stream never holds on to the memory of an operation
-/// or window: pieces are taken while somebody runs here.
+/// peer's sending then waits for room in the stream. Pieces are taken while somebody runs here, but for
+/// payloads that were lent whole: the stream fetches these while those behind them are looked at, if they
+/// were lent, too, and are to be stored. Anything else waits until all before it were fetched.
 class FrameReader final : public Source {
  public:
   FrameReader(Connection& connection, FrameWriter& writer);
@@ -26,7 +27,7 @@ class FrameReader final : public Source {
   /// Takes what has come, a piece at a time, without waiting: called in every turn of the loop. True if
   /// anything had.
   bool poll() noexcept override;
-  [[nodiscard]] bool is_waited_for() const noexcept override { return is_awaited(); }
+  [[nodiscard]] bool is_waited_for() const noexcept override { return is_awaited() || fetch_count_ != 0; }
   /// The loop wants to sleep. False: not yet, run() has to leave a request with the kernel first.
   [[nodiscard]] bool arm() noexcept override;
   void disarm() noexcept override {}
@@ -70,11 +71,20 @@ class FrameReader final : public Source {
   /// Finds out where the frame's payload goes; false: nowhere yet.
   [[nodiscard]] bool aim_payload();
   void aim_at(const LinkOperation& operation);
+  /// Whether the frame may begin while others are fetched: if it can be fetched itself.
+  [[nodiscard]] bool may_overtake() const noexcept;
+  /// Leaves the payload to the stream, which tells later. False: it is to be received here.
+  [[nodiscard]] bool fetch() noexcept;
+  /// Takes what was fetched. True if there was anything, or it has failed.
+  bool collect() noexcept;
   [[nodiscard]] Slice checked_slice() const;
   /// The payload is complete.
   void finish_frame();
   void count(Signal signal);
-  void finish(LinkOperation*& place) noexcept;
+  /// All bytes of such a frame are where they belong.
+  void deliver(FrameType type, Signal signal);
+  void finish(LinkOperation& operation) noexcept;
+  void finish_receive() noexcept;
 
   /// Whether what comes next on the stream is wanted.
   [[nodiscard]] bool is_reading() const noexcept { return at_ == At::header || at_ == At::payload; }
@@ -116,10 +126,21 @@ class FrameReader final : public Source {
   FrameHeader frame_;  ///< at hand, unless at the header
   Payload payload_;
   std::optional<Error> failure_;
+  /// What the stream fetches: the oldest first, at first_fetch_.
+  struct Fetch {
+    FrameType type{};
+    Signal signal{};
+  };
+  std::array<Fetch, ByteStream::kMostAtOnce> fetches_;
+  std::uint32_t first_fetch_ = 0;
+  std::uint32_t fetch_count_ = 0;
   /// Turns of the loop in which nobody waited here.
   unsigned unasked_turns_ = 0;
 
-  LinkOperation* receive_ = nullptr;
+  /// Operations that receive, in the order of their start; to unaimed_, their frames are being fetched.
+  LinkOperation* receives_ = nullptr;
+  LinkOperation* last_receive_ = nullptr;
+  LinkOperation* unaimed_ = nullptr;  ///< for the next frame
   std::array<LinkOperation*, kSignals> waits_{};
   std::array<std::uint32_t, kSignals> untaken_{};
   /// The operation that is being started; null once it is over.

@@ -15,6 +15,8 @@ using Kind = LinkOperation::Kind;
 
 /// A frame up to this size is sent by whoever starts it.
 constexpr std::size_t kDirectBytes = std::size_t{64} << 10;
+/// A stream that lends does so from here on.
+constexpr std::size_t kLeastLent = std::size_t{64} << 10;
 
 bool has_payload(Kind kind) noexcept { return kind == Kind::put || kind == Kind::send; }
 bool is_get(Kind kind) noexcept { return kind == Kind::get || kind == Kind::get_reduce; }
@@ -56,6 +58,7 @@ void FrameWriter::begin(const FrameHeader& header) noexcept {
   header_ = encode(header);
   sent_ = 0;
   is_begun_ = true;
+  is_lent_ = false;
   is_reply_ = header.type == FrameType::get_reply;
 }
 
@@ -63,6 +66,12 @@ int FrameWriter::send_piece(const Slice& payload) noexcept {
   const std::byte* const bytes = payload.empty() ? nullptr : connection_.host.running().windows.at(payload);
   const std::size_t header_sent = std::min(sent_, kFrameBytes);
   const std::size_t payload_sent = sent_ - header_sent;
+  if (sent_ == 0 && payload.bytes >= kLeastLent && !is_reply_ &&
+      connection_.stream.try_lend(header_, std::span(bytes, payload.bytes))) {
+    is_lent_ = true;
+    sent_ = kFrameBytes + payload.bytes;
+    return 1;
+  }
   // In pieces, so that receiving goes on meanwhile, and what was sent is still in the cache of the core that
   // receives it.
   const std::size_t piece = std::min(payload.bytes - payload_sent, connection_.stream.piece_bytes());
@@ -74,7 +83,6 @@ int FrameWriter::send_piece(const Slice& payload) noexcept {
 
 bool FrameWriter::start(LinkOperation& operation) noexcept {
   const Slice payload = payload_of(operation.request());
-  operation.next = nullptr;
   const bool is_direct = payload.bytes <= kDirectBytes;
   if (connection_.is_open && is_idle() && is_direct && connection_.may_call_for(payload.bytes)) {
     begin(header_of(operation.request()));
@@ -82,35 +90,57 @@ bool FrameWriter::start(LinkOperation& operation) noexcept {
     (void)send_piece(payload);
     if (is_sent(payload)) {
       is_begun_ = false;
-      if (!is_get(operation.request().kind)) return true;
-      connection_.get = &operation;
-      return false;
+      return is_over(operation);
     }
   }
-  (first_ == nullptr ? first_ : last_->next) = &operation;
-  last_ = &operation;
+  queue_.push(operation);
+  return false;
+}
+
+bool FrameWriter::is_over(LinkOperation& operation) noexcept {
+  if (is_lent_) {
+    lent_.push(operation);
+    return false;
+  }
+  if (!is_get(operation.request().kind)) return true;
+  COHORT_ASSERT(connection_.get == nullptr, "two coroutines get from rank {}", connection_.peer);
+  connection_.get = &operation;
   return false;
 }
 
 bool FrameWriter::holds(const LinkOperation& operation) const noexcept {
-  for (const LinkOperation* queued = first_; queued != nullptr; queued = queued->next)
-    if (queued == &operation) return true;
-  return false;
+  return queue_.holds(operation) || lent_.holds(operation);
 }
 
 bool FrameWriter::forget(LinkOperation& operation) noexcept {
-  const bool is_current = is_begun_ && !is_reply_ && first_ == &operation;
-  pop(operation);
+  const bool is_current = is_begun_ && !is_reply_ && queue_.first == &operation;
+  if (!queue_.remove(operation)) return !lent_.remove(operation);
   if (!is_current) return true;
   is_begun_ = false;
   return sent_ == 0;
 }
 
-void FrameWriter::pop(LinkOperation& operation) noexcept {
+void FrameWriter::Queue::push(LinkOperation& operation) noexcept {
+  operation.next = nullptr;
+  (first == nullptr ? first : last->next) = &operation;
+  last = &operation;
+}
+
+bool FrameWriter::Queue::remove(LinkOperation& operation) noexcept {
   LinkOperation* before = nullptr;
-  for (LinkOperation* queued = first_; queued != &operation; queued = queued->next) before = queued;
-  (before == nullptr ? first_ : before->next) = operation.next;
-  if (last_ == &operation) last_ = before;
+  for (LinkOperation* queued = first; queued != nullptr; before = queued, queued = queued->next) {
+    if (queued != &operation) continue;
+    (before == nullptr ? first : before->next) = operation.next;
+    if (last == &operation) last = before;
+    return true;
+  }
+  return false;
+}
+
+bool FrameWriter::Queue::holds(const LinkOperation& operation) const noexcept {
+  for (const LinkOperation* queued = first; queued != nullptr; queued = queued->next)
+    if (queued == &operation) return true;
+  return false;
 }
 
 void FrameWriter::reply(const FrameHeader& request) noexcept { reply_ = request; }
@@ -122,9 +152,9 @@ Slice FrameWriter::current() {
     header.source = connection_.self;
     begin(header);
   } else if (!is_begun_) {
-    begin(header_of(first_->request()));
+    begin(header_of(queue_.first->request()));
   }
-  if (!is_reply_) return payload_of(first_->request());
+  if (!is_reply_) return payload_of(queue_.first->request());
   const RunningOperation& running = connection_.host.running();
   if (!running.is_running || running.sequence != reply_->sequence)
     throw Error(ErrorKind::ProtocolError,
@@ -140,12 +170,21 @@ void FrameWriter::finish_current() noexcept {
     Connection::wake(connection_.reader_work);  // which may have another
     return;
   }
-  LinkOperation& operation = *first_;
-  pop(operation);
-  if (is_get(operation.request().kind))
-    connection_.get = &operation;
-  else
+  LinkOperation& operation = *queue_.first;
+  (void)queue_.remove(operation);
+  if (is_over(operation)) operation.finish();
+}
+
+bool FrameWriter::collect() noexcept {
+  const int result = connection_.stream.returned();
+  if (result < 0)
+    fail(connection_.stream.failure(-result, fmt::format("sending to rank {}", connection_.peer)));
+  for (int i = 0; i < result; ++i) {
+    LinkOperation& operation = *lent_.first;
+    (void)lent_.remove(operation);
     operation.finish();
+  }
+  return result != 0;
 }
 
 void FrameWriter::fail(Error error) noexcept {
@@ -154,7 +193,10 @@ void FrameWriter::fail(Error error) noexcept {
 }
 
 bool FrameWriter::poll() noexcept {
-  return !is_idle() && !is_armed_ && !failure_ && connection_.is_open && go_on();
+  if (failure_ || !connection_.is_open) return false;
+  const bool has_collected = lent_.first != nullptr && collect();
+  const bool has_sent = !is_idle() && !is_armed_ && !failure_ && go_on();
+  return has_collected || has_sent;
 }
 
 bool FrameWriter::go_on() noexcept {

@@ -15,7 +15,9 @@ namespace cohort::framed {
 ///
 /// A frame that the stream has room for goes out inside start(), over TCP with one system call, while the
 /// turn of the loop lasts; the rest is sent by poll(), turn by turn. The kernel never holds on to an
-/// operation's memory: each piece is copied while somebody runs here.
+/// operation's memory: each piece is copied while somebody runs here. Payloads of operations that the stream
+/// lends whole are out of the way at once: frames behind them go out meanwhile, and these operations
+/// complete, in their order, as their memory returns.
 class FrameWriter final : public Source {
  public:
   explicit FrameWriter(Connection& connection) noexcept : connection_(connection) {}
@@ -28,7 +30,7 @@ class FrameWriter final : public Source {
   /// Whether this operation still waits here.
   [[nodiscard]] bool holds(const LinkOperation& operation) const noexcept;
 
-  [[nodiscard]] bool is_awaited() const noexcept { return first_ != nullptr; }
+  [[nodiscard]] bool is_awaited() const noexcept { return queue_.first != nullptr || lent_.first != nullptr; }
 
   [[nodiscard]] bool can_reply() const noexcept { return !reply_.has_value(); }
   /// Answers a get whose slice was checked.
@@ -43,7 +45,7 @@ class FrameWriter final : public Source {
   /// Sends a piece of what is queued, as far as there is room: called in every turn of the loop. True if
   /// anything went out.
   bool poll() noexcept override;
-  [[nodiscard]] bool is_waited_for() const noexcept override { return !is_idle(); }
+  [[nodiscard]] bool is_waited_for() const noexcept override { return !is_idle() || lent_.first != nullptr; }
   /// The loop wants to sleep. False: not yet, run() has to leave a request with the kernel first.
   [[nodiscard]] bool arm() noexcept override;
   void disarm() noexcept override {}
@@ -52,7 +54,19 @@ class FrameWriter final : public Source {
   Task<> run();
 
  private:
-  [[nodiscard]] bool is_idle() const noexcept { return first_ == nullptr && !reply_; }
+  /// Operations, in order.
+  struct Queue {
+    LinkOperation* first = nullptr;
+    LinkOperation* last = nullptr;
+
+    void push(LinkOperation& operation) noexcept;
+    /// False: it is not there.
+    bool remove(LinkOperation& operation) noexcept;
+    [[nodiscard]] bool holds(const LinkOperation& operation) const noexcept;
+  };
+
+  /// Whether nothing is left to be sent.
+  [[nodiscard]] bool is_idle() const noexcept { return queue_.first == nullptr && !reply_; }
   [[nodiscard]] FrameHeader header_of(const LinkOperation::Request& request) const noexcept;
   void begin(const FrameHeader& header) noexcept;
   /// Sends more of what is first in line. True if anything went out.
@@ -62,7 +76,10 @@ class FrameWriter final : public Source {
   [[nodiscard]] bool is_sent(const Slice& payload) const noexcept {
     return sent_ == kFrameBytes + payload.bytes;
   }
-  void pop(LinkOperation& operation) noexcept;
+  /// Completes what is the caller's again. True if anything is, or it has failed.
+  bool collect() noexcept;
+  /// An operation's frame is out; it was the first in line, or never was in it. False: it still waits.
+  [[nodiscard]] bool is_over(LinkOperation& operation) noexcept;
 
   /// Begins the next frame in line, or goes on with the one that was begun; its payload. Requires !is_idle().
   [[nodiscard]] Slice current();
@@ -71,14 +88,14 @@ class FrameWriter final : public Source {
 
   Connection& connection_;
 
-  /// Operations that have not gone out whole, in order.
-  LinkOperation* first_ = nullptr;
-  LinkOperation* last_ = nullptr;
+  Queue queue_;  ///< those that have not gone out whole
+  Queue lent_;   ///< those whose payload is lent
   std::optional<FrameHeader> reply_;
 
   /// The frame that is going out.
   bool is_begun_ = false;
   bool is_reply_ = false;
+  bool is_lent_ = false;
   FrameBytes header_{};
   std::size_t sent_ = 0;
 

@@ -6,6 +6,7 @@
 #include <cohort/net/link.h>
 
 #include <cstddef>
+#include <span>
 
 namespace cohort::framed {
 
@@ -24,6 +25,10 @@ class Payload {
   [[nodiscard]] bool is_complete() const noexcept { return left_ == 0; }
   [[nodiscard]] std::size_t left() const noexcept { return left_; }
 
+  /// Where the rest goes; none if it is combined.
+  [[nodiscard]] std::span<std::byte> place() const noexcept {
+    return reducer_ != nullptr ? std::span<std::byte>() : std::span(to_, left_);
+  }
   /// Moves what is staged of it to where it goes.
   void take(Staging& staging) noexcept;
   /// One attempt to receive more, a piece at most: bytes, 0 at the end of the stream, or minus the error

@@ -15,13 +15,11 @@
 namespace cohort::verbs {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x33627663;  // "cvb3"
+constexpr std::uint32_t kMagic = 0x34627663;  // "cvb4"
 constexpr std::uint32_t kMost24Bits = (1U << 24) - 1;
 
 /// A header and a little more goes with the request, so that the device fetches nothing.
 constexpr std::size_t kWantedInlineBytes = 220;
-/// Reads of the peer, or of the peer's memory, that may be under way: a loan is read piece by piece.
-constexpr int kMostReads = 1;
 /// Until a message is sent again for which no receive stood ready: 0.64 ms. Credits see to it that none is.
 constexpr std::uint8_t kNotReadyTimer = 12;
 constexpr std::uint8_t kNotReadyRetries = 6;
@@ -63,6 +61,7 @@ std::array<std::byte, EndPoint::kBytes> encode(const EndPoint& end) noexcept {
   writer.put(end.lid);
   writer.put(static_cast<std::uint16_t>(end.mtu));
   writer.put(std::as_bytes(std::span(end.gid.raw)));
+  writer.put(end.reads);
   return bytes;
 }
 
@@ -79,14 +78,17 @@ EndPoint decode(std::span<const std::byte, EndPoint::kBytes> bytes) {
   const auto mtu = reader.get<std::uint16_t>();
   end.mtu = static_cast<ibv_mtu>(mtu);
   reader.get(std::as_writable_bytes(std::span(end.gid.raw)));
+  end.reads = reader.get<std::uint16_t>();
   const bool is_sound = magic == kMagic && ring_bytes == kRingBytes && end.number <= kMost24Bits &&
-                        end.packet <= kMost24Bits && mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096;
+                        end.packet <= kMost24Bits && mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 &&
+                        end.reads >= 1 && end.reads <= kMostLoans;
   if (!is_sound)
     throw Error(
         ErrorKind::ProtocolError,
         fmt::format("the other end of an RDMA connection says what makes no sense (magic {:#x}, ring of {} "
-                    "bytes, queue pair {}, packet {}, MTU {}): run the same build of cohort on all ranks",
-                    magic, ring_bytes, end.number, end.packet, mtu));
+                    "bytes, queue pair {}, packet {}, MTU {}, {} reads): run the same build of cohort on all "
+                    "ranks",
+                    magic, ring_bytes, end.number, end.packet, mtu, end.reads));
   return end;
 }
 
@@ -142,14 +144,19 @@ ibv_ah_attr QueuePair::path_to(const EndPoint& theirs) const noexcept {
   return path;
 }
 
+std::uint16_t QueuePair::reads_served() const noexcept {
+  return static_cast<std::uint16_t>(std::clamp(device_.limits().max_qp_rd_atom, 1, int{kMostLoans}));
+}
+
 void QueuePair::connect(const EndPoint& theirs) {
-  const auto reads = static_cast<std::uint8_t>(std::min(kMostReads, device_.limits().max_qp_rd_atom));
+  most_reads_ = static_cast<std::uint32_t>(
+      std::clamp(device_.limits().max_qp_init_rd_atom, 1, static_cast<int>(theirs.reads)));
   ibv_qp_attr receiving{};
   receiving.qp_state = IBV_QPS_RTR;
   receiving.path_mtu = std::min(theirs.mtu, device_.port().mtu);
   receiving.dest_qp_num = theirs.number;
   receiving.rq_psn = theirs.packet;
-  receiving.max_dest_rd_atomic = reads;
+  receiving.max_dest_rd_atomic = static_cast<std::uint8_t>(reads_served());
   receiving.min_rnr_timer = kNotReadyTimer;
   receiving.ah_attr = path_to(theirs);
   change(receiving,
@@ -162,7 +169,7 @@ void QueuePair::connect(const EndPoint& theirs) {
   sending.retry_cnt = device_.settings().retry_count;
   sending.rnr_retry = kNotReadyRetries;
   sending.sq_psn = first_packet_;
-  sending.max_rd_atomic = reads;
+  sending.max_rd_atomic = static_cast<std::uint8_t>(most_reads_);
   change(sending,
          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
              IBV_QP_MAX_QP_RD_ATOMIC,

@@ -21,6 +21,7 @@ struct EndPoint {
   std::uint16_t lid = 0;
   ibv_mtu mtu = IBV_MTU_1024;
   ibv_gid gid{};
+  std::uint16_t reads = 1;  ///< of its memory that it lets be under way, at most kMostLoans
 };
 /// Little-endian.
 [[nodiscard]] std::array<std::byte, EndPoint::kBytes> encode(const EndPoint& end) noexcept;
@@ -39,6 +40,10 @@ class QueuePair : Immovable {
   [[nodiscard]] std::uint32_t number() const noexcept { return pair_->qp_num; }
   [[nodiscard]] std::uint32_t first_packet() const noexcept { return first_packet_; }
   [[nodiscard]] std::size_t most_inline_bytes() const noexcept { return inline_bytes_; }
+  /// Reads of this end's memory that its device lets be under way.
+  [[nodiscard]] std::uint16_t reads_served() const noexcept;
+  /// Reads of the other end's memory that may be under way.
+  [[nodiscard]] std::uint32_t most_reads() const noexcept { return most_reads_; }
   /// From now on both directions work, once the other end has done the same. Throws LinkFault.
   void connect(const EndPoint& theirs);
 
@@ -66,6 +71,7 @@ class QueuePair : Immovable {
   const Library& library_;
   const std::uint32_t first_packet_;
   std::size_t inline_bytes_ = 0;
+  std::uint32_t most_reads_ = 1;
   Owned<ibv_cq> completions_;
   Owned<ibv_qp> pair_;
 };

@@ -22,15 +22,20 @@ inline constexpr std::uint32_t kCreditMessages = kMostMessages / 3;
 /// Credits on their way: each tells of so much that the other has sent and not been told of.
 inline constexpr std::uint32_t kMostCredits =
     kMostMessages / kCreditMessages + static_cast<std::uint32_t>(kRingBytes / kCreditBytes) + 1;
-/// Each message and credit takes one of them; so do the one loan, the answer to one, and the end.
-inline constexpr std::uint32_t kReceives = kMostMessages + kMostCredits + 3;
-/// Requests to send that have not completed: each message, credit and answer, and a read. Drivers round a
+/// Loans that were not answered: enough that the device is not waited for between two of them.
+inline constexpr std::uint32_t kMostLoans = 16;
+/// Each message and credit takes one of them; so do each loan, each answer, which is to one at least, and the
+/// end.
+inline constexpr std::uint32_t kReceives = kMostMessages + kMostCredits + 2 * kMostLoans + 1;
+/// Requests to send that have not completed; what finds none waits, for the device alone. Drivers round a
 /// power of two up to the next one.
 inline constexpr std::uint32_t kSends = 63;
 static_assert(kSends >= kMostMessages + kMostCredits + 4);
 /// What is combined passes through so much if it comes by the ring. With rings and queues a connection has
 /// less than 256 KiB.
-inline constexpr std::size_t kCombiningBytes = kRingBytes;
+inline constexpr std::size_t kCombiningBytes = kRingBytes / 2;
+/// What is lent is read in such pieces, and copied, where the memory that it belongs to cannot be registered.
+inline constexpr std::size_t kBounceBytes = std::size_t{16} << 10;
 
 /// Memory of the sender's that the receiver's device reads where it lies, in place of a copy through the
 /// ring.
@@ -44,9 +49,10 @@ struct LoanTerms {
   std::uint32_t key = 0;
   std::uint32_t bytes = 0;
 };
-/// Behind each ring there is room for the terms of one loan, and behind them for the bytes before it.
-inline constexpr std::size_t kRegionBytes = kRingBytes + 128;
-static_assert(LoanTerms::kBytes + LoanTerms::kMostBytesBefore <= kRegionBytes - kRingBytes);
+/// Behind each ring there is room for the terms of each loan, and behind them for the bytes before it.
+inline constexpr std::size_t kTermsBytes = 128;
+inline constexpr std::size_t kRegionBytes = kRingBytes + kMostLoans * kTermsBytes;
+static_assert(LoanTerms::kBytes + LoanTerms::kMostBytesBefore <= kTermsBytes);
 
 /// What an immediate says.
 struct Immediate {
@@ -55,8 +61,8 @@ struct Immediate {
     credit,  ///< so many bytes and messages were used up
     end,     ///< nothing more comes
     loan,    ///< the terms of a loan, and what comes before it, stand behind the ring: so many bytes
-    taken,   ///< what was lent has been read
-    refused  ///< it will not be: let it come through the ring
+    taken,   ///< of what was lent the oldest, so many messages, have been read
+    enough   ///< the same, and no more is to be lent: let it come through the ring
   };
 
   Kind kind = Kind::data;
@@ -80,9 +86,9 @@ struct Immediate {
         return is_sound ? std::optional(immediate) : std::nullopt;
       }
       case Kind::end:
+        return immediate == Immediate{Kind::end, 0, 0} ? std::optional(immediate) : std::nullopt;
       case Kind::taken:
-      case Kind::refused:
-        return immediate == Immediate{immediate.kind, 0, 0} ? std::optional(immediate) : std::nullopt;
+      case Kind::enough: return immediate.bytes == 0 ? std::optional(immediate) : std::nullopt;
     }
     return std::nullopt;
   }
@@ -142,6 +148,9 @@ class ReceiveRing {
     return true;
   }
   [[nodiscard]] bool is_empty() const noexcept { return arrived_ == consumed_; }
+  /// All bytes that have come, and those of them that were used up.
+  [[nodiscard]] std::uint64_t arrived() const noexcept { return arrived_; }
+  [[nodiscard]] std::uint64_t consumed() const noexcept { return consumed_; }
   [[nodiscard]] std::size_t offset() const noexcept { return consumed_ % kRingBytes; }
   /// From offset() on, in one piece.
   [[nodiscard]] std::size_t readable() const noexcept {

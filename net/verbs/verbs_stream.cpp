@@ -51,10 +51,11 @@ void take_front(std::span<const std::byte>& from, std::byte*& to, std::size_t& l
 VerbsStream::VerbsStream(Engine& engine, Device& device, Rank peer)
     : device_(device),
       peer_(peer),
-      memory_(allocate(2 * kRegionBytes)),
+      memory_(allocate(2 * kRegionBytes + kBounceBytes)),
       send_region_(device.register_memory(send_ring(), kRegionBytes, 0)),
       receive_region_(device.register_memory(receive_ring(), kRegionBytes,
                                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)),
+      bounce_region_(device.register_memory(bounce(), kBounceBytes, IBV_ACCESS_LOCAL_WRITE)),
       pair_(device, *this, kSends, kReceives) {
   engine.add_source(*this);
   device.add_user(*this);
@@ -78,7 +79,8 @@ EndPoint VerbsStream::end_point() const noexcept {
           .ring = reinterpret_cast<std::uintptr_t>(receive_ring()),
           .lid = device_.port().lid,
           .mtu = device_.port().mtu,
-          .gid = device_.port().gid.gid};
+          .gid = device_.port().gid.gid,
+          .reads = pair_.reads_served()};
 }
 
 void VerbsStream::connect(const EndPoint& theirs) {
@@ -89,21 +91,32 @@ void VerbsStream::connect(const EndPoint& theirs) {
 }
 
 bool VerbsStream::is_writable() const noexcept {
-  const bool has_room = lent_.at != Lent::At::open && sent_.room() != 0 && has_request();
+  const bool waits_for_answer = own_loan_ == OwnLoan::open || wants_loan_;
+  const bool has_room = !waits_for_answer && sent_.room() != 0 && has_request();
   return is_over() || has_ended_ || has_room;
 }
 
 bool VerbsStream::is_readable() const noexcept {
-  const bool has_loan = borrowed_.terms.bytes != 0 && borrowed_.asked == 0;
-  return !received_.is_empty() || has_loan || has_ended_ || is_over();
+  const bool is_reading = borrowed_.terms.bytes != 0;
+  const bool has_more = is_reading ? borrowed_.asked == 0 : !received_.is_empty() || is_loan_next();
+  return has_more || (has_ended_ && !is_fetching()) || is_over();
 }
 
 int VerbsStream::try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
-  if (lent_.at != Lent::At::none) return ask_for_loan(second);
+  wants_loan_ = false;
+  if (own_loan_ != OwnLoan::none) return ask_for_loan(second);
   if (!is_worth_lending(second)) return try_send_copies(first, second);
   if (first.size() > LoanTerms::kMostBytesBefore) return try_send_copies(first, {});
-  if (lend(first, second)) return first.empty() ? -EAGAIN : static_cast<int>(first.size());
-  return try_send_copies(first, second);
+  if (is_full_of_loans()) (void)reap();
+  if (is_full_of_loans() && !is_over() && !has_ended_) {
+    wants_loan_ = true;
+    return -EAGAIN;
+  }
+  const auto lent = second.first(std::min<std::size_t>(second.size(), LoanTerms::kMostBytes));
+  if (!lend(first, lent)) return try_send_copies(first, second);
+  own_loan_ = OwnLoan::open;
+  own_memory_ = lent;
+  return first.empty() ? -EAGAIN : static_cast<int>(first.size());
 }
 
 int VerbsStream::try_send_copies(std::span<const std::byte> first,
@@ -171,24 +184,32 @@ bool VerbsStream::post(Request what, ibv_send_wr& request, std::size_t bytes) no
 
 int VerbsStream::try_receive_some(std::span<std::byte> into) noexcept {
   if (received_.is_empty() && !is_over() && !has_ended_) (void)reap();
+  if (const std::size_t bytes = take_bytes(into); bytes != 0) {
+    if (!is_over()) tell_credit();
+    return static_cast<int>(bytes);
+  }
+  if (!failure_.empty()) return -EIO;
+  if (is_closed_) return 0;
+  const bool is_reading = borrowed_.asked != 0 || borrowed_.here != 0;
+  const bool has_loan = borrowed_.terms.bytes != 0 || is_loan_bare();
+  if (is_reading || (has_loan && !has_ended_)) return read_loan(into);
+  return has_ended_ && !is_fetching() ? 0 : -EAGAIN;
+}
+
+/// Up to the next loan: what comes before it in its request, too.
+std::size_t VerbsStream::take_bytes(std::span<std::byte> into) noexcept {
+  if (borrowed_.terms.bytes != 0) return 0;
   std::size_t done = 0;
-  while (done < into.size() && !received_.is_empty()) {
-    const std::size_t bytes = std::min(into.size() - done, received_.readable());
+  while (done < into.size() && !received_.is_empty() && !is_loan_next()) {
+    std::size_t bytes = std::min(into.size() - done, received_.readable());
+    if (loans_taken_ != loans_came_)
+      bytes = std::min(bytes, static_cast<std::size_t>(next_loan().at - received_.consumed()));
     copy_bytes(into.data() + done, receive_ring() + received_.offset(), bytes);
     received_.consume(bytes);
     done += bytes;
     traffic_.copied += bytes;
   }
-  done += take_before_loan(into.subspan(done));
-  if (done != 0) {
-    if (!is_over()) tell_credit();
-    return static_cast<int>(done);
-  }
-  if (!failure_.empty()) return -EIO;
-  if (is_closed_) return 0;
-  const bool is_reading = borrowed_.asked != 0 || borrowed_.here != 0;
-  if (is_reading || (borrowed_.terms.bytes != 0 && !has_ended_)) return read_loan(into);
-  return has_ended_ ? 0 : -EAGAIN;
+  return done + take_before_loan(into.subspan(done));
 }
 
 void VerbsStream::Waiter::wake() noexcept {
@@ -229,7 +250,7 @@ Task<> VerbsStream::until_sent() {
 /// for: who leaves an intact communicator has said so by the control connection.
 void VerbsStream::shutdown() noexcept {
   if (is_closed_) return;
-  const bool is_reading = borrowed_.asked != 0;
+  const bool is_reading = borrowed_.asked != 0 || is_fetching();
   if (failure_.empty() && theirs_.number != 0 && !is_reading)
     (void)post(Request::end, {Immediate::Kind::end, 0, 0}, 0);
   is_closed_ = true;
@@ -311,8 +332,7 @@ void VerbsStream::take_message(const ibv_wc& completion) noexcept {
   if (is_sound) {
     switch (immediate->kind) {
       case Immediate::Kind::data:
-        is_sound = completion.byte_len == immediate->bytes && borrowed_.terms.bytes == 0 &&
-                   received_.add(immediate->bytes);
+        is_sound = completion.byte_len == immediate->bytes && received_.add(immediate->bytes);
         break;
       case Immediate::Kind::credit: is_sound = sent_.credit(immediate->bytes, immediate->messages); break;
       case Immediate::Kind::end: has_ended_ = true; break;
@@ -320,7 +340,7 @@ void VerbsStream::take_message(const ibv_wc& completion) noexcept {
         is_sound = completion.byte_len == immediate->bytes && take_terms(immediate->bytes);
         break;
       case Immediate::Kind::taken:
-      case Immediate::Kind::refused: is_sound = take_answer(immediate->kind); break;
+      case Immediate::Kind::enough: is_sound = take_answer(*immediate); break;
     }
   }
   if (!is_sound && !is_over())
@@ -339,7 +359,7 @@ void VerbsStream::renew_receives() noexcept {
 
 void VerbsStream::tell_credit() noexcept {
   if (has_ended_) return;  // nobody is there to be told
-  if (borrowed_.answer && has_request()) tell_answer();
+  if (answers_ != 0 && has_request()) tell_answer();
   if (received_.is_credit_due() && has_request()) (void)post(Request::credit, received_.take_credit(), 0);
 }
 

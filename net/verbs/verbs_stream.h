@@ -18,6 +18,8 @@
 
 namespace cohort::verbs {
 
+static_assert(kMostLoans <= framed::ByteStream::kMostAtOnce);
+
 /// The bytes of one reliable connection: a ring in each direction, which the peer's device writes.
 ///
 /// A message is copied into the own ring and from there written into the peer's, by RDMA WRITE WITH
@@ -27,9 +29,11 @@ namespace cohort::verbs {
 /// taken in batches, in every turn of the loop, or when the completion channel wakes it.
 ///
 /// A large piece of memory that the device may reach is lent instead: behind the bytes before it the peer is
-/// told where it lies, reads it from there to where it belongs (RDMA READ), and says so. Until then nothing
-/// follows it. Who cannot reach the memory that it is to be read into refuses the loan, and from then on all
-/// goes through the ring.
+/// told where it lies, reads it from there to where it belongs (RDMA READ), and says so. Each loan has its
+/// place among the bytes: those that came before it are received first, those behind it later. At most
+/// kMostLoans are open in a direction; try_send_some() has one at a time, and nothing follows that one until
+/// it was answered. Who cannot reach the memory that it is to be read into reads it in small pieces through a
+/// block of the stream's, and asks that all goes through the ring from then on.
 ///
 /// A peer can write nothing but the receiving ring, and read what was lent, with the rest of its region.
 ///
@@ -49,6 +53,11 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] int try_send_some(std::span<const std::byte> first,
                                   std::span<const std::byte> second) noexcept override;
   [[nodiscard]] int try_receive_some(std::span<std::byte> into) noexcept override;
+  [[nodiscard]] bool try_lend(std::span<const std::byte> first,
+                              std::span<const std::byte> second) noexcept override;
+  [[nodiscard]] int returned() noexcept override;
+  [[nodiscard]] bool try_fetch(std::span<std::byte> into) noexcept override;
+  [[nodiscard]] int fetched() noexcept override;
   [[nodiscard]] std::size_t piece_bytes() const noexcept override { return LoanTerms::kMostBytes; }
   [[nodiscard]] std::size_t combining_bytes() const noexcept override { return kCombiningBytes; }
   [[nodiscard]] std::span<std::byte> borrow_block() noexcept override;
@@ -107,6 +116,8 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   void take_message(const ibv_wc& completion) noexcept;
   void renew_receives() noexcept;
   void tell_credit() noexcept;
+  /// Copies what has come; how much it was.
+  [[nodiscard]] std::size_t take_bytes(std::span<std::byte> into) noexcept;
   void wake_waiters() noexcept;
 
   /// Whether the send queue has a place left, but for the end's.
@@ -126,20 +137,31 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] bool is_worth_lending(std::span<const std::byte> memory) const noexcept {
     return may_lend_ && memory.size() >= kRingBytes;
   }
+  [[nodiscard]] bool is_full_of_loans() const noexcept { return loans_lent_ - loans_back_ == kMostLoans; }
   /// With the bytes before it, which are copied. False: all has to go through the ring.
   [[nodiscard]] bool lend(std::span<const std::byte> before, std::span<const std::byte> memory) noexcept;
-  /// What became of the loan of this memory: its bytes once they were read.
+  /// What became of the loan of this memory, try_send_some()'s: its bytes once they were read.
   [[nodiscard]] int ask_for_loan(std::span<const std::byte> memory) noexcept;
   /// Behind the ring stand so many bytes: the terms and what comes before the loan.
   [[nodiscard]] bool take_terms(std::uint32_t bytes) noexcept;
   /// Receives what comes before the loan; how much it was.
   [[nodiscard]] std::size_t take_before_loan(std::span<std::byte> into) noexcept;
-  [[nodiscard]] bool take_answer(Immediate::Kind answer) noexcept;
+  /// So many loans were read.
+  [[nodiscard]] bool take_answer(const Immediate& answer) noexcept;
+  /// Whether a loan is what is received next, or what comes before it and in its request.
+  [[nodiscard]] bool is_loan_next() const noexcept {
+    return loans_taken_ != loans_came_ && next_loan().at == received_.consumed();
+  }
+  /// Whether the loan itself is.
+  [[nodiscard]] bool is_loan_bare() const noexcept { return is_loan_next() && next_loan().before.empty(); }
+  [[nodiscard]] bool is_fetching() const noexcept { return fetches_ != loans_fetched_; }
   /// Reads on in what the peer has lent.
   [[nodiscard]] int read_loan(std::span<std::byte> into) noexcept;
+  /// False: nothing is being read.
   [[nodiscard]] bool begin_to_read(std::span<std::byte> into) noexcept;
+  /// Has the device read from there. False: the stream has failed.
+  [[nodiscard]] bool post_read(const LoanTerms& terms, std::span<std::byte> into, std::uint32_t key) noexcept;
   void finish_reading() noexcept;
-  void answer_loan(Immediate::Kind answer) noexcept;
   void tell_answer() noexcept;
   /// What the peer was told of it can read no longer, and nothing of its own is read.
   void end_loans() noexcept;
@@ -150,6 +172,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
 
   [[nodiscard]] std::byte* send_ring() const noexcept { return memory_.get(); }
   [[nodiscard]] std::byte* receive_ring() const noexcept { return memory_.get() + kRegionBytes; }
+  [[nodiscard]] std::byte* bounce() const noexcept { return memory_.get() + 2 * kRegionBytes; }
 
   static constexpr unsigned kRequestAt = 56;  ///< in a request's number, behind its bytes
   static constexpr std::uint32_t kSignalRequests = 16;
@@ -157,9 +180,10 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
 
   Device& device_;
   const Rank peer_;
-  const std::unique_ptr<std::byte, Free> memory_;  ///< the sending ring, then the receiving one
+  const std::unique_ptr<std::byte, Free> memory_;  ///< the sending ring, the receiving one, and bounce()
   const Owned<ibv_mr> send_region_;
   const Owned<ibv_mr> receive_region_;
+  const Owned<ibv_mr> bounce_region_;
   QueuePair pair_;
   EndPoint theirs_;
 
@@ -167,25 +191,53 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   ReceiveRing received_;
   std::uint32_t spent_receives_ = kReceives;  ///< to be posted
 
-  /// Memory of the caller's that the peer was told of.
+  /// Memory of the caller's that the peer was told of: loans_back_ to loans_lent_, by their number.
   struct Lent {
-    enum class At : std::uint8_t { none, open, taken, refused };
-    At at = At::none;
     std::span<const std::byte> memory;
     Regions::Region region;
   };
-  Lent lent_;
+  std::array<Lent, kMostLoans> lent_;
+  std::uint32_t loans_lent_ = 0;
+  std::uint32_t loans_back_ = 0;  ///< of them, answered
+  int returned_ = 0;              ///< of these, the ones that nobody was told of
+  /// The loan of try_send_some(), the last one.
+  enum class OwnLoan : std::uint8_t { none, open, taken };
+  OwnLoan own_loan_ = OwnLoan::none;
+  std::span<const std::byte> own_memory_;
   bool may_lend_ = true;
-  /// The peer's memory.
-  struct Borrowed {
-    LoanTerms terms;                      ///< of what has not been read
+  bool wants_loan_ = false;  ///< who sends was told to wait for an answer
+
+  /// The peer's memory: loans_taken_ to loans_came_, by their number, are yet to be received.
+  struct Loan {
+    std::uint64_t at = 0;  ///< behind so many bytes of the ring
+    LoanTerms terms;
     std::span<const std::byte> before{};  ///< it, and has not been received
-    std::uint32_t asked = 0;              ///< that the device is reading
-    std::uint32_t here = 0;               ///< that it has read, and nobody was told of
-    bool has_begun = false;               ///< a part has been read
+  };
+  std::array<Loan, kMostLoans> loans_;
+  std::uint32_t loans_came_ = 0;
+  std::uint32_t loans_taken_ = 0;
+  std::uint32_t loans_told_ = 0;  ///< of these, answered
+  std::uint32_t answers_ = 0;     ///< to be told
+  bool has_enough_ = false;       ///< to be told with them: of loans
+  [[nodiscard]] const Loan& next_loan() const noexcept { return loans_[loans_taken_ % kMostLoans]; }
+
+  /// What try_fetch() has the device read, into whose memory: loans_fetched_ to fetches_, by their number.
+  struct Fetch {
+    std::uint32_t bytes = 0;
+    Regions::Region region{};
+  };
+  std::array<Fetch, kMostLoans> fetching_;
+  std::uint32_t fetches_ = 0;
+  std::uint32_t loans_fetched_ = 0;
+  int fetched_ = 0;  ///< of these, the ones that nobody was told of
+
+  /// The loan that try_receive_some() reads, piece by piece; none of fetching_ meanwhile.
+  struct Borrowed {
+    LoanTerms terms;          ///< of what has not been read; no bytes: none
+    std::uint32_t asked = 0;  ///< that the device is reading
+    std::uint32_t here = 0;   ///< that it has read, and nobody was told of
     std::byte* into = nullptr;
-    Regions::Region region;
-    std::optional<Immediate::Kind> answer;  ///< to be told
+    Regions::Region region;  ///< null: by way of bounce()
 
     /// Whether the region does.
     [[nodiscard]] bool covers(std::span<const std::byte> memory) const noexcept {

@@ -3,9 +3,8 @@
 #include <cohort/net/verbs/verbs_stream.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/system/copy_bytes.h>
 #include <cohort/net/auth/wire.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,13 +21,12 @@ void VerbsStream::will_receive_into(std::span<std::byte> memory) {
 }
 
 std::span<std::byte> VerbsStream::borrow_block() noexcept {
-  const bool has_nothing = received_.is_empty() && borrowed_.terms.bytes == 0;
-  if (has_nothing && !is_over() && !has_ended_) (void)reap();
+  const bool has_nothing = received_.is_empty() && loans_taken_ == loans_came_;
+  if (has_nothing && borrowed_.terms.bytes == 0 && !is_over() && !has_ended_) (void)reap();
   // What is being read already stays where it goes.
   const bool is_reading = borrowed_.asked != 0 || borrowed_.here != 0;
-  const bool is_next = received_.is_empty() && borrowed_.before.empty();
-  const bool has_loan = is_next && borrowed_.terms.bytes != 0 && !is_reading;
-  if (block_ == nullptr && has_loan) block_ = device_.blocks().take();
+  const bool has_loan = borrowed_.terms.bytes != 0 || is_loan_bare();
+  if (block_ == nullptr && has_loan && !is_reading) block_ = device_.blocks().take();
   return block_ == nullptr ? std::span<std::byte>() : std::span(block_, Blocks::kBytes);
 }
 
@@ -38,61 +36,101 @@ void VerbsStream::return_block() noexcept {
   device_.blocks().give_back(std::exchange(block_, nullptr));
 }
 
+bool VerbsStream::try_lend(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
+  const bool is_one = second.size() <= LoanTerms::kMostBytes && first.size() <= LoanTerms::kMostBytesBefore;
+  return own_loan_ == OwnLoan::none && is_one && is_worth_lending(second) && lend(first, second);
+}
+
 bool VerbsStream::lend(std::span<const std::byte> before, std::span<const std::byte> memory) noexcept {
-  if (is_over() || has_ended_ || !has_request()) return false;
-  const auto lent = memory.first(std::min<std::size_t>(memory.size(), LoanTerms::kMostBytes));
-  Regions::Region region = device_.regions().of(lent, Regions::Use::lend);
+  if (is_over() || has_ended_ || is_full_of_loans() || !has_request()) return false;
+  Regions::Region region = device_.regions().of(memory, Regions::Use::lend);
   if (!region) return false;
-  wire::Writer writer(std::span(send_ring() + kRingBytes, LoanTerms::kBytes + before.size()));
-  writer.put(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(lent.data())));
+  const std::size_t offset = kRingBytes + loans_lent_ % kMostLoans * kTermsBytes;
+  wire::Writer writer(std::span(send_ring() + offset, LoanTerms::kBytes + before.size()));
+  writer.put(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory.data())));
   writer.put(region->rkey);
-  writer.put(static_cast<std::uint32_t>(lent.size()));
+  writer.put(static_cast<std::uint32_t>(memory.size()));
   writer.put(before);
   traffic_.copied += before.size();
-  lent_ = {Lent::At::open, lent, std::move(region)};
-  return post(Request::loan, Immediate::loan(before.size()), kRingBytes);
+  lent_[loans_lent_++ % kMostLoans] = {memory, std::move(region)};
+  (void)post(Request::loan, Immediate::loan(before.size()), offset);  // a failure is told by who asks next
+  return true;
 }
 
 int VerbsStream::ask_for_loan(std::span<const std::byte> memory) noexcept {
-  COHORT_ASSERT(memory.data() == lent_.memory.data() && memory.size() >= lent_.memory.size(),
+  COHORT_ASSERT(memory.data() == own_memory_.data() && memory.size() >= own_memory_.size(),
                 "other memory is sent to rank {} than was lent", peer_);
-  if (lent_.at == Lent::At::open && !is_over() && !has_ended_) (void)reap();
+  if (own_loan_ == OwnLoan::open && !is_over() && !has_ended_) (void)reap();
   if (!failure_.empty()) return -EIO;
-  if (lent_.at == Lent::At::open) return has_ended_ ? -EPIPE : -EAGAIN;
-  const Lent lent = std::exchange(lent_, {});
-  if (lent.at == Lent::At::taken) {
-    traffic_.lent += lent.memory.size();
-    return static_cast<int>(lent.memory.size());
-  }
-  may_lend_ = false;
-  return try_send_copies({}, memory);
+  if (own_loan_ == OwnLoan::open) return has_ended_ ? -EPIPE : -EAGAIN;
+  own_loan_ = OwnLoan::none;
+  return static_cast<int>(own_memory_.size());
 }
 
-bool VerbsStream::take_answer(Kind answer) noexcept {
-  if (lent_.at != Lent::At::open) return false;
-  lent_.at = answer == Kind::taken ? Lent::At::taken : Lent::At::refused;
+int VerbsStream::returned() noexcept {
+  if (returned_ != 0) return std::exchange(returned_, 0);
+  if (!failure_.empty()) return -EIO;
+  return has_ended_ && loans_lent_ != loans_back_ ? -EPIPE : 0;
+}
+
+bool VerbsStream::take_answer(const Immediate& answer) noexcept {
+  const std::uint32_t open = loans_lent_ - loans_back_;
+  if (answer.messages == 0 || answer.messages > open) return false;
+  may_lend_ = may_lend_ && answer.kind == Kind::taken;
+  wants_loan_ = false;
+  for (std::uint32_t i = 0; i < answer.messages; ++i) {
+    const Lent lent = std::exchange(lent_[loans_back_++ % kMostLoans], {});
+    traffic_.lent += lent.memory.size();
+    if (own_loan_ == OwnLoan::open && loans_back_ == loans_lent_)
+      own_loan_ = OwnLoan::taken;
+    else
+      ++returned_;
+  }
   return true;
 }
 
 bool VerbsStream::take_terms(std::uint32_t bytes) noexcept {
-  const bool has_one = borrowed_.terms.bytes != 0 || borrowed_.answer.has_value();
-  const std::byte* const before = receive_ring() + kRingBytes + LoanTerms::kBytes;
-  wire::Reader reader(std::span<const std::byte>(receive_ring() + kRingBytes, LoanTerms::kBytes));
-  borrowed_.terms.address = reader.get<std::uint64_t>();
-  borrowed_.terms.key = reader.get<std::uint32_t>();
-  borrowed_.terms.bytes = reader.get<std::uint32_t>();
-  borrowed_.before = {before, bytes - LoanTerms::kBytes};
-  borrowed_.has_begun = false;
-  return !has_one && borrowed_.terms.bytes != 0 && borrowed_.terms.bytes <= LoanTerms::kMostBytes;
+  if (loans_came_ - loans_told_ == kMostLoans) return false;
+  const std::span<const std::byte> told(receive_ring() + kRingBytes + loans_came_ % kMostLoans * kTermsBytes,
+                                        bytes);
+  wire::Reader reader(told.first(LoanTerms::kBytes));
+  Loan& loan = loans_[loans_came_++ % kMostLoans];
+  loan.at = received_.arrived();
+  loan.terms.address = reader.get<std::uint64_t>();
+  loan.terms.key = reader.get<std::uint32_t>();
+  loan.terms.bytes = reader.get<std::uint32_t>();
+  loan.before = told.subspan(LoanTerms::kBytes);
+  return loan.terms.bytes != 0 && loan.terms.bytes <= LoanTerms::kMostBytes;
 }
 
 /// The peer writes there again only once the loan was answered.
 std::size_t VerbsStream::take_before_loan(std::span<std::byte> into) noexcept {
-  const std::size_t bytes = std::min(into.size(), borrowed_.before.size());
-  std::copy_n(borrowed_.before.begin(), bytes, into.begin());
-  borrowed_.before = borrowed_.before.subspan(bytes);
+  if (!is_loan_next()) return 0;
+  std::span<const std::byte>& before = loans_[loans_taken_ % kMostLoans].before;
+  const std::size_t bytes = std::min(into.size(), before.size());
+  std::copy_n(before.begin(), bytes, into.begin());
+  before = before.subspan(bytes);
   traffic_.copied += bytes;
   return bytes;
+}
+
+bool VerbsStream::try_fetch(std::span<std::byte> into) noexcept {
+  const bool is_next = borrowed_.terms.bytes == 0 && is_loan_bare() && next_loan().terms.bytes == into.size();
+  const bool may_read = fetches_ - loans_fetched_ < pair_.most_reads() && has_request();
+  if (is_over() || has_ended_ || !is_next || !may_read) return false;
+  Regions::Region region = device_.regions().of(into, Regions::Use::fill);
+  if (!region) return false;
+  const LoanTerms terms = next_loan().terms;
+  const std::uint32_t key = region->lkey;
+  ++loans_taken_;
+  fetching_[fetches_++ % kMostLoans] = {terms.bytes, std::move(region)};
+  (void)post_read(terms, into, key);  // a failure is told by fetched()
+  return true;
+}
+
+int VerbsStream::fetched() noexcept {
+  if (fetched_ != 0) return std::exchange(fetched_, 0);
+  return failure_.empty() ? 0 : -EIO;
 }
 
 int VerbsStream::read_loan(std::span<std::byte> into) noexcept {
@@ -104,66 +142,78 @@ int VerbsStream::read_loan(std::span<std::byte> into) noexcept {
   COHORT_ASSERT(into.data() == borrowed_.into && into.size() >= borrowed_.here,
                 "other memory is received into from rank {} than is being written", peer_);
   const std::uint32_t bytes = std::exchange(borrowed_.here, 0);
-  borrowed_.has_begun = true;
+  if (!borrowed_.region) copy_bytes(into.data(), bounce(), bytes);
   borrowed_.terms.address += bytes;
   borrowed_.terms.bytes -= bytes;
   traffic_.read += bytes;
-  if (borrowed_.terms.bytes == 0) answer_loan(Kind::taken);
+  if (borrowed_.terms.bytes == 0) {
+    borrowed_ = {};
+    ++answers_;
+    if (has_request() && !has_ended_) tell_answer();
+  }
   return static_cast<int>(bytes);
 }
 
-/// False: nothing is being read; the loan may have been refused.
 bool VerbsStream::begin_to_read(std::span<std::byte> into) noexcept {
-  if (into.empty() || !has_request()) return false;
-  const auto memory = into.first(std::min<std::size_t>(into.size(), borrowed_.terms.bytes));
+  if (into.empty() || is_fetching() || !has_request()) return false;
+  if (borrowed_.terms.bytes == 0) borrowed_.terms = loans_[loans_taken_++ % kMostLoans].terms;
+  auto memory = into.first(std::min<std::size_t>(into.size(), borrowed_.terms.bytes));
+  borrowed_.into = memory.data();
   // Kept from piece to piece: at the limit on locked memory it might not be had again.
   if (!borrowed_.covers(memory)) {
     borrowed_.region.reset();
     borrowed_.region = device_.regions().of(memory, Regions::Use::fill);
   }
   if (!borrowed_.region) {
-    if (borrowed_.has_begun)
-      fail(
-          fmt::format("{}: what rank {} has lent can be read no further: no more memory may be registered; "
-                      "raise the limit on locked memory (ulimit -l unlimited)",
-                      device_.port().device, peer_));
-    else
-      answer_loan(Kind::refused);
-    return false;
+    has_enough_ = true;
+    memory = std::span(bounce(), std::min(memory.size(), kBounceBytes));
   }
+  borrowed_.asked = static_cast<std::uint32_t>(memory.size());
+  return post_read(borrowed_.terms, memory, borrowed_.region ? borrowed_.region->lkey : bounce_region_->lkey);
+}
+
+bool VerbsStream::post_read(const LoanTerms& terms, std::span<std::byte> into, std::uint32_t key) noexcept {
   ibv_sge piece{};
-  piece.addr = reinterpret_cast<std::uintptr_t>(memory.data());
-  piece.length = static_cast<std::uint32_t>(memory.size());
-  piece.lkey = borrowed_.region->lkey;
+  piece.addr = reinterpret_cast<std::uintptr_t>(into.data());
+  piece.length = static_cast<std::uint32_t>(into.size());
+  piece.lkey = key;
   ibv_send_wr request{};
-  request.wr_id = static_cast<std::uint64_t>(Request::read) << kRequestAt | memory.size();
+  request.wr_id = static_cast<std::uint64_t>(Request::read) << kRequestAt | into.size();
   request.sg_list = &piece;
   request.num_sge = 1;
   request.opcode = IBV_WR_RDMA_READ;
-  request.wr.rdma.remote_addr = borrowed_.terms.address;
-  request.wr.rdma.rkey = borrowed_.terms.key;
-  borrowed_.asked = piece.length;
-  borrowed_.into = memory.data();
+  request.wr.rdma.remote_addr = terms.address;
+  request.wr.rdma.rkey = terms.key;
   return post(Request::read, request, 0);
 }
 
-void VerbsStream::finish_reading() noexcept { borrowed_.here = std::exchange(borrowed_.asked, 0); }
-
-void VerbsStream::answer_loan(Kind answer) noexcept {
-  borrowed_.terms = {};
-  borrowed_.region.reset();
-  borrowed_.answer = answer;
-  if (has_request() && !has_ended_) tell_answer();
+/// Reads of one connection complete in their order.
+void VerbsStream::finish_reading() noexcept {
+  if (!is_fetching()) {
+    borrowed_.here = std::exchange(borrowed_.asked, 0);
+    return;
+  }
+  const Fetch fetch = std::exchange(fetching_[loans_fetched_++ % kMostLoans], {});
+  traffic_.read += fetch.bytes;
+  ++fetched_;
+  ++answers_;
 }
 
 void VerbsStream::tell_answer() noexcept {
-  const Immediate answer{*std::exchange(borrowed_.answer, std::nullopt), 0, 0};
-  (void)post(Request::answer, answer, 0);
+  const Kind kind = std::exchange(has_enough_, false) ? Kind::enough : Kind::taken;
+  loans_told_ += answers_;
+  (void)post(Request::answer, {kind, 0, std::exchange(answers_, 0)}, 0);
 }
 
 void VerbsStream::end_loans() noexcept {
-  if (lent_.at == Lent::At::open) device_.regions().withdraw(lent_.memory);
-  lent_ = {};
+  for (; loans_back_ != loans_lent_; ++loans_back_) {
+    Lent& lent = lent_[loans_back_ % kMostLoans];
+    device_.regions().withdraw(lent.memory);
+    lent = {};
+  }
+  own_loan_ = OwnLoan::none;
+  for (; is_fetching(); ++loans_fetched_) fetching_[loans_fetched_ % kMostLoans] = {};
+  loans_taken_ = loans_came_;
   borrowed_ = {};
 }
 

@@ -34,6 +34,8 @@ struct TransportCase {
   Duration settling = std::chrono::milliseconds(5);
   /// put and get may name user windows of the peer.
   bool reaches_user_windows = false;
+  /// Several operations of one direction may be under way.
+  bool has_several_under_way = false;
   /// Closing one end is told to the other end's host.
   bool reports_closing = false;
 
@@ -118,16 +120,19 @@ inline std::vector<TransportCase> transport_cases() {
        .kind = library_kind("tcp"),
        .place = Place::kernel,
        .reaches_user_windows = true,
+       .has_several_under_way = true,
        .reports_closing = true},
       {.name = "tcp_simulated",
        .kind = library_kind("tcp"),
        .reaches_user_windows = true,
+       .has_several_under_way = true,
        .reports_closing = true},
       {.name = "queue", .kind = test::kQueueTransport, .reaches_user_windows = true},
       {.name = "verbs_fake",
        .kind = test::kFakeVerbsTransport,
        .place = Place::kernel,
        .reaches_user_windows = true,
+       .has_several_under_way = true,
        .reports_closing = true},
   };
   if (std::getenv("COHORT_TEST_RDMA") == nullptr) return cases;
@@ -137,6 +142,7 @@ inline std::vector<TransportCase> transport_cases() {
                      .place = place,
                      .settling = std::chrono::milliseconds(300),
                      .reaches_user_windows = true,
+                     .has_several_under_way = true,
                      .reports_closing = true});
   return cases;
 }

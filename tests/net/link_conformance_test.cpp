@@ -88,6 +88,44 @@ TEST_P(LinkConformance, recv_reduce_combines_whole_elements_behind_a_message_of_
   run(sends, receives);
 }
 
+/// Half of them before their receiver comes, and the others when it waits already.
+TEST_P(LinkConformance, messages_that_are_under_way_together_come_in_the_order_of_their_start) {
+  if (!GetParam().has_several_under_way) GTEST_SKIP() << "not on this transport";
+  constexpr std::size_t kRounds = 3;
+  constexpr std::size_t kPlace = 2 * kMiB;
+  constexpr std::size_t kSome[] = {300'000, 0, 64 * kKiB, kMiB, 5, 64 * kKiB, 64 * kKiB + 1};
+  auto sends = [&](LinkEnd& end) -> Task<> {
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      if (round == 1) co_await end.settle();
+      TaskScope all;
+      for (std::size_t i = 0; i < std::size(kSome); ++i) {
+        const Slice from = in_send(kSome[i], i * kPlace);
+        end.fill(from, static_cast<unsigned>(round * 10 + i));
+        all.spawn(i == 3 ? put(end.link(), from, in_ccl_in(from.bytes), Signal::DataSignal)
+                         : send(end.link(), from));
+      }
+      co_await all.join();
+      co_await end.meet();
+    }
+  };
+  auto receives = [&](LinkEnd& end) -> Task<> {
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      if (round != 1) co_await end.settle();
+      TaskScope all;
+      for (std::size_t i = 0; i < std::size(kSome); ++i)
+        all.spawn(i == 3 ? wait(end.link(), Signal::DataSignal)
+                         : recv(end.link(), in_recv(kSome[i], i * kPlace)));
+      co_await all.join();
+      for (std::size_t i = 0; i < std::size(kSome); ++i) {
+        const Slice to = i == 3 ? in_ccl_in(kSome[i]) : in_recv(kSome[i], i * kPlace);
+        EXPECT_TRUE(end.holds(to, static_cast<unsigned>(round * 10 + i))) << round << ", " << i;
+      }
+      co_await end.meet();
+    }
+  };
+  run(sends, receives);
+}
+
 TEST_P(LinkConformance, put_writes_the_peers_window_before_its_signal) {
   auto puts = [](LinkEnd& end) -> Task<> {
     for (const std::size_t bytes : kSizes) {

@@ -168,7 +168,7 @@ void FakeVerbs::make_questions() {
   library_.query_device = [](ibv_context*, ibv_device_attr* attributes) {
     *attributes = {};
     attributes->phys_port_cnt = 1;
-    attributes->max_qp_rd_atom = 4;
+    attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 20;
     attributes->max_qp = 1000;
     return 0;
   };

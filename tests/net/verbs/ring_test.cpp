@@ -17,7 +17,7 @@ TEST(Immediate, comes_back_as_it_was) {
        {Immediate{Kind::data, 1, 0}, Immediate{Kind::data, kMessageBytes, 0},
         Immediate{Kind::credit, kRingBytes, kMostMessages}, Immediate{Kind::credit, 0, 16},
         Immediate{Kind::end, 0, 0}, Immediate::loan(0), Immediate::loan(LoanTerms::kMostBytesBefore),
-        Immediate{Kind::taken, 0, 0}, Immediate{Kind::refused, 0, 0}})
+        Immediate{Kind::taken, 0, 1}, Immediate{Kind::enough, 0, kMostLoans}})
     EXPECT_EQ(Immediate::decode(immediate.encode()), immediate);
 }
 
@@ -28,7 +28,7 @@ TEST(Immediate, of_other_words_nothing_is_made) {
   EXPECT_FALSE(Immediate::decode(Immediate{Kind::loan, LoanTerms::kBytes - 1, 0}.encode())) << "half terms";
   EXPECT_FALSE(Immediate::decode(Immediate::loan(LoanTerms::kMostBytesBefore + 1).encode())) << "beyond them";
   EXPECT_FALSE(Immediate::decode(Immediate{Kind::loan, LoanTerms::kBytes, 1}.encode())) << "with messages";
-  EXPECT_FALSE(Immediate::decode(Immediate{Kind::taken, 0, 1}.encode())) << "an answer with messages";
+  EXPECT_FALSE(Immediate::decode(Immediate{Kind::taken, 1, 1}.encode())) << "an answer with bytes";
 }
 
 TEST(SendRing, gives_room_up_to_what_was_read_and_is_complete) {
