@@ -73,26 +73,48 @@ void add_floats(const Reducer&, std::byte* inout, const std::byte* in, std::size
   for (std::size_t i = 0; i < bytes / sizeof(float); ++i) sum[i] += more[i];
 }
 
-/// Which bytes move in one measured step. `stream`: kStreamed messages one way, in equal shares over the
-/// lanes, then one without bytes back on each.
+/// Which bytes move in one measured step. `stream`: many messages one way, in equal shares over the lanes,
+/// then one without bytes back on each.
 enum class Step : int { exchange, exchange_reduce, one_way, stream };
-constexpr int kStreamed = 32;
 
-/// Of both directions, but that one.
-constexpr int messages_of(Step step) {
-  if (step == Step::stream) return kStreamed;
-  return step == Step::one_way ? 1 : 2;
-}
+/// What is measured; both ends know it.
+struct Load {
+  Step step{};
+  std::size_t bytes = 0;
+  Lane lanes = 1;
+  int in_flight = 1;  ///< messages of a stream that are under way on each lane
+
+  /// Of both directions, but for one_way and stream.
+  [[nodiscard]] int messages() const {
+    if (step == Step::stream) return in_flight == 1 ? 32 : 4 * in_flight;
+    return step == Step::one_way ? 1 : 2;
+  }
+};
 
 using Links = std::vector<std::unique_ptr<framed::FramedLink>>;
 
-/// So many messages one way, and that they have come.
-Task<> one_way(Link& link, int messages, std::size_t bytes, bool is_first) {
+/// So many messages one way, one after the other, from and to that part of the windows.
+Task<> one_by_one(Link& link, int messages, std::size_t bytes, int part, bool is_first) {
+  const std::size_t at = static_cast<std::size_t>(part) * bytes;
+  const Slice from(WindowId::send, at, bytes);
+  const Slice to(WindowId::recv, at, bytes);
   for (int i = 0; i < messages; ++i) {
     if (is_first)
-      co_await link.send(out(bytes));
+      co_await link.send(from);
     else
-      co_await link.recv(in(bytes));
+      co_await link.recv(to);
+  }
+}
+
+/// So many messages one way, of which so many are under way, and that they have come.
+Task<> one_way(Link& link, int messages, int in_flight, std::size_t bytes, bool is_first) {
+  if (in_flight == 1) {
+    co_await one_by_one(link, messages, bytes, 0, is_first);
+  } else {
+    TaskScope window;
+    for (int i = 0; i < in_flight; ++i)
+      window.spawn(one_by_one(link, messages / in_flight, bytes, i, is_first));
+    co_await window.join();
   }
   if (is_first)
     co_await link.recv(in(0));
@@ -100,19 +122,20 @@ Task<> one_way(Link& link, int messages, std::size_t bytes, bool is_first) {
     co_await link.send(out(0));
 }
 
-Task<> exchange(const Links& links, Step step, std::size_t bytes, bool is_first) {
+Task<> exchange(const Links& links, Load load, bool is_first) {
   Link& link = *links.front();
-  if (step == Step::exchange) {
+  const std::size_t bytes = load.bytes;
+  if (load.step == Step::exchange) {
     co_await when_all(send(link, out(bytes)), recv(link, in(bytes)));
-  } else if (step == Step::exchange_reduce) {
+  } else if (load.step == Step::exchange_reduce) {
     const Reducer reducer{.fold = add_floats, .element_bytes = sizeof(float)};
     co_await when_all(send(link, out(bytes)), recv_reduce(link, in(bytes), reducer));
   } else if (links.size() == 1) {
-    co_await one_way(link, messages_of(step), bytes, is_first);
+    co_await one_way(link, load.messages(), load.in_flight, bytes, is_first);
   } else {
-    const int share = messages_of(step) / static_cast<int>(links.size());
+    const int share = load.messages() / static_cast<int>(links.size());
     TaskScope lanes;
-    for (const auto& lane : links) lanes.spawn(one_way(*lane, share, bytes, is_first));
+    for (const auto& lane : links) lanes.spawn(one_way(*lane, share, load.in_flight, bytes, is_first));
     co_await lanes.join();
   }
 }
@@ -195,12 +218,12 @@ class Side {
 
 /// The other rank: does a step whenever it is told to go on.
 template <class AnyPath>
-void serve_peer(Address address, Step step, std::size_t bytes, Lane lanes) {
+void serve_peer(Address address, Load load) {
   auto connect = [&](Engine& engine) { return Socket::connect(engine, address); };
-  Side<AnyPath> side(1, lanes, connect);
+  Side<AnyPath> side(1, load.lanes, connect);
   auto body = [&](const Links& links, BenchHost& host) -> Task<> {
     for (;;) {
-      co_await exchange(links, step, bytes, false);
+      co_await exchange(links, load, false);
       if (host.received() != std::byte{0}) break;
     }
   };
@@ -209,33 +232,34 @@ void serve_peer(Address address, Step step, std::size_t bytes, Lane lanes) {
 
 template <class AnyPath>
 void link(benchmark::State& state) {
-  const auto step = static_cast<Step>(state.range(0));
-  const auto bytes = static_cast<std::size_t>(state.range(1));
-  const auto lanes = static_cast<Lane>(state.range(2));
+  const Load load{.step = static_cast<Step>(state.range(0)),
+                  .bytes = static_cast<std::size_t>(state.range(1)),
+                  .lanes = static_cast<Lane>(state.range(2)),
+                  .in_flight = static_cast<int>(state.range(3))};
   std::thread peer;
   std::optional<Listener> listener;
   auto accept = [&](Engine& engine) -> Task<Socket> {
     if (!listener) {
       listener.emplace(engine, Address::parse("127.0.0.1:0"));
-      peer = std::thread(serve_peer<AnyPath>, listener->local_address(), step, bytes, lanes);
+      peer = std::thread(serve_peer<AnyPath>, listener->local_address(), load);
     }
     co_return co_await listener->accept();
   };
-  Side<AnyPath> side(0, lanes, accept);
+  Side<AnyPath> side(0, load.lanes, accept);
   listener.reset();
   std::vector<double> times_us;
   auto body = [&](const Links& links, BenchHost& host) -> Task<> {
     using Clock = std::chrono::steady_clock;
     for ([[maybe_unused]] auto iteration : state) {
       const auto start = Clock::now();
-      co_await exchange(links, step, bytes, true);
+      co_await exchange(links, load, true);
       const std::chrono::duration<double> took = Clock::now() - start;
       state.SetIterationTime(took.count());
       times_us.push_back(took.count() * 1e6);
     }
     host.first_byte() = std::byte{1};  // the last one
     host.is_over = true;
-    co_await exchange(links, step, bytes, true);
+    co_await exchange(links, load, true);
   };
   side.run(body);
   peer.join();
@@ -243,15 +267,19 @@ void link(benchmark::State& state) {
   const double median_us = times_us[times_us.size() / 2];
   state.counters["min_us"] = times_us.front();
   state.counters["median_us"] = median_us;
-  state.counters["GB/s"] = messages_of(step) * static_cast<double>(bytes) / median_us / 1e3;
+  state.counters["GB/s"] = load.messages() * static_cast<double>(load.bytes) / median_us / 1e3;
 }
 
 void sizes(benchmark::internal::Benchmark* bench) {
-  bench->ArgNames({"step", "bytes", "lanes"})->UseManualTime();
+  bench->ArgNames({"step", "bytes", "lanes", "in_flight"})->UseManualTime();
   for (const std::int64_t bytes : {8, 4096, 32768, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20}) {
     for (const Step step : {Step::exchange, Step::exchange_reduce, Step::one_way, Step::stream})
-      bench->Args({static_cast<std::int64_t>(step), bytes, 1});
-    for (const int lanes : {4, 16}) bench->Args({static_cast<std::int64_t>(Step::stream), bytes, lanes});
+      bench->Args({static_cast<std::int64_t>(step), bytes, 1, 1});
+    constexpr auto kStream = static_cast<std::int64_t>(Step::stream);
+    for (const int lanes : {4, 16}) bench->Args({kStream, bytes, lanes, 1});
+    for (const int in_flight : {2, 4, 16, 128})
+      if (static_cast<std::size_t>(bytes * in_flight) <= kWindowBytes)
+        bench->Args({kStream, bytes, 1, in_flight});
   }
 }
 
