@@ -151,7 +151,7 @@ def compare_training(measurement, groups, quick):
     kinds["mapped"] = Training(groups["cohort"], views=True, mapped=True)
     kinds["hushed"] = Training(groups["gloo"], hushed=True)
     kinds["alone"] = Training()
-    for images in (64, 16, 12, 8, 4):
+    for images in (64, 20, 16, 12, 8, 4):
         data, labels = torch.rand(images, 784), torch.randint(10, (images,))
         models = {name: kind.make_model() for name, kind in kinds.items()}
         took = {name: [] for name in models}

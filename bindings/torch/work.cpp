@@ -6,6 +6,9 @@
 
 #include <ATen/core/ivalue.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <unistd.h>
 
@@ -137,6 +140,15 @@ class SignalQuestion final : public Interrupt {
   python::Signals signals_;
 };
 
+/// The engine of backward passes knows Python's exceptions by a class of its own.
+[[noreturn]] void throw_as_torch_does(pybind11::error_already_set& raised) {
+  const pybind11::gil_scoped_acquire locked;
+  raised.restore();
+  python_error error;
+  error.persist();
+  throw error;
+}
+
 }  // namespace
 
 void keep_threads_that_wait() noexcept { Waiting::keep(); }
@@ -190,12 +202,18 @@ bool CohortWork::isCompleted() {
   return pending_->is_over() && Work::isCompleted();
 }
 
-bool CohortWork::wait(std::chrono::milliseconds timeout) {
-  const double seconds = std::chrono::duration<double>(timeout).count();
+/// Throws what a signal's handler raised meanwhile.
+bool CohortWork::drive(double seconds) {
   SignalQuestion question;
-  const Waiting waiting;
   const bool is_over = pending_->wait(seconds, python::is_main_thread() ? &question : nullptr);
   question.rethrow();
+  return is_over;
+}
+
+bool CohortWork::wait(std::chrono::milliseconds timeout) {
+  const double seconds = std::chrono::duration<double>(timeout).count();
+  const Waiting waiting;
+  const bool is_over = drive(seconds);
   std::unique_lock<std::mutex> lock(mutex_);
   TORCH_CHECK(is_over, "cohort: Timed out: not over after ", seconds,
               " s; give it more time, or find who has not called it");
@@ -208,13 +226,37 @@ bool CohortWork::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
+/// Whoever waits for a future sleeps, deaf to signals, until the session's thread and the teller have come to
+/// it. DistributedDataParallel waits for its buckets' at the end of backward(): what is done before it there
+/// drives them in the same thread, and hears Ctrl-C. How the call ended is left to who has the future.
+void CohortWork::wait_at_end_of_backward() {
+  if (c10d::isP2POp(retrieveOpType())) return;  // the other end may wait for what comes after
+  if (torch::autograd::get_current_graph_task_nodes_in_graph() == nullptr) return;  // there is none
+  auto self = c10::intrusive_ptr<CohortWork>::reclaim_copy(this);
+  torch::autograd::Engine::get_default_engine().queue_callback([self] {
+    const Waiting waiting;
+    try {
+      self->drive(0);
+    } catch (pybind11::error_already_set& raised) {
+      throw_as_torch_does(raised);
+    }
+    std::unique_lock<std::mutex> lock(self->mutex_);
+    self->cv_.wait(lock, [&] { return self->completed_; });
+    lock.unlock();
+    self->tell_future();
+  });
+}
+
 c10::intrusive_ptr<Future> CohortWork::getFuture() {
   c10::intrusive_ptr<Future> future;
+  bool is_first = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!future_) future_ = make_future();
+    is_first = !future_;
+    if (is_first) future_ = make_future();
     future = future_;
   }
+  if (is_first) wait_at_end_of_backward();
   tell_future();
   return future;
 }

@@ -33,11 +33,14 @@ class CohortWork final : public c10d::Work {
   int sourceRank() const override { return static_cast<int>(from_); }
   std::vector<at::Tensor> result() override { return outputs_; }
   void abort() override {}
+  /// One that is asked for amid a backward pass has that end once the call is over, but for messages.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
  private:
   void end(const Outcome& outcome);
+  bool drive(double seconds);
   void tell_future();
+  void wait_at_end_of_backward();
 
   const std::vector<at::Tensor> inputs_;
   const std::vector<at::Tensor> outputs_;

@@ -127,10 +127,22 @@ threads[0].start()
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import cohort.torch, torch, torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.nn.parallel import DistributedDataParallel
 
 marker = sys.argv[2]
 cohort.torch.init_process_group()
-wait = {"call": lambda: dist.all_reduce(torch.ones(4)), "monitored": cohort.torch.monitored_barrier}[sys.argv[1]]
+
+def backward(hook=None):
+    model = DistributedDataParallel(torch.nn.Linear(4, 4))
+    if hook is not None:
+        model.register_comm_hook(None, hook)
+    loss = model(torch.ones(1, 4)).sum()
+    return lambda model=model: loss.backward()  # which communicates as long as there is the model
+
+wait = {"call": lambda: dist.all_reduce(torch.ones(4)), "monitored": cohort.torch.monitored_barrier}.get(sys.argv[1])
+if wait is None:
+    wait = {"backward": backward, "hook": lambda: backward(fp16_compress_hook)}[sys.argv[1]]()
 if dist.get_rank() == 0:
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
@@ -179,7 +191,7 @@ class End(unittest.TestCase):
         self.assertEqual(output.count("all is joined"), 2, output)
 
     def test_ctrl_c_in_a_call(self):
-        for how in ("call", "monitored"):
+        for how in ("call", "monitored", "backward", "hook"):
             with self.subTest(how), tempfile.TemporaryDirectory() as folder:
                 status, output = launch("cohort run", 2, INTERRUPTED, how, str(pathlib.Path(folder) / "marker"))
                 self.assertEqual(status, 0, output)
