@@ -144,8 +144,8 @@ wait = {"call": lambda: dist.all_reduce(torch.ones(4)), "monitored": cohort.torc
 if wait is None:
     wait = {"backward": backward, "hook": lambda: backward(fp16_compress_hook)}[sys.argv[1]]()
 if dist.get_rank() == 0:
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         wait()
     except KeyboardInterrupt:
         print("interrupted", flush=True)
