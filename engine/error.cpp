@@ -35,13 +35,32 @@ std::string_view to_string(ErrorKind kind) noexcept {
 }
 
 Error::Error(ErrorKind kind, std::string message)
-    : record_(std::make_shared<const Record>(
-          Record{kind, std::nullopt, std::string(to_string(kind)) + ": " + std::move(message)})) {}
+    : Error(Record{.kind = kind, .text = std::string(to_string(kind)) + ": " + std::move(message)}) {}
 
 const char* Error::what() const noexcept { return record_->text.c_str(); }
 
 Error Error::with_culprit(std::uint32_t rank) const {
-  return Error(std::make_shared<const Record>(Record{record_->kind, rank, record_->text}));
+  Record record = *record_;
+  record.culprit = rank;
+  return Error(std::move(record));
+}
+
+Error Error::with_sequence(std::uint64_t number) const {
+  Record record = *record_;
+  record.sequence = number;
+  return Error(std::move(record));
+}
+
+Error Error::with_bytes() const {
+  Record record = *record_;
+  record.is_of_bytes = true;
+  return Error(std::move(record));
+}
+
+Error Error::with_message(std::string_view message) const {
+  Record record = *record_;
+  record.text = std::string(to_string(record.kind)) + ": " + std::string(message);
+  return Error(std::move(record));
 }
 
 std::string_view Error::message() const noexcept {

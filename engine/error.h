@@ -41,11 +41,26 @@ class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message);
 
-  /// The rank that caused it, when one is known.
+  /// The same, with the rank that caused it.
   [[nodiscard]] Error with_culprit(std::uint32_t rank) const;
+  /// The same, of the collective with that number; 0: of none.
+  [[nodiscard]] Error with_sequence(std::uint64_t number) const;
+  /// The same, where some ranks gave bytes and others elements of another type.
+  [[nodiscard]] Error with_bytes() const;
+  /// The same in other words, without the kind.
+  [[nodiscard]] Error with_message(std::string_view message) const;
 
   [[nodiscard]] ErrorKind kind() const noexcept { return record_->kind; }
+  /// The rank that caused it, when one is known.
   [[nodiscard]] std::optional<std::uint32_t> culprit() const noexcept { return record_->culprit; }
+  /// The collective that failed, as its communicator counts them from 1; none where no collective ran: amid
+  /// a message, in making a group, between calls, or where a call was refused before it began.
+  [[nodiscard]] std::optional<std::uint64_t> sequence() const noexcept {
+    return record_->sequence == 0 ? std::nullopt : std::optional(record_->sequence);
+  }
+  /// Of a Mismatch: of types, one of which is bytes. Such as a small call that asks before another one, and a
+  /// rank that makes the other one at once.
+  [[nodiscard]] bool is_of_bytes() const noexcept { return record_->is_of_bytes; }
   /// Without the kind.
   [[nodiscard]] std::string_view message() const noexcept;
   [[nodiscard]] const char* what() const noexcept override;
@@ -53,10 +68,12 @@ class Error : public std::exception {
  private:
   struct Record {
     ErrorKind kind;
-    std::optional<std::uint32_t> culprit;
     std::string text;
+    std::optional<std::uint32_t> culprit{};
+    std::uint64_t sequence = 0;
+    bool is_of_bytes = false;
   };
-  explicit Error(std::shared_ptr<const Record> record) : record_(std::move(record)) {}
+  explicit Error(Record record) : record_(std::make_shared<const Record>(std::move(record))) {}
 
   std::shared_ptr<const Record> record_;
 };

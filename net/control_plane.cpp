@@ -47,6 +47,8 @@ ControlMessage ControlMessage::revoke(const Error& cause, Rank teller) {
   message.type = Type::revoke;
   message.kind = static_cast<std::uint8_t>(cause.kind());
   message.culprit = cause.culprit().value_or(kNobody);
+  message.sequence = cause.sequence().value_or(0);
+  message.is_of_bytes = cause.is_of_bytes() ? 1 : 0;
   const std::string rest = fmt::format("cut here: the rest is in what rank {} printed", teller);
   message.set_text(shortened(cause.message(), message.text.size() - 1, rest));
   return message;
@@ -55,7 +57,8 @@ ControlMessage ControlMessage::revoke(const Error& cause, Rank teller) {
 Error ControlMessage::cause() const {
   const auto last = static_cast<std::uint8_t>(ErrorKind::Internal);
   const auto error_kind = kind <= last ? static_cast<ErrorKind>(kind) : ErrorKind::Revoked;
-  Error error(error_kind, text_for_people());
+  Error error = Error(error_kind, text_for_people()).with_sequence(sequence);
+  if (is_of_bytes != 0) error = error.with_bytes();
   return culprit == kNobody ? error : error.with_culprit(culprit);
 }
 

@@ -20,7 +20,7 @@ struct ControlMessage {
     hello = 1,  ///< once per connection: configuration, and descriptors of the sender's shared memory
     status,     ///< "I run this collective, and wait"; sent when it stalls
     query,      ///< as status, and asks the receiver for its own, of the same collective or of its last one
-    revoke,     ///< the communicator is given up: kind, culprit, cause
+    revoke,     ///< the communicator is given up: kind, culprit, cause, the collective that failed
     goodbye,    ///< the sender leaves in good order after this sequence number
     lost,       ///< the sender's connection to rank `culprit` ended without a goodbye
     alive,      ///< the answer to `lost`: the sender's own connection to rank `culprit` is still there
@@ -32,8 +32,9 @@ struct ControlMessage {
 
   std::uint32_t magic = kMagic;
   Type type = Type::hello;
-  std::uint8_t kind = 0;  ///< ErrorKind of a revoke
-  std::uint16_t reserved = 0;
+  std::uint8_t kind = 0;         ///< ErrorKind of a revoke
+  std::uint8_t is_of_bytes = 0;  ///< of a revoke: Error::is_of_bytes()
+  std::uint8_t reserved = 0;
   std::uint32_t culprit = kNobody;  ///< of a revoke; whom `lost` and `alive` are about
   /// The group that it is about, as the sender numbers it; 0: the communicator that was joined. Ranks are
   /// those of the group.

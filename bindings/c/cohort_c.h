@@ -126,6 +126,8 @@ typedef struct cohort_tensor {
 const char* cohort_error_text(void);
 /// The rank that caused it; -1: none is known.
 int64_t cohort_error_rank(void);
+/// The number of the collective that failed, among those of its communicator; -1: none ran.
+int64_t cohort_error_sequence(void);
 
 /// "PeerDied" for COHORT_PEER_DIED, and so on; "unknown" for a number that is none.
 const char* cohort_status_name(cohort_status status);

@@ -36,27 +36,28 @@ constexpr std::array kKnown = {
 struct Last {
   std::string text;
   std::optional<std::uint32_t> culprit;
+  std::optional<std::uint64_t> sequence;
 };
 Last& last() noexcept {
   thread_local Last one;
   return one;
 }
 
-void keep(std::string text, std::optional<std::uint32_t> culprit) { last() = {std::move(text), culprit}; }
+void keep(std::string text) { last() = {std::move(text), std::nullopt, std::nullopt}; }
 
 cohort_status keep_thrown(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {
-    keep(error.what(), error.culprit());
+    last() = {error.what(), error.culprit(), error.sequence()};
     return status_of(error.kind());
   } catch (const std::bad_alloc&) {
-    keep("ResourceLimit: no memory is left; give the process more", std::nullopt);
+    keep("ResourceLimit: no memory is left; give the process more");
     return COHORT_RESOURCE_LIMIT;
   } catch (const std::exception& error) {
-    keep(std::string("Internal: ") + error.what(), std::nullopt);
+    keep(std::string("Internal: ") + error.what());
   } catch (...) {
-    keep("Internal: an unknown exception", std::nullopt);
+    keep("Internal: an unknown exception");
   }
   return COHORT_INTERNAL;
 }
@@ -86,6 +87,8 @@ using namespace cohort::bindings::c;
 const char* cohort_error_text(void) { return last().text.c_str(); }
 
 int64_t cohort_error_rank(void) { return last().culprit ? int64_t{*last().culprit} : -1; }
+
+int64_t cohort_error_sequence(void) { return last().sequence ? static_cast<int64_t>(*last().sequence) : -1; }
 
 const char* cohort_status_name(cohort_status status) {
   if (status == COHORT_OK) return "Ok";

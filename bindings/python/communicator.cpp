@@ -60,14 +60,10 @@ std::string given_of(const std::vector<Tensor>& tensors) {
 /// different calls.
 CallFailure failure_of(const Error& error, const std::string& name, std::string given) {
   const bool asks = name == "all_gather" || name == "gather";
-  const bool is_asked_by_some = error.message().find("has byte") != std::string_view::npos;  // a question's
-  if (!asks || !is_asked_by_some || error.kind() != ErrorKind::Mismatch)
-    return {error, name, std::move(given)};
-  Error explained(error.kind(),
-                  fmt::format("{}; give `sizes`, `out` and `async_op` of {} on all ranks or on none",
-                              error.message(), name));
-  if (error.culprit()) explained = explained.with_culprit(*error.culprit());
-  return {explained, name, std::move(given)};
+  if (!asks || !error.is_of_bytes()) return {error, name, std::move(given)};  // a question is of bytes
+  const std::string explained = fmt::format(
+      "{}; give `sizes`, `out` and `async_op` of {} on all ranks or on none", error.message(), name);
+  return {error.with_message(explained), name, std::move(given)};
 }
 
 void place(CallArguments& arguments, const Tensor& in, const Tensor& out) {

@@ -19,9 +19,10 @@ void set_error(const Error& error, const std::string& operation, const std::stri
 
 py::object exception_of(const Error& error, const std::string& operation, const std::string& given) {
   const py::object culprit = error.culprit() ? py::object(py::int_(*error.culprit())) : py::none();
+  const py::object sequence = error.sequence() ? py::object(py::int_(*error.sequence())) : py::none();
   return py::module_::import("cohort.errors")
       .attr("error_of")(std::string(to_string(error.kind())), std::string(error.message()), culprit,
-                        operation, given);
+                        operation, sequence, given);
 }
 
 void translate_errors() {

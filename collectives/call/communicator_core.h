@@ -241,7 +241,8 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Task<> ask_who_answers();
   [[nodiscard]] std::optional<Rank> silent_while_measuring() const;
   void time_is_over() noexcept;
-  void leave_because(const std::string& when_and_why) noexcept;
+  /// `sequence`: of the call that it gives up; 0: none runs.
+  void leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   Task<> withdraw();
   void service_failed(const std::exception_ptr& failure) noexcept;

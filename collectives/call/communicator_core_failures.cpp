@@ -49,14 +49,15 @@ std::optional<Rank> CommunicatorCore::silent_while_measuring() const {
 }
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
-  leave_because(fmt::format("after collective #{}: {}", call_.number(), reason));
+  leave_because(fmt::format("after collective #{}: {}", call_.number(), reason), 0);
 }
 
-void CommunicatorCore::leave_because(const std::string& when_and_why) noexcept {
+void CommunicatorCore::leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept {
   if (health_.is_failed() || is_closed_) return;
   health_.fail(
       Error(ErrorKind::PeerAborted, fmt::format("{} gave up {}", membership_.self().describe(), when_and_why))
-          .with_culprit(membership_.rank));
+          .with_culprit(membership_.rank)
+          .with_sequence(sequence));
 }
 
 /// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error,
@@ -70,13 +71,14 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
   const bool is_finding =
       (own.kind() == ErrorKind::Mismatch || own.kind() == ErrorKind::Internal) && own.culprit();
   if (is_finding)
-    own = Error(own.kind(), fmt::format("{} on '{}': {}", call_.text(), membership_.name, own.message()))
-              .with_culprit(*own.culprit());
+    own = own.with_message(fmt::format("{} on '{}': {}", call_.text(), membership_.name, own.message()));
+  own = own.with_sequence(call_.number());
   if (names_call || is_finding)
     health_.fail(own);
   else
     leave_because(
-        fmt::format("in collective #{}, {}{}: {}", call_.number(), call_.what(), call_.part(), own.what()));
+        fmt::format("in collective #{}, {}{}: {}", call_.number(), call_.what(), call_.part(), own.what()),
+        call_.number());
   return own;
 }
 
@@ -94,9 +96,9 @@ void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcep
 
 void CommunicatorCore::link_failed(Rank peer, const Error& error) noexcept {
   if (!root_) return health_.report_link_fault(peer, error);
-  const Error in_world(error.kind(), fmt::format("{} (that is {}, in '{}')", error.message(),
-                                                 membership_.peers[peer].describe(), membership_.name));
-  health_.report_link_fault(peer, error.culprit() ? in_world.with_culprit(*error.culprit()) : in_world);
+  const std::string in_world = fmt::format("{} (that is {}, in '{}')", error.message(),
+                                           membership_.peers[peer].describe(), membership_.name);
+  health_.report_link_fault(peer, error.with_message(in_world));
 }
 
 void CommunicatorCore::time_is_over() noexcept {

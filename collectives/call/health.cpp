@@ -118,12 +118,14 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
   const Disagreement verdict = judge(table_, algorithms_);
   const HistoryEntry* const entry = entry_of(sequence);
   const bool is_later_part = call_.is_in_later_message() && sequence == running_.sequence;
+  const std::uint64_t number = entry == nullptr ? call_.number() : entry->call;
   const std::string what = fmt::format(
       "collective #{}{} on '{}': {}; every rank must call the same collective with the same arguments (look "
       "at {})",
-      entry == nullptr ? call_.number() : entry->call, is_later_part ? call_.part() : "", membership_.name,
-      verdict.text, membership_.peers[verdict.culprit].describe());
-  fail(Error(ErrorKind::Mismatch, what).with_culprit(verdict.culprit));
+      number, is_later_part ? call_.part() : "", membership_.name, verdict.text,
+      membership_.peers[verdict.culprit].describe());
+  const Error error = Error(ErrorKind::Mismatch, what).with_culprit(verdict.culprit).with_sequence(number);
+  fail(verdict.is_of_bytes ? error.with_bytes() : error);
 }
 
 void Health::take_status(Rank from, const ControlMessage& message) noexcept {
@@ -162,20 +164,22 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
 
 std::string Health::current_operation() const {
   if (is_joining_) return fmt::format("while '{}' was being made", membership_.name);
-  const bool is_in_call = running_.is_running || call_.whole();
-  const std::optional<std::string> other = is_in_call || !other_work_ ? std::nullopt : other_work_();
+  const std::optional<std::string> other = is_in_call() || !other_work_ ? std::nullopt : other_work_();
   if (other) return fmt::format("during {} on '{}'", *other, membership_.name);
-  if (!is_in_call) return fmt::format("between collectives on '{}'", membership_.name);
+  if (!is_in_call()) return fmt::format("between collectives on '{}'", membership_.name);
   return fmt::format("during {} on '{}'", call_.text(), membership_.name);
 }
 
+Error Health::of_call(const Error& error) const {
+  return is_in_call() ? error.with_sequence(call_.number()) : error;
+}
+
 Error Health::died(Rank peer) const {
-  return Error(ErrorKind::PeerDied,
-               fmt::format(
-                   "{} ended without leaving the communicator, {}; look at its output and at the kernel log, "
-                   "then start the job again",
-                   membership_.peers[peer].describe(), current_operation()))
-      .with_culprit(peer);
+  const Error error(ErrorKind::PeerDied,
+                    fmt::format("{} ended without leaving the communicator, {}; look at its output and at "
+                                "the kernel log, then start the job again",
+                                membership_.peers[peer].describe(), current_operation()));
+  return of_call(error.with_culprit(peer));
 }
 
 std::string Health::last_call_of(Rank departed) const {
@@ -186,10 +190,10 @@ std::string Health::last_call_of(Rank departed) const {
 }
 
 Error Health::left_early(Rank peer) const {
-  return Error(ErrorKind::PeerAborted,
-               fmt::format("{} left after {}, {}; all ranks must call the same number of collectives",
-                           membership_.peers[peer].describe(), last_call_of(peer), current_operation()))
-      .with_culprit(peer);
+  const Error error(ErrorKind::PeerAborted,
+                    fmt::format("{} left after {}, {}; all ranks must call the same number of collectives",
+                                membership_.peers[peer].describe(), last_call_of(peer), current_operation()));
+  return of_call(error.with_culprit(peer));
 }
 
 void Health::on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept {
@@ -253,13 +257,13 @@ Task<> Health::resolve_departure(Rank peer) {
 
 Error Health::link_fault(Rank peer, std::string_view why) const {
   const auto [lower, higher] = std::minmax(membership_.rank, peer);
-  return Error(
-             ErrorKind::LinkFault,
-             fmt::format("the connection between {} and {} broke, {}, though both processes live ({}); check "
-                         "the network between the two hosts",
-                         membership_.peers[lower].describe(), membership_.peers[higher].describe(),
-                         current_operation(), why))
-      .with_culprit(higher);  // neither is known to be at fault: both ends name the same
+  const Error error(
+      ErrorKind::LinkFault,
+      fmt::format("the connection between {} and {} broke, {}, though both processes live ({}); check "
+                  "the network between the two hosts",
+                  membership_.peers[lower].describe(), membership_.peers[higher].describe(),
+                  current_operation(), why));
+  return of_call(error.with_culprit(higher));  // neither is known to be at fault: both ends name the same
 }
 
 /// Named by what it was out of: that has nothing to do with who is at the other end.
@@ -269,13 +273,13 @@ Error Health::own_fault(Rank peer, const Error& error) const {
       fmt::format("{} cannot go on with its connection to {}, {}: {}; {}", membership_.self().describe(),
                   membership_.peers[peer].describe(), current_operation(), error.message(),
                   advice_on(error.kind(), membership_.peers[*own.culprit()]));
-  return Error(error.kind(), what).with_culprit(*own.culprit());
+  return of_call(own.with_message(what));
 }
 
 void Health::report_link_fault(Rank peer, const Error& error) noexcept {
   if (is_failed() || is_leaving_) return;
   if (error.kind() == ErrorKind::ProtocolError)
-    fail(error);
+    fail(of_call(error));
   else if (is_own_fault(error.kind()))
     fail(own_fault(peer, error));
   else

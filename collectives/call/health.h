@@ -116,6 +116,9 @@ class Health final : public ControlPlane::Handler, Immovable {
     Signature signature;
   };
 
+  /// With the number of the call that runs, if one does.
+  [[nodiscard]] Error of_call(const Error& error) const;
+  [[nodiscard]] bool is_in_call() const noexcept { return running_.is_running || call_.whole(); }
   [[nodiscard]] const HistoryEntry* entry_of(std::uint64_t sequence) const noexcept;
   [[nodiscard]] const Signature* remembered(std::uint64_t sequence) const noexcept;
   [[nodiscard]] ControlMessage status(ControlMessage::Type type, std::uint64_t sequence) const noexcept;

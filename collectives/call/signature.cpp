@@ -117,6 +117,7 @@ std::string text_of_count(const Signature& signature) {
   return is_hash ? fmt::format("a list with the hash {:012x}", count) : fmt::format("{}", count);
 }
 
+constexpr std::string_view kDataType = "data type";
 constexpr std::string_view kSizesOfTensors = "size of several tensors";
 
 struct Field {
@@ -126,7 +127,7 @@ struct Field {
 
 const std::array kFields = {
     Field{"operator", [](const Signature& s, const AlgorithmTable&) { return operator_name(s); }},
-    Field{"data type", [](const Signature& s, const AlgorithmTable&) { return type_name(s); }},
+    Field{kDataType, [](const Signature& s, const AlgorithmTable&) { return type_name(s); }},
     Field{"reduction", [](const Signature& s, const AlgorithmTable&) { return reduction_name(s); }},
     Field{"determinism", [](const Signature& s, const AlgorithmTable&) { return determinism_name(s); }},
     Field{"root",
@@ -260,9 +261,11 @@ Disagreement judge(const std::vector<SignatureOfRank>& signatures, const Algorit
     std::rotate(holders.begin(), holders.begin() + 1, holders.end());  // the odd ones out first
     std::string text = fmt::format("{} differs: ", name_of_field(field, holders, signatures));
     for (std::size_t i = 0; i < holders.size(); ++i) text += (i == 0 ? "" : ", ") + who_has(holders[i]);
-    return {culprit, text};
+    const bool has_bytes = std::ranges::any_of(
+        holders, [](const Holder& holder) { return holder.value == to_string(DataType::byte); });
+    return {.culprit = culprit, .is_of_bytes = field.name == kDataType && has_bytes, .text = text};
   }
-  return {signatures.empty() ? 0 : signatures.front().rank, "the ranks disagree"};
+  return {.culprit = signatures.empty() ? 0 : signatures.front().rank, .text = "the ranks disagree"};
 }
 
 }  // namespace cohort

@@ -38,7 +38,8 @@ struct SignatureOfRank {
 /// who has which value, and whom most others contradict (the lowest ranks' value decides a tie).
 struct Disagreement {
   Rank culprit = 0;
-  std::string text;  ///< "count differs: rank 2 has 5, ranks 0, 1, 3 have 4"
+  bool is_of_bytes = false;  ///< of types, one of which is bytes
+  std::string text;          ///< "count differs: rank 2 has 5, ranks 0, 1, 3 have 4"
 };
 [[nodiscard]] Disagreement judge(const std::vector<SignatureOfRank>& signatures,
                                  const AlgorithmTable& algorithms);

@@ -29,6 +29,24 @@ TEST(Error, names_a_culprit_without_changing_the_original) {
   EXPECT_EQ(error.culprit(), std::nullopt);
 }
 
+TEST(Error, keeps_what_is_known_of_it_in_other_words) {
+  const Error error =
+      Error(ErrorKind::Mismatch, "types differ").with_culprit(3).with_sequence(7).with_bytes();
+  const Error told = error.with_message("elsewhere: types differ");
+  EXPECT_STREQ(told.what(), "Mismatch: elsewhere: types differ");
+  EXPECT_EQ(told.kind(), ErrorKind::Mismatch);
+  EXPECT_EQ(told.culprit(), 3U);
+  EXPECT_EQ(told.sequence(), 7U);
+  EXPECT_TRUE(told.is_of_bytes());
+}
+
+TEST(Error, is_of_no_collective_unless_that_is_said) {
+  const Error error(ErrorKind::PeerDied, "a rank is gone");
+  EXPECT_EQ(error.sequence(), std::nullopt);
+  EXPECT_EQ(error.with_sequence(0).sequence(), std::nullopt);
+  EXPECT_FALSE(error.is_of_bytes());
+}
+
 TEST(Error, copies_share_one_text) {
   const Error error(ErrorKind::Revoked, "given up");
   const Error copy = error;  // NOLINT: the copy is what is tested

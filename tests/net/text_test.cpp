@@ -46,6 +46,19 @@ TEST(ControlMessage, a_cause_that_is_too_long_ends_with_a_word_and_says_where_th
   EXPECT_EQ(passed_on.cause().message(), message.cause().message()) << "it fits now";
 }
 
+TEST(ControlMessage, a_cause_keeps_what_programs_branch_on) {
+  const Error cause =
+      Error(ErrorKind::Mismatch, "types differ").with_culprit(2).with_sequence(7).with_bytes();
+  const Error told = ControlMessage::revoke(cause, 3).cause();
+  EXPECT_EQ(told.kind(), ErrorKind::Mismatch);
+  EXPECT_EQ(told.culprit(), 2U);
+  EXPECT_EQ(told.sequence(), 7U);
+  EXPECT_TRUE(told.is_of_bytes());
+  const Error of_none = ControlMessage::revoke(Error(ErrorKind::PeerAborted, "left"), 3).cause();
+  EXPECT_EQ(of_none.sequence(), std::nullopt);
+  EXPECT_FALSE(of_none.is_of_bytes());
+}
+
 TEST(JoinFrame, a_refusal_that_is_too_long_ends_with_a_word_and_says_where_the_rest_is) {
   const JoinFrameBytes bytes = encode_refusal(Error(ErrorKind::MissingRanks, long_text()), 3);
   expect_first_words_of(long_text(), decode_frame(bytes, "rank 3").refusal->message());

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Dict, Optional, Type
 
 __all__ = [
@@ -13,34 +12,23 @@ __all__ = [
 ]
 
 
-def _sequence_of(op: Optional[str], message: str) -> Optional[int]:
-    """Of the call, not of another one that the message is about, too."""
-    if op in ("send", "recv"):
-        return None
-    asked_by = {"gather": "(?:all_)?gather", "scatter": "(?:scatter|broadcast)"}  # rows, before the call itself
-    name = asked_by.get(op, re.escape(op)) + "(?:_vc?)?" if op else r"\w+"
-    text = rf"^collective #(\d+)|collective #(\d+), {name}\b|\b{name}(?:\([^()#]{{0,200}}\))? #(\d+)"
-    number = re.search(text, message)
-    return int(next(filter(None, number.groups()))) if number else None
-
-
 class CohortError(RuntimeError):
     """A call failed. After all kinds but InvalidArgument the communicator has been given up, on every rank.
 
-    kind: its name, such as "PeerDied". rank: the rank that caused it, if one is known. op: the call. sequence: its
-    number among the collectives of its communicator, where the message tells it. advice: what to do, where the message
-    says so.
+    kind: its name, such as "PeerDied". rank: the rank that caused it, if one is known. op: the call. sequence: the number
+    of the collective that failed, among those of its communicator, which later calls raise, too; None where none ran.
+    advice: what to do, where the message says so.
     """
 
     def __init__(self, message: str = "", *, kind: Optional[str] = None, rank: Optional[int] = None,
-                 op: Optional[str] = None, given: Optional[str] = None) -> None:
+                 op: Optional[str] = None, sequence: Optional[int] = None, given: Optional[str] = None) -> None:
         text = message if not given else f"{message} (this rank gave {given})"
         super().__init__(text)
         self.message = message
         self.kind = kind or type(self).__name__
         self.rank = rank
         self.op = op
-        self.sequence = _sequence_of(op, message)
+        self.sequence = sequence
         head, separator, tail = message.partition("; ")
         self.advice = tail if separator else None
 
@@ -134,6 +122,7 @@ _BY_KIND: Dict[str, Type[CohortError]] = {
 _BY_KIND["SystemError"] = SystemCallError  # another name, since Python has one of that name
 
 
-def error_of(kind: str, message: str, rank: Optional[int], op: str, given: str) -> CohortError:
+def error_of(kind: str, message: str, rank: Optional[int], op: str, sequence: Optional[int], given: str) -> CohortError:
     """The exception of one of the library's errors."""
-    return _BY_KIND.get(kind, CohortError)(message, kind=kind, rank=rank, op=op or None, given=given or None)
+    return _BY_KIND.get(kind, CohortError)(message, kind=kind, rank=rank, op=op or None, sequence=sequence,
+                                           given=given or None)

@@ -249,6 +249,9 @@ static void failures(void) {
   const cohort_status status = cohort_wait(request, -1);
   EXPECT(status == COHORT_PEER_ABORTED && cohort_error_rank() == 0);
   EXPECT(strncmp(cohort_error_text(), "PeerAborted: ", 13) == 0);
+  char told[64];
+  (void)snprintf(told, sizeof told, "during barrier #%lld ", (long long)cohort_error_sequence());
+  EXPECT(strstr(cohort_error_text(), told) != NULL);
   OK(cohort_request_free(request));
   EXPECT(cohort_failure(comm) == status);
 }

@@ -280,6 +280,18 @@ except cohort.Mismatch as error:
     print("explained", flush=True)
 """
 
+OTHER_ROWS = """
+import cohort, numpy
+
+comm = cohort.init()
+mine = numpy.ones(2, numpy.float64 if comm.rank == 0 else numpy.float32)
+try:
+    comm.all_gather(mine, out=numpy.empty(2 * comm.size, mine.dtype))
+except cohort.Mismatch as error:
+    assert "data type differs" in str(error) and "on all ranks or on none" not in error.advice, error
+    print("unexplained", flush=True)
+"""
+
 
 class End(RanksTestCase):
     def test_with_threads_that_wait(self):
@@ -293,6 +305,7 @@ class End(RanksTestCase):
 
     def test_rows_that_some_ranks_ask_for_and_others_know(self):
         self.assertEqual(self.check_ranks(2, TOLD_ROWS).count("explained"), 2)
+        self.assertEqual(self.check_ranks(2, OTHER_ROWS).count("unexplained"), 2)
 
     def test_close_ends_what_is_under_way(self):
         output = self.check_ranks(2, CLOSED)

@@ -56,23 +56,15 @@ for scripts in (0, 0, 1, 2):
         self.assertNotEqual(place_from({**torch, "TORCHELASTIC_RESTART_COUNT": "1"})["address"], first)
 
     def test_exceptions_are_a_tree_with_attributes(self):
-        error = errors.error_of("Mismatch", "collective #7 on 'world': rank 1 gives 3 elements; give 4", 1, "scan", "x")
+        text = "collective #7 on 'world': rank 1 gives 3 elements; give 4"
+        error = errors.error_of("Mismatch", text, 1, "scan", 7, "x")
         self.assertIsInstance(error, cohort.Mismatch)
         self.assertEqual((error.kind, error.rank, error.op, error.sequence, error.advice),
                          ("Mismatch", 1, "scan", 7, "give 4"))
         self.assertTrue(str(error).startswith("Mismatch: collective #7") and str(error).endswith("(this rank gave x)"))
         self.assertTrue(issubclass(cohort.DeadlineExceeded, TimeoutError))
-        in_scan = "rank 1 ended, during scan(float32 sum, 3 elements) #7 on 'world'"
-        self.assertEqual([errors.error_of("PeerDied", in_scan, 1, op, "").sequence for op in ("scan", "recv", "")],
-                         [7, None, 7])
-        in_barrier = "rank 1 ended, during barrier #4 on 'world'"
-        self.assertEqual([errors.error_of("PeerDied", in_barrier, 1, op, "").sequence for op in ("barrier", "reduce")],
-                         [4, None])
-        asking = "rank 1 ended, during all_gather(byte, count 24) #2 on 'world'"
-        self.assertEqual([errors.error_of("PeerDied", asking, 1, op, "").sequence for op in ("gather", "reduce")],
-                         [2, None])
         self.assertTrue(issubclass(cohort.InvalidArgument, ValueError))
-        self.assertIs(type(errors.error_of("NewKind", "text", None, "", "")), cohort.CohortError)
+        self.assertIs(type(errors.error_of("NewKind", "text", None, "", None, "")), cohort.CohortError)
 
     def test_one_rank_is_a_world(self):
         program = "import cohort, numpy; cohort.init(); assert cohort.all_reduce(numpy.ones(3)).sum() == 3"

@@ -50,13 +50,14 @@ class CallOfMessages : public testing::TestWithParam<const char*> {
   }
   /// Of all but the odd one, which may be in no state to say anything.
   static void expect_of_others(const std::vector<test::Outcome>& outcomes, ErrorKind kind,
-                               const std::vector<std::string>& words) {
+                               std::uint64_t sequence, const std::vector<std::string>& words) {
     for (Rank rank = 0; rank < outcomes.size(); ++rank) {
       if (rank == kOddOne) continue;
       ASSERT_TRUE(outcomes[rank].error) << "rank " << rank;
       const Error& error = *outcomes[rank].error;
       EXPECT_EQ(error.kind(), kind) << error.what();
       EXPECT_EQ(error.culprit(), kOddOne) << error.what();
+      EXPECT_EQ(error.sequence(), sequence) << error.what();
       for (const std::string& word : words) EXPECT_THAT(error.what(), HasSubstr(word));
     }
   }
@@ -71,7 +72,7 @@ TEST_P(CallOfMessages, whose_deadline_passes_in_a_late_one_blames_who_hangs_in_i
     auto call = comm.all_reduce(data, kSlowSum).with_deadline(std::chrono::seconds(2));
     co_await std::move(call);
   };
-  expect_of_others(outcomes(body), ErrorKind::DeadlineExceeded,
+  expect_of_others(outcomes(body), ErrorKind::DeadlineExceeded, 2,
                    {"all_reduce(a function on elements of digest ", ", count 1000000) #2 (message ",
                     "its message not begun so far by rank 2"});
 }
@@ -89,7 +90,7 @@ TEST_P(CallOfMessages, counts_as_one_of_the_callers_calls) {
     if (comm.rank() == kOddOne) co_return;
     co_await comm.all_reduce(large, ReduceOp::max);
   };
-  expect_of_others(outcomes(body), ErrorKind::PeerAborted,
+  expect_of_others(outcomes(body), ErrorKind::PeerAborted, 5,
                    {"left after collective #4, during all_reduce(float32 max, count 300000) #5 on"});
 }
 
@@ -105,7 +106,7 @@ TEST_P(CallOfMessages, that_fails_before_its_first_is_told_by_its_own_name) {
   };
   const std::vector<test::Outcome> all = outcomes(body);
   expect_of_others(
-      all, ErrorKind::PeerAborted,
+      all, ErrorKind::PeerAborted, 2,
       {"gave up in collective #2, all_reduce(float32 sum, 3 tensors) (before its first message): "
        "InvalidArgument: tensor 1 of 3: all_reduce with 32 bytes of input and 28 of output"});
   ASSERT_TRUE(all[kOddOne].error);
@@ -121,7 +122,7 @@ TEST_P(CallOfMessages, about_whose_counts_ranks_disagree_is_told_as_it_was_calle
     std::vector<float> in(comm.rank() == kOddOne ? 13 : 12), out(12);
     co_await comm.all_to_all_v(in, given, out, expected);
   };
-  expect_of_others(outcomes(body), ErrorKind::Mismatch,
+  expect_of_others(outcomes(body), ErrorKind::Mismatch, 2,
                    {"all_to_all_v(float32, count lists of each rank's own) #2 (after message 1) on 'world': "
                     "rank 2 gives rank 1 4 elements, which expects 3"});
 }
@@ -137,7 +138,7 @@ TEST_P(CallOfMessages, or_of_one_with_a_short_deadline_blames_who_did_not_call) 
     auto call = comm.all_reduce(data, ReduceOp::sum).with_deadline(std::chrono::milliseconds(50));
     co_await std::move(call);
   };
-  expect_of_others(outcomes(body), ErrorKind::DeadlineExceeded,
+  expect_of_others(outcomes(body), ErrorKind::DeadlineExceeded, 1,
                    {"all_reduce(float32 sum, count 10) #1 on 'world' was not finished within 0.050 s: not "
                     "called so far by rank 2"});
 }
@@ -153,7 +154,7 @@ TEST_P(CallOfMessages, or_of_one_within_a_short_deadline_blames_who_did_not_call
     Task<> call = with_deadline(std::chrono::milliseconds(50), Task<>(comm.all_reduce(data, ReduceOp::sum)));
     co_await call;
   };
-  expect_of_others(outcomes(body), ErrorKind::DeadlineExceeded, {"not called so far by rank 2"});
+  expect_of_others(outcomes(body), ErrorKind::DeadlineExceeded, 1, {"not called so far by rank 2"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, CallOfMessages, testing::Values("shm", "tcp", "shm_and_tcp"),
