@@ -15,7 +15,7 @@ namespace {
 
 constexpr Duration kMostTime = std::chrono::milliseconds(15);
 /// For each use.
-constexpr Duration kMostPullTime = std::chrono::milliseconds(30);
+constexpr Duration kMostPullTime = std::chrono::milliseconds(60);
 
 }  // namespace
 
