@@ -266,6 +266,7 @@ void link(benchmark::State& state) {
   std::sort(times_us.begin(), times_us.end());
   const double median_us = times_us[times_us.size() / 2];
   state.counters["min_us"] = times_us.front();
+  state.counters["p10_us"] = times_us[times_us.size() / 10];
   state.counters["median_us"] = median_us;
   state.counters["GB/s"] = load.messages() * static_cast<double>(load.bytes) / median_us / 1e3;
 }

@@ -2,6 +2,7 @@
 """What is measured in the guest, and how figures of several rounds become a table."""
 
 import dataclasses
+import re
 import statistics
 
 MEBI = 1 << 20
@@ -21,9 +22,9 @@ class Figure:
 
 FIGURES = (
     Figure("latency, 8 B", "us", "link", "ib_write_lat", 1.3),
+    Figure("latency, 8 B, the fastest tenth", "us", "link", "ib_write_lat", 1.3),
     Figure("bandwidth, 64 KiB", "MiB/s", "link", "ib_write_bw", 0.9, is_rate=True),
-    Figure("bandwidth, 64 KiB, 16 lanes", "MiB/s", "link", "ib_write_bw", 0.9, is_rate=True),
-    Figure("bandwidth, 64 KiB, no queue", "MiB/s", "link", "ib_write_bw -t 1", 0.9, is_rate=True),
+    Figure("bandwidth, 64 KiB, one in flight", "MiB/s", "link", "ib_write_bw -t 1", 0.9, is_rate=True),
     Figure("bandwidth, 1 MiB", "MiB/s", "link", "ib_write_bw", 0.9, is_rate=True),
     Figure("all_reduce, 8 B", "us", "cohort", "openmpi", 1.0),
     Figure("all_reduce, 1 MiB", "us", "cohort", "openmpi", 1.0),
@@ -43,6 +44,12 @@ def latency_of_perftest(text, bytes_):
     """Half of there and back, typical, in microseconds."""
     columns = perftest_columns(text, bytes_)
     return columns[4] if columns else None
+
+
+def fastest_tenth_of_perftest(text):
+    """Half of there and back, that a tenth of all took at most, of what its -H lists: "NUMBER, TIME" in each line."""
+    times = sorted(float(time) for time in re.findall(r"^\d+, (\S+)$", text, re.MULTILINE))
+    return times[len(times) // 10] if times else None
 
 
 def bandwidth_of_perftest(text, bytes_):

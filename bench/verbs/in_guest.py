@@ -54,8 +54,9 @@ class Programs:
         self._folder = pathlib.Path(folder)
         self._transports = list(UCX_TRANSPORTS)
 
-    def link(self, step, bytes_, counter, lanes=1, **environment):
-        text = run(str(self._folder / "link_bench"), f"--benchmark_filter=verbs_link/step:{step}/bytes:{bytes_}/lanes:{lanes}/",
+    def link(self, step, bytes_, counter, in_flight=1, **environment):
+        name = f"verbs_link/step:{step}/bytes:{bytes_}/lanes:1/in_flight:{in_flight}/"
+        text = run(str(self._folder / "link_bench"), f"--benchmark_filter={name}",
                    "--benchmark_min_time=0.5", "--benchmark_format=csv", **environment)
         value = figures.counter_of_link_bench(text, counter)
         if not value:
@@ -84,14 +85,17 @@ class Programs:
         """(figure, program, how to measure it)"""
         yield "latency, 8 B", "ib_write_lat", lambda: figures.latency_of_perftest(perftest("ib_write_lat", 8, 1000), 8)
         yield "latency, 8 B", "link", lambda: self.link(2, 8, "median_us", **AWAKE) / 2
-        # Of what is in flight: one message of a lane, and perftest's 128 or as many as its -t says.
-        for name, bytes_, lanes, iterations, *depth in (
-                ("64 KiB", 64 << 10, 1, 500), ("64 KiB, 16 lanes", 64 << 10, 16, 500),
-                ("64 KiB, no queue", 64 << 10, 1, 500, "-t", "1"), ("1 MiB", 1 << 20, 1, 50)):
+        yield ("latency, 8 B, the fastest tenth", "ib_write_lat",
+               lambda: figures.fastest_tenth_of_perftest(perftest("ib_write_lat", 8, 1000, "-H")))
+        yield "latency, 8 B, the fastest tenth", "link", lambda: self.link(2, 8, "p10_us", **AWAKE) / 2
+        # As many messages in flight as perftest has, 128 or what its -t says, but of 1 MiB 16, beside 50.
+        for name, bytes_, in_flight, iterations, *depth in (
+                ("64 KiB", 64 << 10, 128, 500), ("64 KiB, one in flight", 64 << 10, 1, 500, "-t", "1"),
+                ("1 MiB", 1 << 20, 16, 50)):
             yield (f"bandwidth, {name}", " ".join(("ib_write_bw", *depth)),
                    lambda b=bytes_, n=iterations, d=depth: figures.bandwidth_of_perftest(perftest("ib_write_bw", b, n, *d), b))
             yield (f"bandwidth, {name}", "link",
-                   lambda b=bytes_, n=lanes: self.link(3, b, "GB/s", lanes=n) * 1e9 / figures.MEBI)
+                   lambda b=bytes_, n=in_flight: self.link(3, b, "GB/s", in_flight=n) * 1e9 / figures.MEBI)
         for name, bytes_ in (("8 B", 8), ("1 MiB", 1 << 20)):
             yield f"all_reduce, {name}", "openmpi", lambda b=bytes_: self.openmpi(b)
             yield f"all_reduce, {name}", "cohort", lambda b=bytes_: self.cohort(b)

@@ -17,8 +17,9 @@ LATENCY = """ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec] 
 BANDWIDTH = """ #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]
  65536      500              34.68              34.65                0.000554
 """
+TIMES = "#, usec\n" + "".join(f"{i}, {100 - i}.5\n" for i in range(1, 51)) + LATENCY
 LINK = """name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message,"GB/s","median_us","min_us"
-"verbs_link/step:2/bytes:8/lanes:1/manual_time",418,2.2e+06,577409,ns,,,,,,5.5e-06,1436.34,722.464
+"verbs_link/step:2/bytes:8/lanes:1/in_flight:1/manual_time",418,2.2e+06,577409,ns,,,,,,5.5e-06,1436.34,722.464
 """
 ROWS = "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters\ncohort,verbs,all_reduce,2,8,1.5,3.25,11.5,41\n"
 
@@ -26,12 +27,14 @@ ROWS = "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters\ncoh
 class Figures(unittest.TestCase):
     def test_are_read_of_what_programs_print(self):
         self.assertEqual(figures.latency_of_perftest(LATENCY, 8), 169.40)
+        self.assertEqual(figures.fastest_tenth_of_perftest(TIMES), 55.5)
         self.assertEqual(figures.bandwidth_of_perftest(BANDWIDTH, 65536), 34.65)
         self.assertEqual(figures.counter_of_link_bench(LINK, "median_us"), "1436.34")
         self.assertEqual(figures.median_of_rows(ROWS, 8), 3.25)
 
     def test_are_none_where_programs_print_none(self):
         self.assertIsNone(figures.latency_of_perftest("server is not there", 8))
+        self.assertIsNone(figures.fastest_tenth_of_perftest(LATENCY))
         self.assertIsNone(figures.bandwidth_of_perftest(BANDWIDTH.replace("34.65", "0.00"), 65536))
         self.assertIsNone(figures.counter_of_link_bench("no device", "median_us"))
         self.assertIsNone(figures.median_of_rows(ROWS, 16))
