@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/bindings/host/interrupt.h>
 #include <cohort/bindings/host/work.h>
 #include <cohort/engine/engine.h>
 #include <cohort/engine/io/socket.h>
@@ -16,17 +17,6 @@
 #include <thread>
 
 namespace cohort::bindings {
-
-/// Asked every 50 ms by a thread that waits in the library: whether its program wants it back.
-class Interrupt {
- public:
-  /// True: what the thread waits for is cancelled. Asked until then. May itself call the library, as handlers
-  /// of signals do. Must not throw.
-  virtual bool is_wanted() noexcept = 0;
-
- protected:
-  ~Interrupt() = default;
-};
 
 /// An engine that several threads drive in turn, for programs that are no coroutines.
 ///

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/bindings/host/shared_loop.h>
 #include <cohort/bindings/python/interpreter.h>
 #include <cohort/engine/error.h>
 
@@ -43,22 +42,11 @@ void set_thrown() noexcept;
 [[nodiscard]] py::object exception_of(const Error& error, const std::string& operation,
                                       const std::string& given);
 
-/// Asks the program whether a signal's handler has raised an exception.
-class SignalQuestion final : public bindings::Interrupt {
- public:
-  bool is_wanted() noexcept override { return signals_.have_raised(); }
-  /// Throws it, if there is one. With the lock.
-  void rethrow() { signals_.rethrow(); }
-
- private:
-  Signals signals_;
-};
-
 /// Calls it without the interpreter's lock, with an interrupt on the main thread. What a signal's handler
 /// raised goes before the failure that it led to.
 template <class Function>
 void wait_without_lock(Function&& function) {
-  SignalQuestion signals;
+  Signals signals;
   std::exception_ptr failure;
   {
     const Unlocked unlocked;

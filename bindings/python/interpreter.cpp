@@ -44,7 +44,7 @@ Signals::~Signals() {
   PyGILState_Release(state);
 }
 
-bool Signals::have_raised() noexcept {
+bool Signals::is_wanted() noexcept {
   const PyGILState_STATE state = PyGILState_Ensure();
   const bool has_raised = PyErr_CheckSignals() != 0;
   if (has_raised) PyErr_Fetch(&type_, &value_, &traceback_);
@@ -54,6 +54,7 @@ bool Signals::have_raised() noexcept {
 
 void Signals::rethrow() {
   if (type_ == nullptr) return;
+  const py::gil_scoped_acquire locked;
   PyErr_Restore(std::exchange(type_, nullptr), std::exchange(value_, nullptr),
                 std::exchange(traceback_, nullptr));
   throw py::error_already_set();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/bindings/host/interrupt.h>
+
 #include <pybind11/pybind11.h>
 
-// What modules of Python's have to know of the interpreter. C++17 and without a header of the library, for
-// that of torch, too.
+// What modules of Python's have to know of the interpreter. C++17 and without what the library is made of,
+// for that of torch, too.
 namespace cohort::python {
 
 /// The interpreter's main thread, the only one that handles signals. Once, by who imports the module.
@@ -29,8 +31,8 @@ class Unlocked {
 };
 
 /// Signals that the interpreter gets while its main thread waits in the library: their handlers run there.
-/// Threads: the main one, with or without the interpreter's lock.
-class Signals {
+/// Threads: the main one, with or without the interpreter's lock; others may only make and end one.
+class Signals final : public bindings::Interrupt {
  public:
   Signals() = default;
   ~Signals();
@@ -38,8 +40,8 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
 
   /// Runs the handlers of those that have come; whether one of them raised an exception.
-  [[nodiscard]] bool have_raised() noexcept;
-  /// Throws that exception, if there is one. With the lock.
+  [[nodiscard]] bool is_wanted() noexcept override;
+  /// Throws that exception, if there is one.
   void rethrow();
 
  private:

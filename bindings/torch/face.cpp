@@ -91,26 +91,14 @@ auto known(std::optional<Known> found, const std::string& name) {
   return *found;
 }
 
-/// The backend's, as the session asks it.
-class Asked final : public bindings::Interrupt {
- public:
-  explicit Asked(torch_face::Interrupt& interrupt) noexcept : interrupt_(interrupt) {}
-  bool is_wanted() noexcept override { return interrupt_.is_wanted(); }
-
- private:
-  torch_face::Interrupt& interrupt_;
-};
-
 class Started final : public Pending {
  public:
   explicit Started(std::shared_ptr<Request> request) : request_(std::move(request)) {}
   bool is_over() override { return request_->test(); }
-  bool wait(double timeout_s, Interrupt* interrupt) override {
+  bool wait(double timeout_s, bindings::Interrupt* interrupt) override {
     const TimePoint until =
         timeout_s > 0 ? after(std::chrono::steady_clock::now(), duration_of(timeout_s)) : kNever;
-    if (interrupt == nullptr) return session().loop().wait(request_, until, nullptr);
-    Asked asked(*interrupt);
-    return session().loop().wait(request_, until, &asked);
+    return session().loop().wait(request_, until, interrupt);
   }
 
  private:

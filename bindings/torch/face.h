@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/bindings/host/interrupt.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -8,8 +10,8 @@
 #include <string>
 #include <vector>
 
-/// What the torch backend asks of cohort: in C++17 and without a header of either side, since torch's headers
-/// do not compile as C++20 everywhere.
+/// What the torch backend asks of cohort: in C++17 and without what either side is made of, since torch's
+/// headers do not compile as C++20 everywhere.
 namespace cohort::torch_face {
 
 struct Memory {
@@ -50,23 +52,13 @@ struct Outcome {
   std::uint32_t from = 0;  ///< of a message
 };
 
-/// Asked now and then by a thread that waits: whether its program wants it back. True: what it waits for is
-/// cancelled.
-class Interrupt {
- public:
-  virtual bool is_wanted() noexcept = 0;
-
- protected:
-  ~Interrupt() = default;
-};
-
 /// A call that was started. Threads: any.
 class Pending {
  public:
   virtual ~Pending() = default;
   virtual bool is_over() = 0;
   /// Drives, if nobody else does. Not above zero: without end. `interrupt` may be null. Whether it is over.
-  virtual bool wait(double timeout_s, Interrupt* interrupt) = 0;
+  virtual bool wait(double timeout_s, bindings::Interrupt* interrupt) = 0;
 };
 
 /// A communicator of one process group. Threads: any.

@@ -127,19 +127,6 @@ class Waiting {
   static inline std::atomic<pid_t> kept_in_process{0};
 };
 
-/// Of the main thread, which handles signals.
-class SignalQuestion final : public Interrupt {
- public:
-  bool is_wanted() noexcept override { return signals_.have_raised(); }
-  void rethrow() {
-    const pybind11::gil_scoped_acquire locked;
-    signals_.rethrow();
-  }
-
- private:
-  python::Signals signals_;
-};
-
 /// The engine of backward passes knows Python's exceptions by a class of its own.
 [[noreturn]] void throw_as_torch_does(pybind11::error_already_set& raised) {
   const pybind11::gil_scoped_acquire locked;
@@ -204,9 +191,9 @@ bool CohortWork::isCompleted() {
 
 /// Throws what a signal's handler raised meanwhile.
 bool CohortWork::drive(double seconds) {
-  SignalQuestion question;
-  const bool is_over = pending_->wait(seconds, python::is_main_thread() ? &question : nullptr);
-  question.rethrow();
+  python::Signals signals;  // which the main thread handles
+  const bool is_over = pending_->wait(seconds, python::is_main_thread() ? &signals : nullptr);
+  signals.rethrow();
   return is_over;
 }
 
