@@ -5,11 +5,12 @@
 namespace cohort {
 namespace {
 
-/// Recursive doubling all_gather: in round k, places 2^k apart exchange all blocks that they have. Cost: log2
-/// p rounds (2 more at most when p is no power of two); (p-1) * block bytes sent per rank for a power of two,
-/// up to twice as much otherwise. Streams: main and two sub streams. Scratch: none. Source: Thakur,
-/// Rabenseifner, Gropp 2005, section 4.1.
-Task<> all_gather_recursive_doubling(Exec& x, AllGather op) {
+/// Recursive doubling all_gather, also of blocks that differ: in round k, places 2^k apart exchange all
+/// blocks that they have. Cost: log2 p rounds (2 more at most when p is no power of two); (p-1) * block bytes
+/// sent per rank for a power of two, up to twice as much otherwise. Streams: main and two sub streams.
+/// Scratch: none. Source: Thakur, Rabenseifner, Gropp 2005, section 4.1.
+template <class Op>
+Task<> all_gather_recursive_doubling(Exec& x, Op op) {
   const Fold fold(x.size());
   const RankBlocks blocks(op);
   co_await x.copy(op.block(x.rank()), op.send);
@@ -39,14 +40,17 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return Tally::of<count>(ranks).cost(n).copying(n);
 }
 
-const Algorithm<AllGather> kAlgorithm = {.name = "recursive_doubling",
-                                         .distances = Distances::swaps_far,
-                                         .cost = cost,
-                                         .needs = links_to_all,
-                                         .schedule = all_gather_recursive_doubling};
+template <class Op>
+constexpr Algorithm<Op> kAlgorithm = {.name = "recursive_doubling",
+                                      .distances = Distances::swaps_far,
+                                      .cost = cost,
+                                      .needs = links_to_all,
+                                      .schedule = all_gather_recursive_doubling<Op>};
 
 }  // namespace
 
-AnyAlgorithm describe(const struct AllGatherRecursiveDoubling*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherRecursiveDoubling*) { return kAlgorithm<AllGather>; }
+
+AnyAlgorithm describe(const struct AllGatherVRecursiveDoubling*) { return kAlgorithm<AllGatherV>; }
 
 }  // namespace cohort

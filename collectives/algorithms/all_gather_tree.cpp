@@ -6,11 +6,12 @@
 namespace cohort {
 namespace {
 
-/// Tree all_gather: blocks are collected up a binomial tree to rank 0, all of them come down it.
-/// Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; at most p * block
-/// bytes up and p * block bytes per child down. Streams: main. Scratch: none. Source: Chan et al. 2007,
-/// gather and broadcast.
-Task<> all_gather_tree(Exec& x, AllGather op) {
+/// Tree all_gather, also of blocks that differ: they are collected up a binomial tree to rank 0, all of them
+/// come down it. Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; at
+/// most p * block bytes up and p * block bytes per child down. Streams: main. Scratch: none. Source: Chan et
+/// al. 2007, gather and broadcast.
+template <class Op>
+Task<> all_gather_tree(Exec& x, Op op) {
   const Tree tree(x);
   const RankBlocks blocks(op);
   co_await x.copy(op.block(x.rank()), op.send);
@@ -39,14 +40,17 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_by_all = (tree.sizes_of_subtrees + ranks * (ranks - 1.0)) * block};
 }
 
-const Algorithm<AllGather> kAlgorithm = {.name = "tree",
-                                         .distances = Distances::tree,
-                                         .cost = cost,
-                                         .needs = links_to_all,
-                                         .schedule = all_gather_tree};
+template <class Op>
+constexpr Algorithm<Op> kAlgorithm = {.name = "tree",
+                                      .distances = Distances::tree,
+                                      .cost = cost,
+                                      .needs = links_to_all,
+                                      .schedule = all_gather_tree<Op>};
 
 }  // namespace
 
-AnyAlgorithm describe(const struct AllGatherTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherTree*) { return kAlgorithm<AllGather>; }
+
+AnyAlgorithm describe(const struct AllGatherVTree*) { return kAlgorithm<AllGatherV>; }
 
 }  // namespace cohort

@@ -9,13 +9,6 @@ namespace {
 
 using Order = PackedBlocks::Order;
 
-/// What one rank gives another, of the matrix that all know.
-std::size_t bytes_between(const AllToAllVc& op, Rank giver, Rank taker) {
-  AllToAllVc of_giver = op;
-  of_giver.self = giver;
-  return of_giver.to(taker).bytes;
-}
-
 Task<> exchange_across(Exec& across, const PackedBlocks& to, const PackedBlocks& from) {
   for (Rank distance = 1; distance < across.size(); ++distance) {
     const Rank ahead = across.ahead(distance);
@@ -37,7 +30,7 @@ Task<> all_to_all_vc_mesh_pairwise(Exec& x, AllToAllVc op) {
   auto rank_at = [&](Rank place, Rank host) { return hosts.ranks_of(host)[place]; };
   auto mine = [&](Rank rank) { return op.to(rank); };
   auto passing = [&](Rank place, Rank host) {
-    return bytes_between(op, rank_at(place, own_host), rank_at(own_place, host));
+    return op.bytes_between(rank_at(place, own_host), rank_at(own_place, host));
   };
   auto coming = [&](Rank place, Rank host) { return op.from(rank_at(place, host)).bytes; };
   const PackedBlocks given(x, mine);

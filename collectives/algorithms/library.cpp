@@ -112,6 +112,8 @@ using LibraryNames = NameList<
     struct AllGatherVSlots,
     struct AllGatherVDirect,
     struct AllGatherVOneShot,
+    struct AllGatherVRecursiveDoubling,
+    struct AllGatherVTree,
     struct AllGatherVRing,
     struct AllGatherVMeshOneShot,
     struct AllGatherVAhc,
@@ -134,6 +136,7 @@ using LibraryNames = NameList<
     struct AllToAllVcSlots,
     struct AllToAllVcDirect,
     struct AllToAllVcMesh,
+    struct AllToAllVcBruck,
     struct AllToAllVcPairwise,
     struct AllToAllVcMeshPairwise,
     struct ScanSlots,
@@ -141,11 +144,13 @@ using LibraryNames = NameList<
     struct ScanOneShot,
     struct ScanRecursiveDoubling,
     struct ScanMesh,
+    struct ScanRing,
     struct ExclusiveScanSlots,
     struct ExclusiveScanDirect,
     struct ExclusiveScanOneShot,
     struct ExclusiveScanRecursiveDoubling,
-    struct ExclusiveScanMesh
+    struct ExclusiveScanMesh,
+    struct ExclusiveScanRing
 >;
 // clang-format on
 

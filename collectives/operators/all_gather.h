@@ -36,6 +36,8 @@ struct AllGather {
     return {first_block.window, first_block.offset + of * stride, first_block.bytes};
   }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return send.bytes; }
+  /// Whether blocks lie side by side, with nothing between them.
+  [[nodiscard]] bool is_whole() const noexcept { return stride == send.bytes; }
   [[nodiscard]] AllGather part(std::size_t at, std::size_t bytes) const noexcept {
     return {send.part(at, bytes), first_block.part(at, bytes), stride, element_bytes};
   }

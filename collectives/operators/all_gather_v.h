@@ -41,6 +41,8 @@ struct AllGatherV {
     return {send.window, send.offset, block(giver).bytes};
   }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return blocks.size_bytes(); }
+  /// Whether blocks lie side by side, with nothing between them.
+  [[nodiscard]] bool is_whole() const noexcept { return blocks.is_whole(); }
   [[nodiscard]] AllGatherV part(std::size_t at, std::size_t bytes) const noexcept {
     return {clipped(send, at, bytes), blocks.part(at, bytes), element_bytes};
   }

@@ -48,6 +48,10 @@ struct AllToAll {
                       form.between(giver, self) * element_bytes};
     return clipped(whole, offset, part_bytes);
   }
+  /// How much of this part that rank gives to that one.
+  [[nodiscard]] std::size_t bytes_between(Rank giver, Rank taker) const noexcept {
+    return clipped({WindowId::send, 0, form.between(giver, taker) * element_bytes}, offset, part_bytes).bytes;
+  }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return part_bytes; }
   [[nodiscard]] AllToAll part(std::size_t at, std::size_t bytes) const noexcept {
     return {form, self, bytes, offset + at, element_bytes};
