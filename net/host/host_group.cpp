@@ -11,8 +11,9 @@
 namespace cohort::host {
 namespace {
 
-/// An answer that is under way comes within a few cache-line transfers: look often first, then politely.
-constexpr unsigned kEagerLooks = 200;
+/// An answer that is under way comes within a few cache-line transfers, each of up to 300 ns: look often
+/// first, some 1.5 us, then politely, at the price of up to 50 ns until it is seen.
+constexpr unsigned kEagerLooks = 1000;
 constexpr unsigned kPatientLooks = 1000;
 /// Between two questions whether others on the engine want a turn: about 3 us.
 constexpr unsigned kLooksInARow = 64;
