@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/shares.h>
+#include <cohort/collectives/schedule/waiting_result.h>
 
 namespace cohort {
 namespace {
@@ -16,14 +17,12 @@ namespace {
 /// the phase.
 void combine(Exec& x, const AllReduce& op) {
   if (x.all_referred()) return combine_own_share(x, op);
-  const Slice result = x.has_referred(x.rank()) ? x.slot(op.recv.bytes) : op.recv;
-  const PlacedSlice output[] = {{x.rank(), result}};
+  const PlacedSlice output[] = {{x.rank(), until_phase(x, op.recv)}};
   x.perform(x.reduce(output, x.announced(), op.combine));
 }
 
 void finish(Exec& x, const AllReduce& op) {
-  const bool waits_in_slot = x.has_referred(x.rank()) && !x.all_referred();
-  if (waits_in_slot) x.perform(x.copy(op.recv, x.slot(op.recv.bytes)));
+  if (!x.all_referred()) take_after_phase(x, op.recv);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

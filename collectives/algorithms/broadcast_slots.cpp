@@ -4,18 +4,20 @@
 namespace cohort {
 namespace {
 
-/// Small broadcast between the ranks of a host: the root brings its data when all meet, everybody takes it
-/// out of the root's slot. Cost: the meeting, 1 round; bytes read per rank. Streams: main. Scratch: none.
+/// Small broadcast between the ranks of a host: the root brings its data when all meet, or says where it is
+/// if all map it, and everybody takes it from there. Cost: the meeting, 1 round; bytes read per rank.
+/// Streams: main. Scratch: none.
 void take(Exec& x, const Broadcast& op) {
   if (x.rank() != op.root) x.perform(x.copy_from(op.root, op.data, x.announced()[op.root].slice));
 }
 
 Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }
 
-const Algorithm<Broadcast> kAlgorithm = {.name = "slots",
-                                         .ground = Ground::mapped,
-                                         .cost = cost,
-                                         .local = {.announces = Announces::data, .combine = take}};
+const Algorithm<Broadcast> kAlgorithm = {
+    .name = "slots",
+    .ground = Ground::mapped,
+    .cost = cost,
+    .local = {.announces = Announces::data, .combine = take, .may_refer = true}};
 
 }  // namespace
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/announced_blocks.h>
 #include <cohort/collectives/schedule/staging.h>
 #include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
 namespace {
-
-/// All user windows are mapped: every rank stores its block where the root wants it, all at once.
-void store_at_root(Exec& x, const Gather& op) { x.perform(x.copy_to(op.root, op.block(x.rank()), op.send)); }
 
 /// Every rank's memory can be read: the root reads.
 Task<> from_user_windows(Exec& x, Gather op) {
@@ -60,7 +58,7 @@ constexpr Algorithm<Gather> kAlgorithm = {
     .ground = Ground::mapped,
     .cost = cost,
     .schedule = gather_direct,
-    .local = {.announces = Announces::windows, .combine = store_at_root}};
+    .local = {.announces = Announces::windows, .combine = store_at_root<Gather>}};
 
 constexpr Algorithm<GatherV> kVariant = variant_of<GatherV, kAlgorithm>();
 

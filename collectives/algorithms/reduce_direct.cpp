@@ -7,13 +7,6 @@
 namespace cohort {
 namespace {
 
-/// Every rank's memory is mapped: combine my share of all inputs in one pass and store it at the root.
-void combine_on_user_windows(Exec& x, const Reduce& op) {
-  const Placed inputs(x, Blocks(op.send, x.size(), op.element_bytes)[x.rank()]);
-  const PlacedSlice output[] = {{op.root, Blocks(op.at_root(), x.size(), op.element_bytes)[x.rank()]}};
-  x.perform(x.reduce(output, inputs.slices(), op.combine));
-}
-
 /// What every rank does with its share, as if all wanted the result.
 AllReduce as_all_reduce(const Reduce& op) { return {op.send, op.at_root(), op.combine, op.element_bytes}; }
 
@@ -54,7 +47,7 @@ const Algorithm<Reduce> kAlgorithm = {
     .order = ReductionOrder::by_rank_at_once,
     .cost = cost_of_own_share,
     .schedule = reduce_direct,
-    .local = {.announces = Announces::windows, .combine = combine_on_user_windows}};
+    .local = {.announces = Announces::windows, .combine = combine_own_share}};
 
 }  // namespace
 

@@ -5,9 +5,9 @@
 namespace cohort {
 namespace {
 
-/// Small scatter between the ranks of a host: the root brings all blocks when all meet, everybody takes its
-/// own out of the root's slot. Cost: the meeting, 1 round; block bytes read per rank. Streams: main. Scratch:
-/// none.
+/// Small scatter between the ranks of a host: the root brings all blocks when all meet, or says where they
+/// are if all map them, and everybody takes its own from there. Cost: the meeting, 1 round; block bytes read
+/// per rank. Streams: main. Scratch: none.
 void take(Exec& x, const Scatter& op) {
   const Slice block = op.block(x.rank());
   if (x.rank() == op.root) return x.perform(x.copy(op.recv, block));
@@ -17,10 +17,11 @@ void take(Exec& x, const Scatter& op) {
 
 Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }
 
-constexpr Algorithm<Scatter> kAlgorithm = {.name = "slots",
-                                           .ground = Ground::mapped,
-                                           .cost = cost,
-                                           .local = {.announces = Announces::data, .combine = take}};
+constexpr Algorithm<Scatter> kAlgorithm = {
+    .name = "slots",
+    .ground = Ground::mapped,
+    .cost = cost,
+    .local = {.announces = Announces::data, .combine = take, .may_refer = true}};
 
 constexpr Algorithm<ScatterV> kVariant = variant_of<ScatterV, kAlgorithm>();
 

@@ -64,7 +64,12 @@ bool Meeting::has_mapped_windows(const Call& call) const noexcept {
 
 /// Ranks that outnumber their cores copy: the phase would cost each of them a switch.
 bool Meeting::refers(const Call& call) const noexcept {
-  return call.algorithm->may_refer(call.announced_bytes) && !engine_.is_crowded() && has_mapped_windows(call);
+  return call.algorithm->may_refer(call.announced_bytes) && call.send_bytes != 0 && !engine_.is_crowded() &&
+         has_mapped_windows(call);
+}
+
+bool Meeting::is_read(Rank of, const Call& call) const noexcept {
+  return call.op.gives_to_others(of, membership_.size, call.root);
 }
 
 bool Meeting::may_complete_here(const Call& call) const noexcept {
@@ -83,10 +88,11 @@ void Meeting::announce(const Call& call) noexcept {
   slot.signature = running_.signature;
   slot.reachable = 0;
   const bool travels = call.algorithm->announces() == Announces::data;
-  const bool by_reference = travels && refers(call);
-  some_refer_ = by_reference;
-  if (travels && !by_reference) {
-    if (call.send_bytes != 0) copy_bytes(slot.payload(call.announced_bytes), call.send, call.send_bytes);
+  const bool is_taken = travels && call.send_bytes != 0 && is_read(membership_.rank, call);
+  refers_ = travels && refers(call);
+  some_refer_ = refers_ && is_taken;
+  if (travels && !refers_) {
+    if (is_taken) copy_bytes(slot.payload(call.announced_bytes), call.send, call.send_bytes);
   } else {
     WindowAddresses where;
     where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
@@ -99,24 +105,24 @@ void Meeting::announce(const Call& call) noexcept {
       slot.reachable |= kRecvInSegment;
       where.recv_offset = *offset;
     }
-    if (by_reference) slot.reachable |= kByReference;
+    if (refers_) slot.reachable |= kByReference;
     std::memcpy(slot.payload(sizeof where), &where, sizeof where);
   }
   group_.announce(running_.sequence);
   progress_ = Progress::announced;
-  if (travels && !by_reference) expect_data(call);
+  if (travels && !refers_) expect_data(call);
 }
 
-bool Meeting::take_arrival(Rank peer) noexcept {
+bool Meeting::take_arrival(Rank peer, const Call& call) noexcept {
   const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
-  some_refer_ = some_refer_ || (slot.reachable & kByReference) != 0;
+  some_refer_ = some_refer_ || ((slot.reachable & kByReference) != 0 && is_read(peer, call));
   return slot.signature == running_.signature;
 }
 
 bool Meeting::complete_here(const Call& call) noexcept {
   if (progress_ == Progress::begun) announce(call);
   for (const Rank peer : exec_.peers())
-    if (!group_.spin_for_arrival(peer, running_.sequence) || !take_arrival(peer)) return false;
+    if (!group_.spin_for_arrival(peer, running_.sequence) || !take_arrival(peer, call)) return false;
   if (!combine(call)) return false;
   if (progress_ == Progress::combined && group_.spin_for_phase()) finish(call);
   return progress_ == Progress::over;
@@ -125,7 +131,7 @@ bool Meeting::complete_here(const Call& call) noexcept {
 Task<bool> Meeting::attend(const Call& call) {
   if (progress_ == Progress::begun) announce(call);
   if (progress_ == Progress::announced) {
-    co_await meet();
+    co_await meet(call);
     if (!combine(call)) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
   }
   if (progress_ == Progress::bound) co_await combine_in_turns(call);
@@ -137,11 +143,11 @@ Task<bool> Meeting::attend(const Call& call) {
 }
 
 /// Everybody is here and runs the same. A disagreement ends by the cancellation that its verdict brings.
-Task<> Meeting::meet() {
+Task<> Meeting::meet(const Call& call) {
   for (const Rank peer : exec_.peers()) {
     if (!includes(peer)) continue;
     co_await group_.arrived(peer, running_.sequence);
-    if (take_arrival(peer)) continue;
+    if (take_arrival(peer, call)) continue;
     const Signature theirs = group_.arrival(peer, running_.sequence).signature;
     host_.mismatch(peer, running_.sequence, theirs);
     co_await engine_.sleep_until(kNever);
@@ -213,9 +219,11 @@ bool Meeting::take_references(const Call& call) noexcept {
   return true;
 }
 
-/// Everybody's input lies in a slot, or where it was, mapped.
+/// Everybody's input lies in a slot, or where it was, mapped. Who refers alone to what nobody else reads
+/// needs no phase.
 bool Meeting::combine_announced(const Call& call) noexcept {
   if (!some_refer_) {
+    if (refers_) expect_data(call);
     MemoryExec::perform(expected().steps);
     progress_ = Progress::over;
     return true;
@@ -281,8 +289,7 @@ bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
   };
   const Extent extent = call.op->extent(call.form(membership_.size), peer);
   const std::size_t element = size_bytes(call.type);
-  const std::size_t send_bytes = call.op->has_one_buffer ? 0 : extent.send * element;
-  bind(WindowId::send, kSendInSegment, where.send_offset, where.send_address, send_bytes);
+  bind(WindowId::send, kSendInSegment, where.send_offset, where.send_address, extent.send * element);
   bind(WindowId::recv, kRecvInSegment, where.recv_offset, where.recv_address, extent.recv * element);
   return all_mapped;
 }

@@ -89,8 +89,8 @@ class Meeting : Immovable {
   }
   [[nodiscard]] WindowTable& windows_of(Rank rank) noexcept;
   /// That rank has come. Whether it runs the same.
-  [[nodiscard]] bool take_arrival(Rank peer) noexcept;
-  Task<> meet();
+  [[nodiscard]] bool take_arrival(Rank peer, const Call& call) noexcept;
+  Task<> meet(const Call& call);
   /// Everybody has come. False if a peer has withdrawn its memory; then nothing was touched.
   [[nodiscard]] bool combine(const Call& call) noexcept;
   [[nodiscard]] bool combine_announced(const Call& call) noexcept;
@@ -102,6 +102,8 @@ class Meeting : Immovable {
 
   /// Whether this rank announces its input by reference. Each decides for itself; arrivals tell the others.
   [[nodiscard]] bool refers(const Call& call) const noexcept;
+  /// Whether what that rank announces is read by another.
+  [[nodiscard]] bool is_read(Rank of, const Call& call) const noexcept;
   [[nodiscard]] bool has_mapped_windows(const Call& call) const noexcept;
   [[nodiscard]] bool bind_windows_of(Rank peer, const Call& call) noexcept;
   void bind_addresses_of(Rank peer, const Call& call) noexcept;
@@ -119,7 +121,8 @@ class Meeting : Immovable {
   bool is_one_process_ = false;
 
   Progress progress_ = Progress::begun;
-  bool some_refer_ = false;  ///< of those that have come
+  bool refers_ = false;
+  bool some_refer_ = false;  ///< of those that have come, to what others read
   UserWindows windows_ = UserWindows::staged;
   std::array<Expected, host::HostGroup::kTurns> expected_;
 };

@@ -19,6 +19,7 @@ struct OperatorInfo {
   bool has_one_buffer = false;  ///< input and output are one span: always in place
   Counts counts = Counts::one;  ///< tools that give none have all alike
   bool has_in_place = true;     ///< two buffers, which may also be one: see in_place()
+  Givers givers = Givers::all;  ///< who gives to others, of those that give
   Extent (*extent)(const Form& form, Rank rank) = nullptr;
   InPlace (*in_place)(const Form& form, Rank rank) = nullptr;
   Result (*result)(const Form& form, Rank rank) = nullptr;
@@ -38,6 +39,7 @@ constexpr OperatorInfo describe() {
           .has_one_buffer = Op::kHasOneBuffer,
           .counts = Op::kCounts,
           .has_in_place = Op::kHasInPlace,
+          .givers = Op::kGivers,
           .extent = Op::extent,
           .in_place = Op::in_place,
           .result = Op::result,
@@ -75,6 +77,15 @@ class Operator {
   [[nodiscard]] Operator with_one_count() const noexcept;
   /// Whether what one rank gives goes to more than one other, where there are as many.
   [[nodiscard]] bool gives_to_all() const noexcept;
+  /// Whether others get something of what that rank gives, if it gives something.
+  [[nodiscard]] bool gives_to_others(Rank rank, Rank ranks, Rank root) const noexcept {
+    switch (info().givers) {
+      case Givers::all: return true;
+      case Givers::all_but_root: return rank != root;
+      case Givers::all_but_last: return rank + 1 != ranks;
+    }
+    return true;
+  }
 
   constexpr auto operator<=>(const Operator&) const = default;
 

@@ -15,6 +15,7 @@ struct Scan {
   static constexpr bool kHasOneBuffer = false;
   static constexpr Counts kCounts = Counts::one;
   static constexpr bool kHasInPlace = true;
+  static constexpr Givers kGivers = Givers::all_but_last;
 
   static Extent extent(const Form& form, Rank) noexcept { return {form.count, form.count}; }
   static InPlace in_place(const Form&, Rank) noexcept { return {}; }
@@ -31,17 +32,24 @@ struct Scan {
     plain.average_over = 0;
     return plain;
   }
+  /// What makes that rank's result of its contributions.
+  [[nodiscard]] Combine combine_of(Rank rank) const noexcept {
+    Combine of = combine;
+    of.average_over = averages && combined_by(rank) > 1 ? combined_by(rank) : 0;
+    return of;
+  }
   /// How many ranks' inputs that rank ends with.
   [[nodiscard]] Rank combined_by(Rank rank) const noexcept { return is_exclusive ? rank : rank + 1; }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return send.bytes; }
   [[nodiscard]] Scan part(std::size_t at, std::size_t bytes) const noexcept {
-    return {send.part(at, bytes), recv.part(at, bytes), combine, is_exclusive, element_bytes};
+    return {send.part(at, bytes), recv.part(at, bytes), combine, is_exclusive, averages, element_bytes};
   }
 
   Slice send;
   Slice recv;
   Combine combine;  ///< averages over the ranks that this rank's result combines
   bool is_exclusive = false;
+  bool averages = false;
   std::size_t element_bytes = 1;
 
  protected:
@@ -52,6 +60,7 @@ struct Scan {
             {WindowId::recv, 0, of.bytes()},
             combine,
             is_exclusive,
+            of.combine.average_over != 0,
             of.element_bytes};
   }
 };

@@ -22,10 +22,12 @@ struct LocalSchedule {
   /// Of Announces::data: what it does depends on its arguments alone, since it is kept for the next such
   /// call.
   void (*combine)(Exec& x, const Op& op) = nullptr;
-  /// After a phase, where there is one: if any rank announced by reference. May be null.
+  /// After a phase, where there is one: if any rank announced by reference what others read. May be null.
   void (*finish)(Exec& x, const Op& op) = nullptr;
   /// Inputs from kRefersFrom on need not travel: a rank whose windows all others map announces them by
-  /// reference (Exec::has_referred), at the price of one phase. Each decides for itself.
+  /// reference (Exec::has_referred), at the price of one phase if others read any of them. Each decides for
+  /// itself. What by the operator's definition nobody else gets travels in no case: who gives it finds it in
+  /// its send window.
   bool may_refer = false;
 };
 

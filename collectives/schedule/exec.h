@@ -202,7 +202,6 @@ class Exec : Immovable {
     return !announced_.empty() && announced_[of].slice.window == WindowId::send;
   }
   [[nodiscard]] bool all_referred() const noexcept { return referring_ == size_; }
-  [[nodiscard]] bool any_referred() const noexcept { return referring_ != 0; }
   /// This rank's slot: its own to write to if it has referred, until it announces again.
   [[nodiscard]] Slice slot(std::size_t bytes) const noexcept { return {WindowId::slot, 0, bytes}; }
   /// For the machine: everybody has met, and that rank announced so many bytes.

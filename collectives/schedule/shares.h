@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/operators/all_reduce.h>
+#include <cohort/collectives/operators/reduce.h>
 #include <cohort/collectives/schedule/any_algorithm.h>
 #include <cohort/collectives/schedule/blocks.h>
 #include <cohort/collectives/schedule/placed.h>
@@ -14,6 +15,13 @@ inline void combine_own_share(Exec& x, const AllReduce& op) {
   const Placed inputs(x, Blocks(op.send, x.size(), op.element_bytes)[x.rank()]);
   const Placed outputs(x, Blocks(op.recv, x.size(), op.element_bytes)[x.rank()]);
   x.perform(x.reduce(outputs.slices(), inputs.slices(), op.combine));
+}
+
+/// The same for the root alone.
+inline void combine_own_share(Exec& x, const Reduce& op) {
+  const Placed inputs(x, Blocks(op.send, x.size(), op.element_bytes)[x.rank()]);
+  const PlacedSlice output[] = {{op.root, Blocks(op.at_root(), x.size(), op.element_bytes)[x.rank()]}};
+  x.perform(x.reduce(output, inputs.slices(), op.combine));
 }
 
 /// Of a reduction of which each rank combines its share, without what it takes to pass the result on.

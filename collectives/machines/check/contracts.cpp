@@ -44,7 +44,9 @@ void Machine::check_contracts(const TaskRequest& request, TaskId task) {
 void Machine::check_combine(const TaskRequest& request, TaskId task) {
   const Combine& of = request.combine;
   const Combine& asked = plan_.combine;
-  const Rank contributors = plan_.has_parts ? plan_.shares[tasks_[task].rank].average_over : plan_.ranks;
+  const Rank rank = tasks_[task].rank;
+  const Rank taker = request.outputs.empty() ? rank : request.outputs.front().rank;
+  const Rank contributors = plan_.has_parts ? plan_.shares[taker].average_over : plan_.ranks;
   std::string objection;
   if (of.type != asked.type)
     objection = fmt::format("combines elements as {} where the call has {}", to_string(of.type),

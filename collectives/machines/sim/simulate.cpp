@@ -79,6 +79,11 @@ struct Run {
   std::vector<bool> refers{};  ///< by rank: its input stays where it lies
 };
 
+/// By the rank that brings most.
+std::size_t announced_bytes(const Run& run, Operator op) {
+  return run.arguments.bytes() * op.given_per_count(run.hosts.ranks());
+}
+
 /// As on a communicator: those that share memory meet; then the local schedule, or the other.
 Task<> run_rank(Machine& machine, RankExec& x, const Run& run) {
   if (run.algorithm.announces() == Announces::data)
@@ -107,7 +112,9 @@ Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& s
   run.is_host_wide = has_one_memory(topology, setup.ranks);
   run.is_local = algorithm.announces() == Announces::data ||
                  (algorithm.announces() == Announces::windows && setup.has_shared_buffers);
-  run.refers.assign(setup.ranks, setup.has_shared_buffers && algorithm.may_refer(run.arguments.bytes()));
+  const bool may_refer = setup.has_shared_buffers && algorithm.may_refer(announced_bytes(run, op));
+  for (Rank rank = 0; rank < setup.ranks; ++rank)
+    run.refers.push_back(may_refer && op->extent(run.arguments.form(setup.ranks), rank).send != 0);
   std::size_t largest = algorithm.largest_piece(setup.buffer_bytes, run.hosts);
   if (topology.cache_bytes != 0 && !run.is_host_wide)
     largest = std::min(largest, topology.cache_bytes / parts);
@@ -137,7 +144,7 @@ Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, con
   if ((algorithm.ground() == Ground::alone) != (setup.ranks == 1))
     refuse(
         fmt::format("{} is {}for a communicator of one", algorithm.name(), setup.ranks == 1 ? "not " : ""));
-  const std::size_t announced = run.arguments.bytes() * algorithm.op().given_per_count(setup.ranks);
+  const std::size_t announced = announced_bytes(run, algorithm.op());
   if (algorithm.announces() == Announces::data && announced > kMostAnnouncedBytes)
     refuse(fmt::format("{} carries {} bytes per rank at most, not {}", algorithm.name(), kMostAnnouncedBytes,
                        announced));

@@ -88,6 +88,9 @@ std::vector<std::size_t> odd_sizes(Operator op, Rank ranks) {
   return {0, 1, ranks - 1U, ranks, ranks + 1U, 31, 32, 33, 1023, 1024, 1025, large};
 }
 
+/// Whose buffers peers map.
+enum class Sharing : std::uint8_t { nobody, everybody, odd_ranks };
+
 /// One way to make a call.
 struct Variant {
   Operator op;
@@ -98,10 +101,14 @@ struct Variant {
   Rank root = 0;
   bool is_in_place = false;
   std::vector<std::size_t> counts{};
+  Sharing sharing = Sharing::nobody;
 
   [[nodiscard]] Form form(Rank ranks) const noexcept { return {count, ranks, root, counts}; }
   [[nodiscard]] bool has_one_place() const { return is_in_place || op->has_one_buffer; }
 };
+
+/// Whether what it does depends on whose buffers peers map.
+bool looks_at_mapping(std::string_view algorithm) { return algorithm == "slots" || algorithm == "direct"; }
 
 /// An algorithm of an operator, and which one of them it is: the same for every number of ranks.
 struct Numbered {
@@ -143,23 +150,40 @@ constexpr std::byte kUntouched{0x45};
 
 /// Input and output of one rank: apart, or the smaller one inside the larger.
 struct Buffers {
-  Buffers(const Variant& of, Rank rank, Rank ranks) {
+  Buffers(const Variant& of, Communicator& comm) {
+    const Rank rank = comm.rank();
+    const Rank ranks = comm.size();
     const std::size_t element = size_bytes(of.type);
     const Extent extent = of.op->extent(of.form(ranks), rank);
     const std::size_t in_bytes = extent.send * element;
     const std::size_t out_bytes = extent.recv * element;
     const bool is_one = of.has_one_place();
-    memory.assign(is_one ? std::max(in_bytes, out_bytes) : in_bytes + out_bytes, kUntouched);
+    take_memory(of.sharing, comm, is_one ? std::max(in_bytes, out_bytes) : in_bytes + out_bytes);
     const InPlace at = of.op->in_place(of.form(ranks), rank);
     const std::size_t apart = at.send_at > at.recv_at ? at.send_at - at.recv_at : at.recv_at - at.send_at;
     const std::size_t shift = apart * element;
-    in = std::span(memory).subspan(is_one && in_bytes < out_bytes ? shift : 0, in_bytes);
+    in = memory.subspan(is_one && in_bytes < out_bytes ? shift : 0, in_bytes);
     const std::size_t inside = in_bytes < out_bytes ? 0 : std::min(shift, memory.size() - out_bytes);
-    out = std::span(memory).subspan(is_one ? inside : in_bytes, out_bytes);
+    out = memory.subspan(is_one ? inside : in_bytes, out_bytes);
     fill(of.type, in, 0, [&](std::size_t i) { return value_at(of.type, of.reduce, rank, i); });
   }
 
-  std::vector<std::byte> memory;
+  void take_memory(Sharing sharing, Communicator& comm, std::size_t bytes) {
+    const bool is_shared =
+        sharing == Sharing::everybody || (sharing == Sharing::odd_ranks && comm.rank() % 2 == 1);
+    if (is_shared) {
+      shared = comm.allocate<std::uint8_t>(bytes);
+      memory = std::as_writable_bytes(shared.span());
+    } else {
+      own.resize(bytes);
+      memory = own;
+    }
+    std::ranges::fill(memory, kUntouched);
+  }
+
+  std::vector<std::byte> own;
+  SharedBuffer<std::uint8_t> shared;
+  std::span<std::byte> memory;
   std::span<std::byte> in;
   std::span<std::byte> out;
 };
@@ -178,7 +202,7 @@ std::vector<std::byte> expected_of(const Variant& of, Rank rank, Rank ranks, Byt
 
 /// Against the operator's definition.
 Task<> check_call(Communicator& comm, const Variant& of) {
-  Buffers buffers(of, comm.rank(), comm.size());
+  Buffers buffers(of, comm);
   const std::vector<std::byte> untouched(buffers.in.begin(), buffers.in.end());
   const std::vector<std::byte> expected = expected_of(of, comm.rank(), comm.size(), buffers.out);
   const CallArguments arguments{.type = of.type,
@@ -209,6 +233,7 @@ Task<> check_algorithms(Communicator& comm, Variant of, std::size_t number, Shar
   for (const Numbered& algorithm : applicable(comm, of.op, of.type, of.count)) {
     const std::size_t turn = number + algorithm.number;
     if (!share.has(turn)) continue;
+    if (of.sharing != Sharing::nobody && !looks_at_mapping(algorithm.name)) continue;
     of.algorithm = algorithm.name;
     of.root = of.op->has_root ? static_cast<Rank>(turn / 2 % comm.size()) : 0;
     of.is_in_place = of.op->has_in_place && (turn + comm.size()) % 2 != 0;
@@ -216,13 +241,13 @@ Task<> check_algorithms(Communicator& comm, Variant of, std::size_t number, Shar
   }
 }
 
-Task<> check_every_size(Communicator& comm) {
+Task<> check_every_size(Communicator& comm, Sharing sharing) {
   const Share everything({}, 1);
   for (const Operator op : all_operators()) {
     if (!op->has_data) continue;
     const std::vector<std::size_t> sizes = odd_sizes(op, comm.size());
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      const Variant variant{.op = op, .algorithm = {}, .count = sizes[i]};
+      const Variant variant{.op = op, .algorithm = {}, .count = sizes[i], .sharing = sharing};
       co_await check_algorithms(comm, variant, i, everything);
     }
   }
@@ -322,7 +347,9 @@ class EveryAlgorithm : public testing::TestWithParam<std::tuple<Way, Rank>> {
   }
 };
 
-TEST_P(EveryAlgorithm, gives_the_right_result_for_every_size) { run_on_all(check_every_size); }
+TEST_P(EveryAlgorithm, gives_the_right_result_for_every_size) {
+  run_on_all([](Communicator& comm) { return check_every_size(comm, Sharing::nobody); });
+}
 /// On all numbers of ranks together each algorithm combines each type by each reduction.
 TEST_P(EveryAlgorithm, gives_the_right_result_for_every_type_and_reduction) {
   const std::span<const Rank> numbers = is_one_transport() ? kOnOneHost : std::span<const Rank>(kOnSeveral);
@@ -331,6 +358,21 @@ TEST_P(EveryAlgorithm, gives_the_right_result_for_every_type_and_reduction) {
 }
 TEST_P(EveryAlgorithm, barrier_holds_everybody_until_the_last_one_is_there) {
   test::run_ranks_in_world(ranks(), check_barriers, options(), hosts());
+}
+
+class OnMappedMemory : public testing::TestWithParam<std::tuple<Sharing, Rank>> {};
+
+/// By reference, if they may: small inputs are left where they lie, and large ones are not staged.
+TEST_P(OnMappedMemory, every_algorithm_gives_the_right_result_for_every_size) {
+  const auto [sharing, ranks] = GetParam();
+  CommunicatorOptions options;
+  options.is_isolated = true;
+  options.buffer_bytes = kBufferBytes;
+  const auto body = [sharing](Communicator& comm) -> Task<> {
+    Engine::current().set_crowded(false);  // crowded ranks refer to nothing
+    co_await check_every_size(comm, sharing);
+  };
+  test::run_ranks(ranks, body, options);
 }
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& test) {
@@ -354,6 +396,15 @@ INSTANTIATE_TEST_SUITE_P(SeveralTransports, EveryAlgorithm,
                                                           Way::queue),
                                           testing::ValuesIn(kOnSeveral)),
                          name_of_case);
+
+INSTANTIATE_TEST_SUITE_P(, OnMappedMemory,
+                         testing::Combine(testing::Values(Sharing::everybody, Sharing::odd_ranks),
+                                          testing::ValuesIn(one_and(kOnOneHost))),
+                         [](const auto& test) {
+                           const bool is_all = std::get<0>(test.param) == Sharing::everybody;
+                           return fmt::format("of_{}_{}_ranks", is_all ? "all" : "odd",
+                                              std::get<1>(test.param));
+                         });
 
 TEST(ShareOfTypes, each_is_of_one_number_of_ranks) {
   for (const std::span<const Rank> numbers : {kOnOneHost, std::span<const Rank>(kOnSeveral)}) {

@@ -63,35 +63,57 @@ Task<> check_sum(Communicator& comm, std::size_t count, Sharing sharing, bool in
   }
 }
 
-/// A rank that comes late changes the vector of one that is there already: only who reads the vector itself
-/// sees it.
-Task<> check_late_change(Communicator& comm, float*& early) {
-  constexpr std::size_t kCount = 1024;  // 4 KiB: would be copied into the slot if it lay in private memory
-  const Vector send(comm, kCount, true);
-  const Vector recv(comm, kCount, true);
+constexpr std::size_t kLateCount = 1024;  // 4 KiB: would be copied into the slot if it lay in private memory
+
+/// An operator in which rank 0 gives something to rank 1, which gets these of it where it lies.
+struct LateCase {
+  Operator op;
+  Rank root;
+  float expected;
+};
+
+/// A rank that comes late changes what one gives that is there already: only who reads it where it lies sees
+/// it.
+Task<> check_late_change(Communicator& comm, const LateCase& of, float*& early) {
+  const Form unit{.count = kLateCount, .ranks = comm.size(), .root = of.root};
+  const Extent extent = of.op->extent(unit, comm.rank());
+  const Vector send(comm, 2 * kLateCount, true);
+  const Vector apart(comm, 2 * kLateCount, true);
+  const std::span<float> recv = (of.op->has_one_buffer ? send : apart).span();
   std::ranges::fill(send.span(), 1.0F);
   co_await comm.barrier();
   if (comm.rank() == 0) {
     early = send.span().data();
   } else {
-    co_await comm.engine().sleep_for(std::chrono::milliseconds(50));  // it has announced its vector by then
-    std::fill_n(early, kCount, 10.0F);
+    co_await comm.engine().sleep_for(std::chrono::milliseconds(50));  // it has announced its input by then
+    std::fill_n(early, 2 * kLateCount, 10.0F);
   }
-  Collective call = comm.all_reduce(std::span<const float>(send.span()), recv.span(), ReduceOp::sum);
+  const CallArguments arguments{.root = of.root,
+                                .in = std::as_bytes(send.span().first(extent.send)),
+                                .out = std::as_writable_bytes(recv.first(extent.recv))};
+  Collective call = comm.call(of.op, arguments).with_algorithm("slots");
   co_await std::move(call);
-  EXPECT_EQ(recv.span().front(), 11.0F);
-  EXPECT_EQ(recv.span().back(), 11.0F);
+  if (comm.rank() == 0) co_return;
+  EXPECT_EQ(recv.front(), of.expected) << to_string(of.op);
+  EXPECT_EQ(recv[kLateCount - 1], of.expected) << to_string(of.op);
 }
 
-TEST(ByReferenceAlone, vector_in_shared_memory_is_read_where_it_lies) {
-  CommunicatorOptions options;
-  options.is_isolated = true;
-  float* early = nullptr;  // of a world's processes one runs at a time
-  const auto body = [&early](Communicator& comm) -> Task<> {
-    Engine::current().set_crowded(false);  // crowded ranks copy
-    co_await check_late_change(comm, early);
-  };
-  test::run_ranks_in_world(2, body, std::move(options));
+TEST(ByReferenceAlone, input_in_shared_memory_is_read_where_it_lies) {
+  const LateCase cases[] = {{operator_of<AllReduce>, 0, 11.0F},     {operator_of<AllGather>, 0, 10.0F},
+                            {operator_of<ReduceScatter>, 0, 11.0F}, {operator_of<AllToAll>, 0, 10.0F},
+                            {operator_of<Broadcast>, 0, 10.0F},     {operator_of<Reduce>, 1, 11.0F},
+                            {operator_of<Gather>, 1, 10.0F},        {operator_of<Scatter>, 0, 10.0F},
+                            {operator_of<Scan>, 0, 11.0F},          {operator_of<ExclusiveScan>, 0, 10.0F}};
+  for (const LateCase& one : cases) {
+    CommunicatorOptions options;
+    options.is_isolated = true;
+    float* early = nullptr;  // of a world's processes one runs at a time
+    const auto body = [&early, &one](Communicator& comm) -> Task<> {
+      Engine::current().set_crowded(false);  // crowded ranks copy
+      co_await check_late_change(comm, one, early);
+    };
+    test::run_ranks_in_world(2, body, std::move(options));
+  }
 }
 
 class ByReference : public testing::TestWithParam<Case> {};

@@ -46,13 +46,17 @@ class MeetingOfTwo {
       resources_[rank].emplace(engine, *joined_[rank].membership, hosts_[rank], choice);
     }
     for (const Rank rank : {0U, 1U}) introduce(rank);
-    const Resources::HeapPlace heap = resources_[1]->heap();
-    peers_heap_ = SharedHeap(heap.memory, heap.offset, heap.bytes, false);
+    own_heap_ = heap_of(0);
+    peers_heap_ = heap_of(1);
     exec_.emplace(engine, *joined_[0].membership, hosts_[0], *resources_[0]);
     meeting_.emplace(engine, *joined_[0].membership, *resources_[0]->group(), hosts_[0], hosts_[0].state,
                      *exec_, own_heap_, reach_);
   }
 
+  /// Memory of rank 0's that rank 1 maps.
+  [[nodiscard]] std::span<float> own_memory(std::size_t count) {
+    return {reinterpret_cast<float*>(own_heap_.allocate(count * sizeof(float))), count};
+  }
   /// Memory of rank 1's that rank 0 maps, and where it lies.
   [[nodiscard]] std::span<float> peers_memory(std::size_t count) {
     return {reinterpret_cast<float*>(peers_heap_.allocate(count * sizeof(float))), count};
@@ -63,23 +67,40 @@ class MeetingOfTwo {
 
   /// Rank 1 comes with these words, and passes the phase at once; whether the call is complete then.
   [[nodiscard]] bool meet(const Call& call, std::uint32_t reachable, const Words& words) {
-    RunningOperation& running = hosts_[0].state;
-    running.signature = sign(call, 2);
-    running.windows.bind(WindowId::send, call.send, call.send_bytes);
-    running.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
-    host::HostGroup& peer = *resources_[1]->group();
-    host::ArrivalSlot& slot = peer.own_arrival(running.sequence);
-    slot.signature = running.signature;
-    slot.reachable = reachable;
-    std::memcpy(slot.payload(sizeof words), &words, sizeof words);
-    peer.announce(running.sequence);
-    peer.arrive_at_phase();
-    meeting_->begin();
-    return meeting_->complete_here(call);
+    peers_group().arrive_at_phase();
+    return meet_with(call, reachable, std::as_bytes(std::span(&words, 1)));
+  }
+  /// Rank 1 comes with this data, and passes no phase.
+  [[nodiscard]] bool meet_data(const Call& call, std::span<const float> data) {
+    return meet_with(call, 0, std::as_bytes(data));
+  }
+  /// What rank 0 has left for the others.
+  [[nodiscard]] std::span<float> own_slot(std::size_t count) {
+    host::ArrivalSlot& slot = resources_[0]->group()->own_arrival(hosts_[0].state.sequence);
+    return {reinterpret_cast<float*>(slot.payload(count * sizeof(float))), count};
   }
   [[nodiscard]] const std::vector<Error>& failures() const { return hosts_[0].failures; }
 
  private:
+  [[nodiscard]] host::HostGroup& peers_group() { return *resources_[1]->group(); }
+  [[nodiscard]] SharedHeap heap_of(Rank rank) {
+    const Resources::HeapPlace heap = resources_[rank]->heap();
+    return {heap.memory, heap.offset, heap.bytes, false};
+  }
+  [[nodiscard]] bool meet_with(const Call& call, std::uint32_t reachable,
+                               std::span<const std::byte> brought) {
+    RunningOperation& running = hosts_[0].state;
+    running.signature = sign(call, 2);
+    running.windows.bind(WindowId::send, call.send, call.send_bytes);
+    running.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
+    host::ArrivalSlot& slot = peers_group().own_arrival(running.sequence);
+    slot.signature = running.signature;
+    slot.reachable = reachable;
+    std::memcpy(slot.payload(brought.size()), brought.data(), brought.size());
+    peers_group().announce(running.sequence);
+    meeting_->begin();
+    return meeting_->complete_here(call);
+  }
   void introduce(Rank rank) {
     const Introduction said = resources_[rank]->transports().to(1 - rank).introduce(1 - rank);
     std::vector<Descriptor> passed;
@@ -157,8 +178,33 @@ TEST(Meeting, a_reference_that_the_algorithm_does_not_allow_is_reported_with_its
   const std::vector<float> in(kCount, 1.0F);
   std::vector<float> out(kCount);
   const Words words{.send_offset = two.offset_of(theirs), .recv_offset = two.offset_of(theirs)};
-  EXPECT_FALSE(two.meet(call_of(test::library<Scan>("slots"), in, out), kByReference | kInSegment, words));
+  const AnyAlgorithm& algorithm = test::library<AllReduce>("slots");
+  const Call call = call_of(algorithm, std::span(in).first(1), std::span(out).first(1));
+  EXPECT_FALSE(two.meet(call, kByReference | kInSegment, words));
   expect_named_as_nonsense(two);
+}
+
+TEST(Meeting, what_nobody_else_reads_is_not_copied) {
+  Engine engine;
+  MeetingOfTwo two(engine);
+  std::ranges::fill(two.own_slot(kCount), -1.0F);
+  const std::vector<float> in(kCount, 1.0F);
+  const std::vector<float> theirs(kCount, 2.0F);
+  std::vector<float> out(kCount);
+  EXPECT_TRUE(two.meet_data(call_of(test::library<Reduce>("slots"), in, out), theirs));
+  EXPECT_THAT(out, Each(3.0F));
+  EXPECT_THAT(two.own_slot(kCount), Each(-1.0F));
+}
+
+TEST(Meeting, what_nobody_else_reads_needs_no_phase_wherever_it_lies) {
+  Engine engine;
+  MeetingOfTwo two(engine);
+  const std::span<float> in = two.own_memory(kCount);
+  const std::span<float> out = two.own_memory(kCount);
+  std::ranges::fill(in, 1.0F);
+  const std::vector<float> theirs(kCount, 2.0F);
+  EXPECT_TRUE(two.meet_data(call_of(test::library<Reduce>("slots"), in, out), theirs));
+  EXPECT_THAT(out, Each(3.0F));
 }
 
 }  // namespace

@@ -17,11 +17,12 @@ TEST(Exec, what_a_rank_announced_may_be_taken_twice) {
   check::RankExec x(machine, 0);
   for (const Rank of : {2U, 1U, 2U}) x.take_announcement(of, 64, true);
   EXPECT_FALSE(x.all_referred()) << "rank 0 has not";
-  EXPECT_TRUE(x.any_referred());
   for (const Rank of : {0U, 0U}) x.take_announcement(of, 64, true);
   EXPECT_TRUE(x.all_referred());
   for (const Rank of : {1U, 0U, 2U, 1U}) x.take_announcement(of, 64, false);
-  EXPECT_FALSE(x.any_referred());
+  for (const Rank of : {0U, 1U, 2U}) EXPECT_FALSE(x.has_referred(of));
+  for (const Rank of : {2U, 0U}) x.take_announcement(of, 64, true);
+  EXPECT_FALSE(x.all_referred()) << "rank 1 has not";
 }
 
 }  // namespace
