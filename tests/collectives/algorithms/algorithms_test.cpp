@@ -399,7 +399,7 @@ INSTANTIATE_TEST_SUITE_P(SeveralTransports, EveryAlgorithm,
 
 INSTANTIATE_TEST_SUITE_P(, OnMappedMemory,
                          testing::Combine(testing::Values(Sharing::everybody, Sharing::odd_ranks),
-                                          testing::ValuesIn(one_and(kOnOneHost))),
+                                          testing::Range(Rank{1}, Rank{10})),
                          [](const auto& test) {
                            const bool is_all = std::get<0>(test.param) == Sharing::everybody;
                            return fmt::format("of_{}_{}_ranks", is_all ? "all" : "odd",
