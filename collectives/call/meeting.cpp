@@ -19,6 +19,16 @@ static_assert(kMostAnnouncedBytes == host::kSlotPayloadBytes);
 constexpr std::uint32_t kSendInSegment = 1;
 constexpr std::uint32_t kRecvInSegment = 2;
 constexpr std::uint32_t kByReference = 4;
+/// Of a slot with data: only its first piece is there from the beginning.
+constexpr std::uint32_t kInPieces = 8;
+
+/// What is copied into a slot between two looks of those who read it. With 2 and with 8 KiB a reduce of 32
+/// KiB took 1.16 and 1.06 times as long, with 1 KiB longer than in one piece.
+constexpr std::size_t kPieceBytes = 4096;
+
+/// Whether some only bring data and others wait for it, so that these may read what is there while the rest
+/// is copied. Where all do both, all are copying when there would be something to read.
+bool is_one_way(Operator op) noexcept { return op->has_root || op->givers != Givers::all; }
 
 struct WindowAddresses {
   std::uint64_t send_offset = 0;
@@ -91,8 +101,10 @@ void Meeting::announce(const Call& call) noexcept {
   const bool is_taken = travels && call.send_bytes != 0 && is_read(membership_.rank, call);
   refers_ = travels && refers(call);
   some_refer_ = refers_ && is_taken;
+  some_are_filling_ = false;
+  first_bytes_ = call.send_bytes;
   if (travels && !refers_) {
-    if (is_taken) copy_bytes(slot.payload(call.announced_bytes), call.send, call.send_bytes);
+    if (is_taken) bring_first(call, slot);
   } else {
     WindowAddresses where;
     where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
@@ -110,12 +122,61 @@ void Meeting::announce(const Call& call) noexcept {
   }
   group_.announce(running_.sequence);
   progress_ = Progress::announced;
+  done_ = {};
+  if (first_bytes_ != call.send_bytes) bring_rest(call);
   if (travels && !refers_) expect_data(call);
+}
+
+/// Others read what is there of a large input while the rest follows: 32 KiB, 2 ranks: reduce 6.1 in place of
+/// 7.7 us, scan 6.2 of 7.5, gather 3.4 of 4.3. Ranks that share a core have nobody who reads meanwhile.
+void Meeting::bring_first(const Call& call, host::ArrivalSlot& slot) noexcept {
+  const bool follows = call.send_bytes > kPieceBytes && is_one_way(call.op) && !engine_.is_crowded();
+  if (follows) {
+    first_bytes_ = kPieceBytes;
+    slot.reachable |= kInPieces;
+    group_.tell_filled(running_.sequence, first_bytes_);
+  }
+  copy_bytes(slot.payload(call.announced_bytes), call.send, first_bytes_);
+}
+
+void Meeting::bring_rest(const Call& call) noexcept {
+  std::byte* const to = group_.own_arrival(running_.sequence).payload(call.announced_bytes);
+  for (std::size_t at = first_bytes_; at < call.send_bytes;) {
+    const std::size_t bytes = std::min(kPieceBytes, call.send_bytes - at);
+    copy_bytes(to + at, call.send + at, bytes);
+    at += bytes;
+    if (at != call.send_bytes) group_.tell_filled(running_.sequence, at);
+  }
+  group_.tell_full(running_.sequence, call.send_bytes);
+}
+
+std::size_t Meeting::given_bytes(Rank rank, const Call& call) const noexcept {
+  return call.op->extent(call.form(membership_.size), rank).send * size_bytes(call.type);
+}
+
+/// Whether so many bytes of its data are in that rank's slot, or come while this one spins.
+bool Meeting::has_filled(Rank peer, std::size_t bytes) const noexcept {
+  const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
+  return (slot.reachable & kInPieces) == 0 || group_.spin_for(slot.filled, static_cast<std::uint32_t>(bytes));
+}
+
+bool Meeting::have_all_filled(const Call& call) const noexcept {
+  return std::ranges::all_of(exec_.peers(),
+                             [&](Rank peer) { return has_filled(peer, given_bytes(peer, call)); });
+}
+
+Task<> Meeting::wait_until_filled(const Call& call) {
+  for (const Rank peer : exec_.peers()) {
+    const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
+    if ((slot.reachable & kInPieces) == 0) continue;
+    co_await group_.until(slot.filled, static_cast<std::uint32_t>(given_bytes(peer, call)));
+  }
 }
 
 bool Meeting::take_arrival(Rank peer, const Call& call) noexcept {
   const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
   some_refer_ = some_refer_ || ((slot.reachable & kByReference) != 0 && is_read(peer, call));
+  some_are_filling_ = some_are_filling_ || (slot.reachable & kInPieces) != 0;
   return slot.signature == running_.signature;
 }
 
@@ -133,6 +194,10 @@ Task<bool> Meeting::attend(const Call& call) {
   if (progress_ == Progress::announced) {
     co_await meet(call);
     if (!combine(call)) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+  }
+  if (progress_ == Progress::filling) {
+    co_await wait_until_filled(call);
+    if (!combine(call)) co_await engine_.sleep_until(kNever);
   }
   if (progress_ == Progress::bound) co_await combine_in_turns(call);
   if (progress_ == Progress::combined) {
@@ -223,9 +288,12 @@ bool Meeting::take_references(const Call& call) noexcept {
 /// needs no phase.
 bool Meeting::combine_announced(const Call& call) noexcept {
   if (!some_refer_) {
-    if (refers_) expect_data(call);
-    MemoryExec::perform(expected().steps);
-    progress_ = Progress::over;
+    const bool is_done = combine_prepared(call);
+    progress_ = is_done ? Progress::over : Progress::filling;
+    return true;
+  }
+  if (some_are_filling_ && !have_all_filled(call)) {
+    progress_ = Progress::filling;
     return true;
   }
   if (!take_references(call) || !group_.begin_touching()) return false;
@@ -235,6 +303,17 @@ bool Meeting::combine_announced(const Call& call) noexcept {
   group_.arrive_at_phase();
   progress_ = Progress::combined;
   return true;
+}
+
+/// All data is in slots, or on its way there: false if it is so beyond a short spin.
+bool Meeting::combine_prepared(const Call& call) noexcept {
+  if (refers_) expect_data(call);
+  if (!some_are_filling_) {
+    MemoryExec::perform(expected().steps);
+    return true;
+  }
+  const auto has_come = [this](Rank peer, std::size_t bytes) { return has_filled(peer, bytes); };
+  return exec_.perform_as_it_comes(expected().steps, done_, kPieceBytes, has_come);
 }
 
 /// A peer's words on where its buffers lie cannot be followed. The collective ends by what comes of this.

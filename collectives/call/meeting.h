@@ -62,6 +62,7 @@ class Meeting : Immovable {
   enum class Progress : std::uint8_t {
     begun,
     announced,
+    filling,   ///< everybody has come, and the rest of somebody's data has not
     bound,     ///< everybody has come, and a large local schedule is to be run
     combined,  ///< and on its way through the phase that ends it
     over,
@@ -82,6 +83,12 @@ class Meeting : Immovable {
     MemoryExec::Prepared steps;
   };
 
+  void bring_first(const Call& call, host::ArrivalSlot& slot) noexcept;
+  void bring_rest(const Call& call) noexcept;
+  [[nodiscard]] std::size_t given_bytes(Rank rank, const Call& call) const noexcept;
+  [[nodiscard]] bool has_filled(Rank peer, std::size_t bytes) const noexcept;
+  [[nodiscard]] bool have_all_filled(const Call& call) const noexcept;
+  Task<> wait_until_filled(const Call& call);
   void bind_slots(const Call& call) noexcept;
   void expect_data(const Call& call) noexcept;
   [[nodiscard]] Expected& expected() noexcept {
@@ -94,6 +101,7 @@ class Meeting : Immovable {
   /// Everybody has come. False if a peer has withdrawn its memory; then nothing was touched.
   [[nodiscard]] bool combine(const Call& call) noexcept;
   [[nodiscard]] bool combine_announced(const Call& call) noexcept;
+  [[nodiscard]] bool combine_prepared(const Call& call) noexcept;
   [[nodiscard]] bool combine_on_windows(const Call& call) noexcept;
   Task<> combine_in_turns(const Call& call);
   [[nodiscard]] bool take_references(const Call& call) noexcept;
@@ -122,7 +130,10 @@ class Meeting : Immovable {
 
   Progress progress_ = Progress::begun;
   bool refers_ = false;
-  bool some_refer_ = false;  ///< of those that have come, to what others read
+  bool some_refer_ = false;        ///< of those that have come, to what others read
+  bool some_are_filling_ = false;  ///< of those: their data comes in pieces
+  std::size_t first_bytes_ = 0;    ///< of the own data: what comes with the announcement
+  MemoryExec::Position done_;      ///< of expected().steps, where data comes in pieces
   UserWindows windows_ = UserWindows::staged;
   std::array<Expected, host::HostGroup::kTurns> expected_;
 };

@@ -200,6 +200,22 @@ void MemoryExec::prepare(const LocalStep& step) {
   if (prepared_->count_ == steps.size()) steps.emplace_back();
   Prepared::Step& next = steps[prepared_->count_++];
   next.work = work_of(step, 0, bytes, next.operands);
+  next.brought.clear();
+  for (const PlacedSlice& input : step.inputs())
+    if (input.slice.window == WindowId::slot && input.rank != rank())
+      next.brought.push_back({input.rank, input.slice.offset});
+}
+
+MemoryExec::Work MemoryExec::part_of(const Work& work, std::size_t at, std::size_t bytes) {
+  Work part = work;
+  part.bytes = bytes;
+  operands_.inputs.assign(work.inputs.begin(), work.inputs.end());
+  operands_.outputs.assign(work.outputs.begin(), work.outputs.end());
+  for (const std::byte*& input : operands_.inputs) input += at;
+  for (std::byte*& output : operands_.outputs) output += at;
+  part.inputs = operands_.inputs;
+  part.outputs = operands_.outputs;
+  return part;
 }
 
 void MemoryExec::perform(const Prepared& steps) noexcept {

@@ -36,10 +36,16 @@ class MemoryExec final : public Exec {
   /// slices had as they were prepared. May be performed again for as long as these are the same.
   class Prepared {
     friend MemoryExec;
+    /// Where in a peer's slot an operand begins.
+    struct Brought {
+      Rank by = 0;
+      std::size_t at = 0;
+    };
     /// With the lists that it names, which are kept, to allocate nothing.
     struct Step {
       Work work;
       Operands operands;
+      std::vector<Brought> brought;
     };
     std::size_t count_ = 0;
     std::vector<Step> steps_;
@@ -54,6 +60,29 @@ class MemoryExec final : public Exec {
   /// Finds the steps of the first part of a local schedule, without touching any data.
   void prepare(Prepared& steps, const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
   static void perform(const Prepared& steps) noexcept;
+  /// How much of them is done.
+  struct Position {
+    std::size_t step = 0;
+    std::size_t bytes = 0;  ///< of that one
+  };
+  /// Goes on with them in parts of `part_bytes`, as far as what they read in peers' slots has come:
+  /// has_come(rank, bytes) says whether so many bytes have, from the beginning of the slot. True: all is
+  /// done.
+  template <class HasCome>
+  [[nodiscard]] bool perform_as_it_comes(const Prepared& steps, Position& done, std::size_t part_bytes,
+                                         const HasCome& has_come) {
+    for (; done.step < steps.count_; ++done.step, done.bytes = 0) {
+      const Prepared::Step& step = steps.steps_[done.step];
+      while (done.bytes < step.work.bytes) {
+        const std::size_t bytes = std::min(part_bytes, step.work.bytes - done.bytes);
+        for (const Prepared::Brought& brought : step.brought)
+          if (!has_come(brought.by, brought.at + done.bytes + bytes)) return false;
+        carry_out(part_of(step.work, done.bytes, bytes));
+        done.bytes += bytes;
+      }
+    }
+    return true;
+  }
 
   /// From now on messages pass through a part of each CCL buffer that stays in caches. For where no core is
   /// idle: threads that help want larger pieces. The same on all ranks.
@@ -103,6 +132,8 @@ class MemoryExec final : public Exec {
   void perform_part(const LocalStep& step, std::size_t at, std::size_t bytes, Operands& operands) const;
   [[nodiscard]] Work work_of(const LocalStep& step, std::size_t at, std::size_t bytes,
                              Operands& operands) const;
+  /// In lists of this rank's.
+  [[nodiscard]] Work part_of(const Work& work, std::size_t at, std::size_t bytes);
   void prepare(const LocalStep& step);
   void note(const LocalStep& step);
   [[nodiscard]] bool perform_parts_awhile(LocalStep& step, bool has_waited);

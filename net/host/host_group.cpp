@@ -108,6 +108,11 @@ void HostGroup::announce(std::uint64_t sequence) noexcept {
   notify_all();
 }
 
+void HostGroup::tell_full(std::uint64_t sequence, std::size_t bytes) noexcept {
+  own_arrival(sequence).filled.store(static_cast<std::uint32_t>(bytes), std::memory_order_seq_cst);
+  notify_all();
+}
+
 void HostGroup::forget_arrivals() noexcept {
   for (const std::uint64_t sequence : {0, 1}) own_arrival(sequence).stamp.store(0, std::memory_order_relaxed);
 }

@@ -92,6 +92,12 @@ class HostGroup final : public Source {
   }
   /// Publishes the own slot, which was filled before.
   void announce(std::uint64_t sequence) noexcept;
+  /// Says that so many bytes of the own slot are there, of data that comes in pieces after the announcement.
+  void tell_filled(std::uint64_t sequence, std::size_t bytes) noexcept {
+    own_arrival(sequence).filled.store(static_cast<std::uint32_t>(bytes), std::memory_order_release);
+  }
+  /// The same of all of them: wakes those who sleep until then.
+  void tell_full(std::uint64_t sequence, std::size_t bytes) noexcept;
   [[nodiscard]] bool has_arrived(Rank of, std::uint64_t sequence) const noexcept {
     return has_reached(arrival(of, sequence).stamp.load(std::memory_order_acquire),
                        static_cast<std::uint32_t>(sequence));

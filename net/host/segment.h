@@ -39,6 +39,9 @@ struct alignas(kCacheLine) ArrivalSlot {
   Signature signature;
   std::byte beside_stamp[kCacheLine - 24];  ///< data this small costs no second cache line
   std::byte below[kSlotPayloadBytes];       ///< larger data, aligned for vectors
+  /// How many bytes of the data are there, where it comes in pieces: in a line of its own, which who waits
+  /// for the stamp does not read.
+  alignas(kCacheLine) Counter filled{0};
 
   /// Where data of that size lies.
   [[nodiscard]] std::byte* payload(std::size_t bytes) noexcept {

@@ -29,6 +29,17 @@ bool is_phase_before_reading_a_slot(const Case&, const Mutant& mutant) {
   return mutant.changed.kind == TaskKind::phase && is_out_of_a_slot(mutant.task);
 }
 
+bool is_phase_before_who_first_refers(const Case& one, const Mutant& mutant) {
+  const Referring referring = one.options.referring;
+  const auto refers_before = [&](Rank rank) { return refers(referring, rank); };
+  return mutant.changed.kind == TaskKind::phase && referring != Referring::nobody &&
+         std::ranges::none_of(std::views::iota(Rank{0}, mutant.task.rank), refers_before);
+}
+
+bool is_rank_1_from_rank_0(const Case&, const Mutant& mutant) {
+  return is_out_of_a_slot(mutant.changed) && mutant.task.rank == 1 && mutant.changed.peer == 0;
+}
+
 bool is_send_before(const Case&, const Mutant& mutant) { return mutant.changed.kind == TaskKind::send; }
 
 constexpr std::string_view kPartialSums =
@@ -49,6 +60,15 @@ constexpr KnownSurvivor kKnownSurvivors[] = {
      TaskKind::reduce,
      "who alone refers reads slots and its own input, which last beyond the phase: right, but later",
      is_phase_before_who_alone_refers},
+    {Ops("scan"), "slots", Kinds(ChangeKind::swap), TaskKind::reduce,
+     "who first refers reads slots and its own input, which last beyond the phase: right, but later",
+     is_phase_before_who_first_refers},
+    {Ops("exclusive_scan"), "slots", Kinds(ChangeKind::swap), TaskKind::copy,
+     "a slot lasts beyond the phase that ends the use of inputs: right, but later",
+     is_phase_before_reading_a_slot},
+    {Ops("exclusive_scan"), "slots", Kinds(ChangeKind::peer), TaskKind::copy,
+     "rank 1's result is what rank 0 has brought: right, but it reads rank 0's slot again",
+     is_rank_1_from_rank_0},
     {Ops("all_gather", "all_gather_v", "all_to_all", "all_to_all_vc"), "slots", Kinds(ChangeKind::swap),
      TaskKind::copy, "a slot lasts beyond the phase that ends the use of inputs: right, but later",
      is_phase_before_reading_a_slot},

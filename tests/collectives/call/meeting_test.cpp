@@ -31,6 +31,7 @@ struct Words {
 };
 constexpr std::uint32_t kInSegment = 1 | 2;
 constexpr std::uint32_t kByReference = 4;
+constexpr std::uint32_t kInPieces = 8;
 
 /// Rank 0 meets; what rank 1 says is written by the test.
 class MeetingOfTwo {
@@ -73,6 +74,18 @@ class MeetingOfTwo {
   /// Rank 1 comes with this data, and passes no phase.
   [[nodiscard]] bool meet_data(const Call& call, std::span<const float> data) {
     return meet_with(call, 0, std::as_bytes(data));
+  }
+  /// Rank 1 comes with what fills the first piece of its data. Then it brings all of it, and rank 0 goes on.
+  [[nodiscard]] bool meet_piece(const Call& call, std::span<const float> piece) {
+    peers_group().tell_filled(hosts_[0].state.sequence, piece.size_bytes());
+    return meet_with(call, kInPieces, std::as_bytes(piece));
+  }
+  Task<bool> fill(const Call& call, std::span<const float> data) {
+    host::ArrivalSlot& slot = peers_group().own_arrival(hosts_[0].state.sequence);
+    std::memcpy(slot.payload(data.size_bytes()), data.data(), data.size_bytes());
+    peers_group().tell_full(hosts_[0].state.sequence, data.size_bytes());
+    const bool is_done = co_await meeting_->attend(call);
+    co_return is_done;
   }
   /// What rank 0 has left for the others.
   [[nodiscard]] std::span<float> own_slot(std::size_t count) {
@@ -205,6 +218,21 @@ TEST(Meeting, what_nobody_else_reads_needs_no_phase_wherever_it_lies) {
   const std::vector<float> theirs(kCount, 2.0F);
   EXPECT_TRUE(two.meet_data(call_of(test::library<Reduce>("slots"), in, out), theirs));
   EXPECT_THAT(out, Each(3.0F));
+}
+
+/// In place what is combined already must not be combined again when the rest comes.
+TEST(Meeting, what_comes_in_pieces_is_taken_as_it_comes) {
+  Engine engine;
+  MeetingOfTwo two(engine);
+  std::vector<float> vector(2 * kCount, 1.0F);
+  const std::vector<float> theirs(2 * kCount, 2.0F);
+  const Call call = call_of(test::library<Reduce>("slots"), vector, vector);
+  EXPECT_FALSE(two.meet_piece(call, std::span(theirs).first(kCount)));
+  const std::span<const float> halves(vector);
+  EXPECT_THAT(halves.first(kCount), Each(3.0F));
+  EXPECT_THAT(halves.last(kCount), Each(1.0F));
+  EXPECT_TRUE(engine.run(two.fill(call, theirs)));
+  EXPECT_THAT(vector, Each(3.0F));
 }
 
 }  // namespace

@@ -104,6 +104,9 @@ TEST(Mutants, that_are_known_to_be_right_are_those_of_who_alone_refers_or_reads_
   EXPECT_THAT(known_swaps_with_the_phase(operator_of<AllReduce>, Referring::rank_0),
               ElementsAre("rank 0: reduce 3 operands to slot[0, +480]"));
   EXPECT_THAT(known_swaps_with_the_phase(operator_of<AllReduce>, Referring::all_but_rank_0), IsEmpty());
+  EXPECT_THAT(known_swaps_with_the_phase(operator_of<Scan>, Referring::rank_0), IsEmpty());
+  EXPECT_THAT(known_swaps_with_the_phase(operator_of<Scan>, Referring::all_but_rank_0),
+              ElementsAre("rank 1: reduce 2 operands to slot[0, +480]"));
   EXPECT_THAT(known_swaps_with_the_phase(operator_of<AllGather>, Referring::rank_0),
               ElementsAre("rank 0: copy rank 2's slot[0, +480] to recv[960, +480]",
                           "rank 2: copy rank 1's slot[0, +480] to recv[480, +480]"));
