@@ -213,7 +213,8 @@ void VerbsStream::end_loans() noexcept {
   }
   own_loan_ = OwnLoan::none;
   for (; is_fetching(); ++loans_fetched_) fetching_[loans_fetched_ % kMostLoans] = {};
-  loans_taken_ = loans_came_;
+  // One that was not read whole has not been received: what stands in the ring behind it is not its bytes.
+  if (borrowed_.terms.bytes != 0) --loans_taken_;
   borrowed_ = {};
 }
 

@@ -209,6 +209,23 @@ TEST_F(SeveralLoans, that_cannot_be_read_are_told_of_behind_those_that_were) {
   expect_failure(*other, "a RDMA READ of 65536 bytes for rank 0 failed");
 }
 
+/// What stands in the ring behind them is not taken for their bytes.
+TEST_F(SeveralLoans, that_were_not_read_hold_back_what_is_behind_them_when_the_stream_fails) {
+  for (const bool has_begun : {false, true}) {
+    connect();
+    ASSERT_TRUE(lend(0));
+    EXPECT_EQ(send(*one, 50), 50);
+    EXPECT_EQ(receive(*other, 1000), static_cast<int>(LoanTerms::kMostBytesBefore));
+    if (has_begun) {
+      const auto part = place(0).first(kBytes / 2);
+      EXPECT_EQ(other->try_receive_some(part), static_cast<int>(kBytes / 2));
+    }
+    say(*other, Kind::credit, 1, 0, 0);
+    EXPECT_EQ(receive(*other, 1000), -EIO) << "it begins to read, and finds that";
+    EXPECT_EQ(receive(*other, 1000), -EIO) << "begun: " << has_begun;
+  }
+}
+
 /// Both ends and the device, each of which does one of the things that it may do next: messages of a header
 /// and a loan, or of a header alone.
 class LoanInterleaving : public SeveralLoans {
