@@ -265,6 +265,28 @@ TEST_F(SeveralFrames, that_fail_are_told_once_though_nothing_else_is_received) {
   run(body);
 }
 
+/// Where a device reads for it, too.
+TEST_F(SeveralFrames, that_come_when_their_collective_is_over_end_the_link) {
+  auto body = [&]() -> Task<> {
+    TaskScope all;
+    fake.is_holding = true;
+    all.spawn(put(*links[0], in_send(kBytes), in_ccl_in(kBytes), Signal::DataSignal));
+    co_await take_turns();
+    fake.refuses_memory = EINVAL;  // so it is not fetched, but received
+    co_await carry_out(1);
+    EXPECT_EQ(fake.reads, 1);
+    hosts[1].state.is_running = false;
+    co_await carry_out_all();
+    EXPECT_EQ(hosts[1].failures.size(), 1U);
+    const std::string why = hosts[1].failures.empty() ? "" : hosts[1].failures[0].what();
+    EXPECT_THAT(why, ::testing::HasSubstr("still sends 131072 bytes of collective 1"));
+    EXPECT_EQ(at(1, in_ccl_in(kBytes))[0], std::byte{0});
+    all.cancel();
+    co_await all.join();
+  };
+  run(body);
+}
+
 TEST_F(SeveralFrames, that_nobody_waited_for_end_the_link_with_the_next_collective) {
   auto body = [&]() -> Task<> {
     TaskScope all;
