@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <concepts>
 
 namespace cohort::framed {
@@ -36,10 +38,10 @@ void put(FrameBytes& frame, std::size_t at, T value) noexcept {
 
 template <std::unsigned_integral T>
 T get(std::span<const std::byte, kFrameBytes> frame, std::size_t at) noexcept {
-  T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    value = static_cast<T>(value | static_cast<T>(std::to_integer<T>(frame[at + i]) << (8 * i)));
-  return value;
+  std::array<std::byte, sizeof(T)> bytes{};
+  std::copy_n(frame.begin() + static_cast<std::ptrdiff_t>(at), sizeof(T), bytes.begin());
+  if constexpr (std::endian::native == std::endian::big) std::ranges::reverse(bytes);
+  return std::bit_cast<T>(bytes);
 }
 
 void expect(bool holds, std::string_view field, std::uint64_t came, std::string_view expected) {
