@@ -24,9 +24,11 @@ inline constexpr std::uint32_t kMostCredits =
     kMostMessages / kCreditMessages + static_cast<std::uint32_t>(kRingBytes / kCreditBytes) + 1;
 /// Loans that were not answered: enough that the device is not waited for between two of them.
 inline constexpr std::uint32_t kMostLoans = 16;
+/// Receives that were taken and may wait for a quiet moment to be posted again: what came goes first.
+inline constexpr std::uint32_t kLateReceives = 16;
 /// Each message and credit takes one of them; so do each loan, each answer, which is to one at least, and the
 /// end.
-inline constexpr std::uint32_t kReceives = kMostMessages + kMostCredits + 2 * kMostLoans + 1;
+inline constexpr std::uint32_t kReceives = kMostMessages + kMostCredits + 2 * kMostLoans + 1 + kLateReceives;
 /// Requests to send that have not completed; what finds none waits, for the device alone. Drivers round a
 /// power of two up to the next one.
 inline constexpr std::uint32_t kSends = 63;

@@ -183,7 +183,8 @@ bool VerbsStream::post(Request what, ibv_send_wr& request, std::size_t bytes) no
 }
 
 int VerbsStream::try_receive_some(std::span<std::byte> into) noexcept {
-  if (received_.is_empty() && !is_over() && !has_ended_) (void)reap();
+  const bool has_looked = std::exchange(has_just_looked_, false);
+  if (received_.is_empty() && !is_over() && !has_ended_ && !has_looked) (void)reap();
   if (const std::size_t bytes = take_bytes(into); bytes != 0) {
     if (!is_over()) tell_credit();
     return static_cast<int>(bytes);
@@ -287,6 +288,12 @@ void VerbsStream::device_failed(std::string_view why) noexcept {
   if (!is_over()) fail(std::string(why));
 }
 
+bool VerbsStream::poll() noexcept {
+  const bool found = reap();
+  has_just_looked_ = !found;
+  return found;
+}
+
 bool VerbsStream::reap() noexcept {
   if (is_over()) return false;
   std::array<ibv_wc, kBatch> completions;
@@ -296,7 +303,8 @@ bool VerbsStream::reap() noexcept {
     if (count < 0) fail(fmt::format("{}: its completions cannot be read", device_.port().device));
     take_all(std::span(completions).first(static_cast<std::size_t>(std::max(count, 0))));
     found |= count > 0;
-    if (!is_over()) renew_receives();
+    const bool may_be_late = count > 0 && spent_receives_ < kLateReceives;
+    if (!is_over() && !may_be_late) renew_receives();
     if (count < static_cast<int>(kBatch)) break;
   }
   if (!found) return false;

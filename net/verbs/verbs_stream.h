@@ -92,7 +92,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   };
 
   // Source:
-  bool poll() noexcept override { return reap(); }
+  bool poll() noexcept override;
   [[nodiscard]] bool is_waited_for() const noexcept override {
     return reader_.is_waiting || writer_.is_waiting || closer_.is_waiting;
   }
@@ -267,12 +267,13 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
 
   Waiter reader_;
   Waiter writer_;
-  Waiter closer_;           ///< in until_sent()
-  bool is_armed_ = false;   ///< the device will tell of the next completion
-  bool has_ended_ = false;  ///< the peer has
-  bool is_closed_ = false;  ///< by shutdown()
-  bool is_taking_ = false;  ///< completions that were polled wait to be looked at
-  bool is_flush_ = false;   ///< failure_ is but the consequence of another one
+  Waiter closer_;                 ///< in until_sent()
+  bool is_armed_ = false;         ///< the device will tell of the next completion
+  bool has_ended_ = false;        ///< the peer has
+  bool is_closed_ = false;        ///< by shutdown()
+  bool has_just_looked_ = false;  ///< poll() has, in vain: who asks next need not
+  bool is_taking_ = false;        ///< completions that were polled wait to be looked at
+  bool is_flush_ = false;         ///< failure_ is but the consequence of another one
   std::string failure_;
 };
 

@@ -320,6 +320,7 @@ void FakeVerbs::make_transfer_calls() {
   };
   library_.poll_cq = [](ibv_cq* queue, int most, ibv_wc* completions) {
     auto& waiting = reinterpret_cast<Queue*>(queue)->completions;
+    ++self().polls;
     int count = 0;
     for (; count < most && !waiting.empty(); ++count) {
       completions[count] = waiting.front();
@@ -362,6 +363,7 @@ int FakeVerbs::post_recv(ibv_qp* seen, const ibv_recv_wr* requests) {
   for (; requests != nullptr; requests = requests->next) {
     if (pair.receives.size() == pair.most_receives) return ENOMEM;
     pair.receives.push_back(requests->wr_id);
+    ++receives_posted;
   }
   return 0;
 }

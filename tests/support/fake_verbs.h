@@ -61,6 +61,8 @@ class FakeVerbs : Immovable {
   int sends_signaled = 0;
   int sends_inline = 0;
   int reads = 0;
+  int polls = 0;
+  int receives_posted = 0;
   int registrations = 0;
   int refused_registrations = 0;
   std::vector<int> descriptors;  ///< of open devices and channels

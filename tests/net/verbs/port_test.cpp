@@ -61,7 +61,7 @@ TEST_F(ChoosePort, refuses_a_device_on_which_no_connection_can_be_made) {
     expect_refusal(text);
   fake.most_memory = ~std::size_t{0};
   fake.refuses_pairs = ENOSPC;
-  expect_refusal("fake0 port 1: fake0: making a queue pair of 63 sends and 89 receives");
+  expect_refusal("fake0 port 1: fake0: making a queue pair of 63 sends and 105 receives");
 }
 
 TEST_F(ChoosePort, prefers_addresses_that_are_routed) {

@@ -140,6 +140,26 @@ TEST_F(SeveralFrames, are_as_many_as_were_started) {
   run(body);
 }
 
+/// Its completion queue is looked at by who waits, or by the loop, not by both.
+TEST_F(SeveralFrames, that_are_waited_for_are_looked_for_once_in_a_turn) {
+  auto body = [&]() -> Task<> {
+    const auto polls_of_turns = [&]() -> Task<int> {
+      const int before = fake.polls;
+      co_await take_turns();
+      co_return fake.polls - before;
+    };
+    const int idle = co_await polls_of_turns();
+    TaskScope all;
+    all.spawn(recv(*links[1], in_recv(8)));
+    co_await take_turns();
+    const int waiting = co_await polls_of_turns();
+    EXPECT_LT(waiting, idle + idle / 4);
+    co_await send(*links[0], in_send(8));
+    co_await all.join();
+  };
+  run(body);
+}
+
 /// That of a put, and one behind it: neither is there before the bytes are.
 TEST_F(SeveralFrames, are_read_before_signals_behind_them_are_told) {
   auto body = [&]() -> Task<> {
