@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Two ranks, each an engine on a thread of its own, over TCP loopback or over the RDMA device of this host:
-// what one exchange costs through a link.
+// what one exchange costs through a link, or through the stream below it.
 #include <cohort/engine/engine.h>
 #include <cohort/engine/system/affinity.h>
 #include <cohort/engine/when_all.h>
@@ -13,6 +13,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -74,8 +75,8 @@ void add_floats(const Reducer&, std::byte* inout, const std::byte* in, std::size
 }
 
 /// Which bytes move in one measured step. `stream`: many messages one way, in equal shares over the lanes,
-/// then one without bytes back on each.
-enum class Step : int { exchange, exchange_reduce, one_way, stream };
+/// then one without bytes back on each. `round_trip`: there, then back.
+enum class Step : int { exchange, exchange_reduce, one_way, stream, round_trip };
 
 /// What is measured; both ends know it.
 struct Load {
@@ -84,10 +85,10 @@ struct Load {
   Lane lanes = 1;
   int in_flight = 1;  ///< messages of a stream that are under way on each lane
 
-  /// Of both directions, but for one_way and stream.
+  /// Of both directions, but for one_way, stream and round_trip.
   [[nodiscard]] int messages() const {
     if (step == Step::stream) return in_flight == 1 ? 32 : 4 * in_flight;
-    return step == Step::one_way ? 1 : 2;
+    return step == Step::one_way || step == Step::round_trip ? 1 : 2;
   }
 };
 
@@ -125,7 +126,11 @@ Task<> one_way(Link& link, int messages, int in_flight, std::size_t bytes, bool 
 Task<> exchange(const Links& links, Load load, bool is_first) {
   Link& link = *links.front();
   const std::size_t bytes = load.bytes;
-  if (load.step == Step::exchange) {
+  if (load.step == Step::round_trip) {
+    if (is_first) co_await link.send(out(bytes));
+    co_await link.recv(in(bytes));
+    if (!is_first) co_await link.send(out(bytes));
+  } else if (load.step == Step::exchange) {
     co_await when_all(send(link, out(bytes)), recv(link, in(bytes)));
   } else if (load.step == Step::exchange_reduce) {
     const Reducer reducer{.fold = add_floats, .element_bytes = sizeof(float)};
@@ -161,7 +166,7 @@ class VerbsPath {
   /// Of this memory nothing is copied: its owner declares it.
   VerbsPath(std::span<std::byte> memory, Rank peer)
       : device_(verbs::open_device_of_this_host()), peer_(peer) {
-    device_->regions().declare(memory);
+    if (!memory.empty()) device_->regions().declare(memory);
   }
   [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> open(Engine& engine, Socket socket) {
     auto stream = std::make_unique<verbs::VerbsStream>(engine, *device_, peer_);
@@ -216,6 +221,56 @@ class Side {
   Links links_;
 };
 
+/// Connects the first rank with another one, which it starts.
+class Meeting {
+ public:
+  ~Meeting() {
+    if (peer_.joinable()) peer_.join();
+  }
+  /// `serve(address)`: the other rank, in a thread of its own, which is started once.
+  template <class Serve>
+  [[nodiscard]] Task<Socket> accept(Engine& engine, Serve serve) {
+    if (!listener_) {
+      listener_.emplace(engine, Address::parse("127.0.0.1:0"));
+      peer_ = std::thread(serve, listener_->local_address());
+    }
+    co_return co_await listener_->accept();
+  }
+  /// Before its engine ends.
+  void close() { listener_.reset(); }
+
+ private:
+  std::optional<Listener> listener_;
+  std::thread peer_;
+};
+
+/// How long steps took.
+class Times {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Times(benchmark::State& state) : state_(state) {}
+
+  void add(Clock::time_point start) {
+    const std::chrono::duration<double> took = Clock::now() - start;
+    state_.SetIterationTime(took.count());
+    times_us_.push_back(took.count() * 1e6);
+  }
+  /// `bytes`: that moved in a step.
+  void report(double bytes) {
+    std::sort(times_us_.begin(), times_us_.end());
+    const double median_us = times_us_[times_us_.size() / 2];
+    state_.counters["min_us"] = times_us_.front();
+    state_.counters["p10_us"] = times_us_[times_us_.size() / 10];
+    state_.counters["median_us"] = median_us;
+    state_.counters["GB/s"] = bytes / median_us / 1e3;
+  }
+
+ private:
+  benchmark::State& state_;
+  std::vector<double> times_us_;
+};
+
 /// The other rank: does a step whenever it is told to go on.
 template <class AnyPath>
 void serve_peer(Address address, Load load) {
@@ -236,45 +291,102 @@ void link(benchmark::State& state) {
                   .bytes = static_cast<std::size_t>(state.range(1)),
                   .lanes = static_cast<Lane>(state.range(2)),
                   .in_flight = static_cast<int>(state.range(3))};
-  std::thread peer;
-  std::optional<Listener> listener;
-  auto accept = [&](Engine& engine) -> Task<Socket> {
-    if (!listener) {
-      listener.emplace(engine, Address::parse("127.0.0.1:0"));
-      peer = std::thread(serve_peer<AnyPath>, listener->local_address(), load);
-    }
-    co_return co_await listener->accept();
+  Meeting meeting;
+  auto accept = [&](Engine& engine) {
+    return meeting.accept(engine, [load](Address address) { serve_peer<AnyPath>(address, load); });
   };
   Side<AnyPath> side(0, load.lanes, accept);
-  listener.reset();
-  std::vector<double> times_us;
+  meeting.close();
+  Times times(state);
   auto body = [&](const Links& links, BenchHost& host) -> Task<> {
-    using Clock = std::chrono::steady_clock;
     for ([[maybe_unused]] auto iteration : state) {
-      const auto start = Clock::now();
+      const auto start = Times::Clock::now();
       co_await exchange(links, load, true);
-      const std::chrono::duration<double> took = Clock::now() - start;
-      state.SetIterationTime(took.count());
-      times_us.push_back(took.count() * 1e6);
+      times.add(start);
     }
     host.first_byte() = std::byte{1};  // the last one
     host.is_over = true;
     co_await exchange(links, load, true);
   };
   side.run(body);
-  peer.join();
-  std::sort(times_us.begin(), times_us.end());
-  const double median_us = times_us[times_us.size() / 2];
-  state.counters["min_us"] = times_us.front();
-  state.counters["p10_us"] = times_us[times_us.size() / 10];
-  state.counters["median_us"] = median_us;
-  state.counters["GB/s"] = load.messages() * static_cast<double>(load.bytes) / median_us / 1e3;
+  times.report(load.messages() * static_cast<double>(load.bytes));
+}
+
+/// One end of a stream, with nothing on it.
+template <class AnyPath>
+struct StreamEnd {
+  template <class Connect>
+  StreamEnd(Rank self, Connect& connect) : path({}, 1 - self) {
+    bind(self);
+    auto open = [&]() -> Task<> {
+      Socket socket = co_await connect(engine);
+      stream = co_await path.open(engine, std::move(socket));
+    };
+    engine.run(open());
+  }
+  /// All of it, as fast as the stream takes or brings it.
+  void send(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) bytes = bytes.subspan(moved(stream->try_send_some(bytes, {})));
+  }
+  void receive(std::span<std::byte> bytes) {
+    while (!bytes.empty()) bytes = bytes.subspan(moved(stream->try_receive_some(bytes)));
+  }
+
+  Engine engine;
+  AnyPath path;
+  std::unique_ptr<framed::ByteStream> stream;
+
+ private:
+  static std::size_t moved(int result) {
+    if (result > 0) return static_cast<std::size_t>(result);
+    if (result == -EAGAIN) return 0;
+    std::fprintf(stderr, "the stream ended: %d\n", result);
+    std::abort();
+  }
+};
+
+/// Until the first byte says that it was the last time.
+template <class AnyPath>
+void answer(Address address, std::size_t bytes) {
+  auto connect = [&](Engine& engine) { return Socket::connect(engine, address); };
+  StreamEnd<AnyPath> end(1, connect);
+  std::vector<std::byte> block(bytes);
+  while (block[0] == std::byte{0}) {
+    end.receive(block);
+    end.send(block);
+  }
+}
+
+/// So many bytes there and back, by who does nothing else, as perftest's programs measure: no frame, no
+/// coroutine.
+template <class AnyPath>
+void stream_round_trip(benchmark::State& state) {
+  const auto bytes = static_cast<std::size_t>(state.range(0));
+  Meeting meeting;
+  auto accept = [&](Engine& engine) {
+    return meeting.accept(engine, [bytes](Address address) { answer<AnyPath>(address, bytes); });
+  };
+  StreamEnd<AnyPath> end(0, accept);
+  meeting.close();
+  std::vector<std::byte> block(bytes);
+  Times times(state);
+  for ([[maybe_unused]] auto iteration : state) {
+    const auto start = Times::Clock::now();
+    end.send(block);
+    end.receive(block);
+    times.add(start);
+  }
+  block[0] = std::byte{1};
+  end.send(block);
+  end.receive(block);
+  times.report(static_cast<double>(bytes));
 }
 
 void sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"step", "bytes", "lanes", "in_flight"})->UseManualTime();
   for (const std::int64_t bytes : {8, 4096, 32768, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20}) {
-    for (const Step step : {Step::exchange, Step::exchange_reduce, Step::one_way, Step::stream})
+    for (const Step step :
+         {Step::exchange, Step::exchange_reduce, Step::one_way, Step::stream, Step::round_trip})
       bench->Args({static_cast<std::int64_t>(step), bytes, 1, 1});
     constexpr auto kStream = static_cast<std::int64_t>(Step::stream);
     for (const int lanes : {4, 16}) bench->Args({kStream, bytes, lanes, 1});
@@ -287,14 +399,29 @@ void sizes(benchmark::internal::Benchmark* bench) {
 void tcp_link(benchmark::State& state) { link<TcpPath>(state); }
 BENCHMARK(tcp_link)->Apply(sizes);
 
+/// Whether there is a device; else the benchmark is skipped.
+bool has_device(benchmark::State& state) {
+  const verbs::Choice& choice = verbs::port_of_this_host();
+  if (!choice.port) state.SkipWithError(choice.why_not.c_str());
+  return choice.port.has_value();
+}
+
 void verbs_link(benchmark::State& state) {
-  if (const verbs::Choice& choice = verbs::port_of_this_host(); !choice.port) {
-    state.SkipWithError(choice.why_not.c_str());
-    return;
-  }
-  link<VerbsPath>(state);
+  if (has_device(state)) link<VerbsPath>(state);
 }
 BENCHMARK(verbs_link)->Apply(sizes);
+
+void stream_sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgName("bytes")->UseManualTime()->Arg(8)->Arg(4096);
+}
+
+void tcp_stream(benchmark::State& state) { stream_round_trip<TcpPath>(state); }
+BENCHMARK(tcp_stream)->Apply(stream_sizes);
+
+void verbs_stream(benchmark::State& state) {
+  if (has_device(state)) stream_round_trip<VerbsPath>(state);
+}
+BENCHMARK(verbs_stream)->Apply(stream_sizes);
 
 }  // namespace
 }  // namespace cohort

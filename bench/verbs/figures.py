@@ -21,8 +21,10 @@ class Figure:
 
 
 FIGURES = (
-    Figure("latency, 8 B", "us", "link", "ib_write_lat", 1.3),
-    Figure("latency, 8 B, the fastest tenth", "us", "link", "ib_write_lat", 1.3),
+    Figure("latency of a stream, 8 B", "us", "stream", "ib_write_lat", 1.3),
+    Figure("latency of a stream, 8 B, the fastest tenth", "us", "stream", "ib_write_lat", 1.3),
+    Figure("latency of a link, 8 B", "us", "link", "ib_write_lat", 1.3),
+    Figure("latency of a link, 8 B, the fastest tenth", "us", "link", "ib_write_lat", 1.3),
     Figure("bandwidth, 64 KiB", "MiB/s", "link", "ib_write_bw", 0.9, is_rate=True),
     Figure("bandwidth, 64 KiB, one in flight", "MiB/s", "link", "ib_write_bw -t 1", 0.9, is_rate=True),
     Figure("bandwidth, 1 MiB", "MiB/s", "link", "ib_write_bw", 0.9, is_rate=True),
@@ -60,7 +62,7 @@ def bandwidth_of_perftest(text, bytes_):
 
 def counter_of_link_bench(text, name):
     """Of its only benchmark, from its CSV."""
-    lines = [line for line in text.splitlines() if line.startswith(("name,", '"verbs_link'))]
+    lines = [line for line in text.splitlines() if line.startswith(("name,", '"verbs_'))]
     if len(lines) != 2:
         return None
     titles, values = (line.split(",") for line in lines)

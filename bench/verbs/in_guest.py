@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in the guest: in_guest.py PROGRAMS-FOLDER ROUNDS. Prints a line for each figure: figure;ROUND;NAME;PROGRAM;VALUE, and
+"""Runs in the guest: in_guest.py PROGRAMS-FOLDER ROUNDS [ONLY]. Prints a line for each figure: figure;ROUND;NAME;PROGRAM;VALUE, and
 `missing: WHAT: WHY`. All programs run one after the other in every round."""
 
 import os
@@ -55,7 +55,12 @@ class Programs:
         self._transports = list(UCX_TRANSPORTS)
 
     def link(self, step, bytes_, counter, in_flight=1, **environment):
-        name = f"verbs_link/step:{step}/bytes:{bytes_}/lanes:1/in_flight:{in_flight}/"
+        return self._link_bench(f"verbs_link/step:{step}/bytes:{bytes_}/lanes:1/in_flight:{in_flight}/", counter, **environment)
+
+    def stream(self, bytes_, counter):
+        return self._link_bench(f"verbs_stream/bytes:{bytes_}/", counter)
+
+    def _link_bench(self, name, counter, **environment):
         text = run(str(self._folder / "link_bench"), f"--benchmark_filter={name}",
                    "--benchmark_min_time=0.5", "--benchmark_format=csv", **environment)
         value = figures.counter_of_link_bench(text, counter)
@@ -83,11 +88,15 @@ class Programs:
 
     def measurements(self):
         """(figure, program, how to measure it)"""
-        yield "latency, 8 B", "ib_write_lat", lambda: figures.latency_of_perftest(perftest("ib_write_lat", 8, 1000), 8)
-        yield "latency, 8 B", "link", lambda: self.link(2, 8, "median_us", **AWAKE) / 2
-        yield ("latency, 8 B, the fastest tenth", "ib_write_lat",
-               lambda: figures.fastest_tenth_of_perftest(perftest("ib_write_lat", 8, 1000, "-H")))
-        yield "latency, 8 B, the fastest tenth", "link", lambda: self.link(2, 8, "p10_us", **AWAKE) / 2
+        # The stream alone, and a link on an engine that does not sleep, each beside a run of its own.
+        own = (("stream", self.stream), ("link", lambda *of: self.link(4, *of, **AWAKE)))
+        for program, measure in own:
+            name = f"latency of a {program}, 8 B"
+            yield name, "ib_write_lat", lambda: figures.latency_of_perftest(perftest("ib_write_lat", 8, 1000), 8)
+            yield name, program, lambda m=measure: m(8, "median_us") / 2
+            yield (f"{name}, the fastest tenth", "ib_write_lat",
+                   lambda: figures.fastest_tenth_of_perftest(perftest("ib_write_lat", 8, 1000, "-H")))
+            yield f"{name}, the fastest tenth", program, lambda m=measure: m(8, "p10_us") / 2
         # As many messages in flight as perftest has, 128 or what its -t says, but of 1 MiB 16, beside 50.
         for name, bytes_, in_flight, iterations, *depth in (
                 ("64 KiB", 64 << 10, 128, 500), ("64 KiB, one in flight", 64 << 10, 1, 500, "-t", "1"),
@@ -103,8 +112,11 @@ class Programs:
 
 def main():
     programs = Programs(sys.argv[1])
+    only = sys.argv[3] if len(sys.argv) > 3 else ""
     for turn in range(int(sys.argv[2])):
         for figure, program, measure in programs.measurements():
+            if only not in figure:
+                continue
             try:
                 value = measure()
                 print(f"figure;{turn};{figure};{program};{value}" if value else f"missing: {program}: no figure", flush=True)

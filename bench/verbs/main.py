@@ -19,6 +19,7 @@ def parse(arguments=None):
     parser = argparse.ArgumentParser(prog="./run bench verbs", description=DESCRIPTION)
     add = parser.add_argument
     add("--rounds", type=int, default=5, help="each runs all programs one after the other (default 5)")
+    add("--only", default="", metavar="TEXT", help="only figures whose name has that in it, such as latency")
     add("--into", type=pathlib.Path, metavar="FILE", help="a text, such as docs/verbs.md, in which to replace the table")
     add("--out", type=pathlib.Path, default=ROOT / "build/bench", help="where verbs.csv goes (default build/bench)")
     add("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where the programs lie")
@@ -31,7 +32,7 @@ def measure(options):
     """(round, figure, program, value) as they come; what is missing is shown."""
     folder = pathlib.Path(__file__).parent
     argv = [sys.executable, str(ROOT / "tests/verbs/vm"), "run", *options.kernel, "--timeout", str(options.timeout), "--",
-            "/usr/bin/python3", str(folder / "in_guest.py"), str(options.bin.resolve()), str(options.rounds)]
+            "/usr/bin/python3", str(folder / "in_guest.py"), str(options.bin.resolve()), str(options.rounds), options.only]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as guest:
         for line in guest.stdout:
             kind, *words = line.rstrip("\n").split(";")

@@ -40,11 +40,11 @@ class Figures(unittest.TestCase):
         self.assertIsNone(figures.median_of_rows(ROWS, 16))
 
     def test_become_ratios_within_rounds(self):
-        rows = [(0, "latency, 8 B", "link", 2.0), (0, "latency, 8 B", "ib_write_lat", 1.0),
-                (1, "latency, 8 B", "link", 30.0), (1, "latency, 8 B", "ib_write_lat", 10.0),
-                (2, "latency, 8 B", "link", 4.0)]
-        line = next(line for line in figures.table(rows).splitlines() if line.startswith("| latency"))
-        self.assertEqual(line, "| latency, 8 B | 4 us | ib_write_lat | 5.5 us | 2.50 (2.00 to 3.00) | at most 1.3 |")
+        rows = [(0, "latency of a link, 8 B", "link", 2.0), (0, "latency of a link, 8 B", "ib_write_lat", 1.0),
+                (1, "latency of a link, 8 B", "link", 30.0), (1, "latency of a link, 8 B", "ib_write_lat", 10.0),
+                (2, "latency of a link, 8 B", "link", 4.0)]
+        line = next(line for line in figures.table(rows).splitlines() if line.startswith("| latency of a link"))
+        self.assertEqual(line, "| latency of a link, 8 B | 4 us | ib_write_lat | 5.5 us | 2.50 (2.00 to 3.00) | at most 1.3 |")
 
     def test_that_are_missing_are_said_to_be(self):
         line = next(line for line in figures.table([(0, "all_reduce, 8 B", "cohort", 2.0)]).splitlines() if "all_reduce, 8" in line)
