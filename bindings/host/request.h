@@ -30,9 +30,13 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
   }
   /// The same until that moment; false if it is not over by then.
   [[nodiscard]] bool wait_until(TimePoint until, Interrupt* interrupt = nullptr) {
-    if (!loop_.wait(shared_from_this(), until, interrupt)) return false;
+    if (!is_over_by(until, interrupt)) return false;
     take();
     return true;
+  }
+  /// The same, but throws nothing of the work's.
+  [[nodiscard]] bool is_over_by(TimePoint until, Interrupt* interrupt = nullptr) {
+    return loop_.wait(shared_from_this(), until, interrupt);
   }
   /// Whether it is over; gives it a turn if nobody drives.
   [[nodiscard]] bool test() {

@@ -116,16 +116,16 @@ bool SharedLoop::lead_or_want() noexcept {
 void SharedLoop::begin(Work& work) {
   ++begun_;
   TaskScope& within = work.within_ == nullptr ? works_ : *work.within_;
-  work.scope_.emplace(&within.cancel_scope());
+  work.scope_.begin(&within.cancel_scope());
   if (work.cancelled_) [[unlikely]]
-    work.scope_->cancel(*work.cancelled_);
+    work.scope_.get()->cancel(*work.cancelled_);
   within.spawn(carry_out(work));
 }
 
 Task<> SharedLoop::carry_out(Work& work) {
   std::exception_ptr failure;
   try {
-    Task<> body = with_scope(*work.scope_, work.body());
+    Task<> body = with_scope(*work.scope_.get(), work.body());
     co_await body;
   } catch (...) {
     failure = std::current_exception();
@@ -137,7 +137,7 @@ Task<> SharedLoop::carry_out(Work& work) {
 void SharedLoop::end(Work& work, std::exception_ptr failure) noexcept {
   if (--begun_ == 0 && std::exchange(is_ending_, false)) [[unlikely]]
     end_.post();
-  work.scope_.reset();
+  work.scope_.end();
   work.failure_ = std::move(failure);
   const std::shared_ptr<Work> held = std::move(work.held_);
   if (std::ranges::find(driven_for_, &work) != driven_for_.end()) stops_ = true;
@@ -154,8 +154,8 @@ void SharedLoop::end(Work& work, std::exception_ptr failure) noexcept {
 }
 
 void SharedLoop::cancel_on_engine(Work& work, const Error& cause) noexcept {
-  if (work.scope_)
-    work.scope_->cancel(cause);
+  if (CancelScope* const scope = work.scope_.get())
+    scope->cancel(cause);
   else
     work.cancelled_ = cause;
 }
@@ -361,7 +361,10 @@ void SharedLoop::pass_on(std::unique_lock<std::mutex>& lock) noexcept {
 
 /// Not by who leads: what the question runs may wait for the lead.
 void SharedLoop::ask(Work& work, const std::shared_ptr<Work>& held, Interrupt*& interrupt) {
-  if (interrupt == nullptr || !interrupt->is_wanted()) return;
+  if (interrupt == nullptr) return;
+  const bool is_wanted = interrupt->is_wanted();
+  refuse_child();  // the program may have forked meanwhile
+  if (!is_wanted) return;
   interrupt = nullptr;
   if (give_order({Order::What::interrupt, &work, held})) return;
   if (!work.is_over()) run_->enter([&] { cancel_on_engine(work, interrupted()); });

@@ -9,9 +9,34 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
+#include <utility>
 
 namespace cohort::bindings {
+
+/// The scope around a work's body, while that runs. In a child of fork the thread's frames end though it
+/// still does: then it is left as it lies.
+class BodyScope : Immovable {
+ public:
+  BodyScope() noexcept {}  // NOLINT(modernize-use-equals-default): a union's
+  ~BodyScope() {}          // NOLINT(modernize-use-equals-default)
+  void begin(CancelScope* around) {
+    ::new (static_cast<void*>(&scope_)) CancelScope(around);
+    runs_ = true;
+  }
+  void end() noexcept {
+    if (std::exchange(runs_, false)) scope_.~CancelScope();
+  }
+  /// Null: it does not run.
+  [[nodiscard]] CancelScope* get() noexcept { return runs_ ? &scope_ : nullptr; }
+
+ private:
+  union {
+    CancelScope scope_;
+  };
+  bool runs_ = false;
+};
 
 /// Something that a SharedLoop carries out, once: a coroutine, and how it ended.
 ///
@@ -48,8 +73,8 @@ class Work : Immovable {
   TaskScope* const within_;
 
   // Whoever drives the loop:
-  std::optional<CancelScope> scope_;  ///< around the body, while that runs
-  std::optional<Error> cancelled_;    ///< before it was begun
+  BodyScope scope_;
+  std::optional<Error> cancelled_;  ///< before it was begun
 
   std::exception_ptr failure_;
   std::atomic<bool> is_over_{false};

@@ -11,14 +11,16 @@ namespace cohort::python {
 
 namespace py = pybind11;
 
-/// `value` as a T. Throws TypeError for what is none: `name` is the parameter's, what to give is `what`.
-/// Threads: with the interpreter's lock.
+/// `value` as a T. Throws TypeError for what is none: `name` is the parameter's of the call, what to give is
+/// `what`. Threads: with the interpreter's lock.
 template <class T>
-[[nodiscard]] T cast_or_refuse(const py::object& value, std::string_view name, std::string_view what) {
+[[nodiscard]] T cast_or_refuse(py::handle value, std::string_view call, std::string_view name,
+                               std::string_view what) {
   try {
     return value.cast<T>();
   } catch (const py::cast_error&) {
-    throw py::type_error(fmt::format("`{}` is {}; give {}", name, py::repr(value).cast<std::string>(), what));
+    throw py::type_error(
+        fmt::format("{}: `{}` is {}; give {}", call, name, py::repr(value).cast<std::string>(), what));
   }
 }
 

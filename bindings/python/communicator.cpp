@@ -35,19 +35,19 @@ std::optional<DataType> type_asked_for(const CallOptions& options) {
   return type;
 }
 
-CallSettings settings_of(const CallOptions& options) {
+CallSettings settings_of(std::string_view name, const CallOptions& options) {
   CallSettings settings;
   if (!options.timeout.is_none())
     settings.timeout =
-        duration_of(cast_or_refuse<double>(options.timeout, "timeout", "seconds, a number"), "timeout");
+        duration_of(cast_or_refuse<double>(options.timeout, name, "timeout", "seconds, a number"), "timeout");
   if (!options.algorithm.is_none())
-    settings.algorithm = cast_or_refuse<std::string>(options.algorithm, "algorithm", "a name");
+    settings.algorithm = cast_or_refuse<std::string>(options.algorithm, name, "algorithm", "a name");
   return settings;
 }
 
 /// Of a small call before the one that was asked for.
-CallSettings settings_of_question(const CallOptions& options) {
-  CallSettings settings = settings_of(options);
+CallSettings settings_of_question(std::string_view name, const CallOptions& options) {
+  CallSettings settings = settings_of(name, options);
   settings.algorithm.clear();
   return settings;
 }
@@ -93,7 +93,7 @@ py::object PyCommunicator::finish(std::string_view name, AnyCall call, const Cal
                                   const py::object& result, std::vector<Tensor> tensors, Counts counts,
                                   Counts other_counts) {
   auto* const collective = std::get_if<CollectiveCall>(&call);
-  CallSettings settings = settings_of(options);
+  CallSettings settings = settings_of(name, options);
   if (!options.is_async) {
     if (collective != nullptr) {
       collective->arguments.counts = counts;
@@ -192,7 +192,8 @@ py::object PyCommunicator::reduce(const py::object& tensor, const py::object& re
 
 std::vector<std::size_t> PyCommunicator::sizes_of(std::string_view name, const py::object& sizes,
                                                   const char* parameter) const {
-  auto rows = cast_or_refuse<std::vector<std::size_t>>(sizes, parameter, "a list of the rows of each rank");
+  auto rows =
+      cast_or_refuse<std::vector<std::size_t>>(sizes, name, parameter, "a list of the rows of each rank");
   if (rows.size() != comm_->size())
     throw py::value_error(fmt::format("{}: {} has {} numbers; give the rows of each of the {} ranks", name,
                                       parameter, rows.size(), comm_->size()));
@@ -202,7 +203,7 @@ std::vector<std::size_t> PyCommunicator::sizes_of(std::string_view name, const p
 /// Blocking: all ranks tell each other what they bring, and find the same fault in it.
 std::vector<std::size_t> PyCommunicator::ask_rows(std::string_view name, const Tensor& tensor,
                                                   const CallOptions& options) {
-  const CallSettings settings = settings_of_question(options);
+  const CallSettings settings = settings_of_question(name, options);
   const TensorLayout mine = layout_of(tensor);
   std::vector<TensorLayout> all(comm_->size());
   CollectiveCall call{operator_of<AllGather>};
@@ -306,7 +307,7 @@ py::object PyCommunicator::gather(const py::object& tensor, Rank root, const py:
 
 /// What this rank gets of a scatter, where it has not said where to: as the root tells all.
 Tensor PyCommunicator::make_scattered(const Tensor* from, Rank root, const CallOptions& options) {
-  const CallSettings settings = settings_of_question(options);
+  const CallSettings settings = settings_of_question("scatter", options);
   TensorLayout layout = from == nullptr ? TensorLayout() : layout_of(*from);
   CollectiveCall call{operator_of<Broadcast>};
   call.arguments.type = DataType::byte;
@@ -439,7 +440,7 @@ py::object PyCommunicator::recv(const py::object& tensor, const py::object& sour
   MessageCall call{MessageCall::Direction::recv_any, 0, tag, tensors[0].bytes()};
   if (!source.is_none()) {
     call.direction = MessageCall::Direction::recv;
-    call.peer = cast_or_refuse<Rank>(source, "source", "a rank, or None for anybody");
+    call.peer = cast_or_refuse<Rank>(source, "recv", "source", "a rank, or None for anybody");
   }
   return finish("recv", call, options, py::none(), std::move(tensors));
 }

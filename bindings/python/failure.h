@@ -42,22 +42,4 @@ void set_thrown() noexcept;
 [[nodiscard]] py::object exception_of(const Error& error, const std::string& operation,
                                       const std::string& given);
 
-/// Calls it without the interpreter's lock, with an interrupt on the main thread. What a signal's handler
-/// raised goes before the failure that it led to.
-template <class Function>
-void wait_without_lock(Function&& function) {
-  Signals signals;
-  std::exception_ptr failure;
-  {
-    const Unlocked unlocked;
-    try {
-      function(is_main_thread() ? &signals : nullptr);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }
-  signals.rethrow();
-  if (failure) std::rethrow_exception(failure);
-}
-
 }  // namespace cohort::python

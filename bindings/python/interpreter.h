@@ -5,6 +5,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <exception>
+
 // What modules of Python's have to know of the interpreter. C++17 and without what the library is made of,
 // for that of torch, too.
 namespace cohort::python {
@@ -49,5 +51,23 @@ class Signals final : public bindings::Interrupt {
   PyObject* value_ = nullptr;
   PyObject* traceback_ = nullptr;
 };
+
+/// Calls it without the interpreter's lock, with an interrupt on the main thread. What a signal's handler
+/// raised goes before the failure that it led to.
+template <class Function>
+void wait_without_lock(Function&& function) {
+  Signals signals;
+  std::exception_ptr failure;
+  {
+    const Unlocked unlocked;
+    try {
+      function(is_main_thread() ? &signals : nullptr);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  signals.rethrow();
+  if (failure) std::rethrow_exception(failure);
+}
 
 }  // namespace cohort::python

@@ -17,10 +17,7 @@ bool Arguments::is_set(std::size_t index) const {
   return answer != 0;
 }
 
-void Arguments::refuse_number(std::size_t index) const {
-  throw py::type_error(fmt::format("{}: `{}` is {}; give a number that fits", parameters_->method(),
-                                   parameters_->name(index), py::repr(values_[index]).cast<std::string>()));
-}
+std::size_t Arguments::index_of(std::string_view name) const { return parameters_->index_of(name); }
 
 Parameters::Parameters(const char* method, std::string_view text) : method_(method) {
   bool is_by_name_only = false;
@@ -50,9 +47,24 @@ std::size_t Parameters::find(PyObject* keyword) const {
     if (parameters_[i].interned == keyword) return i;
   const auto name = py::handle(keyword).cast<std::string>();
   const auto found = std::ranges::find(parameters_, name, &Parameter::name);
-  if (found == parameters_.end())
-    throw py::type_error(fmt::format("{}() got an unexpected keyword argument '{}'", method_, name));
+  if (found == parameters_.end()) refuse_unknown(name);
   return static_cast<std::size_t>(found - parameters_.begin());
+}
+
+std::size_t Parameters::index_of(std::string_view name) const {
+  const auto found = std::ranges::find(parameters_, name, &Parameter::name);
+  COHORT_ASSERT(found != parameters_.end(), "{} has no parameter '{}'", method_, name);
+  return static_cast<std::size_t>(found - parameters_.begin());
+}
+
+void Parameters::refuse_unknown(std::string_view keyword) const {
+  py::list names;
+  for (const Parameter& parameter : parameters_) names.append(parameter.name);
+  const py::list close = py::module_::import("difflib").attr("get_close_matches")(keyword, names, 1);
+  throw py::type_error(
+      fmt::format("{}() got an unexpected keyword argument '{}'{}; it takes {}", method_, keyword,
+                  close.empty() ? "" : fmt::format(" (is `{}` meant?)", close[0].cast<std::string>()),
+                  py::str(", ").attr("join")(names).cast<std::string>()));
 }
 
 void Parameters::take(Arguments& arguments, std::span<PyObject* const> positional, PyObject* keywords) const {
@@ -80,15 +92,25 @@ void Parameters::take(Arguments& arguments, std::span<PyObject* const> positiona
 
 namespace detail {
 
-const char* docstring_of(const char* name, std::string_view parameters, std::string_view text) {
-  // The interpreter keeps the pointer, and asks for it until its end.
-  return (new std::string(fmt::format("{}($self, {})\n--\n\n{}", name, parameters, text)))->c_str();
+PyMethodDef& definition_of(const char* name, const char* self, std::string_view parameters,
+                           std::string_view text, Entry entry) {
+  // The interpreter keeps the pointers, and asks for the docstring until its end.
+  const auto& docstring =
+      *new std::string(fmt::format("{}(${}, {})\n--\n\n{}", name, self, parameters, text));
+  return *new PyMethodDef{name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry)),
+                          METH_FASTCALL | METH_KEYWORDS, docstring.c_str()};
 }
 
 void add_method(py::handle type, PyMethodDef& definition) {
   PyObject* const method = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &definition);
   if (method == nullptr) throw py::error_already_set();
   type.attr(definition.ml_name) = py::reinterpret_steal<py::object>(method);
+}
+
+void add_function(py::module_& module, PyMethodDef& definition) {
+  PyObject* const function = PyCFunction_NewEx(&definition, module.ptr(), module.attr("__name__").ptr());
+  if (function == nullptr) throw py::error_already_set();
+  module.attr(definition.ml_name) = py::reinterpret_steal<py::object>(function);
 }
 
 void refuse_empty(std::string_view method) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/bindings/python/cast.h>
 #include <cohort/bindings/python/failure.h>
 
 #include <cxxabi.h>
@@ -22,32 +23,38 @@ namespace py = pybind11;
 /// What a call was given, in the order of the method's parameters.
 class Arguments {
  public:
-  static constexpr std::size_t kMost = 12;
+  static constexpr std::size_t kMost = 14;
 
   [[nodiscard]] py::object operator[](std::size_t index) const {
     return py::reinterpret_borrow<py::object>(values_[index]);
   }
   /// Whether that parameter is true, as Python sees it.
   [[nodiscard]] bool is_set(std::size_t index) const;
-  /// Throws TypeError if it is none that T holds.
+  /// That parameter as a T. Throws TypeError for what is none: what to give is `what`.
+  template <class T>
+  [[nodiscard]] T as(std::size_t index, std::string_view what) const;
   template <class T>
   [[nodiscard]] T number(std::size_t index) const {
-    try {
-      return py::cast<T>(py::handle(values_[index]));
-    } catch (const py::cast_error&) {
-      refuse_number(index);
-    }
+    return as<T>(index, "a number that fits");
   }
+  /// The parameter of that name into `option`, which None leaves as it is.
+  template <class T>
+  void set(T& option, std::string_view name, std::string_view what) const {
+    if (is_given(name)) option = as<T>(index_of(name), what);
+  }
+  /// Whether that parameter is not None.
+  [[nodiscard]] bool is_given(std::string_view name) const { return values_[index_of(name)] != Py_None; }
 
  private:
   friend class Parameters;
-  [[noreturn]] void refuse_number(std::size_t index) const;
+  [[nodiscard]] std::size_t index_of(std::string_view name) const;
 
   std::array<PyObject*, kMost> values_{};  ///< of the caller's, or defaults
   const class Parameters* parameters_ = nullptr;
 };
 
-/// The parameters of a method, from their text as Python writes it: "tensor, op='sum', *, out=None".
+/// The parameters of a method or function, from their text as Python writes it: "tensor, op='sum', *,
+/// out=None".
 ///
 /// Never ended: the interpreter's end has nothing to release defaults with. Threads: with the interpreter's
 /// lock.
@@ -62,6 +69,8 @@ class Parameters {
   void take(Arguments& arguments, std::span<PyObject* const> positional, PyObject* keywords) const;
   [[nodiscard]] std::string_view method() const noexcept { return method_; }
   [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return parameters_[index].name; }
+  /// Of a parameter that there is.
+  [[nodiscard]] std::size_t index_of(std::string_view name) const;
 
  private:
   struct Parameter {
@@ -70,18 +79,48 @@ class Parameters {
     PyObject* value;  ///< where none is given; null: one must be
   };
   [[nodiscard]] std::size_t find(PyObject* keyword) const;
+  [[noreturn]] void refuse_unknown(std::string_view keyword) const;
 
   const char* method_;
   std::vector<Parameter> parameters_;
   std::size_t positional_ = 0;  ///< as many may be given without their names
 };
 
+template <class T>
+T Arguments::as(std::size_t index, std::string_view what) const {
+  return cast_or_refuse<T>(values_[index], parameters_->method(), parameters_->name(index), what);
+}
+
 namespace detail {
 
-/// "name($self, parameters)" and the text, as Python's help() and inspect take them; as long as the process.
-[[nodiscard]] const char* docstring_of(const char* name, std::string_view parameters, std::string_view text);
+/// Of the vectorcall convention.
+using Entry = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+
+/// What Python is told of a function: "name($self, parameters)" and the text are its docstring, as help() and
+/// inspect take them. As long as the process. `self`: what the first parameter is called.
+[[nodiscard]] PyMethodDef& definition_of(const char* name, const char* self, std::string_view parameters,
+                                         std::string_view text, Entry entry);
 void add_method(py::handle type, PyMethodDef& definition);
+void add_function(py::module_& module, PyMethodDef& definition);
 [[noreturn]] void refuse_empty(std::string_view method);
+
+/// What `function` makes of the arguments; what it throws becomes the interpreter's error.
+template <class Function>
+PyObject* call(const Parameters& parameters, std::span<PyObject* const> positional, PyObject* keywords,
+               const Function& function) {
+  try {
+    Arguments arguments;
+    parameters.take(arguments, positional, keywords);
+    return function(arguments).release().ptr();
+#ifdef __GLIBCXX__
+  } catch (abi::__forced_unwind&) {
+    throw;  // the interpreter has ended, and ends this thread
+#endif
+  } catch (...) {
+    set_thrown();
+    return nullptr;
+  }
+}
 
 }  // namespace detail
 
@@ -93,28 +132,31 @@ void define_method(py::class_<Self>& type, const char* name, std::string_view pa
                    std::string_view text, Function) {
   static const Parameters& known = *new Parameters(name, parameters);
   static const py::detail::type_info* const self_type = py::detail::get_type_info(typeid(Self));
-  constexpr auto kCall = [](PyObject* self, PyObject* const* values, Py_ssize_t count,
-                            PyObject* keywords) -> PyObject* {
-    try {
-      Arguments arguments;
-      known.take(arguments, {values, static_cast<std::size_t>(count)}, keywords);
-      auto* const instance = reinterpret_cast<py::detail::instance*>(self);
-      Self* const object = instance->get_value_and_holder(self_type).template value_ptr<Self>();
-      if (object == nullptr) detail::refuse_empty(known.method());
-      return Function{}(*object, arguments).release().ptr();
-#ifdef __GLIBCXX__
-    } catch (abi::__forced_unwind&) {
-      throw;  // the interpreter has ended, and ends this thread
-#endif
-    } catch (...) {
-      set_thrown();
-      return nullptr;
-    }
+  constexpr auto kEntry = [](PyObject* self, PyObject* const* values, Py_ssize_t count,
+                             PyObject* keywords) -> PyObject* {
+    return detail::call(known, {values, static_cast<std::size_t>(count)}, keywords,
+                        [self](const Arguments& arguments) -> py::object {
+                          auto* const instance = reinterpret_cast<py::detail::instance*>(self);
+                          Self* const object =
+                              instance->get_value_and_holder(self_type).template value_ptr<Self>();
+                          if (object == nullptr) detail::refuse_empty(known.method());
+                          return Function{}(*object, arguments);
+                        });
   };
-  PyObject* (*const call)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*) = kCall;
-  static PyMethodDef definition{name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)),
-                                METH_FASTCALL | METH_KEYWORDS, detail::docstring_of(name, parameters, text)};
-  detail::add_method(type, definition);
+  detail::add_method(type, detail::definition_of(name, "self", parameters, text, kEntry));
+}
+
+/// Adds to the module a function that calls `function`, a captureless py::object(const Arguments&). The rest
+/// as of define_method().
+template <class Function>
+void define_function(py::module_& module, const char* name, std::string_view parameters,
+                     std::string_view text, Function) {
+  static const Parameters& known = *new Parameters(name, parameters);
+  constexpr auto kEntry = [](PyObject*, PyObject* const* values, Py_ssize_t count,
+                             PyObject* keywords) -> PyObject* {
+    return detail::call(known, {values, static_cast<std::size_t>(count)}, keywords, Function{});
+  };
+  detail::add_function(module, detail::definition_of(name, "module", parameters, text, kEntry));
 }
 
 }  // namespace cohort::python

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The native half of the package `cohort`: cohort._cohort. Types of its functions are in cohort/_cohort.pyi.
 #include <cohort/bindings/python/calls.h>
-#include <cohort/bindings/python/cast.h>
 #include <cohort/bindings/python/communicator.h>
 #include <cohort/bindings/python/failure.h>
 #include <cohort/bindings/python/method.h>
@@ -35,48 +34,13 @@ bindings::Session& session() {
   return *one;
 }
 
-/// What a program gave to join(). Each option that there is gets asked for; the rest are mistakes.
-class GivenOptions {
- public:
-  explicit GivenOptions(py::dict given) : given_(std::move(given)) {}
+void set_time(Duration& option, const char* name, const Arguments& given) {
+  std::optional<double> seconds;
+  given.set(seconds, name, "seconds, a number");
+  if (seconds) option = duration_of(*seconds, name);
+}
 
-  /// None is as if it were not given. Throws TypeError for what is no T: what to give is `what`.
-  template <class T>
-  void set(T& option, const char* name, std::string_view what) {
-    known_.append(name);
-    if (is_given(name)) option = cast_or_refuse<T>(given_[name], name, what);
-  }
-
-  void set_time(Duration& option, const char* name) {
-    std::optional<double> seconds;
-    set(seconds, name, "seconds, a number");
-    if (seconds) option = duration_of(*seconds, name);
-  }
-
-  [[nodiscard]] bool is_given(const char* name) const {
-    return given_.contains(name) && !given_[name].is_none();
-  }
-
-  /// Throws TypeError with the names that have not been asked for, and what may be meant by them.
-  void refuse_others() const {
-    std::string others;
-    for (const auto& [name, value] : given_) {
-      if (known_.contains(name)) continue;
-      others += fmt::format("{}`{}`", others.empty() ? "" : ", ", name.cast<std::string>());
-      const py::list close = py::module_::import("difflib").attr("get_close_matches")(name, known_, 1);
-      if (!close.empty()) others += fmt::format(" (is `{}` meant?)", close[0].cast<std::string>());
-    }
-    if (others.empty()) return;
-    throw py::type_error(fmt::format("no option of init() and join(): {}; give some of {}", others,
-                                     py::str(", ").attr("join")(known_).cast<std::string>()));
-  }
-
- private:
-  py::dict given_;
-  py::list known_;
-};
-
-void set_determinism(Determinism& option, GivenOptions& given) {
+void set_determinism(Determinism& option, const Arguments& given) {
   std::string name;
   given.set(name, "determinism", "one of 'D0', 'D1', 'D2', 'D3'");
   if (name.empty()) return;
@@ -86,8 +50,12 @@ void set_determinism(Determinism& option, GivenOptions& given) {
   option = *level;
 }
 
-/// The environment's, and over it what `given` names.
-CommunicatorOptions options_from(GivenOptions given) {
+constexpr std::string_view kJoinParameters =
+    "*, rank=None, size=None, name=None, address=None, job=None, host_id=None, transport=None, "
+    "algorithm=None, determinism=None, buffer_bytes=None, heap_bytes=None, timeout=None, join_timeout=None";
+
+/// The environment's, and over it what is given.
+CommunicatorOptions options_from(const Arguments& given) {
   constexpr std::string_view kBytes = "a number of bytes, 0 or more";
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
   options.join = given.is_given("rank") ? join_options_besides_place() : JoinOptions::from_environment();
@@ -103,14 +71,12 @@ CommunicatorOptions options_from(GivenOptions given) {
   set_determinism(options.determinism, given);
   given.set(options.buffer_bytes, "buffer_bytes", kBytes);
   given.set(options.heap_bytes, "heap_bytes", kBytes);
-  given.set_time(options.timeout, "timeout");
-  given.set_time(options.join.timeout, "join_timeout");
-  given.refuse_others();
+  set_time(options.timeout, "timeout", given);
+  set_time(options.join.timeout, "join_timeout", given);
   return options;
 }
 
-PyCommunicator join(const py::dict& given) {
-  CommunicatorOptions options = options_from(GivenOptions(given));
+PyCommunicator join(CommunicatorOptions options) {
   std::shared_ptr<bindings::SharedCommunicator> made;
   bindings::Session& one = session();
   wait_without_lock([&](bindings::Interrupt* interrupt) { made = one.join(options, interrupt); });
@@ -125,9 +91,8 @@ void define_making_calls(py::class_<PyCommunicator>& type) {
                 });
   define_method(type, "group", "ranks, name", "The group of these ranks, called by them only.",
                 [](PyCommunicator& comm, const Arguments& given) {
-                  auto ranks = cast_or_refuse<std::vector<Rank>>(given[0], "ranks", "a list of ranks");
-                  auto name =
-                      cast_or_refuse<std::string>(given[1], "name", "a text, the same on all of them");
+                  auto ranks = given.as<std::vector<Rank>>(0, "a list of ranks");
+                  auto name = given.as<std::string>(1, "a text, the same on all of them");
                   return py::cast(comm.group(std::move(ranks), std::move(name)));
                 });
   define_method(type, "allocate", "bytes",
@@ -202,7 +167,8 @@ PYBIND11_MODULE(_cohort, module) {
   define_memory(module);
   define_requests(module);
   define_communicator(module);
-  module.def("join", &join, py::arg("options"));
+  define_function(module, "join", kJoinParameters, "Joins; what is None is the environment's.",
+                  [](const Arguments& given) { return py::cast(join(options_from(given))); });
   module.def("cancel_started", &PyRequest::cancel_all, "Cancels what is under way, and waits for its end.");
   module.def("forget_started", &PyRequest::forget_all, "Lets go of what is under way in the parent of fork.");
 }

@@ -98,7 +98,7 @@ class Started final : public Pending {
   bool wait(double timeout_s, bindings::Interrupt* interrupt) override {
     const TimePoint until =
         timeout_s > 0 ? after(std::chrono::steady_clock::now(), duration_of(timeout_s)) : kNever;
-    return session().loop().wait(request_, until, interrupt);
+    return request_->is_over_by(until, interrupt);
   }
 
  private:
@@ -240,7 +240,7 @@ class JoinedRanks final : public Ranks {
 
 }  // namespace
 
-std::shared_ptr<Ranks> join(const Place& place) {
+std::shared_ptr<Ranks> join(const Place& place, bindings::Interrupt* interrupt) {
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
   options.join.name = place.name;
   options.join.address = place.address;
@@ -254,7 +254,7 @@ std::shared_ptr<Ranks> join(const Place& place) {
     options.join.secret = Secret::parse(bytes, "the store of the process group");
     options.join.secret_source = "the store of the process group";
   }
-  std::shared_ptr<bindings::SharedCommunicator> comm = session().join(std::move(options));
+  std::shared_ptr<bindings::SharedCommunicator> comm = session().join(std::move(options), interrupt);
   open_groups().add(comm);
   return std::make_shared<JoinedRanks>(std::move(comm), Group{place.name, place.world_ranks});
 }

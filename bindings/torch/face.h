@@ -89,8 +89,8 @@ struct Place {
   double join_timeout_s = 0;  ///< not above zero: as for every communicator
 };
 
-/// Joins. Throws std::runtime_error.
-std::shared_ptr<Ranks> join(const Place& place);
+/// Joins. Throws std::runtime_error. `interrupt` may be null.
+std::shared_ptr<Ranks> join(const Place& place, bindings::Interrupt* interrupt);
 
 /// Leaves every group that was joined, at the latest in a few seconds: with this reason for the other ranks,
 /// or in good order if it is empty. What is under way ends before, and no thread of the library calls

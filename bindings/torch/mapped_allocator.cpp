@@ -5,6 +5,8 @@
 
 #include <c10/core/Allocator.h>
 
+#include <pthread.h>
+
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -37,6 +39,11 @@ class Mapped {
   static Mapped& one() {
     static auto& mapped = *new Mapped;
     return mapped;
+  }
+  /// Once: another thread may be freeing tensors when one forks, and the child frees its own.
+  void expect_forks() {
+    ::pthread_atfork([] { one().mutex_.lock(); }, [] { one().mutex_.unlock(); },
+                     [] { one().mutex_.unlock(); });
   }
   void* keep(std::shared_ptr<void> memory) {
     void* const data = memory.get();
@@ -94,6 +101,7 @@ void map_new_tensors(std::shared_ptr<Ranks> ranks) {
   // Other threads may be making tensors: one pointer takes another's place, and what either gave stays right.
   [[maybe_unused]] static const bool is_there = [] {
     ordinary = c10::GetAllocator(c10::DeviceType::CPU);
+    Mapped::one().expect_forks();
     c10::SetAllocator(c10::DeviceType::CPU, new MappedAllocator, kPriority);
     return true;
   }();

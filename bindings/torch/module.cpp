@@ -29,8 +29,11 @@ c10::intrusive_ptr<c10d::ProcessGroup> create(const std::string& name, const std
   place.join_timeout_s = join_timeout_s;
   const auto timeout =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(timeout_s));
-  const python::Unlocked unlocked;
-  return c10::make_intrusive<ProcessGroupCohort>(join(place), rank, size, timeout, label);
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  python::wait_without_lock([&](bindings::Interrupt* interrupt) {
+    group = c10::make_intrusive<ProcessGroupCohort>(join(place, interrupt), rank, size, timeout, label);
+  });
+  return group;
 }
 
 /// Of a group of this backend; null: no more.
@@ -53,6 +56,7 @@ void end(const std::string& reason) {
 
 PYBIND11_MODULE(_torch, module) {
   python::set_main_thread();
+  expect_forks();
   module.def("create", &create, py::arg("name"), py::arg("address"), py::arg("secret"), py::arg("rank"),
              py::arg("size"), py::arg("timeout_s"), py::arg("join_timeout_s"), py::arg("label") = "cohort",
              py::arg("world_ranks") = std::vector<std::uint32_t>());

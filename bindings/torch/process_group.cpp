@@ -45,7 +45,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::launch(Job job, Call call) {
   const bool is_shown = job.title != nullptr && at::hasCallbacks();
   const char* const title = is_shown ? profiling_title(label_, job.title) : nullptr;
   auto work = c10::make_intrusive<CohortWork>(getRank(), job.type, title, std::move(job.inputs),
-                                              std::move(job.outputs), std::move(job.finish));
+                                              std::move(job.outputs), std::move(job.finish), call.timeout_s);
   work->start([&](auto over) { return ranks_->start(std::move(call), std::move(over)); });
   return work;
 }
@@ -168,8 +168,10 @@ ProcessGroupCohort::Work ProcessGroupCohort::_allgather_base(at::Tensor& output,
                                                              const c10d::AllgatherOptions& options) {
   check(output);
   check(input);
+  check_same_type(output, input, "all_gather_into_tensor");
   TORCH_CHECK(output.numel() == input.numel() * getSize(),
-              "cohort: _allgather_base: the output must hold the input of every rank");
+              "cohort: all_gather_into_tensor: the output holds ", output.numel(), " elements; give ",
+              input.numel() * getSize(), ", for the input of each of ", getSize(), " ranks");
   Collective call;
   call.op = "all_gather";
   call.type = type_name(input);
@@ -256,8 +258,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::reduce_scatter(Tensors& outputs, st
   TORCH_CHECK(inputs.size() == 1, "cohort: reduce_scatter takes a single list of inputs");
   TORCH_CHECK(inputs[0].size() == static_cast<std::size_t>(getSize()),
               "cohort: reduce_scatter takes a tensor for each rank");
-  TORCH_CHECK(inputs[0][0].scalar_type() == output.scalar_type(),
-              "cohort: reduce_scatter: tensors of several types");
+  check_same_type(output, inputs[0][0], "reduce_scatter");
   const at::Tensor flat = flat_of(inputs[0], output, place(), scratch_);
   copy_to_flat(inputs[0], flat);
   std::vector<std::size_t> counts = counts_of(inputs[0]);
@@ -274,6 +275,10 @@ ProcessGroupCohort::Work ProcessGroupCohort::_reduce_scatter_base(at::Tensor& ou
                                                                   const c10d::ReduceScatterOptions& options) {
   check(output);
   check(input);
+  check_same_type(output, input, "reduce_scatter_tensor");
+  TORCH_CHECK(input.numel() == output.numel() * getSize(), "cohort: reduce_scatter_tensor: the input holds ",
+              input.numel(), " elements; give ", output.numel() * getSize(), ", for the output of each of ",
+              getSize(), " ranks");
   Collective call = combining("reduce_scatter", output, options.reduceOp);
   call.in = memory_of(input);
   call.out = memory_of(output);
@@ -297,7 +302,8 @@ ProcessGroupCohort::Work ProcessGroupCohort::alltoall_base(at::Tensor& output, a
   if (!output_sizes.empty() || !input_sizes.empty()) {
     const auto even = [&](const std::vector<std::int64_t>& given, const at::Tensor& tensor) {
       if (!given.empty()) return given;
-      TORCH_CHECK(tensor.size(0) % getSize() == 0, "cohort: alltoall_base: rows do not divide by the ranks");
+      TORCH_CHECK(tensor.size(0) % getSize() == 0, "cohort: all_to_all_single: ", tensor.size(0),
+                  " rows do not divide by ", getSize(), " ranks: give split sizes");
       return std::vector<std::int64_t>(static_cast<std::size_t>(getSize()), tensor.size(0) / getSize());
     };
     call.op = "all_to_all_vc";
@@ -311,7 +317,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::alltoall(Tensors& outputs, Tensors&
                                                       const c10d::AllToAllOptions& options) {
   const auto size = static_cast<std::size_t>(getSize());
   TORCH_CHECK(inputs.size() == size && outputs.size() == size,
-              "cohort: alltoall takes a tensor for each rank");
+              "cohort: all_to_all takes a tensor for each rank");
   at::Tensor in = scratch_.flat_like(inputs);
   copy_to_flat(inputs, in);
   const at::Tensor out = scratch_.flat_like(outputs);

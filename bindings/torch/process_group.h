@@ -6,6 +6,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -76,7 +77,7 @@ class ProcessGroupCohort final : public c10d::ProcessGroup {
   Scratch scratch_;
   double timeout_s_;
   const std::string label_;
-  std::uint64_t sequence_ = 0;
+  std::atomic<std::uint64_t> sequence_{0};  ///< threads may share the group
 };
 
 }  // namespace cohort::torch_face

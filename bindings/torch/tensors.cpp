@@ -98,6 +98,11 @@ void check(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.is_contiguous(), "cohort: tensors must be contiguous: give tensor.contiguous()");
 }
 
+void check_same_type(const at::Tensor& output, const at::Tensor& input, const char* what) {
+  TORCH_CHECK(output.scalar_type() == input.scalar_type(), "cohort: ", what, ": the output holds ",
+              output.scalar_type(), ", the input ", input.scalar_type(), ": give both one type");
+}
+
 const at::Tensor& only(const std::vector<at::Tensor>& tensors, const char* what) {
   TORCH_CHECK(tensors.size() == 1, "cohort: ", what, " takes a single tensor on each rank, not ",
               tensors.size());

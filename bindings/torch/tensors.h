@@ -23,6 +23,8 @@ Memory memory_of(const at::Tensor& tensor);
 
 /// Throws unless calls can read and write it where it lies.
 void check(const at::Tensor& tensor);
+/// Throws unless elements of both are the same.
+void check_same_type(const at::Tensor& output, const at::Tensor& input, const char* what);
 /// The single one, checked.
 const at::Tensor& only(const std::vector<at::Tensor>& tensors, const char* what);
 /// Throws unless there are `count`, each as `like`.

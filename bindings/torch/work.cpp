@@ -10,14 +10,17 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -25,6 +28,7 @@ namespace cohort::torch_face {
 namespace {
 
 using c10::ivalue::Future;
+using std::chrono::steady_clock;
 
 c10::intrusive_ptr<Future> make_future() {
   return c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()));
@@ -37,6 +41,22 @@ void complete(Future& future, const std::vector<at::Tensor>& outputs, const std:
     future.markCompleted(c10::IValue(outputs));
 }
 
+std::vector<c10::Storage> storages_of(const std::vector<at::Tensor>& inputs,
+                                      const std::vector<at::Tensor>& outputs) {
+  std::vector<c10::Storage> memory;
+  memory.reserve(inputs.size() + outputs.size());
+  for (const auto* const tensors : {&inputs, &outputs})
+    for (const at::Tensor& tensor : *tensors)
+      if (tensor.has_storage()) memory.push_back(tensor.storage());
+  return memory;
+}
+
+steady_clock::duration duration_of(double seconds) {
+  constexpr double kMostSeconds = 1e9;  // of a moment in nanoseconds
+  return std::chrono::duration_cast<steady_clock::duration>(
+      std::chrono::duration<double>(std::min(seconds, kMostSeconds)));
+}
+
 /// For callbacks of the program's, when it ends.
 constexpr auto kLastWords = std::chrono::seconds(2);
 
@@ -44,10 +64,9 @@ constexpr auto kLastWords = std::chrono::seconds(2);
 /// Never ended, as what it waits with; but silent once the interpreter ends, whose lock nobody gets then.
 class Teller {
  public:
-  static Teller& one() {
-    static auto* const teller = new Teller();
-    return *teller;
-  }
+  static Teller& one() { return *current(); }
+  /// In a child of fork, which has no thread of its parent's; what that was to tell is the parent's.
+  static void begin_anew() { current() = new Teller(); }
   void tell(std::function<void()> what) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -69,6 +88,10 @@ class Teller {
   }
 
  private:
+  static Teller*& current() {
+    static auto* teller = new Teller();
+    return teller;
+  }
   void run() {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
@@ -98,9 +121,13 @@ class Teller {
 /// amid frames of C++: not once the interpreter has ended.
 class Waiting {
  public:
-  Waiting() noexcept { ++count; }
+  Waiting() noexcept {
+    ++count;
+    ++of_thread;
+  }
   ~Waiting() {
     --count;
+    --of_thread;
     const bool is_python_s = PyGILState_GetThisThreadState() != nullptr && PyGILState_Check() == 0;
     const unsigned long kept_for = kept_for_thread;
     const bool is_late = kept_for != 0 && kept_for != PyThread_get_thread_ident();
@@ -109,13 +136,18 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  /// From now on for the caller's thread alone, in this process.
+  /// In a child of fork, whose one thread may be in waits: a signal's handler forked.
+  static void begin_anew() noexcept { count = of_thread; }
+
+  /// From now on for the caller's thread alone, in this process. Looks again and again, once in a process's
+  /// life: to be woken would cost every wait to see who wants to know. That a thread has taken the lock after
+  /// it has come back nothing tells: it takes microseconds where there is a core for it.
   static void keep() noexcept {
     constexpr std::chrono::milliseconds kLook(1);
     constexpr std::chrono::milliseconds kToTakeTheLock(10);
     constexpr std::chrono::seconds kPatience(1);
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (count != 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kLook);
+    const auto end = steady_clock::now() + kPatience;
+    while (count != 0 && steady_clock::now() < end) std::this_thread::sleep_for(kLook);
     std::this_thread::sleep_for(kToTakeTheLock);
     kept_in_process = ::getpid();
     kept_for_thread = PyThread_get_thread_ident();
@@ -123,6 +155,7 @@ class Waiting {
 
  private:
   static inline std::atomic<int> count{0};
+  static inline thread_local int of_thread = 0;
   static inline std::atomic<unsigned long> kept_for_thread{0};
   static inline std::atomic<pid_t> kept_in_process{0};
 };
@@ -138,15 +171,25 @@ class Waiting {
 
 }  // namespace
 
+void expect_forks() {
+  (void)Teller::one();  // made here, so that no thread is at it when another one forks
+  ::pthread_atfork(nullptr, nullptr, [] {
+    Waiting::begin_anew();
+    Teller::begin_anew();
+  });
+}
+
 void keep_threads_that_wait() noexcept { Waiting::keep(); }
 
 void tell_all_futures() noexcept { Teller::one().fall_silent(); }
 
 CohortWork::CohortWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
-                       std::vector<at::Tensor> outputs, std::function<void()> finish)
+                       std::vector<at::Tensor> outputs, std::function<void()> finish, double timeout_s)
     : Work(rank, type, title, inputs),
       inputs_(std::move(inputs)),
       outputs_(std::move(outputs)),
+      memory_(storages_of(inputs_, outputs_)),
+      timeout_s_(timeout_s),
       is_inference_(c10::InferenceMode::is_enabled()),
       finish_(std::move(finish)) {}
 
@@ -162,6 +205,10 @@ void CohortWork::end(const Outcome& outcome) {
       const c10::InferenceMode as_when_called(is_inference_);
       finish_();
     }
+  } catch (python_error& error) {  // of a tensor of the program's own class: it lies with this thread still
+    error.persist();
+    failure = std::make_exception_ptr(
+        std::runtime_error(std::string("cohort: the results were not copied: ") + error.what()));
   } catch (...) {
     failure = std::current_exception();
   }
@@ -189,25 +236,36 @@ bool CohortWork::isCompleted() {
   return pending_->is_over() && Work::isCompleted();
 }
 
-/// Throws what a signal's handler raised meanwhile.
-bool CohortWork::drive(double seconds) {
+/// Drives the call, which the session ends at its deadline. What comes after it, whoever drove it: copies its
+/// results; that may take as long again. Not above zero: the call's own time. Throws what a signal's handler
+/// raised meanwhile, and where it is not over in time.
+void CohortWork::wait_until_over(double seconds) {
+  constexpr std::chrono::milliseconds kQuestionInterval(50);
   python::Signals signals;  // which the main thread handles
-  const bool is_over = pending_->wait(seconds, python::is_main_thread() ? &signals : nullptr);
+  python::Signals* const asked = python::is_main_thread() ? &signals : nullptr;
+  const bool is_call_over = pending_->wait(seconds, asked);
   signals.rethrow();
-  return is_over;
+  if (seconds <= 0) seconds = timeout_s_;
+  const auto until = steady_clock::now() + duration_of(seconds);
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (is_call_over && !completed_ && steady_clock::now() < until) {
+    const bool is_time_to_ask = cv_.wait_for(lock, kQuestionInterval) == std::cv_status::timeout;
+    if (!is_time_to_ask || asked == nullptr) continue;
+    lock.unlock();  // handlers may ask for the work
+    if (asked->is_wanted()) asked->rethrow();
+    lock.lock();
+  }
+  TORCH_CHECK(is_call_over && completed_, "cohort: Timed out: not over after ", seconds,
+              " s; give it more time, or find who has not called it");
 }
 
 bool CohortWork::wait(std::chrono::milliseconds timeout) {
-  const double seconds = std::chrono::duration<double>(timeout).count();
   const Waiting waiting;
-  const bool is_over = drive(seconds);
+  wait_until_over(std::chrono::duration<double>(timeout).count());
+  tell_future();
   std::unique_lock<std::mutex> lock(mutex_);
-  TORCH_CHECK(is_over, "cohort: Timed out: not over after ", seconds,
-              " s; give it more time, or find who has not called it");
-  cv_.wait(lock, [this] { return completed_; });  // what comes after the call itself
   const c10::intrusive_ptr<Future> future = future_;
   lock.unlock();
-  tell_future();
   if (future) future->wait();  // somebody may be at it
   if (exception_) std::rethrow_exception(exception_);
   return true;
@@ -223,13 +281,10 @@ void CohortWork::wait_at_end_of_backward() {
   torch::autograd::Engine::get_default_engine().queue_callback([self] {
     const Waiting waiting;
     try {
-      self->drive(0);
+      self->wait_until_over(0);
     } catch (pybind11::error_already_set& raised) {
       throw_as_torch_does(raised);
     }
-    std::unique_lock<std::mutex> lock(self->mutex_);
-    self->cv_.wait(lock, [&] { return self->completed_; });
-    lock.unlock();
     self->tell_future();
   });
 }

@@ -17,9 +17,10 @@ class CohortWork final : public c10d::Work {
  public:
   using Over = std::function<void(const Outcome&)>;
 
-  /// `finish` is called once the call has succeeded, before anybody hears of it.
+  /// `finish` is called once the call has succeeded, before anybody hears of it. `timeout_s`: when the
+  /// session ends the call.
   CohortWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
-             std::vector<at::Tensor> outputs, std::function<void()> finish);
+             std::vector<at::Tensor> outputs, std::function<void()> finish, double timeout_s);
 
   /// `launch(over)` starts it and gives what is pending; `over` is told how it ended.
   template <class Launch>
@@ -38,12 +39,15 @@ class CohortWork final : public c10d::Work {
 
  private:
   void end(const Outcome& outcome);
-  bool drive(double seconds);
+  void wait_until_over(double seconds);
   void tell_future();
   void wait_at_end_of_backward();
 
   const std::vector<at::Tensor> inputs_;
   const std::vector<at::Tensor> outputs_;
+  /// Of either: the program may give a tensor other memory meanwhile, by `tensor.data = ...`.
+  const std::vector<c10::Storage> memory_;
+  const double timeout_s_;
   const bool is_inference_;  ///< in the caller's thread: another one may not write tensors of an inference
   std::function<void()> finish_;
   std::shared_ptr<Pending> pending_;
@@ -51,6 +55,9 @@ class CohortWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   bool is_future_told_ = false;  ///< or somebody is about to
 };
+
+/// Once: a child of fork has one thread, so that nobody there tells futures yet, or waits but that one.
+void expect_forks();
 
 /// Threads that come back from waits are the interpreter's, which is about to end: waits, a second at most,
 /// until they have come back. Those that come later stay behind.

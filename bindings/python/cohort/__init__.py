@@ -16,7 +16,6 @@ from __future__ import annotations
 import atexit
 import operator
 import os
-import sys
 import weakref
 from typing import Any, Optional, Sequence, Union
 
@@ -36,9 +35,10 @@ __all__ = [
     *errors.__all__,
 ]
 
-_world: Optional[Communicator] = None
-_open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
-_is_forked = False  # from a rank, and it has not called init() itself
+# A module that is loaded anew finds what it had.
+_world: Optional[Communicator] = globals().get("_world")
+_open: "weakref.WeakSet[Communicator]" = globals().get("_open") or weakref.WeakSet()
+_is_forked: bool = globals().get("_is_forked", False)  # from a rank, and it has not called init() itself
 
 
 class ScaledSum:
@@ -59,7 +59,7 @@ def scaled_sum(factor: float) -> ScaledSum:
 def join(**options: Any) -> Communicator:
     """Joins another communicator than the world: name, rank, size, address, job, host_id, transport, algorithm,
     determinism ("D0" to "D3"), timeout and join_timeout in seconds, buffer_bytes, heap_bytes. What is not given is the environment's."""
-    comm = _join({**_place_from(), **options})
+    comm = _join(**{**_place_from(), **options})
     _open.add(comm)
     return comm
 
@@ -97,11 +97,11 @@ def finalize() -> None:
 
 def _end() -> None:
     """The interpreter ends: the other ranks are told if it is by an exception."""
-    failure = getattr(sys, "last_value", None)
+    reason = errors.reason_of_end()
     for comm in list(_open):
         try:
-            if failure is not None and not comm.is_closed:
-                comm.abort(f"{type(failure).__name__}: {failure}")
+            if reason is not None and not comm.is_closed:
+                comm.abort(reason)
         except CohortError:
             pass  # a child of fork, or nobody is left to be told
     try:
@@ -202,7 +202,7 @@ def _enter(self: Communicator) -> Communicator:
 
 def _exit(self: Communicator, kind: Any, failure: Optional[BaseException], traceback: Any) -> None:
     if failure is not None:
-        self.abort(f"{type(failure).__name__}: {failure}")
+        self.abort(errors.reason_of(failure))
     if self is _world:
         finalize()
     else:

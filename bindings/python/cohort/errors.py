@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import Dict, Optional, Type
 
 __all__ = [
@@ -120,6 +122,20 @@ _BY_KIND: Dict[str, Type[CohortError]] = {
     name: kind for name, kind in globals().items() if isinstance(kind, type) and issubclass(kind, CohortError)
 }
 _BY_KIND["SystemError"] = SystemCallError  # another name, since Python has one of that name
+
+
+def reason_of(failure: BaseException) -> str:
+    """What other ranks are told of an exception that ends this one: its type, and its text where that is one."""
+    reason = type(failure).__name__
+    with contextlib.suppress(Exception):  # of its text
+        reason += f": {failure}".encode("utf-8", "replace").decode()
+    return reason
+
+
+def reason_of_end() -> Optional[str]:
+    """The same where it is an exception that the interpreter ends by. At a prompt there may be one of long ago."""
+    failure = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+    return None if failure is None else reason_of(failure)
 
 
 def error_of(kind: str, message: str, rank: Optional[int], op: str, sequence: Optional[int], given: str) -> CohortError:

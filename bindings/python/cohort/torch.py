@@ -15,9 +15,9 @@ import os
 import secrets
 import shutil
 import socket
-import sys
 import tempfile
 import threading
+import time
 from datetime import timedelta
 from typing import Any, Iterator, Optional, Sequence
 
@@ -25,6 +25,7 @@ import numpy
 import torch.distributed as dist
 
 from . import init as _init
+from .errors import reason_of_end
 
 try:
     from . import _torch
@@ -43,17 +44,40 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
+def _is_there(store: Any, key: str, seconds: float) -> bool:
+    """Whether the store holds it by then."""
+    try:
+        store.wait([key], timedelta(seconds=seconds))
+    except RuntimeError:
+        return False
+    return True
+
+
+def _wait_for(store: Any, key: str, size: int) -> bytes:
+    """What the store holds, as long as it gives the ranks to come. In turns, since its own wait does not hear Ctrl-C."""
+    seconds = store.timeout.total_seconds()
+    until = time.monotonic() + seconds
+    while not _is_there(store, key, 0.1):
+        if time.monotonic() >= until:
+            missing = [str(rank) for rank in range(size) if not _is_there(store, f"cohort/host/{rank}", 0.01)]
+            raise RuntimeError(
+                f"cohort: Timed out: of {size} ranks, {', '.join(missing) or 'none'} had not come to make the group after "
+                f"{seconds:g} s; see what they do instead, or give the store more time")
+    value: bytes = store.get(key)
+    return value
+
+
 def _meeting_place(store: Any, rank: int, size: int) -> str:
     """"ADDRESS SECRET", as rank 0 says: a Unix address among ranks of one host, else one of rank 0's."""
     store.set(f"cohort/host/{rank}", _host())
     if rank == 0:
-        hosts = {store.get(f"cohort/host/{other}") for other in range(size)}
+        hosts = {_wait_for(store, f"cohort/host/{other}", size) for other in range(size)}
         tag = secrets.token_hex(32)
         address = f"unix:cohort-{os.getuid()}-torch-{tag[:32]}"
         if len(hosts) > 1:
             address = f"{os.environ.get('MASTER_ADDR') or socket.gethostname()}:{_free_port()}"
         store.set("cohort/place", f"{address} {tag if len(hosts) > 1 else ''}")
-    return store.get("cohort/place").decode()
+    return _wait_for(store, "cohort/place", size).decode()
 
 
 def create(store: Any, rank: int, size: int, timeout: timedelta, label: str = "cohort", name: str = "torch",
@@ -142,9 +166,12 @@ def _store(comm: Any, timeout: timedelta) -> Any:
 
 def init_process_group(backend: str = "cohort", timeout: timedelta = dist.default_pg_timeout, **options: Any) -> None:
     """torch.distributed.init_process_group with the ranks of the launcher that started the job: torch.distributed.run, or
-    the environment it sets, as always; for others, as `cohort run`, mpirun and mpiexec, those of cohort.init()."""
-    if not all(os.environ.get(name) for name in ("MASTER_ADDR", "RANK", "WORLD_SIZE")):
+    the environment it sets, as always; for others, as `cohort run`, mpirun and mpiexec, those of cohort.init(). A `store`, or
+    another `init_method` than "env://", among the options says who the ranks are itself."""
+    is_told = options.get("store") is not None or options.get("init_method", "env://") not in (None, "env://")
+    if not is_told and not all(os.environ.get(name) for name in ("MASTER_ADDR", "RANK", "WORLD_SIZE")):
         comm = _init()
+        options.pop("init_method", None)
         options.update(store=_store(comm, timeout), rank=comm.rank, world_size=comm.size)
     dist.init_process_group(backend, timeout=timeout, **options)
 
@@ -153,12 +180,7 @@ def _end() -> None:
     """The interpreter ends: groups that are open are left, and the other ranks told if it is by an exception."""
     if os.getpid() != _joined.process:
         return  # a child of fork has no part in its parent's
-    # At a prompt it may be of long ago.
-    failure = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
-    reason = "" if failure is None else type(failure).__name__
-    with contextlib.suppress(Exception):  # of its text
-        reason += f": {failure}".encode("utf-8", "replace").decode() if reason else ""
-    _torch.end(reason)
+    _torch.end(reason_of_end() or "")
 
 
 atexit.register(_end)

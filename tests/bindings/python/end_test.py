@@ -126,6 +126,38 @@ thread.join()
 comm.barrier()
 """
 
+LOADED_ANEW = """
+import importlib
+import cohort, numpy
+
+comm = cohort.init()
+importlib.reload(cohort)
+assert cohort.init() is comm and cohort.get_world_size() == comm.size
+assert cohort.split(0).all_reduce(numpy.ones(1))[0] == comm.size
+"""
+
+# A child that comes back from a signal's handler is amid a wait of its parent's.
+FORKED_BY_A_HANDLER = """
+import os, signal, time
+import cohort
+
+comm = cohort.init()
+children = []
+if comm.rank == 0:
+    signal.signal(signal.SIGALRM, lambda *_: children.append(os.fork()))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+else:
+    time.sleep(1)
+try:
+    comm.barrier()
+except cohort.InvalidArgument as error:
+    assert children == [0] and "forked from a rank" in str(error), error
+    os._exit(0)
+if comm.rank == 0:
+    assert children[0] > 0 and os.waitpid(children[0], 0)[1] == 0
+comm.barrier()
+"""
+
 FORKED_BEFORE = """
 import os
 import cohort
@@ -152,6 +184,27 @@ except cohort.PeerAborted as error:
     assert error.rank == 1 and "ZeroDivisionError: the batch is empty" in str(error), error
     assert isinstance(error, cohort.PeerError) and isinstance(error, ConnectionError)
     print("told why", flush=True)
+"""
+
+# Exceptions whose text cannot be had, or is none for other ranks.
+FAILED_WITHOUT_TEXT = """
+import sys
+import cohort
+
+class Wordless(Exception):
+    def __str__(self):
+        raise ValueError("I have no text")
+
+comm = cohort.init()
+if comm.rank == 1:
+    if sys.argv[1] == "with":
+        with comm:
+            raise Wordless
+    raise Wordless if sys.argv[1] == "none" else OSError("no such file: \\udcff")
+try:
+    comm.barrier()
+except cohort.PeerAborted as error:
+    print("told:", error, flush=True)
 """
 
 LATE = """
@@ -336,6 +389,12 @@ class End(RanksTestCase):
     def test_a_child_of_what_is_no_rank_may_become_one(self):
         self.check_ranks(1, FORKED_BEFORE)
 
+    def test_a_package_that_is_loaded_anew_keeps_its_world(self):
+        self.check_ranks(2, LOADED_ANEW)
+
+    def test_a_child_of_a_signal_s_handler_is_refused(self):
+        self.check_ranks(2, FORKED_BY_A_HANDLER)
+
     def test_a_child_of_a_thread_ends(self):
         self.check_ranks(2, FORKED_BY_A_THREAD)
 
@@ -343,6 +402,11 @@ class End(RanksTestCase):
         status, output = run_ranks(2, FAILED)
         self.assertNotEqual(status, 0)
         self.assertIn("told why", output)
+
+    def test_an_exception_may_have_no_text(self):
+        for how, text in (("none", "Wordless"), ("with", "Wordless"), ("surrogate", r"OSError: no such file: \?")):
+            with self.subTest(how):
+                self.assertRegex(run_ranks(2, FAILED_WITHOUT_TEXT, how)[1], f"told: .*{text}")
 
     def test_a_deadline_names_who_has_not_come(self):
         self.assertIn("named", self.check_ranks(2, LATE))

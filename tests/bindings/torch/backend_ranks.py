@@ -439,6 +439,23 @@ def part_profiling():
 def part_what_is_wrong_is_told():
     check_raises(lambda: dist.all_reduce(torch.ones(4, 4).t()), "tensor.contiguous()")
     check_raises(lambda: dist.all_gather([torch.empty(1)], torch.ones(1)), "one for each rank")
+    several, one = torch.ones(2 * SIZE), torch.ones(2)
+    check_raises(lambda: dist.all_gather_into_tensor(several, one.int()), "the output holds Float, the input Int")
+    check_raises(lambda: dist.reduce_scatter_tensor(one.int(), several), "the output holds Int, the input Float")
+    check_raises(lambda: dist.all_gather_into_tensor(one, one), f"the output holds 2 elements; give {2 * SIZE}")
+    check_raises(lambda: dist.reduce_scatter_tensor(one, one), f"the input holds 2 elements; give {2 * SIZE}")
+    dist.barrier()  # nothing of this has harmed the group
+
+
+def part_a_call_keeps_the_memory_of_a_tensor_that_is_given_other():
+    tensor = torch.full((100_000,), float(RANK))
+    if RANK:
+        time.sleep(0.3)
+    work = dist.all_reduce(tensor, async_op=True)
+    tensor.data = torch.zeros(1)
+    after = [torch.full((100_000,), 7.0) for _ in range(4)]  # where the memory would be used again
+    work.wait()
+    assert all((one == 7).all() for one in after)
 
 
 def part_end():

@@ -160,6 +160,132 @@ else:
         print("told:", error, flush=True)
 """
 
+# Rank 1 does not come to make a group, neither to the store nor, where it does, to the place that this says.
+INTERRUPTED_AMID_A_GROUP = """
+import os, signal, sys, threading, time
+import cohort.torch, torch.distributed as dist
+
+cohort.torch.init_process_group()
+if dist.get_rank() == 0:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    try:
+        dist.new_group()
+    except KeyboardInterrupt:
+        assert time.monotonic() - began < 5
+        print("interrupted", flush=True)
+        os.mkdir(sys.argv[2])
+else:
+    if sys.argv[1] == "group that meets":
+        cohort.torch._torch.create = None  # which cannot be called
+        try:
+            dist.new_group()
+        except TypeError:
+            pass
+    deadline = time.monotonic() + 60
+    while not os.path.exists(sys.argv[2]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+"""
+
+# What comes after a call is made by whoever drove it: here by rank 0's session, into a tensor that takes its time.
+COPIED_SLOWLY = """
+import os, signal, threading, time
+from datetime import timedelta
+import cohort.torch, torch, torch.distributed as dist
+
+class Slow(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, function, types, arguments=(), options=None):
+        if function is torch.ops.aten.copy_.default and dist.get_rank() == 0:
+            begun.set()
+            assert let.wait(60)
+        plain = torch._C._DisableTorchDispatch()  # as long as it lives
+        try:
+            return function(*arguments, **(options or {}))
+        finally:
+            del plain
+
+begun, let = threading.Event(), threading.Event()
+cohort.torch.init_process_group()
+place = torch.empty(100_000, 2)[:, 0]
+places = [torch.Tensor._make_subclass(Slow, place), torch.empty(100_000)]
+if dist.get_rank() == 1:
+    time.sleep(1)
+work = dist.all_gather(places, torch.ones(100_000), async_op=True)
+if dist.get_rank() == 0:
+    assert begun.wait(60)
+    try:
+        work.wait(timedelta(seconds=0.3))
+    except RuntimeError as error:
+        assert "Timed out" in str(error), error
+        print("late", flush=True)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        work.wait()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    let.set()
+work.wait()
+assert (place == 1).all()
+"""
+
+# The same where it fails: the interpreter's error lies with the thread that copied.
+COPIED_WRONGLY = """
+import cohort.torch, torch, torch.distributed as dist
+
+class Wrong(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, function, types, arguments=(), options=None):
+        if function is torch.ops.aten.copy_.default:
+            raise KeyError("no place")
+        plain = torch._C._DisableTorchDispatch()  # as long as it lives
+        try:
+            return function(*arguments, **(options or {}))
+        finally:
+            del plain
+
+cohort.torch.init_process_group()
+for count in (4, 100_000):
+    places = [torch.Tensor._make_subclass(Wrong, torch.empty(count, 2)[:, 0]), torch.empty(count)]
+    work = dist.all_gather(places, torch.ones(count), async_op=True)
+    try:
+        work.wait()
+    except RuntimeError as error:
+        assert "were not copied" in str(error), error
+        print("told", flush=True)
+dist.barrier()
+"""
+
+# Children have none of the parent's threads, and may become ranks of their own.
+FORKED_AMID_CALLS = """
+import os, sys, time
+from datetime import timedelta
+import cohort.torch, torch, torch.distributed as dist
+
+def hear_late(group):
+    if group.rank() == 1:
+        time.sleep(0.5)
+    work = group.allreduce([torch.ones(100_000)])
+    assert work.get_future().wait()[0][0] == 2  # a thread tells it, where the other rank comes later
+
+cohort.torch.init_process_group()
+hear_late(dist.group.WORLD)
+waiting = dist.irecv(torch.ones(1), 1) if dist.get_rank() == 0 else None
+child = os.fork()
+if child == 0:
+    if waiting is not None:
+        try:
+            waiting.wait()
+        except RuntimeError as error:
+            print("refused:", error, flush=True)
+    hear_late(cohort.torch.create(dist.FileStore(sys.argv[1], 2), dist.get_rank(), 2, timedelta(seconds=30)))
+    print("told", flush=True)
+    os._exit(0)
+status = os.waitpid(child, 0)[1]
+dist.send(torch.ones(1), 0) if waiting is None else waiting.wait()
+assert status == 0, status
+"""
+
 IN_A_GROUP = """
 import cohort.torch, torch, torch.distributed as dist
 
@@ -179,7 +305,28 @@ elif dist.get_rank() == 2:
 """
 
 
+MISSING = """
+from datetime import timedelta
+import cohort.torch, torch.distributed as dist
+
+cohort.torch.init_process_group()
+if dist.get_rank() == 1:
+    store = dist.PrefixStore("alone", dist.distributed_c10d._get_default_store())
+    store.set_timeout(timedelta(seconds=0.3))
+    try:
+        cohort.torch.create(store, 1, 4, timedelta(seconds=9))
+    except RuntimeError as error:
+        print("told:", error, flush=True)
+dist.barrier()
+"""
+
+
 class End(unittest.TestCase):
+    def test_ranks_that_do_not_come_to_make_a_group_are_named(self):
+        status, output = launch("cohort run", 2, MISSING)
+        self.assertEqual(status, 0, output)
+        self.assertIn("told: cohort: Timed out: of 4 ranks, 0, 2, 3 had not come to make the group after 0.3 s", output)
+
     def test_with_a_thread_that_waits(self):
         status, output = launch("cohort run", 2, WITH_A_THREAD)
         self.assertEqual(status, 0, output)
@@ -197,6 +344,30 @@ class End(unittest.TestCase):
                 self.assertEqual(status, 0, output)
                 self.assertIn("interrupted", output)
                 self.assertRegex(output, r"told: .*rank 0")
+
+    def test_ctrl_c_and_a_limit_amid_what_comes_after_a_call(self):
+        status, output = launch("cohort run", 2, COPIED_SLOWLY)
+        self.assertEqual(status, 0, output)
+        self.assertEqual((output.count("late"), output.count("interrupted")), (1, 1), output)
+
+    def test_what_comes_after_a_call_may_fail(self):
+        status, output = launch("cohort run", 2, COPIED_WRONGLY)
+        self.assertEqual(status, 0, output)
+        self.assertEqual(output.count("told"), 4, output)
+
+    def test_children_of_ranks_amid_calls_are_refused_and_may_join_anew(self):
+        with tempfile.TemporaryDirectory() as folder:
+            status, output = launch("cohort run", 2, FORKED_AMID_CALLS, str(pathlib.Path(folder) / "store"))
+        self.assertEqual(status, 0, output)
+        self.assertRegex(output, "refused: .*forked from a rank")
+        self.assertEqual(output.count("told"), 2, output)
+
+    def test_ctrl_c_while_a_group_is_made(self):
+        for how in ("group", "group that meets"):
+            with self.subTest(how), tempfile.TemporaryDirectory() as folder:
+                status, output = launch("cohort run", 2, INTERRUPTED_AMID_A_GROUP, how, str(pathlib.Path(folder) / "marker"))
+                self.assertEqual(status, 0, output)
+                self.assertIn("interrupted", output)
 
     def test_errors_of_a_group_name_it_and_ranks_of_the_world(self):
         output = launch("cohort run", 3, IN_A_GROUP)[1]
