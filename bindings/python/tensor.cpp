@@ -150,8 +150,8 @@ void Tensor::take(bool is_written) {
     take_dlpack();
   else
     refuse(
-        fmt::format("is {}, which has no elements in memory: give a numpy array, a torch tensor, or an "
-                    "object with the buffer protocol or DLPack",
+        fmt::format("is {}, which has no elements in memory: give a numpy array, as numpy.array(x), a torch "
+                    "tensor, or an object with the buffer protocol or DLPack",
                     py::repr(py::type::of(object_)).cast<std::string>()));
 }
 
