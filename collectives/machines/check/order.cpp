@@ -118,9 +118,16 @@ void Order::join(StreamId parent, std::span<const StreamId> children) {
   }
   // Only now is it known what the joined streams' own joins cover.
   heard_.clear();
-  for (const StreamId child : children)
-    for (const Past::Entry& entry : states_[child].past->others)
-      if (!is_joined(past, {parent, to.now}, {entry.stream, entry.at})) heard_.push_back(entry);
+  for (const StreamId child : children) {
+    // Most of it the parent knows, who has forked the child: both are sorted.
+    auto known = past.others.begin();
+    for (const Past::Entry& entry : states_[child].past->others) {
+      while (known != past.others.end() && known->stream < entry.stream) ++known;
+      const bool is_known =
+          known != past.others.end() && known->stream == entry.stream && known->at >= entry.at;
+      if (!is_known && !is_joined(past, {parent, to.now}, {entry.stream, entry.at})) heard_.push_back(entry);
+    }
+  }
   past.merge(heard_);
   if (past.others.size() >= past.prune_at) prune(past, {parent, to.now});
 }

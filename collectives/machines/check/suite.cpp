@@ -129,7 +129,9 @@ class Collector {
     if ((algorithm.ground() == Ground::alone) != (ranks == 1)) return;
     const bool asks = algorithm.levels() != Levels::none;
     const auto hosts = asks ? usual_hosts(ranks) : std::vector<std::vector<Rank>>(1);
-    for (const std::vector<Rank>& host_of : hosts) {
+    const std::size_t step = asks && filter_.ranks.empty() && ranks > kOnAllHosts ? kStepOfHosts : 1;
+    for (std::size_t i = ranks % step; i < hosts.size(); i += step) {
+      const std::vector<Rank>& host_of = hosts[i];
       Case one{&algorithm, {}};
       one.options.ranks = ranks;
       one.options.host_of = host_of;
@@ -245,6 +247,9 @@ class Collector {
     one.options.is_in_place = true;
     if (one.op()->has_in_place) list_.push_back(one);
   }
+  /// More ranks than that are checked on some choices of hosts, by default, each number on others.
+  static constexpr Rank kOnAllHosts = 17;
+  static constexpr std::size_t kStepOfHosts = 3;
   static constexpr Rank kFew = 9;
   /// A root that others stand for.
   [[nodiscard]] bool is_one_of_many(Rank root, Rank ranks) const {
@@ -285,7 +290,7 @@ class Collector {
 
 std::vector<Rank> ranks_of(const CaseFilter& filter) {
   std::vector<Rank> ranks = filter.ranks;
-  for (Rank p = 1; filter.ranks.empty() && p <= kMostRanksByDefault; ++p) ranks.push_back(p);
+  if (ranks.empty()) ranks.assign(std::begin(kRanksByDefault), std::end(kRanksByDefault));
   std::sort(ranks.rbegin(), ranks.rend());
   return ranks;
 }

@@ -21,14 +21,17 @@ struct CaseFilter {
   const AlgorithmTable* algorithms = nullptr;  ///< null: those of the library
   std::optional<Operator> op;
   std::string_view algorithm;
-  std::vector<Rank> ranks;  ///< empty: 1 to 64
+  std::vector<Rank> ranks;  ///< empty: kRanksByDefault, of many ranks on every third choice of hosts
   std::vector<std::size_t>
       counts;  ///< empty: 0, 1, p-1, p, p+1, one at which costs show, one that fills its size class, one
                ///< of several pieces, and with few ranks one that needs more than 32 bits
   std::optional<Rank> root;
 };
 
-inline constexpr Rank kMostRanksByDefault = 64;
+/// All of few ranks; of many some primes, those about powers of two and with many divisors, which is what
+/// schedules depend on: what a case takes grows faster than the square of the ranks.
+inline constexpr Rank kRanksByDefault[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
+                                           14, 15, 16, 17, 23, 24, 31, 32, 33, 48, 63, 64};
 /// Elements per rank of the count at which costs show: one piece, and no rounding.
 inline constexpr std::size_t kEvenPerRank = 40;
 
@@ -60,8 +63,8 @@ struct GridReport {
   [[nodiscard]] std::string text() const;
 };
 
-/// Checks a schedule of one's own as `cohort check --all` does those of the library: on this thread, 1 to 64
-/// ranks unless the filter has others.
+/// Checks a schedule of one's own as `cohort check --all` does those of the library: on this thread,
+/// kRanksByDefault unless the filter has others.
 [[nodiscard]] GridReport check_all(const AnyAlgorithm& algorithm, const CaseFilter& filter = {});
 
 /// The same case with its message cut into pieces of at most so many bytes, as over TCP, where no piece is
