@@ -321,11 +321,9 @@ void FakeVerbs::make_transfer_calls() {
   library_.poll_cq = [](ibv_cq* queue, int most, ibv_wc* completions) {
     auto& waiting = reinterpret_cast<Queue*>(queue)->completions;
     ++self().polls;
-    int count = 0;
-    for (; count < most && !waiting.empty(); ++count) {
-      completions[count] = waiting.front();
-      waiting.pop_front();
-    }
+    const int count = std::min(most, static_cast<int>(waiting.size()));
+    std::copy_n(waiting.begin(), count, completions);
+    waiting.erase(waiting.begin(), waiting.begin() + count);
     return count;
   };
   library_.req_notify_cq = [](ibv_cq* queue, int) {
