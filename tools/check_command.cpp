@@ -109,7 +109,9 @@ void add_check_command(CLI::App& app, int& status) {
       ->check(CLI::Range(std::size_t{1}, kLongestStride))
       ->type_name("N");
   command_line::add_algorithm(*check, arguments->algorithm)->description("This one only");
-  check->add_option("-n,--ranks", arguments->ranks, "How many ranks; unless given 1 to 17, and some more up to 64")
+  check
+      ->add_option("-n,--ranks", arguments->ranks,
+                   "How many ranks; unless given 1 to 17, and some more up to 64")
       ->check(command_line::accepts("LIST", parse_ranks));
   check
       ->add_option(
