@@ -7,6 +7,9 @@
 namespace cohort {
 namespace {
 
+/// All user windows are mapped.
+void store(Exec& x, const Gather& op) { store_at_root(x, op); }
+
 /// Every rank's memory can be read: the root reads.
 Task<> from_user_windows(Exec& x, Gather op) {
   if (x.rank() == op.root) {
@@ -58,7 +61,7 @@ constexpr Algorithm<Gather> kAlgorithm = {
     .ground = Ground::mapped,
     .cost = cost,
     .schedule = gather_direct,
-    .local = {.announces = Announces::windows, .combine = store_at_root<Gather>}};
+    .local = {.announces = Announces::windows, .combine = store}};
 
 constexpr Algorithm<GatherV> kVariant = variant_of<GatherV, kAlgorithm>();
 

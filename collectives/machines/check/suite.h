@@ -28,10 +28,10 @@ struct CaseFilter {
   std::optional<Rank> root;
 };
 
-/// All of few ranks; of many some primes, those about powers of two and with many divisors, which is what
-/// schedules depend on: what a case takes grows faster than the square of the ranks.
-inline constexpr Rank kRanksByDefault[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
-                                           14, 15, 16, 17, 23, 24, 31, 32, 33, 48, 63, 64};
+/// All of few ranks; of many those about powers of two and one with many divisors, which is what schedules
+/// depend on: what a case takes grows faster than the square of the ranks.
+inline constexpr Rank kRanksByDefault[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
+                                           13, 14, 15, 16, 17, 24, 31, 32, 33, 63, 64};
 /// Elements per rank of the count at which costs show: one piece, and no rounding.
 inline constexpr std::size_t kEvenPerRank = 40;
 
