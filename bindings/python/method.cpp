@@ -47,7 +47,6 @@ std::size_t Parameters::find(PyObject* keyword) const {
     if (parameters_[i].interned == keyword) return i;
   const auto name = py::handle(keyword).cast<std::string>();
   const auto found = std::ranges::find(parameters_, name, &Parameter::name);
-  if (found == parameters_.end()) refuse_unknown(name);
   return static_cast<std::size_t>(found - parameters_.begin());
 }
 
@@ -57,14 +56,21 @@ std::size_t Parameters::index_of(std::string_view name) const {
   return static_cast<std::size_t>(found - parameters_.begin());
 }
 
-void Parameters::refuse_unknown(std::string_view keyword) const {
+void Parameters::refuse_unknown(PyObject* keywords) const {
   py::list names;
   for (const Parameter& parameter : parameters_) names.append(parameter.name);
-  const py::list close = py::module_::import("difflib").attr("get_close_matches")(keyword, names, 1);
-  throw py::type_error(
-      fmt::format("{}() got an unexpected keyword argument '{}'{}; it takes {}", method_, keyword,
-                  close.empty() ? "" : fmt::format(" (is `{}` meant?)", close[0].cast<std::string>()),
-                  py::str(", ").attr("join")(names).cast<std::string>()));
+  const py::object close_matches = py::module_::import("difflib").attr("get_close_matches");
+  std::string unknown;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i) {
+    if (find(PyTuple_GET_ITEM(keywords, i)) != parameters_.size()) continue;
+    const auto keyword = py::handle(PyTuple_GET_ITEM(keywords, i)).cast<std::string>();
+    const py::list close = close_matches(keyword, names, 1);
+    unknown +=
+        fmt::format("{}'{}'{}", unknown.empty() ? "" : ", ", keyword,
+                    close.empty() ? "" : fmt::format(" (is `{}` meant?)", close[0].cast<std::string>()));
+  }
+  throw py::type_error(fmt::format("{}() got an unexpected keyword argument {}; it takes {}", method_,
+                                   unknown, py::str(", ").attr("join")(names).cast<std::string>()));
 }
 
 void Parameters::take(Arguments& arguments, std::span<PyObject* const> positional, PyObject* keywords) const {
@@ -76,6 +82,7 @@ void Parameters::take(Arguments& arguments, std::span<PyObject* const> positiona
   const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   for (Py_ssize_t i = 0; i < named; ++i) {
     const std::size_t index = find(PyTuple_GET_ITEM(keywords, i));
+    if (index == parameters_.size()) refuse_unknown(keywords);
     if (arguments.values_[index] != nullptr)
       throw py::type_error(
           fmt::format("{}() got multiple values for argument '{}'", method_, parameters_[index].name));

@@ -78,8 +78,10 @@ class Parameters {
     PyObject* interned;
     PyObject* value;  ///< where none is given; null: one must be
   };
+  /// As many as there are parameters: none has that name.
   [[nodiscard]] std::size_t find(PyObject* keyword) const;
-  [[noreturn]] void refuse_unknown(std::string_view keyword) const;
+  /// Names each of the keywords that is none of its own.
+  [[noreturn]] void refuse_unknown(PyObject* keywords) const;
 
   const char* method_;
   std::vector<Parameter> parameters_;

@@ -201,7 +201,8 @@ def part_options_that_are_none():
     def refused(options, *texts):
         raises(TypeError, lambda: cohort.join(**{"name": "refused", "rank": 0, "size": 1, **options}), *texts)
 
-    refused({"timout": 1}, "unexpected keyword argument 'timout' (is `timeout` meant?); it takes rank, size, name, ")
+    refused({"timout": 1, "nosuch": 3},
+            "unexpected keyword argument 'timout' (is `timeout` meant?), 'nosuch'; it takes rank, size, name, ")
     refused({"timeout": "x"}, "`timeout` is 'x'; give seconds, a number")
     refused({"join_timeout": []}, "`join_timeout` is []; give seconds, a number")
     refused({"rank": "a"}, "`rank` is 'a'; give a whole number from 0 on")
