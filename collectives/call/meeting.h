@@ -20,8 +20,8 @@ inline constexpr std::size_t kMostBytesInPlace = std::size_t{128} << 10;
 /// the others. Then a local schedule runs on what was announced.
 ///
 /// Everything here can happen in place, without suspending, while peers come within a short spin; attend()
-/// goes on from wherever that ended. Knows neither operators nor algorithms. Threads: the engine's. Lifetime:
-/// the communicator's.
+/// goes on from wherever that ended. Names no operator and no algorithm: of each it knows what is said in
+/// operators/description.h and by AnyAlgorithm. Threads: the engine's. Lifetime: the communicator's.
 class Meeting : Immovable {
  public:
   Meeting(Engine& engine, const Membership& membership, host::HostGroup& group, LinkHost& host,
