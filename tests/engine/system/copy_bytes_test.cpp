@@ -32,6 +32,14 @@ TEST(CopyBytes, copies_as_many_as_it_is_told) {
   for (std::size_t bytes = 0; bytes < 5000; bytes += 1 + bytes / 7) expect_exactly(bytes, copy_bytes);
 }
 
+TEST(CopyBytes, copies_what_is_large_either_way) {
+  for (const std::size_t bytes : {detail::kLeastBytesOfString, std::size_t{100'003}}) {
+    expect_exactly(bytes, copy_bytes);
+    expect_exactly(bytes, detail::copy_by_string);
+    expect_exactly(bytes, detail::copy_by_vectors);
+  }
+}
+
 TEST(CopyBytes, copies_each_small_number_of_bytes) {
   for (std::size_t bytes = 0; bytes <= 32; ++bytes) expect_exactly(bytes, copy_few_bytes);
 }
