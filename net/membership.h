@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cohort {
@@ -64,8 +65,18 @@ struct Membership {
   /// those that have no core but this rank's. Above 1 this one should give its core away rather than spin on
   /// it.
   [[nodiscard]] double engines_per_core() const;
+  /// A core for this rank's engine, while each of this host has another one: in rank order each takes the
+  /// lowest of its cores that is left. None: nothing is left.
+  [[nodiscard]] std::optional<std::size_t> own_core() const;
   /// Whether this host has as many cores again as it has ranks: the same answer on all of them.
   [[nodiscard]] bool has_idle_cores() const;
+
+ private:
+  /// Its process, and which one it is there.
+  using EngineId = std::pair<std::uint64_t, std::uint64_t>;
+  [[nodiscard]] EngineId engine_of(const PeerInfo& peer) const;
+  /// The first rank of each.
+  [[nodiscard]] std::vector<const PeerInfo*> engines_of_host() const;
 };
 
 }  // namespace cohort

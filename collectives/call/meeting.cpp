@@ -22,9 +22,9 @@ constexpr std::uint32_t kByReference = 4;
 /// Of a slot with data: only its first piece is there from the beginning.
 constexpr std::uint32_t kInPieces = 8;
 
-/// What is copied into a slot between two looks of those who read it. With 2 and with 8 KiB a reduce of 32
-/// KiB took 1.16 and 1.06 times as long, with 1 KiB longer than in one piece.
-constexpr std::size_t kPieceBytes = 4096;
+/// What is copied into a slot between two looks of those who read it. Six operators of 8 to 32 KiB, 2 ranks,
+/// took 1.2 times as long with 4 KiB, 1.03 times with 16.
+constexpr std::size_t kPieceBytes = 8192;
 
 /// Whether some only bring data and others wait for it, so that these may read what is there while the rest
 /// is copied. Where all do both, all are copying when there would be something to read.

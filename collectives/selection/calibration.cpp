@@ -19,6 +19,15 @@ constexpr Duration kMostPullTime = std::chrono::milliseconds(60);
 
 }  // namespace
 
+OnOwnCore::OnOwnCore(Platform& platform, const Membership& membership)
+    : platform_(platform), membership_(membership), core_(membership.own_core()) {
+  if (core_) platform_.run_on(CoreSet().set(*core_));
+}
+
+OnOwnCore::~OnOwnCore() {
+  if (core_) platform_.run_on(membership_.self().cores);
+}
+
 Calibration::Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms,
                          const KnownFigures& known, JointMeasurement::RunCall run)
     : engine_(engine),
@@ -43,6 +52,7 @@ Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pul
   measures_ = most[0] <= kMostRanksPerCoreToMeasure;
   pull_from_bytes_ = most[1];
   if (!measures_) co_return;
+  if (most[0] <= 1) on_own_core_.emplace(engine_.platform(), membership_);
   const std::optional<KnownFigures::OfSlots> slots = co_await together_.known_to_all(known_.slots());
   slots_ = slots;
   const std::optional<KnownFigures::OfPull> pull = co_await together_.known_to_all(known_.pull());

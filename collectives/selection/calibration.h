@@ -11,6 +11,22 @@
 
 namespace cohort {
 
+/// Keeps this rank's thread on a core that no other engine of the host is kept on, where each can have one:
+/// of two ranks that have just started the scheduler may leave both on one core for some milliseconds, and
+/// what is measured then is how they wait for each other (an exchange of 16 KiB took 250 us in place of 1.2
+/// in 2 of 12 starts, and the kernel was chosen to copy). Until it dies; a thread that starts meanwhile would
+/// stay there.
+class OnOwnCore : Immovable {
+ public:
+  OnOwnCore(Platform& platform, const Membership& membership);
+  ~OnOwnCore();
+
+ private:
+  Platform& platform_;
+  const Membership& membership_;
+  const std::optional<std::size_t> core_;
+};
+
 /// What the ranks of a host measure together when their communicator is made, so that what follows is chosen
 /// by figures of this host, the same on every rank. All ranks call the same, in the same order. Lifetime:
 /// until the rank's memory is withdrawn, if measuring fails.
@@ -20,7 +36,8 @@ class Calibration {
   Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms,
               const KnownFigures& known, JointMeasurement::RunCall run);
 
-  /// First. What all ranks know already is not measured again. Where many ranks share a core nothing is
+  /// First. What all ranks know already is not measured again. Where each rank can have a core, each has one
+  /// until this object dies. Where many ranks share a core nothing is
   /// measured: what one of them sees is mostly how long the others had it, and it takes as long.
   /// `pull_from_bytes`: what the options say; 0: nothing.
   Task<> agree_what_to_measure(double ranks_per_core, std::size_t pull_from_bytes);
@@ -42,6 +59,7 @@ class Calibration {
   const AlgorithmTable& algorithms_;
   const KnownFigures& known_;
   JointMeasurement together_;
+  std::optional<OnOwnCore> on_own_core_;
   std::optional<KnownFigures::OfSlots> slots_{};  ///< that all ranks know
   std::optional<KnownFigures::OfPull> pull_{};
   bool measures_ = true;

@@ -3,7 +3,8 @@
 
 #include <vector>
 
-/// Where threads run. The library itself never binds a thread: that belongs to whoever starts the job.
+/// Where threads run. The library itself binds none but while it measures: that belongs to whoever
+/// starts the job.
 namespace cohort::affinity {
 
 /// Logical processors that the calling thread may run on: one of each core first, then the cores' other

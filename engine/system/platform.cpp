@@ -30,6 +30,7 @@ class RealPlatform final : public Platform {
   std::size_t core_cache_bytes() override { return caches::core_bytes(); }
   std::size_t last_level_cache_bytes() override { return caches::last_level_bytes(); }
   CoreSet usable_cores() override { return processor::usable_cores(); }
+  void run_on(const CoreSet& cores) noexcept override { processor::run_on(cores); }
   std::size_t make_room_for_descriptors(std::size_t least, std::size_t wanted,
                                         std::string_view what_for) override;
   void yield_core() noexcept override;

@@ -29,6 +29,8 @@ class Platform {
   [[nodiscard]] virtual unsigned available_cores() = 0;
   /// Which ones these are: as processor::usable_cores().
   [[nodiscard]] virtual CoreSet usable_cores() = 0;
+  /// As processor::run_on().
+  virtual void run_on(const CoreSet& cores) noexcept = 0;
   [[nodiscard]] virtual std::size_t core_cache_bytes() = 0;
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() = 0;
 

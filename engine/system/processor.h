@@ -33,13 +33,19 @@ inline void yield() noexcept { ::sched_yield(); }
 /// Where the calling thread runs now; negative where the kernel does not say.
 [[nodiscard]] inline int current_core() noexcept { return ::sched_getcpu(); }
 
-/// Keeps the calling thread, and those that it starts, on that core, if it may.
-inline void stay_on(int core) noexcept {
-  if (core < 0 || core >= CPU_SETSIZE) return;
+/// Keeps the calling thread, and those that it starts, on these cores, if it may.
+inline void run_on(const CoreSet& cores) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(core), &set);
+  for (std::size_t core = 0; core < kMostCores && core < CPU_SETSIZE; ++core)
+    if (cores.test(core)) CPU_SET(core, &set);
   static_cast<void>(::sched_setaffinity(0, sizeof set, &set));
+}
+
+/// The same on that core; nothing where it is negative.
+inline void stay_on(int core) noexcept {
+  if (core >= 0 && static_cast<std::size_t>(core) < kMostCores)
+    run_on(CoreSet().set(static_cast<std::size_t>(core)));
 }
 
 /// Which cores the calling thread may run on; those numbered lowest, where the kernel does not say.

@@ -57,6 +57,24 @@ TEST(Membership, cores_are_idle_where_each_rank_has_another_one_for_itself) {
   EXPECT_FALSE(host_of({CoreSet(), CoreSet()}).has_idle_cores());
 }
 
+/// Of each rank, as it sees it.
+std::vector<std::optional<std::size_t>> own_cores(Membership membership) {
+  std::vector<std::optional<std::size_t>> own;
+  for (membership.rank = 0; membership.rank < membership.size; ++membership.rank)
+    own.push_back(membership.own_core());
+  return own;
+}
+
+TEST(Membership, each_rank_has_a_core_that_no_other_one_has) {
+  using Cores = std::vector<std::optional<std::size_t>>;
+  EXPECT_EQ(own_cores(host_of(std::vector(3, cores({1, 2, 5})))), (Cores{1, 2, 5}));
+  EXPECT_EQ(own_cores(host_of({cores({3}), cores({0, 3}), cores({0, 3, 7})})), (Cores{3, 0, 7}));
+}
+
+TEST(Membership, no_rank_has_a_core_that_another_one_has_already) {
+  EXPECT_EQ(own_cores(host_of(std::vector(2, cores({4}))))[1], std::nullopt);
+}
+
 TEST(Membership, every_rank_of_a_host_says_the_same_of_its_idle_cores) {
   Membership membership = host_of({cores({0, 1, 2, 3}), cores({0}), cores({4})});
   membership.peers[2].host_id.fill(std::byte{1});
