@@ -102,7 +102,8 @@ class LetterChannel : Immovable {
   virtual void give_back(std::span<const std::byte>) noexcept {}
   /// The next letter that has come, which stays the next until take(); false if there is none.
   [[nodiscard]] virtual bool peek(Letter& letter) noexcept = 0;
-  /// Whether all of the next letter is here, so that take() brings it at once.
+  /// Whether take() of the next letter brings it at once, or else leaves all of it to be taken to another
+  /// place.
   [[nodiscard]] virtual bool is_whole() const noexcept { return true; }
   /// Puts the payload of the next letter there and removes it; false: not all has come, call it again with
   /// the same place. `into` of a letter without payload is not looked at.

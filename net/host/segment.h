@@ -82,10 +82,11 @@ struct alignas(kCacheLine) ReceiveCell {
   Counter consumed{0};
 };
 
-/// Letters of send() and recv() from the owner to one peer: a ring of these, and beside it room for larger
-/// payloads. Written by the owner.
+/// Letters of send() and recv() from the owner to one peer: a ring of these, and beside each room for a
+/// larger payload. A payload larger still takes several cells in a row, stamped as their bytes come; the
+/// first one says what it is. Written by the owner.
 struct alignas(kCacheLine) LetterCell {
-  Counter stamp{0};  ///< the letter's number, from 1; written last
+  Counter stamp{0};  ///< the cell's number, from 1; written last
   std::uint8_t kind = 0;
   std::uint8_t where = 0;
   std::int32_t tag = 0;
@@ -97,6 +98,7 @@ struct alignas(kCacheLine) LetterCell {
 static_assert(sizeof(LetterCell) == kCacheLine);
 inline constexpr std::uint32_t kLetters = 32;  ///< a power of two
 inline constexpr std::size_t kLetterPayloadBytes = 8 * 1024;
+inline constexpr std::uint32_t kMostCellsOfLetter = 4;
 
 /// How many letters of one peer the owner has read. Written by the owner.
 struct alignas(kCacheLine) LettersRead {

@@ -6,13 +6,27 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
+#include <utility>
 
 namespace cohort::shm {
 namespace {
 
-/// Letters between two words of the receiver's on how far it has read: a part of the ring.
+/// Cells between two words of the receiver's on how far it has read: a part of the ring.
 constexpr std::uint32_t kReadInARow = host::kLetters / 4;
+static_assert(kReadInARow + host::kMostCellsOfLetter <= host::kLetters, "a letter may wait for ever");
+
+constexpr bool is_beside(std::size_t bytes) noexcept { return bytes <= sizeof host::LetterCell::beside; }
+
+constexpr std::uint32_t cells_of(std::size_t bytes) noexcept {
+  if (is_beside(bytes)) return 1;
+  return static_cast<std::uint32_t>((bytes + host::kLetterPayloadBytes - 1) / host::kLetterPayloadBytes);
+}
+
+/// What of so many bytes lies beside cell `index` of a letter.
+constexpr std::size_t bytes_in_cell(std::size_t bytes, std::uint32_t index) noexcept {
+  return std::min(host::kLetterPayloadBytes, bytes - index * host::kLetterPayloadBytes);
+}
 
 }  // namespace
 
@@ -21,17 +35,26 @@ void ShmLetters::fail(std::string text) noexcept {
   host_.link_failed(peer_, blamed_on(Error(ErrorKind::ProtocolError, std::move(text)), group_.rank(), peer_));
 }
 
-bool ShmLetters::has_room() noexcept {
+bool ShmLetters::has_room_for(std::uint32_t cells) noexcept {
   if (is_broken_) return false;
-  if (sent_ - read_by_peer_ < host::kLetters) return true;
+  if (sent_ - read_by_peer_ + cells <= host::kLetters) return true;
   read_by_peer_ = group_.segment(peer_).letters_read(group_.rank()).load(std::memory_order_seq_cst);
   if (sent_ - read_by_peer_ > host::kLetters)
     fail(fmt::format("rank {} has read {} letters, and was sent {}", peer_, read_by_peer_, sent_));
-  return sent_ - read_by_peer_ < host::kLetters;
+  return !is_broken_ && sent_ - read_by_peer_ + cells <= host::kLetters;
+}
+
+void ShmLetters::stamp_next() noexcept {
+  host::LetterCell& cell = out_[sent_ % host::kLetters];
+  cell.stamp.store(++sent_, std::memory_order_seq_cst);
+  group_.notify(peer_);
 }
 
 bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
-  if (!has_room()) return false;
+  const std::size_t bytes = letter.payload_bytes();
+  COHORT_ASSERT(bytes <= most_payload(), "a letter of {} bytes", bytes);
+  const std::uint32_t cells = cells_of(bytes);
+  if (!has_room_for(cells)) return false;
   host::LetterCell& cell = out_[sent_ % host::kLetters];
   cell.kind = static_cast<std::uint8_t>(letter.kind);
   cell.where = static_cast<std::uint8_t>(letter.where);
@@ -39,14 +62,16 @@ bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexce
   cell.id = letter.id;
   cell.bytes = letter.bytes;
   cell.place = letter.place;
-  const std::size_t bytes = letter.payload_bytes();
-  COHORT_ASSERT(bytes <= most_payload(), "a letter of {} bytes", bytes);
-  if (bytes <= sizeof cell.beside)
+  if (is_beside(bytes)) {
     copy_few_bytes(cell.beside, payload, bytes);
-  else
-    copy_bytes(group_.own().letter_payload(peer_, sent_), payload, bytes);
-  cell.stamp.store(++sent_, std::memory_order_seq_cst);
-  group_.notify(peer_);
+    stamp_next();
+    return true;
+  }
+  for (std::uint32_t i = 0; i < cells; ++i) {
+    copy_bytes(group_.own().letter_payload(peer_, sent_), payload + i * host::kLetterPayloadBytes,
+               bytes_in_cell(bytes, i));
+    stamp_next();
+  }
   return true;
 }
 
@@ -72,13 +97,31 @@ bool ShmLetters::peek(Letter& letter) noexcept {
   return is_sound;
 }
 
+/// Cells are the sender's again only when all of the letter was taken: for another place it begins anew.
+bool ShmLetters::copy_cells(std::byte* into, std::uint32_t cells) noexcept {
+  if (std::exchange(into_, into) != into) copied_cells_ = 0;
+  for (; copied_cells_ < cells; ++copied_cells_) {
+    const std::uint32_t number = taken_ + copied_cells_;
+    const bool has_come =
+        copied_cells_ == 0 || group_.spin_for(in_[number % host::kLetters].stamp, number + 1);
+    if (!has_come) return false;
+    copy_bytes(into + copied_cells_ * host::kLetterPayloadBytes,
+               group_.segment(peer_).letter_payload(group_.rank(), number),
+               bytes_in_cell(next_bytes_, copied_cells_));
+  }
+  into_ = nullptr;
+  return true;
+}
+
 bool ShmLetters::take(std::byte* into) noexcept {
-  const host::LetterCell& cell = next_in();
-  if (next_bytes_ <= sizeof cell.beside)
-    copy_few_bytes(into, cell.beside, next_bytes_);
-  else
-    copy_bytes(into, group_.segment(peer_).letter_payload(group_.rank(), taken_), next_bytes_);
-  if (++taken_ % kReadInARow == 0) {
+  const std::uint32_t cells = cells_of(next_bytes_);
+  if (is_beside(next_bytes_))
+    copy_few_bytes(into, next_in().beside, next_bytes_);
+  else if (!copy_cells(into, cells))
+    return false;
+  const std::uint32_t told = taken_ / kReadInARow;
+  taken_ += cells;
+  if (taken_ / kReadInARow != told) {
     group_.own().letters_read(peer_).store(taken_, std::memory_order_seq_cst);
     group_.notify(peer_);
   }

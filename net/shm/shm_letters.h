@@ -11,7 +11,8 @@ namespace cohort::shm {
 
 /// Letters through shared memory: a ring of cache lines in the sender's segment, each with its number, which
 /// the receiver waits for. A letter of up to 32 bytes is one cache line's way. Payloads beyond that lie
-/// beside. The receiver says only now and then how far it has read, so that the line is not asked for.
+/// beside, in several parts if they are large, so that the receiver copies one while the next is copied. It
+/// says only now and then how far it has read, so that the line is not asked for.
 class ShmLetters final : public LetterChannel {
  public:
   ShmLetters(host::HostGroup& group, LinkHost& host, Rank peer) noexcept
@@ -21,9 +22,11 @@ class ShmLetters final : public LetterChannel {
         out_(&group.own().letter(peer, 0)),
         in_(&group.segment(peer).letter(group.rank(), 0)) {}
 
-  [[nodiscard]] std::size_t most_payload() const noexcept override { return host::kLetterPayloadBytes; }
+  [[nodiscard]] std::size_t most_payload() const noexcept override {
+    return host::kMostCellsOfLetter * host::kLetterPayloadBytes;
+  }
   [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
-  [[nodiscard]] bool has_room() noexcept override;
+  [[nodiscard]] bool has_room() noexcept override { return has_room_for(1); }
   [[nodiscard]] bool peek(Letter& letter) noexcept override;
   [[nodiscard]] bool take(std::byte* into) noexcept override;
   [[nodiscard]] bool spin() noexcept override;
@@ -32,6 +35,10 @@ class ShmLetters final : public LetterChannel {
 
  private:
   void fail(std::string text) noexcept;
+  [[nodiscard]] bool has_room_for(std::uint32_t cells) noexcept;
+  void stamp_next() noexcept;
+  /// What is next, as far as it has come; whether that is all.
+  [[nodiscard]] bool copy_cells(std::byte* into, std::uint32_t cells) noexcept;
   [[nodiscard]] const host::LetterCell& next_in() const noexcept { return in_[taken_ % host::kLetters]; }
 
   host::HostGroup& group_;
@@ -39,10 +46,14 @@ class ShmLetters final : public LetterChannel {
   const Rank peer_;
   host::LetterCell* const out_;       ///< of kLetters, in the own segment
   const host::LetterCell* const in_;  ///< the same in the peer's
+  // In cells:
   std::uint32_t sent_ = 0;
   std::uint32_t read_by_peer_ = 0;  ///< as far as is known
   std::uint32_t taken_ = 0;
   std::size_t next_bytes_ = 0;  ///< of the letter that peek() has shown
+  // Of it, what copy_cells() has copied, and to where:
+  std::uint32_t copied_cells_ = 0;
+  const std::byte* into_ = nullptr;
   bool is_broken_ = false;
 };
 

@@ -16,7 +16,8 @@ using cohort::testing::kind_of;
 using ::testing::HasSubstr;
 
 /// From empty to what no ring and no socket holds.
-constexpr std::array<std::size_t, 7> kSizes = {0, 1, 8, 1000, 8 * 1024, 70'000, 3'000'000};
+constexpr std::array<std::size_t, 9> kSizes = {0,        1,         8,      1000,     8 * 1024,
+                                              20'000, 32 * 1024, 70'000, 3'000'000};
 
 std::vector<std::uint8_t> bytes_of(std::size_t size, unsigned seed) {
   std::vector<std::uint8_t> bytes(size);

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/shm/shm_letters.h>
+
+#include <cohort/net/transports.h>
+#include <cohort/tests/net/link_end.h>
+#include <cohort/tests/support/world_engine.h>
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace cohort::testing {
+namespace {
+
+/// The letters from rank 0 to rank 1, at both ends, and what they lie in.
+struct Channel {
+  host::HostGroup& sender_group;
+  shm::ShmLetters& sender;
+  shm::ShmLetters& receiver;
+};
+
+template <class Body>
+void with_channel(Body& body) {
+  WorldEngine engine;
+  const LinkEnd::Choice choice{.address = fresh_unix_address(), .kind = cohort::transports()[0]};
+  std::array<std::unique_ptr<LinkEnd>, 2> ends;
+  auto make = [&](Rank rank) -> Task<> {
+    std::unique_ptr<LinkEnd> end = co_await LinkEnd::make(engine, rank, choice);
+    ends[rank] = std::move(end);
+  };
+  auto whole = [&]() -> Task<> {
+    co_await when_all(make(0), make(1));
+    {
+      FakeHost host;
+      host::HostGroup& group = *ends[0]->transports().group();
+      shm::ShmLetters sender(group, host, 1);
+      shm::ShmLetters receiver(*ends[1]->transports().group(), host, 0);
+      body(Channel{group, sender, receiver});
+    }
+    for (const auto& end : ends) co_await end->finish();
+  };
+  engine.run(whole());
+}
+
+std::vector<std::byte> numbered(std::size_t bytes, int from) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    data[i] = static_cast<std::byte>(i / 7 + static_cast<std::size_t>(from));
+  return data;
+}
+
+Letter message_of(const std::vector<std::byte>& data) {
+  return {.kind = Letter::Kind::message, .bytes = data.size()};
+}
+
+void expect_next(shm::ShmLetters& receiver, const std::vector<std::byte>& data) {
+  Letter letter;
+  ASSERT_TRUE(receiver.peek(letter));
+  ASSERT_EQ(letter.bytes, data.size());
+  std::vector<std::byte> got(data.size() + 1);
+  ASSERT_TRUE(receiver.take(got.data()));
+  got.pop_back();
+  EXPECT_EQ(got, data);
+}
+
+TEST(ShmLetters, of_several_parts_go_round_the_ring_between_small_ones) {
+  auto body = [](const Channel& channel) {
+    for (int round = 0; round < 100; ++round) {
+      const std::vector<std::byte> large =
+          numbered(channel.sender.most_payload() - static_cast<std::size_t>(round), round);
+      const std::vector<std::byte> small = numbered(static_cast<std::size_t>(round), round);
+      ASSERT_TRUE(channel.sender.try_send(message_of(large), large.data()));
+      ASSERT_TRUE(channel.sender.try_send(message_of(small), small.data()));
+      expect_next(channel.receiver, large);
+      expect_next(channel.receiver, small);
+    }
+  };
+  with_channel(body);
+}
+
+TEST(ShmLetters, take_as_many_as_there_is_room_for_whole) {
+  auto body = [](const Channel& channel) {
+    const std::vector<std::byte> large = numbered(channel.sender.most_payload(), 1);
+    const std::vector<std::byte> small = numbered(8, 2);
+    ASSERT_TRUE(channel.sender.try_send(message_of(small), small.data()));
+    int sent = 0;
+    while (channel.sender.try_send(message_of(large), large.data())) ++sent;
+    EXPECT_EQ(sent, (host::kLetters - 1) / host::kMostCellsOfLetter);
+    EXPECT_TRUE(channel.sender.has_room()) << "for a letter of one cell";
+    expect_next(channel.receiver, small);
+    for (int i = 0; i < sent; ++i) expect_next(channel.receiver, large);
+    EXPECT_TRUE(channel.sender.try_send(message_of(large), large.data()));
+    expect_next(channel.receiver, large);
+  };
+  with_channel(body);
+}
+
+/// As if the sender were held up amid its copy.
+TEST(ShmLetters, whose_last_part_is_late_are_taken_whole_wherever_they_go_then) {
+  auto body = [](const Channel& channel) {
+    const std::vector<std::byte> data = numbered(channel.sender.most_payload(), 3);
+    ASSERT_TRUE(channel.sender.try_send(message_of(data), data.data()));
+    host::Counter& last = channel.sender_group.own().letter(1, host::kMostCellsOfLetter - 1).stamp;
+    last.store(0);
+    std::vector<std::byte> given_up(data.size());
+    Letter letter;
+    ASSERT_TRUE(channel.receiver.peek(letter));
+    EXPECT_FALSE(channel.receiver.take(given_up.data()));
+    EXPECT_FALSE(channel.receiver.take(given_up.data()));
+    last.store(host::kMostCellsOfLetter);
+    expect_next(channel.receiver, data);
+    EXPECT_FALSE(channel.receiver.peek(letter));
+  };
+  with_channel(body);
+}
+
+}  // namespace
+}  // namespace cohort::testing
