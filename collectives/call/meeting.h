@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/call/call.h>
+#include <cohort/collectives/call/slot_filling.h>
 #include <cohort/collectives/memory/memory_exec.h>
 #include <cohort/collectives/memory/shared_heap.h>
 #include <cohort/collectives/selection/reach.h>
@@ -83,12 +84,6 @@ class Meeting : Immovable {
     MemoryExec::Prepared steps;
   };
 
-  void bring_first(const Call& call, host::ArrivalSlot& slot) noexcept;
-  void bring_rest(const Call& call) noexcept;
-  [[nodiscard]] std::size_t given_bytes(Rank rank, const Call& call) const noexcept;
-  [[nodiscard]] bool has_filled(Rank peer, std::size_t bytes) const noexcept;
-  [[nodiscard]] bool have_all_filled(const Call& call) const noexcept;
-  Task<> wait_until_filled(const Call& call);
   void bind_slots(const Call& call) noexcept;
   void expect_data(const Call& call) noexcept;
   [[nodiscard]] Expected& expected() noexcept {
@@ -126,13 +121,13 @@ class Meeting : Immovable {
   MemoryExec& exec_;
   const SharedHeap& heap_;
   const Reach& reach_;
+  SlotFilling filling_;
   bool is_one_process_ = false;
 
   Progress progress_ = Progress::begun;
   bool refers_ = false;
   bool some_refer_ = false;        ///< of those that have come, to what others read
   bool some_are_filling_ = false;  ///< of those: their data comes in pieces
-  std::size_t first_bytes_ = 0;    ///< of the own data: what comes with the announcement
   MemoryExec::Position done_;      ///< of expected().steps, where data comes in pieces
   UserWindows windows_ = UserWindows::staged;
   std::array<Expected, host::HostGroup::kTurns> expected_;

@@ -28,6 +28,9 @@ struct AllToAll {
                        form.given_before(from, rank)});
     return parts;
   }
+  static Stretch kept(const Form& form, Rank rank) noexcept {
+    return {form.given_before(rank, rank), form.between(rank, rank)};
+  }
   static double bus_factor(Rank ranks) noexcept { return (ranks - 1.0) / ranks; }
   static std::uint64_t least_traffic(const Form& form) noexcept {
     std::uint64_t sum = 0;

@@ -19,6 +19,7 @@
 ///   result(form, rank)                what a rank gets, by definition: the reference that the checker,
 ///                                     soaking, verification and tests compare with
 ///   bus_factor(ranks), least_traffic(form)
+///   kept(form, rank)                  where some of what a rank gives is for itself alone; may be left out
 ///   of(arguments, rank, ranks)        the slices of one rank
 ///   size_bytes(), part(at, bytes)     how it is cut into pieces
 namespace cohort {
@@ -73,6 +74,12 @@ struct Form {
 struct Extent {
   std::size_t send = 0;
   std::size_t recv = 0;
+};
+
+/// Elements of a rank's input: a stretch of it.
+struct Stretch {
+  std::size_t at = 0;
+  std::size_t elements = 0;
 };
 
 /// Elements of a rank's input and of its output that lie in one place where an operation is done in place.

@@ -23,6 +23,8 @@ struct OperatorInfo {
   Extent (*extent)(const Form& form, Rank rank) = nullptr;
   InPlace (*in_place)(const Form& form, Rank rank) = nullptr;
   Result (*result)(const Form& form, Rank rank) = nullptr;
+  /// What of its input that rank gives to nobody else; null: what one gets, others get as well.
+  Stretch (*kept)(const Form& form, Rank rank) = nullptr;
   /// Of nccl-tests: what turns size over time into the bandwidth of the busiest link.
   double (*bus_factor)(Rank ranks) = nullptr;
   /// Elements that all ranks together have to get from others: no algorithm needs less.
@@ -30,6 +32,13 @@ struct OperatorInfo {
 };
 
 namespace detail {
+template <class Op>
+constexpr auto kept_of() -> Stretch (*)(const Form&, Rank) {
+  if constexpr (requires(const Form& form) { Op::kept(form, 0); })
+    return Op::kept;
+  else
+    return nullptr;
+}
 template <class Op>
 constexpr OperatorInfo describe() {
   return {.name = Op::kName,
@@ -43,6 +52,7 @@ constexpr OperatorInfo describe() {
           .extent = Op::extent,
           .in_place = Op::in_place,
           .result = Op::result,
+          .kept = kept_of<Op>(),
           .bus_factor = Op::bus_factor,
           .least_traffic = Op::least_traffic};
 }

@@ -22,6 +22,7 @@ struct ReduceScatter {
   static Result result(const Form& form, Rank rank) {
     return {{0, form.count, 0, form.ranks, rank * form.count}};
   }
+  static Stretch kept(const Form& form, Rank rank) noexcept { return {rank * form.count, form.count}; }
   static double bus_factor(Rank ranks) noexcept { return (ranks - 1.0) / ranks; }
   static std::uint64_t least_traffic(const Form& form) noexcept {
     return (form.ranks - std::uint64_t{1}) * form.ranks * form.count;

@@ -24,6 +24,7 @@ struct ReduceScatterV {
   static Result result(const Form& form, Rank rank) {
     return {{0, form.of(rank), 0, form.ranks, form.before(rank)}};
   }
+  static Stretch kept(const Form& form, Rank rank) noexcept { return {form.before(rank), form.of(rank)}; }
   static double bus_factor(Rank ranks) noexcept { return (ranks - 1.0) / ranks; }
   static std::uint64_t least_traffic(const Form& form) noexcept {
     return (form.ranks - std::uint64_t{1}) * form.before(form.ranks);

@@ -26,6 +26,9 @@ struct Scatter {
   static Result result(const Form& form, Rank rank) {
     return {{0, form.of(rank), form.root, form.root + 1, form.before(rank)}};
   }
+  static Stretch kept(const Form& form, Rank rank) noexcept {
+    return rank == form.root ? Stretch{form.before(rank), form.of(rank)} : Stretch{};
+  }
   static double bus_factor(Rank ranks) noexcept { return (ranks - 1.0) / ranks; }
   static std::uint64_t least_traffic(const Form& form) noexcept {
     return form.before(form.ranks) - form.of(form.root);

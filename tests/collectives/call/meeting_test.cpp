@@ -209,6 +209,21 @@ TEST(Meeting, what_nobody_else_reads_is_not_copied) {
   EXPECT_THAT(two.own_slot(kCount), Each(-1.0F));
 }
 
+TEST(Meeting, what_a_rank_gives_to_itself_alone_is_not_copied) {
+  Engine engine;
+  MeetingOfTwo two(engine);
+  std::ranges::fill(two.own_slot(2 * kCount), -1.0F);
+  std::vector<float> in(2 * kCount, 1.0F);
+  std::ranges::fill(std::span(in).first(kCount), 5.0F);
+  const std::vector<float> theirs(2 * kCount, 2.0F);
+  std::vector<float> out(2 * kCount);
+  EXPECT_TRUE(two.meet_data(call_of(test::library<AllToAll>("slots"), in, out), theirs));
+  EXPECT_THAT(std::span<const float>(out).first(kCount), Each(5.0F));
+  EXPECT_THAT(std::span<const float>(out).last(kCount), Each(2.0F));
+  EXPECT_THAT(two.own_slot(2 * kCount).first(kCount), Each(-1.0F));
+  EXPECT_THAT(two.own_slot(2 * kCount).last(kCount), Each(1.0F));
+}
+
 TEST(Meeting, what_nobody_else_reads_needs_no_phase_wherever_it_lies) {
   Engine engine;
   MeetingOfTwo two(engine);
@@ -224,13 +239,14 @@ TEST(Meeting, what_nobody_else_reads_needs_no_phase_wherever_it_lies) {
 TEST(Meeting, what_comes_in_pieces_is_taken_as_it_comes) {
   Engine engine;
   MeetingOfTwo two(engine);
-  std::vector<float> vector(2 * kCount, 1.0F);
-  const std::vector<float> theirs(2 * kCount, 2.0F);
+  constexpr std::size_t kPiece = SlotFilling::kPieceBytes / sizeof(float);
+  std::vector<float> vector(2 * kPiece, 1.0F);
+  const std::vector<float> theirs(2 * kPiece, 2.0F);
   const Call call = call_of(test::library<Reduce>("slots"), vector, vector);
-  EXPECT_FALSE(two.meet_piece(call, std::span(theirs).first(kCount)));
+  EXPECT_FALSE(two.meet_piece(call, std::span(theirs).first(kPiece)));
   const std::span<const float> halves(vector);
-  EXPECT_THAT(halves.first(kCount), Each(3.0F));
-  EXPECT_THAT(halves.last(kCount), Each(1.0F));
+  EXPECT_THAT(halves.first(kPiece), Each(3.0F));
+  EXPECT_THAT(halves.last(kPiece), Each(1.0F));
   EXPECT_TRUE(engine.run(two.fill(call, theirs)));
   EXPECT_THAT(vector, Each(3.0F));
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace cohort {
 namespace {
@@ -28,6 +29,42 @@ TEST(Operator, gives_to_others_who_is_in_anothers_result) {
           const bool gives = op->extent(form, rank).send != 0 && op.gives_to_others(rank, ranks, root);
           EXPECT_EQ(gives, is_in_result_of_another(op, form, rank))
               << to_string(op) << ", rank " << rank << " of " << ranks << ", root " << root;
+        }
+      }
+    }
+  }
+}
+
+/// Whether another rank gets that element of what `giver` gives.
+bool is_wanted_by_another(Operator op, const Form& form, Rank giver, std::size_t element) {
+  for (Rank taker = 0; taker < form.ranks; ++taker) {
+    if (taker == giver || op->extent(form, taker).recv == 0) continue;
+    const Result result = op->result(form, taker);
+    const auto takes = [&](const ResultPart& part) {
+      return part.first <= giver && giver < part.end && part.from <= element &&
+             element < part.from + part.elements;
+    };
+    if (std::ranges::any_of(result, takes)) return true;
+  }
+  return false;
+}
+
+TEST(Operator, keeps_what_nobody_else_gets_of_an_input_that_others_get_some_of) {
+  for (const Operator op : all_operators()) {
+    for (const Rank ranks : {2U, 3U, 5U}) {
+      std::vector<std::size_t> counts(how_many(op->counts, ranks));
+      for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = 1 + i % 3;
+      for (Rank root = 0; root < (op->has_root ? ranks : 1); ++root) {
+        const Form form{.count = 4, .ranks = ranks, .root = root, .counts = counts};
+        for (Rank rank = 0; rank < ranks; ++rank) {
+          if (!op.gives_to_others(rank, ranks, root)) continue;
+          const Stretch kept = op->kept == nullptr ? Stretch{} : op->kept(form, rank);
+          for (std::size_t at = 0; at < op->extent(form, rank).send; ++at) {
+            const bool is_kept = kept.at <= at && at < kept.at + kept.elements;
+            EXPECT_NE(is_kept, is_wanted_by_another(op, form, rank, at))
+                << to_string(op) << ", element " << at << " of rank " << rank << " of " << ranks << ", root "
+                << root;
+          }
         }
       }
     }
