@@ -45,14 +45,18 @@ double Membership::engines_per_core() const {
   return std::max(ratio(engines.size(), of_all), ratio(on_own_cores, self().cores));
 }
 
-std::optional<std::size_t> Membership::own_core() const {
+std::optional<std::size_t> Membership::own_core() const { return core_of(engine_of(self())); }
+
+bool Membership::has_core_each() const { return core_of(engine_of(*engines_of_host().back())).has_value(); }
+
+std::optional<std::size_t> Membership::core_of(const EngineId& wanted) const {
   CoreSet taken;
   for (const PeerInfo* engine : engines_of_host()) {
     const CoreSet left = engine->cores & ~taken;
     if (left.none()) return std::nullopt;
     std::size_t core = 0;
     while (!left.test(core)) ++core;
-    if (engine_of(*engine) == engine_of(self())) return core;
+    if (engine_of(*engine) == wanted) return core;
     taken.set(core);
   }
   return std::nullopt;

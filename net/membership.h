@@ -68,6 +68,8 @@ struct Membership {
   /// A core for this rank's engine, while each of this host has another one: in rank order each takes the
   /// lowest of its cores that is left. None: nothing is left.
   [[nodiscard]] std::optional<std::size_t> own_core() const;
+  /// Whether each engine of this host has one: the same answer on all of them.
+  [[nodiscard]] bool has_core_each() const;
   /// Whether this host has as many cores again as it has ranks: the same answer on all of them.
   [[nodiscard]] bool has_idle_cores() const;
 
@@ -77,6 +79,8 @@ struct Membership {
   [[nodiscard]] EngineId engine_of(const PeerInfo& peer) const;
   /// The first rank of each.
   [[nodiscard]] std::vector<const PeerInfo*> engines_of_host() const;
+  /// See own_core().
+  [[nodiscard]] std::optional<std::size_t> core_of(const EngineId& wanted) const;
 };
 
 }  // namespace cohort

@@ -12,7 +12,7 @@ Task<> from_user_window(Exec& x, Broadcast op) {
 
 /// Private memory: the root publishes pieces in ccl_out, everybody copies them out behind it.
 Task<> through_ccl_buffer(Exec& x, Broadcast op) {
-  const Staging staging(x.stage_bytes_of_root(), op.data.bytes, op.element_bytes);
+  const Staging staging(x.stage_bytes_of_root(op.data.bytes), op.data.bytes, op.element_bytes);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const Slice piece = op.data.part(staging.offset(k), staging.bytes(k));
     const Slice published = x.ccl_out(staging.half(k), piece.bytes);

@@ -182,7 +182,9 @@ void CommunicatorCore::make_ready() noexcept {
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (meeting_ && is_one_process) meeting_->set_one_process();
-  if (!(root_ ? root_->membership_ : membership_).has_idle_cores()) exec_.stage_in_cache();
+  const Membership& job = root_ ? root_->membership_ : membership_;
+  if (!job.has_idle_cores()) exec_.stage_in_cache();
+  exec_.set_has_core_each(job.has_core_each());
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
 }
 

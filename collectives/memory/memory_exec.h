@@ -87,6 +87,8 @@ class MemoryExec final : public Exec {
   /// From now on messages pass through a part of each CCL buffer that stays in caches. For where no core is
   /// idle: threads that help want larger pieces. The same on all ranks.
   void stage_in_cache() noexcept;
+  /// The same on all ranks.
+  void set_has_core_each(bool has) noexcept { has_core_each_ = has; }
 
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
@@ -99,6 +101,7 @@ class MemoryExec final : public Exec {
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return resources_.link(peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return resources_.buffer_bytes(); }
   [[nodiscard]] std::size_t stage_bytes() const noexcept override { return stage_bytes_; }
+  [[nodiscard]] bool has_core_each() const noexcept override { return has_core_each_; }
   [[nodiscard]] bool maps_user_windows() const noexcept override {
     return user_windows_ == UserWindows::mapped;
   }
@@ -149,6 +152,7 @@ class MemoryExec final : public Exec {
   const std::span<const WindowTable> windows_of_host_;  ///< by rank; empty where nobody's memory is mapped
   const std::size_t cache_bytes_;
   std::size_t stage_bytes_;
+  bool has_core_each_ = false;
   UserWindows user_windows_ = UserWindows::staged;
   bool is_beyond_cache_ = false;
 

@@ -132,9 +132,14 @@ class Exec : Immovable {
   /// How many of them a message that is larger passes through piece by piece: all, or as many as stay in
   /// caches. The same on every rank.
   [[nodiscard]] virtual std::size_t stage_bytes() const noexcept { return ccl_bytes(); }
-  /// The same where only one rank has something to give: its part of the caches is everybody's.
-  [[nodiscard]] std::size_t stage_bytes_of_root() const noexcept {
-    return std::min(ccl_bytes(), size() * stage_bytes());
+  /// Whether all ranks of the host can run at the same time. The same answer on every rank.
+  [[nodiscard]] virtual bool has_core_each() const noexcept { return false; }
+  /// The same where only one rank has something to give: its part of the caches is everybody's. Where each
+  /// rank has a core, half of the message, which passes through in four pieces then, so that others read one
+  /// while the next is copied (2 ranks, broadcast of 256 KiB and 1 MiB 6.3 to 5.4 and 30 to 21 us).
+  [[nodiscard]] std::size_t stage_bytes_of_root(std::size_t message_bytes) const noexcept {
+    const std::size_t most = std::min(ccl_bytes(), size() * stage_bytes());
+    return has_core_each() ? std::min(most, std::max(kLeastStageOfRoot, message_bytes / 2)) : most;
   }
   [[nodiscard]] Slice ccl_in(std::size_t at, std::size_t bytes) const noexcept {
     return {WindowId::ccl_in, at, bytes};
@@ -257,6 +262,9 @@ class Exec : Immovable {
   [[nodiscard]] std::span<const Rank> ranks() const noexcept { return ranks_; }
 
  private:
+  /// Below, a piece is copied as fast as ranks meet.
+  static constexpr std::size_t kLeastStageOfRoot = std::size_t{64} << 10;
+
   void list_peers() const;
 
   const Rank rank_;

@@ -75,6 +75,12 @@ TEST(Membership, no_rank_has_a_core_that_another_one_has_already) {
   EXPECT_EQ(own_cores(host_of(std::vector(2, cores({4}))))[1], std::nullopt);
 }
 
+TEST(Membership, each_has_a_core_where_the_last_one_does) {
+  EXPECT_TRUE(host_of(std::vector(2, cores({3, 4}))).has_core_each());
+  EXPECT_FALSE(host_of(std::vector(3, cores({3, 4}))).has_core_each());
+  EXPECT_FALSE(host_of({cores({3}), cores({3}), cores({0, 1, 2})}).has_core_each());
+}
+
 TEST(Membership, every_rank_of_a_host_says_the_same_of_its_idle_cores) {
   Membership membership = host_of({cores({0, 1, 2, 3}), cores({0}), cores({4})});
   membership.peers[2].host_id.fill(std::byte{1});
