@@ -255,7 +255,10 @@ void FakeVerbs::make_pair_calls() {
     if (attributes->qp_state == IBV_QPS_INIT) pair.access = attributes->qp_access_flags;
     if (attributes->qp_state == IBV_QPS_RTR) pair.other = attributes->dest_qp_num;
     if (attributes->qp_state == IBV_QPS_RTS) pair.is_ready = true;
-    if (attributes->qp_state == IBV_QPS_ERR) pair.is_broken = true;
+    if (attributes->qp_state == IBV_QPS_ERR) {
+      pair.is_broken = true;
+      ++self().pairs_stopped;
+    }
     return 0;
   };
   library_.destroy_qp = [](ibv_qp* pair) {

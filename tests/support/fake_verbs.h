@@ -63,6 +63,7 @@ class FakeVerbs : Immovable {
   int sends_signaled = 0;
   int sends_inline = 0;
   int reads = 0;
+  int pairs_stopped = 0;  ///< brought to their error state
   int polls = 0;
   int receives_posted = 0;
   int registrations = 0;

@@ -133,7 +133,8 @@ bool FakeVerbs::reaches(std::uint32_t key, std::uintptr_t at, std::size_t bytes,
 
 ibv_wc_status FakeVerbs::move(const Pending& pending) {
   Pair* const other = pair_of(pending.pair->other);
-  if (other == nullptr || other->is_broken) return IBV_WC_RETRY_EXC_ERR;
+  const bool is_connected = other != nullptr && other->other == pending.pair->seen.qp_num;
+  if (!is_connected || other->is_broken) return IBV_WC_RETRY_EXC_ERR;
   const bool is_read = pending.request.opcode == IBV_WR_RDMA_READ;
   const ibv_sge& piece = pending.piece;
   const bool is_own_allowed = !pending.bytes.empty() || reaches(piece.lkey, piece.addr, piece.length,
