@@ -10,14 +10,24 @@ MEBI = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """One figure of cohort's and the one that it is held against; `bound`: of their ratio."""
+    """One figure of cohort's and the one that it is held against; `bound`: of their ratio, if one is asked for."""
 
     name: str
     unit: str
     own: str
     peer: str
-    bound: float
+    bound: float | None
     is_rate: bool = False  # more is better
+
+
+# Beside one queue pair: name, bytes and messages in flight of what is measured with each of these numbers of pairs.
+SEVERAL_PAIRS = (2, 4)
+PAIRS_STREAMS = (("64 KiB", 64 << 10, 128), ("64 KiB, one in flight", 64 << 10, 1),
+                 ("1 MiB", 1 << 20, 16), ("1 MiB, one in flight", 1 << 20, 1))
+
+
+def name_of_pairs(stream, pairs):
+    return f"bandwidth, {stream}, {pairs} queue pairs"
 
 
 FIGURES = (
@@ -30,6 +40,8 @@ FIGURES = (
     Figure("bandwidth, 1 MiB", "MiB/s", "link", "ib_write_bw", 0.9, is_rate=True),
     Figure("all_reduce, 8 B", "us", "cohort", "openmpi", 1.0),
     Figure("all_reduce, 1 MiB", "us", "cohort", "openmpi", 1.0),
+    *(Figure(name_of_pairs(stream, pairs), "MiB/s", f"{pairs} pairs", "1 pair", None, is_rate=True)
+      for stream, _, _ in PAIRS_STREAMS for pairs in SEVERAL_PAIRS),
 )
 
 
@@ -86,17 +98,17 @@ def medians(rows):
     return {key: statistics.median(of) for key, of in values.items()}
 
 
-def table(rows):
-    """Markdown: a line a figure, with the median and the extremes of each round's ratio."""
+def table(rows, only=""):
+    """Markdown: a line for each figure whose name has that in it, with the median and the extremes of each round's ratio."""
     middle = medians(rows)
     by_round = {(turn, figure, program): value for turn, figure, program, value in rows}
     lines = ["| | cohort | beside | | ratio (of single rounds) | asked for |", "| --- | --- | --- | --- | --- | --- |"]
-    for figure in FIGURES:
+    for figure in (one for one in FIGURES if only in one.name):
         own, peer = middle.get((figure.name, figure.own)), middle.get((figure.name, figure.peer))
         ratios = sorted(by_round[turn, figure.name, figure.own] / by_round[turn, figure.name, figure.peer]
                         for turn in sorted({row[0] for row in rows})
                         if {(turn, figure.name, figure.own), (turn, figure.name, figure.peer)} <= by_round.keys())
-        asked = f"at {'least' if figure.is_rate else 'most'} {figure.bound:g}"
+        asked = "-" if figure.bound is None else f"at {'least' if figure.is_rate else 'most'} {figure.bound:g}"
         spread = f" ({ratios[0]:.2f} to {ratios[-1]:.2f})" if len(ratios) > 1 else ""
         shown = f"{statistics.median(ratios):.2f}{spread}" if ratios else "-"
         lines.append(f"| {figure.name} | {number(own)} {figure.unit} | {figure.peer} | {number(peer)} {figure.unit} | {shown} | {asked} |")

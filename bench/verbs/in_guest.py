@@ -86,6 +86,18 @@ class Programs:
                 print(f"missing: openmpi over UCX_TLS={self._transports.pop(0)}: {why}", flush=True)
         raise Failed("Open MPI does not run over UCX on this device")
 
+    def bandwidth(self, bytes_, in_flight, pairs=1):
+        """In MiB/s, of a link whose connection has so many queue pairs."""
+        rate = self.link(3, bytes_, "GB/s", in_flight=in_flight, COHORT_IB_QPS_PER_CONNECTION=str(pairs))
+        return rate * 1e9 / figures.MEBI
+
+    def measurements_of_pairs(self):
+        for stream, bytes_, in_flight in figures.PAIRS_STREAMS:
+            for pairs in figures.SEVERAL_PAIRS:
+                name = figures.name_of_pairs(stream, pairs)
+                yield name, "1 pair", lambda b=bytes_, n=in_flight: self.bandwidth(b, n)
+                yield name, f"{pairs} pairs", lambda b=bytes_, n=in_flight, p=pairs: self.bandwidth(b, n, p)
+
     def measurements(self):
         """(figure, program, how to measure it)"""
         # The stream alone, and a link on an engine that does not sleep, each beside a run of its own.
@@ -104,7 +116,8 @@ class Programs:
             yield (f"bandwidth, {name}", " ".join(("ib_write_bw", *depth)),
                    lambda b=bytes_, n=iterations, d=depth: figures.bandwidth_of_perftest(perftest("ib_write_bw", b, n, *d), b))
             yield (f"bandwidth, {name}", "link",
-                   lambda b=bytes_, n=in_flight: self.link(3, b, "GB/s", in_flight=n) * 1e9 / figures.MEBI)
+                   lambda b=bytes_, n=in_flight: self.bandwidth(b, n))
+        yield from self.measurements_of_pairs()
         for name, bytes_ in (("8 B", 8), ("1 MiB", 1 << 20)):
             yield f"all_reduce, {name}", "openmpi", lambda b=bytes_: self.openmpi(b)
             yield f"all_reduce, {name}", "cohort", lambda b=bytes_: self.cohort(b)

@@ -61,7 +61,7 @@ def main(arguments=None):
                 print(*row, sep=";", file=file, flush=True)
                 print(*row, flush=True)
         finally:
-            table = figures.table(rows)
+            table = figures.table(rows, options.only)
             print(table, end="")
     if options.into:
         options.into.write_text(replace_table(options.into.read_text(encoding="utf-8"), table), encoding="utf-8")

@@ -4,7 +4,7 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/system/environment.h>
-#include <cohort/net/verbs/queue_pair.h>
+#include <cohort/net/verbs/queue_pairs.h>
 #include <cohort/net/verbs/ring.h>
 
 #include <fmt/format.h>
@@ -159,7 +159,7 @@ class Search {
       if (!memory) return add_reason(place, "there is no memory for a connection");
       const auto region = device.register_memory(memory.get(), 2 * kRingBytes,
                                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-      const QueuePair pair(device, nobody, kSends, kReceives);
+      const QueuePairs pairs(device, nobody);
       choice_.port = port;
     } catch (const Error& error) {
       add_reason(place, error.message());
@@ -207,7 +207,7 @@ Choice choose_on_this_host() {
     choice = choose_port(*library, settings);
   }
   if (choice.port)
-    log(LogLevel::info, "RDMA: {}", choice.port->describe());
+    log(LogLevel::info, "RDMA: {}", choice.describe(settings));
   else
     log(is_asked ? LogLevel::warn : LogLevel::info, "RDMA is not used: {}", choice.why_not);
   return choice;
@@ -230,6 +230,7 @@ Settings Settings::from_environment() {
   settings.service_level = number_or("COHORT_IB_SL", 0, 15, settings.service_level);
   settings.timeout = number_or("COHORT_IB_TIMEOUT", 1, 31, settings.timeout);
   settings.retry_count = number_or("COHORT_IB_RETRY_CNT", 0, 7, settings.retry_count);
+  settings.pairs = number_or("COHORT_IB_QPS_PER_CONNECTION", 1, kMostPairs, settings.pairs);
   return settings;
 }
 
@@ -245,6 +246,12 @@ std::uint64_t Port::fabric() const noexcept {
 std::string Port::describe() const {
   return fmt::format("{} port {}, {}, GID {} ({}), MTU {}", device, number, name_of_type(gid.gid_type),
                      gid.gid_index, to_string(gid.gid), kSmallestMtu << (mtu - IBV_MTU_256));
+}
+
+std::string Choice::describe(const Settings& settings) const {
+  if (!port) return why_not;
+  if (settings.pairs == 1) return port->describe();
+  return fmt::format("{}, {} queue pairs for each connection", port->describe(), settings.pairs);
 }
 
 std::string to_string(const ibv_gid& gid) {

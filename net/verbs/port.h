@@ -19,6 +19,7 @@ struct Settings {
   std::uint8_t service_level = 0;  ///< COHORT_IB_SL
   std::uint8_t timeout = 18;       ///< COHORT_IB_TIMEOUT: 4.096 us * 2^timeout until a packet is sent again
   std::uint8_t retry_count = 6;    ///< COHORT_IB_RETRY_CNT: so often; rdma_rxe takes 7 for "for ever"
+  std::uint8_t pairs = 1;  ///< COHORT_IB_QPS_PER_CONNECTION: queue pairs, if the other end has as many
 
   /// How long a packet is sent again until its connection has failed.
   [[nodiscard]] Duration patience() const noexcept {
@@ -47,6 +48,9 @@ struct Port {
 struct Choice {
   std::optional<Port> port;
   std::string why_not;
+
+  /// For people: the port, with what is not the default in using it, or why there is none.
+  [[nodiscard]] std::string describe(const Settings& settings) const;
 };
 
 /// Opens devices and closes them again; the chosen one has let a connection's memory and queues be made.

@@ -56,43 +56,43 @@ VerbsStream::VerbsStream(Engine& engine, Device& device, Rank peer)
       receive_region_(device.register_memory(receive_ring(), kRegionBytes,
                                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)),
       bounce_region_(device.register_memory(bounce(), kBounceBytes, IBV_ACCESS_LOCAL_WRITE)),
-      pair_(device, *this, kSends, kReceives) {
+      pairs_(device, *this) {
   engine.add_source(*this);
   device.add_user(*this);
 }
 
 VerbsStream::~VerbsStream() {
-  pair_.destroy();
+  pairs_.destroy();
   end_loans();
   return_block();
   if (reused_ != nullptr) device_.regions().forget(reused_);
-  log(LogLevel::info, "{}: RDMA with rank {} is over: {} bytes copied, {} lent, {} read",
-      device_.port().device, peer_, traffic_.copied, traffic_.lent, traffic_.read);
+  log(LogLevel::info, "{}: RDMA with rank {} is over (queue pairs: {}): {} bytes copied, {} lent, {} read",
+      device_.port().device, peer_, pairs_.count(), traffic_.copied, traffic_.lent, traffic_.read);
   Source::unlink();
   DeviceUser::unlink();
 }
 
 EndPoint VerbsStream::end_point() const noexcept {
-  return {.number = pair_.number(),
-          .packet = pair_.first_packet(),
-          .key = receive_region_->rkey,
-          .ring = reinterpret_cast<std::uintptr_t>(receive_ring()),
-          .lid = device_.port().lid,
-          .mtu = device_.port().mtu,
-          .gid = device_.port().gid.gid,
-          .reads = pair_.reads_served()};
+  EndPoint own{.key = receive_region_->rkey,
+               .ring = reinterpret_cast<std::uintptr_t>(receive_ring()),
+               .lid = device_.port().lid,
+               .mtu = device_.port().mtu,
+               .gid = device_.port().gid.gid};
+  pairs_.tell(own);
+  return own;
 }
 
 void VerbsStream::connect(const EndPoint& theirs) {
   if (failure_.empty()) renew_receives();
   if (!failure_.empty()) throw Error(ErrorKind::LinkFault, failure_);
-  pair_.connect(theirs);
-  theirs_ = theirs;
+  pairs_.connect(theirs);
+  their_ring_ = theirs.ring;
+  their_key_ = theirs.key;
 }
 
 bool VerbsStream::is_writable() const noexcept {
   const bool waits_for_answer = own_loan_ == OwnLoan::open || wants_loan_;
-  const bool has_room = !waits_for_answer && sent_.room() != 0 && has_request();
+  const bool has_room = !waits_for_answer && sent_.room() != 0 && sends_.has_room();
   return is_over() || has_ended_ || has_room;
 }
 
@@ -124,10 +124,10 @@ int VerbsStream::try_send_copies(std::span<const std::byte> first,
   const std::size_t all = first.size() + second.size();
   std::size_t left = all;
   while (left != 0) {
-    if (!is_over() && (sent_.room() == 0 || !has_request())) (void)reap();
+    if (!is_over() && (sent_.room() == 0 || !sends_.has_room())) (void)reap();
     if (!failure_.empty()) return -EIO;
     if (is_closed_ || has_ended_) return -EPIPE;
-    if (sent_.room() == 0 || !has_request()) break;
+    if (sent_.room() == 0 || !sends_.has_room()) break;
     left -= send_message(first, second);
   }
   if (!failure_.empty()) return -EIO;
@@ -144,38 +144,31 @@ std::size_t VerbsStream::send_message(std::span<const std::byte>& first,
   take_front(second, to, left);
   sent_.add(bytes);
   traffic_.copied += bytes;
-  (void)post(Request::data, {Immediate::Kind::data, static_cast<std::uint32_t>(bytes), 0}, offset);
+  post(Request::Kind::data, {Immediate::Kind::data, static_cast<std::uint32_t>(bytes), 0}, offset);
   return bytes;
 }
 
-bool VerbsStream::post(Request what, const Immediate& immediate, std::size_t offset) noexcept {
-  const std::size_t bytes = what == Request::data || what == Request::loan ? immediate.bytes : 0;
+void VerbsStream::post(Request::Kind what, const Immediate& immediate, std::size_t offset) noexcept {
+  using Kind = Request::Kind;
+  const std::size_t bytes = what == Kind::data || what == Kind::loan ? immediate.bytes : 0;
   ibv_sge piece{};
   piece.addr = reinterpret_cast<std::uintptr_t>(send_ring() + offset);
   piece.length = static_cast<std::uint32_t>(bytes);
   piece.lkey = send_region_->lkey;
   ibv_send_wr request{};
-  request.wr_id = static_cast<std::uint64_t>(what) << kRequestAt | bytes;
+  request.wr_id = Request{.kind = what, .bytes = bytes}.number();
   request.sg_list = &piece;
   request.num_sge = bytes == 0 ? 0 : 1;
-  request.opcode = what == Request::marker ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.opcode = what == Kind::marker ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;
   request.imm_data = big_endian(immediate.encode());
-  request.wr.rdma.remote_addr = theirs_.ring + offset;
-  request.wr.rdma.rkey = theirs_.key;
-  if (bytes != 0 && bytes <= pair_.most_inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
-  return post(what, request, bytes);
+  request.wr.rdma.remote_addr = their_ring_ + offset;
+  request.wr.rdma.rkey = their_key_;
+  if (bytes != 0 && bytes <= pairs_.first().most_inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
+  if (what == Kind::end || what == Kind::marker) request.send_flags |= IBV_SEND_SIGNALED;
+  check_posted(sends_.post(request, bytes));
 }
 
-bool VerbsStream::post(Request what, ibv_send_wr& request, std::size_t bytes) noexcept {
-  ++posted_;
-  unsignaled_bytes_ += bytes;
-  if (++unsignaled_ >= kSignalRequests || unsignaled_bytes_ >= kCreditBytes || what >= Request::end) {
-    request.send_flags |= IBV_SEND_SIGNALED;
-    marks_[marks_end_++ % kMostSignals] = {posted_, sent_.sent()};
-    unsignaled_ = 0;
-    unsignaled_bytes_ = 0;
-  }
-  const int error = pair_.post_send(request);
+bool VerbsStream::check_posted(int error) noexcept {
   if (error == 0) return true;
   fail(fmt::format("{}: a request to send to rank {} was refused: {}", device_.port().device, peer_,
                    std::generic_category().message(error)));
@@ -238,7 +231,7 @@ Task<int> VerbsStream::receive_some(std::span<std::byte> into) {
 /// nothing.
 Task<> VerbsStream::until_sent() {
   while (!is_sent()) {
-    if (unsignaled_ != 0 && has_request()) (void)post(Request::marker, {}, 0);
+    if (sends_.has_unsignaled() && sends_.has_room()) post(Request::Kind::marker, {}, 0);
     (void)reap();
     if (is_sent()) co_return;
     closer_.is_waiting = true;
@@ -251,11 +244,11 @@ Task<> VerbsStream::until_sent() {
 /// for: who leaves an intact communicator has said so by the control connection.
 void VerbsStream::shutdown() noexcept {
   if (is_closed_) return;
-  const bool is_reading = borrowed_.asked != 0 || is_fetching();
-  if (failure_.empty() && theirs_.number != 0 && !is_reading)
-    (void)post(Request::end, {Immediate::Kind::end, 0, 0}, 0);
+  const bool is_connected = their_ring_ != 0;
+  if (failure_.empty() && is_connected && reads_.is_idle())
+    post(Request::Kind::end, {Immediate::Kind::end, 0, 0}, 0);
   is_closed_ = true;
-  if (is_reading) let_go();
+  if (!reads_.is_idle()) let_go();
   end_loans();
   wake_waiters();
 }
@@ -263,13 +256,13 @@ void VerbsStream::shutdown() noexcept {
 void VerbsStream::wake_waiters() noexcept {
   if (is_readable()) reader_.wake();
   if (is_writable()) writer_.wake();
-  if (is_sent() || (unsignaled_ != 0 && has_request())) closer_.wake();
+  if (is_sent() || (sends_.has_unsignaled() && sends_.has_room())) closer_.wake();
 }
 
 bool VerbsStream::arm() noexcept {
   if (is_over()) return true;
   if (!is_armed_) {
-    if (const int error = pair_.ask_for_event(); error != 0) {
+    if (const int error = pairs_.ask_for_event(); error != 0) {
       fail(fmt::format("{}: it does not tell of completions: {}", device_.port().device,
                        std::generic_category().message(error)));
       return false;
@@ -299,7 +292,7 @@ bool VerbsStream::reap() noexcept {
   std::array<ibv_wc, kBatch> completions;
   bool found = false;
   for (int batch = 0; batch < kBatchesOfALook && !is_over(); ++batch) {
-    const int count = pair_.poll(completions);
+    const int count = pairs_.poll(completions);
     if (count < 0) fail(fmt::format("{}: its completions cannot be read", device_.port().device));
     take_all(std::span(completions).first(static_cast<std::size_t>(std::max(count, 0))));
     found |= count > 0;
@@ -322,13 +315,13 @@ void VerbsStream::take_all(std::span<const ibv_wc> completions) noexcept {
 }
 
 void VerbsStream::take(const ibv_wc& completion) noexcept {
-  const auto request = static_cast<Request>(completion.wr_id >> kRequestAt);
   if (completion.status != IBV_WC_SUCCESS) return fail_request(completion);
-  if (request == Request::receive) return take_message(completion);
-  const Mark mark = marks_[first_mark_++ % kMostSignals];
-  done_ = mark.posted;
-  sent_.complete(mark.bytes);
-  if (request == Request::read) finish_reading();
+  const Request request = Request::of(completion.wr_id);
+  switch (request.kind) {
+    case Request::Kind::receive: return take_message(completion);
+    case Request::Kind::read: return finish_reading(request);
+    default: return sends_.complete();
+  }
 }
 
 void VerbsStream::take_message(const ibv_wc& completion) noexcept {
@@ -360,33 +353,24 @@ void VerbsStream::take_message(const ibv_wc& completion) noexcept {
 
 void VerbsStream::renew_receives() noexcept {
   const std::uint32_t count = std::exchange(spent_receives_, 0);
-  if (const int error = pair_.post_receives(count); error != 0)
+  if (const int error = pairs_.first().post_receives(count); error != 0)
     fail(fmt::format("{}: a request to receive from rank {} was refused: {}", device_.port().device, peer_,
                      std::generic_category().message(error)));
 }
 
 void VerbsStream::tell_credit() noexcept {
   if (has_ended_) return;  // nobody is there to be told
-  if (answers_ != 0 && has_request()) tell_answer();
-  if (received_.is_credit_due() && has_request()) (void)post(Request::credit, received_.take_credit(), 0);
+  if (answers_ != 0 && sends_.has_room()) tell_answer();
+  if (received_.is_credit_due() && sends_.has_room()) post(Request::Kind::credit, received_.take_credit(), 0);
 }
 
 void VerbsStream::fail_request(const ibv_wc& completion) noexcept {
-  constexpr std::array kNames = {"receive",
-                                 "RDMA WRITE",
-                                 "RDMA WRITE of a credit",
-                                 "RDMA WRITE of the terms of a loan",
-                                 "RDMA WRITE of the answer to a loan",
-                                 "RDMA WRITE of the end",
-                                 "RDMA WRITE of nothing",
-                                 "RDMA READ"};
   const bool is_flush = completion.status == IBV_WC_WR_FLUSH_ERR;
   if (is_closed_ || (!failure_.empty() && (!is_flush_ || is_flush))) return;
-  const auto request = static_cast<std::size_t>(completion.wr_id >> kRequestAt);
-  const std::uint64_t bytes = completion.wr_id & ((std::uint64_t{1} << kRequestAt) - 1);
+  const Request request = Request::of(completion.wr_id);
   const std::string text = fmt::format(
       "{} (queue pair {}): a {} of {} bytes for rank {} failed: {} (status {}, vendor error {:#x})",
-      device_.port().device, completion.qp_num, kNames[std::min(request, kNames.size() - 1)], bytes, peer_,
+      device_.port().device, completion.qp_num, request.name(), request.bytes, peer_,
       device_.library().wc_status_str(completion.status), static_cast<int>(completion.status),
       completion.vendor_err);
   failure_.clear();
@@ -400,17 +384,18 @@ void VerbsStream::fail(std::string why) noexcept {
   wake_waiters();
 }
 
-/// Completions are read while the pair is there, which takes them with it: one of them may tell more than
-/// what was found first. There are no more of them than requests, and none is posted any more.
+/// No pair goes on while another one is asked. Completions are read while the pairs are there, which take
+/// them with them: one of them may tell more than what was found first. There are no more of them than
+/// requests, and none is posted any more.
 void VerbsStream::let_go() noexcept {
-  if (is_taking_ || pair_.is_destroyed()) return;
+  if (is_taking_ || pairs_.is_destroyed()) return;
   is_taking_ = true;
-  pair_.stop();
+  pairs_.stop();
   std::array<ibv_wc, kBatch> completions;
-  for (int count = pair_.poll(completions); count > 0; count = pair_.poll(completions))
+  for (int count = pairs_.poll(completions); count > 0; count = pairs_.poll(completions))
     take_all(std::span(completions).first(static_cast<std::size_t>(count)));
   is_taking_ = false;
-  pair_.destroy();
+  pairs_.destroy();
   end_loans();
 }
 

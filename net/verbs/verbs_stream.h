@@ -4,8 +4,11 @@
 #include <cohort/engine/loop/source.h>
 #include <cohort/net/framed/byte_stream.h>
 #include <cohort/net/rank.h>
-#include <cohort/net/verbs/queue_pair.h>
+#include <cohort/net/verbs/loan_reads.h>
+#include <cohort/net/verbs/queue_pairs.h>
+#include <cohort/net/verbs/request.h>
 #include <cohort/net/verbs/ring.h>
+#include <cohort/net/verbs/send_queue.h>
 #include <cohort/notify/notify.h>
 
 #include <array>
@@ -29,15 +32,16 @@ static_assert(kMostLoans <= framed::ByteStream::kMostAtOnce);
 /// taken in batches, in every turn of the loop, or when the completion channel wakes it.
 ///
 /// A large piece of memory that the device may reach is lent instead: behind the bytes before it the peer is
-/// told where it lies, reads it from there to where it belongs (RDMA READ), and says so. Each loan has its
-/// place among the bytes: those that came before it are received first, those behind it later. At most
-/// kMostLoans are open in a direction; try_send_some() has one at a time, and nothing follows that one until
-/// it was answered. Who cannot reach the memory that it is to be read into reads it in small pieces through a
-/// block of the stream's, and asks that all goes through the ring from then on.
+/// told where it lies, reads it from there to where it belongs (RDMA READ, by all queue pairs that the
+/// connection has: LoanReads), and says so. Each loan has its place among the bytes: those that came before
+/// it are received first, those behind it later. At most kMostLoans are open in a direction; try_send_some()
+/// has one at a time, and nothing follows that one until it was answered. Who cannot reach the memory that it
+/// is to be read into reads it in small pieces through a block of the stream's, and asks that all goes
+/// through the ring from then on.
 ///
 /// A peer can write nothing but the receiving ring, and read what was lent, with the rest of its region.
 ///
-/// What breaks ends the stream: the queue pair is stopped, what had completed is taken, the pair is
+/// What breaks ends the stream: all its queue pairs are stopped, what had completed is taken, the pairs are
 /// destroyed, so that no device touches anything any more, and then calls answer EIO. Threads: the engine's.
 class VerbsStream final : public framed::ByteStream, private Source, private DeviceUser {
  public:
@@ -79,8 +83,6 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] const Traffic& traffic() const noexcept { return traffic_; }
 
  private:
-  /// What a request was, in its number: of a failed one nothing else is told.
-  enum class Request : std::uint8_t { receive, data, credit, loan, answer, end, marker, read };
   struct Free {
     void operator()(std::byte* memory) const noexcept { std::free(memory); }
   };
@@ -107,7 +109,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] bool is_readable() const noexcept;
   [[nodiscard]] bool is_writable() const noexcept;
   /// A peer that has ended needs nothing any more, and may have taken its queue pair with it.
-  [[nodiscard]] bool is_sent() const noexcept { return is_over() || has_ended_ || done_ == posted_; }
+  [[nodiscard]] bool is_sent() const noexcept { return is_over() || has_ended_ || sends_.is_done(); }
 
   /// Takes what has completed, and does what that asks for. True if anything had.
   bool reap() noexcept;
@@ -120,12 +122,11 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] std::size_t take_bytes(std::span<std::byte> into) noexcept;
   void wake_waiters() noexcept;
 
-  /// Whether the send queue has a place left, but for the end's.
-  [[nodiscard]] bool has_request() const noexcept { return posted_ - done_ < kSends - 1; }
-  /// Posts an immediate, behind so many bytes of the ring from that offset. False: the stream has failed.
-  [[nodiscard]] bool post(Request what, const Immediate& immediate, std::size_t offset) noexcept;
-  /// Posts a request that moves so many bytes.
-  [[nodiscard]] bool post(Request what, ibv_send_wr& request, std::size_t bytes) noexcept;
+  /// Posts an immediate, behind so many bytes of the ring from that offset. Where that is refused, the stream
+  /// has failed.
+  void post(Request::Kind what, const Immediate& immediate, std::size_t offset) noexcept;
+  /// What posting a request has answered. False: the stream has failed.
+  bool check_posted(int error) noexcept;
   /// One attempt to send through the ring.
   [[nodiscard]] int try_send_copies(std::span<const std::byte> first,
                                     std::span<const std::byte> second) noexcept;
@@ -154,14 +155,12 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   }
   /// Whether the loan itself is.
   [[nodiscard]] bool is_loan_bare() const noexcept { return is_loan_next() && next_loan().before.empty(); }
-  [[nodiscard]] bool is_fetching() const noexcept { return fetches_ != loans_fetched_; }
+  [[nodiscard]] bool is_fetching() const noexcept { return !reads_.is_idle() && borrowed_.asked == 0; }
   /// Reads on in what the peer has lent.
   [[nodiscard]] int read_loan(std::span<std::byte> into) noexcept;
   /// False: nothing is being read.
   [[nodiscard]] bool begin_to_read(std::span<std::byte> into) noexcept;
-  /// Has the device read from there. False: the stream has failed.
-  [[nodiscard]] bool post_read(const LoanTerms& terms, std::span<std::byte> into, std::uint32_t key) noexcept;
-  void finish_reading() noexcept;
+  void finish_reading(const Request& part) noexcept;
   void tell_answer() noexcept;
   /// What the peer was told of it can read no longer, and nothing of its own is read.
   void end_loans() noexcept;
@@ -174,20 +173,18 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] std::byte* receive_ring() const noexcept { return memory_.get() + kRegionBytes; }
   [[nodiscard]] std::byte* bounce() const noexcept { return memory_.get() + 2 * kRegionBytes; }
 
-  static constexpr unsigned kRequestAt = 56;  ///< in a request's number, behind its bytes
-  static constexpr std::uint32_t kSignalRequests = 16;
-  static constexpr std::uint32_t kMostSignals = kSends;
-
   Device& device_;
   const Rank peer_;
   const std::unique_ptr<std::byte, Free> memory_;  ///< the sending ring, the receiving one, and bounce()
   const Owned<ibv_mr> send_region_;
   const Owned<ibv_mr> receive_region_;
   const Owned<ibv_mr> bounce_region_;
-  QueuePair pair_;
-  EndPoint theirs_;
+  QueuePairs pairs_;
+  std::uint64_t their_ring_ = 0;  ///< the peer's receiving one; 0: they are not connected
+  std::uint32_t their_key_ = 0;
 
   SendRing sent_;
+  SendQueue sends_{pairs_.first(), sent_};
   ReceiveRing received_;
   std::uint32_t spent_receives_ = kReceives;  ///< to be posted
 
@@ -221,17 +218,11 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   bool has_enough_ = false;       ///< to be told with them: of loans
   [[nodiscard]] const Loan& next_loan() const noexcept { return loans_[loans_taken_ % kMostLoans]; }
 
-  /// What try_fetch() has the device read, into whose memory: loans_fetched_ to fetches_, by their number.
-  struct Fetch {
-    std::uint32_t bytes = 0;
-    Regions::Region region{};
-  };
-  std::array<Fetch, kMostLoans> fetching_;
-  std::uint32_t fetches_ = 0;
-  std::uint32_t loans_fetched_ = 0;
-  int fetched_ = 0;  ///< of these, the ones that nobody was told of
+  /// What is being read: of try_fetch(), or a piece of borrowed_.
+  LoanReads reads_{pairs_, sends_};
+  int fetched_ = 0;  ///< by try_fetch(), and nobody was told of them
 
-  /// The loan that try_receive_some() reads, piece by piece; none of fetching_ meanwhile.
+  /// The loan that try_receive_some() reads, piece by piece; nothing is fetched meanwhile.
   struct Borrowed {
     LoanTerms terms;          ///< of what has not been read; no bytes: none
     std::uint32_t asked = 0;  ///< that the device is reading
@@ -251,19 +242,6 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   std::byte* reused_ = nullptr;  ///< of will_receive_into()
   std::byte* block_ = nullptr;   ///< of borrow_block(): from the device's, while it reads what is combined
   Traffic traffic_;
-
-  std::uint32_t posted_ = 0;  ///< send requests
-  std::uint32_t done_ = 0;    ///< of these, known to be complete
-  std::uint32_t unsignaled_ = 0;
-  std::size_t unsignaled_bytes_ = 0;
-  /// What is complete when the next signaled request is: requests and bytes, in order.
-  struct Mark {
-    std::uint32_t posted = 0;
-    std::uint64_t bytes = 0;
-  };
-  std::array<Mark, kMostSignals> marks_;
-  std::uint32_t first_mark_ = 0;
-  std::uint32_t marks_end_ = 0;
 
   Waiter reader_;
   Waiter writer_;

@@ -42,7 +42,7 @@ bool VerbsStream::try_lend(std::span<const std::byte> first, std::span<const std
 }
 
 bool VerbsStream::lend(std::span<const std::byte> before, std::span<const std::byte> memory) noexcept {
-  if (is_over() || has_ended_ || is_full_of_loans() || !has_request()) return false;
+  if (is_over() || has_ended_ || is_full_of_loans() || !sends_.has_room()) return false;
   Regions::Region region = device_.regions().of(memory, Regions::Use::lend);
   if (!region) return false;
   const std::size_t offset = kRingBytes + loans_lent_ % kMostLoans * kTermsBytes;
@@ -53,7 +53,7 @@ bool VerbsStream::lend(std::span<const std::byte> before, std::span<const std::b
   writer.put(before);
   traffic_.copied += before.size();
   lent_[loans_lent_++ % kMostLoans] = {memory, std::move(region)};
-  (void)post(Request::loan, Immediate::loan(before.size()), offset);  // a failure is told by who asks next
+  post(Request::Kind::loan, Immediate::loan(before.size()), offset);  // a failure is told by who asks next
   return true;
 }
 
@@ -116,15 +116,12 @@ std::size_t VerbsStream::take_before_loan(std::span<std::byte> into) noexcept {
 
 bool VerbsStream::try_fetch(std::span<std::byte> into) noexcept {
   const bool is_next = borrowed_.terms.bytes == 0 && is_loan_bare() && next_loan().terms.bytes == into.size();
-  const bool may_read = fetches_ - loans_fetched_ < pair_.most_reads() && has_request();
-  if (is_over() || has_ended_ || !is_next || !may_read) return false;
+  if (is_over() || has_ended_ || !is_next || !reads_.has_room(into.size())) return false;
   Regions::Region region = device_.regions().of(into, Regions::Use::fill);
   if (!region) return false;
-  const LoanTerms terms = next_loan().terms;
+  const LoanTerms& terms = loans_[loans_taken_++ % kMostLoans].terms;
   const std::uint32_t key = region->lkey;
-  ++loans_taken_;
-  fetching_[fetches_++ % kMostLoans] = {terms.bytes, std::move(region)};
-  (void)post_read(terms, into, key);  // a failure is told by fetched()
+  check_posted(reads_.start(terms, into, key, std::move(region)));  // a failure is told by fetched()
   return true;
 }
 
@@ -145,19 +142,19 @@ int VerbsStream::read_loan(std::span<std::byte> into) noexcept {
   if (!borrowed_.region) copy_bytes(into.data(), bounce(), bytes);
   borrowed_.terms.address += bytes;
   borrowed_.terms.bytes -= bytes;
-  traffic_.read += bytes;
   if (borrowed_.terms.bytes == 0) {
     borrowed_ = {};
     ++answers_;
-    if (has_request() && !has_ended_) tell_answer();
+    if (sends_.has_room() && !has_ended_) tell_answer();
   }
   return static_cast<int>(bytes);
 }
 
 bool VerbsStream::begin_to_read(std::span<std::byte> into) noexcept {
-  if (into.empty() || is_fetching() || !has_request()) return false;
+  const LoanTerms& terms = borrowed_.terms.bytes != 0 ? borrowed_.terms : next_loan().terms;
+  auto memory = into.first(std::min<std::size_t>(into.size(), terms.bytes));
+  if (memory.empty() || is_fetching() || !reads_.has_room(memory.size())) return false;
   if (borrowed_.terms.bytes == 0) borrowed_.terms = loans_[loans_taken_++ % kMostLoans].terms;
-  auto memory = into.first(std::min<std::size_t>(into.size(), borrowed_.terms.bytes));
   borrowed_.into = memory.data();
   // Kept from piece to piece: at the limit on locked memory it might not be had again.
   if (!borrowed_.covers(memory)) {
@@ -169,40 +166,26 @@ bool VerbsStream::begin_to_read(std::span<std::byte> into) noexcept {
     memory = std::span(bounce(), std::min(memory.size(), kBounceBytes));
   }
   borrowed_.asked = static_cast<std::uint32_t>(memory.size());
-  return post_read(borrowed_.terms, memory, borrowed_.region ? borrowed_.region->lkey : bounce_region_->lkey);
+  const std::uint32_t key = borrowed_.region ? borrowed_.region->lkey : bounce_region_->lkey;
+  return check_posted(reads_.start(borrowed_.terms, memory, key, nullptr));
 }
 
-bool VerbsStream::post_read(const LoanTerms& terms, std::span<std::byte> into, std::uint32_t key) noexcept {
-  ibv_sge piece{};
-  piece.addr = reinterpret_cast<std::uintptr_t>(into.data());
-  piece.length = static_cast<std::uint32_t>(into.size());
-  piece.lkey = key;
-  ibv_send_wr request{};
-  request.wr_id = static_cast<std::uint64_t>(Request::read) << kRequestAt | into.size();
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_RDMA_READ;
-  request.wr.rdma.remote_addr = terms.address;
-  request.wr.rdma.rkey = terms.key;
-  return post(Request::read, request, 0);
-}
-
-/// Reads of one connection complete in their order.
-void VerbsStream::finish_reading() noexcept {
-  if (!is_fetching()) {
+void VerbsStream::finish_reading(const Request& part) noexcept {
+  const bool is_fetched = is_fetching();
+  const LoanReads::Over over = reads_.finish(part);
+  traffic_.read += over.bytes;
+  if (is_fetched) {
+    fetched_ += static_cast<int>(over.reads);
+    answers_ += over.reads;
+  } else if (over.reads != 0) {
     borrowed_.here = std::exchange(borrowed_.asked, 0);
-    return;
   }
-  const Fetch fetch = std::exchange(fetching_[loans_fetched_++ % kMostLoans], {});
-  traffic_.read += fetch.bytes;
-  ++fetched_;
-  ++answers_;
 }
 
 void VerbsStream::tell_answer() noexcept {
   const Kind kind = std::exchange(has_enough_, false) ? Kind::enough : Kind::taken;
   loans_told_ += answers_;
-  (void)post(Request::answer, {kind, 0, std::exchange(answers_, 0)}, 0);
+  post(Request::Kind::answer, {kind, 0, std::exchange(answers_, 0)}, 0);
 }
 
 void VerbsStream::end_loans() noexcept {
@@ -212,7 +195,7 @@ void VerbsStream::end_loans() noexcept {
     lent = {};
   }
   own_loan_ = OwnLoan::none;
-  for (; is_fetching(); ++loans_fetched_) fetching_[loans_fetched_ % kMostLoans] = {};
+  reads_.give_up();
   // One that was not read whole has not been received: what stands in the ring behind it is not its bytes.
   if (borrowed_.terms.bytes != 0) --loans_taken_;
   borrowed_ = {};

@@ -99,10 +99,7 @@ std::uint64_t fabric() {
   return choice.port ? choice.port->fabric() : 0;
 }
 
-std::string describe() {
-  const Choice& choice = port_of_this_host();
-  return choice.port ? choice.port->describe() : choice.why_not;
-}
+std::string describe() { return port_of_this_host().describe(Settings::from_environment()); }
 
 }  // namespace
 

@@ -134,6 +134,12 @@ inline std::vector<TransportCase> transport_cases() {
        .reaches_user_windows = true,
        .has_several_under_way = true,
        .reports_closing = true},
+      {.name = "verbs_fake_three_pairs",
+       .kind = test::fake_verbs_transport<3>(),
+       .place = Place::kernel,
+       .reaches_user_windows = true,
+       .has_several_under_way = true,
+       .reports_closing = true},
   };
   if (std::getenv("COHORT_TEST_RDMA") == nullptr) return cases;
   for (const Place place : {Place::kernel, Place::processes})

@@ -27,7 +27,8 @@ struct FakeDevice {
 /// libibverbs without a kernel: devices that are made up, and reliable connections within this process.
 ///
 /// Requests to send are carried out one by one, in order, when they are posted, or, with is_holding, by
-/// carry_out(). One at a time exists, since the library's calls have no place for an object. Threads: one.
+/// carry_out(), or those of a pair by carry_out_of(). One at a time exists, since the library's calls have no
+/// place for an object. Threads: one.
 class FakeVerbs : Immovable {
  public:
   FakeVerbs();
@@ -46,6 +47,7 @@ class FakeVerbs : Immovable {
   int refuses_to_change = 0;       ///< the error number of modify_qp
   int refuses_receives = 0;        ///< the error number of post_recv
   int refuses_pairs = 0;           ///< the error number of create_qp
+  std::size_t most_pairs = ~0UL;   ///< that there may be
   /// The error number of post_send, of such a request.
   std::function<int(const ibv_send_wr&)> refuses_send = [](const ibv_send_wr&) { return 0; };
   ibv_fork_status fork_status = IBV_FORK_UNNEEDED;
@@ -61,6 +63,7 @@ class FakeVerbs : Immovable {
   int sends_signaled = 0;
   int sends_inline = 0;
   int reads = 0;
+  int pairs_stopped = 0;  ///< brought to their error state
   int polls = 0;
   int receives_posted = 0;
   int registrations = 0;
@@ -69,9 +72,15 @@ class FakeVerbs : Immovable {
 
   /// The oldest request that waits, of any pair. False: there is none.
   bool carry_out();
+  /// The oldest that waits of that pair.
+  bool carry_out_of(std::uint32_t pair);
+  /// The pairs of all requests that wait, the oldest first.
+  [[nodiscard]] std::vector<std::uint32_t> waiting() const;
   void carry_out_all() {
     while (carry_out()) continue;
   }
+  /// What the other end of that pair may do.
+  [[nodiscard]] unsigned access_of(std::uint32_t pair) const;
   /// An event of that port, which every open device tells.
   void raise(ibv_event_type type, int port);
   /// One of that pair, or of its completion queue.
@@ -91,6 +100,7 @@ class FakeVerbs : Immovable {
   };
 
   static FakeVerbs& self();
+  void carry_out(Pending pending);
   void make_device_calls();
   void make_questions();
   void make_memory_calls();
@@ -110,6 +120,7 @@ class FakeVerbs : Immovable {
   [[nodiscard]] ibv_wc_status write(const Pending& pending, Pair& other);
   [[nodiscard]] bool receive(Pair& pair, std::uint32_t immediate, std::uint32_t bytes);
   int make_event();
+  static void tell(int descriptor);
   void close_event(int descriptor);
   void raise(const ibv_async_event& event);
   static void complete(Queue& queue, const ibv_wc& completion);

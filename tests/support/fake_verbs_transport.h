@@ -13,16 +13,23 @@ inline FakeVerbs& fake_verbs_of_transport() {
   return fake;
 }
 
+/// With so many queue pairs for each connection.
+template <std::uint8_t kPairs>
+TransportKind fake_verbs_transport() {
+  return {.name = "verbs",
+          .can = {},
+          .reaches = [](const Membership& ranks, Rank peer) { return ranks.shares_engine(peer); },
+          .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
+            const verbs::Library& library = fake_verbs_of_transport().library();
+            verbs::Settings settings;
+            settings.pairs = kPairs;
+            const verbs::Choice choice = verbs::choose_port(library, settings);
+            return verbs::make_transport(use,
+                                         std::make_unique<verbs::Device>(library, *choice.port, settings));
+          }};
+}
+
 /// The transport over RDMA between ranks of one engine, on a library that is made up.
-inline const TransportKind kFakeVerbsTransport = {
-    .name = "verbs",
-    .can = {},
-    .reaches = [](const Membership& ranks, Rank peer) { return ranks.shares_engine(peer); },
-    .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
-      const verbs::Library& library = fake_verbs_of_transport().library();
-      const verbs::Settings settings;
-      const verbs::Choice choice = verbs::choose_port(library, settings);
-      return verbs::make_transport(use, std::make_unique<verbs::Device>(library, *choice.port, settings));
-    }};
+inline const TransportKind kFakeVerbsTransport = fake_verbs_transport<1>();
 
 }  // namespace cohort::test

@@ -50,6 +50,12 @@ class Figures(unittest.TestCase):
         line = next(line for line in figures.table([(0, "all_reduce, 8 B", "cohort", 2.0)]).splitlines() if "all_reduce, 8" in line)
         self.assertEqual(line, "| all_reduce, 8 B | 2 us | openmpi | - us | - | at most 1 |")
 
+    def test_of_several_queue_pairs_are_held_against_one(self):
+        name = "bandwidth, 1 MiB, 4 queue pairs"
+        text = figures.table([(0, name, "4 pairs", 150.0), (0, name, "1 pair", 100.0)], "queue pairs")
+        self.assertIn(f"| {name} | 150 MiB/s | 1 pair | 100 MiB/s | 1.50 | - |", text.splitlines())
+        self.assertNotIn("latency", text)
+
     def test_replace_a_table_in_a_text(self):
         text = "before\n" + main.BEGIN + "old\n" + main.END + "after\n"
         self.assertEqual(main.replace_table(text, "new\n"), "before\n" + main.BEGIN + "new\n" + main.END + "after\n")

@@ -121,9 +121,13 @@ class Variable {
 };
 
 TEST(Settings, come_from_the_environment) {
-  const Variable variables[] = {{"COHORT_IB_HCA", "mlx5_0:2"}, {"COHORT_IB_GID_INDEX", "3"},
-                                {"COHORT_IB_TC", "106"},       {"COHORT_IB_SL", "5"},
-                                {"COHORT_IB_TIMEOUT", "20"},   {"COHORT_IB_RETRY_CNT", "7"}};
+  const Variable variables[] = {{"COHORT_IB_HCA", "mlx5_0:2"},
+                                {"COHORT_IB_GID_INDEX", "3"},
+                                {"COHORT_IB_TC", "106"},
+                                {"COHORT_IB_SL", "5"},
+                                {"COHORT_IB_TIMEOUT", "20"},
+                                {"COHORT_IB_RETRY_CNT", "7"},
+                                {"COHORT_IB_QPS_PER_CONNECTION", "16"}};
   const Settings settings = Settings::from_environment();
   EXPECT_EQ(settings.device, "mlx5_0");
   EXPECT_EQ(settings.port, 2);
@@ -132,13 +136,20 @@ TEST(Settings, come_from_the_environment) {
   EXPECT_EQ(settings.service_level, 5);
   EXPECT_EQ(settings.timeout, 20);
   EXPECT_EQ(settings.retry_count, 7);
+  EXPECT_EQ(settings.pairs, 16);
 }
 
 TEST(Settings, that_no_device_could_have_are_refused) {
-  const std::pair<const char*, const char*> wrong[] = {
-      {"COHORT_IB_HCA", "mlx5_0:0"}, {"COHORT_IB_HCA", "mlx5_0:x"}, {"COHORT_IB_GID_INDEX", "-1"},
-      {"COHORT_IB_TC", "256"},       {"COHORT_IB_SL", "16"},        {"COHORT_IB_TIMEOUT", "0"},
-      {"COHORT_IB_TIMEOUT", "32"},   {"COHORT_IB_RETRY_CNT", "8"}};
+  const std::pair<const char*, const char*> wrong[] = {{"COHORT_IB_HCA", "mlx5_0:0"},
+                                                       {"COHORT_IB_HCA", "mlx5_0:x"},
+                                                       {"COHORT_IB_GID_INDEX", "-1"},
+                                                       {"COHORT_IB_TC", "256"},
+                                                       {"COHORT_IB_SL", "16"},
+                                                       {"COHORT_IB_TIMEOUT", "0"},
+                                                       {"COHORT_IB_TIMEOUT", "32"},
+                                                       {"COHORT_IB_RETRY_CNT", "8"},
+                                                       {"COHORT_IB_QPS_PER_CONNECTION", "0"},
+                                                       {"COHORT_IB_QPS_PER_CONNECTION", "17"}};
   for (const auto& [name, value] : wrong) {
     const Variable variable(name, value);
     EXPECT_THROW((void)Settings::from_environment(), Error) << name << "=" << value;

@@ -261,7 +261,7 @@ TEST_F(VerbsStreams, a_queue_that_breaks_ends_its_stream_and_no_other) {
   for (const ibv_event_type type :
        {IBV_EVENT_CQ_ERR, IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR}) {
     connect();
-    fake.raise_of_pair(type, one->end_point().number);
+    fake.raise_of_pair(type, one->end_point().pairs[0].number);
     run_until_readable(*one);
     expect_failure(*one, "MTU 4096 says: queue error");
     EXPECT_EQ(receive(*other, 1), -EAGAIN);
@@ -376,24 +376,27 @@ TEST_F(VerbsStreams, a_path_that_the_device_refuses_is_a_link_fault) {
 }
 
 TEST(EndPoint, comes_back_as_it_was_and_is_checked) {
-  EndPoint end{.number = 0x123456,
-               .packet = 0xabcdef,
-               .key = 7,
-               .ring = 0x7f0000001000,
-               .lid = 12,
-               .mtu = IBV_MTU_4096};
+  EndPoint end{.pair_count = 2, .key = 7, .ring = 0x7f0000001000, .lid = 12, .mtu = IBV_MTU_4096};
+  end.pairs[0] = {0x123456, 0xabcdef};
+  end.pairs[1] = {0x123457, 0xabcde0};
   end.gid.raw[15] = 9;
   const auto bytes = encode(end);
   const EndPoint same = decode(bytes);
   EXPECT_EQ(encode(same), bytes);
-  EXPECT_EQ(same.number, end.number);
+  EXPECT_EQ(same.pairs[1].number, end.pairs[1].number);
+  EXPECT_EQ(same.pair_count, 2);
   EXPECT_EQ(same.gid.raw[15], 9);
-  for (const std::size_t at : {0, 4, 11, 15, 30}) {  // magic, ring, queue pair, packet, MTU
-    auto wrong = bytes;
+  constexpr std::size_t kPairs = 44;
+  for (const std::size_t at : {std::size_t{0}, std::size_t{4}, std::size_t{22}, kPairs - 4, kPairs - 2,
+                               kPairs + 3, kPairs + 7, kPairs + 11, EndPoint::kBytes - 1}) {
+    auto wrong = bytes;  // magic, ring, MTU, reads, how many pairs, their numbers and packets
     wrong[at] = std::byte{0xff};
     const auto error = error_from([&] { (void)decode(wrong); });
     EXPECT_EQ(kind_of(error), "ProtocolError") << at;
   }
+  auto none = bytes;
+  none[kPairs - 2] = std::byte{0};
+  EXPECT_EQ(kind_of(error_from([&] { (void)decode(none); })), "ProtocolError");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cohort/tests/support/fake_verbs.h>
 #include <cohort/tests/support/outcome.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <bit>
@@ -43,10 +44,14 @@ class VerbsStreams : public ::testing::Test {
     EXPECT_EQ(fake.objects, 0) << "something was not given back";
   }
   void use_short_patience() {
-    one.reset();
-    other.reset();
     settings.timeout = 10;  // 4 ms
     settings.retry_count = 0;
+    start_anew();
+  }
+  /// On a device with these settings.
+  void start_anew() {
+    one.reset();
+    other.reset();
     device.emplace(fake.library(), *choose_port(fake.library(), settings).port, settings);
     connect();
   }
@@ -66,9 +71,11 @@ class VerbsStreams : public ::testing::Test {
     Bytes into(most);
     return receive(stream, into);
   }
+  /// Bytes that differ from those of other pages, too.
   static Bytes numbered(std::size_t first, std::size_t bytes) {
     Bytes result(bytes);
-    for (std::size_t i = 0; i < bytes; ++i) result[i] = static_cast<std::byte>((first + i) * 31 >> 3);
+    for (std::size_t i = first; i < first + bytes; ++i)
+      result[i - first] = static_cast<std::byte>((i * 31 >> 3) + (i >> 12) * 7 + (i >> 20) * 3);
     return result;
   }
   /// As if its peer had sent that.
@@ -78,7 +85,7 @@ class VerbsStreams : public ::testing::Test {
   }
   void say(VerbsStream& to, std::uint32_t immediate, std::uint32_t came) {
     static_assert(std::endian::native == std::endian::little);
-    fake.say_to(to.end_point().number, __builtin_bswap32(immediate), came);
+    fake.say_to(to.end_point().pairs[0].number, __builtin_bswap32(immediate), came);
   }
   static void expect_failure(VerbsStream& stream, std::string_view text) {
     EXPECT_EQ(receive(stream, 1), -EIO);
