@@ -83,7 +83,7 @@ struct FakeVerbs::Pair {
   bool is_broken = false;
 };
 
-FakeVerbs::FakeVerbs() {
+FakeVerbs::FakeVerbs(std::vector<FakeDevice> those) : devices(std::move(those)) {
   COHORT_ASSERT(current == nullptr, "{} fake libraries at once", 2);
   current = this;
   make_device_calls();
