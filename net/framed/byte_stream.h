@@ -75,6 +75,14 @@ class ByteStream : Immovable {
   /// Receives once something has come; the memory outlives the task, which may also answer EAGAIN.
   [[nodiscard]] virtual Task<int> receive_some(std::span<std::byte> into) = 0;
 
+  /// Whether the kernel has to be asked what has come. If not, is_readable() knows, after each turn of the
+  /// loop and each wake-up of it.
+  [[nodiscard]] virtual bool asks_kernel() const noexcept { return true; }
+  /// Whether try_receive_some() would not answer EAGAIN, as far as is known: bytes, their end, or an error.
+  [[nodiscard]] virtual bool is_readable() const noexcept { return false; }
+  /// What has to run beside, if anything has.
+  [[nodiscard]] virtual Task<> serve() { co_return; }
+
   /// Suspends until what was sent has left this host, or cannot any more: shutdown() may drop the rest.
   /// Throws only the cause of its scope.
   [[nodiscard]] virtual Task<> until_sent() = 0;

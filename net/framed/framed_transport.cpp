@@ -23,7 +23,6 @@ Task<std::unique_ptr<Link>> FramedTransport::connect(Rank peer, Lane lane) {
 
 std::unique_ptr<LetterChannel> FramedTransport::open_letters(Rank peer, LetterHandler& handler,
                                                              TaskScope& services) {
-  DataConnections& connections = use_.connections;
   auto channel = std::make_unique<StreamLetters>(
       StreamLetters::Use{.engine = use_.engine,
                          .host = use_.host,
@@ -33,8 +32,7 @@ std::unique_ptr<LetterChannel> FramedTransport::open_letters(Rank peer, LetterHa
                          .peer = peer,
                          .is_on_this_engine = use_.membership.shares_engine(peer),
                          .looked_at = looked_at_},
-      [this, &connections, peer] { return open_stream(peer, connections.call(peer, kMessageLane)); },
-      [this, &connections, peer] { return open_stream(peer, connections.wait_for_call(peer, kMessageLane)); },
+      [this, peer] { return call_for_letters(peer); }, [this, peer] { return wait_for_letters(peer); },
       make_bulk(peer));
   letters_.push_back(channel.get());
   return channel;

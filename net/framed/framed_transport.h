@@ -31,8 +31,9 @@ class FramedTransport : public Transport {
   [[nodiscard]] virtual Task<std::unique_ptr<FramedLink>> make_link(Rank peer, Lane lane) = 0;
   /// For large messages to that peer, which makes the same; null: they go in pieces.
   [[nodiscard]] virtual std::unique_ptr<BulkStream> make_bulk(Rank) { return nullptr; }
-  /// Of letters in one direction, over that connection.
-  [[nodiscard]] virtual Task<std::unique_ptr<ByteStream>> open_stream(Rank peer, Task<Socket> connecting) = 0;
+  // Of letters, to that peer and from it:
+  [[nodiscard]] virtual Task<std::unique_ptr<ByteStream>> call_for_letters(Rank peer) = 0;
+  [[nodiscard]] virtual Task<std::unique_ptr<ByteStream>> wait_for_letters(Rank peer) = 0;
 
   const TransportUse use_;
   TaskScope* services_ = nullptr;

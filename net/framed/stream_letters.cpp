@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <concepts>
+#include <optional>
 
 namespace cohort::framed {
 namespace {
@@ -21,8 +22,11 @@ using Waiting = LetterHandler::Waiting;
 using Header = std::array<std::byte, kHeaderBytes>;
 /// Together with a header: small letters come several at a time.
 constexpr std::size_t kReceiveAtOnceBytes = std::size_t{16} << 10;
-/// In place, 0.3 us each: an answer that is under way comes within some of them.
+/// In place: an answer that is under way comes within that. Of a socket 60 looks, 0.3 us each; where a look
+/// enters no kernel, as many as there is time for.
+constexpr Duration kLookTime = std::chrono::microseconds(20);
 constexpr unsigned kLooks = 60;
+constexpr unsigned kMostLooks = 1000;
 /// Between two questions whether others on the engine want a turn.
 constexpr unsigned kLooksInARow = 8;
 /// Of the loop, without a letter: another message may be asked for, or come, soon. Shared by all that it
@@ -123,6 +127,8 @@ void StreamLetters::fail_sending(const Error& error) noexcept {
   use_.host.link_failed(use_.peer, blamed_on(error, use_.own, use_.peer));
 }
 
+std::string StreamLetters::sending() const { return fmt::format("sending a message to rank {}", use_.peer); }
+
 Task<> StreamLetters::serve(Task<> one) {
   const CancelScope* const scope = co_await current_scope();
   try {
@@ -185,7 +191,7 @@ void StreamLetters::flush() noexcept {
     if (result == -EINTR) continue;
     if (result == -EAGAIN) return;
     if (result < 0) {
-      fail_sending(out_->failure(-result, fmt::format("sending a message to rank {}", use_.peer)));
+      fail_sending(out_->failure(-result, sending()));
       return;
     }
     drop_sent(static_cast<std::size_t>(result));
@@ -195,6 +201,7 @@ void StreamLetters::flush() noexcept {
 Task<> StreamLetters::serve_sending(Open call) {
   std::unique_ptr<ByteStream> stream = co_await call();
   out_ = std::move(stream);
+  if (!is_closed_) use_.services.spawn(serve(out_->serve()));
   while (!is_closed_ && !is_out_over_) {
     flush();
     if (!is_closed_ && !is_out_over_ && is_all_sent()) {
@@ -210,8 +217,9 @@ Task<> StreamLetters::serve_sending(Open call) {
 Task<> StreamLetters::serve_receiving(Open wait_for_call) {
   std::unique_ptr<ByteStream> stream = co_await wait_for_call();
   in_ = std::move(stream);
+  if (!is_closed_) use_.services.spawn(serve(in_->serve()));
   while (!is_closed_) {
-    if (watch_ == Watch::loop) {
+    if (watch_ == Watch::loop || is_polled()) {
       co_await receiving_.wait();
       continue;
     }
@@ -240,23 +248,39 @@ bool StreamLetters::look() noexcept {
   (void)use_.engine.is_turn_over();  // from now on it is timed
   const std::uint64_t before = moves_;
   use_.handler.letters_came(use_.peer);
-  is_refused_ = moves_ == before;
-  return !is_refused_;
+  const bool has_moved = moves_ != before;
+  is_refused_ = !has_moved && (!is_polled() || has_something());
+  return has_moved;
 }
 
-bool StreamLetters::has_more() const noexcept {
+bool StreamLetters::has_something() const noexcept {
   const bool holds_a_letter = has_header_ ? is_whole() : staging_.size() >= kHeaderBytes;
-  return !is_closed_ && !is_refused_ && (!is_drained_ || holds_a_letter);
+  return holds_a_letter || (is_polled() ? in_->is_readable() : !is_drained_);
 }
 
 bool StreamLetters::is_waited_for() const noexcept {
   if (is_closed_) return false;
-  return has_more() ||
-         (watch_ == Watch::loop && use_.handler.waiting_for(use_.peer) == Waiting::for_this_rank);
+  if (has_more()) return true;
+  const Waiting waiting = use_.handler.waiting_for(use_.peer);
+  return is_polled() ? waiting != Waiting::nobody
+                     : watch_ == Watch::loop && waiting == Waiting::for_this_rank;
+}
+
+void StreamLetters::look_for_breakage() noexcept {
+  const bool has_news = out_ && !is_out_over_ && !out_->asks_kernel() && out_->is_readable();
+  if (!has_news) return;
+  std::array<std::byte, 1> nothing{};
+  const int result = out_->try_receive_some(nothing);
+  if (result < 0) fail_sending(out_->failure(-result, sending()));
 }
 
 bool StreamLetters::poll() noexcept {
   if (is_closed_) return false;
+  look_for_breakage();
+  if (is_polled()) {
+    watch_by(Watch::kernel);
+    return has_more() && look();
+  }
   const bool is_watching = watch_ == Watch::loop;
   const Waiting waiting = is_watching ? use_.handler.waiting_for(use_.peer) : Waiting::nobody;
   const bool has_moved = (waiting == Waiting::for_this_rank || has_more()) && look();
@@ -269,7 +293,7 @@ bool StreamLetters::poll() noexcept {
 
 bool StreamLetters::arm() noexcept {
   if (has_more()) return false;
-  if (watch_ == Watch::kernel || is_closed_) return true;
+  if (watch_ == Watch::kernel || is_closed_ || is_polled()) return true;
   leave_to_kernel();
   return false;
 }
@@ -286,6 +310,7 @@ bool StreamLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexc
     return true;
   }
   is_drained_ = result != -EINTR;
+  if (is_polled()) is_refused_ = false;  // as nothing is there
   if (result == -EAGAIN || result == -EINTR) return false;
   has_lost_words_ = result < 0 || has_header_ || staging_.size() != 0;
   if (result == 0)
@@ -321,9 +346,14 @@ bool StreamLetters::peek(Letter& letter) noexcept {
 bool StreamLetters::spin() noexcept {
   if (use_.is_on_this_engine || use_.engine.is_crowded()) return false;
   Letter letter;
-  for (unsigned look = 1; look <= kLooks && in_ && !is_closed_; ++look) {
+  std::optional<TimePoint> end;
+  for (unsigned look = 1; in_ && !is_closed_ && look <= kMostLooks; ++look) {
     if (peek(letter)) return true;
-    if (look % kLooksInARow == 0 && use_.engine.is_turn_over()) return false;
+    if (look == kLooks && in_->asks_kernel()) return false;
+    if (look % kLooksInARow != 0) continue;
+    const TimePoint now = use_.engine.now();
+    if (!end) end = now + kLookTime;
+    if (use_.engine.is_turn_over(now) || (now >= *end && !in_->asks_kernel())) return false;
   }
   return false;
 }
@@ -343,6 +373,7 @@ bool StreamLetters::take(std::byte* into) noexcept {
     taken_ += bytes;
   }
   has_header_ = false;
+  is_refused_ = false;
   ++moves_;
   return true;
 }

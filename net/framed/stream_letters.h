@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace cohort::framed {
@@ -25,7 +26,8 @@ namespace cohort::framed {
 /// ones, which come together with their headers, are copied once more.
 ///
 /// While somebody waits for the peer's letters, each turn of the loop looks for them, which answers faster
-/// than the kernel tells; else, and before the loop sleeps, they are left to the kernel.
+/// than the kernel tells; else, and before the loop sleeps, they are left to the kernel. A stream that does
+/// not ask the kernel is looked at in each turn, for whomever.
 class StreamLetters final : public LetterChannel, private Source {
  public:
   /// Makes one direction's stream, which copies what it takes: calls, or waits for a call.
@@ -98,14 +100,21 @@ class StreamLetters final : public LetterChannel, private Source {
   void leave_to_kernel() noexcept;
   /// Lets the handler take what is there. Whether anything moved.
   bool look() noexcept;
-  /// Whether there is, or may be, something that the handler would take.
-  [[nodiscard]] bool has_more() const noexcept;
+  /// Whether there is, or may be, something for the handler.
+  [[nodiscard]] bool has_something() const noexcept;
+  /// The same, which it would take.
+  [[nodiscard]] bool has_more() const noexcept { return !is_closed_ && !is_refused_ && has_something(); }
   [[nodiscard]] bool is_all_sent() const noexcept { return kept_.empty() && borrowed_.empty(); }
   void drop_borrowed() noexcept;
   /// So many bytes of what is left went out.
   void drop_sent(std::size_t bytes) noexcept;
   void flush() noexcept;
   void wake_waiter() noexcept;
+  [[nodiscard]] std::string sending() const;
+  /// Whether what comes is found by poll() alone.
+  [[nodiscard]] bool is_polled() const noexcept { return in_ && !in_->asks_kernel(); }
+  /// What breaks while nothing is sent is to be told, too: what was sent last may be lost.
+  void look_for_breakage() noexcept;
   /// Receives once; false if nothing has come.
   [[nodiscard]] bool receive(std::span<std::byte> into, std::size_t& bytes) noexcept;
   void close_letters() noexcept;

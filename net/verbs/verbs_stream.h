@@ -62,6 +62,8 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] int returned() noexcept override;
   [[nodiscard]] bool try_fetch(std::span<std::byte> into) noexcept override;
   [[nodiscard]] int fetched() noexcept override;
+  [[nodiscard]] bool asks_kernel() const noexcept override { return false; }
+  [[nodiscard]] bool is_readable() const noexcept override;
   [[nodiscard]] std::size_t piece_bytes() const noexcept override { return LoanTerms::kMostBytes; }
   [[nodiscard]] std::size_t combining_bytes() const noexcept override { return kCombiningBytes; }
   [[nodiscard]] std::span<std::byte> borrow_block() noexcept override;
@@ -73,6 +75,9 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] Task<> until_sent() override;
   void shutdown() noexcept override;
   [[nodiscard]] std::string explain(int error_number) const override;
+
+  /// From now on nothing is lent, and try_send_some() holds on to no memory.
+  void copy_all() noexcept { may_lend_ = false; }
 
   /// How many bytes went which way, in both directions together.
   struct Traffic {
@@ -106,7 +111,6 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   void device_failed(std::string_view why) noexcept override;
 
   [[nodiscard]] bool is_over() const noexcept { return is_closed_ || !failure_.empty(); }
-  [[nodiscard]] bool is_readable() const noexcept;
   [[nodiscard]] bool is_writable() const noexcept;
   /// A peer that has ended needs nothing any more, and may have taken its queue pair with it.
   [[nodiscard]] bool is_sent() const noexcept { return is_over() || has_ended_ || sends_.is_done(); }

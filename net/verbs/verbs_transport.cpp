@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/verbs/verbs_transport.h>
 
+#include <cohort/engine/log.h>
+#include <cohort/engine/system/locked_memory.h>
 #include <cohort/net/framed/framed_transport.h>
+#include <cohort/net/framed/upgrading_stream.h>
 #include <cohort/net/tcp/socket_stream.h>
 #include <cohort/net/verbs/verbs_stream.h>
 
@@ -23,10 +26,13 @@ Task<> hear(Socket& socket, std::span<std::byte> into) {
 /// is the root's.
 class VerbsTransport final : public framed::FramedTransport {
  public:
-  VerbsTransport(const TransportUse& use, std::unique_ptr<Device> device)
+  VerbsTransport(const TransportUse& use, std::unique_ptr<Device> device, std::size_t locked_memory)
       : FramedTransport(use),
         own_device_(std::move(device)),
-        device_(own_device_ ? *own_device_ : static_cast<VerbsTransport*>(use.root)->device_) {}
+        root_(own_device_ ? *this : *static_cast<VerbsTransport*>(use.root)),
+        device_(own_device_ ? *own_device_ : root_.device_),
+        most_for_letters_(locked_memory / kShareOfLetters / kBytesOfConnection) {}
+  ~VerbsTransport() override { root_.for_letters_ -= for_own_letters_; }
 
   void start(TaskScope& services) override {
     FramedTransport::start(services);
@@ -40,24 +46,83 @@ class VerbsTransport final : public framed::FramedTransport {
 
  private:
   [[nodiscard]] Task<std::unique_ptr<framed::FramedLink>> make_link(Rank peer, Lane lane) override {
-    std::unique_ptr<framed::ByteStream> stream = co_await connect_stream(peer, lane);
+    Socket socket = co_await use().connections.open(peer, lane);
+    std::unique_ptr<VerbsStream> stream = co_await connect_stream(peer, std::move(socket));
     co_return std::make_unique<framed::FramedLink>(use().engine, std::move(stream), use().host,
                                                    use().membership.rank, peer, lane, "verbs");
   }
 
   [[nodiscard]] std::unique_ptr<framed::BulkStream> make_bulk(Rank peer) override {
     return std::make_unique<framed::BulkStream>(use().engine, use().host, use().membership.rank, peer,
-                                                [this, peer] { return connect_stream(peer, kBulkLane); });
+                                                [this, peer] { return open_bulk(peer); });
   }
-  /// Letters stay on TCP: small ones are sent before the peer receives any, and only TCP takes them while
-  /// nothing at the peer answers.
-  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> open_stream(Rank,
-                                                                      Task<Socket> connecting) override {
-    return tcp::open_stream(std::move(connecting));
+  Task<std::unique_ptr<framed::ByteStream>> open_bulk(Rank peer) {
+    Socket socket = co_await use().connections.open(peer, kBulkLane);
+    co_return co_await connect_stream(peer, std::move(socket));
   }
 
-  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> connect_stream(Rank peer, Lane lane) {
-    Socket socket = co_await use().connections.open(peer, lane);
+  // Small messages are sent before the peer receives any, and only TCP takes them while nothing there
+  // answers. Who receives has the connection made on which they go on.
+  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> call_for_letters(Rank peer) override {
+    auto first = co_await tcp::open_stream(use().connections.call(peer, kMessageLane));
+    const auto second = [this, peer] {
+      return open_second(peer, use().connections.wait_for_call(peer, kUpgradeLane));
+    };
+    co_return std::make_unique<framed::UpgradingSender>(std::move(first), second);
+  }
+  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> wait_for_letters(Rank peer) override {
+    auto first = co_await tcp::open_stream(use().connections.wait_for_call(peer, kMessageLane));
+    const auto second = [this, peer] {
+      return open_second(peer, use().connections.call(peer, kUpgradeLane));
+    };
+    co_return std::make_unique<framed::UpgradingReceiver>(std::move(first), second);
+  }
+  /// Null, with a line in the log, where letters have to stay on TCP; at both ends, since the other one hears
+  /// that this one gave up.
+  Task<std::unique_ptr<framed::ByteStream>> open_second(Rank peer, Task<Socket> connecting) {
+    const CancelScope* const scope = co_await current_scope();
+    Share share(*this);
+    try {
+      Socket socket = co_await connecting;
+      share.take();
+      std::unique_ptr<VerbsStream> stream = co_await connect_stream(peer, std::move(socket));
+      stream->copy_all();
+      share.keep();
+      log(LogLevel::info, "{}: small messages go on by RDMA", use().membership.peers[peer].describe());
+      co_return stream;
+    } catch (const Error& error) {
+      if (scope != nullptr && scope->is_cancelled()) throw;
+      const bool is_news = is_own_fault(error.kind()) && !std::exchange(root_.has_warned_, true);
+      log(is_news ? LogLevel::warn : LogLevel::info, "small messages stay on TCP: {}", error.message());
+    }
+    co_return nullptr;
+  }
+
+  /// One connection of those that letters may have, until the transport ends.
+  class Share : cohort::Immovable {
+   public:
+    explicit Share(VerbsTransport& of) noexcept : of_(of) {}
+    ~Share() { of_.root_.for_letters_ -= taken_; }
+
+    /// Throws ResourceLimit.
+    void take() {
+      if (of_.root_.for_letters_ >= of_.root_.most_for_letters_)
+        throw Error(
+            ErrorKind::ResourceLimit,
+            "by RDMA they would take more than a quarter of the memory that this process may lock, which "
+            "links need: raise the limit (ulimit -l unlimited; LimitMEMLOCK of a service)");
+      taken_ = 1;
+      ++of_.root_.for_letters_;
+    }
+    void keep() noexcept { of_.for_own_letters_ += std::exchange(taken_, 0); }
+
+   private:
+    VerbsTransport& of_;
+    std::size_t taken_ = 0;
+  };
+
+  /// Over that connection, which ends then.
+  [[nodiscard]] Task<std::unique_ptr<VerbsStream>> connect_stream(Rank peer, Socket socket) {
     const CancelScope* const scope = co_await current_scope();
     try {
       auto stream = std::make_unique<VerbsStream>(use().engine, device_, peer);
@@ -72,8 +137,18 @@ class VerbsTransport final : public framed::FramedTransport {
     }
   }
 
+  /// Of what may be locked letters take at most that part, since they have TCP, too, and links have not.
+  static constexpr std::size_t kShareOfLetters = 4;
+  static constexpr std::size_t kBytesOfConnection = 2 * kRegionBytes + kBounceBytes;
+
   const std::unique_ptr<Device> own_device_;  ///< the root's
+  VerbsTransport& root_;                      ///< may be this one
   Device& device_;
+  // Connections:
+  const std::size_t most_for_letters_;  ///< the root's: its own and its groups'
+  std::size_t for_letters_ = 0;         ///< the root's: that were made, all together
+  std::size_t for_own_letters_ = 0;     ///< of these, this one's
+  bool has_warned_ = false;             ///< that small messages stay on TCP
 };
 
 bool reaches(const Membership& membership, Rank peer) {
@@ -124,8 +199,9 @@ Task<> agree(VerbsStream& stream, Socket& socket) {
   co_await hear(socket, ready);
 }
 
-std::unique_ptr<Transport> make_transport(const TransportUse& use, std::unique_ptr<Device> device) {
-  return std::make_unique<VerbsTransport>(use, std::move(device));
+std::unique_ptr<Transport> make_transport(const TransportUse& use, std::unique_ptr<Device> device,
+                                          std::size_t locked_memory) {
+  return std::make_unique<VerbsTransport>(use, std::move(device), locked_memory);
 }
 
 TransportKind transport_kind() noexcept {
@@ -133,7 +209,8 @@ TransportKind transport_kind() noexcept {
           .can = {},
           .reaches = reaches,
           .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
-            return make_transport(use, use.root == nullptr ? open_device_of_this_host() : nullptr);
+            return make_transport(use, use.root == nullptr ? open_device_of_this_host() : nullptr,
+                                  locked_memory_limit());
           },
           .why_not = why_not,
           .fabric = fabric,

@@ -14,9 +14,11 @@ namespace cohort::verbs {
 /// up over authenticated TCP connections.
 [[nodiscard]] TransportKind transport_kind() noexcept;
 
-/// What a communicator has of it, on that device; null for a group, whose root has one.
+/// What a communicator has of it, on that device; null for a group, whose root has one. `locked_memory`: how
+/// much this process may lock.
 [[nodiscard]] std::unique_ptr<Transport> make_transport(const TransportUse& use,
-                                                        std::unique_ptr<Device> device);
+                                                        std::unique_ptr<Device> device,
+                                                        std::size_t locked_memory);
 
 /// The one of this host that is used. Throws Unsupported or ResourceLimit, with what to do.
 [[nodiscard]] std::unique_ptr<Device> open_device_of_this_host();

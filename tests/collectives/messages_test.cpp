@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/cohort.h>
+#include <cohort/tests/support/fake_verbs_transport.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/ranks.h>
 
@@ -31,16 +32,22 @@ struct Place {
   Rank hosts;
   bool is_isolated;
   std::size_t pull_from_bytes;
+  bool is_made_up = false;  ///< the RDMA device of all ranks, which share an engine
 };
 
 class Messages : public ::testing::TestWithParam<Place> {
  protected:
-  void run(Rank ranks, const RankFunction& body) { run_ranks(ranks, body, options(), GetParam().hosts); }
+  void run(Rank ranks, const RankFunction& body) {
+    if (!GetParam().is_made_up) return run_ranks(ranks, body, options(), GetParam().hosts);
+    Engine engine;
+    run_ranks_on(engine, ranks, body, options());
+  }
   [[nodiscard]] static CommunicatorOptions options() {
     CommunicatorOptions options;
     options.transport = GetParam().transport;
     options.is_isolated = GetParam().is_isolated;
     options.pull_from_bytes = GetParam().pull_from_bytes;
+    if (GetParam().is_made_up) options.transports = std::span(&kFakeVerbsTransport, 1);
     return options;
   }
 };
@@ -145,7 +152,8 @@ TEST_P(Messages, run_beside_collectives_and_in_groups) {
 INSTANTIATE_TEST_SUITE_P(Everywhere, Messages,
                          ::testing::Values(Place{"threads", "", 1, false, 0}, Place{"pulled", "", 1, true, 1},
                                            Place{"in_pieces", "", 1, true, kNeverPull},
-                                           Place{"tcp", "tcp", 1, false, 0}, Place{"hosts", "", 2, true, 0}),
+                                           Place{"tcp", "tcp", 1, false, 0}, Place{"hosts", "", 2, true, 0},
+                                           Place{"rdma", "verbs", 1, true, 0, true}),
                          [](const auto& test) { return test.param.name; });
 
 TEST(MessageErrors, other_sizes_are_told_to_both_ends_with_ranks_sizes_and_tag) {

@@ -35,7 +35,7 @@ void take(int descriptor) {
 
 }  // namespace
 
-FakeVerbs::FakeVerbs() {
+FakeVerbs::FakeVerbs(std::vector<FakeDevice> those) : devices(std::move(those)) {
   COHORT_ASSERT(current == nullptr, "{} fake libraries at once", 2);
   current = this;
   make_device_calls();

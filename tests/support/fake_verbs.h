@@ -31,7 +31,7 @@ struct FakeDevice {
 /// place for an object. Threads: one.
 class FakeVerbs : Immovable {
  public:
-  FakeVerbs();
+  explicit FakeVerbs(std::vector<FakeDevice> those = {});
   ~FakeVerbs();
 
   [[nodiscard]] const verbs::Library& library() const noexcept { return library_; }
@@ -41,13 +41,14 @@ class FakeVerbs : Immovable {
   std::vector<FakeDevice> devices;
 
   // What goes wrong:
-  bool is_holding = false;         ///< requests wait for carry_out()
-  std::size_t most_memory = ~0UL;  ///< that may be registered
-  int refuses_memory = 0;          ///< the error number of reg_mr
-  int refuses_to_change = 0;       ///< the error number of modify_qp
-  int refuses_receives = 0;        ///< the error number of post_recv
-  int refuses_pairs = 0;           ///< the error number of create_qp
-  std::size_t most_pairs = ~0UL;   ///< that there may be
+  bool is_holding = false;                 ///< requests wait for carry_out()
+  std::size_t most_memory = ~0UL;          ///< that may be registered
+  std::size_t locked_memory_limit = ~0UL;  ///< that this process knows of
+  int refuses_memory = 0;                  ///< the error number of reg_mr
+  int refuses_to_change = 0;               ///< the error number of modify_qp
+  int refuses_receives = 0;                ///< the error number of post_recv
+  int refuses_pairs = 0;                   ///< the error number of create_qp
+  std::size_t most_pairs = ~0UL;           ///< that there may be
   /// The error number of post_send, of such a request.
   std::function<int(const ibv_send_wr&)> refuses_send = [](const ibv_send_wr&) { return 0; };
   ibv_fork_status fork_status = IBV_FORK_UNNEEDED;

@@ -20,12 +20,14 @@ TransportKind fake_verbs_transport() {
           .can = {},
           .reaches = [](const Membership& ranks, Rank peer) { return ranks.shares_engine(peer); },
           .make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
-            const verbs::Library& library = fake_verbs_of_transport().library();
+            const FakeVerbs& fake = fake_verbs_of_transport();
+            const verbs::Library& library = fake.library();
             verbs::Settings settings;
             settings.pairs = kPairs;
             const verbs::Choice choice = verbs::choose_port(library, settings);
-            return verbs::make_transport(use,
-                                         std::make_unique<verbs::Device>(library, *choice.port, settings));
+            std::unique_ptr<verbs::Device> device;
+            if (use.root == nullptr) device = std::make_unique<verbs::Device>(library, *choice.port, settings);
+            return verbs::make_transport(use, std::move(device), fake.locked_memory_limit);
           }};
 }
 

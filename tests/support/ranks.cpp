@@ -3,6 +3,7 @@
 
 #include <cohort/engine/world/platform.h>
 #include <cohort/net/auth/identity.h>
+#include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/world_run.h>
 
 #include <fmt/format.h>
@@ -38,6 +39,11 @@ Outcome run_one(Engine& engine, CommunicatorOptions options, const RankFunction&
   }
 }
 
+void meet_in(CommunicatorOptions& options) {
+  options.join.address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
+  options.join.timeout = std::chrono::seconds(60);
+}
+
 void expect_success(const std::vector<Outcome>& outcomes) {
   for (Rank rank = 0; rank < outcomes.size(); ++rank) {
     const auto& error = outcomes[rank].error;
@@ -53,8 +59,7 @@ std::string host_of(Rank rank, Rank ranks, Rank hosts) {
 
 std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options,
                                        Rank hosts) {
-  options.join.address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
-  options.join.timeout = std::chrono::seconds(60);
+  meet_in(options);
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -101,6 +106,22 @@ void compute(Engine& engine, Duration takes) {
 
 void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options, Rank hosts) {
   expect_success(outcomes_of_ranks(ranks, function, std::move(options), hosts));
+}
+
+void run_ranks_on(Engine& engine, Rank ranks, const RankFunction& function, CommunicatorOptions options) {
+  meet_in(options);
+  std::vector<Outcome> outcomes(ranks);
+  auto play = [&](Rank rank) -> Task<> {
+    auto error = co_await testing::error_of(take_part(engine, options.for_rank(rank, ranks), function));
+    outcomes[rank].error = std::move(error);
+  };
+  auto all = [&]() -> Task<> {
+    std::vector<Task<>> parts;
+    for (Rank rank = 0; rank < ranks; ++rank) parts.push_back(play(rank));
+    co_await when_all(parts);
+  };
+  engine.run(all());
+  expect_success(outcomes);
 }
 
 void run_ranks_in_world(Rank ranks, const RankFunction& function, CommunicatorOptions options, Rank hosts) {

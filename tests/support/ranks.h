@@ -18,7 +18,10 @@ struct Outcome {
 /// They take each other for ranks of so many hosts, filled one after another.
 void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options = {}, Rank hosts = 1);
 
-/// The same for ranks that are expected to throw: what each one got, by rank.
+/// The same with all ranks on this engine, each a host of its own where there is no shared memory.
+void run_ranks_on(Engine& engine, Rank ranks, const RankFunction& function, CommunicatorOptions options = {});
+
+/// As run_ranks() for ranks that are expected to throw: what each one got, by rank.
 std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function,
                                        CommunicatorOptions options = {}, Rank hosts = 1);
 

@@ -42,7 +42,7 @@ void leave_child_behind(int leash) {
   ::_exit(0);
 }
 
-/// One of every collective, small and large, for ever.
+/// One of every collective, small and large, and messages around all ranks, for ever.
 Task<> work_for_ever(Communicator& comm, std::span<float> large, std::span<float> gathered, Ties ties) {
   std::vector<float> small(3, 1.0f);
   for (bool is_first = true;; is_first = false) {
@@ -56,6 +56,8 @@ Task<> work_for_ever(Communicator& comm, std::span<float> large, std::span<float
     co_await comm.scatter(std::span<const float>(gathered), large, 1);
     co_await comm.all_to_all(std::span<const float>(large), gathered.first(large.size()));
     co_await comm.scan(large, ReduceOp::max);
+    co_await comm.send(std::span<const float>(small), (comm.rank() + 1) % comm.size());
+    co_await comm.recv(std::span<float>(small), (comm.rank() + comm.size() - 1) % comm.size());
     co_await comm.barrier();
     if (is_first && ties.leash >= 0) leave_child_behind(ties.leash);
     if (is_first && ::write(ties.progress, "x", 1) != 1) throw Error(ErrorKind::Internal, "the test is gone");

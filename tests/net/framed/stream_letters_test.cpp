@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/framed/stream_letters.h>
 
+#include <cohort/net/framed/upgrading_stream.h>
 #include <cohort/net/tcp/socket_stream.h>
+#include <cohort/net/verbs/verbs_stream.h>
 #include <cohort/tests/net/link_end.h>
+#include <cohort/tests/support/fake_verbs.h>
 #include <cohort/tests/support/outcome.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sys/socket.h>
@@ -15,6 +19,9 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace cohort::framed {
@@ -44,13 +51,32 @@ struct CountingHandler final : LetterHandler {
   int rooms = 0;
 };
 
-/// Rank 0 sends letters, rank 1 receives them.
-class StreamLettersTest : public ::testing::Test {
+/// Two ends of a connection over a library that is made up.
+struct VerbsPair {
+  explicit VerbsPair(Engine& engine) {
+    ends[0] = std::make_unique<verbs::VerbsStream>(engine, device, 1);
+    ends[1] = std::make_unique<verbs::VerbsStream>(engine, device, 0);
+    ends[0]->connect(ends[1]->end_point());
+    ends[1]->connect(ends[0]->end_point());
+    ends[0]->copy_all();
+  }
+
+  const verbs::Settings settings{};
+  test::FakeVerbs fake{{test::FakeDevice{.gids = {test::FakeVerbs::ipv4(0)}}}};
+  verbs::Device device{fake.library(), *verbs::choose_port(fake.library(), settings).port, settings};
+  std::array<std::unique_ptr<verbs::VerbsStream>, 2> ends;
+};
+
+/// Rank 0 sends letters, rank 1 receives them, by TCP or by RDMA.
+class StreamLettersTest : public ::testing::TestWithParam<const char*> {
  protected:
   StreamLettersTest() {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_.data()), 0);
     sender_host_.expected_peer = 1;
     receiver_host_.expected_peer = 0;
+    if (std::string_view(GetParam()) == "tcp") return;
+    verbs_.emplace(engine_);
+    services_.spawn(verbs_->device.watch_completions(engine_));
   }
   ~StreamLettersTest() override {
     auto end = [this]() -> Task<> {
@@ -76,13 +102,28 @@ class StreamLettersTest : public ::testing::Test {
                                  .peer = peer,
                                  .is_on_this_engine = is_on_this_engine,
                                  .looked_at = looked_at_};
-    auto stream = [this, own] { return open(ends_[own]); };
+    auto stream = [this, own] { return verbs_ ? open_upgraded(own) : open(ends_[own]); };
     auto none = [this] { return never(); };
     if (own == 0) return std::make_unique<StreamLetters>(use, stream, none, std::move(bulk));
     return std::make_unique<StreamLetters>(use, none, stream, std::move(bulk));
   }
   Task<std::unique_ptr<ByteStream>> open(int descriptor) {
     co_return std::make_unique<tcp::SocketStream>(Socket(engine_, Descriptor(descriptor)));
+  }
+  Task<std::unique_ptr<ByteStream>> open_upgraded(Rank own) {
+    auto first = co_await open(ends_[own]);
+    auto second = [this, own] { return take(own); };
+    if (own == 0) co_return std::make_unique<UpgradingSender>(std::move(first), second);
+    co_return std::make_unique<UpgradingReceiver>(std::move(first), second);
+  }
+  Task<std::unique_ptr<ByteStream>> take(Rank own) {
+    if (is_late_) co_await is_there_[own].wait();
+    co_return std::move(verbs_->ends[own]);
+  }
+  /// As of a sender that is not one of letters.
+  void close_sender() {
+    ::close(ends_[0]);
+    if (verbs_) verbs_->ends[0]->shutdown();
   }
   Task<std::unique_ptr<ByteStream>> never() {
     co_await engine_.sleep_until(kNever);
@@ -112,6 +153,9 @@ class StreamLettersTest : public ::testing::Test {
 
   Engine engine_;
   std::array<int, 2> ends_{};
+  std::optional<VerbsPair> verbs_;
+  bool is_late_ = false;
+  std::array<Notify, 2> is_there_;  ///< if it is late
   FakeHost sender_host_;
   FakeHost receiver_host_;
   unsigned looked_at_ = 0;
@@ -122,7 +166,10 @@ class StreamLettersTest : public ::testing::Test {
   std::unique_ptr<StreamLetters> receiver_;
 };
 
-TEST_F(StreamLettersTest, a_piece_is_sent_from_where_it_lies) {
+class StreamLettersByTcp : public StreamLettersTest {};
+class StreamLettersByRdma : public StreamLettersTest {};
+
+TEST_P(StreamLettersTest, a_piece_is_sent_from_where_it_lies) {
   make_sender();
   make_receiver();
   const std::vector<std::byte> data(kPieceBytes, std::byte{7});
@@ -142,7 +189,7 @@ TEST_F(StreamLettersTest, a_piece_is_sent_from_where_it_lies) {
   run(body());
 }
 
-TEST_F(StreamLettersTest, a_piece_whose_owner_wants_its_memory_back_is_kept) {
+TEST_P(StreamLettersTest, a_piece_whose_owner_wants_its_memory_back_is_kept) {
   make_sender();
   make_receiver();
   std::vector<std::byte> data(kPieceBytes, std::byte{7});
@@ -158,7 +205,7 @@ TEST_F(StreamLettersTest, a_piece_whose_owner_wants_its_memory_back_is_kept) {
   run(body());
 }
 
-TEST_F(StreamLettersTest, a_piece_that_is_not_sent_when_the_channel_ends_is_told) {
+TEST_P(StreamLettersTest, a_piece_that_is_not_sent_when_the_channel_ends_is_told) {
   make_sender();
   const std::vector<std::byte> data(kPieceBytes);
   auto body = [&]() -> Task<> {
@@ -176,7 +223,7 @@ TEST_F(StreamLettersTest, a_piece_that_is_not_sent_when_the_channel_ends_is_told
   ::close(ends_[1]);
 }
 
-TEST_F(StreamLettersTest, a_message_that_finds_no_room_is_kept_at_once) {
+TEST_P(StreamLettersTest, a_message_that_finds_no_room_is_kept_at_once) {
   make_sender();
   make_receiver();
   constexpr int kMessages = 8;  // together more than a socket holds
@@ -202,7 +249,7 @@ TEST_F(StreamLettersTest, a_message_that_finds_no_room_is_kept_at_once) {
 
 /// What the loop looks for by itself the kernel need not tell. No sleep: the loop would leave it to the
 /// kernel.
-TEST_F(StreamLettersTest, the_loop_looks_for_letters_while_somebody_waits_for_them) {
+TEST_P(StreamLettersByTcp, the_loop_looks_for_letters_while_somebody_waits_for_them) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -222,7 +269,7 @@ TEST_F(StreamLettersTest, the_loop_looks_for_letters_while_somebody_waits_for_th
   run(body());
 }
 
-TEST_F(StreamLettersTest, for_whatever_rank_may_say_the_kernel_tells_at_once) {
+TEST_P(StreamLettersByTcp, for_whatever_rank_may_say_the_kernel_tells_at_once) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -239,8 +286,79 @@ TEST_F(StreamLettersTest, for_whatever_rank_may_say_the_kernel_tells_at_once) {
   run(body());
 }
 
+/// Whoever waits, and the handler is asked for what has come, and for nothing else.
+TEST_P(StreamLettersByRdma, the_loop_finds_letters_and_can_sleep_meanwhile) {
+  make_sender();
+  make_receiver();
+  auto body = [&]() -> Task<> {
+    co_await receive_first();
+    for (const Waiting waiting : {Waiting::nobody, Waiting::for_anybody, Waiting::for_this_rank}) {
+      receiver_handler_.waiting = waiting;
+      const int looks = receiver_handler_.looks;
+      for (int turn = 0; turn < 100; ++turn) co_await engine_.let_others_run();
+      co_await engine_.sleep_for(20ms);
+      EXPECT_EQ(receiver_handler_.looks, looks) << "nothing has come";
+      (void)engine_.is_turn_over();  // from now on it is timed
+      const TimePoint began = engine_.now();
+      while (engine_.now() < began + 100us) continue;
+      EXPECT_EQ(engine_.is_turn_over(), waiting != Waiting::nobody) << "what runs gives way to who waits";
+      const std::byte payload{1};
+      EXPECT_TRUE(sender_->try_send(message_of(1), &payload));
+      std::vector<std::byte> taken;
+      while (receiver_handler_.looks == looks) co_await engine_.let_others_run();
+      co_await take_next(taken);
+    }
+  };
+  run(body());
+}
+
+/// Looks by TCP that found nothing, and then one in place that found the end of TCP.
+TEST_P(StreamLettersByRdma, the_loop_finds_letters_whoever_has_gone_over) {
+  is_late_ = true;
+  make_sender();
+  make_receiver();
+  auto body = [&]() -> Task<> {
+    co_await receive_first();
+    receiver_handler_.waiting = Waiting::for_this_rank;
+    for (int turn = 0; turn < 20; ++turn) co_await engine_.let_others_run();
+    receiver_handler_.waiting = Waiting::nobody;
+    for (Notify& end : is_there_) end.post();
+    Letter letter;
+    for (int turn = 0; turn < 20; ++turn) {
+      co_await engine_.let_others_run();
+      EXPECT_FALSE(receiver_->peek(letter));
+    }
+    const int sends = verbs_->fake.sends_posted;
+    const int looks = receiver_handler_.looks;
+    const std::byte payload{1};
+    EXPECT_TRUE(sender_->try_send(message_of(1), &payload));
+    EXPECT_EQ(verbs_->fake.sends_posted, sends + 1) << "it goes by RDMA";
+    for (int turn = 0; turn < 20; ++turn) co_await engine_.let_others_run();
+    EXPECT_GT(receiver_handler_.looks, looks);
+  };
+  run(body());
+}
+
+/// Nothing that is sent afterwards would say so, and the send was over.
+TEST_P(StreamLettersByRdma, a_connection_that_breaks_while_nothing_is_sent_is_told) {
+  make_sender();
+  make_receiver();
+  auto body = [&]() -> Task<> {
+    co_await receive_first();
+    verbs_->fake.status_of = [](const ibv_send_wr&) { return IBV_WC_RETRY_EXC_ERR; };
+    const std::byte payload{1};
+    EXPECT_TRUE(sender_->try_send(message_of(1), &payload));
+    while (sender_host_.failures.empty()) co_await engine_.sleep_for(100us);
+    EXPECT_THAT(sender_host_.failures[0].what(),
+                ::testing::HasSubstr("RDMA WRITE of 33 bytes for rank 1 failed"));
+    co_await engine_.sleep_for(5ms);
+    EXPECT_EQ(sender_host_.failures.size(), 1U) << "it is told once";
+  };
+  run(body());
+}
+
 /// Of which the kernel knows nothing any more.
-TEST_F(StreamLettersTest, what_came_with_a_letter_that_was_taken_in_place_is_looked_at) {
+TEST_P(StreamLettersTest, what_came_with_a_letter_that_was_taken_in_place_is_looked_at) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -264,7 +382,7 @@ TEST_F(StreamLettersTest, what_came_with_a_letter_that_was_taken_in_place_is_loo
 }
 
 /// As one that has failed: what it does not take is no reason to look without an end.
-TEST_F(StreamLettersTest, what_the_handler_refuses_is_not_offered_in_every_turn) {
+TEST_P(StreamLettersTest, what_the_handler_refuses_is_not_offered_in_every_turn) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -279,7 +397,7 @@ TEST_F(StreamLettersTest, what_the_handler_refuses_is_not_offered_in_every_turn)
   run(body());
 }
 
-TEST_F(StreamLettersTest, looking_in_place_finds_a_letter_before_the_loop_does) {
+TEST_P(StreamLettersTest, looking_in_place_finds_a_letter_before_the_loop_does) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -300,7 +418,7 @@ TEST_F(StreamLettersTest, looking_in_place_finds_a_letter_before_the_loop_does) 
   run(body());
 }
 
-TEST_F(StreamLettersTest, a_peer_on_this_engine_is_not_looked_for_in_place) {
+TEST_P(StreamLettersTest, a_peer_on_this_engine_is_not_looked_for_in_place) {
   make_sender();
   make_receiver(true);
   auto body = [&]() -> Task<> {
@@ -313,7 +431,7 @@ TEST_F(StreamLettersTest, a_peer_on_this_engine_is_not_looked_for_in_place) {
 }
 
 /// Of a peer that has sent everything and left, the end of its letters may be read before its last bytes.
-TEST_F(StreamLettersTest, what_is_moved_in_bulk_outlives_the_connection_of_the_letters) {
+TEST_P(StreamLettersTest, what_is_moved_in_bulk_outlives_the_connection_of_the_letters) {
   constexpr std::size_t kBytes = 100'000;
   constexpr std::size_t kLate = 1000;
   std::array<int, 2> ends{};
@@ -333,7 +451,7 @@ TEST_F(StreamLettersTest, what_is_moved_in_bulk_outlives_the_connection_of_the_l
   auto receive = [&]() -> Task<> { co_await receiver_->bulk_for(kBytes)->receive(received); };
   auto leave = [&]() -> Task<> {
     send(kBytes - kLate);
-    ::close(ends_[0]);
+    close_sender();
     while (receiver_host_.failures.empty()) co_await engine_.sleep_for(100us);
     send(kLate);
   };
@@ -343,7 +461,7 @@ TEST_F(StreamLettersTest, what_is_moved_in_bulk_outlives_the_connection_of_the_l
 }
 
 /// Raw headers: little-endian, kind at 4, bytes at 16.
-TEST_F(StreamLettersTest, more_than_a_letter_of_its_kind_holds_is_refused) {
+TEST_P(StreamLettersTest, more_than_a_letter_of_its_kind_holds_is_refused) {
   make_receiver();
   std::array<std::byte, 32> header{};
   std::memcpy(header.data(), "CTCL", 4);
@@ -362,6 +480,11 @@ TEST_F(StreamLettersTest, more_than_a_letter_of_its_kind_holds_is_refused) {
   EXPECT_EQ(receiver_host_.failures[0].kind(), ErrorKind::ProtocolError);
   ::close(ends_[0]);
 }
+
+INSTANTIATE_TEST_SUITE_P(Over, StreamLettersTest, ::testing::Values("tcp", "rdma"),
+                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Over, StreamLettersByTcp, ::testing::Values("tcp"));
+INSTANTIATE_TEST_SUITE_P(Over, StreamLettersByRdma, ::testing::Values("rdma"));
 
 }  // namespace
 }  // namespace cohort::framed

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of one engine that reach each other over a library that is made up.
-#include <cohort/cohort.h>
 #include <cohort/tests/net/link_end.h>
-#include <cohort/tests/support/fake_verbs_transport.h>
+#include <cohort/tests/net/verbs/verbs_ranks.h>
 
 #include <gmock/gmock.h>
 
@@ -25,29 +24,7 @@ using ::testing::HasSubstr;
 using testing::kind_of;
 using testing::LinkEnd;
 
-class VerbsTransport : public ::testing::Test {
- protected:
-  Task<> join_and_run(Rank rank, CommunicatorOptions options, const RankFunction& function) {
-    Communicator comm = co_await Communicator::join(engine_, std::move(options).for_rank(rank, 2));
-    const auto error = co_await error_of(function(comm));
-    EXPECT_FALSE(error) << "rank " << rank << ": " << error->what();
-    co_await comm.close();
-  }
-  /// On both of two ranks.
-  void run_ranks(const RankFunction& function) {
-    CommunicatorOptions options;
-    options.transports = std::span(&kFakeVerbsTransport, 1);
-    options.timeout = std::chrono::seconds(10);
-    options.join.address = fresh_unix_address();
-    options.join.timeout = std::chrono::seconds(60);
-    auto both = [&]() -> Task<> {
-      co_await when_all(join_and_run(0, options, function), join_and_run(1, options, function));
-    };
-    engine_.run(both());
-  }
-
-  Engine engine_;
-};
+class VerbsTransport : public test::VerbsRanks {};
 
 TEST_F(VerbsTransport, sends_small_messages_before_anybody_receives) {
   constexpr std::uint64_t kMessages = 200;  // more than a ring takes without its receiver
