@@ -60,6 +60,15 @@ class Machine final : public machine::Stage {
   void check_ends(std::uint32_t operations);
 
   [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
+  /// If nothing was found, nothing would be in any operation that follows, with the same arguments. Each
+  /// rank's own accesses are ordered by its streams, which are joined, and peers' accesses to its memory are
+  /// over when it leaves (check_left_behind). So the next operation meets them only by what peers do before
+  /// it has begun there: nothing, if all that they touch in this one comes certainly after its beginning.
+  /// Then the next one starts as this one did, with nothing on its way that is not in front of all that it
+  /// sends: links keep order, and tell its signals from older ones.
+  [[nodiscard]] bool holds_in_a_row() const noexcept {
+    return holds_in_a_row_ && plan_.tags_signals && !plan_.is_eager;
+  }
   [[nodiscard]] const Traffic& traffic(Rank rank) const noexcept { return ranks_[rank].traffic; }
   [[nodiscard]] std::size_t tasks() const noexcept { return tasks_.size(); }
   /// Messages that followed one another, on the longest path; and the bytes on the path with most of them.
@@ -267,6 +276,7 @@ class Machine final : public machine::Stage {
   Traffic uncounted_;
   std::uint32_t rounds_ = 0;
   std::uint64_t path_bytes_ = 0;
+  bool holds_in_a_row_ = true;
   bool is_in_rank_order_ = true;
   bool is_at_once_ = true;
   bool breaks_order_ = false;  ///< that the algorithm says it has
