@@ -6,12 +6,14 @@
 namespace cohort::check {
 namespace {
 
+/// No stream.
+constexpr Moment kNobody{~StreamId{0}, 0};
+
 bool comes_before(const Past::Entry& entry, StreamId stream) { return entry.stream < stream; }
 
 }  // namespace
 
-std::uint32_t Past::find(StreamId stream) const noexcept {
-  if (stream < mains.size()) return mains[stream];
+std::uint32_t Past::find_other(StreamId stream) const noexcept {
   const auto at = std::lower_bound(others.begin(), others.end(), stream, comes_before);
   return at != others.end() && at->stream == stream ? at->at : 0;
 }
@@ -28,9 +30,13 @@ void Past::raise(StreamId stream, std::uint32_t at) {
     others.insert(place, {stream, at});
 }
 
+void Past::merge_mains(const Past& other) noexcept {
+  const std::uint32_t* const theirs = other.mains.data();
+  for (std::size_t rank = 0; rank < mains.size(); ++rank) mains[rank] = std::max(mains[rank], theirs[rank]);
+}
+
 void Past::merge(const Past& other) {
-  for (std::size_t rank = 0; rank < mains.size(); ++rank)
-    mains[rank] = std::max(mains[rank], other.mains[rank]);
+  merge_mains(other);
   merge_sorted(other.others);
 }
 
@@ -46,6 +52,10 @@ void Past::merge(std::vector<Entry>& entries) {
 
 void Past::merge_sorted(const std::vector<Entry>& entries) {
   if (entries.empty()) return;
+  if (others.empty()) {
+    others = entries;
+    return;
+  }
   std::vector<Entry> merged;
   merged.reserve(others.size() + entries.size());
   auto mine = others.begin();
@@ -66,21 +76,36 @@ void Past::merge_sorted(const std::vector<Entry>& entries) {
   others = std::move(merged);
 }
 
-Order::Order(Rank ranks) : ranks_(ranks), nothing_(std::make_shared<Past>(ranks)), states_(ranks + 1) {
+Order::Order(Rank ranks)
+    : ranks_(ranks), nothing_(spare_, std::make_unique<Past>()), states_(std::size_t{ranks} + 1) {
+  nothing_.own().mains.assign(ranks, 0);
   for (State& one : states_) one.past = nothing_;
 }
 
-Order::State& Order::state(StreamId stream) {
-  while (stream >= states_.size()) {
+Order::~Order() = default;
+
+void Order::add_states(StreamId last) {
+  while (last >= states_.size()) {
     states_.emplace_back();
     states_.back().past = nothing_;
   }
-  return states_[stream];
+}
+
+SharedPast Order::copy_of(const Past& past) {
+  std::unique_ptr<Past> fresh;
+  if (spare_.empty()) {
+    fresh = std::make_unique<Past>();
+  } else {
+    fresh = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  *fresh = past;
+  return {spare_, std::move(fresh)};
 }
 
 Past& Order::own_past(State& state) {
-  if (state.past.use_count() != 1) state.past = std::make_shared<Past>(*state.past);
-  return *state.past;
+  if (state.past.is_shared()) state.past = copy_of(*state.past);
+  return state.past.own();
 }
 
 void Order::learn(StreamId stream, const Stamp& stamp) {
@@ -93,11 +118,30 @@ void Order::learn(StreamId stream, const Stamp& stamp) {
   if (past.others.size() >= past.prune_at) prune(past, {stream, learner.now});
 }
 
+void Order::tell(StreamId main) {
+  State& teller = states_[main];
+  if (teller.past->others.empty()) return;
+  Past& past = own_past(teller);
+  const Moment now{main, teller.now};
+  for (const Past::Entry& entry : past.others) {
+    if (is_joined(past, now, {entry.stream, entry.at})) continue;
+    std::vector<Told>& told = states_[entry.stream].told;
+    auto place = told.end();
+    while (place != told.begin() && std::prev(place)->at > entry.at) --place;
+    told.insert(place, {entry.at, now});
+  }
+  past.others.clear();
+}
+
 void Order::fork(StreamId parent, StreamId child) {
   (void)state(std::max(parent, child));  // before references are taken
   State& from = states_[parent];
   State& to = states_[child];
   to.parent = parent;
+  if (parent < ranks_ && !from.past->others.empty()) {
+    ++from.now;  // what it has sent before does not tell of it
+    tell(parent);
+  }
   if (from.past->find(parent) < from.now) own_past(from).raise(parent, from.now);
   to.past = from.past;
 }
@@ -106,39 +150,45 @@ void Order::join(StreamId parent, std::span<const StreamId> children) {
   for (const StreamId child : children) (void)state(std::max(parent, child));
   State& to = states_[parent];
   ++to.now;
-  Past& past = own_past(to);
+  const SharedPast at_fork = to.past;  // which is that of children that have heard nothing
+  std::size_t fresh = 0;
   for (const StreamId child : children) {
     State& from = states_[child];
     if (from.first.from == 0)
       from.first = {from.now, to.now};
     else
       from.later.push_back({from.now, to.now});
-    for (std::size_t rank = 0; rank < past.mains.size(); ++rank)
-      past.mains[rank] = std::max(past.mains[rank], from.past->mains[rank]);
+    if (from.past == at_fork) continue;
+    if (++fresh == 1)
+      to.past = from.past;  // it knows all that its parent did
+    else
+      own_past(to).merge_mains(*from.past);
   }
-  // Only now is it known what the joined streams' own joins cover.
-  heard_.clear();
-  for (const StreamId child : children) {
-    // Most of it the parent knows, who has forked the child: both are sorted.
-    auto known = past.others.begin();
-    for (const Past::Entry& entry : states_[child].past->others) {
-      while (known != past.others.end() && known->stream < entry.stream) ++known;
-      const bool is_known =
-          known != past.others.end() && known->stream == entry.stream && known->at >= entry.at;
-      if (!is_known && !is_joined(past, {parent, to.now}, {entry.stream, entry.at})) heard_.push_back(entry);
+  if (fresh > 1) {
+    // Only now is it known what the joined streams' own joins cover.
+    Past& past = own_past(to);
+    heard_.clear();
+    for (const StreamId child : children) {
+      if (states_[child].past == at_fork) continue;
+      for (const Past::Entry& entry : states_[child].past->others)
+        if (!is_joined(past, {parent, to.now}, {entry.stream, entry.at})) heard_.push_back(entry);
     }
+    past.others.clear();
+    past.merge(heard_);
   }
-  past.merge(heard_);
-  if (past.others.size() >= past.prune_at) prune(past, {parent, to.now});
+  if (parent < ranks_)
+    tell(parent);
+  else if (to.past->others.size() >= to.past->prune_at)
+    prune(own_past(to), {parent, to.now});
 }
 
 void Order::meet(const std::vector<StreamId>& streams) {
-  auto all = std::make_shared<Past>(*state(streams.front()).past);
+  SharedPast all = copy_of(*state(streams.front()).past);
   for (const StreamId stream : streams) {
-    all->merge(*state(stream).past);
-    all->raise(stream, state(stream).now);
+    all.own().merge(*state(stream).past);
+    all.own().raise(stream, state(stream).now);
   }
-  prune(*all, {});
+  prune(all.own(), kNobody);
   for (const StreamId stream : streams) state(stream).past = all;
 }
 
@@ -162,10 +212,21 @@ bool Order::is_joined(const Past& past, Moment self, Moment moment) const noexce
   return false;
 }
 
+bool Order::is_told(const Past& past, Moment self, Moment moment) const noexcept {
+  if (moment.stream >= states_.size()) return false;
+  const std::vector<Told>& told = states_[moment.stream].told;
+  for (auto one = told.rbegin(); one != told.rend() && one->at >= moment.at; ++one) {
+    const std::uint32_t known = one->by.stream == self.stream ? self.at : past.mains[one->by.stream];
+    if (known >= one->by.at) return true;
+  }
+  return false;
+}
+
 bool Order::covers(const Past& past, Moment self, Moment moment) const noexcept {
   for (;;) {
     if (moment.stream == self.stream) return moment.at <= self.at;
-    if (past.find(moment.stream) >= moment.at) return true;
+    if (moment.stream < ranks_) return past.mains[moment.stream] >= moment.at;
+    if (past.find_other(moment.stream) >= moment.at || is_told(past, self, moment)) return true;
     const Absorbed* const join = join_of(moment);
     if (join == nullptr) return false;
     moment = {states_[moment.stream].parent, join->from};

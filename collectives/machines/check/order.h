@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace cohort::check {
@@ -18,7 +19,8 @@ struct Moment {
 };
 
 /// What has certainly happened before some moment: of each stream, everything up to some moment of it. Main
-/// streams are kept by rank, others only as far as no later join covers them.
+/// streams are kept by rank, others only as far as no main stream has told of them (Order), nor a join covers
+/// them.
 class Past {
  public:
   struct Entry {
@@ -26,12 +28,15 @@ class Past {
     std::uint32_t at;
   };
 
-  explicit Past(Rank ranks) : mains(ranks, 0) {}
-
-  [[nodiscard]] std::uint32_t find(StreamId stream) const noexcept;
+  /// Of a stream that is no main one.
+  [[nodiscard]] std::uint32_t find_other(StreamId stream) const noexcept;
+  [[nodiscard]] std::uint32_t find(StreamId stream) const noexcept {
+    return stream < mains.size() ? mains[stream] : find_other(stream);
+  }
   void raise(StreamId stream, std::uint32_t at);
   /// Takes over whatever the other one has beyond this one.
   void merge(const Past& other);
+  void merge_mains(const Past& other) noexcept;
   /// The same for entries in any order, which it sorts.
   void merge(std::vector<Entry>& entries);
 
@@ -40,12 +45,52 @@ class Past {
   std::size_t prune_at = 16;  ///< entries from which it is worth looking for covered ones
 
  private:
+  friend class SharedPast;
   void merge_sorted(const std::vector<Entry>& entries);
+
+  std::uint32_t owners_ = 0;
+};
+
+/// One of the owners of a past, which goes back to where it came from when the last one leaves it. All on one
+/// thread.
+class SharedPast {
+ public:
+  /// Those that nobody has, kept for their memory. Outlives all pasts that come from it.
+  using Spare = std::vector<std::unique_ptr<Past>>;
+
+  SharedPast() noexcept = default;
+  SharedPast(Spare& spare, std::unique_ptr<Past> past) noexcept : spare_(&spare), past_(past.release()) {
+    past_->owners_ = 1;
+  }
+  SharedPast(const SharedPast& other) noexcept : spare_(other.spare_), past_(other.past_) {
+    if (past_ != nullptr) ++past_->owners_;
+  }
+  SharedPast(SharedPast&& other) noexcept
+      : spare_(other.spare_), past_(std::exchange(other.past_, nullptr)) {}
+  SharedPast& operator=(SharedPast other) noexcept {
+    std::swap(spare_, other.spare_);
+    std::swap(past_, other.past_);
+    return *this;
+  }
+  ~SharedPast() {
+    if (past_ != nullptr && --past_->owners_ == 0) spare_->emplace_back(past_);
+  }
+
+  [[nodiscard]] const Past& operator*() const noexcept { return *past_; }
+  [[nodiscard]] const Past* operator->() const noexcept { return past_; }
+  bool operator==(const SharedPast& other) const noexcept { return past_ == other.past_; }
+  [[nodiscard]] bool is_shared() const noexcept { return past_->owners_ != 1; }
+  /// To change it; only while it is not shared.
+  [[nodiscard]] Past& own() noexcept { return *past_; }
+
+ private:
+  Spare* spare_ = nullptr;
+  Past* past_ = nullptr;
 };
 
 /// A moment and its past, as a message carries them.
 struct Stamp {
-  std::shared_ptr<const Past> past;
+  SharedPast past;
   Moment self;
 };
 
@@ -53,10 +98,12 @@ struct Stamp {
 /// its wait, from sent bytes to whoever receives them. Vector clocks over streams.
 ///
 /// What is not ordered here happens in either order on some machine. Copies of a past are shared until one
-/// changes.
+/// changes. What a main stream has heard of streams that are no main ones, it tells at its next fork or join:
+/// from then on nobody carries it along, since whoever knows that moment of the main stream knows it, too.
 class Order {
  public:
   explicit Order(Rank ranks);
+  ~Order();
 
   /// The stream does one more thing.
   Moment tick(StreamId stream) { return {stream, ++state(stream).now}; }
@@ -82,26 +129,42 @@ class Order {
     std::uint32_t until;
     std::uint32_t from;
   };
+  /// Whoever knows that moment of a main stream knows this stream up to `at`.
+  struct Told {
+    std::uint32_t at;
+    Moment by;
+  };
   struct State {
     std::uint32_t now = 0;
     StreamId parent = 0;
     Absorbed first{0, 0};  ///< `from` is 0 while there is none. Most streams are joined once
-    std::shared_ptr<Past> past;
+    SharedPast past;
     std::vector<Absorbed> later;
+    std::vector<Told> told;  ///< sorted by `at`
   };
 
-  State& state(StreamId stream);
-  static Past& own_past(State& state);
+  State& state(StreamId stream) {
+    if (stream >= states_.size()) add_states(stream);
+    return states_[stream];
+  }
+  void add_states(StreamId last);
+  [[nodiscard]] SharedPast copy_of(const Past& past);
+  Past& own_past(State& state);
+  /// Of a main stream, which knows what it tells from its present moment on.
+  void tell(StreamId main);
   /// Drops what later joins cover.
   void prune(Past& past, Moment self) const;
   /// The join of its stream that came next after the moment, or null.
   [[nodiscard]] const Absorbed* join_of(Moment moment) const noexcept;
   /// Whether a main stream's part of the past, or `self`, has the moment by way of joins.
   [[nodiscard]] bool is_joined(const Past& past, Moment self, Moment moment) const noexcept;
+  /// Whether a main stream that the past has has told of the moment.
+  [[nodiscard]] bool is_told(const Past& past, Moment self, Moment moment) const noexcept;
   [[nodiscard]] bool covers(const Past& past, Moment self, Moment moment) const noexcept;
 
   const Rank ranks_;
-  std::shared_ptr<Past> nothing_;
+  SharedPast::Spare spare_;
+  SharedPast nothing_;
   std::vector<State> states_;
   std::vector<Past::Entry> heard_;  ///< kept for its memory
 };
