@@ -91,15 +91,15 @@ class Machine final : public machine::Stage {
     WindowId window;
   };
   struct RankState {
-    std::vector<Memory> memories;
+    CaseVector<Memory> memories;
     std::uint32_t operation = 0;
     bool is_inside = false;
     bool has_empty_messages = false;
     std::uint32_t phases = 0;
     Moment last_phase;
-    std::vector<Moment> begun;         ///< each operation
-    std::vector<RemoteAccess> remote;  ///< by peers, in this operation
-    std::vector<Channel*> incoming;
+    CaseVector<Moment> begun;         ///< each operation
+    CaseVector<RemoteAccess> remote;  ///< by peers, in this operation
+    CaseVector<Channel*> incoming;
     Traffic traffic;
   };
   struct StreamState {
@@ -114,12 +114,12 @@ class Machine final : public machine::Stage {
     std::vector<TaskRequest> rest;  ///< that a fault lets follow, the next one last
   };
   struct Gate {
-    std::vector<Waiting> arrived;
+    CaseVector<Waiting> arrived;
   };
   struct NotifyState {
     std::uint32_t limit = 1;
     Line<Message> posts;  ///< that nobody has taken
-    std::vector<Moment> takes;
+    CaseVector<Moment> takes;
     std::uint32_t posted = 0;
     Moment last_post;
     std::optional<Waiting> waiting;
@@ -259,9 +259,9 @@ class Machine final : public machine::Stage {
   Order order_;
   Expressions expressions_;
   std::vector<RankState> ranks_;
-  std::vector<StreamState> streams_;
-  std::vector<TaskRecord> tasks_;
-  std::vector<std::unique_ptr<Channel>> channels_;
+  CaseVector<StreamState> streams_;
+  CaseVector<TaskRecord> tasks_;
+  CaseVector<std::unique_ptr<Channel>> channels_;
   std::unordered_map<std::uint64_t, Gate> gates_;  ///< by operation and number of the meeting in it
   std::unordered_map<NotifyId, NotifyState> notifies_;
   NotifyId last_notify_ = 0;

@@ -60,7 +60,7 @@ void Memory::write(std::size_t begin, const Content& content, const Access& by, 
   const std::size_t first = cut(begin);
   const std::size_t last = cut(begin + bytes);
   for (std::size_t i = first; i < last; ++i) compare(segments_[i], by, true, order, conflicts);
-  std::vector<Segment> fresh;
+  machine::CaseVector<Segment> fresh;
   std::size_t at = begin;
   for (const Piece& piece : content) {
     if (piece.bytes == 0) continue;
@@ -76,7 +76,7 @@ void Memory::write(std::size_t begin, const Content& content, const Access& by, 
 }
 
 /// Moves what lies behind only if their number changes: pieces of a long message replace one for one.
-void Memory::replace(std::size_t first, std::size_t last, std::vector<Segment> fresh) {
+void Memory::replace(std::size_t first, std::size_t last, machine::CaseVector<Segment> fresh) {
   const std::size_t in_place = std::min(last - first, fresh.size());
   const auto from = fresh.begin() + static_cast<std::ptrdiff_t>(in_place);
   const auto place = segments_.begin() + static_cast<std::ptrdiff_t>(first);

@@ -40,7 +40,7 @@ void Past::merge(const Past& other) {
   merge_sorted(other.others);
 }
 
-void Past::merge(std::vector<Entry>& entries) {
+void Past::merge(machine::CaseVector<Entry>& entries) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return a.stream != b.stream ? a.stream < b.stream : a.at > b.at;
   });
@@ -50,13 +50,13 @@ void Past::merge(std::vector<Entry>& entries) {
   merge_sorted(entries);
 }
 
-void Past::merge_sorted(const std::vector<Entry>& entries) {
+void Past::merge_sorted(const machine::CaseVector<Entry>& entries) {
   if (entries.empty()) return;
   if (others.empty()) {
     others = entries;
     return;
   }
-  std::vector<Entry> merged;
+  machine::CaseVector<Entry> merged;
   merged.reserve(others.size() + entries.size());
   auto mine = others.begin();
   auto theirs = entries.begin();
@@ -125,7 +125,7 @@ void Order::tell(StreamId main) {
   const Moment now{main, teller.now};
   for (const Past::Entry& entry : past.others) {
     if (is_joined(past, now, {entry.stream, entry.at})) continue;
-    std::vector<Told>& told = states_[entry.stream].told;
+    machine::CaseVector<Told>& told = states_[entry.stream].told;
     auto place = told.end();
     while (place != told.begin() && std::prev(place)->at > entry.at) --place;
     told.insert(place, {entry.at, now});
@@ -197,7 +197,7 @@ const Order::Absorbed* Order::join_of(Moment moment) const noexcept {
   const State& joined = states_[moment.stream];
   if (joined.first.from == 0) return nullptr;
   if (moment.at <= joined.first.until) return &joined.first;
-  const std::vector<Absorbed>& history = joined.later;
+  const machine::CaseVector<Absorbed>& history = joined.later;
   const auto join = std::lower_bound(history.begin(), history.end(), moment.at,
                                      [](const Absorbed& a, std::uint32_t at) { return a.until < at; });
   return join == history.end() ? nullptr : &*join;
@@ -214,7 +214,7 @@ bool Order::is_joined(const Past& past, Moment self, Moment moment) const noexce
 
 bool Order::is_told(const Past& past, Moment self, Moment moment) const noexcept {
   if (moment.stream >= states_.size()) return false;
-  const std::vector<Told>& told = states_[moment.stream].told;
+  const machine::CaseVector<Told>& told = states_[moment.stream].told;
   for (auto one = told.rbegin(); one != told.rend() && one->at >= moment.at; ++one) {
     const std::uint32_t known = one->by.stream == self.stream ? self.at : past.mains[one->by.stream];
     if (known >= one->by.at) return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/machines/stage/case_memory.h>
 #include <cohort/collectives/machines/stage/stage.h>
 
 #include <memory>
@@ -21,7 +22,7 @@ struct Moment {
 /// What has certainly happened before some moment: of each stream, everything up to some moment of it. Main
 /// streams are kept by rank, others only as far as no main stream has told of them (Order), nor a join covers
 /// them.
-class Past {
+class Past : public machine::InCaseMemory {
  public:
   struct Entry {
     StreamId stream;
@@ -38,15 +39,15 @@ class Past {
   void merge(const Past& other);
   void merge_mains(const Past& other) noexcept;
   /// The same for entries in any order, which it sorts.
-  void merge(std::vector<Entry>& entries);
+  void merge(machine::CaseVector<Entry>& entries);
 
-  std::vector<std::uint32_t> mains;
-  std::vector<Entry> others;  ///< sorted by stream
-  std::size_t prune_at = 16;  ///< entries from which it is worth looking for covered ones
+  machine::CaseVector<std::uint32_t> mains;
+  machine::CaseVector<Entry> others;  ///< sorted by stream
+  std::size_t prune_at = 16;          ///< entries from which it is worth looking for covered ones
 
  private:
   friend class SharedPast;
-  void merge_sorted(const std::vector<Entry>& entries);
+  void merge_sorted(const machine::CaseVector<Entry>& entries);
 
   std::uint32_t owners_ = 0;
 };
@@ -139,8 +140,8 @@ class Order {
     StreamId parent = 0;
     Absorbed first{0, 0};  ///< `from` is 0 while there is none. Most streams are joined once
     SharedPast past;
-    std::vector<Absorbed> later;
-    std::vector<Told> told;  ///< sorted by `at`
+    machine::CaseVector<Absorbed> later;
+    machine::CaseVector<Told> told;  ///< sorted by `at`
   };
 
   State& state(StreamId stream) {
@@ -165,8 +166,8 @@ class Order {
   const Rank ranks_;
   SharedPast::Spare spare_;
   SharedPast nothing_;
-  std::vector<State> states_;
-  std::vector<Past::Entry> heard_;  ///< kept for its memory
+  machine::CaseVector<State> states_;
+  machine::CaseVector<Past::Entry> heard_;  ///< kept for its memory
 };
 
 }  // namespace cohort::check
