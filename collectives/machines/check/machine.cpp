@@ -31,11 +31,6 @@ Machine::Machine(const Plan& plan, const Fault* fault)
 
 Machine::~Machine() = default;
 
-Machine::StreamState& Machine::state(StreamId stream) {
-  if (stream >= streams_.size()) streams_.resize(std::max<std::size_t>(stream + 1, streams()));
-  return streams_[stream];
-}
-
 void Machine::forked(StreamId parent, StreamId child) noexcept {
   order_.fork(parent, child);
   (void)state(std::max(parent, child));

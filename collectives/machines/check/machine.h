@@ -10,6 +10,7 @@
 #include <cohort/collectives/machines/check/task_record.h>
 #include <cohort/collectives/machines/stage/stage.h>
 
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
 
@@ -178,7 +179,10 @@ class Machine final : public machine::Stage {
   bool arrive(const TaskRequest& request, TaskId task, Operation* operation);
   Content combine(const Content& left, const Content& right, TaskId task, Step step = Step::begins);
   void average(Content& of, Step step);
-  StreamState& state(StreamId stream);
+  StreamState& state(StreamId stream) {
+    if (stream >= streams_.size()) streams_.resize(std::max<std::size_t>(stream + 1, streams()));
+    return streams_[stream];
+  }
 
   // Contracts (contracts.cpp):
   void check_contracts(const TaskRequest& request, TaskId task);

@@ -83,6 +83,7 @@ class Memory {
 
   std::size_t bytes_;
   machine::CaseVector<Segment> segments_;
+  mutable std::size_t last_found_ = 0;  ///< most look again where they have looked
 };
 
 /// What both lists say of the same bytes: visit(bytes, left value, right value). As far as the shorter one.

@@ -79,7 +79,10 @@ void Past::merge_sorted(const machine::CaseVector<Entry>& entries) {
 Order::Order(Rank ranks)
     : ranks_(ranks), nothing_(spare_, std::make_unique<Past>()), states_(std::size_t{ranks} + 1) {
   nothing_.own().mains.assign(ranks, 0);
-  for (State& one : states_) one.past = nothing_;
+  for (State& one : states_) {
+    one.past = nothing_;
+    one.depth = 0;
+  }
 }
 
 Order::~Order() = default;
@@ -118,19 +121,30 @@ void Order::learn(StreamId stream, const Stamp& stamp) {
   if (past.others.size() >= past.prune_at) prune(past, {stream, learner.now});
 }
 
-void Order::tell(StreamId main) {
-  State& teller = states_[main];
-  if (teller.past->others.empty()) return;
-  Past& past = own_past(teller);
-  const Moment now{main, teller.now};
+void Order::tell(StreamId teller) {
+  const Moment now{teller, states_[teller].now};
+  const auto is_deeper = [&](const Past::Entry& entry) {
+    return states_[entry.stream].depth > states_[teller].depth;
+  };
+  Past& past = own_past(states_[teller]);
   for (const Past::Entry& entry : past.others) {
-    if (is_joined(past, now, {entry.stream, entry.at})) continue;
+    if (!is_deeper(entry) || is_joined(past, now, {entry.stream, entry.at})) continue;
     machine::CaseVector<Told>& told = states_[entry.stream].told;
     auto place = told.end();
     while (place != told.begin() && std::prev(place)->at > entry.at) --place;
     told.insert(place, {entry.at, now});
   }
-  past.others.clear();
+  std::erase_if(past.others, is_deeper);
+}
+
+/// Short lists are carried along for less than it takes to tell of them, but for main streams, on whom all
+/// others build.
+bool Order::has_news(StreamId stream) const noexcept {
+  const State& of = states_[stream];
+  if (of.past->others.empty() || (stream >= ranks_ && of.past->others.size() < of.past->prune_at))
+    return false;
+  return std::any_of(of.past->others.begin(), of.past->others.end(),
+                     [&](const Past::Entry& entry) { return states_[entry.stream].depth > of.depth; });
 }
 
 void Order::fork(StreamId parent, StreamId child) {
@@ -138,7 +152,8 @@ void Order::fork(StreamId parent, StreamId child) {
   State& from = states_[parent];
   State& to = states_[child];
   to.parent = parent;
-  if (parent < ranks_ && !from.past->others.empty()) {
+  to.depth = from.depth + 1;
+  if (has_news(parent)) {
     ++from.now;  // what it has sent before does not tell of it
     tell(parent);
   }
@@ -165,21 +180,35 @@ void Order::join(StreamId parent, std::span<const StreamId> children) {
       own_past(to).merge_mains(*from.past);
   }
   if (fresh > 1) {
-    // Only now is it known what the joined streams' own joins cover.
-    Past& past = own_past(to);
-    heard_.clear();
-    for (const StreamId child : children) {
-      if (states_[child].past == at_fork) continue;
-      for (const Past::Entry& entry : states_[child].past->others)
-        if (!is_joined(past, {parent, to.now}, {entry.stream, entry.at})) heard_.push_back(entry);
-    }
-    past.others.clear();
-    past.merge(heard_);
+    own_past(to).others = at_fork->others;
+    hear_of(children, at_fork, {parent, to.now});
+    to.past.own().merge(heard_);
   }
-  if (parent < ranks_)
-    tell(parent);
-  else if (to.past->others.size() >= to.past->prune_at)
-    prune(own_past(to), {parent, to.now});
+  if (has_news(parent)) tell(parent);
+  if (to.past->others.size() >= to.past->prune_at) prune(own_past(to), {parent, to.now});
+}
+
+/// What the children have beyond the past in which they were forked; of each stream once.
+void Order::hear_of(std::span<const StreamId> children, const SharedPast& at_fork, Moment parent) {
+  heard_.clear();
+  latest_.resize(states_.size());
+  for (const StreamId child : children) {
+    const SharedPast& past = states_[child].past;
+    if (past == at_fork) continue;
+    auto known = at_fork->others.begin();
+    for (const Past::Entry& entry : past->others) {
+      while (known != at_fork->others.end() && known->stream < entry.stream) ++known;
+      if (known != at_fork->others.end() && known->stream == entry.stream && known->at >= entry.at) continue;
+      std::uint32_t& latest = latest_[entry.stream];
+      if (latest == 0) heard_.push_back({entry.stream, 0});
+      latest = std::max(latest, entry.at);
+    }
+  }
+  for (Past::Entry& entry : heard_) entry.at = std::exchange(latest_[entry.stream], 0U);
+  // Only now is it known what the joined streams' own joins cover.
+  std::erase_if(heard_, [&](const Past::Entry& entry) {
+    return is_joined(*states_[parent.stream].past, parent, {entry.stream, entry.at});
+  });
 }
 
 void Order::meet(const std::vector<StreamId>& streams) {
@@ -215,10 +244,8 @@ bool Order::is_joined(const Past& past, Moment self, Moment moment) const noexce
 bool Order::is_told(const Past& past, Moment self, Moment moment) const noexcept {
   if (moment.stream >= states_.size()) return false;
   const machine::CaseVector<Told>& told = states_[moment.stream].told;
-  for (auto one = told.rbegin(); one != told.rend() && one->at >= moment.at; ++one) {
-    const std::uint32_t known = one->by.stream == self.stream ? self.at : past.mains[one->by.stream];
-    if (known >= one->by.at) return true;
-  }
+  for (auto one = told.rbegin(); one != told.rend() && one->at >= moment.at; ++one)
+    if (covers(past, self, one->by)) return true;  // of a stream less deep, so that this ends
   return false;
 }
 

@@ -20,8 +20,8 @@ struct Moment {
 };
 
 /// What has certainly happened before some moment: of each stream, everything up to some moment of it. Main
-/// streams are kept by rank, others only as far as no main stream has told of them (Order), nor a join covers
-/// them.
+/// streams are kept by rank, others only as far as no less deep stream has told of them (Order), nor a join
+/// covers them.
 class Past : public machine::InCaseMemory {
  public:
   struct Entry {
@@ -99,8 +99,9 @@ struct Stamp {
 /// its wait, from sent bytes to whoever receives them. Vector clocks over streams.
 ///
 /// What is not ordered here happens in either order on some machine. Copies of a past are shared until one
-/// changes. What a main stream has heard of streams that are no main ones, it tells at its next fork or join:
-/// from then on nobody carries it along, since whoever knows that moment of the main stream knows it, too.
+/// changes. What a stream has heard of deeper ones, forked by streams that others forked, it tells at its
+/// next fork or join: from then on nobody carries it along, since whoever knows that moment of the stream
+/// knows it, too.
 class Order {
  public:
   explicit Order(Rank ranks);
@@ -130,14 +131,16 @@ class Order {
     std::uint32_t until;
     std::uint32_t from;
   };
-  /// Whoever knows that moment of a main stream knows this stream up to `at`.
+  /// Whoever knows that moment of a less deep stream knows this stream up to `at`.
   struct Told {
     std::uint32_t at;
     Moment by;
   };
+  static constexpr std::uint32_t kNoDepth = 1000;  ///< of what is not forked, nor a main stream
   struct State {
     std::uint32_t now = 0;
     StreamId parent = 0;
+    std::uint32_t depth = kNoDepth;
     Absorbed first{0, 0};  ///< `from` is 0 while there is none. Most streams are joined once
     SharedPast past;
     machine::CaseVector<Absorbed> later;
@@ -151,15 +154,18 @@ class Order {
   void add_states(StreamId last);
   [[nodiscard]] SharedPast copy_of(const Past& past);
   Past& own_past(State& state);
-  /// Of a main stream, which knows what it tells from its present moment on.
-  void tell(StreamId main);
+  /// It knows what it tells, of deeper streams, from its present moment on.
+  void tell(StreamId teller);
+  /// There is enough to tell.
+  [[nodiscard]] bool has_news(StreamId stream) const noexcept;
+  void hear_of(std::span<const StreamId> children, const SharedPast& at_fork, Moment parent);
   /// Drops what later joins cover.
   void prune(Past& past, Moment self) const;
   /// The join of its stream that came next after the moment, or null.
   [[nodiscard]] const Absorbed* join_of(Moment moment) const noexcept;
   /// Whether a main stream's part of the past, or `self`, has the moment by way of joins.
   [[nodiscard]] bool is_joined(const Past& past, Moment self, Moment moment) const noexcept;
-  /// Whether a main stream that the past has has told of the moment.
+  /// Whether a less deep stream has told of the moment, at one that the past has.
   [[nodiscard]] bool is_told(const Past& past, Moment self, Moment moment) const noexcept;
   [[nodiscard]] bool covers(const Past& past, Moment self, Moment moment) const noexcept;
 
@@ -167,7 +173,8 @@ class Order {
   SharedPast::Spare spare_;
   SharedPast nothing_;
   machine::CaseVector<State> states_;
-  machine::CaseVector<Past::Entry> heard_;  ///< kept for its memory
+  machine::CaseVector<Past::Entry> heard_;     ///< kept for its memory
+  machine::CaseVector<std::uint32_t> latest_;  ///< by stream, while it is found out; 0 otherwise
 };
 
 }  // namespace cohort::check

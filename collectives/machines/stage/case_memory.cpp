@@ -12,10 +12,10 @@
 namespace cohort::machine {
 namespace {
 
-constexpr std::size_t kStep = 16;            // of small classes
-constexpr std::size_t kSmall = 512;          // up to which they go
-constexpr std::size_t kLargest = 64 * 1024;  // above, the system's; below, powers of two
-constexpr std::size_t kChunk = 1024 * 1024;  // that classes are cut from
+constexpr std::size_t kStep = 16;              // of small classes
+constexpr std::size_t kSmall = 512;            // up to which they go
+constexpr std::size_t kLargest = 2048 * 1024;  // above, the system's; below, powers of two
+constexpr std::size_t kChunk = 4096 * 1024;    // that classes are cut from
 constexpr std::size_t kSmallClasses = kSmall / kStep;
 constexpr std::size_t kClasses = kSmallClasses + std::bit_width(kLargest / kSmall) - 1;
 
