@@ -31,6 +31,10 @@ Machine::Machine(const Plan& plan, const Fault* fault)
 
 Machine::~Machine() = default;
 
+void Machine::add_states(StreamId last) {
+  streams_.resize(std::max<std::size_t>(std::size_t{last} + 1, streams()));
+}
+
 void Machine::forked(StreamId parent, StreamId child) noexcept {
   order_.fork(parent, child);
   (void)state(std::max(parent, child));

@@ -10,7 +10,6 @@
 #include <cohort/collectives/machines/check/task_record.h>
 #include <cohort/collectives/machines/stage/stage.h>
 
-#include <algorithm>
 #include <memory>
 #include <unordered_map>
 
@@ -179,8 +178,9 @@ class Machine final : public machine::Stage {
   bool arrive(const TaskRequest& request, TaskId task, Operation* operation);
   Content combine(const Content& left, const Content& right, TaskId task, Step step = Step::begins);
   void average(Content& of, Step step);
+  void add_states(StreamId last);
   StreamState& state(StreamId stream) {
-    if (stream >= streams_.size()) streams_.resize(std::max<std::size_t>(stream + 1, streams()));
+    if (stream >= streams_.size()) add_states(stream);
     return streams_[stream];
   }
 
