@@ -81,14 +81,18 @@ int check_cases(const CLI::App& command, const CheckArguments& arguments) {
   if (!arguments.counts.empty()) filter.counts = parse_counts(arguments.counts);
   if (command.count("--root") != 0) filter.root = arguments.root;
   check_root(filter);
-  const std::vector<check::Case> cases =
-      arguments.mutates ? check::cases_for_mutants(filter) : check::cases(filter);
-  if (cases.empty()) throw CLI::ValidationError("check", "no algorithm and no case is like that");
+  const auto fail_without = [](const std::vector<check::Case>& cases) {
+    if (cases.empty()) throw CLI::ValidationError("check", "no algorithm and no case is like that");
+  };
   const unsigned threads =
       arguments.threads != 0 ? arguments.threads : std::max(1U, std::thread::hardware_concurrency());
-  if (arguments.mutates)
+  if (arguments.mutates) {
+    const std::vector<check::Case> cases = check::cases_for_mutants(filter);
+    fail_without(cases);
     return check::run_mutants_of(cases, arguments.stride, threads, stdout, stderr) ? 0 : 1;
-  return check::run_cases(cases, threads, stdout, stderr) ? 0 : 1;
+  }
+  fail_without(check::source_of(filter)());
+  return check::run_cases(check::source_of(filter), threads, stdout, stderr) ? 0 : 1;
 }
 
 }  // namespace
@@ -111,7 +115,7 @@ void add_check_command(CLI::App& app, int& status) {
   command_line::add_algorithm(*check, arguments->algorithm)->description("This one only");
   check
       ->add_option("-n,--ranks", arguments->ranks,
-                   "How many ranks; unless given 1 to 17, and some more up to 64")
+                   "How many ranks; unless given 1 to 64, of many not with every root")
       ->check(command_line::accepts("LIST", parse_ranks));
   check
       ->add_option(

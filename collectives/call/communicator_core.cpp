@@ -457,28 +457,19 @@ Task<> CommunicatorCore::withdraw() {
   co_await withdrawing;
 }
 
-/// Pieces are copied by both ends at once, which is faster than the kernel's one copy where each has a core
-/// (2 ranks, 1 MiB there and back: 151 us, pulled 250; 64 KiB: 13 and 18), and slower where they share one
-/// (188 and 147 us; 12 and 8), unless it was measured to be slow. Where nothing was measured, as with several
-/// hosts, it is not taken to be.
-std::size_t CommunicatorCore::messages_pull_from() const noexcept {
-  if (pull_from_bytes_ != 0) return pull_from_bytes_;
-  if (membership_.engines_per_core() <= 1) return kNeverPull;
-  return reach_.pull.is_settled() ? reach_.pull.from_bytes(PullUse::to_one) : 0;
-}
-
 Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
   if (is_closed_)
     throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
   if (!messenger_) {
-    messenger_.emplace(Messenger::Use{.engine = engine_,
-                                      .membership = membership_,
-                                      .transports = resources_.transports(),
-                                      .health = health_,
-                                      .services = services_,
-                                      .timeout = timeout_,
-                                      .pull_from_bytes = messages_pull_from(),
-                                      .withdraw = [this] { return withdraw(); }});
+    messenger_.emplace(Messenger::Use{
+        .engine = engine_,
+        .membership = membership_,
+        .transports = resources_.transports(),
+        .health = health_,
+        .services = services_,
+        .timeout = timeout_,
+        .pull_from_bytes = messages_pull_from(pull_from_bytes_, membership_.engines_per_core(), reach_.pull),
+        .withdraw = [this] { return withdraw(); }});
     health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });
     health_.set_other_work([this] { return messenger_ ? messenger_->current_operation() : std::nullopt; });
   }

@@ -160,7 +160,6 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   }
   /// The same with suspending; the request outlives the task. From whom it is, or to whom.
   [[nodiscard]] Task<Rank> transfer(const MessageRequest& request);
-  [[nodiscard]] std::size_t messages_pull_from() const noexcept;
 
   // LinkHost:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }

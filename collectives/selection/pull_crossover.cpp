@@ -36,4 +36,11 @@ void PullCrossover::set_from(std::size_t bytes) noexcept {
   is_settled_ = true;
 }
 
+std::size_t messages_pull_from(std::size_t told_bytes, double engines_per_core,
+                               const PullCrossover& measured) noexcept {
+  if (told_bytes != 0) return told_bytes;
+  if (engines_per_core <= 1) return PullCrossover::kNever;
+  return measured.is_settled() ? measured.from_bytes(PullUse::to_one) : 0;
+}
+
 }  // namespace cohort

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kClasses = 32;                // 64 bytes .. 2 KiB
-constexpr std::size_t kMostKeptBytes = 256 * 1024;  // of a class
+constexpr std::size_t kMostKeptBytes = 256 * 1024;  // of a class, unless told otherwise
 
 constexpr bool kRecycle = !sanitizers::kAddress && !sanitizers::kThread;
 
@@ -26,6 +26,7 @@ struct FreeBlock {
 struct LocalPool {
   std::array<FreeBlock*, kClasses> free;
   FramePool::Statistics statistics;
+  std::size_t most_kept_bytes = kMostKeptBytes;
   bool guarded;
   bool closed;
 };
@@ -76,13 +77,15 @@ void FramePool::release(void* block, std::size_t bytes) noexcept {
   }
   FreeBlock* const list = pool.free[index];
   const std::size_t bytes_kept = (list == nullptr ? 0 : list->bytes_kept) + (index + 1) * kAlignment;
-  if (bytes_kept > kMostKeptBytes) [[unlikely]] {
+  if (bytes_kept > pool.most_kept_bytes) [[unlikely]] {
     std::free(block);
     return;
   }
   if (!pool.guarded) guard_pool();
   pool.free[index] = new (block) FreeBlock{list, bytes_kept};
 }
+
+void FramePool::keep_at_most(std::size_t bytes) noexcept { pool.most_kept_bytes = bytes; }
 
 FramePool::Statistics FramePool::statistics() noexcept { return pool.statistics; }
 

@@ -119,7 +119,7 @@ TEST(CheckCommand, a_case_that_fails_is_printed_with_its_findings) {
   list.back().algorithm = AlgorithmTable::library().find(operator_of<Barrier>, "direct");
   list.back().options.operations = 0;  // refused: an error of the caller, told as a failed case
   std::FILE* const out = std::tmpfile();
-  EXPECT_FALSE(check::run_cases(list, 2, out, out));
+  EXPECT_FALSE(check::run_cases(check::source_of(list), 2, out, out));
   EXPECT_EQ(std::fseek(out, 0, SEEK_SET), 0);
   std::string text;
   std::array<char, 4096> some{};

@@ -7,12 +7,13 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace cohort::check {
@@ -34,13 +35,38 @@ class Sum {
   virtual void print() = 0;
 };
 
+/// Hands out the cases of a source, to any thread.
+class CaseQueue {
+ public:
+  explicit CaseQueue(CaseSource source) : source_(std::move(source)) {}
+
+  struct Taken {
+    const Case* one = nullptr;                        ///< null: there are no more
+    std::shared_ptr<const std::vector<Case>> list{};  ///< to which it belongs
+  };
+  [[nodiscard]] Taken take() {
+    const std::scoped_lock lock(mutex_);
+    if (next_ == list_->size()) {
+      list_ = std::make_shared<const std::vector<Case>>(source_());
+      next_ = 0;
+    }
+    if (list_->empty()) return {};
+    return {&(*list_)[next_++], list_};
+  }
+
+ private:
+  std::mutex mutex_;
+  CaseSource source_;
+  std::shared_ptr<const std::vector<Case>> list_ = std::make_shared<const std::vector<Case>>();
+  std::size_t next_ = 0;
+};
+
 /// Runs the cases on so many threads, this one among them, and prints their sum to `out`. Progress is shown
 /// only on a terminal. Throws SystemError where `out` cannot be written.
 template <class Report>
-void run_list(const std::vector<Case>& list, unsigned threads, Sum<Report>& sum, std::FILE* out,
-              std::FILE* progress) {
+void run_all(CaseSource source, unsigned threads, Sum<Report>& sum, std::FILE* out, std::FILE* progress) {
   ProgressLine line(progress);
-  std::atomic<std::size_t> next{0};
+  CaseQueue queue(std::move(source));
   std::mutex mutex;
   std::size_t done = 0;
   const auto report_of = [&sum](const Case& one) {  // nothing leaves a thread
@@ -51,12 +77,14 @@ void run_list(const std::vector<Case>& list, unsigned threads, Sum<Report>& sum,
     }
   };
   const auto work = [&] {
-    for (std::size_t i = next.fetch_add(1); i < list.size(); i = next.fetch_add(1)) {
-      const Report report = report_of(list[i]);
+    for (CaseQueue::Taken taken = queue.take(); taken.one != nullptr; taken = queue.take()) {
+      const Case& one = *taken.one;
+      const Report report = report_of(one);
       const std::scoped_lock lock(mutex);
       ++done;
-      sum.add(list[i], report, line);
-      if (line.is_due()) line.show(fmt::format("{} of {} cases, {}", done, list.size(), sum.state()));
+      sum.add(one, report, line);
+      if (line.is_due())
+        line.show(fmt::format("{} cases, now of {} ranks, {}", done, one.options.ranks, sum.state()));
     }
   };
   std::vector<std::thread> workers;

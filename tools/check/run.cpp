@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 #include <tuple>
+#include <utility>
 
 namespace cohort::check {
 namespace {
@@ -156,9 +157,9 @@ std::vector<std::size_t> parse_numbers(const std::string& what, const std::strin
   return numbers;
 }
 
-bool run_cases(const std::vector<Case>& list, unsigned threads, std::FILE* out, std::FILE* progress) {
+bool run_cases(CaseSource source, unsigned threads, std::FILE* out, std::FILE* progress) {
   Certificates certificates(out);
-  run_list(list, threads, certificates, out, progress);
+  run_all(std::move(source), threads, certificates, out, progress);
   return certificates.failed() == 0;
 }
 

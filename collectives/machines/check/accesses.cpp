@@ -66,9 +66,16 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
 /// A peer may touch a rank's memory only while that rank is in the operation, and the rank has to know that
 /// it is over before it leaves.
 void Machine::note_remote(Rank owner, const Slice& slice, const Access& by) {
-  const bool is_slot = slice.window == WindowId::slot;  // the owner does not touch it before the next but one
-  if (owner == tasks_[by.task].rank || slice.empty() || is_slot) return;
+  if (owner == tasks_[by.task].rank || slice.empty()) return;
   RankState& rank = ranks_[owner];
+  if (slice.window == WindowId::slot) {  // the owner does not touch it before the next but one
+    holds_in_a_row_ = holds_in_a_row_ && by.when.stream == tasks_[by.task].stream;  // none of links' own
+    return;
+  }
+  // What is done after a meeting of all comes after their beginnings.
+  holds_in_a_row_ =
+      holds_in_a_row_ &&
+      (plan_.is_mapped_group || (!rank.begun.empty() && order_.knows(by.when.stream, rank.begun.back())));
   if (rank.is_inside && rank.operation == tasks_[by.task].operation) {
     rank.remote.push_back({by, slice.window});
     return;

@@ -39,6 +39,7 @@ struct Message {
   std::size_t bytes = 0;
 };
 
+using machine::CaseVector;
 using machine::Line;
 
 /// The receiving end of one signal.
@@ -46,13 +47,13 @@ struct SignalEnd {
   Line<Message> untaken;
   std::optional<Waiting> waiting;
   std::uint32_t posted = 0;
-  std::vector<Moment> takes;
+  CaseVector<Moment> takes;
   std::uint32_t operation = 0;  ///< to which the counts belong, where links tell operations apart
   Access last_wait;
 };
 
 /// One direction of a link on one lane: what is on its way, and who waits at its end.
-struct Channel {
+struct Channel : machine::InCaseMemory {
   Rank from = 0;
   Rank to = 0;
   Lane lane = 0;
@@ -66,7 +67,7 @@ struct Channel {
   /// What puts do at the far end: a stream of its own, made for the first one.
   std::optional<StreamId> puts;
   /// By the receiving rank, whose replies come this way.
-  std::vector<Access> gets;
+  CaseVector<Access> gets;
   Access last_sent;
   Access last_received;
 };

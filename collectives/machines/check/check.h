@@ -33,9 +33,11 @@ struct CheckOptions {
   ReduceOp reduce = ReduceOp::avg;  ///< avg covers sum, and that it is divided once and last
   std::size_t buffer_bytes = std::size_t{256} << 10;  ///< of each CCL buffer
   std::size_t piece_bytes = ~std::size_t{0};          ///< of a message, at most, as where caches are small
-  /// In a row, on the same CCL buffers; at least 3 where data travels in slots, which alternate.
+  /// In a row, on the same CCL buffers: at least 3 where data travels in slots, which alternate, but for 1.
+  /// Where the first proves those that follow it, it is run alone.
   std::uint32_t operations = 2;
-  std::uint32_t untaken_posts = 1;  ///< of a signal, at most: 1 is a flag, more is a counter
+  bool runs_each_operation = false;  ///< all the same
+  std::uint32_t untaken_posts = 1;   ///< of a signal, at most: 1 is a flag, more is a counter
   /// Links tell the signals of one operation from those of the next, as those of the library do. False: bare
   /// flags, which a signal of the next operation must not reach before the last one was taken.
   bool tags_signals = true;
@@ -73,6 +75,7 @@ struct Report {
   std::vector<Finding> findings;
   Counted counted;
   std::size_t tasks = 0;
+  bool holds_in_a_row = false;  ///< the first operation alone proves that those behind it pass, if it does
   bool combines_in_rank_order = true;  ///< every result is ((0 + 1) + 2) + ...
   bool combines_at_once = true;        ///< every result in one step, averages as well
   std::string example_of_order;        ///< of one that is not in rank order

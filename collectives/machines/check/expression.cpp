@@ -131,8 +131,8 @@ std::string Expressions::missing(ExpressionId id, RankRange of) const {
 }
 
 bool Expressions::includes(ExpressionId whole, ExpressionId part) const {
-  const std::vector<std::uint64_t>& all = nodes_[whole].ranks;
-  const std::vector<std::uint64_t>& some = nodes_[part].ranks;
+  const machine::CaseVector<std::uint64_t>& all = nodes_[whole].ranks;
+  const machine::CaseVector<std::uint64_t>& some = nodes_[part].ranks;
   for (std::size_t word = 0; word < some.size(); ++word)
     if ((some[word] & ~all[word]) != 0) return false;
   return true;

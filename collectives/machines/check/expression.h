@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/machines/stage/case_memory.h>
 #include <cohort/net/rank.h>
 #include <cohort/net/slice.h>
 
@@ -110,8 +111,8 @@ class Expressions {
     std::optional<Rank> doubled;
     std::optional<WindowId> leftover;
     std::uint64_t fingerprint = 0;
-    std::uint32_t culprit = 0;         ///< the task that doubled, skewed, averaged or used leftovers first
-    std::vector<std::uint64_t> ranks;  ///< a bit for each
+    std::uint32_t culprit = 0;  ///< the task that doubled, skewed, averaged or used leftovers first
+    machine::CaseVector<std::uint64_t> ranks;  ///< a bit for each
   };
   struct Key {
     std::uint64_t operands;
@@ -137,10 +138,13 @@ class Expressions {
   const Rank ranks_;
   const bool has_parts_;
   std::uint32_t task_ = 0;
-  std::vector<Node> nodes_;
-  std::unordered_map<Key, ExpressionId, Hash> combinations_;
-  std::unordered_map<std::uint64_t, ExpressionId> contributions_;
-  std::array<std::unordered_map<ExpressionId, ExpressionId>, 2> averages_;  ///< by Step
+  machine::CaseVector<Node> nodes_;
+  template <class Of, class Hashing = std::hash<Of>>
+  using Known = std::unordered_map<Of, ExpressionId, Hashing, std::equal_to<Of>,
+                                   machine::CaseAllocator<std::pair<const Of, ExpressionId>>>;
+  Known<Key, Hash> combinations_;
+  Known<std::uint64_t> contributions_;
+  std::array<Known<ExpressionId>, 2> averages_;  ///< by Step
 };
 
 }  // namespace cohort::check

@@ -31,9 +31,8 @@ Machine::Machine(const Plan& plan, const Fault* fault)
 
 Machine::~Machine() = default;
 
-Machine::StreamState& Machine::state(StreamId stream) {
-  if (stream >= streams_.size()) streams_.resize(std::max<std::size_t>(stream + 1, streams()));
-  return streams_[stream];
+void Machine::add_states(StreamId last) {
+  streams_.resize(std::max<std::size_t>(std::size_t{last} + 1, streams()));
 }
 
 void Machine::forked(StreamId parent, StreamId child) noexcept {

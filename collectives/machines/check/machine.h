@@ -60,6 +60,15 @@ class Machine final : public machine::Stage {
   void check_ends(std::uint32_t operations);
 
   [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
+  /// If nothing was found, nothing would be in any operation that follows, with the same arguments. Each
+  /// rank's own accesses are ordered by its streams, which are joined, and peers' accesses to its memory are
+  /// over when it leaves (check_left_behind). So the next operation meets them only by what peers do before
+  /// it has begun there: nothing, if all that they touch in this one comes certainly after its beginning.
+  /// Then the next one starts as this one did, with nothing on its way that is not in front of all that it
+  /// sends: links keep order, and tell its signals from older ones.
+  [[nodiscard]] bool holds_in_a_row() const noexcept {
+    return holds_in_a_row_ && plan_.tags_signals && !plan_.is_eager;
+  }
   [[nodiscard]] const Traffic& traffic(Rank rank) const noexcept { return ranks_[rank].traffic; }
   [[nodiscard]] std::size_t tasks() const noexcept { return tasks_.size(); }
   /// Messages that followed one another, on the longest path; and the bytes on the path with most of them.
@@ -82,15 +91,15 @@ class Machine final : public machine::Stage {
     WindowId window;
   };
   struct RankState {
-    std::vector<Memory> memories;
+    CaseVector<Memory> memories;
     std::uint32_t operation = 0;
     bool is_inside = false;
     bool has_empty_messages = false;
     std::uint32_t phases = 0;
     Moment last_phase;
-    std::vector<Moment> begun;         ///< each operation
-    std::vector<RemoteAccess> remote;  ///< by peers, in this operation
-    std::vector<Channel*> incoming;
+    CaseVector<Moment> begun;         ///< each operation
+    CaseVector<RemoteAccess> remote;  ///< by peers, in this operation
+    CaseVector<Channel*> incoming;
     Traffic traffic;
   };
   struct StreamState {
@@ -105,12 +114,12 @@ class Machine final : public machine::Stage {
     std::vector<TaskRequest> rest;  ///< that a fault lets follow, the next one last
   };
   struct Gate {
-    std::vector<Waiting> arrived;
+    CaseVector<Waiting> arrived;
   };
   struct NotifyState {
     std::uint32_t limit = 1;
     Line<Message> posts;  ///< that nobody has taken
-    std::vector<Moment> takes;
+    CaseVector<Moment> takes;
     std::uint32_t posted = 0;
     Moment last_post;
     std::optional<Waiting> waiting;
@@ -169,7 +178,11 @@ class Machine final : public machine::Stage {
   bool arrive(const TaskRequest& request, TaskId task, Operation* operation);
   Content combine(const Content& left, const Content& right, TaskId task, Step step = Step::begins);
   void average(Content& of, Step step);
-  StreamState& state(StreamId stream);
+  void add_states(StreamId last);
+  StreamState& state(StreamId stream) {
+    if (stream >= streams_.size()) add_states(stream);
+    return streams_[stream];
+  }
 
   // Contracts (contracts.cpp):
   void check_contracts(const TaskRequest& request, TaskId task);
@@ -250,9 +263,9 @@ class Machine final : public machine::Stage {
   Order order_;
   Expressions expressions_;
   std::vector<RankState> ranks_;
-  std::vector<StreamState> streams_;
-  std::vector<TaskRecord> tasks_;
-  std::vector<std::unique_ptr<Channel>> channels_;
+  CaseVector<StreamState> streams_;
+  CaseVector<TaskRecord> tasks_;
+  CaseVector<std::unique_ptr<Channel>> channels_;
   std::unordered_map<std::uint64_t, Gate> gates_;  ///< by operation and number of the meeting in it
   std::unordered_map<NotifyId, NotifyState> notifies_;
   NotifyId last_notify_ = 0;
@@ -267,6 +280,7 @@ class Machine final : public machine::Stage {
   Traffic uncounted_;
   std::uint32_t rounds_ = 0;
   std::uint64_t path_bytes_ = 0;
+  bool holds_in_a_row_ = true;
   bool is_in_rank_order_ = true;
   bool is_at_once_ = true;
   bool breaks_order_ = false;  ///< that the algorithm says it has

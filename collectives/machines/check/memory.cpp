@@ -2,13 +2,24 @@
 #include <cohort/collectives/machines/check/memory.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace cohort::check {
+namespace {
+
+constexpr std::size_t kFewReaders = 8;
+
+}  // namespace
 
 std::size_t Memory::find(std::size_t at) const noexcept {
+  const auto is_at = [&](std::size_t i) {
+    return i < segments_.size() && segments_[i].begin <= at && at < segments_[i].end;
+  };
+  if (is_at(last_found_)) return last_found_;
+  if (is_at(last_found_ + 1)) return ++last_found_;
   const auto behind = std::upper_bound(segments_.begin(), segments_.end(), at,
                                        [](std::size_t place, const Segment& s) { return place < s.begin; });
-  return static_cast<std::size_t>(behind - segments_.begin()) - 1;
+  return last_found_ = static_cast<std::size_t>(behind - segments_.begin()) - 1;
 }
 
 std::size_t Memory::cut(std::size_t at) {
@@ -45,8 +56,11 @@ Content Memory::read(std::size_t begin, std::size_t bytes, const Access& by, Ord
     Value value = segment.value;
     value.shift += static_cast<std::int64_t>(segment.begin);
     content.push_back({segment.end - segment.begin, value});
-    // A write that comes after this read comes after every read that this one comes after.
-    std::erase_if(segment.readers, [&](const Access& r) { return order.knows(by.when.stream, r.when); });
+    // A write that comes after this read comes after every read that this one comes after. Where many read at
+    // once, most of them do not, and looking through them each time would cost the square of their number.
+    const std::size_t readers = segment.readers.size();
+    if (readers < kFewReaders || std::has_single_bit(readers))
+      std::erase_if(segment.readers, [&](const Access& r) { return order.knows(by.when.stream, r.when); });
     segment.readers.push_back(by);
   }
   return content;
@@ -60,7 +74,7 @@ void Memory::write(std::size_t begin, const Content& content, const Access& by, 
   const std::size_t first = cut(begin);
   const std::size_t last = cut(begin + bytes);
   for (std::size_t i = first; i < last; ++i) compare(segments_[i], by, true, order, conflicts);
-  std::vector<Segment> fresh;
+  machine::CaseVector<Segment> fresh;
   std::size_t at = begin;
   for (const Piece& piece : content) {
     if (piece.bytes == 0) continue;
@@ -76,7 +90,7 @@ void Memory::write(std::size_t begin, const Content& content, const Access& by, 
 }
 
 /// Moves what lies behind only if their number changes: pieces of a long message replace one for one.
-void Memory::replace(std::size_t first, std::size_t last, std::vector<Segment> fresh) {
+void Memory::replace(std::size_t first, std::size_t last, machine::CaseVector<Segment> fresh) {
   const std::size_t in_place = std::min(last - first, fresh.size());
   const auto from = fresh.begin() + static_cast<std::ptrdiff_t>(in_place);
   const auto place = segments_.begin() + static_cast<std::ptrdiff_t>(first);
@@ -100,8 +114,9 @@ void Memory::touch(std::size_t begin, std::size_t bytes, const Access& by, Order
 
 Content Memory::peek(std::size_t begin, std::size_t bytes) const {
   Content content;
+  std::size_t index = bytes == 0 ? 0 : find(begin);
   for (std::size_t at = begin; at < begin + bytes;) {
-    const Segment& segment = segments_[find(at)];
+    const Segment& segment = segments_[index++];
     const std::size_t end = std::min(segment.end, begin + bytes);
     Value value = segment.value;
     value.shift += static_cast<std::int64_t>(at);

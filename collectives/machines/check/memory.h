@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/machines/check/expression.h>
 #include <cohort/collectives/machines/check/order.h>
+#include <cohort/collectives/machines/stage/case_memory.h>
 
 #include <vector>
 
@@ -23,7 +24,7 @@ struct Piece {
   std::size_t bytes = 0;
   Value value;
 };
-using Content = std::vector<Piece>;
+using Content = machine::CaseVector<Piece>;
 
 /// An access that nothing orders against an earlier one.
 struct Conflict {
@@ -69,19 +70,20 @@ class Memory {
     std::size_t end;
     Value value;  ///< its shift counted from the first byte of the allocation
     Access writer;
-    std::vector<Access> readers;
+    machine::CaseVector<Access> readers;
   };
 
   /// The index of the segment that begins there, after cutting one if need be.
   std::size_t cut(std::size_t at);
   [[nodiscard]] std::size_t find(std::size_t at) const noexcept;
   /// Puts these where the segments [first, last) are.
-  void replace(std::size_t first, std::size_t last, std::vector<Segment> fresh);
+  void replace(std::size_t first, std::size_t last, machine::CaseVector<Segment> fresh);
   static void compare(const Segment& segment, const Access& by, bool writes, Order& order,
                       Conflicts& conflicts);
 
   std::size_t bytes_;
-  std::vector<Segment> segments_;
+  machine::CaseVector<Segment> segments_;
+  mutable std::size_t last_found_ = 0;  ///< most look again where they have looked
 };
 
 /// What both lists say of the same bytes: visit(bytes, left value, right value). As far as the shorter one.

@@ -262,6 +262,7 @@ bool has_declared_cost(const Case& one) {
 MutantReport run_mutants(const Case& one, std::size_t stride) {
   CheckOptions options = one.options;
   options.explains_deadlocks = false;
+  options.runs_each_operation = true;  // as with a fault: results are those of all
   const Report right = check(*one.algorithm, options);
   const std::vector<Mutant> list = mutants_of(one);
   MutantReport report;

@@ -60,7 +60,7 @@ Task<> come_together(Machine& machine, Rank rank, TaskKind kind) { co_await Meet
 
 }  // namespace
 
-class RankExec::OneLink final : public Link {
+class RankExec::OneLink final : public Link, public machine::InCaseMemory {
  public:
   OneLink(Machine& machine, Rank rank, Rank peer, Lane lane) noexcept
       : Link(peer), machine_(machine), rank_(rank), lane_(lane) {}

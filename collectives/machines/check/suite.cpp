@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 namespace cohort::check {
 namespace {
@@ -129,9 +130,7 @@ class Collector {
     if ((algorithm.ground() == Ground::alone) != (ranks == 1)) return;
     const bool asks = algorithm.levels() != Levels::none;
     const auto hosts = asks ? usual_hosts(ranks) : std::vector<std::vector<Rank>>(1);
-    const std::size_t step = asks && filter_.ranks.empty() && ranks > kOnAllHosts ? kStepOfHosts : 1;
-    for (std::size_t i = ranks % step; i < hosts.size(); i += step) {
-      const std::vector<Rank>& host_of = hosts[i];
+    for (const std::vector<Rank>& host_of : hosts) {
       Case one{&algorithm, {}};
       one.options.ranks = ranks;
       one.options.host_of = host_of;
@@ -228,10 +227,12 @@ class Collector {
     else
       add_variants(one);
   }
-  /// On several hosts not for every root of many ranks: hosts, roots and ranks multiply.
+  /// Of many ranks not every root: on several hosts, since hosts, roots and ranks multiply, and by default.
   void add_roots(Case one) {
+    const bool has_every_root =
+        one.options.host_of.empty() && (!filter_.ranks.empty() || is_of_every_root(one.options.ranks));
     for (Rank root = 0; root < one.options.ranks; ++root) {
-      if (!one.options.host_of.empty() && is_one_of_many(root, one.options.ranks)) continue;
+      if (!has_every_root && is_one_of_many(root, one.options.ranks)) continue;
       one.options.root = root;
       if (!filter_.root || filter_.root == root) add_variants(one);
     }
@@ -247,10 +248,11 @@ class Collector {
     one.options.is_in_place = true;
     if (one.op()->has_in_place) list_.push_back(one);
   }
-  /// More ranks than that are checked on some choices of hosts, by default, each number on others.
-  static constexpr Rank kOnAllHosts = 17;
-  static constexpr std::size_t kStepOfHosts = 3;
   static constexpr Rank kFew = 9;
+  [[nodiscard]] static bool is_of_every_root(Rank ranks) {
+    return std::find(std::begin(kRanksOfEveryRoot), std::end(kRanksOfEveryRoot), ranks) !=
+           std::end(kRanksOfEveryRoot);
+  }
   /// A root that others stand for.
   [[nodiscard]] bool is_one_of_many(Rank root, Rank ranks) const {
     return ranks > kFew && root != 0 && root != ranks / 2 && root + 1 != ranks && !filter_.root;
@@ -290,22 +292,37 @@ class Collector {
 
 std::vector<Rank> ranks_of(const CaseFilter& filter) {
   std::vector<Rank> ranks = filter.ranks;
-  if (ranks.empty()) ranks.assign(std::begin(kRanksByDefault), std::end(kRanksByDefault));
+  for (Rank number = 1; filter.ranks.empty() && number <= kMostRanksByDefault; ++number)
+    ranks.push_back(number);
   std::sort(ranks.rbegin(), ranks.rend());
   return ranks;
+}
+
+void add_cases(const CaseFilter& filter, Rank ranks, std::vector<Case>& list) {
+  Collector collector(filter, list);
+  const AlgorithmTable& table = filter.algorithms == nullptr ? AlgorithmTable::library() : *filter.algorithms;
+  for (const Operator op : all_operators())
+    for (const AnyAlgorithm& algorithm : table.of(op)) collector.add(algorithm, ranks);
 }
 
 }  // namespace
 
 std::vector<Case> cases(const CaseFilter& filter) {
   std::vector<Case> list;
-  const std::vector<Rank> ranks = ranks_of(filter);
-  Collector collector(filter, list);
-  const AlgorithmTable& table = filter.algorithms == nullptr ? AlgorithmTable::library() : *filter.algorithms;
-  for (const Rank p : ranks)
-    for (const Operator op : all_operators())
-      for (const AnyAlgorithm& algorithm : table.of(op)) collector.add(algorithm, p);
+  for (const Rank ranks : ranks_of(filter)) add_cases(filter, ranks, list);
   return list;
+}
+
+CaseSource source_of(const CaseFilter& filter) {
+  return [filter, ranks = ranks_of(filter), next = std::size_t{0}]() mutable {
+    std::vector<Case> list;
+    while (list.empty() && next < ranks.size()) add_cases(filter, ranks[next++], list);
+    return list;
+  };
+}
+
+CaseSource source_of(std::vector<Case> list) {
+  return [list = std::move(list)]() mutable { return std::exchange(list, {}); };
 }
 
 std::vector<Case> cases_of(const AnyAlgorithm& algorithm, const CaseFilter& filter) {

@@ -4,6 +4,7 @@
 #include <cohort/collectives/machines/check/check.h>
 #include <cohort/collectives/schedule/algorithm_table.h>
 
+#include <functional>
 #include <optional>
 
 namespace cohort::check {
@@ -21,17 +22,20 @@ struct CaseFilter {
   const AlgorithmTable* algorithms = nullptr;  ///< null: those of the library
   std::optional<Operator> op;
   std::string_view algorithm;
-  std::vector<Rank> ranks;  ///< empty: kRanksByDefault, of many ranks on every third choice of hosts
+  std::vector<Rank> ranks;  ///< empty: 1 to kMostRanksByDefault, of many not every root
   std::vector<std::size_t>
       counts;  ///< empty: 0, 1, p-1, p, p+1, one at which costs show, one that fills its size class, one
                ///< of several pieces, and with few ranks one that needs more than 32 bits
   std::optional<Rank> root;
 };
 
-/// All of few ranks; of many those about powers of two and one with many divisors, which is what schedules
-/// depend on: what a case takes grows faster than the square of the ranks.
-inline constexpr Rank kRanksByDefault[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
-                                           13, 14, 15, 16, 17, 24, 31, 32, 33, 63, 64};
+inline constexpr Rank kMostRanksByDefault = 64;
+/// Roots multiply the cases of a number of ranks by it, and what a case takes grows with its square. So
+/// unless numbers are asked for, every root is checked only of few ranks, and of many where they are about
+/// powers of two or have many divisors, which is what schedules depend on; of others the first, the middle
+/// and the last.
+inline constexpr Rank kRanksOfEveryRoot[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
+                                             13, 14, 15, 16, 17, 24, 31, 32, 33, 63, 64};
 /// Elements per rank of the count at which costs show: one piece, and no rounding.
 inline constexpr std::size_t kEvenPerRank = 40;
 
@@ -39,6 +43,13 @@ inline constexpr std::size_t kEvenPerRank = 40;
 /// of place, with user windows mapped and not. Large numbers of ranks come first, so that threads end
 /// together.
 [[nodiscard]] std::vector<Case> cases(const CaseFilter& filter);
+
+/// A list of cases after another, so that millions need not be in memory at once; an empty one at the end.
+using CaseSource = std::function<std::vector<Case>()>;
+/// The same cases, those of each number of ranks by themselves. What the filter points to outlives it.
+[[nodiscard]] CaseSource source_of(const CaseFilter& filter);
+/// One list.
+[[nodiscard]] CaseSource source_of(std::vector<Case> list);
 
 /// The same of one algorithm, which need not be in a table and outlives them; the filter's own table,
 /// operator and name do not count unless they are set.
@@ -63,8 +74,7 @@ struct GridReport {
   [[nodiscard]] std::string text() const;
 };
 
-/// Checks a schedule of one's own as `cohort check --all` does those of the library: on this thread,
-/// kRanksByDefault unless the filter has others.
+/// Checks a schedule of one's own as `cohort check --all` does those of the library, on this thread.
 [[nodiscard]] GridReport check_all(const AnyAlgorithm& algorithm, const CaseFilter& filter = {});
 
 /// The same case with its message cut into pieces of at most so many bytes, as over TCP, where no piece is

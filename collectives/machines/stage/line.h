@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/machines/stage/case_memory.h>
+
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 namespace cohort::machine {
 
@@ -29,7 +30,7 @@ class Line {
   }
 
  private:
-  std::vector<T> items_;
+  CaseVector<T> items_;
   std::size_t first_ = 0;
 };
 

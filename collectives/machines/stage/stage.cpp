@@ -3,12 +3,20 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/engine.h>
+#include <cohort/engine/loop/frame_pool.h>
 #include <cohort/streams/schedule_streams.h>
 
 #include <algorithm>
 #include <utility>
 
 namespace cohort::machine {
+namespace {
+
+/// Of each size, kept from one run to the next: those of hundreds of ranks, each with a stream for every
+/// peer.
+constexpr std::size_t kMostFrameBytes = std::size_t{64} << 20;
+
+}  // namespace
 
 /// Stands where an engine's way to the kernel is: there is none, only the stage's own list.
 class Stage::NoKernel final : public Driver {
@@ -58,6 +66,7 @@ StreamId Stage::add_stream(Rank rank) {
 }
 
 void Stage::run(std::vector<Task<>> ranks) {
+  FramePool::keep_at_most(kMostFrameBytes);
   EngineOptions options;
   options.driver = std::make_unique<NoKernel>(*this);
   options.clock = std::make_unique<NoClock>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/machines/stage/case_memory.h>
 #include <cohort/engine/clock.h>
 #include <cohort/engine/task.h>
 #include <cohort/net/rank.h>
@@ -86,7 +87,7 @@ class Stage : public StreamWatcher {
     std::uint32_t open = 0;      ///< tasks of its own fork
     bool is_active = false;
     const CancelScope* scope = nullptr;  ///< in which it waits
-    std::vector<StreamId> children{};
+    CaseVector<StreamId> children{};
   };
   struct Ready {
     Operation* operation;
@@ -105,7 +106,7 @@ class Stage : public StreamWatcher {
   const Rank ranks_;
   const bool is_shuffled_;
   std::mt19937_64 random_;
-  std::vector<Node> nodes_;
+  CaseVector<Node> nodes_;
   StreamId running_;
   std::deque<Ready> ready_;
   CancelScope* scope_ = nullptr;

@@ -102,5 +102,29 @@ TEST(PullCrossover, an_operators_use_follows_from_its_result) {
               testing::Each(PullUse::combined));
 }
 
+/// By how many engines share a core, what was measured, and what the options say.
+TEST(PullCrossover, messages_are_pulled_where_their_ends_share_a_core_and_come_in_pieces_where_each_has_one) {
+  constexpr std::size_t kNever = PullCrossover::kNever;
+  const PullCrossover unmeasured;
+  PullCrossover fast_from_64k;
+  fast_from_64k.take(PullUse::to_one, {{16 * 1024, 10, 20}, {64 * 1024, 30, 20}});
+  PullCrossover slow;
+  slow.take(PullUse::to_one, {{16 * 1024, 10, 20}, {64 * 1024, 30, 40}});
+  for (const double alone : {0.5, 1.0}) {
+    EXPECT_EQ(messages_pull_from(0, alone, unmeasured), kNever);
+    EXPECT_EQ(messages_pull_from(0, alone, fast_from_64k), kNever);
+    EXPECT_EQ(messages_pull_from(0, alone, slow), kNever);
+  }
+  for (const double shared : {1.5, 2.0, 8.0}) {
+    EXPECT_EQ(messages_pull_from(0, shared, unmeasured), 0U);
+    EXPECT_EQ(messages_pull_from(0, shared, fast_from_64k), 64U * 1024);
+    EXPECT_EQ(messages_pull_from(0, shared, slow), kNever);
+  }
+  for (const double any : {1.0, 2.0}) {
+    EXPECT_EQ(messages_pull_from(4096, any, slow), 4096U);
+    EXPECT_EQ(messages_pull_from(kNever, any, fast_from_64k), kNever) << "forbidden, as by COHORT_CMA=0";
+  }
+}
+
 }  // namespace
 }  // namespace cohort

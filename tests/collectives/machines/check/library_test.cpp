@@ -22,33 +22,45 @@ using check::Case;
 using check::Report;
 
 constexpr Rank kSmall = 9;
-constexpr Rank kLarge[] = {16, 17, 33};
+constexpr Rank kLarge = 33;
 
 /// Primes, so that no operator, root, count or variant is always left out. `cohort check --all` takes all. A
 /// sanitizer sees the same code with every case.
 constexpr std::size_t kStrideOfSmall = sanitizers::kAddress ? 53 : 11;
-constexpr std::size_t kStrideOfLarge = sanitizers::kAddress ? 37 : 7;
+constexpr std::size_t kStrideOfMany = sanitizers::kAddress ? 2999 : 499;
 constexpr std::size_t kStrideOfHuge = 11;
 
 void expect_passes(const Case& one) { EXPECT_EQ(check::run(one).text(), "") << check::describe(one); }
 
-void expect_sample_passes(const check::CaseFilter& filter, std::size_t stride) {
-  const std::vector<Case> all = check::cases(filter);
-  ASSERT_GT(all.size(), stride);
-  for (std::size_t i = 0; i < all.size(); i += stride) expect_passes(all[i]);
-}
-
 TEST(Library, cases_of_few_ranks_pass) {
   check::CaseFilter filter;
   for (Rank ranks = 1; ranks <= kSmall; ++ranks) filter.ranks.push_back(ranks);
-  expect_sample_passes(filter, kStrideOfSmall);
+  const std::vector<Case> all = check::cases(filter);
+  ASSERT_GT(all.size(), kStrideOfSmall);
+  for (std::size_t i = 0; i < all.size(); i += kStrideOfSmall) expect_passes(all[i]);
 }
 
+/// Of all that `cohort check --all` takes, a sample, and of each algorithm one case at least with more than
+/// kLarge ranks, each with another number of them.
 TEST(Library, cases_of_many_ranks_pass) {
-  check::CaseFilter filter;
-  filter.ranks.assign(std::begin(kLarge), std::end(kLarge));
-  filter.root = 5;
-  expect_sample_passes(filter, kStrideOfLarge);
+  std::map<const AnyAlgorithm*, Rank> numbers;  // of ranks
+  for (const Operator op : all_operators())
+    for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op))
+      if (algorithm.ground() != Ground::alone)
+        numbers[&algorithm] =
+            kLarge + 1 + static_cast<Rank>(numbers.size()) % (check::kMostRanksByDefault - kLarge);
+  std::set<const AnyAlgorithm*> large;
+  const check::CaseSource source = check::source_of(check::CaseFilter());
+  std::size_t next = 0;
+  for (std::vector<Case> list = source(); !list.empty(); list = source()) {
+    const Rank ranks = list.front().options.ranks;
+    for (const Case& one : list) {
+      const bool is_turn =
+          ranks > kLarge && numbers[one.algorithm] == ranks && large.insert(one.algorithm).second;
+      if (ranks > kSmall && (is_turn || next++ % kStrideOfMany == 0)) expect_passes(one);
+    }
+  }
+  EXPECT_EQ(large.size(), numbers.size()) << "some algorithm has no case of so many ranks";
 }
 
 TEST(Library, small_all_gathers_take_the_blocks_of_peers_alone_out_of_slots) {

@@ -117,39 +117,89 @@ struct Pair {
   std::vector<Moment> moments;
 };
 
+/// Streams of one rank: a main one that forks, whose sub streams fork, too.
+class Forks {
+ public:
+  static constexpr Rank kMany = 5;
+  static constexpr StreamId kSubs = 3;
+
+  Forks(Pair& pair, std::mt19937_64& random, Rank rank) : pair_(pair), random_(random), main_(rank) {}
+
+  /// The sub streams of one; of a main one kSubs, each of which has as many.
+  [[nodiscard]] std::vector<StreamId> children_of(StreamId stream) const {
+    std::vector<StreamId> children;
+    const StreamId first = kMany + 1 + main_ * (kSubs + kSubs * kSubs);
+    for (StreamId i = 0; i < kSubs; ++i)
+      children.push_back(stream == main_ ? first + i : first + kSubs + (stream - first) * kSubs + i);
+    return children;
+  }
+  /// One whose code may run: it waits for no sub stream.
+  [[nodiscard]] StreamId any() {
+    StreamId stream = main_;
+    while (forked_.contains(stream)) stream = children_of(stream)[random_() % kSubs];
+    return stream;
+  }
+  void fork_or_join() {
+    const StreamId stream = any();
+    const bool may_fork = stream == main_ || children_of(main_)[0] + kSubs > stream;
+    if (may_fork && random_() % 2 == 0) return fork(stream);
+    StreamId parent = main_;  // the innermost that can be joined, if there is one
+    for (const StreamId child : children_of(main_))
+      if (forked_.contains(child)) parent = child;
+    if (forked_.contains(parent)) join(parent);
+  }
+
+ private:
+  void fork(StreamId parent) {
+    forked_.insert(parent);
+    for (const StreamId child : children_of(parent)) {
+      pair_.fast.fork(parent, child);
+      pair_.slow.learn(child, pair_.slow.stamp(parent));
+    }
+  }
+  void join(StreamId parent) {
+    forked_.erase(parent);
+    pair_.fast.join(parent, children_of(parent));
+    for (const StreamId child : children_of(parent)) pair_.slow.learn(parent, pair_.slow.stamp(child));
+  }
+
+  Pair& pair_;
+  std::mt19937_64& random_;
+  const StreamId main_;
+  std::set<StreamId> forked_;
+};
+
+/// A stamp on its way, which arrives when others have gone on.
+struct OnItsWay {
+  Stamp fast;
+  SlowOrder::Set slow;
+};
+
 TEST(Order, agrees_with_sets_of_all_moments_on_random_schedules) {
-  constexpr Rank kMany = 5;
-  constexpr StreamId kSubs = 4;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     std::mt19937_64 random(seed);
-    Pair pair(kMany);
-    std::vector<bool> forked(kMany);
-    const auto sub = [&](Rank rank, StreamId i) { return kMany + 1 + rank * kSubs + i; };
-    const auto any_stream = [&](Rank rank) {
-      return forked[rank] ? sub(rank, random() % kSubs) : StreamId{rank};
-    };
-    for (int step = 0; step < 120; ++step) {
-      const Rank rank = static_cast<Rank>(random() % kMany);
-      if (random() % 4 == 0) {
-        std::vector<StreamId> children;
-        for (StreamId i = 0; i < kSubs; ++i) children.push_back(sub(rank, i));
-        if (forked[rank]) {
-          pair.fast.join(rank, children);
-          for (const StreamId child : children) pair.slow.learn(rank, pair.slow.stamp(child));
-        } else {
-          for (const StreamId child : children) {
-            pair.fast.fork(rank, child);
-            pair.slow.learn(child, pair.slow.stamp(rank));
-          }
-        }
-        forked[rank] = !forked[rank];
-      }
-      const StreamId from = any_stream(rank);
-      const StreamId to = any_stream(static_cast<Rank>(random() % kMany));
+    Pair pair(Forks::kMany);
+    std::vector<Forks> ranks;
+    for (Rank rank = 0; rank < Forks::kMany; ++rank) ranks.emplace_back(pair, random, rank);
+    std::vector<OnItsWay> on_their_way;
+    for (int step = 0; step < 160; ++step) {
+      Forks& rank = ranks[random() % Forks::kMany];
+      if (random() % 3 == 0) rank.fork_or_join();
+      const StreamId from = rank.any();
+      const StreamId to = ranks[random() % Forks::kMany].any();
       pair.tick(from);
+      on_their_way.push_back({pair.fast.stamp(from), pair.slow.stamp(from)});
+      const std::size_t arrives = random() % on_their_way.size();
       if (from != to) {
-        pair.fast.learn(to, pair.fast.stamp(from));
-        pair.slow.learn(to, pair.slow.stamp(from));
+        pair.fast.learn(to, on_their_way[arrives].fast);
+        pair.slow.learn(to, on_their_way[arrives].slow);
+      }
+      if (random() % 40 == 0) {
+        std::vector<StreamId> all;
+        for (Forks& one : ranks) all.push_back(one.any());
+        pair.fast.meet(all);
+        for (const StreamId one : all)
+          for (const StreamId other : all) pair.slow.learn(one, pair.slow.stamp(other));
       }
       pair.tick(to);
       for (const Moment moment : pair.moments)
