@@ -159,7 +159,7 @@ class Search {
       if (!memory) return add_reason(place, "there is no memory for a connection");
       const auto region = device.register_memory(memory.get(), 2 * kRingBytes,
                                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-      const QueuePairs pairs(device, nobody);
+      const QueuePairs pairs(device, nobody, settings_.pairs);
       choice_.port = port;
     } catch (const Error& error) {
       add_reason(place, error.message());

@@ -25,11 +25,11 @@ int completions_of(std::uint32_t pairs) {
 
 }  // namespace
 
-QueuePairs::QueuePairs(Device& device, DeviceUser& user)
+QueuePairs::QueuePairs(Device& device, DeviceUser& user, std::uint32_t pairs)
     : library_(device.library()),
-      completions_(device.make_completion_queue(completions_of(device.settings().pairs), user)),
+      completions_(device.make_completion_queue(completions_of(pairs), user)),
       first_(device, user, completions_.get(), kWithRings) {
-  while (count() < device.settings().pairs)
+  while (count() < pairs)
     more_.push_back(std::make_unique<QueuePair>(device, user, completions_.get(), kReadsOnly));
 }
 

@@ -18,8 +18,8 @@ namespace cohort::verbs {
 /// until its completion, or until destroy() has returned.
 class QueuePairs : Immovable {
  public:
-  /// As many as the device's settings say. Throws ResourceLimit or Unsupported.
-  QueuePairs(Device& device, DeviceUser& user);
+  /// So many, at least one. Throws ResourceLimit or Unsupported.
+  QueuePairs(Device& device, DeviceUser& user, std::uint32_t pairs);
 
   [[nodiscard]] std::uint32_t count() const noexcept { return 1 + static_cast<std::uint32_t>(more_.size()); }
   [[nodiscard]] QueuePair& first() noexcept { return first_; }

@@ -48,7 +48,7 @@ void take_front(std::span<const std::byte>& from, std::byte*& to, std::size_t& l
 
 }  // namespace
 
-VerbsStream::VerbsStream(Engine& engine, Device& device, Rank peer)
+VerbsStream::VerbsStream(Engine& engine, Device& device, Rank peer, LargePieces large)
     : device_(device),
       peer_(peer),
       memory_(allocate(2 * kRegionBytes + kBounceBytes)),
@@ -56,7 +56,8 @@ VerbsStream::VerbsStream(Engine& engine, Device& device, Rank peer)
       receive_region_(device.register_memory(receive_ring(), kRegionBytes,
                                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)),
       bounce_region_(device.register_memory(bounce(), kBounceBytes, IBV_ACCESS_LOCAL_WRITE)),
-      pairs_(device, *this) {
+      pairs_(device, *this, large == LargePieces::lent ? device.settings().pairs : 1),
+      may_lend_(large == LargePieces::lent) {
   engine.add_source(*this);
   device.add_user(*this);
 }

@@ -23,6 +23,10 @@ namespace cohort::verbs {
 
 static_assert(kMostLoans <= framed::ByteStream::kMostAtOnce);
 
+/// What becomes of them: lent, and read by all queue pairs of the device's settings; or copied like all
+/// others, so that try_send_some() holds on to no memory, by one pair.
+enum class LargePieces : std::uint8_t { lent, copied };
+
 /// The bytes of one reliable connection: a ring in each direction, which the peer's device writes.
 ///
 /// A message is copied into the own ring and from there written into the peer's, by RDMA WRITE WITH
@@ -46,7 +50,7 @@ static_assert(kMostLoans <= framed::ByteStream::kMostAtOnce);
 class VerbsStream final : public framed::ByteStream, private Source, private DeviceUser {
  public:
   /// Throws ResourceLimit, Unsupported.
-  VerbsStream(Engine& engine, Device& device, Rank peer);
+  VerbsStream(Engine& engine, Device& device, Rank peer, LargePieces large = LargePieces::lent);
   ~VerbsStream() override;
 
   /// What the peer has to know.
@@ -75,9 +79,6 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   [[nodiscard]] Task<> until_sent() override;
   void shutdown() noexcept override;
   [[nodiscard]] std::string explain(int error_number) const override;
-
-  /// From now on nothing is lent, and try_send_some() holds on to no memory.
-  void copy_all() noexcept { may_lend_ = false; }
 
   /// How many bytes went which way, in both directions together.
   struct Traffic {
@@ -205,7 +206,7 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   enum class OwnLoan : std::uint8_t { none, open, taken };
   OwnLoan own_loan_ = OwnLoan::none;
   std::span<const std::byte> own_memory_;
-  bool may_lend_ = true;
+  bool may_lend_;
   bool wants_loan_ = false;  ///< who sends was told to wait for an answer
 
   /// The peer's memory: loans_taken_ to loans_came_, by their number, are yet to be received.

@@ -85,8 +85,8 @@ class VerbsTransport final : public framed::FramedTransport {
     try {
       Socket socket = co_await connecting;
       share.take();
-      std::unique_ptr<VerbsStream> stream = co_await connect_stream(peer, std::move(socket));
-      stream->copy_all();
+      std::unique_ptr<VerbsStream> stream =
+          co_await connect_stream(peer, std::move(socket), LargePieces::copied);
       share.keep();
       log(LogLevel::info, "{}: small messages go on by RDMA", use().membership.peers[peer].describe());
       co_return stream;
@@ -122,10 +122,11 @@ class VerbsTransport final : public framed::FramedTransport {
   };
 
   /// Over that connection, which ends then.
-  [[nodiscard]] Task<std::unique_ptr<VerbsStream>> connect_stream(Rank peer, Socket socket) {
+  [[nodiscard]] Task<std::unique_ptr<VerbsStream>> connect_stream(Rank peer, Socket socket,
+                                                                  LargePieces large = LargePieces::lent) {
     const CancelScope* const scope = co_await current_scope();
     try {
-      auto stream = std::make_unique<VerbsStream>(use().engine, device_, peer);
+      auto stream = std::make_unique<VerbsStream>(use().engine, device_, peer, large);
       co_await agree(*stream, socket);
       co_return stream;
     } catch (const Error& error) {

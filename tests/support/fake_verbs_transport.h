@@ -26,7 +26,8 @@ TransportKind fake_verbs_transport() {
             settings.pairs = kPairs;
             const verbs::Choice choice = verbs::choose_port(library, settings);
             std::unique_ptr<verbs::Device> device;
-            if (use.root == nullptr) device = std::make_unique<verbs::Device>(library, *choice.port, settings);
+            if (use.root == nullptr)
+              device = std::make_unique<verbs::Device>(library, *choice.port, settings);
             return verbs::make_transport(use, std::move(device), fake.locked_memory_limit);
           }};
 }

@@ -54,11 +54,10 @@ struct CountingHandler final : LetterHandler {
 /// Two ends of a connection over a library that is made up.
 struct VerbsPair {
   explicit VerbsPair(Engine& engine) {
-    ends[0] = std::make_unique<verbs::VerbsStream>(engine, device, 1);
+    ends[0] = std::make_unique<verbs::VerbsStream>(engine, device, 1, verbs::LargePieces::copied);
     ends[1] = std::make_unique<verbs::VerbsStream>(engine, device, 0);
     ends[0]->connect(ends[1]->end_point());
     ends[1]->connect(ends[0]->end_point());
-    ends[0]->copy_all();
   }
 
   const verbs::Settings settings{};
