@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cohort/engine/join_group.h>
-#include <cohort/engine/loop/frame_pool.h>
 #include <cohort/streams/stream_watcher.h>
 
 #include <memory>
@@ -16,10 +15,6 @@ namespace detail {
 class Fork final : private JoinGroup {
  public:
   explicit Fork(StreamWatcher* watcher) noexcept : watcher_(watcher) {}
-
-  /// It comes and goes with the frames of schedules.
-  static void* operator new(std::size_t bytes) { return FramePool::allocate(bytes); }
-  static void operator delete(void* block, std::size_t bytes) noexcept { FramePool::release(block, bytes); }
 
   [[nodiscard]] bool empty() const noexcept { return streams_.empty(); }
   void add(Task<> work) noexcept { streams_.push_back(work.release().promise()); }

@@ -113,6 +113,21 @@ TEST(FramePool, a_thread_that_only_frees_keeps_a_bounded_number_of_blocks) {
   }
 }
 
+TEST(FramePool, a_thread_keeps_as_many_blocks_as_it_is_told_to) {
+  if (!kRecycles) GTEST_SKIP() << "sanitizer builds do not recycle";
+  constexpr std::size_t kBlocks = 10'000;
+  constexpr std::size_t kBytes = 1024;
+  on_fresh_thread([&] {
+    FramePool::keep_at_most(kBlocks * kBytes);
+    std::vector<void*> blocks(kBlocks);
+    for (void*& block : blocks) block = FramePool::allocate(kBytes);
+    for (void* block : blocks) FramePool::release(block, kBytes);
+    for (void*& block : blocks) block = FramePool::allocate(kBytes);
+    EXPECT_EQ(FramePool::statistics().from_system, kBlocks);
+    for (void* block : blocks) FramePool::release(block, kBytes);
+  });
+}
+
 TEST(FramePool, ending_thread_gives_back_blocks_that_it_only_ever_freed) {
   if (!kRecycles) GTEST_SKIP() << "sanitizer builds do not recycle";
   constexpr std::size_t kBlocks = 20'000;
