@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <set>
+#include <utility>
 
 namespace cohort {
 
@@ -21,45 +24,46 @@ double ratio(std::size_t engines, const CoreSet& cores) {
 
 }  // namespace
 
-std::vector<const PeerInfo*> Membership::engines_of_host() const {
-  std::set<EngineId> seen;
-  std::vector<const PeerInfo*> engines;
-  for (const PeerInfo& peer : peers)
-    if (shares_host(peer.rank) && seen.insert(engine_of(peer)).second) engines.push_back(&peer);
-  return engines;
-}
-
-Membership::EngineId Membership::engine_of(const PeerInfo& peer) const {
-  const std::uint64_t unseen = are_processes_seen ? peer.incarnation : peer.process;
-  return {peer.visible_process != 0 ? peer.visible_process : unseen, peer.engine};
-}
-
 double Membership::engines_per_core() const {
-  const std::vector<const PeerInfo*> engines = engines_of_host();
+  std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
   CoreSet of_all;
   std::size_t on_own_cores = 0;
-  for (const PeerInfo* engine : engines) {
-    of_all |= engine->cores;
-    on_own_cores += (engine->cores & ~self().cores).none() ? 1 : 0;
+  for (const PeerInfo& peer : peers) {
+    if (!shares_host(peer.rank)) continue;
+    const std::uint64_t unseen = are_processes_seen ? peer.incarnation : peer.process;
+    const std::uint64_t process = peer.visible_process != 0 ? peer.visible_process : unseen;
+    if (!seen.emplace(process, peer.engine).second) continue;
+    of_all |= peer.cores;
+    on_own_cores += (peer.cores & ~self().cores).none() ? 1 : 0;
   }
-  return std::max(ratio(engines.size(), of_all), ratio(on_own_cores, self().cores));
+  return std::max(ratio(seen.size(), of_all), ratio(on_own_cores, self().cores));
 }
 
-std::optional<std::size_t> Membership::own_core() const { return core_of(engine_of(self())); }
-
-bool Membership::has_core_each() const { return core_of(engine_of(*engines_of_host().back())).has_value(); }
-
-std::optional<std::size_t> Membership::core_of(const EngineId& wanted) const {
+std::optional<std::size_t> Membership::own_core(std::span<const unsigned> order) const {
   CoreSet taken;
-  for (const PeerInfo* engine : engines_of_host()) {
-    const CoreSet left = engine->cores & ~taken;
-    if (left.none()) return std::nullopt;
-    std::size_t core = 0;
-    while (!left.test(core)) ++core;
-    if (engine_of(*engine) == wanted) return core;
-    taken.set(core);
+  std::size_t own = 0;
+  for (const PeerInfo& peer : peers) {
+    if (!shares_host(peer.rank)) continue;
+    const auto is_left = [&](unsigned core) { return peer.cores.test(core) && !taken.test(core); };
+    const auto core = std::ranges::find_if(order, is_left);
+    if (core == order.end()) return std::nullopt;
+    taken.set(*core);
+    if (peer.rank == rank) own = *core;
   }
-  return std::nullopt;
+  return own;
+}
+
+bool Membership::has_core_each() const {
+  std::array<unsigned, kMostCores> numbers{};
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  return own_core(numbers).has_value();
+}
+
+CoreSet Membership::cores_of_host() const {
+  CoreSet cores;
+  for (const PeerInfo& peer : peers)
+    if (shares_host(peer.rank)) cores |= peer.cores;
+  return cores;
 }
 
 bool Membership::has_idle_cores() const {

@@ -10,8 +10,8 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace cohort {
@@ -65,22 +65,15 @@ struct Membership {
   /// those that have no core but this rank's. Above 1 this one should give its core away rather than spin on
   /// it.
   [[nodiscard]] double engines_per_core() const;
-  /// A core for this rank's engine, while each of this host has another one: in rank order each takes the
-  /// lowest of its cores that is left. None: nothing is left.
-  [[nodiscard]] std::optional<std::size_t> own_core() const;
-  /// Whether each engine of this host has one: the same answer on all of them.
+  /// A core for this rank, if each rank of its host can have one: in rank order each takes the first of its
+  /// cores in this order that is left.
+  [[nodiscard]] std::optional<std::size_t> own_core(std::span<const unsigned> order) const;
+  /// Whether each can, in the order of numbers: the same answer on all of them, from what all were told.
   [[nodiscard]] bool has_core_each() const;
+  /// Of all ranks of this host.
+  [[nodiscard]] CoreSet cores_of_host() const;
   /// Whether this host has as many cores again as it has ranks: the same answer on all of them.
   [[nodiscard]] bool has_idle_cores() const;
-
- private:
-  /// Its process, and which one it is there.
-  using EngineId = std::pair<std::uint64_t, std::uint64_t>;
-  [[nodiscard]] EngineId engine_of(const PeerInfo& peer) const;
-  /// The first rank of each.
-  [[nodiscard]] std::vector<const PeerInfo*> engines_of_host() const;
-  /// See own_core().
-  [[nodiscard]] std::optional<std::size_t> core_of(const EngineId& wanted) const;
 };
 
 }  // namespace cohort

@@ -182,9 +182,8 @@ void CommunicatorCore::make_ready() noexcept {
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (meeting_ && is_one_process) meeting_->set_one_process();
-  const Membership& job = root_ ? root_->membership_ : membership_;
-  if (!job.has_idle_cores()) exec_.stage_in_cache();
-  exec_.set_has_core_each(job.has_core_each());
+  if (!job_membership().has_idle_cores()) exec_.stage_in_cache();
+  exec_.set_has_core_each(job_membership().has_core_each());
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
 }
 
@@ -214,7 +213,7 @@ Task<> CommunicatorCore::measure_host() {
       engine_.platform(),
       fmt::format("{}ranks/{:.3g}percore/{}", membership_.size, membership_.engines_per_core(),
                   meeting_->is_one_process() ? "threads" : "processes"));
-  Calibration calibration(engine_, membership_, algorithms_, known,
+  Calibration calibration(engine_, membership_, job_membership(), algorithms_, known,
                           [this](const Call& call) { return run_unnumbered(call); });
   co_await calibration.agree_what_to_measure(membership_.engines_per_core(), pull_from_bytes_);
   const bool reads_memory = resources_.transports().common_capabilities().reads_memory;

@@ -77,6 +77,10 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const Membership& membership() const noexcept { return membership_; }
+  /// Of the communicator that was joined: this one, or the one whose group it is.
+  [[nodiscard]] const Membership& job_membership() const noexcept {
+    return root_ ? root_->membership_ : membership_;
+  }
   [[nodiscard]] const std::string& transport() const noexcept { return resources_.transports().name(); }
   [[nodiscard]] const Health& health() const noexcept { return health_; }
   [[nodiscard]] SharedHeap& heap() noexcept { return heap_; }

@@ -139,7 +139,8 @@ class Exec : Immovable {
   /// while the next is copied (2 ranks, broadcast of 256 KiB and 1 MiB 6.3 to 5.4 and 30 to 21 us).
   [[nodiscard]] std::size_t stage_bytes_of_root(std::size_t message_bytes) const noexcept {
     const std::size_t most = std::min(ccl_bytes(), size() * stage_bytes());
-    return has_core_each() ? std::min(most, std::max(kLeastStageOfRoot, message_bytes / 2)) : most;
+    const std::size_t least = std::max(kLeastStageOfRoot, size() * kLeastStagePerRank);
+    return has_core_each() ? std::min(most, std::max(least, message_bytes / 2)) : most;
   }
   [[nodiscard]] Slice ccl_in(std::size_t at, std::size_t bytes) const noexcept {
     return {WindowId::ccl_in, at, bytes};
@@ -264,6 +265,7 @@ class Exec : Immovable {
  private:
   /// Below, a piece is copied as fast as ranks meet.
   static constexpr std::size_t kLeastStageOfRoot = std::size_t{64} << 10;
+  static constexpr std::size_t kLeastStagePerRank = std::size_t{8} << 10;
 
   void list_peers() const;
 

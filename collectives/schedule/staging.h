@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/assert.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -13,7 +15,10 @@ class Staging {
   Staging(std::size_t stage_bytes, std::size_t message_bytes, std::size_t element_bytes) noexcept
       : half_bytes_(stage_bytes / 2 / kGrain * kGrain),
         piece_bytes_(half_bytes_ / element_bytes * element_bytes),
-        message_bytes_(message_bytes) {}
+        message_bytes_(message_bytes) {
+    COHORT_ASSERT(piece_bytes_ != 0, "half of a stage of {} bytes holds no element of {} bytes", stage_bytes,
+                  element_bytes);
+  }
 
   [[nodiscard]] std::size_t pieces() const noexcept {
     return (message_bytes_ + piece_bytes_ - 1) / piece_bytes_;

@@ -19,19 +19,23 @@ constexpr Duration kMostPullTime = std::chrono::milliseconds(60);
 
 }  // namespace
 
-OnOwnCore::OnOwnCore(Platform& platform, const Membership& membership)
-    : platform_(platform), membership_(membership), core_(membership.own_core()) {
-  if (core_) platform_.run_on(CoreSet().set(*core_));
-}
+OnOwnCore::OnOwnCore(Platform& platform, const Membership& job)
+    : platform_(platform), is_bound_([&] {
+        const std::vector<unsigned> order = platform.one_of_each_core_first(job.cores_of_host());
+        const std::optional<std::size_t> core = job.own_core(order);
+        return core && platform.stay_on_core(*core);
+      }()) {}
 
 OnOwnCore::~OnOwnCore() {
-  if (core_) platform_.run_on(membership_.self().cores);
+  if (is_bound_) platform_.leave_core();
 }
 
-Calibration::Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms,
-                         const KnownFigures& known, JointMeasurement::RunCall run)
+Calibration::Calibration(Engine& engine, const Membership& membership, const Membership& job,
+                         const AlgorithmTable& algorithms, const KnownFigures& known,
+                         JointMeasurement::RunCall run)
     : engine_(engine),
       membership_(membership),
+      job_(job),
       algorithms_(algorithms),
       known_(known),
       together_(engine, membership, std::move(run),
@@ -52,7 +56,7 @@ Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pul
   measures_ = most[0] <= kMostRanksPerCoreToMeasure;
   pull_from_bytes_ = most[1];
   if (!measures_) co_return;
-  if (most[0] <= 1) on_own_core_.emplace(engine_.platform(), membership_);
+  if (most[0] <= 1) on_own_core_.emplace(engine_.platform(), job_);
   const std::optional<KnownFigures::OfSlots> slots = co_await together_.known_to_all(known_.slots());
   slots_ = slots;
   const std::optional<KnownFigures::OfPull> pull = co_await together_.known_to_all(known_.pull());

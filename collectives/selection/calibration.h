@@ -18,13 +18,13 @@ namespace cohort {
 /// stay there.
 class OnOwnCore : Immovable {
  public:
-  OnOwnCore(Platform& platform, const Membership& membership);
+  /// `job`: of all that may measure at the same time, so of a group that of its root.
+  OnOwnCore(Platform& platform, const Membership& job);
   ~OnOwnCore();
 
  private:
   Platform& platform_;
-  const Membership& membership_;
-  const std::optional<std::size_t> core_;
+  const bool is_bound_;
 };
 
 /// What the ranks of a host measure together when their communicator is made, so that what follows is chosen
@@ -32,9 +32,9 @@ class OnOwnCore : Immovable {
 /// until the rank's memory is withdrawn, if measuring fails.
 class Calibration {
  public:
-  /// `known`: what earlier jobs have measured; outlives this.
-  Calibration(Engine& engine, const Membership& membership, const AlgorithmTable& algorithms,
-              const KnownFigures& known, JointMeasurement::RunCall run);
+  /// `known`: what earlier jobs have measured; `job`: see OnOwnCore. Both outlive this.
+  Calibration(Engine& engine, const Membership& membership, const Membership& job,
+              const AlgorithmTable& algorithms, const KnownFigures& known, JointMeasurement::RunCall run);
 
   /// First. What all ranks know already is not measured again. Where each rank can have a core, each has one
   /// until this object dies. Where many ranks share a core nothing is
@@ -56,6 +56,7 @@ class Calibration {
 
   Engine& engine_;
   const Membership& membership_;
+  const Membership& job_;
   const AlgorithmTable& algorithms_;
   const KnownFigures& known_;
   JointMeasurement together_;

@@ -2,6 +2,7 @@
 #include <cohort/engine/system/affinity.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/processor.h>
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -24,15 +25,17 @@ std::string siblings_of(unsigned processor) {
 }  // namespace
 
 std::vector<unsigned> usable_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0)
-    throw system_error(errno, "asking for the usable processors");
+  const std::optional<CoreSet> usable = processor::cores_of_thread();
+  if (!usable) throw system_error(errno, "asking for the usable processors");
+  return one_of_each_core_first(*usable);
+}
+
+std::vector<unsigned> one_of_each_core_first(const CoreSet& processors) {
   std::vector<unsigned> first_of_core;
   std::vector<unsigned> others;
   std::set<std::string> cores;
-  for (unsigned processor = 0; processor < CPU_SETSIZE; ++processor) {
-    if (!CPU_ISSET(processor, &set)) continue;
+  for (unsigned processor = 0; processor < kMostCores; ++processor) {
+    if (!processors.test(processor)) continue;
     const bool is_first = cores.insert(siblings_of(processor)).second;
     (is_first ? first_of_core : others).push_back(processor);
   }

@@ -2,7 +2,9 @@
 #include <cohort/engine/system/platform.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/affinity.h>
 #include <cohort/engine/system/caches.h>
+#include <cohort/engine/system/copy_bytes.h>
 #include <cohort/engine/system/core_sharing.h>
 #include <cohort/engine/system/descriptor_limit.h>
 #include <cohort/engine/system/host.h>
@@ -29,8 +31,12 @@ class RealPlatform final : public Platform {
   unsigned available_cores() override { return processor::available_cores(); }
   std::size_t core_cache_bytes() override { return caches::core_bytes(); }
   std::size_t last_level_cache_bytes() override { return caches::last_level_bytes(); }
-  CoreSet usable_cores() override { return processor::usable_cores(); }
-  void run_on(const CoreSet& cores) noexcept override { processor::run_on(cores); }
+  CoreSet usable_cores() override { return stays_ != 0 ? before_ : processor::usable_cores(); }
+  std::vector<unsigned> one_of_each_core_first(const CoreSet& cores) override {
+    return affinity::one_of_each_core_first(cores);
+  }
+  bool stay_on_core(std::size_t core) noexcept override;
+  void leave_core() noexcept override;
   std::size_t make_room_for_descriptors(std::size_t least, std::size_t wanted,
                                         std::string_view what_for) override;
   void yield_core() noexcept override;
@@ -38,7 +44,28 @@ class RealPlatform final : public Platform {
  private:
   MonotonicClock clock_;
   CoreSharing sharing_;
+
+  // Between stay_on_core() and leave_core():
+  unsigned stays_ = 0;
+  CoreSet before_;
+  CoreSet own_;
 };
+
+bool RealPlatform::stay_on_core(std::size_t core) noexcept {
+  if (stays_ == 0) {
+    const std::optional<CoreSet> before = processor::cores_of_thread();
+    if (!before || core >= kMostCores || !before->test(core)) return false;
+    before_ = *before;
+    own_ = CoreSet().set(core);
+    processor::run_on(own_);
+  }
+  ++stays_;
+  return true;
+}
+
+void RealPlatform::leave_core() noexcept {
+  if (--stays_ == 0 && processor::cores_of_thread() == own_) processor::run_on(before_);
+}
 
 void RealPlatform::yield_core() noexcept {
   if (!sharing_.should_time()) return processor::yield();
@@ -63,6 +90,9 @@ std::size_t RealPlatform::make_room_for_descriptors(std::size_t least, std::size
 
 }  // namespace
 
-std::unique_ptr<Platform> make_real_platform() { return std::make_unique<RealPlatform>(); }
+std::unique_ptr<Platform> make_real_platform() {
+  (void)detail::is_string_fast();  // tried now, not amid the first large copy
+  return std::make_unique<RealPlatform>();
+}
 
 }  // namespace cohort

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cohort {
 
@@ -29,8 +30,14 @@ class Platform {
   [[nodiscard]] virtual unsigned available_cores() = 0;
   /// Which ones these are: as processor::usable_cores().
   [[nodiscard]] virtual CoreSet usable_cores() = 0;
-  /// As processor::run_on().
-  virtual void run_on(const CoreSet& cores) noexcept = 0;
+  /// As affinity::one_of_each_core_first().
+  [[nodiscard]] virtual std::vector<unsigned> one_of_each_core_first(const CoreSet& cores) = 0;
+  /// Keeps the engine's thread, and those that it starts, on one of its cores until leave_core(), which is
+  /// called once for each time that this was true; of several at a time the first one counts. usable_cores()
+  /// are the same meanwhile. False: it is not bound, since it may not run there, or the kernel does not say.
+  [[nodiscard]] virtual bool stay_on_core(std::size_t core) noexcept = 0;
+  /// It may run where it could before, unless somebody else has bound it since.
+  virtual void leave_core() noexcept = 0;
   [[nodiscard]] virtual std::size_t core_cache_bytes() = 0;
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() = 0;
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <optional>
 #include <thread>
 
 /// What a spinning loop asks of the processor and of the scheduler.
@@ -33,6 +34,25 @@ inline void yield() noexcept { ::sched_yield(); }
 /// Where the calling thread runs now; negative where the kernel does not say.
 [[nodiscard]] inline int current_core() noexcept { return ::sched_getcpu(); }
 
+/// Which cores the calling thread may run on; nothing where the kernel does not say.
+[[nodiscard]] inline std::optional<CoreSet> cores_of_thread() noexcept {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return std::nullopt;
+  CoreSet cores;
+  for (std::size_t core = 0; core < kMostCores && core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.set(core);
+  return cores;
+}
+
+/// The same; those numbered lowest, where the kernel does not say.
+[[nodiscard]] inline CoreSet usable_cores() noexcept {
+  if (const std::optional<CoreSet> cores = cores_of_thread()) return *cores;
+  CoreSet lowest;
+  for (std::size_t core = 0; core < kMostCores && core < std::thread::hardware_concurrency(); ++core)
+    lowest.set(core);
+  return lowest;
+}
+
 /// Keeps the calling thread, and those that it starts, on these cores, if it may.
 inline void run_on(const CoreSet& cores) noexcept {
   cpu_set_t set;
@@ -46,17 +66,6 @@ inline void run_on(const CoreSet& cores) noexcept {
 inline void stay_on(int core) noexcept {
   if (core >= 0 && static_cast<std::size_t>(core) < kMostCores)
     run_on(CoreSet().set(static_cast<std::size_t>(core)));
-}
-
-/// Which cores the calling thread may run on; those numbered lowest, where the kernel does not say.
-[[nodiscard]] inline CoreSet usable_cores() noexcept {
-  CoreSet cores;
-  cpu_set_t set;
-  const bool is_known = ::sched_getaffinity(0, sizeof set, &set) == 0;
-  const std::size_t count = is_known ? kMostCores : std::thread::hardware_concurrency();
-  for (std::size_t core = 0; core < kMostCores && core < count; ++core)
-    if (!is_known || CPU_ISSET(core, &set)) cores.set(core);
-  return cores;
 }
 
 }  // namespace cohort::processor

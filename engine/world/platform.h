@@ -17,7 +17,9 @@ class WorldPlatform final : public Platform {
   bool has_devices() const noexcept override { return false; }
   unsigned available_cores() override { return 1; }
   CoreSet usable_cores() override { return CoreSet(1); }
-  void run_on(const CoreSet&) noexcept override {}
+  std::vector<unsigned> one_of_each_core_first(const CoreSet&) override { return {0}; }
+  bool stay_on_core(std::size_t) noexcept override { return false; }
+  void leave_core() noexcept override {}
   std::size_t core_cache_bytes() override { return std::size_t{1} << 20; }
   std::size_t last_level_cache_bytes() override { return std::size_t{32} << 20; }
   /// Simulated sockets are none.

@@ -76,6 +76,10 @@ bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexce
 }
 
 bool ShmLetters::peek(Letter& letter) noexcept {
+  if (next_ && !is_broken_) {
+    letter = *next_;
+    return true;
+  }
   const host::LetterCell& cell = next_in();
   if (is_broken_ || cell.stamp.load(std::memory_order_seq_cst) != taken_ + 1) return false;
   const std::uint8_t kind = cell.kind;
@@ -94,6 +98,8 @@ bool ShmLetters::peek(Letter& letter) noexcept {
   if (!is_sound)
     fail(fmt::format("rank {} sends a letter of kind {} with {} bytes, which is none", peer_, kind,
                      next_bytes_));
+  else if (next_bytes_ > host::kLetterPayloadBytes)
+    next_ = letter;
   return is_sound;
 }
 
@@ -102,14 +108,18 @@ bool ShmLetters::copy_cells(std::byte* into, std::uint32_t cells) noexcept {
   if (std::exchange(into_, into) != into) copied_cells_ = 0;
   for (; copied_cells_ < cells; ++copied_cells_) {
     const std::uint32_t number = taken_ + copied_cells_;
-    const bool has_come =
-        copied_cells_ == 0 || group_.spin_for(in_[number % host::kLetters].stamp, number + 1);
+    const host::Counter& stamp = in_[number % host::kLetters].stamp;
+    // The last look is in one order with that of the peer's at whether this rank sleeps.
+    const bool has_come = copied_cells_ == 0 || group_.spin_for(stamp, number + 1) ||
+                          stamp.load(std::memory_order_seq_cst) == number + 1;
     if (!has_come) return false;
     copy_bytes(into + copied_cells_ * host::kLetterPayloadBytes,
                group_.segment(peer_).letter_payload(group_.rank(), number),
                bytes_in_cell(next_bytes_, copied_cells_));
   }
+  copied_cells_ = 0;
   into_ = nullptr;
+  next_.reset();
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <cohort/net/letter.h>
 #include <cohort/net/link_host.h>
 
+#include <optional>
 #include <string>
 
 namespace cohort::shm {
@@ -26,7 +27,7 @@ class ShmLetters final : public LetterChannel {
     return host::kMostCellsOfLetter * host::kLetterPayloadBytes;
   }
   [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
-  [[nodiscard]] bool has_room() noexcept override { return has_room_for(1); }
+  [[nodiscard]] bool has_room() noexcept override { return has_room_for(host::kMostCellsOfLetter); }
   [[nodiscard]] bool peek(Letter& letter) noexcept override;
   [[nodiscard]] bool take(std::byte* into) noexcept override;
   [[nodiscard]] bool spin() noexcept override;
@@ -51,6 +52,9 @@ class ShmLetters final : public LetterChannel {
   std::uint32_t read_by_peer_ = 0;  ///< as far as is known
   std::uint32_t taken_ = 0;
   std::size_t next_bytes_ = 0;  ///< of the letter that peek() has shown
+  /// That letter, if it has several cells: what was looked at once counts, whatever the peer writes there
+  /// before all of it has come.
+  std::optional<Letter> next_;
   // Of it, what copy_cells() has copied, and to where:
   std::uint32_t copied_cells_ = 0;
   const std::byte* into_ = nullptr;

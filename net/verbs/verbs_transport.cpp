@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <new>
 #include <utility>
 
 namespace cohort::verbs {
@@ -94,6 +95,8 @@ class VerbsTransport final : public framed::FramedTransport {
       if (scope != nullptr && scope->is_cancelled()) throw;
       const bool is_news = is_own_fault(error.kind()) && !std::exchange(root_.has_warned_, true);
       log(is_news ? LogLevel::warn : LogLevel::info, "small messages stay on TCP: {}", error.message());
+    } catch (const std::bad_alloc&) {
+      log(LogLevel::warn, "small messages stay on TCP: there is no memory for a connection");
     }
     co_return nullptr;
   }

@@ -58,27 +58,36 @@ TEST(Membership, cores_are_idle_where_each_rank_has_another_one_for_itself) {
 }
 
 /// Of each rank, as it sees it.
-std::vector<std::optional<std::size_t>> own_cores(Membership membership) {
+std::vector<std::optional<std::size_t>> own_cores(Membership membership,
+                                                  const std::vector<unsigned>& order = {0, 1, 2, 3, 4, 5, 6,
+                                                                                        7}) {
   std::vector<std::optional<std::size_t>> own;
   for (membership.rank = 0; membership.rank < membership.size; ++membership.rank)
-    own.push_back(membership.own_core());
+    own.push_back(membership.own_core(order));
   return own;
 }
+using Cores = std::vector<std::optional<std::size_t>>;
 
 TEST(Membership, each_rank_has_a_core_that_no_other_one_has) {
-  using Cores = std::vector<std::optional<std::size_t>>;
   EXPECT_EQ(own_cores(host_of(std::vector(3, cores({1, 2, 5})))), (Cores{1, 2, 5}));
   EXPECT_EQ(own_cores(host_of({cores({3}), cores({0, 3}), cores({0, 3, 7})})), (Cores{3, 0, 7}));
+  EXPECT_EQ(own_cores(host_of(std::vector(2, cores({0, 1, 2, 3}))), {0, 2, 1, 3}), (Cores{0, 2}));
 }
 
-TEST(Membership, no_rank_has_a_core_that_another_one_has_already) {
-  EXPECT_EQ(own_cores(host_of(std::vector(2, cores({4}))))[1], std::nullopt);
+TEST(Membership, no_rank_has_a_core_of_its_own_where_one_finds_none) {
+  EXPECT_EQ(own_cores(host_of(std::vector(2, cores({4})))), (Cores{std::nullopt, std::nullopt}));
+  EXPECT_EQ(own_cores(host_of({cores({0, 1}), cores({0})})), (Cores{std::nullopt, std::nullopt}));
 }
 
-TEST(Membership, each_has_a_core_where_the_last_one_does) {
+TEST(Membership, whether_each_has_a_core_is_known_from_what_all_were_told) {
   EXPECT_TRUE(host_of(std::vector(2, cores({3, 4}))).has_core_each());
   EXPECT_FALSE(host_of(std::vector(3, cores({3, 4}))).has_core_each());
   EXPECT_FALSE(host_of({cores({3}), cores({3}), cores({0, 1, 2})}).has_core_each());
+  Membership membership = host_of({cores({0}), cores({0})});
+  membership.peers[1].visible_process = membership.peers[0].visible_process = 7;  // each sees that by itself
+  EXPECT_FALSE(membership.has_core_each());
+  membership.peers[1].host_id.fill(std::byte{1});
+  EXPECT_TRUE(membership.has_core_each());
 }
 
 TEST(Membership, every_rank_of_a_host_says_the_same_of_its_idle_cores) {

@@ -25,7 +25,36 @@ TEST(Calibration, keeps_a_rank_on_its_core_meanwhile) {
   {
     const OnOwnCore on_own_core(*platform, alone);
     EXPECT_EQ(processor::usable_cores().count(), 1U);
+    EXPECT_EQ(platform->usable_cores(), before)
+        << "a communicator that joins meanwhile tells where it may run";
+    const OnOwnCore of_another(*platform, alone);
   }
+  EXPECT_EQ(processor::usable_cores(), before);
+}
+
+TEST(Calibration, leaves_a_rank_where_its_program_has_bound_it_meanwhile) {
+  const CoreSet before = processor::usable_cores();
+  if (before.count() < 2) GTEST_SKIP() << "there is one core only";
+  Membership alone;
+  alone.peers.emplace_back().cores = before;
+  const std::unique_ptr<Platform> platform = make_real_platform();
+  CoreSet last;
+  for (std::size_t core = 0; core < kMostCores; ++core)
+    if (before.test(core)) last = CoreSet().set(core);
+  {
+    const OnOwnCore on_own_core(*platform, alone);
+    processor::run_on(last);
+  }
+  EXPECT_EQ(processor::usable_cores(), last);
+  processor::run_on(before);
+}
+
+TEST(Calibration, binds_nobody_to_a_core_on_which_it_may_not_run) {
+  const CoreSet before = processor::usable_cores();
+  Membership alone;
+  alone.peers.emplace_back().cores = CoreSet().set(kMostCores - 1);
+  const std::unique_ptr<Platform> platform = make_real_platform();
+  const OnOwnCore on_own_core(*platform, alone);
   EXPECT_EQ(processor::usable_cores(), before);
 }
 

@@ -86,9 +86,12 @@ TEST(ShmLetters, take_as_many_as_there_is_room_for_whole) {
     int sent = 0;
     while (channel.sender.try_send(message_of(large), large.data())) ++sent;
     EXPECT_EQ(sent, (host::kLetters - 1) / host::kMostCellsOfLetter);
-    EXPECT_TRUE(channel.sender.has_room()) << "for a letter of one cell";
+    EXPECT_FALSE(channel.sender.has_room()) << "whoever waits for it would try in vain";
+    EXPECT_TRUE(channel.sender.try_send(message_of(small), small.data())) << "one cell is left";
     expect_next(channel.receiver, small);
     for (int i = 0; i < sent; ++i) expect_next(channel.receiver, large);
+    expect_next(channel.receiver, small);
+    EXPECT_TRUE(channel.sender.has_room());
     EXPECT_TRUE(channel.sender.try_send(message_of(large), large.data()));
     expect_next(channel.receiver, large);
   };
@@ -110,6 +113,25 @@ TEST(ShmLetters, whose_last_part_is_late_are_taken_whole_wherever_they_go_then) 
     last.store(host::kMostCellsOfLetter);
     expect_next(channel.receiver, data);
     EXPECT_FALSE(channel.receiver.peek(letter));
+  };
+  with_channel(body);
+}
+
+/// A receiver has given it a place by then.
+TEST(ShmLetters, keep_the_size_that_they_had_when_they_were_first_looked_at) {
+  auto body = [](const Channel& channel) {
+    const std::vector<std::byte> data = numbered(host::kLetterPayloadBytes + 1, 4);
+    ASSERT_TRUE(channel.sender.try_send(message_of(data), data.data()));
+    host::LetterCell& first = channel.sender_group.own().letter(1, 0);
+    host::Counter& last = channel.sender_group.own().letter(1, 1).stamp;
+    last.store(0);
+    Letter letter;
+    ASSERT_TRUE(channel.receiver.peek(letter));
+    std::vector<std::byte> place(data.size());
+    EXPECT_FALSE(channel.receiver.take(place.data()));
+    first.bytes = channel.sender.most_payload();
+    last.store(2);
+    expect_next(channel.receiver, data);
   };
   with_channel(body);
 }
