@@ -49,7 +49,8 @@ TEST(Grid, has_by_default_every_number_of_ranks_up_to_64_on_all_choices_of_hosts
 
 TEST(Grid, has_by_default_every_root_of_few_ranks_and_of_typical_numbers_and_three_of_the_others) {
   std::map<Rank, std::vector<Case>> by_ranks = cases_by_ranks(library<Broadcast>("ahc"));
-  for (const Rank ranks : {2U, 9U, 17U, 24U, 33U, 64U}) EXPECT_THAT(roots_of(by_ranks[ranks], true), SizeIs(ranks));
+  for (const Rank ranks : {2U, 9U, 17U, 24U, 33U, 64U})
+    EXPECT_THAT(roots_of(by_ranks[ranks], true), SizeIs(ranks));
   EXPECT_THAT(roots_of(by_ranks[47], true), ElementsAre(0, 23, 46));
   EXPECT_THAT(roots_of(by_ranks[64], false), ElementsAre(0, 32, 63));
   check::CaseFilter asked;
