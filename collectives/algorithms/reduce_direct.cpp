@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/placed.h>
 #include <cohort/collectives/schedule/pulled.h>
 #include <cohort/collectives/schedule/shares.h>
 #include <cohort/collectives/schedule/staged_shares.h>
@@ -31,6 +32,26 @@ Task<> from_user_windows(Exec& x, Reduce op) {
   co_await x.phase();
 }
 
+/// Private memory of two ranks that run at the same time: one publishes its vector piece by piece, and the
+/// root combines a piece while the next one is published. What each would save by combining a share, its
+/// publishing and the root's collecting cost again (2 ranks, 64 KiB and 1 MiB: 8.6 and 88 to 5.3 and 42 us).
+Task<> combine_at_root(Exec& x, Reduce op) {
+  const bool is_root = x.rank() == op.root;
+  const Staging staging(x.stage_bytes_of_root(op.send.bytes), op.send.bytes, op.element_bytes);
+  for (std::size_t k = 0; k < staging.pieces(); ++k) {
+    const AllReduce piece = as_all_reduce(op.part(staging.offset(k), staging.bytes(k)));
+    const Slice published = x.ccl_in(staging.half(k), piece.send.bytes);
+    if (!is_root) co_await x.copy(published, piece.send);
+    co_await x.phase();
+    if (!is_root) continue;
+    Placed inputs(x, published);
+    inputs.replace(op.root, piece.send);
+    const PlacedSlice result[] = {{op.root, piece.recv}};
+    co_await x.reduce(result, inputs.slices(), op.combine);
+  }
+  co_await x.phase();
+}
+
 /// Direct reduce on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3), for
 /// the root. Cost: 1 phase (zero copy), or 1 per piece of half a stage and 1 more; (p-1)/p * bytes read
 /// and reduced per rank, as much again copied by the root unless all memory is mapped. Streams: main.
@@ -38,6 +59,7 @@ Task<> from_user_windows(Exec& x, Reduce op) {
 /// in place of messages.
 Task<> reduce_direct(Exec& x, Reduce op) {
   if (x.reads_user_windows()) return from_user_windows(x, op);
+  if (x.size() == 2 && x.has_core_each()) return combine_at_root(x, op);
   return reduce_through_ccl_buffers(x, as_all_reduce(op), wanted(x, op));
 }
 

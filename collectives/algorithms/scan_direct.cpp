@@ -120,11 +120,38 @@ Task<> collect(Exec& x, const Pieces& pieces, std::size_t k) {
     co_await x.copy_from(peer, pieces.result(k, peer), pieces.computed(k, peer, x.rank()));
 }
 
+/// Private memory of two ranks that run at the same time: the first publishes its vector piece by piece, and
+/// the second takes a piece while the next one is published.
+Task<> pass_on(Exec& x, Scan op) {
+  const bool is_first = x.rank() == 0;
+  const Staging staging(x.stage_bytes_of_root(op.send.bytes), op.send.bytes, op.element_bytes);
+  for (std::size_t k = 0; k < staging.pieces(); ++k) {
+    const Scan piece = op.part(staging.offset(k), staging.bytes(k));
+    const Slice published = x.ccl_in(staging.half(k), piece.send.bytes);
+    if (is_first) co_await x.copy(published, piece.send);
+    co_await x.phase();
+    if (is_first) continue;
+    const PlacedSlice output[] = {{1, piece.recv}};
+    const PlacedSlice inputs[] = {{0, published}, {1, piece.send}};
+    if (op.is_exclusive)
+      co_await x.copy_from(0, piece.recv, published);
+    else
+      co_await x.reduce(output, inputs, op.sum());
+  }
+  if (is_first && !op.is_exclusive) co_await x.copy(op.recv, op.send);
+  co_await x.finish_average(op.combine, op.recv);
+  co_await x.phase();
+}
+
 /// Direct scan on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3), to
 /// all ranks' results. Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 2 more; about
 /// 2(p-1)/p * bytes read, (p-1)/p * bytes stored at peers and reduced per rank. Streams: main. Scratch: none.
 /// Source: the reduce-scatter + gather composition of Rabenseifner 2004, of prefixes.
 Task<> scan_direct(Exec& x, Scan op) {
+  if (x.size() == 2 && x.has_core_each()) {
+    co_await pass_on(x, op);
+    co_return;
+  }
   const Pieces pieces(x, op);
   const bool has_result = op.combined_by(x.rank()) != 0;
   const bool gives = is_wanted(x, op);

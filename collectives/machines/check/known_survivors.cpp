@@ -102,6 +102,8 @@ constexpr KnownSurvivor kKnownSurvivors[] = {
     {Ops("scatter", "scatter_v"), "tree", Kinds(ChangeKind::window), TaskKind::copy, kWritesOverSent},
     {Ops("scan", "exclusive_scan"), "direct", Kinds(ChangeKind::swap), TaskKind::reduce,
      "a rank alone reads its own share, which may come after the phase: right, but later"},
+    {Ops("scan"), "direct", Kinds(ChangeKind::window), TaskKind::copy,
+     "in place, the first rank's result is its input, and the same in ccl_in: right, but copied"},
     {Ops("all_reduce", "reduce_scatter", "reduce"), "mesh_nhr", Kinds(ChangeKind::swap),
      TaskKind::recv_reduce, kPartialSums},
     {Ops("all_reduce", "reduce_scatter"), "mesh_mesh_nhr", Kinds(ChangeKind::swap), TaskKind::recv_reduce,
