@@ -47,7 +47,6 @@ void SlotFilling::copy_given(const Call& call, std::size_t at, std::size_t bytes
   const auto copy = [&](std::size_t begin, std::size_t end) {
     if (begin < end) copy_bytes(slot + begin, call.send + begin, end - begin);
   };
-  if (kept_at_ == kept_end_) return copy(at, at + bytes);
   copy(at, std::min(at + bytes, kept_at_));
   copy(std::max(at, kept_end_), at + bytes);
 }

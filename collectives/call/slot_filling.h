@@ -27,7 +27,6 @@ class SlotFilling : Immovable {
   /// where the caller gave it.
   void bring_first(const Call& call, bool finds_own_given) noexcept {
     if (call.send_bytes >= kLeastBytesToLookAt) return bring_first_of_large(call, finds_own_given);
-    is_all_here_ = true;
     copy_bytes(own_slot(call), call.send, call.send_bytes);
   }
   /// After it: the rest.
