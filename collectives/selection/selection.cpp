@@ -129,7 +129,7 @@ Choice choose_forced_or_alone(const Call& call, const Reach& reach, const Algori
 std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
   std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.hosts);
   if (!reach.is_host_wide && call.op->has_data)
-    largest = std::min(largest, reach.model.speed().cache_bytes / call.op.elements_per_count(reach.ranks()));
+    largest = std::min(largest, piece_in_cache(call.op, reach.ranks(), reach.model.speed().cache_bytes));
   return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);
 }
 

@@ -237,7 +237,10 @@ TEST(Selection, pieces_over_tcp_fit_the_cache_on_all_ranks_together) {
     if (!op->has_data) continue;
     for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
       const std::size_t piece = piece_bytes(algorithm, call(op, large), reach);
-      EXPECT_LE(piece * op.elements_per_count(4), speed.cache_bytes) << to_string(op);
+      const std::size_t blocks = op->has_root ? 1 : op.elements_per_count(4);
+      EXPECT_LE(piece * blocks, speed.cache_bytes) << to_string(op);
+      const std::size_t may_be = algorithm.largest_piece(reach.buffer_bytes, reach.hosts);
+      EXPECT_GE(piece * blocks, std::min(may_be, speed.cache_bytes / 2)) << to_string(op) << ": no smaller";
       EXPECT_EQ(piece_bytes(algorithm, call(op, 4000), reach), 4000U) << "small: whole";
     }
   }
