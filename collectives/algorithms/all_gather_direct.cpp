@@ -23,7 +23,6 @@ Task<> through_ccl_buffers(Exec& x, AllGather op) {
     co_await x.phase();
     for (const Rank peer : x.peers()) co_await x.copy_from(peer, piece.block(peer), mine);
   }
-  co_await x.phase();
 }
 
 /// Direct all_gather on mapped memory. Every rank pulls; nobody is asked.

@@ -37,11 +37,10 @@ Task<> through_ccl_buffers(Exec& x, AllGatherV op) {
     co_await x.phase();
     co_await collect(x, piece, staging.half(k));
   }
-  co_await x.phase();
 }
 
 /// Direct all_gather_v on mapped memory. Every rank pulls; nobody is asked.
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 1 more; all other blocks read per
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage; all other blocks read per
 /// rank. Streams: main. Scratch: none.
 Task<> all_gather_v_direct(Exec& x, AllGatherV op) {
   return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);

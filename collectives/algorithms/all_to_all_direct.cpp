@@ -51,11 +51,10 @@ Task<> through_ccl_buffers(Exec& x, AllToAll op) {
     co_await x.phase();
     co_await take_published(x, piece, at);
   }
-  co_await x.phase();
 }
 
 /// Direct all_to_all on mapped memory: everybody reads, nobody is asked.
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 1 more; (p-1) * block bytes read
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage; (p-1) * block bytes read
 /// per rank. Streams: main. Scratch: none.
 Task<> all_to_all_direct(Exec& x, AllToAll op) {
   return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);

@@ -20,7 +20,6 @@ Task<> through_ccl_buffer(Exec& x, Broadcast op) {
     co_await x.phase();
     if (x.rank() != op.root) co_await x.copy_from(op.root, piece, published);
   }
-  co_await x.phase();
 }
 
 /// Direct broadcast on mapped memory: everybody reads the root's buffer.

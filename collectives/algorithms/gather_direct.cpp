@@ -43,11 +43,10 @@ Task<> through_ccl_buffers(Exec& x, Gather op) {
     co_await x.phase();
     if (is_root) co_await collect(x, piece, staging.half(k));
   }
-  co_await x.phase();
 }
 
 /// Direct gather on mapped memory.
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 1 more; block bytes stored per
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage; block bytes stored per
 /// rank where all memory is mapped, (p-1) * block bytes read by the root elsewhere. Streams: main. Scratch:
 /// none.
 Task<> gather_direct(Exec& x, Gather op) {

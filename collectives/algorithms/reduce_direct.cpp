@@ -29,7 +29,6 @@ Task<> from_user_windows(Exec& x, Reduce op) {
     co_await x.phase();
     if (is_root) co_await collect_shares(x, piece, staging.half(k));
   }
-  co_await x.phase();
 }
 
 /// Private memory of two ranks that run at the same time: one publishes its vector piece by piece, and the
@@ -49,7 +48,6 @@ Task<> combine_at_root(Exec& x, Reduce op) {
     const PlacedSlice result[] = {{op.root, piece.recv}};
     co_await x.reduce(result, inputs.slices(), op.combine);
   }
-  co_await x.phase();
 }
 
 /// Direct reduce on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3), for

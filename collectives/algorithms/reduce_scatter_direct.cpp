@@ -53,11 +53,10 @@ Task<> through_ccl_buffers(Exec& x, Op op) {
     co_await x.phase();
     co_await combine_block(x, piece, at);
   }
-  co_await x.phase();
 }
 
 /// Direct reduce_scatter, also of blocks that differ, on mapped memory: rank r combines block r of all
-/// inputs, in rank order (determinism D3). Cost: 1 phase (zero copy), or 1 phase per piece of a stage;
+/// inputs, in rank order (determinism D3). Cost: 1 phase (zero copy), or 1 phase per piece of half a stage;
 /// (p-1) * block bytes moved and reduced per rank. Streams: main. Scratch: none.
 template <class Op>
 Task<> reduce_scatter_direct(Exec& x, Op op) {

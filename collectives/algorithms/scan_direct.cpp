@@ -140,11 +140,10 @@ Task<> pass_on(Exec& x, Scan op) {
   }
   if (is_first && !op.is_exclusive) co_await x.copy(op.recv, op.send);
   co_await x.finish_average(op.combine, op.recv);
-  co_await x.phase();
 }
 
 /// Direct scan on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3), to
-/// all ranks' results. Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 2 more; about
+/// all ranks' results. Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 1 more; about
 /// 2(p-1)/p * bytes read, (p-1)/p * bytes stored at peers and reduced per rank. Streams: main. Scratch: none.
 /// Source: the reduce-scatter + gather composition of Rabenseifner 2004, of prefixes.
 Task<> scan_direct(Exec& x, Scan op) {
@@ -165,7 +164,6 @@ Task<> scan_direct(Exec& x, Scan op) {
     if (x.rank() != 0) co_await collect(x, pieces, k);
   }
   co_await x.finish_average(op.combine, op.recv);
-  co_await x.phase();
 }
 
 /// Of the user windows: the first rank reads one share less of the sums that it passes on itself.

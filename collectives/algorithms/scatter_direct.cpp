@@ -43,11 +43,10 @@ Task<> through_ccl_buffer(Exec& x, Scatter op) {
     co_await x.phase();
     if (!is_root) co_await x.copy_from(op.root, piece.recv, published(x, piece, at, x.rank()));
   }
-  co_await x.phase();
 }
 
 /// Direct scatter on mapped memory: everybody reads its block of the root's buffer.
-/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage and 1 more; block bytes read per
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage; block bytes read per
 /// rank. Streams: main. Scratch: none.
 Task<> scatter_direct(Exec& x, Scatter op) {
   return x.reads_user_windows() ? from_user_window(x, op) : through_ccl_buffer(x, op);

@@ -142,6 +142,9 @@ class Exec : Immovable {
     const std::size_t least = std::max(kLeastStageOfRoot, size() * kLeastStagePerRank);
     return has_core_each() ? std::min(most, std::max(least, message_bytes / 2)) : most;
   }
+  /// On mapped ground peers may still read and write CCL buffers of a rank that has left the operation: it
+  /// touches them again only after all have met for the next one. Not so user windows, nor pieces that
+  /// largest_piece cuts, which have one meeting for all.
   [[nodiscard]] Slice ccl_in(std::size_t at, std::size_t bytes) const noexcept {
     return {WindowId::ccl_in, at, bytes};
   }

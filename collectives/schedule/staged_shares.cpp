@@ -41,7 +41,6 @@ Task<> reduce_through_ccl_buffers(Exec& x, AllReduce op, Wanted wanted) {
     co_await x.phase();
     if (wanted != Wanted::elsewhere) co_await collect_shares(x, piece(k), staging.half(k));
   }
-  co_await x.phase();
 }
 
 }  // namespace cohort

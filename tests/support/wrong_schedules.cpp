@@ -9,6 +9,7 @@
 #include <cohort/notify/notify.h>
 #include <cohort/tests/support/schedules.h>
 #include <cohort/tests/support/wrong_orders.h>
+#include <cohort/tests/support/wrong_phases.h>
 
 namespace cohort::test {
 
@@ -310,24 +311,6 @@ Task<> combines_half_an_element(Exec& x, AllReduce op) {
   co_await meet_all(x);
 }
 
-/// What is pulled is the caller's; a peer's CCL buffers are mapped here, and elsewhere in its own process.
-Task<> pulls_ccl_buffers(Exec& x, AllGather op) {
-  const Slice mine = x.ccl_out(0, op.send.bytes);
-  co_await x.copy(mine, op.send);
-  co_await x.copy(op.block(x.rank()), op.send);
-  co_await x.phase();
-  for (const Rank peer : x.peers()) co_await x.pull(peer, op.block(peer), mine);
-  co_await x.phase();
-}
-
-Task<> touches_after_the_last_phase(Exec& x, AllGather op) {
-  const Slice mine = x.ccl_out(0, op.send.bytes);
-  co_await x.copy(mine, op.send);
-  co_await x.copy(op.block(x.rank()), op.send);
-  co_await x.phase();
-  for (const Rank peer : x.peers()) co_await x.copy_from(peer, op.block(peer), mine);
-}
-
 /// Its own input is where it was in the end; a thread that reads it meanwhile sees something else.
 Task<> borrows_the_input(Exec& x, AllGather op) {
   const Slice kept = x.ccl_out(0, op.send.bytes);
@@ -362,16 +345,6 @@ Cost without_copies(std::size_t bytes, Rank ranks) {
 template <class Op, Task<> (*schedule)(Exec&, Op)>
 check::Report checked(const check::CheckOptions& options) {
   return test::check_schedule<Op>(schedule, all_links, options);
-}
-
-/// On memory that ranks map, whose user windows are reached in one way.
-template <Task<> (*schedule)(Exec&, AllGather), UserWindows windows>
-check::Report on_mapped_ground(const check::CheckOptions& options) {
-  Algorithm<AllGather> algorithm = test::as_algorithm<AllGather>(schedule, all_links);
-  algorithm.ground = Ground::mapped;
-  check::CheckOptions mapped = options;
-  mapped.user_windows = windows;
-  return check::check(algorithm, mapped);
 }
 
 check::Report with_links_for_small(const check::CheckOptions& options) {
@@ -462,10 +435,6 @@ std::vector<WrongSchedule> broken_contracts() {
        checked<Barrier, combines_between_elements>},
       {"reduction of half an element", FindingKind::bounds, "rank 0, main stream, task 2",
        checked<AllReduce, combines_half_an_element>},
-      {"pull of a CCL buffer", FindingKind::usage, "main stream, task",
-       on_mapped_ground<pulls_ccl_buffers, UserWindows::readable>},
-      {"peer's memory touched after the last phase", FindingKind::conflict, "main stream, task",
-       on_mapped_ground<touches_after_the_last_phase, UserWindows::staged>},
       {"input written and restored", FindingKind::usage, "rank 0, main stream, task 2",
        checked<AllGather, borrows_the_input>},
       {"buffer written that nobody reads", FindingKind::cost, "rank 0, main stream, task 1",
@@ -484,6 +453,8 @@ const std::vector<WrongSchedule>& wrong_schedules() {
     list.insert(list.end(), contracts.begin(), contracts.end());
     const std::vector<WrongSchedule> orders = wrong_orders();
     list.insert(list.end(), orders.begin(), orders.end());
+    const std::vector<WrongSchedule> phases = wrong_phases();
+    list.insert(list.end(), phases.begin(), phases.end());
     return list;
   }();
   return kTable;

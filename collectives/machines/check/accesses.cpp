@@ -63,12 +63,19 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
   return false;
 }
 
-/// A peer may touch a rank's memory only while that rank is in the operation, and the rank has to know that
-/// it is over before it leaves.
+/// What its owner does not touch again before all have met: a slot, not even at the next meeting; on mapped
+/// ground a CCL buffer, in any operation that follows.
+bool Machine::is_left_to_peers(WindowId window) const noexcept {
+  const bool is_ccl = window == WindowId::ccl_in || window == WindowId::ccl_out;
+  return window == WindowId::slot || (is_ccl && plan_.is_mapped_group);
+}
+
+/// A peer may touch a rank's memory, but for what is left to it, only while that rank is in the operation,
+/// and the rank has to know that it is over before it leaves.
 void Machine::note_remote(Rank owner, const Slice& slice, const Access& by) {
   if (owner == tasks_[by.task].rank || slice.empty()) return;
   RankState& rank = ranks_[owner];
-  if (slice.window == WindowId::slot) {  // the owner does not touch it before the next but one
+  if (is_left_to_peers(slice.window)) {
     holds_in_a_row_ = holds_in_a_row_ && by.when.stream == tasks_[by.task].stream;  // none of links' own
     return;
   }

@@ -62,10 +62,10 @@ class Machine final : public machine::Stage {
   [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
   /// If nothing was found, nothing would be in any operation that follows, with the same arguments. Each
   /// rank's own accesses are ordered by its streams, which are joined, and peers' accesses to its memory are
-  /// over when it leaves (check_left_behind). So the next operation meets them only by what peers do before
-  /// it has begun there: nothing, if all that they touch in this one comes certainly after its beginning.
-  /// Then the next one starts as this one did, with nothing on its way that is not in front of all that it
-  /// sends: links keep order, and tell its signals from older ones.
+  /// over when it leaves (check_left_behind), or before all meet again. So the next operation meets them only
+  /// by what peers do before it has begun there: nothing, if all that they touch in this one comes certainly
+  /// after its beginning. Then the next one starts as this one did, with nothing on its way that is not in
+  /// front of all that it sends: links keep order, and tell its signals from older ones.
   [[nodiscard]] bool holds_in_a_row() const noexcept {
     return holds_in_a_row_ && plan_.tags_signals && !plan_.is_eager;
   }
@@ -202,6 +202,7 @@ class Machine final : public machine::Stage {
   [[nodiscard]] Memory& memory_of(Rank owner, WindowId window);
   [[nodiscard]] const WindowPlace& place_of(Rank owner, WindowId window) const;
   void note_losses(const Memory& memory, std::size_t begin, const Content& content, TaskId task);
+  [[nodiscard]] bool is_left_to_peers(WindowId window) const noexcept;
   void note_remote(Rank owner, const Slice& slice, const Access& by);
   void report(Rank owner, WindowId window, const Access& by, bool writes, const Conflicts& conflicts);
   [[nodiscard]] std::string advice(const Conflict& conflict, const TaskRecord& earlier,
@@ -238,6 +239,7 @@ class Machine final : public machine::Stage {
   // Operations (operations.cpp):
   void fill_windows(Rank rank, TaskId task);
   void check_left_behind(Rank rank, TaskId task);
+  void check_waste(Rank leaving);
   void check_result(Rank rank, TaskId end);
   void check_stretch(Rank rank, const Stretch& stretch, TaskId end);
   void check_same_everywhere(Rank rank);
@@ -281,6 +283,7 @@ class Machine final : public machine::Stage {
   std::uint32_t rounds_ = 0;
   std::uint64_t path_bytes_ = 0;
   bool holds_in_a_row_ = true;
+  Rank leavers_ = 0;  ///< of the operation that not all have left
   bool is_in_rank_order_ = true;
   bool is_at_once_ = true;
   bool breaks_order_ = false;  ///< that the algorithm says it has

@@ -294,6 +294,9 @@ MutantReport run_mutants(const Case& one, std::size_t stride) {
 
 namespace {
 
+/// Of CCL buffers: two halves, through which more than half of the elements there are pass at once.
+constexpr std::size_t kStagePerRank = 256;
+
 /// Of so many elements, and from that root, unless the filter says so.
 std::vector<Case> cases_like(CaseFilter filter, Rank ranks, std::size_t count, Rank root) {
   filter.ranks = {ranks};
@@ -313,9 +316,10 @@ std::vector<Case> cases_for_mutants(CaseFilter filter) {
     if (!filter.counts.empty()) continue;
     for (const Case& one : cases_like(filter, ranks, even + 1, 0)) {
       list.push_back(one);
+      if (!one.op()->has_data) continue;
       const std::size_t bytes = one.options.count * size_bytes(one.options.type);
-      const std::optional<Case> cut = one.op()->has_data ? in_pieces(one, bytes / 10 * 9) : std::nullopt;
-      if (cut) list.push_back(*cut);
+      if (const std::optional<Case> cut = in_pieces(one, bytes / 10 * 9)) list.push_back(*cut);
+      if (const std::optional<Case> cut = in_stages(one, kStagePerRank * ranks)) list.push_back(*cut);
     }
   }
   return list;

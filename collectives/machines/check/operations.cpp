@@ -42,14 +42,27 @@ void Machine::end() {
   const Rank rank = rank_of(running());
   const TaskId task = admit({.kind = TaskKind::end});
   check_left_behind(rank, task);
-  for (const WindowId window : {WindowId::ccl_in, WindowId::ccl_out, WindowId::scratch})
-    check_unread(rank, {window, 0, place_of(rank, window).bytes}, true);
+  check_waste(rank);
   check_result(rank, task);
   RankState& of = ranks_[rank];
   of.is_inside = false;
   if (of.operation != 1) return;  // costs are those of one operation
   rounds_ = std::max(rounds_, state(running()).rounds);
   path_bytes_ = std::max(path_bytes_, state(running()).path_bytes);
+}
+
+/// What is left to peers they may still read: until the last rank leaves.
+void Machine::check_waste(Rank leaving) {
+  constexpr WindowId kWindows[] = {WindowId::ccl_in, WindowId::ccl_out, WindowId::scratch};
+  const auto check = [&](Rank rank, bool is_left) {
+    for (const WindowId window : kWindows)
+      if (is_left_to_peers(window) == is_left)
+        check_unread(rank, {window, 0, place_of(rank, window).bytes}, true);
+  };
+  check(leaving, false);
+  if (++leavers_ < plan_.ranks) return;
+  leavers_ = 0;
+  for (Rank rank = 0; rank < plan_.ranks; ++rank) check(rank, true);
 }
 
 void Machine::check_left_behind(Rank rank, TaskId task) {

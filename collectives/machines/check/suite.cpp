@@ -333,11 +333,20 @@ std::vector<Case> cases_of(const AnyAlgorithm& algorithm, const CaseFilter& filt
 }
 
 std::optional<Case> in_pieces(const Case& one, std::size_t piece_bytes) {
-  if (!one.algorithm->has_schedule() || one.options.user_windows != UserWindows::staged) return std::nullopt;
+  if (!one.algorithm->has_schedule() || one.algorithm->ground() == Ground::mapped) return std::nullopt;
   Case cut = one;
   cut.options.piece_bytes = piece_bytes;
   cut.options.untaken_posts = kUntakenAcrossPieces;
   return cut;
+}
+
+std::optional<Case> in_stages(const Case& one, std::size_t buffer_bytes) {
+  const bool is_staged = one.algorithm->ground() == Ground::mapped && one.algorithm->has_schedule() &&
+                         one.options.user_windows == UserWindows::staged;
+  if (!is_staged) return std::nullopt;
+  Case staged = one;
+  staged.options.buffer_bytes = buffer_bytes;
+  return staged;
 }
 
 Report run(const Case& one) { return check(*one.algorithm, one.options); }
@@ -380,6 +389,8 @@ std::string describe(const Case& one) {
   if (options.referring != Referring::nobody) text += fmt::format(", {}", to_string(options.referring));
   if (options.piece_bytes != CheckOptions().piece_bytes)
     text += fmt::format(", in pieces of {} bytes", options.piece_bytes);
+  if (options.buffer_bytes != CheckOptions().buffer_bytes)
+    text += fmt::format(", CCL buffers of {} bytes", options.buffer_bytes);
   return text;
 }
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/tests/support/wrong_phases.h>
+
+#include <cohort/tests/support/schedules.h>
+
+namespace cohort::test {
+namespace {
+
+using check::FindingKind;
+
+/// What is pulled is the caller's; a peer's CCL buffers are mapped here, and elsewhere in its own process.
+Task<> pulls_ccl_buffers(Exec& x, AllGather op) {
+  const Slice mine = x.ccl_out(0, op.send.bytes);
+  co_await x.copy(mine, op.send);
+  co_await x.copy(op.block(x.rank()), op.send);
+  co_await x.phase();
+  for (const Rank peer : x.peers()) co_await x.pull(peer, op.block(peer), mine);
+  co_await x.phase();
+}
+
+Task<> pulls_after_the_last_phase(Exec& x, AllGather op) {
+  co_await x.copy(op.block(x.rank()), op.send);
+  co_await x.phase();
+  for (const Rank peer : x.peers()) co_await x.pull(peer, op.block(peer), op.send);
+}
+
+/// Right for a whole message, since all meet before the next one.
+Task<> publishes_in_one_place(Exec& x, AllGather op) {
+  const Slice mine = x.ccl_out(0, op.send.bytes);
+  co_await x.copy(mine, op.send);
+  co_await x.copy(op.block(x.rank()), op.send);
+  co_await x.phase();
+  for (const Rank peer : x.peers()) co_await x.copy_from(peer, op.block(peer), mine);
+}
+
+/// On memory that ranks map, whose user windows are reached in one way.
+template <Task<> (*schedule)(Exec&, AllGather), UserWindows windows>
+check::Report on_mapped_ground(const check::CheckOptions& options) {
+  Algorithm<AllGather> algorithm = test::as_algorithm<AllGather>(schedule, all_links);
+  algorithm.ground = Ground::mapped;
+  check::CheckOptions mapped = options;
+  mapped.user_windows = windows;
+  return check::check(algorithm, mapped);
+}
+
+/// A message that is cut has one meeting for all pieces.
+check::Report in_pieces_of_one_place(const check::CheckOptions& options) {
+  Algorithm<AllGather> algorithm = test::as_algorithm<AllGather>(publishes_in_one_place, all_links);
+  algorithm.ground = Ground::mapped;
+  algorithm.largest_piece = [](std::size_t, Rank) { return std::size_t{2048}; };
+  return check::check(algorithm, options);
+}
+
+}  // namespace
+
+std::vector<WrongSchedule> wrong_phases() {
+  return {
+      {"pull of a CCL buffer", FindingKind::usage, "main stream, task",
+       on_mapped_ground<pulls_ccl_buffers, UserWindows::readable>},
+      {"peer's memory touched after the last phase", FindingKind::conflict, "main stream, task",
+       on_mapped_ground<pulls_after_the_last_phase, UserWindows::readable>},
+      {"no phase between pieces on mapped ground", FindingKind::conflict, "main stream, task",
+       in_pieces_of_one_place},
+  };
+}
+
+}  // namespace cohort::test
