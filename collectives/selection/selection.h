@@ -59,8 +59,8 @@ struct Choice {
 inline constexpr double kIsLess = 0.999;
 [[nodiscard]] constexpr bool is_less(double us, double than_us) noexcept { return us < kIsLess * than_us; }
 
-/// Where ranks share cores each round of each piece also waits until a peer is given its core, which the
-/// model does not count: of those whose least estimate is above this part of theirs, the fewest rounds
+/// Where ranks share cores each round of each piece also waits until a peer is given its core, for longer
+/// than the model counts: of those whose least estimate is above this part of theirs, the fewest rounds
 /// decide. 16 MiB between 4 ranks of 2 cores over TCP: all_reduce by mesh was estimated with 8094 us and took
 /// 10 ms, by rhd, in twice as many rounds, 7946 us and 15 ms.
 inline constexpr double kIsNearly = 0.94;

@@ -38,6 +38,8 @@ Json json_of(const Explanation::Line& line) {
     json["bytes_moved"] = candidate.cost->bytes_moved;
     json["bytes_reduced"] = candidate.cost->bytes_reduced;
     json["bytes_copied"] = candidate.cost->bytes_copied;
+    json["messages"] = candidate.cost->messages;
+    json["bytes_by_all"] = candidate.cost->bytes_by_all;
   }
   json["estimate_us"] = json_of(candidate.estimate_us);
   json["note"] = line.note;
