@@ -40,6 +40,8 @@ bool is_rank_1_from_rank_0(const Case&, const Mutant& mutant) {
   return is_out_of_a_slot(mutant.changed) && mutant.task.rank == 1 && mutant.changed.peer == 0;
 }
 
+bool is_of_root(const Case& one, const Mutant& mutant) { return mutant.task.rank == one.options.root; }
+
 bool is_send_before(const Case&, const Mutant& mutant) { return mutant.changed.kind == TaskKind::send; }
 
 constexpr std::string_view kPartialSums =
@@ -93,6 +95,8 @@ constexpr KnownSurvivor kKnownSurvivors[] = {
      "with 3 ranks no round waits for the one before it: right, in another order"},
     {Ops("reduce"), "nhr", Kinds(ChangeKind::swap), TaskKind::send,
      "with 3 ranks no round waits for the one before it: right, in another order"},
+    {Ops("broadcast"), "direct", Kinds(ChangeKind::peer), TaskKind::copy,
+     "the root stores at a peer what it has stored at another: right, but it reads it there", is_of_root},
     {Ops("reduce"), "direct", Kinds(ChangeKind::swap), TaskKind::reduce,
      "the root alone reads its own share, which may come after the phase: right, but later"},
     {Ops("scatter", "scatter_v"), "slots",
