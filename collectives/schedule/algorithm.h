@@ -100,7 +100,8 @@ struct Algorithm {
 /// blocks that a root gives or gets each moves once, of others' as many times as there are ranks. On all
 /// ranks together there is p - 1 times the cache on the way then.
 [[nodiscard]] inline std::size_t piece_in_cache(Operator op, Rank ranks, std::size_t cache_bytes) noexcept {
-  return cache_bytes / (op->has_root ? 1 : op.elements_per_count(ranks));
+  const bool moves_once = op->has_root || !op->has_data;
+  return cache_bytes / (moves_once ? 1 : op.elements_per_count(ranks));
 }
 
 /// Resources are made once for all pieces of a class: those of 0, 1, 2 to 3, 4 to 7, ... bytes.

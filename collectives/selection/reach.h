@@ -42,13 +42,14 @@ class CostModel {
     const double moved = cost.bytes_moved - cost.bytes_moved_inside;
     const double by_all = cost.bytes_by_all - cost.bytes_by_all_inside;
     const double wire_us = network_.byte_us * std::max(moved, by_all / network_.ports);
-    const double round_us = speed_.message_us * (shares_cores_ ? kRoundOfSharedCore : 1);
-    const double byte_us = speed_.byte_us * (shares_cores_ ? kByteOfSharedCore : 1);
-    const double way_us = (round_us + network_.latency_us) * (cost.rounds - cost.rounds_inside) +
-                          std::max(byte_us * moved / 2, wire_us) +
-                          (inside_.message_us + inside_.latency_us) * cost.rounds_inside +
-                          inside_.byte_us * cost.bytes_moved_inside + speed_.combine_us * cost.bytes_reduced +
-                          speed_.copy_us * cost.bytes_copied * ranks_of_core_;
+    const double per_round = shares_cores_ ? kRoundOfSharedCore : 1;
+    const double per_byte = shares_cores_ ? kByteOfSharedCore : 1;
+    const double way_us =
+        (per_round * speed_.message_us + network_.latency_us) * (cost.rounds - cost.rounds_inside) +
+        std::max(per_byte * speed_.byte_us * moved / 2, wire_us) +
+        (per_round * inside_.message_us + inside_.latency_us) * cost.rounds_inside +
+        per_byte * inside_.byte_us * cost.bytes_moved_inside + speed_.combine_us * cost.bytes_reduced +
+        speed_.copy_us * cost.bytes_copied * ranks_of_core_;
     const double messages_us = speed_.message_us * (cost.messages - cost.messages_inside) +
                                inside_.message_us * cost.messages_inside;
     const double bytes_us = speed_.byte_us * by_all + inside_.byte_us * cost.bytes_by_all_inside;

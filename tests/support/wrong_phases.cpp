@@ -53,6 +53,10 @@ check::Report in_pieces_of_one_place(const check::CheckOptions& options) {
 
 }  // namespace
 
+check::Report published_in_one_place(const check::CheckOptions& options) {
+  return on_mapped_ground<publishes_in_one_place, UserWindows::staged>(options);
+}
+
 std::vector<WrongSchedule> wrong_phases() {
   return {
       {"pull of a CCL buffer", FindingKind::usage, "main stream, task",

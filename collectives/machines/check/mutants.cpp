@@ -294,8 +294,8 @@ MutantReport run_mutants(const Case& one, std::size_t stride) {
 
 namespace {
 
-/// Of CCL buffers: two halves, through which more than half of the elements there are pass at once.
-constexpr std::size_t kStagePerRank = 256;
+/// Of CCL buffers, in two halves: what there is takes at least three pieces, so that a half is used again.
+constexpr std::size_t kStagePerRank = 128;
 
 /// Of so many elements, and from that root, unless the filter says so.
 std::vector<Case> cases_like(CaseFilter filter, Rank ranks, std::size_t count, Rank root) {

@@ -6,6 +6,7 @@
 #include <cohort/engine/error.h>
 #include <cohort/tests/support/planted_faults.h>
 #include <cohort/tests/support/schedules.h>
+#include <cohort/tests/support/wrong_phases.h>
 #include <cohort/tests/support/wrong_schedules.h>
 
 #include <gmock/gmock.h>
@@ -132,6 +133,14 @@ TEST(Check, wrong_schedules_are_caught_in_whatever_order_streams_run) {
       EXPECT_FALSE(one.run(options).passed()) << one.mistake << ", seed " << seed;
     }
   }
+}
+
+TEST(Check, ccl_buffers_on_mapped_ground_are_left_to_peers) {
+  CheckOptions options;
+  options.runs_each_operation = true;
+  options.operations = 3;
+  for (options.seed = 0; options.seed <= kSeeds; ++options.seed)
+    EXPECT_EQ(test::published_in_one_place(options).text(), "") << "seed " << options.seed;
 }
 
 TEST(Check, planted_faults_are_caught_in_whatever_order_streams_run) {

@@ -204,6 +204,20 @@ TEST(SimulateTest, every_algorithm_ends) {
   }
 }
 
+TEST(SimulateTest, every_algorithm_ends_between_hosts_whose_caches_cut_messages) {
+  Topology hosts_of_two = flat();
+  hosts_of_two.ranks_per_host = 2;
+  hosts_of_two.cache_bytes = 4096;
+  const Hosts hosts(std::vector<Rank>{0, 0, 1, 1, 2, 2});
+  for (const Operator op : all_operators()) {
+    for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
+      if (algorithm.ground() != Ground::links || !algorithm.fits(hosts)) continue;
+      const Prediction prediction = simulate(algorithm, hosts_of_two, {.ranks = 6, .bytes = 100'000});
+      EXPECT_TRUE(prediction.did_end) << to_string(op) << " " << algorithm.name();
+    }
+  }
+}
+
 TEST(SimulateTest, two_flows_over_one_nic_take_twice_as_long) {
   Topology topology = flat();
   topology.ranks_per_host = 2;
