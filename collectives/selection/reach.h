@@ -33,8 +33,7 @@ class CostModel {
         inside_(inside),
         network_(network),
         ranks_of_core_(std::max(1.0, speed.ranks_per_core)),
-        cores_(ranks / ranks_of_core_),
-        shares_cores_(speed.ranks_per_core > 1) {}
+        cores_(ranks / ranks_of_core_) {}
 
   [[nodiscard]] double estimate_us(const Cost& cost) const noexcept {
     // Bytes pass both ends of a connection at the same time, so that they take half their work on the way.
@@ -42,8 +41,9 @@ class CostModel {
     const double moved = cost.bytes_moved - cost.bytes_moved_inside;
     const double by_all = cost.bytes_by_all - cost.bytes_by_all_inside;
     const double wire_us = network_.byte_us * std::max(moved, by_all / network_.ports);
-    const double per_round = shares_cores_ ? kRoundOfSharedCore : 1;
-    const double per_byte = shares_cores_ ? kByteOfSharedCore : 1;
+    const bool shares_cores = ranks_of_core_ > 1;
+    const double per_round = shares_cores ? kRoundOfSharedCore : 1;
+    const double per_byte = shares_cores ? kByteOfSharedCore : 1;
     const double way_us =
         (per_round * speed_.message_us + network_.latency_us) * (cost.rounds - cost.rounds_inside) +
         std::max(per_byte * speed_.byte_us * moved / 2, wire_us) +
@@ -53,7 +53,7 @@ class CostModel {
     const double messages_us = speed_.message_us * (cost.messages - cost.messages_inside) +
                                inside_.message_us * cost.messages_inside;
     const double bytes_us = speed_.byte_us * by_all + inside_.byte_us * cost.bytes_by_all_inside;
-    return way_us + (messages_us * (shares_cores_ ? kWorkOfSharedCore : 1) + bytes_us) / cores_;
+    return way_us + (messages_us * (shares_cores ? kWorkOfSharedCore : 1) + bytes_us) / cores_;
   }
   [[nodiscard]] const LinkSpeed& speed() const noexcept { return speed_; }
   [[nodiscard]] const InsideSpeed& inside() const noexcept { return inside_; }
@@ -89,7 +89,6 @@ class CostModel {
   NetworkSpeed network_ = NetworkSpeed::none();
   double ranks_of_core_ = 1;
   double cores_ = 1;
-  bool shares_cores_ = false;
 };
 
 /// How the ranks of a communicator reach each other, as selection sees it.

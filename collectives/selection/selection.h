@@ -61,8 +61,9 @@ inline constexpr double kIsLess = 0.999;
 
 /// Where ranks share cores each round of each piece also waits until a peer is given its core, for longer
 /// than the model counts: of those whose least estimate is above this part of theirs, the fewest rounds
-/// decide. 16 MiB between 4 ranks of 2 cores over TCP: all_reduce by mesh was estimated with 8094 us and took
-/// 10 ms, by rhd, in twice as many rounds, 7946 us and 15 ms.
+/// decide. 16 MiB between 4 ranks of 2 cores over TCP, before rounds weighed more: all_reduce by mesh was
+/// estimated with 8094 us and took 10 ms, by rhd, in twice as many rounds, 7946 us and 15 ms. On the times
+/// that CostModel speaks of, choices are 2.7 % above the best with it, 3.0 % with 1, 0.9 or 0.85.
 inline constexpr double kIsNearly = 0.94;
 
 /// One algorithm beside a call.

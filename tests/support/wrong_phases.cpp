@@ -8,12 +8,17 @@ namespace {
 
 using check::FindingKind;
 
+/// To ccl_out; all have when it is over.
+Task<> publish(Exec& x, AllGather op, Slice to) {
+  co_await x.copy(to, op.send);
+  co_await x.copy(op.block(x.rank()), op.send);
+  co_await x.phase();
+}
+
 /// What is pulled is the caller's; a peer's CCL buffers are mapped here, and elsewhere in its own process.
 Task<> pulls_ccl_buffers(Exec& x, AllGather op) {
   const Slice mine = x.ccl_out(0, op.send.bytes);
-  co_await x.copy(mine, op.send);
-  co_await x.copy(op.block(x.rank()), op.send);
-  co_await x.phase();
+  co_await publish(x, op, mine);
   for (const Rank peer : x.peers()) co_await x.pull(peer, op.block(peer), mine);
   co_await x.phase();
 }
@@ -27,9 +32,7 @@ Task<> pulls_after_the_last_phase(Exec& x, AllGather op) {
 /// Right for a whole message, since all meet before the next one.
 Task<> publishes_in_one_place(Exec& x, AllGather op) {
   const Slice mine = x.ccl_out(0, op.send.bytes);
-  co_await x.copy(mine, op.send);
-  co_await x.copy(op.block(x.rank()), op.send);
-  co_await x.phase();
+  co_await publish(x, op, mine);
   for (const Rank peer : x.peers()) co_await x.copy_from(peer, op.block(peer), mine);
 }
 
