@@ -21,10 +21,11 @@ struct Letter {
     offer,        ///< a message of `bytes` waits at its sender, who calls it `id`
     fetched,      ///< answers an offer: the receiver has all of it
     send_it,      ///< answers an offer: its bytes are to come, in pieces or by a BulkChannel
+    copy_too,     ///< answers an offer: until `fetched` the sender may copy parts of it, to `place`
     piece,        ///< `bytes` more of `id`, in order: the payload
     credit,       ///< so many `bytes` of letters with messages were used up: as many more may come
   };
-  /// Where the receiver finds the bytes of an offer.
+  /// Where the receiver finds the bytes of an offer, or the sender of copy_too where they go.
   enum class Where : std::uint8_t {
     with_sender,  ///< nowhere
     address,      ///< in the process that both share
@@ -37,7 +38,7 @@ struct Letter {
   std::int32_t tag = 0;
   std::uint32_t id = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t place = 0;  ///< of an offer
+  std::uint64_t place = 0;  ///< of an offer, and of copy_too
 
   [[nodiscard]] bool has_payload() const noexcept { return kind == Kind::message || kind == Kind::piece; }
   [[nodiscard]] std::size_t payload_bytes() const noexcept { return has_payload() ? bytes : 0; }
@@ -119,10 +120,10 @@ class LetterChannel : Immovable {
   /// pieces.
   [[nodiscard]] virtual BulkChannel* bulk_for(std::size_t) noexcept { return nullptr; }
 
-  /// Says in an offer where the receiver can reach these bytes of this rank.
+  /// Says in a letter where the peer can reach these bytes of this rank.
   virtual void locate(Letter&, const std::byte*) const noexcept {}
-  /// The bytes of an offer, where loads reach them, else null.
-  [[nodiscard]] virtual const std::byte* mapped(const Letter&) const noexcept { return nullptr; }
+  /// Where the bytes that such a letter speaks of lie, if loads and stores reach them, else null.
+  [[nodiscard]] virtual std::byte* mapped(const Letter&) const noexcept { return nullptr; }
 };
 
 }  // namespace cohort

@@ -17,6 +17,8 @@ namespace {
 
 /// Copied between two looks at whether others on the engine want a turn: about 20 us.
 constexpr std::size_t kBytesBetweenLooks = std::size_t{256} << 10;
+/// From here on it pays that the sender hears of its receiver, and copies, too.
+constexpr std::size_t kLeastShared = std::size_t{64} << 10;
 /// Calls that complete at once take the engine's turn from others: asked every so often.
 constexpr unsigned kCallsBetweenLooks = 32;
 static_assert(BulkChannel::kReasonTime > kQuestionTime, "hear_of_others() ends before its channel is missed");
@@ -215,7 +217,9 @@ Task<Rank> Messenger::send(const MessageRequest& request, Flight& flight) {
   advance(request.peer);
   BulkChannel* const bulk = peer.channel->bulk_for(request.bytes);
   while (!outgoing.is_over) {
-    if (!outgoing.is_asked_for)
+    if (outgoing.copy_too)
+      co_await copy_too(outgoing);
+    else if (!outgoing.is_asked_for)
       co_await outgoing.news.wait();
     else if (bulk != nullptr)
       co_await move_out(outgoing, *bulk);
@@ -326,20 +330,66 @@ Task<> Messenger::fetch(Incoming& incoming) {
   while (!incoming.is_over) co_await incoming.news.wait();
 }
 
-/// Memory that the sender may take back as soon as it fails: guarded like that of collectives.
+void Messenger::copy_part(const LetterParts::Part& part, std::byte* to, const std::byte* from,
+                          std::size_t bytes) const noexcept {
+  const bool is_large = bytes > use_.engine.platform().last_level_cache_bytes();
+  cohort::copy(to + part.at, from + part.at, part.bytes, is_large ? Stores::streaming : Stores::cached);
+}
+
+/// Memory that the sender may take back as soon as it fails: guarded like that of collectives. Where stores
+/// reach what it goes to, both ends copy: each takes the next part while there are any.
 Task<> Messenger::copy_mapped(Incoming& incoming, const std::byte* from) {
-  Engine& engine = use_.engine;
   host::Touch touch;
-  if (!touch.begin(*group_)) co_await engine.sleep_until(kNever);  // until the cause comes
+  if (!touch.begin(*group_)) co_await use_.engine.sleep_until(kNever);  // until the cause comes
+  host::PartsCell& cell = group_->own().letter_parts(incoming.from);
+  const std::uint32_t copied_before = cell.copied.load(std::memory_order_acquire);
+  const bool is_shared = asks_to_copy_too(incoming);
   const std::size_t bytes = incoming.request.bytes;
-  const bool is_large = bytes > engine.platform().last_level_cache_bytes();
-  for (std::size_t at = 0; at < bytes; at += kBytesBetweenLooks) {
-    const std::size_t part = std::min(kBytesBetweenLooks, bytes - at);
-    cohort::copy(incoming.request.data + at, from + at, part, is_large ? Stores::streaming : Stores::cached);
-    if (!engine.is_turn_over()) continue;
-    co_await engine.let_others_run();
-    if (!group_->may_go_on_touching()) co_await engine.sleep_until(kNever);
+  LetterParts parts =
+      is_shared ? LetterParts(bytes, cell.taken, incoming.offer.id) : LetterParts(bytes);
+  while (const std::optional<LetterParts::Part> part = parts.next()) {
+    copy_part(*part, incoming.request.data, from, bytes);
+    if (use_.engine.is_turn_over()) co_await let_others_run();
   }
+  if (!is_shared) co_return;
+  co_await group_->until(cell.copied, copied_before + parts.count() - parts.taken());
+  peers_[incoming.from].is_copying_in = false;
+}
+
+/// Where a core is free for the sender, one message at a time in each direction.
+bool Messenger::asks_to_copy_too(const Incoming& incoming) {
+  Peer& peer = peers_[incoming.from];
+  const MessageRequest& request = incoming.request;
+  if (request.bytes < kLeastShared || peer.is_copying_in || use_.engine.is_crowded()) return false;
+  Letter letter{.kind = Letter::Kind::copy_too, .id = incoming.offer.id, .bytes = request.bytes};
+  peer.channel->locate(letter, request.data);
+  if (letter.where == Letter::Where::process) return false;
+  peer.is_copying_in = true;
+  LetterParts::begin(group_->own().letter_parts(incoming.from).taken, letter.id);
+  reply(incoming.from, letter);
+  return true;
+}
+
+/// Memory that the receiver gives back only when all parts that this rank has taken are there.
+Task<> Messenger::copy_too(Outgoing& outgoing) {
+  const MessageRequest& request = outgoing.request;
+  std::byte* const to = peers_[request.peer].channel->mapped(*std::exchange(outgoing.copy_too, {}));
+  host::Touch touch;
+  if (!touch.begin(*group_)) co_await use_.engine.sleep_until(kNever);  // until the cause comes
+  host::PartsCell& cell = group_->segment(request.peer).letter_parts(use_.membership.rank);
+  LetterParts parts(request.bytes, cell.taken, outgoing.id);
+  while (const std::optional<LetterParts::Part> part = parts.next()) {
+    copy_part(*part, to, request.data, request.bytes);
+    cell.copied.fetch_add(1, std::memory_order_seq_cst);
+    group_->notify(request.peer);
+    if (use_.engine.is_turn_over()) co_await let_others_run();
+  }
+}
+
+/// Amid a touch; goes on only while the peer's memory is there.
+Task<> Messenger::let_others_run() {
+  co_await use_.engine.let_others_run();
+  if (!group_->may_go_on_touching()) co_await use_.engine.sleep_until(kNever);
 }
 
 /// False, from then on, where the kernel does not allow it. The sender waits for this before it gives up what

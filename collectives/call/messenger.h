@@ -71,6 +71,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     std::uint32_t id = 0;
     bool is_offered = false;
     bool is_asked_for = false;  ///< the receiver waits for its bytes
+    std::optional<Letter> copy_too;  ///< the receiver copies it, and this rank may, too
     bool is_over = false;
     std::size_t sent_bytes = 0;
     Notify news;
@@ -104,6 +105,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     // In bulk, in the order in which the receiver asks: the first one is moved.
     IntrusiveList<Outgoing> moving_out;
     IntrusiveList<Incoming> moving_in;
+    bool is_copying_in = false;  ///< a message that both ends copy
     std::map<std::uint32_t, Outgoing*> offered;  ///< by this rank, until they are over
     std::map<std::uint32_t, Incoming*> coming;   ///< in pieces, by the peer's number; null: given up
     std::deque<Unexpected> unexpected;
@@ -149,6 +151,11 @@ class Messenger final : public LetterHandler, private host::Watcher {
   Task<> move_in_turn(IntrusiveList<Message>& queue, Message& message, BulkChannel& bulk, Move move);
   Task<> fetch(Incoming& incoming);
   Task<> copy_mapped(Incoming& incoming, const std::byte* from);
+  [[nodiscard]] bool asks_to_copy_too(const Incoming& incoming);
+  Task<> copy_too(Outgoing& outgoing);
+  void copy_part(const LetterParts::Part& part, std::byte* to, const std::byte* from,
+                 std::size_t bytes) const noexcept;
+  Task<> let_others_run();
   [[nodiscard]] bool pulls(const Letter& offer) const noexcept {
     return may_pull_ && offer.where == Letter::Where::process && offer.bytes >= use_.pull_from_bytes;
   }

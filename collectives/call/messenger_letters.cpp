@@ -177,7 +177,8 @@ void Messenger::finish(Rank from, const Letter& letter) noexcept {
     case Letter::Kind::piece: finish_piece(from, letter); return;
     case Letter::Kind::offer: take_offer(from, letter); return;
     case Letter::Kind::fetched:
-    case Letter::Kind::send_it: take_answer(from, letter); return;
+    case Letter::Kind::send_it:
+    case Letter::Kind::copy_too: take_answer(from, letter); return;
     case Letter::Kind::credit:
       peers_[from].unused_bytes -= std::min<std::uint64_t>(peers_[from].unused_bytes, letter.bytes);
       return;
@@ -234,7 +235,11 @@ void Messenger::take_answer(Rank from, const Letter& letter) noexcept {
   const auto found = peer.offered.find(letter.id);
   if (found == peer.offered.end()) return;  // given up, which the peer does not know yet
   Outgoing& outgoing = *found->second;
-  if (letter.kind == Letter::Kind::fetched)
+  if (letter.kind == Letter::Kind::copy_too) {
+    const bool is_right = letter.bytes == outgoing.request.bytes && peer.channel->mapped(letter) != nullptr;
+    if (!is_right) return fail_nonsense(from, "a place for a message that is none");
+    outgoing.copy_too = letter;
+  } else if (letter.kind == Letter::Kind::fetched)
     outgoing.is_over = true;
   else if (!std::exchange(outgoing.is_asked_for, true) && peer.channel->bulk_for(outgoing.request.bytes))
     peer.moving_out.push_back(outgoing);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/system/shared_memory.h>
+#include <cohort/net/letter_parts.h>
 #include <cohort/net/link.h>
 #include <cohort/net/link_host.h>
 #include <cohort/net/rank.h>
@@ -105,6 +106,12 @@ struct alignas(kCacheLine) LettersRead {
   Counter count{0};
 };
 
+/// What both ends copy of one message from a peer to the owner.
+struct PartsCell {
+  alignas(kCacheLine) LetterParts::Word taken{0};  ///< written by both
+  alignas(kCacheLine) Counter copied{0};           ///< by the peer, of all messages; written by the peer
+};
+
 /// Who may still be in whose memory when a collective fails. Written by the owner.
 struct alignas(kCacheLine) AccessCell {
   Counter touches{0};  ///< 1 while the owner reads or writes peers' user memory
@@ -143,6 +150,9 @@ class Layout {
   [[nodiscard]] std::size_t letters_read(Rank from) const noexcept {
     return letters_read_ + from * sizeof(LettersRead);
   }
+  [[nodiscard]] std::size_t letter_parts(Rank from) const noexcept {
+    return letter_parts_ + from * sizeof(PartsCell);
+  }
   [[nodiscard]] std::size_t phase() const noexcept { return kPhaseAt; }
   [[nodiscard]] std::size_t access() const noexcept { return kAccessAt; }
   [[nodiscard]] std::size_t ccl_in() const noexcept { return ccl_in_; }
@@ -169,6 +179,7 @@ class Layout {
   std::size_t stages_ = 0;
   std::size_t letters_ = 0;
   std::size_t letters_read_ = 0;
+  std::size_t letter_parts_ = 0;
   std::size_t letter_payloads_ = 0;
   std::size_t ccl_in_ = 0;
   std::size_t ccl_out_ = 0;
@@ -215,6 +226,9 @@ class Segment {
   }
   [[nodiscard]] Counter& letters_read(Rank from) const noexcept {
     return as<LettersRead>(layout_->letters_read(from)).count;
+  }
+  [[nodiscard]] PartsCell& letter_parts(Rank from) const noexcept {
+    return as<PartsCell>(layout_->letter_parts(from));
   }
 
  private:

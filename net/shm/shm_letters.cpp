@@ -143,26 +143,26 @@ bool ShmLetters::spin() noexcept {
   return group_.spin_for(next_in().stamp, taken_ + 1);
 }
 
-void ShmLetters::locate(Letter& offer, const std::byte* data) const noexcept {
+void ShmLetters::locate(Letter& letter, const std::byte* data) const noexcept {
   SharedMemory& own = group_.own().memory();
   if (group_.is_in_process(peer_)) {
-    offer.where = Letter::Where::address;
-    offer.place = reinterpret_cast<std::uintptr_t>(data);
-  } else if (own.contains(data, offer.bytes)) {
-    offer.where = Letter::Where::segment;
-    offer.place = static_cast<std::uint64_t>(data - own.data());
+    letter.where = Letter::Where::address;
+    letter.place = reinterpret_cast<std::uintptr_t>(data);
+  } else if (own.contains(data, letter.bytes)) {
+    letter.where = Letter::Where::segment;
+    letter.place = static_cast<std::uint64_t>(data - own.data());
   } else {
-    offer.where = Letter::Where::process;
-    offer.place = reinterpret_cast<std::uintptr_t>(data);
+    letter.where = Letter::Where::process;
+    letter.place = reinterpret_cast<std::uintptr_t>(data);
   }
 }
 
-const std::byte* ShmLetters::mapped(const Letter& offer) const noexcept {
-  if (offer.where == Letter::Where::address && group_.is_in_process(peer_))
-    return reinterpret_cast<const std::byte*>(offer.place);
+std::byte* ShmLetters::mapped(const Letter& letter) const noexcept {
+  if (letter.where == Letter::Where::address && group_.is_in_process(peer_))
+    return reinterpret_cast<std::byte*>(letter.place);
   const SharedMemory& theirs = group_.segment(peer_).memory();
-  const bool fits = offer.place <= theirs.size_bytes() && offer.bytes <= theirs.size_bytes() - offer.place;
-  return offer.where == Letter::Where::segment && fits ? theirs.data() + offer.place : nullptr;
+  const bool fits = letter.place <= theirs.size_bytes() && letter.bytes <= theirs.size_bytes() - letter.place;
+  return letter.where == Letter::Where::segment && fits ? theirs.data() + letter.place : nullptr;
 }
 
 }  // namespace cohort::shm

@@ -31,8 +31,8 @@ class ShmLetters final : public LetterChannel {
   [[nodiscard]] bool peek(Letter& letter) noexcept override;
   [[nodiscard]] bool take(std::byte* into) noexcept override;
   [[nodiscard]] bool spin() noexcept override;
-  void locate(Letter& offer, const std::byte* data) const noexcept override;
-  [[nodiscard]] const std::byte* mapped(const Letter& offer) const noexcept override;
+  void locate(Letter& letter, const std::byte* data) const noexcept override;
+  [[nodiscard]] std::byte* mapped(const Letter& letter) const noexcept override;
 
  private:
   void fail(std::string text) noexcept;
