@@ -345,8 +345,7 @@ Task<> Messenger::copy_mapped(Incoming& incoming, const std::byte* from) {
   const std::uint32_t copied_before = cell.copied.load(std::memory_order_acquire);
   const bool is_shared = asks_to_copy_too(incoming);
   const std::size_t bytes = incoming.request.bytes;
-  LetterParts parts =
-      is_shared ? LetterParts(bytes, cell.taken, incoming.offer.id) : LetterParts(bytes);
+  LetterParts parts = is_shared ? LetterParts(bytes, cell.taken, incoming.offer.id) : LetterParts(bytes);
   while (const std::optional<LetterParts::Part> part = parts.next()) {
     copy_part(*part, incoming.request.data, from, bytes);
     if (use_.engine.is_turn_over()) co_await let_others_run();

@@ -70,7 +70,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     const MessageRequest& request;
     std::uint32_t id = 0;
     bool is_offered = false;
-    bool is_asked_for = false;  ///< the receiver waits for its bytes
+    bool is_asked_for = false;       ///< the receiver waits for its bytes
     std::optional<Letter> copy_too;  ///< the receiver copies it, and this rank may, too
     bool is_over = false;
     std::size_t sent_bytes = 0;
@@ -105,7 +105,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     // In bulk, in the order in which the receiver asks: the first one is moved.
     IntrusiveList<Outgoing> moving_out;
     IntrusiveList<Incoming> moving_in;
-    bool is_copying_in = false;  ///< a message that both ends copy
+    bool is_copying_in = false;                  ///< a message that both ends copy
     std::map<std::uint32_t, Outgoing*> offered;  ///< by this rank, until they are over
     std::map<std::uint32_t, Incoming*> coming;   ///< in pieces, by the peer's number; null: given up
     std::deque<Unexpected> unexpected;

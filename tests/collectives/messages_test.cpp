@@ -20,8 +20,7 @@ using cohort::testing::kind_of;
 using ::testing::HasSubstr;
 
 /// From empty to what no ring and no socket holds.
-constexpr std::array<std::size_t, 9> kSizes = {0,        1,         8,      1000,     8 * 1024,
-                                              20'000, 32 * 1024, 70'000, 3'000'000};
+constexpr std::array<std::size_t, 9> kSizes = {0, 1, 8, 1000, 8 * 1024, 20'000, 32 * 1024, 70'000, 3'000'000};
 
 std::vector<std::uint8_t> bytes_of(std::size_t size, unsigned seed) {
   std::vector<std::uint8_t> bytes(size);
@@ -249,7 +248,8 @@ TEST(MappedMessages, do_not_wait_for_a_sender_that_computes) {
     TaskScope scope;
     scope.spawn(comm.send(data, 1));
     co_await comm.engine().let_others_run();  // it is offered
-    for (int ms = 0; ms < 20'000 && !has_come; ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int ms = 0; ms < 20'000 && !has_come; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_TRUE(has_come);
     co_await scope.join();
   };
