@@ -21,16 +21,16 @@ struct Letter {
     offer,        ///< a message of `bytes` waits at its sender, who calls it `id`
     fetched,      ///< answers an offer: the receiver has all of it
     send_it,      ///< answers an offer: its bytes are to come, in pieces or by a BulkChannel
-    copy_too,     ///< answers an offer: until `fetched` the sender may copy parts of it, to `place`
     piece,        ///< `bytes` more of `id`, in order: the payload
     credit,       ///< so many `bytes` of letters with messages were used up: as many more may come
+    copy_too,     ///< answers an offer: until `fetched` its sender may copy parts of it, to `place`
   };
-  /// Where the receiver finds the bytes of an offer, or the sender of copy_too where they go.
+  /// Where an offer's bytes lie, or go to, as whoever writes the letter says.
   enum class Where : std::uint8_t {
-    with_sender,  ///< nowhere
+    with_sender,  ///< nowhere that the other one reaches
     address,      ///< in the process that both share
-    segment,      ///< an offset in the sender's segment
-    process,      ///< an address in the sender's process, which the kernel may read
+    segment,      ///< an offset in the writer's segment
+    process,      ///< an address in the writer's process, which the kernel may read
   };
 
   Kind kind = Kind::message;

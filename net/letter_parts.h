@@ -10,9 +10,12 @@
 namespace cohort {
 
 /// The parts of a message, in order: for its receiver alone, or for whoever of both ends is free next. Then
-/// both have one of these, on a word that both write.
+/// both have one of these, on a word that both write, and which outlives them. Threads: one end's.
 class LetterParts {
  public:
+  /// Of one part: copied between two looks at whether others on the engine want a turn, about 20 us.
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 10;
+
   /// The upper half: which message. The lower one: how many of its parts were taken.
   using Word = std::atomic<std::uint64_t>;
   static_assert(Word::is_always_lock_free);
@@ -32,6 +35,11 @@ class LetterParts {
     word.store(std::uint64_t{number} << 32, std::memory_order_release);
   }
 
+  /// Neither end takes any more of it.
+  static void end(Word& word, std::uint32_t number) noexcept {
+    word.store(std::uint64_t{number} << 32 | ~std::uint32_t{0}, std::memory_order_release);
+  }
+
   /// Takes the next one; none if all were taken.
   [[nodiscard]] std::optional<Part> next() noexcept {
     const std::uint32_t index = word_ == nullptr ? taken_ : take_from_word();
@@ -47,8 +55,6 @@ class LetterParts {
   }
 
  private:
-  /// Of what is copied between two looks at whether others on the engine want a turn: about 20 us.
-  static constexpr std::size_t kMostBytes = std::size_t{256} << 10;
   static constexpr std::size_t kLeastBytes = std::size_t{32} << 10;
 
   /// Small enough that who comes late finds some left.

@@ -15,8 +15,8 @@
 namespace cohort {
 namespace {
 
-/// Copied between two looks at whether others on the engine want a turn: about 20 us.
-constexpr std::size_t kBytesBetweenLooks = std::size_t{256} << 10;
+/// Copied between two looks at whether others on the engine want a turn.
+constexpr std::size_t kBytesBetweenLooks = LetterParts::kMostBytes;
 /// From here on it pays that the sender hears of its receiver, and copies, too.
 constexpr std::size_t kLeastShared = std::size_t{64} << 10;
 /// Calls that complete at once take the engine's turn from others: asked every so often.
@@ -35,7 +35,7 @@ class Messenger::OutgoingPlace : cohort::Immovable {
   ~OutgoingPlace() {
     outgoing_.unlink();
     flight_.is_known_to_peer = outgoing_.is_offered;
-    flight_.is_known_here = outgoing_.is_asked_for;
+    flight_.is_known_here = outgoing_.is_wanted;
     if (!outgoing_.is_offered) return;
     peer_.offered.erase(outgoing_.id);
     // The receiver may ask for it yet, and would take what comes next for it.
@@ -330,43 +330,65 @@ Task<> Messenger::fetch(Incoming& incoming) {
   while (!incoming.is_over) co_await incoming.news.wait();
 }
 
-void Messenger::copy_part(const LetterParts::Part& part, std::byte* to, const std::byte* from,
-                          std::size_t bytes) const noexcept {
-  const bool is_large = bytes > use_.engine.platform().last_level_cache_bytes();
-  cohort::copy(to + part.at, from + part.at, part.bytes, is_large ? Stores::streaming : Stores::cached);
+/// At the receiver: a message that both ends copy, until its memory may be its owner's again.
+class Messenger::SharedCopy : cohort::Immovable {
+ public:
+  SharedCopy(Peer& peer, host::PartsCell& cell, std::uint32_t number) noexcept
+      : peer_(peer),
+        cell_(cell),
+        number_(number),
+        copied_before_(cell.copied.load(std::memory_order_acquire)) {
+    peer_.is_copying_in = true;
+    LetterParts::begin(cell_.taken, number_);
+  }
+  ~SharedCopy() {
+    LetterParts::end(cell_.taken, number_);
+    peer_.is_copying_in = false;
+  }
+  [[nodiscard]] LetterParts parts(std::size_t bytes) const noexcept { return {bytes, cell_.taken, number_}; }
+  /// What the sender's counter comes to when all parts are there of which it has taken so many.
+  [[nodiscard]] std::uint32_t copied_with(std::uint32_t by_sender) const noexcept {
+    return copied_before_ + by_sender;
+  }
+
+ private:
+  Peer& peer_;
+  host::PartsCell& cell_;
+  const std::uint32_t number_;
+  const std::uint32_t copied_before_;
+};
+
+/// Where stores reach what it goes to, and a core is free for the sender: one message at a time in each
+/// direction. Then the letter asks for it.
+bool Messenger::may_share(const Incoming& incoming, Letter& letter) const noexcept {
+  const Peer& peer = peers_[incoming.from];
+  const bool has_core = !use_.engine.is_crowded() && !use_.membership.shares_engine(incoming.from);
+  if (incoming.request.bytes < kLeastShared || peer.is_copying_in || !has_core) return false;
+  letter = {.kind = Letter::Kind::copy_too, .id = incoming.offer.id, .bytes = incoming.request.bytes};
+  peer.channel->locate(letter, incoming.request.data);
+  return letter.where != Letter::Where::process;
 }
 
-/// Memory that the sender may take back as soon as it fails: guarded like that of collectives. Where stores
-/// reach what it goes to, both ends copy: each takes the next part while there are any.
+/// Memory that the sender may take back as soon as it fails: guarded like that of collectives. Where both
+/// ends copy, each takes the next part while there are any.
 Task<> Messenger::copy_mapped(Incoming& incoming, const std::byte* from) {
   host::Touch touch;
   if (!touch.begin(*group_)) co_await use_.engine.sleep_until(kNever);  // until the cause comes
-  host::PartsCell& cell = group_->own().letter_parts(incoming.from);
-  const std::uint32_t copied_before = cell.copied.load(std::memory_order_acquire);
-  const bool is_shared = asks_to_copy_too(incoming);
   const std::size_t bytes = incoming.request.bytes;
-  LetterParts parts = is_shared ? LetterParts(bytes, cell.taken, incoming.offer.id) : LetterParts(bytes);
+  host::PartsCell& cell = group_->own().letter_parts(incoming.from);
+  std::optional<SharedCopy> shared;
+  LetterParts parts(bytes);
+  Letter letter;
+  if (may_share(incoming, letter)) {
+    shared.emplace(peers_[incoming.from], cell, letter.id);
+    parts = shared->parts(bytes);
+    reply(incoming.from, letter);
+  }
   while (const std::optional<LetterParts::Part> part = parts.next()) {
     copy_part(*part, incoming.request.data, from, bytes);
-    if (use_.engine.is_turn_over()) co_await let_others_run();
+    if (use_.engine.is_turn_over()) co_await pause_touching();
   }
-  if (!is_shared) co_return;
-  co_await group_->until(cell.copied, copied_before + parts.count() - parts.taken());
-  peers_[incoming.from].is_copying_in = false;
-}
-
-/// Where a core is free for the sender, one message at a time in each direction.
-bool Messenger::asks_to_copy_too(const Incoming& incoming) {
-  Peer& peer = peers_[incoming.from];
-  const MessageRequest& request = incoming.request;
-  if (request.bytes < kLeastShared || peer.is_copying_in || use_.engine.is_crowded()) return false;
-  Letter letter{.kind = Letter::Kind::copy_too, .id = incoming.offer.id, .bytes = request.bytes};
-  peer.channel->locate(letter, request.data);
-  if (letter.where == Letter::Where::process) return false;
-  peer.is_copying_in = true;
-  LetterParts::begin(group_->own().letter_parts(incoming.from).taken, letter.id);
-  reply(incoming.from, letter);
-  return true;
+  if (shared) co_await group_->until(cell.copied, shared->copied_with(parts.count() - parts.taken()));
 }
 
 /// Memory that the receiver gives back only when all parts that this rank has taken are there.
@@ -379,16 +401,24 @@ Task<> Messenger::copy_too(Outgoing& outgoing) {
   LetterParts parts(request.bytes, cell.taken, outgoing.id);
   while (const std::optional<LetterParts::Part> part = parts.next()) {
     copy_part(*part, to, request.data, request.bytes);
+    // Before others run here: the receiver may wait for it.
     cell.copied.fetch_add(1, std::memory_order_seq_cst);
     group_->notify(request.peer);
-    if (use_.engine.is_turn_over()) co_await let_others_run();
+    if (use_.engine.is_turn_over()) co_await pause_touching();
   }
 }
 
-/// Amid a touch; goes on only while the peer's memory is there.
-Task<> Messenger::let_others_run() {
+/// Of a message of so many bytes.
+void Messenger::copy_part(const LetterParts::Part& part, std::byte* to, const std::byte* from,
+                          std::size_t bytes) const noexcept {
+  const bool is_large = bytes > use_.engine.platform().last_level_cache_bytes();
+  cohort::copy(to + part.at, from + part.at, part.bytes, is_large ? Stores::streaming : Stores::cached);
+}
+
+/// Lets others run amid a touch, and goes on only while the peer's memory is there.
+Task<> Messenger::pause_touching() {
   co_await use_.engine.let_others_run();
-  if (!group_->may_go_on_touching()) co_await use_.engine.sleep_until(kNever);
+  if (!group_->may_go_on_touching()) co_await use_.engine.sleep_until(kNever);  // until the cause comes
 }
 
 /// False, from then on, where the kernel does not allow it. The sender waits for this before it gives up what
@@ -401,7 +431,7 @@ Task<bool> Messenger::pull(Incoming& incoming) {
   for (std::size_t at = 0; at < request.bytes && may_pull_; at += kBytesBetweenLooks) {
     const std::size_t part = std::min(kBytesBetweenLooks, request.bytes - at);
     may_pull_ = read_peer_memory(process, request.data + at, incoming.offer.place + at, part) == 0;
-    if (use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
+    if (use_.engine.is_turn_over()) co_await pause_touching();
   }
   co_return may_pull_;
 }

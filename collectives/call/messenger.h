@@ -71,6 +71,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     std::uint32_t id = 0;
     bool is_offered = false;
     bool is_asked_for = false;       ///< the receiver waits for its bytes
+    bool is_wanted = false;          ///< somebody receives it: it was answered
     std::optional<Letter> copy_too;  ///< the receiver copies it, and this rank may, too
     bool is_over = false;
     std::size_t sent_bytes = 0;
@@ -150,12 +151,13 @@ class Messenger final : public LetterHandler, private host::Watcher {
   template <class Message, class Move>
   Task<> move_in_turn(IntrusiveList<Message>& queue, Message& message, BulkChannel& bulk, Move move);
   Task<> fetch(Incoming& incoming);
+  class SharedCopy;
   Task<> copy_mapped(Incoming& incoming, const std::byte* from);
-  [[nodiscard]] bool asks_to_copy_too(const Incoming& incoming);
+  [[nodiscard]] bool may_share(const Incoming& incoming, Letter& letter) const noexcept;
   Task<> copy_too(Outgoing& outgoing);
   void copy_part(const LetterParts::Part& part, std::byte* to, const std::byte* from,
                  std::size_t bytes) const noexcept;
-  Task<> let_others_run();
+  Task<> pause_touching();
   [[nodiscard]] bool pulls(const Letter& offer) const noexcept {
     return may_pull_ && offer.where == Letter::Where::process && offer.bytes >= use_.pull_from_bytes;
   }

@@ -235,14 +235,16 @@ void Messenger::take_answer(Rank from, const Letter& letter) noexcept {
   const auto found = peer.offered.find(letter.id);
   if (found == peer.offered.end()) return;  // given up, which the peer does not know yet
   Outgoing& outgoing = *found->second;
+  outgoing.is_wanted = true;
   if (letter.kind == Letter::Kind::copy_too) {
     const bool is_right = letter.bytes == outgoing.request.bytes && peer.channel->mapped(letter) != nullptr;
     if (!is_right) return fail_nonsense(from, "a place for a message that is none");
     outgoing.copy_too = letter;
-  } else if (letter.kind == Letter::Kind::fetched)
+  } else if (letter.kind == Letter::Kind::fetched) {
     outgoing.is_over = true;
-  else if (!std::exchange(outgoing.is_asked_for, true) && peer.channel->bulk_for(outgoing.request.bytes))
+  } else if (!std::exchange(outgoing.is_asked_for, true) && peer.channel->bulk_for(outgoing.request.bytes)) {
     peer.moving_out.push_back(outgoing);
+  }
   wake(outgoing.news);
 }
 

@@ -92,7 +92,7 @@ bool ShmLetters::peek(Letter& letter) noexcept {
   letter.place = cell.place;
   next_bytes_ = letter.payload_bytes();
   const bool is_sound = kind >= static_cast<std::uint8_t>(Letter::Kind::message) &&
-                        kind <= static_cast<std::uint8_t>(Letter::Kind::credit) &&
+                        kind <= static_cast<std::uint8_t>(Letter::Kind::copy_too) &&
                         where <= static_cast<std::uint8_t>(Letter::Where::process) &&
                         next_bytes_ <= most_payload();
   if (!is_sound)

@@ -7,10 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <atomic>
 #include <numeric>
-#include <thread>
 
 namespace cohort::test {
 namespace {
@@ -157,104 +154,6 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, Messages,
                                            Place{"tcp", "tcp", 1, false, 0}, Place{"hosts", "", 2, true, 0},
                                            Place{"rdma", "verbs", 1, true, 0, true}),
                          [](const auto& test) { return test.param.name; });
-
-/// Two ranks that take each other for other processes: they reach what both map, and nothing else.
-CommunicatorOptions isolated() {
-  CommunicatorOptions options;
-  options.is_isolated = true;
-  return options;
-}
-
-TEST(MappedMessages, of_sizes_around_those_that_both_ends_copy_arrive_as_they_were_sent) {
-  auto body = [](Communicator& comm) -> Task<> {
-    constexpr std::size_t kMost = 5'000'000;
-    SharedBuffer<std::uint8_t> shared = comm.allocate<std::uint8_t>(kMost);
-    const std::span<std::uint8_t> all = shared;
-    const Rank other = 1 - comm.rank();
-    unsigned seed = 0;
-    for (const std::size_t size : {std::size_t{40'000}, std::size_t{65'536}, std::size_t{65'537},
-                                   std::size_t{200'000}, std::size_t{1} << 20, kMost}) {
-      const std::span<std::uint8_t> data = all.first(size);
-      ++seed;
-      if (comm.rank() == 0) {
-        std::ranges::copy(bytes_of(size, seed), data.begin());
-        co_await comm.send(data, other);
-        std::ranges::fill(data, std::uint8_t{0});
-      }
-      co_await comm.recv(data, other);
-      EXPECT_TRUE(std::ranges::equal(data, bytes_of(size, seed))) << size;
-      if (comm.rank() == 1) co_await comm.send(data, other);
-    }
-  };
-  run_ranks(2, body, isolated());
-}
-
-TEST(MappedMessages, are_whole_when_they_are_received_whoever_copied_which_part) {
-  auto body = [](Communicator& comm) -> Task<> {
-    constexpr std::size_t kSize = std::size_t{2} << 20;
-    std::vector<std::uint8_t> data(kSize);
-    int torn = 0;
-    for (int round = 1; round <= 300; ++round) {
-      const auto value = static_cast<std::uint8_t>(round);
-      if (comm.rank() == 0) {
-        std::ranges::fill(data, value);
-        co_await comm.send(data, 1);
-      } else {
-        co_await comm.recv(data, 0);
-        // From behind: what was taken last is what might be missing.
-        for (std::size_t left = kSize; left > 0; left -= 32 * 1024) torn += data[left - 1] != value;
-      }
-      co_await comm.barrier();
-    }
-    EXPECT_EQ(torn, 0);
-  };
-  run_ranks(2, body);
-}
-
-TEST(MappedMessages, in_both_directions_at_once_and_several_of_each_arrive_as_they_were_sent) {
-  auto body = [](Communicator& comm) -> Task<> {
-    constexpr std::size_t kSize = 700'000;
-    constexpr unsigned kEach = 4;
-    SharedBuffer<std::uint8_t> out = comm.allocate<std::uint8_t>(kEach * kSize);
-    SharedBuffer<std::uint8_t> in = comm.allocate<std::uint8_t>(kEach * kSize);
-    const Rank other = 1 - comm.rank();
-    for (unsigned round = 0; round < 5; ++round) {
-      std::vector<Task<>> messages;
-      for (unsigned i = 0; i < kEach; ++i) {
-        const std::span<std::uint8_t> sent = std::span<std::uint8_t>(out).subspan(i * kSize, kSize);
-        std::ranges::copy(bytes_of(kSize, comm.rank() + i + round), sent.begin());
-        messages.push_back(comm.send(sent, other));
-        messages.push_back(comm.recv(std::span<std::uint8_t>(in).subspan(i * kSize, kSize), other));
-      }
-      co_await when_all(messages);
-      for (unsigned i = 0; i < kEach; ++i)
-        EXPECT_TRUE(std::ranges::equal(std::span<std::uint8_t>(in).subspan(i * kSize, kSize),
-                                       bytes_of(kSize, other + i + round)));
-    }
-  };
-  run_ranks(2, body, isolated());
-}
-
-TEST(MappedMessages, do_not_wait_for_a_sender_that_computes) {
-  std::atomic<bool> has_come = false;
-  auto body = [&has_come](Communicator& comm) -> Task<> {
-    std::vector<std::uint8_t> data = bytes_of(1'000'000, comm.rank());
-    if (comm.rank() == 1) {
-      co_await comm.recv(data, 0);
-      has_come = true;
-      EXPECT_EQ(data, bytes_of(1'000'000, 0));
-      co_return;
-    }
-    TaskScope scope;
-    scope.spawn(comm.send(data, 1));
-    co_await comm.engine().let_others_run();  // it is offered
-    for (int ms = 0; ms < 20'000 && !has_come; ++ms)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_TRUE(has_come);
-    co_await scope.join();
-  };
-  run_ranks(2, body);
-}
 
 TEST(MessageErrors, other_sizes_are_told_to_both_ends_with_ranks_sizes_and_tag) {
   for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 20}) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <barrier>
 #include <thread>
 #include <vector>
 
@@ -11,12 +13,11 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-/// Counts for each byte at the beginning of a part how often it was taken, and checks that parts lie one
-/// after another.
+/// Counts how often each part was taken.
 std::size_t take_all(LetterParts& parts, std::vector<std::atomic<int>>& taken) {
   std::size_t bytes = 0;
   while (const std::optional<LetterParts::Part> part = parts.next()) {
-    ++taken[part->at / (32 * kKiB)];
+    ++taken[part->at / LetterParts::kMostBytes];
     bytes += part->bytes;
   }
   return bytes;
@@ -37,19 +38,40 @@ TEST(LetterParts, of_one_end_are_all_of_the_message_in_order) {
 }
 
 TEST(LetterParts, of_two_ends_are_taken_once_by_whichever) {
-  constexpr std::size_t kBytes = 100'000 * kKiB + 3;
+  constexpr std::size_t kBytes = 1000 * LetterParts::kMostBytes + 3;
+  int shared = 0;
+  for (std::uint32_t number = 0; number < 200; ++number) {
+    LetterParts::Word word{0};
+    LetterParts::begin(word, number);
+    LetterParts one(kBytes, word, number);
+    LetterParts other(kBytes, word, number);
+    std::vector<std::atomic<int>> taken(one.count());
+    std::size_t of_other = 0;
+    std::barrier start(2);
+    std::thread thread([&] {
+      start.arrive_and_wait();
+      of_other = take_all(other, taken);
+    });
+    start.arrive_and_wait();
+    const std::size_t of_one = take_all(one, taken);
+    thread.join();
+    EXPECT_EQ(of_one + of_other, kBytes);
+    EXPECT_EQ(one.taken() + other.taken(), one.count());
+    for (const std::atomic<int>& times : taken) EXPECT_EQ(times, 1);
+    shared += of_one != 0 && of_other != 0 ? 1 : 0;
+  }
+  EXPECT_GT(shared, 0) << "both took some";
+}
+
+TEST(LetterParts, are_none_for_either_end_once_they_are_ended) {
   LetterParts::Word word{0};
-  LetterParts::begin(word, 7);
-  LetterParts one(kBytes, word, 7);
-  LetterParts other(kBytes, word, 7);
-  std::vector<std::atomic<int>> taken(kBytes / (32 * kKiB) + 1);
-  std::size_t of_other = 0;
-  std::thread thread([&] { of_other = take_all(other, taken); });
-  const std::size_t of_one = take_all(one, taken);
-  thread.join();
-  EXPECT_EQ(of_one + of_other, kBytes);
-  EXPECT_EQ(one.taken() + other.taken(), one.count());
-  for (const std::atomic<int>& times : taken) EXPECT_LE(times, 1);
+  LetterParts::begin(word, 5);
+  LetterParts parts(1000 * kKiB, word, 5);
+  EXPECT_TRUE(parts.next());
+  LetterParts::end(word, 5);
+  EXPECT_FALSE(parts.next());
+  LetterParts::begin(word, 6);
+  EXPECT_FALSE(parts.next());
 }
 
 TEST(LetterParts, of_another_message_or_past_the_end_are_none) {
