@@ -161,6 +161,8 @@ Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
       refuse_root(op, arguments.root, ranks);
     call.root = arguments.root;
   }
+  if (arguments.is_split) [[unlikely]]
+    call.root = Call::kSplit;
   if (!info.has_data) return call;
   call.type = arguments.type;
   if (!info.combines) return call;

@@ -29,6 +29,8 @@ struct CallArguments {
   /// Of an all_gather, in place of `out`: where the block of each rank goes, wherever that is, without
   /// overlaps. Outlive the call. Only where Communicator::takes_blocks_apart() says so.
   std::span<std::byte* const> blocks{};
+  /// Of the all_gather in which the ranks of a split tell each other colour and key: it matches no other one.
+  bool is_split = false;
 };
 
 /// One collective as the caller asked for it. `count` is what the ranks must agree on: the elements of a
@@ -42,7 +44,8 @@ struct Call {
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::sum;
   double factor = 1;  ///< of scaled_sum
-  Rank root = 0;
+  Rank root = 0;  ///< kSplit of an all_gather that is one of a split
+  static constexpr Rank kSplit = 0xffffff;
   std::uint64_t count = 0;
   std::span<const std::size_t> counts{};
   std::span<const std::size_t> recv_counts{};

@@ -110,6 +110,7 @@ Task<std::shared_ptr<CommunicatorCore>> split_group(std::shared_ptr<Communicator
   std::vector<std::int32_t> all(own.size() * membership.size);
   CallArguments arguments;
   arguments.type = DataType::int32;
+  arguments.is_split = true;
   arguments.in = std::as_bytes(std::span(own));
   arguments.out = std::as_writable_bytes(std::span(all));
   Collective gathering(*parent, operator_of<AllGather>, arguments);

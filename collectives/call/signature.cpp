@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/signature.h>
 
+#include <cohort/collectives/operators/all_gather.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -90,8 +92,14 @@ bool has_own_counts(const Signature& signature) {
          count_in(signature) == kOwnCounts;
 }
 
+bool is_split(const Signature& signature) {
+  return byte_at(signature.what, 0) == operator_of<AllGather>.index() &&
+         signature.what >> kRootShift == Call::kSplit;
+}
+
 std::string operator_name(const Signature& signature) {
   const std::uint64_t index = byte_at(signature.what, 0);
+  if (is_split(signature)) return "split";
   if (has_own_counts(signature)) return std::string(kOperatorWithOwnCounts);
   return index < kOperators ? std::string(to_string(Operator::at(index))) : fmt::format("#{}", index);
 }
@@ -243,7 +251,7 @@ Signature sign_tensors(const Call& first, Rank ranks, const ListDigest& digest) 
 std::string describe(const Signature& signature) {
   const std::uint64_t index = byte_at(signature.what, 0);
   std::string name = operator_name(signature);
-  if (index >= kOperators || !Operator::at(index)->has_data) return name;
+  if (index >= kOperators || !Operator::at(index)->has_data || is_split(signature)) return name;
   const Operator op = Operator::at(index);
   std::string text = name + "(";
   if (!is_function(signature)) text += type_name(signature) + (op->combines ? " " : "");

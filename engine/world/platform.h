@@ -7,7 +7,8 @@
 
 namespace cohort::world {
 
-/// The host of one simulated process: one core for all of them, and the caches of no host in particular.
+/// The host of one simulated process: one core for all of them unless each has its own, and the caches of no
+/// host in particular.
 class WorldPlatform final : public Platform {
  public:
   WorldPlatform(World& world, Process process) : world_(world), process_(process) {}
@@ -16,7 +17,9 @@ class WorldPlatform final : public Platform {
   std::string host_fingerprint() override { return host_name(); }
   bool has_devices() const noexcept override { return false; }
   unsigned available_cores() override { return 1; }
-  CoreSet usable_cores() override { return CoreSet(1); }
+  CoreSet usable_cores() override {
+    return CoreSet().set(world_.settings().has_core_each ? process_ % kMostCores : 0);
+  }
   std::vector<unsigned> one_of_each_core_first(const CoreSet&) override { return {0}; }
   bool stay_on_core(std::size_t) noexcept override { return false; }
   void leave_core() noexcept override {}

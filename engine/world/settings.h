@@ -67,6 +67,7 @@ struct ForkingProcess {
 struct Settings {
   std::uint64_t seed = 0;
   std::vector<unsigned> host_of;  ///< by process
+  bool has_core_each = false;     ///< so that processes do not give theirs away while they wait
 
   Duration inside_latency = std::chrono::microseconds(3);    ///< between processes of a host
   Duration outside_latency = std::chrono::microseconds(30);  ///< between hosts; up to twice that with jitter

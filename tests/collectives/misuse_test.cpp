@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 #include <vector>
 
@@ -106,6 +107,19 @@ TEST_P(Misuse, different_operator_names_rank_and_both_operators) {
   };
   expect_mismatch(outcomes(body), kOddOne,
                   {"operator differs", "rank 2 has barrier", "ranks 0, 1, 3 have all_reduce"});
+}
+
+TEST_P(Misuse, a_split_is_no_all_gather_of_as_many_bytes) {
+  auto body = [](Communicator& comm) -> Task<> {
+    const std::array<std::int32_t, 2> own = {7, 8};
+    std::vector<std::int32_t> all(own.size() * comm.size());
+    if (comm.rank() == kOddOne)
+      co_await comm.all_gather(own, all);
+    else
+      (void)co_await comm.split(0);
+  };
+  expect_mismatch(outcomes(body), kOddOne,
+                  {"operator differs", "rank 2 has all_gather", "ranks 0, 1, 3 have split"});
 }
 
 TEST_P(Misuse, different_count_of_a_broadcast_reaches_its_root_too) {

@@ -27,6 +27,7 @@ std::string text_of(Duration duration) {
 
 std::string describe_faults(const Job& job) {
   std::string text;
+  if (job.world.has_core_each) text += "; each rank has a core";
   for (const auto& slow : job.world.slow)
     text += fmt::format("; rank {} is {} times slower", slow.process, slow.factor);
   for (const auto& link : job.world.degraded)

@@ -24,6 +24,8 @@ constexpr Rank kMostRanks = 6;
 constexpr std::size_t kMostCalls = 8;
 /// Of the buffers of one call on one rank.
 constexpr std::size_t kMostBytes = std::size_t{300} << 10;
+/// Of jobs: there ranks spin where others give way, which takes several times as long.
+constexpr unsigned kPercentWithCores = 15;
 
 CommunicatorPlan draw_communicator(Random& random, const Job& job, std::size_t index) {
   CommunicatorPlan plan;
@@ -184,6 +186,8 @@ Job draw_job(std::uint64_t seed) {
     Random of_event(seed ^ kOther);
     draw_event(of_event, job);
   }
+  constexpr std::uint64_t kCores = 0x636f72650003;  // none for seeds that are kept
+  job.world.has_core_each = Random(seed ^ kCores).chance(kPercentWithCores);
   constexpr std::uint64_t kBeside = 0x626573696465;
   Random of_what_is_beside(seed ^ kBeside);
   draw_what_is_beside(of_what_is_beside, job);
