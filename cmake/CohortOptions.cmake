@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cohort_options: how everything of ours is compiled. Linked PRIVATE, so that no user inherits a warning or a flag.
+# cohort_options: how everything of ours is compiled. Linked PRIVATE, so that no user inherits a warning or one of these flags.
 
 set(COHORT_SANITIZE "" CACHE STRING "Sanitizer: empty, address (implies undefined), thread or fuzzer (implies both of address)")
 set_property(CACHE COHORT_SANITIZE PROPERTY STRINGS "" address thread fuzzer)

@@ -156,7 +156,9 @@ bool Communicator::is_failed() const noexcept { return core().health().is_failed
 const Error& Communicator::failure() const noexcept { return core().health().cause(); }
 const Reach& Communicator::reach() const noexcept { return core().reach(); }
 const AlgorithmTable& Communicator::algorithms() const noexcept { return core().algorithms(); }
-SharedHeap& Communicator::heap(std::string_view call) const { return core_for(call).heap(); }
+const std::shared_ptr<SharedHeap>& Communicator::heap(std::string_view call) const {
+  return core_for(call).heap();
+}
 
 Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes, std::string_view forced,
                                   std::optional<Determinism> determinism) const {

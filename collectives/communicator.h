@@ -103,7 +103,7 @@ class Communicator {
 
   /// Memory that peers on this host map already; over other transports ordinary to them. Throws
   /// InvalidArgument for a count that no memory has, ResourceLimit.
-  template <Element T>
+  template <class T>
   [[nodiscard]] SharedBuffer<T> allocate(std::size_t count) {
     return SharedBuffer<T>(heap("allocate"), count);
   }
@@ -112,7 +112,7 @@ class Communicator {
   /// They move into memory that peers map, at the same address and with their contents; nobody may write to
   /// them meanwhile, and children that fork later share them. Takes a few milliseconds per 2 MiB, so register
   /// once. Throws InvalidArgument, ResourceLimit.
-  template <Element T>
+  template <class T>
   [[nodiscard]] Registration register_buffer(std::span<T> buffer) {
     return Registration(heap("register_buffer"), std::as_writable_bytes(buffer));
   }
@@ -469,7 +469,7 @@ class Communicator {
   [[nodiscard]] CommunicatorCore& core_for(std::string_view call) const;
   /// The same for what cannot throw: asserts.
   [[nodiscard]] CommunicatorCore& core() const noexcept;
-  [[nodiscard]] SharedHeap& heap(std::string_view call) const;
+  [[nodiscard]] const std::shared_ptr<SharedHeap>& heap(std::string_view call) const;
 
   std::shared_ptr<CommunicatorCore> core_;
   Rank rank_ = 0;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 namespace cohort {
 
@@ -107,8 +108,23 @@ inline constexpr std::array kDataTypes = detail::combined_types();
 [[nodiscard]] std::optional<DataType> parse_data_type(std::string_view name) noexcept;
 
 namespace detail {
+template <class T, class... Others>
+inline constexpr bool kIsOneOf = (std::is_same_v<T, Others> || ...);
+
+/// Of an integer by its size, so that `long` and `long long` both have one; characters and bool have none.
 template <class T>
-inline constexpr std::optional<DataType> kDataTypeOf{};
+consteval std::optional<DataType> integer_type() {
+  if (!std::is_integral_v<T> || kIsOneOf<T, bool, char, wchar_t, char8_t, char16_t, char32_t>) return {};
+  for (const DataTypeInfo& info : kDataTypeInfos) {
+    const bool has_kind =
+        info.kind == (std::is_signed_v<T> ? DataKind::signed_integer : DataKind::unsigned_integer);
+    if (has_kind && info.size_bytes == sizeof(T)) return info.type;
+  }
+  return {};
+}
+
+template <class T>
+inline constexpr std::optional<DataType> kDataTypeOf{integer_type<T>()};
 template <>
 inline constexpr std::optional<DataType> kDataTypeOf<float>{DataType::float32};
 template <>
@@ -121,22 +137,6 @@ template <>
 inline constexpr std::optional<DataType> kDataTypeOf<float8_e4m3>{DataType::float8_e4m3};
 template <>
 inline constexpr std::optional<DataType> kDataTypeOf<float8_e5m2>{DataType::float8_e5m2};
-template <>
-inline constexpr std::optional<DataType> kDataTypeOf<std::int8_t>{DataType::int8};
-template <>
-inline constexpr std::optional<DataType> kDataTypeOf<std::int16_t>{DataType::int16};
-template <>
-inline constexpr std::optional<DataType> kDataTypeOf<std::int32_t>{DataType::int32};
-template <>
-inline constexpr std::optional<DataType> kDataTypeOf<std::int64_t>{DataType::int64};
-template <>
-inline constexpr std::optional<DataType> kDataTypeOf<std::uint8_t>{DataType::uint8};
-template <>
-inline constexpr std::optional<DataType> kDataTypeOf<std::uint16_t>{DataType::uint16};
-template <>
-inline constexpr std::optional<DataType> kDataTypeOf<std::uint32_t>{DataType::uint32};
-template <>
-inline constexpr std::optional<DataType> kDataTypeOf<std::uint64_t>{DataType::uint64};
 }  // namespace detail
 
 /// A C++ type whose arrays a collective takes as they are.

@@ -18,8 +18,12 @@ std::byte* allocate_shared(SharedHeap& heap, std::size_t count, std::size_t elem
                             count, element_bytes));
   return heap.allocate(count * element_bytes);
 }
-void release_shared(SharedHeap& heap, std::byte* memory) noexcept { heap.release(memory); }
+void release_shared(const SharedHeapOrNone& heap, std::byte* memory) noexcept {
+  if (const std::shared_ptr<SharedHeap> living = heap.lock()) living->release(memory);
+}
 void adopt_shared(SharedHeap& heap, std::span<std::byte> memory) { heap.adopt(memory.data(), memory.size()); }
-void restore_private(SharedHeap& heap, std::byte* memory) noexcept { heap.restore(memory); }
+void restore_private(const SharedHeapOrNone& heap, std::byte* memory) noexcept {
+  if (const std::shared_ptr<SharedHeap> living = heap.lock()) living->restore(memory);
+}
 
 }  // namespace cohort::detail

@@ -86,7 +86,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       within_(root_ ? std::optional<PeerTransports::Within>({root_->resources_.transports(), place_})
                     : std::nullopt),
       resources_(engine, membership_, *this, transports_of(options), within_ ? &*within_ : nullptr),
-      heap_(root_ ? root_->heap_ : own_heap_),
+      heap_(root_ ? root_->heap_ : std::make_shared<SharedHeap>()),
       exec_(engine, membership_, *this, resources_),
       packed_(engine, heap_, membership_.rank, membership_.size),
       function_reducer_(engine, heap_, membership_.rank, membership_.size,
@@ -105,14 +105,14 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
   host::HostGroup* const group_of_host = resources_.group();
   if (!root_) {
     const Resources::HeapPlace heap = resources_.heap();
-    own_heap_ =
+    *heap_ =
         SharedHeap(heap.memory, heap.offset, heap.bytes, options.uses_huge_pages, &resources_.transports());
-    groups_.emplace(engine, *plane_, membership_, group_of_host == nullptr ? nullptr : &own_heap_,
+    groups_.emplace(engine, *plane_, membership_, group_of_host == nullptr ? nullptr : heap_.get(),
                     group_buffer_bytes_of(options));
     plane_->set_group_handler(*groups_);
   }
   if (group_of_host != nullptr && group_of_host->members().size() > 1)
-    meeting_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, heap_, reach_);
+    meeting_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, *heap_, reach_);
   owned_membership_ = std::move(membership);
 }
 

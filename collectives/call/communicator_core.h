@@ -83,7 +83,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   }
   [[nodiscard]] const std::string& transport() const noexcept { return resources_.transports().name(); }
   [[nodiscard]] const Health& health() const noexcept { return health_; }
-  [[nodiscard]] SharedHeap& heap() noexcept { return heap_; }
+  [[nodiscard]] const std::shared_ptr<SharedHeap>& heap() noexcept { return heap_; }
   [[nodiscard]] std::size_t buffer_bytes() const noexcept { return resources_.buffer_bytes(); }
   [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
   /// The algorithm for a call; `forced` by it, if not empty.
@@ -288,9 +288,8 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Health health_;
   std::optional<PeerTransports::Within> within_;  ///< of a group
   Resources resources_;
-  SharedHeap own_heap_;  ///< the root's
-  SharedHeap& heap_;
-  std::optional<GroupTable> groups_;  ///< the root's
+  const std::shared_ptr<SharedHeap> heap_;  ///< the root's
+  std::optional<GroupTable> groups_;        ///< the root's
   MemoryExec exec_;
   Reach reach_;
   Reach unmeasured_;                ///< the same as if nothing had been measured

@@ -26,7 +26,7 @@ class FunctionReducer {
   /// A share below that is not worth a second message.
   static constexpr std::size_t kLeastShareBytes = std::size_t{4} << 10;
 
-  FunctionReducer(Engine& engine, SharedHeap& heap, Rank rank, Rank ranks, Move move)
+  FunctionReducer(Engine& engine, const std::shared_ptr<SharedHeap>& heap, Rank rank, Rank ranks, Move move)
       : engine_(engine), rank_(rank), ranks_(ranks), move_(std::move(move)), got_(heap), packed_(heap) {}
 
   /// Throws InvalidArgument for a reduction without a function, and for an algorithm that is asked for.

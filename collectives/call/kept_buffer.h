@@ -13,14 +13,14 @@ namespace cohort {
 /// it where the heap has room. Threads: the engine's.
 class KeptBuffer {
  public:
-  explicit KeptBuffer(SharedHeap& heap) noexcept : heap_(heap) {}
+  explicit KeptBuffer(const std::shared_ptr<SharedHeap>& heap) noexcept : heap_(heap) {}
 
   /// At least so many bytes, aligned for any type; what was in it is lost where it grows. Throws
   /// std::bad_alloc.
   [[nodiscard]] std::byte* room_for(std::size_t bytes);
 
  private:
-  SharedHeap& heap_;
+  const std::shared_ptr<SharedHeap>& heap_;
   SharedBuffer<std::uint8_t> mapped_;
   std::vector<std::byte> private_;  ///< where the heap has no room
 };

@@ -14,7 +14,7 @@ namespace cohort {
 /// order. The call is done in place. Threads: the engine's.
 class PackedTensors {
  public:
-  PackedTensors(Engine& engine, SharedHeap& heap, Rank rank, Rank ranks) noexcept
+  PackedTensors(Engine& engine, const std::shared_ptr<SharedHeap>& heap, Rank rank, Rank ranks) noexcept
       : engine_(engine), rank_(rank), ranks_(ranks), room_(heap) {}
 
   /// The call of a message, and which tensors are in it; the plan and both outlive what follows. Throws

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,52 @@ TEST(Buffers, vectors_arrays_spans_and_shared_ones_are_taken_as_they_are) {
     co_await comm.all_reduce(std::span(plain), ReduceOp::max);
     co_await comm.broadcast(std::span(plain).first(2), 1);
     EXPECT_EQ(plain[3], 54.0F);
+  };
+  on_every_transport(body);
+}
+
+TEST(Buffers, of_peers_hold_whatever_can_be_moved_and_outlive_their_communicator_as_nothing) {
+  struct Pair {
+    double value;
+    int index;
+  };
+  std::vector<SharedBuffer<Pair>> kept(3);
+  std::vector<Registration> registered(3);
+  std::vector<std::span<std::byte>> pages(3);
+  constexpr std::size_t kPage = 4096;
+  for (std::span<std::byte>& page : pages)
+    page = {static_cast<std::byte*>(std::aligned_alloc(kPage, kPage)), kPage};
+  auto body = [&](Communicator& comm) -> Task<> {
+    const Rank rank = comm.rank();
+    kept[rank] = comm.allocate<Pair>(5);
+    registered[rank] = comm.register_buffer(pages[rank]);
+    pages[rank][7] = std::byte{9};
+    kept[rank][4] = {.value = 0.5, .index = static_cast<int>(rank)};
+    if (rank == 0) co_await comm.send(kept[rank], 1);
+    if (rank == 1) co_await comm.recv(kept[rank], 0);
+    EXPECT_EQ(kept[rank][4].index, rank == 1 ? 0 : static_cast<int>(rank));
+    co_await comm.barrier();
+  };
+  test::run_ranks(3, body);
+  kept.clear();
+  registered.clear();
+  for (const std::span<std::byte> page : pages) {
+    EXPECT_EQ(page[7], std::byte{9});
+    std::free(page.data());
+  }
+}
+
+TEST(Buffers, of_long_and_long_long_have_integers_of_64_bits) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<long> one(2, -1);
+    std::vector<long long> other(2, -2);
+    std::vector<unsigned long long> unsigned_one(2, 3);
+    co_await comm.all_reduce(one, ReduceOp::sum);
+    co_await comm.all_reduce(other, ReduceOp::sum);
+    co_await comm.all_reduce(unsigned_one, ReduceOp::sum);
+    EXPECT_EQ(one[1], -3);
+    EXPECT_EQ(other[1], -6);
+    EXPECT_EQ(unsigned_one[1], 9U);
   };
   on_every_transport(body);
 }
