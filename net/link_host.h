@@ -27,7 +27,8 @@ struct RunningOperation {
 
 /// Whether such an error says what this rank ran out of, cannot do or does wrong, whoever its peer is.
 [[nodiscard]] constexpr bool is_own_fault(ErrorKind kind) noexcept {
-  return kind == ErrorKind::ResourceLimit || kind == ErrorKind::Unsupported || kind == ErrorKind::Internal;
+  return kind == ErrorKind::ResourceLimit || kind == ErrorKind::Unsupported || kind == ErrorKind::Internal ||
+         kind == ErrorKind::InvalidArgument;
 }
 /// What went wrong between `own` and `peer`, laid to one of them: to whom it names already; else, by its
 /// kind, to this rank itself or to the peer.

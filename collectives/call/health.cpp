@@ -24,6 +24,8 @@ std::string advice_on(ErrorKind own_fault, const PeerInfo& at) {
     case ErrorKind::Unsupported:
       return fmt::format("choose another COHORT_TRANSPORT, or let the host of {} have what it lacks",
                          at.describe());
+    case ErrorKind::InvalidArgument:
+      return fmt::format("give {} a buffer of its own, as large as it says", at.describe());
     case ErrorKind::Internal:
       return fmt::format("this is a bug: report it, with what {} printed", at.describe());
     default:

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -90,9 +91,15 @@ class ByteStream : Immovable {
   virtual void shutdown() noexcept = 0;
   /// What one of its error numbers means here, for people: what broke, and what to do.
   [[nodiscard]] virtual std::string explain(int error_number) const = 0;
-  /// What one of its error numbers means to whoever was `doing_what`: LinkFault, or ResourceLimit where this
-  /// host has nothing left for it.
+  /// What one of its error numbers means to whoever was `doing_what`: LinkFault, ResourceLimit where this
+  /// host has nothing left for it, or InvalidArgument for memory that this process does not have.
   [[nodiscard]] Error failure(int error_number, std::string_view doing_what) const {
+    if (error_number == EFAULT)
+      return Error(
+          ErrorKind::InvalidArgument,
+          fmt::format("{} failed: not all of the call's buffer is memory of this process, or it may not "
+                      "be written to (EFAULT)",
+                      doing_what));
     const bool is_limit = system_error(error_number, doing_what).kind() == ErrorKind::ResourceLimit;
     return Error(is_limit ? ErrorKind::ResourceLimit : ErrorKind::LinkFault,
                  fmt::format("{} failed: {}", doing_what, explain(error_number)));

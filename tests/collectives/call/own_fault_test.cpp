@@ -5,6 +5,7 @@
 #include <cohort/engine/io/network.h>
 #include <cohort/net/link_host.h>
 #include <cohort/tests/support/outcome.h>
+#include <cohort/tests/support/ranks.h>
 #include <cohort/tests/support/world_run.h>
 
 #include <gmock/gmock.h>
@@ -155,12 +156,30 @@ TEST(OwnFault, of_a_rank_that_can_say_nothing_more_is_told_by_the_end_of_its_con
   expect_all_name_it({0, 1, 2}, "10.0.0.1:7000", "No buffer space", part, others);
 }
 
+/// The kernel says so; where ranks map each other's memory a process dies of it.
+TEST(OwnFault, of_a_rank_whose_buffer_is_not_its_own_is_told_of_that_rank) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<std::uint8_t> data(3'000'000);
+    const std::span<std::uint8_t> nowhere(reinterpret_cast<std::uint8_t*>(0x1000), data.size());
+    co_await comm.broadcast(comm.rank() == kShort ? nowhere : std::span(data), kShort);
+  };
+  CommunicatorOptions options;
+  options.transport = "tcp";
+  for (const test::Outcome& outcome : test::outcomes_of_ranks(kRanks, body, options)) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(kind_of(outcome.error), "InvalidArgument");
+    EXPECT_EQ(outcome.error->culprit(), kShort);
+    EXPECT_THAT(outcome.error->what(), HasSubstr("not all of the call's buffer is memory of this process"));
+  }
+}
+
 TEST(OwnFault, has_an_advice_of_its_kind) {
   PeerInfo peer;
   peer.rank = 3;
   EXPECT_THAT(advice_on(ErrorKind::ResourceLimit, peer), HasSubstr("is short of"));
   EXPECT_THAT(advice_on(ErrorKind::Unsupported, peer), HasSubstr("COHORT_TRANSPORT"));
   EXPECT_THAT(advice_on(ErrorKind::Internal, peer), HasSubstr("report it"));
+  EXPECT_THAT(advice_on(ErrorKind::InvalidArgument, peer), HasSubstr("a buffer of its own"));
   for (const ErrorKind kind : {ErrorKind::Internal, ErrorKind::Unsupported, ErrorKind::SystemError})
     EXPECT_THAT(advice_on(kind, peer), ::testing::Not(HasSubstr("is short of")));
 }
