@@ -44,7 +44,7 @@ struct Call {
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::sum;
   double factor = 1;  ///< of scaled_sum
-  Rank root = 0;  ///< kSplit of an all_gather that is one of a split
+  Rank root = 0;      ///< kSplit of an all_gather that is one of a split
   static constexpr Rank kSplit = 0xffffff;
   std::uint64_t count = 0;
   std::span<const std::size_t> counts{};
