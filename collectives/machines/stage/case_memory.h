@@ -84,7 +84,10 @@ struct CaseAllocator {
     static_assert(alignof(T) <= alignof(std::max_align_t));
     return static_cast<T*>(CaseMemory::allocate(count * sizeof(T)));
   }
-  void deallocate(T* block, std::size_t count) noexcept { CaseMemory::release(block, count * sizeof(T)); }
+  void deallocate(T* block, std::size_t count) noexcept {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer.
+    CaseMemory::release(static_cast<void*>(block), count * sizeof(T));
+  }
   template <class Other>
   bool operator==(const CaseAllocator<Other>&) const noexcept {
     return true;

@@ -12,7 +12,6 @@ namespace {
 
 using check::Case;
 using check::CheckOptions;
-using check::Fate;
 using check::Report;
 using check::TaskPlace;
 using check::TaskRequest;
