@@ -82,6 +82,7 @@ struct CaseAllocator {
 
   [[nodiscard]] T* allocate(std::size_t count) {
     static_assert(alignof(T) <= alignof(std::max_align_t));
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer.
     return static_cast<T*>(CaseMemory::allocate(count * sizeof(T)));
   }
   void deallocate(T* block, std::size_t count) noexcept {

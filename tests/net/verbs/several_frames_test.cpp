@@ -14,7 +14,7 @@ constexpr std::size_t kBytes = 128 * kKiB;
 constexpr std::size_t kWindowBytes = 16 * kBytes;
 
 class SeveralFrames : public ::testing::Test {
- protected:
+ public:
   void SetUp() override {
     fake.devices = {FakeDevice{.gids = {FakeVerbs::ipv4(0)}}};
     device.emplace(fake.library(), *choose_port(fake.library(), settings).port, settings);

@@ -15,7 +15,7 @@ constexpr std::size_t kBytes = std::size_t{128} << 10;
 constexpr std::size_t kPlaces = 4 * kMostLoans;
 
 class SeveralLoans : public VerbsStreams {
- protected:
+ public:
   void SetUp() override {
     VerbsStreams::SetUp();
     from = numbered(0, kPlaces * kBytes);
