@@ -27,11 +27,11 @@ else()
   set(COHORT_PC_REQUIRES "fmt, ${private_modules}")
   set(COHORT_PC_REQUIRES_PRIVATE "")
 endif()
-# From top to bottom: a static archive stands before the ones it needs.
 set(COHORT_PC_CFLAGS "")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   set(COHORT_PC_CFLAGS " -fno-tree-slp-vectorize")  # as cohort::cohort has it
 endif()
+# From top to bottom: a static archive stands before the ones it needs.
 set(COHORT_PC_LIBS "")
 foreach(layer host machines collectives streams net notify engine)
   get_target_property(type cohort_${layer} TYPE)

@@ -161,11 +161,12 @@ Call begin_call(Operator op, const CallArguments& arguments, Rank ranks) {
       refuse_root(op, arguments.root, ranks);
     call.root = arguments.root;
   }
-  if (arguments.is_split) [[unlikely]]
-    call.root = Call::kSplit;
   if (!info.has_data) return call;
   call.type = arguments.type;
-  if (!info.combines) return call;
+  if (!info.combines) {
+    if (arguments.is_split) call.root = Call::kSplit;
+    return call;
+  }
   if (!applies(arguments.reduce.op, arguments.type)) [[unlikely]]
     refuse_combination(op, arguments.type, arguments.reduce.op);
   call.reduce = arguments.reduce.op;

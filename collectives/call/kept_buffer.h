@@ -20,7 +20,7 @@ class KeptBuffer {
   [[nodiscard]] std::byte* room_for(std::size_t bytes);
 
  private:
-  const std::shared_ptr<SharedHeap>& heap_;
+  const std::shared_ptr<SharedHeap> heap_;
   SharedBuffer<std::uint8_t> mapped_;
   std::vector<std::byte> private_;  ///< where the heap has no room
 };

@@ -13,7 +13,6 @@
 #include <thread>
 
 namespace cohort::test {
-namespace {
 
 Task<> take_part(Engine& engine, CommunicatorOptions options, const RankFunction& function) {
   Communicator comm = co_await Communicator::join(engine, std::move(options));
@@ -27,6 +26,8 @@ Task<> take_part(Engine& engine, CommunicatorOptions options, const RankFunction
   co_await comm.close();
   if (failure) std::rethrow_exception(failure);
 }
+
+namespace {
 
 Outcome run_one(Engine& engine, CommunicatorOptions options, const RankFunction& function) {
   try {

@@ -3,6 +3,7 @@
 #include <cohort/cohort.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/tests/support/mortal_ranks.h>
+#include <cohort/tests/support/ranks.h>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -28,18 +29,6 @@ Task<> send_for_ever(Communicator& comm, int progress) {
   }
 }
 
-Task<> join_and_send(Engine& engine, CommunicatorOptions options, int progress) {
-  Communicator comm = co_await Communicator::join(engine, std::move(options));
-  std::exception_ptr failure;
-  try {
-    co_await send_for_ever(comm, progress);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  co_await comm.close();
-  std::rethrow_exception(failure);
-}
-
 int live(Rank rank, const std::string& address, int progress) {
   try {
     Engine engine;
@@ -49,7 +38,8 @@ int live(Rank rank, const std::string& address, int progress) {
     options.join.address = address;
     options.transport = "shm";
     options.timeout = std::chrono::minutes(1);
-    engine.run(join_and_send(engine, std::move(options), progress));
+    const RankFunction send = [progress](Communicator& comm) { return send_for_ever(comm, progress); };
+    engine.run(test::take_part(engine, std::move(options), send));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::PeerDied)
       return kSurvivedPeerDied + static_cast<int>(error.culprit().value_or(9));
@@ -64,9 +54,11 @@ TEST(KilledAmidMessage, a_rank_is_named_by_the_other_whichever_it_was) {
     test::MortalRanks ranks;
     const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
     ASSERT_EQ(ranks.start(2, [&](Rank rank, int progress) { return live(rank, address, progress); }), 2U);
-    ::usleep(static_cast<useconds_t>(random_incarnation() % 20'000));
+    const auto us = static_cast<useconds_t>(random_incarnation() % 20'000);
+    ::usleep(us);
     ranks.signal(victim, SIGKILL);
-    EXPECT_EQ(ranks.status_of(1 - victim), kSurvivedPeerDied + static_cast<int>(victim)) << round;
+    EXPECT_EQ(ranks.status_of(1 - victim), kSurvivedPeerDied + static_cast<int>(victim))
+        << "killed after " << us << " us";
     EXPECT_EQ(ranks.status_of(victim), -SIGKILL);
   }
 }

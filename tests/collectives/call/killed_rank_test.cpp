@@ -3,6 +3,7 @@
 #include <cohort/cohort.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/tests/support/mortal_ranks.h>
+#include <cohort/tests/support/ranks.h>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -77,18 +78,6 @@ Task<> work_on_buffers(Communicator& comm, Ties ties) {
   co_await work_for_ever(comm, large, gathered, ties);
 }
 
-Task<> join_and_work(Engine& engine, CommunicatorOptions options, Ties ties) {
-  Communicator comm = co_await Communicator::join(engine, std::move(options));
-  std::exception_ptr failure;
-  try {
-    co_await work_on_buffers(comm, ties);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  co_await comm.close();
-  std::rethrow_exception(failure);
-}
-
 /// How large private data goes from rank to rank: through CCL buffers, copied by the kernel, in frames;
 /// between ranks 0 and 1 and ranks 2 and 3 the first, else the last; as if each had a host of its own.
 /// Mapped: not private.
@@ -110,7 +99,8 @@ int live_and_die(Rank rank, Way way, const std::string& address, Duration timeou
     if (way == Way::two_hosts) options.join.host_id = rank < kRanks / 2 ? "one" : "other";
     options.pull_from_bytes = way == Way::shm_pulled ? 1 : kNeverPull;
     options.timeout = timeout;
-    engine.run(join_and_work(engine, std::move(options), ties));
+    const RankFunction work = [ties](Communicator& comm) { return work_on_buffers(comm, ties); };
+    engine.run(test::take_part(engine, std::move(options), work));
   } catch (const Error& error) {
     const int culprit = static_cast<int>(error.culprit().value_or(9));
     if (error.kind() == ErrorKind::PeerDied) status = kSurvivedPeerDied + culprit;
