@@ -104,7 +104,8 @@ inline Placement placement_of(double round_trip_ns) {
 enum class Waiting {
   /// With a core per rank: spins, then all leave at a time the last one set, so that no rank has a head
   /// start.
-  /// With fewer cores: yields, and each leaves as it is scheduled.
+  /// With fewer cores: yields, and each leaves as it is scheduled; an operation has begun when the last one
+  /// had come, since whoever leaves first is at work on it while others are still to be scheduled.
   awake,
   /// Sleeps, and each leaves as it is woken.
   asleep
@@ -139,7 +140,7 @@ class StartLine {
     if (rank_ == 0) answer = stop;
     const std::uint64_t all = std::uint64_t{generation_} * static_cast<std::uint64_t>(ranks_);
     if (board_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == all) {
-      board_.start_ns = now_ns() + kHeadStartNs;
+      board_.start_ns = now_ns() + (spins_ ? kHeadStartNs : 0);
       board_.released.store(generation_, std::memory_order_release);
       if (waiting_ == Waiting::asleep) syscall(SYS_futex, &board_.released, FUTEX_WAKE, ranks_);
     } else if (waiting_ == Waiting::asleep) {
@@ -150,6 +151,9 @@ class StartLine {
     while (spins_ && now_ns() < board_.start_ns) relax();
     return answer;
   }
+
+  /// When what comes now has begun, for this rank. After cross().
+  std::int64_t start_ns() const { return waiting_ == Waiting::awake && !spins_ ? board_.start_ns : now_ns(); }
 
   /// Median round trip of a cache line between the cores of ranks 0 and 1, in ns, on every rank; 0 if they
   /// share a core. Call on all ranks together. Costs about 1 ms.

@@ -185,7 +185,7 @@ class Measurement {
                           (done >= kFewIterations && taken_ns >= 4 * limits.budget_ns);
       if (line_.cross(enough || done == limits.most)) return done;
       if (options_.start == Start::barrier) peer_.barrier();
-      const std::int64_t start = now_ns();
+      const std::int64_t start = options_.start == Start::barrier ? now_ns() : line_.start_ns();
       point.operation();
       const std::int64_t end = now_ns();
       if (!sample_us.empty()) sample_us[done] = static_cast<double>(end - start) * 1e-3;

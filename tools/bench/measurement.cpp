@@ -186,7 +186,7 @@ Task<std::size_t> Measurement::iterate(Limits limits, std::span<double> samples_
       check_peers(deadline);
     }
     const bool is_last = line_.leave();
-    const std::int64_t start = now_ns();
+    const std::int64_t start = line_.start_ns();
     if (workload_.point().exercise.is_messages()) {
       co_await workload_.run();
     } else {

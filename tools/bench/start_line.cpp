@@ -17,7 +17,7 @@ void StartLine::arrive(bool stop) noexcept {
   if (rank_ == 0) board_.stop[generation_ % 2] = stop;
   const std::uint64_t all = std::uint64_t{generation_} * ranks_;
   if (board_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != all) return;
-  board_.start_ns = now_ns() + kHeadStartNs;
+  board_.start_ns = now_ns() + (polls_ == Polls::spin ? kHeadStartNs : 0);
   board_.released.store(generation_, std::memory_order_release);
 }
 

@@ -45,8 +45,9 @@ struct Board {
 /// One crossing: arrive(), is_released() until it says so, leave(). Between two polls the caller lets its
 /// engine take a turn: a peer that is not here yet may wait for bytes that this rank has still to send. Where
 /// each rank has a processor, polls spin, and all leave at a time that the last one has set, so that nobody
-/// has a head start. Where they do not, polls yield, and each leaves as it is scheduled. Ranks that share an
-/// engine poll once: the one that is missing needs the turn.
+/// has a head start. Where they do not, polls yield, and each leaves as it is scheduled: an operation has
+/// begun there when the last one had come, since whoever leaves first is at work on it while others are still
+/// to be scheduled. Ranks that share an engine poll once: the one that is missing needs the turn.
 class StartLine : Immovable {
  public:
   enum class Polls { spin, yield, once };
@@ -60,6 +61,10 @@ class StartLine : Immovable {
   [[nodiscard]] bool is_released() const noexcept;
   /// Waits for the common start. The answer of rank 0.
   bool leave() const noexcept;
+  /// When what comes now has begun, for this rank. After leave().
+  [[nodiscard]] std::int64_t start_ns() const noexcept {
+    return polls_ == Polls::spin ? now_ns() : board_.start_ns;
+  }
 
   [[nodiscard]] Rank arrived() const noexcept;
 
