@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/communicator_core.h>
 #include <cohort/collectives/call/grouping.h>
 #include <cohort/collectives/call/resolved_options.h>
+#include <cohort/engine/log.h>
 #include <cohort/net/join/join.h>
 
 #include <fmt/format.h>
@@ -56,7 +57,13 @@ Task<std::optional<Error>> failure_to_establish(CommunicatorCore& core, Duration
   co_return failure;
 }
 
-Task<> close_and_release(std::shared_ptr<CommunicatorCore> core) { co_await core->close(); }
+Task<> close_and_release(std::shared_ptr<CommunicatorCore> core) {
+  try {
+    co_await core->close();
+  } catch (const Error& error) {
+    log(LogLevel::error, "rank {}: {}", core->membership().rank, error.what());
+  }
+}
 
 }  // namespace
 

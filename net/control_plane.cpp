@@ -240,10 +240,8 @@ void ControlPlane::take(Rank peer, const ControlMessage& message) noexcept {
     return;
   }
   if (peers_[peer].departed) return;
-  if (message.type != ControlMessage::Type::goodbye) {
-    handler_.on_control(peer, message);
-    return;
-  }
+  handler_.on_control(peer, message);
+  if (message.type != ControlMessage::Type::goodbye) return;
   peers_[peer].said_goodbye = true;
   peers_[peer].goodbye_after = message.sequence;
   depart(peer);

@@ -21,7 +21,7 @@ struct ControlMessage {
     status,     ///< "I run this collective, and wait"; sent when it stalls
     query,      ///< as status, and asks the receiver for its own, of the same collective or of its last one
     revoke,     ///< the communicator is given up: kind, culprit, cause, the collective that failed
-    goodbye,    ///< the sender leaves in good order after this sequence number
+    goodbye,    ///< the sender leaves in good order after this collective
     lost,       ///< the sender's connection to rank `culprit` ended without a goodbye
     alive,      ///< the answer to `lost`: the sender's own connection to rank `culprit` is still there
     invite,     ///< the sender makes a group, which it calls `group`, with the receiver: GroupTable's words
@@ -69,6 +69,7 @@ class ControlPlane : Immovable {
  public:
   class Handler {
    public:
+    /// A goodbye is followed by on_departure().
     virtual void on_control(Rank from, const ControlMessage& message) noexcept = 0;
     /// The peer's connection ended: after a goodbye with that sequence number, or without one.
     virtual void on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept = 0;

@@ -44,7 +44,11 @@ class LinkHost {
   /// The link to `peer` broke, its bytes make no sense, or this rank cannot go on with it: blamed_on() one of
   /// them. The communicator finds the cause and cancels what runs.
   virtual void link_failed(Rank peer, const Error& error) noexcept = 0;
-  /// `peer` runs something else under this sequence number.
+  /// Whether this rank ran something else under this sequence number, as far as it remembers.
+  [[nodiscard]] virtual bool ran_another(std::uint64_t sequence, const Signature& than) const noexcept {
+    return sequence == running().sequence && running().signature != than;
+  }
+  /// `peer` runs, or ran, something else under this sequence number.
   virtual void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept = 0;
 
  protected:

@@ -1,38 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/signals.h>
 
 namespace cohort {
 namespace {
 
-/// One-shot broadcast: the root hears from everybody, then sends everything to everybody at once.
-/// Cost: 2 rounds; (p-1) * bytes sent by the root. Streams: main and p-1 sub streams of the root. Scratch:
+/// One-shot broadcast: the root sends everything to everybody at once.
+/// Cost: 1 round; (p-1) * bytes sent by the root. Streams: main and p-1 sub streams of the root. Scratch:
 /// none.
-///
-/// The Acks tell the root that all run the same collective: a rank that does not stops all of them, the root
-/// included. With two ranks each hears from the other in any case, and the root need not wait for the Ack
-/// before it sends: 1 round.
 Task<> broadcast_one_shot(Exec& x, Broadcast op) {
-  if (x.rank() != op.root) {
-    Link& link = x.link(op.root);
-    co_await link.post(Signal::Ack);
-    co_await link.recv(op.data);
+  const bool has_ack = acknowledges(op.data.bytes, x.size());
+  if (x.rank() == op.root) {
+    auto serve = [&](Rank peer) -> Task<> { return send_slice(x.link(peer), op.data); };
+    co_await x.fork_join(x.peers(), serve);
+    if (has_ack) co_await hear_from_all(x);
     co_return;
   }
-  if (x.size() > 2)
-    for (const Rank peer : x.peers()) co_await x.link(peer).wait(Signal::Ack);
-  auto serve = [&](Rank peer) -> Task<> { return send_slice(x.link(peer), op.data); };
-  co_await x.fork_join(x.peers(), serve);
-  if (x.size() == 2) co_await x.link(x.ahead(1)).wait(Signal::Ack);
+  Link& root = x.link(op.root);
+  if (has_ack) co_await root.post(Signal::Ack);
+  co_await root.recv(op.data);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {.rounds = ranks == 2 ? 1.0 : 2.0,
-          .bytes_moved = n,
-          .bytes_reduced = 0,
-          .messages = 2 * (ranks - 1.0),
-          .bytes_by_all = n};
+  return {.rounds = 1, .bytes_moved = n, .messages = messages_of_star(bytes, ranks), .bytes_by_all = n};
 }
 
 const Algorithm<Broadcast> kAlgorithm = {

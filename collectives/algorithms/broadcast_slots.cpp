@@ -4,6 +4,10 @@
 namespace cohort {
 namespace {
 
+/// Above, to copy it once more, in pieces that others read meanwhile, is faster: 2 ranks, 64 KiB, 1.4 in
+/// place of 2.6 us.
+constexpr std::size_t kMostReferred = std::size_t{32} << 10;
+
 /// Small broadcast between the ranks of a host: the root brings its data when all meet, or says where it is
 /// if all map it, and everybody takes it from there. Cost: the meeting, 1 round; bytes read per rank.
 /// Streams: main. Scratch: none.
@@ -17,7 +21,7 @@ const Algorithm<Broadcast> kAlgorithm = {
     .name = "slots",
     .ground = Ground::mapped,
     .cost = cost,
-    .local = {.announces = Announces::data, .combine = take, .may_refer = true}};
+    .local = {.announces = Announces::data, .combine = take, .refers_up_to = kMostReferred}};
 
 }  // namespace
 

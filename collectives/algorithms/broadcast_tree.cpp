@@ -5,23 +5,20 @@
 namespace cohort {
 namespace {
 
-/// Tree broadcast: Acks go up a binomial tree to the root, the data comes down it.
-/// Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; bytes sent once
-/// per child. Streams: main. Scratch: none. Source: Chan et al. 2007, minimum spanning tree broadcast.
-///
-/// The Acks tell everybody who gets the data that all run the same collective.
+/// Tree broadcast: the data comes down a binomial tree.
+/// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all; bytes sent once per child.
+/// Streams: main. Scratch: none. Source: Chan et al. 2007, minimum spanning tree broadcast.
 Task<> broadcast_tree(Exec& x, Broadcast op) {
   const Tree tree(x, op.root);
-  co_await signal_upwards(x, tree);
   co_await pass_downwards(x, tree, op.data);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const Tree::Figures& tree = Tree::figures(ranks);
   const double n = static_cast<double>(bytes);
-  return {.rounds = 2.0 * tree.height,
+  return {.rounds = static_cast<double>(tree.height),
           .bytes_moved = tree.sends * n,
-          .messages = 2 * (ranks - 1.0),
+          .messages = ranks - 1.0,
           .bytes_by_all = n * (ranks - 1)};
 }
 

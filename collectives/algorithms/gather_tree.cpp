@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
-#include <cohort/collectives/schedule/maybe_empty.h>
 #include <cohort/collectives/schedule/subtree.h>
 #include <cohort/collectives/schedule/variant.h>
 
@@ -13,7 +12,7 @@ Task<> take_subtree(Exec& x, Gather op, Rank child, Rank ranks) {
   const Subtree blocks(x, op, child, ranks);
   const bool is_direct = blocks.lies_together();
   const Slice arrival = is_direct ? blocks.whole() : x.scratch(0, blocks.bytes());
-  co_await receive_or_wait(x.link(child), arrival);
+  co_await x.link(child).recv(arrival);
   for (Rank i = 0; i < blocks.ranks() && !is_direct; ++i)
     co_await x.copy(blocks.block(i), blocks.packed_block(arrival, i));
 }
@@ -26,9 +25,9 @@ Task<> pass_subtree_up(Exec& x, Gather op, Tree tree) {
   for (Rank distance = 1; tree.has_child(distance); distance *= 2) {
     const Subtree below(x, op, tree.child(distance), tree.ranks_below(distance));
     const Slice theirs = packed.part(own.bytes_before(distance), below.bytes());
-    co_await receive_or_wait(x.link(tree.child(distance)), theirs);
+    co_await x.link(tree.child(distance)).recv(theirs);
   }
-  co_await send_or_post(x.link(tree.parent()), packed);
+  co_await x.link(tree.parent()).send(packed);
 }
 
 Task<> take_all(Exec& x, Gather op, Tree tree) {
@@ -37,33 +36,27 @@ Task<> take_all(Exec& x, Gather op, Tree tree) {
     co_await take_subtree(x, op, tree.child(distance), tree.ranks_below(distance));
 }
 
-Task<> send_up(Exec& x, Gather op, Tree tree) {
-  if (tree.is_root()) return take_all(x, op, tree);
-  if (tree.has_child(1)) return pass_subtree_up(x, op, tree);
-  return send_or_post(x.link(tree.parent()), op.send);
-}
-
-/// Tree gather: blocks go up a binomial tree to the root, those of a subtree in one message; DataSignals come
-/// down it. Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; (p-1) *
-/// block bytes received by the root. Streams: main. Scratch: the blocks of the largest subtree below the
-/// root, for more than three ranks. Source: Chan et al. 2007, minimum spanning tree gather.
-///
-/// The signals tell everybody that all run the same collective.
+/// Tree gather: blocks go up a binomial tree to the root, those of a subtree in one message.
+/// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all; (p-1) * block bytes
+/// received by the root. Streams: main. Scratch: the blocks of the largest subtree below the root, for more
+/// than three ranks. Source: Chan et al. 2007, minimum spanning tree gather.
 Task<> gather_tree(Exec& x, Gather op) {
   const Tree tree(x, op.root);
-  co_await send_up(x, op, tree);
-  if (!tree.is_root()) co_await x.link(tree.parent()).wait(Signal::DataSignal);
-  for (Rank distance = tree.widest() / 2; distance != 0; distance /= 2)
-    if (tree.has_child(distance)) co_await x.link(tree.child(distance)).post(Signal::DataSignal);
+  if (tree.is_root())
+    co_await take_all(x, op, tree);
+  else if (tree.has_child(1))
+    co_await pass_subtree_up(x, op, tree);
+  else
+    co_await x.link(tree.parent()).send(op.send);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const Tree::Figures& tree = Tree::figures(ranks);
   const double block = static_cast<double>(bytes);
-  return {.rounds = 2.0 * tree.height,
+  return {.rounds = static_cast<double>(tree.height),
           .bytes_moved = (ranks - 1.0) * block,
           .bytes_copied = block,
-          .messages = 2 * (ranks - 1.0),
+          .messages = ranks - 1.0,
           .bytes_by_all = tree.sizes_of_subtrees * block};
 }
 

@@ -119,6 +119,7 @@ using LibraryNames = NameList<
     struct AllGatherVAhc,
     struct ReduceScatterVSlots,
     struct ReduceScatterVDirect,
+    struct ReduceScatterVTree,
     struct ReduceScatterVMesh,
     struct ReduceScatterVRing,
     struct ReduceScatterVMeshRing,

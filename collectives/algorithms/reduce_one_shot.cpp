@@ -2,6 +2,7 @@
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/collected.h>
 #include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/signals.h>
 
 namespace cohort {
 namespace {
@@ -10,26 +11,22 @@ namespace {
 /// bits.
 Task<> combine_as_it_arrives(Exec& x, Reduce op) {
   Link& link = x.link(x.ahead(1));
-  co_await link.post(Signal::Ack);
+  if (acknowledges(op.send.bytes, x.size())) co_await link.post(Signal::Ack);
   co_await x.copy(op.recv, op.send);
   co_await link.recv_reduce(op.recv, x.last_reducer(op.combine));
 }
 
-/// What the root does with more of them: collect, tell everybody, combine.
+/// What the root does with more of them: collect, then combine.
 Task<> combine_all(Exec& x, Reduce op) {
   Collected inputs(x, op.send);
   auto receive = [&](Rank peer) -> Task<> { return receive_slice(x.link(peer), inputs.from(peer)); };
   co_await x.fork_join(x.peers(), receive);
-  for (const Rank peer : x.peers()) co_await x.link(peer).post(Signal::Ack);
   co_await inputs.combine_into(op.recv, op.combine);
 }
 
 /// One-shot reduce: everybody sends its whole input to the root, which combines all of them in rank order.
-/// Cost: 2 rounds; (p-1) * bytes received and reduced by the root. Streams: main and p-1 sub streams of the
+/// Cost: 1 round; (p-1) * bytes received and reduced by the root. Streams: main and p-1 sub streams of the
 /// root. Scratch: (p-1) * bytes for more than two ranks. Order of reduction: by rank (determinism D3).
-///
-/// The Acks tell everybody that all run the same collective: the root has heard from all when it posts them.
-/// With two ranks each hears from the other in any case, and the root need not wait: 1 round.
 Task<> reduce_one_shot(Exec& x, Reduce op) {
   if (x.rank() == op.root) {
     Task<> combining = x.size() == 2 ? combine_as_it_arrives(x, op) : combine_all(x, op);
@@ -38,16 +35,16 @@ Task<> reduce_one_shot(Exec& x, Reduce op) {
   }
   Link& root = x.link(op.root);
   co_await root.send(op.send);
-  co_await root.wait(Signal::Ack);
+  if (acknowledges(op.send.bytes, x.size())) co_await root.wait(Signal::Ack);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {.rounds = ranks == 2 ? 1.0 : 2.0,
+  return {.rounds = 1,
           .bytes_moved = n,
           .bytes_reduced = n,
           .bytes_copied = ranks == 2 ? n : 0,
-          .messages = 2 * (ranks - 1.0),
+          .messages = messages_of_star(bytes, ranks),
           .bytes_by_all = n};
 }
 

@@ -5,16 +5,31 @@
 namespace cohort {
 namespace {
 
-/// Tree reduce_scatter: partial sums of all blocks go up a binomial tree to rank 0, each subtree's blocks
-/// come down it. Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; p *
-/// block bytes up, at most p/2 * block bytes per child down, p * block bytes reduced per child. Streams:
-/// main. Scratch: p * block bytes; the caller's input stays as it is. Order of reduction: by rank within each
-/// subtree, subtrees from left to right (determinism D1). Source: Chan et al. 2007, reduce and scatter.
-Task<> reduce_scatter_tree(Exec& x, ReduceScatter op) {
+/// What lies before that rank's block, of all blocks packed one behind the other.
+template <class Op>
+std::size_t bytes_before(const Op& op, Rank rank) {
+  if constexpr (Op::kCounts == Counts::one) {
+    return rank * op.recv.bytes;
+  } else {
+    std::size_t bytes = 0;
+    for (Rank before = 0; before < rank; ++before) bytes += op.blocks.bytes_of(before);
+    return bytes;
+  }
+}
+
+/// Tree reduce_scatter, also of blocks that differ: partial sums of all blocks go up a binomial tree to rank
+/// 0, each subtree's blocks come down it. Cost: twice as many rounds as the tree is high (at most log2 p),
+/// 2(p-1) messages in all; p * block bytes up, at most p/2 * block bytes per child down, p * block bytes
+/// reduced per child. Streams: main. Scratch: p * block bytes; the caller's input stays as it is. Order of
+/// reduction: by rank within each subtree, subtrees from left to right (determinism D1). Source: Chan et al.
+/// 2007, reduce and scatter.
+template <class Op>
+Task<> reduce_scatter_tree(Exec& x, Op op) {
   const Tree tree(x);
   const Reducer reducer = x.reducer(op.combine);
   const auto blocks = [&](Rank first, Rank count) {
-    return x.scratch(first * op.recv.bytes, count * op.recv.bytes);
+    const std::size_t begin = bytes_before(op, first);
+    return x.scratch(begin, bytes_before(op, first + count) - begin);
   };
   for (Rank rank = 0; rank < x.size(); ++rank) co_await x.copy(blocks(rank, 1), op.block(rank));
   const Slice all = blocks(0, x.size());
@@ -52,15 +67,18 @@ Needs needs(std::size_t bytes, Rank ranks) { return {.links_to_all = true, .scra
 
 std::size_t largest_piece(std::size_t buffer_bytes, Rank ranks) { return buffer_bytes / ranks; }
 
-const Algorithm<ReduceScatter> kAlgorithm = {.name = "tree",
-                                             .distances = Distances::tree,
-                                             .cost = cost,
-                                             .needs = needs,
-                                             .largest_piece = largest_piece,
-                                             .schedule = reduce_scatter_tree};
+template <class Op>
+constexpr Algorithm<Op> kAlgorithm = {.name = "tree",
+                                      .distances = Distances::tree,
+                                      .cost = cost,
+                                      .needs = needs,
+                                      .largest_piece = largest_piece,
+                                      .schedule = reduce_scatter_tree<Op>};
 
 }  // namespace
 
-AnyAlgorithm describe(const struct ReduceScatterTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterTree*) { return kAlgorithm<ReduceScatter>; }
+
+AnyAlgorithm describe(const struct ReduceScatterVTree*) { return kAlgorithm<ReduceScatterV>; }
 
 }  // namespace cohort

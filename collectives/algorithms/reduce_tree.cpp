@@ -5,13 +5,11 @@
 namespace cohort {
 namespace {
 
-/// Tree reduce: partial sums go up a binomial tree to the root, DataSignals come down it.
-/// Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; bytes received
-/// and reduced once per child. Streams: main. Scratch: bytes for more than two ranks, as only the root has
+/// Tree reduce: partial sums go up a binomial tree to the root.
+/// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all; bytes received and reduced
+/// once per child. Streams: main. Scratch: bytes for more than two ranks, as only the root has
 /// memory for a sum. Order of reduction: by place within each subtree, subtrees from left to right
 /// (determinism D1). Source: Chan et al. 2007, minimum spanning tree reduce.
-///
-/// The signals tell everybody that all run the same collective.
 Task<> reduce_tree(Exec& x, Reduce op) {
   const Tree tree(x, op.root);
   const Reducer reducer = x.reducer(op.combine);
@@ -21,25 +19,20 @@ Task<> reduce_tree(Exec& x, Reduce op) {
   if (!is_leaf) co_await x.copy(sum, op.send);
   for (Rank distance = 1; tree.has_child(distance); distance *= 2)
     co_await x.link(tree.child(distance)).recv_reduce(sum, reducer);
-  if (tree.is_root()) {
+  if (tree.is_root())
     co_await x.finish_average(op.combine, sum);
-  } else {
-    Link& parent = x.link(tree.parent());
-    co_await parent.send(sum);
-    co_await parent.wait(Signal::DataSignal);
-  }
-  for (Rank distance = tree.widest() / 2; distance != 0; distance /= 2)
-    if (tree.has_child(distance)) co_await x.link(tree.child(distance)).post(Signal::DataSignal);
+  else
+    co_await x.link(tree.parent()).send(sum);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const Tree::Figures& tree = Tree::figures(ranks);
   const double n = static_cast<double>(bytes);
-  return {.rounds = 2.0 * tree.height,
+  return {.rounds = static_cast<double>(tree.height),
           .bytes_moved = tree.children * n,
           .bytes_reduced = tree.children * n,
           .bytes_copied = n,
-          .messages = 2 * (ranks - 1.0),
+          .messages = ranks - 1.0,
           .bytes_by_all = n * (ranks - 1)};
 }
 

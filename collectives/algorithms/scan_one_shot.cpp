@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/placed.h>
+#include <cohort/collectives/schedule/signals.h>
 #include <cohort/collectives/schedule/variant.h>
 
 namespace cohort {
@@ -9,16 +10,16 @@ namespace {
 /// What a lower rank sends.
 Slice arrival(Exec& x, const Scan& op, Rank from) { return x.scratch(from * op.send.bytes, op.send.bytes); }
 
-/// To a higher rank its vector, from a lower one its own; an Ack the other way, so that every rank hears from
-/// every other.
+/// To a higher rank its vector, from a lower one its own.
 Task<> give_or_take(Exec& x, Scan op, Rank peer) {
   Link& link = x.link(peer);
+  const bool has_ack = acknowledges(op.send.bytes, x.size());
   if (peer > x.rank()) {
     co_await link.send(op.send);
-    co_await link.wait(Signal::Ack);
+    if (has_ack) co_await link.wait(Signal::Ack);
     co_return;
   }
-  co_await link.post(Signal::Ack);
+  if (has_ack) co_await link.post(Signal::Ack);
   co_await link.recv(arrival(x, op, peer));
 }
 
@@ -44,7 +45,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_moved = n * (ranks - 1.0),
           .bytes_reduced = n * (ranks - 1.0),
           .bytes_copied = n,
-          .messages = ranks * (ranks - 1.0),
+          .messages = ranks / 2.0 * messages_of_star(bytes, ranks),
           .bytes_by_all = n * ranks * (ranks - 1.0) / 2};
 }
 

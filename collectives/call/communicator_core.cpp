@@ -83,6 +83,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
             resources_.shutdown();
           },
           [this](Rank peer) { return resources_.is_cut_off(peer); }),
+      lead_(engine, membership_, running_, health_),
       within_(root_ ? std::optional<PeerTransports::Within>({root_->resources_.transports(), place_})
                     : std::nullopt),
       resources_(engine, membership_, *this, transports_of(options), within_ ? &*within_ : nullptr),
@@ -222,6 +223,7 @@ Task<> CommunicatorCore::measure_host() {
   co_await calibration.measure_slots(reach_.slots);  // against what the kernel copies, where it does
   co_await exec_.phase();                            // all are through
   resources_.group()->forget_arrivals();
+  meeting_->forget_last_call();
   co_await exec_.phase();  // all have forgotten
   running_.sequence = 0;
 }
@@ -256,18 +258,24 @@ Task<> CommunicatorCore::run_begun(const Call& call) {
 
 Task<> CommunicatorCore::close() {
   if (std::exchange(is_closed_, true)) co_return;
-  const bool was_failed = health_.is_failed();
+  co_await hear_of_last_call();
+  has_left_ = true;
   health_.leave();
-  if (!was_failed) co_await let_data_leave();
+  if (!health_.is_failed()) co_await let_data_leave();
   ControlMessage goodbye;
   goodbye.type = ControlMessage::Type::goodbye;
   goodbye.sequence = running_.sequence;
+  goodbye.signature = running_.signature;
   control_.broadcast(goodbye);
   resources_.shutdown();
-  if (!root_) {
+  if (root_)
+    co_await end_group();
+  else
     co_await end_if_unused();
-    co_return;
-  }
+  if (is_untold()) throw Error(health_.cause());
+}
+
+Task<> CommunicatorCore::end_group() {
   services_.cancel();
   try {
     co_await services_.join();
@@ -293,20 +301,21 @@ void CommunicatorCore::refuse_blocks(const Call& call) {
 }
 
 /// The call has its number from here on.
-void CommunicatorCore::begin(const Call& call) noexcept { begin(call, sign(call, membership_.size)); }
+void CommunicatorCore::begin(const Call& call) { begin(call, sign(call, membership_.size)); }
 
-void CommunicatorCore::begin(const Call& call, const Signature& signature) noexcept {
+void CommunicatorCore::begin(const Call& call, const Signature& signature) {
   prepare(call, signature);
   if (call_.whole()) {
     call_.begin_message();
     watchdog_.begin_message();
   }
-  (void)health_.begin(running_.sequence, running_.signature);
+  if (!health_.begin(running_.sequence, running_.signature)) throw Error(health_.cause());
 }
 
 void CommunicatorCore::prepare(const Call& call, const Signature& signature) noexcept {
   ++running_.sequence;
   running_.signature = signature;
+  lead_.begin(call.op);
   running_.windows.bind(WindowId::send, call.send, call.send_bytes);
   if (call.blocks.empty()) [[likely]]
     running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
@@ -337,9 +346,10 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
   has_begun = turn_.try_lock();
   call_.begin();
   prepare(call, sign(call, membership_.size));
-  if (meeting_) meeting_->announce(call);
-  (void)health_.begin(running_.sequence, running_.signature);  // while the announcement travels
-  if (!complete_here(call)) return false;
+  const bool is_announced = !meeting_ || meeting_->announce_here(call);
+  const bool is_well =
+      health_.begin(running_.sequence, running_.signature);  // while the announcement travels
+  if (!is_announced || !is_well || !complete_here(call)) return false;
   running_.is_running = false;
   turn_.unlock();
   return true;
@@ -355,7 +365,8 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
     turn.emplace(std::move(taken));
     if (engine_.is_turn_over()) co_await engine_.let_others_run();  // in its place: nobody overtakes it
     if (around != nullptr) around->throw_if_cancelled();
-    if (health_.is_failed()) throw Error(health_.cause());
+    has_told_ = health_.is_failed();
+    if (has_told_) throw Error(health_.cause());
     if (is_closed_)
       throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
   }
@@ -379,6 +390,7 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
     co_await withdraw();
     running_.is_running = false;
     call_.end();
+    has_told_ = true;
     throw Error(cause);
   }
   running_.is_running = false;
@@ -387,6 +399,7 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
 
 /// A call that has begun is one message.
 Task<> CommunicatorCore::perform(Asked asked, bool has_begun) {
+  if (has_begun && health_.is_failed()) throw Error(health_.cause());
   if (has_begun) return orchestrate(*std::get<const Call*>(asked));
   return std::visit([this](const auto* call) { return begin_and_run(*call); }, asked);
 }
@@ -403,9 +416,10 @@ Task<> CommunicatorCore::begin_and_run(const Call& call) {
 }
 
 Task<> CommunicatorCore::orchestrate(const Call& call) {
-  if (meeting_) return attend_and_run(call);
-  exec_.begin(UserWindows::staged, 0);
-  return run_schedule(call);
+  if (!meeting_) exec_.begin(UserWindows::staged, 0);
+  Task<> running = meeting_ ? attend_and_run(call) : run_schedule(call);
+  if (!reach_.is_host_wide && lead_.is_too_long()) return lead_.shorten_before(std::move(running));
+  return running;
 }
 
 /// What is over when all have met needs no more.

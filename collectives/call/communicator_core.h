@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/function_reducer.h>
 #include <cohort/collectives/call/group_table.h>
 #include <cohort/collectives/call/health.h>
+#include <cohort/collectives/call/lead.h>
 #include <cohort/collectives/call/meeting.h>
 #include <cohort/collectives/call/messenger.h>
 #include <cohort/collectives/call/own_counts.h>
@@ -53,6 +54,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// then collectives may run.
   Task<> establish();
   /// Says goodbye and ends what runs beside, unless groups need it. Idempotent. No collective may be running.
+  /// Throws, when that is done, the cause of a failure of the last call that this rank hears of only here.
   Task<> close();
 
   /// The communicator that was joined, which may be this one; owned together.
@@ -168,6 +170,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   // LinkHost:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
   void link_failed(Rank peer, const Error& error) noexcept override;
+  [[nodiscard]] bool ran_another(std::uint64_t sequence, const Signature& than) const noexcept override {
+    return LinkHost::ran_another(sequence, than) || health_.ran_another(sequence, than);
+  }
   void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept override {
     health_.report_mismatch(peer, sequence, theirs);
   }
@@ -211,8 +216,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
 
   // One message:
   Task<> run_begun(const Call& call);
-  void begin(const Call& call) noexcept;
-  void begin(const Call& call, const Signature& signature) noexcept;
+  // Throw the cause if the communicator has failed by then.
+  void begin(const Call& call);
+  void begin(const Call& call, const Signature& signature);
   void prepare(const Call& call, const Signature& signature) noexcept;
   [[nodiscard]] bool may_complete_here(const Call& call) const noexcept;
   [[nodiscard]] bool complete_here(const Call& call) noexcept;
@@ -251,6 +257,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   void service_failed(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
   Task<> let_data_leave();
+  Task<> hear_of_last_call();
+  /// Whether the last call of this rank is known to have failed since it was over.
+  [[nodiscard]] bool is_untold() const noexcept;
 
   // Establishing:
   Task<> establish_with_all();
@@ -259,6 +268,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Task<> measure(const std::function<Task<>()>& what);
   Task<> measure_host();
   Task<> measure_network();
+  Task<> end_group();
   /// Ends what a root and its groups share, if nobody needs it any more.
   Task<> end_if_unused();
   [[nodiscard]] double ranks_per_core() const {
@@ -286,6 +296,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   std::unique_ptr<ControlPlane> plane_;                             ///< the root's
   ControlChannel control_;
   Health health_;
+  Lead lead_;
   std::optional<PeerTransports::Within> within_;  ///< of a group
   Resources resources_;
   const std::shared_ptr<SharedHeap> heap_;  ///< the root's
@@ -302,8 +313,10 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   TensorPlan tensors_;        ///< of the call that runs, where it has several
   PackedTensors packed_;
   FunctionReducer function_reducer_;
-  Mutex turn_;  ///< held by the call that runs
-  bool is_closed_ = false;
+  Mutex turn_;              ///< held by the call that runs
+  bool has_told_ = false;   ///< the cause of its failure, to a caller
+  bool is_closed_ = false;  ///< to calls
+  bool has_left_ = false;   ///< as far as its peers go
   bool has_ended_ = false;  ///< and what a root shares with its groups
   std::uint64_t splits_ = 0;
   CancelScope* operation_scope_ = nullptr;

@@ -53,7 +53,7 @@ void CommunicatorCore::abort(const std::string& reason) noexcept {
 }
 
 void CommunicatorCore::leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept {
-  if (health_.is_failed() || is_closed_) return;
+  if (health_.is_failed() || has_left_) return;
   health_.fail(
       Error(ErrorKind::PeerAborted, fmt::format("{} gave up {}", membership_.self().describe(), when_and_why))
           .with_culprit(membership_.rank)
@@ -84,13 +84,13 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
 
 /// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.
 void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
-  if (root_ ? is_closed_ : has_ended_) return;
+  if (root_ ? has_left_ : has_ended_) return;
   const Error own = as_error(failure);
   const Error error = Error(own.kind(), fmt::format("{} cannot go on talking with its peers on '{}': {}; {}",
                                                     membership_.self().describe(), membership_.name,
                                                     own.message(), advice_on(own.kind(), membership_.self())))
                           .with_culprit(membership_.rank);
-  if (!is_closed_) health_.fail(error);
+  if (!has_left_) health_.fail(error);
   if (groups_) groups_->fail_all(error);
 }
 
@@ -110,7 +110,8 @@ CommunicatorCore::Missing CommunicatorCore::missing() const {
   Missing missing;
   for (const Rank peer : exec_.peers()) {
     const bool is_seen = meeting_ && meeting_->includes(peer);
-    const bool is_here = is_seen ? meeting_->has_arrived(peer) : health_.last_seen(peer) >= running_.sequence;
+    const bool is_here =
+        (is_seen && meeting_->has_arrived(peer)) || health_.last_seen(peer) >= running_.sequence;
     if (is_here) continue;
     missing.ranks.push_back(peer);
     const bool waits = health_.waits_too(peer, running_.sequence);
@@ -208,6 +209,20 @@ void CommunicatorCore::report_never_awaited(Operator op) const noexcept {
                 "{} was called and never awaited: the other ranks wait for it; co_await it, or give it to "
                 "when_all, a TaskScope or a Stream",
                 to_string(op));
+}
+
+Task<> CommunicatorCore::hear_of_last_call() {
+  CancelScope uncancelled;
+  Meeting* const meeting = meeting_ && meeting_->sees_all() ? &*meeting_ : nullptr;
+  Task<> hearing = with_scope(uncancelled, lead_.hear_of_last(meeting));
+  co_await hearing;
+}
+
+/// Who only gives is done before others have come. Other calls have told what was wrong with them.
+bool CommunicatorCore::is_untold() const noexcept {
+  if (!health_.is_failed() || has_told_ || !lead_.is_one_way()) return false;
+  const std::optional<std::uint64_t> failed = health_.cause().sequence();
+  return failed && *failed != 0 && *failed <= call_.number();
 }
 
 /// What peers still need of a collective or message that is over here. A network that does not take it in

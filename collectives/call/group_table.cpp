@@ -266,10 +266,8 @@ void GroupTable::take_cause(Group& group, const ControlMessage& revoke) noexcept
 }
 
 void GroupTable::deliver(Group& group, Rank member, const ControlMessage& message) noexcept {
-  if (message.type != ControlMessage::Type::goodbye) {
-    if (group.listener_ != nullptr) group.listener_->on_group_control(member, message);
-    return;
-  }
+  if (group.listener_ != nullptr) group.listener_->on_group_control(member, message);
+  if (message.type != ControlMessage::Type::goodbye) return;
   group.members_[member].has_left = true;
   heard_[group.place.ranks[member]].erase(message.group);
   if (group.listener_ != nullptr) group.listener_->on_group_departure(member, true, message.sequence);

@@ -48,15 +48,44 @@ Health::Health(Engine& engine, const Membership& membership, ControlChannel& con
       peers_(membership.size) {}
 
 bool Health::begin(std::uint64_t sequence, const Signature& signature) noexcept {
-  history_[history_next_] = {sequence, call_.number(), signature};
-  history_next_ = (history_next_ + 1) % kHistory;
+  history_[sequence % kHistory] = {sequence, call_.number(), signature};
   for (Rank peer = 0; peer < peers_.size() && !is_failed(); ++peer) {
     const PeerState& state = peers_[peer];
-    if (state.departed && !state.is_suspected && state.departed_after < sequence) fail(left_early(peer));
+    if (left_before(peer, sequence)) fail(left_early(peer));
     if (state.last_seen == sequence && !(state.last_signature == signature))
       report_mismatch(peer, sequence, state.last_signature);
   }
   return !is_failed();
+}
+
+void Health::check_departures(std::uint64_t sequence) noexcept {
+  for (Rank peer = 0; peer < peers_.size() && !is_failed(); ++peer)
+    if (left_before(peer, sequence)) fail(left_early(peer).with_sequence(call_.number()));
+}
+
+bool Health::has_anybody_left_before(std::uint64_t sequence) const noexcept {
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (left_before(peer, sequence)) return true;
+  return false;
+}
+
+bool Health::have_all_come(std::uint64_t sequence) const noexcept {
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer != membership_.rank && !peers_[peer].departed && last_seen(peer) < sequence) return false;
+  return true;
+}
+
+bool Health::have_all_answered(std::uint64_t sequence) const noexcept {
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer != membership_.rank && is_silent(peer) && last_seen(peer) < sequence) return false;
+  return true;
+}
+
+std::uint64_t Health::lowest_seen() const noexcept {
+  std::uint64_t lowest = running_.sequence;
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer != membership_.rank) lowest = std::min(lowest, last_seen(peer));
+  return lowest;
 }
 
 Error Health::cause_of(const std::exception_ptr& failure) const noexcept {
@@ -66,9 +95,8 @@ Error Health::cause_of(const std::exception_ptr& failure) const noexcept {
 }
 
 const Health::HistoryEntry* Health::entry_of(std::uint64_t sequence) const noexcept {
-  for (const HistoryEntry& entry : history_)
-    if (entry.sequence == sequence && sequence != 0) return &entry;
-  return nullptr;
+  const HistoryEntry& entry = history_[sequence % kHistory];
+  return entry.sequence == sequence && sequence != 0 ? &entry : nullptr;
 }
 
 const Signature* Health::remembered(std::uint64_t sequence) const noexcept {
@@ -106,10 +134,20 @@ void Health::report_mismatch(Rank peer, std::uint64_t sequence, const Signature&
   if (is_failed() || std::exchange(is_resolving_, true)) return;
   resolving_sequence_ = sequence;
   table_.clear();
-  if (const Signature* mine = remembered(sequence)) table_.push_back({membership_.rank, *mine});
-  table_.push_back({peer, theirs});
+  if (const Signature* mine = remembered(sequence)) enter(membership_.rank, *mine);
+  enter(peer, theirs);
+  for (Rank other = 0; other < peers_.size(); ++other)  // who has left cannot be asked
+    if (peers_[other].last_seen == sequence) enter(other, peers_[other].last_signature);
   control_.broadcast(status(ControlMessage::Type::query, sequence));
   services_.spawn(resolve_mismatch(sequence));
+}
+
+bool Health::is_entered(Rank rank) const noexcept {
+  return std::ranges::any_of(table_, [rank](const SignatureOfRank& entry) { return entry.rank == rank; });
+}
+
+void Health::enter(Rank rank, const Signature& signature) noexcept {
+  if (!is_entered(rank)) table_.push_back({rank, signature});
 }
 
 Task<> Health::resolve_mismatch(std::uint64_t sequence) {
@@ -135,18 +173,18 @@ void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   state.has_answered = true;
   if (message.type == ControlMessage::Type::status)
     state.stalled_in = std::max(state.stalled_in.value_or(0), message.sequence);
+  if (message.type == ControlMessage::Type::query) answer(from, message.sequence);
+  take_signature(from, message);
+}
+
+void Health::take_signature(Rank from, const ControlMessage& message) noexcept {
+  PeerState& state = peers_[from];
+  if (is_resolving_ && message.sequence == resolving_sequence_) enter(from, message.signature);
   if (message.sequence >= state.last_seen) {
     state.last_seen = message.sequence;
     state.last_signature = message.signature;
   }
-  const Signature* mine = remembered(message.sequence);
-  if (message.type == ControlMessage::Type::query) answer(from, message.sequence);
-  if (is_resolving_ && message.sequence == resolving_sequence_) {
-    const bool known =
-        std::any_of(table_.begin(), table_.end(), [&](const auto& entry) { return entry.rank == from; });
-    if (!known) table_.push_back({from, message.signature});
-  }
-  if (mine != nullptr && !(*mine == message.signature))
+  if (ran_another(message.sequence, message.signature))
     report_mismatch(from, message.sequence, message.signature);
 }
 
@@ -158,9 +196,9 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
     case ControlMessage::Type::revoke: fail(message.cause()); return;
     case ControlMessage::Type::lost:
     case ControlMessage::Type::alive: take_news_of_peer(from, message); return;
+    case ControlMessage::Type::goodbye: take_signature(from, message); return;
     case ControlMessage::Type::hello:
-    case ControlMessage::Type::invite:
-    case ControlMessage::Type::goodbye: return;
+    case ControlMessage::Type::invite: return;
   }
 }
 

@@ -48,9 +48,25 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// Asks everybody what they run: those that live and have come to the running collective say so at once,
   /// whether it stalls there or not.
   void ask_around() noexcept;
+  /// Whether a disagreement has been found, and all are asked.
+  [[nodiscard]] bool is_resolving() const noexcept { return is_resolving_ && !is_failed(); }
+  /// Between collectives: fails if a rank has left before that one, the last.
+  void check_departures(std::uint64_t sequence) noexcept;
+  [[nodiscard]] bool has_anybody_left_before(std::uint64_t sequence) const noexcept;
+  /// Whether all are known to have come to it, or are gone.
+  [[nodiscard]] bool have_all_come(std::uint64_t sequence) const noexcept;
+  /// Or have said since ask_around() what they have come to.
+  [[nodiscard]] bool have_all_answered(std::uint64_t sequence) const noexcept;
+  /// What the rank that is farthest behind is known to have come to.
+  [[nodiscard]] std::uint64_t lowest_seen() const noexcept;
   /// Whether that rank has said nothing since ask_around(), though it is there.
   [[nodiscard]] bool is_silent(Rank peer) const noexcept {
     return !peers_[peer].has_answered && !peers_[peer].departed;
+  }
+  /// Whether this rank ran something else under this number, as far as it remembers.
+  [[nodiscard]] bool ran_another(std::uint64_t sequence, const Signature& than) const noexcept {
+    const Signature* const mine = remembered(sequence);
+    return mine != nullptr && *mine != than;
   }
   /// `peer` runs something else under this number.
   void report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept;
@@ -95,9 +111,10 @@ class Health final : public ControlPlane::Handler, Immovable {
     return std::max(peers_[peer].last_seen, peers_[peer].departed_after);
   }
 
- private:
-  static constexpr std::size_t kHistory = 8;
+  /// So many of this rank's last messages are remembered.
+  static constexpr std::size_t kHistory = 256;
 
+ private:
   struct PeerState {
     bool departed = false;
     bool is_lost_elsewhere = false;   ///< another rank lost it, too
@@ -123,11 +140,19 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] const Signature* remembered(std::uint64_t sequence) const noexcept;
   [[nodiscard]] ControlMessage status(ControlMessage::Type type, std::uint64_t sequence) const noexcept;
   void take_status(Rank from, const ControlMessage& message) noexcept;
+  /// For the verdict.
+  void enter(Rank rank, const Signature& signature) noexcept;
+  [[nodiscard]] bool is_entered(Rank rank) const noexcept;
+  /// What a rank has come to last, as it says.
+  void take_signature(Rank from, const ControlMessage& message) noexcept;
   void answer(Rank to, std::uint64_t sequence) noexcept;
   void take_news_of_peer(Rank from, const ControlMessage& message) noexcept;
   [[nodiscard]] static ControlMessage news(ControlMessage::Type type, Rank about) noexcept;
   /// Whether anybody else could know whether that rank lives.
   [[nodiscard]] bool has_witness(Rank of) const noexcept;
+  [[nodiscard]] bool left_before(Rank peer, std::uint64_t sequence) const noexcept {
+    return peers_[peer].departed && !peers_[peer].is_suspected && peers_[peer].departed_after < sequence;
+  }
   [[nodiscard]] std::string current_operation() const;
   /// After which a rank has left.
   [[nodiscard]] std::string last_call_of(Rank departed) const;
@@ -161,7 +186,6 @@ class Health final : public ControlPlane::Handler, Immovable {
   std::vector<PeerState> peers_;
   std::uint64_t departures_ = 0;
   std::array<HistoryEntry, kHistory> history_{};
-  std::size_t history_next_ = 0;
 };
 
 }  // namespace cohort

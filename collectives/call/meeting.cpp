@@ -15,6 +15,9 @@ namespace {
 
 static_assert(kMostAnnouncedBytes == host::kSlotPayloadBytes);
 
+/// What is combined, of data that is there, without a look at whether others want their turns.
+constexpr std::size_t kPartBytes = std::size_t{32} << 10;
+
 struct WindowAddresses {
   std::uint64_t send_offset = 0;
   std::uint64_t recv_offset = 0;
@@ -60,8 +63,15 @@ bool Meeting::has_mapped_windows(const Call& call) const noexcept {
 
 /// Ranks that outnumber their cores copy: the phase would cost each of them a switch.
 bool Meeting::refers(const Call& call) const noexcept {
-  return call.algorithm->may_refer(call.announced_bytes) && call.send_bytes != 0 && !engine_.is_crowded() &&
-         has_mapped_windows(call);
+  return call.algorithm->may_refer(call.announced_bytes) && call.send_bytes != 0 && exec_.has_core_each() &&
+         !engine_.is_crowded() && has_mapped_windows(call);
+}
+
+/// Who refers needs everybody for the phase, which may begin before all whom this rank waits for have come.
+bool Meeting::may_go_ahead(const Call& call) const noexcept {
+  const bool some_may_refer = exec_.has_core_each() && call.algorithm->may_refer(call.announced_bytes);
+  return call.op.is_one_way() && reach_.is_host_wide && call.algorithm->announces() == Announces::data &&
+         !some_may_refer;
 }
 
 bool Meeting::is_read(Rank of, const Call& call) const noexcept {
@@ -79,10 +89,19 @@ bool Meeting::may_complete_here(const Call& call) const noexcept {
   return false;
 }
 
+bool Meeting::announce_here(const Call& call) noexcept {
+  if (is_ahead_ && !catch_up_here()) return false;
+  announce(call);
+  return true;
+}
+
+/// Who writes its slot of the last call but one has seen everybody at the last one.
 void Meeting::announce(const Call& call) noexcept {
   host::ArrivalSlot& slot = group_.own_arrival(running_.sequence);
   slot.signature = running_.signature;
   slot.reachable = 0;
+  announced_ = running_.signature;
+  is_ahead_ = goes_ahead_ = may_go_ahead(call);
   const bool travels = call.algorithm->announces() == Announces::data;
   const bool is_taken = travels && call.send_bytes != 0 && is_read(membership_.rank, call);
   refers_ = travels && refers(call);
@@ -109,6 +128,7 @@ void Meeting::announce(const Call& call) noexcept {
   group_.announce(running_.sequence);
   progress_ = Progress::announced;
   done_ = {};
+  has_waited_ = false;
   filling_.bring_rest(call);
   if (travels && !refers_) expect_data(call);
 }
@@ -121,21 +141,65 @@ bool Meeting::take_arrival(Rank peer, const Call& call) noexcept {
 }
 
 bool Meeting::complete_here(const Call& call) noexcept {
-  if (progress_ == Progress::begun) announce(call);
-  for (const Rank peer : exec_.peers())
+  if (progress_ == Progress::begun && !announce_here(call)) return false;
+  for (const Rank peer : exec_.peers()) {
+    if (!is_awaited(peer, call)) continue;
     if (!group_.spin_for_arrival(peer, running_.sequence) || !take_arrival(peer, call)) return false;
+  }
   if (!combine(call)) return false;
   if (progress_ == Progress::combined && group_.spin_for_phase()) finish(call);
   return progress_ == Progress::over;
 }
 
+bool Meeting::catch_up_here() noexcept {
+  const std::uint64_t last = running_.sequence - 1;
+  for (const Rank peer : exec_.peers())
+    if (!group_.spin_for_arrival(peer, last) || group_.arrival(peer, last).signature != announced_)
+      return false;
+  is_ahead_ = false;
+  return true;
+}
+
+bool Meeting::has_caught_up() noexcept {
+  if (!is_ahead_) return true;
+  for (const Rank peer : exec_.peers()) {
+    const std::uint64_t last = running_.sequence;
+    if (!group_.has_arrived(peer, last)) return false;
+    const Signature theirs = group_.arrival(peer, last).signature;
+    if (theirs != announced_) host_.mismatch(peer, last, theirs);
+  }
+  is_ahead_ = false;
+  return true;
+}
+
+/// All come to the last call before this rank announces the next one.
+Task<> Meeting::catch_up() {
+  const std::uint64_t last = running_.sequence - 1;
+  for (const Rank peer : exec_.peers()) {
+    co_await group_.arrived(peer, last);
+    if (group_.arrival(peer, last).signature != announced_) co_await disagree(peer, last);
+  }
+  is_ahead_ = false;
+}
+
+Task<> Meeting::disagree(Rank peer, std::uint64_t sequence) {
+  const Signature theirs = group_.arrival(peer, sequence).signature;
+  host_.mismatch(peer, sequence, theirs);
+  co_await engine_.sleep_until(kNever);
+}
+
 Task<bool> Meeting::attend(const Call& call) {
-  if (progress_ == Progress::begun) announce(call);
+  if (progress_ == Progress::begun) {
+    if (is_ahead_) co_await catch_up();
+    announce(call);
+  }
   if (progress_ == Progress::announced) {
     co_await meet(call);
     if (!combine(call)) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
   }
-  if (progress_ == Progress::filling) {
+  while (progress_ == Progress::filling) {
+    if (engine_.is_turn_over()) co_await engine_.let_others_run();
+    has_waited_ = true;
     co_await filling_.until_all_have_come(exec_.peers(), call);
     if (!combine(call)) co_await engine_.sleep_until(kNever);
   }
@@ -147,15 +211,12 @@ Task<bool> Meeting::attend(const Call& call) {
   co_return progress_ == Progress::over;
 }
 
-/// Everybody is here and runs the same. A disagreement ends by the cancellation that its verdict brings.
+/// All whom this rank needs are here and run the same.
 Task<> Meeting::meet(const Call& call) {
   for (const Rank peer : exec_.peers()) {
-    if (!includes(peer)) continue;
+    if (!includes(peer) || !is_awaited(peer, call)) continue;
     co_await group_.arrived(peer, running_.sequence);
-    if (take_arrival(peer, call)) continue;
-    const Signature theirs = group_.arrival(peer, running_.sequence).signature;
-    host_.mismatch(peer, running_.sequence, theirs);
-    co_await engine_.sleep_until(kNever);
+    if (!take_arrival(peer, call)) co_await disagree(peer, running_.sequence);
   }
 }
 
@@ -169,9 +230,7 @@ bool Meeting::combine(const Call& call) noexcept {
   exec_.begin(windows_, footprint_of(call, membership_.size));
   const bool is_local = call.algorithm->announces() == Announces::windows && windows_ == UserWindows::mapped;
   if (!is_local) return true;
-  if (call.message_bytes() <= kMostBytesInPlace) return combine_on_windows(call);
-  progress_ = Progress::bound;
-  return true;
+  return combine_on_windows(call);
 }
 
 WindowTable& Meeting::windows_of(Rank rank) noexcept {
@@ -236,24 +295,22 @@ bool Meeting::combine_announced(const Call& call) noexcept {
     progress_ = Progress::filling;
     return true;
   }
-  if (!take_references(call) || !group_.begin_touching()) return false;
+  if (!take_references(call)) return false;
   exec_.begin(exec_.all_referred() ? UserWindows::mapped : UserWindows::staged, 0);
-  call.algorithm->combine(exec_, call.arguments(membership_.size));
-  group_.end_touching();
-  group_.arrive_at_phase();
-  progress_ = Progress::combined;
-  return true;
+  return combine_on_windows(call);
 }
 
-/// All data is in slots, or on its way there: false if it is so beyond a short spin.
+/// All data is in slots, or on its way there: false if it is so beyond a short spin, or others on the engine
+/// want their turns.
 bool Meeting::combine_prepared(const Call& call) noexcept {
   if (refers_) expect_data(call);
-  if (!some_are_filling_) {
+  if (!some_are_filling_ && call.announced_bytes <= kPartBytes) {
     MemoryExec::perform(expected().steps);
     return true;
   }
+  const std::size_t part = some_are_filling_ ? SlotFilling::kPieceBytes : kPartBytes;
   const auto has_come = [this](Rank peer, std::size_t bytes) { return filling_.has_come(peer, bytes); };
-  return exec_.perform_as_it_comes(expected().steps, done_, SlotFilling::kPieceBytes, has_come);
+  return exec_.perform_as_it_comes(expected().steps, done_, part, has_come, has_waited_);
 }
 
 /// A peer's words on where its buffers lie cannot be followed. The collective ends by what comes of this.
@@ -263,7 +320,12 @@ void Meeting::report_nonsense(Rank rank) noexcept {
                               .with_culprit(rank));
 }
 
+/// What is large is left to combine_in_turns().
 bool Meeting::combine_on_windows(const Call& call) noexcept {
+  if (std::max(call.message_bytes(), call.announced_bytes) > kMostBytesInPlace) {
+    progress_ = Progress::bound;
+    return true;
+  }
   if (!group_.begin_touching()) return false;
   call.algorithm->combine(exec_, call.arguments(membership_.size));
   group_.end_touching();

@@ -18,7 +18,8 @@ inline constexpr std::size_t kMostBytesInPlace = std::size_t{128} << 10;
 
 /// How the ranks of one host begin a collective, whether they are all of the communicator's or not: each
 /// announces what it runs, with its data if that is small, else with the places of its buffers, and waits for
-/// the others. Then a local schedule runs on what was announced.
+/// the others. Then a local schedule runs on what was announced. Where data travels, a rank waits only for
+/// those that it needs, and hears of the others before it announces the next one.
 ///
 /// Everything here can happen in place, without suspending, while peers come within a short spin; attend()
 /// goes on from wherever that ended. Names no operator and no algorithm: of each it knows what is said in
@@ -37,16 +38,24 @@ class Meeting : Immovable {
 
   /// Whether the call's local schedule may run where the call is made.
   [[nodiscard]] bool may_complete_here(const Call& call) const noexcept;
-  /// Tells the others that this rank has come, with its data if it travels. What is done before the next step
-  /// costs nothing: it takes a cache line's way until they see it.
-  void announce(const Call& call) noexcept;
-  /// Announces, if that is not done, and if everybody comes while it spins, runs the local schedule: true,
-  /// and the call is complete.
+  /// Tells the others that this rank has come, with its data if it travels; false, and nothing is told yet:
+  /// they have not all come to the last call. What is done before the next step costs nothing: it takes a
+  /// cache line's way until they see it.
+  bool announce_here(const Call& call) noexcept;
+  /// Announces, if that is not done, and if all whom this rank needs come while it spins, runs the local
+  /// schedule: true, and the call is complete.
   [[nodiscard]] bool complete_here(const Call& call) noexcept;
-  /// Waits for everybody, and runs the local schedule where there is one. False: the schedule is still to be
-  /// run, with windows() bound. A disagreement, or memory that a peer has withdrawn, ends by the cancellation
-  /// that its cause brings.
+  /// Waits for all that this rank needs, and runs the local schedule where there is one. False: the schedule
+  /// is still to be run, with windows() bound. A disagreement, or memory that a peer has withdrawn, ends by
+  /// the cancellation that its cause brings.
   Task<bool> attend(const Call& call);
+  /// Between calls: whether all have come to the last one, where this rank went ahead of others. Reports a
+  /// disagreement.
+  [[nodiscard]] bool has_caught_up() noexcept;
+  /// Whether all ranks are of this host.
+  [[nodiscard]] bool sees_all() const noexcept { return reach_.is_host_wide; }
+  /// All have passed a phase since the last call.
+  void forget_last_call() noexcept { is_ahead_ = false; }
   /// How the user windows of all ranks are reached, the same on every rank. After attend().
   [[nodiscard]] UserWindows windows() const noexcept { return windows_; }
 
@@ -63,7 +72,7 @@ class Meeting : Immovable {
   enum class Progress : std::uint8_t {
     begun,
     announced,
-    filling,   ///< everybody has come, and the rest of somebody's data has not
+    filling,   ///< all have come, and some of their data is still to come or to be combined
     bound,     ///< everybody has come, and a large local schedule is to be run
     combined,  ///< and on its way through the phase that ends it
     over,
@@ -84,6 +93,15 @@ class Meeting : Immovable {
     MemoryExec::Prepared steps;
   };
 
+  void announce(const Call& call) noexcept;
+  Task<> catch_up();
+  /// The same, if they come while it spins; false: they do not, or have made another call.
+  [[nodiscard]] bool catch_up_here() noexcept;
+  /// Whether this call is over before all have been heard of.
+  [[nodiscard]] bool may_go_ahead(const Call& call) const noexcept;
+  [[nodiscard]] bool is_awaited(Rank peer, const Call& call) const noexcept {
+    return !goes_ahead_ || call.op.needs(membership_.rank, peer, call.root);
+  }
   void bind_slots(const Call& call) noexcept;
   void expect_data(const Call& call) noexcept;
   [[nodiscard]] Expected& expected() noexcept {
@@ -93,6 +111,8 @@ class Meeting : Immovable {
   /// That rank has come. Whether it runs the same.
   [[nodiscard]] bool take_arrival(Rank peer, const Call& call) noexcept;
   Task<> meet(const Call& call);
+  /// That rank runs something else under this number: ends by the cancellation that the verdict brings.
+  Task<> disagree(Rank peer, std::uint64_t sequence);
   /// Everybody has come. False if a peer has withdrawn its memory; then nothing was touched.
   [[nodiscard]] bool combine(const Call& call) noexcept;
   [[nodiscard]] bool combine_announced(const Call& call) noexcept;
@@ -125,10 +145,14 @@ class Meeting : Immovable {
   bool is_one_process_ = false;
 
   Progress progress_ = Progress::begun;
+  bool goes_ahead_ = false;  ///< this call may be over without others
+  bool is_ahead_ = false;    ///< and all have not been heard of since
+  Signature announced_;      ///< of the call that this rank has come to last
   bool refers_ = false;
   bool some_refer_ = false;        ///< of those that have come, to what others read
   bool some_are_filling_ = false;  ///< of those: their data comes in pieces
-  MemoryExec::Position done_;      ///< of expected().steps, where data comes in pieces
+  MemoryExec::Position done_;      ///< of expected().steps, where they are done in parts
+  bool has_waited_ = false;        ///< for the turn of the loop in which they go on
   UserWindows windows_ = UserWindows::staged;
   std::array<Expected, host::HostGroup::kTurns> expected_;
 };

@@ -156,12 +156,13 @@ Task<Rank> Messenger::run(const MessageRequest& request) {
   throw Error(cause);
 }
 
-/// At a deadline: an engine that stood still comes to it late, with what others have said unread. Collectives
-/// whose deadline this is, too, ask each other so long.
+/// At a deadline: an engine that stood still comes to it late, with what others have said unread, and the
+/// other end may be silent. Collectives whose deadline this is, too, ask each other so long.
 Task<> Messenger::hear_of_others(const std::exception_ptr& failure) {
   const std::optional<Error> error = error_in(failure);
   if (!error || error->kind() != ErrorKind::DeadlineExceeded) co_return;
   CancelScope uncancelled;
+  if (!use_.health.is_failed()) use_.health.ask_around();
   const auto is_known = [this] { return use_.health.is_failed(); };
   Task<> hearing = with_scope(uncancelled, listen_for(use_.engine, kQuestionTime, is_known));
   co_await hearing;
@@ -190,16 +191,21 @@ Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure)
   Error own = as_error(failure);
   if (!error_in(failure)) own = Error(own.kind(), fmt::format("{} failed: {}", what, own.message()));
   if (own.kind() == ErrorKind::DeadlineExceeded) {
-    const std::string_view why =
-        flight.is_known_here ? "the other end has called it, too, and its bytes take longer; look at "
-                               "how busy that rank and the network are"
-                             : "nobody called what belongs to it; look at what that rank does instead";
+    const bool has_peer = request.peer != MessageRequest::kAnybody;
+    const bool is_silent = has_peer && health.is_silent(request.peer);
+    std::string_view why = "nobody called what belongs to it; look at what that rank does instead";
+    if (flight.is_known_here)
+      why =
+          is_silent
+              ? "the other end has called it, too, but does not answer: it computes, or is stopped; find out "
+                "which, and whether its host can be reached"
+              : "the other end has called it, too, and its bytes take longer; look at how busy that "
+                "rank and the network are";
     own = Error(ErrorKind::DeadlineExceeded,
                 fmt::format("{} was not finished within {:.3f} s: {}, or give the call a longer deadline "
                             "(COHORT_TIMEOUT)",
                             what, std::chrono::duration<double>(*flight.failed - flight.start).count(), why));
-    if (request.peer != MessageRequest::kAnybody && !flight.is_known_here)
-      own = own.with_culprit(request.peer);
+    if (has_peer && (is_silent || !flight.is_known_here)) own = own.with_culprit(request.peer);
     health.fail(own);
   } else if (flight.is_known_to_peer) {
     health.fail(

@@ -6,16 +6,9 @@
 #include <algorithm>
 
 namespace cohort {
-namespace {
-
-/// Whether some only bring data and others wait for it, so that these may read what is there while the rest
-/// is copied. Where all do both, all are copying when there would be something to read.
-bool is_one_way(Operator op) noexcept { return op->has_root || op->givers != Givers::all; }
-
-}  // namespace
-
-/// Others read what is there of a large input while the rest follows: 32 KiB, 2 ranks: reduce 6.1 in place of
-/// 7.7 us, scan 6.2 of 7.5, gather 3.4 of 4.3. Ranks that share a core have nobody who reads meanwhile.
+/// Where some only bring data and others wait for it, these read what is there of a large input while the
+/// rest follows: 32 KiB, 2 ranks: reduce 6.1 in place of 7.7 us, scan 6.2 of 7.5, gather 3.4 of 4.3. Ranks
+/// that share a core have nobody who reads meanwhile.
 void SlotFilling::bring_first_of_large(const Call& call, bool finds_own_given) noexcept {
   kept_at_ = kept_end_ = 0;
   if (finds_own_given && call.op->kept != nullptr) {
@@ -23,7 +16,7 @@ void SlotFilling::bring_first_of_large(const Call& call, bool finds_own_given) n
     kept_at_ = kept.at * size_bytes(call.type);
     kept_end_ = kept_at_ + kept.elements * size_bytes(call.type);
   }
-  is_all_here_ = call.send_bytes <= kPieceBytes || !is_one_way(call.op) || engine_.is_crowded();
+  is_all_here_ = call.send_bytes <= kPieceBytes || !call.op.is_one_way() || engine_.is_crowded();
   first_bytes_ = is_all_here_ ? call.send_bytes : kPieceBytes;
   if (!is_all_here_) {
     group_.own_arrival(running_.sequence).reachable |= announcement::kInPieces;
@@ -61,12 +54,13 @@ bool SlotFilling::has_come(Rank peer, std::size_t bytes) const noexcept {
 }
 
 bool SlotFilling::have_all_come(std::span<const Rank> peers, const Call& call) const noexcept {
-  return std::ranges::all_of(peers, [&](Rank peer) { return has_come(peer, given_bytes(peer, call)); });
+  return std::ranges::all_of(
+      peers, [&](Rank peer) { return !is_needed(peer, call) || has_come(peer, given_bytes(peer, call)); });
 }
 
 Task<> SlotFilling::until_all_have_come(std::span<const Rank> peers, const Call& call) {
   for (const Rank peer : peers) {
-    if (!is_in_pieces(peer)) continue;
+    if (!is_needed(peer, call) || !is_in_pieces(peer)) continue;
     co_await group_.until(group_.arrival(peer, running_.sequence).filled, given_bytes(peer, call));
   }
 }

@@ -38,7 +38,7 @@ class SlotFilling : Immovable {
   [[nodiscard]] bool is_in_pieces(Rank peer) const noexcept;
   /// Whether so many bytes of it have come, or come while this rank spins.
   [[nodiscard]] bool has_come(Rank peer, std::size_t bytes) const noexcept;
-  /// The same of all data of these.
+  /// The same of all data of those among these that this rank needs.
   [[nodiscard]] bool have_all_come(std::span<const Rank> peers, const Call& call) const noexcept;
   Task<> until_all_have_come(std::span<const Rank> peers, const Call& call);
 
@@ -53,6 +53,9 @@ class SlotFilling : Immovable {
   }
   /// What of the slot's place `at` on is for others to read.
   void copy_given(const Call& call, std::size_t at, std::size_t bytes) const noexcept;
+  [[nodiscard]] bool is_needed(Rank peer, const Call& call) const noexcept {
+    return call.op.needs(membership_.rank, peer, call.root);
+  }
   [[nodiscard]] std::uint32_t given_bytes(Rank rank, const Call& call) const noexcept;
 
   Engine& engine_;

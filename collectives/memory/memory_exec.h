@@ -65,16 +65,17 @@ class MemoryExec final : public Exec {
     std::size_t step = 0;
     std::size_t bytes = 0;  ///< of that one
   };
-  /// Goes on with them in parts of `part_bytes`, as far as what they read in peers' slots has come:
-  /// has_come(rank, bytes) says whether so many bytes have, from the beginning of the slot. True: all is
-  /// done.
+  /// Goes on with them in parts of `part_bytes`, as far as what they read in peers' slots has come, and until
+  /// others on the engine should have their turn: has_come(rank, bytes) says whether so many bytes have, from
+  /// the beginning of the slot. True: all is done. `has_waited`: for this turn; the first part takes it back.
   template <class HasCome>
   [[nodiscard]] bool perform_as_it_comes(const Prepared& steps, Position& done, std::size_t part_bytes,
-                                         const HasCome& has_come) {
+                                         const HasCome& has_come, bool& has_waited) {
     for (; done.step < steps.count_; ++done.step, done.bytes = 0) {
       const Prepared::Step& step = steps.steps_[done.step];
       while (done.bytes < step.work.bytes) {
         const std::size_t bytes = std::min(part_bytes, step.work.bytes - done.bytes);
+        if (!may_perform(step.work, bytes, has_waited)) return false;
         for (const Prepared::Brought& brought : step.brought)
           if (!has_come(brought.by, brought.at + done.bytes + bytes)) return false;
         carry_out(part_of(step.work, done.bytes, bytes));
@@ -131,6 +132,11 @@ class MemoryExec final : public Exec {
                                                    std::vector<Address>& kept) const;
   [[nodiscard]] Stores stores_of(const LocalStep& step) const noexcept;
   static void carry_out(const Work& work) noexcept;
+  /// Whether so many bytes of each of its slices may be done in this turn.
+  [[nodiscard]] bool may_perform(const Work& work, std::size_t bytes, bool& has_waited) noexcept {
+    const std::size_t traffic = bytes * (work.inputs.size() + work.outputs.size()) / 2;
+    return engine_.pace().may_do(traffic, std::exchange(has_waited, false));
+  }
   /// `bytes` from `at` on of each of a step's slices. On any thread, with operands of its own.
   void perform_part(const LocalStep& step, std::size_t at, std::size_t bytes, Operands& operands) const;
   [[nodiscard]] Work work_of(const LocalStep& step, std::size_t at, std::size_t bytes,

@@ -15,7 +15,7 @@ struct AllGather {
   static constexpr bool kHasOneBuffer = false;
   static constexpr Counts kCounts = Counts::one;
   static constexpr bool kHasInPlace = true;
-  static constexpr Givers kGivers = Givers::all;
+  static constexpr Flow kFlow = Flow::everywhere;
 
   static Extent extent(const Form& form, Rank) noexcept { return {form.count, form.ranks * form.count}; }
   static InPlace in_place(const Form& form, Rank rank) noexcept { return {0, rank * form.count}; }

@@ -15,7 +15,7 @@ struct AllGatherV {
   static constexpr bool kHasOneBuffer = false;
   static constexpr Counts kCounts = Counts::ranks;
   static constexpr bool kHasInPlace = true;
-  static constexpr Givers kGivers = Givers::all;
+  static constexpr Flow kFlow = Flow::everywhere;
 
   static Extent extent(const Form& form, Rank rank) noexcept {
     return {form.of(rank), form.before(form.ranks)};

@@ -15,7 +15,7 @@ struct AllToAll {
   static constexpr bool kHasOneBuffer = false;
   static constexpr Counts kCounts = Counts::one;
   static constexpr bool kHasInPlace = false;
-  static constexpr Givers kGivers = Givers::all;
+  static constexpr Flow kFlow = Flow::everywhere;
 
   static Extent extent(const Form& form, Rank rank) noexcept {
     return {form.given_before(rank, form.ranks), form.taken_before(rank, form.ranks)};

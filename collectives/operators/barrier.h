@@ -14,7 +14,7 @@ struct Barrier {
   static constexpr bool kHasOneBuffer = false;
   static constexpr Counts kCounts = Counts::one;
   static constexpr bool kHasInPlace = false;
-  static constexpr Givers kGivers = Givers::all;
+  static constexpr Flow kFlow = Flow::everywhere;
 
   static Extent extent(const Form&, Rank) noexcept { return {}; }
   static InPlace in_place(const Form&, Rank) noexcept { return {}; }

@@ -14,7 +14,7 @@ struct Broadcast {
   static constexpr bool kHasOneBuffer = true;
   static constexpr Counts kCounts = Counts::one;
   static constexpr bool kHasInPlace = false;
-  static constexpr Givers kGivers = Givers::all;
+  static constexpr Flow kFlow = Flow::from_root;
 
   static Extent extent(const Form& form, Rank rank) noexcept {
     return {rank == form.root ? form.count : 0, form.count};

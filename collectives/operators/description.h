@@ -13,7 +13,7 @@
 /// What the library has to know of an operator. Each one is a struct of its own in this folder: its slices,
 /// as schedules see them, and these things as static members:
 ///
-///   kName, kHasData, kHasRoot, kCombines, kHasOneBuffer, kCounts, kHasInPlace, kGivers
+///   kName, kHasData, kHasRoot, kCombines, kHasOneBuffer, kCounts, kHasInPlace, kFlow
 ///   extent(form, rank)                how counts relate to buffers
 ///   in_place(form, rank)              what in place means
 ///   result(form, rank)                what a rank gets, by definition: the reference that the checker,
@@ -35,9 +35,13 @@ enum class Counts : std::uint8_t {
   return counts == Counts::ranks ? ranks : std::size_t{ranks} * ranks;
 }
 
-/// Of the ranks that give something, those of which others get some: the root of a reduce or gather and the
-/// last rank of a scan give to themselves alone.
-enum class Givers : std::uint8_t { all, all_but_root, all_but_last };
+/// Who needs whom: the ranks that what a rank gets depends on.
+enum class Flow : std::uint8_t {
+  everywhere,  ///< all of them, for every rank
+  from_root,   ///< the root, for every rank
+  to_root,     ///< all of them, for the root; nobody, for the others
+  upwards,     ///< the lower ones
+};
 
 /// A call as far as buffers and results depend on it. Counts are in elements.
 struct Form {

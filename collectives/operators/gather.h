@@ -15,7 +15,7 @@ struct Gather {
   static constexpr bool kHasOneBuffer = false;
   static constexpr Counts kCounts = Counts::one;
   static constexpr bool kHasInPlace = true;
-  static constexpr Givers kGivers = Givers::all_but_root;
+  static constexpr Flow kFlow = Flow::to_root;
 
   static Extent extent(const Form& form, Rank rank) noexcept {
     return {form.of(rank), rank == form.root ? form.before(form.ranks) : 0};

@@ -13,13 +13,13 @@ namespace cohort {
 /// What is known of an operator, for whoever does not know which one it is: see description.h.
 struct OperatorInfo {
   std::string_view name;
-  bool has_data = true;         ///< false: it only orders, and has no type and no count
-  bool has_root = false;        ///< one rank gives or gets all
-  bool combines = false;        ///< takes a reduction
-  bool has_one_buffer = false;  ///< input and output are one span: always in place
-  Counts counts = Counts::one;  ///< tools that give none have all alike
-  bool has_in_place = true;     ///< two buffers, which may also be one: see in_place()
-  Givers givers = Givers::all;  ///< who gives to others, of those that give
+  bool has_data = true;          ///< false: it only orders, and has no type and no count
+  bool has_root = false;         ///< one rank gives or gets all
+  bool combines = false;         ///< takes a reduction
+  bool has_one_buffer = false;   ///< input and output are one span: always in place
+  Counts counts = Counts::one;   ///< tools that give none have all alike
+  bool has_in_place = true;      ///< two buffers, which may also be one: see in_place()
+  Flow flow = Flow::everywhere;  ///< who needs whom
   Extent (*extent)(const Form& form, Rank rank) = nullptr;
   InPlace (*in_place)(const Form& form, Rank rank) = nullptr;
   Result (*result)(const Form& form, Rank rank) = nullptr;
@@ -48,7 +48,7 @@ constexpr OperatorInfo describe() {
           .has_one_buffer = Op::kHasOneBuffer,
           .counts = Op::kCounts,
           .has_in_place = Op::kHasInPlace,
-          .givers = Op::kGivers,
+          .flow = Op::kFlow,
           .extent = Op::extent,
           .in_place = Op::in_place,
           .result = Op::result,
@@ -87,12 +87,25 @@ class Operator {
   [[nodiscard]] Operator with_one_count() const noexcept;
   /// Whether what one rank gives goes to more than one other, where there are as many.
   [[nodiscard]] bool gives_to_all() const noexcept;
+  /// Whether some rank gets nothing of some other: it may be done without it.
+  [[nodiscard]] bool is_one_way() const noexcept { return info().flow != Flow::everywhere; }
+  /// Whether what that rank gets depends on another one.
+  [[nodiscard]] bool needs(Rank rank, Rank other, Rank root) const noexcept {
+    switch (info().flow) {
+      case Flow::everywhere: return true;
+      case Flow::from_root: return other == root;
+      case Flow::to_root: return rank == root;
+      case Flow::upwards: return other < rank;
+    }
+    return true;
+  }
   /// Whether others get something of what that rank gives, if it gives something.
   [[nodiscard]] bool gives_to_others(Rank rank, Rank ranks, Rank root) const noexcept {
-    switch (info().givers) {
-      case Givers::all: return true;
-      case Givers::all_but_root: return rank != root;
-      case Givers::all_but_last: return rank + 1 != ranks;
+    switch (info().flow) {
+      case Flow::everywhere: return true;
+      case Flow::from_root: return rank == root;
+      case Flow::to_root: return rank != root;
+      case Flow::upwards: return rank + 1 != ranks;
     }
     return true;
   }

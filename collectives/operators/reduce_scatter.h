@@ -15,7 +15,7 @@ struct ReduceScatter {
   static constexpr bool kHasOneBuffer = false;
   static constexpr Counts kCounts = Counts::one;
   static constexpr bool kHasInPlace = true;
-  static constexpr Givers kGivers = Givers::all;
+  static constexpr Flow kFlow = Flow::everywhere;
 
   static Extent extent(const Form& form, Rank) noexcept { return {form.ranks * form.count, form.count}; }
   static InPlace in_place(const Form& form, Rank rank) noexcept { return {rank * form.count, 0}; }

@@ -15,7 +15,7 @@ struct ReduceScatterV {
   static constexpr bool kHasOneBuffer = false;
   static constexpr Counts kCounts = Counts::ranks;
   static constexpr bool kHasInPlace = true;
-  static constexpr Givers kGivers = Givers::all;
+  static constexpr Flow kFlow = Flow::everywhere;
 
   static Extent extent(const Form& form, Rank rank) noexcept {
     return {form.before(form.ranks), form.of(rank)};

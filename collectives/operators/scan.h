@@ -15,7 +15,7 @@ struct Scan {
   static constexpr bool kHasOneBuffer = false;
   static constexpr Counts kCounts = Counts::one;
   static constexpr bool kHasInPlace = true;
-  static constexpr Givers kGivers = Givers::all_but_last;
+  static constexpr Flow kFlow = Flow::upwards;
 
   static Extent extent(const Form& form, Rank) noexcept { return {form.count, form.count}; }
   static InPlace in_place(const Form&, Rank) noexcept { return {}; }

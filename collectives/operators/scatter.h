@@ -15,7 +15,7 @@ struct Scatter {
   static constexpr bool kHasOneBuffer = false;
   static constexpr Counts kCounts = Counts::one;
   static constexpr bool kHasInPlace = true;
-  static constexpr Givers kGivers = Givers::all;
+  static constexpr Flow kFlow = Flow::from_root;
 
   static Extent extent(const Form& form, Rank rank) noexcept {
     return {rank == form.root ? form.before(form.ranks) : 0, form.of(rank)};

@@ -181,7 +181,7 @@ enum class Levels : std::uint8_t {
 }
 
 /// Data that travels as ranks meet.
-inline constexpr std::size_t kMostAnnouncedBytes = 32 * 1024;
+inline constexpr std::size_t kMostAnnouncedBytes = 256 * 1024;
 /// Below, the copy into the slot costs less than the phase that sparing it takes: 2 ranks, 2 KiB, 1.06 and
 /// 0.78 us of an all_reduce, 1.0 and 0.5 of a gather; 1 KiB, 0.69 and 0.74, 0.6 and 0.5.
 inline constexpr std::size_t kRefersFrom = 2 * 1024;
@@ -232,8 +232,9 @@ class AnyAlgorithm {
   [[nodiscard]] bool has_cost() const noexcept { return has_cost_; }
   /// Whether a rank may announce an input of so many bytes by reference.
   [[nodiscard]] bool may_refer(std::size_t bytes) const noexcept {
-    return may_refer_ && bytes >= kRefersFrom && bytes <= kMostAnnouncedBytes;
+    return bytes >= kRefersFrom && bytes <= refers_up_to_;
   }
+  [[nodiscard]] bool may_refer() const noexcept { return may_refer(refers_up_to_); }
 
   /// Whether it can write to blocks that lie apart.
   [[nodiscard]] bool keeps_to_blocks() const noexcept { return keeps_to_blocks_; }
@@ -276,6 +277,7 @@ class AnyAlgorithm {
 
   const void* typed_;
   const Functions* functions_;
+  std::size_t refers_up_to_;
   std::string_view name_;
   Operator op_;
   AlgorithmId id_;
@@ -283,7 +285,6 @@ class AnyAlgorithm {
   Levels levels_;
   ReductionOrder order_;
   Announces announces_;
-  bool may_refer_;
   bool keeps_to_blocks_;
   bool has_schedule_;
   bool has_cost_;

@@ -24,6 +24,18 @@ inline Task<> hear_from_all(Exec& x) {
   for (const Rank peer : x.peers()) co_await x.link(peer).wait(Signal::Ack);
 }
 
+/// Whether the one of two ranks that gets something small from the other posts an Ack first, which costs no
+/// round: over TCP kernels acknowledge sooner by themselves what nobody answers (8 B, 5.9 in place of 7.6
+/// us).
+[[nodiscard]] constexpr bool acknowledges(std::size_t bytes, Rank ranks) noexcept {
+  constexpr std::size_t kMostBytes = std::size_t{32} << 10;
+  return ranks == 2 && bytes <= kMostBytes;
+}
+/// What one rank sends to each other one, or gets from it, with that Ack.
+[[nodiscard]] constexpr double messages_of_star(std::size_t bytes, Rank ranks) noexcept {
+  return acknowledges(bytes, ranks) ? 2 : ranks - 1.0;
+}
+
 [[nodiscard]] inline Cost cost_of_signals_around(Rank ranks) noexcept {
   const double rounds = std::bit_width(ranks - 1);
   return {.rounds = rounds, .messages = rounds * ranks};

@@ -13,7 +13,10 @@
 namespace cohort {
 namespace {
 
-constexpr Duration kMostTime = std::chrono::milliseconds(15);
+constexpr Duration kMostTime = std::chrono::milliseconds(50);
+/// From this size on a batch of fewer calls lasts as long.
+constexpr std::size_t kLarge = std::size_t{64} << 10;
+constexpr int kLargeCallsPerBatch = 2;
 /// For each use.
 constexpr Duration kMostPullTime = std::chrono::milliseconds(60);
 
@@ -77,20 +80,23 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
     const bool is_plain = op->has_data && op->counts == Counts::one;  // time is short: not every variant
     if (!is_plain || ways.in_slots == nullptr || ways.on_mapped_memory == nullptr) continue;
     std::vector<SlotTimes> measured;
-    for (std::size_t i = 0; i < SlotCrossover::kSizes.size() && has_time; ++i) {
-      const std::size_t bytes = SlotCrossover::kSizes[i];
+    bool is_lost = false;
+    for (const std::size_t bytes : SlotCrossover::sizes_of(op.info())) {
+      if (!has_time || is_lost) break;
       Call call = call_of(op, bytes);
       const auto in_slots_or_not = [&call, &ways](std::size_t which) {
         call.algorithm = which == 0 ? ways.in_slots : ways.on_mapped_memory;
         return call;
       };
-      const std::array<double, 2> both = co_await together_.time_both(in_slots_or_not);
+      const int calls = bytes < kLarge ? JointMeasurement::kCallsPerBatch : kLargeCallsPerBatch;
+      const std::array<double, 2> both = co_await together_.time_both(in_slots_or_not, calls);
       std::array<double, 4> times = {both[0], both[1], in_microseconds(engine_.now() - start),
                                      together_.spread};
       co_await together_.agree_on_slowest(times);
       together_.spread = times[3];
       measured.push_back({op, bytes, times[0], times[1]});
       has_time = times[2] < in_microseconds(kMostTime);
+      is_lost = times[0] > SlotCrossover::kIsLost * times[1];
     }
     slots.take(measured);
   }

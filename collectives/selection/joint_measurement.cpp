@@ -8,24 +8,22 @@
 namespace cohort {
 namespace {
 
-// Calls follow each other without a pause. 12 calls of 8 ranks on 2 cores take 0.2 ms.
 constexpr int kBatchesOfCalls = 3;
-constexpr int kCallsPerBatch = 4;
 
 }  // namespace
 
 Task<double> JointMeasurement::time(const Call& call) {
   std::vector<Duration> batches(kBatchesOfCalls);
-  for (Duration& batch : batches) batch = co_await run_batch(call);
+  for (Duration& batch : batches) batch = co_await run_batch(call, kCallsPerBatch);
   co_return best_of(batches);
 }
 
-Task<std::array<double, 2>> JointMeasurement::time_both(Way way) {
+Task<std::array<double, 2>> JointMeasurement::time_both(Way way, int calls_per_batch) {
   std::array<std::vector<Duration>, 2> batches;
   for (int batch = 0; batch < kBatchesOfCalls; ++batch) {
     for (std::size_t which = 0; which < batches.size(); ++which) {
       const Call call = way(which);
-      const Duration took = co_await run_batch(call);
+      const Duration took = co_await run_batch(call, calls_per_batch);
       batches[which].push_back(took);
     }
   }
@@ -33,15 +31,15 @@ Task<std::array<double, 2>> JointMeasurement::time_both(Way way) {
   co_return best;
 }
 
-Task<Duration> JointMeasurement::run_batch(const Call& call) const {
+Task<Duration> JointMeasurement::run_batch(const Call& call, int calls) const {
   const TimePoint start = engine_.now();
-  for (int i = 0; i < kCallsPerBatch; ++i) co_await run_(call);
-  co_return engine_.now() - start;
+  for (int i = 0; i < calls; ++i) co_await run_(call);
+  co_return (engine_.now() - start) / calls;
 }
 
 double JointMeasurement::best_of(const std::vector<Duration>& batches) noexcept {
   spread = std::max(spread, spread_of(batches));
-  return in_microseconds(*std::ranges::min_element(batches)) / kCallsPerBatch;
+  return in_microseconds(*std::ranges::min_element(batches));
 }
 
 Task<double> JointMeasurement::time_once(const Call& call) const {

@@ -18,21 +18,26 @@ std::vector<SlotTimes> trusting_larger_ones(std::vector<SlotTimes> rising) {
   return rising;
 }
 
+bool has_lost(const SlotTimes& times) {
+  const double part = times.bytes < SlotCrossover::kClearFromBytes ? 1 : SlotCrossover::kIsClear;
+  return times.slots_us > part * times.direct_us;
+}
+
 }  // namespace
 
 void SlotCrossover::take(const std::vector<SlotTimes>& as_measured) {
   if (as_measured.empty()) return;
   const std::vector<SlotTimes> of_one_operator = trusting_larger_ones(as_measured);
-  const auto lost = std::find_if(of_one_operator.begin(), of_one_operator.end(),
-                                 [](const SlotTimes& times) { return times.slots_us > times.direct_us; });
+  const auto lost = std::ranges::find_if(of_one_operator, has_lost);
   std::size_t most = 0;
   if (lost == of_one_operator.begin())
     most = lost->bytes / 2;
   else
     most = std::prev(lost)->bytes;
   if (lost == of_one_operator.end()) most = std::max(most, kUnmeasuredBytes);
-  const bool is_whole = lost != of_one_operator.end() || of_one_operator.size() == kSizes.size();
-  limits_[of_one_operator.front().op.index()] = {.bytes = most, .is_measured = true, .is_whole = is_whole};
+  const Operator op = of_one_operator.front().op;
+  const bool is_whole = lost != of_one_operator.end() || of_one_operator.size() == sizes_of(op.info()).size();
+  limits_[op.index()] = {.bytes = most, .is_measured = true, .is_whole = is_whole};
   measured_.insert(measured_.end(), of_one_operator.begin(), of_one_operator.end());
   share_limits();
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace cohort {
@@ -25,7 +26,18 @@ class SlotCrossover {
   /// Before anything was measured.
   static constexpr std::size_t kUnmeasuredBytes = 8 * 1024;
   /// What is measured: from the size where more cache lines than fit a few fetches travel, to a full slot.
-  static constexpr std::array<std::size_t, 4> kSizes = {4 * 1024, 8 * 1024, 16 * 1024, kMostAnnouncedBytes};
+  static constexpr std::array<std::size_t, 6> kSizes = {4 * 1024,  16 * 1024,  32 * 1024,
+                                                        64 * 1024, 128 * 1024, kMostAnnouncedBytes};
+  /// Of that operator: what is combined is best shared out long before, where all ranks map all of it.
+  [[nodiscard]] static constexpr std::span<const std::size_t> sizes_of(const OperatorInfo& op) noexcept {
+    return std::span(kSizes).first(kSizes.size() - (op.combines ? 1 : 0));
+  }
+  /// Where slots take so much longer, larger sizes need not be measured.
+  static constexpr double kIsLost = 1.5;
+  /// From this size on they have to be so much faster between the private buffers that are measured, since
+  /// between mapped ones they copy what `direct` does not.
+  static constexpr std::size_t kClearFromBytes = 64 * 1024;
+  static constexpr double kIsClear = 0.9;
 
   SlotCrossover() { most_bytes_.fill(kUnmeasuredBytes); }
 

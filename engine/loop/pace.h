@@ -34,9 +34,9 @@ class Pace : Immovable {
   [[nodiscard]] bool is_turn_over(bool has_waited = false) noexcept;
 
   /// Whether what takes as long as to copy so many bytes may be done now; it counts as moved then.
-  [[nodiscard]] bool may_do(std::size_t bytes) noexcept {
+  [[nodiscard]] bool may_do(std::size_t bytes, bool has_waited = false) noexcept {
     if (is_little(bytes)) return true;
-    if (is_turn_over()) return false;
+    if (is_turn_over(has_waited)) return false;
     moved_ = bytes;
     return true;
   }

@@ -129,10 +129,12 @@ bool FrameReader::is_of_running_operation() const noexcept {
 bool FrameReader::is_due() {
   if (is_of_running_operation()) return true;
   const RunningOperation& running = connection_.host.running();
-  if (frame_.sequence < running.sequence)
+  const bool has_begun = frame_.sequence <= running.sequence;
+  if (has_begun && connection_.host.ran_another(frame_.sequence, frame_.signature))
+    at_ = At::mismatched;
+  else if (frame_.sequence < running.sequence)
     throw_protocol("rank {} sends a {} frame of collective {} while this rank is at {}", connection_.peer,
                    to_string(frame_.type), frame_.sequence, running.sequence);
-  if (frame_.sequence == running.sequence && running.is_running) at_ = At::mismatched;
   return false;
 }
 

@@ -16,7 +16,7 @@ namespace cohort::host {
 inline constexpr std::size_t kCacheLine = 64;
 
 /// Bytes of user data that travel with an arrival; larger messages go through windows.
-inline constexpr std::size_t kSlotPayloadBytes = 32 * 1024;
+inline constexpr std::size_t kSlotPayloadBytes = 256 * 1024;
 
 /// Staging between private memory and a two-sided receiver: two slots per link and direction.
 inline constexpr std::size_t kStageBytes = 128 * 1024;

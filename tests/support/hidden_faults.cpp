@@ -104,7 +104,7 @@ void add_numbers_of_ranks(List& list) {
                        return Fate::keep;
                      });
   add<Reduce>(list, "one_shot", "divides by 4",
-              {{.ranks = 5}, FindingKind::reduction, "rank 0, main stream, task 5"},
+              {{.ranks = 5}, FindingKind::reduction, "rank 0, main stream, task 1"},
               [](auto&, auto&, const Edited& e) {
                 if (e.request.combine.average_over != 0) e.request.combine.average_over = 4;
                 return Fate::keep;
@@ -122,7 +122,7 @@ void add_numbers_of_ranks(List& list) {
                {{.ranks = 5}, FindingKind::notify, "rank 2, main stream, task 2"},
                [](auto&, auto& place, const Edited&) { return place.number > 6 ? Fate::drop : Fate::keep; });
   add<Broadcast>(list, "tree", "a tree of height two",
-                 {{.ranks = 6}, FindingKind::notify, "rank 4, main stream, task 2"},
+                 {{.ranks = 6}, FindingKind::deadlock, "rank 4, main stream, task 1"},
                  [](auto&, auto& place, const Edited& e) {
                    return e.request.peer >= place.rank + 4 ? Fate::drop : Fate::keep;
                  });
@@ -211,7 +211,7 @@ void add_roots(List& list) {
               {at(1), FindingKind::deadlock, "rank 0, main stream, task 1"},
               peers_as_if_root_were_0(TaskKind::send));
   add<Broadcast>(list, "tree", "parents as if the root were 0",
-                 {at(1), FindingKind::deadlock, "rank 0, main stream, task 2"},
+                 {at(1), FindingKind::deadlock, "rank 0, main stream, task 1"},
                  peers_as_if_root_were_0(TaskKind::recv));
   add<Reduce>(list, "direct", "shares stored at rank 0",
               {{.root = 1, .user_windows = UserWindows::mapped},
@@ -223,7 +223,7 @@ void add_roots(List& list) {
                 return Fate::keep;
               });
   add<Reduce>(list, "one_shot", "only rank 0 divides",
-              {at(3), FindingKind::contribution, "rank 3, main stream, task 4"},
+              {at(3), FindingKind::contribution, "rank 3, main stream, task 1"},
               [](auto&, auto& place, const Edited& e) {
                 if (place.rank != 0) e.request.combine.average_over = 0;
                 return Fate::keep;

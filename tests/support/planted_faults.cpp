@@ -273,8 +273,8 @@ void add_mapped(List& list) {
 
 void add_rooted(List& list) {
   const std::string main = "main stream";
-  list.push_back({"root that does not wait for an Ack", "broadcast one_shot", FindingKind::notify,
-                  "rank 2, main stream, task 1", planted<Broadcast>("one_shot", at(0, main, 2, drop))});
+  list.push_back({"root that leaves one peer out", "broadcast one_shot", FindingKind::deadlock,
+                  "rank 2, main stream, task 1", planted<Broadcast>("one_shot", at(0, "stream 2", 1, drop))});
   list.push_back({"DataSignal of the chain dropped", "broadcast ring", FindingKind::deadlock,
                   "rank 2, main stream, task 1", planted<Broadcast>("ring", at(1, main, 2, drop))});
   list.push_back({"last Ack dropped", "broadcast ring", FindingKind::deadlock, "rank 0, main stream, task 4",

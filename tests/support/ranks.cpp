@@ -129,4 +129,12 @@ void run_ranks_in_world(Rank ranks, const RankFunction& function, CommunicatorOp
   expect_success(outcomes_of_ranks_in_world(ranks, function, std::move(options), hosts));
 }
 
+void run_ranks_with_cores(Rank ranks, const RankFunction& function, CommunicatorOptions options) {
+  world::Settings settings;
+  settings.seed = 1;
+  settings.host_of.assign(ranks, 0);
+  settings.has_core_each = true;
+  expect_success(outcomes_of_ranks_in_world(settings, function, std::move(options)));
+}
+
 }  // namespace cohort::test

@@ -38,6 +38,9 @@ std::vector<Outcome> outcomes_of_ranks_in_world(Rank ranks, const RankFunction& 
 std::vector<Outcome> outcomes_of_ranks_in_world(const world::Settings& settings, const RankFunction& function,
                                                 CommunicatorOptions options = {});
 
+/// In a world where each rank has a core: for what ranks do only there, however many cores this host has.
+void run_ranks_with_cores(Rank ranks, const RankFunction& function, CommunicatorOptions options = {});
+
 /// A rank of a simulated world is busy for so long: nothing on its engine goes on.
 void compute(Engine& engine, Duration takes);
 

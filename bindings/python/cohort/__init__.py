@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import operator
 import os
+import sys
 import weakref
 from typing import Any, Optional, Sequence, Union
 
@@ -106,8 +107,8 @@ def _end() -> None:
             pass  # a child of fork, or nobody is left to be told
     try:
         finalize()
-    except CohortError:
-        pass
+    except CohortError as failure:  # too late to be raised
+        print(f"cohort: {failure}", file=sys.stderr)
 
 
 def _forget() -> None:

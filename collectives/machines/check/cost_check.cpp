@@ -97,8 +97,9 @@ void check_cost(const Machine& machine, const AnyAlgorithm& algorithm, const Cos
     add(report, fmt::format("the ranks together get {} bytes from each other where at least {} are needed: "
                             "contributions come from nowhere",
                             counted.bytes_to_all, counted.least_to_all));
-  const bool all_hear =
-      of.bytes >= of.options.ranks * size_bytes(of.options.type) && of.options.counts.empty();
+  const bool all_hear = !algorithm.op().is_one_way() &&
+                        of.bytes >= of.options.ranks * size_bytes(of.options.type) &&
+                        of.options.counts.empty();
   if (all_hear && counted.rounds < counted.least_rounds)
     add(report,
         fmt::format("all is over after {} rounds where {} are needed for everybody to hear of everybody: "

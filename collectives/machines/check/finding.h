@@ -22,7 +22,7 @@ enum class FindingKind : std::uint8_t {
   deadlock,      ///< somebody waits for ever
   contribution,  ///< a result lacks a contribution, has one twice, or has another in its place
   reduction,     ///< combined by another operation, as another type, or in orders that differ between ranks
-  agreement,     ///< a rank leaves before it has heard of every other
+  agreement,     ///< a rank leaves before it has heard of all that it needs
   cost,          ///< the declared cost, or what was moved, cannot be
 };
 inline constexpr std::size_t kFindingKinds = 10;

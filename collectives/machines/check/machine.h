@@ -240,6 +240,7 @@ class Machine final : public machine::Stage {
   void fill_windows(Rank rank, TaskId task);
   void check_left_behind(Rank rank, TaskId task);
   void check_waste(Rank leaving);
+  [[nodiscard]] bool needs(Rank rank, Rank other) const;
   void check_result(Rank rank, TaskId end);
   void check_stretch(Rank rank, const Stretch& stretch, TaskId end);
   void check_same_everywhere(Rank rank);

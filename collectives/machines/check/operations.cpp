@@ -95,15 +95,25 @@ void Machine::check_left_behind(Rank rank, TaskId task) {
   for (Rank other = 0; other < plan_.ranks; ++other) {
     const RankState& theirs = ranks_[other];
     const bool has_begun = theirs.operation >= of.operation;
-    const bool is_heard = other == rank || (has_begun && order_.knows(main, theirs.begun[of.operation - 1]));
+    const bool is_needed = other != rank && needs(rank, other);
+    const bool is_heard = !is_needed || (has_begun && order_.knows(main, theirs.begun[of.operation - 1]));
     if (is_heard || plan_.is_mapped_group || of.has_empty_messages) continue;
     add(FindingKind::agreement, task,
         fmt::format(
-            "comes before this rank has heard of rank {}, directly or through others: a rank that runs "
-            "something else would not be noticed; let it wait for an Ack of rank {}",
+            "comes before this rank has heard of rank {}, whom its result depends on, directly or through "
+            "others: a rank that runs something else would not be noticed; let it wait for an Ack of rank {}",
             other, other));
     break;
   }
+}
+
+/// By the operator, but for those of whose input nothing is in the result though it might be.
+bool Machine::needs(Rank rank, Rank other) const {
+  if (!plan_.op.is_one_way()) return true;
+  return std::ranges::any_of(plan_.shares[rank].gets, [other](const Stretch& stretch) {
+    const Rank end = stretch.is_combined ? stretch.end : stretch.of + 1;
+    return !stretch.where.empty() && stretch.of <= other && other < end;
+  });
 }
 
 void Machine::check_result(Rank rank, TaskId end) {

@@ -79,6 +79,7 @@ bool has_same_result_everywhere(Operator op, const CheckOptions& options) {
 Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::size_t piece) {
   const Operator op = algorithm.op();
   Plan plan;
+  plan.op = op;
   plan.ranks = options.ranks;
   plan.hosts = options.hosts();
   plan.is_mapped_group = algorithm.ground() != Ground::links;

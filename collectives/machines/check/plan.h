@@ -49,6 +49,7 @@ struct RankPlan {
 
 /// What a machine has to know of a case, whatever the operator.
 struct Plan {
+  Operator op;
   Rank ranks = 0;
   bool is_mapped_group = false;  ///< the ranks meet at the start and may use phase()
   bool meets_with_data = false;  ///< and that is the schedule's first round

@@ -186,7 +186,7 @@ class Collector {
     std::erase_if(counts, [&](std::size_t count) { return count > most; });
     if (filter_.counts.empty()) counts.push_back(most);
     add_counts(one, counts);
-    if (!one.algorithm->may_refer(kMostAnnouncedBytes)) return;
+    if (!one.algorithm->may_refer()) return;
     for (const Referring referring : {Referring::everybody, Referring::rank_0, Referring::all_but_rank_0}) {
       one.options.referring = referring;
       add_counts(one, counts);

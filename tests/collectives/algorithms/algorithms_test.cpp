@@ -368,11 +368,8 @@ TEST_P(OnMappedMemory, every_algorithm_gives_the_right_result_for_every_size) {
   CommunicatorOptions options;
   options.is_isolated = true;
   options.buffer_bytes = kBufferBytes;
-  const auto body = [sharing](Communicator& comm) -> Task<> {
-    Engine::current().set_crowded(false);  // crowded ranks refer to nothing
-    co_await check_every_size(comm, sharing);
-  };
-  test::run_ranks(ranks, body, options);
+  const auto body = [sharing](Communicator& comm) { return check_every_size(comm, sharing); };
+  test::run_ranks_with_cores(ranks, body, options);
 }
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& test) {

@@ -108,11 +108,8 @@ TEST(ByReferenceAlone, input_in_shared_memory_is_read_where_it_lies) {
     CommunicatorOptions options;
     options.is_isolated = true;
     float* early = nullptr;  // of a world's processes one runs at a time
-    const auto body = [&early, &one](Communicator& comm) -> Task<> {
-      Engine::current().set_crowded(false);  // crowded ranks copy
-      co_await check_late_change(comm, one, early);
-    };
-    test::run_ranks_in_world(2, body, std::move(options));
+    const auto body = [&early, &one](Communicator& comm) { return check_late_change(comm, one, early); };
+    test::run_ranks_with_cores(2, body, std::move(options));
   }
 }
 
@@ -123,11 +120,13 @@ TEST_P(ByReference, sums_are_right_whoever_shares_its_vector) {
   CommunicatorOptions options;
   options.is_isolated = true;
   const auto body = [sharing, in_place](Communicator& comm) -> Task<> {
-    Engine::current().set_crowded(false);  // crowded ranks copy, since a phase costs them a switch
     for (const std::size_t count : {768UL, 1025UL, 4096UL, 8192UL, 20'000UL, 32'768UL})
       co_await check_sum(comm, count, sharing, in_place);
   };
-  test::run_ranks(ranks, body, std::move(options));
+  if (ranks == 2)  // as threads, which have a core each nearly everywhere
+    test::run_ranks(ranks, body, std::move(options));
+  else
+    test::run_ranks_with_cores(ranks, body, std::move(options));
 }
 
 std::string name_of(const testing::TestParamInfo<Case>& test) {

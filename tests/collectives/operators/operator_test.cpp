@@ -71,6 +71,50 @@ TEST(Operator, keeps_what_nobody_else_gets_of_an_input_that_others_get_some_of) 
   }
 }
 
+/// By the definition of its result: those whose input some of it is, or others than the rank itself, for a
+/// barrier.
+bool depends_on(Operator op, const Form& form, Rank rank, Rank other) {
+  if (!op->has_data) return true;
+  if (op->extent(form, rank).recv == 0) return false;
+  const Result result = op->result(form, rank);
+  return std::ranges::any_of(result,
+                             [&](const ResultPart& part) { return part.first <= other && other < part.end; });
+}
+
+TEST(Operator, knows_whom_a_rank_needs) {
+  for (const Operator op : all_operators()) {
+    for (Rank ranks = 2; ranks <= 4; ++ranks) {
+      for (Rank root = 0; root < ranks; ++root) {
+        const Form form{.count = 2, .ranks = ranks, .root = root};
+        for (Rank rank = 0; rank < ranks; ++rank) {
+          for (Rank other = 0; other < ranks; ++other) {
+            if (other == rank) continue;
+            EXPECT_EQ(op.needs(rank, other, root), depends_on(op, form, rank, other))
+                << to_string(op) << ", rank " << rank << " of " << ranks << " and " << other << ", root "
+                << root;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Operator, knows_whom_others_need) {
+  for (const Operator op : all_operators()) {
+    for (Rank ranks = 2; ranks <= 4; ++ranks) {
+      for (Rank root = 0; root < ranks; ++root) {
+        for (Rank rank = 0; rank < ranks; ++rank) {
+          bool is_needed = false;
+          for (Rank other = 0; other < ranks; ++other)
+            is_needed = is_needed || (other != rank && op.needs(other, rank, root));
+          EXPECT_EQ(op.gives_to_others(rank, ranks, root), is_needed)
+              << to_string(op) << ", rank " << rank << " of " << ranks << ", root " << root;
+        }
+      }
+    }
+  }
+}
+
 TEST(Operator, has_givers_who_give_to_themselves_alone) {
   EXPECT_FALSE(operator_of<Reduce>.gives_to_others(1, 3, 1));
   EXPECT_TRUE(operator_of<Reduce>.gives_to_others(2, 3, 1));

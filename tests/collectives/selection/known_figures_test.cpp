@@ -64,14 +64,14 @@ class KnownFiguresTest : public testing::Test {
 
 TEST_F(KnownFiguresTest, slots_and_pull_come_back_as_they_were_measured) {
   SlotCrossover slots;
-  slots.take({{operator_of<AllReduce>, 4096, 1, 3}, {operator_of<AllReduce>, 8192, 4, 3.5}});
+  slots.take({{operator_of<AllReduce>, 4096, 1, 3}, {operator_of<AllReduce>, 16384, 4, 3.5}});
   slots.take({{operator_of<Scan>, 4096, 9, 3}});
   SlotCrossover again;
   KnownFigures::give(KnownFigures::figures_of(slots), again);
   for (const Operator op : all_operators())
     EXPECT_EQ(again.most_bytes(op), slots.most_bytes(op)) << to_string(op);
   EXPECT_EQ(again.measured().size(), 3U);
-  EXPECT_EQ(again.times_of(operator_of<AllReduce>, 8192)->direct_us, 3.5);
+  EXPECT_EQ(again.times_of(operator_of<AllReduce>, 16384)->direct_us, 3.5);
 
   PullCrossover pull;
   const auto& [first, second, third] = PullCrossover::kSizes;

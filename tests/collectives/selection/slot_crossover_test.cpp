@@ -24,26 +24,32 @@ std::size_t limit_after(const std::vector<double>& slots_us, double direct_us = 
 }
 
 TEST(SlotCrossover, slots_serve_up_to_the_size_before_the_first_at_which_they_lose) {
-  EXPECT_EQ(limit_after({kWin, kWin, kWin, kWin}), 32768U);
-  EXPECT_EQ(limit_after({kWin, kWin, kLoss, kLoss}), 8192U);
-  EXPECT_EQ(limit_after({kWin, kLoss, kLoss, kLoss}), 4096U);
-  EXPECT_EQ(limit_after({kLoss, kLoss, kLoss, kLoss}), 2048U);
+  EXPECT_EQ(limit_after({kWin, kWin, kWin, kWin, kWin, kWin}), 256U << 10);
+  EXPECT_EQ(limit_after({kWin, kWin, kLoss, kLoss}), 16U << 10);
+  EXPECT_EQ(limit_after({kWin, kLoss, kLoss, kLoss}), 4U << 10);
+  EXPECT_EQ(limit_after({kLoss, kLoss, kLoss, kLoss}), 2U << 10);
 }
 
 /// Of figures as they were once kept: a rank had lost its core while it measured 4 KiB.
 TEST(SlotCrossover, a_time_above_that_of_a_larger_size_was_disturbed) {
-  EXPECT_EQ(limit_after({78, 4, 5, 7}, 8), 32768U);
-  EXPECT_EQ(limit_after({4, 78, 5, 12}, 8), 16384U);
+  EXPECT_EQ(limit_after({78, 4, 5, 6, 6, 7}, 8), 256U << 10);
+  EXPECT_EQ(limit_after({4, 78, 5, 5, 12}, 8), 64U << 10);
   SlotCrossover crossover;
   crossover.take({{kOp, 4096, 78, 12}, {kOp, 8192, 4, 90}, {kOp, 16384, 5, 13}});
   EXPECT_EQ(crossover.times_of(kOp, 4096)->slots_us, 4);
   EXPECT_EQ(crossover.times_of(kOp, 8192)->direct_us, 13);
 }
 
+/// Between mapped buffers, which are not measured, `direct` copies less.
+TEST(SlotCrossover, large_messages_have_to_win_clearly) {
+  EXPECT_EQ(limit_after({kWin, kWin, 9.5, 9.5}), 32U << 10);
+  EXPECT_EQ(limit_after({kWin, kWin, 8.5, 8.5, 8.5, 9.5}), 128U << 10);
+}
+
 TEST(SlotCrossover, what_the_time_was_too_short_for_is_sent_in_slots_as_if_nothing_were_measured) {
   EXPECT_EQ(limit_after({}), SlotCrossover::kUnmeasuredBytes);
   EXPECT_EQ(limit_after({kWin}), SlotCrossover::kUnmeasuredBytes);
-  EXPECT_EQ(limit_after({kWin, kWin, kWin}), 16384U);
+  EXPECT_EQ(limit_after({kWin, kWin, kWin}), 32U << 10);
   EXPECT_EQ(limit_after({kLoss}), 2048U);
 }
 
@@ -58,36 +64,36 @@ std::vector<SlotTimes> times_of(Operator op, const std::vector<double>& slots_us
 
 TEST(SlotCrossover, what_the_time_was_too_short_for_is_as_the_least_of_its_kind) {
   SlotCrossover crossover;
-  crossover.take(times_of(kOp, {kWin, kWin, kWin, kWin}));
-  EXPECT_EQ(crossover.most_bytes(kOther), 32768U);
-  EXPECT_EQ(crossover.most_bytes(operator_of<GatherV>), 32768U);
+  crossover.take(times_of(kOp, {kWin, kWin, kWin, kWin, kWin, kWin}));
+  EXPECT_EQ(crossover.most_bytes(kOther), 256U << 10);
+  EXPECT_EQ(crossover.most_bytes(operator_of<GatherV>), 256U << 10);
   EXPECT_EQ(crossover.most_bytes(operator_of<AllReduce>), SlotCrossover::kUnmeasuredBytes) << "it combines";
-  crossover.take(times_of(operator_of<Broadcast>, {kWin, kWin, kWin, kLoss}));
-  EXPECT_EQ(crossover.most_bytes(kOther), 16384U);
-  EXPECT_EQ(crossover.most_bytes(kOp), 32768U) << "it was measured";
+  crossover.take(times_of(operator_of<Broadcast>, {kWin, kWin, kWin, kWin, kLoss}));
+  EXPECT_EQ(crossover.most_bytes(kOther), 64U << 10);
+  EXPECT_EQ(crossover.most_bytes(kOp), 256U << 10) << "it was measured";
 }
 
 TEST(SlotCrossover, what_won_as_far_as_it_was_measured_goes_on_as_its_kind_does) {
   SlotCrossover crossover;
   crossover.take(times_of(kOther, {kWin, kWin, kWin}));
-  EXPECT_EQ(crossover.most_bytes(kOther), 16384U);
+  EXPECT_EQ(crossover.most_bytes(kOther), 32U << 10);
   EXPECT_EQ(crossover.most_bytes(operator_of<GatherV>), SlotCrossover::kUnmeasuredBytes) << "not to its end";
-  crossover.take(times_of(kOp, {kWin, kWin, kWin, kWin}));
-  EXPECT_EQ(crossover.most_bytes(kOther), 32768U);
+  crossover.take(times_of(kOp, {kWin, kWin, kWin, kWin, kWin, kWin}));
+  EXPECT_EQ(crossover.most_bytes(kOther), 256U << 10);
   SlotCrossover small;
   small.take(times_of(kOther, {kWin, kWin, kWin}));
   small.take(times_of(kOp, {kLoss}));
-  EXPECT_EQ(small.most_bytes(kOther), 16384U) << "it won there itself";
+  EXPECT_EQ(small.most_bytes(kOther), 32U << 10) << "it won there itself";
 }
 
 TEST(SlotCrossover, operators_with_counts_go_by_those_without) {
   SlotCrossover crossover;
   crossover.take(times_of(operator_of<Broadcast>, {kWin, kLoss}));
   crossover.take(times_of(operator_of<AllToAll>, {kWin, kWin, kLoss}));
-  crossover.take(times_of(operator_of<ReduceScatter>, {kWin, kWin, kWin, kWin}));
-  EXPECT_EQ(crossover.most_bytes(operator_of<AllToAllVc>), 8192U);
-  EXPECT_EQ(crossover.most_bytes(operator_of<ReduceScatterV>), 32768U);
-  EXPECT_EQ(crossover.most_bytes(operator_of<AllGatherV>), 4096U) << "as its kind";
+  crossover.take(times_of(operator_of<ReduceScatter>, {kWin, kWin, kWin, kWin, kWin}));
+  EXPECT_EQ(crossover.most_bytes(operator_of<AllToAllVc>), 16U << 10);
+  EXPECT_EQ(crossover.most_bytes(operator_of<ReduceScatterV>), 128U << 10) << "what combines ends there";
+  EXPECT_EQ(crossover.most_bytes(operator_of<AllGatherV>), 4U << 10) << "as its kind";
 }
 
 TEST(SlotCrossover, times_lie_between_measured_sizes_and_are_unknown_outside) {
