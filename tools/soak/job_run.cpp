@@ -118,6 +118,15 @@ CommunicatorOptions JobRun::options_for(Process process, const CommunicatorPlan&
   return options;
 }
 
+Task<std::optional<Error>> error_of_close(Communicator& comm) {
+  try {
+    co_await comm.close();
+  } catch (const Error& error) {
+    co_return error;
+  }
+  co_return std::nullopt;
+}
+
 Task<> JobRun::use(Engine& engine, Process process, std::size_t communicator) {
   CommunicatorOutcome& outcome = outcomes_[process][communicator];
   const TimePoint start = engine.now();
@@ -130,7 +139,8 @@ Task<> JobRun::use(Engine& engine, Process process, std::size_t communicator) {
     world_.mark(process);
     co_await take_all_parts(comm, process, communicator);
     settle_buffers(outcome, process, communicator);
-    co_await comm.close();
+    const std::optional<Error> last = co_await error_of_close(comm);
+    outcome.end_error = last;
   } catch (const Error& error) {
     outcome.join_error = error;
     outcome.join_took = engine.now() - start;

@@ -37,6 +37,7 @@ struct GroupOutcome {
   Duration make_took{};
   std::vector<CallOutcome> calls;
   std::optional<Error> later_error;  ///< of a call after a failed one
+  std::optional<Error> end_error;    ///< that only closing has told
 };
 
 /// What one communicator came to on one process.
@@ -48,8 +49,12 @@ struct CommunicatorOutcome {
   std::vector<MessageOutcome> messages;  ///< as planned; those of others stay unasked
   GroupOutcome group;
   std::optional<Error> later_error;  ///< of a call after a failed one
+  std::optional<Error> end_error;    ///< that only closing has told
   std::string touched;               ///< found while its memory was still there
 };
+
+/// What closing a communicator tells.
+Task<std::optional<Error>> error_of_close(Communicator& comm);
 
 /// One job in its world: what all ranks did, and what came of it.
 ///

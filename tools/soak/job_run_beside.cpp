@@ -89,7 +89,8 @@ Task<> JobRun::make_and_use_group(Communicator& comm, Process process, std::size
     const std::optional<Error> later = co_await error_of_barrier(*group);
     outcome.later_error = later;
   }
-  co_await group->close();
+  const std::optional<Error> last = co_await error_of_close(*group);
+  outcome.end_error = last;
 }
 
 Task<> JobRun::call_in_group(Communicator& group, GroupOutcome& outcome, Buffers& own, std::size_t index) {

@@ -38,7 +38,7 @@ const Error* failure(const JobRun& run, Process process, std::size_t communicato
     if (call.error) return &*call.error;
   for (const CallOutcome& message : outcome.messages)
     if (message.error) return &*message.error;
-  return nullptr;
+  return outcome.end_error ? &*outcome.end_error : nullptr;
 }
 
 /// The first error that the process was given in its group, with the culprit's rank in the communicator.
@@ -47,6 +47,7 @@ std::optional<Error> failure_in_group(const JobRun& run, Process process, std::s
   if (group.make_error) return group.make_error;
   for (const CallOutcome& call : group.calls)
     if (call.error) return in_communicator(*call.error, run.group_of(process, communicator));
+  if (group.end_error) return in_communicator(*group.end_error, run.group_of(process, communicator));
   return std::nullopt;
 }
 
@@ -111,6 +112,8 @@ class Judge {
       judge_refusal(process, *outcome.join_error);
     else if (outcome.join_error)
       judge_error(process, c, *outcome.join_error, fmt::format("joining '{}'", plan.name), true);
+    if (outcome.end_error)
+      judge_error(process, c, *outcome.end_error, fmt::format("the end of '{}'", plan.name), false);
     Duration limit{};
     for (std::size_t i = 0; i < outcome.calls.size(); ++i) {
       const CallOutcome& call = outcome.calls[i];
@@ -228,6 +231,8 @@ class Judge {
     if (group.make_error) judge_making(process, c, *group.make_error, "making " + of);
     if (group.is_asked && !group.is_made && !group.make_error)
       complain("{}: making {} has no end", name_of(process), of);
+    if (group.end_error)
+      judge_error_of_group(process, c, in_communicator(*group.end_error, members), "the end of " + of);
     for (std::size_t i = 0; i < group.calls.size(); ++i) {
       const CallOutcome& call = group.calls[i];
       const std::string what = fmt::format("call {} of {}", i + 1, of);
