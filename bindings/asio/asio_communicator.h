@@ -203,7 +203,8 @@ class AsioCommunicator {
     return async_make(std::move(make), token);
   }
 
-  /// Says goodbye; calls that are under way complete with Cancelled before.
+  /// Says goodbye; calls that are under way complete with Cancelled before. Fails with what was wrong with
+  /// the last collective, if this rank could not hear of it before.
   template <class Token>
   auto async_close(Token&& token) {
     return asio::async_initiate<Token, void(std::exception_ptr)>(

@@ -161,7 +161,8 @@ cohort_status cohort_failure(cohort_comm* comm);
 cohort_status cohort_explain(cohort_comm* comm, const char* operator_name, cohort_type type, size_t bytes,
                              char* text, size_t capacity, size_t* needed);
 
-/// Says goodbye, and waits until that is told. Calls that are under way end with COHORT_CANCELLED.
+/// Says goodbye, and waits until that is told. Calls that are under way end with COHORT_CANCELLED. Fails with
+/// what was wrong with the last collective, if this rank could not hear of it before.
 cohort_status cohort_close(cohort_comm* comm);
 /// Gives up: calls of all ranks fail with COHORT_PEER_ABORTED and this reason.
 cohort_status cohort_abort(cohort_comm* comm, const char* reason);

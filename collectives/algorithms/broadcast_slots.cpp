@@ -8,7 +8,7 @@ namespace {
 /// place of 2.6 us.
 constexpr std::size_t kMostReferred = std::size_t{32} << 10;
 
-/// Small broadcast between the ranks of a host: the root brings its data when all meet, or says where it is
+/// Small broadcast between the ranks of a host: the root brings its data as it comes, or says where it is
 /// if all map it, and everybody takes it from there. Cost: the meeting, 1 round; bytes read per rank.
 /// Streams: main. Scratch: none.
 void take(Exec& x, const Broadcast& op) {

@@ -6,7 +6,7 @@
 namespace cohort {
 namespace {
 
-/// Small gather between the ranks of a host: every rank brings its block when all meet, or says where it is
+/// Small gather between the ranks of a host: every rank brings its block as it comes, or says where it is
 /// if all map it, and the root takes them. If all blocks and the root's buffer are mapped, each rank stores
 /// its own there instead. Cost: the meeting, 1 round; (p-1) * block bytes read by the root. Streams: main.
 /// Scratch: none.

@@ -5,7 +5,7 @@
 namespace cohort {
 namespace {
 
-/// Small reduce between the ranks of a host: every rank brings its vector when all meet, or says where it is
+/// Small reduce between the ranks of a host: every rank brings its vector as it comes, or says where it is
 /// if all map it, and the root combines all of them, in rank order (determinism D3). If all vectors and the
 /// root's output are mapped, each rank combines its share instead, and stores it there. Cost: the meeting, 1
 /// round; (p-1) * bytes read and reduced by the root. Streams: main. Scratch: none.

@@ -28,7 +28,7 @@ void combine_shares(Exec& x, const Scan& op) {
   return has_others && x.rank() + 1 < x.size() && !x.all_referred();
 }
 
-/// Small scan between the ranks of a host: every rank brings its vector when all meet, or says where it is if
+/// Small scan between the ranks of a host: every rank brings its vector as it comes, or says where it is if
 /// all map it, and combines those of the ranks up to itself, in rank order (determinism D3). Cost: the
 /// meeting, 1 round; (p-1) * bytes read and reduced by the last rank, one vector less reduced where its own
 /// is left out. Streams: main. Scratch: none. If all vectors and results are mapped, each rank combines its

@@ -5,7 +5,7 @@
 namespace cohort {
 namespace {
 
-/// Small scatter between the ranks of a host: the root brings all blocks when all meet, or says where they
+/// Small scatter between the ranks of a host: the root brings all blocks as it comes, or says where they
 /// are if all map them, and everybody takes its own from there. Cost: the meeting, 1 round; block bytes read
 /// per rank. Streams: main. Scratch: none.
 void take(Exec& x, const Scatter& op) {
