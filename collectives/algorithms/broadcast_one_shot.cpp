@@ -7,24 +7,28 @@ namespace cohort {
 namespace {
 
 /// One-shot broadcast: the root sends everything to everybody at once.
-/// Cost: 1 round; (p-1) * bytes sent by the root. Streams: main and p-1 sub streams of the root. Scratch:
-/// none.
+/// Cost: 1 round, 2 where all hear of each other (is_joint); (p-1) * bytes sent by the root. Streams: main
+/// and p-1 sub streams of the root. Scratch: none.
 Task<> broadcast_one_shot(Exec& x, Broadcast op) {
-  const bool has_ack = acknowledges(op.data.bytes, x.size());
-  if (x.rank() == op.root) {
-    auto serve = [&](Rank peer) -> Task<> { return send_slice(x.link(peer), op.data); };
-    co_await x.fork_join(x.peers(), serve);
-    if (has_ack) co_await hear_from_all(x);
+  const bool joint = is_joint(op.data.bytes, x.size());
+  if (x.rank() != op.root) {
+    Link& root = x.link(op.root);
+    if (joint) co_await root.post(Signal::Ack);
+    co_await root.recv(op.data);
     co_return;
   }
-  Link& root = x.link(op.root);
-  if (has_ack) co_await root.post(Signal::Ack);
-  co_await root.recv(op.data);
+  if (joint && x.size() > 2) co_await hear_from_all(x);
+  auto serve = [&](Rank peer) -> Task<> { return send_slice(x.link(peer), op.data); };
+  co_await x.fork_join(x.peers(), serve);
+  if (x.size() == 2) co_await hear_from_all(x);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {.rounds = 1, .bytes_moved = n, .messages = messages_of_star(bytes, ranks), .bytes_by_all = n};
+  return {.rounds = rounds_of_star(bytes, ranks),
+          .bytes_moved = n,
+          .messages = messages_with_root(bytes, ranks),
+          .bytes_by_all = n};
 }
 
 const Algorithm<Broadcast> kAlgorithm = {

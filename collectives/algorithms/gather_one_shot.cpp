@@ -8,27 +8,28 @@ namespace cohort {
 namespace {
 
 /// One-shot gather: everybody sends its block to the root, all at once.
-/// Cost: 1 round; (p-1) * block bytes received by the root. Streams: main and p-1 sub streams of the root.
-/// Scratch: none. Source: the star of the seed.
+/// Cost: 1 round, 2 where all hear of each other (is_joint); (p-1) * block bytes received by the root.
+/// Streams: main and p-1 sub streams of the root. Scratch: none. Source: the star of the seed.
 Task<> gather_one_shot(Exec& x, Gather op) {
-  const bool has_ack = acknowledges(op.size_bytes(), x.size());
+  const bool joint = is_joint(op.size_bytes(), x.size());
   if (x.rank() != op.root) {
     co_await x.link(op.root).send(op.send);
-    if (has_ack) co_await x.link(op.root).wait(Signal::Ack);
+    if (joint) co_await x.link(op.root).wait(Signal::Ack);
     co_return;
   }
-  if (has_ack) co_await tell_all(x);
+  if (x.size() == 2) co_await tell_all(x);
   co_await x.copy(op.block(op.root), op.send);
   auto receive = [&](Rank peer) -> Task<> { return receive_slice(x.link(peer), op.block(peer)); };
   co_await x.fork_join(x.peers(), receive);
+  if (joint && x.size() > 2) co_await tell_all(x);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {.rounds = 1,
+  return {.rounds = rounds_of_star(bytes, ranks),
           .bytes_moved = n,
           .bytes_copied = static_cast<double>(bytes),
-          .messages = messages_of_star(bytes, ranks),
+          .messages = messages_with_root(bytes, ranks),
           .bytes_by_all = n};
 }
 

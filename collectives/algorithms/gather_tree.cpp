@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/along_tree.h>
+#include <cohort/collectives/schedule/signals.h>
 #include <cohort/collectives/schedule/subtree.h>
 #include <cohort/collectives/schedule/variant.h>
 
@@ -37,9 +39,10 @@ Task<> take_all(Exec& x, Gather op, Tree tree) {
 }
 
 /// Tree gather: blocks go up a binomial tree to the root, those of a subtree in one message.
-/// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all; (p-1) * block bytes
-/// received by the root. Streams: main. Scratch: the blocks of the largest subtree below the root, for more
-/// than three ranks. Source: Chan et al. 2007, minimum spanning tree gather.
+/// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all, twice as many where all
+/// hear of each other (is_joint); (p-1) * block bytes received by the root. Streams: main. Scratch: the
+/// blocks of the largest subtree below the root, for more than three ranks. Source: Chan et al. 2007, minimum
+/// spanning tree gather.
 Task<> gather_tree(Exec& x, Gather op) {
   const Tree tree(x, op.root);
   if (tree.is_root())
@@ -48,15 +51,16 @@ Task<> gather_tree(Exec& x, Gather op) {
     co_await pass_subtree_up(x, op, tree);
   else
     co_await x.link(tree.parent()).send(op.send);
+  if (is_joint(op.size_bytes(), x.size())) co_await signal_downwards(x, tree);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const Tree::Figures& tree = Tree::figures(ranks);
   const double block = static_cast<double>(bytes);
-  return {.rounds = static_cast<double>(tree.height),
+  return {.rounds = (is_joint(bytes, ranks) ? 2.0 : 1.0) * tree.height,
           .bytes_moved = (ranks - 1.0) * block,
           .bytes_copied = block,
-          .messages = ranks - 1.0,
+          .messages = messages_with_root(bytes, ranks),
           .bytes_by_all = tree.sizes_of_subtrees * block};
 }
 

@@ -11,7 +11,7 @@ namespace {
 /// bits.
 Task<> combine_as_it_arrives(Exec& x, Reduce op) {
   Link& link = x.link(x.ahead(1));
-  if (acknowledges(op.send.bytes, x.size())) co_await link.post(Signal::Ack);
+  co_await link.post(Signal::Ack);
   co_await x.copy(op.recv, op.send);
   co_await link.recv_reduce(op.recv, x.last_reducer(op.combine));
 }
@@ -21,12 +21,14 @@ Task<> combine_all(Exec& x, Reduce op) {
   Collected inputs(x, op.send);
   auto receive = [&](Rank peer) -> Task<> { return receive_slice(x.link(peer), inputs.from(peer)); };
   co_await x.fork_join(x.peers(), receive);
+  if (is_joint(op.send.bytes, x.size())) co_await tell_all(x);
   co_await inputs.combine_into(op.recv, op.combine);
 }
 
 /// One-shot reduce: everybody sends its whole input to the root, which combines all of them in rank order.
-/// Cost: 1 round; (p-1) * bytes received and reduced by the root. Streams: main and p-1 sub streams of the
-/// root. Scratch: (p-1) * bytes for more than two ranks. Order of reduction: by rank (determinism D3).
+/// Cost: 1 round, 2 where all hear of each other (is_joint); (p-1) * bytes received and reduced by the root.
+/// Streams: main and p-1 sub streams of the root. Scratch: (p-1) * bytes for more than two ranks. Order of
+/// reduction: by rank (determinism D3).
 Task<> reduce_one_shot(Exec& x, Reduce op) {
   if (x.rank() == op.root) {
     Task<> combining = x.size() == 2 ? combine_as_it_arrives(x, op) : combine_all(x, op);
@@ -35,16 +37,16 @@ Task<> reduce_one_shot(Exec& x, Reduce op) {
   }
   Link& root = x.link(op.root);
   co_await root.send(op.send);
-  if (acknowledges(op.send.bytes, x.size())) co_await root.wait(Signal::Ack);
+  if (is_joint(op.send.bytes, x.size())) co_await root.wait(Signal::Ack);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {.rounds = 1,
+  return {.rounds = rounds_of_star(bytes, ranks),
           .bytes_moved = n,
           .bytes_reduced = n,
           .bytes_copied = ranks == 2 ? n : 0,
-          .messages = messages_of_star(bytes, ranks),
+          .messages = messages_with_root(bytes, ranks),
           .bytes_by_all = n};
 }
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/along_tree.h>
+#include <cohort/collectives/schedule/signals.h>
 #include <cohort/collectives/schedule/tree.h>
 
 namespace cohort {
 namespace {
 
 /// Tree reduce: partial sums go up a binomial tree to the root.
-/// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all; bytes received and reduced
-/// once per child. Streams: main. Scratch: bytes for more than two ranks, as only the root has
-/// memory for a sum. Order of reduction: by place within each subtree, subtrees from left to right
-/// (determinism D1). Source: Chan et al. 2007, minimum spanning tree reduce.
+/// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all, twice as many where all
+/// hear of each other (is_joint); bytes received and reduced once per child. Streams: main. Scratch: bytes
+/// for more than two ranks, as only the root has memory for a sum. Order of reduction: by place within each
+/// subtree, subtrees from left to right (determinism D1). Source: Chan et al. 2007, minimum spanning tree
+/// reduce.
 Task<> reduce_tree(Exec& x, Reduce op) {
   const Tree tree(x, op.root);
   const Reducer reducer = x.reducer(op.combine);
@@ -23,16 +26,17 @@ Task<> reduce_tree(Exec& x, Reduce op) {
     co_await x.finish_average(op.combine, sum);
   else
     co_await x.link(tree.parent()).send(sum);
+  if (is_joint(op.send.bytes, x.size())) co_await signal_downwards(x, tree);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const Tree::Figures& tree = Tree::figures(ranks);
   const double n = static_cast<double>(bytes);
-  return {.rounds = static_cast<double>(tree.height),
+  return {.rounds = (is_joint(bytes, ranks) ? 2.0 : 1.0) * tree.height,
           .bytes_moved = tree.children * n,
           .bytes_reduced = tree.children * n,
           .bytes_copied = n,
-          .messages = ranks - 1.0,
+          .messages = messages_with_root(bytes, ranks),
           .bytes_by_all = n * (ranks - 1)};
 }
 

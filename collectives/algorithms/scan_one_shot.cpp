@@ -13,13 +13,13 @@ Slice arrival(Exec& x, const Scan& op, Rank from) { return x.scratch(from * op.s
 /// To a higher rank its vector, from a lower one its own.
 Task<> give_or_take(Exec& x, Scan op, Rank peer) {
   Link& link = x.link(peer);
-  const bool has_ack = acknowledges(op.send.bytes, x.size());
+  const bool joint = is_joint(op.send.bytes, x.size());
   if (peer > x.rank()) {
     co_await link.send(op.send);
-    if (has_ack) co_await link.wait(Signal::Ack);
+    if (joint) co_await link.wait(Signal::Ack);
     co_return;
   }
-  if (has_ack) co_await link.post(Signal::Ack);
+  if (joint) co_await link.post(Signal::Ack);
   co_await link.recv(arrival(x, op, peer));
 }
 
@@ -45,7 +45,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_moved = n * (ranks - 1.0),
           .bytes_reduced = n * (ranks - 1.0),
           .bytes_copied = n,
-          .messages = ranks / 2.0 * messages_of_star(bytes, ranks),
+          .messages = ranks / 2.0 * messages_with_root(bytes, ranks),
           .bytes_by_all = n * ranks * (ranks - 1.0) / 2};
 }
 

@@ -8,27 +8,28 @@ namespace cohort {
 namespace {
 
 /// One-shot scatter: the root sends everybody its block, all at once.
-/// Cost: 1 round; (p-1) * block bytes sent by the root. Streams: main and p-1 sub streams of the root.
-/// Scratch: none. Source: the star of the seed.
+/// Cost: 1 round, 2 where all hear of each other (is_joint); (p-1) * block bytes sent by the root. Streams:
+/// main and p-1 sub streams of the root. Scratch: none. Source: the star of the seed.
 Task<> scatter_one_shot(Exec& x, Scatter op) {
-  const bool has_ack = acknowledges(op.size_bytes(), x.size());
+  const bool joint = is_joint(op.size_bytes(), x.size());
   if (x.rank() != op.root) {
-    if (has_ack) co_await x.link(op.root).post(Signal::Ack);
+    if (joint) co_await x.link(op.root).post(Signal::Ack);
     co_await x.link(op.root).recv(op.recv);
     co_return;
   }
+  if (joint && x.size() > 2) co_await hear_from_all(x);
   auto serve = [&](Rank peer) -> Task<> { return send_slice(x.link(peer), op.block(peer)); };
   co_await x.fork_join(x.peers(), serve);
   co_await x.copy(op.recv, op.block(op.root));
-  if (has_ack) co_await hear_from_all(x);
+  if (x.size() == 2) co_await hear_from_all(x);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {
   const double n = static_cast<double>(bytes) * (ranks - 1);
-  return {.rounds = 1,
+  return {.rounds = rounds_of_star(bytes, ranks),
           .bytes_moved = n,
           .bytes_copied = static_cast<double>(bytes),
-          .messages = messages_of_star(bytes, ranks),
+          .messages = messages_with_root(bytes, ranks),
           .bytes_by_all = n};
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
+#include <cohort/collectives/schedule/along_tree.h>
+#include <cohort/collectives/schedule/signals.h>
 #include <cohort/collectives/schedule/subtree.h>
 #include <cohort/collectives/schedule/variant.h>
 
@@ -38,11 +40,13 @@ Task<> pass_subtree_down(Exec& x, Scatter op, Tree tree) {
 }
 
 /// Tree scatter: blocks come down a binomial tree, those of a subtree in one message.
-/// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all; (p-1) * block bytes sent
-/// by the root. Streams: main. Scratch: the blocks of the largest subtree below the root, for more than three
-/// ranks. Source: Chan et al. 2007, minimum spanning tree scatter.
+/// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all, twice as many where all
+/// hear of each other (is_joint); (p-1) * block bytes sent by the root. Streams: main. Scratch: the blocks of
+/// the largest subtree below the root, for more than three ranks. Source: Chan et al. 2007, minimum spanning
+/// tree scatter.
 Task<> scatter_tree(Exec& x, Scatter op) {
   const Tree tree(x, op.root);
+  if (is_joint(op.size_bytes(), x.size())) co_await signal_upwards(x, tree);
   if (tree.is_root())
     co_await give_all(x, op, tree);
   else if (tree.has_child(1))
@@ -54,10 +58,10 @@ Task<> scatter_tree(Exec& x, Scatter op) {
 Cost cost(std::size_t bytes, Rank ranks) {
   const Tree::Figures& tree = Tree::figures(ranks);
   const double block = static_cast<double>(bytes);
-  return {.rounds = static_cast<double>(tree.height),
+  return {.rounds = (is_joint(bytes, ranks) ? 2.0 : 1.0) * tree.height,
           .bytes_moved = tree.largest_path_down * block,
           .bytes_copied = block,
-          .messages = ranks - 1.0,
+          .messages = messages_with_root(bytes, ranks),
           .bytes_by_all = tree.sizes_of_subtrees * block};
 }
 
