@@ -182,9 +182,9 @@ enum class Levels : std::uint8_t {
 
 /// Data that travels as ranks meet.
 inline constexpr std::size_t kMostAnnouncedBytes = 256 * 1024;
-/// Below, the copy into the slot costs less than the phase that sparing it takes: 2 ranks, 2 KiB, 1.06 and
-/// 0.78 us of an all_reduce, 1.0 and 0.5 of a gather; 1 KiB, 0.69 and 0.74, 0.6 and 0.5.
-inline constexpr std::size_t kRefersFrom = 2 * 1024;
+/// Below, the copy into the slot costs less than the phase that sparing it takes: nine operators, 2 ranks,
+/// far cores, 4 and 8 KiB: 0.77 and 0.91 of the time by copying, 12 and 16 KiB 1.04 and 1.06.
+inline constexpr std::size_t kRefersFrom = 12 * 1024;
 
 /// What every rank tells the others when the ranks of a host meet, before a local schedule runs.
 enum class Announces : std::uint8_t {

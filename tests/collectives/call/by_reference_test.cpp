@@ -63,7 +63,7 @@ Task<> check_sum(Communicator& comm, std::size_t count, Sharing sharing, bool in
   }
 }
 
-constexpr std::size_t kLateCount = 1024;  // 4 KiB: would be copied into the slot if it lay in private memory
+constexpr std::size_t kLateCount = 4096;  // 16 KiB: would be copied into the slot if it lay in private memory
 
 /// An operator in which rank 0 gives something to rank 1, which gets these of it where it lies.
 struct LateCase {

@@ -19,7 +19,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-constexpr std::size_t kCount = 1024;  // 4 KiB: travels by reference where it is mapped
+constexpr std::size_t kCount = 4096;  // 16 KiB: may stay where they lie
 constexpr std::size_t kBufferBytes = 64 * kKiB;
 
 /// What stands in a slot whose owner's data does not.
