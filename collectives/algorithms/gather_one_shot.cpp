@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
-#include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/maybe_empty.h>
 #include <cohort/collectives/schedule/signals.h>
 #include <cohort/collectives/schedule/variant.h>
 
@@ -13,13 +13,13 @@ namespace {
 Task<> gather_one_shot(Exec& x, Gather op) {
   const bool joint = is_joint(op.size_bytes(), x.size());
   if (x.rank() != op.root) {
-    co_await x.link(op.root).send(op.send);
+    co_await give_block(x.link(op.root), op.send, joint);
     if (joint) co_await x.link(op.root).wait(Signal::Ack);
     co_return;
   }
   if (x.size() == 2) co_await tell_all(x);
   co_await x.copy(op.block(op.root), op.send);
-  auto receive = [&](Rank peer) -> Task<> { return receive_slice(x.link(peer), op.block(peer)); };
+  auto receive = [&](Rank peer) -> Task<> { return take_block(x.link(peer), op.block(peer), joint); };
   co_await x.fork_join(x.peers(), receive);
   if (joint && x.size() > 2) co_await tell_all(x);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/along_tree.h>
+#include <cohort/collectives/schedule/maybe_empty.h>
 #include <cohort/collectives/schedule/signals.h>
 #include <cohort/collectives/schedule/subtree.h>
 #include <cohort/collectives/schedule/variant.h>
@@ -14,7 +15,7 @@ Task<> take_subtree(Exec& x, Gather op, Rank child, Rank ranks) {
   const Subtree blocks(x, op, child, ranks);
   const bool is_direct = blocks.lies_together();
   const Slice arrival = is_direct ? blocks.whole() : x.scratch(0, blocks.bytes());
-  co_await x.link(child).recv(arrival);
+  co_await take_block(x.link(child), arrival, is_joint(op.size_bytes(), x.size()));
   for (Rank i = 0; i < blocks.ranks() && !is_direct; ++i)
     co_await x.copy(blocks.block(i), blocks.packed_block(arrival, i));
 }
@@ -27,9 +28,9 @@ Task<> pass_subtree_up(Exec& x, Gather op, Tree tree) {
   for (Rank distance = 1; tree.has_child(distance); distance *= 2) {
     const Subtree below(x, op, tree.child(distance), tree.ranks_below(distance));
     const Slice theirs = packed.part(own.bytes_before(distance), below.bytes());
-    co_await x.link(tree.child(distance)).recv(theirs);
+    co_await take_block(x.link(tree.child(distance)), theirs, is_joint(op.size_bytes(), x.size()));
   }
-  co_await x.link(tree.parent()).send(packed);
+  co_await give_block(x.link(tree.parent()), packed, is_joint(op.size_bytes(), x.size()));
 }
 
 Task<> take_all(Exec& x, Gather op, Tree tree) {
@@ -50,7 +51,7 @@ Task<> gather_tree(Exec& x, Gather op) {
   else if (tree.has_child(1))
     co_await pass_subtree_up(x, op, tree);
   else
-    co_await x.link(tree.parent()).send(op.send);
+    co_await give_block(x.link(tree.parent()), op.send, is_joint(op.size_bytes(), x.size()));
   if (is_joint(op.size_bytes(), x.size())) co_await signal_downwards(x, tree);
 }
 

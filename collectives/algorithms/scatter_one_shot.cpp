@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
-#include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedule/maybe_empty.h>
 #include <cohort/collectives/schedule/signals.h>
 #include <cohort/collectives/schedule/variant.h>
 
@@ -14,11 +14,11 @@ Task<> scatter_one_shot(Exec& x, Scatter op) {
   const bool joint = is_joint(op.size_bytes(), x.size());
   if (x.rank() != op.root) {
     if (joint) co_await x.link(op.root).post(Signal::Ack);
-    co_await x.link(op.root).recv(op.recv);
+    co_await take_block(x.link(op.root), op.recv, joint);
     co_return;
   }
   if (joint && x.size() > 2) co_await hear_from_all(x);
-  auto serve = [&](Rank peer) -> Task<> { return send_slice(x.link(peer), op.block(peer)); };
+  auto serve = [&](Rank peer) -> Task<> { return give_block(x.link(peer), op.block(peer), joint); };
   co_await x.fork_join(x.peers(), serve);
   co_await x.copy(op.recv, op.block(op.root));
   if (x.size() == 2) co_await hear_from_all(x);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
 #include <cohort/collectives/schedule/along_tree.h>
+#include <cohort/collectives/schedule/maybe_empty.h>
 #include <cohort/collectives/schedule/signals.h>
 #include <cohort/collectives/schedule/subtree.h>
 #include <cohort/collectives/schedule/variant.h>
@@ -15,7 +16,7 @@ Task<> give_subtree(Exec& x, Scatter op, Rank child, Rank ranks) {
   const Slice message = is_direct ? blocks.whole() : x.scratch(0, blocks.bytes());
   for (Rank i = 0; i < blocks.ranks() && !is_direct; ++i)
     co_await x.copy(blocks.packed_block(message, i), blocks.block(i));
-  co_await x.link(child).send(message);
+  co_await give_block(x.link(child), message, is_joint(op.size_bytes(), x.size()));
 }
 
 Task<> give_all(Exec& x, Scatter op, Tree tree) {
@@ -29,12 +30,12 @@ Task<> give_all(Exec& x, Scatter op, Tree tree) {
 Task<> pass_subtree_down(Exec& x, Scatter op, Tree tree) {
   const Subtree own(x, op, x.rank(), tree.ranks_here());
   const Slice packed = x.scratch(0, own.bytes());
-  co_await x.link(tree.parent()).recv(packed);
+  co_await take_block(x.link(tree.parent()), packed, is_joint(op.size_bytes(), x.size()));
   for (Rank distance = tree.widest() / 2; distance != 0; distance /= 2) {
     if (!tree.has_child(distance)) continue;
     const Subtree below(x, op, tree.child(distance), tree.ranks_below(distance));
     const Slice theirs = packed.part(own.bytes_before(distance), below.bytes());
-    co_await x.link(tree.child(distance)).send(theirs);
+    co_await give_block(x.link(tree.child(distance)), theirs, is_joint(op.size_bytes(), x.size()));
   }
   co_await x.copy(op.recv, own.packed_block(packed, 0));
 }
@@ -52,7 +53,7 @@ Task<> scatter_tree(Exec& x, Scatter op) {
   else if (tree.has_child(1))
     co_await pass_subtree_down(x, op, tree);
   else
-    co_await x.link(tree.parent()).recv(op.recv);
+    co_await take_block(x.link(tree.parent()), op.recv, is_joint(op.size_bytes(), x.size()));
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/schedule/exec.h>
+#include <cohort/collectives/schedule/exchange.h>
 
 namespace cohort {
 
@@ -21,6 +21,15 @@ inline Task<> receive_or_wait(Link& link, Slice slice) {
     co_await link.wait(Signal::DataSignal);
   else
     co_await link.recv(slice);
+}
+
+/// Of a block for a root, or a root's: where all hear of each other (is_joint) signals go between them
+/// besides, of which none may come before the last one is taken.
+[[nodiscard]] inline Task<> give_block(Link& link, Slice block, bool joint) {
+  return joint ? send_or_post(link, block) : send_slice(link, block);
+}
+[[nodiscard]] inline Task<> take_block(Link& link, Slice block, bool joint) {
+  return joint ? receive_or_wait(link, block) : receive_slice(link, block);
 }
 
 /// With one peer, both ways at the same time.
