@@ -246,6 +246,24 @@ TEST(Check, a_grid_of_cases_for_a_schedule_of_ones_own) {
   EXPECT_FALSE(check::check_all(algorithm, filter).passed()) << "nothing was checked";
 }
 
+/// Nobody meets for an empty message: what else goes between the two must not run ahead of it by more than a
+/// piece.
+TEST(Check, ranks_with_nothing_in_a_large_message_keep_up_with_its_pieces) {
+  for (const Rank ranks : {2U, 3U}) {
+    std::vector<std::size_t> counts(ranks);
+    counts.back() = 300'000;
+    CheckOptions options{.ranks = ranks, .count = counts.back(), .root = ranks - 1};
+    options.counts = counts;
+    options.reduce = ReduceOp::sum;
+    options.piece_bytes = std::size_t{300} << 10;
+    options.untaken_posts = 2;
+    for (const char* const name : {"one_shot", "tree"}) {
+      EXPECT_EQ(check::check(test::library<GatherV>(name), options).text(), "") << name << ", " << ranks;
+      EXPECT_EQ(check::check(test::library<ScatterV>(name), options).text(), "") << name << ", " << ranks;
+    }
+  }
+}
+
 TEST(Check, costs_do_not_depend_on_counts) {
   for (const std::size_t count : {std::size_t{1000}, std::size_t{1} << 40}) {
     check::CaseFilter filter;
