@@ -118,9 +118,9 @@ CommunicatorOptions JobRun::options_for(Process process, const CommunicatorPlan&
   return options;
 }
 
-Task<std::optional<Error>> error_of_close(Communicator& comm) {
+Task<std::optional<Error>> error_of(Task<> task) {
   try {
-    co_await comm.close();
+    co_await task;
   } catch (const Error& error) {
     co_return error;
   }
@@ -139,7 +139,7 @@ Task<> JobRun::use(Engine& engine, Process process, std::size_t communicator) {
     world_.mark(process);
     co_await take_all_parts(comm, process, communicator);
     settle_buffers(outcome, process, communicator);
-    const std::optional<Error> last = co_await error_of_close(comm);
+    const std::optional<Error> last = co_await error_of(comm.close());
     outcome.end_error = last;
   } catch (const Error& error) {
     outcome.join_error = error;
@@ -245,11 +245,8 @@ Task<> JobRun::await_call(Communicator& comm, Process process, std::size_t commu
 
 /// The communicator says the same to every call from now on.
 Task<> JobRun::call_after_failure(Communicator& comm, CommunicatorOutcome& outcome) {
-  try {
-    co_await comm.barrier();
-  } catch (const Error& error) {
-    outcome.later_error = error;
-  }
+  const std::optional<Error> later = co_await error_of(comm.barrier());
+  outcome.later_error = later;
 }
 
 void JobRun::settle_buffers(CommunicatorOutcome& outcome, Process process, std::size_t communicator) {

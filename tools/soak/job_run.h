@@ -53,8 +53,8 @@ struct CommunicatorOutcome {
   std::string touched;               ///< found while its memory was still there
 };
 
-/// What closing a communicator tells.
-Task<std::optional<Error>> error_of_close(Communicator& comm);
+/// How it ends.
+Task<std::optional<Error>> error_of(Task<> task);
 
 /// One job in its world: what all ranks did, and what came of it.
 ///

@@ -19,15 +19,6 @@ std::vector<std::byte> contents(const MessagePlan& message, Rank from) {
   return bytes;
 }
 
-Task<std::optional<Error>> error_of_barrier(Communicator& group) {
-  try {
-    co_await group.barrier();
-  } catch (const Error& error) {
-    co_return error;
-  }
-  co_return std::nullopt;
-}
-
 }  // namespace
 
 std::vector<Rank> JobRun::group_of(Process process, std::size_t communicator) const {
@@ -86,10 +77,10 @@ Task<> JobRun::make_and_use_group(Communicator& comm, Process process, std::size
   for (std::size_t i = 0; i < plan.calls.size() && !group->is_failed(); ++i)
     co_await call_in_group(*group, outcome, *group_buffers_[process][communicator][i], i);
   if (group->is_failed()) {
-    const std::optional<Error> later = co_await error_of_barrier(*group);
+    const std::optional<Error> later = co_await error_of(group->barrier());
     outcome.later_error = later;
   }
-  const std::optional<Error> last = co_await error_of_close(*group);
+  const std::optional<Error> last = co_await error_of(group->close());
   outcome.end_error = last;
 }
 
