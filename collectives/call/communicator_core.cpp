@@ -267,6 +267,7 @@ Task<> CommunicatorCore::close() {
   goodbye.sequence = running_.sequence;
   goodbye.signature = running_.signature;
   control_.broadcast(goodbye);
+  has_parted_ = true;
   resources_.shutdown();
   if (root_)
     co_await end_group();
@@ -286,7 +287,7 @@ Task<> CommunicatorCore::end_group() {
 }
 
 Task<> CommunicatorCore::end_if_unused() {
-  if (!is_closed_ || groups_->is_in_use() || std::exchange(has_ended_, true)) co_return;
+  if (!has_parted_ || groups_->is_in_use() || std::exchange(has_ended_, true)) co_return;
   services_.cancel();
   plane_->shutdown();
   try {

@@ -313,11 +313,12 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   TensorPlan tensors_;        ///< of the call that runs, where it has several
   PackedTensors packed_;
   FunctionReducer function_reducer_;
-  Mutex turn_;              ///< held by the call that runs
-  bool has_told_ = false;   ///< the cause of its failure, to a caller
-  bool is_closed_ = false;  ///< to calls
-  bool has_left_ = false;   ///< as far as its peers go
-  bool has_ended_ = false;  ///< and what a root shares with its groups
+  Mutex turn_;               ///< held by the call that runs
+  bool has_told_ = false;    ///< the cause of its failure, to a caller
+  bool is_closed_ = false;   ///< to calls
+  bool has_left_ = false;    ///< as far as its peers go
+  bool has_parted_ = false;  ///< and they have been told
+  bool has_ended_ = false;   ///< and what a root shares with its groups
   std::uint64_t splits_ = 0;
   CancelScope* operation_scope_ = nullptr;
   std::optional<Messenger> messenger_;  ///< from the first message on

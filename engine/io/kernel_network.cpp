@@ -4,8 +4,10 @@
 #include <cohort/engine/io/fork_guard.h>
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -67,7 +69,10 @@ class KernelNetwork final : public Network {
     return got < 0 ? -errno : static_cast<int>(got);
   }
   void shutdown(int socket) noexcept override { ::shutdown(socket, SHUT_RDWR); }
-
+  int unacknowledged(int socket) noexcept override {
+    int bytes = 0;
+    return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : -errno;
+  }
   void set_no_delay(int socket) noexcept override { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
   void set_buffer_bytes(int socket, std::size_t bytes) noexcept override;
 

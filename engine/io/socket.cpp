@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -267,6 +268,15 @@ IoOperation Socket::writable() noexcept {
 
 IoOperation Socket::readable() noexcept {
   return IoOperation(engine_->driver(), {.kind = IoKind::poll, .descriptor = descriptor(), .flags = POLLIN});
+}
+
+/// Nothing tells when: it is looked at.
+Task<> Socket::until_acknowledged() {
+  constexpr Duration kFirstPause = std::chrono::microseconds(20);
+  constexpr Duration kLongestPause = std::chrono::milliseconds(2);
+  for (Duration pause = kFirstPause; is_open() && network().unacknowledged(descriptor()) > 0;
+       pause = std::min(2 * pause, kLongestPause))
+    co_await engine_->sleep_for(pause);
 }
 
 void Socket::shutdown() noexcept {

@@ -17,6 +17,7 @@ class WorldNetwork final : public Network {
   void close(int socket) noexcept override { world_.sockets().close(socket); }
   int send(int socket, std::span<const std::byte> first, std::span<const std::byte> second) noexcept override;
   int receive(int socket, std::span<std::byte> into) noexcept override;
+  int unacknowledged(int socket) noexcept override { return world_.sockets().unacknowledged(socket); }
   void shutdown(int socket) noexcept override { world_.sockets().shutdown(socket); }
   void set_no_delay(int) noexcept override {}
   void set_buffer_bytes(int, std::size_t) noexcept override {}

@@ -27,6 +27,12 @@ std::size_t Pipe::held_descriptors() const noexcept {
   return held;
 }
 
+std::size_t Pipe::coming_bytes(TimePoint now) const noexcept {
+  std::size_t bytes = 0;
+  for (const Chunk& chunk : chunks_) bytes += chunk.arrives > now ? chunk.bytes.size() : 0;
+  return bytes;
+}
+
 TimePoint Pipe::readable_at() const noexcept {
   const TimePoint end = std::min(ends_at_, reset_at_);
   return chunks_.empty() ? end : std::min(chunks_.front().arrives, end);

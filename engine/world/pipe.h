@@ -27,6 +27,8 @@ class Pipe : Immovable {
   void push(std::span<const std::byte> bytes, TimePoint arrives, std::vector<int> descriptors = {});
   /// As push(), but nobody will ever get them; their room stays taken.
   void lose(std::size_t bytes) noexcept { held_bytes_ += bytes; }
+  /// Bytes that have not come yet.
+  [[nodiscard]] std::size_t coming_bytes(TimePoint now) const noexcept;
   /// Passed and not received.
   [[nodiscard]] std::size_t held_descriptors() const noexcept;
   [[nodiscard]] TimePoint last_arrival() const noexcept { return last_arrival_; }

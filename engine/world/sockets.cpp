@@ -186,6 +186,12 @@ int Sockets::write(Endpoint& endpoint, std::span<const std::byte> first, std::sp
   return static_cast<int>(bytes);
 }
 
+int Sockets::unacknowledged(int socket) const noexcept {
+  const Endpoint& endpoint = at(socket);
+  if (!endpoint.connection || incoming(endpoint).is_reset(scheduler_.now())) return 0;
+  return static_cast<int>(outgoing(endpoint).coming_bytes(scheduler_.now()));
+}
+
 int Sockets::receive(int socket, std::span<std::byte> into, std::vector<int>& descriptors) {
   Endpoint& endpoint = at(socket);
   if (!endpoint.connection) return -ENOTCONN;

@@ -31,6 +31,8 @@ class Sockets : Immovable {
   /// As send() with MSG_DONTWAIT. `descriptors` stay the caller's.
   int send(int socket, std::span<const std::byte> first, std::span<const std::byte> second,
            std::span<const int> descriptors = {});
+  /// Bytes on their way.
+  [[nodiscard]] int unacknowledged(int socket) const noexcept;
   int receive(int socket, std::span<std::byte> into, std::vector<int>& descriptors);
   /// The new socket, or -EAGAIN.
   int accept(int socket);

@@ -72,7 +72,7 @@ bool decode(const std::byte* header, Letter& letter) noexcept {
 StreamLetters::StreamLetters(const Use& use, Open call, Open wait_for_call, std::unique_ptr<BulkStream> bulk)
     : use_(use), call_(std::move(call)), bulk_(std::move(bulk)), staging_(kReceiveAtOnceBytes) {
   use_.engine.add_source(*this);
-  use_.services.spawn(serve(serve_receiving(std::move(wait_for_call))));
+  use_.services.spawn(serve(serve_called(std::move(wait_for_call))));
 }
 
 StreamLetters::~StreamLetters() {
@@ -81,16 +81,27 @@ StreamLetters::~StreamLetters() {
 }
 
 void StreamLetters::shutdown() noexcept {
+  if (!is_closed_) drop_unread();
   close_letters();
   if (bulk_) bulk_->shutdown();
+}
+
+void StreamLetters::drop_unread() noexcept {
+  constexpr unsigned kMostReceptions = 100;
+  std::array<std::byte, kReceiveAtOnceBytes> unread;
+  for (ByteStream* const stream : {own_call_.get(), peers_call_.get()}) {
+    if (stream == nullptr || !stream->goes_both_ways()) continue;
+    for (unsigned i = 0; i < kMostReceptions && stream->try_receive_some(unread) > 0; ++i) {
+    }
+  }
 }
 
 void StreamLetters::close_letters() noexcept {
   is_closed_ = true;
   watch_by(Watch::kernel);
   drop_borrowed();
-  if (out_) out_->shutdown();
-  if (in_) in_->shutdown();
+  if (own_call_) own_call_->shutdown();
+  if (peers_call_) peers_call_->shutdown();
   if (work_.untaken_posts() == 0) work_.post();
   if (receiving_.untaken_posts() == 0) receiving_.post();
   wake_waiter();
@@ -102,6 +113,8 @@ Task<> StreamLetters::until_sent() {
     co_await sent_.wait();
   }
   if (!is_closed_ && !is_out_over_ && out_) co_await out_->until_sent();
+  const bool may_be_answered = out_ && out_->goes_both_ways();
+  if (!is_closed_ && !is_out_over_ && may_be_answered) co_await out_->until_taken();
   if (bulk_) co_await bulk_->until_sent();
 }
 
@@ -141,7 +154,7 @@ Task<> StreamLetters::serve(Task<> one) {
 
 bool StreamLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
   if (is_closed_) return false;
-  if (!std::exchange(is_called_, true)) use_.services.spawn(serve(serve_sending(call_)));
+  if (!std::exchange(is_called_, true)) use_.services.spawn(serve(serve_calling(call_)));
   if (!out_ || is_out_over_ || !is_all_sent()) return false;
   const Header header = encode(letter);
   const std::span<const std::byte> body(payload, letter.payload_bytes());
@@ -197,10 +210,36 @@ void StreamLetters::flush() noexcept {
   }
 }
 
-Task<> StreamLetters::serve_sending(Open call) {
+Task<> StreamLetters::serve_calling(Open call) {
   std::unique_ptr<ByteStream> stream = co_await call();
-  out_ = std::move(stream);
-  if (!is_closed_) use_.services.spawn(serve(out_->serve()));
+  own_call_ = std::move(stream);
+  if (is_closed_) co_return;
+  use_.services.spawn(serve(own_call_->serve()));
+  send_on(*own_call_);
+  if (own_call_->goes_both_ways()) co_await listen_to(*own_call_);
+}
+
+Task<> StreamLetters::serve_called(Open wait_for_call) {
+  std::unique_ptr<ByteStream> stream = co_await wait_for_call();
+  peers_call_ = std::move(stream);
+  if (is_closed_) co_return;
+  use_.services.spawn(serve(peers_call_->serve()));
+  if (!peers_call_->goes_both_ways()) {
+    co_await receive_from(*peers_call_);
+    co_return;
+  }
+  const bool has_called = std::exchange(is_called_, true);
+  if (!has_called || use_.peer < use_.own) send_on(*peers_call_);
+  co_await listen_to(*peers_call_);
+}
+
+void StreamLetters::send_on(ByteStream& stream) {
+  if (out_) return;
+  out_ = &stream;
+  use_.services.spawn(serve(serve_sending()));
+}
+
+Task<> StreamLetters::serve_sending() {
   while (!is_closed_ && !is_out_over_) {
     flush();
     if (!is_closed_ && !is_out_over_ && is_all_sent()) {
@@ -213,10 +252,13 @@ Task<> StreamLetters::serve_sending(Open call) {
   }
 }
 
-Task<> StreamLetters::serve_receiving(Open wait_for_call) {
-  std::unique_ptr<ByteStream> stream = co_await wait_for_call();
-  in_ = std::move(stream);
-  if (!is_closed_) use_.services.spawn(serve(in_->serve()));
+Task<> StreamLetters::listen_to(ByteStream& stream) {
+  co_await stream.until_readable();
+  if (!in_) co_await receive_from(stream);
+}
+
+Task<> StreamLetters::receive_from(ByteStream& stream) {
+  in_ = &stream;
   while (!is_closed_) {
     if (watch_ == Watch::loop || is_polled()) {
       co_await receiving_.wait();

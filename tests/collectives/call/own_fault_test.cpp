@@ -52,6 +52,7 @@ class ShortNetwork final : public Network {
   int receive(int socket, std::span<std::byte> into) noexcept override {
     return world_->receive(socket, into);
   }
+  int unacknowledged(int socket) noexcept override { return world_->unacknowledged(socket); }
   void shutdown(int socket) noexcept override { world_->shutdown(socket); }
   void set_no_delay(int socket) noexcept override { world_->set_no_delay(socket); }
   void set_buffer_bytes(int socket, std::size_t bytes) noexcept override {

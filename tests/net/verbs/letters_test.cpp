@@ -40,6 +40,7 @@ class CountingNetwork final : public Network {
     ++moves_;
     return kernel_->receive(socket, into);
   }
+  int unacknowledged(int socket) noexcept override { return kernel_->unacknowledged(socket); }
   void shutdown(int socket) noexcept override { kernel_->shutdown(socket); }
   void set_no_delay(int socket) noexcept override { kernel_->set_no_delay(socket); }
   void set_buffer_bytes(int socket, std::size_t bytes) noexcept override {
