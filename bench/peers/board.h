@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -45,6 +46,7 @@ inline void relax() {
 struct Board {
   struct alignas(64) Slot {
     cpu_set_t cpus{};
+    std::atomic<int> runs_on{0};  // at the start line
     std::atomic<bool> wrong{false};
     std::array<double, kMaxIterations> sample_us{};
   };
@@ -130,12 +132,14 @@ class StartLine {
     for (int peer = 0; peer < ranks; ++peer) {
       CPU_OR(&usable, &usable, &board_.slots[static_cast<std::size_t>(peer)].cpus);
     }
-    spins_ = waiting == Waiting::awake && CPU_COUNT(&usable) >= ranks;
+    processors_ = CPU_COUNT(&usable);
+    spins_ = waiting == Waiting::awake && processors_ >= ranks;
   }
 
   /// Waits for all ranks. Rank 0's `stop` is everybody's answer. Throws when another rank has failed.
   bool cross(bool stop) {
     ++generation_;
+    board_.slots[static_cast<std::size_t>(rank_)].runs_on.store(sched_getcpu(), std::memory_order_relaxed);
     bool& answer = board_.stop[generation_ % 2];
     if (rank_ == 0) answer = stop;
     const std::uint64_t all = std::uint64_t{generation_} * static_cast<std::uint64_t>(ranks_);
@@ -154,6 +158,18 @@ class StartLine {
 
   /// When what comes now has begun, for this rank. After cross().
   std::int64_t start_ns() const { return waiting_ == Waiting::awake && !spins_ ? board_.start_ns : now_ns(); }
+
+  /// Whether no processor had more ranks to carry than it has to, when they came here last.
+  bool is_spread() const {
+    if (spins_ || waiting_ == Waiting::asleep) return true;
+    const int most = (ranks_ + processors_ - 1) / processors_;
+    std::map<int, int> carried;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const Board::Slot& slot = board_.slots[static_cast<std::size_t>(rank)];
+      if (++carried[slot.runs_on.load(std::memory_order_relaxed)] > most) return false;
+    }
+    return true;
+  }
 
   /// Median round trip of a cache line between the cores of ranks 0 and 1, in ns, on every rank; 0 if they
   /// share a core. Call on all ranks together. Costs about 1 ms.
@@ -283,6 +299,7 @@ class StartLine {
   const Waiting waiting_;
   const std::function<void()> progress_;
   bool spins_ = false;
+  int processors_ = 1;
   std::uint32_t generation_ = 0;
   std::uint64_t calibrations_ = 0;
   int impatience_ = 1;

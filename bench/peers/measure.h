@@ -64,7 +64,8 @@ struct Peer {
 /// Its latency is the duration on the slowest rank. Iterations run until the budget is used, at least five
 /// (three, where those take four times the budget), at most kMaxIterations. Results are verified on every
 /// rank before the timed iterations and after them. The round trip between two cores is measured around the
-/// timed iterations; they run once more if the cores moved meanwhile.
+/// timed iterations; they run once more if the cores moved meanwhile. Where ranks share processors, more
+/// iterations go before the timed ones, until these have as many to carry each, or for a while.
 class Measurement {
  public:
   Measurement(const Options& options, Board& board, Peer peer)
@@ -77,7 +78,8 @@ class Measurement {
   Result measure(const Point& point) {
     alarm(options_.timeout_s);
     verify(point);
-    iterate(point, {.least = 1, .most = 200, .budget_ns = budget_ns() / 6}, {});
+    iterate(point, {.least = 1, .most = 200, .budget_ns = budget_ns() / 6, .patience_ns = kSpreadPatienceNs},
+            {});
     Result result = time(point);
     const bool was_moved =
         placement_of(result.round_trip_before_ns) != placement_of(result.round_trip_after_ns);
@@ -141,11 +143,13 @@ class Measurement {
 
  private:
   static constexpr std::size_t kFewIterations = 3;
+  static constexpr std::int64_t kSpreadPatienceNs = 200'000'000;
 
   struct Limits {
     std::size_t least;
     std::size_t most;
     std::int64_t budget_ns;
+    std::int64_t patience_ns = 0;  ///< how much longer, until processors have ranks alike to carry
   };
 
   void print_point(Collective collective, std::size_t bytes) const {
@@ -157,7 +161,8 @@ class Measurement {
     Result result;
     const std::int64_t patience_ns = std::chrono::nanoseconds(options_.near_wait).count();
     result.round_trip_before_ns = line_.wait_for_near(patience_ns);
-    iterate(point, {.least = 0, .most = 20, .budget_ns = budget_ns() / 20}, {});
+    iterate(point, {.least = 0, .most = 20, .budget_ns = budget_ns() / 20, .patience_ns = kSpreadPatienceNs},
+            {});
     auto& samples = board_.slots[static_cast<std::size_t>(peer_.rank)].sample_us;
     const std::int64_t begin = now_ns();
     result.iterations =
@@ -183,7 +188,8 @@ class Measurement {
       const std::int64_t taken_ns = now_ns() - begin;
       const bool enough = (done >= limits.least && taken_ns >= limits.budget_ns) ||
                           (done >= kFewIterations && taken_ns >= 4 * limits.budget_ns);
-      if (line_.cross(enough || done == limits.most)) return done;
+      const bool is_uneven = taken_ns < limits.patience_ns && !line_.is_spread();
+      if (line_.cross(!is_uneven && (enough || done >= limits.most))) return done;
       if (options_.start == Start::barrier) peer_.barrier();
       const std::int64_t start = options_.start == Start::barrier ? now_ns() : line_.start_ns();
       point.operation();

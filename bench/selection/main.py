@@ -31,6 +31,7 @@ def parse(arguments=None):
     add("--sizes", type=comma_list(parse_size), metavar="LIST",
         default=[8, 1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 32 << 20])
     add("--rounds", type=int, default=3)
+    add("--confirm", type=int, default=7, metavar="ROUNDS", help="of the cells that are not, selected and best alone (default 7)")
     add("--budget-ms", type=int, default=20, help="time for one point (default 20)")
     add("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where the programs lie")
     return parser.parse_args(arguments)
@@ -73,10 +74,27 @@ class Comparison:
                 sizes = [size for size, (_, candidates) in explained.items() if name in [SELECTED, *candidates]]
                 for size, us in self._measure(way, ranks, operator, name, sizes).items():
                     times[size][name].append(us)
-        for size, (selected, _) in explained.items():
-            found = verdict.verdict_of((way, operator, ranks, size), selected, times[size])
-            if found:
-                self.verdicts.append(found)
+        found = [verdict.verdict_of((way, operator, ranks, size), selected, times[size])
+                 for size, (selected, _) in explained.items()]
+        self.verdicts += self._confirm([one for one in found if one])
+
+    def _confirm(self, verdicts):
+        """Of many candidates one was lucky: where that is the best, it has to be so again."""
+        confirmed = [one for one in verdicts if one.is_good]
+        doubtful = [one for one in verdicts if not one.is_good]
+        if not self.options.confirm:
+            return verdicts
+        for best in sorted({one.best for one in doubtful}):
+            cells = {one.bytes: one for one in doubtful if one.best == best}
+            times = collections.defaultdict(lambda: {SELECTED: [], best: []})
+            way, operator, ranks, _ = next(iter(cells.values())).cell
+            for _ in range(self.options.confirm):
+                for name in (SELECTED, best):
+                    for size, us in self._measure(way, ranks, operator, name, list(cells)).items():
+                        times[size][name].append(us)
+            again = [verdict.verdict_of(one.cell, one.selected, times[size]) for size, one in cells.items()]
+            confirmed += [one for one in again if one]
+        return confirmed
 
     def _measure(self, way, ranks, operator, algorithm, sizes):
         """{bytes: us}; what gave no figure is noted."""

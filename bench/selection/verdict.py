@@ -24,6 +24,10 @@ class Verdict:
     best_us: float
 
     @property
+    def cell(self):
+        return self.transport, self.operator, self.ranks, self.bytes
+
+    @property
     def ratio(self):
         return self.selected_us / self.best_us
 

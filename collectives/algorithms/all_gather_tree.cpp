@@ -37,7 +37,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_moved = (tree.largest_path_up + down) * block,
           .bytes_copied = block,
           .messages = 2 * (ranks - 1.0),
-          .bytes_by_all = (tree.sizes_of_subtrees + ranks * (ranks - 1.0)) * block};
+          .bytes_by_all = (tree.sizes_of_subtrees + ranks * (ranks - 1.0)) * block,
+          .messages_of_one = static_cast<double>(tree.children),
+          .bytes_of_one = static_cast<double>(tree.children) * ranks * block};
 }
 
 template <class Op>

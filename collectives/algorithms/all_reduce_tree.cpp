@@ -28,7 +28,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_reduced = tree.children * n,
           .bytes_copied = n,
           .messages = messages,
-          .bytes_by_all = n * messages};
+          .bytes_by_all = n * messages,
+          .messages_of_one = static_cast<double>(tree.children),
+          .bytes_of_one = tree.children * n};
 }
 
 const Algorithm<AllReduce> kAlgorithm = {.name = "tree",

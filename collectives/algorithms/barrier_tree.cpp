@@ -15,7 +15,9 @@ Task<> barrier_tree(Exec& x, Barrier) {
 
 Cost cost(std::size_t, Rank ranks) {
   const Tree::Figures& tree = Tree::figures(ranks);
-  return {.rounds = 2.0 * tree.height, .messages = 2 * (ranks - 1.0)};
+  return {.rounds = 2.0 * tree.height,
+          .messages = 2 * (ranks - 1.0),
+          .messages_of_one = static_cast<double>(tree.children)};
 }
 
 const Algorithm<Barrier> kAlgorithm = {.name = "tree",

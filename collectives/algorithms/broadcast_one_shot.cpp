@@ -28,7 +28,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = rounds_of_star(bytes, ranks),
           .bytes_moved = n,
           .messages = messages_with_root(bytes, ranks),
-          .bytes_by_all = n};
+          .bytes_by_all = n,
+          .messages_of_one = ranks - 1.0,
+          .bytes_of_one = n};
 }
 
 const Algorithm<Broadcast> kAlgorithm = {

@@ -22,7 +22,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = (is_joint(bytes, ranks) ? 2.0 : 1.0) * tree.height,
           .bytes_moved = tree.sends * n,
           .messages = messages_with_root(bytes, ranks),
-          .bytes_by_all = n * (ranks - 1)};
+          .bytes_by_all = n * (ranks - 1),
+          .messages_of_one = static_cast<double>(tree.children),
+          .bytes_of_one = tree.children * n};
 }
 
 const Algorithm<Broadcast> kAlgorithm = {.name = "tree",

@@ -66,9 +66,11 @@ Task<> gather_star_star(Exec& x, Gather op) {
   return x.rank() == middle ? pass_on(x, op) : give(x.link(middle), op.send);
 }
 
+Cost cost(std::size_t bytes, const Hosts& hosts) { return cost_of_two_stars(bytes, hosts, false); }
+
 constexpr Algorithm<Gather> kAlgorithm = {.name = "star_star",
                                           .levels = Levels::any_hosts,
-                                          .cost = cost_of_two_stars,
+                                          .cost = cost,
                                           .needs = needs_of_two_stars,
                                           .largest_piece = largest_piece_of_two_stars,
                                           .schedule = gather_star_star};

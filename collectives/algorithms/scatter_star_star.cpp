@@ -66,9 +66,11 @@ Task<> scatter_star_star(Exec& x, Scatter op) {
   return x.rank() == middle ? pass_on(x, op) : take(x.link(middle), op.recv);
 }
 
+Cost cost(std::size_t bytes, const Hosts& hosts) { return cost_of_two_stars(bytes, hosts, true); }
+
 constexpr Algorithm<Scatter> kAlgorithm = {.name = "star_star",
                                            .levels = Levels::any_hosts,
-                                           .cost = cost_of_two_stars,
+                                           .cost = cost,
                                            .needs = needs_of_two_stars,
                                            .largest_piece = largest_piece_of_two_stars,
                                            .schedule = scatter_star_star};

@@ -63,7 +63,9 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_moved = tree.largest_path_down * block,
           .bytes_copied = block,
           .messages = messages_with_root(bytes, ranks),
-          .bytes_by_all = tree.sizes_of_subtrees * block};
+          .bytes_by_all = tree.sizes_of_subtrees * block,
+          .messages_of_one = static_cast<double>(tree.children),
+          .bytes_of_one = (ranks - 1.0) * block};
 }
 
 constexpr Algorithm<Scatter> kAlgorithm = {.name = "tree",

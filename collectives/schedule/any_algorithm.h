@@ -36,6 +36,9 @@ struct Cost {
   double bytes_copied = 0;   ///< within its memory, out of place, of the rank that copies most; over links
   double messages = 0;       ///< signals included, that all ranks send over links, together
   double bytes_by_all = 0;   ///< that those hold
+  // Of these, what the rank sends that sends most, as a root that gives; 0: not more than others do.
+  double messages_of_one = 0;
+  double bytes_of_one = 0;
   // What of these stays inside of hosts: exact where a schedule has levels, estimated by its Distances where
   // it does not ask which ranks share one.
   double rounds_inside = 0;
@@ -51,6 +54,8 @@ struct Cost {
     bytes_copied += next.bytes_copied;
     messages += next.messages;
     bytes_by_all += next.bytes_by_all;
+    messages_of_one += next.messages_of_one;
+    bytes_of_one += next.bytes_of_one;
     rounds_inside += next.rounds_inside;
     bytes_moved_inside += next.bytes_moved_inside;
     messages_inside += next.messages_inside;
@@ -65,6 +70,8 @@ struct Cost {
             .bytes_copied = runs * bytes_copied,
             .messages = runs * messages,
             .bytes_by_all = runs * bytes_by_all,
+            .messages_of_one = runs * messages_of_one,
+            .bytes_of_one = runs * bytes_of_one,
             .rounds_inside = runs * rounds_inside,
             .bytes_moved_inside = runs * bytes_moved_inside,
             .messages_inside = runs * messages_inside,
@@ -83,6 +90,7 @@ struct Cost {
     cost.bytes_moved_inside = bytes_moved;
     cost.messages_inside = messages;
     cost.bytes_by_all_inside = bytes_by_all;
+    cost.messages_of_one = cost.bytes_of_one = 0;
     return cost;
   }
   /// The same, of which nothing does.

@@ -107,7 +107,7 @@ inline Task<> receive_blocks(Link& link, const HostBlocks& blocks) {
 
 /// Signals one way and blocks of so many bytes the other way, of a call that is not cut into pieces, from or
 /// to a rank of a largest host.
-[[nodiscard]] inline Cost cost_of_two_stars(std::size_t bytes, const Hosts& hosts) noexcept {
+[[nodiscard]] inline Cost cost_of_two_stars(std::size_t bytes, const Hosts& hosts, bool root_gives) noexcept {
   const double n = static_cast<double>(bytes);
   const double most = hosts.most_ranks();
   const double pairs_inside = hosts.ranks() - static_cast<double>(hosts.count());
@@ -123,7 +123,9 @@ inline Task<> receive_blocks(Link& link, const HostBlocks& blocks) {
   const Cost between{.rounds = other_hosts == 0 ? 0.0 : 2.0,
                      .bytes_moved = across,
                      .messages = other_hosts + messages,
-                     .bytes_by_all = across};
+                     .bytes_by_all = across,
+                     .messages_of_one = root_gives ? messages : 0,
+                     .bytes_of_one = root_gives ? across : 0};
   return inside.inside().copying(n) + between;
 }
 

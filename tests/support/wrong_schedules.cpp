@@ -342,6 +342,17 @@ Cost without_copies(std::size_t bytes, Rank ranks) {
   return {.rounds = 2, .bytes_moved = static_cast<double>(bytes) * (ranks - 1)};
 }
 
+Cost hidden_sender(std::size_t bytes, Rank ranks) {
+  const double n = static_cast<double>(bytes) * (ranks - 1);
+  return {.rounds = 2,
+          .bytes_moved = n,
+          .bytes_copied = static_cast<double>(bytes) * ranks,
+          .messages = 2.0 * ranks * (ranks - 1),
+          .bytes_by_all = n * ranks,
+          .messages_of_one = 2.0 * (ranks - 1),
+          .bytes_of_one = n / 2};
+}
+
 template <class Op, Task<> (*schedule)(Exec&, Op)>
 check::Report checked(const check::CheckOptions& options) {
   return test::check_schedule<Op>(schedule, all_links, options);
@@ -366,6 +377,9 @@ check::Report with_few_rounds(const check::CheckOptions& options) {
 }
 check::Report with_forgotten_copies(const check::CheckOptions& options) {
   return with_cost(options, without_copies);
+}
+check::Report with_hidden_sender(const check::CheckOptions& options) {
+  return with_cost(options, hidden_sender);
 }
 
 /// What is missing, too early, or in each other's way.
@@ -423,6 +437,7 @@ std::vector<WrongSchedule> broken_plans() {
       {"cost() that understates bytes", FindingKind::cost, "bytes moved", with_cheap_bytes},
       {"cost() that understates rounds", FindingKind::cost, "rounds", with_few_rounds},
       {"cost() that forgets copies", FindingKind::cost, "bytes copied", with_forgotten_copies},
+      {"cost() that hides who sends most", FindingKind::cost, "bytes sent by one rank", with_hidden_sender},
   };
 }
 

@@ -18,6 +18,7 @@ constexpr std::size_t kLeastWarmup = 1;
 constexpr std::size_t kMostWarmup = 200;
 constexpr int kWarmupPart = 6;   ///< of the budget
 constexpr int kRewarmPart = 20;  ///< the same, after the cores did something else
+constexpr Duration kSpreadPatience = std::chrono::milliseconds(200);
 
 /// For all ranks to come to the start line: writing and checking the largest inputs takes a fraction of it.
 constexpr Duration kPatience = std::chrono::minutes(2);
@@ -58,7 +59,8 @@ Measurement::Measurement(Communicator& comm, const Options& options, Board& boar
       options_(options),
       board_(board),
       own_(board.slots[comm.rank()]),
-      line_(board, comm.rank(), comm.size(), polls_for(comm.membership(), has_processors)),
+      line_(board, comm.rank(), comm.size(), polls_for(comm.membership(), has_processors),
+            std::max<std::size_t>(comm.membership().cores_of_host().count(), 1)),
       placement_(board, comm.rank(), partner_of_first(comm.membership())),
       workload_(comm, options, board) {
   own_.sample_us.fill(0);  // the pages are there before anything is timed
@@ -66,7 +68,7 @@ Measurement::Measurement(Communicator& comm, const Options& options, Board& boar
 
 Measurement::Limits Measurement::warmup_limits() const {
   if (options_.warmup) return {*options_.warmup, *options_.warmup, {}};
-  return {kLeastWarmup, kMostWarmup, options_.budget / kWarmupPart};
+  return {kLeastWarmup, kMostWarmup, options_.budget / kWarmupPart, kSpreadPatience};
 }
 
 Measurement::Limits Measurement::timed_limits() const {
@@ -109,7 +111,7 @@ Task<std::size_t> Measurement::time(Result& result) {
   }
   for (bool is_second = false;; is_second = true) {
     const double before_ns = co_await calibrate(*options_.near_wait);
-    const Limits rewarm{0, kMostWarmup, options_.budget / kRewarmPart};
+    const Limits rewarm{0, kMostWarmup, options_.budget / kRewarmPart, kSpreadPatience};
     const std::span<double> dropped;
     co_await iterate(rewarm, dropped);
     const std::int64_t begin = now_ns();
@@ -180,7 +182,8 @@ Task<std::size_t> Measurement::iterate(Limits limits, std::span<double> samples_
     const bool is_enough =
         (done >= limits.least && taken_ns >= limits.budget.count()) || (is_few && done >= kFewIterations);
     const TimePoint deadline = line_deadline();
-    line_.arrive(is_enough || done == limits.most);
+    const bool is_uneven = taken_ns < limits.patience.count() && !line_.is_spread();
+    line_.arrive(!is_uneven && (is_enough || done >= limits.most));
     while (!line_.is_released()) {
       co_await engine.sleep_for(Duration::zero());
       check_peers(deadline);

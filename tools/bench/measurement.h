@@ -31,7 +31,9 @@ void summarise(std::span<double> samples_us, Result& result);
 ///
 /// One iteration: a barrier of the communicator; new values in the input, unless they shall stay; the start
 /// line; the operation, timed by each rank's own clock. Iterations run until the budget is used, at least
-/// five (three, where those take four times the budget), at most kMostIterations. Results are verified in an
+/// five (three, where those take four times the budget), at most kMostIterations. Where ranks share
+/// processors more of them go before, until these have as many to carry each, or for a while: after a pause
+/// of some ranks a scheduler leaves three of four on one of two for up to 0.1 s. Results are verified in an
 /// iteration before the timed ones, over destroyed old results, and in one more after them, which differs
 /// from them in nothing.
 class Measurement : Immovable {
@@ -51,6 +53,7 @@ class Measurement : Immovable {
     std::size_t least = 0;
     std::size_t most = 0;
     std::chrono::nanoseconds budget{0};
+    std::chrono::nanoseconds patience{0};  ///< how much longer, until processors have ranks alike to carry
   };
 
   [[nodiscard]] Limits warmup_limits() const;

@@ -23,6 +23,7 @@ struct Board {
     std::atomic<std::uint64_t> entered{0};  ///< how often this rank has entered a barrier that is verified
     std::uint64_t wrong = 0;                ///< elements of the point being measured
     unsigned processor = 0;                 ///< of ranks 0 and 1: where they measure the way between cores
+    std::atomic<int> runs_on{0};            ///< the processor, where ranks share them, at the start line
     std::array<double, kMostIterations> sample_us{};
   };
 
@@ -52,8 +53,9 @@ class StartLine : Immovable {
  public:
   enum class Polls { spin, yield, once };
 
-  StartLine(Board& board, Rank rank, Rank ranks, Polls polls) noexcept
-      : board_(board), rank_(rank), ranks_(ranks), polls_(polls) {}
+  /// `processors`: that all ranks may use together.
+  StartLine(Board& board, Rank rank, Rank ranks, Polls polls, std::size_t processors) noexcept
+      : board_(board), rank_(rank), ranks_(ranks), polls_(polls), processors_(processors) {}
 
   /// Rank 0's `stop` is everybody's answer.
   void arrive(bool stop) noexcept;
@@ -67,12 +69,15 @@ class StartLine : Immovable {
   }
 
   [[nodiscard]] Rank arrived() const noexcept;
+  /// Whether no processor had more ranks to carry than it has to, when they arrived last.
+  [[nodiscard]] bool is_spread() const;
 
  private:
   Board& board_;
   const Rank rank_;
   const Rank ranks_;
   const Polls polls_;
+  const std::size_t processors_;
   std::uint32_t generation_ = 0;
 };
 

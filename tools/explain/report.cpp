@@ -40,6 +40,8 @@ Json json_of(const Explanation::Line& line) {
     json["bytes_copied"] = candidate.cost->bytes_copied;
     json["messages"] = candidate.cost->messages;
     json["bytes_by_all"] = candidate.cost->bytes_by_all;
+    json["messages_of_one"] = candidate.cost->messages_of_one;
+    json["bytes_of_one"] = candidate.cost->bytes_of_one;
   }
   json["estimate_us"] = json_of(candidate.estimate_us);
   json["note"] = line.note;

@@ -64,6 +64,26 @@ bool are_copies_exact(const AnyAlgorithm& algorithm, const CostCase& of, const C
   return !of.options.is_in_place || is.bytes_copied > declared.bytes_copied;
 }
 
+/// Where it says that one rank sends more than others. A schedule without levels does not know where it runs:
+/// it says so of ranks on hosts of their own.
+void check_busiest(const Machine& machine, const AnyAlgorithm& algorithm, const CostCase& of,
+                   Report& report) {
+  const bool has_levels = algorithm.levels() != Levels::none;
+  const Hosts hosts = has_levels ? of.options.hosts() : Hosts::apart(of.options.ranks);
+  const Cost declared = algorithm.cost(of.bytes, hosts);
+  if (declared.messages_of_one == 0 && declared.bytes_of_one == 0) return;
+  double messages = 0;
+  double bytes = 0;
+  for (Rank rank = 0; rank < machine.ranks(); ++rank) {
+    const Traffic& traffic = machine.traffic(rank);
+    messages = std::max(messages,
+                        static_cast<double>(traffic.messages - (has_levels ? traffic.messages_inside : 0)));
+    bytes = std::max(bytes, static_cast<double>(traffic.sent - (has_levels ? traffic.sent_inside : 0)));
+  }
+  compare(report, "messages of one rank:", declared.messages_of_one, messages);
+  compare(report, "bytes sent by one rank:", declared.bytes_of_one, bytes);
+}
+
 }  // namespace
 
 bool divides_on_levels(const AnyAlgorithm& algorithm, const CheckOptions& options) {
@@ -115,6 +135,7 @@ void check_cost(const Machine& machine, const AnyAlgorithm& algorithm, const Cos
     compare(report, "bytes copied:", declared.bytes_copied, is.bytes_copied);
   compare(report, "messages of all ranks:", declared.messages, is.messages);
   compare(report, "bytes by all ranks:", declared.bytes_by_all, is.bytes_by_all);
+  check_busiest(machine, algorithm, of, report);
   if (algorithm.levels() == Levels::none) return;  // it does not know where it runs
   compare(report, "messages inside of hosts:", declared.messages_inside, is.messages_inside);
   compare(report, "bytes inside of hosts:", declared.bytes_by_all_inside, is.bytes_by_all_inside);

@@ -25,7 +25,7 @@ TEST(Placement, every_rank_learns_the_same_round_trip_each_time) {
   const auto board = std::make_unique<Board>();
   std::array<std::vector<double>, kRanks> seen;
   const auto be_rank = [&](Rank rank) {
-    StartLine line(*board, rank, kRanks, StartLine::Polls::yield);
+    StartLine line(*board, rank, kRanks, StartLine::Polls::yield, 2);
     const auto meet = [&] {
       line.arrive(false);
       while (!line.is_released()) continue;

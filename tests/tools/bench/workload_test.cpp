@@ -128,7 +128,7 @@ TEST(StartLine, nobody_leaves_before_all_are_there_and_rank_0_answers_for_all) {
     std::atomic<int> early{0};
     std::atomic<int> misled{0};
     const auto rank_of = [&](Rank rank) {
-      StartLine line(*board, rank, kRanks, polls);
+      StartLine line(*board, rank, kRanks, polls, 2);
       for (int round = 1; round <= kRounds; ++round) {
         ++entered;
         line.arrive(rank == 0 ? round % 3 == 0 : true);
