@@ -74,27 +74,22 @@ class Comparison:
                 sizes = [size for size, (_, candidates) in explained.items() if name in [SELECTED, *candidates]]
                 for size, us in self._measure(way, ranks, operator, name, sizes).items():
                     times[size][name].append(us)
-        found = [verdict.verdict_of((way, operator, ranks, size), selected, times[size])
-                 for size, (selected, _) in explained.items()]
-        self.verdicts += self._confirm([one for one in found if one])
+        for size, (selected, _) in explained.items():
+            found = verdict.verdict_of((way, operator, ranks, size), selected, times[size])
+            if found and not found.is_good and self.options.confirm:
+                found = self._confirm(found, verdict.rivals_of(found, times[size]))
+            if found:
+                self.verdicts.append(found)
 
-    def _confirm(self, verdicts):
-        """Of many candidates one was lucky: where that is the best, it has to be so again."""
-        confirmed = [one for one in verdicts if one.is_good]
-        doubtful = [one for one in verdicts if not one.is_good]
-        if not self.options.confirm:
-            return verdicts
-        for best in sorted({one.best for one in doubtful}):
-            cells = {one.bytes: one for one in doubtful if one.best == best}
-            times = collections.defaultdict(lambda: {SELECTED: [], best: []})
-            way, operator, ranks, _ = next(iter(cells.values())).cell
-            for _ in range(self.options.confirm):
-                for name in (SELECTED, best):
-                    for size, us in self._measure(way, ranks, operator, name, list(cells)).items():
-                        times[size][name].append(us)
-            again = [verdict.verdict_of(one.cell, one.selected, times[size]) for size, one in cells.items()]
-            confirmed += [one for one in again if one]
-        return confirmed
+    def _confirm(self, found, rivals):
+        """Of many candidates one was lucky: those that seem faster by more than a tenth have to be so again."""
+        times = collections.defaultdict(list)
+        for _ in range(self.options.confirm):
+            for name in [SELECTED, *rivals]:
+                figures = self._measure(found.transport, found.ranks, found.operator, name, [found.bytes])
+                times[name] += figures.values()
+        is_whole = all(len(times[name]) == self.options.confirm for name in [SELECTED, *rivals])
+        return verdict.verdict_of(found.cell, found.selected, times) if is_whole else found
 
     def _measure(self, way, ranks, operator, algorithm, sizes):
         """{bytes: us}; what gave no figure is noted."""

@@ -52,6 +52,13 @@ def verdict_of(cell, selected, rounds):
     return Verdict(*cell, selected, selected_us, best, medians.get(best, selected_us))
 
 
+def rivals_of(verdict, rounds):
+    """Those whose medians are more than tolerated below the selected one's."""
+    medians = {name: statistics.median(times) for name, times in rounds.items() if times}
+    return sorted(name for name, us in medians.items()
+                  if name not in (SELECTED, verdict.selected) and us * TOLERATED < verdict.selected_us)
+
+
 def row(verdict):
     return [verdict.transport, verdict.operator, verdict.ranks, verdict.bytes, verdict.selected,
             f"{verdict.selected_us:.3f}", verdict.best, f"{verdict.best_us:.3f}", f"{verdict.ratio:.3f}"]

@@ -113,6 +113,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     std::uint32_t next_id = 0;
     std::size_t unused_bytes = 0;  ///< that this rank has sent and the peer has not used up
     std::size_t owed_bytes = 0;    ///< that were used up here, and the peer does not know
+    bool is_paid = false;          ///< is about to be told
     std::uint64_t heard = 0;       ///< letters
     // Of the letter that is being taken:
     std::byte* into = nullptr;
@@ -186,6 +187,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
   void deliver(Incoming& incoming, Unexpected& message) noexcept;
   void reply(Rank to, const Letter& letter) noexcept;
   void use_up(Rank from, std::size_t bytes) noexcept;
+  Task<> pay(Rank to);
   void fail_nonsense(Rank from, std::string_view what) noexcept;
   Task<> fail_if_missed(Rank peer);
   /// Letters that were read of those that have left.

@@ -328,9 +328,19 @@ void Messenger::reply(Rank to, const Letter& letter) noexcept {
 void Messenger::use_up(Rank from, std::size_t bytes) noexcept {
   Peer& peer = peers_[from];
   peer.owed_bytes += bytes + kMessageWeight;
-  if (peer.owed_bytes < kOwedInARow) return;
+  if (peer.owed_bytes < kOwedInARow || std::exchange(peer.is_paid, true)) return;
+  use_.services.spawn(pay(from));
+}
+
+/// Whoever has left needs no credit, and its kernel would drop what it still holds for this rank. A goodbye
+/// that is here already is read in the turns that go by.
+Task<> Messenger::pay(Rank to) {
+  constexpr int kTurns = 2;
+  for (int turn = 0; turn < kTurns; ++turn) co_await use_.engine.sleep_for(Duration::zero());
+  Peer& peer = peers_[to];
+  peer.is_paid = false;
   const std::size_t owed = std::exchange(peer.owed_bytes, 0);
-  reply(from, {.kind = Letter::Kind::credit, .bytes = owed});
+  if (!use_.health.is_gone(to)) reply(to, {.kind = Letter::Kind::credit, .bytes = owed});
 }
 
 void Messenger::fail_nonsense(Rank from, std::string_view what) noexcept {

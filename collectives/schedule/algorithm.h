@@ -96,16 +96,6 @@ struct Algorithm {
   return std::min(message_bytes, std::max(grain, largest / grain * grain));
 }
 
-/// How much of a message may go at once over a network, where a core's cache holds so many bytes: of the
-/// blocks that a root gives or gets each moves once, of others' as many times as there are ranks. On all
-/// ranks together there is p - 1 times the cache on the way then. A root that gives has the kernel's copy in
-/// its cache as well (scatter of 4 to 16 MiB, 4 ranks of 2 cores: 0.8 of the time with half of it).
-[[nodiscard]] inline std::size_t piece_in_cache(Operator op, Rank ranks, std::size_t cache_bytes) noexcept {
-  const bool moves_once = op->has_root || !op->has_data;
-  const std::size_t copies = op->flow == Flow::from_root ? 2 : 1;
-  return cache_bytes / (moves_once ? copies : op.elements_per_count(ranks));
-}
-
 /// Resources are made once for all pieces of a class: those of 0, 1, 2 to 3, 4 to 7, ... bytes.
 [[nodiscard]] inline std::uint8_t size_class(std::size_t piece_bytes) noexcept {
   return static_cast<std::uint8_t>(std::bit_width(piece_bytes));

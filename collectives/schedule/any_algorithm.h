@@ -36,7 +36,7 @@ struct Cost {
   double bytes_copied = 0;   ///< within its memory, out of place, of the rank that copies most; over links
   double messages = 0;       ///< signals included, that all ranks send over links, together
   double bytes_by_all = 0;   ///< that those hold
-  // Of these, what the rank sends that sends most, as a root that gives; 0: not more than others do.
+  // Of these, what the rank sends that sends most, of a root that gives to all; 0: it is not told.
   double messages_of_one = 0;
   double bytes_of_one = 0;
   // What of these stays inside of hosts: exact where a schedule has levels, estimated by its Distances where

@@ -32,7 +32,7 @@ class CostModel {
         inside_(inside),
         network_(network),
         ranks_(ranks),
-        ranks_of_core_(std::max(1.0, speed.ranks_per_core)),
+        ranks_of_core_(std::clamp(speed.ranks_per_core, 1.0, std::max<double>(ranks, 1))),
         cores_(ranks / ranks_of_core_) {}
 
   [[nodiscard]] double estimate_us(const Cost& cost) const noexcept {
@@ -90,7 +90,7 @@ class CostModel {
   [[nodiscard]] double busiest_us(const Cost& cost) const noexcept {
     const double own = kPartOfSender * (work_factor() * speed_.message_us * cost.messages_of_one +
                                         speed_.byte_us * cost.bytes_of_one);
-    if (own == 0) return 0;
+    if (own == 0 || ranks_ <= 1) return 0;
     return own + std::max(0.0, work_us(cost) - own) * (ranks_of_core_ - 1) / (ranks_ - 1);
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/selection/selection.h>
 
+#include <cohort/collectives/schedule/piece_over_links.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
@@ -46,17 +47,6 @@ std::string refusal_of(std::string_view name, const AnyAlgorithm* algorithm, con
     why = fmt::format("combines {}, which does not give {} of {}", to_string(algorithm->order()),
                       to_string(call.determinism), to_string(call.type));
   return fmt::format("algorithm '{}' {}; choose one of: {}", name, why, choices(call, reach, algorithms));
-}
-
-/// `largest`, or less where ranks would have more on the way in a round than a cache for each but one: of
-/// what each of them sends whole to all, or to one, as other ranks do at the same time (all_reduce by
-/// one_shot over TCP, 2 ranks, 1 and 4 MiB: 300 and 1300 us, and 150 and 650 in pieces of half a cache).
-std::size_t piece_on_way(const AnyAlgorithm& algorithm, std::size_t largest, const Reach& reach) {
-  const Cost cost = algorithm.cost(largest, reach.hosts);
-  const double in_round = (cost.bytes_by_all - cost.bytes_by_all_inside) / std::max(cost.rounds, 1.0);
-  const double most = static_cast<double>(reach.model.speed().cache_bytes) * (reach.ranks() - 1.0);
-  return in_round <= most ? largest
-                          : static_cast<std::size_t>(static_cast<double>(largest) * most / in_round);
 }
 
 /// Of all runs that the message is cut into.
@@ -139,10 +129,9 @@ Choice choose_forced_or_alone(const Call& call, const Reach& reach, const Algori
 
 std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
   std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.hosts);
-  if (!reach.is_host_wide && call.op->has_data && reach.ranks() > 1) {
-    largest = std::min(largest, piece_in_cache(call.op, reach.ranks(), reach.model.speed().cache_bytes));
-    if (algorithm.has_cost()) largest = piece_on_way(algorithm, largest, reach);
-  }
+  if (!reach.is_host_wide)
+    largest = piece_over_links(algorithm, largest, call.message_bytes(), reach.hosts,
+                               reach.model.speed().cache_bytes);
   return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);
 }
 

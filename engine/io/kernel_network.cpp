@@ -69,10 +69,7 @@ class KernelNetwork final : public Network {
     return got < 0 ? -errno : static_cast<int>(got);
   }
   void shutdown(int socket) noexcept override { ::shutdown(socket, SHUT_RDWR); }
-  int unacknowledged(int socket) noexcept override {
-    int bytes = 0;
-    return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : -errno;
-  }
+  int unacknowledged(int socket) noexcept override;
   void set_no_delay(int socket) noexcept override { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
   void set_buffer_bytes(int socket, std::size_t bytes) noexcept override;
 
@@ -106,6 +103,16 @@ int KernelNetwork::send(int socket, std::span<const std::byte> first,
   message.msg_iovlen = pieces.size();
   const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   return sent < 0 ? -errno : static_cast<int>(sent);
+}
+
+/// Of a connection that was reset the kernel goes on counting.
+int KernelNetwork::unacknowledged(int socket) noexcept {
+  int bytes = 0;
+  if (::ioctl(socket, SIOCOUTQ, &bytes) != 0) return -errno;
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  const bool is_tcp = bytes != 0 && ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+  return is_tcp && info.tcpi_state == TCP_CLOSE ? 0 : bytes;
 }
 
 void KernelNetwork::set_buffer_bytes(int socket, std::size_t bytes) noexcept {

@@ -42,7 +42,7 @@ class Network {
                    std::span<const std::byte> second) noexcept = 0;
   /// One attempt to receive without waiting: bytes that came, 0 at the end of the stream.
   virtual int receive(int socket, std::span<std::byte> into) noexcept = 0;
-  /// How many bytes that were sent the other end's host has not acknowledged.
+  /// How many bytes that were sent the other end's host has not acknowledged; none if the connection is over.
   virtual int unacknowledged(int socket) noexcept = 0;
   /// Both directions.
   virtual void shutdown(int socket) noexcept = 0;

@@ -12,7 +12,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -270,14 +269,7 @@ IoOperation Socket::readable() noexcept {
   return IoOperation(engine_->driver(), {.kind = IoKind::poll, .descriptor = descriptor(), .flags = POLLIN});
 }
 
-/// Nothing tells when: it is looked at.
-Task<> Socket::until_acknowledged() {
-  constexpr Duration kFirstPause = std::chrono::microseconds(20);
-  constexpr Duration kLongestPause = std::chrono::milliseconds(2);
-  for (Duration pause = kFirstPause; is_open() && network().unacknowledged(descriptor()) > 0;
-       pause = std::min(2 * pause, kLongestPause))
-    co_await engine_->sleep_for(pause);
-}
+bool Socket::is_acknowledged() noexcept { return !is_open() || network().unacknowledged(descriptor()) <= 0; }
 
 void Socket::shutdown() noexcept {
   if (is_open()) network().shutdown(descriptor());

@@ -88,8 +88,8 @@ class Socket {
   /// Until try_receive_some() would not answer EAGAIN: there are bytes, their end, or an error to be told.
   [[nodiscard]] IoOperation readable() noexcept;
 
-  /// Until the other end's host has acknowledged all that was sent, or the connection broke.
-  [[nodiscard]] Task<> until_acknowledged();
+  /// Whether the other end's host has all that was sent, or the connection is over.
+  [[nodiscard]] bool is_acknowledged() noexcept;
   /// Both directions, at once: the other end sees the end of the stream, and waits here complete.
   void shutdown() noexcept;
   void set_no_delay() noexcept;

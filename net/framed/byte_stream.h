@@ -82,16 +82,16 @@ class ByteStream : Immovable {
   /// Whether try_receive_some() would not answer EAGAIN, as far as is known: bytes, their end, or an error.
   [[nodiscard]] virtual bool is_readable() const noexcept { return false; }
   /// Whether who was called may send on it, too; else only who called does.
-  [[nodiscard]] virtual bool goes_both_ways() const noexcept { return true; }
+  [[nodiscard]] virtual bool goes_both_ways() const noexcept { return false; }
   /// What has to run beside, if anything has.
   [[nodiscard]] virtual Task<> serve() { co_return; }
 
   /// Suspends until what was sent has left this host, or cannot any more: shutdown() may drop the rest.
   /// Throws only the cause of its scope.
   [[nodiscard]] virtual Task<> until_sent() = 0;
-  /// Suspends until the peer's host has what was sent: if the peer sends anything after shutdown(), a kernel
-  /// may drop the rest. Throws only the cause of its scope.
-  [[nodiscard]] virtual Task<> until_taken() { co_return; }
+  /// Whether the peer's host has what was sent, or never will: if the peer sends anything after shutdown(), a
+  /// kernel may drop the rest.
+  [[nodiscard]] virtual bool is_taken() noexcept { return true; }
   /// Ends both directions, here at once and at the peer in time. Idempotent.
   virtual void shutdown() noexcept = 0;
   /// What one of its error numbers means here, for people: what broke, and what to do.

@@ -31,6 +31,9 @@ constexpr unsigned kLooksInARow = 8;
 /// Of the loop, without a letter: another message may be asked for, or come, soon. Shared by all that it
 /// looks at: 0.4 us each, which those who wait for something else pay for.
 constexpr unsigned kTurnsBeforeKernel = 1000;
+/// Between looks at whether the peer's host has all.
+constexpr Duration kFirstPause = std::chrono::microseconds(20);
+constexpr Duration kLongestPause = std::chrono::milliseconds(2);
 
 template <std::unsigned_integral T>
 void put(Header& header, std::size_t at, T value) noexcept {
@@ -108,13 +111,15 @@ void StreamLetters::close_letters() noexcept {
 }
 
 Task<> StreamLetters::until_sent() {
-  while (!is_closed_ && is_called_ && (!out_ || !is_all_sent())) {
+  while (!is_closed_ && is_opened_ && (!out_ || !is_all_sent())) {
     is_waited_for_ = true;
     co_await sent_.wait();
   }
   if (!is_closed_ && !is_out_over_ && out_) co_await out_->until_sent();
-  const bool may_be_answered = out_ && out_->goes_both_ways();
-  if (!is_closed_ && !is_out_over_ && may_be_answered) co_await out_->until_taken();
+  const auto is_on_its_way = [this] { return !is_closed_ && !is_out_over_ && out_ && !out_->is_taken(); };
+  // Nothing tells when: it is looked at.
+  for (Duration pause = kFirstPause; is_on_its_way(); pause = std::min(2 * pause, kLongestPause))
+    co_await use_.engine.sleep_for(pause);
   if (bulk_) co_await bulk_->until_sent();
 }
 
@@ -132,7 +137,7 @@ void StreamLetters::fail(const Error& error) noexcept {
 
 void StreamLetters::fail_sending(const Error& error) noexcept {
   if (is_closed_ || std::exchange(is_out_over_, true)) return;
-  out_->shutdown();
+  if (!out_->goes_both_ways()) out_->shutdown();
   kept_.clear();
   drop_borrowed();
   wake_waiter();
@@ -154,7 +159,7 @@ Task<> StreamLetters::serve(Task<> one) {
 
 bool StreamLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
   if (is_closed_) return false;
-  if (!std::exchange(is_called_, true)) use_.services.spawn(serve(serve_calling(call_)));
+  if (!std::exchange(is_opened_, true)) use_.services.spawn(serve(serve_calling(call_)));
   if (!out_ || is_out_over_ || !is_all_sent()) return false;
   const Header header = encode(letter);
   const std::span<const std::byte> body(payload, letter.payload_bytes());
@@ -228,7 +233,7 @@ Task<> StreamLetters::serve_called(Open wait_for_call) {
     co_await receive_from(*peers_call_);
     co_return;
   }
-  const bool has_called = std::exchange(is_called_, true);
+  const bool has_called = std::exchange(is_opened_, true);
   if (!has_called || use_.peer < use_.own) send_on(*peers_call_);
   co_await listen_to(*peers_call_);
 }
@@ -253,19 +258,43 @@ Task<> StreamLetters::serve_sending() {
 }
 
 Task<> StreamLetters::listen_to(ByteStream& stream) {
-  co_await stream.until_readable();
-  if (!in_) co_await receive_from(stream);
+  int result = -EAGAIN;
+  while (!in_ && !is_closed_ && (result == -EAGAIN || result == -EINTR)) {
+    co_await stream.until_readable();
+    if (in_ || is_closed_) co_return;
+    result = stream.try_receive_some(staging_.room(kReceiveAtOnceBytes));
+  }
+  if (in_ || is_closed_) co_return;
+  if (result > 0) {
+    staging_.append(static_cast<std::size_t>(result));
+    is_drained_ = false;
+    co_await receive_from(stream);
+    co_return;
+  }
+  // Nothing was sent on one that ends; on the other one there may have been something, before both end.
+  const bool is_only_one = &stream == peers_call_.get() && !own_call_;
+  const bool is_last = std::exchange(has_one_ended_, true) || is_only_one;
+  has_lost_words_ = result < 0;
+  if (is_last || has_lost_words_) fail(end_of(stream, result));
+}
+
+Error StreamLetters::end_of(const ByteStream& stream, int result) const {
+  if (result == 0)
+    return Error(ErrorKind::LinkFault,
+                 fmt::format("rank {} closed the connection of its messages", use_.peer));
+  return stream.failure(-result, fmt::format("receiving a message from rank {}", use_.peer));
 }
 
 Task<> StreamLetters::receive_from(ByteStream& stream) {
   in_ = &stream;
+  bool has_come = staging_.size() != 0;
   while (!is_closed_) {
     if (watch_ == Watch::loop || is_polled()) {
       co_await receiving_.wait();
       continue;
     }
     watch_by(Watch::kernel);
-    co_await in_->until_readable();
+    if (!std::exchange(has_come, false)) co_await in_->until_readable();
     if (is_closed_) co_return;
     (void)look();
     if (use_.handler.waiting_for(use_.peer) != Waiting::for_this_rank) continue;
@@ -354,11 +383,7 @@ bool StreamLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexc
   if (is_polled()) is_refused_ = false;  // as nothing is there
   if (result == -EAGAIN || result == -EINTR) return false;
   has_lost_words_ = result < 0 || has_header_ || staging_.size() != 0;
-  if (result == 0)
-    fail(
-        Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of its messages", use_.peer)));
-  else
-    fail(in_->failure(-result, fmt::format("receiving a message from rank {}", use_.peer)));
+  fail(end_of(*in_, result));
   return false;
 }
 

@@ -23,7 +23,7 @@ namespace cohort::framed {
 ///
 /// Who was called answers on the caller's stream, if that goes both ways, and of two that call each other
 /// both send on the lower rank's if it comes in time: where data answers data, kernels acknowledge less (TCP,
-/// 8 B there and back, 6.2 us on one connection and 8.4 on two). Each rank sends on one stream only, so the
+/// 8 B there and back, 6.8 us on one connection and 10.3 on two). Each rank sends on one stream only, so the
 /// first on which something comes is the peer's.
 ///
 /// What the stream does not take at once of a letter is kept, one letter at most; of a piece it is sent from
@@ -83,8 +83,8 @@ class StreamLetters final : public LetterChannel, private Source {
   /// Who looks for what comes.
   enum class Watch : std::uint8_t {
     loop,    ///< poll()
-    asked,   ///< neither, until serve_receiving() has left it to the kernel
-    kernel,  ///< which wakes serve_receiving()
+    asked,   ///< neither, until receive_from() has left it to the kernel
+    kernel,  ///< which wakes receive_from()
   };
 
   static constexpr std::size_t kMostPayload = std::size_t{64} << 10;
@@ -99,7 +99,7 @@ class StreamLetters final : public LetterChannel, private Source {
   Task<> serve(Task<> one);
   void send_on(ByteStream& stream);
   Task<> serve_sending();
-  /// Until something comes on it, unless something has come on the other one.
+  /// Until something comes on it, unless something has come on the other one: its end is nothing.
   Task<> listen_to(ByteStream& stream);
   Task<> receive_from(ByteStream& stream);
   bool poll() noexcept override;
@@ -130,6 +130,8 @@ class StreamLetters final : public LetterChannel, private Source {
   /// Bytes that are never read turn the end of a connection into a failure at its other end.
   void drop_unread() noexcept;
   void close_letters() noexcept;
+  /// Minus an error number, or 0.
+  [[nodiscard]] Error end_of(const ByteStream& stream, int result) const;
   void fail(const Error& error) noexcept;
   /// What the peer has sent is read all the same: it may have left with its last words on their way.
   void fail_sending(const Error& error) noexcept;
@@ -137,7 +139,7 @@ class StreamLetters final : public LetterChannel, private Source {
   const Use use_;
   Open call_;
   const std::unique_ptr<BulkStream> bulk_;
-  bool is_called_ = false;
+  bool is_opened_ = false;  ///< by a call of this rank's, or one of the peer's on which it sends
   bool is_closed_ = false;
   std::unique_ptr<ByteStream> own_call_;    ///< null until the peer has taken it
   std::unique_ptr<ByteStream> peers_call_;  ///< null until the peer has called
@@ -153,7 +155,8 @@ class StreamLetters final : public LetterChannel, private Source {
   Notify sent_;  ///< nothing is left of it
   bool is_waited_for_ = false;
 
-  ByteStream* in_ = nullptr;  ///< one of the two, once it is known which
+  ByteStream* in_ = nullptr;    ///< one of the two, once it is known which
+  bool has_one_ended_ = false;  ///< of the two, on which nothing has come
   Watch watch_ = Watch::kernel;
   unsigned vain_turns_ = 0;  ///< of the loop, in which nothing came
   bool is_drained_ = true;   ///< nothing had come behind what was received last

@@ -35,7 +35,6 @@ class UpgradingStream : public ByteStream {
   [[nodiscard]] Task<> until_writable() override { return current().until_writable(); }
   [[nodiscard]] Task<> until_readable() override { return current().until_readable(); }
   [[nodiscard]] Task<int> receive_some(std::span<std::byte> into) final;
-  [[nodiscard]] bool goes_both_ways() const noexcept final { return false; }
   [[nodiscard]] Task<> until_sent() override { return current().until_sent(); }
   void shutdown() noexcept override;
   [[nodiscard]] std::string explain(int error_number) const override {

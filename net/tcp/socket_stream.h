@@ -25,7 +25,8 @@ class SocketStream final : public framed::ByteStream {
   [[nodiscard]] Task<int> receive_some(std::span<std::byte> into) override;
   /// The kernel sees to it.
   [[nodiscard]] Task<> until_sent() override { co_return; }
-  [[nodiscard]] Task<> until_taken() override { return socket_.until_acknowledged(); }
+  [[nodiscard]] bool goes_both_ways() const noexcept override { return true; }
+  [[nodiscard]] bool is_taken() noexcept override { return socket_.is_acknowledged(); }
   void shutdown() noexcept override { socket_.shutdown(); }
   [[nodiscard]] std::string explain(int error_number) const override;
 

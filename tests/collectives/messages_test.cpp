@@ -155,6 +155,20 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, Messages,
                                            Place{"rdma", "verbs", 1, true, 0, true}),
                          [](const auto& test) { return test.param.name; });
 
+/// Its root still lets data leave, and has not said goodbye yet.
+TEST(MessagesOfLeavers, a_group_that_ends_while_its_root_closes_does_not_end_it) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::optional<Communicator> group = co_await comm.split(0);
+    std::vector<std::byte> data(60'000, std::byte{1});
+    if (comm.rank() == 0) co_await comm.send(data, 1);
+    if (comm.rank() == 1) {
+      co_await comm.engine().sleep_for(std::chrono::milliseconds(50));
+      co_await comm.recv(data, 0);
+    }
+  };
+  for (int world = 0; world < 10; ++world) run_ranks_in_world(2, body, {}, 2);
+}
+
 TEST(MessageErrors, other_sizes_are_told_to_both_ends_with_ranks_sizes_and_tag) {
   for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 20}) {
     auto body = [size](Communicator& comm) -> Task<> {

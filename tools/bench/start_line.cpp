@@ -20,7 +20,7 @@ constexpr int kYields = 256;
 void StartLine::arrive(bool stop) noexcept {
   ++generation_;
   if (rank_ == 0) board_.stop[generation_ % 2] = stop;
-  if (polls_ == Polls::yield) board_.slots[rank_].runs_on.store(::sched_getcpu(), std::memory_order_relaxed);
+  if (polls_ != Polls::spin) board_.slots[rank_].runs_on.store(::sched_getcpu(), std::memory_order_relaxed);
   const std::uint64_t all = std::uint64_t{generation_} * ranks_;
   if (board_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != all) return;
   board_.start_ns = now_ns() + (polls_ == Polls::spin ? kHeadStartNs : 0);

@@ -2,6 +2,7 @@
 #include <cohort/collectives/machines/sim/simulate.h>
 
 #include <cohort/collectives/machines/stage/meeting.h>
+#include <cohort/collectives/schedule/piece_over_links.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
@@ -117,7 +118,7 @@ Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& s
     run.refers.push_back(may_refer && op->extent(run.arguments.form(setup.ranks), rank).send != 0);
   std::size_t largest = algorithm.largest_piece(setup.buffer_bytes, run.hosts);
   if (topology.cache_bytes != 0 && !run.is_host_wide)
-    largest = std::min(largest, piece_in_cache(op, setup.ranks, topology.cache_bytes));
+    largest = piece_over_links(algorithm, largest, run.arguments.bytes(), run.hosts, topology.cache_bytes);
   run.piece_bytes = piece_bytes(run.arguments.bytes(), run.arguments.element_bytes, largest);
   return run;
 }

@@ -9,7 +9,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
 
-from selection.verdict import COLUMNS, SELECTED, lines_of, row, verdict_of  # noqa: E402
+from selection.verdict import COLUMNS, SELECTED, lines_of, rivals_of, row, verdict_of  # noqa: E402
 
 CELL = ("tcp", "all_reduce", 4, 4096)
 
@@ -29,6 +29,10 @@ class Verdicts(unittest.TestCase):
     def test_a_tenth_is_tolerated(self):
         self.assertTrue(verdict_of(CELL, "ring", {SELECTED: [10.9], "mesh": [10]}).is_good)
         self.assertFalse(verdict_of(CELL, "ring", {SELECTED: [11.1], "mesh": [10]}).is_good)
+
+    def test_rivals_are_all_that_are_faster_than_tolerated(self):
+        rounds = {SELECTED: [12], "ring": [12.5], "mesh": [10, 10, 40], "tree": [9], "nhr": [11.5], "nb": []}
+        self.assertEqual(rivals_of(verdict_of(CELL, "ring", rounds), rounds), ["mesh", "tree"])
 
     def test_nothing_is_said_without_a_figure_of_the_selected(self):
         self.assertIsNone(verdict_of(CELL, "ring", {SELECTED: [], "mesh": [10]}))

@@ -2,6 +2,7 @@
 #include <cohort/collectives/selection/selection.h>
 
 #include <cohort/cohort.h>
+#include <cohort/collectives/schedule/piece_over_links.h>
 #include <cohort/tests/support/outcome.h>
 
 #include <gmock/gmock.h>
@@ -258,6 +259,37 @@ TEST(Selection, pieces_over_tcp_fit_the_cache_on_all_ranks_together_or_each_bloc
       EXPECT_EQ(piece_bytes(algorithm, call(op, 4000), reach), 4000U) << "small: whole";
     }
   }
+}
+
+TEST(Selection, pieces_of_what_a_root_gives_leave_room_for_the_kernels_copy) {
+  const std::size_t cache = std::size_t{1} << 20;
+  const auto piece_of = [&](Operator op, std::string_view name, Rank ranks) {
+    return piece_over_links(*AlgorithmTable::library().find(op, name), 64 * cache, 64 * cache,
+                            Hosts::apart(ranks), cache);
+  };
+  EXPECT_EQ(piece_of(operator_of<Scatter>, "one_shot", 4), cache / 2);
+  EXPECT_EQ(piece_of(operator_of<Gather>, "one_shot", 4), cache);
+  EXPECT_EQ(piece_of(operator_of<AllReduce>, "mesh", 4), cache) << "each sends a share";
+  EXPECT_EQ(piece_of(operator_of<AllReduce>, "one_shot", 4), cache / 4) << "each sends all to all";
+  EXPECT_EQ(piece_of(operator_of<AllReduce>, "one_shot", 3), cache / 4) << "no third";
+  EXPECT_EQ(piece_of(operator_of<AllReduce>, "one_shot", 2), cache / 2);
+}
+
+TEST(CostModel, the_rank_that_sends_most_keeps_its_core_busy) {
+  const CostModel model({.message_us = 10, .byte_us = 0}, 16);
+  const Cost even{.messages = 16};
+  const Cost of_root{.messages = 16, .messages_of_one = 15};
+  EXPECT_DOUBLE_EQ(model.estimate_us(even), 10) << "each core has one";
+  EXPECT_DOUBLE_EQ(model.estimate_us(of_root), 0.8 * 150) << "its end of all of them";
+  const Cost bytes{.bytes_moved = 15, .bytes_by_all = 15, .bytes_of_one = 15};
+  EXPECT_DOUBLE_EQ(CostModel({.message_us = 0, .byte_us = 2}, 16).estimate_us(bytes), 0.8 * 30)
+      << "more than the way of them and their work over all cores";
+}
+
+TEST(CostModel, a_group_has_no_more_ranks_to_a_core_than_ranks) {
+  const LinkSpeed speed{.message_us = 10, .byte_us = 0, .ranks_per_core = 4};
+  const Cost cost{.messages = 2, .messages_of_one = 1};
+  EXPECT_DOUBLE_EQ(CostModel(speed, 2).estimate_us(cost), 2 * 2 * 10.0) << "one core does both ends of both";
 }
 
 TEST(Selection, unknown_algorithm_in_the_environment_is_refused_with_all_names) {

@@ -113,6 +113,47 @@ TEST_P(SocketKinds, connect_until_waits_for_a_listener_that_comes_later) {
   engine.run(with_deadline(30s, body()));
 }
 
+/// Who leaves waits for it: a kernel that has bytes for nobody resets the connection.
+TEST(Socket, what_was_sent_is_acknowledged_in_time_or_never_will_be) {
+  Engine engine(sleepy());
+  Listener listener(engine, any_address("127.0.0.1:0"));
+  const std::string text(1000, 'x');
+  auto until_acknowledged = [&](Socket& socket) -> Task<> {
+    while (!socket.is_acknowledged()) co_await engine.sleep_for(1ms);
+  };
+  auto body = [&]() -> Task<> {
+    Socket caller = co_await Socket::connect(engine, listener.local_address());
+    Socket called = co_await listener.accept();
+    EXPECT_TRUE(caller.is_acknowledged()) << "nothing was sent";
+    EXPECT_TRUE(caller.try_send(bytes_of(text)));
+    co_await until_acknowledged(caller);
+    called = Socket();  // with all of that unread
+    co_await engine.sleep_for(1ms);
+    std::array<std::byte, 1> nothing{};
+    EXPECT_LE(caller.try_receive_some(nothing), 0);
+    (void)caller.try_send(bytes_of(text));
+    co_await until_acknowledged(caller);
+    EXPECT_TRUE(Socket().is_acknowledged());
+  };
+  engine.run(with_deadline(20s, body()));
+}
+
+/// More than its kernel takes, so that some is left here.
+TEST(Socket, a_reset_ends_waiting_for_what_was_not_acknowledged) {
+  Engine engine(sleepy());
+  Listener listener(engine, any_address("127.0.0.1:0"));
+  const std::string text(std::size_t{16} << 20, 'x');
+  auto body = [&]() -> Task<> {
+    Socket caller = co_await Socket::connect(engine, listener.local_address());
+    Socket called = co_await listener.accept();
+    while (caller.try_send_some(bytes_of(text), {}) > 0) co_await engine.sleep_for(1ms);
+    EXPECT_FALSE(caller.is_acknowledged());
+    called = Socket();
+    while (!caller.is_acknowledged()) co_await engine.sleep_for(1ms);
+  };
+  engine.run(with_deadline(20s, body()));
+}
+
 TEST(Socket, refused_connection_names_the_address) {
   Engine engine(sleepy());
   auto connect = [&](TimePoint deadline) -> Task<Socket> {

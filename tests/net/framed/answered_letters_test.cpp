@@ -187,6 +187,42 @@ TEST_F(AnsweredLetters, the_lower_rank_waits_for_its_own_connection_once_it_has_
   expect_no_failure();
 }
 
+/// The peer may have ended it before, or a kernel between the two.
+TEST_F(AnsweredLetters, the_end_of_a_connection_on_which_nothing_came_is_not_the_peers_end) {
+  ends_[0].takes_time = true;
+  auto body = [this]() -> Task<> {
+    std::vector<int> at_lower;
+    std::vector<int> at_higher;
+    const Letter letter{.kind = Letter::Kind::message, .tag = 1};
+    EXPECT_FALSE(ends_[0].letters->try_send(letter, nullptr)) << "it has called";
+    co_await send(1, 2);
+    co_await take(0, at_lower);
+    EXPECT_EQ(::shutdown(ends_[1].of_call[1], SHUT_WR), 0);
+    co_await engine_.sleep_for(1ms);
+    ends_[0].may_be_through.post();
+    co_await when_all(send(0, 1), take(1, at_higher));
+    EXPECT_THAT(at_higher, ElementsAre(1));
+  };
+  run(body());
+  expect_no_failure();
+}
+
+TEST_F(AnsweredLetters, the_end_of_both_connections_is) {
+  auto body = [this]() -> Task<> {
+    std::vector<int> taken;
+    co_await when_all(send(0, 1), send(1, 2));
+    for (const int descriptor : {ends_[0].of_call[0], ends_[1].of_call[1]}) ::shutdown(descriptor, SHUT_WR);
+    Letter letter;
+    while (ends_[1].host.failures.empty()) {
+      if (ends_[1].letters->peek(letter)) co_await take(1, taken);
+      co_await engine_.sleep_for(100us);
+    }
+    EXPECT_THAT(taken, ElementsAre(1));
+    EXPECT_FALSE(ends_[1].letters->has_lost_words());
+  };
+  run(body());
+}
+
 /// A kernel resets a connection whose bytes were not read, and with it what is on its way to the other end.
 TEST_F(AnsweredLetters, what_was_not_read_is_dropped_before_the_connection_ends) {
   auto body = [this]() -> Task<> {
@@ -215,7 +251,7 @@ TEST_F(AnsweredLetters, what_was_not_read_is_dropped_before_the_connection_ends)
 
 TEST_F(AnsweredLetters, leaving_waits_until_the_other_host_has_what_was_sent) {
   auto body = [this]() -> Task<> {
-    co_await send(0, 1, 1000);
+    co_await send(0, 1, 60'000);
     bool is_over = false;
     auto leave = [&]() -> Task<> {
       co_await ends_[0].letters->until_sent();
