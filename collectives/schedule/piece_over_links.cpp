@@ -27,8 +27,10 @@ std::size_t piece_over_links(const AnyAlgorithm& algorithm, std::size_t largest,
       std::min(in_round / (static_cast<double>(cache_bytes) * (hosts.ranks() - 1.0)), kMostCaches);
   constexpr double kRounding = 1e-6;
   if (!(caches > 1 + kRounding)) return piece;
-  // A power of two, so that all ranks come to the same.
-  return piece / std::bit_ceil(static_cast<std::size_t>(caches + 1 - kRounding));
+  // A power of two, so that all ranks come to the same; and where a message costs no more than its bytes.
+  constexpr std::size_t kLeast = std::size_t{64} << 10;
+  return std::max(std::min(piece, kLeast),
+                  piece / std::bit_ceil(static_cast<std::size_t>(caches + 1 - kRounding)));
 }
 
 }  // namespace cohort

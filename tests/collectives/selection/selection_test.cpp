@@ -273,6 +273,7 @@ TEST(Selection, pieces_of_what_a_root_gives_leave_room_for_the_kernels_copy) {
   EXPECT_EQ(piece_of(operator_of<AllReduce>, "one_shot", 4), cache / 4) << "each sends all to all";
   EXPECT_EQ(piece_of(operator_of<AllReduce>, "one_shot", 3), cache / 4) << "no third";
   EXPECT_EQ(piece_of(operator_of<AllReduce>, "one_shot", 2), cache / 2);
+  EXPECT_EQ(piece_of(operator_of<AllReduce>, "one_shot", 64), cache / 16) << "no smaller";
 }
 
 TEST(CostModel, the_rank_that_sends_most_keeps_its_core_busy) {
