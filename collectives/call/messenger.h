@@ -113,7 +113,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     std::uint32_t next_id = 0;
     std::size_t unused_bytes = 0;  ///< that this rank has sent and the peer has not used up
     std::size_t owed_bytes = 0;    ///< that were used up here, and the peer does not know
-    bool is_paid = false;          ///< is about to be told
+    bool is_being_told = false;    ///< of them: by pay(), in a turn or two
     std::uint64_t heard = 0;       ///< letters
     // Of the letter that is being taken:
     std::byte* into = nullptr;

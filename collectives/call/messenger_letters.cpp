@@ -328,7 +328,7 @@ void Messenger::reply(Rank to, const Letter& letter) noexcept {
 void Messenger::use_up(Rank from, std::size_t bytes) noexcept {
   Peer& peer = peers_[from];
   peer.owed_bytes += bytes + kMessageWeight;
-  if (peer.owed_bytes < kOwedInARow || std::exchange(peer.is_paid, true)) return;
+  if (peer.owed_bytes < kOwedInARow || std::exchange(peer.is_being_told, true)) return;
   use_.services.spawn(pay(from));
 }
 
@@ -338,7 +338,7 @@ Task<> Messenger::pay(Rank to) {
   constexpr int kTurns = 2;
   for (int turn = 0; turn < kTurns; ++turn) co_await use_.engine.sleep_for(Duration::zero());
   Peer& peer = peers_[to];
-  peer.is_paid = false;
+  peer.is_being_told = false;
   const std::size_t owed = std::exchange(peer.owed_bytes, 0);
   if (!use_.health.is_gone(to)) reply(to, {.kind = Letter::Kind::credit, .bytes = owed});
 }

@@ -99,7 +99,8 @@ class StreamLetters final : public LetterChannel, private Source {
   Task<> serve(Task<> one);
   void send_on(ByteStream& stream);
   Task<> serve_sending();
-  /// Until something comes on it, unless something has come on the other one: its end is nothing.
+  /// Receives from it once something comes there, unless the peer was heard on the other one before. Its mere
+  /// end is no failure while the peer may have sent on the other one.
   Task<> listen_to(ByteStream& stream);
   Task<> receive_from(ByteStream& stream);
   bool poll() noexcept override;
