@@ -80,8 +80,9 @@ inline void transfer(int fd, const char* out, std::size_t out_bytes, char* in, s
   }
 }
 
-/// `tcp_round_trip`: 8 bytes there and back. `tcp_stream`: bytes one way, and a byte back. `tcp_duplex`:
-/// bytes both ways at once. Each with the better of two sizes of socket buffers and of pieces.
+/// `tcp_round_trip`: 8 bytes there and back. `tcp_exchange`: 8 bytes both ways at once. `tcp_stream`: bytes
+/// one way, and a byte back. `tcp_duplex`: bytes both ways at once. Each with the better of two sizes of
+/// socket buffers and of pieces.
 inline void measure_tcp(Bench& bench, std::span<const Connection> connections) {
   constexpr std::size_t kLargest = std::size_t{64} << 20;
   constexpr std::array<std::size_t, 2> kChunks = {std::size_t{256} << 10, kLargest};
@@ -102,6 +103,8 @@ inline void measure_tcp(Bench& bench, std::span<const Connection> connections) {
   const int first_end = connections.front().end(bench.side());
   bench.measure(
       "tcp_round_trip", 8, [] {}, [&] { one_way(first_end, 8, 8, 8); });
+  bench.measure(
+      "tcp_exchange", 8, [] {}, [&] { transfer(first_end, out, 8, in, 8, 8); });
   for (const std::size_t bytes :
        {4ul << 10, 32ul << 10, 256ul << 10, 1ul << 20, 4ul << 20, 16ul << 20, 64ul << 20}) {
     std::vector<std::function<Bench::Row()>> streams;

@@ -68,8 +68,10 @@ class Limits:
                   for name, size in us if name in ("stream", "stream_sum")]
         self.stream = max(copies)
         self.tcp_one_way = us["tcp_round_trip", 8] / 2
+        # Both ends send first, and receive then.
+        self.tcp_exchange = max(us["tcp_exchange", 8], self.tcp_one_way)
         self.tcp_stream = self._rates(us, "tcp_stream", 1, 2 * self.tcp_one_way)
-        self.tcp_duplex = self._rates(us, "tcp_duplex", 2, self.tcp_one_way)
+        self.tcp_duplex = self._rates(us, "tcp_duplex", 2, self.tcp_exchange)
 
     def _fastest(self, us, *names):
         rates = {}
@@ -124,6 +126,9 @@ MESSAGES = {
     "exclusive_scan": lambda p: p - 1,
 }
 
+# Every rank needs something of every other one.
+EXCHANGES = {"barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"}
+
 # One rank has all blocks, the others one each.
 ROOTED_BLOCKS = ("gather", "scatter", "gather_v", "scatter_v")
 
@@ -132,6 +137,8 @@ for _form, _of in (("all_gather_v", "all_gather"), ("reduce_scatter_v", "reduce_
                    ("scatter_v", "scatter"), ("all_to_all_vc", "all_to_all")):
     TRAFFIC[_form] = TRAFFIC[_of]
     MESSAGES[_form] = MESSAGES[_of]
+    if _of in EXCHANGES:
+        EXCHANGES.add(_form)
 
 
 def shm_limit_us(limits, operator, ranks, size, in_process):
@@ -154,7 +161,8 @@ def tcp_limit_us(limits, operator, ranks, size, _in_process):
     if operator == "send_recv":
         return 2 * (one_way + size / interpolate(limits.tcp_stream, size)) if size >= 4096 else 2 * one_way
     crowd = limits.crowd(ranks)
-    latency = one_way if ranks <= 2 else one_way * 2
+    first = limits.tcp_exchange if operator in EXCHANGES else one_way
+    latency = first if ranks <= 2 else first + one_way
     if crowd > 1:
         latency = max(latency, MESSAGES[operator](ranks) * one_way / limits.cores)
     if operator == "barrier" or size < 4096:

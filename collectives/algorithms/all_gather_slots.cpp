@@ -13,12 +13,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
 /// when all meet, or says where it is if all map it, and takes everybody else's.
 /// Cost: the meeting, 1 round; (p-1) * block bytes read per rank. Streams: main. Scratch: none.
 template <class Op>
-constexpr Algorithm<Op> kAlgorithm = {.name = "slots",
-                                      .ground = Ground::mapped,
-                                      .cost = cost,
-                                      .local = {.announces = Announces::data,
-                                                .combine = take_announced_blocks<Op>,
-                                                .refers_up_to = kMostAnnouncedBytes}};
+constexpr Algorithm<Op> kAlgorithm = {
+    .name = "slots",
+    .ground = Ground::mapped,
+    .cost = cost,
+    .local = {.announces = Announces::data, .combine = take_announced_blocks<Op>, .may_refer = true}};
 
 }  // namespace
 

@@ -30,14 +30,12 @@ Cost cost(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = n, .bytes_reduced = n};
 }
 
-const Algorithm<AllReduce> kAlgorithm = {.name = "slots",
-                                         .ground = Ground::mapped,
-                                         .order = ReductionOrder::by_rank_at_once,
-                                         .cost = cost,
-                                         .local = {.announces = Announces::data,
-                                                   .combine = combine,
-                                                   .finish = finish,
-                                                   .refers_up_to = kMostAnnouncedBytes}};
+const Algorithm<AllReduce> kAlgorithm = {
+    .name = "slots",
+    .ground = Ground::mapped,
+    .order = ReductionOrder::by_rank_at_once,
+    .cost = cost,
+    .local = {.announces = Announces::data, .combine = combine, .finish = finish, .may_refer = true}};
 
 }  // namespace
 

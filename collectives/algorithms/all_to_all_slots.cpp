@@ -27,7 +27,7 @@ constexpr Algorithm<AllToAll> kAlgorithm = {
     .name = "slots",
     .ground = Ground::mapped,
     .cost = cost,
-    .local = {.announces = Announces::data, .combine = take, .refers_up_to = kMostAnnouncedBytes}};
+    .local = {.announces = Announces::data, .combine = take, .may_refer = true}};
 
 constexpr Algorithm<AllToAllVc> kVariant = variant_of<AllToAllVc, kAlgorithm>();
 

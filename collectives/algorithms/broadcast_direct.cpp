@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/algorithms/library.h>
-#include <cohort/collectives/schedule/blocks.h>
+#include <cohort/collectives/schedule/shares.h>
 #include <cohort/collectives/schedule/staging.h>
 
 namespace cohort {
 namespace {
-
-/// All user windows are mapped: the root stores the last of p parts at each peer, which takes the others, so
-/// that all copy the same, and nobody waits for who copies most (2 ranks, 64 KiB, 1 MiB, 4 MiB: 2.7, 27, 136
-/// to 1.8, 15, 51 us).
-void copy_at_both_ends(Exec& x, const Broadcast& op) {
-  const Slice stored = Blocks(op.data, x.size(), op.element_bytes)[x.size() - 1];
-  if (x.rank() == op.root) {
-    for (const Rank peer : x.peers()) x.perform(x.copy_to(peer, stored, stored));
-    return;
-  }
-  const Slice taken = op.data.part(0, op.data.bytes - stored.bytes);
-  x.perform(x.copy_from(op.root, taken, taken));
-}
 
 /// The root's memory can be read.
 Task<> from_user_window(Exec& x, Broadcast op) {

@@ -23,7 +23,7 @@ constexpr Algorithm<Gather> kAlgorithm = {
     .name = "slots",
     .ground = Ground::mapped,
     .cost = cost,
-    .local = {.announces = Announces::data, .combine = take, .refers_up_to = kMostAnnouncedBytes}};
+    .local = {.announces = Announces::data, .combine = take, .may_refer = true}};
 
 constexpr Algorithm<GatherV> kVariant = variant_of<GatherV, kAlgorithm>();
 

@@ -28,7 +28,7 @@ constexpr Algorithm<Op> kAlgorithm = {
     .ground = Ground::mapped,
     .order = ReductionOrder::by_rank_at_once,
     .cost = cost,
-    .local = {.announces = Announces::data, .combine = combine<Op>, .refers_up_to = kMostAnnouncedBytes}};
+    .local = {.announces = Announces::data, .combine = combine<Op>, .may_refer = true}};
 
 }  // namespace
 

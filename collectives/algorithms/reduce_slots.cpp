@@ -28,7 +28,7 @@ const Algorithm<Reduce> kAlgorithm = {
     .ground = Ground::mapped,
     .order = ReductionOrder::by_rank_at_once,
     .cost = cost,
-    .local = {.announces = Announces::data, .combine = combine, .refers_up_to = kMostAnnouncedBytes}};
+    .local = {.announces = Announces::data, .combine = combine, .may_refer = true}};
 
 }  // namespace
 

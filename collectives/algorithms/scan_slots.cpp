@@ -60,14 +60,12 @@ Cost cost_of_exclusive(std::size_t bytes, Rank ranks) {
   return {.rounds = 1, .bytes_moved = n * (ranks - 1.0), .bytes_reduced = n * (ranks - 2.0)};
 }
 
-constexpr Algorithm<Scan> kAlgorithm = {.name = "slots",
-                                        .ground = Ground::mapped,
-                                        .order = ReductionOrder::by_rank_at_once,
-                                        .cost = cost,
-                                        .local = {.announces = Announces::data,
-                                                  .combine = combine,
-                                                  .finish = finish,
-                                                  .refers_up_to = kMostAnnouncedBytes}};
+constexpr Algorithm<Scan> kAlgorithm = {
+    .name = "slots",
+    .ground = Ground::mapped,
+    .order = ReductionOrder::by_rank_at_once,
+    .cost = cost,
+    .local = {.announces = Announces::data, .combine = combine, .finish = finish, .may_refer = true}};
 
 constexpr Algorithm<ExclusiveScan> kVariant = variant_of<ExclusiveScan, kAlgorithm>(cost_of_exclusive);
 

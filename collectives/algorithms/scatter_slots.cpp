@@ -21,7 +21,7 @@ constexpr Algorithm<Scatter> kAlgorithm = {
     .name = "slots",
     .ground = Ground::mapped,
     .cost = cost,
-    .local = {.announces = Announces::data, .combine = take, .refers_up_to = kMostAnnouncedBytes}};
+    .local = {.announces = Announces::data, .combine = take, .may_refer = true}};
 
 constexpr Algorithm<ScatterV> kVariant = variant_of<ScatterV, kAlgorithm>();
 

@@ -257,9 +257,10 @@ Task<> CommunicatorCore::run_begun(const Call& call) {
 }
 
 Task<> CommunicatorCore::close() {
-  if (std::exchange(is_closed_, true)) co_return;
+  if (is_closed()) co_return;
+  stage_ = Stage::closing;
   co_await hear_of_last_call();
-  has_left_ = true;
+  stage_ = Stage::left;
   health_.leave();
   if (!health_.is_failed()) co_await let_data_leave();
   ControlMessage goodbye;
@@ -267,7 +268,7 @@ Task<> CommunicatorCore::close() {
   goodbye.sequence = running_.sequence;
   goodbye.signature = running_.signature;
   control_.broadcast(goodbye);
-  has_parted_ = true;
+  stage_ = Stage::parted;
   resources_.shutdown();
   if (root_)
     co_await end_group();
@@ -287,7 +288,8 @@ Task<> CommunicatorCore::end_group() {
 }
 
 Task<> CommunicatorCore::end_if_unused() {
-  if (!has_parted_ || groups_->is_in_use() || std::exchange(has_ended_, true)) co_return;
+  if (stage_ != Stage::parted || groups_->is_in_use()) co_return;
+  stage_ = Stage::ended;
   services_.cancel();
   plane_->shutdown();
   try {
@@ -341,7 +343,7 @@ bool CommunicatorCore::complete_here(const Call& call) noexcept {
 }
 
 bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
-  const bool may = !call.has_own_counts() && !turn_.is_locked() && !is_closed_ && !health_.is_failed() &&
+  const bool may = !call.has_own_counts() && !turn_.is_locked() && !is_closed() && !health_.is_failed() &&
                    may_complete_here(call);
   if (!may || !engine_.pace().may_do(kCallBytes + 2 * call.message_bytes())) return false;
   has_begun = turn_.try_lock();
@@ -368,7 +370,7 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
     if (around != nullptr) around->throw_if_cancelled();
     has_told_ = health_.is_failed();
     if (has_told_) throw Error(health_.cause());
-    if (is_closed_)
+    if (is_closed())
       throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
   }
   const Duration timeout = std::visit([](const auto* call) { return call->timeout; }, asked);
@@ -472,7 +474,7 @@ Task<> CommunicatorCore::withdraw() {
 }
 
 Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
-  if (is_closed_)
+  if (is_closed())
     throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
   if (!messenger_) {
     messenger_.emplace(Messenger::Use{

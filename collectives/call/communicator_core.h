@@ -66,7 +66,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// Which rank of the root one of this communicator is.
   [[nodiscard]] Rank world_rank(Rank rank) const noexcept { return place_.ranks[rank]; }
   [[nodiscard]] Duration timeout() const noexcept { return timeout_; }
-  [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
+  [[nodiscard]] bool is_closed() const noexcept { return stage_ != Stage::open; }
   /// Splits are numbered, in the order in which all ranks call them.
   [[nodiscard]] std::uint64_t next_split() noexcept { return ++splits_; }
   /// Why establish() was not through in time: names a rank that does not answer, if there is one. Who does
@@ -162,7 +162,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
 
   /// A message, without suspending, if it can be.
   [[nodiscard]] bool try_transfer_now(const MessageRequest& request) noexcept {
-    return messenger_ && !is_closed_ && messenger_->try_complete_now(request);
+    return messenger_ && !is_closed() && messenger_->try_complete_now(request);
   }
   /// The same with suspending; the request outlives the task. From whom it is, or to whom.
   [[nodiscard]] Task<Rank> transfer(const MessageRequest& request);
@@ -178,6 +178,15 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   }
 
  private:
+  /// How far a communicator is from its first call to its end, in this order.
+  enum class Stage : std::uint8_t {
+    open,
+    closing,  ///< takes no more calls
+    left,     ///< is told of no failure of its peers any more
+    parted,   ///< and they have been told that this rank is gone
+    ended,    ///< a root: and what it shares with its groups
+  };
+
   [[noreturn, gnu::cold]] static void refuse_blocks(const Call& call);
 
   /// Calls in a row that complete without suspending look now and then whether their turn of the loop is
@@ -313,12 +322,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   TensorPlan tensors_;        ///< of the call that runs, where it has several
   PackedTensors packed_;
   FunctionReducer function_reducer_;
-  Mutex turn_;               ///< held by the call that runs
-  bool has_told_ = false;    ///< the cause of its failure, to a caller
-  bool is_closed_ = false;   ///< to calls
-  bool has_left_ = false;    ///< as far as its peers go
-  bool has_parted_ = false;  ///< and they have been told
-  bool has_ended_ = false;   ///< and what a root shares with its groups
+  Mutex turn_;             ///< held by the call that runs
+  bool has_told_ = false;  ///< the cause of its failure, to a caller
+  Stage stage_ = Stage::open;
   std::uint64_t splits_ = 0;
   CancelScope* operation_scope_ = nullptr;
   std::optional<Messenger> messenger_;  ///< from the first message on

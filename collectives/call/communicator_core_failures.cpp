@@ -53,7 +53,7 @@ void CommunicatorCore::abort(const std::string& reason) noexcept {
 }
 
 void CommunicatorCore::leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept {
-  if (health_.is_failed() || has_left_) return;
+  if (health_.is_failed() || stage_ >= Stage::left) return;
   health_.fail(
       Error(ErrorKind::PeerAborted, fmt::format("{} gave up {}", membership_.self().describe(), when_and_why))
           .with_culprit(membership_.rank)
@@ -84,13 +84,13 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
 
 /// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.
 void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
-  if (root_ ? has_left_ : has_ended_) return;
+  if (stage_ >= (root_ ? Stage::left : Stage::ended)) return;
   const Error own = as_error(failure);
   const Error error = Error(own.kind(), fmt::format("{} cannot go on talking with its peers on '{}': {}; {}",
                                                     membership_.self().describe(), membership_.name,
                                                     own.message(), advice_on(own.kind(), membership_.self())))
                           .with_culprit(membership_.rank);
-  if (!has_left_) health_.fail(error);
+  if (stage_ < Stage::left) health_.fail(error);
   if (groups_) groups_->fail_all(error);
 }
 

@@ -123,7 +123,11 @@ class Meeting : Immovable {
   void report_nonsense(Rank rank) noexcept;
   void finish(const Call& call) noexcept;
 
-  /// Whether this rank announces its input by reference. Each decides for itself; arrivals tell the others.
+  /// Whether it saves more than the phase costs that comes with it, where ranks share cores.
+  [[nodiscard]] bool is_worth_phase(const Call& call) const noexcept;
+  /// Whether ranks whose memory is mapped announce by reference: the same on every rank.
+  [[nodiscard]] bool some_may_refer(const Call& call) const noexcept;
+  /// Whether this rank does. Each decides for itself; arrivals tell the others.
   [[nodiscard]] bool refers(const Call& call) const noexcept;
   /// Whether what that rank announces is read by another.
   [[nodiscard]] bool is_read(Rank of, const Call& call) const noexcept;

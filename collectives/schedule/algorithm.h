@@ -24,11 +24,11 @@ struct LocalSchedule {
   void (*combine)(Exec& x, const Op& op) = nullptr;
   /// After a phase, where there is one: if any rank announced by reference what others read. May be null.
   void (*finish)(Exec& x, const Op& op) = nullptr;
-  /// Inputs of kRefersFrom to so many bytes need not travel: a rank whose windows all others map announces
-  /// them by reference (Exec::has_referred), at the price of one phase if others read any of them. Each
-  /// decides for itself. What by the operator's definition nobody else gets travels in no case: who gives it
-  /// finds it in its send window.
-  std::size_t refers_up_to = 0;
+  /// Inputs of kRefersFrom bytes or more need not travel: a rank whose windows all others map announces them
+  /// by reference (Exec::has_referred), at the price of one phase if others read any of them. Each decides
+  /// for itself, of its result, too, where it gives nothing. What by the operator's definition nobody else
+  /// gets travels in no case: who gives it finds it in its send window.
+  bool may_refer = false;
 };
 
 /// largest_piece of a schedule that uses no buffer of the communicator's, or loops over it by itself.
@@ -109,7 +109,6 @@ template <class Op>
 AnyAlgorithm::AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept
     : typed_(&algorithm),
       functions_(&functions_of(operator_of<Op>)),
-      refers_up_to_(algorithm.local.refers_up_to),
       name_(algorithm.name),
       op_(operator_of<Op>),
       id_(algorithm_id(name_)),
@@ -117,6 +116,7 @@ AnyAlgorithm::AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept
       levels_(algorithm.levels),
       order_(Op::kCombines ? algorithm.order : ReductionOrder::by_rank_at_once),
       announces_(algorithm.local.announces),
+      may_refer_(algorithm.local.may_refer),
       keeps_to_blocks_(algorithm.keeps_to_blocks),
       has_schedule_(algorithm.schedule != nullptr),
       has_cost_(static_cast<bool>(algorithm.cost)) {}

@@ -240,9 +240,9 @@ class AnyAlgorithm {
   [[nodiscard]] bool has_cost() const noexcept { return has_cost_; }
   /// Whether a rank may announce an input of so many bytes by reference.
   [[nodiscard]] bool may_refer(std::size_t bytes) const noexcept {
-    return bytes >= kRefersFrom && bytes <= refers_up_to_;
+    return may_refer_ && bytes >= kRefersFrom;
   }
-  [[nodiscard]] bool may_refer() const noexcept { return may_refer(refers_up_to_); }
+  [[nodiscard]] bool may_refer() const noexcept { return may_refer_; }
 
   /// Whether it can write to blocks that lie apart.
   [[nodiscard]] bool keeps_to_blocks() const noexcept { return keeps_to_blocks_; }
@@ -285,7 +285,6 @@ class AnyAlgorithm {
 
   const void* typed_;
   const Functions* functions_;
-  std::size_t refers_up_to_;
   std::string_view name_;
   Operator op_;
   AlgorithmId id_;
@@ -293,6 +292,7 @@ class AnyAlgorithm {
   Levels levels_;
   ReductionOrder order_;
   Announces announces_;
+  bool may_refer_;
   bool keeps_to_blocks_;
   bool has_schedule_;
   bool has_cost_;

@@ -24,7 +24,7 @@ consteval Algorithm<Variant> variant_of(ForRanks<Cost> cost = kOf.cost) {
     result.local.combine = [](Exec& x, const Variant& op) { kOf.local.combine(x, op); };
   if constexpr (kOf.local.finish != nullptr)
     result.local.finish = [](Exec& x, const Variant& op) { kOf.local.finish(x, op); };
-  result.local.refers_up_to = kOf.local.refers_up_to;
+  result.local.may_refer = kOf.local.may_refer;
   return result;
 }
 

@@ -101,7 +101,7 @@ Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::si
   const std::size_t slot_bytes = plan.meets_with_data ? kMostAnnouncedBytes : 0;
   for (Rank rank = 0; rank < options.ranks; ++rank) {
     RankPlan& share = plan.shares[rank];
-    plan.refers.push_back(refers(options.referring, rank) && op->extent(options.form(), rank).send != 0);
+    plan.refers.push_back(refers(options.referring, rank));
     share.allocations.assign(kMemories, 0);
     window(share, WindowId::ccl_in) = {kCclInMemory, 0, options.buffer_bytes};
     window(share, WindowId::ccl_out) = {kCclOutMemory, 0, options.buffer_bytes};

@@ -114,8 +114,7 @@ Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& s
   run.is_local = algorithm.announces() == Announces::data ||
                  (algorithm.announces() == Announces::windows && setup.has_shared_buffers);
   const bool may_refer = setup.has_shared_buffers && algorithm.may_refer(announced_bytes(run, op));
-  for (Rank rank = 0; rank < setup.ranks; ++rank)
-    run.refers.push_back(may_refer && op->extent(run.arguments.form(setup.ranks), rank).send != 0);
+  run.refers.assign(setup.ranks, may_refer);
   std::size_t largest = algorithm.largest_piece(setup.buffer_bytes, run.hosts);
   if (topology.cache_bytes != 0 && !run.is_host_wide)
     largest = piece_over_links(algorithm, largest, run.arguments.bytes(), run.hosts, topology.cache_bytes);

@@ -8,7 +8,8 @@ namespace {
 
 bool gives_to_others(const Exec& x, Rank rank, const AnyAlgorithm& algorithm,
                      const OperatorArguments& arguments) {
-  return algorithm.op().gives_to_others(rank, x.size(), arguments.root);
+  return algorithm.op().gives_to_others(rank, x.size(), arguments.root) &&
+         algorithm.op()->extent(arguments.form(x.size()), rank).send != 0;
 }
 
 }  // namespace

@@ -41,9 +41,14 @@ class Bounds(unittest.TestCase):
         self.assertAlmostEqual(bound("send_recv", 2, 4096), 2 * (0.1 + 0.4096) + 0.02, places=4)
         self.assertAlmostEqual(bound("send_recv", 2, 8, "tcp"), 8.0)
 
+    def test_who_needs_something_of_each_other_sends_before_it_receives(self):
+        self.assertAlmostEqual(bound("all_to_all", 2, 8, "tcp"), 5.0)
+        self.assertAlmostEqual(bound("all_gather_v", 2, 8, "tcp"), 5.0)
+        self.assertAlmostEqual(bound("scatter", 2, 8, "tcp"), 4.0)
+
     def test_loopback_carries_the_least_bytes(self):
         size = 1 << 20
-        self.assertAlmostEqual(bound("all_reduce", 2, size, "tcp"), 4 + 2 * size / 8000, places=3)
+        self.assertAlmostEqual(bound("all_reduce", 2, size, "tcp"), 5 + 2 * size / 8000, places=3)
         self.assertAlmostEqual(bound("broadcast", 2, size, "tcp"), 4 + size / 5000, places=3)
         self.assertAlmostEqual(bound("all_gather", 4, size, "tcp"), 12 + 3 * size / 8000, places=3)
 

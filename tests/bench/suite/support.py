@@ -18,13 +18,14 @@ CACHE_BYTES = 32 << 20
 # A machine of round figures: a line takes 0.1 us, one core moves 10000 bytes a us, beyond the cache both together
 # 20000, loopback 5000 one way and 8000 both ways.
 LIMITS = [("one_way", 0, 0.1, "near"), ("timer", 0, 0.02, "near"), ("switch", 0, 1.5, "near"),
-          ("stream", 64 << 20, 2 * (64 << 20) / 20000, "near"), ("tcp_round_trip", 8, 8.0, "near")]
+          ("stream", 64 << 20, 2 * (64 << 20) / 20000, "near"), ("tcp_round_trip", 8, 8.0, "near"),
+          ("tcp_exchange", 8, 5.0, "near")]
 for _size in (64, 4 << 10, 256 << 10, 4 << 20):
     for _name in ("pull", "copy"):
         LIMITS.append((_name, _size, 0.02 + _size / 10000, "near"))
 for _size in (32 << 10, 1 << 20, 64 << 20):
     LIMITS.append(("tcp_stream", _size, 8 + _size / 5000, "near"))
-    LIMITS.append(("tcp_duplex", _size, 4 + 2 * _size / 8000, "near"))
+    LIMITS.append(("tcp_duplex", _size, 5 + 2 * _size / 8000, "near"))
 
 
 def row(program, cell, us, trip_ns=NEAR, turn=1):

@@ -156,6 +156,7 @@ else:
         time.sleep(0.01)
     try:
         wait()
+        dist.barrier()  # what rank 0 had given may have been all that the call needs of it
     except RuntimeError as error:
         print("told:", error, flush=True)
 """
