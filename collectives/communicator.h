@@ -66,7 +66,7 @@ class Communicator {
 
   /// Tells the others that this rank is done and releases everything. Collectives cannot be called
   /// afterwards. Throws, once that is done, what was wrong with the last collective, if this rank could not
-  /// hear of it before: where it only gives, a collective is over before the others have come.
+  /// hear of it before: where it only gives, a collective may be over before the others have come.
   Task<> close();
   /// Gives up: every other rank gets PeerAborted with this reason.
   void abort(const std::string& reason) noexcept;

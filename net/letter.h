@@ -3,6 +3,7 @@
 
 #include <cohort/engine/clock.h>
 #include <cohort/engine/immovable.h>
+#include <cohort/engine/system/copy_bytes.h>
 #include <cohort/engine/task.h>
 #include <cohort/net/rank.h>
 
@@ -108,7 +109,10 @@ class LetterChannel : Immovable {
   [[nodiscard]] virtual bool is_whole() const noexcept { return true; }
   /// Puts the payload of the next letter there and removes it; false: not all has come, call it again with
   /// the same place. `into` of a letter without payload is not looked at.
-  [[nodiscard]] virtual bool take(std::byte* into) noexcept = 0;
+  [[nodiscard]] bool take(std::byte* into) noexcept { return take_by(copy_bytes, into); }
+  /// The same by this function, if it is this process that copies.
+  using Copy = void (*)(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+  [[nodiscard]] virtual bool take_by(Copy copy, std::byte* into) noexcept = 0;
   /// Whether it broke, or was closed, before all was sent that was borrowed.
   [[nodiscard]] virtual bool has_dropped_a_piece() const noexcept { return false; }
   /// Whether the connection broke before the peer had ended it: what it had said last may be lost.

@@ -81,8 +81,8 @@ inline void transfer(int fd, const char* out, std::size_t out_bytes, char* in, s
 }
 
 /// `tcp_round_trip`: 8 bytes there and back. `tcp_exchange`: 8 bytes both ways at once. `tcp_stream`: bytes
-/// one way, and a byte back. `tcp_duplex`: bytes both ways at once. Each with the better of two sizes of
-/// socket buffers and of pieces.
+/// one way, and a byte back. `tcp_duplex`: bytes both ways at once. These two with the better of two
+/// sizes of socket buffers and of pieces.
 inline void measure_tcp(Bench& bench, std::span<const Connection> connections) {
   constexpr std::size_t kLargest = std::size_t{64} << 20;
   constexpr std::array<std::size_t, 2> kChunks = {std::size_t{256} << 10, kLargest};

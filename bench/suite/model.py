@@ -71,7 +71,7 @@ class Limits:
         # Both ends send first, and receive then.
         self.tcp_exchange = max(us["tcp_exchange", 8], self.tcp_one_way)
         self.tcp_stream = self._rates(us, "tcp_stream", 1, 2 * self.tcp_one_way)
-        self.tcp_duplex = self._rates(us, "tcp_duplex", 2, self.tcp_exchange)
+        self.tcp_duplex = self._rates(us, "tcp_duplex", 2, self.tcp_one_way)
 
     def _fastest(self, us, *names):
         rates = {}
@@ -161,19 +161,19 @@ def tcp_limit_us(limits, operator, ranks, size, _in_process):
     if operator == "send_recv":
         return 2 * (one_way + size / interpolate(limits.tcp_stream, size)) if size >= 4096 else 2 * one_way
     crowd = limits.crowd(ranks)
-    first = limits.tcp_exchange if operator in EXCHANGES else one_way
-    latency = first if ranks <= 2 else first + one_way
+    latency = one_way if ranks <= 2 else one_way * 2
     if crowd > 1:
         latency = max(latency, MESSAGES[operator](ranks) * one_way / limits.cores)
+    least = max(latency, limits.tcp_exchange if operator in EXCHANGES else 0)
     if operator == "barrier" or size < 4096:
-        return latency
+        return least
     total = (2 if operator == "all_reduce" else 1) * (ranks - 1) * size
     if operator in ROOTED_BLOCKS:
         total //= ranks
     if ranks == 2 and operator in ("broadcast", "reduce"):
         return latency + total / interpolate(limits.tcp_stream, size)
     message = size if operator == "broadcast" or (operator == "all_reduce" and ranks == 2) else size // ranks
-    return latency + total / interpolate(limits.tcp_duplex, message)
+    return max(least, latency + total / interpolate(limits.tcp_duplex, message))
 
 
 def limit_us(limits, cell, in_process=False):

@@ -66,10 +66,12 @@ bool Meeting::has_mapped_windows(const Call& call) const noexcept {
 }
 
 /// A phase costs ranks that outnumber their cores a switch each, and those who could have gone ahead wait for
-/// it: they copy what takes less. (4 ranks of 2 cores, mapped memory, copied and referred to: all_reduce of
-/// 32 and 64 KiB 12.7 and 10.6, 20 and 12.5 us; reduce of 64 and 128 KiB 9.1 and 11.8, 14.7 and 11.7.)
+/// it: they copy what takes less. (4 ranks of 2 cores, mapped memory, by slots and `direct`, which refers: 64
+/// and 128 KiB, all_reduce 20 and 12.5, 34 and 17 us; reduce 9.1 and 11.8, 14.7 and 11.7. Of a scatter counts
+/// what one rank gets: 128 KiB to all 6.5 and 8.9.)
 bool Meeting::is_worth_phase(const Call& call) const noexcept {
-  return call.message_bytes() >= (call.op.is_one_way() ? kOneWayReferredInCrowd : kReferredInCrowd);
+  return call.op.is_one_way() ? call.message_bytes() >= kOneWayReferredInCrowd
+                              : call.announced_bytes >= kReferredInCrowd;
 }
 
 bool Meeting::some_may_refer(const Call& call) const noexcept {
@@ -81,14 +83,16 @@ bool Meeting::refers(const Call& call) const noexcept {
 }
 
 /// Who refers needs everybody for the phase, which may begin before all whom this rank waits for have come.
+/// Of what a root gives, the root knows whether there will be one, and the others as it has come.
 bool Meeting::may_go_ahead(const Call& call) const noexcept {
-  return call.op.is_one_way() && reach_.is_host_wide && call.algorithm->announces() == Announces::data &&
-         !some_may_refer(call);
+  if (!call.op.is_one_way() || !reach_.is_host_wide || call.algorithm->announces() != Announces::data)
+    return false;
+  if (call.op->flow == Flow::from_root) return !refers_ || membership_.rank != call.root;
+  return !some_may_refer(call);
 }
 
 bool Meeting::is_read(Rank of, const Call& call) const noexcept {
-  return call.op.gives_to_others(of, membership_.size, call.root) &&
-         call.op->extent(call.form(membership_.size), of).send != 0;
+  return call.op.is_read(call.form(membership_.size), of);
 }
 
 bool Meeting::may_complete_here(const Call& call) const noexcept {
@@ -114,16 +118,15 @@ void Meeting::announce(const Call& call) noexcept {
   slot.signature = running_.signature;
   slot.reachable = 0;
   announced_ = running_.signature;
-  is_ahead_ = goes_ahead_ = may_go_ahead(call);
   const bool travels = call.algorithm->announces() == Announces::data;
-  const bool is_taken = travels && call.send_bytes != 0 &&
-                        call.op.gives_to_others(membership_.rank, membership_.size, call.root);
   refers_ = travels && refers(call);
-  some_refer_ = refers_ && is_taken;
+  some_refer_ = refers_ && is_read(membership_.rank, call);
   some_are_filling_ = false;
+  is_ahead_ = goes_ahead_ = may_go_ahead(call);
   filling_.begin();
   if (travels && !refers_) {
-    if (is_taken) filling_.bring_first(call, may_read_given(call));
+    const bool is_given = call.op.gives_to_others(membership_.rank, membership_.size, call.root);
+    if (is_given && call.send_bytes != 0) filling_.bring_first(call, may_read_given(call));
   } else {
     WindowAddresses where;
     where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
@@ -156,13 +159,25 @@ bool Meeting::take_arrival(Rank peer, const Call& call) noexcept {
 
 bool Meeting::complete_here(const Call& call) noexcept {
   if (progress_ == Progress::begun && !announce_here(call)) return false;
-  for (const Rank peer : exec_.peers()) {
-    if (!is_awaited(peer, call)) continue;
-    if (!group_.spin_for_arrival(peer, running_.sequence) || !take_arrival(peer, call)) return false;
-  }
-  if (!combine(call)) return false;
+  if (!meet_here(call) || !combine(call)) return false;
   if (progress_ == Progress::combined && group_.spin_for_phase()) finish(call);
   return progress_ == Progress::over;
+}
+
+bool Meeting::meet_here(const Call& call) noexcept {
+  do {
+    for (const Rank peer : exec_.peers()) {
+      if (!is_awaited(peer, call)) continue;
+      if (!group_.spin_for_arrival(peer, running_.sequence) || !take_arrival(peer, call)) return false;
+    }
+  } while (has_to_wait_for_all());
+  return true;
+}
+
+bool Meeting::has_to_wait_for_all() noexcept {
+  if (!goes_ahead_ || !some_refer_) return false;
+  goes_ahead_ = is_ahead_ = false;
+  return true;
 }
 
 bool Meeting::catch_up_here() noexcept {
@@ -227,11 +242,13 @@ Task<bool> Meeting::attend(const Call& call) {
 
 /// All whom this rank needs are here and run the same.
 Task<> Meeting::meet(const Call& call) {
-  for (const Rank peer : exec_.peers()) {
-    if (!includes(peer) || !is_awaited(peer, call)) continue;
-    co_await group_.arrived(peer, running_.sequence);
-    if (!take_arrival(peer, call)) co_await disagree(peer, running_.sequence);
-  }
+  do {
+    for (const Rank peer : exec_.peers()) {
+      if (!includes(peer) || !is_awaited(peer, call)) continue;
+      co_await group_.arrived(peer, running_.sequence);
+      if (!take_arrival(peer, call)) co_await disagree(peer, running_.sequence);
+    }
+  } while (has_to_wait_for_all());
 }
 
 bool Meeting::combine(const Call& call) noexcept {
@@ -286,7 +303,7 @@ bool Meeting::take_references(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     host::ArrivalSlot& slot = group_.arrival(rank, running_.sequence);
     if ((slot.reachable & announcement::kByReference) == 0) continue;
-    if (!call.algorithm->may_refer(call.announced_bytes) || !bind_windows_of(rank, call)) {
+    if (!some_may_refer(call) || !bind_windows_of(rank, call)) {
       report_nonsense(rank);
       return false;
     }
@@ -311,7 +328,9 @@ bool Meeting::combine_announced(const Call& call) noexcept {
   }
   if (!take_references(call)) return false;
   exec_.begin(exec_.all_referred() ? UserWindows::mapped : UserWindows::staged, 0);
-  return combine_on_windows(call);
+  if (!engine_.is_crowded()) return combine_on_windows(call);
+  progress_ = Progress::bound;  // others want their turns amid so much
+  return true;
 }
 
 /// All data is in slots, or on its way there: false if it is so beyond a short spin, or others on the engine

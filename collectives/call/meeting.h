@@ -102,6 +102,10 @@ class Meeting : Immovable {
   [[nodiscard]] bool is_awaited(Rank peer, const Call& call) const noexcept {
     return !goes_ahead_ || call.op.needs(membership_.rank, peer, call.root);
   }
+  /// All whom this rank waits for come while it spins, and run the same.
+  [[nodiscard]] bool meet_here(const Call& call) noexcept;
+  /// It has heard of those, and finds that it waits for the others, too: a root has referred.
+  [[nodiscard]] bool has_to_wait_for_all() noexcept;
   void bind_slots(const Call& call) noexcept;
   void expect_data(const Call& call) noexcept;
   [[nodiscard]] Expected& expected() noexcept {
@@ -125,7 +129,7 @@ class Meeting : Immovable {
 
   /// Whether it saves more than the phase costs that comes with it, where ranks share cores.
   [[nodiscard]] bool is_worth_phase(const Call& call) const noexcept;
-  /// Whether ranks whose memory is mapped announce by reference: the same on every rank.
+  /// Whether a rank whose memory is mapped may announce by reference: the same on every rank.
   [[nodiscard]] bool some_may_refer(const Call& call) const noexcept;
   /// Whether this rank does. Each decides for itself; arrivals tell the others.
   [[nodiscard]] bool refers(const Call& call) const noexcept;

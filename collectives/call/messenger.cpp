@@ -91,7 +91,10 @@ Messenger::Flight::~Flight() {
 }
 
 Messenger::Messenger(Use use)
-    : use_(std::move(use)), group_(use_.transports.group()), peers_(use_.membership.size) {}
+    : use_(std::move(use)),
+      group_(use_.transports.group()),
+      peers_(use_.membership.size),
+      cache_bytes_(use_.engine.platform().last_level_cache_bytes()) {}
 
 Messenger::~Messenger() {
   COHORT_ASSERT(flights_.empty(), "'{}' ended with {} messages under way", use_.membership.name,
@@ -417,8 +420,8 @@ Task<> Messenger::copy_too(Outgoing& outgoing) {
 /// Of a message of so many bytes.
 void Messenger::copy_part(const LetterParts::Part& part, std::byte* to, const std::byte* from,
                           std::size_t bytes) const noexcept {
-  const bool is_large = bytes > use_.engine.platform().last_level_cache_bytes();
-  cohort::copy(to + part.at, from + part.at, part.bytes, is_large ? Stores::streaming : Stores::cached);
+  const Stores stores = is_beyond_caches(bytes) ? Stores::streaming : Stores::cached;
+  cohort::copy(to + part.at, from + part.at, part.bytes, stores);
 }
 
 /// Lets others run amid a touch, and goes on only while the peer's memory is there.

@@ -158,6 +158,8 @@ class Messenger final : public LetterHandler, private host::Watcher {
   Task<> copy_too(Outgoing& outgoing);
   void copy_part(const LetterParts::Part& part, std::byte* to, const std::byte* from,
                  std::size_t bytes) const noexcept;
+  /// Whether copying a message of so many bytes through the caches would take more than it leaves there.
+  [[nodiscard]] bool is_beyond_caches(std::size_t bytes) const noexcept { return bytes > cache_bytes_; }
   Task<> pause_touching();
   [[nodiscard]] bool pulls(const Letter& offer) const noexcept {
     return may_pull_ && offer.where == Letter::Where::process && offer.bytes >= use_.pull_from_bytes;
@@ -201,7 +203,8 @@ class Messenger final : public LetterHandler, private host::Watcher {
   host::HostGroup* const group_;
   bool may_pull_ = true;  ///< until the kernel forbids it
   std::vector<Peer> peers_;
-  std::vector<Rank> mapped_;  ///< whose letters are polled for
+  const std::size_t cache_bytes_;  ///< of the last level
+  std::vector<Rank> mapped_;       ///< whose letters are polled for
   IntrusiveList<Incoming> posted_;
   IntrusiveList<Flight> flights_;
   std::size_t flight_count_ = 0;

@@ -3,6 +3,7 @@
 #include <cohort/collectives/call/messenger.h>
 
 #include <cohort/collectives/call/listening.h>
+#include <cohort/collectives/memory/reduction/copy.h>
 #include <cohort/engine/system/copy_bytes.h>
 
 #include <fmt/format.h>
@@ -27,6 +28,10 @@ constexpr std::size_t kMostUnexpected = std::size_t{1} << 20;
 
 /// Where letters without payload are "taken" to.
 std::byte nowhere;
+
+void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  copy(to, from, bytes, Stores::streaming);
+}
 
 }  // namespace
 
@@ -88,7 +93,10 @@ bool Messenger::drain(Rank from) noexcept {
   Letter letter;
   while (!use_.health.is_failed() && peer.channel->peek(letter)) {
     if (peer.into == nullptr) aim(from, letter);
-    if (peer.into == nullptr || !peer.channel->take(peer.into)) return progress;
+    if (peer.into == nullptr) return progress;
+    const std::size_t bytes = peer.taking != nullptr ? peer.taking->request.bytes : letter.bytes;
+    if (!peer.channel->take_by(is_beyond_caches(bytes) ? copy_past_caches : copy_bytes, peer.into))
+      return progress;
     finish(from, letter);
     ++peer.heard;
     peer.into = nullptr;

@@ -110,6 +110,11 @@ class Operator {
     return true;
   }
 
+  /// Whether that rank gives anything to others in a call of that form.
+  [[nodiscard]] bool is_read(const Form& form, Rank of) const {
+    return gives_to_others(of, form.ranks, form.root) && info().extent(form, of).send != 0;
+  }
+
   constexpr auto operator<=>(const Operator&) const = default;
 
  private:

@@ -238,7 +238,7 @@ class AnyAlgorithm {
   [[nodiscard]] Announces announces() const noexcept { return announces_; }
   [[nodiscard]] bool has_schedule() const noexcept { return has_schedule_; }
   [[nodiscard]] bool has_cost() const noexcept { return has_cost_; }
-  /// Whether a rank may announce an input of so many bytes by reference.
+  /// Whether ranks may announce inputs of so many bytes by reference.
   [[nodiscard]] bool may_refer(std::size_t bytes) const noexcept {
     return may_refer_ && bytes >= kRefersFrom;
   }

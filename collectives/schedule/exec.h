@@ -206,10 +206,11 @@ class Exec : Immovable {
   /// Where each rank's input lies, in rank order: in its slot, or, announced by reference, in its send
   /// window.
   [[nodiscard]] std::span<const PlacedSlice> announced() const noexcept { return announced_; }
-  /// Whether that rank's input stayed where it was.
+  /// Whether that rank's input stayed where it was, in memory that all map, as its result is.
   [[nodiscard]] bool has_referred(Rank of) const noexcept {
     return !announced_.empty() && announced_[of].slice.window == WindowId::send;
   }
+  /// Then everybody's user windows are mapped here.
   [[nodiscard]] bool all_referred() const noexcept { return referring_ == size_; }
   /// This rank's slot: its own to write to if it has referred, until it announces again.
   [[nodiscard]] Slice slot(std::size_t bytes) const noexcept { return {WindowId::slot, 0, bytes}; }

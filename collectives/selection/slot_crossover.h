@@ -34,8 +34,8 @@ class SlotCrossover {
   }
   /// Where slots take so much longer, larger sizes need not be measured.
   static constexpr double kIsLost = 1.5;
-  /// From this size on they have to be so much faster between the private buffers that are measured, since
-  /// between mapped ones they copy what `direct` does not.
+  /// From this size on they have to be so much faster between the private buffers that are measured: between
+  /// mapped ones they do at best what `direct` does, and where ranks share cores some still copy.
   static constexpr std::size_t kClearFromBytes = 64 * 1024;
   static constexpr double kIsClear = 0.9;
 

@@ -423,7 +423,7 @@ bool StreamLetters::spin() noexcept {
   return false;
 }
 
-bool StreamLetters::take(std::byte* into) noexcept {
+bool StreamLetters::take_by(Copy, std::byte* into) noexcept {
   const std::size_t all = next_.payload_bytes();
   while (taken_ < all) {
     const std::size_t staged = std::min(staging_.size(), all - taken_);

@@ -64,7 +64,7 @@ class StreamLetters final : public LetterChannel, private Source {
   [[nodiscard]] bool is_whole() const noexcept override {
     return has_header_ && staging_.size() + taken_ >= next_.payload_bytes();
   }
-  [[nodiscard]] bool take(std::byte* into) noexcept override;
+  [[nodiscard]] bool take_by(Copy copy, std::byte* into) noexcept override;
   [[nodiscard]] bool spin() noexcept override;
   [[nodiscard]] bool has_dropped_a_piece() const noexcept override { return has_dropped_; }
   [[nodiscard]] bool has_lost_words() const noexcept override {

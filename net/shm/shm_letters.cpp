@@ -50,6 +50,12 @@ void ShmLetters::stamp_next() noexcept {
   group_.notify(peer_);
 }
 
+/// For a peer that spins. One that sleeps is woken by the last cell, which comes at once.
+void ShmLetters::stamp_amid_letter() noexcept {
+  host::LetterCell& cell = out_[sent_ % host::kLetters];
+  cell.stamp.store(++sent_, std::memory_order_release);
+}
+
 bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
   const std::size_t bytes = letter.payload_bytes();
   COHORT_ASSERT(bytes <= most_payload(), "a letter of {} bytes", bytes);
@@ -70,7 +76,10 @@ bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexce
   for (std::uint32_t i = 0; i < cells; ++i) {
     copy_bytes(group_.own().letter_payload(peer_, sent_), payload + i * host::kLetterPayloadBytes,
                bytes_in_cell(bytes, i));
-    stamp_next();
+    if (i + 1 < cells)
+      stamp_amid_letter();
+    else
+      stamp_next();
   }
   return true;
 }
@@ -104,7 +113,7 @@ bool ShmLetters::peek(Letter& letter) noexcept {
 }
 
 /// Cells are the sender's again only when all of the letter was taken: for another place it begins anew.
-bool ShmLetters::copy_cells(std::byte* into, std::uint32_t cells) noexcept {
+bool ShmLetters::copy_cells(Copy copy, std::byte* into, std::uint32_t cells) noexcept {
   if (std::exchange(into_, into) != into) copied_cells_ = 0;
   for (; copied_cells_ < cells; ++copied_cells_) {
     const std::uint32_t number = taken_ + copied_cells_;
@@ -113,9 +122,9 @@ bool ShmLetters::copy_cells(std::byte* into, std::uint32_t cells) noexcept {
     const bool has_come = copied_cells_ == 0 || group_.spin_for(stamp, number + 1) ||
                           stamp.load(std::memory_order_seq_cst) == number + 1;
     if (!has_come) return false;
-    copy_bytes(into + copied_cells_ * host::kLetterPayloadBytes,
-               group_.segment(peer_).letter_payload(group_.rank(), number),
-               bytes_in_cell(next_bytes_, copied_cells_));
+    copy(into + copied_cells_ * host::kLetterPayloadBytes,
+         group_.segment(peer_).letter_payload(group_.rank(), number),
+         bytes_in_cell(next_bytes_, copied_cells_));
   }
   copied_cells_ = 0;
   into_ = nullptr;
@@ -123,11 +132,11 @@ bool ShmLetters::copy_cells(std::byte* into, std::uint32_t cells) noexcept {
   return true;
 }
 
-bool ShmLetters::take(std::byte* into) noexcept {
+bool ShmLetters::take_by(Copy copy, std::byte* into) noexcept {
   const std::uint32_t cells = cells_of(next_bytes_);
   if (is_beside(next_bytes_))
     copy_few_bytes(into, next_in().beside, next_bytes_);
-  else if (!copy_cells(into, cells))
+  else if (!copy_cells(copy, into, cells))
     return false;
   const std::uint32_t told = taken_ / kReadInARow;
   taken_ += cells;

@@ -29,7 +29,7 @@ class ShmLetters final : public LetterChannel {
   [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
   [[nodiscard]] bool has_room() noexcept override { return has_room_for(host::kMostCellsOfLetter); }
   [[nodiscard]] bool peek(Letter& letter) noexcept override;
-  [[nodiscard]] bool take(std::byte* into) noexcept override;
+  [[nodiscard]] bool take_by(Copy copy, std::byte* into) noexcept override;
   [[nodiscard]] bool spin() noexcept override;
   void locate(Letter& letter, const std::byte* data) const noexcept override;
   [[nodiscard]] std::byte* mapped(const Letter& letter) const noexcept override;
@@ -38,8 +38,9 @@ class ShmLetters final : public LetterChannel {
   void fail(std::string text) noexcept;
   [[nodiscard]] bool has_room_for(std::uint32_t cells) noexcept;
   void stamp_next() noexcept;
+  void stamp_amid_letter() noexcept;
   /// What is next, as far as it has come; whether that is all.
-  [[nodiscard]] bool copy_cells(std::byte* into, std::uint32_t cells) noexcept;
+  [[nodiscard]] bool copy_cells(Copy copy, std::byte* into, std::uint32_t cells) noexcept;
   [[nodiscard]] const host::LetterCell& next_in() const noexcept { return in_[taken_ % host::kLetters]; }
 
   host::HostGroup& group_;

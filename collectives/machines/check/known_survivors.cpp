@@ -97,6 +97,8 @@ constexpr KnownSurvivor kKnownSurvivors[] = {
      "with 3 ranks no round waits for the one before it: right, in another order"},
     {Ops("broadcast"), "direct", Kinds(ChangeKind::peer), TaskKind::copy,
      "the root stores at a peer what it has stored at another: right, but it reads it there", is_of_root},
+    {Ops("broadcast"), "slots", Kinds(ChangeKind::peer), TaskKind::copy,
+     "the root stores at a peer what it has stored at another: right, but it reads it there", is_of_root},
     {Ops("reduce"), "direct", Kinds(ChangeKind::swap), TaskKind::reduce,
      "the root alone reads its own share, which may come after the phase: right, but later"},
     {Ops("scatter", "scatter_v"), "slots",

@@ -53,7 +53,7 @@ struct Plan {
   Rank ranks = 0;
   bool is_mapped_group = false;  ///< the ranks meet at the start and may use phase()
   bool meets_with_data = false;  ///< and that is the schedule's first round
-  std::vector<bool> refers;      ///< ranks whose inputs are read where they lie
+  std::vector<bool> refers;      ///< ranks whose inputs are read, and results stored, where they lie
   UserWindows user_windows{};
   Combine combine;  ///< that the call asks for
   bool is_averaged = false;

@@ -4,31 +4,22 @@
 #include <algorithm>
 
 namespace cohort::machine {
-namespace {
-
-bool gives_to_others(const Exec& x, Rank rank, const AnyAlgorithm& algorithm,
-                     const OperatorArguments& arguments) {
-  return algorithm.op().gives_to_others(rank, x.size(), arguments.root) &&
-         algorithm.op()->extent(arguments.form(x.size()), rank).send != 0;
-}
-
-}  // namespace
-
 void announce(Exec& x, const AnyAlgorithm& algorithm, const OperatorArguments& arguments,
               const std::vector<bool>& refers) {
   const Form form = arguments.form(x.size());
   std::size_t most = 0;
   for (Rank of = 0; of < x.size(); ++of) most = std::max(most, algorithm.op()->extent(form, of).send);
   for (Rank of = 0; of < x.size(); ++of) x.take_announcement(of, most * arguments.element_bytes, refers[of]);
-  if (x.has_referred(x.rank()) || !gives_to_others(x, x.rank(), algorithm, arguments)) return;
+  if (x.has_referred(x.rank()) || !algorithm.op().is_read(form, x.rank())) return;
   const std::size_t own = algorithm.op()->extent(form, x.rank()).send * arguments.element_bytes;
   x.perform(x.copy(x.slot(own), {WindowId::send, 0, own}));
 }
 
 Task<> run_local(Exec& x, const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
+  const Form form = arguments.form(x.size());
   bool ends_with_phase = algorithm.announces() == Announces::windows;
   for (Rank of = 0; of < x.size(); ++of)
-    ends_with_phase = ends_with_phase || (x.has_referred(of) && gives_to_others(x, of, algorithm, arguments));
+    ends_with_phase = ends_with_phase || (x.has_referred(of) && algorithm.op().is_read(form, of));
   algorithm.combine(x, arguments);
   if (!ends_with_phase) co_return;
   co_await x.phase();

@@ -48,7 +48,7 @@ class Bounds(unittest.TestCase):
 
     def test_loopback_carries_the_least_bytes(self):
         size = 1 << 20
-        self.assertAlmostEqual(bound("all_reduce", 2, size, "tcp"), 5 + 2 * size / 8000, places=3)
+        self.assertAlmostEqual(bound("all_reduce", 2, size, "tcp"), 4 + 2 * size / 8000, places=3)
         self.assertAlmostEqual(bound("broadcast", 2, size, "tcp"), 4 + size / 5000, places=3)
         self.assertAlmostEqual(bound("all_gather", 4, size, "tcp"), 12 + 3 * size / 8000, places=3)
 

@@ -25,7 +25,7 @@ for _size in (64, 4 << 10, 256 << 10, 4 << 20):
         LIMITS.append((_name, _size, 0.02 + _size / 10000, "near"))
 for _size in (32 << 10, 1 << 20, 64 << 20):
     LIMITS.append(("tcp_stream", _size, 8 + _size / 5000, "near"))
-    LIMITS.append(("tcp_duplex", _size, 5 + 2 * _size / 8000, "near"))
+    LIMITS.append(("tcp_duplex", _size, 4 + 2 * _size / 8000, "near"))
 
 
 def row(program, cell, us, trip_ns=NEAR, turn=1):

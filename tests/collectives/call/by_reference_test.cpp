@@ -91,7 +91,7 @@ struct LateCase {
   Rank root = 0;
 };
 
-/// Who gives 1 changes it to 10 before rank 1 takes it, which gives 10 itself: what rank 1 gets.
+/// All give 1, and rank 1 changes what rank 0 gives to 10 before it takes part: what it gets.
 Task<> check_late_change(Communicator& comm, const LateCase& of, bool is_referred, float*& early) {
   const Form unit{.count = of.count, .ranks = comm.size(), .root = of.root};
   const Extent extent = of.op->extent(unit, comm.rank());

@@ -63,12 +63,13 @@ class GoingAhead : public testing::TestWithParam<const char*> {
 
 /// Once with all, so that links are there. Then `ahead` is through before any other rank calls, which would
 /// hang otherwise.
-Task<> let_one_go_ahead(Communicator& comm, Operator op, Rank ahead, bool& is_through) {
-  co_await call(comm, op);
+Task<> let_one_go_ahead(Communicator& comm, Operator op, Rank ahead, bool& is_through,
+                        std::size_t count = kCount) {
+  co_await call(comm, op, count);
   co_await comm.barrier();
   if (comm.rank() != ahead)
     while (!is_through && !comm.is_failed()) co_await comm.engine().sleep_for(std::chrono::milliseconds(1));
-  co_await call(comm, op);
+  co_await call(comm, op, count);
   if (comm.rank() == ahead) is_through = true;
   co_await comm.barrier();
 }
@@ -87,6 +88,23 @@ TEST_P(GoingAhead, whoever_only_gives_waits_for_nobody) {
       return let_one_go_ahead(comm, one.op, one.ahead, is_through);
     };
     test::run_ranks_in_world(kRanks, body, options());
+  }
+}
+
+/// Whether others could have said where their data lies is nothing to a root that has not.
+TEST(GoingAheadWithCores, a_root_whose_memory_is_private_waits_for_nobody) {
+  constexpr std::size_t kLarge = 16'384;  // 64 KiB to all, which would stay where they are in mapped memory
+  for (const Operator op : {operator_of<Broadcast>, operator_of<Scatter>}) {
+    SCOPED_TRACE(to_string(op));
+    bool is_through = false;
+    const auto body = [&](Communicator& comm) -> Task<> {
+      return let_one_go_ahead(comm, op, 0, is_through, kLarge / op.given_per_count(kRanks));
+    };
+    CommunicatorOptions options;
+    options.is_isolated = true;
+    options.algorithm = "slots";
+    options.timeout = std::chrono::seconds(20);
+    test::run_ranks_with_cores(kRanks, body, std::move(options));
   }
 }
 

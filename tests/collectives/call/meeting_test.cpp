@@ -50,6 +50,7 @@ class MeetingOfTwo {
     own_heap_ = heap_of(0);
     peers_heap_ = heap_of(1);
     exec_.emplace(engine, *joined_[0].membership, hosts_[0], *resources_[0]);
+    exec_->set_has_core_each(true);
     meeting_.emplace(engine, *joined_[0].membership, *resources_[0]->group(), hosts_[0], hosts_[0].state,
                      *exec_, own_heap_, reach_);
   }
@@ -87,6 +88,8 @@ class MeetingOfTwo {
     const bool is_done = co_await meeting_->attend(call);
     co_return is_done;
   }
+  /// Ranks outnumber their cores from now on.
+  void share_cores() { exec_->set_has_core_each(false); }
   /// What rank 0 has left for the others.
   [[nodiscard]] std::span<float> own_slot(std::size_t count) {
     host::ArrivalSlot& slot = resources_[0]->group()->own_arrival(hosts_[0].state.sequence);
@@ -194,6 +197,19 @@ TEST(Meeting, a_reference_that_the_algorithm_does_not_allow_is_reported_with_its
   const AnyAlgorithm& algorithm = test::library<AllReduce>("slots");
   const Call call = call_of(algorithm, std::span(in).first(1), std::span(out).first(1));
   EXPECT_FALSE(two.meet(call, kByReference | kInSegment, words));
+  expect_named_as_nonsense(two);
+}
+
+TEST(Meeting, a_reference_that_ranks_without_cores_of_their_own_do_not_make_is_reported_with_its_rank) {
+  Engine engine;
+  MeetingOfTwo two(engine);
+  two.share_cores();
+  const std::span<float> theirs = two.peers_memory(kCount);
+  const std::vector<float> in(kCount, 1.0F);
+  std::vector<float> out(kCount);
+  const Words words{.send_offset = two.offset_of(theirs), .recv_offset = two.offset_of(theirs)};
+  EXPECT_FALSE(
+      two.meet(call_of(test::library<AllReduce>("slots"), in, out), kByReference | kInSegment, words));
   expect_named_as_nonsense(two);
 }
 
