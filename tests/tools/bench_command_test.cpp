@@ -146,6 +146,14 @@ TEST(BenchOutput, table_has_a_row_for_each_size_and_an_average) {
                     HasSubstr("# Avg bus bandwidth"), HasSubstr("# Wrong elements    : 0 OK")));
 }
 
+TEST(BenchOutput, sizes_that_are_the_same_in_elements_are_one) {
+  const Outcome outcome = bench("broadcast --ranks 2 --transport shm --min 1 --max 16 --iters 5 --csv");
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  EXPECT_THAT(outcome.lines,
+              ::testing::ElementsAre(HasSubstr("bytes"), HasSubstr(",broadcast,2,1,"),
+                                     HasSubstr(",broadcast,2,8,"), HasSubstr(",broadcast,2,16,")));
+}
+
 TEST(BenchOutput, json_lines_can_be_parsed) {
   const Outcome outcome = bench("broadcast --ranks 2 --sizes 8,64 --iters 5 --json");
   ASSERT_EQ(outcome.status, 0) << outcome.text();

@@ -96,6 +96,7 @@ TEST(CheckCommand, says_what_was_given_and_why_it_is_wrong) {
   refuses("barrier --ranks -4", "--ranks='-4' is not a whole number from 1 to 1024");
   refuses("barrier --ranks 2,4-", "--ranks='4-' is not a whole number");
   refuses("barrier --ranks ''", "--ranks='' is not a whole number");
+  refuses("barrier --ranks 9-2", "--ranks: '9-2' ends before it begins; write 2-9");
   refuses("all_reduce --ranks 2 --counts -1", "--counts='-1' is not a whole number");
   refuses("all_reduce --ranks 2 --counts ''", "--counts='' is not a whole number");
   refuses("broadcast --ranks 5 --root 9", "root 9 is no rank of 5: give one from 0 to 4");

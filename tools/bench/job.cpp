@@ -46,8 +46,16 @@ std::string own_program(const std::string& as_started) {
   return failure ? as_started : path.string();
 }
 
+/// Of those in a row that come to as many elements, the first.
 std::vector<std::size_t> sizes_of(Exercise exercise, const Options& options) {
-  return !exercise->has_data ? std::vector<std::size_t>{0} : options.sizes_bytes;
+  if (!exercise->has_data) return {0};
+  const auto count_of = [&](std::size_t bytes) {
+    return shape_of(exercise, bytes, size_bytes(options.type), options.ranks).count;
+  };
+  std::vector<std::size_t> sizes = options.sizes_bytes;
+  const auto are_alike = [&](std::size_t a, std::size_t b) { return count_of(a) == count_of(b); };
+  sizes.erase(std::unique(sizes.begin(), sizes.end(), are_alike), sizes.end());
+  return sizes;
 }
 
 /// The same for all_reduce beside computing.

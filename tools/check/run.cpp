@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/check/run.h>
 
+#include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/tools/check/case_runner.h>
 
@@ -151,7 +152,10 @@ std::vector<std::size_t> parse_numbers(const std::string& what, const std::strin
     const std::size_t first =
         environment::parse_number(what, is_range ? part.substr(0, dash) : part, least, most);
     const std::size_t last =
-        !is_range ? first : environment::parse_number(what, part.substr(dash + 1), first, most);
+        !is_range ? first : environment::parse_number(what, part.substr(dash + 1), least, most);
+    if (last < first)
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("'{}' ends before it begins; write {}-{}", part, last, first));
     for (std::size_t number = first; number <= last; ++number) numbers.push_back(number);
   }
   return numbers;
