@@ -110,7 +110,7 @@ class LetterChannel : Immovable {
   /// Puts the payload of the next letter there and removes it; false: not all has come, call it again with
   /// the same place. `into` of a letter without payload is not looked at.
   [[nodiscard]] bool take(std::byte* into) noexcept { return take_by(copy_bytes, into); }
-  /// The same by this function, if it is this process that copies.
+  /// The same by this function, where the payload lies in memory that both ends map.
   using Copy = void (*)(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
   [[nodiscard]] virtual bool take_by(Copy copy, std::byte* into) noexcept = 0;
   /// Whether it broke, or was closed, before all was sent that was borrowed.

@@ -148,6 +148,7 @@ bench::Options finish(const CLI::App& bench, const BenchArguments& arguments) {
   options.reduce = *parse_reduce_op(arguments.reduce);
   options.algorithm = arguments.algorithm;
   options.sizes_bytes = arguments.sizes.bytes();
+  options.are_sizes_listed = !arguments.sizes.single.empty();
   if (bench.count("--iters") != 0) options.iterations = arguments.iterations;
   if (bench.count("--warmup") != 0) options.warmup = arguments.warmup;
   options.budget = std::chrono::milliseconds(arguments.budget_ms);

@@ -18,7 +18,8 @@ static_assert(kMostAnnouncedBytes == host::kSlotPayloadBytes);
 /// What is combined, of data that is there, without a look at whether others want their turns.
 constexpr std::size_t kPartBytes = std::size_t{32} << 10;
 
-/// From these message sizes on, ranks that share cores announce by reference what all map.
+/// From so much on that a rank gives, and of what may be over before all have come, that one gets, ranks that
+/// share cores announce by reference what all map.
 constexpr std::size_t kReferredInCrowd = std::size_t{64} << 10;
 constexpr std::size_t kOneWayReferredInCrowd = std::size_t{128} << 10;
 
@@ -328,8 +329,9 @@ bool Meeting::combine_announced(const Call& call) noexcept {
   }
   if (!take_references(call)) return false;
   exec_.begin(exec_.all_referred() ? UserWindows::mapped : UserWindows::staged, 0);
-  if (!engine_.is_crowded()) return combine_on_windows(call);
-  progress_ = Progress::bound;  // others want their turns amid so much
+  const bool leaves_turns = engine_.is_crowded() && call.announced_bytes > kPartBytes;
+  if (!leaves_turns) return combine_on_windows(call);
+  progress_ = Progress::bound;
   return true;
 }
 

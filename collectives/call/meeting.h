@@ -73,7 +73,7 @@ class Meeting : Immovable {
     begun,
     announced,
     filling,   ///< all have come, and some of their data is still to come or to be combined
-    bound,     ///< everybody has come, and a large local schedule is to be run
+    bound,     ///< everybody has come, and a local schedule is to be run in turns with others
     combined,  ///< and on its way through the phase that ends it
     over,
   };
@@ -97,7 +97,7 @@ class Meeting : Immovable {
   Task<> catch_up();
   /// The same, if they come while it spins; false: they do not, or have made another call.
   [[nodiscard]] bool catch_up_here() noexcept;
-  /// Whether this call is over before all have been heard of.
+  /// Whether this call is over before all have been heard of; where a root gives, unless it has referred.
   [[nodiscard]] bool may_go_ahead(const Call& call) const noexcept;
   [[nodiscard]] bool is_awaited(Rank peer, const Call& call) const noexcept {
     return !goes_ahead_ || call.op.needs(membership_.rank, peer, call.root);

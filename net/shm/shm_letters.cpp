@@ -50,7 +50,7 @@ void ShmLetters::stamp_next() noexcept {
   group_.notify(peer_);
 }
 
-/// For a peer that spins. One that sleeps is woken by the last cell, which comes at once.
+/// For a peer that spins. One that sleeps is woken by the first cell, or by the last, which comes at once.
 void ShmLetters::stamp_amid_letter() noexcept {
   host::LetterCell& cell = out_[sent_ % host::kLetters];
   cell.stamp.store(++sent_, std::memory_order_release);
@@ -76,10 +76,8 @@ bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexce
   for (std::uint32_t i = 0; i < cells; ++i) {
     copy_bytes(group_.own().letter_payload(peer_, sent_), payload + i * host::kLetterPayloadBytes,
                bytes_in_cell(bytes, i));
-    if (i + 1 < cells)
-      stamp_amid_letter();
-    else
-      stamp_next();
+    const bool is_amid = i != 0 && i + 1 < cells;
+    is_amid ? stamp_amid_letter() : stamp_next();
   }
   return true;
 }
@@ -112,16 +110,19 @@ bool ShmLetters::peek(Letter& letter) noexcept {
   return is_sound;
 }
 
+/// In one order with the peer's look at whether this rank sleeps, as that of cells amid a letter is not.
+bool ShmLetters::has_come_whole(std::uint32_t cells) const noexcept {
+  const std::uint32_t end = taken_ + cells;
+  return in_[(end - 1) % host::kLetters].stamp.load(std::memory_order_seq_cst) == end;
+}
+
 /// Cells are the sender's again only when all of the letter was taken: for another place it begins anew.
 bool ShmLetters::copy_cells(Copy copy, std::byte* into, std::uint32_t cells) noexcept {
   if (std::exchange(into_, into) != into) copied_cells_ = 0;
   for (; copied_cells_ < cells; ++copied_cells_) {
     const std::uint32_t number = taken_ + copied_cells_;
     const host::Counter& stamp = in_[number % host::kLetters].stamp;
-    // The last look is in one order with that of the peer's at whether this rank sleeps.
-    const bool has_come = copied_cells_ == 0 || group_.spin_for(stamp, number + 1) ||
-                          stamp.load(std::memory_order_seq_cst) == number + 1;
-    if (!has_come) return false;
+    if (copied_cells_ != 0 && !group_.spin_for(stamp, number + 1) && !has_come_whole(cells)) return false;
     copy(into + copied_cells_ * host::kLetterPayloadBytes,
          group_.segment(peer_).letter_payload(group_.rank(), number),
          bytes_in_cell(next_bytes_, copied_cells_));

@@ -39,6 +39,7 @@ class ShmLetters final : public LetterChannel {
   [[nodiscard]] bool has_room_for(std::uint32_t cells) noexcept;
   void stamp_next() noexcept;
   void stamp_amid_letter() noexcept;
+  [[nodiscard]] bool has_come_whole(std::uint32_t cells) const noexcept;
   /// What is next, as far as it has come; whether that is all.
   [[nodiscard]] bool copy_cells(Copy copy, std::byte* into, std::uint32_t cells) noexcept;
   [[nodiscard]] const host::LetterCell& next_in() const noexcept { return in_[taken_ % host::kLetters]; }

@@ -150,7 +150,7 @@ TEST(BenchOutput, sizes_that_are_the_same_in_elements_are_one) {
   const Outcome outcome = bench("broadcast --ranks 2 --transport shm --min 1 --max 16 --iters 5 --csv");
   ASSERT_EQ(outcome.status, 0) << outcome.text();
   EXPECT_THAT(outcome.lines,
-              ::testing::ElementsAre(HasSubstr("bytes"), HasSubstr(",broadcast,2,1,"),
+              ::testing::ElementsAre(HasSubstr("bytes"), HasSubstr(",broadcast,2,4,"),
                                      HasSubstr(",broadcast,2,8,"), HasSubstr(",broadcast,2,16,")));
 }
 

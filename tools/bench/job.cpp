@@ -46,15 +46,18 @@ std::string own_program(const std::string& as_started) {
   return failure ? as_started : path.string();
 }
 
-/// Of those in a row that come to as many elements, the first.
+/// Of a range, of those in a row that come to as many elements, the last.
 std::vector<std::size_t> sizes_of(Exercise exercise, const Options& options) {
   if (!exercise->has_data) return {0};
+  if (options.are_sizes_listed) return options.sizes_bytes;
   const auto count_of = [&](std::size_t bytes) {
     return shape_of(exercise, bytes, size_bytes(options.type), options.ranks).count;
   };
-  std::vector<std::size_t> sizes = options.sizes_bytes;
-  const auto are_alike = [&](std::size_t a, std::size_t b) { return count_of(a) == count_of(b); };
-  sizes.erase(std::unique(sizes.begin(), sizes.end(), are_alike), sizes.end());
+  std::vector<std::size_t> sizes;
+  for (const std::size_t bytes : options.sizes_bytes) {
+    if (!sizes.empty() && count_of(sizes.back()) == count_of(bytes)) sizes.pop_back();
+    sizes.push_back(bytes);
+  }
   return sizes;
 }
 

@@ -28,6 +28,7 @@ enum class Format { table, csv, json };
 struct Options {
   std::vector<Exercise> exercises;
   std::vector<std::size_t> sizes_bytes;
+  bool are_sizes_listed = false;  ///< each is asked for, not a range of them
   Rank ranks = 2;
   std::string transport;  ///< empty: COHORT_TRANSPORT, or what the library chooses
   DataType type = DataType::float32;

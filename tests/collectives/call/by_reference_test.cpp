@@ -159,6 +159,25 @@ TEST(ByReferenceAlone, ranks_that_share_cores_refer_to_what_takes_longer) {
   run_late_cases(late_cases(kCount64K, kCount128K), true, run_without_cores);
 }
 
+/// A root that has said where its data lies changes it as soon as its call is over.
+TEST(ByReferenceAlone, a_root_that_refers_waits_for_whoever_comes_late) {
+  CommunicatorOptions options;
+  options.is_isolated = true;
+  options.algorithm = "slots";
+  const auto body = [](Communicator& comm) -> Task<> {
+    const Vector data(comm, kCount64K, true);
+    for (int round = 0; round < 6; ++round) {
+      std::ranges::fill(data.span(), comm.rank() == 0 ? static_cast<float>(round) : -1.0F);
+      if (comm.rank() == 2) co_await comm.engine().sleep_for(std::chrono::milliseconds(20));
+      co_await comm.broadcast(data.span(), 0);
+      EXPECT_EQ(std::ranges::count(data.span(), static_cast<float>(round)), std::ptrdiff_t{kCount64K})
+          << "rank " << comm.rank();
+      std::ranges::fill(data.span(), 100.0F);
+    }
+  };
+  test::run_ranks_with_cores(3, body, std::move(options));
+}
+
 class ByReference : public testing::TestWithParam<Case> {};
 
 TEST_P(ByReference, results_are_right_whoever_shares_its_vector) {
