@@ -46,6 +46,8 @@ bool is_send_before(const Case&, const Mutant& mutant) { return mutant.changed.k
 
 constexpr std::string_view kPartialSums =
     "one rank combines each element for all, partial sums in another order: right, and the same";
+constexpr std::string_view kStoredAtAnother =
+    "the root stores at a peer what it has stored at another: right, but it reads it there";
 constexpr std::string_view kChildren =
     "one rank combines for all, its children in another order: right, and the same everywhere";
 constexpr std::string_view kWritesOverSent =
@@ -95,10 +97,8 @@ constexpr KnownSurvivor kKnownSurvivors[] = {
      "with 3 ranks no round waits for the one before it: right, in another order"},
     {Ops("reduce"), "nhr", Kinds(ChangeKind::swap), TaskKind::send,
      "with 3 ranks no round waits for the one before it: right, in another order"},
-    {Ops("broadcast"), "direct", Kinds(ChangeKind::peer), TaskKind::copy,
-     "the root stores at a peer what it has stored at another: right, but it reads it there", is_of_root},
-    {Ops("broadcast"), "slots", Kinds(ChangeKind::peer), TaskKind::copy,
-     "the root stores at a peer what it has stored at another: right, but it reads it there", is_of_root},
+    {Ops("broadcast"), "direct", Kinds(ChangeKind::peer), TaskKind::copy, kStoredAtAnother, is_of_root},
+    {Ops("broadcast"), "slots", Kinds(ChangeKind::peer), TaskKind::copy, kStoredAtAnother, is_of_root},
     {Ops("reduce"), "direct", Kinds(ChangeKind::swap), TaskKind::reduce,
      "the root alone reads its own share, which may come after the phase: right, but later"},
     {Ops("scatter", "scatter_v"), "slots",
