@@ -10,16 +10,13 @@ namespace {
 /// All user windows are mapped.
 void store(Exec& x, const Gather& op) { store_at_root(x, op); }
 
-/// Every rank's memory can be read: the root reads.
-Task<> from_user_windows(Exec& x, Gather op) {
-  if (x.rank() == op.root) {
-    co_await x.copy(op.block(op.root), op.send);
-    for (const Rank peer : x.peers()) {
-      const Slice block = op.block(peer);
-      const Slice theirs(WindowId::send, op.send.offset, block.bytes);
-      co_await x.pull(peer, block, theirs);
-    }
-  }
+/// The root's memory can be reached: all put their blocks there at the same time.
+Task<> into_user_window(Exec& x, Gather op) {
+  const Slice block = op.block(x.rank());
+  if (x.rank() == op.root)
+    co_await x.copy(block, op.send);
+  else
+    co_await x.push(op.root, block, op.send);
   co_await x.phase();
 }
 
@@ -47,10 +44,10 @@ Task<> through_ccl_buffers(Exec& x, Gather op) {
 
 /// Direct gather on mapped memory.
 /// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage; block bytes stored per
-/// rank where all memory is mapped, (p-1) * block bytes read by the root elsewhere. Streams: main. Scratch:
-/// none.
+/// rank where the root's memory can be reached, (p-1) * block bytes read by the root elsewhere. Streams:
+/// main. Scratch: none.
 Task<> gather_direct(Exec& x, Gather op) {
-  return x.reads_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
+  return x.reaches_user_windows() ? into_user_window(x, op) : through_ccl_buffers(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }

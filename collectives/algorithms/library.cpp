@@ -121,6 +121,7 @@ using LibraryNames = NameList<
     struct ReduceScatterVDirect,
     struct ReduceScatterVTree,
     struct ReduceScatterVMesh,
+    struct ReduceScatterVRhd,
     struct ReduceScatterVRing,
     struct ReduceScatterVMeshRing,
     struct ReduceScatterVAhc,

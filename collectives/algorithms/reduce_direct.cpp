@@ -15,20 +15,23 @@ Wanted wanted(const Exec& x, const Reduce& op) {
   return x.rank() == op.root ? Wanted::here : Wanted::elsewhere;
 }
 
-/// Every rank's memory can be read: pull my share of all inputs, chunk by chunk. The shares go through the
-/// halves of ccl_out in turn, so that one phase serves a piece.
-Task<> from_user_windows(Exec& x, Reduce op) {
-  const bool is_root = x.rank() == op.root;
-  const Staging staging(x.stage_bytes(), op.send.bytes, op.element_bytes);
-  for (std::size_t k = 0; k < staging.pieces(); ++k) {
-    const AllReduce piece = as_all_reduce(op.part(staging.offset(k), staging.bytes(k)));
-    const Slice whole = is_root ? piece.recv : x.ccl_out(staging.half(k), piece.send.bytes);
-    const Slice share = Blocks(piece.send, x.size(), op.element_bytes)[x.rank()];
-    const Slice result = Blocks(whole, x.size(), op.element_bytes)[x.rank()];
+/// Every rank's memory can be reached: pull my share of all inputs, chunk by chunk, and put the result into
+/// the root's, through ccl_out. Nobody else touches my share there, so that one phase serves all.
+Task<> through_user_windows(Exec& x, Reduce op) {
+  const Slice share = Blocks(op.send, x.size(), op.element_bytes)[x.rank()];
+  const Slice result = Blocks(op.at_root(), x.size(), op.element_bytes)[x.rank()];
+  if (x.rank() == op.root) {
     co_await combine_pulled(x, share, result, op.combine, op.element_bytes);
-    co_await x.phase();
-    if (is_root) co_await collect_shares(x, piece, staging.half(k));
+  } else {
+    const Staging staging(x.stage_bytes(), share.bytes, op.element_bytes);
+    for (std::size_t k = 0; k < staging.pieces(); ++k) {
+      const std::size_t at = staging.offset(k);
+      const Slice combined = x.ccl_out(0, staging.bytes(k));
+      co_await combine_pulled(x, share.part(at, combined.bytes), combined, op.combine, op.element_bytes);
+      co_await x.push(op.root, result.part(at, combined.bytes), combined);
+    }
   }
+  co_await x.phase();
 }
 
 /// Private memory of two ranks that run at the same time: one publishes its vector piece by piece, and the
@@ -56,7 +59,7 @@ Task<> combine_at_root(Exec& x, Reduce op) {
 /// mapped. Streams: main. Scratch: none. Source: the reduce-scatter + gather composition of Rabenseifner
 /// 2004, with loads and stores in place of messages.
 Task<> reduce_direct(Exec& x, Reduce op) {
-  if (x.reads_user_windows()) return from_user_windows(x, op);
+  if (x.reaches_user_windows()) return through_user_windows(x, op);
   if (x.size() == 2 && x.has_core_each()) return combine_at_root(x, op);
   return reduce_through_ccl_buffers(x, as_all_reduce(op), wanted(x, op));
 }

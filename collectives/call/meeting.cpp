@@ -290,7 +290,11 @@ void Meeting::expect_data(const Call& call) noexcept {
   Expected& expected = this->expected();
   if (expected.is_for(call, running_.signature)) return;
   bind_slots(call);
-  exec_.prepare(expected.steps, *call.algorithm, call.arguments(membership_.size));
+  const OperatorArguments arguments = call.arguments(membership_.size);
+  exec_.prepare(expected.steps, [&] { call.algorithm->combine(exec_, arguments); });
+  expected.meets_again = call.algorithm->meets_again(exec_, call.announced_bytes);
+  if (expected.meets_again)
+    exec_.prepare(expected.after_phase, [&] { call.algorithm->finish(exec_, arguments); });
   expected.algorithm = call.counts.empty() ? call.algorithm : nullptr;
   expected.count = call.count;
   expected.signature = running_.signature;
@@ -319,8 +323,14 @@ bool Meeting::take_references(const Call& call) noexcept {
 /// needs no phase.
 bool Meeting::combine_announced(const Call& call) noexcept {
   if (!some_refer_) {
-    const bool is_done = combine_prepared(call);
-    progress_ = is_done ? Progress::over : Progress::filling;
+    if (!combine_prepared(call)) {
+      progress_ = Progress::filling;
+    } else if (expected().meets_again) {
+      group_.arrive_at_phase();
+      progress_ = Progress::combined;
+    } else {
+      progress_ = Progress::over;
+    }
     return true;
   }
   if (some_are_filling_ && !filling_.have_all_come(exec_.peers(), call)) {
@@ -381,7 +391,10 @@ Task<> Meeting::combine_in_turns(const Call& call) {
 }
 
 void Meeting::finish(const Call& call) noexcept {
-  call.algorithm->finish(exec_, call.arguments(membership_.size));
+  if (call.algorithm->announces() == Announces::data && !some_refer_)
+    MemoryExec::perform(expected().after_phase);
+  else
+    call.algorithm->finish(exec_, call.arguments(membership_.size));
   progress_ = Progress::over;
 }
 
@@ -435,12 +448,10 @@ UserWindows Meeting::bind_windows(const Call& call) noexcept {
   return UserWindows::readable;
 }
 
-/// Whether the kernel is to copy: by what one rank reads of another in one go, which of a vector that all
-/// combine is a share.
+/// Whether the kernel is to copy: by what one rank reads of another in one go.
 bool Meeting::pulls(const Call& call) const noexcept {
-  const bool is_shared_out = call.op->combines && call.op.given_per_count(membership_.size) == 1;
-  const std::size_t block_bytes = call.message_bytes() / (is_shared_out ? membership_.size : 1);
-  return block_bytes >= reach_.pull.from_bytes(pull_use_of(call.op));
+  const std::size_t block_bytes = call.message_bytes() / pulled_shares_of(call.op, membership_.size);
+  return reach_.pull.pulls(pull_use_of(call.op), block_bytes);
 }
 
 }  // namespace cohort

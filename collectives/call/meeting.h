@@ -90,7 +90,9 @@ class Meeting : Immovable {
     Signature signature;
     const std::byte* send = nullptr;
     const std::byte* recv = nullptr;
+    bool meets_again = false;
     MemoryExec::Prepared steps;
+    MemoryExec::Prepared after_phase;  ///< if all meet again
   };
 
   void announce(const Call& call) noexcept;

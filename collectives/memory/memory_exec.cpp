@@ -33,9 +33,9 @@ constexpr std::size_t kGrain = 4096;
 constexpr std::size_t kStagedInCache = std::size_t{1} << 20;
 constexpr std::size_t kLeastStaged = std::size_t{64} << 10;
 
-/// What is pulled between two looks at who else waits on the engine: each read is a system call, so these are
-/// larger, 30 to 60 us.
-constexpr std::size_t kPulledBytesBetweenLooks = std::size_t{256} << 10;
+/// What the kernel copies between two looks at who else waits on the engine: each part is a system call, so
+/// these are larger, 30 to 60 us.
+constexpr std::size_t kBytesOfKernelBetweenLooks = std::size_t{256} << 10;
 
 /// What a step moves, in the bytes of a copy that takes as long.
 std::size_t traffic_of(const LocalStep& step) {
@@ -99,22 +99,36 @@ Task<> MemoryExec::phase() {
   return group.wait_for_phase();
 }
 
-/// A peer that cannot be read is gone or going: its end, or else this error, cancels the collective.
 Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
-  if (maps_user_windows()) {
+  if (maps_user_windows())
     co_await copy_from(peer, to, from);
-    co_return;
-  }
-  const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(from));
-  std::byte* const local = running_.windows.at(to);
-  for (std::size_t at = 0; at < to.bytes; at += kPulledBytesBetweenLooks) {
-    if (engine_.pace().is_turn_over()) co_await engine_.let_others_run();
-    const std::size_t bytes = std::min(kPulledBytesBetweenLooks, to.bytes - at);
-    const int failure =
-        read_peer_memory(membership_.peers[peer].visible_process, local + at, address + at, bytes);
+  else
+    co_await copy_by_kernel(ByKernel::pull, peer, to, from);
+}
+
+Task<> MemoryExec::push(Rank peer, Slice to, Slice from) {
+  if (maps_user_windows())
+    co_await copy_to(peer, to, from);
+  else
+    co_await copy_by_kernel(ByKernel::push, peer, from, to);
+}
+
+/// A peer that cannot be reached is gone or going: its end, or else this error, cancels the collective.
+Task<> MemoryExec::copy_by_kernel(ByKernel way, Rank peer, Slice here, Slice there) {
+  const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(there));
+  std::byte* const local = running_.windows.at(here);
+  const bool pulls = way == ByKernel::pull;
+  for (std::size_t at = 0; at < here.bytes; at += kBytesOfKernelBetweenLooks) {
+    if (engine_.pace().is_turn_over()) {
+      co_await engine_.let_others_run();
+      if (!may_go_on()) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+    }
+    const std::size_t bytes = std::min(kBytesOfKernelBetweenLooks, here.bytes - at);
+    const int failure = (pulls ? read_peer_memory : write_peer_memory)(
+        membership_.peers[peer].visible_process, local + at, address + at, bytes);
     if (failure == 0) continue;
-    const Error error =
-        system_error(failure, fmt::format("reading {} bytes of rank {}'s memory", bytes, peer));
+    const Error error = system_error(
+        failure, fmt::format("{} {} bytes of rank {}'s memory", pulls ? "reading" : "writing", bytes, peer));
     host_.link_failed(peer, blamed_on(error, rank(), peer));
     co_await engine_.sleep_until(kNever);
   }
@@ -183,14 +197,6 @@ void MemoryExec::carry_out(const Work& work) noexcept {
                   .outputs = work.outputs,
                   .average_over = combine.average_over,
                   .stores = work.stores});
-}
-
-void MemoryExec::prepare(Prepared& steps, const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
-  steps.count_ = 0;
-  prepared_ = &steps;
-  steps_are_ = Steps::prepared;
-  algorithm.combine(*this, arguments);
-  steps_are_ = Steps::performed;
 }
 
 void MemoryExec::prepare(const LocalStep& step) {

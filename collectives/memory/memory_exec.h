@@ -57,8 +57,15 @@ class MemoryExec final : public Exec {
   /// touches.
   void begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept;
 
-  /// Finds the steps of the first part of a local schedule, without touching any data.
-  void prepare(Prepared& steps, const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
+  /// Finds the steps of a part of a local schedule, without touching any data.
+  template <std::invocable Part>
+  void prepare(Prepared& steps, Part part) {
+    steps.count_ = 0;
+    prepared_ = &steps;
+    steps_are_ = Steps::prepared;
+    part();
+    steps_are_ = Steps::performed;
+  }
   static void perform(const Prepared& steps) noexcept;
   /// How much of them is done.
   struct Position {
@@ -106,10 +113,11 @@ class MemoryExec final : public Exec {
   [[nodiscard]] bool maps_user_windows() const noexcept override {
     return user_windows_ == UserWindows::mapped;
   }
-  [[nodiscard]] bool reads_user_windows() const noexcept override {
+  [[nodiscard]] bool reaches_user_windows() const noexcept override {
     return user_windows_ != UserWindows::staged;
   }
   [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
+  [[nodiscard]] Task<> push(Rank peer, Slice to, Slice from) override;
   [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override;
   [[nodiscard]] Task<> phase() override;
   void perform(const LocalStep& step) override;
@@ -124,6 +132,11 @@ class MemoryExec final : public Exec {
     std::vector<PlacedSlice> inputs;
     Combine combine;
   };
+
+  /// Which way the kernel copies.
+  enum class ByKernel : std::uint8_t { pull, push };
+  /// Between as many bytes of this rank's memory and of a peer's process.
+  Task<> copy_by_kernel(ByKernel way, Rank peer, Slice here, Slice there);
 
   [[nodiscard]] std::byte* address(const PlacedSlice& place) const noexcept;
   /// Of byte `at` of all of these.

@@ -22,8 +22,12 @@ struct LocalSchedule {
   /// Of Announces::data: what it does depends on its arguments alone, since it is kept for the next such
   /// call.
   void (*combine)(Exec& x, const Op& op) = nullptr;
-  /// After a phase, where there is one: if any rank announced by reference what others read. May be null.
+  /// After a phase, where there is one: if any rank announced by reference what others read, or all meet
+  /// again. May be null.
   void (*finish)(Exec& x, const Op& op) = nullptr;
+  /// Of Announces::data, of so many bytes that all travel: whether ranks share what is to be done, so that
+  /// finish() takes what others have left in their CCL buffers. The same on every rank. Null: they never do.
+  bool (*meets_again)(const Exec& x, std::size_t bytes) = nullptr;
   /// Inputs of kRefersFrom bytes or more need not travel: a rank whose windows all others map announces them
   /// by reference (Exec::has_referred), at the price of one phase if others read any of them. Each decides
   /// for itself, of its result, too, where it gives nothing. What by the operator's definition nobody else
@@ -116,6 +120,7 @@ AnyAlgorithm::AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept
       levels_(algorithm.levels),
       order_(Op::kCombines ? algorithm.order : ReductionOrder::by_rank_at_once),
       announces_(algorithm.local.announces),
+      meets_again_(algorithm.local.meets_again),
       may_refer_(algorithm.local.may_refer),
       keeps_to_blocks_(algorithm.keeps_to_blocks),
       has_schedule_(algorithm.schedule != nullptr),

@@ -243,6 +243,10 @@ class AnyAlgorithm {
     return may_refer_ && bytes >= kRefersFrom;
   }
   [[nodiscard]] bool may_refer() const noexcept { return may_refer_; }
+  /// Whether a local schedule goes on after a phase where all inputs have travelled.
+  [[nodiscard]] bool meets_again(const Exec& x, std::size_t bytes) const {
+    return meets_again_ != nullptr && meets_again_(x, bytes);
+  }
 
   /// Whether it can write to blocks that lie apart.
   [[nodiscard]] bool keeps_to_blocks() const noexcept { return keeps_to_blocks_; }
@@ -292,6 +296,7 @@ class AnyAlgorithm {
   Levels levels_;
   ReductionOrder order_;
   Announces announces_;
+  bool (*meets_again_)(const Exec&, std::size_t);
   bool may_refer_;
   bool keeps_to_blocks_;
   bool has_schedule_;

@@ -25,9 +25,10 @@ class Level final : public Exec {
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return whole().link(ranks()[peer], lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return whole().ccl_bytes(); }
   [[nodiscard]] bool maps_user_windows() const noexcept override { return false; }
-  [[nodiscard]] bool reads_user_windows() const noexcept override { return false; }
+  [[nodiscard]] bool reaches_user_windows() const noexcept override { return false; }
   [[nodiscard]] bool has_memory() const noexcept override { return whole().has_memory(); }
   [[nodiscard]] Task<> pull(Rank, Slice, Slice) override { refuse("pull()"); }
+  [[nodiscard]] Task<> push(Rank, Slice, Slice) override { refuse("push()"); }
   [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override {
     return whole().reducer(combine);
   }

@@ -160,9 +160,9 @@ class Exec : Immovable {
   /// host-wide group.
   [[nodiscard]] virtual bool maps_user_windows() const noexcept = 0;
 
-  /// Whether pull() reaches every rank's user windows, because they are mapped or because the kernel reads
-  /// them for us and that pays for a message of this size. The same answer on every rank.
-  [[nodiscard]] virtual bool reads_user_windows() const noexcept = 0;
+  /// Whether pull() and push() reach every rank's user windows, because they are mapped or because the kernel
+  /// copies for us and that pays for a message of this size. The same answer on every rank.
+  [[nodiscard]] virtual bool reaches_user_windows() const noexcept = 0;
 
   /// Whether there are bytes behind slices. Where there are none, as in a simulation, a copy takes time and
   /// does nothing else: many in a row may then be one of as many bytes.
@@ -180,8 +180,10 @@ class Exec : Immovable {
   [[nodiscard]] LocalStep copy_to(Rank peer, const Slice& to, const Slice& from) noexcept {
     return {whole_, LocalStep::Kind::copy, PlacedSlice{rank_of(peer), to}, PlacedSlice{here_, from}};
   }
-  /// Copies from a peer's user window; only if reads_user_windows().
+  /// Copies from a peer's user window; only if reaches_user_windows().
   [[nodiscard]] virtual Task<> pull(Rank peer, Slice to, Slice from) = 0;
+  /// Copies to a peer's user window; only if reaches_user_windows().
+  [[nodiscard]] virtual Task<> push(Rank peer, Slice to, Slice from) = 0;
   /// outputs[j][i] = inputs[0][i] op inputs[1][i] op ..., left to right, averaged at the end if `combine`
   /// says so.
   [[nodiscard]] LocalStep reduce(std::span<const PlacedSlice> outputs, std::span<const PlacedSlice> inputs,
@@ -212,6 +214,7 @@ class Exec : Immovable {
   }
   /// Then everybody's user windows are mapped here.
   [[nodiscard]] bool all_referred() const noexcept { return referring_ == size_; }
+  [[nodiscard]] bool none_referred() const noexcept { return referring_ == 0; }
   /// This rank's slot: its own to write to if it has referred, until it announces again.
   [[nodiscard]] Slice slot(std::size_t bytes) const noexcept { return {WindowId::slot, 0, bytes}; }
   /// For the machine: everybody has met, and that rank announced so many bytes.

@@ -9,7 +9,7 @@ namespace cohort {
 /// How a collective reaches the user windows of peers on this host.
 enum class UserWindows : std::uint8_t {
   staged,    ///< not at all: data passes through the CCL buffers
-  readable,  ///< the kernel copies out of the peer's process: pull()
+  readable,  ///< the kernel copies between processes: pull(), push()
   mapped,    ///< loads and stores: copies and reductions may name them, too
 };
 

@@ -19,6 +19,20 @@ constexpr std::size_t kLarge = std::size_t{64} << 10;
 constexpr int kLargeCallsPerBatch = 2;
 /// For each use.
 constexpr Duration kMostPullTime = std::chrono::milliseconds(60);
+/// Of the vector that a rank gives or gets: memory that joining takes for a moment.
+constexpr std::size_t kMostPullBytes = std::size_t{16} << 20;
+/// Of blocks as large pulling wins, or nearly does, if it ever will: smaller ones lie in few pages, and
+/// readers wait for each other there.
+constexpr std::size_t kLargeBlock = std::size_t{256} << 10;
+
+/// Of which one is enough where it is long.
+constexpr int pulls_per_batch(std::size_t bytes) noexcept {
+  return bytes >= std::size_t{1} << 20 ? 1 : JointMeasurement::kCallsPerBatch;
+}
+
+void grow(std::vector<std::byte>& buffer, std::size_t bytes) {
+  if (buffer.size() < bytes) buffer.resize(bytes);
+}
 
 }  // namespace
 
@@ -153,11 +167,13 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
 
   together_.spread = 1;
   co_await measure_pull_of(operator_of<AllToAll>, pull);
+  co_await measure_pull_of(operator_of<Scatter>, pull);
+  co_await measure_pull_of(operator_of<Broadcast>, pull);
   if (membership_.size == 2)
     pull.take(PullUse::to_all, pull.measured(PullUse::to_one));  // the one is all
   else
     co_await measure_pull_of(operator_of<AllGather>, pull);
-  if (pull.from_bytes(PullUse::to_all) != PullCrossover::kNever) {
+  if (!pull.ranges(PullUse::to_all).empty()) {
     co_await measure_pull_of(operator_of<AllReduce>, pull);
     pull.combine_beyond(core_cache);
   }
@@ -169,31 +185,33 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
 Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
   const PullCrossover agreed = pull;
   std::vector<PullTimes> measured;
-  send_.resize(PullCrossover::kSizes.back() * membership_.size);
-  recv_.resize(send_.size());
   const Extent unit = op->extent({.count = 1, .ranks = membership_.size}, membership_.rank);
   const TimePoint start = engine_.now();
-  bool has_time = true;
-  for (std::size_t i = 0; i < PullCrossover::kSizes.size() && has_time; ++i) {
-    const std::size_t bytes = PullCrossover::kSizes[i];
-    const std::size_t count = bytes * membership_.size / op.elements_per_count(membership_.size);
-    const std::span<std::byte> in = std::span(send_).first(unit.send * count);
-    const std::span<std::byte> out = std::span(recv_).first(unit.recv * count);
-    Call call = together_.agreed_call(op, DataType::float32, in, out);
+  bool goes_on = true;
+  for (const std::size_t bytes : PullCrossover::kSizes) {
+    const std::size_t count = bytes * pulled_shares_of(op, membership_.size);
+    const std::size_t vector_bytes = count * op.elements_per_count(membership_.size);
+    if (!goes_on || vector_bytes > kMostPullBytes) break;
+    grow(send_, unit.send * count);
+    grow(recv_, unit.recv * count);
+    Call call = together_.agreed_call(op, DataType::float32, std::span(send_).first(unit.send * count),
+                                      std::span(recv_).first(unit.recv * count));
     call.algorithm = algorithms_.ways_on_host(call.op).on_mapped_memory;
     const auto staged_or_pulled = [&pull, &call](std::size_t which) {
       pull.set_from(which == 0 ? PullCrossover::kNever : 0);
       return call;
     };
+    const int calls = pulls_per_batch(bytes);
     const TimePoint began = engine_.now();
-    const std::array<double, 2> both = co_await together_.time_both(staged_or_pulled);
-    const double next_us = 4 * in_microseconds(engine_.now() - began);
+    const std::array<double, 2> both = co_await together_.time_both(staged_or_pulled, calls);
+    const double next_us = 4 * in_microseconds(engine_.now() - began) * pulls_per_batch(4 * bytes) / calls;
     std::array<double, 4> times = {both[0], both[1], together_.spread,
                                    in_microseconds(engine_.now() - start) + next_us};
     co_await together_.agree_on_slowest(times);
     together_.spread = times[2];
-    has_time = times[3] < in_microseconds(kMostPullTime);
     measured.push_back({bytes, times[0], times[1]});
+    const bool is_lost = bytes >= kLargeBlock && times[1] > PullCrossover::kIsLost * times[0];
+    goes_on = !is_lost && times[3] < in_microseconds(kMostPullTime);
   }
   pull = agreed;
   pull.take(pull_use_of(op), measured);

@@ -7,7 +7,7 @@ namespace cohort {
 namespace {
 
 /// Of what is measured, and how: raised when that changes, so that older figures are not looked at.
-constexpr unsigned kRevision = 7;
+constexpr unsigned kRevision = 8;
 
 /// FNV-1a.
 std::uint64_t hash_of(std::string_view text) noexcept {
@@ -100,7 +100,7 @@ void KnownFigures::give(const OfPull& figures, std::size_t core_cache_bytes, Pul
     }
     to.take(static_cast<PullUse>(use), measured);
   }
-  if (!to.measured(PullUse::combined).empty()) to.combine_beyond(core_cache_bytes);
+  to.combine_beyond(core_cache_bytes);
 }
 
 }  // namespace cohort

@@ -2,14 +2,18 @@
 #include <cohort/collectives/selection/pull_crossover.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace cohort {
 namespace {
 
-std::size_t first_of_gains(const std::vector<PullTimes>& measured, double least_gain) {
+bool is_gain(const PullTimes& times, PullUse use) noexcept {
+  return times.pulled_us * PullCrossover::least_gain(use) <= times.staged_us;
+}
+
+std::size_t first_of_gains(const std::vector<PullTimes>& measured, PullUse use) {
   std::size_t first = PullCrossover::kNever;
-  for (auto times = measured.rbegin();
-       times != measured.rend() && times->pulled_us * least_gain <= times->staged_us; ++times)
+  for (auto times = measured.rbegin(); times != measured.rend() && is_gain(*times, use); ++times)
     first = times->bytes;
   return first;
 }
@@ -18,21 +22,53 @@ std::size_t first_of_gains(const std::vector<PullTimes>& measured, double least_
 
 PullUse pull_use_of(Operator op) noexcept {
   if (op->combines) return PullUse::combined;
-  return op.gives_to_all() ? PullUse::to_all : PullUse::to_one;
+  if (op.gives_to_all()) return op->has_root ? PullUse::broadcast : PullUse::to_all;
+  return op->has_root ? PullUse::rooted : PullUse::to_one;
+}
+
+Rank pulled_shares_of(Operator op, Rank ranks) noexcept {
+  return op->combines && op.given_per_count(ranks) == 1 ? ranks : 1;
+}
+
+bool PullCrossover::pulls(PullUse use, std::size_t bytes) const noexcept {
+  if (bytes >= of(use).from_bytes) return true;
+  const std::vector<PullTimes>& measured = of(use).measured;
+  const auto above = std::ranges::upper_bound(measured, bytes, {}, &PullTimes::bytes);
+  return above != measured.begin() && is_gain(*std::prev(above), use);
+}
+
+std::vector<PullCrossover::Range> PullCrossover::ranges(PullUse use) const {
+  std::vector<Range> found;
+  const auto add = [&](Range range) {
+    if (!found.empty() && found.back().below == range.from)
+      found.back().below = range.below;
+    else
+      found.push_back(range);
+  };
+  const std::vector<PullTimes>& measured = of(use).measured;
+  for (auto times = measured.begin(); times != measured.end(); ++times) {
+    const auto next = std::next(times);
+    if (is_gain(*times, use)) add({times->bytes, next == measured.end() ? kNever : next->bytes});
+  }
+  const bool ends = found.empty() || found.back().below != kNever;
+  if (ends && of(use).from_bytes != kNever) add({of(use).from_bytes, kNever});
+  return found;
 }
 
 void PullCrossover::take(PullUse use, const std::vector<PullTimes>& rising) {
-  of(use) = {first_of_gains(rising, least_gain(use)), rising};
+  of(use) = {first_of_gains(rising, use), rising};
   is_settled_ = true;
 }
 
 void PullCrossover::combine_beyond(std::size_t core_cache_bytes) noexcept {
-  std::size_t& from_bytes = of(PullUse::combined).from_bytes;
-  if (from_bytes == kNever) from_bytes = std::max(core_cache_bytes, 2 * kSizes.back());
+  OfUse& use = of(PullUse::combined);
+  const bool is_even =
+      !use.measured.empty() && use.measured.back().pulled_us <= use.measured.back().staged_us;
+  if (use.from_bytes == kNever && is_even) use.from_bytes = std::max(core_cache_bytes, 2 * kSizes.back());
 }
 
 void PullCrossover::set_from(std::size_t bytes) noexcept {
-  for (OfUse& use : uses_) use.from_bytes = bytes;
+  for (OfUse& use : uses_) use = {bytes, {}};
   is_settled_ = true;
 }
 

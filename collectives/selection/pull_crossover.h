@@ -18,37 +18,61 @@ struct PullTimes {
   double pulled_us = 0;   ///< the kernel copies from process to process
 };
 
-/// What becomes of the bytes that ranks read of each other: what staging them costs besides differs.
+/// What becomes of the bytes that ranks read of each other, or write to each other: what staging them costs
+/// besides differs.
 enum class PullUse : std::uint8_t {
-  to_one,    ///< each goes to one rank: staged, it is copied twice, pulled once
-  to_all,    ///< all ranks take it: it is staged once for all of them
+  to_one,     ///< each goes to one rank, and all have some: staged, it is copied twice, pulled once
+  rooted,     ///< the same of one rank's memory: staged, that rank copies all of it, pulled, nothing
+  to_all,     ///< all ranks take it, and all have some: it is staged once for all of them
+  broadcast,  ///< the same of one rank's memory: pulled, all read the same pages at the same time
   combined,  ///< staged, it is read in passing while it is combined; pulled, it is written and read once more
 };
-inline constexpr std::size_t kPullUses = 3;
+inline constexpr std::size_t kPullUses = 5;
 
 [[nodiscard]] PullUse pull_use_of(Operator op) noexcept;
 
-/// From which size on the kernel copies between private buffers of ranks of one host, for each use. Measured
-/// when the communicator is made, by the ranks together, and the same on all of them.
+/// Into how many parts a vector is cut, of which one rank reads one of each other in one go: 1, but for what
+/// all combine.
+[[nodiscard]] Rank pulled_shares_of(Operator op, Rank ranks) noexcept;
+
+/// Of which sizes the kernel copies between private buffers of ranks of one host, for each use. Measured when
+/// the communicator is made, by the ranks together, and the same on all of them.
 class PullCrossover {
  public:
   static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-  static constexpr std::array<std::size_t, 3> kSizes = {16 * 1024, 64 * 1024, 256 * 1024};
+  static constexpr std::array<std::size_t, 4> kSizes = {16 * 1024, 64 * 1024, 256 * 1024, 1024 * 1024};
   /// It must be clearly faster. Several ranks that pull from one process get into each other's way in the
   /// kernel, the more so the more they are beyond what was measured.
   [[nodiscard]] static constexpr double least_gain(PullUse use) noexcept {
-    return use == PullUse::to_one ? 1.1 : 1.3;
+    return use == PullUse::to_one || use == PullUse::rooted ? 1.1 : 1.3;
   }
 
+  /// If it takes so many times as long as staging, larger blocks need not be tried.
+  static constexpr double kIsLost = 1.5;
+
+  /// Whether blocks, or shares, of so many bytes are pulled: if it won clearly at the largest size that was
+  /// measured up to there. Where it wins at 16 KiB and at 1 MiB it may lose in between: readers of one page
+  /// table wait for each other, and above 2 MiB buffers lie on huge pages (scatter between 4 ranks of 16
+  /// cores, blocks of 64 KiB, 256 KiB and 1 MiB: 35, 89, 468 us staged and 26, 115, 196 pulled).
+  [[nodiscard]] bool pulls(PullUse use, std::size_t bytes) const noexcept;
+  /// From which size on all are; kNever if none is.
   [[nodiscard]] std::size_t from_bytes(PullUse use) const noexcept { return of(use).from_bytes; }
+  /// Sizes that are pulled, from the first one to below the second; kNever: to the largest.
+  struct Range {
+    std::size_t from;
+    std::size_t below;
+    bool operator==(const Range&) const = default;
+  };
+  [[nodiscard]] std::vector<Range> ranges(PullUse use) const;
   [[nodiscard]] const std::vector<PullTimes>& measured(PullUse use) const noexcept {
     return of(use).measured;
   }
 
-  /// Takes the times of rising sizes: pulling begins at the first size from which on it always won clearly.
+  /// Takes the times of rising sizes.
   void take(PullUse use, const std::vector<PullTimes>& rising);
-  /// Where combining lost at every size that was measured it begins with shares as large as a core's cache,
-  /// and larger than any that is measured: what was staged has left it then, and is read from afar.
+  /// Where combining never won clearly, but was no slower at the largest size that was measured, it begins
+  /// with shares as large as a core's cache, and larger than any that is measured: what was staged has left
+  /// it then, and is read from afar.
   void combine_beyond(std::size_t core_cache_bytes) noexcept;
   /// Instead of measuring; kNever where it is not allowed.
   void set_from(std::size_t bytes) noexcept;

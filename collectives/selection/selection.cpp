@@ -66,16 +66,19 @@ Choice choose_on_host(const Call& call, const Reach& reach, const AlgorithmTable
   return {algorithms.ways_on_host(call.op, call.order()).on_mapped_memory, Basis::mapped_memory};
 }
 
-/// `cheapest`, or of those that are nearly as cheap and take a message in pieces the one of fewest rounds.
+/// `cheapest`, or of those that are nearly as cheap the one of fewest rounds: where ranks share cores, if it
+/// takes the message in pieces.
 const AnyAlgorithm* fewest_rounds(const AnyAlgorithm& cheapest, double least_us, const Call& call,
                                   const Reach& reach, const AlgorithmTable& algorithms) {
   const AnyAlgorithm* best = &cheapest;
   double rounds = whole_cost(cheapest, call, reach).rounds;
+  const bool has_core_each = reach.model.has_core_each();
+  const double is_nearly = has_core_each ? kIsNearlyWithCoreEach : kIsNearly;
   for (const AnyAlgorithm& algorithm : algorithms.of(call.op)) {
     if (!algorithm.has_cost() || !can_run(&algorithm, call, reach)) continue;
-    if (piece_bytes(algorithm, call, reach) >= call.message_bytes()) continue;
+    if (!has_core_each && piece_bytes(algorithm, call, reach) >= call.message_bytes()) continue;
     const Cost cost = whole_cost(algorithm, call, reach);
-    if (cost.rounds >= rounds || kIsNearly * reach.model.estimate_us(cost) > least_us) continue;
+    if (cost.rounds >= rounds || is_nearly * reach.model.estimate_us(cost) > least_us) continue;
     best = &algorithm;
     rounds = cost.rounds;
   }
@@ -92,8 +95,7 @@ Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTa
     best = &algorithm;
     best_us = us;
   }
-  if (best != nullptr && reach.model.speed().ranks_per_core > 1)
-    best = fewest_rounds(*best, best_us, call, reach, algorithms);
+  if (best != nullptr) best = fewest_rounds(*best, best_us, call, reach, algorithms);
   return {best, Basis::cheapest};
 }
 

@@ -6,18 +6,33 @@
 #include <cerrno>
 
 namespace cohort {
+namespace {
 
-int read_peer_memory(std::uint32_t pid, std::byte* to, std::uintptr_t address, std::size_t bytes) noexcept {
+using Call = decltype(::process_vm_readv);
+
+int copy_whole(Call& call, std::uint32_t pid, std::byte* here, std::uintptr_t there,
+               std::size_t bytes) noexcept {
   std::size_t done = 0;
   while (done < bytes) {
-    const ::iovec local{to + done, bytes - done};
-    const ::iovec remote{reinterpret_cast<void*>(address + done), bytes - done};
-    const ::ssize_t got = ::process_vm_readv(static_cast<::pid_t>(pid), &local, 1, &remote, 1, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return got < 0 ? errno : EFAULT;
-    done += static_cast<std::size_t>(got);
+    const ::iovec local{here + done, bytes - done};
+    const ::iovec remote{reinterpret_cast<void*>(there + done), bytes - done};
+    const ::ssize_t copied = call(static_cast<::pid_t>(pid), &local, 1, &remote, 1, 0);
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied <= 0) return copied < 0 ? errno : EFAULT;
+    done += static_cast<std::size_t>(copied);
   }
   return 0;
+}
+
+}  // namespace
+
+int read_peer_memory(std::uint32_t pid, std::byte* to, std::uintptr_t address, std::size_t bytes) noexcept {
+  return copy_whole(::process_vm_readv, pid, to, address, bytes);
+}
+
+int write_peer_memory(std::uint32_t pid, std::byte* from, std::uintptr_t address,
+                      std::size_t bytes) noexcept {
+  return copy_whole(::process_vm_writev, pid, from, address, bytes);
 }
 
 }  // namespace cohort

@@ -29,6 +29,21 @@ Task<> pulls_after_the_last_phase(Exec& x, AllGather op) {
   for (const Rank peer : x.peers()) co_await x.pull(peer, op.block(peer), op.send);
 }
 
+/// To where all can copy.
+Task<> pushes_to_ccl_buffers(Exec& x, AllGather op) {
+  const Slice mine = x.ccl_out(0, op.send.bytes);
+  co_await x.copy(op.block(x.rank()), op.send);
+  for (const Rank peer : x.peers()) co_await x.push(peer, mine, op.send);
+  co_await x.phase();
+}
+
+/// A peer may have left, and given the buffer back.
+Task<> pushes_after_the_last_phase(Exec& x, AllGather op) {
+  co_await x.copy(op.block(x.rank()), op.send);
+  co_await x.phase();
+  for (const Rank peer : x.peers()) co_await x.push(peer, op.block(x.rank()), op.send);
+}
+
 /// Right for a whole message, since all meet before the next one.
 Task<> publishes_in_one_place(Exec& x, AllGather op) {
   const Slice mine = x.ccl_out(0, op.send.bytes);
@@ -66,6 +81,12 @@ std::vector<WrongSchedule> wrong_phases() {
        on_mapped_ground<pulls_ccl_buffers, UserWindows::readable>},
       {"peer's memory touched after the last phase", FindingKind::conflict, "main stream, task",
        on_mapped_ground<pulls_after_the_last_phase, UserWindows::readable>},
+      {"push to a CCL buffer", FindingKind::usage, "main stream, task",
+       on_mapped_ground<pushes_to_ccl_buffers, UserWindows::readable>},
+      {"peer's memory written after the last phase", FindingKind::conflict, "main stream, task",
+       on_mapped_ground<pushes_after_the_last_phase, UserWindows::readable>},
+      {"push where nothing reaches it", FindingKind::usage, "main stream, task",
+       on_mapped_ground<pushes_after_the_last_phase, UserWindows::staged>},
       {"no phase between pieces on mapped ground", FindingKind::conflict, "main stream, task",
        in_pieces_of_one_place},
   };

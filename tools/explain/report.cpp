@@ -48,7 +48,22 @@ Json json_of(const Explanation::Line& line) {
   return json;
 }
 
-Json bytes_or_null(std::size_t from) { return from == PullCrossover::kNever ? Json() : Json(from); }
+/// [from, below] of each; null: no end.
+Json ranges_of(const PullCrossover& pull, PullUse use) {
+  Json ranges = Json::array();
+  for (const auto& range : pull.ranges(use))
+    ranges.push_back({range.from, range.below == PullCrossover::kNever ? Json() : Json(range.below)});
+  return ranges;
+}
+
+std::string words_for(const std::vector<PullCrossover::Range>& ranges) {
+  std::string text;
+  for (const auto& [from, below] : ranges) {
+    text += fmt::format("{}from {} B ", text.empty() ? "" : "and ", from);
+    text += below == PullCrossover::kNever ? "on" : fmt::format("to below {} B ", below);
+  }
+  return text.empty() ? "never" : text;
+}
 
 Json times_of(const std::vector<PullTimes>& measured) {
   Json rows = Json::array();
@@ -65,7 +80,9 @@ struct PullWay {
 };
 constexpr std::array<PullWay, kPullUses> kPullWays = {
     {{PullUse::to_one, "to_one", "blocks to one", AllToAll::kName},
+     {PullUse::rooted, "rooted", "blocks of a root", Scatter::kName},
      {PullUse::to_all, "to_all", "blocks to all", AllGather::kName},
+     {PullUse::broadcast, "broadcast", "one to all", Broadcast::kName},
      {PullUse::combined, "combined", "shares combined", AllReduce::kName}}};
 
 std::string measured_json(const Reach& reach) {
@@ -83,7 +100,7 @@ std::string measured_json(const Reach& reach) {
   json["pull"] = Json::array();
   for (const PullWay& way : kPullWays)
     json["pull"].push_back({{"use", way.use_name},
-                            {"from_bytes", bytes_or_null(reach.pull.from_bytes(way.use))},
+                            {"ranges", ranges_of(reach.pull, way.use)},
                             {"measured", times_of(reach.pull.measured(way.use))}});
   json["links"] = Json::array();
   for (const auto& constant : reach.model.constants())
@@ -104,11 +121,8 @@ std::string slots_table(const SlotCrossover& slots) {
 
 std::string pull_table(const PullCrossover& pull) {
   std::string text = "\n# The kernel copies between private buffers:\n";
-  for (const PullWay& way : kPullWays) {
-    const std::size_t from = pull.from_bytes(way.use);
-    text += fmt::format("# {:>17} {}\n", way.what,
-                        from == PullCrossover::kNever ? "never" : fmt::format("from {} B on", from));
-  }
+  for (const PullWay& way : kPullWays)
+    text += fmt::format("# {:>17} {}\n", way.what, words_for(pull.ranges(way.use)));
   if (pull.measured(PullUse::to_one).empty()) return text;
   text += "#        collective   B per rank staged (us)  pulled (us)\n";
   for (const PullWay& way : kPullWays)

@@ -43,16 +43,15 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
     return false;
   }
   if (owner == rank) return true;
-  const bool pulls = tasks_[task].kind == TaskKind::pull;
-  const bool may_reach = plan_.user_windows == UserWindows::mapped ||
-                         (pulls && plan_.user_windows == UserWindows::readable) || plan_.refers[owner];
+  const bool is_by_kernel = reaches(tasks_[task].kind) && plan_.user_windows == UserWindows::readable;
+  const bool may_reach = plan_.user_windows == UserWindows::mapped || is_by_kernel || plan_.refers[owner];
   const char* objection = nullptr;
   if (slice.window == WindowId::scratch)
     objection = "scratch is local; use ccl_in or ccl_out for what peers reach";
   else if (is_user_window(slice.window) && !may_reach)
     objection =
-        "peers reach it only where maps_user_windows() says so, or pull() it where reads_user_windows() "
-        "does; pass the bytes through ccl_in or ccl_out";
+        "peers reach it only where maps_user_windows() says so, or by pull() and push() where "
+        "reaches_user_windows() does; pass the bytes through ccl_in or ccl_out";
   else if (writes && over_link && slice.window == WindowId::send)
     objection = "what the caller gives is not written by peers";
   else if (!over_link && !plan_.is_mapped_group)

@@ -18,9 +18,7 @@ bool combines(TaskKind kind) {
 ReduceOp folded(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
 
 /// On memory, by the rank itself.
-bool is_step(TaskKind kind) {
-  return kind == TaskKind::copy || kind == TaskKind::pull || kind == TaskKind::reduce;
-}
+bool is_step(TaskKind kind) { return kind == TaskKind::copy || reaches(kind) || kind == TaskKind::reduce; }
 
 std::string text_of(const Slice& slice) {
   return fmt::format("{}[{}, +{}]", to_string(slice.window), slice.offset, slice.bytes);
@@ -33,12 +31,18 @@ void Machine::check_contracts(const TaskRequest& request, TaskId task) {
     check_combine(request, task);
     check_elements(request, task);
   }
-  if (request.kind == TaskKind::pull && !is_user_window(request.inputs.front().slice.window))
-    add(FindingKind::usage, task,
-        fmt::format("pulls from {}: pull() reaches what callers give and get; copy_from() reads CCL buffers, "
-                    "which ranks map",
-                    to_string(request.inputs.front().slice.window)));
+  if (reaches(request.kind)) check_reached(request, task);
   if (is_step(request.kind)) check_overlap(request, task);
+}
+
+void Machine::check_reached(const TaskRequest& request, TaskId task) {
+  const bool pulls = request.kind == TaskKind::pull;
+  const WindowId window = (pulls ? request.inputs : request.outputs).front().slice.window;
+  if (is_user_window(window)) return;
+  add(FindingKind::usage, task,
+      fmt::format("{} {}: {}() reaches what callers give and get; {}() is for CCL buffers, which ranks map",
+                  pulls ? "pulls from" : "pushes to", to_string(window), pulls ? "pull" : "push",
+                  pulls ? "copy_from" : "copy_to"));
 }
 
 void Machine::check_combine(const TaskRequest& request, TaskId task) {

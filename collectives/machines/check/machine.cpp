@@ -138,7 +138,8 @@ bool Machine::dispatch(const TaskRequest& request, TaskId task, Operation* opera
   check_contracts(request, task);
   switch (request.kind) {
     case TaskKind::copy:
-    case TaskKind::pull: copy(request, now(task)); return true;
+    case TaskKind::pull:
+    case TaskKind::push: copy(request, now(task)); return true;
     case TaskKind::reduce: reduce(request, now(task)); return true;
     case TaskKind::finish_average: finish_average(request, now(task)); return true;
     case TaskKind::begin:

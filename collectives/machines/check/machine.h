@@ -186,6 +186,7 @@ class Machine final : public machine::Stage {
 
   // Contracts (contracts.cpp):
   void check_contracts(const TaskRequest& request, TaskId task);
+  void check_reached(const TaskRequest& request, TaskId task);
   void check_combine(const TaskRequest& request, TaskId task);
   void check_elements(const TaskRequest& request, TaskId task);
   void check_overlap(const TaskRequest& request, TaskId task);

@@ -40,7 +40,7 @@ bool is_same_place(const TaskPlace& a, const TaskPlace& b) {
 }
 
 bool is_local(TaskKind kind) {
-  return kind == TaskKind::copy || kind == TaskKind::pull || kind == TaskKind::reduce ||
+  return kind == TaskKind::copy || reaches(kind) || kind == TaskKind::reduce ||
          kind == TaskKind::finish_average || kind == TaskKind::notify_post;
 }
 bool is_on_link(TaskKind kind) { return kind >= TaskKind::post && kind <= TaskKind::recv_reduce; }
@@ -56,7 +56,7 @@ bool has_local(TaskKind kind) {
 }
 
 bool has_slices(TaskKind kind) {
-  return has_local(kind) || kind == TaskKind::copy || kind == TaskKind::pull || kind == TaskKind::reduce;
+  return has_local(kind) || kind == TaskKind::copy || reaches(kind) || kind == TaskKind::reduce;
 }
 
 /// The tasks of the first operation, by rank and stream, in their order.

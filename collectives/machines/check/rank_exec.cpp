@@ -113,10 +113,18 @@ Reducer RankExec::reducer(const Combine& combine) const noexcept {
 }
 
 Task<> RankExec::pull(Rank peer, Slice to, Slice from) {
-  const PlacedSlice output[] = {{rank(), to}};
-  const PlacedSlice input[] = {{peer, from}};
-  (void)machine_.carry_out(rank(), {.kind = TaskKind::pull, .outputs = output, .inputs = input}, nullptr);
+  reach(TaskKind::pull, {rank(), to}, {peer, from});
   co_return;
+}
+
+Task<> RankExec::push(Rank peer, Slice to, Slice from) {
+  reach(TaskKind::push, {peer, to}, {rank(), from});
+  co_return;
+}
+
+void RankExec::reach(TaskKind kind, const PlacedSlice& to, const PlacedSlice& from) {
+  (void)machine_.carry_out(
+      rank(), {.kind = kind, .outputs = std::span(&to, 1), .inputs = std::span(&from, 1)}, nullptr);
 }
 
 void RankExec::announce(const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {

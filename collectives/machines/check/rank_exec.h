@@ -29,16 +29,19 @@ class RankExec final : public Exec {
   [[nodiscard]] bool maps_user_windows() const noexcept override {
     return machine_.plan().user_windows == UserWindows::mapped;
   }
-  [[nodiscard]] bool reads_user_windows() const noexcept override {
+  [[nodiscard]] bool reaches_user_windows() const noexcept override {
     return machine_.plan().user_windows != UserWindows::staged;
   }
   [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
+  [[nodiscard]] Task<> push(Rank peer, Slice to, Slice from) override;
   [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override;
   [[nodiscard]] Task<> phase() override;
   void perform(const LocalStep& step) override;
 
  private:
   class OneLink;
+
+  void reach(TaskKind kind, const PlacedSlice& to, const PlacedSlice& from);
 
   Machine& machine_;
   std::vector<std::unique_ptr<OneLink>> links_;

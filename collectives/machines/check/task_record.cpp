@@ -16,7 +16,7 @@ TaskRecord record(const TaskRequest& request, Rank rank) {
   if (request.outputs.empty()) return task;
   task.local = request.outputs.front().slice;
   task.remote = request.inputs.front().slice;
-  task.peer = request.inputs.front().rank;
+  task.peer = (request.kind == TaskKind::push ? request.outputs : request.inputs).front().rank;
   task.operands = static_cast<std::uint32_t>(request.inputs.size());
   return task;
 }
@@ -26,6 +26,7 @@ std::string_view short_name(TaskKind kind) noexcept {
     case TaskKind::begin: return "start of the operation";
     case TaskKind::copy: return "copy";
     case TaskKind::pull: return "pull";
+    case TaskKind::push: return "push";
     case TaskKind::reduce: return "reduce";
     case TaskKind::finish_average: return "finish_average";
     case TaskKind::phase: return "phase";
@@ -59,6 +60,8 @@ std::string describe(const TaskRecord& task) {
     case TaskKind::pull:
       if (task.peer == task.rank) return fmt::format("copy {} to {}", place(task.remote), place(task.local));
       return fmt::format("{} rank {}'s {} to {}", name, task.peer, place(task.remote), place(task.local));
+    case TaskKind::push:
+      return fmt::format("push {} to rank {}'s {}", place(task.remote), task.peer, place(task.local));
     case TaskKind::reduce: return fmt::format("reduce {} operands to {}", task.operands, place(task.local));
     case TaskKind::finish_average: return fmt::format("finish_average of {}", place(task.local));
     case TaskKind::post: return fmt::format("post {} to rank {}", to_string(task.signal), task.peer);

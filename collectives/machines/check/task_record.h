@@ -12,6 +12,7 @@ enum class TaskKind : std::uint8_t {
   begin,  ///< of the operation: the caller has filled its buffers
   copy,
   pull,  ///< a copy from a peer's user window
+  push,  ///< a copy to a peer's user window
   reduce,
   finish_average,
   phase,
@@ -50,11 +51,16 @@ struct TaskRecord {
   TaskKind kind{};
   Signal signal{};
   Rank rank = 0;
-  Rank peer = 0;  ///< of a link, or the rank whose memory a copy reads
+  Rank peer = 0;  ///< of a link, or the rank whose memory a copy reads, or a push writes
   std::uint32_t operands = 0;
   Slice local;
   Slice remote;
 };
+
+/// Copies between this rank's memory and a user window of a peer's that need not be mapped here.
+[[nodiscard]] constexpr bool reaches(TaskKind kind) noexcept {
+  return kind == TaskKind::pull || kind == TaskKind::push;
+}
 
 [[nodiscard]] TaskRecord record(const TaskRequest& request, Rank rank);
 

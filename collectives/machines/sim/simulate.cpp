@@ -48,10 +48,14 @@ class RankExec final : public Exec {
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return machine_.link(rank(), peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return setup_.buffer_bytes; }
   [[nodiscard]] bool maps_user_windows() const noexcept override { return setup_.has_shared_buffers; }
-  [[nodiscard]] bool reads_user_windows() const noexcept override { return setup_.has_shared_buffers; }
+  [[nodiscard]] bool reaches_user_windows() const noexcept override { return setup_.has_shared_buffers; }
   [[nodiscard]] bool has_memory() const noexcept override { return false; }
   [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override {
     perform(copy_from(peer, to, from));
+    co_return;
+  }
+  [[nodiscard]] Task<> push(Rank peer, Slice to, Slice from) override {
+    perform(copy_to(peer, to, from));
     co_return;
   }
   [[nodiscard]] Reducer reducer(const Combine&) const noexcept override { return {}; }

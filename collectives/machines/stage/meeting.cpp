@@ -17,7 +17,8 @@ void announce(Exec& x, const AnyAlgorithm& algorithm, const OperatorArguments& a
 
 Task<> run_local(Exec& x, const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
   const Form form = arguments.form(x.size());
-  bool ends_with_phase = algorithm.announces() == Announces::windows;
+  bool ends_with_phase = algorithm.announces() == Announces::windows ||
+                         (x.none_referred() && algorithm.meets_again(x, x.announced()[x.rank()].slice.bytes));
   for (Rank of = 0; of < x.size(); ++of)
     ends_with_phase = ends_with_phase || (x.has_referred(of) && algorithm.op().is_read(form, of));
   algorithm.combine(x, arguments);

@@ -184,6 +184,7 @@ TEST_P(ByReference, results_are_right_whoever_shares_its_vector) {
   const auto [ranks, sharing, in_place] = GetParam();
   CommunicatorOptions options;
   options.is_isolated = true;
+  options.algorithm = "slots";
   const auto body = [sharing, in_place](Communicator& comm) -> Task<> {
     for (const std::size_t count : {768UL, 1025UL, 4096UL, 8192UL, 20'000UL, 32'768UL, 65'536UL}) {
       co_await check_sum(comm, count, sharing, in_place);
@@ -204,7 +205,7 @@ std::string name_of(const testing::TestParamInfo<Case>& test) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, ByReference,
-                         testing::Combine(testing::Values(2U, 3U, 5U),
+                         testing::Combine(testing::Values(2U, 3U, 5U, 8U),
                                           testing::Values(Sharing::all, Sharing::odd, Sharing::even,
                                                           Sharing::none),
                                           testing::Bool()),

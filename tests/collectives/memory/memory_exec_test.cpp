@@ -166,7 +166,7 @@ TEST_F(MemoryExecTest, what_was_prepared_is_done_whenever_it_is_asked_for_and_no
   const AnyAlgorithm doubling(kDoubling);
   std::fill_n(recv_.begin(), 8, 100.0F);
   MemoryExec::Prepared summing;
-  exec_.prepare(summing, doubling, arguments_of(ReduceOp::sum));
+  exec_.prepare(summing, [&] { doubling.combine(exec_, arguments_of(ReduceOp::sum)); });
   EXPECT_TRUE(is_all(8 * sizeof(float), 100));
   send_[7] = 3;  // prepared are addresses, not values
   MemoryExec::perform(summing);
@@ -174,7 +174,7 @@ TEST_F(MemoryExecTest, what_was_prepared_is_done_whenever_it_is_asked_for_and_no
   EXPECT_EQ(recv_[7], 6);
 
   MemoryExec::Prepared averaging;
-  exec_.prepare(averaging, doubling, arguments_of(ReduceOp::avg));
+  exec_.prepare(averaging, [&] { doubling.combine(exec_, arguments_of(ReduceOp::avg)); });
   MemoryExec::perform(averaging);
   // The reduction divides, and the step after it once more.
   EXPECT_EQ(recv_[0], 2 * kGiven / 4 / 4);

@@ -74,14 +74,17 @@ TEST_F(KnownFiguresTest, slots_and_pull_come_back_as_they_were_measured) {
   EXPECT_EQ(again.times_of(operator_of<AllReduce>, 16384)->direct_us, 3.5);
 
   PullCrossover pull;
-  const auto& [first, second, third] = PullCrossover::kSizes;
+  const auto& [first, second, third, fourth] = PullCrossover::kSizes;
   pull.take(PullUse::to_one, {{first, 10, 9}, {second, 10, 30}, {third, 100, 20}});
   pull.take(PullUse::to_all, {{first, 10, 5}});  // there was no time for more
+  pull.take(PullUse::rooted, {{first, 10, 20}, {second, 10, 20}, {third, 10, 9}, {fourth, 10, 5}});
   pull.take(PullUse::combined, {{first, 10, 30}, {second, 10, 5}, {third, 100, 50}});
   PullCrossover pull_again;
   KnownFigures::give(KnownFigures::figures_of(pull), 1 << 20, pull_again);
   EXPECT_EQ(pull_again.from_bytes(PullUse::to_one), third);
   EXPECT_EQ(pull_again.from_bytes(PullUse::to_all), first);
+  EXPECT_EQ(pull_again.from_bytes(PullUse::rooted), third);
+  EXPECT_EQ(pull_again.from_bytes(PullUse::broadcast), PullCrossover::kNever);
   EXPECT_EQ(pull_again.from_bytes(PullUse::combined), second);
   EXPECT_EQ(pull_again.measured(PullUse::to_one)[1].pulled_us, 30);
   EXPECT_EQ(pull_again.measured(PullUse::to_all).size(), 1U);

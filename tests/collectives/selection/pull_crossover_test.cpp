@@ -5,12 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <vector>
 
 namespace cohort {
 namespace {
 
 constexpr Operator kOp = operator_of<AllGather>;
+constexpr PullUse kAllUses[] = {PullUse::to_one, PullUse::rooted, PullUse::to_all, PullUse::broadcast,
+                                PullUse::combined};
+static_assert(std::size(kAllUses) == kPullUses);
 
 TEST(SlotCrossover, slots_serve_up_to_the_last_size_before_they_lose) {
   SlotCrossover crossover;
@@ -46,7 +50,7 @@ TEST(PullCrossover, is_settled_by_measuring_and_by_being_set) {
 TEST(PullCrossover, pulling_begins_where_it_wins_clearly_for_good) {
   PullCrossover crossover;
   EXPECT_EQ(crossover.from_bytes(PullUse::to_one), PullCrossover::kNever);
-  for (const PullUse use : {PullUse::to_one, PullUse::to_all}) {
+  for (const PullUse use : {PullUse::to_one, PullUse::rooted, PullUse::to_all, PullUse::broadcast}) {
     crossover.take(use, {{65536, 10, 5}, {262144, 40, 20}});
     EXPECT_EQ(crossover.from_bytes(use), 65536U);
     crossover.take(use, {{65536, 10, 9.5}, {262144, 40, 20}});
@@ -56,48 +60,85 @@ TEST(PullCrossover, pulling_begins_where_it_wins_clearly_for_good) {
   }
 }
 
+TEST(PullCrossover, what_wins_at_a_size_is_pulled_up_to_the_next_one_that_was_measured) {
+  using Range = PullCrossover::Range;
+  constexpr PullUse kUse = PullUse::rooted;
+  PullCrossover crossover;
+  EXPECT_FALSE(crossover.pulls(kUse, PullCrossover::kNever - 1));
+  EXPECT_THAT(crossover.ranges(kUse), testing::IsEmpty());
+  crossover.take(kUse, {{16384, 9, 10}, {65536, 30, 20}, {262144, 70, 71}, {1048576, 330, 150}});
+  for (const std::size_t pulled : {65536UL, 262143UL, 1048576UL, 1UL << 30})
+    EXPECT_TRUE(crossover.pulls(kUse, pulled)) << pulled;
+  for (const std::size_t staged : {0UL, 16384UL, 65535UL, 262144UL, 1048575UL})
+    EXPECT_FALSE(crossover.pulls(kUse, staged)) << staged;
+  EXPECT_THAT(crossover.ranges(kUse),
+              testing::ElementsAre(Range{65536, 262144}, Range{1048576, PullCrossover::kNever}));
+  EXPECT_EQ(crossover.from_bytes(kUse), 1048576U);
+  crossover.take(kUse, {{16384, 20, 10}, {65536, 30, 20}});
+  EXPECT_THAT(crossover.ranges(kUse), testing::ElementsAre(Range{16384, PullCrossover::kNever}));
+  crossover.set_from(4096);
+  EXPECT_TRUE(crossover.pulls(kUse, 4096));
+  EXPECT_FALSE(crossover.pulls(kUse, 4095));
+  EXPECT_THAT(crossover.ranges(kUse), testing::ElementsAre(Range{4096, PullCrossover::kNever}));
+  crossover.set_from(PullCrossover::kNever);
+  EXPECT_FALSE(crossover.pulls(kUse, 1 << 30)) << "what was measured does not count any more";
+}
+
 TEST(PullCrossover, what_all_ranks_read_of_one_has_to_win_by_more) {
   PullCrossover crossover;
-  for (const PullUse use : {PullUse::to_one, PullUse::to_all, PullUse::combined})
-    crossover.take(use, {{65536, 12, 10}});
-  EXPECT_EQ(crossover.from_bytes(PullUse::to_one), 65536U);
-  EXPECT_EQ(crossover.from_bytes(PullUse::to_all), PullCrossover::kNever);
-  EXPECT_EQ(crossover.from_bytes(PullUse::combined), PullCrossover::kNever);
+  for (const PullUse use : kAllUses) crossover.take(use, {{65536, 12, 10}});
+  for (const PullUse use : {PullUse::to_one, PullUse::rooted}) EXPECT_EQ(crossover.from_bytes(use), 65536U);
+  for (const PullUse use : {PullUse::to_all, PullUse::broadcast, PullUse::combined})
+    EXPECT_EQ(crossover.from_bytes(use), PullCrossover::kNever);
 }
 
 TEST(PullCrossover, each_use_is_judged_by_itself) {
   PullCrossover crossover;
   crossover.set_from(4096);  // told, by an option
-  for (const PullUse use : {PullUse::to_one, PullUse::to_all, PullUse::combined})
-    EXPECT_EQ(crossover.from_bytes(use), 4096U);
+  for (const PullUse use : kAllUses) EXPECT_EQ(crossover.from_bytes(use), 4096U);
   crossover.take(PullUse::to_one, {{65536, 10, 5}});
   crossover.take(PullUse::to_all, {{65536, 10, 9}});
   EXPECT_EQ(crossover.from_bytes(PullUse::to_one), 65536U);
   EXPECT_EQ(crossover.from_bytes(PullUse::to_all), PullCrossover::kNever);
-  EXPECT_EQ(crossover.from_bytes(PullUse::combined), 4096U);
+  for (const PullUse use : {PullUse::rooted, PullUse::broadcast, PullUse::combined})
+    EXPECT_EQ(crossover.from_bytes(use), 4096U);
 }
 
 TEST(PullCrossover, what_is_combined_is_pulled_once_it_would_have_left_the_cache) {
   PullCrossover crossover;
   crossover.take(PullUse::combined, {{65536, 10, 9}, {262144, 40, 39}});
   EXPECT_EQ(crossover.from_bytes(PullUse::combined), PullCrossover::kNever);
-  crossover.combine_beyond(1 << 20);
-  EXPECT_EQ(crossover.from_bytes(PullUse::combined), 1U << 20);
+  crossover.combine_beyond(4 << 20);
+  EXPECT_EQ(crossover.from_bytes(PullUse::combined), 4U << 20);
   crossover.take(PullUse::combined, {{65536, 10, 9}, {262144, 40, 39}});
   crossover.combine_beyond(64 << 10);
   EXPECT_EQ(crossover.from_bytes(PullUse::combined), 2 * PullCrossover::kSizes.back());
   crossover.take(PullUse::combined, {{65536, 10, 5}, {262144, 40, 20}});
   crossover.combine_beyond(1 << 20);
   EXPECT_EQ(crossover.from_bytes(PullUse::combined), 65536U) << "it won where it was measured";
+  crossover.take(PullUse::combined, {{65536, 10, 9}, {262144, 40, 41}});
+  crossover.combine_beyond(1 << 20);
+  EXPECT_EQ(crossover.from_bytes(PullUse::combined), PullCrossover::kNever) << "it still lost at the largest";
+  crossover.take(PullUse::combined, {});
+  crossover.combine_beyond(1 << 20);
+  EXPECT_EQ(crossover.from_bytes(PullUse::combined), PullCrossover::kNever) << "nothing was measured";
+}
+
+TEST(PullCrossover, of_a_vector_that_all_combine_a_share_is_pulled_at_a_time) {
+  EXPECT_EQ(pulled_shares_of(operator_of<AllReduce>, 4), 4U);
+  EXPECT_EQ(pulled_shares_of(operator_of<Reduce>, 4), 4U);
+  for (const Operator whole : {operator_of<ReduceScatter>, operator_of<AllGather>, operator_of<AllToAll>,
+                               operator_of<Broadcast>, operator_of<Scatter>, operator_of<Gather>})
+    EXPECT_EQ(pulled_shares_of(whole, 4), 1U) << to_string(whole);
 }
 
 TEST(PullCrossover, an_operators_use_follows_from_its_result) {
   const auto uses = [](auto... op) { return std::vector{pull_use_of(op)...}; };
-  EXPECT_THAT(uses(operator_of<AllToAll>, operator_of<AllToAllVc>, operator_of<Gather>, operator_of<GatherV>,
-                   operator_of<Scatter>, operator_of<ScatterV>),
-              testing::Each(PullUse::to_one));
-  EXPECT_THAT(uses(operator_of<AllGather>, operator_of<AllGatherV>, operator_of<Broadcast>),
-              testing::Each(PullUse::to_all));
+  EXPECT_THAT(uses(operator_of<AllToAll>, operator_of<AllToAllVc>), testing::Each(PullUse::to_one));
+  EXPECT_THAT(uses(operator_of<Gather>, operator_of<GatherV>, operator_of<Scatter>, operator_of<ScatterV>),
+              testing::Each(PullUse::rooted));
+  EXPECT_THAT(uses(operator_of<AllGather>, operator_of<AllGatherV>), testing::Each(PullUse::to_all));
+  EXPECT_EQ(pull_use_of(operator_of<Broadcast>), PullUse::broadcast);
   EXPECT_THAT(uses(operator_of<AllReduce>, operator_of<Reduce>, operator_of<ReduceScatter>),
               testing::Each(PullUse::combined));
 }
