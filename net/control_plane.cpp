@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/control_plane.h>
 
-#include <cohort/engine/system/process_watch.h>
-
 #include <cohort/net/text.h>
 
 #include <fmt/format.h>
@@ -254,13 +252,18 @@ Task<> ControlPlane::watch_process(Rank peer) {
   const std::uint32_t process = membership_.peers[peer].visible_process;
   if (process == 0) co_return;
   try {
-    ProcessWatch watch(engine_, process);
-    co_await watch.until_exit();
+    peers_[peer].process.emplace(engine_, process);
+    co_await peers_[peer].process->until_exit();
     co_await engine_.sleep_for(kLastWordsGrace);
   } catch (const Error&) {
     co_return;
   }
   end(peer);
+}
+
+bool ControlPlane::has_process_ended(Rank peer) const noexcept {
+  const Peer& state = peers_[peer];
+  return state.has_ended || (state.process && state.process->has_ended());
 }
 
 void ControlPlane::end(Rank peer) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/process_watch.h>
 #include <cohort/net/link_host.h>
 #include <cohort/net/membership.h>
 
@@ -129,6 +130,9 @@ class ControlPlane : Immovable {
   void send(Rank peer, const ControlMessage& message) noexcept;
   /// Whether that rank can still be told anything.
   [[nodiscard]] bool is_reached(Rank peer) const noexcept;
+  /// Whether that rank's process is watched and has ended, as the kernel knows now: its number may be another
+  /// one's by the next moment.
+  [[nodiscard]] bool has_process_ended(Rank peer) const noexcept;
   /// Whether that rank has left the communicator in good order.
   [[nodiscard]] bool said_goodbye(Rank peer) const noexcept { return peers_[peer].said_goodbye; }
   /// Ends all connections; the listening tasks end.
@@ -165,6 +169,7 @@ class ControlPlane : Immovable {
     bool has_hung_up = false;  ///< before it was greeted
     bool departed = false;
     bool has_ended = false;
+    std::optional<ProcessWatch> process{};  ///< of this host
     bool said_goodbye = false;
     std::uint64_t goodbye_after = 0;
   };
@@ -190,6 +195,10 @@ class ControlChannel : Immovable {
   void send(Rank peer, ControlMessage message) noexcept;
   /// To all others.
   void broadcast(ControlMessage message) noexcept;
+  /// As ControlPlane's.
+  [[nodiscard]] bool has_process_ended(Rank peer) const noexcept {
+    return plane_.has_process_ended(ranks_[peer]);
+  }
 
  private:
   ControlPlane& plane_;

@@ -48,6 +48,8 @@ class LinkHost {
   [[nodiscard]] virtual bool ran_another(std::uint64_t sequence, const Signature& than) const noexcept {
     return sequence == running().sequence && running().signature != than;
   }
+  /// Whether that rank's process is known to have ended, as of now.
+  [[nodiscard]] virtual bool has_process_ended(Rank) const noexcept { return false; }
   /// `peer` runs, or ran, something else under this sequence number.
   virtual void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept = 0;
 

@@ -30,7 +30,8 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_moved = n,
           .bytes_copied = static_cast<double>(bytes),
           .messages = messages_with_root(bytes, ranks),
-          .bytes_by_all = n};
+          .bytes_by_all = n,
+          .messages_to_one = ranks - 1.0};
 }
 
 constexpr Algorithm<Gather> kAlgorithm = {

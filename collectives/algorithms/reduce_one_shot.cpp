@@ -47,7 +47,8 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .bytes_reduced = n,
           .bytes_copied = ranks == 2 ? n : 0,
           .messages = messages_with_root(bytes, ranks),
-          .bytes_by_all = n};
+          .bytes_by_all = n,
+          .messages_to_one = ranks - 1.0};
 }
 
 Needs needs(std::size_t bytes, Rank ranks) {

@@ -48,7 +48,8 @@ Cost cost(std::size_t bytes, Rank ranks) {
           .messages = ranks / 2.0 * messages_with_root(bytes, ranks),
           .bytes_by_all = n * ranks * (ranks - 1.0) / 2,
           .messages_of_one = ranks - 1.0,
-          .bytes_of_one = n * (ranks - 1.0)};
+          .bytes_of_one = n * (ranks - 1.0),
+          .messages_to_one = ranks - 1.0};
 }
 
 Cost cost_of_exclusive(std::size_t bytes, Rank ranks) {

@@ -437,7 +437,7 @@ Task<> CommunicatorCore::run_schedule(const Call& call) {
   const ResourceTag tag{call.algorithm, size_class(piece)};
   if (!resources_.is_provided(tag)) return provide_and_run(call, tag);
   const bool touches =
-      call.algorithm->ground() == Ground::mapped && meeting_->windows() != UserWindows::staged;
+      call.algorithm->ground() == Ground::mapped && meeting_->windows() == UserWindows::mapped;
   if (touches) return run_on_peers_memory(call, piece);
   return call.algorithm->run(exec_, call.arguments(membership_.size), piece);
 }

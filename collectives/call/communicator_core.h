@@ -173,6 +173,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   [[nodiscard]] bool ran_another(std::uint64_t sequence, const Signature& than) const noexcept override {
     return LinkHost::ran_another(sequence, than) || health_.ran_another(sequence, than);
   }
+  [[nodiscard]] bool has_process_ended(Rank peer) const noexcept override {
+    return control_.has_process_ended(peer);
+  }
   void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept override {
     health_.report_mismatch(peer, sequence, theirs);
   }

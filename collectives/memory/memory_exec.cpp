@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <utility>
 
 namespace cohort {
@@ -113,22 +114,36 @@ Task<> MemoryExec::push(Rank peer, Slice to, Slice from) {
     co_await copy_by_kernel(ByKernel::push, peer, from, to);
 }
 
+/// Nothing if the peer is gone, so that nobody who has got its process number is written to, or if a peer has
+/// withdrawn its memory.
+std::optional<int> MemoryExec::push_part(Rank peer, std::byte* from, std::uintptr_t address,
+                                         std::size_t bytes) {
+  if (host_.has_process_ended(peer)) return std::nullopt;
+  host::Touch touch;
+  if (!touch.begin(*resources_.group())) return std::nullopt;
+  return write_peer_memory(membership_.peers[peer].visible_process, from, address, bytes);
+}
+
 /// A peer that cannot be reached is gone or going: its end, or else this error, cancels the collective.
 Task<> MemoryExec::copy_by_kernel(ByKernel way, Rank peer, Slice here, Slice there) {
   const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(there));
   std::byte* const local = running_.windows.at(here);
-  const bool pulls = way == ByKernel::pull;
+  const bool pushes = way == ByKernel::push;
   for (std::size_t at = 0; at < here.bytes; at += kBytesOfKernelBetweenLooks) {
-    if (engine_.pace().is_turn_over()) {
-      co_await engine_.let_others_run();
-      if (!may_go_on()) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
-    }
+    if (engine_.pace().is_turn_over()) co_await engine_.let_others_run();
     const std::size_t bytes = std::min(kBytesOfKernelBetweenLooks, here.bytes - at);
-    const int failure = (pulls ? read_peer_memory : write_peer_memory)(
-        membership_.peers[peer].visible_process, local + at, address + at, bytes);
+    const std::optional<int> failure =
+        pushes ? push_part(peer, local + at, address + at, bytes)
+               : read_peer_memory(membership_.peers[peer].visible_process, local + at, address + at, bytes);
     if (failure == 0) continue;
-    const Error error = system_error(
-        failure, fmt::format("{} {} bytes of rank {}'s memory", pulls ? "reading" : "writing", bytes, peer));
+    if (!failure) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+    if (failure == EFAULT && !is_own_memory(local + at, bytes, !pushes))
+      throw Error(
+          ErrorKind::InvalidArgument,
+          fmt::format("not all of the call's buffer is memory of this process, or it may not be {} (EFAULT)",
+                      pushes ? "read" : "written to"));
+    const Error error = system_error(*failure, fmt::format("{} {} bytes of rank {}'s memory",
+                                                           pushes ? "writing" : "reading", bytes, peer));
     host_.link_failed(peer, blamed_on(error, rank(), peer));
     co_await engine_.sleep_until(kNever);
   }

@@ -8,6 +8,13 @@
 #include <cohort/collectives/schedule/exec.h>
 #include <cohort/collectives/schedule/user_windows.h>
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
 namespace cohort {
 
 /// The machine that moves real bytes: this rank's memory, its links, and peers' memory where it is mapped.
@@ -137,6 +144,8 @@ class MemoryExec final : public Exec {
   enum class ByKernel : std::uint8_t { pull, push };
   /// Between as many bytes of this rank's memory and of a peer's process.
   Task<> copy_by_kernel(ByKernel way, Rank peer, Slice here, Slice there);
+  [[nodiscard]] std::optional<int> push_part(Rank peer, std::byte* from, std::uintptr_t address,
+                                             std::size_t bytes);
 
   [[nodiscard]] std::byte* address(const PlacedSlice& place) const noexcept;
   /// Of byte `at` of all of these.

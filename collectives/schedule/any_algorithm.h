@@ -36,9 +36,11 @@ struct Cost {
   double bytes_copied = 0;   ///< within its memory, out of place, of the rank that copies most; over links
   double messages = 0;       ///< signals included, that all ranks send over links, together
   double bytes_by_all = 0;   ///< that those hold
-  // Of these, what the rank sends that sends most, of a root that gives to all; 0: it is not told.
+  // Of these, what the rank sends that sends most, of a root that gives to all, and how many messages the
+  // rank takes that takes most, of a root that all give to; 0: it is not told.
   double messages_of_one = 0;
   double bytes_of_one = 0;
+  double messages_to_one = 0;
   // What of these stays inside of hosts: exact where a schedule has levels, estimated by its Distances where
   // it does not ask which ranks share one.
   double rounds_inside = 0;
@@ -56,6 +58,7 @@ struct Cost {
     bytes_by_all += next.bytes_by_all;
     messages_of_one += next.messages_of_one;
     bytes_of_one += next.bytes_of_one;
+    messages_to_one += next.messages_to_one;
     rounds_inside += next.rounds_inside;
     bytes_moved_inside += next.bytes_moved_inside;
     messages_inside += next.messages_inside;
@@ -72,6 +75,7 @@ struct Cost {
             .bytes_by_all = runs * bytes_by_all,
             .messages_of_one = runs * messages_of_one,
             .bytes_of_one = runs * bytes_of_one,
+            .messages_to_one = runs * messages_to_one,
             .rounds_inside = runs * rounds_inside,
             .bytes_moved_inside = runs * bytes_moved_inside,
             .messages_inside = runs * messages_inside,
@@ -90,7 +94,7 @@ struct Cost {
     cost.bytes_moved_inside = bytes_moved;
     cost.messages_inside = messages;
     cost.bytes_by_all_inside = bytes_by_all;
-    cost.messages_of_one = cost.bytes_of_one = 0;
+    cost.messages_of_one = cost.bytes_of_one = cost.messages_to_one = 0;
     return cost;
   }
   /// The same, of which nothing does.

@@ -71,6 +71,7 @@ Cost on_hosts(Cost cost, Distances distances, const Hosts& hosts) noexcept {
   cost.messages_inside = inside.messages * cost.messages;
   cost.bytes_by_all_inside = inside.bytes * cost.bytes_by_all;
   cost.messages_of_one *= 1 - inside.messages;
+  cost.messages_to_one *= 1 - inside.messages;
   cost.bytes_of_one *= 1 - inside.bytes;
   return cost;
 }

@@ -19,8 +19,8 @@ constexpr std::size_t kLarge = std::size_t{64} << 10;
 constexpr int kLargeCallsPerBatch = 2;
 /// For each use.
 constexpr Duration kMostPullTime = std::chrono::milliseconds(60);
-/// Of the vector that a rank gives or gets: memory that joining takes for a moment.
-constexpr std::size_t kMostPullBytes = std::size_t{16} << 20;
+/// Of all that the ranks of a host give and get: memory that joining takes for a moment.
+constexpr std::size_t kMostPullBytes = std::size_t{256} << 20;
 /// Of blocks as large pulling wins, or nearly does, if it ever will: smaller ones lie in few pages, and
 /// readers wait for each other there.
 constexpr std::size_t kLargeBlock = std::size_t{256} << 10;
@@ -118,29 +118,31 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
   if (is_worth_keeping && membership_.rank == 0) known_.keep(KnownFigures::figures_of(slots));
 }
 
-/// Tells the others where `own` begins in this process and tries to read the beginning of everybody's: it
-/// holds a number that the peer has drawn, so that nobody else's memory is taken for it. False if the kernel
-/// does not allow it.
-Task<bool> Calibration::probe_pull(std::span<const std::byte> own) {
+/// Tells the others where `own` begins in this process, a word for each rank, and tries to read everybody's
+/// first one: it is a number that the peer has drawn, so that nobody else's memory is taken for it. Then
+/// writes that peer's word for this rank. False if the kernel does not allow it. `own` outlives the next
+/// agreement.
+Task<bool> Calibration::probe_pull(std::span<std::uint64_t> own) {
   struct Place {
     std::uint64_t token;
     std::uint64_t address;
   };
-  Place mine{};
-  std::memcpy(&mine.token, own.data(), sizeof mine.token);
-  mine.address = reinterpret_cast<std::uintptr_t>(own.data());
+  Place mine{own.front(), reinterpret_cast<std::uintptr_t>(own.data())};
   std::vector<Place> places(membership_.size);
   const Call call =
       together_.agreed_call(operator_of<AllGather>, DataType::int64, std::as_bytes(std::span(&mine, 1)),
                             std::as_writable_bytes(std::span(places)));
   co_await together_.run(call);
   bool is_allowed = true;
-  for (Rank peer = 0; peer < membership_.size; ++peer) {
+  for (Rank peer = 0; peer < membership_.size && is_allowed; ++peer) {
+    const std::uint32_t process = membership_.peers[peer].visible_process;
+    const std::uint64_t address = places[peer].address;
     std::uint64_t token = 0;
-    const int failure =
-        read_peer_memory(membership_.peers[peer].visible_process, reinterpret_cast<std::byte*>(&token),
-                         places[peer].address, sizeof token);
-    is_allowed = is_allowed && failure == 0 && token == places[peer].token;
+    const auto bytes = std::as_writable_bytes(std::span(&token, 1));
+    const bool is_read = read_peer_memory(process, bytes.data(), address, bytes.size()) == 0;
+    const std::uint64_t word = address + (1 + membership_.rank) * sizeof token;
+    is_allowed = is_read && token == places[peer].token &&
+                 write_peer_memory(process, bytes.data(), word, bytes.size()) == 0;
   }
   co_return is_allowed;
 }
@@ -148,10 +150,9 @@ Task<bool> Calibration::probe_pull(std::span<const std::byte> own) {
 Task<> Calibration::measure_pull(PullCrossover& pull) {
   const bool is_told = pull_from_bytes_ != 0;
   if (!measures_ && !is_told) co_return;
-  send_.resize(sizeof(std::uint64_t));
-  const std::uint64_t token = random_incarnation();
-  std::memcpy(send_.data(), &token, sizeof token);
-  const bool is_allowed = co_await probe_pull(send_);
+  std::vector<std::uint64_t> words(1 + membership_.size);
+  words.front() = random_incarnation();
+  const bool is_allowed = co_await probe_pull(words);
   const auto core_cache_bytes = static_cast<double>(engine_.platform().core_cache_bytes());
   std::array<double, 2> agreed = {is_allowed ? 0.0 : 1.0, core_cache_bytes};
   co_await together_.agree_on_slowest(agreed);
@@ -186,12 +187,16 @@ Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
   const PullCrossover agreed = pull;
   std::vector<PullTimes> measured;
   const Extent unit = op->extent({.count = 1, .ranks = membership_.size}, membership_.rank);
+  std::size_t of_all = 0;
+  for (Rank rank = 0; rank < membership_.size; ++rank) {
+    const Extent extent = op->extent({.count = 1, .ranks = membership_.size}, rank);
+    of_all += extent.send + extent.recv;
+  }
   const TimePoint start = engine_.now();
   bool goes_on = true;
   for (const std::size_t bytes : PullCrossover::kSizes) {
     const std::size_t count = bytes * pulled_shares_of(op, membership_.size);
-    const std::size_t vector_bytes = count * op.elements_per_count(membership_.size);
-    if (!goes_on || vector_bytes > kMostPullBytes) break;
+    if (!goes_on || count * of_all > kMostPullBytes) break;
     grow(send_, unit.send * count);
     grow(recv_, unit.recv * count);
     Call call = together_.agreed_call(op, DataType::float32, std::span(send_).first(unit.send * count),

@@ -42,17 +42,17 @@ class Calibration {
   /// `pull_from_bytes`: what the options say; 0: nothing.
   Task<> agree_what_to_measure(double ranks_per_core, std::size_t pull_from_bytes);
   /// Where slots stop paying, for every operator that has both ways. Ends, with what is known by then, when
-  /// some rank has spent 15 ms on it.
+  /// some rank has spent 50 ms on it.
   Task<> measure_slots(SlotCrossover& slots);
-  /// Where pulling begins to pay (nowhere, if nothing is measured), unless the options say. One rank that may
-  /// not pull keeps all from it, and so does one whose options say never.
+  /// Which sizes the kernel had better copy (none, if nothing is measured), unless the options say. One rank
+  /// that may not pull keeps all from it, and so does one whose options say never.
   Task<> measure_pull(PullCrossover& pull);
 
  private:
   /// A call of which a rank brings `bytes` to the meeting; shares are whole elements.
   [[nodiscard]] Call call_of(Operator op, std::size_t bytes);
   Task<> measure_pull_of(Operator op, PullCrossover& pull);
-  Task<bool> probe_pull(std::span<const std::byte> own);
+  Task<bool> probe_pull(std::span<std::uint64_t> own);
 
   Engine& engine_;
   const Membership& membership_;

@@ -70,7 +70,7 @@ class PullCrossover {
 
   /// Takes the times of rising sizes.
   void take(PullUse use, const std::vector<PullTimes>& rising);
-  /// Where combining never won clearly, but was no slower at the largest size that was measured, it begins
+  /// Where combining did not win clearly at the largest size that was measured, but was no slower, it begins
   /// with shares as large as a core's cache, and larger than any that is measured: what was staged has left
   /// it then, and is read from afar.
   void combine_beyond(std::size_t core_cache_bytes) noexcept;

@@ -81,6 +81,7 @@ class CostModel {
   /// Of the work of a message or byte, at the end that sends it: the kernel takes it to its receiver's queue
   /// at once.
   static constexpr double kPartOfSender = 0.8;
+  static constexpr double kPartOfTaker = 1 - kPartOfSender;
   /// From core to core a message takes so much longer than where one does the work of both ends, which is
   /// what is measured.
   static constexpr double kAcrossCores = 2;
@@ -120,9 +121,11 @@ class CostModel {
   }
 
   [[nodiscard]] double with_core_each_us(const Cost& cost, double bytes_us) const noexcept {
-    const double of_one = kPartOfSender * cost.messages_of_one + (1 - kPartOfSender);
-    const double of_one_us = cost.messages_of_one == 0 ? 0 : of_one * speed_.message_us;
-    return kAcrossCores * std::max({way_us(cost), messages_us(cost) / ranks_, of_one_us}) +
+    const double of_one = kPartOfSender * cost.messages_of_one + kPartOfTaker;
+    const double to_one = kPartOfSender + kPartOfTaker * cost.messages_to_one;
+    const double most =
+        std::max(cost.messages_of_one == 0 ? 0 : of_one, cost.messages_to_one == 0 ? 0 : to_one);
+    return kAcrossCores * std::max({way_us(cost), messages_us(cost) / ranks_, most * speed_.message_us}) +
            std::max(bytes_us + work_of_bytes_us(cost) / ranks_, bytes_of_one_us(cost));
   }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/system/peer_memory.h>
 
+#include <cohort/engine/system/memory_map.h>
+
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -33,6 +36,21 @@ int read_peer_memory(std::uint32_t pid, std::byte* to, std::uintptr_t address, s
 int write_peer_memory(std::uint32_t pid, std::byte* from, std::uintptr_t address,
                       std::size_t bytes) noexcept {
   return copy_whole(::process_vm_writev, pid, from, address, bytes);
+}
+
+bool is_own_memory(std::byte* at, std::size_t bytes, bool is_written) noexcept {
+  const auto own = static_cast<std::uint32_t>(::getpid());
+  for (std::size_t done = 0; done < bytes;) {
+    std::byte* const place = at + done;
+    std::byte kept{};
+    if (read_peer_memory(own, &kept, reinterpret_cast<std::uintptr_t>(place), 1) != 0) return false;
+    if (is_written && write_peer_memory(own, &kept, reinterpret_cast<std::uintptr_t>(place), 1) != 0)
+      return false;
+    const std::size_t to_next_page =
+        memory_map::kPageBytes - reinterpret_cast<std::uintptr_t>(place) % memory_map::kPageBytes;
+    done += to_next_page;
+  }
+  return true;
 }
 
 }  // namespace cohort

@@ -15,8 +15,12 @@ namespace cohort {
 
 [[nodiscard]] int read_peer_memory(std::uint32_t pid, std::byte* to, std::uintptr_t address,
                                    std::size_t bytes) noexcept;
-/// `from` is only read.
+/// `from` is only read, and not const since the kernel's interface is not.
 [[nodiscard]] int write_peer_memory(std::uint32_t pid, std::byte* from, std::uintptr_t address,
                                     std::size_t bytes) noexcept;
+
+/// Whether this process itself may read, or write, all of these bytes: after an EFAULT, to tell whose memory
+/// it was. Nothing is changed.
+[[nodiscard]] bool is_own_memory(std::byte* at, std::size_t bytes, bool is_written) noexcept;
 
 }  // namespace cohort

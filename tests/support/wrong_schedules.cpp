@@ -353,6 +353,13 @@ Cost hidden_sender(std::size_t bytes, Rank ranks) {
           .bytes_of_one = n / 2};
 }
 
+Cost hidden_taker(std::size_t bytes, Rank ranks) {
+  Cost cost = hidden_sender(bytes, ranks);
+  cost.bytes_of_one *= 2;
+  cost.messages_to_one = ranks - 1.0;
+  return cost;
+}
+
 template <class Op, Task<> (*schedule)(Exec&, Op)>
 check::Report checked(const check::CheckOptions& options) {
   return test::check_schedule<Op>(schedule, all_links, options);
@@ -380,6 +387,10 @@ check::Report with_forgotten_copies(const check::CheckOptions& options) {
 }
 check::Report with_hidden_sender(const check::CheckOptions& options) {
   return with_cost(options, hidden_sender);
+}
+
+check::Report with_hidden_taker(const check::CheckOptions& options) {
+  return with_cost(options, hidden_taker);
 }
 
 /// What is missing, too early, or in each other's way.
@@ -438,6 +449,7 @@ std::vector<WrongSchedule> broken_plans() {
       {"cost() that understates rounds", FindingKind::cost, "rounds", with_few_rounds},
       {"cost() that forgets copies", FindingKind::cost, "bytes copied", with_forgotten_copies},
       {"cost() that hides who sends most", FindingKind::cost, "bytes sent by one rank", with_hidden_sender},
+      {"cost() that hides who takes most", FindingKind::cost, "messages to one rank", with_hidden_taker},
   };
 }
 

@@ -41,6 +41,7 @@ Json json_of(const Explanation::Line& line) {
     json["messages"] = candidate.cost->messages;
     json["bytes_by_all"] = candidate.cost->bytes_by_all;
     json["messages_of_one"] = candidate.cost->messages_of_one;
+    json["messages_to_one"] = candidate.cost->messages_to_one;
     json["bytes_of_one"] = candidate.cost->bytes_of_one;
   }
   json["estimate_us"] = json_of(candidate.estimate_us);

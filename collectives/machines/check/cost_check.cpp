@@ -64,24 +64,29 @@ bool are_copies_exact(const AnyAlgorithm& algorithm, const CostCase& of, const C
   return !of.options.is_in_place || is.bytes_copied > declared.bytes_copied;
 }
 
-/// Where it says that one rank sends more than others. A schedule without levels does not know where it runs:
-/// it says so of ranks on hosts of their own.
+/// Where it says that one rank sends, or takes, more than others; the latter no schedule with levels says. A
+/// schedule without levels does not know where it runs: it says so of ranks on hosts of their own.
 void check_busiest(const Machine& machine, const AnyAlgorithm& algorithm, const CostCase& of,
                    Report& report) {
   const bool has_levels = algorithm.levels() != Levels::none;
   const Hosts hosts = has_levels ? of.options.hosts() : Hosts::apart(of.options.ranks);
   const Cost declared = algorithm.cost(of.bytes, hosts);
-  if (declared.messages_of_one == 0 && declared.bytes_of_one == 0) return;
+  const bool tells_sender = declared.messages_of_one != 0 || declared.bytes_of_one != 0;
+  const bool tells_taker = declared.messages_to_one != 0;
+  if (!tells_sender && !tells_taker) return;
   double messages = 0;
   double bytes = 0;
+  double taken = 0;
   for (Rank rank = 0; rank < machine.ranks(); ++rank) {
     const Traffic& traffic = machine.traffic(rank);
     messages = std::max(messages,
                         static_cast<double>(traffic.messages - (has_levels ? traffic.messages_inside : 0)));
     bytes = std::max(bytes, static_cast<double>(traffic.sent - (has_levels ? traffic.sent_inside : 0)));
+    taken = std::max(taken, static_cast<double>(traffic.messages_taken));
   }
-  compare(report, "messages of one rank:", declared.messages_of_one, messages);
-  compare(report, "bytes sent by one rank:", declared.bytes_of_one, bytes);
+  if (tells_sender) compare(report, "messages of one rank:", declared.messages_of_one, messages);
+  if (tells_sender) compare(report, "bytes sent by one rank:", declared.bytes_of_one, bytes);
+  if (tells_taker) compare(report, "messages to one rank:", declared.messages_to_one, taken);
 }
 
 }  // namespace

@@ -97,6 +97,7 @@ void Machine::use_end(Access& last, TaskId task, const Channel& link, std::strin
 
 void Machine::count_message(Rank from, Rank to) {
   ++counting(from).messages;
+  if (ranks_[from].operation == 1) ++ranks_[to].traffic.messages_taken;  // wherever the other one is by now
   if (plan_.hosts.host_of(from) == plan_.hosts.host_of(to)) ++counting(from).messages_inside;
 }
 

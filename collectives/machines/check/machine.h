@@ -24,6 +24,7 @@ struct Traffic {
   std::uint64_t combined = 0;  ///< operands beyond the first
   std::uint64_t operands = 0;
   std::uint64_t messages = 0;         ///< sent over links
+  std::uint64_t messages_taken = 0;   ///< on their way to it over links
   std::uint64_t sent_inside = 0;      ///< of those sent, to ranks of the same host
   std::uint64_t messages_inside = 0;  ///< the same
 };

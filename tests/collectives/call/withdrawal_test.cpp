@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <latch>
 #include <semaphore>
 #include <thread>
+#include <vector>
 
 namespace cohort {
 namespace {
@@ -83,6 +85,55 @@ TEST_P(Withdrawal, a_rank_that_comes_late_touches_no_buffer_of_those_that_gave_u
 TEST_P(Withdrawal, a_deadline_in_the_middle_waits_for_peers_that_touch_the_buffer) {
   for (int more_ms = -3; more_ms <= 3; ++more_ms)
     run_with_limit([&] { std::this_thread::sleep_for(kLimit + std::chrono::milliseconds(more_ms)); });
+}
+
+constexpr float kUntouched = -1;
+
+/// Ranks whose memory the kernel copies into that of rank 0, which gives up before the last rank comes.
+void push_into_memory_of_who_gave_up(
+    const std::function<Collective(Communicator&, std::span<const float>, std::span<float>)>& make_call) {
+  constexpr Rank kRanks = 3;
+  constexpr std::size_t kBlock = std::size_t{16} << 10;  // over before it hears of anything
+  constexpr std::chrono::milliseconds kLimit{30};
+  std::binary_semaphore root_gave_up{0};
+  std::latch through(kRanks);
+  const auto body = [&](Communicator& comm) -> Task<> {
+    const bool is_late = comm.rank() + 1 == comm.size();
+    const std::vector<float> in(kBlock, 1);
+    std::vector<float> out(comm.rank() == 0 ? kRanks * kBlock : 0);
+    if (is_late) {
+      EXPECT_TRUE(root_gave_up.try_acquire_for(1000 * kLimit));
+    }
+    const Duration limit = is_late ? Duration::zero() : Duration(kLimit);
+    Collective call = make_call(comm, in, out).with_algorithm("direct").with_deadline(limit);
+    bool has_failed = false;
+    try {
+      co_await std::move(call);
+    } catch (const Error&) {
+      has_failed = true;
+    }
+    EXPECT_TRUE(has_failed) << "rank " << comm.rank();
+    std::ranges::fill(out, kUntouched);
+    if (comm.rank() == 0) root_gave_up.release();
+    through.arrive_and_wait();
+    EXPECT_EQ(std::ranges::count(out, kUntouched), std::ranges::ssize(out));
+  };
+  CommunicatorOptions options;
+  options.is_isolated = true;
+  options.pull_from_bytes = 1;
+  test::run_ranks(kRanks, body, options);
+}
+
+TEST(WithdrawalOfPrivateMemory, nothing_is_gathered_into_it) {
+  push_into_memory_of_who_gave_up([](Communicator& comm, std::span<const float> in, std::span<float> out) {
+    return comm.gather(in, out, 0);
+  });
+}
+
+TEST(WithdrawalOfPrivateMemory, nothing_is_reduced_into_it) {
+  push_into_memory_of_who_gave_up([](Communicator& comm, std::span<const float> in, std::span<float> out) {
+    return comm.reduce(in, out.first(comm.rank() == 0 ? in.size() : 0), ReduceOp::sum, 0);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(, Withdrawal, testing::Values("", "mesh", "ring"), [](const auto& test) {
