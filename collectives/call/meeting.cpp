@@ -451,7 +451,7 @@ UserWindows Meeting::bind_windows(const Call& call) noexcept {
 /// Whether the kernel is to copy: by what one rank reads of another in one go.
 bool Meeting::pulls(const Call& call) const noexcept {
   const std::size_t block_bytes = call.message_bytes() / pulled_shares_of(call.op, membership_.size);
-  return reach_.pull.pulls(pull_use_of(call.op), block_bytes);
+  return reach_.pull.pulls(pull_use_of(call.op, membership_.size), block_bytes);
 }
 
 }  // namespace cohort

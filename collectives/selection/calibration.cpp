@@ -169,12 +169,11 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
   together_.spread = 1;
   co_await measure_pull_of(operator_of<AllToAll>, pull);
   co_await measure_pull_of(operator_of<Scatter>, pull);
-  co_await measure_pull_of(operator_of<Broadcast>, pull);
-  if (membership_.size == 2)
-    pull.take(PullUse::to_all, pull.measured(PullUse::to_one));  // the one is all
-  else
+  if (membership_.size > 2) {
+    co_await measure_pull_of(operator_of<Broadcast>, pull);
     co_await measure_pull_of(operator_of<AllGather>, pull);
-  if (!pull.ranges(PullUse::to_all).empty()) {
+  }
+  if (!pull.ranges(pull_use_of(operator_of<AllGather>, membership_.size)).empty()) {
     co_await measure_pull_of(operator_of<AllReduce>, pull);
     pull.combine_beyond(core_cache);
   }
@@ -219,7 +218,7 @@ Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
     goes_on = !is_lost && times[3] < in_microseconds(kMostPullTime);
   }
   pull = agreed;
-  pull.take(pull_use_of(op), measured);
+  pull.take(pull_use_of(op, membership_.size), measured);
 }
 
 }  // namespace cohort

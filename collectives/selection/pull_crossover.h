@@ -29,7 +29,8 @@ enum class PullUse : std::uint8_t {
 };
 inline constexpr std::size_t kPullUses = 5;
 
-[[nodiscard]] PullUse pull_use_of(Operator op) noexcept;
+/// Of two ranks the one is all.
+[[nodiscard]] PullUse pull_use_of(Operator op, Rank ranks) noexcept;
 
 /// Into how many parts a vector is cut, of which one rank reads one of each other in one go: 1, but for what
 /// all combine.

@@ -86,6 +86,11 @@ constexpr std::array<PullWay, kPullUses> kPullWays = {
      {PullUse::broadcast, "broadcast", "one to all", Broadcast::kName},
      {PullUse::combined, "combined", "shares combined", AllReduce::kName}}};
 
+/// Of two ranks the one is all.
+bool is_used(const PullWay& way, Rank ranks) {
+  return ranks > 2 || (way.use != PullUse::to_all && way.use != PullUse::broadcast);
+}
+
 std::string measured_json(const Reach& reach) {
   Json json;
   json["slots"] = Json::array();
@@ -100,9 +105,10 @@ std::string measured_json(const Reach& reach) {
   }
   json["pull"] = Json::array();
   for (const PullWay& way : kPullWays)
-    json["pull"].push_back({{"use", way.use_name},
-                            {"ranges", ranges_of(reach.pull, way.use)},
-                            {"measured", times_of(reach.pull.measured(way.use))}});
+    if (is_used(way, reach.ranks()))
+      json["pull"].push_back({{"use", way.use_name},
+                              {"ranges", ranges_of(reach.pull, way.use)},
+                              {"measured", times_of(reach.pull.measured(way.use))}});
   json["links"] = Json::array();
   for (const auto& constant : reach.model.constants())
     json["links"].push_back({{"name", constant.name}, {"value", constant.value}, {"unit", constant.unit}});
@@ -120,10 +126,12 @@ std::string slots_table(const SlotCrossover& slots) {
   return text;
 }
 
-std::string pull_table(const PullCrossover& pull) {
+std::string pull_table(const Reach& reach) {
+  const PullCrossover& pull = reach.pull;
   std::string text = "\n# The kernel copies between private buffers:\n";
   for (const PullWay& way : kPullWays)
-    text += fmt::format("# {:>17} {}\n", way.what, words_for(pull.ranges(way.use)));
+    if (is_used(way, reach.ranks()))
+      text += fmt::format("# {:>17} {}\n", way.what, words_for(pull.ranges(way.use)));
   if (pull.measured(PullUse::to_one).empty()) return text;
   text += "#        collective   B per rank staged (us)  pulled (us)\n";
   for (const PullWay& way : kPullWays)
@@ -208,7 +216,7 @@ std::string Report::machine(Platform& platform) const {
 
 std::string Report::measured(const Reach& reach) const {
   if (options_.is_json) return measured_json(reach);
-  return reach.is_host_wide ? slots_table(reach.slots) + pull_table(reach.pull) : links_table(reach.model);
+  return reach.is_host_wide ? slots_table(reach.slots) + pull_table(reach) : links_table(reach.model);
 }
 
 }  // namespace cohort::explain

@@ -133,12 +133,14 @@ TEST(PullCrossover, of_a_vector_that_all_combine_a_share_is_pulled_at_a_time) {
 }
 
 TEST(PullCrossover, an_operators_use_follows_from_its_result) {
-  const auto uses = [](auto... op) { return std::vector{pull_use_of(op)...}; };
+  const auto uses = [](auto... op) { return std::vector{pull_use_of(op, 3)...}; };
   EXPECT_THAT(uses(operator_of<AllToAll>, operator_of<AllToAllVc>), testing::Each(PullUse::to_one));
   EXPECT_THAT(uses(operator_of<Gather>, operator_of<GatherV>, operator_of<Scatter>, operator_of<ScatterV>),
               testing::Each(PullUse::rooted));
   EXPECT_THAT(uses(operator_of<AllGather>, operator_of<AllGatherV>), testing::Each(PullUse::to_all));
-  EXPECT_EQ(pull_use_of(operator_of<Broadcast>), PullUse::broadcast);
+  EXPECT_EQ(pull_use_of(operator_of<Broadcast>, 3), PullUse::broadcast);
+  EXPECT_EQ(pull_use_of(operator_of<Broadcast>, 2), PullUse::rooted);
+  EXPECT_EQ(pull_use_of(operator_of<AllGather>, 2), PullUse::to_one);
   EXPECT_THAT(uses(operator_of<AllReduce>, operator_of<Reduce>, operator_of<ReduceScatter>),
               testing::Each(PullUse::combined));
 }
