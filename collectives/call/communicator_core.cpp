@@ -128,7 +128,8 @@ Task<> CommunicatorCore::establish() {
     co_await establish_with_all();
   make_ready();
   const bool is_measured = root_ && root_->reach_.is_host_wide;
-  const auto on_host = [this] { return measure_host(); };
+  std::optional<Calibration> calibration;  // peers touch its memory until this rank's is withdrawn
+  const auto on_host = [&] { return measure_host(calibration); };
   const auto on_network = [this] { return measure_network(); };
   const LinkSpeed& speed = reach_.model.speed();
   const bool may_measure = speed.keeps_figures && speed.ranks_per_core <= kMostRanksPerCoreToMeasure;
@@ -209,13 +210,13 @@ Task<> CommunicatorCore::measure(const std::function<Task<>()>& what) {
 }
 
 /// Leaves no trace: arrivals count from the user's first call again.
-Task<> CommunicatorCore::measure_host() {
-  const KnownFigures known(
-      engine_.platform(),
+Task<> CommunicatorCore::measure_host(std::optional<Calibration>& kept) {
+  const std::string conditions =
       fmt::format("{}ranks/{:.3g}percore/{}", membership_.size, membership_.engines_per_core(),
-                  meeting_->is_one_process() ? "threads" : "processes"));
-  Calibration calibration(engine_, membership_, job_membership(), algorithms_, known,
-                          [this](const Call& call) { return run_unnumbered(call); });
+                  meeting_->is_one_process() ? "threads" : "processes");
+  Calibration& calibration = kept.emplace(engine_, membership_, job_membership(), algorithms_,
+                                          *resources_.group(), KnownFigures(engine_.platform(), conditions),
+                                          [this](const Call& call) { return run_unnumbered(call); });
   co_await calibration.agree_what_to_measure(membership_.engines_per_core(), pull_from_bytes_);
   const bool reads_memory = resources_.transports().common_capabilities().reads_memory;
   if (reads_memory && !meeting_->is_one_process())  // in one process everything is mapped
@@ -226,6 +227,7 @@ Task<> CommunicatorCore::measure_host() {
   meeting_->forget_last_call();
   co_await exec_.phase();  // all have forgotten
   running_.sequence = 0;
+  kept.reset();
 }
 
 Task<> CommunicatorCore::measure_network() {

@@ -27,6 +27,8 @@
 
 namespace cohort {
 
+class Calibration;
+
 /// A communicator's inside: runs one collective after the other, in the order of the calls.
 ///
 /// From call to bytes: select the algorithm, number and sign the call, meet where ranks share memory, provide
@@ -278,7 +280,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   void establish_in_root() noexcept;
   void make_ready() noexcept;
   Task<> measure(const std::function<Task<>()>& what);
-  Task<> measure_host();
+  Task<> measure_host(std::optional<Calibration>& kept);
   Task<> measure_network();
   Task<> end_group();
   /// Ends what a root and its groups share, if nobody needs it any more.

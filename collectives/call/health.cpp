@@ -318,9 +318,11 @@ Error Health::own_fault(Rank peer, const Error& error) const {
 
 void Health::report_link_fault(Rank peer, const Error& error) noexcept {
   if (is_failed() || is_leaving_) return;
-  if (error.kind() == ErrorKind::ProtocolError)
+  const bool is_own = is_own_fault(error.kind()) && error.culprit() != peer;
+  const bool is_peers = is_own_fault(error.kind()) && !is_own;  // a buffer that it gave
+  if (error.kind() == ErrorKind::ProtocolError || is_peers)
     fail(of_call(error));
-  else if (is_own_fault(error.kind()))
+  else if (is_own)
     fail(own_fault(peer, error));
   else
     services_.spawn(resolve_link_fault(peer, error));

@@ -114,39 +114,46 @@ Task<> MemoryExec::push(Rank peer, Slice to, Slice from) {
     co_await copy_by_kernel(ByKernel::push, peer, from, to);
 }
 
-/// Nothing if the peer is gone, so that nobody who has got its process number is written to, or if a peer has
-/// withdrawn its memory.
-std::optional<int> MemoryExec::push_part(Rank peer, std::byte* from, std::uintptr_t address,
-                                         std::size_t bytes) {
-  if (host_.has_process_ended(peer)) return std::nullopt;
+/// A touch of the peer's memory. Nothing if a peer has withdrawn its own, or, so that nobody who has got its
+/// process number is written to, if the peer's process has ended.
+std::optional<int> MemoryExec::copy_part_by_kernel(ByKernel way, Rank peer, std::byte* here,
+                                                   std::uintptr_t there, std::size_t bytes) {
+  const std::uint32_t process = membership_.peers[peer].visible_process;
   host::Touch touch;
-  if (!touch.begin(*resources_.group())) return std::nullopt;
-  return write_peer_memory(membership_.peers[peer].visible_process, from, address, bytes);
+  if (host_.has_process_ended(peer) || !touch.begin(*resources_.group())) return std::nullopt;
+  return way == ByKernel::pull ? read_peer_memory(process, here, there, bytes)
+                               : write_peer_memory(process, here, there, bytes);
 }
 
 /// A peer that cannot be reached is gone or going: its end, or else this error, cancels the collective.
 Task<> MemoryExec::copy_by_kernel(ByKernel way, Rank peer, Slice here, Slice there) {
   const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(there));
   std::byte* const local = running_.windows.at(here);
-  const bool pushes = way == ByKernel::push;
   for (std::size_t at = 0; at < here.bytes; at += kBytesOfKernelBetweenLooks) {
     if (engine_.pace().is_turn_over()) co_await engine_.let_others_run();
     const std::size_t bytes = std::min(kBytesOfKernelBetweenLooks, here.bytes - at);
-    const std::optional<int> failure =
-        pushes ? push_part(peer, local + at, address + at, bytes)
-               : read_peer_memory(membership_.peers[peer].visible_process, local + at, address + at, bytes);
+    const std::optional<int> failure = copy_part_by_kernel(way, peer, local + at, address + at, bytes);
     if (failure == 0) continue;
-    if (!failure) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
-    if (failure == EFAULT && !is_own_memory(local + at, bytes, !pushes))
-      throw Error(
-          ErrorKind::InvalidArgument,
-          fmt::format("not all of the call's buffer is memory of this process, or it may not be {} (EFAULT)",
-                      pushes ? "read" : "written to"));
-    const Error error = system_error(*failure, fmt::format("{} {} bytes of rank {}'s memory",
-                                                           pushes ? "writing" : "reading", bytes, peer));
-    host_.link_failed(peer, blamed_on(error, rank(), peer));
-    co_await engine_.sleep_until(kNever);
+    if (failure) host_.link_failed(peer, failure_of_kernel(way, peer, *failure, local + at, bytes));
+    co_await engine_.sleep_until(kNever);  // until the cause comes
   }
+}
+
+Error MemoryExec::failure_of_kernel(ByKernel way, Rank peer, int error_number, std::byte* here,
+                                    std::size_t bytes) const {
+  const bool pulls = way == ByKernel::pull;
+  if (error_number == EFAULT) {
+    const bool is_own = !is_own_memory(here, bytes, pulls);
+    return Error(
+               ErrorKind::InvalidArgument,
+               fmt::format("not all of the call's buffer is memory of rank {}'s process, or it may not be {} "
+                           "(EFAULT)",
+                           is_own ? rank() : peer, pulls == is_own ? "written to" : "read"))
+        .with_culprit(is_own ? rank() : peer);
+  }
+  const Error error = system_error(error_number, fmt::format("{} {} bytes of rank {}'s memory",
+                                                             pulls ? "reading" : "writing", bytes, peer));
+  return blamed_on(error, rank(), peer);
 }
 
 std::byte* MemoryExec::address(const PlacedSlice& place) const noexcept {

@@ -144,8 +144,10 @@ class MemoryExec final : public Exec {
   enum class ByKernel : std::uint8_t { pull, push };
   /// Between as many bytes of this rank's memory and of a peer's process.
   Task<> copy_by_kernel(ByKernel way, Rank peer, Slice here, Slice there);
-  [[nodiscard]] std::optional<int> push_part(Rank peer, std::byte* from, std::uintptr_t address,
-                                             std::size_t bytes);
+  [[nodiscard]] std::optional<int> copy_part_by_kernel(ByKernel way, Rank peer, std::byte* here,
+                                                       std::uintptr_t there, std::size_t bytes);
+  [[nodiscard]] Error failure_of_kernel(ByKernel way, Rank peer, int error_number, std::byte* here,
+                                        std::size_t bytes) const;
 
   [[nodiscard]] std::byte* address(const PlacedSlice& place) const noexcept;
   /// Of byte `at` of all of these.

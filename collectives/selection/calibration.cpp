@@ -48,13 +48,14 @@ OnOwnCore::~OnOwnCore() {
 }
 
 Calibration::Calibration(Engine& engine, const Membership& membership, const Membership& job,
-                         const AlgorithmTable& algorithms, const KnownFigures& known,
+                         const AlgorithmTable& algorithms, host::HostGroup& group, KnownFigures known,
                          JointMeasurement::RunCall run)
     : engine_(engine),
       membership_(membership),
       job_(job),
       algorithms_(algorithms),
-      known_(known),
+      group_(group),
+      known_(std::move(known)),
       together_(engine, membership, std::move(run),
                 [&algorithms](const Call& call) { return algorithms.ways_on_host(call.op).in_slots; }) {}
 
@@ -118,41 +119,43 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
   if (is_worth_keeping && membership_.rank == 0) known_.keep(KnownFigures::figures_of(slots));
 }
 
-/// Tells the others where `own` begins in this process, a word for each rank, and tries to read everybody's
-/// first one: it is a number that the peer has drawn, so that nobody else's memory is taken for it. Then
-/// writes that peer's word for this rank. False if the kernel does not allow it. `own` outlives the next
-/// agreement.
-Task<bool> Calibration::probe_pull(std::span<std::uint64_t> own) {
+/// The peer's memory may be given back by now, as its process may be another one's.
+bool Calibration::reaches(Rank peer, std::uint64_t address, std::uint64_t number) {
+  const std::uint32_t process = membership_.peers[peer].visible_process;
+  host::Touch touch;
+  if (!touch.begin(group_)) return false;
+  std::uint64_t word = 0;
+  const auto bytes = std::as_writable_bytes(std::span(&word, 1));
+  if (read_peer_memory(process, bytes.data(), address, bytes.size()) != 0 || word != number) return false;
+  const std::uint64_t of_this_rank = address + (1 + membership_.rank) * sizeof word;
+  return write_peer_memory(process, bytes.data(), of_this_rank, bytes.size()) == 0;
+}
+
+/// Tells the others where its words begin in this process, and tries to read and write everybody's. False if
+/// the kernel does not allow it.
+Task<bool> Calibration::probe_pull() {
   struct Place {
-    std::uint64_t token;
+    std::uint64_t number;
     std::uint64_t address;
   };
-  Place mine{own.front(), reinterpret_cast<std::uintptr_t>(own.data())};
+  words_.resize(1 + membership_.size);
+  words_.front() = random_incarnation();
+  Place mine{words_.front(), reinterpret_cast<std::uintptr_t>(words_.data())};
   std::vector<Place> places(membership_.size);
   const Call call =
       together_.agreed_call(operator_of<AllGather>, DataType::int64, std::as_bytes(std::span(&mine, 1)),
                             std::as_writable_bytes(std::span(places)));
   co_await together_.run(call);
   bool is_allowed = true;
-  for (Rank peer = 0; peer < membership_.size && is_allowed; ++peer) {
-    const std::uint32_t process = membership_.peers[peer].visible_process;
-    const std::uint64_t address = places[peer].address;
-    std::uint64_t token = 0;
-    const auto bytes = std::as_writable_bytes(std::span(&token, 1));
-    const bool is_read = read_peer_memory(process, bytes.data(), address, bytes.size()) == 0;
-    const std::uint64_t word = address + (1 + membership_.rank) * sizeof token;
-    is_allowed = is_read && token == places[peer].token &&
-                 write_peer_memory(process, bytes.data(), word, bytes.size()) == 0;
-  }
+  for (Rank peer = 0; peer < membership_.size && is_allowed; ++peer)
+    is_allowed = reaches(peer, places[peer].address, places[peer].number);
   co_return is_allowed;
 }
 
 Task<> Calibration::measure_pull(PullCrossover& pull) {
   const bool is_told = pull_from_bytes_ != 0;
   if (!measures_ && !is_told) co_return;
-  std::vector<std::uint64_t> words(1 + membership_.size);
-  words.front() = random_incarnation();
-  const bool is_allowed = co_await probe_pull(words);
+  const bool is_allowed = co_await probe_pull();
   const auto core_cache_bytes = static_cast<double>(engine_.platform().core_cache_bytes());
   std::array<double, 2> agreed = {is_allowed ? 0.0 : 1.0, core_cache_bytes};
   co_await together_.agree_on_slowest(agreed);
@@ -169,10 +172,8 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
   together_.spread = 1;
   co_await measure_pull_of(operator_of<AllToAll>, pull);
   co_await measure_pull_of(operator_of<Scatter>, pull);
-  if (membership_.size > 2) {
-    co_await measure_pull_of(operator_of<Broadcast>, pull);
-    co_await measure_pull_of(operator_of<AllGather>, pull);
-  }
+  co_await measure_pull_of(operator_of<Broadcast>, pull);
+  if (membership_.size > 2) co_await measure_pull_of(operator_of<AllGather>, pull);
   if (!pull.ranges(pull_use_of(operator_of<AllGather>, membership_.size)).empty()) {
     co_await measure_pull_of(operator_of<AllReduce>, pull);
     pull.combine_beyond(core_cache);
@@ -195,7 +196,8 @@ Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
   bool goes_on = true;
   for (const std::size_t bytes : PullCrossover::kSizes) {
     const std::size_t count = bytes * pulled_shares_of(op, membership_.size);
-    if (!goes_on || count * of_all > kMostPullBytes) break;
+    const bool is_too_much = !measured.empty() && count * of_all > kMostPullBytes;
+    if (!goes_on || is_too_much) break;
     grow(send_, unit.send * count);
     grow(recv_, unit.recv * count);
     Call call = together_.agreed_call(op, DataType::float32, std::span(send_).first(unit.send * count),
@@ -218,6 +220,8 @@ Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
     goes_on = !is_lost && times[3] < in_microseconds(kMostPullTime);
   }
   pull = agreed;
+  send_ = {};
+  recv_ = {};
   pull.take(pull_use_of(op, membership_.size), measured);
 }
 

@@ -6,6 +6,7 @@
 #include <cohort/collectives/selection/known_figures.h>
 #include <cohort/collectives/selection/pull_crossover.h>
 #include <cohort/collectives/selection/slot_crossover.h>
+#include <cohort/net/host/host_group.h>
 
 #include <vector>
 
@@ -32,9 +33,10 @@ class OnOwnCore : Immovable {
 /// until the rank's memory is withdrawn, if measuring fails.
 class Calibration {
  public:
-  /// `known`: what earlier jobs have measured; `job`: see OnOwnCore. Both outlive this.
+  /// `known`: what earlier jobs have measured; `job`: see OnOwnCore. All but `known` outlive this.
   Calibration(Engine& engine, const Membership& membership, const Membership& job,
-              const AlgorithmTable& algorithms, const KnownFigures& known, JointMeasurement::RunCall run);
+              const AlgorithmTable& algorithms, host::HostGroup& group, KnownFigures known,
+              JointMeasurement::RunCall run);
 
   /// First. What all ranks know already is not measured again. Where each rank can have a core, each has one
   /// until this object dies. Where many ranks share a core nothing is
@@ -52,13 +54,17 @@ class Calibration {
   /// A call of which a rank brings `bytes` to the meeting; shares are whole elements.
   [[nodiscard]] Call call_of(Operator op, std::size_t bytes);
   Task<> measure_pull_of(Operator op, PullCrossover& pull);
-  Task<bool> probe_pull(std::span<std::uint64_t> own);
+  Task<bool> probe_pull();
+  /// Whether the kernel reads the number that begins at `address` of that rank's process, if it is this one,
+  /// and writes it to this rank's word behind it.
+  [[nodiscard]] bool reaches(Rank peer, std::uint64_t address, std::uint64_t number);
 
   Engine& engine_;
   const Membership& membership_;
   const Membership& job_;
   const AlgorithmTable& algorithms_;
-  const KnownFigures& known_;
+  host::HostGroup& group_;
+  const KnownFigures known_;
   JointMeasurement together_;
   std::optional<OnOwnCore> on_own_core_;
   std::optional<KnownFigures::OfSlots> slots_{};  ///< that all ranks know
@@ -66,6 +72,7 @@ class Calibration {
   bool measures_ = true;
   double pull_from_bytes_ = 0;
   // Of this object, not of a coroutine that may end by an exception: peers touch them until withdrawn.
+  std::vector<std::uint64_t> words_;  ///< a number that this rank has drawn, and one word for each rank
   std::vector<std::byte> send_;
   std::vector<std::byte> recv_;
 };

@@ -22,7 +22,8 @@ std::size_t first_of_gains(const std::vector<PullTimes>& measured, PullUse use) 
 
 PullUse pull_use_of(Operator op, Rank ranks) noexcept {
   if (op->combines) return PullUse::combined;
-  if (op.gives_to_all() && ranks > 2) return op->has_root ? PullUse::broadcast : PullUse::to_all;
+  if (op.gives_to_all() && op->has_root) return PullUse::broadcast;
+  if (op.gives_to_all() && ranks > 2) return PullUse::to_all;
   return op->has_root ? PullUse::rooted : PullUse::to_one;
 }
 

@@ -22,9 +22,9 @@ namespace cohort {
 /// times of all algorithms of all operators, 2, 4 and 8 ranks on 2 cores (AMD), 8 B to 4 MiB: in 337 of 363
 /// cells what it takes is within 10 % of the best, and on average 2.1 % above it.
 ///
-/// Where each rank has a core, messages are sent and taken while others are on their way: the longer one of
-/// the way and of a rank's messages counts. 4 and 8 ranks on 16 cores (Intel), 8 B to 2 MiB: 93 of 106 cells,
-/// and 3.6 % above; 73 and 11 % if both added up.
+/// Where each rank has a core, messages are sent and taken while others are on their way: the longest counts
+/// of the way, of a rank's messages on average, and of those of the rank that sends, or takes, most. 4 and 8
+/// ranks on 16 cores (Intel), 8 B to 2 MiB: 94 of 106 cells, and 3.2 % above; 73 and 11 % if they added up.
 class CostModel {
  public:
   CostModel() = default;

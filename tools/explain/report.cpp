@@ -87,9 +87,7 @@ constexpr std::array<PullWay, kPullUses> kPullWays = {
      {PullUse::combined, "combined", "shares combined", AllReduce::kName}}};
 
 /// Of two ranks the one is all.
-bool is_used(const PullWay& way, Rank ranks) {
-  return ranks > 2 || (way.use != PullUse::to_all && way.use != PullUse::broadcast);
-}
+bool is_used(const PullWay& way, Rank ranks) { return ranks > 2 || way.use != PullUse::to_all; }
 
 std::string measured_json(const Reach& reach) {
   Json json;

@@ -139,7 +139,7 @@ TEST(PullCrossover, an_operators_use_follows_from_its_result) {
               testing::Each(PullUse::rooted));
   EXPECT_THAT(uses(operator_of<AllGather>, operator_of<AllGatherV>), testing::Each(PullUse::to_all));
   EXPECT_EQ(pull_use_of(operator_of<Broadcast>, 3), PullUse::broadcast);
-  EXPECT_EQ(pull_use_of(operator_of<Broadcast>, 2), PullUse::rooted);
+  EXPECT_EQ(pull_use_of(operator_of<Broadcast>, 2), PullUse::broadcast);
   EXPECT_EQ(pull_use_of(operator_of<AllGather>, 2), PullUse::to_one);
   EXPECT_THAT(uses(operator_of<AllReduce>, operator_of<Reduce>, operator_of<ReduceScatter>),
               testing::Each(PullUse::combined));
