@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace cohort {
@@ -70,11 +71,10 @@ void expect_fault_of(Rank culprit, int protection, const char* what) {
     }
     EXPECT_EQ(comm.reach().pull.from_bytes(PullUse::rooted), 1U);
     std::optional<Error> error;
+    const std::span<float> taken = out.floats().first(comm.rank() == 0 ? 2 * kFloats : 0);
+    Collective call = comm.gather(std::span<const float>(in.floats()), taken, 0).with_algorithm("direct");
     try {
-      co_await comm
-          .gather(std::span<const float>(in.floats().first(kFloats)),
-                  out.floats().first(comm.rank() == 0 ? comm.size() * kFloats : 0), 0)
-          .with_algorithm("direct");
+      co_await std::move(call);
     } catch (const Error& caught) {
       error = caught;
     }
