@@ -60,8 +60,8 @@ Json ranges_of(const PullCrossover& pull, PullUse use) {
 std::string words_for(const std::vector<PullCrossover::Range>& ranges) {
   std::string text;
   for (const auto& [from, below] : ranges) {
-    text += fmt::format("{}from {} B ", text.empty() ? "" : "and ", from);
-    text += below == PullCrossover::kNever ? "on" : fmt::format("to below {} B ", below);
+    text += fmt::format("{}from {} B ", text.empty() ? "" : " and ", from);
+    text += below == PullCrossover::kNever ? "on" : fmt::format("to below {} B", below);
   }
   return text.empty() ? "never" : text;
 }
@@ -77,17 +77,16 @@ struct PullWay {
   PullUse use;
   std::string_view use_name;
   std::string_view what;
-  std::string_view measured_by;
+  Operator measured_by;
 };
 constexpr std::array<PullWay, kPullUses> kPullWays = {
-    {{PullUse::to_one, "to_one", "blocks to one", AllToAll::kName},
-     {PullUse::rooted, "rooted", "blocks of a root", Scatter::kName},
-     {PullUse::to_all, "to_all", "blocks to all", AllGather::kName},
-     {PullUse::broadcast, "broadcast", "one to all", Broadcast::kName},
-     {PullUse::combined, "combined", "shares combined", AllReduce::kName}}};
+    {{PullUse::to_one, "to_one", "blocks to one", operator_of<AllToAll>},
+     {PullUse::rooted, "rooted", "blocks of a root", operator_of<Scatter>},
+     {PullUse::to_all, "to_all", "blocks to all", operator_of<AllGather>},
+     {PullUse::broadcast, "broadcast", "one to all", operator_of<Broadcast>},
+     {PullUse::combined, "combined", "shares combined", operator_of<AllReduce>}}};
 
-/// Of two ranks the one is all.
-bool is_used(const PullWay& way, Rank ranks) { return ranks > 2 || way.use != PullUse::to_all; }
+bool is_used(const PullWay& way, Rank ranks) { return pull_use_of(way.measured_by, ranks) == way.use; }
 
 std::string measured_json(const Reach& reach) {
   Json json;
@@ -134,7 +133,7 @@ std::string pull_table(const Reach& reach) {
   text += "#        collective   B per rank staged (us)  pulled (us)\n";
   for (const PullWay& way : kPullWays)
     for (const PullTimes& times : pull.measured(way.use))
-      text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f}\n", way.measured_by, times.bytes,
+      text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f}\n", to_string(way.measured_by), times.bytes,
                           times.staged_us, times.pulled_us);
   return text;
 }
