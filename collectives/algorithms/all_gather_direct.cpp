@@ -14,11 +14,11 @@ Task<> from_user_windows(Exec& x, AllGather op) {
 
 /// Private memory: publish a piece in ccl_out, meet, copy the peers' pieces while the next one is published.
 Task<> through_ccl_buffers(Exec& x, AllGather op) {
-  const Staging staging(x.stage_bytes(), op.send.bytes, op.element_bytes);
+  const Staging staging(x, op.send.bytes, op.element_bytes);
   co_await x.copy(op.block(x.rank()), op.send);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const AllGather piece = op.part(staging.offset(k), staging.bytes(k));
-    const Slice mine = x.ccl_out(staging.half(k), piece.send.bytes);
+    const Slice mine = x.ccl_out(staging.place(k), piece.send.bytes);
     co_await x.copy(mine, piece.send);
     co_await x.phase();
     for (const Rank peer : x.peers()) co_await x.copy_from(peer, piece.block(peer), mine);

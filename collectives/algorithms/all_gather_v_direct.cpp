@@ -29,13 +29,13 @@ Task<> collect(Exec& x, AllGatherV piece, std::size_t at) {
 
 /// Private memory: publish a piece in ccl_out, meet, copy the peers' pieces while the next one is published.
 Task<> through_ccl_buffers(Exec& x, AllGatherV op) {
-  const Staging staging(x.stage_bytes(), op.size_bytes(), op.element_bytes);
+  const Staging staging(x, op.size_bytes(), op.element_bytes);
   co_await x.copy(op.block(x.rank()), op.send);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const AllGatherV piece = op.part(staging.offset(k), staging.bytes(k));
-    co_await x.copy(x.ccl_out(staging.half(k), piece.send.bytes), piece.send);
+    co_await x.copy(x.ccl_out(staging.place(k), piece.send.bytes), piece.send);
     co_await x.phase();
-    co_await collect(x, piece, staging.half(k));
+    co_await collect(x, piece, staging.place(k));
   }
 }
 

@@ -42,11 +42,11 @@ Task<> take_published(Exec& x, AllToAll piece, std::size_t at) {
 /// Private memory: publish a piece of every block in ccl_in, meet, take the own ones while the next ones are
 /// published.
 Task<> through_ccl_buffers(Exec& x, AllToAll op) {
-  const Staging staging(x.stage_bytes() / x.size(), op.size_bytes(), op.element_bytes);
+  const Staging staging(x, op.size_bytes(), op.element_bytes, x.size());
   co_await x.copy(op.from(x.rank()), op.to(x.rank()));
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const AllToAll piece = op.part(staging.offset(k), staging.bytes(k));
-    const std::size_t at = staging.half(k) * x.size();
+    const std::size_t at = staging.place(k);
     co_await publish(x, piece, at);
     co_await x.phase();
     co_await take_published(x, piece, at);

@@ -14,10 +14,10 @@ Task<> from_user_window(Exec& x, Broadcast op) {
 
 /// Private memory: the root publishes pieces in ccl_out, everybody copies them out behind it.
 Task<> through_ccl_buffer(Exec& x, Broadcast op) {
-  const Staging staging(x.stage_bytes_of_root(op.data.bytes), op.data.bytes, op.element_bytes);
+  const Staging staging = Staging::of_root(x, op.data.bytes, op.element_bytes);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const Slice piece = op.data.part(staging.offset(k), staging.bytes(k));
-    const Slice published = x.ccl_out(staging.half(k), piece.bytes);
+    const Slice published = x.ccl_out(staging.place(k), piece.bytes);
     if (x.rank() == op.root) co_await x.copy(published, piece);
     co_await x.phase();
     if (x.rank() != op.root) co_await x.copy_from(op.root, piece, published);

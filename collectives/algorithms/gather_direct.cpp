@@ -32,13 +32,13 @@ Task<> collect(Exec& x, Gather piece, std::size_t at) {
 /// next one.
 Task<> through_ccl_buffers(Exec& x, Gather op) {
   const bool is_root = x.rank() == op.root;
-  const Staging staging(x.stage_bytes(), op.size_bytes(), op.element_bytes);
+  const Staging staging(x, op.size_bytes(), op.element_bytes);
   if (is_root) co_await x.copy(op.block(op.root), op.send);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const Gather piece = op.part(staging.offset(k), staging.bytes(k));
-    if (!is_root) co_await x.copy(x.ccl_out(staging.half(k), piece.send.bytes), piece.send);
+    if (!is_root) co_await x.copy(x.ccl_out(staging.place(k), piece.send.bytes), piece.send);
     co_await x.phase();
-    if (is_root) co_await collect(x, piece, staging.half(k));
+    if (is_root) co_await collect(x, piece, staging.place(k));
   }
 }
 

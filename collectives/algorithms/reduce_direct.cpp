@@ -23,7 +23,7 @@ Task<> through_user_windows(Exec& x, Reduce op) {
   if (x.rank() == op.root) {
     co_await combine_pulled(x, share, result, op.combine, op.element_bytes);
   } else {
-    const Staging staging(x.stage_bytes(), share.bytes, op.element_bytes);
+    const Staging staging(x, share.bytes, op.element_bytes);
     for (std::size_t k = 0; k < staging.pieces(); ++k) {
       const std::size_t at = staging.offset(k);
       const Slice combined = x.ccl_out(0, staging.bytes(k));
@@ -39,10 +39,10 @@ Task<> through_user_windows(Exec& x, Reduce op) {
 /// publishing and the root's collecting cost again (2 ranks, 64 KiB and 1 MiB: 8.6 and 88 to 5.3 and 42 us).
 Task<> combine_at_root(Exec& x, Reduce op) {
   const bool is_root = x.rank() == op.root;
-  const Staging staging(x.stage_bytes_of_root(op.send.bytes), op.send.bytes, op.element_bytes);
+  const Staging staging = Staging::of_root(x, op.send.bytes, op.element_bytes);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const AllReduce piece = as_all_reduce(op.part(staging.offset(k), staging.bytes(k)));
-    const Slice published = x.ccl_in(staging.half(k), piece.send.bytes);
+    const Slice published = x.ccl_in(staging.place(k), piece.send.bytes);
     if (!is_root) co_await x.copy(published, piece.send);
     co_await x.phase();
     if (!is_root) continue;

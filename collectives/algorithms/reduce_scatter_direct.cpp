@@ -45,10 +45,10 @@ Task<> combine_block(Exec& x, Op piece, std::size_t at) {
 /// published.
 template <class Op>
 Task<> through_ccl_buffers(Exec& x, Op op) {
-  const Staging staging(x.stage_bytes() / x.size(), op.size_bytes(), op.element_bytes);
+  const Staging staging(x, op.size_bytes(), op.element_bytes, x.size());
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const Op piece = op.part(staging.offset(k), staging.bytes(k));
-    const std::size_t at = staging.half(k) * x.size();
+    const std::size_t at = staging.place(k);
     co_await publish(x, piece, at);
     co_await x.phase();
     co_await combine_block(x, piece, at);

@@ -65,7 +65,7 @@ void divide(Exec& x, const Scan& op) { x.perform(x.finish_average(op.combine, op
 class Pieces {
  public:
   Pieces(Exec& x, const Scan& op) noexcept
-      : x_(x), op_(op), staging_(x.stage_bytes() / x.size(), share(op.send, 0).bytes, op.element_bytes) {}
+      : x_(x), op_(op), staging_(x, share(op.send, 0).bytes, op.element_bytes, x.size()) {}
 
   [[nodiscard]] std::size_t count() const noexcept { return staging_.pieces(); }
   [[nodiscard]] Slice input(std::size_t piece, Rank of_share) const noexcept {
@@ -88,7 +88,7 @@ class Pieces {
     return Blocks(whole, x_.size(), op_.element_bytes)[of];
   }
   [[nodiscard]] std::size_t place(std::size_t piece, Rank slot) const noexcept {
-    return staging_.half(piece) * x_.size() + slot * staging_.bytes(piece);
+    return staging_.place(piece) + slot * staging_.bytes(piece);
   }
 
   Exec& x_;
@@ -132,10 +132,10 @@ Task<> collect(Exec& x, const Pieces& pieces, std::size_t k) {
 /// the second takes a piece while the next one is published.
 Task<> pass_on(Exec& x, Scan op) {
   const bool is_first = x.rank() == 0;
-  const Staging staging(x.stage_bytes_of_root(op.send.bytes), op.send.bytes, op.element_bytes);
+  const Staging staging = Staging::of_root(x, op.send.bytes, op.element_bytes);
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const Scan piece = op.part(staging.offset(k), staging.bytes(k));
-    const Slice published = x.ccl_in(staging.half(k), piece.send.bytes);
+    const Slice published = x.ccl_in(staging.place(k), piece.send.bytes);
     if (is_first) co_await x.copy(published, piece.send);
     co_await x.phase();
     if (is_first) continue;

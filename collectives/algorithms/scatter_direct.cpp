@@ -33,12 +33,11 @@ Task<> publish(Exec& x, Scatter piece, std::size_t at) {
 /// while it publishes the next one.
 Task<> through_ccl_buffer(Exec& x, Scatter op) {
   const bool is_root = x.rank() == op.root;
-  const Staging staging(x.stage_bytes_of_root(x.size() * op.size_bytes()) / x.size(), op.size_bytes(),
-                        op.element_bytes);
+  const Staging staging = Staging::of_root(x, op.size_bytes(), op.element_bytes, x.size());
   if (is_root) co_await x.copy(op.recv, op.block(op.root));
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
     const Scatter piece = op.part(staging.offset(k), staging.bytes(k));
-    const std::size_t at = staging.half(k) * x.size();
+    const std::size_t at = staging.place(k);
     if (is_root) co_await publish(x, piece, at);
     co_await x.phase();
     if (!is_root) co_await x.copy_from(op.root, piece.recv, published(x, piece, at, x.rank()));

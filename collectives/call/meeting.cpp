@@ -29,6 +29,7 @@ struct WindowAddresses {
   std::uint64_t send_address = 0;  ///< means something within one process only, or to the kernel
   std::uint64_t recv_address = 0;
 };
+static_assert(sizeof(WindowAddresses) <= sizeof(host::ArrivalSlot::beside_stamp));
 
 std::size_t footprint_of(const Call& call, Rank ranks) {
   const Extent extent = call.op->extent({.count = call.count, .ranks = ranks, .root = call.root}, call.root);
@@ -125,6 +126,10 @@ void Meeting::announce(const Call& call) noexcept {
   some_are_filling_ = false;
   is_ahead_ = goes_ahead_ = may_go_ahead(call);
   filling_.begin();
+  if (travels)
+    filling_.take_places(call, exec_);
+  else
+    exec_.count_staged_call();
   if (travels && !refers_) {
     const bool is_given = call.op.gives_to_others(membership_.rank, membership_.size, call.root);
     if (is_given && call.send_bytes != 0) filling_.bring_first(call, may_read_given(call));
@@ -141,7 +146,7 @@ void Meeting::announce(const Call& call) noexcept {
       where.recv_offset = *offset;
     }
     if (refers_) slot.reachable |= announcement::kByReference;
-    std::memcpy(slot.payload(sizeof where), &where, sizeof where);
+    std::memcpy(slot.beside_stamp, &where, sizeof where);
   }
   group_.announce(running_.sequence);
   progress_ = Progress::announced;
@@ -275,7 +280,7 @@ void Meeting::bind_slots(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     const bool is_given = rank == membership_.rank && may_read_given(call);
     std::byte* const payload =
-        is_given ? call.send : group_.arrival(rank, running_.sequence).payload(call.announced_bytes);
+        is_given ? call.send : group_.payload(rank, running_.sequence, call.announced_bytes);
     windows_of(rank).bind(WindowId::slot, payload, call.announced_bytes);
     exec_.take_announcement(rank, call.announced_bytes, false);
   }
@@ -288,7 +293,8 @@ void Meeting::bind_slots(const Call& call) noexcept {
 /// each time.
 void Meeting::expect_data(const Call& call) noexcept {
   Expected& expected = this->expected();
-  if (expected.is_for(call, running_.signature)) return;
+  const std::byte* const place = group_.payload(membership_.rank, running_.sequence, call.announced_bytes);
+  if (expected.is_for(call, running_.signature, place)) return;
   bind_slots(call);
   const OperatorArguments arguments = call.arguments(membership_.size);
   exec_.prepare(expected.steps, [&] { call.algorithm->combine(exec_, arguments); });
@@ -300,6 +306,7 @@ void Meeting::expect_data(const Call& call) noexcept {
   expected.signature = running_.signature;
   expected.send = call.send;
   expected.recv = call.recv;
+  expected.place = place;
 }
 
 /// Finds the inputs, some of which stayed where they were. False if somebody's cannot have.
@@ -313,7 +320,8 @@ bool Meeting::take_references(const Call& call) noexcept {
       return false;
     }
     // The words of a reference lie before what its owner leaves in the slot for itself.
-    windows_of(rank).bind(WindowId::slot, slot.below, call.announced_bytes);
+    std::byte* const left = group_.payload_beyond_words(rank, running_.sequence);
+    windows_of(rank).bind(WindowId::slot, left, call.announced_bytes);
     exec_.take_announcement(rank, call.announced_bytes, true);
   }
   return true;
@@ -404,7 +412,7 @@ bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
   const std::uint64_t segment_bytes = segment.size_bytes();
   const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
   WindowAddresses where;
-  std::memcpy(&where, slot.payload(sizeof where), sizeof where);
+  std::memcpy(&where, slot.beside_stamp, sizeof where);
   bool all_mapped = true;
   const auto bind = [&](WindowId window, std::uint32_t flag, std::uint64_t offset, std::uint64_t address,
                         std::size_t bytes) {
@@ -428,7 +436,7 @@ bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
 /// The same for the kernel, which follows addresses of the peer's process.
 void Meeting::bind_addresses_of(Rank peer, const Call& call) noexcept {
   WindowAddresses where;
-  std::memcpy(&where, group_.arrival(peer, running_.sequence).payload(sizeof where), sizeof where);
+  std::memcpy(&where, group_.arrival(peer, running_.sequence).beside_stamp, sizeof where);
   const Extent extent = call.op->extent(call.form(membership_.size), peer);
   const std::size_t element = size_bytes(call.type);
   group_.windows(peer).bind(WindowId::send, reinterpret_cast<std::byte*>(where.send_address),

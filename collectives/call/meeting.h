@@ -80,9 +80,9 @@ class Meeting : Immovable {
 
   /// The local schedule of an earlier call in the same slots, and what its addresses depend on besides.
   struct Expected {
-    [[nodiscard]] bool is_for(const Call& call, const Signature& of) const noexcept {
+    [[nodiscard]] bool is_for(const Call& call, const Signature& of, const std::byte* in) const noexcept {
       return algorithm == call.algorithm && call.counts.empty() && count == call.count && signature == of &&
-             send == call.send && recv == call.recv;
+             send == call.send && recv == call.recv && place == in;
     }
 
     const AnyAlgorithm* algorithm = nullptr;  ///< none: nothing is kept
@@ -90,6 +90,7 @@ class Meeting : Immovable {
     Signature signature;
     const std::byte* send = nullptr;
     const std::byte* recv = nullptr;
+    const std::byte* place = nullptr;  ///< of this rank's data, as of everybody's
     bool meets_again = false;
     MemoryExec::Prepared steps;
     MemoryExec::Prepared after_phase;  ///< if all meet again

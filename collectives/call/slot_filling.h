@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/call/call.h>
+#include <cohort/collectives/schedule/exec.h>
 #include <cohort/engine/system/copy_bytes.h>
 #include <cohort/net/host/host_group.h>
 
@@ -23,6 +24,12 @@ class SlotFilling : Immovable {
 
   /// Nothing is brought to that call.
   void begin() noexcept { is_all_here_ = true; }
+  /// Finds where the data of a call that brings some lies in every rank's memory.
+  void take_places(const Call& call, const Exec& x) noexcept {
+    group_.take_payload_place(running_.sequence, call.announced_bytes, ring_bytes_for(call, x));
+  }
+  /// Around how much of it such data goes; 0: it stays in slots.
+  [[nodiscard]] static std::size_t ring_bytes_for(const Call& call, const Exec& x) noexcept;
   /// Before the announcement: copies what comes with it. `finds_own_given`: this rank reads its own data
   /// where the caller gave it.
   void bring_first(const Call& call, bool finds_own_given) noexcept {
@@ -49,7 +56,7 @@ class SlotFilling : Immovable {
   void bring_first_of_large(const Call& call, bool finds_own_given) noexcept;
   void bring_rest_of_large(const Call& call) noexcept;
   [[nodiscard]] std::byte* own_slot(const Call& call) const noexcept {
-    return group_.own_arrival(running_.sequence).payload(call.announced_bytes);
+    return group_.payload(membership_.rank, running_.sequence, call.announced_bytes);
   }
   /// What of the slot's place `at` on is for others to read.
   void copy_given(const Call& call, std::size_t at, std::size_t bytes) const noexcept;

@@ -31,15 +31,15 @@ Task<> collect_shares(Exec& x, AllReduce piece, std::size_t at) {
 }
 
 Task<> reduce_through_ccl_buffers(Exec& x, AllReduce op, Wanted wanted) {
-  const Staging staging(x.stage_bytes(), op.send.bytes, op.element_bytes);
+  const Staging staging(x, op.send.bytes, op.element_bytes);
   auto piece = [&](std::size_t k) { return op.part(staging.offset(k), staging.bytes(k)); };
-  if (staging.pieces() > 0) co_await publish_shares(x, piece(0), staging.half(0));
+  if (staging.pieces() > 0) co_await publish_shares(x, piece(0), staging.place(0));
   co_await x.phase();
   for (std::size_t k = 0; k < staging.pieces(); ++k) {
-    co_await combine_published(x, piece(k), staging.half(k), wanted);
-    if (k + 1 < staging.pieces()) co_await publish_shares(x, piece(k + 1), staging.half(k + 1));
+    co_await combine_published(x, piece(k), staging.place(k), wanted);
+    if (k + 1 < staging.pieces()) co_await publish_shares(x, piece(k + 1), staging.place(k + 1));
     co_await x.phase();
-    if (wanted != Wanted::elsewhere) co_await collect_shares(x, piece(k), staging.half(k));
+    if (wanted != Wanted::elsewhere) co_await collect_shares(x, piece(k), staging.place(k));
   }
 }
 

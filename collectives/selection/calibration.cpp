@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/selection/calibration.h>
 
+#include <cohort/collectives/schedule/staging.h>
 #include <cohort/collectives/selection/selection.h>
 #include <cohort/collectives/selection/spread.h>
 #include <cohort/engine/system/peer_memory.h>
@@ -28,6 +29,12 @@ constexpr std::size_t kLargeBlock = std::size_t{256} << 10;
 /// Of which one is enough where it is long.
 constexpr int pulls_per_batch(std::size_t bytes) noexcept {
   return bytes >= std::size_t{1} << 20 ? 1 : JointMeasurement::kCallsPerBatch;
+}
+
+JointMeasurement::Rewrite input_of(const Call& call) {
+  return [input = std::span(call.send, call.send_bytes), value = 0]() mutable {
+    std::ranges::fill(input, static_cast<std::byte>(value++ & 0x3f));
+  };
 }
 
 void grow(std::vector<std::byte>& buffer, std::size_t bytes) {
@@ -79,6 +86,22 @@ Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pul
   slots_ = slots;
   const std::optional<KnownFigures::OfPull> pull = co_await together_.known_to_all(known_.pull());
   pull_ = pull;
+  if (!slots_ || !pull_) co_await touch_rings();
+}
+
+/// The first rank is the root here.
+Task<> Calibration::touch_rings() {
+  const auto bytes_of = [this](Rank rank, Givers givers) {
+    return rank == 0 || givers == Givers::all ? ring_bytes(membership_.size, job_.has_core_each(), givers)
+                                              : 0;
+  };
+  const auto touch = [&](Rank rank) {
+    group_.touch_rings(rank, std::max(bytes_of(rank, Givers::all), bytes_of(rank, Givers::root)));
+  };
+  touch(membership_.rank);
+  co_await together_.meet();
+  for (const Rank peer : group_.members())
+    if (peer != membership_.rank) touch(peer);
 }
 
 /// After each size the ranks agree on the slowest rank's times, and on whether to go on.
@@ -104,7 +127,7 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
         return call;
       };
       const int calls = bytes < kLarge ? JointMeasurement::kCallsPerBatch : kLargeCallsPerBatch;
-      const std::array<double, 2> both = co_await together_.time_both(in_slots_or_not, calls);
+      const std::array<double, 2> both = co_await together_.time_both(in_slots_or_not, input_of(call), calls);
       std::array<double, 4> times = {both[0], both[1], in_microseconds(engine_.now() - start),
                                      together_.spread};
       co_await together_.agree_on_slowest(times);
@@ -209,7 +232,7 @@ Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
     };
     const int calls = pulls_per_batch(bytes);
     const TimePoint began = engine_.now();
-    const std::array<double, 2> both = co_await together_.time_both(staged_or_pulled, calls);
+    const std::array<double, 2> both = co_await together_.time_both(staged_or_pulled, input_of(call), calls);
     const double next_us = 4 * in_microseconds(engine_.now() - began) * pulls_per_batch(4 * bytes) / calls;
     std::array<double, 4> times = {both[0], both[1], together_.spread,
                                    in_microseconds(engine_.now() - start) + next_us};

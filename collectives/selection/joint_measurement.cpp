@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/selection/joint_measurement.h>
 
+#include <cohort/collectives/operators/barrier.h>
 #include <cohort/collectives/selection/spread.h>
 
 #include <algorithm>
@@ -18,12 +19,12 @@ Task<double> JointMeasurement::time(const Call& call) {
   co_return best_of(batches);
 }
 
-Task<std::array<double, 2>> JointMeasurement::time_both(Way way, int calls_per_batch) {
+Task<std::array<double, 2>> JointMeasurement::time_both(Way way, Rewrite rewrite, int calls_per_batch) {
   std::array<std::vector<Duration>, 2> batches;
   for (int batch = 0; batch < kBatchesOfCalls; ++batch) {
     for (std::size_t which = 0; which < batches.size(); ++which) {
       const Call call = way(which);
-      const Duration took = co_await run_batch(call, calls_per_batch);
+      const Duration took = co_await run_batch_anew(call, rewrite, calls_per_batch);
       batches[which].push_back(took);
     }
   }
@@ -37,6 +38,18 @@ Task<Duration> JointMeasurement::run_batch(const Call& call, int calls) const {
   co_return (engine_.now() - start) / calls;
 }
 
+Task<Duration> JointMeasurement::run_batch_anew(const Call& call, const Rewrite& rewrite, int calls) const {
+  Duration took{};
+  for (int i = 0; i < calls; ++i) {
+    rewrite();
+    co_await meet();
+    const TimePoint start = engine_.now();
+    co_await run_(call);
+    took += engine_.now() - start;
+  }
+  co_return took / calls;
+}
+
 double JointMeasurement::best_of(const std::vector<Duration>& batches) noexcept {
   spread = std::max(spread, spread_of(batches));
   return in_microseconds(*std::ranges::min_element(batches));
@@ -46,6 +59,11 @@ Task<double> JointMeasurement::time_once(const Call& call) const {
   const TimePoint start = engine_.now();
   co_await run_(call);
   co_return in_microseconds(engine_.now() - start);
+}
+
+Task<> JointMeasurement::meet() const {
+  const Call call = agreed_call(operator_of<Barrier>, DataType::byte, {}, {});
+  co_await run_(call);
 }
 
 Call JointMeasurement::agreed_call(Operator op, DataType type, std::span<const std::byte> in,

@@ -31,13 +31,18 @@ class JointMeasurement {
   [[nodiscard]] const Membership& membership() const noexcept { return membership_; }
 
   [[nodiscard]] Task<> run(const Call& call) const { return run_(call); }
+  /// Waits until all have come here.
+  [[nodiscard]] Task<> meet() const;
   /// Each rank's time of a call, in us: the best of several batches, since others are disturbed by whatever
   /// else runs.
   Task<double> time(const Call& call);
   /// The same of a call that is made in two ways, by turns, so that what disturbs one disturbs the other:
-  /// `way` makes it, and whatever makes it go the first or the second way.
+  /// `way` makes it, and whatever makes it go the first or the second way. Before each call it gets a new
+  /// input from `rewrite`, as from a program that computes, and all ranks meet; neither is timed. A rank that
+  /// read memory which nobody had written since would find it in its own cache.
   using Way = std::function<Call(std::size_t which)>;
-  Task<std::array<double, 2>> time_both(Way way, int calls_per_batch = kCallsPerBatch);
+  using Rewrite = std::function<void()>;
+  Task<std::array<double, 2>> time_both(Way way, Rewrite rewrite, int calls_per_batch = kCallsPerBatch);
   /// The same of one call, which is enough where it takes long.
   Task<double> time_once(const Call& call) const;
   /// values[i] = the largest of all ranks.
@@ -66,6 +71,7 @@ class JointMeasurement {
  private:
   /// How long one of its calls takes.
   Task<Duration> run_batch(const Call& call, int calls) const;
+  Task<Duration> run_batch_anew(const Call& call, const Rewrite& rewrite, int calls) const;
   /// In us. Widens the spread.
   [[nodiscard]] double best_of(const std::vector<Duration>& batches) noexcept;
 

@@ -108,6 +108,19 @@ void HostGroup::announce(std::uint64_t sequence) noexcept {
   notify_all();
 }
 
+void HostGroup::touch_rings(Rank of, std::size_t bytes) noexcept {
+  const auto touch = [&](std::size_t begin, std::size_t size_bytes) {
+    for (std::size_t at = 0; at < std::min(bytes, size_bytes); at += kPageBytes) {
+      auto* const byte = reinterpret_cast<volatile unsigned char*>(segments_[of].at(begin + at));
+      const unsigned char value = *byte;
+      if (of == rank_) *byte = value;
+    }
+  };
+  touch(layout_.payload_ring(), PayloadRing::kMostBytes);
+  touch(layout_.ccl_in(), layout_.buffer_bytes());
+  touch(layout_.ccl_out(), layout_.buffer_bytes());
+}
+
 void HostGroup::tell_full(std::uint64_t sequence, std::size_t bytes) noexcept {
   own_arrival(sequence).filled.store(static_cast<std::uint32_t>(bytes), std::memory_order_seq_cst);
   notify_all();

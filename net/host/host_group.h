@@ -11,6 +11,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -85,6 +86,26 @@ class HostGroup final : public Source {
   [[nodiscard]] ArrivalSlot& arrival(Rank of, std::uint64_t sequence) noexcept {
     return *arrivals_[of][turn_of(sequence)];
   }
+  /// Before a collective with which data travels: where it lies in every rank's memory, in the ring or, of a
+  /// ring of 0 bytes, in the slot.
+  void take_payload_place(std::uint64_t sequence, std::size_t bytes, std::size_t ring_bytes) noexcept {
+    std::optional<std::size_t>& place = in_ring_[turn_of(sequence)];
+    place.reset();
+    if (ring_bytes != 0) place = payload_ring_.take(bytes, ring_bytes);
+  }
+  /// Data of that size which that rank brings to the collective.
+  [[nodiscard]] std::byte* payload(Rank of, std::uint64_t sequence, std::size_t bytes) noexcept {
+    return bytes <= sizeof(ArrivalSlot::beside_stamp) ? arrival(of, sequence).beside_stamp
+                                                      : payload_beyond_words(of, sequence);
+  }
+  /// The same, of a rank that says in its slot where its buffers are.
+  [[nodiscard]] std::byte* payload_beyond_words(Rank of, std::uint64_t sequence) noexcept {
+    const std::optional<std::size_t>& place = in_ring_[turn_of(sequence)];
+    return place ? segments_[of].at(layout_.payload_ring() + *place) : arrival(of, sequence).below;
+  }
+  /// Touches each page of the first `bytes` of that rank's ring and CCL buffers, its own by writing: the
+  /// first touch of a page takes longer than many a collective. Nobody uses them meanwhile.
+  void touch_rings(Rank of, std::size_t bytes) noexcept;
   /// Which of its slots a rank uses: collectives take them in turn.
   static constexpr std::size_t kTurns = 2;
   [[nodiscard]] static constexpr std::size_t turn_of(std::uint64_t sequence) noexcept {
@@ -196,6 +217,8 @@ class HostGroup final : public Source {
   std::vector<std::array<ArrivalSlot*, kTurns>> arrivals_;
   std::vector<WindowTable> windows_;
   std::vector<bool> in_process_;
+  PayloadRing payload_ring_;
+  std::array<std::optional<std::size_t>, kTurns> in_ring_;  ///< where the data of the last collectives is
   bool may_spin_ = true;
   std::uint32_t phase_ = 0;
   std::uint32_t touching_ = 0;  ///< guards that are open

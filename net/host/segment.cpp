@@ -25,7 +25,8 @@ Layout::Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noe
   letters_read_ = letters_ + round_up(letters * sizeof(LetterCell));
   letter_parts_ = letters_read_ + round_up(ranks * sizeof(LettersRead));
   letter_payloads_ = letter_parts_ + round_up(ranks * sizeof(PartsCell));
-  ccl_in_ = letter_payloads_ + letters * kLetterPayloadBytes;
+  payload_ring_ = letter_payloads_ + letters * kLetterPayloadBytes;
+  ccl_in_ = payload_ring_ + PayloadRing::kMostBytes;
   ccl_out_ = ccl_in_ + buffer_bytes_;
   heap_ = round_up(ccl_out_ + buffer_bytes_, SharedMemory::kHugePageBytes);
 }

@@ -7,6 +7,7 @@
 #include <cohort/net/link_host.h>
 #include <cohort/net/rank.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -43,16 +44,29 @@ struct alignas(kCacheLine) ArrivalSlot {
   /// How many bytes of the data are there, where it comes in pieces: in a line of its own, which who waits
   /// for the stamp does not read.
   alignas(kCacheLine) Counter filled{0};
-
-  /// Where data of that size lies.
-  [[nodiscard]] std::byte* payload(std::size_t bytes) noexcept {
-    return bytes <= sizeof beside_stamp ? beside_stamp : below;
-  }
-  [[nodiscard]] const std::byte* payload(std::size_t bytes) const noexcept {
-    return bytes <= sizeof beside_stamp ? beside_stamp : below;
-  }
 };
 static_assert(offsetof(ArrivalSlot, below) == kCacheLine);
+
+/// Where ranks put what travels with an arrival, unless it lies in the slot: one after the other, round and
+/// round, so that a place is written again long after peers have read it; see Staging in collectives/schedule
+/// for what that saves. Of every rank's memory the same place, found by all of them from the sizes of their
+/// collectives. Two in a row do not overlap: peers may still read the last one.
+class PayloadRing {
+ public:
+  /// In a smaller one what comes after its end might overlap what was before.
+  static constexpr std::size_t kLeastBytes = 3 * kSlotPayloadBytes;
+  static constexpr std::size_t kMostBytes = 2 * 1024 * 1024;
+
+  /// The next place of so many bytes, if the ring is the first `ring_bytes`.
+  [[nodiscard]] std::size_t take(std::size_t bytes, std::size_t ring_bytes) noexcept {
+    const std::size_t at = end_ + bytes <= std::clamp(ring_bytes, kLeastBytes, kMostBytes) ? end_ : 0;
+    end_ = at + (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+    return at;
+  }
+
+ private:
+  std::size_t end_ = 0;
+};
 
 /// The signals that one peer has posted on one lane, and in which collectives. Written by that peer.
 struct alignas(kCacheLine) SignalCell {
@@ -129,6 +143,7 @@ class Layout {
   [[nodiscard]] std::size_t arrival(std::uint64_t sequence) const noexcept {
     return arrivals_ + (sequence & 1) * sizeof(ArrivalSlot);
   }
+  [[nodiscard]] std::size_t payload_ring() const noexcept { return payload_ring_; }
   [[nodiscard]] std::size_t signals(Rank from, Lane lane) const noexcept {
     return signals_ + cell(from, lane) * sizeof(SignalCell);
   }
@@ -181,6 +196,7 @@ class Layout {
   std::size_t letters_read_ = 0;
   std::size_t letter_parts_ = 0;
   std::size_t letter_payloads_ = 0;
+  std::size_t payload_ring_ = 0;
   std::size_t ccl_in_ = 0;
   std::size_t ccl_out_ = 0;
   std::size_t heap_ = 0;

@@ -196,7 +196,8 @@ std::string without_numbers(const std::string& line) {
 
 /// Over links the choice depends on how fast they are; whether the kernel may copy, on its settings.
 bool is_the_same_everywhere(const std::string& line, const std::string& example) {
-  for (const char* of_this_host : {"blocks to ", "shares combined", "huge pages", " verbs "})
+  for (const char* of_this_host :
+       {"blocks to ", "blocks of ", "one to all ", "shares combined", "huge pages", " verbs "})
     if (line.find(of_this_host) != std::string::npos) return false;
   if (example.find("--transport shm") != std::string::npos) return true;
   const bool tells_choice =

@@ -82,23 +82,25 @@ class MeetingOfTwo {
     return meet_with(call, kInPieces, std::as_bytes(piece));
   }
   Task<bool> fill(const Call& call, std::span<const float> data) {
-    host::ArrivalSlot& slot = peers_group().own_arrival(hosts_[0].state.sequence);
-    std::memcpy(slot.payload(data.size_bytes()), data.data(), data.size_bytes());
+    std::memcpy(place_of(1, call), data.data(), data.size_bytes());
     peers_group().tell_full(hosts_[0].state.sequence, data.size_bytes());
     const bool is_done = co_await meeting_->attend(call);
     co_return is_done;
   }
   /// Ranks outnumber their cores from now on.
   void share_cores() { exec_->set_has_core_each(false); }
-  /// What rank 0 has left for the others.
+  /// What rank 0 leaves for the others in its first call.
   [[nodiscard]] std::span<float> own_slot(std::size_t count) {
-    host::ArrivalSlot& slot = resources_[0]->group()->own_arrival(hosts_[0].state.sequence);
-    return {reinterpret_cast<float*>(slot.payload(count * sizeof(float))), count};
+    host::HostGroup& group = *resources_[0]->group();
+    return {reinterpret_cast<float*>(group.own().at(group.layout().payload_ring())), count};
   }
   [[nodiscard]] const std::vector<Error>& failures() const { return hosts_[0].failures; }
 
  private:
   [[nodiscard]] host::HostGroup& peers_group() { return *resources_[1]->group(); }
+  [[nodiscard]] std::byte* place_of(Rank rank, const Call& call) {
+    return resources_[rank]->group()->payload(rank, hosts_[0].state.sequence, call.announced_bytes);
+  }
   [[nodiscard]] SharedHeap heap_of(Rank rank) {
     const Resources::HeapPlace heap = resources_[rank]->heap();
     return {heap.memory, heap.offset, heap.bytes, false};
@@ -112,7 +114,11 @@ class MeetingOfTwo {
     host::ArrivalSlot& slot = peers_group().own_arrival(running.sequence);
     slot.signature = running.signature;
     slot.reachable = reachable;
-    std::memcpy(slot.payload(brought.size()), brought.data(), brought.size());
+    const std::size_t ring = SlotFilling::ring_bytes_for(call, *exec_);
+    if (call.algorithm->announces() == Announces::data)
+      peers_group().take_payload_place(running.sequence, call.announced_bytes, ring);
+    const bool is_words = brought.size() == sizeof(Words) && reachable != 0 && reachable != kInPieces;
+    std::memcpy(is_words ? slot.beside_stamp : place_of(1, call), brought.data(), brought.size());
     peers_group().announce(running.sequence);
     meeting_->begin();
     return meeting_->complete_here(call);

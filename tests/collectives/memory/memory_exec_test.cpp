@@ -2,6 +2,7 @@
 // The steps of one rank on its own memory, in a time that passes as they store.
 #include <cohort/collectives/memory/memory_exec.h>
 #include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/collectives/schedule/staging.h>
 #include <cohort/engine/task_scope.h>
 #include <cohort/net/transports.h>
 #include <cohort/tests/support/storing_clock.h>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace cohort {
@@ -188,6 +190,34 @@ TEST_F(MemoryExecTest, messages_pass_through_as_much_of_the_buffers_as_stays_in_
   exec_.stage_in_cache();
   EXPECT_EQ(exec_.ccl_bytes(), 2 * kMiB);
   EXPECT_EQ(exec_.stage_bytes(), kMiB);
+}
+
+/// 64 KiB in one piece, and 2 MiB in four: the places of one call after the other.
+TEST_F(MemoryExecTest, what_is_staged_goes_round_the_buffers_from_call_to_call) {
+  exec_.stage_in_cache();
+  for (const std::size_t message : {kMiB / 16, 2 * kMiB}) {
+    const std::size_t piece = std::min(message, kMiB / 2);
+    std::vector<std::size_t> places;
+    for (std::size_t written = 0; written < 2 * exec_.ccl_bytes(); written += message) {
+      exec_.count_staged_call();
+      const Staging staging(exec_, message, sizeof(float));
+      EXPECT_EQ(staging.pieces(), message / piece);
+      for (std::size_t k = 0; k < staging.pieces(); ++k) places.push_back(staging.place(k));
+      EXPECT_EQ(Staging(exec_, message, sizeof(float)).place(0), staging.place(0)) << "amid a call";
+    }
+    const std::size_t around = exec_.ccl_bytes() / piece;
+    const std::set<std::size_t> first(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(around));
+    EXPECT_EQ(first.size(), around) << "each once";
+    EXPECT_LE(*first.rbegin() + piece, exec_.ccl_bytes());
+    for (std::size_t i = around; i < places.size(); ++i) EXPECT_EQ(places[i], places[i - around]);
+  }
+}
+
+TEST_F(MemoryExecTest, what_is_larger_than_the_ring_passes_through_two_places) {
+  exec_.stage_in_cache();
+  const Staging staging(exec_, 8 * kMiB, sizeof(float));
+  for (std::size_t k = 2; k < staging.pieces(); ++k) EXPECT_EQ(staging.place(k), staging.place(k - 2));
+  EXPECT_NE(staging.place(0), staging.place(1));
 }
 
 }  // namespace
