@@ -13,19 +13,22 @@ std::size_t round_up(std::size_t bytes, std::size_t unit = memory_map::kPageByte
 }  // namespace
 
 Layout::Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept
-    : buffer_bytes_(round_up(buffer_bytes)), heap_bytes_(round_up(heap_bytes)) {
+    : stages_per_link_(places_of_peer(ranks, kStageBytes, kStages)),
+      payloads_per_peer_(places_of_peer(ranks, kLetterPayloadBytes, kLetters)),
+      buffer_bytes_(round_up(buffer_bytes)),
+      heap_bytes_(round_up(heap_bytes)) {
   const std::size_t cells = static_cast<std::size_t>(ranks) * kMostLanes;
   arrivals_ = kFixedBytes;
   signals_ = arrivals_ + round_up(2 * sizeof(ArrivalSlot));
   sends_ = signals_ + round_up(cells * sizeof(SignalCell));
   receives_ = sends_ + round_up(cells * sizeof(SendCell));
   stages_ = receives_ + round_up(cells * sizeof(ReceiveCell));
-  letters_ = stages_ + cells * kStages * kStageBytes;
+  letters_ = stages_ + cells * stages_per_link_ * kStageBytes;
   const std::size_t letters = std::size_t{ranks} * kLetters;
   letters_read_ = letters_ + round_up(letters * sizeof(LetterCell));
   letter_parts_ = letters_read_ + round_up(ranks * sizeof(LettersRead));
   letter_payloads_ = letter_parts_ + round_up(ranks * sizeof(PartsCell));
-  payload_ring_ = letter_payloads_ + letters * kLetterPayloadBytes;
+  payload_ring_ = letter_payloads_ + std::size_t{ranks} * payloads_per_peer_ * kLetterPayloadBytes;
   ccl_in_ = payload_ring_ + PayloadRing::kMostBytes;
   ccl_out_ = ccl_in_ + buffer_bytes_;
   heap_ = round_up(ccl_out_ + buffer_bytes_, SharedMemory::kHugePageBytes);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,9 +20,17 @@ inline constexpr std::size_t kCacheLine = 64;
 /// Bytes of user data that travel with an arrival; larger messages go through windows.
 inline constexpr std::size_t kSlotPayloadBytes = 256 * 1024;
 
-/// Staging between private memory and a two-sided receiver: two slots per link and direction.
+/// Staging between private memory and a two-sided receiver: two pieces at a time per link and direction.
 inline constexpr std::size_t kStageBytes = 128 * 1024;
-inline constexpr std::size_t kStages = 2;
+inline constexpr std::uint32_t kStages = 2;
+
+/// How many such places one peer has, a power of two: the more the better, as in PayloadRing, but those of
+/// all peers together take at most 2 MiB, or `least` places each.
+[[nodiscard]] constexpr std::uint32_t places_of_peer(Rank ranks, std::size_t place_bytes,
+                                                     std::uint32_t least) noexcept {
+  const auto of_all = static_cast<std::uint32_t>((std::size_t{2} << 20) / place_bytes);
+  return std::max(std::bit_floor(of_all / std::max(ranks - 1, 1U)), least);
+}
 
 /// A counter in shared memory: one writer, who only counts up; everybody may wait for a value.
 using Counter = std::atomic<std::uint32_t>;
@@ -154,13 +163,13 @@ class Layout {
     return receives_ + cell(from, lane) * sizeof(ReceiveCell);
   }
   [[nodiscard]] std::size_t stage(Rank to, Lane lane, std::uint32_t piece) const noexcept {
-    return stages_ + (cell(to, lane) * kStages + piece % kStages) * kStageBytes;
+    return stages_ + (cell(to, lane) * stages_per_link_ + (piece & (stages_per_link_ - 1))) * kStageBytes;
   }
   [[nodiscard]] std::size_t letter(Rank to, std::uint32_t number) const noexcept {
     return letters_ + (std::size_t{to} * kLetters + number % kLetters) * sizeof(LetterCell);
   }
   [[nodiscard]] std::size_t letter_payload(Rank to, std::uint32_t number) const noexcept {
-    return letter_payloads_ + (std::size_t{to} * kLetters + number % kLetters) * kLetterPayloadBytes;
+    return letter_payloads_ + payload_index(to, number) * kLetterPayloadBytes;
   }
   [[nodiscard]] std::size_t letters_read(Rank from) const noexcept {
     return letters_read_ + from * sizeof(LettersRead);
@@ -183,10 +192,15 @@ class Layout {
   static constexpr std::size_t kAccessAt = kPhaseAt + kCacheLine;
   static constexpr std::size_t kFixedBytes = 4096;
 
+  [[nodiscard]] std::size_t payload_index(Rank to, std::uint32_t number) const noexcept {
+    return std::size_t{to} * payloads_per_peer_ + (number & (payloads_per_peer_ - 1));
+  }
   [[nodiscard]] std::size_t cell(Rank peer, Lane lane) const noexcept {
     return static_cast<std::size_t>(peer) * kMostLanes + lane;
   }
 
+  std::uint32_t stages_per_link_ = 0;
+  std::uint32_t payloads_per_peer_ = 0;
   std::size_t arrivals_ = 0;
   std::size_t signals_ = 0;
   std::size_t sends_ = 0;
