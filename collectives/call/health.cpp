@@ -155,7 +155,7 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
   co_await listen_for(engine_, kQuestionTime, is_known);
   std::sort(table_.begin(), table_.end(),
             [](const SignatureOfRank& a, const SignatureOfRank& b) { return a.rank < b.rank; });
-  const Disagreement verdict = judge(table_, algorithms_);
+  const Disagreement verdict = judge(table_, algorithms_, membership_.size);
   const HistoryEntry* const entry = entry_of(sequence);
   const bool is_later_part = call_.is_in_later_message() && sequence == running_.sequence;
   const std::uint64_t number = entry == nullptr ? call_.number() : entry->call;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/signature.h>
 
+#include <cohort/collectives/call/counts_digest.h>
 #include <cohort/collectives/operators/all_gather.h>
 
 #include <fmt/format.h>
@@ -83,7 +84,7 @@ std::string text_of_tensors(const Signature& signature) {
   return fmt::format("a list of {}{}", size, size == ListDigest::kMostNamed ? " or more" : "");
 }
 
-/// In place of a hash: each rank has counts of its own, which they are about to tell each other.
+/// In place of a digest: each rank has counts of its own, which they are about to tell each other.
 constexpr std::uint64_t kOwnCounts = 0;
 
 bool has_own_counts(const Signature& signature) {
@@ -104,29 +105,30 @@ std::string operator_name(const Signature& signature) {
   return index < kOperators ? std::string(to_string(Operator::at(index))) : fmt::format("#{}", index);
 }
 
-/// What stands for counts that differ: a hash of them, the same for those that are given and those that the
-/// buffers mean.
-std::uint64_t hash_of_counts(const Call& call, Rank ranks) noexcept {
+/// What stands for counts that differ: the same for those that are given and those that the buffers mean.
+std::uint64_t digest_of_counts(const Call& call, Rank ranks) noexcept {
   if (call.has_own_counts()) return kOwnCounts;
-  std::uint64_t hash = 14695981039346656037U;
+  CountsDigest digest;
   const std::size_t size = how_many(call.op->counts, ranks);
-  for (std::size_t i = 0; i < size; ++i) {
-    hash = (hash ^ (call.counts.empty() ? call.count : call.counts[i])) * 1099511628211U;
-    hash ^= hash >> 32;
-  }
-  return hash & kCountMask;
+  for (std::size_t i = 0; i < size; ++i) digest.add(call.counts.empty() ? call.count : call.counts[i]);
+  return digest.bits();
+}
+
+bool has_counts_digest(const Signature& signature) {
+  const std::uint64_t index = byte_at(signature.what, 0);
+  return index < kOperators && Operator::at(index)->counts != Counts::one && !has_own_counts(signature);
 }
 
 std::string text_of_count(const Signature& signature) {
-  const std::uint64_t index = byte_at(signature.what, 0);
-  const bool is_hash = index < kOperators && Operator::at(index)->counts != Counts::one;
   const std::uint64_t count = count_in(signature);
   if (has_own_counts(signature)) return "lists of each rank's own";
-  return is_hash ? fmt::format("a list with the hash {:012x}", count) : fmt::format("{}", count);
+  return has_counts_digest(signature) ? fmt::format("a list with the digest {:012x}", count)
+                                      : fmt::format("{}", count);
 }
 
 constexpr std::string_view kDataType = "data type";
 constexpr std::string_view kSizesOfTensors = "size of several tensors";
+constexpr std::string_view kCount = "count";
 
 struct Field {
   std::string_view name;
@@ -143,9 +145,9 @@ const std::array kFields = {
     Field{"number of tensors", [](const Signature& s, const AlgorithmTable&) { return text_of_tensors(s); }},
     Field{kSizesOfTensors,
           [](const Signature& s, const AlgorithmTable&) {
-            return is_list(s) ? fmt::format("sizes with the hash {:012x}", count_in(s)) : std::string();
+            return is_list(s) ? fmt::format("sizes with the digest {:012x}", count_in(s)) : std::string();
           }},
-    Field{"count",
+    Field{kCount,
           [](const Signature& s, const AlgorithmTable&) { return is_list(s) ? "" : text_of_count(s); }},
     Field{"size of a large tensor",
           [](const Signature& s, const AlgorithmTable&) {
@@ -192,13 +194,29 @@ const Signature& signature_of(Rank rank, const std::vector<SignatureOfRank>& sig
 }
 
 /// Of tensors: the one that differs between the odd ones out and most ranks, where it is one.
+std::string name_of_sizes(const Signature& odd, const Signature& most) {
+  const std::optional<std::size_t> tensor = digest_in(odd).differing_from(digest_in(most));
+  return tensor ? fmt::format("size of tensor {}", *tensor) : std::string(kSizesOfTensors);
+}
+
+/// The same of counts.
+std::string name_of_counts(const Signature& odd, const Signature& most, Rank ranks) {
+  if (!has_counts_digest(odd) || !has_counts_digest(most)) return std::string(kCount);
+  const Counts counts = Operator::at(byte_at(odd.what, 0))->counts;
+  const std::optional<std::size_t> place =
+      CountsDigest::of_bits(count_in(odd))
+          .differing_from(CountsDigest::of_bits(count_in(most)), how_many(counts, ranks));
+  if (!place) return "more than one of the counts";
+  if (counts == Counts::ranks) return fmt::format("the count of rank {}", *place);
+  return fmt::format("the count of what rank {} gives to rank {}", *place / ranks, *place % ranks);
+}
+
 std::string name_of_field(const Field& field, const std::vector<Holder>& holders,
-                          const std::vector<SignatureOfRank>& signatures) {
-  if (field.name != kSizesOfTensors) return std::string(field.name);
-  const ListDigest odd = digest_in(signature_of(holders.front().ranks.front(), signatures));
-  const ListDigest most = digest_in(signature_of(holders.back().ranks.front(), signatures));
-  const std::optional<std::size_t> tensor = odd.differing_from(most);
-  return tensor ? fmt::format("size of tensor {}", *tensor) : std::string(field.name);
+                          const std::vector<SignatureOfRank>& signatures, Rank ranks) {
+  const Signature& odd = signature_of(holders.front().ranks.front(), signatures);
+  const Signature& most = signature_of(holders.back().ranks.front(), signatures);
+  if (field.name == kSizesOfTensors) return name_of_sizes(odd, most);
+  return field.name == kCount ? name_of_counts(odd, most, ranks) : std::string(field.name);
 }
 
 std::string who_has(const Holder& holder) {
@@ -211,7 +229,7 @@ std::string who_has(const Holder& holder) {
 
 Signature sign(const Call& call, Rank ranks) noexcept {
   const bool is_scaled = call.reduce == ReduceOp::scaled_sum;
-  const std::uint64_t count = call.op->counts == Counts::one ? call.count : hash_of_counts(call, ranks);
+  const std::uint64_t count = call.op->counts == Counts::one ? call.count : digest_of_counts(call, ranks);
   const AlgorithmId algorithm = call.algorithm == nullptr ? AlgorithmId{} : call.algorithm->id();
   return {.what = static_cast<std::uint64_t>(call.op.index()) |
                   static_cast<std::uint64_t>(call.type) << kTypeShift |
@@ -261,13 +279,14 @@ std::string describe(const Signature& signature) {
   return text + fmt::format(", count {})", text_of_count(signature));
 }
 
-Disagreement judge(const std::vector<SignatureOfRank>& signatures, const AlgorithmTable& algorithms) {
+Disagreement judge(const std::vector<SignatureOfRank>& signatures, const AlgorithmTable& algorithms,
+                   Rank ranks) {
   for (const Field& field : kFields) {
     std::vector<Holder> holders = holders_of(field, signatures, algorithms);
     if (holders.size() < 2) continue;
     const Rank culprit = holders[1].ranks.front();
     std::rotate(holders.begin(), holders.begin() + 1, holders.end());  // the odd ones out first
-    std::string text = fmt::format("{} differs: ", name_of_field(field, holders, signatures));
+    std::string text = fmt::format("{} differs: ", name_of_field(field, holders, signatures, ranks));
     for (std::size_t i = 0; i < holders.size(); ++i) text += (i == 0 ? "" : ", ") + who_has(holders[i]);
     const bool has_bytes = std::ranges::any_of(
         holders, [](const Holder& holder) { return holder.value == to_string(DataType::byte); });

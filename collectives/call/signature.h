@@ -12,7 +12,7 @@
 
 namespace cohort {
 
-/// Packs what all ranks must agree on; of counts that differ a hash.
+/// Packs what all ranks must agree on; of counts that differ a CountsDigest.
 [[nodiscard]] Signature sign(const Call& call, Rank ranks) noexcept;
 
 /// The same for all of a call's tensors, by its first message; their digest stands for the count.
@@ -42,6 +42,6 @@ struct Disagreement {
   std::string text;          ///< "count differs: rank 2 has 5, ranks 0, 1, 3 have 4"
 };
 [[nodiscard]] Disagreement judge(const std::vector<SignatureOfRank>& signatures,
-                                 const AlgorithmTable& algorithms);
+                                 const AlgorithmTable& algorithms, Rank ranks);
 
 }  // namespace cohort

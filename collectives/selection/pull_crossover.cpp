@@ -76,8 +76,8 @@ void PullCrossover::set_from(std::size_t bytes) noexcept {
 std::size_t messages_pull_from(std::size_t told_bytes, double engines_per_core,
                                const PullCrossover& measured) noexcept {
   if (told_bytes != 0) return told_bytes;
-  if (engines_per_core <= 1) return PullCrossover::kNever;
-  return measured.is_settled() ? measured.from_bytes(PullUse::to_one) : 0;
+  if (measured.is_settled()) return measured.from_bytes(PullUse::to_one);
+  return engines_per_core <= 1 ? PullCrossover::kNever : 0;
 }
 
 }  // namespace cohort

@@ -92,11 +92,12 @@ class PullCrossover {
   std::array<OfUse, kPullUses> uses_;
 };
 
-/// From which size on the kernel copies a message between private buffers; smaller ones come in pieces.
-/// Pieces are copied by both ends at once, which is faster than the kernel's one copy where each has a core
-/// (2 ranks, 1 MiB there and back: 151 us, pulled 250; 64 KiB: 13 and 18), and slower where they share one
-/// (188 and 147 us; 12 and 8), unless it was measured to be slow. Where nothing was measured, as with several
-/// hosts, it is not taken to be. `told_bytes`: what the options say; 0: nothing.
+/// From which size on the kernel copies a message between private buffers; smaller ones come in pieces: as
+/// blocks of which each goes to one rank, where that was measured. Pieces are copied by both ends at once,
+/// which is faster than the kernel's one copy between near cores (2 ranks, 1 MiB there and back: 76 us,
+/// pulled 167), and slower between far ones, whose lines it takes over once in place of twice, or where ranks
+/// share a core. Where nothing was measured, as with several hosts, that alone decides. `told_bytes`: what
+/// the options say; 0: nothing.
 [[nodiscard]] std::size_t messages_pull_from(std::size_t told_bytes, double engines_per_core,
                                              const PullCrossover& measured) noexcept;
 

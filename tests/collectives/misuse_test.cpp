@@ -331,7 +331,29 @@ TEST_P(Misuse, different_lists_of_counts_name_rank_and_operator) {
     co_await comm.all_gather_v(std::span<const float>(in), std::span<float>(out), counts);
   };
   expect_mismatch(outcomes(body), kOddOne,
-                  {"count differs", "rank 2 has a list", "ranks 0, 1, 3 have a list"});
+                  {"the count of rank 3 differs", "rank 2 has a list", "ranks 0, 1, 3 have a list"});
+}
+
+TEST_P(Misuse, different_matrices_of_counts_name_giver_and_taker) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<std::size_t> matrix(comm.size() * comm.size(), count());
+    if (comm.rank() == kOddOne) ++matrix[1 * comm.size() + 3];
+    std::vector<float> data(comm.size() * count());
+    std::vector<float> out(data.size());
+    co_await comm.all_to_all_vc(std::span<const float>(data), std::span<float>(out), matrix);
+  };
+  expect_mismatch(outcomes(body), kOddOne, {"the count of what rank 1 gives to rank 3 differs"});
+}
+
+TEST_P(Misuse, lists_with_several_other_counts_are_told_so) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<std::size_t> counts(comm.size(), count());
+    if (comm.rank() == kOddOne) counts = {count() + 2, count() - 1, count(), count() - 1};
+    std::vector<float> in(counts[comm.rank()]);
+    std::vector<float> out(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+    co_await comm.all_gather_v(std::span<const float>(in), std::span<float>(out), counts);
+  };
+  expect_mismatch(outcomes(body), kOddOne, {"more than one of the counts differs", "rank 2 has a list"});
 }
 
 TEST_P(Misuse, different_count_of_a_scatter_reaches_every_rank) {

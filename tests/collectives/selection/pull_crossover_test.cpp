@@ -155,7 +155,7 @@ TEST(PullCrossover, messages_are_pulled_where_their_ends_share_a_core_and_come_i
   slow.take(PullUse::to_one, {{16 * 1024, 10, 20}, {64 * 1024, 30, 40}});
   for (const double alone : {0.5, 1.0}) {
     EXPECT_EQ(messages_pull_from(0, alone, unmeasured), kNever);
-    EXPECT_EQ(messages_pull_from(0, alone, fast_from_64k), kNever);
+    EXPECT_EQ(messages_pull_from(0, alone, fast_from_64k), 64U * 1024);
     EXPECT_EQ(messages_pull_from(0, alone, slow), kNever);
   }
   for (const double shared : {1.5, 2.0, 8.0}) {
