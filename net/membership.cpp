@@ -59,6 +59,11 @@ bool Membership::has_core_each() const {
   return own_core(numbers).has_value();
 }
 
+std::size_t Membership::ranks_of_host() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(peers, [this](const PeerInfo& peer) { return shares_host(peer.rank); }));
+}
+
 CoreSet Membership::cores_of_host() const {
   CoreSet cores;
   for (const PeerInfo& peer : peers)
@@ -66,15 +71,6 @@ CoreSet Membership::cores_of_host() const {
   return cores;
 }
 
-bool Membership::has_idle_cores() const {
-  CoreSet of_all;
-  std::size_t ranks = 0;
-  for (const PeerInfo& peer : peers) {
-    if (!shares_host(peer.rank)) continue;
-    of_all |= peer.cores;
-    ++ranks;
-  }
-  return of_all.count() >= 2 * ranks;
-}
+bool Membership::has_idle_cores() const { return cores_of_host().count() >= 2 * ranks_of_host(); }
 
 }  // namespace cohort

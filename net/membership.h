@@ -70,6 +70,7 @@ struct Membership {
   [[nodiscard]] std::optional<std::size_t> own_core(std::span<const unsigned> order) const;
   /// Whether each can, in the order of numbers: the same answer on all of them, from what all were told.
   [[nodiscard]] bool has_core_each() const;
+  [[nodiscard]] std::size_t ranks_of_host() const;
   /// Of all ranks of this host.
   [[nodiscard]] CoreSet cores_of_host() const;
   /// Whether this host has as many cores again as it has ranks: the same answer on all of them.

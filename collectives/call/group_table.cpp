@@ -135,7 +135,7 @@ void GroupTable::reserve(Group& group, std::size_t buffer_bytes) {
                     group.name, budget_left_, 2 * bytes, membership_.self().describe()))
         .with_culprit(membership_.rank);
   if (heap_ != nullptr) {
-    const host::Layout layout(static_cast<Rank>(group.members_.size()), bytes, 0);
+    const host::Layout layout = host::Layout::of_group(static_cast<Rank>(group.members_.size()), bytes);
     group.place.regions[group.rank] = heap_->reserve(layout.size_bytes());
     group.has_region_ = true;
   }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -126,10 +127,8 @@ void Meeting::announce(const Call& call) noexcept {
   some_are_filling_ = false;
   is_ahead_ = goes_ahead_ = may_go_ahead(call);
   filling_.begin();
-  if (travels)
-    filling_.take_places(call, exec_);
-  else
-    exec_.count_staged_call();
+  if (travels) filling_.take_places(call, exec_);
+  is_bound_ = false;
   if (travels && !refers_) {
     const bool is_given = call.op.gives_to_others(membership_.rank, membership_.size, call.root);
     if (is_given && call.send_bytes != 0) filling_.bring_first(call, may_read_given(call));
@@ -264,6 +263,8 @@ bool Meeting::combine(const Call& call) noexcept {
   }
   if (call.algorithm->announces() == Announces::data) return combine_announced(call);
   windows_ = bind_windows(call);
+  const bool is_first = !std::exchange(is_bound_, true);  // attend() may combine once more
+  if (is_first && windows_ == UserWindows::staged) exec_.count_staged_call();
   exec_.begin(windows_, footprint_of(call, membership_.size));
   const bool is_local = call.algorithm->announces() == Announces::windows && windows_ == UserWindows::mapped;
   if (!is_local) return true;
@@ -289,8 +290,8 @@ void Meeting::bind_slots(const Call& call) noexcept {
 
 /// What is to be done if nobody's data stays where it is. Found while the own announcement travels, since
 /// nothing waits for it then; but where ranks share cores, a peer may want this one. So what was found for a
-/// call goes for the next of that kind on the same memory. Counts, whose digest only is signed, are looked at
-/// each time.
+/// call goes for the next of that kind on the same memory, unless its data goes round a ring. Counts, whose
+/// digest only is signed, are looked at each time.
 void Meeting::expect_data(const Call& call) noexcept {
   Expected& expected = this->expected();
   const std::byte* const place = group_.payload(membership_.rank, running_.sequence, call.announced_bytes);

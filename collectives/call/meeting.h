@@ -164,6 +164,7 @@ class Meeting : Immovable {
   bool some_are_filling_ = false;  ///< of those: their data comes in pieces
   MemoryExec::Position done_;      ///< of expected().steps, where they are done in parts
   bool has_waited_ = false;        ///< for the turn of the loop in which they go on
+  bool is_bound_ = false;          ///< windows_ are those of this call
   UserWindows windows_ = UserWindows::staged;
   std::array<Expected, host::HostGroup::kTurns> expected_;
 };

@@ -2,6 +2,7 @@
 #include <cohort/collectives/memory/memory_exec.h>
 
 #include <cohort/collectives/memory/reduction/reduce.h>
+#include <cohort/collectives/schedule/staging.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/peer_memory.h>
 
@@ -29,8 +30,8 @@ void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_
 /// What parts of a step are multiples of: threads meet in few cache lines, and no element is cut.
 constexpr std::size_t kGrain = 4096;
 
-/// What messages pass through, in two halves: of a rank in all, and at least of each peer, since the more
-/// there are, the longer they take to meet after each piece.
+/// What messages pass through that are larger than the ring, in two places: of a rank in all, and at least of
+/// each peer, since the more there are, the longer they take to meet after each piece.
 constexpr std::size_t kStagedInCache = std::size_t{1} << 20;
 constexpr std::size_t kLeastStaged = std::size_t{64} << 10;
 
@@ -83,6 +84,11 @@ void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes) no
 
 void MemoryExec::stage_in_cache() noexcept {
   stage_bytes_ = std::min(resources_.buffer_bytes(), std::max(kStagedInCache, size() * kLeastStaged));
+}
+
+void MemoryExec::set_cores(bool has_core_each, std::size_t ranks_of_host) noexcept {
+  has_core_each_ = has_core_each;
+  goes_round_ = cohort::goes_round(ranks_of_host, has_core_each);
 }
 
 Reducer MemoryExec::reducer(const Combine& combine) const noexcept {

@@ -102,10 +102,10 @@ class MemoryExec final : public Exec {
   /// From now on messages pass through a part of each CCL buffer that stays in caches. For where no core is
   /// idle: threads that help want larger pieces. The same on all ranks.
   void stage_in_cache() noexcept;
-  /// A call begins whose data may be staged. Once for each, on all ranks.
+  /// The data of a call is about to be staged. Once for each, on all ranks.
   void count_staged_call() noexcept { ++staged_calls_; }
-  /// The same on all ranks.
-  void set_has_core_each(bool has) noexcept { has_core_each_ = has; }
+  /// Whether each of so many ranks has a core. The same on all ranks.
+  void set_cores(bool has_core_each, std::size_t ranks_of_host) noexcept;
 
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
@@ -118,6 +118,7 @@ class MemoryExec final : public Exec {
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return resources_.link(peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return resources_.buffer_bytes(); }
   [[nodiscard]] std::size_t stage_bytes() const noexcept override { return stage_bytes_; }
+  [[nodiscard]] bool goes_round() const noexcept override { return goes_round_; }
   [[nodiscard]] std::uint64_t staged_calls() const noexcept override { return staged_calls_; }
   [[nodiscard]] bool has_core_each() const noexcept override { return has_core_each_; }
   [[nodiscard]] bool maps_user_windows() const noexcept override {
@@ -187,6 +188,7 @@ class MemoryExec final : public Exec {
   std::size_t stage_bytes_;
   std::uint64_t staged_calls_ = 0;
   bool has_core_each_ = false;
+  bool goes_round_ = false;
   UserWindows user_windows_ = UserWindows::staged;
   bool is_beyond_cache_ = false;
 

@@ -132,7 +132,9 @@ class Exec : Immovable {
   /// How many of them a message that is larger passes through piece by piece: all, or as many as stay in
   /// caches. The same on every rank.
   [[nodiscard]] virtual std::size_t stage_bytes() const noexcept { return ccl_bytes(); }
-  /// How many calls, this one included, may have passed anything through them. The same on every rank.
+  /// Whether what all leave for each other goes round rings; see schedule/staging.h. The same on every rank.
+  [[nodiscard]] virtual bool goes_round() const noexcept { return true; }
+  /// How many calls, this one included, have passed anything through them. The same on every rank.
   [[nodiscard]] virtual std::uint64_t staged_calls() const noexcept { return 0; }
   /// Whether all ranks of the host can run at the same time. The same answer on every rank.
   [[nodiscard]] virtual bool has_core_each() const noexcept { return false; }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -86,28 +87,31 @@ Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pul
   slots_ = slots;
   const std::optional<KnownFigures::OfPull> pull = co_await together_.known_to_all(known_.pull());
   pull_ = pull;
-  if (!slots_ || !pull_) co_await touch_rings();
 }
 
-/// The first rank is the root here.
+/// Before the first call that is measured. The first rank is the root of those that have one. All meet
+/// before, and nobody reads there any more, and after, and nobody does yet.
 Task<> Calibration::touch_rings() {
-  const auto bytes_of = [this](Rank rank, Givers givers) {
-    return rank == 0 || givers == Givers::all ? ring_bytes(membership_.size, job_.has_core_each(), givers)
-                                              : 0;
+  if (std::exchange(are_rings_touched_, true)) co_return;
+  const bool goes = goes_round(job_.ranks_of_host(), job_.has_core_each());
+  const auto touch = [this, goes](Rank rank) {
+    const std::size_t of_all = ring_bytes(membership_.size, goes, Givers::all);
+    const std::size_t of_root = rank == 0 ? ring_bytes(membership_.size, goes, Givers::root) : 0;
+    group_.touch_rings(rank, std::max(of_all, of_root));
   };
-  const auto touch = [&](Rank rank) {
-    group_.touch_rings(rank, std::max(bytes_of(rank, Givers::all), bytes_of(rank, Givers::root)));
-  };
+  co_await together_.meet();
   touch(membership_.rank);
   co_await together_.meet();
   for (const Rank peer : group_.members())
     if (peer != membership_.rank) touch(peer);
+  co_await together_.meet();
 }
 
 /// After each size the ranks agree on the slowest rank's times, and on whether to go on.
 Task<> Calibration::measure_slots(SlotCrossover& slots) {
   if (slots_) KnownFigures::give(*slots_, slots);
   if (!measures_ || slots_) co_return;
+  co_await touch_rings();
   send_.resize(kMostAnnouncedBytes);
   recv_.resize(send_.size() * membership_.size);
   const TimePoint start = engine_.now();
@@ -192,6 +196,7 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
     co_return;
   }
 
+  co_await touch_rings();
   together_.spread = 1;
   co_await measure_pull_of(operator_of<AllToAll>, pull);
   co_await measure_pull_of(operator_of<Scatter>, pull);

@@ -72,6 +72,7 @@ class Calibration {
   std::optional<KnownFigures::OfSlots> slots_{};  ///< that all ranks know
   std::optional<KnownFigures::OfPull> pull_{};
   bool measures_ = true;
+  bool are_rings_touched_ = false;
   double pull_from_bytes_ = 0;
   // Of this object, not of a coroutine that may end by an exception: peers touch them until withdrawn.
   std::vector<std::uint64_t> words_;  ///< a number that this rank has drawn, and one word for each rank

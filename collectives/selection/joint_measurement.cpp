@@ -28,8 +28,8 @@ Task<std::array<double, 2>> JointMeasurement::time_both(Way way, Rewrite rewrite
       batches[which].push_back(took);
     }
   }
-  const std::array<double, 2> best = {best_of(batches[0]), best_of(batches[1])};
-  co_return best;
+  const std::array<double, 2> typical = {median_of(batches[0]), median_of(batches[1])};
+  co_return typical;
 }
 
 Task<Duration> JointMeasurement::run_batch(const Call& call, int calls) const {
@@ -53,6 +53,13 @@ Task<Duration> JointMeasurement::run_batch_anew(const Call& call, const Rewrite&
 double JointMeasurement::best_of(const std::vector<Duration>& batches) noexcept {
   spread = std::max(spread, spread_of(batches));
   return in_microseconds(*std::ranges::min_element(batches));
+}
+
+double JointMeasurement::median_of(std::vector<Duration> batches) noexcept {
+  spread = std::max(spread, spread_of(batches));
+  const auto middle = batches.begin() + static_cast<std::ptrdiff_t>(batches.size() / 2);
+  std::ranges::nth_element(batches, middle);
+  return in_microseconds(*middle);
 }
 
 Task<double> JointMeasurement::time_once(const Call& call) const {

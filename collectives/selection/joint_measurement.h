@@ -36,10 +36,11 @@ class JointMeasurement {
   /// Each rank's time of a call, in us: the best of several batches, since others are disturbed by whatever
   /// else runs.
   Task<double> time(const Call& call);
-  /// The same of a call that is made in two ways, by turns, so that what disturbs one disturbs the other:
-  /// `way` makes it, and whatever makes it go the first or the second way. Before each call it gets a new
-  /// input from `rewrite`, as from a program that computes, and all ranks meet; neither is timed. A rank that
-  /// read memory which nobody had written since would find it in its own cache.
+  /// The median of them, of a call that is made in two ways, by turns, so that what disturbs one disturbs the
+  /// other: `way` makes it, and whatever makes it go the first or the second way. Before each call it gets a
+  /// new input from `rewrite`, as from a program that computes, and all ranks meet; neither is timed, but
+  /// that some leave the meeting a little before others is, in both ways. A rank that read memory which
+  /// nobody had written since would find it in its own cache.
   using Way = std::function<Call(std::size_t which)>;
   using Rewrite = std::function<void()>;
   Task<std::array<double, 2>> time_both(Way way, Rewrite rewrite, int calls_per_batch = kCallsPerBatch);
@@ -72,8 +73,9 @@ class JointMeasurement {
   /// How long one of its calls takes.
   Task<Duration> run_batch(const Call& call, int calls) const;
   Task<Duration> run_batch_anew(const Call& call, const Rewrite& rewrite, int calls) const;
-  /// In us. Widens the spread.
+  // In us. Widen the spread.
   [[nodiscard]] double best_of(const std::vector<Duration>& batches) noexcept;
+  [[nodiscard]] double median_of(std::vector<Duration> batches) noexcept;
 
   Engine& engine_;
   const Membership& membership_;

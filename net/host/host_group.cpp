@@ -63,7 +63,7 @@ HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<R
 
 HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members,
                      std::size_t buffer_bytes, const Regions& regions)
-    : HostGroup(engine, membership, std::move(members), Layout(membership.size, buffer_bytes, 0),
+    : HostGroup(engine, membership, std::move(members), Layout::of_group(membership.size, buffer_bytes),
                 regions.root.memory_, regions.is_isolated) {
   const std::size_t own_begin = regions.begins[rank_];
   memory_->segment(memory_->rank()).commit(own_begin, layout_.signals(0, 0));
@@ -110,7 +110,7 @@ void HostGroup::announce(std::uint64_t sequence) noexcept {
 
 void HostGroup::touch_rings(Rank of, std::size_t bytes) noexcept {
   const auto touch = [&](std::size_t begin, std::size_t size_bytes) {
-    for (std::size_t at = 0; at < std::min(bytes, size_bytes); at += kPageBytes) {
+    for (std::size_t at = 0; at < std::min(bytes, size_bytes); at += kCacheLine) {
       auto* const byte = reinterpret_cast<volatile unsigned char*>(segments_[of].at(begin + at));
       const unsigned char value = *byte;
       if (of == rank_) *byte = value;

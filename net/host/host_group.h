@@ -103,8 +103,9 @@ class HostGroup final : public Source {
     const std::optional<std::size_t>& place = in_ring_[turn_of(sequence)];
     return place ? segments_[of].at(layout_.payload_ring() + *place) : arrival(of, sequence).below;
   }
-  /// Touches each page of the first `bytes` of that rank's ring and CCL buffers, its own by writing: the
-  /// first touch of a page takes longer than many a collective. Nobody uses them meanwhile.
+  /// Touches each line of the first `bytes` of that rank's ring and CCL buffers, its own by writing, as they
+  /// are after many collectives: the first touch of a page takes longer than such, and lines that no peer has
+  /// read since they were written are written faster. Nobody uses them meanwhile.
   void touch_rings(Rank of, std::size_t bytes) noexcept;
   /// Which of its slots a rank uses: collectives take them in turn.
   static constexpr std::size_t kTurns = 2;

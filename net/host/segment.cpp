@@ -12,9 +12,10 @@ std::size_t round_up(std::size_t bytes, std::size_t unit = memory_map::kPageByte
 
 }  // namespace
 
-Layout::Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept
-    : stages_per_link_(places_of_peer(ranks, kStageBytes, kStages)),
-      payloads_per_peer_(places_of_peer(ranks, kLetterPayloadBytes, kLetters)),
+Layout::Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes, std::uint32_t stages_per_link,
+               std::uint32_t payloads_per_peer) noexcept
+    : stages_per_link_(stages_per_link),
+      payloads_per_peer_(payloads_per_peer),
       buffer_bytes_(round_up(buffer_bytes)),
       heap_bytes_(round_up(heap_bytes)) {
   const std::size_t cells = static_cast<std::size_t>(ranks) * kMostLanes;

@@ -62,18 +62,20 @@ static_assert(offsetof(ArrivalSlot, below) == kCacheLine);
 /// collectives. Two in a row do not overlap: peers may still read the last one.
 class PayloadRing {
  public:
-  /// In a smaller one what comes after its end might overlap what was before.
-  static constexpr std::size_t kLeastBytes = 3 * kSlotPayloadBytes;
   static constexpr std::size_t kMostBytes = 2 * 1024 * 1024;
 
-  /// The next place of so many bytes, if the ring is the first `ring_bytes`.
+  /// The next place of so many bytes, if the ring is the first `ring_bytes`; of a ring of less than three
+  /// such places it may end behind it.
   [[nodiscard]] std::size_t take(std::size_t bytes, std::size_t ring_bytes) noexcept {
-    const std::size_t at = end_ + bytes <= std::clamp(ring_bytes, kLeastBytes, kMostBytes) ? end_ : 0;
-    end_ = at + (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-    return at;
+    const bool is_at_end = end_ + bytes > std::min(ring_bytes, kMostBytes);
+    begin_ = is_at_end && bytes <= begin_ ? 0 : end_;
+    end_ = begin_ + (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+    return begin_;
   }
 
  private:
+  // The last one:
+  std::size_t begin_ = 0;
   std::size_t end_ = 0;
 };
 
@@ -147,7 +149,13 @@ struct alignas(kCacheLine) AccessCell {
 /// peer.
 class Layout {
  public:
-  Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept;
+  Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept
+      : Layout(ranks, buffer_bytes, heap_bytes, places_of_peer(ranks, kStageBytes, kStages),
+               places_of_peer(ranks, kLetterPayloadBytes, kLetters)) {}
+  /// Of a group, of which there may be many in one segment: as few places as there can be.
+  [[nodiscard]] static Layout of_group(Rank ranks, std::size_t buffer_bytes) noexcept {
+    return {ranks, buffer_bytes, 0, kStages, kLetters};
+  }
 
   [[nodiscard]] std::size_t arrival(std::uint64_t sequence) const noexcept {
     return arrivals_ + (sequence & 1) * sizeof(ArrivalSlot);
@@ -187,6 +195,9 @@ class Layout {
   [[nodiscard]] std::size_t size_bytes() const noexcept { return heap_ + heap_bytes_; }
 
  private:
+  Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes, std::uint32_t stages_per_link,
+         std::uint32_t payloads_per_peer) noexcept;
+
   // Before it, in the first part of a segment, are the doorbell's words.
   static constexpr std::size_t kPhaseAt = 1024;
   static constexpr std::size_t kAccessAt = kPhaseAt + kCacheLine;

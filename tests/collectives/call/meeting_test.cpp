@@ -50,7 +50,7 @@ class MeetingOfTwo {
     own_heap_ = heap_of(0);
     peers_heap_ = heap_of(1);
     exec_.emplace(engine, *joined_[0].membership, hosts_[0], *resources_[0]);
-    exec_->set_has_core_each(true);
+    exec_->set_cores(true, 2);
     meeting_.emplace(engine, *joined_[0].membership, *resources_[0]->group(), hosts_[0], hosts_[0].state,
                      *exec_, own_heap_, reach_);
   }
@@ -70,7 +70,7 @@ class MeetingOfTwo {
   /// Rank 1 comes with these words, and passes the phase at once; whether the call is complete then.
   [[nodiscard]] bool meet(const Call& call, std::uint32_t reachable, const Words& words) {
     peers_group().arrive_at_phase();
-    return meet_with(call, reachable, std::as_bytes(std::span(&words, 1)));
+    return meet_with(call, reachable, std::as_bytes(std::span(&words, 1)), true);
   }
   /// Rank 1 comes with this data, and passes no phase.
   [[nodiscard]] bool meet_data(const Call& call, std::span<const float> data) {
@@ -88,7 +88,7 @@ class MeetingOfTwo {
     co_return is_done;
   }
   /// Ranks outnumber their cores from now on.
-  void share_cores() { exec_->set_has_core_each(false); }
+  void share_cores() { exec_->set_cores(false, 2); }
   /// What rank 0 leaves for the others in its first call.
   [[nodiscard]] std::span<float> own_slot(std::size_t count) {
     host::HostGroup& group = *resources_[0]->group();
@@ -105,8 +105,8 @@ class MeetingOfTwo {
     const Resources::HeapPlace heap = resources_[rank]->heap();
     return {heap.memory, heap.offset, heap.bytes, false};
   }
-  [[nodiscard]] bool meet_with(const Call& call, std::uint32_t reachable,
-                               std::span<const std::byte> brought) {
+  [[nodiscard]] bool meet_with(const Call& call, std::uint32_t reachable, std::span<const std::byte> brought,
+                               bool are_words = false) {
     RunningOperation& running = hosts_[0].state;
     running.signature = sign(call, 2);
     running.windows.bind(WindowId::send, call.send, call.send_bytes);
@@ -117,8 +117,7 @@ class MeetingOfTwo {
     const std::size_t ring = SlotFilling::ring_bytes_for(call, *exec_);
     if (call.algorithm->announces() == Announces::data)
       peers_group().take_payload_place(running.sequence, call.announced_bytes, ring);
-    const bool is_words = brought.size() == sizeof(Words) && reachable != 0 && reachable != kInPieces;
-    std::memcpy(is_words ? slot.beside_stamp : place_of(1, call), brought.data(), brought.size());
+    std::memcpy(are_words ? slot.beside_stamp : place_of(1, call), brought.data(), brought.size());
     peers_group().announce(running.sequence);
     meeting_->begin();
     return meeting_->complete_here(call);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <map>
 #include <random>
 #include <set>
 
@@ -27,11 +29,57 @@ TEST(PayloadRing, neighbours_never_overlap_nor_leave_the_ring) {
 }
 
 TEST(PayloadRing, a_place_is_written_again_only_when_all_of_the_ring_was) {
-  PayloadRing ring;
-  std::set<std::size_t> places;
-  for (std::size_t written = 0; written < PayloadRing::kMostBytes; written += kSlotPayloadBytes)
-    EXPECT_TRUE(places.insert(ring.take(kSlotPayloadBytes, PayloadRing::kMostBytes)).second);
-  EXPECT_EQ(ring.take(kSlotPayloadBytes, PayloadRing::kMostBytes), 0);
+  for (const std::size_t ring_bytes : {PayloadRing::kMostBytes, PayloadRing::kMostBytes / 32}) {
+    PayloadRing ring;
+    std::set<std::size_t> places;
+    for (std::size_t written = 0; written < ring_bytes; written += ring_bytes / 8)
+      EXPECT_TRUE(places.insert(ring.take(ring_bytes / 8, ring_bytes)).second);
+    EXPECT_EQ(ring.take(ring_bytes / 8, ring_bytes), 0);
+  }
+}
+
+TEST(Layout, gives_the_fewer_places_to_each_peer_the_more_there_are) {
+  for (Rank ranks = 1; ranks <= 256; ++ranks) {
+    const std::uint32_t stages = places_of_peer(ranks, kStageBytes, kStages);
+    EXPECT_TRUE(std::has_single_bit(stages) && stages >= kStages);
+    EXPECT_TRUE(stages == kStages || (ranks - 1) * stages * kStageBytes <= PayloadRing::kMostBytes) << ranks;
+  }
+  EXPECT_EQ(places_of_peer(2, kStageBytes, kStages), 16);
+  EXPECT_EQ(places_of_peer(128, kLetterPayloadBytes, kLetters), kLetters);
+}
+
+TEST(Layout, of_a_group_takes_little_address_space) {
+  constexpr std::size_t kBuffer = std::size_t{64} << 10;
+  EXPECT_LT(Layout::of_group(2, kBuffer).size_bytes(), std::size_t{7} << 20);
+  EXPECT_GT(Layout(2, kBuffer, 0).size_bytes(), Layout::of_group(2, kBuffer).size_bytes());
+}
+
+/// Of all places, one after the other, none is where another one is.
+TEST(Layout, no_place_overlaps_another) {
+  constexpr Rank kRanks = 3;
+  const Layout layout(kRanks, std::size_t{64} << 10, 0);
+  std::map<std::size_t, std::size_t> taken;
+  const auto take = [&taken](std::size_t at, std::size_t bytes) {
+    EXPECT_TRUE(taken.emplace(at, bytes).second);
+  };
+  for (const std::uint64_t turn : {0, 1}) take(layout.arrival(turn), sizeof(ArrivalSlot));
+  for (Rank peer = 0; peer < kRanks; ++peer) {
+    for (Lane lane = 0; lane < kMostLanes; ++lane)
+      for (std::uint32_t i = 0; i < places_of_peer(kRanks, kStageBytes, kStages); ++i)
+        take(layout.stage(peer, lane, i), kStageBytes);
+    for (std::uint32_t i = 0; i < kLetters; ++i) take(layout.letter(peer, i), sizeof(LetterCell));
+    for (std::uint32_t i = 0; i < places_of_peer(kRanks, kLetterPayloadBytes, kLetters); ++i)
+      take(layout.letter_payload(peer, i), kLetterPayloadBytes);
+  }
+  take(layout.payload_ring(), PayloadRing::kMostBytes);
+  take(layout.ccl_in(), layout.buffer_bytes());
+  take(layout.ccl_out(), layout.buffer_bytes());
+  std::size_t end = 0;
+  for (const auto& [at, bytes] : taken) {
+    EXPECT_LE(end, at);
+    end = at + bytes;
+  }
+  EXPECT_LE(end, layout.size_bytes());
 }
 
 }  // namespace
