@@ -10,7 +10,7 @@ namespace cohort {
 namespace {
 
 /// From so much on that a rank announces.
-constexpr std::size_t kLeastAround = std::size_t{2} << 10;
+constexpr std::size_t kLeastAround = std::size_t{4} << 10;
 constexpr std::size_t kLeastAroundInCrowd = std::size_t{32} << 10;
 
 }  // namespace
