@@ -32,12 +32,6 @@ constexpr int pulls_per_batch(std::size_t bytes) noexcept {
   return bytes >= std::size_t{1} << 20 ? 1 : JointMeasurement::kCallsPerBatch;
 }
 
-JointMeasurement::Rewrite input_of(const Call& call) {
-  return [input = std::span(call.send, call.send_bytes), value = 0]() mutable {
-    std::ranges::fill(input, static_cast<std::byte>(value++ & 0x3f));
-  };
-}
-
 void grow(std::vector<std::byte>& buffer, std::size_t bytes) {
   if (buffer.size() < bytes) buffer.resize(bytes);
 }
@@ -89,6 +83,13 @@ Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pul
   pull_ = pull;
 }
 
+JointMeasurement::Rewrite Calibration::rewriting(const Call& call) const {
+  if (!job_.has_core_each()) return {};
+  return [input = std::span(call.send, call.send_bytes), value = 0]() mutable {
+    std::ranges::fill(input, static_cast<std::byte>(value++ & 0x3f));
+  };
+}
+
 /// Before the first call that is measured. The first rank is the root of those that have one. All meet
 /// before, and nobody reads there any more, and after, and nobody does yet.
 Task<> Calibration::touch_rings() {
@@ -131,7 +132,8 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
         return call;
       };
       const int calls = bytes < kLarge ? JointMeasurement::kCallsPerBatch : kLargeCallsPerBatch;
-      const std::array<double, 2> both = co_await together_.time_both(in_slots_or_not, input_of(call), calls);
+      const std::array<double, 2> both =
+          co_await together_.time_both(in_slots_or_not, rewriting(call), calls);
       std::array<double, 4> times = {both[0], both[1], in_microseconds(engine_.now() - start),
                                      together_.spread};
       co_await together_.agree_on_slowest(times);
@@ -237,7 +239,7 @@ Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
     };
     const int calls = pulls_per_batch(bytes);
     const TimePoint began = engine_.now();
-    const std::array<double, 2> both = co_await together_.time_both(staged_or_pulled, input_of(call), calls);
+    const std::array<double, 2> both = co_await together_.time_both(staged_or_pulled, rewriting(call), calls);
     const double next_us = 4 * in_microseconds(engine_.now() - began) * pulls_per_batch(4 * bytes) / calls;
     std::array<double, 4> times = {both[0], both[1], together_.spread,
                                    in_microseconds(engine_.now() - start) + next_us};

@@ -53,6 +53,8 @@ class Calibration {
  private:
   /// A call of which a rank brings `bytes` to the meeting; shares are whole elements.
   [[nodiscard]] Call call_of(Operator op, std::size_t bytes);
+  /// Writes that call's input anew, where each rank has a core.
+  [[nodiscard]] JointMeasurement::Rewrite rewriting(const Call& call) const;
   /// So that no first touch of their pages is measured.
   Task<> touch_rings();
   Task<> measure_pull_of(Operator op, PullCrossover& pull);

@@ -24,7 +24,10 @@ Task<std::array<double, 2>> JointMeasurement::time_both(Way way, Rewrite rewrite
   for (int batch = 0; batch < kBatchesOfCalls; ++batch) {
     for (std::size_t which = 0; which < batches.size(); ++which) {
       const Call call = way(which);
-      const Duration took = co_await run_batch_anew(call, rewrite, calls_per_batch);
+      const bool anew = rewrite != nullptr;
+      Task<Duration> batch_of =
+          anew ? run_batch_anew(call, rewrite, calls_per_batch) : run_batch(call, calls_per_batch);
+      const Duration took = co_await batch_of;
       batches[which].push_back(took);
     }
   }

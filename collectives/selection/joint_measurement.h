@@ -41,6 +41,8 @@ class JointMeasurement {
   /// new input from `rewrite`, as from a program that computes, and all ranks meet; neither is timed, but
   /// that some leave the meeting a little before others is, in both ways. A rank that read memory which
   /// nobody had written since would find it in its own cache.
+  /// Without `rewrite` calls follow each other, as where ranks share cores: after a meeting they would time
+  /// how they come to have one.
   using Way = std::function<Call(std::size_t which)>;
   using Rewrite = std::function<void()>;
   Task<std::array<double, 2>> time_both(Way way, Rewrite rewrite, int calls_per_batch = kCallsPerBatch);
