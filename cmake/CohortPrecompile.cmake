@@ -10,7 +10,7 @@ if(BUILD_SHARED_LIBS)
   set(COHORT_PRECOMPILE OFF)
 endif()
 
-# Off, every file is compiled alone, which tells of a name that it has from another one only: tsan and lint build so.
+# Off, every file is compiled alone, which tells of a name that it has from another one only: lint builds so.
 option(COHORT_UNITY "Compile files of the library several at a time" ${PROJECT_IS_TOP_LEVEL})
 
 # Instead of a release's -O3 and the -O1 of sanitizers, where speed of the program is not the point. (g++ spends as long on
@@ -44,17 +44,16 @@ endfunction()
 
 # The files of TARGET are compiled COHORT_UNITY_BATCH at a time, but for those that PATTERN... matches, whose parts are named
 # like those of their neighbours. (g++ 12 takes the frame of a coroutine that was included for a type of several files; clang
-# takes a name in one file for a shadow of another's, and compiles each alone.) More at a time save little: the demo builds in
-# 125 s with one on 2 cores, in 87 with 8, in 85 with 12.
+# takes a name in one file for a shadow of another's.) More at a time save little.
 #
 #   cohort_unite(TARGET [PATTERN...])
 set(COHORT_UNITY_BATCH 8)
 function(cohort_unite target)
-  if(NOT COHORT_UNITY OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(NOT COHORT_UNITY)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${COHORT_UNITY_BATCH})
-  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  target_compile_options(${target} PRIVATE $<IF:$<CXX_COMPILER_ID:GNU>,-Wno-subobject-linkage,-Wno-shadow>)
   file(GLOB_RECURSE alone ${ARGN})
   set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
