@@ -172,6 +172,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   // LinkHost:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
   void link_failed(Rank peer, const Error& error) noexcept override;
+  void gives_up(Rank peer) noexcept override { health_.tell_giving_up(peer); }
   [[nodiscard]] bool ran_another(std::uint64_t sequence, const Signature& than) const noexcept override {
     return LinkHost::ran_another(sequence, than) || health_.ran_another(sequence, than);
   }

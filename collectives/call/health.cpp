@@ -14,6 +14,8 @@ namespace {
 /// So long a witness may take: a death that another rank has noticed is none if the witness has not noticed
 /// it in its time, and then it is asked and answers.
 constexpr Duration kWitnessTime = kNewsTime + kQuestionTime;
+/// Who gives up first asks who is to blame, and may be stopped meanwhile.
+constexpr Duration kReasonTime = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -197,6 +199,7 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
     case ControlMessage::Type::lost:
     case ControlMessage::Type::alive: take_news_of_peer(from, message); return;
     case ControlMessage::Type::goodbye: take_signature(from, message); return;
+    case ControlMessage::Type::gives_up: peers_[from].gives_up = true; return;
     case ControlMessage::Type::hello:
     case ControlMessage::Type::invite: return;
   }
@@ -328,10 +331,19 @@ void Health::report_link_fault(Rank peer, const Error& error) noexcept {
     services_.spawn(resolve_link_fault(peer, error));
 }
 
+void Health::tell_giving_up(Rank peer) noexcept {
+  if (is_failed()) return;  // it has been told why
+  ControlMessage message;
+  message.type = ControlMessage::Type::gives_up;
+  control_.send(peer, message);
+}
+
 Task<> Health::resolve_link_fault(Rank peer, Error error) {
   const PeerState& state = peers_[peer];
   const auto is_known = [&] { return is_failed() || state.departed; };
-  co_await listen_for(engine_, kNewsTime, is_known);
+  const auto is_news = [&] { return is_known() || state.gives_up; };
+  co_await listen_for(engine_, kNewsTime, is_news);
+  if (state.gives_up) co_await listen_for(engine_, kReasonTime, is_known);
   if (state.departed) co_await look_for_lost_data(peer);
   const bool is_explained = state.departed && (state.is_suspected || !is_cut_off_(peer));
   if (is_failed() || is_leaving_ || is_explained) co_return;

@@ -73,6 +73,9 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// A link broke: if a dead peer is the cause, that is known within a grace time; else it is a fault of the
   /// link. What the peer says wrong, or this rank has not enough for, is known at once.
   void report_link_fault(Rank peer, const Error& error) noexcept;
+  /// This rank gives up the call that runs, and says why once it has asked around: until then the peer is not
+  /// to take a link that ends for a fault.
+  void tell_giving_up(Rank peer) noexcept;
   /// The call that runs cannot go on for the same reason, such as a connection that cannot be made: returns
   /// when the communicator has failed, of that or of what was behind it.
   Task<> settle_link_fault(Rank peer, Error error);
@@ -124,6 +127,7 @@ class Health final : public ControlPlane::Handler, Immovable {
     std::uint64_t departure = 0;  ///< the first one is 1
     std::uint64_t last_seen = 0;
     bool has_answered = false;                ///< since this rank asked around
+    bool gives_up = false;                    ///< says why as soon as it knows
     std::optional<std::uint64_t> stalled_in;  ///< a collective, as it says itself; 0: in joining
     Signature last_signature;
   };

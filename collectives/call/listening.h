@@ -3,6 +3,8 @@
 
 #include <cohort/engine/engine.h>
 
+#include <algorithm>
+
 namespace cohort {
 
 /// What a rank tells another is there by then, on any way around the world, and so is the end of a
@@ -13,12 +15,20 @@ inline constexpr Duration kQuestionTime = 2 * kNewsTime;
 /// How often to look for what may come from several sides.
 inline constexpr Duration kLookInterval = std::chrono::milliseconds(1);
 
-/// Goes on when `is_known()` says so, or after that time. Looks now and then rather than sleep in one: an
-/// engine that does something else meanwhile reads nothing.
+/// What the time between two looks counts for at most: in more than that this process was stopped or its
+/// engine busy, and has read nothing of what has come.
+inline constexpr Duration kMostBetweenLooks = 10 * kLookInterval;
+
+/// Goes on when `is_known()` says so, or after that time, in which the engine has read what came.
 template <class IsKnown>
 Task<> listen_for(Engine& engine, Duration time, const IsKnown& is_known) {
-  const TimePoint until = engine.now() + time;
-  while (engine.now() < until && !is_known()) co_await engine.sleep_for(kLookInterval);
+  TimePoint last = engine.now();
+  for (Duration listened{}; listened < time && !is_known();) {
+    co_await engine.sleep_for(kLookInterval);
+    const TimePoint now = engine.now();
+    listened += std::min(now - last, kMostBetweenLooks);
+    last = now;
+  }
 }
 
 }  // namespace cohort

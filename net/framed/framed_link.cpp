@@ -32,7 +32,10 @@ bool FramedLink::start(LinkOperation& operation) {
 
 void FramedLink::cancel(LinkOperation& operation) noexcept {
   const bool is_intact = writer_.holds(operation) ? writer_.forget(operation) : reader_.forget(operation);
-  if (!is_intact) connection_.close();
+  if (!is_intact) {
+    connection_.host.gives_up(peer());
+    connection_.close();
+  }
   operation.finish();
 }
 
