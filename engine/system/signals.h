@@ -11,7 +11,14 @@
 namespace cohort {
 
 /// The signals that are sent and awaited here, by their numbers.
-enum class ProcessSignal : int { hang_up = 1, interrupt = 2, kill = 9, terminate = 15, resume = 18 };
+enum class ProcessSignal : int {
+  hang_up = 1,
+  interrupt = 2,
+  kill = 9,
+  terminate = 15,
+  resume = 18,
+  stop = 19,
+};
 
 /// "SIGTERM"; "signal 99" if it has no name.
 [[nodiscard]] std::string signal_name(int number);

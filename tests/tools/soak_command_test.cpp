@@ -33,5 +33,27 @@ TEST(SoakCommand, results_that_are_lost_fail_it) {
   EXPECT_THAT(outcome.text(), HasSubstr("results are lost"));
 }
 
+/// Any but the first would do, if it has time for some calls.
+constexpr const char* kShortJob = "soak --processes --jobs 1 --transport shm --longest-stop 20ms --job-time ";
+
+TEST(SoakCommand, finds_a_process_that_touches_a_buffer_after_its_call) {
+  const CommandOutcome outcome = run_cohort(std::string(kShortJob) + "3s --plant-touch");
+  EXPECT_EQ(outcome.status, 1) << outcome.text();
+  EXPECT_THAT(outcome.text(), HasSubstr("was changed after the call was over"));
+  EXPECT_THAT(outcome.text(), HasSubstr("again: cohort soak --processes --seed 1 --jobs 1"));
+}
+
+TEST(SoakCommand, finds_a_process_that_gives_wrong_data) {
+  const CommandOutcome outcome = run_cohort(std::string(kShortJob) + "3s --plant-data");
+  EXPECT_EQ(outcome.status, 1) << outcome.text();
+  EXPECT_THAT(outcome.text(), HasSubstr("succeeded: element"));
+}
+
+TEST(SoakCommand, does_not_take_options_of_simulated_worlds_for_processes) {
+  const CommandOutcome outcome = run_cohort("soak --processes --trace", true);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.text(), HasSubstr("--trace is of simulated worlds"));
+}
+
 }  // namespace
 }  // namespace cohort

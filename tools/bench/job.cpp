@@ -10,6 +10,7 @@
 #include <cohort/tools/bench/report.h>
 #include <cohort/tools/bench/threads.h>
 #include <cohort/tools/launch/launcher.h>
+#include <cohort/tools/launch/own_program.h>
 #include <cohort/tools/print.h>
 
 #include <fmt/format.h>
@@ -37,13 +38,6 @@ void pin(const Membership& membership) {
   const std::size_t own = threads[membership.rank];
   const bool is_pinned = processors.size() == 1;  // by another rank of this thread
   if (!is_pinned && last < processors.size()) affinity::bind_thread(processors[own]);
-}
-
-/// This very program, wherever PATH leads by now.
-std::string own_program(const std::string& as_started) {
-  std::error_code failure;
-  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", failure);
-  return failure ? as_started : path.string();
 }
 
 /// Of a range, of those in a row that come to as many elements, the last.

@@ -78,6 +78,7 @@ Task<int> Job::run() {
     tasks_->spawn(watch(rank));
   }
   tasks_->spawn(watch_signals());
+  if (options_.beside) tasks_->spawn(accompany());
   tasks_->spawn(supervise());
   co_await tasks_->join();
   co_return verdict_.value_or(0);
@@ -100,6 +101,17 @@ Task<> Job::watch_signals() {
       new_signals_.push_back(signal);
       wake();
     }
+  } catch (const Error&) {
+    if (!listening_->is_cancelled()) throw;
+  }
+}
+
+Task<> Job::accompany() {
+  std::vector<ChildProcess*> processes;
+  for (RankProcess& rank : ranks_) processes.push_back(&rank.process);
+  try {
+    Task<> beside = with_scope(*listening_, options_.beside(std::move(processes)));
+    co_await beside;
   } catch (const Error&) {
     if (!listening_->is_cancelled()) throw;
   }

@@ -64,6 +64,7 @@ class Job : Immovable {
   // What happens: each a task.
   Task<> watch(RankProcess& rank);
   Task<> watch_signals();
+  Task<> accompany();
   Task<> relay(OutputRelay& relay);
   Task<> explain_failure(RankProcess& rank);
   Task<> say(std::string text);
@@ -105,7 +106,7 @@ class Job : Immovable {
   Alarm alarm_{*this};
   Notify changed_;
   std::optional<TaskScope> tasks_;
-  std::optional<CancelScope> listening_;  ///< of what waits for signals
+  std::optional<CancelScope> listening_;  ///< of what waits for signals, and of what runs beside the ranks
   std::optional<CancelScope> writing_;    ///< of what reads and writes output
 };
 

@@ -3,12 +3,15 @@
 
 #include <cohort/engine/engine.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace cohort {
+
+class ChildProcess;
 
 struct LaunchOptions {
   unsigned ranks = 1;
@@ -22,6 +25,8 @@ struct LaunchOptions {
   std::vector<std::pair<std::string, std::string>> environment = {};
   /// Descriptors of this process that every rank gets under the same numbers; none of 0 to 2.
   std::vector<int> inherited = {};
+  /// What runs beside the ranks, until all have ended: then it is cancelled. The processes outlive it.
+  std::function<Task<>(std::vector<ChildProcess*>)> beside = {};
   /// When one rank fails, the others have this long to notice and to say so themselves before they get
   /// SIGTERM.
   Duration time_to_notice = std::chrono::seconds(1);

@@ -137,6 +137,13 @@ std::string Buffers::find_touched() const {
   return "";
 }
 
+void Buffers::overwrite() {
+  constexpr std::byte kOverwritten{0x5a};
+  if (base_ == nullptr) return;
+  std::ranges::fill(input_bytes(), kOverwritten);
+  std::ranges::fill(output_bytes(), kOverwritten);
+}
+
 void Buffers::touch() {
   if (bytes_ <= kGuardBytes || base_ == nullptr) return;
   base_[kGuardBytes] =
@@ -147,6 +154,16 @@ void Buffers::close() {
   if (shared_.data() == nullptr) return;
   shared_ = SharedBuffer<std::int64_t>();
   base_ = nullptr;
+}
+
+Collective call_by(Communicator& comm, Buffers& own, std::string_view algorithm) {
+  if (algorithm.empty()) return own.call(comm);
+  try {
+    return own.call(comm).with_algorithm(algorithm);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::InvalidArgument) throw;
+  }
+  return own.call(comm);
 }
 
 }  // namespace cohort::soak

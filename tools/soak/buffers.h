@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cohort::soak {
@@ -25,6 +26,8 @@ class Buffers {
 
   /// The call has completed: what is wrong with its result; empty if nothing is.
   [[nodiscard]] std::string find_wrong_result() const;
+  /// The call is over, and the caller puts them to another use: who reads them still gets nothing right.
+  void overwrite();
   /// The call is over, one way or the other: from here on nobody may touch them.
   void freeze();
   /// What has changed since freeze(), or lies where it must not: empty if nothing.
@@ -55,5 +58,9 @@ class Buffers {
   std::size_t bytes_ = 0;
   std::vector<std::byte> frozen_;
 };
+
+/// By this algorithm, if it has such a schedule here, which is so on all ranks or on none; else, and if it
+/// has no name, by what is selected.
+[[nodiscard]] Collective call_by(Communicator& comm, Buffers& own, std::string_view algorithm);
 
 }  // namespace cohort::soak

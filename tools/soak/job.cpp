@@ -134,6 +134,11 @@ void draw_communicators(Random& random, Job& job) {
 }  // namespace
 
 CallPlan draw_call(Random& random, Rank ranks) {
+  constexpr std::size_t kCounts[] = {0, 1, 1, 2, 3, 7, 64, 65, 255, 1000, 1025, 4097, 9000, 20'001};
+  return draw_call(random, ranks, kCounts, kMostBytes);
+}
+
+CallPlan draw_call(Random& random, Rank ranks, std::span<const std::size_t> counts, std::size_t most_bytes) {
   CallPlan call;
   call.op = Operator::at(random.below(kOperators));
   call.type = kDataTypes[random.below(kDataTypes.size())];
@@ -141,9 +146,8 @@ CallPlan draw_call(Random& random, Rank ranks) {
     call.reduce = kReduceOps[random.below(kReduceOps.size())];
   } while (!applies(call.reduce, call.type));
   call.root = static_cast<Rank>(random.below(ranks));
-  constexpr std::size_t kCounts[] = {0, 1, 1, 2, 3, 7, 64, 65, 255, 1000, 1025, 4097, 9000, 20'001};
-  const std::size_t most = kMostBytes / size_bytes(call.type) / ranks;
-  call.count = std::min(random.pick(kCounts), most);
+  const std::size_t most = most_bytes / size_bytes(call.type) / ranks;
+  call.count = std::min(counts[random.below(counts.size())], most);
   const bool has_counts_that_differ = random.chance(75);
   if (has_counts_that_differ)
     for (std::size_t i = 0; i < how_many(call.op->counts, ranks); ++i)

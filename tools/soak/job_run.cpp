@@ -32,17 +32,6 @@ class CancelAt final : private Timer {
   CancelScope& scope_;
 };
 
-/// By the algorithm that was drawn, if it has such a schedule here, which is so on all ranks or on none.
-Collective make_call(Communicator& comm, std::string_view algorithm, Buffers& own) {
-  if (algorithm.empty()) return own.call(comm);
-  try {
-    return own.call(comm).with_algorithm(algorithm);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::InvalidArgument) throw;
-  }
-  return own.call(comm);
-}
-
 /// The world, with the bugs that are planted in it.
 world::Settings world_of(const Job& job) {
   world::Settings world = job.world;
@@ -230,7 +219,7 @@ void JobRun::touch_what_is_over(Process process, std::size_t communicator, std::
 
 Task<> JobRun::await_call(Communicator& comm, Process process, std::size_t communicator, std::size_t index) {
   const CallPlan plan = call_of(job_, process, communicator, index);
-  Collective collective = make_call(comm, plan.algorithm, buffers(process, communicator, index));
+  Collective collective = call_by(comm, buffers(process, communicator, index), plan.algorithm);
   const bool is_cancelled = has_deed(process, communicator, Deed::Kind::cancels) && job_.deed->call == index;
   if (!is_cancelled) {
     co_await std::move(collective);

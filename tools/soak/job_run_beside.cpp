@@ -2,25 +2,13 @@
 // What ranks of a job do beside the calls of a communicator: groups and messages.
 #include <cohort/engine/when_all.h>
 #include <cohort/tools/soak/job_run.h>
+#include <cohort/tools/soak/message_contents.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace cohort::soak {
-namespace {
-
-/// What differs between messages of different ranks and tags.
-std::vector<std::byte> contents(const MessagePlan& message, Rank from) {
-  std::vector<std::byte> bytes(message.bytes);
-  const std::size_t seed = from * 31 + message.to * 17 + static_cast<std::size_t>(message.tag) * 5 + 1;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    bytes[i] = static_cast<std::byte>((i * 7 + i / 251 + seed) & 0xff);
-  return bytes;
-}
-
-}  // namespace
-
 std::vector<Rank> JobRun::group_of(Process process, std::size_t communicator) const {
   const std::optional<GroupPlan>& plan = job_.communicators[communicator].group;
   return plan ? plan->members(plan->colors[process]) : std::vector<Rank>();
