@@ -7,6 +7,7 @@
 #include <cohort/collectives/selection/network_calibration.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
+#include <cohort/net/host/touch.h>
 
 #include <fmt/format.h>
 
@@ -457,8 +458,8 @@ Task<> CommunicatorCore::provide_and_run(const Call& call, ResourceTag tag) {
   co_await run_schedule(call);
 }
 
-/// Guarded from the first step to the last: a rank whose collective fails waits for this before it gives its
-/// buffers back.
+/// A touch from the first step to the last, which looks for withdrawals before each phase (MemoryExec): a
+/// peer's call may be over with the last one, before this rank finds everybody there.
 Task<> CommunicatorCore::run_on_peers_memory(const Call& call, std::size_t piece) {
   host::Touch touch;
   if (!touch.begin(*resources_.group())) co_await engine_.sleep_until(kNever);  // until the cause comes

@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/call/announcement.h>
 #include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/net/host/touch.h>
 
 #include <fmt/format.h>
 
@@ -380,21 +381,21 @@ bool Meeting::combine_on_windows(const Call& call) noexcept {
     progress_ = Progress::bound;
     return true;
   }
-  if (!group_.begin_touching()) return false;
+  host::Touch touch;
+  if (!touch.begin(group_)) return false;
   call.algorithm->combine(exec_, call.arguments(membership_.size));
-  group_.end_touching();
+  if (!touch.end()) return false;
   group_.arrive_at_phase();
   progress_ = Progress::combined;
   return true;
 }
 
 Task<> Meeting::combine_in_turns(const Call& call) {
-  {
-    host::Touch touch;
-    if (!touch.begin(group_)) co_await engine_.sleep_until(kNever);  // until the cause comes
-    const OperatorArguments arguments = call.arguments(membership_.size);
-    co_await exec_.combine_in_turns(*call.algorithm, arguments);
-  }
+  host::Touch touch;
+  if (!touch.begin(group_)) co_await engine_.sleep_until(kNever);  // until the cause comes
+  const OperatorArguments arguments = call.arguments(membership_.size);
+  co_await exec_.combine_in_turns(*call.algorithm, arguments);
+  if (!touch.end()) co_await engine_.sleep_until(kNever);
   group_.arrive_at_phase();
   progress_ = Progress::combined;
 }

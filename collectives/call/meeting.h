@@ -120,7 +120,8 @@ class Meeting : Immovable {
   Task<> meet(const Call& call);
   /// That rank runs something else under this number: ends by the cancellation that the verdict brings.
   Task<> disagree(Rank peer, std::uint64_t sequence);
-  /// Everybody has come. False if a peer has withdrawn its memory; then nothing was touched.
+  /// Everybody has come. False if a peer has withdrawn its memory; what comes of that is not this rank's to
+  /// tell, and asked again it touches nothing.
   [[nodiscard]] bool combine(const Call& call) noexcept;
   [[nodiscard]] bool combine_announced(const Call& call) noexcept;
   [[nodiscard]] bool combine_prepared(const Call& call) noexcept;

@@ -6,6 +6,7 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
 #include <cohort/engine/system/peer_memory.h>
+#include <cohort/net/host/touch.h>
 
 #include <fmt/format.h>
 
@@ -378,11 +379,11 @@ bool Messenger::may_share(const Incoming& incoming, Letter& letter) const noexce
   return letter.where != Letter::Where::process;
 }
 
-/// Memory that the sender may take back as soon as it fails: guarded like that of collectives. Where both
-/// ends copy, each takes the next part while there are any.
+/// Where both ends copy, each takes the next part while there are any.
 Task<> Messenger::copy_mapped(Incoming& incoming, const std::byte* from) {
   host::Touch touch;
-  if (!touch.begin(*group_)) co_await use_.engine.sleep_until(kNever);  // until the cause comes
+  if (!touch.begin(*group_, incoming.from))
+    co_await use_.engine.sleep_until(kNever);  // until the cause comes
   const std::size_t bytes = incoming.request.bytes;
   host::PartsCell& cell = group_->own().letter_parts(incoming.from);
   std::optional<SharedCopy> shared;
@@ -395,25 +396,31 @@ Task<> Messenger::copy_mapped(Incoming& incoming, const std::byte* from) {
   }
   while (const std::optional<LetterParts::Part> part = parts.next()) {
     copy_part(*part, incoming.request.data, from, bytes);
-    if (use_.engine.is_turn_over()) co_await pause_touching();
+    if (use_.engine.is_turn_over()) co_await pause(touch);
   }
   if (shared) co_await group_->until(cell.copied, shared->copied_with(parts.count() - parts.taken()));
+  if (!touch.end()) co_await use_.engine.sleep_until(kNever);
 }
 
-/// Memory that the receiver gives back only when all parts that this rank has taken are there.
+/// Memory that the receiver gives back only when all parts that this rank has taken are there. One that has
+/// withdrawn it has failed, or has everything and has failed later: what it has said of that is still to
+/// come.
 Task<> Messenger::copy_too(Outgoing& outgoing) {
   const MessageRequest& request = outgoing.request;
   std::byte* const to = peers_[request.peer].channel->mapped(*std::exchange(outgoing.copy_too, {}));
   host::Touch touch;
-  if (!touch.begin(*group_)) co_await use_.engine.sleep_until(kNever);  // until the cause comes
+  if (!touch.begin(*group_, request.peer)) co_return;
   host::PartsCell& cell = group_->segment(request.peer).letter_parts(use_.membership.rank);
   LetterParts parts(request.bytes, cell.taken, outgoing.id);
   while (const std::optional<LetterParts::Part> part = parts.next()) {
     copy_part(*part, to, request.data, request.bytes);
+    if (!touch.may_go_on()) co_return;
     // Before others run here: the receiver may wait for it.
     cell.copied.fetch_add(1, std::memory_order_seq_cst);
     group_->notify(request.peer);
-    if (use_.engine.is_turn_over()) co_await pause_touching();
+    if (!use_.engine.is_turn_over()) continue;
+    co_await use_.engine.let_others_run();
+    if (!touch.may_go_on()) co_return;
   }
 }
 
@@ -425,23 +432,24 @@ void Messenger::copy_part(const LetterParts::Part& part, std::byte* to, const st
 }
 
 /// Lets others run amid a touch, and goes on only while the peer's memory is there.
-Task<> Messenger::pause_touching() {
+Task<> Messenger::pause(const host::Touch& touch) {
   co_await use_.engine.let_others_run();
-  if (!group_->may_go_on_touching()) co_await use_.engine.sleep_until(kNever);  // until the cause comes
+  if (!touch.may_go_on()) co_await use_.engine.sleep_until(kNever);  // until the cause comes
 }
 
-/// False, from then on, where the kernel does not allow it. The sender waits for this before it gives up what
-/// is read.
+/// False, from then on, where the kernel does not allow it.
 Task<bool> Messenger::pull(Incoming& incoming) {
   host::Touch touch;
-  if (!touch.begin(*group_)) co_await use_.engine.sleep_until(kNever);  // until the cause comes
+  if (!touch.begin(*group_, incoming.from))
+    co_await use_.engine.sleep_until(kNever);  // until the cause comes
   const MessageRequest& request = incoming.request;
   const std::uint32_t process = use_.membership.peers[incoming.from].visible_process;
   for (std::size_t at = 0; at < request.bytes && may_pull_; at += kBytesBetweenLooks) {
     const std::size_t part = std::min(kBytesBetweenLooks, request.bytes - at);
     may_pull_ = read_peer_memory(process, request.data + at, incoming.offer.place + at, part) == 0;
-    if (use_.engine.is_turn_over()) co_await pause_touching();
+    if (use_.engine.is_turn_over()) co_await pause(touch);
   }
+  if (!touch.end()) co_await use_.engine.sleep_until(kNever);
   co_return may_pull_;
 }
 

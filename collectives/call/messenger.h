@@ -17,6 +17,10 @@
 
 namespace cohort {
 
+namespace host {
+class Touch;
+}
+
 /// send() and recv() of one communicator: finds for each message that comes the recv() that wants it.
 ///
 /// Messages between two ranks are matched by tag, in the order of their sends. Small ones travel at once, as
@@ -160,7 +164,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
                  std::size_t bytes) const noexcept;
   /// Whether copying a message of so many bytes through the caches would take more than it leaves there.
   [[nodiscard]] bool is_beyond_caches(std::size_t bytes) const noexcept { return bytes > cache_bytes_; }
-  Task<> pause_touching();
+  Task<> pause(const host::Touch& touch);
   [[nodiscard]] bool pulls(const Letter& offer) const noexcept {
     return may_pull_ && offer.where == Letter::Where::process && offer.bytes >= use_.pull_from_bytes;
   }

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedule/staging.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/peer_memory.h>
+#include <cohort/net/host/touch.h>
 
 #include <fmt/format.h>
 
@@ -101,10 +102,13 @@ Reducer MemoryExec::reducer(const Combine& combine) const noexcept {
 Task<> MemoryExec::phase() {
   COHORT_ASSERT(resources_.is_host_wide(),
                 "a schedule over links meets in a phase, which needs Ground::mapped");
+  if (!may_go_on()) return until_cause();
   host::HostGroup& group = *resources_.group();
   group.arrive_at_phase();
   return group.wait_for_phase();
 }
+
+Task<> MemoryExec::until_cause() { co_await engine_.sleep_until(kNever); }
 
 Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
   if (maps_user_windows())
@@ -120,15 +124,16 @@ Task<> MemoryExec::push(Rank peer, Slice to, Slice from) {
     co_await copy_by_kernel(ByKernel::push, peer, from, to);
 }
 
-/// A touch of the peer's memory. Nothing if a peer has withdrawn its own, or, so that nobody who has got its
-/// process number is written to, if the peer's process has ended.
+/// Nothing if the peer has withdrawn its memory, or, so that nobody who has got its process number is written
+/// to, if its process has ended.
 std::optional<int> MemoryExec::copy_part_by_kernel(ByKernel way, Rank peer, std::byte* here,
                                                    std::uintptr_t there, std::size_t bytes) {
   const std::uint32_t process = membership_.peers[peer].visible_process;
   host::Touch touch;
-  if (host_.has_process_ended(peer) || !touch.begin(*resources_.group())) return std::nullopt;
-  return way == ByKernel::pull ? read_peer_memory(process, here, there, bytes)
-                               : write_peer_memory(process, here, there, bytes);
+  if (host_.has_process_ended(peer) || !touch.begin(*resources_.group(), peer)) return std::nullopt;
+  const int failure = way == ByKernel::pull ? read_peer_memory(process, here, there, bytes)
+                                            : write_peer_memory(process, here, there, bytes);
+  return touch.end() ? std::optional(failure) : std::nullopt;
 }
 
 /// A peer that cannot be reached is gone or going: its end, or else this error, cancels the collective.
@@ -256,10 +261,10 @@ void MemoryExec::perform(const Prepared& steps) noexcept {
   for (std::size_t i = 0; i < steps.count_; ++i) carry_out(steps.steps_[i].work);
 }
 
-/// While others had their turn a peer may have withdrawn what this rank touches.
+/// What the schedule touches, whose touch is around it, a peer may have withdrawn since the last look.
 bool MemoryExec::may_go_on() const noexcept {
   const host::HostGroup* const group = resources_.group();
-  return group == nullptr || group->may_go_on_touching();
+  return group == nullptr || !group->is_touching() || !group->is_any_withdrawn();
 }
 
 bool MemoryExec::perform_awhile(LocalStep& step) {

@@ -175,6 +175,8 @@ class MemoryExec final : public Exec {
   void note(const LocalStep& step);
   [[nodiscard]] bool perform_parts_awhile(LocalStep& step, bool has_waited);
   [[nodiscard]] bool may_go_on() const noexcept;
+  /// A peer has withdrawn its memory, and says why: ends by the cancellation that this brings.
+  Task<> until_cause();
   /// With what threads can help.
   Task<> share(const LocalStep& step);
 

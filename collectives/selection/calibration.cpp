@@ -6,6 +6,7 @@
 #include <cohort/collectives/selection/spread.h>
 #include <cohort/engine/system/peer_memory.h>
 #include <cohort/net/auth/identity.h>
+#include <cohort/net/host/touch.h>
 
 #include <algorithm>
 #include <array>
@@ -152,12 +153,13 @@ Task<> Calibration::measure_slots(SlotCrossover& slots) {
 bool Calibration::reaches(Rank peer, std::uint64_t address, std::uint64_t number) {
   const std::uint32_t process = membership_.peers[peer].visible_process;
   host::Touch touch;
-  if (!touch.begin(group_)) return false;
+  if (!touch.begin(group_, peer)) return false;
   std::uint64_t word = 0;
   const auto bytes = std::as_writable_bytes(std::span(&word, 1));
   if (read_peer_memory(process, bytes.data(), address, bytes.size()) != 0 || word != number) return false;
   const std::uint64_t of_this_rank = address + (1 + membership_.rank) * sizeof word;
-  return write_peer_memory(process, bytes.data(), of_this_rank, bytes.size()) == 0;
+  const bool is_written = write_peer_memory(process, bytes.data(), of_this_rank, bytes.size()) == 0;
+  return touch.end() && is_written;
 }
 
 /// Tells the others where its words begin in this process, and tries to read and write everybody's. False if

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/host/host_group.h>
 
+#include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/processor.h>
 
@@ -133,16 +134,23 @@ void HostGroup::forget_arrivals() noexcept {
 // Either this rank sees that a peer has withdrawn, or that peer sees that this rank touches: both store first
 // and look then, all in one order.
 
-bool HostGroup::say_that_it_touches() noexcept {
-  own().access().touches.store(1, std::memory_order_seq_cst);
-  if (!is_any_withdrawn()) return true;
-  own().access().touches.store(0, std::memory_order_release);
+bool HostGroup::begin_touching(std::span<const Rank> owners) noexcept {
+  if (touching_++ == 0) own().access().touches.store(1, std::memory_order_seq_cst);
+  if (!is_any_withdrawn(owners)) return true;
+  end_touching();
   return false;
 }
 
-bool HostGroup::is_any_withdrawn() const noexcept {
-  return std::ranges::any_of(members_, [this](Rank member) {
-    return segments_[member].access().withdrawn.load(std::memory_order_seq_cst) != 0;
+void HostGroup::end_touching() noexcept {
+  COHORT_ASSERT(touching_ != 0, "rank {} ends touching memory, which it has not begun", rank_);
+  if (--touching_ == 0) own().access().touches.store(0, std::memory_order_release);
+}
+
+/// Behind all that was read: who has read what an owner has stored since it withdrew sees that, too.
+bool HostGroup::is_any_withdrawn(std::span<const Rank> owners) const noexcept {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return std::ranges::any_of(owners, [this](Rank owner) {
+    return segments_[owner].access().withdrawn.load(std::memory_order_seq_cst) != 0;
   });
 }
 
@@ -155,6 +163,7 @@ Task<> HostGroup::withdraw(std::function<bool(Rank)> is_gone) {
     while (touches.load(std::memory_order_seq_cst) != 0 && !is_gone(peer) && engine_.now() < until)
       co_await engine_.sleep_for(kTouchLook);
   }
+  std::atomic_thread_fence(std::memory_order_release);  // before whatever the user stores there next
 }
 
 void HostGroup::arrive_at_phase() noexcept {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/assert.h>
 #include <cohort/engine/engine.h>
 #include <cohort/engine/loop/poll_list.h>
 #include <cohort/net/host/host_memory.h>
@@ -18,6 +17,7 @@
 namespace cohort::host {
 
 class CounterWait;
+class Touch;
 
 /// What waits for words in peers' segments, such as a link: polled by the group while it watches.
 class Watcher : public ListHook {
@@ -143,29 +143,14 @@ class HostGroup final : public Source {
   /// Suspends until the rank has arrived at that collective.
   [[nodiscard]] CounterWait arrived(Rank of, std::uint64_t sequence) noexcept;
 
-  // Peers' user memory, where it is mapped. A rank whose collective fails may free its buffers at once:
-  /// Says that this rank is about to touch it; false, and nothing may be touched nor ended, if a peer has
-  /// withdrawn its memory. May be begun again before it ends, as by a link inside of a schedule that touches
-  /// memory itself: what was found at first holds until the last end.
-  [[nodiscard]] bool begin_touching() noexcept {
-    if (touching_ == 0 && !say_that_it_touches()) return false;
-    ++touching_;
-    return true;
-  }
-  /// After others have had the engine amid a touch: false, and nothing more may be touched, if a peer has
-  /// withdrawn its memory meanwhile. It waits for this rank only so long.
-  [[nodiscard]] bool may_go_on_touching() const noexcept { return touching_ == 0 || !is_any_withdrawn(); }
+  // Peers' user memory is touched by a Touch (net/host/touch.h), and by nothing else. Who works within one:
   [[nodiscard]] bool is_touching() const noexcept { return touching_ != 0; }
-  /// Whether a peer has withdrawn its memory. From any thread, so that those who help to touch can stop.
-  [[nodiscard]] bool is_any_withdrawn() const noexcept;
-  /// Once for each begin_touching() that was true.
-  void end_touching() noexcept {
-    COHORT_ASSERT(touching_ != 0, "rank {} ends touching memory, which it has not begun", rank_);
-    if (--touching_ == 0) own().access().touches.store(0, std::memory_order_release);
-  }
-  /// Completes when no peer touches this rank's memory any more, nor ever will: as long as a copy or a
-  /// reduction of one message takes. Passes over ranks that are gone, and gives up on one that is stopped in
-  /// the middle.
+  /// Whether a peer has withdrawn its memory: then nothing more may be touched, and what was read may be
+  /// torn. From any thread, so that those who help to touch can stop.
+  [[nodiscard]] bool is_any_withdrawn() const noexcept { return is_any_withdrawn(members_); }
+  /// After a failure: completes when no peer touches this rank's memory any more, nor ever will, which takes
+  /// as long as a copy or a reduction of one message. Passes over ranks that are gone, and gives up on one
+  /// that is stopped in the middle, which finds at the end of its touch that this was withdrawn.
   Task<> withdraw(std::function<bool(Rank)> is_gone);
 
   // Phases inside a collective: a barrier of the group's ranks.
@@ -199,13 +184,18 @@ class HostGroup final : public Source {
 
  private:
   friend class CounterWait;
+  friend class Touch;
 
   HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members, const Layout& layout,
             std::shared_ptr<HostMemory> memory, bool is_isolated);
   bool spin_until(const Counter& counter, std::uint32_t target) const noexcept;
   /// Takes a member's part of that segment, and the places in it that are looked at in every collective.
   void bind_places_of(Rank member, Rank owner, std::size_t begin) noexcept;
-  [[nodiscard]] bool say_that_it_touches() noexcept;
+  // A touch may begin within another one, as of a link within a schedule that touches memory itself:
+  /// Says that this rank touches memory of these; false, and then it does not, if one has withdrawn its own.
+  [[nodiscard]] bool begin_touching(std::span<const Rank> owners) noexcept;
+  void end_touching() noexcept;
+  [[nodiscard]] bool is_any_withdrawn(std::span<const Rank> owners) const noexcept;
 
   Engine& engine_;
   const Rank rank_;
@@ -222,27 +212,10 @@ class HostGroup final : public Source {
   std::array<std::optional<std::size_t>, kTurns> in_ring_;  ///< where the data of the last collectives is
   bool may_spin_ = true;
   std::uint32_t phase_ = 0;
-  std::uint32_t touching_ = 0;  ///< guards that are open
+  std::uint32_t touching_ = 0;  ///< touches that have not ended
 
   IntrusiveList<CounterWait> waits_;
   PollList<Watcher> watchers_;
-};
-
-/// Around the part of a collective that touches peers' memory, to its end or its failure.
-class Touch : Immovable {
- public:
-  ~Touch() {
-    if (group_ != nullptr) group_->end_touching();
-  }
-  /// False, and nothing may be touched, if a peer has failed and may have freed its buffers.
-  [[nodiscard]] bool begin(HostGroup& group) noexcept {
-    if (!group.begin_touching()) return false;
-    group_ = &group;
-    return true;
-  }
-
- private:
-  HostGroup* group_ = nullptr;
 };
 
 /// `co_await group.until(counter, value)`: looks, spins for a while, and only then suspends.

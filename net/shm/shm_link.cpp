@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/copy_bytes.h>
+#include <cohort/net/host/touch.h>
 
 #include <fmt/format.h>
 
@@ -16,7 +17,6 @@ namespace {
 
 static_assert(host::kStageBytes <= Pace::kBytesBetweenLooks);  // a stage is filled at once
 
-/// Whose memory the peer's user may free once his collective has failed.
 }  // namespace
 
 using Kind = LinkOperation::Kind;
@@ -60,9 +60,8 @@ bool ShmLink::start(LinkOperation& operation) {
   return false;
 }
 
-/// Nothing of an operation is left in a kernel or with the peer: a receiver only ever reads our memory while
-/// the collective's windows live, which is why a cancelled collective revokes the communicator before its
-/// buffers go.
+/// Nothing of an operation is left in a kernel. What was announced in place the peer may still find; it reads
+/// that in a touch only, which a cancelled collective waits for, or forbids, before its buffers go.
 void ShmLink::cancel(LinkOperation& operation) noexcept {
   LinkOperation*& place = waiting_[place_of(operation.request())];
   if (place == &operation) {  // not so while it begins
@@ -158,11 +157,17 @@ bool ShmLink::advance_wait(const LinkOperation& operation) noexcept {
 template <class Move>
 bool ShmLink::move_awhile(std::size_t& done, std::size_t size, bool touches, bool& has_waited,
                           Move move) noexcept {
-  if (touches && !group_.begin_touching()) return false;
   Pace& pace = group_.engine().pace();
-  const bool is_done = pace.move_awhile(done, size, Pace::kBytesBetweenLooks, size, has_waited, move);
-  if (touches) group_.end_touching();
-  return is_done;
+  const auto move_on = [&] {
+    return pace.move_awhile(done, size, Pace::kBytesBetweenLooks, size, has_waited, move);
+  };
+  if (!touches) return move_on();
+  host::Touch touch;
+  if (!touch.begin(group_, peer())) return false;
+  const bool is_done = move_on();
+  if (touch.end()) return is_done;
+  done = 0;
+  return false;
 }
 
 void ShmLink::take(const LinkOperation::Request& request, std::byte* to, const std::byte* from,
@@ -242,10 +247,11 @@ bool ShmLink::advance_send(LinkOperation& operation, bool has_waited) noexcept {
   }
 }
 
-const std::byte* ShmLink::announced(std::size_t left, std::size_t& bytes) noexcept {
+ShmLink::Announced ShmLink::announced(std::size_t left) noexcept {
   host::Segment& theirs = group_.segment(peer());
   const host::SendCell::Piece piece = theirs.sends(group_.rank(), lane_).piece[received_ % host::kStages];
-  bytes = piece.place == host::SendCell::Place::stage ? std::min(left, host::kStageBytes) : left;
+  const bool is_staged = piece.place == host::SendCell::Place::stage;
+  const std::size_t bytes = is_staged ? std::min(left, host::kStageBytes) : left;
   const bool in_process = piece.place == host::SendCell::Place::process;
   const std::size_t segment_bytes = theirs.memory().size_bytes();
   const bool fits_segment =
@@ -253,10 +259,11 @@ const std::byte* ShmLink::announced(std::size_t left, std::size_t& bytes) noexce
   const bool is_valid = in_process ? group_.is_in_process(peer()) : fits_segment;
   if (piece.left_bytes != left || !is_valid) {
     fail(fmt::format("rank {} sends {} bytes where {} were expected", peer(), piece.left_bytes, left));
-    return nullptr;
+    return {};
   }
-  if (in_process) return reinterpret_cast<const std::byte*>(piece.address_or_offset);
-  return theirs.memory().data() + piece.address_or_offset;
+  const std::byte* const at = in_process ? reinterpret_cast<const std::byte*>(piece.address_or_offset)
+                                         : theirs.memory().data() + piece.address_or_offset;
+  return {.at = at, .bytes = bytes, .may_be_users = !is_staged};
 }
 
 /// progress counts bytes that have arrived.
@@ -267,13 +274,13 @@ bool ShmLink::advance_receive(LinkOperation& operation, bool has_waited) noexcep
   while (operation.progress < request.local.bytes) {
     if (!host::has_reached(cell.sent.load(std::memory_order_seq_cst), received_ + 1)) return false;
     const std::size_t begin = operation.progress - taken_of_piece_;
-    std::size_t bytes = 0;
-    const std::byte* const from = announced(request.local.bytes - begin, bytes);
-    if (from == nullptr) return false;
+    const Announced piece = announced(request.local.bytes - begin);
+    if (piece.at == nullptr) return false;
     std::byte* const to = local(request.local) + begin;
-    const auto receive = [&](std::size_t at, std::size_t size) { take(request, to + at, from + at, size); };
-    const bool touches = group_.is_in_process(peer());
-    const bool is_whole = move_awhile(taken_of_piece_, bytes, touches, has_waited, receive);
+    const auto receive = [&](std::size_t at, std::size_t size) {
+      take(request, to + at, piece.at + at, size);
+    };
+    const bool is_whole = move_awhile(taken_of_piece_, piece.bytes, piece.may_be_users, has_waited, receive);
     operation.progress = begin + taken_of_piece_;
     if (!is_whole) return false;
     taken_of_piece_ = 0;

@@ -42,15 +42,20 @@ class ShmLink final : public Link, private host::Watcher {
   bool advance_put(LinkOperation& operation, bool has_waited) noexcept;
   bool advance_get(LinkOperation& operation, bool has_waited) noexcept;
   /// Calls move(at, bytes) for what is left of `size` bytes of an operation, while the turn lasts; true: all
-  /// is done. Nothing if they are memory of a peer's user that was withdrawn (`touches`).
+  /// is done. If they may be memory of the peer's user (`touches`) that was withdrawn, nothing is or counts.
   template <class Move>
   bool move_awhile(std::size_t& done, std::size_t size, bool touches, bool& has_waited, Move move) noexcept;
   /// Bytes of a peer, to where an operation has them.
   static void take(const LinkOperation::Request& request, std::byte* to, const std::byte* from,
                    std::size_t bytes) noexcept;
   void announce_piece(std::byte* at, std::size_t left_bytes, host::SendCell::Place place) noexcept;
-  /// The announced piece as this process sees it, or null after reporting a peer that announced nonsense.
-  const std::byte* announced(std::size_t left, std::size_t& bytes) noexcept;
+  /// The announced piece as this process sees it; nowhere after reporting a peer that announced nonsense.
+  struct Announced {
+    const std::byte* at = nullptr;
+    std::size_t bytes = 0;
+    bool may_be_users = false;
+  };
+  [[nodiscard]] Announced announced(std::size_t left) noexcept;
 
   /// Tells the host, once.
   void fail(std::string text) noexcept;

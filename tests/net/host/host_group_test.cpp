@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/host/host_group.h>
 
+#include <cohort/net/host/touch.h>
 #include <cohort/net/transports.h>
 #include <cohort/tests/net/link_end.h>
 #include <cohort/tests/support/world_engine.h>
@@ -31,31 +32,67 @@ void run_pair(Body& body) {
   engine.run(whole());
 }
 
-TEST(HostGroup, a_link_that_touches_memory_leaves_its_schedules_guard_standing) {
+host::HostGroup& group_of(Ends& ends, Rank rank) { return *ends[rank]->transports().group(); }
+
+/// As that rank's memory is while and after it withdraws it.
+void withdraw_from(Ends& ends, Rank rank) { group_of(ends, rank).own().access().withdrawn.store(1); }
+
+TEST(HostGroup, a_link_that_touches_memory_leaves_its_schedules_touch_standing) {
   auto body = [](Ends& ends) -> Task<> {
-    host::HostGroup& group = *ends[1]->transports().group();
-    const host::Counter& seen_by_peer = ends[0]->transports().group()->segment(1).access().touches;
-    EXPECT_TRUE(group.begin_touching());
+    const host::Counter& seen_by_peer = group_of(ends, 0).segment(1).access().touches;
+    host::Touch touch;
+    EXPECT_TRUE(touch.begin(group_of(ends, 1)));
     co_await when_all(send(ends[0]->link(), in_send(kKiB)), recv(ends[1]->link(), in_recv(kKiB)));
     EXPECT_EQ(seen_by_peer.load(), 1U) << "the schedule still touches what the peer may free now";
-    group.end_touching();
+    EXPECT_TRUE(touch.end());
     EXPECT_EQ(seen_by_peer.load(), 0U);
   };
   run_pair(body);
 }
 
-TEST(HostGroup, memory_that_is_withdrawn_may_be_touched_only_by_who_began_before) {
+TEST(HostGroup, memory_that_is_withdrawn_is_no_longer_touched_within_a_touch_either) {
   auto body = [](Ends& ends) -> Task<> {
-    host::HostGroup& group = *ends[1]->transports().group();
+    host::HostGroup& group = group_of(ends, 1);
     const host::Counter& touches = group.own().access().touches;
-    EXPECT_TRUE(group.begin_touching());
-    ends[0]->transports().group()->own().access().withdrawn.store(1);
-    EXPECT_TRUE(group.begin_touching()) << "the guard around it makes the peer wait";
-    group.end_touching();
+    host::Touch around;
+    EXPECT_TRUE(around.begin(group));
+    withdraw_from(ends, 0);
+    EXPECT_FALSE(around.may_go_on());
+    host::Touch within;
+    EXPECT_FALSE(within.begin(group)) << "the peer waits for the touch around it only so long";
     EXPECT_EQ(touches.load(), 1U);
-    group.end_touching();
-    EXPECT_FALSE(group.begin_touching());
+    EXPECT_FALSE(around.end()) << "what was read may be torn";
     EXPECT_EQ(touches.load(), 0U);
+    EXPECT_FALSE(within.begin(group));
+    EXPECT_EQ(touches.load(), 0U);
+    co_return;
+  };
+  run_pair(body);
+}
+
+TEST(HostGroup, a_touch_of_one_ranks_memory_does_not_mind_what_others_withdraw) {
+  auto body = [](Ends& ends) -> Task<> {
+    host::HostGroup& group = group_of(ends, 1);
+    host::Touch of_peer;
+    host::Touch of_own;
+    EXPECT_TRUE(of_peer.begin(group, 0));
+    EXPECT_TRUE(of_own.begin(group, 1));
+    withdraw_from(ends, 0);
+    EXPECT_TRUE(of_own.may_go_on());
+    EXPECT_TRUE(of_own.end());
+    EXPECT_FALSE(of_peer.end());
+    co_return;
+  };
+  run_pair(body);
+}
+
+TEST(HostGroup, a_touch_that_ended_before_its_memory_was_withdrawn_ended_well) {
+  auto body = [](Ends& ends) -> Task<> {
+    host::Touch touch;
+    EXPECT_TRUE(touch.begin(group_of(ends, 1)));
+    EXPECT_TRUE(touch.end());
+    withdraw_from(ends, 0);
+    EXPECT_FALSE(touch.begin(group_of(ends, 1)));
     co_return;
   };
   run_pair(body);
@@ -63,18 +100,17 @@ TEST(HostGroup, memory_that_is_withdrawn_may_be_touched_only_by_who_began_before
 
 TEST(HostGroup, who_waits_until_a_peer_touches_its_memory_no_more_leaves_the_engine_to_others) {
   auto body = [](Ends& ends) -> Task<> {
-    host::HostGroup& touching = *ends[1]->transports().group();
-    host::HostGroup& withdrawing = *ends[0]->transports().group();
-    EXPECT_TRUE(touching.begin_touching());
+    host::Touch touch;
+    EXPECT_TRUE(touch.begin(group_of(ends, 1)));
     bool has_ended = false;
     auto go_on = [&]() -> Task<> {
       for (int i = 0; i < 10; ++i) co_await ends[1]->engine().sleep_for(std::chrono::milliseconds(1));
-      touching.end_touching();
+      (void)touch.end();
       has_ended = true;
     };
     auto withdraw = [&]() -> Task<> {
       const auto is_dead = [](Rank) { return false; };
-      co_await withdrawing.withdraw(is_dead);
+      co_await group_of(ends, 0).withdraw(is_dead);
       EXPECT_TRUE(has_ended) << "the peer may still read what is freed now";
     };
     co_await when_all(withdraw(), go_on());
@@ -84,13 +120,25 @@ TEST(HostGroup, who_waits_until_a_peer_touches_its_memory_no_more_leaves_the_eng
 
 TEST(HostGroup, nobody_waits_for_a_rank_that_died_while_it_touched_memory) {
   auto body = [](Ends& ends) -> Task<> {
-    host::HostGroup& dead = *ends[1]->transports().group();
-    EXPECT_TRUE(dead.begin_touching());
+    host::Touch touch_of_dead;
+    EXPECT_TRUE(touch_of_dead.begin(group_of(ends, 1)));
     const TimePoint start = ends[0]->engine().now();
     const auto is_dead = [](Rank rank) { return rank == 1; };
-    co_await ends[0]->transports().group()->withdraw(is_dead);
+    co_await group_of(ends, 0).withdraw(is_dead);
     EXPECT_EQ(ends[0]->engine().now(), start);
-    dead.end_touching();
+  };
+  run_pair(body);
+}
+
+TEST(HostGroup, a_rank_that_is_stopped_amid_a_touch_is_given_up_and_finds_that_when_it_ends) {
+  auto body = [](Ends& ends) -> Task<> {
+    host::Touch touch;
+    EXPECT_TRUE(touch.begin(group_of(ends, 1)));
+    const TimePoint start = ends[0]->engine().now();
+    const auto is_dead = [](Rank) { return false; };
+    co_await group_of(ends, 0).withdraw(is_dead);
+    EXPECT_GE(ends[0]->engine().now() - start, std::chrono::seconds(5));
+    EXPECT_FALSE(touch.end());
   };
   run_pair(body);
 }
@@ -109,7 +157,7 @@ class ProbedWatcher final : public host::Watcher {
 
 TEST(HostGroup, one_that_is_polled_may_end_what_others_wait_for) {
   auto body = [](Ends& ends) -> Task<> {
-    host::HostGroup& group = *ends[0]->transports().group();
+    host::HostGroup& group = group_of(ends, 0);
     std::array<ProbedWatcher, 3> watchers;
     for (ProbedWatcher& watcher : watchers) group.watch(watcher);
     watchers[0].ends = &watchers[1];

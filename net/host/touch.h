@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/immovable.h>
+#include <cohort/net/host/host_group.h>
+
+#include <span>
+
+namespace cohort::host {
+
+/// The one way to memory that may be a peer's user's: what lies in its segment because of allocate() or
+/// register_buffer(), any memory of a rank of this process, and what the kernel copies between processes.
+/// Whoever reads or writes such bytes, in whatever transport, does it between begin() and end() of a touch;
+/// not so slots, stages and CCL buffers, which are the communicator's and nobody's after a failure.
+///
+/// A rank whose call fails withdraws its memory, waits for those that touch it, 5 s at most, and uses it for
+/// something else. So what was read is the owner's data only if nothing was withdrawn until the last byte was
+/// read, which end() tells. It is asked before this rank lets anybody know that it is through (by a phase, a
+/// counter, a letter): the owner's call cannot be over before, so a withdrawal that is seen belongs to it,
+/// and a later one does not matter any more. Who is told of one goes no further, and waits for the cause,
+/// which ends the call as its deadline does.
+///
+/// Threads: the engine's. Lifetime: the group outlives it. Costs a store at both ends and a look at each
+/// owner.
+class Touch : Immovable {
+ public:
+  /// What has not ended was in vain.
+  ~Touch() {
+    if (group_ != nullptr) group_->end_touching();
+  }
+
+  /// Of memory of any rank of the group. False, and nothing may be touched, if one has withdrawn its own.
+  [[nodiscard]] bool begin(HostGroup& group) noexcept { return begin(group, group.members()); }
+  /// Of that rank's memory alone.
+  [[nodiscard]] bool begin(HostGroup& group, Rank owner) noexcept {
+    owner_ = owner;
+    return begin(group, std::span(&owner_, 1));
+  }
+  /// Amid it, after others have had the engine: false, and nothing more may be touched, if it was withdrawn.
+  [[nodiscard]] bool may_go_on() const noexcept { return !group_->is_any_withdrawn(owners_); }
+  /// After the last byte. False: it was withdrawn meanwhile, and what was read may be torn.
+  [[nodiscard]] bool end() noexcept {
+    const bool is_whole = may_go_on();
+    group_->end_touching();
+    group_ = nullptr;
+    return is_whole;
+  }
+
+ private:
+  [[nodiscard]] bool begin(HostGroup& group, std::span<const Rank> owners) noexcept {
+    if (!group.begin_touching(owners)) return false;
+    group_ = &group;
+    owners_ = owners;
+    return true;
+  }
+
+  HostGroup* group_ = nullptr;
+  Rank owner_ = 0;
+  std::span<const Rank> owners_;
+};
+
+}  // namespace cohort::host
