@@ -488,6 +488,7 @@ Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
         .services = services_,
         .timeout = timeout_,
         .pull_from_bytes = messages_pull_from(pull_from_bytes_, membership_.engines_per_core(), reach_.pull),
+        .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
         .withdraw = [this] { return withdraw(); }});
     health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });
     health_.set_other_work([this] { return messenger_ ? messenger_->current_operation() : std::nullopt; });

@@ -437,7 +437,8 @@ Task<> Messenger::pause(const host::Touch& touch) {
   if (!touch.may_go_on()) co_await use_.engine.sleep_until(kNever);  // until the cause comes
 }
 
-/// False, from then on, where the kernel does not allow it.
+/// False, from then on, where the kernel does not allow it. A process that has ended may have left its number
+/// to another one, whose memory this would be.
 Task<bool> Messenger::pull(Incoming& incoming) {
   host::Touch touch;
   if (!touch.begin(*group_, incoming.from))
@@ -449,7 +450,8 @@ Task<bool> Messenger::pull(Incoming& incoming) {
     may_pull_ = read_peer_memory(process, request.data + at, incoming.offer.place + at, part) == 0;
     if (use_.engine.is_turn_over()) co_await pause(touch);
   }
-  if (!touch.end()) co_await use_.engine.sleep_until(kNever);
+  const bool has_ended = use_.has_process_ended(incoming.from);
+  if (!touch.end() || has_ended) co_await use_.engine.sleep_until(kNever);
   co_return may_pull_;
 }
 

@@ -41,6 +41,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     Duration timeout;
     /// From which size on the kernel reads peers' memory where it may; smaller messages come in pieces.
     std::size_t pull_from_bytes;
+    std::function<bool(Rank)> has_process_ended;
     /// Completes when no peer touches this rank's memory any more: after a failure.
     std::function<Task<>()> withdraw;
   };

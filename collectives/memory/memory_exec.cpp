@@ -124,16 +124,20 @@ Task<> MemoryExec::push(Rank peer, Slice to, Slice from) {
     co_await copy_by_kernel(ByKernel::push, peer, from, to);
 }
 
-/// Nothing if the peer has withdrawn its memory, or, so that nobody who has got its process number is written
-/// to, if its process has ended.
+/// Nothing if the peer has withdrawn its memory, or if its process has ended, which may have left its number
+/// to another one: that is not written to, nor believed.
 std::optional<int> MemoryExec::copy_part_by_kernel(ByKernel way, Rank peer, std::byte* here,
                                                    std::uintptr_t there, std::size_t bytes) {
   const std::uint32_t process = membership_.peers[peer].visible_process;
+  const bool pulls = way == ByKernel::pull;
   host::Touch touch;
-  if (host_.has_process_ended(peer) || !touch.begin(*resources_.group(), peer)) return std::nullopt;
-  const int failure = way == ByKernel::pull ? read_peer_memory(process, here, there, bytes)
-                                            : write_peer_memory(process, here, there, bytes);
-  return touch.end() ? std::optional(failure) : std::nullopt;
+  if ((!pulls && host_.has_process_ended(peer)) || !touch.begin(*resources_.group(), peer))
+    return std::nullopt;
+  const int failure =
+      pulls ? read_peer_memory(process, here, there, bytes) : write_peer_memory(process, here, there, bytes);
+  const bool is_another = pulls && host_.has_process_ended(peer);
+  if (!touch.end() || is_another) return std::nullopt;
+  return failure;
 }
 
 /// A peer that cannot be reached is gone or going: its end, or else this error, cancels the collective.
