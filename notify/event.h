@@ -3,8 +3,10 @@
 
 #include <cohort/engine/task.h>
 
+#include <array>
 #include <cstdint>
 #include <exception>
+#include <limits>
 
 namespace cohort {
 
@@ -12,8 +14,9 @@ namespace cohort {
 ///
 /// stream.record(event) marks, other.wait(event) waits for the marks made so far; it may be recorded again
 /// and again. Any number of waiters. An event that was never recorded lets everybody pass. When the work
-/// before a mark fails, whoever waits for it gets that failure. Threads: one engine. Lifetime: outlives its
-/// records and waits.
+/// before a mark fails, whoever waits for it gets that failure, or for one that was recorded before all marks
+/// were reached; what is recorded after that does not. Threads: one engine. Lifetime: outlives its records
+/// and waits.
 class Event : Immovable {
  public:
   Event() = default;
@@ -31,7 +34,10 @@ class Event : Immovable {
 
   // For streams:
   /// Announces one more mark and returns its number.
-  std::uint64_t record() noexcept { return ++recorded_; }
+  std::uint64_t record() noexcept {
+    if (is_done()) close_failure();
+    return ++recorded_;
+  }
   /// The next mark is reached, or its work failed.
   void reach(std::exception_ptr failure) noexcept;
 
@@ -42,9 +48,24 @@ class Event : Immovable {
     WaitAwaiter& awaiter;
   };
 
+  /// The marks that `failure` is told for: from the one that failed to the last one of those that were
+  /// recorded before all were reached, kOpen until that is known.
+  struct Failed {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::exception_ptr failure;
+  };
+  static constexpr std::uint64_t kOpen = std::numeric_limits<std::uint64_t>::max();
+  /// Whoever is farther behind than so many failures gets one that is not his, rather than none.
+  static constexpr std::size_t kMostFailures = 4;
+
+  void close_failure() noexcept;
+  void note_failure(std::exception_ptr failure) noexcept;
+  void throw_if_failed(std::uint64_t mark) const;
+
   std::uint64_t recorded_ = 0;
   std::uint64_t done_ = 0;
-  std::exception_ptr failure_;
+  std::array<Failed, kMostFailures> failures_;  ///< the last one is the latest
   IntrusiveList<Waiting> waiters_;
 };
 
@@ -61,7 +82,7 @@ class Event::WaitAwaiter final : public Operation {
   }
   void await_resume() const {
     throw_if_cancelled();
-    if (event_.failure_) std::rethrow_exception(event_.failure_);
+    event_.throw_if_failed(mark_);
   }
 
  private:

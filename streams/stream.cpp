@@ -61,12 +61,19 @@ void Stream::record(Event& event) {
 void Stream::wait(Event& event) { enqueue(wait_for_mark(event, event.recorded())); }
 
 void Stream::start_next() noexcept {
+  // What ran may have ended well although it was cancelled; what is behind it was cancelled, too.
+  if (scope_->is_cancelled() && !queue_.empty() && !failure_)
+    failure_ = std::make_exception_ptr(scope_->cause());
   if (failure_) drop_queue();
   running_ = queue_.pop_front();
-  if (running_ != nullptr)
-    engine_.schedule(frame_of(*running_));
-  else if (is_pending())
-    complete();
+  if (running_ != nullptr) return engine_.schedule(frame_of(*running_));
+  renew_scope();
+  if (is_pending()) complete();
+}
+
+/// Nothing runs in it any more: who is told of the failure, or that there was none, starts anew.
+void Stream::renew_scope() noexcept {
+  if (scope_->is_cancelled()) scope_.emplace();
 }
 
 void Stream::drop_queue() noexcept {
@@ -89,9 +96,7 @@ bool Stream::SynchronizeAwaiter::suspend(std::coroutine_handle<> waiter, CancelS
 }
 
 void Stream::SynchronizeAwaiter::await_resume() {
-  if (!stream_.failure_) return;
-  stream_.scope_.emplace();
-  std::rethrow_exception(std::exchange(stream_.failure_, nullptr));
+  if (stream_.failure_) std::rethrow_exception(std::exchange(stream_.failure_, nullptr));
 }
 
 }  // namespace cohort

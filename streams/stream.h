@@ -50,8 +50,12 @@ class Stream final : public detail::TaskOwner, private Operation {
   /// Suspends until everything enqueued is done (also what is enqueued meanwhile); throws the first failure.
   [[nodiscard]] SynchronizeAwaiter synchronize() noexcept;
 
-  /// Ends what runs with Cancelled and drops the rest; synchronize() throws it.
-  void cancel() noexcept { scope_->cancel(); }
+  /// Ends what runs with Cancelled and drops the rest; synchronize() throws it, unless what ran ended well
+  /// all the same and nothing was dropped. What is enqueued when that is over is not concerned, nor an idle
+  /// stream.
+  void cancel() noexcept {
+    if (!is_idle()) scope_->cancel();
+  }
 
   [[nodiscard]] bool is_idle() const noexcept { return running_ == nullptr; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
@@ -77,6 +81,7 @@ class Stream final : public detail::TaskOwner, private Operation {
 
   void start_next() noexcept;
   void drop_queue() noexcept;
+  void renew_scope() noexcept;
   /// Whoever synchronizes is to stop: so is the work, which may still own buffers; its end ends the wait.
   void request_cancel() noexcept override;
 

@@ -169,6 +169,109 @@ TEST(Stream, cancel_ends_what_runs_and_drops_the_rest) {
   EXPECT_EQ(log, "");
 }
 
+/// Ends well although it is cancelled: it cleans up.
+Task<> catch_cancellation(Engine& engine) {
+  try {
+    co_await engine.sleep_for(1h);
+  } catch (const Error&) {
+  }
+}
+
+TEST(Stream, can_be_used_again_when_cancelled_work_ended_well) {
+  testing::VirtualEngine engine;
+  Stream stream(engine);
+  std::string log;
+  auto wait = [&]() -> Task<> { co_await stream.synchronize(); };
+  auto impatient = [&]() -> Task<> { co_await with_deadline(10ms, wait()); };
+  stream.enqueue(catch_cancellation(engine));
+  engine.run(impatient());
+  stream.enqueue(note(engine, log, 'a', 1ms));
+  engine.run(wait());
+  EXPECT_EQ(log, "a");
+}
+
+TEST(Stream, what_is_behind_cancelled_work_is_dropped_though_that_ended_well) {
+  testing::VirtualEngine engine;
+  Stream stream(engine);
+  Event event;
+  std::string log;
+  stream.enqueue(catch_cancellation(engine));
+  stream.enqueue([&]() -> Task<> {
+    log += 'x';
+    co_return;
+  });
+  stream.record(event);
+  auto wait = [&]() -> Task<> { co_await stream.synchronize(); };
+  auto cancel = [&]() -> Task<> {
+    co_await engine.sleep_for(1ms);
+    stream.cancel();
+    co_await event.wait();
+  };
+  EXPECT_THROW(engine.run(cancel()), Error);
+  EXPECT_THROW(engine.run(wait()), Error);
+  stream.enqueue(note(engine, log, 'a', 1ms));
+  engine.run(wait());
+  EXPECT_EQ(log, "a");
+}
+
+TEST(Stream, a_deadline_in_the_turn_in_which_the_work_ends_leaves_the_stream_usable) {
+  Engine engine;  // of a real clock, since both are due when the engine comes back from other work
+  Stream stream(engine);
+  std::string log;
+  const TimePoint due = after(engine.now(), 20ms);
+  auto work = [&]() -> Task<> { co_await engine.sleep_until(due); };
+  stream.enqueue(work());
+  auto wait = [&]() -> Task<> { co_await stream.synchronize(); };
+  auto impatient = [&]() -> Task<> {
+    try {
+      co_await with_deadline(20ms, wait());
+    } catch (const Error&) {
+    }
+  };
+  auto busy = [&]() -> Task<> {
+    co_await engine.sleep_for(1ms);
+    std::this_thread::sleep_for(50ms);
+  };
+  auto both = [&]() -> Task<> { co_await when_all(impatient(), busy()); };
+  engine.run(both());
+  engine.run(wait());
+  stream.enqueue(note(engine, log, 'a', 1ms));
+  engine.run(wait());
+  EXPECT_EQ(log, "a");
+}
+
+TEST(Stream, cancelling_an_idle_stream_concerns_nothing) {
+  testing::VirtualEngine engine;
+  Stream stream(engine);
+  std::string log;
+  stream.cancel();
+  stream.enqueue(note(engine, log, 'a', 1ms));
+  auto wait = [&]() -> Task<> { co_await stream.synchronize(); };
+  engine.run(wait());
+  EXPECT_EQ(log, "a");
+}
+
+TEST(Stream, an_event_works_again_after_its_failure_was_told) {
+  testing::VirtualEngine engine;
+  Stream first(engine, "first");
+  Stream second(engine, "second");
+  Event event;
+  std::string log;
+  auto wait_for = [&](Stream& stream) -> Task<> { co_await stream.synchronize(); };
+  first.enqueue(fail_after(engine, 1ms));
+  first.record(event);
+  second.wait(event);
+  EXPECT_THROW(engine.run(wait_for(first)), std::runtime_error);
+  EXPECT_THROW(engine.run(wait_for(second)), std::runtime_error);
+  first.enqueue(note(engine, log, 'a', 1ms));
+  first.record(event);
+  second.wait(event);
+  second.enqueue(note(engine, log, 'b', 1ms));
+  engine.run(wait_for(second));
+  engine.run(wait_for(first));
+  EXPECT_EQ(log, "ab");
+}
+
 TEST(Stream, a_deadline_of_synchronize_ends_the_work_too) {
   testing::VirtualEngine engine;
   Stream stream(engine);
