@@ -3,6 +3,7 @@
 
 #include <cohort/engine/io/socket.h>
 #include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/host.h>
 #include <cohort/engine/system/processor.h>
 
 #include <fcntl.h>
@@ -79,10 +80,14 @@ std::optional<Entry> parse(std::string_view line) {
   return entry;
 }
 
+bool is_of_own_user(const struct stat& status) {
+  return status.st_uid == host::user_id() && host::tells_users_apart();
+}
+
 /// A regular file of this user's that nobody else may write to, of a size that this would write.
 bool is_own(int file) {
   struct stat status {};
-  return ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
+  return ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && is_of_own_user(status) &&
          (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_size <= static_cast<off_t>(kMostFileBytes);
 }
 
@@ -139,7 +144,7 @@ bool may_be_replaced(const std::string& path) {
   constexpr std::string_view kBegin = kFirstLine.substr(0, kFirstLine.rfind(' '));
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return errno == ENOENT;
-  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) return false;
+  if (!S_ISREG(status.st_mode) || !is_of_own_user(status)) return false;
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   std::array<char, kBegin.size()> begin{};
   const ssize_t count = file.is_open() ? ::pread(file.number(), begin.data(), begin.size(), 0) : -1;
@@ -188,7 +193,7 @@ std::vector<double> FigureCache::find(std::string_view key) const {
   for (Entry& entry : entries_of(path_)) {
     if (entry.key != key) continue;
     const bool is_fresh =
-        entry.seconds <= now && now - entry.seconds <= std::chrono::seconds(kMostAge).count();
+        entry.seconds <= now && entry.seconds >= now - std::chrono::seconds(kMostAge).count();
     return is_fresh ? std::move(entry.figures) : std::vector<double>();
   }
   return {};

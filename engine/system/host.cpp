@@ -18,9 +18,25 @@ std::string first_line(const char* path) {
   return line;
 }
 
+/// Lines of "first here, first outside, how many".
+bool maps_all_users(const char* path) {
+  constexpr std::uint64_t kUsers = 0xffffffff;
+  std::ifstream map(path);
+  std::uint64_t mapped = 0;
+  for (std::uint64_t here = 0, outside = 0, count = 0; map >> here >> outside >> count;) mapped += count;
+  return mapped >= kUsers;
+}
+
 }  // namespace
 
 std::uint32_t user_id() noexcept { return ::geteuid(); }
+
+bool tells_users_apart() {
+  constexpr std::uint32_t kUsualOverflow = 65534;
+  std::uint32_t overflow = kUsualOverflow;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
+  return user_id() != overflow || maps_all_users("/proc/self/uid_map");
+}
 
 std::string name() {
   const std::string line = first_line("/proc/sys/kernel/hostname");

@@ -10,6 +10,10 @@ namespace cohort::host {
 /// The effective user: what the kernel tells the other end of a Unix socket.
 [[nodiscard]] std::uint32_t user_id() noexcept;
 
+/// Whether only this user's processes and files are shown as his. A user namespace shows all users that it
+/// has no number for as one, the overflow user, and this process may be of that number itself.
+[[nodiscard]] bool tells_users_apart();
+
 /// For people only: it is never resolved to an address.
 [[nodiscard]] std::string name();
 

@@ -81,6 +81,8 @@ void check_secret(const std::string& path, const struct stat& status) {
   if (!S_ISREG(status.st_mode))
     throw refused(
         fmt::format("the secret file {} is {}: give a regular file", path, kind_of(status.st_mode)));
+  // Where a user namespace shows other users by this one's number, the mode below tells: of a file that only
+  // its owner may read, and that could be opened, that is this one.
   if (status.st_uid != ::geteuid())
     throw refused(
         fmt::format("the secret file {} belongs to user {}, this process is of user {}: give it its own",

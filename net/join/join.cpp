@@ -3,6 +3,7 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/log.h>
+#include <cohort/engine/system/host.h>
 #include <cohort/net/join/join_state.h>
 #include <cohort/net/join/member.h>
 #include <cohort/net/join/rendezvous.h>
@@ -32,11 +33,25 @@ Secret no_secret() {
   return Secret::from_bytes(kZeros);
 }
 
+/// Where the kernel's word on a peer's user is to decide who is given the secret.
+void check_user(const JoinState& state) {
+  if (host::tells_users_apart()) return;
+  throw Error(
+      ErrorKind::AuthFailed,
+      fmt::format(
+          "rank {} cannot tell at {} who is of its own user, and gives or takes no secret: it runs as "
+          "user {}, by which its user namespace shows all users that have no number there. Put a "
+          "secret into a file (umask 077; openssl rand -hex 32 > FILE) and give all ranks "
+          "COHORT_SECRET_FILE=FILE, or run as a user whom the namespace tells from others",
+          state.options.rank, state.where, host::user_id()));
+}
+
 void choose_secret(JoinState& state) {
   Membership& membership = state.membership;
   if (state.options.secret && state.options.secret->is_set()) {
     membership.secret = Secret::from_bytes(state.options.secret->bytes());
   } else if (!state.meets_by_tcp() || state.options.size == 1) {
+    if (state.options.size > 1) check_user(state);
     state.is_secret_made_here = state.options.rank == 0;  // the others are given it
     if (state.is_secret_made_here) membership.secret = Secret::random();
   } else if (state.options.is_unauthenticated) {

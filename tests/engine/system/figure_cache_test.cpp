@@ -110,6 +110,11 @@ TEST_F(FigureCacheTest, takes_nothing_that_it_would_not_write) {
   EXPECT_THAT(cache().find("host"), ElementsAre(4.0));
 }
 
+TEST_F(FigureCacheTest, does_not_take_the_farthest_past_for_the_present) {
+  write(fmt::format("cohort figures 1\n{} host 1\n", std::numeric_limits<std::int64_t>::min()));
+  EXPECT_THAT(cache().find("host"), IsEmpty());
+}
+
 TEST_F(FigureCacheTest, keeps_the_latest_of_many) {
   for (std::size_t i = 0; i < FigureCache::kMostKeys + 10; ++i)
     cache().keep_from(now() - 1h + std::chrono::seconds(i), fmt::format("host{}", i), std::array{1.0});
