@@ -12,7 +12,6 @@ import atexit
 import contextlib
 import hashlib
 import os
-import secrets
 import shutil
 import socket
 import tempfile
@@ -24,6 +23,7 @@ from typing import Any, Iterator, Optional, Sequence
 import numpy
 import torch.distributed as dist
 
+from . import _meeting
 from . import init as _init
 from .errors import reason_of_end
 
@@ -36,12 +36,6 @@ except ImportError as missing:
 def _host() -> str:
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return f"{socket.gethostname()} {file.read().strip()}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
 
 
 def _is_there(store: Any, key: str, seconds: float) -> bool:
@@ -68,15 +62,11 @@ def _wait_for(store: Any, key: str, size: int) -> bytes:
 
 
 def _meeting_place(store: Any, rank: int, size: int) -> str:
-    """"ADDRESS SECRET", as rank 0 says: a Unix address among ranks of one host, else one of rank 0's."""
+    """"ADDRESS SECRET", as rank 0 says."""
     store.set(f"cohort/host/{rank}", _host())
     if rank == 0:
         hosts = {_wait_for(store, f"cohort/host/{other}", size) for other in range(size)}
-        tag = secrets.token_hex(32)
-        address = f"unix:cohort-{os.getuid()}-torch-{tag[:32]}"
-        if len(hosts) > 1:
-            address = f"{os.environ.get('MASTER_ADDR') or socket.gethostname()}:{_free_port()}"
-        store.set("cohort/place", f"{address} {tag if len(hosts) > 1 else ''}")
+        store.set("cohort/place", _meeting.place(is_one_host=len(hosts) == 1))
     return _wait_for(store, "cohort/place", size).decode()
 
 
@@ -153,7 +143,7 @@ def _store(comm: Any, timeout: timedelta) -> Any:
         folder = tempfile.mkdtemp(prefix="cohort-torch-")
         place[:len(folder)] = folder.encode()
     elif comm.rank == 0:
-        name = f"{socket.gethostname()} {_free_port()}"
+        name = f"{socket.gethostname()} {_meeting.free_port()}"
         place[:len(name)] = name.encode()
     comm.broadcast(place)
     text = place.rstrip(b"\0").decode()

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the ranks of a process group of another library meet: what its rank 0 says to the others in a store."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import secrets
+import socket
+from typing import Optional
+
+_SECRETS = ("COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def own_address_toward(host: str, port: int) -> Optional[str]:
+    """This host's own address on the way there, or None. Nothing is sent."""
+    with contextlib.suppress(OSError):
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM):
+            with contextlib.suppress(OSError), socket.socket(family, kind, protocol) as probe:
+                probe.connect(address)
+                return str(probe.getsockname()[0])
+    return None
+
+
+def listening_host(master: Optional[str], port: int) -> str:
+    """What other hosts reach this one by: its address toward the master, unless it is the master's host, whose name the
+    others know and which may call itself 127.0.1.1."""
+    name = master or socket.gethostname()
+    own = own_address_toward(name, port)
+    if own is None or ipaddress.ip_address(own.partition("%")[0]).is_loopback:
+        return name
+    return f"[{own}]" if ":" in own else own
+
+
+def has_secret() -> bool:
+    """Whether the launcher has given this process the job's secret, as it then has the others."""
+    return any(os.environ.get(name) for name in _SECRETS)
+
+
+def place(is_one_host: bool) -> str:
+    """"ADDRESS SECRET": a Unix address among ranks of one host, else one of this host's and, where the ranks have none, a
+    secret that is worth as much as the store is closed to others."""
+    tag = secrets.token_hex(32)
+    if is_one_host:
+        return f"unix:cohort-{os.getuid()}-torch-{tag[:32]} "
+    port = os.environ.get("MASTER_PORT", "")
+    host = listening_host(os.environ.get("MASTER_ADDR"), int(port) if port.isdecimal() else 1)
+    return f"{host}:{free_port()} {'' if has_secret() else tag}"
