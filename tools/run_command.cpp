@@ -28,9 +28,13 @@ Each rank finds COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, 
 COHORT_SECRET_FD in its environment, and an empty standard input. What it started ends with the job,
 unless it has made a session of its own (setsid).
 
-Status: 0 when all ranks succeed; that of the first rank that failed (128 + signal if one ended it); 124
-after the timeout; 127 when the program cannot be started; 128 + signal after SIGINT, SIGTERM or SIGHUP;
-141 when nobody reads the output any more; 1 when it could not be written; 2 for wrong options.)";
+When a rank fails, the others have a second to say so themselves, then get SIGTERM, and two seconds later
+SIGKILL. With --keep-going they are left alone, for programs that go on without it; each failure is told.
+
+Status: 0 when all ranks succeed, and with --keep-going when any does; else that of the first rank that
+failed (128 + signal if one ended it); 124 after the timeout; 127 when the program cannot be started; 128 +
+signal after SIGINT, SIGTERM or SIGHUP; 141 when nobody reads the output any more; 1 when it could not be
+written; 2 for wrong options.)";
 
 struct RunArguments {
   LaunchOptions launch;
@@ -84,6 +88,8 @@ void add_run_command(CLI::App& app, int& status) {
       ->option_text(fmt::format("{}", fmt::join(command_line::transport_names(), "|")));
   run->add_flag("--no-prefix", arguments->is_without_prefix,
                 "Do not write \"[RANK] \" before each line of output");
+  run->add_flag("--keep-going", arguments->launch.keeps_going,
+                "When a rank fails, let the others go on; succeed if any of them does");
   run->add_option("program", arguments->launch.command, "The program and its arguments")->group("");
   run->positionals_at_end();
   run->footer(kFooter);

@@ -81,7 +81,7 @@ Task<int> Job::run() {
   if (options_.beside) tasks_->spawn(accompany());
   tasks_->spawn(supervise());
   co_await tasks_->join();
-  co_return verdict_.value_or(0);
+  co_return status();
 }
 
 Task<> Job::watch(RankProcess& rank) {
@@ -89,7 +89,7 @@ Task<> Job::watch(RankProcess& rank) {
   rank.status = status;
   --running_count_;
   const bool is_failure = !status.is_success() && !rank.was_told_to_end;
-  if (is_failure && first_failed_ == nullptr) first_failed_ = &rank;
+  if (is_failure) failed_.push_back(&rank);
   wake();
 }
 
@@ -138,9 +138,12 @@ Task<> Job::explain_failure(RankProcess& rank) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::DeadlineExceeded) throw;  // somebody else keeps its output open
   }
-  is_explaining_ = false;
-  tasks_->spawn(
-      say(fmt::format("rank {} (process {}) {}", rank.rank, rank.process.id(), rank.status->describe())));
+  --explaining_;
+  std::string text =
+      fmt::format("rank {} (process {}) {}", rank.rank, rank.process.id(), rank.status->describe());
+  if (options_.keeps_going && running_count_ != 0)
+    text += fmt::format("; {} still running", describe_ranks(running()));
+  tasks_->spawn(say(std::move(text)));
   wake();
 }
 

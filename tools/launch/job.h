@@ -40,6 +40,7 @@ class Job : Immovable {
     OutputRelay errors;
     std::optional<ExitStatus> status;
     bool was_told_to_end = false;
+    bool is_explained = false;  ///< its failure, or about to be
   };
 
   /// Wakes supervise() at its next deadline.
@@ -74,11 +75,14 @@ class Job : Immovable {
   Task<> supervise();
   void act(TimePoint now);
   void react(ProcessSignal signal, TimePoint now);
+  void take_failures(TimePoint now);
   void end_running_ranks(TimePoint now);
   void clear_up(TimePoint now);
   void tell_running(ProcessSignal signal);
+  void explain(RankProcess& rank);
   void explain_rest();
   [[nodiscard]] std::vector<Rank> running() const;
+  [[nodiscard]] int status() const;
   [[nodiscard]] bool is_over() const noexcept;
 
   // Fixed after construction.
@@ -91,10 +95,9 @@ class Job : Immovable {
   std::vector<std::byte> scratch_;
 
   // What has happened.
-  std::optional<int> verdict_;  ///< the job's status, from its first cause
-  RankProcess* first_failed_ = nullptr;
-  RankProcess* culprit_ = nullptr;  ///< whose failure is the verdict
-  bool is_explaining_ = false;
+  std::optional<int> verdict_;        ///< the job's status, from its first cause
+  std::vector<RankProcess*> failed_;  ///< by themselves, in order
+  std::size_t explaining_ = 0;        ///< failures whose last words are waited for
   bool is_rest_explained_ = false;
   bool is_clear_of_leftovers_ = false;
   std::size_t running_count_ = 0;

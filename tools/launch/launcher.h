@@ -21,6 +21,8 @@ struct LaunchOptions {
   std::optional<Duration> timeout = {};
   /// "[3] " before each line that rank 3 writes. Lines stay whole in any case.
   bool prefix_output = true;
+  /// A rank that fails ends no other: the program has a way on of its own.
+  bool keeps_going = false;
   /// Variables for every rank besides those below, such as COHORT_TRANSPORT.
   std::vector<std::pair<std::string, std::string>> environment = {};
   /// Descriptors of this process that every rank gets under the same numbers; none of 0 to 2.
@@ -49,7 +51,8 @@ struct LaunchOptions {
 /// Returns the job's status:
 ///  - 0 when every rank succeeded, 1 if output of theirs could not be written, as on a full disk;
 ///  - that of the first rank that failed, 128 + signal if one ended it. The others get time to notice by
-///    themselves, then SIGTERM, then SIGKILL;
+///    themselves, then SIGTERM, then SIGKILL. With `keeps_going` all of them go on, each failure is told when
+///    it happens, and the status is 0 if any rank succeeds;
 ///  - 124 after the timeout, when the ranks are told to end likewise;
 ///  - 128 + signal after SIGINT, SIGTERM or SIGHUP, which the ranks get too; a second one ends the job at
 ///    once;

@@ -52,13 +52,7 @@ void Job::act(TimePoint now) {
     react(new_signals_.front(), now);
     new_signals_.pop_front();
   }
-  if (first_failed_ != nullptr && !verdict_) {
-    culprit_ = first_failed_;
-    verdict_ = culprit_->status->shell_status();
-    plan_.terminate = after(now, options_.time_to_notice);
-    is_explaining_ = true;
-    tasks_->spawn(explain_failure(*culprit_));
-  }
+  if (!verdict_) take_failures(now);
   if (output_.reader_is_gone() && !verdict_) {
     verdict_ = kNoReaderStatus;
     plan_.terminate = now;
@@ -95,6 +89,22 @@ void Job::react(ProcessSignal signal, TimePoint now) {
   tell_running(signal);
 }
 
+void Job::take_failures(TimePoint now) {
+  if (options_.keeps_going) {
+    for (RankProcess* const rank : failed_) explain(*rank);
+  } else if (!failed_.empty()) {
+    verdict_ = failed_.front()->status->shell_status();
+    plan_.terminate = after(now, options_.time_to_notice);
+    explain(*failed_.front());
+  }
+}
+
+void Job::explain(RankProcess& rank) {
+  if (std::exchange(rank.is_explained, true)) return;
+  ++explaining_;
+  tasks_->spawn(explain_failure(rank));
+}
+
 void Job::end_running_ranks(TimePoint now) {
   if (is_due(plan_.terminate, now)) {
     if (verdict_ != kNoReaderStatus)
@@ -124,7 +134,7 @@ void Job::clear_up(TimePoint now) {
       rank.errors.stop();
     }
   }
-  if (!is_explaining_ && !std::exchange(is_rest_explained_, true)) explain_rest();
+  if (explaining_ == 0 && !std::exchange(is_rest_explained_, true)) explain_rest();
 }
 
 void Job::tell_running(ProcessSignal signal) {
@@ -140,10 +150,18 @@ void Job::tell_running(ProcessSignal signal) {
 void Job::explain_rest() {
   std::map<ExitStatus, std::vector<Rank>> kinds;
   for (const RankProcess& rank : ranks_)
-    if (&rank != culprit_ && !rank.was_told_to_end && !rank.status->is_success())
+    if (!rank.is_explained && !rank.was_told_to_end && !rank.status->is_success())
       kinds[*rank.status].push_back(rank.rank);
   for (const auto& [ending, ranks] : kinds)
     tasks_->spawn(say(fmt::format("then {} {}", describe_ranks(ranks), ending.describe(ranks.size()))));
+}
+
+/// That of the first cause. A job that keeps going has none but the ranks themselves.
+int Job::status() const {
+  const auto is_success = [](const RankProcess& rank) { return rank.status && rank.status->is_success(); };
+  if (verdict_) return *verdict_;
+  if (failed_.empty() || std::ranges::any_of(ranks_, is_success)) return 0;
+  return failed_.front()->status->shell_status();
 }
 
 std::vector<Rank> Job::running() const {

@@ -355,6 +355,75 @@ class LauncherProcess {
   int output_ = -1;
 };
 
+/// Ranks that wait for a file which the test makes when the launcher has told of a failure.
+class KeepGoingTest : public LauncherTest {
+ protected:
+  static std::string path(const char* name) {
+    return ::testing::TempDir() + fmt::format("launcher_test_{}_{}", name, ::getpid());
+  }
+  static void create(const std::string& path) { ::close(::open(path.c_str(), O_CREAT | O_WRONLY, 0600)); }
+  void SetUp() override { unlink_files(); }
+  void TearDown() override {
+    unlink_files();
+    LauncherTest::TearDown();
+  }
+
+  /// Rank 0 is killed, then rank 2 ends with status 3, then ranks 1 and 3 do what is left.
+  static LaunchOptions losing_two(const std::string& rest) {
+    LaunchOptions options = script(4, R"(
+      wait_for() { while [ ! -e "$1" ]; do sleep 0.02; done; }
+      case $COHORT_RANK in
+        0) ulimit -c 0; kill -KILL $$;;
+        2) wait_for $FIRST; exit 3;;
+        *) printf 'before '; wait_for $SECOND;;
+      esac; )" + rest);
+    options.environment = {{"FIRST", path("first")}, {"SECOND", path("second")}};
+    options.time_to_notice = options.time_to_end = 0s;
+    options.keeps_going = true;
+    return options;
+  }
+
+  /// What is told after both failures were.
+  static std::string lose_two(LauncherProcess& launcher) {
+    EXPECT_THAT(launcher.read_until("ranks 1-3 still running\n"),
+                HasSubstr("was killed by SIGKILL (Killed); "));
+    create(path("first"));
+    EXPECT_THAT(launcher.read_until("ranks 1, 3 still running\n"), HasSubstr("exited with status 3; "));
+    create(path("second"));
+    return launcher.rest();
+  }
+
+ private:
+  static void unlink_files() {
+    for (const char* name : {"first", "second"}) ::unlink(path(name).c_str());
+  }
+};
+
+TEST_F(KeepGoingTest, nobody_is_ended_no_output_is_lost_and_who_is_left_makes_the_job_succeed) {
+  LauncherProcess launcher(losing_two("echo after"));
+  auto ranks = by_rank(lose_two(launcher));
+  EXPECT_EQ(launcher.status(), 0);
+  EXPECT_EQ(ranks["1"], std::vector<std::string>{"before after"});
+  EXPECT_EQ(ranks["3"], std::vector<std::string>{"before after"});
+}
+
+TEST_F(KeepGoingTest, a_job_fails_as_its_first_rank_if_none_succeeds) {
+  LauncherProcess launcher(losing_two("exit 5"));
+  const std::string rest = lose_two(launcher);
+  EXPECT_EQ(launcher.status(), 128 + SIGKILL);
+  EXPECT_THAT(rest, AllOf(HasSubstr("exited with status 5"), Not(HasSubstr("cohort: then"))));
+}
+
+TEST_F(KeepGoingTest, the_timeout_ends_it_all_the_same) {
+  LaunchOptions options =
+      script(3, "[ $COHORT_RANK != 1 ] || exit 4; [ $COHORT_RANK = 2 ] || exec sleep 100");
+  options.keeps_going = true;
+  options.timeout = 2s;
+  const Outcome outcome = outcome_of(options);
+  EXPECT_EQ(outcome.status, 124);
+  EXPECT_THAT(outcome.errors, HasSubstr("cohort: ending rank 0, still running\n"));
+}
+
 TEST_F(LauncherTest, lines_of_all_ranks_stay_whole_and_in_order_however_slow_the_reader) {
   LauncherProcess launcher(script(8, R"(
     i=0
