@@ -34,6 +34,11 @@ whole output for all_gather, of the whole input for reduce_scatter, of one messa
 from rank 0 to rank 1 and back. Times are those of the slowest rank in each iteration: all ranks start at one
 moment, with inputs written just before. Results are compared element by element.
 
+In a job that a launcher has started (COHORT_RANK, COHORT_SIZE), the ranks are those of the job, on any hosts:
+rank 0 prints. They start by a collective of the job instead of a line in shared memory, and are bound to no
+cores; how many have entered a barrier is not verified.
+  cohort run -n 4 -- cohort bench all_reduce
+
 Status: 0 when everything ran and every result was right; 1 otherwise; that of `cohort run` when a rank
 fails; 2 for wrong options.)";
 
@@ -141,7 +146,20 @@ std::vector<bench::Exercise> exercises_of(const BenchArguments& arguments) {
   return exercises;
 }
 
-bench::Options finish(const CLI::App& bench, const BenchArguments& arguments) {
+/// That of the job around this process, if there is one.
+void take_ranks(const CLI::App& bench, bench::Options& options) {
+  const std::optional<Rank> ranks = bench::ranks_of_job_around();
+  if (!ranks) return;
+  if (bench.count("--ranks") != 0 && options.ranks != *ranks)
+    throw CLI::ValidationError(
+        "bench", fmt::format("--ranks {} in a job of {} (COHORT_SIZE): leave it out, or unset COHORT_RANK",
+                             options.ranks, *ranks));
+  options.ranks = *ranks;
+  options.is_joined = true;
+}
+
+bench::Options finish(const CLI::App& bench, BenchArguments& arguments) {
+  take_ranks(bench, arguments.options);
   bench::Options options = arguments.options;
   options.exercises = exercises_of(arguments);
   options.type = *parse_data_type(arguments.type);
@@ -170,7 +188,8 @@ bench::Options finish(const CLI::App& bench, const BenchArguments& arguments) {
 }  // namespace
 
 void add_bench_command(CLI::App& app, std::vector<std::string> command, int& status) {
-  CLI::App* bench = app.add_subcommand("bench", "Measure collectives between ranks on this host");
+  CLI::App* bench =
+      app.add_subcommand("bench", "Measure collectives between ranks on this host, or of a job");
   const auto arguments = std::make_shared<BenchArguments>();
   arguments->command = std::move(command);
   add_operation_options(*bench, *arguments);

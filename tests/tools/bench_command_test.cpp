@@ -168,6 +168,51 @@ TEST(BenchOutput, the_budget_bounds_the_iterations) {
   EXPECT_GE(nlohmann::json::parse(outcome.lines[0])["iters"], 3);
 }
 
+Outcome bench_in_job(const std::string& launcher, const std::string& arguments) {
+  const std::string program = std::string(COHORT_TEST_BIN_DIR) + "/cohort bench " + arguments;
+  return cohort::testing::run_cohort("run --no-prefix " + launcher + program + "'", true);
+}
+
+TEST(BenchInJob, measures_and_verifies_between_the_ranks_of_the_job_and_rank_0_alone_prints) {
+  const std::string two_hosts = "-n 4 -- sh -c 'COHORT_HOST_ID=h$((COHORT_RANK/2)) exec ";
+  const Outcome outcome = bench_in_job(two_hosts, "all --sizes 8,64K --iters 3 --warmup 1 --csv");
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  ASSERT_EQ(outcome.lines.size(), 1U + 1U + exercises_with("", 4) * 2U) << outcome.text();
+  EXPECT_EQ(outcome.lines[0], kHeader);
+  for (std::size_t i = 1; i < outcome.lines.size(); ++i) {
+    const std::vector<std::string> fields = split(outcome.lines[i], ',');
+    ASSERT_EQ(fields.size(), 9U) << outcome.lines[i];
+    EXPECT_EQ(fields[1], "shm+tcp");
+    EXPECT_EQ(fields[3], "4");
+    EXPECT_GT(std::stod(fields[6]), 0);
+    EXPECT_EQ(fields[8], "3");
+  }
+}
+
+TEST(BenchInJob, says_which_ranks_are_where_and_what_it_does_not_verify) {
+  const Outcome outcome =
+      bench_in_job("-n 3 -- sh -c 'COHORT_HOST_ID=h$((COHORT_RANK/2)) exec ", "barrier --iters 3");
+  ASSERT_EQ(outcome.status, 0) << outcome.text();
+  EXPECT_THAT(outcome.lines[0], ::testing::MatchesRegex("# cohort [0-9.]+: ranks 0, 1 on .+; rank 2 on .+"));
+  EXPECT_THAT(outcome.text(), HasSubstr("N/A"));
+}
+
+TEST(BenchInJob, another_number_of_ranks_and_threads_are_refused) {
+  const Outcome ranks = bench_in_job("-n 2 -- sh -c 'exec ", "all_reduce --ranks 3");
+  EXPECT_EQ(ranks.status, 2) << ranks.text();
+  EXPECT_THAT(ranks.text(), HasSubstr("--ranks 3 in a job of 2 (COHORT_SIZE)"));
+  const Outcome threads = bench_in_job("-n 2 -- sh -c 'exec ", "all_reduce --threads");
+  EXPECT_EQ(threads.status, 2) << threads.text();
+  EXPECT_THAT(threads.text(), HasSubstr("is a rank already"));
+}
+
+TEST(BenchInJob, ends_after_its_time) {
+  const Outcome outcome =
+      bench_in_job("-n 2 -- sh -c 'exec ", "all_reduce --sizes 64M --budget-ms 600000 --timeout 0.5");
+  EXPECT_EQ(outcome.status, 1) << outcome.text();
+  EXPECT_THAT(outcome.text(), HasSubstr("DeadlineExceeded"));
+}
+
 struct Mistake {
   const char* name;
   const char* arguments;

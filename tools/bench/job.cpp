@@ -75,7 +75,7 @@ Task<std::uint64_t> measure_overlaps(Communicator& comm, const Options& options,
 /// What every rank does. Returns how many elements were wrong, on all ranks together.
 Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Board& board) {
   const bool has_processors = processor::available_cores() >= options.ranks;
-  if (options.pins_ranks) pin(comm.membership());
+  if (options.pins_ranks && !options.is_joined) pin(comm.membership());  // launchers have a plan of their own
   Measurement measurement(comm, options, board, has_processors);
   if (options.overlap) {
     const std::uint64_t wrong = co_await measure_overlaps(comm, options, measurement);
@@ -83,6 +83,7 @@ Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Boar
   }
   Report report(options, comm.transport());
   const bool prints = comm.rank() == 0;
+  if (prints && options.format == Format::table) print(place_of(comm.membership()));
   for (const Exercise exercise : options.exercises) {
     const std::string head = report.begin(exercise);
     if (prints) print(head);
@@ -124,8 +125,8 @@ class Body {
 
   Task<> operator()(Communicator& comm) {
     Task<std::uint64_t> measure = measure_all(comm, options_, board_);
-    // Processes are ended by their launcher.
-    if (options_.is_in_process && options_.timeout)
+    // Processes are ended by their launcher, if it is ours.
+    if ((options_.is_in_process || options_.is_joined) && options_.timeout)
       measure = with_deadline(*options_.timeout, std::move(measure));
     const std::uint64_t wrong = co_await measure;
     if (comm.rank() == 0) wrong_ = wrong;
@@ -145,6 +146,14 @@ int run_rank_process(const Options& options, int descriptor) {
   const BoardMemory memory(descriptor);
   Body body(options, memory.board());
   return body.status(run(std::ref(body)));
+}
+
+int run_in_job(const Options& options) {
+  const BoardMemory memory;  // for this rank's samples: no other one maps it
+  Body body(options, memory.board());
+  CommunicatorOptions communicator = CommunicatorOptions::from_environment();
+  if (!options.transport.empty()) communicator.transport = options.transport;
+  return body.status(run(std::ref(body), std::move(communicator)));
 }
 
 int run_in_threads(const Options& options) {
@@ -174,11 +183,17 @@ int run_in_processes(const Options& options, const std::vector<std::string>& com
 
 }  // namespace
 
+std::optional<Rank> ranks_of_job_around() {
+  if (environment::text(kBoardVariable) || !environment::text("COHORT_RANK")) return std::nullopt;
+  return CommunicatorOptions::from_environment().join.size;
+}
+
 int run_job(const Options& options, const std::vector<std::string>& command) {
   options.check();
   constexpr auto kLastDescriptor = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
   const auto board = environment::number(kBoardVariable, 3, kLastDescriptor);
   if (board) return run_rank_process(options, static_cast<int>(*board));
+  if (options.is_joined) return run_in_job(options);
   return options.is_in_process ? run_in_threads(options) : run_in_processes(options, command);
 }
 

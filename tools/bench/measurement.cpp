@@ -23,7 +23,8 @@ constexpr Duration kSpreadPatience = std::chrono::milliseconds(200);
 /// For all ranks to come to the start line: writing and checking the largest inputs takes a fraction of it.
 constexpr Duration kPatience = std::chrono::minutes(2);
 
-StartLine::Polls polls_for(const Membership& membership, bool has_processors) {
+StartLine::Polls polls_for(const Membership& membership, bool has_processors, bool is_joined) {
+  if (is_joined) return StartLine::Polls::spin;  // at no line
   const std::vector<std::size_t> threads = threads_of(membership);
   if (std::count(threads.begin(), threads.end(), threads[membership.rank]) > 1) return StartLine::Polls::once;
   return has_processors ? StartLine::Polls::spin : StartLine::Polls::yield;
@@ -59,7 +60,7 @@ Measurement::Measurement(Communicator& comm, const Options& options, Board& boar
       options_(options),
       board_(board),
       own_(board.slots[comm.rank()]),
-      line_(board, comm.rank(), comm.size(), polls_for(comm.membership(), has_processors),
+      line_(board, comm.rank(), comm.size(), polls_for(comm.membership(), has_processors, options.is_joined),
             std::max<std::size_t>(comm.membership().cores_of_host().count(), 1)),
       placement_(board, comm.rank(), partner_of_first(comm.membership())),
       workload_(comm, options, board) {
@@ -94,7 +95,7 @@ Task<Result> Measurement::measure(Point point) {
   // Inputs that were neither rewritten nor kept hold the sums of sums by now.
   const bool is_known = point.exercise->has_data && (options_.rewrites_inputs || workload_.keeps_input());
   if (options_.checks_results && is_known) own_.wrong += workload_.count_wrong();
-  co_await meet();
+  co_await publish(result.iterations);
   result.wrong = total_wrong();
   if (comm_.rank() == 0) {
     std::vector<double> slowest = slowest_of(0, result.iterations);
@@ -159,7 +160,7 @@ Task<std::vector<double>> Measurement::medians_of(const std::vector<std::functio
         own_.sample_us[i * kTurns + turn - kWarmup] = static_cast<double>(end - start) / 1e3;
     }
   }
-  co_await meet();
+  co_await publish(steps.size() * kTurns);
   std::vector<double> medians;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     std::vector<double> slowest = slowest_of(i * kTurns, kTurns);
@@ -183,12 +184,17 @@ Task<std::size_t> Measurement::iterate(Limits limits, std::span<double> samples_
         (done >= limits.least && taken_ns >= limits.budget.count()) || (is_few && done >= kFewIterations);
     const TimePoint deadline = line_deadline();
     const bool is_uneven = taken_ns < limits.patience.count() && !line_.is_spread();
-    line_.arrive(!is_uneven && (is_enough || done >= limits.most));
-    while (!line_.is_released()) {
-      co_await engine.sleep_for(Duration::zero());
-      check_peers(deadline);
+    bool is_last = !is_uneven && (is_enough || done >= limits.most);
+    if (options_.is_joined) {
+      is_last = co_await agree(is_last);
+    } else {
+      line_.arrive(is_last);
+      while (!line_.is_released()) {
+        co_await engine.sleep_for(Duration::zero());
+        check_peers(deadline);
+      }
+      is_last = line_.leave();
     }
-    const bool is_last = line_.leave();
     const std::int64_t start = line_.start_ns();
     if (workload_.point().exercise.is_messages()) {
       co_await workload_.run();
@@ -212,7 +218,31 @@ Task<std::size_t> Measurement::verify() {
   co_return workload_.count_wrong();
 }
 
+Task<bool> Measurement::agree(bool answer) {
+  std::array<std::uint8_t, 1> told = {comm_.rank() == 0 && answer};
+  co_await comm_.all_reduce(told, ReduceOp::max);
+  co_return told[0] != 0;
+}
+
+Task<> Measurement::publish(std::size_t samples) {
+  if (options_.is_joined) {
+    const std::span<double> slowest_us = std::span(own_.sample_us).first(samples);
+    std::array<std::uint64_t, 1> wrong = {own_.wrong};
+    co_await comm_.all_reduce(slowest_us, ReduceOp::max);
+    co_await comm_.all_reduce(wrong, ReduceOp::sum);
+    own_.wrong = wrong[0];
+  } else {
+    co_await meet();
+  }
+}
+
 Task<> Measurement::meet(bool* answer) {
+  if (options_.is_joined) {
+    const bool own_answer = answer != nullptr && *answer;
+    const bool is_agreed = co_await agree(own_answer);
+    if (answer != nullptr) *answer = is_agreed;
+    co_return;
+  }
   Engine& engine = comm_.engine();
   const TimePoint deadline = line_deadline();
   line_.arrive(answer != nullptr && *answer);

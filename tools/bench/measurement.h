@@ -36,6 +36,9 @@ void summarise(std::span<double> samples_us, Result& result);
 /// of some ranks a scheduler leaves three of four on one of two for up to 0.1 s. Results are verified in an
 /// iteration before the timed ones, over destroyed old results, and in one more after them, which differs
 /// from them in nothing.
+///
+/// Ranks of a job that others have started may be on several hosts: an all_reduce takes the place of the
+/// start line, and another one brings the samples together.
 class Measurement : Immovable {
  public:
   Measurement(Communicator& comm, const Options& options, Board& board, bool has_processors);
@@ -69,6 +72,11 @@ class Measurement : Immovable {
   Task<std::size_t> verify();
   /// All ranks meet outside the timed part.
   Task<> meet() { return meet(nullptr); }
+  /// The same without memory that all map, by a collective: rank 0's answer becomes everybody's.
+  Task<bool> agree(bool answer);
+  /// What all know when they have met: wrong elements, and so many samples. Without memory that all map what
+  /// concerns them all is this rank's: wrong elements together, of each sample the slowest rank's.
+  Task<> publish(std::size_t samples);
   /// The same; `answer` is rank 0's to give and becomes everybody's.
   Task<> meet(bool* answer);
   /// Gives up when nobody will come to the start line any more.

@@ -14,6 +14,14 @@ void Options::check() const {
     throw Error(
         ErrorKind::InvalidArgument,
         fmt::format("--root {} is no rank: with --ranks {} they are 0 to {}", root, ranks, ranks - 1));
+  if (is_joined && (is_in_process || near_wait))
+    throw Error(
+        ErrorKind::InvalidArgument,
+        "--threads and --near-wait are for ranks that cohort bench starts itself, but this process is "
+        "a rank already (COHORT_RANK)");
+  if (ranks > kMostRanks)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("the job has {} ranks; cohort bench takes at most {}", ranks, kMostRanks));
   const bool has_messages =
       std::find(exercises.begin(), exercises.end(), Exercise::send_recv()) != exercises.end();
   if (has_messages && ranks < 2)

@@ -46,6 +46,7 @@ struct Options {
   std::optional<Computing> overlap;  ///< all_reduce beside computing is measured, instead of the exercises
 
   bool is_in_process = false;  ///< ranks are threads
+  bool is_joined = false;      ///< this process is a rank of a job around it, perhaps on several hosts
   bool is_shared = false;      ///< buffers that peers map
   bool is_in_place = false;
   bool rewrites_inputs = true;

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench/report.h>
 
+#include <cohort/tools/launch/rank_list.h>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace cohort::bench {
 namespace {
@@ -27,11 +33,32 @@ double bus_rate(const Result& result, Rank ranks) {
 
 }  // namespace
 
+std::string place_of(const Membership& membership) {
+  std::vector<std::pair<const PeerInfo*, std::vector<Rank>>> hosts;
+  for (const PeerInfo& peer : membership.peers) {
+    const auto host =
+        std::ranges::find_if(hosts, [&](const auto& known) { return known.first->host_id == peer.host_id; });
+    if (host == hosts.end())
+      hosts.emplace_back(&peer, std::vector{peer.rank});
+    else
+      host->second.push_back(peer.rank);
+  }
+  std::string text = "# cohort " COHORT_VERSION;
+  for (const auto& [first, ranks] : hosts)
+    text += fmt::format("{} {} on {}", &first == &hosts.front().first ? ":" : ";", describe_ranks(ranks),
+                        first->host);
+  return text + "\n";
+}
+
 Report::Report(const Options& options, std::string transport)
     : options_(options), transport_(std::move(transport)), label_(label_of(options, transport_)) {}
 
 std::string_view Report::type_of(Exercise exercise) const {
   return !exercise->has_data ? kNone : to_string(options_.type);
+}
+
+bool Report::is_checked(Exercise exercise) const {
+  return options_.checks_results && (exercise->has_data || !options_.is_joined);
 }
 
 std::string_view Report::reduction_of(Exercise exercise) const {
@@ -54,7 +81,8 @@ std::string Report::begin(Exercise exercise) {
                       options_.is_in_process ? "threads" : "processes", transport_,
                       options_.is_shared ? "shared" : "private",
                       options_.is_in_place || exercise->has_one_buffer ? "in place" : "out of place");
-  text += fmt::format("# time: median over iterations of the slowest rank; inputs {} before each\n#\n",
+  text += fmt::format("# time: {}median over iterations of the slowest rank; inputs {} before each\n#\n",
+                      exercise.is_messages() ? "there and back, " : "",
                       options_.rewrites_inputs ? "rewritten" : "not rewritten");
   text += fmt::format("#{:>12} {:>12} {:>9} {:>7} {:>5} {:>10} {:>8} {:>8} {:>7}  {}\n", "size", "count",
                       "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "algorithm");
@@ -94,7 +122,7 @@ std::string Report::csv_head() const {
 
 std::string Report::table_row(const Result& result) const {
   const Exercise exercise = result.point.exercise;
-  const std::string wrong = options_.checks_results ? std::to_string(result.wrong) : "N/A";
+  const std::string wrong = is_checked(exercise) ? std::to_string(result.wrong) : "N/A";
   return fmt::format(" {:>12} {:>12} {:>9} {:>7} {:>5} {:>10.2f} {:>8.2f} {:>8.2f} {:>7}  {}\n",
                      result.shape.size_bytes, result.shape.count, type_of(exercise), reduction_of(exercise),
                      root_of(exercise), result.median_us, algorithm_rate(result),
@@ -140,7 +168,7 @@ std::string Report::json_row(const Result& result) const {
   }
   row["algbw_gb_per_s"] = algorithm_rate(result);
   row["busbw_gb_per_s"] = bus_rate(result, options_.ranks);
-  if (options_.checks_results) row["wrong"] = result.wrong;
+  if (is_checked(exercise)) row["wrong"] = result.wrong;
   return row.dump() + "\n";
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/net/membership.h>
 #include <cohort/tools/bench/measurement.h>
 
 #include <string>
 
 namespace cohort::bench {
+
+/// A line that says of which version this is, and which ranks are where.
+[[nodiscard]] std::string place_of(const Membership& membership);
 
 /// Writes results as text: the table of nccl-tests, the rows that bench/suite reads, or a JSON object
 /// a line.
@@ -31,6 +35,8 @@ class Report {
   [[nodiscard]] std::string root_of(Exercise exercise) const;
   [[nodiscard]] std::string_view reduction_of(Exercise exercise) const;
   [[nodiscard]] std::string_view type_of(Exercise exercise) const;
+  /// Whether wrong results are counted: who has entered a barrier is seen in memory that all ranks map.
+  [[nodiscard]] bool is_checked(Exercise exercise) const;
 
   const Options& options_;
   const std::string transport_;

@@ -130,7 +130,7 @@ const Pattern& Workload::combined(Rank ranks) const {
 
 /// By the operator's definition.
 std::size_t Workload::count_wrong() const {
-  if (!point_.exercise->has_data) return count_not_entered();
+  if (!point_.exercise->has_data) return options_.is_joined ? 0 : count_not_entered();
   if (out_.empty()) return 0;
   std::size_t wrong = 0;
   for (const ResultPart& part : point_.exercise->result(form(), comm_.rank())) {
