@@ -7,8 +7,9 @@
 
 namespace cohort {
 
-/// How much of a message may go at once over a network, `largest` at most, where a core's cache holds
-/// `cache_bytes`; the same on all ranks that say the same.
+/// How much of a message may go at once over links of ranks that share the caches of one host, `largest` at
+/// most, where a core's cache holds `cache_bytes`; the same on all ranks that say the same. Between hosts a
+/// message goes whole: what is on the wire lies in nobody's cache, and each piece takes its rounds anew.
 ///
 /// Of the blocks that a root gives or gets each moves once, of others' as many times as there are ranks; a
 /// root that gives has the kernel's copy in its cache as well (scatter of 4 to 16 MiB, 4 ranks of 2 cores:

@@ -21,7 +21,7 @@ struct LinkSpeed {
   double combine_us = 1.0 / 20000;    ///< a core's time to combine a byte that it received
   double copy_us = 1.0 / 20000;       ///< a core's time to copy a byte within its memory
   double ranks_per_core = 1;          ///< above 1 where ranks share cores
-  std::size_t cache_bytes = 1 << 20;  ///< of a core's own cache: what is on its way at a time should fit
+  std::size_t cache_bytes = 1 << 20;  ///< of a core's own cache: what is on its way in a host should fit
   bool keeps_figures = false;         ///< for later jobs, so that measuring more pays: COHORT_CACHE
 
   /// Takes about 1 ms. Where loopback cannot be used, what it would have measured stays as above.

@@ -34,9 +34,11 @@ struct NetworkSpeed {
   [[nodiscard]] static NetworkSpeed between(const Membership& membership);
   /// Of ranks that need none.
   [[nodiscard]] static NetworkSpeed none() noexcept { return {.latency_us = 0}; }
+  /// Whether ranks are on several hosts, none of which has the caches of another.
+  [[nodiscard]] bool is_between_hosts() const noexcept { return ports > 1; }
   /// The same ports, where there are any, by figures of others.
   [[nodiscard]] NetworkSpeed by(const NetworkSpeed& measured) const noexcept {
-    return ports > 1 ? NetworkSpeed{measured.latency_us, measured.byte_us, ports} : *this;
+    return is_between_hosts() ? NetworkSpeed{measured.latency_us, measured.byte_us, ports} : *this;
   }
 };
 

@@ -131,7 +131,7 @@ Choice choose_forced_or_alone(const Call& call, const Reach& reach, const Algori
 
 std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
   std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.hosts);
-  if (!reach.is_host_wide)
+  if (!reach.is_host_wide && !reach.model.network().is_between_hosts())
     largest = piece_over_links(algorithm, largest, call.message_bytes(), reach.hosts,
                                reach.model.speed().cache_bytes);
   return piece_bytes(call.message_bytes(), size_bytes(call.type), largest);

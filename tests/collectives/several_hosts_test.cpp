@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which transport connects whom: ranks of one host share memory, whoever else there is.
 #include <cohort/cohort.h>
+#include <cohort/collectives/selection/explanation.h>
 #include <cohort/collectives/selection/reach.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/net/data_connections.h>
@@ -46,6 +47,33 @@ TEST(SeveralHosts, ranks_of_one_host_share_memory_and_reach_others_over_tcp) {
   EXPECT_THAT(transports_of(3, 3), testing::Each("tcp"));
   EXPECT_THAT(transports_of(3, 2), testing::ElementsAre("shm+tcp", "shm+tcp", "tcp"));
   EXPECT_THAT(transports_of(1, 1), testing::Each("shm"));
+}
+
+/// How many times a ring goes around for an all_reduce of 64 MiB, by what the communicator says of itself.
+double times_around(const Communicator& comm) {
+  const Explanation explanation =
+      comm.explain(operator_of<AllReduce>, DataType::float32, std::size_t{64} << 20);
+  const auto ring = std::ranges::find(explanation.candidates, "ring",
+                                      [](const Explanation::Line& line) { return line.candidate.algorithm; });
+  return ring->candidate.cost->rounds / (2 * (comm.size() - 1.0));
+}
+
+TEST(SeveralHosts, caches_cut_messages_between_ranks_that_share_them_and_no_others) {
+  CommunicatorOptions options;
+  options.transport = "tcp";
+  const auto on_hosts = [&](Rank hosts) {
+    auto body = [&](Communicator& comm) -> Task<> {
+      const bool is_cut = times_around(comm) > 1;
+      EXPECT_EQ(is_cut, hosts == 1) << hosts << " hosts";
+      std::optional<Communicator> pair = co_await comm.split(comm.rank() / 2, 0);  // of one host
+      EXPECT_GT(times_around(*pair), 1) << hosts << " hosts";
+      co_await pair->barrier();
+      co_await pair->close();
+    };
+    test::run_ranks(4, body, options, hosts);
+  };
+  on_hosts(1);
+  on_hosts(2);
 }
 
 TEST(SeveralHosts, a_group_knows_which_of_its_ranks_share_a_host) {

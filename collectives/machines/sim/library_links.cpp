@@ -18,7 +18,8 @@ constexpr double kNanosecondsPerMicrosecond = 1e3;
 
 /// With which the library chooses among algorithms over links.
 CostModel cost_model(const Topology& topology, Rank ranks) {
-  const LinkSpeed& link = topology.network;
+  const bool is_one_host = has_one_host(topology, ranks);
+  const LinkSpeed& link = is_one_host ? topology.inside : topology.network;
   const double bytes_per_us =
       kNanosecondsPerMicrosecond *
       (link.core_gigabytes_per_second > 0 ? link.core_gigabytes_per_second : link.gigabytes_per_second);
@@ -38,11 +39,12 @@ CostModel cost_model(const Topology& topology, Rank ranks) {
   inside.latency_us = topology.inside.latency_ns / kNanosecondsPerMicrosecond;
   inside.byte_us = 1 / (topology.inside.gigabytes_per_second * kNanosecondsPerMicrosecond);
   const Hosts hosts = hosts_of(topology, ranks);
-  const NetworkSpeed network{.latency_us = topology.network.latency_ns / kNanosecondsPerMicrosecond,
-                             .byte_us = 1 / (link.gigabytes_per_second * kNanosecondsPerMicrosecond),
-                             .ports = topology.rails == 0
-                                          ? static_cast<double>(ranks)
-                                          : static_cast<double>(hosts.count()) * topology.rails};
+  NetworkSpeed network{.latency_us = link.latency_ns / kNanosecondsPerMicrosecond};
+  if (!is_one_host) {
+    network.byte_us = 1 / (link.gigabytes_per_second * kNanosecondsPerMicrosecond);
+    network.ports = topology.rails == 0 ? static_cast<double>(ranks)
+                                        : static_cast<double>(hosts.count()) * topology.rails;
+  }
   return {cores, inside, ranks, network};
 }
 

@@ -15,8 +15,8 @@ namespace cohort::sim {
 /// (LinkSpeed), and its frame's header. `wire` has the latency and bandwidth of the network below.
 [[nodiscard]] LinkSpeed over_tcp(const LinkSpeed& wire);
 
-/// The topology that a simulation begins with: between hosts what the library does there, messages in pieces
-/// as it cuts them.
+/// The topology that a simulation begins with: between hosts what the library does there, and inside of one
+/// without shared memory messages in pieces as it cuts them.
 [[nodiscard]] Topology library_topology();
 
 /// What the library would choose on these links, by its own estimate of them. Null where all ranks share one

@@ -120,7 +120,7 @@ Run plan(const AnyAlgorithm& algorithm, const Topology& topology, const Setup& s
   const bool may_refer = setup.has_shared_buffers && algorithm.may_refer(announced_bytes(run, op));
   run.refers.assign(setup.ranks, may_refer);
   std::size_t largest = algorithm.largest_piece(setup.buffer_bytes, run.hosts);
-  if (topology.cache_bytes != 0 && !run.is_host_wide)
+  if (topology.cache_bytes != 0 && !run.is_host_wide && has_one_host(topology, setup.ranks))
     largest = piece_over_links(algorithm, largest, run.arguments.bytes(), run.hosts, topology.cache_bytes);
   run.piece_bytes = piece_bytes(run.arguments.bytes(), run.arguments.element_bytes, largest);
   return run;

@@ -82,9 +82,13 @@ Hosts hosts_of(const Topology& topology, Rank ranks) {
   return do_differ ? hosts.with_bandwidths(bandwidths_of(topology, bounds)) : hosts;
 }
 
-bool has_one_memory(const Topology& topology, Rank ranks) {
+bool has_one_host(const Topology& topology, Rank ranks) {
   const Rank first = topology.ranks_of_hosts.empty() ? topology.ranks_per_host : topology.ranks_of_hosts[0];
-  return topology.has_shared_memory && ranks <= first;
+  return ranks <= first;
+}
+
+bool has_one_memory(const Topology& topology, Rank ranks) {
+  return topology.has_shared_memory && has_one_host(topology, ranks);
 }
 
 void check(const Topology& t, Rank ranks) {

@@ -46,7 +46,7 @@ struct Topology {
   LinkSpeed inside{.latency_ns = 500, .gigabytes_per_second = 100};   ///< between ranks of one host
   LinkSpeed network{.latency_ns = 2000, .gigabytes_per_second = 50};  ///< a NIC
   double switch_latency_ns = 0;                                       ///< more, from switch to switch
-  std::size_t cache_bytes = 0;             ///< of a core: larger messages go in pieces over links; 0: whole
+  std::size_t cache_bytes = 0;             ///< of a core: pieces over links inside of one host; 0: whole
   double core_switch_ns = 0;               ///< of a shared core, from one rank to another
   double copy_gigabytes_per_second = 0;    ///< of local copies; 0: they take no time
   double reduce_gigabytes_per_second = 0;  ///< of reductions, per byte of an operand; 0: no time
@@ -67,6 +67,9 @@ struct Topology {
 /// Who shares memory, and which hosts are below one switch. Where hosts do not share theirs, every rank is by
 /// itself, as over TCP, and of switches nobody knows.
 [[nodiscard]] Hosts hosts_of(const Topology& topology, Rank ranks);
+
+/// Whether all ranks are on the first host.
+[[nodiscard]] bool has_one_host(const Topology& topology, Rank ranks);
 
 /// Whether all ranks share the memory of one host.
 [[nodiscard]] bool has_one_memory(const Topology& topology, Rank ranks);

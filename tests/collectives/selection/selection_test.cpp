@@ -265,6 +265,23 @@ TEST(Selection, pieces_over_tcp_fit_the_cache_on_all_ranks_together_or_each_bloc
   }
 }
 
+/// What is on the wire lies in nobody's cache.
+TEST(Selection, between_hosts_only_buffers_cut_a_message) {
+  Reach reach = over_tcp(4, 2);
+  reach.hosts = reach.hosts.below_switches(1);
+  reach.model = CostModel(LinkSpeed{.cache_bytes = 64 << 10}, 4, NetworkSpeed{.ports = 4});
+  for (const Operator op : all_operators()) {
+    if (!op->has_data) continue;
+    for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
+      const Call large = call(op, std::size_t{64} << 20);
+      const std::size_t largest = algorithm.largest_piece(reach.buffer_bytes, reach.hosts);
+      EXPECT_EQ(piece_bytes(algorithm, large, reach),
+                piece_bytes(large.message_bytes(), sizeof(float), largest))
+          << to_string(op) << " by " << algorithm.name();
+    }
+  }
+}
+
 TEST(Selection, pieces_of_what_a_root_gives_leave_room_for_the_kernels_copy) {
   const std::size_t cache = std::size_t{1} << 20;
   const auto piece_of = [&](Operator op, std::string_view name, Rank ranks) {

@@ -28,6 +28,15 @@ Topology flat() {
   return topology;
 }
 
+/// All ranks on one host, over links, whose cores have caches of so many bytes.
+Topology links_of_one_host(std::size_t cache_bytes) {
+  Topology topology = flat();
+  topology.ranks_per_host = 8;
+  topology.has_shared_memory = false;
+  topology.cache_bytes = cache_bytes;
+  return topology;
+}
+
 const AnyAlgorithm& all_reduce(std::string_view name) { return test::library<AllReduce>(name); }
 
 Prediction ring(const Topology& topology, Rank ranks, std::size_t bytes, std::uint64_t seed = 0) {
@@ -126,8 +135,7 @@ TEST(SimulateTest, a_header_travels_with_each_message) {
 }
 
 TEST(SimulateTest, predicted_messages_are_those_that_are_sent) {
-  Topology topology = flat();
-  topology.cache_bytes = 1 << 18;
+  const Topology topology = links_of_one_host(1 << 18);
   const sim::Setup setup{.ranks = 8, .bytes = 1 << 20};
   for (const std::string_view name : {"ring", "mesh", "one_shot", "recursive_doubling"}) {
     const Prediction prediction = simulate(all_reduce(name), topology, setup);
@@ -204,15 +212,15 @@ TEST(SimulateTest, every_algorithm_ends) {
   }
 }
 
-TEST(SimulateTest, every_algorithm_ends_between_hosts_whose_caches_cut_messages) {
+TEST(SimulateTest, every_algorithm_ends_between_hosts_whose_buffers_cut_messages) {
   Topology hosts_of_two = flat();
   hosts_of_two.ranks_per_host = 2;
-  hosts_of_two.cache_bytes = 4096;
   const Hosts hosts(std::vector<Rank>{0, 0, 1, 1, 2, 2});
   for (const Operator op : all_operators()) {
     for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
       if (algorithm.ground() != Ground::links || !algorithm.fits(hosts)) continue;
-      const Prediction prediction = simulate(algorithm, hosts_of_two, {.ranks = 6, .bytes = 100'000});
+      const sim::Setup setup{.ranks = 6, .bytes = 100'000, .buffer_bytes = 16 << 10};
+      const Prediction prediction = simulate(algorithm, hosts_of_two, setup);
       EXPECT_TRUE(prediction.did_end) << to_string(op) << " " << algorithm.name();
     }
   }
@@ -340,11 +348,29 @@ TEST(SimulateTest, ranks_of_one_host_meet_and_small_data_travels_in_the_slots) {
   EXPECT_THROW((void)slots(1000), Error);
 }
 
-TEST(SimulateTest, messages_beyond_the_cache_go_in_pieces_over_links) {
-  Topology topology = flat();
-  const std::uint64_t whole = ring(topology, 4, 1 << 20).messages;
-  topology.cache_bytes = 1 << 18;
-  EXPECT_EQ(ring(topology, 4, 1 << 20).messages, 4 * whole);
+TEST(SimulateTest, every_algorithm_ends_on_one_host_whose_caches_cut_messages) {
+  const Topology topology = links_of_one_host(4096);
+  const Hosts apart = Hosts::apart(6);
+  for (const Operator op : all_operators()) {
+    for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
+      if (algorithm.ground() != Ground::links || !algorithm.fits(apart)) continue;
+      const Prediction prediction = simulate(algorithm, topology, {.ranks = 6, .bytes = 100'000});
+      EXPECT_TRUE(prediction.did_end) << to_string(op) << " " << algorithm.name();
+    }
+  }
+}
+
+TEST(SimulateTest, messages_beyond_the_cache_go_in_pieces_over_links_of_one_host) {
+  const std::uint64_t whole = ring(links_of_one_host(0), 4, 1 << 20).messages;
+  EXPECT_EQ(ring(links_of_one_host(1 << 18), 4, 1 << 20).messages, 4 * whole);
+}
+
+TEST(SimulateTest, messages_beyond_the_cache_go_whole_from_host_to_host) {
+  Topology topology = links_of_one_host(1 << 18);
+  for (const Rank ranks_per_host : {1U, 2U, 3U}) {
+    topology.ranks_per_host = ranks_per_host;
+    EXPECT_EQ(ring(topology, 4, 1 << 20).messages, 4 * 6U) << ranks_per_host << " ranks on a host";
+  }
 }
 
 TEST(SimulateTest, cancelled_operation_and_who_waits_are_named) {
