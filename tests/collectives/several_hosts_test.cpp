@@ -11,9 +11,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <span>
 #include <thread>
 
@@ -74,6 +77,37 @@ TEST(SeveralHosts, caches_cut_messages_between_ranks_that_share_them_and_no_othe
   };
   on_hosts(1);
   on_hosts(2);
+}
+
+int option_of(int socket, int option) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return ::getsockopt(socket, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+}
+
+/// TCP connections of this process whose buffers somebody has sized, so that the kernel no longer does.
+int connections_of_fixed_size() {
+  constexpr int kBufferLock = 72;  // SO_BUF_LOCK, Linux 5.14
+  int fixed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(entry.path().filename());
+    const bool is_tcp = option_of(descriptor, SO_PROTOCOL) == IPPROTO_TCP;
+    if (is_tcp && option_of(descriptor, kBufferLock) > 0) ++fixed;
+  }
+  return fixed;
+}
+
+TEST(SeveralHosts, the_kernel_sizes_what_is_between_hosts) {
+  CommunicatorOptions options;
+  options.transport = "tcp";
+  auto body = [](Communicator& comm) -> Task<> {
+    std::vector<float> sum(1000, 1.0F);
+    co_await comm.all_reduce(std::span(sum), ReduceOp::sum);
+    co_await comm.barrier();
+    EXPECT_EQ(connections_of_fixed_size(), 0);
+    co_await comm.barrier();
+  };
+  test::run_ranks(3, body, options, 3);
 }
 
 TEST(SeveralHosts, a_group_knows_which_of_its_ranks_share_a_host) {
