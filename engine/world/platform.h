@@ -14,7 +14,7 @@ class WorldPlatform final : public Platform {
   WorldPlatform(World& world, Process process) : world_(world), process_(process) {}
 
   std::string host_name() override;
-  std::string host_fingerprint() override { return host_name(); }
+  std::string host_fingerprint() override { return world_.settings().has_one_image ? "image" : host_name(); }
   bool has_devices() const noexcept override { return false; }
   unsigned available_cores() override { return 1; }
   CoreSet usable_cores() override {

@@ -424,12 +424,24 @@ Error Rendezvous::connecting_deadline_error() const {
     return Error(
         ErrorKind::LinkFault,
         fmt::format("{}not all had reached each other: {} waited; a firewall is between them, or they "
-                    "do not share the network by which they reached rank 0",
-                    head, reports));
+                    "do not share the network by which they reached rank 0{}",
+                    head, reports, advice_on_hosts()));
   return Error(ErrorKind::PeerSilent, fmt::format("{}rank{} {} did not answer: stopped, or hung{}{}", head,
                                                   silent.size() == 1 ? "" : "s", list_of_ranks(silent),
                                                   reports.empty() ? "" : "; waiting: ", reports))
       .with_culprit(silent.front());
+}
+
+/// Machines that were cloned or restored from one image may have what tells hosts apart in common.
+std::string Rendezvous::advice_on_hosts() const {
+  for (Rank rank = 1; rank < places_.size(); ++rank)
+    for (Rank other = 0; other < rank; ++other)
+      if (!places_[rank].is_ready && membership_.peers[rank].host_id == membership_.peers[other].host_id)
+        return fmt::format(
+            "; if rank {} and rank {}, which take each other for ranks of one host, are on two machines of "
+            "one image, give each machine a COHORT_HOST_ID of its own",
+            other, rank);
+  return "";
 }
 
 std::vector<Rank> Rendezvous::missing() const {

@@ -88,6 +88,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
   // Texts.
   [[nodiscard]] Error deadline_error() const;
   [[nodiscard]] Error connecting_deadline_error() const;
+  [[nodiscard]] std::string advice_on_hosts() const;
   [[nodiscard]] std::vector<Rank> missing() const;
   [[nodiscard]] std::string missing_and_present() const;  ///< with the notes in between
   void note(std::string text, bool has_proven_itself = true);

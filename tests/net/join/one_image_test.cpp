@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machines that were cloned or restored from one image: their ranks take each other for ranks of one host.
+#include <cohort/tests/support/joining.h>
+#include <cohort/tests/support/outcome.h>
+#include <cohort/tests/support/world_run.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+using ::cohort::testing::Joined;
+using ::cohort::testing::kind_of;
+using ::testing::HasSubstr;
+
+/// What rank 0 of two is told, each on a host of its own.
+Joined join_on_clones(const std::function<void(JoinOptions&)>& adjust) {
+  world::Settings settings;
+  settings.host_of = {0, 1};
+  settings.has_one_image = true;
+  std::vector<JoinOptions> world = ::cohort::testing::world_of(2, "10.0.0.1:7000");
+  ::cohort::testing::give_secret(world);
+  std::array<Joined, 2> joined;
+  std::vector<std::function<void(Engine&)>> bodies;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    adjust(world[rank]);
+    bodies.emplace_back([&, rank](Engine& engine) {
+      Joined outcome;
+      engine.run(::cohort::testing::join_into(engine, world[rank], outcome));
+      joined[rank].error = outcome.error;
+    });
+  }
+  ::cohort::testing::run_world(settings, bodies);
+  return std::move(joined[0]);
+}
+
+TEST(OneImage, of_two_hosts_is_told_at_the_deadline_with_what_to_do) {
+  const Joined joined = join_on_clones([](JoinOptions&) {});
+  ASSERT_EQ(kind_of(joined.error), "LinkFault");
+  EXPECT_THAT(joined.error->what(), HasSubstr("a firewall is between them"));
+  EXPECT_THAT(joined.error->what(),
+              HasSubstr("rank 0 and rank 1, which take each other for ranks of one host"));
+  EXPECT_THAT(joined.error->what(), HasSubstr("COHORT_HOST_ID"));
+}
+
+TEST(OneImage, joins_with_host_ids_of_their_own) {
+  const Joined joined =
+      join_on_clones([](JoinOptions& options) { options.host_id = std::to_string(options.rank); });
+  EXPECT_EQ(kind_of(joined.error), "no error");
+}
+
+}  // namespace
+}  // namespace cohort
