@@ -125,8 +125,9 @@ GroupTable::Group& GroupTable::begin(const Plan& plan) {
 /// Buffers that two groups took in turns would be waited for, in one order here and in another one there:
 /// so each has its own, and what is limited is all of them together.
 void GroupTable::reserve(Group& group, std::size_t buffer_bytes) {
-  const std::size_t share = budget_left_ / kShareOfBudget / memory_map::kPageBytes * memory_map::kPageBytes;
-  const std::size_t bytes = std::min(buffer_bytes, std::max(share, kLeastBufferBytes));
+  const auto ranks = static_cast<Rank>(group.members_.size());
+  const std::size_t share = budget_left_ / kShareOfBudget / kBufferGrain * kBufferGrain;
+  const std::size_t bytes = std::min(buffer_bytes, std::max(share, least_buffer_bytes(ranks)));
   if (2 * bytes > budget_left_)
     throw Error(
         ErrorKind::ResourceLimit,
@@ -135,7 +136,7 @@ void GroupTable::reserve(Group& group, std::size_t buffer_bytes) {
                     group.name, budget_left_, 2 * bytes, membership_.self().describe()))
         .with_culprit(membership_.rank);
   if (heap_ != nullptr) {
-    const host::Layout layout = host::Layout::of_group(static_cast<Rank>(group.members_.size()), bytes);
+    const host::Layout layout = host::Layout::of_group(ranks, bytes);
     group.place.regions[group.rank] = heap_->reserve(layout.size_bytes());
     group.has_region_ = true;
   }
@@ -290,8 +291,7 @@ Task<> GroupTable::until_all_are_here(Group& group) {
 void GroupTable::settle_buffers(Group& group) noexcept {
   std::uint64_t least = group.members_[group.rank].buffer_bytes;
   for (const Group::Member& member : group.members_) least = std::min(least, member.buffer_bytes);
-  group.buffer_bytes =
-      std::max(least / memory_map::kPageBytes * memory_map::kPageBytes, memory_map::kPageBytes);
+  group.buffer_bytes = std::max(least / kBufferGrain * kBufferGrain, kBufferGrain);
   const std::size_t used = std::min(group.budgeted_bytes_, 2 * group.buffer_bytes);
   budget_left_ += std::exchange(group.budgeted_bytes_, used) - used;
 }

@@ -18,11 +18,13 @@ constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
 
 std::size_t buffer_bytes_of(const CommunicatorOptions& options) {
   const std::size_t bytes = options.buffer_bytes != 0 ? options.buffer_bytes : kDefaultBufferBytes;
-  if (bytes < kLeastBufferBytes)
+  // Ranks of several hosts need no more: nobody knows yet how many there are on each.
+  const std::size_t least = std::min(least_buffer_bytes(options.join.size), kDefaultBufferBytes);
+  if (bytes < least)
     throw Error(ErrorKind::InvalidArgument,
-                fmt::format("a CCL buffer of {} bytes is too small; COHORT_BUFFSIZE must be "
-                            "at least {} (64K)",
-                            bytes, kLeastBufferBytes));
+                fmt::format("a CCL buffer of {} bytes is too small for {} ranks; COHORT_BUFFSIZE must be "
+                            "at least {} ({}K)",
+                            bytes, options.join.size, least, least >> 10));
   return bytes;
 }
 

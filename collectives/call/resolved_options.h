@@ -5,9 +5,20 @@
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/net/peer_transports.h>
 
+#include <algorithm>
+#include <cstddef>
+
 namespace cohort {
 
-inline constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;  ///< of a CCL buffer
+/// CCL buffers of groups are whole ones of these, on all hosts, whatever pages they have.
+inline constexpr std::size_t kBufferGrain = 4096;
+
+/// Of a CCL buffer: where so many ranks share a host, half of it has a cache line for a piece from each.
+[[nodiscard]] constexpr std::size_t least_buffer_bytes(Rank ranks) noexcept {
+  constexpr std::size_t kLeast = std::size_t{64} << 10;
+  constexpr std::size_t kLeastOfEach = 2 * 64;
+  return std::max(kLeast, (ranks * kLeastOfEach + kBufferGrain - 1) / kBufferGrain * kBufferGrain);
+}
 
 // What a communicator's options come to, with defaults where they say nothing.
 
