@@ -49,9 +49,8 @@ Resources::HeapPlace Resources::heap() noexcept {
 }
 
 Resources::Buffer Resources::allocate(std::size_t bytes) {
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(
-      memory_map::kPageBytes,
-      (bytes + memory_map::kPageBytes - 1) / memory_map::kPageBytes * memory_map::kPageBytes));
+  const std::size_t page = memory_map::page_bytes();
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(page, (bytes + page - 1) / page * page));
   if (memory == nullptr)
     throw Error(ErrorKind::ResourceLimit,
                 fmt::format("no memory for a buffer of {} bytes; lower COHORT_BUFFSIZE", bytes));

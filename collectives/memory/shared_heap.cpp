@@ -40,8 +40,8 @@ void SharedHeap::refuse(std::size_t bytes) const {
 /// What exceeds the heap is refused before anything is added to it.
 std::byte* SharedHeap::allocate(std::size_t bytes) {
   if (bytes > size_bytes_) refuse(bytes);
-  const std::size_t wanted = std::max(memory_map::kPageBytes, round_up(bytes, memory_map::kPageBytes));
-  const std::size_t alignment = wanted >= kHugePage ? kHugePage : memory_map::kPageBytes;
+  const std::size_t wanted = std::max(memory_map::page_bytes(), round_up(bytes, memory_map::page_bytes()));
+  const std::size_t alignment = wanted >= kHugePage ? kHugePage : memory_map::page_bytes();
   const auto place_in = [&](const auto& range) { return round_up(range.first, alignment); };
   const auto fit = std::find_if(free_.begin(), free_.end(), [&](const auto& range) {
     return place_in(range) + wanted <= range.first + range.second;
@@ -56,12 +56,12 @@ std::byte* SharedHeap::allocate(std::size_t bytes) {
 
 std::size_t SharedHeap::reserve(std::size_t bytes) {
   if (bytes > size_bytes_) refuse(bytes);
-  const std::size_t wanted = round_up(bytes, memory_map::kPageBytes);
+  const std::size_t wanted = round_up(bytes, memory_map::page_bytes());
   const auto fit =
       std::find_if(free_.rbegin(), free_.rend(), [&](const auto& range) { return wanted <= range.second; });
   if (fit == free_.rend()) refuse(bytes);
   const std::size_t offset =
-      (fit->first + fit->second - wanted) / memory_map::kPageBytes * memory_map::kPageBytes;
+      (fit->first + fit->second - wanted) / memory_map::page_bytes() * memory_map::page_bytes();
   if (offset < fit->first) refuse(bytes);
   take(std::prev(fit.base()), offset, wanted);
   memory_->discard(offset, wanted);                       // what an earlier owner has left
@@ -121,13 +121,13 @@ void SharedHeap::free(Range used) noexcept {
 void SharedHeap::adopt(std::byte* address, std::size_t bytes) {
   const auto refuse = [&](std::string_view why) {
     throw Error(ErrorKind::InvalidArgument,
-                fmt::format("cannot register {} bytes at {}: {}; give whole pages of ordinary memory, as of "
-                            "std::aligned_alloc(4096, n * 4096), or use allocate()",
-                            bytes, static_cast<void*>(address), why));
+                fmt::format("cannot register {0} bytes at {1}: {2}; give whole pages of ordinary memory, as "
+                            "of std::aligned_alloc({3}, n * {3}), or use allocate()",
+                            bytes, static_cast<void*>(address), why, memory_map::page_bytes()));
   };
-  if (bytes == 0 || reinterpret_cast<std::uintptr_t>(address) % memory_map::kPageBytes != 0 ||
-      bytes % memory_map::kPageBytes != 0)
-    refuse("it is not whole pages of 4096 bytes");
+  const std::size_t page = memory_map::page_bytes();
+  if (bytes == 0 || reinterpret_cast<std::uintptr_t>(address) % page != 0 || bytes % page != 0)
+    refuse(fmt::format("it is not whole pages of {} bytes", page));
   if (const std::string why = memory_map::why_not_ordinary(address, bytes); !why.empty()) refuse(why);
   std::byte* const place = allocate(bytes);
   std::memcpy(place, address, bytes);

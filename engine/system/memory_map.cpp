@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -35,6 +36,11 @@ bool parse(const std::string& line, Mapping& mapping) {
 }
 
 }  // namespace
+
+std::size_t page_bytes() noexcept {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 std::string why_not_ordinary(const void* address, std::size_t bytes) {
   std::uint64_t next = reinterpret_cast<std::uintptr_t>(address);

@@ -7,7 +7,8 @@
 /// What lies where in this process's address space.
 namespace cohort::memory_map {
 
-inline constexpr std::size_t kPageBytes = 4096;
+/// Of this kernel, as it says: 4, 16 or 64 KiB.
+[[nodiscard]] std::size_t page_bytes() noexcept;
 
 /// Why that range is not ordinary memory, which nobody shares and every thread may write; empty if it is.
 /// Ordinary is anonymous, private, readable and writable, all of it.

@@ -40,15 +40,14 @@ int write_peer_memory(std::uint32_t pid, std::byte* from, std::uintptr_t address
 
 bool is_own_memory(std::byte* at, std::size_t bytes, bool is_written) noexcept {
   const auto own = static_cast<std::uint32_t>(::getpid());
+  const std::size_t page = memory_map::page_bytes();
   for (std::size_t done = 0; done < bytes;) {
     std::byte* const place = at + done;
     std::byte kept{};
     if (read_peer_memory(own, &kept, reinterpret_cast<std::uintptr_t>(place), 1) != 0) return false;
     if (is_written && write_peer_memory(own, &kept, reinterpret_cast<std::uintptr_t>(place), 1) != 0)
       return false;
-    const std::size_t to_next_page =
-        memory_map::kPageBytes - reinterpret_cast<std::uintptr_t>(place) % memory_map::kPageBytes;
-    done += to_next_page;
+    done += page - reinterpret_cast<std::uintptr_t>(place) % page;
   }
   return true;
 }

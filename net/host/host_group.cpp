@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/memory_map.h>
 #include <cohort/engine/system/processor.h>
 
 #include <fmt/format.h>
@@ -27,8 +28,6 @@ constexpr unsigned kYieldsInARow = 4;
 /// A peer that touches memory for longer than this is stopped, by a debugger or a signal.
 constexpr Duration kLongestTouch = std::chrono::seconds(5);
 constexpr Duration kTouchLook = std::chrono::microseconds(50);
-
-constexpr std::uint64_t kPageBytes = 4096;
 
 }  // namespace
 
@@ -73,7 +72,8 @@ HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<R
     const SharedMemory& segment = memory_->segment(owner);
     const std::uint64_t begin = regions.begins[member];
     const bool fits = layout_.size_bytes() <= segment.size_bytes() &&
-                      begin <= segment.size_bytes() - layout_.size_bytes() && begin % kPageBytes == 0;
+                      begin <= segment.size_bytes() - layout_.size_bytes() &&
+                      begin % memory_map::page_bytes() == 0;
     if (!fits)
       throw Error(ErrorKind::ProtocolError,
                   fmt::format("{} says that its part of the group is at {} of its segment of {} bytes",

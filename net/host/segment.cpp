@@ -6,7 +6,7 @@
 namespace cohort::host {
 namespace {
 
-std::size_t round_up(std::size_t bytes, std::size_t unit = memory_map::kPageBytes) noexcept {
+std::size_t round_up(std::size_t bytes, std::size_t unit = memory_map::page_bytes()) noexcept {
   return (bytes + unit - 1) / unit * unit;
 }
 

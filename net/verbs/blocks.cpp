@@ -21,7 +21,7 @@ std::byte* Blocks::take() noexcept {
   try {
     idle_.reserve(kMostIdle);
     std::unique_ptr<std::byte, Free> block(
-        static_cast<std::byte*>(std::aligned_alloc(memory_map::kPageBytes, kBytes)));
+        static_cast<std::byte*>(std::aligned_alloc(memory_map::page_bytes(), kBytes)));
     if (block) regions_.declare({block.get(), kBytes});
     return block.release();
   } catch (const std::bad_alloc&) {

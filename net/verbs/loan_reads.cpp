@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/verbs/loan_reads.h>
 
-#include <cohort/engine/system/memory_map.h>
-
 #include <algorithm>
 #include <utility>
 
 namespace cohort::verbs {
+namespace {
 
-/// Into whole packets, which have at most a page.
+/// The largest MTU (InfiniBand Architecture Specification, volume 1, 9.7.7).
+constexpr std::size_t kMostPacketBytes = 4096;
+
+}  // namespace
+
+/// Into whole packets.
 LoanReads::Parts LoanReads::parts_of(std::size_t bytes) const noexcept {
-  constexpr std::size_t kPage = memory_map::kPageBytes;
   const std::size_t most = std::clamp<std::size_t>(bytes / kLeastPartBytes, 1, pairs_.count());
   if (most == 1) return {bytes, 1};
-  const std::size_t part_bytes = ((bytes + most - 1) / most + kPage - 1) / kPage * kPage;
+  const std::size_t part_bytes =
+      ((bytes + most - 1) / most + kMostPacketBytes - 1) / kMostPacketBytes * kMostPacketBytes;
   return {part_bytes, static_cast<std::uint32_t>((bytes + part_bytes - 1) / part_bytes)};
 }
 

@@ -24,9 +24,8 @@ constexpr std::size_t kBatch = 16;
 constexpr int kBatchesOfALook = 8;
 
 std::byte* allocate(std::size_t bytes) {
-  void* const memory =
-      std::aligned_alloc(memory_map::kPageBytes, (bytes + memory_map::kPageBytes - 1) /
-                                                     memory_map::kPageBytes * memory_map::kPageBytes);
+  const std::size_t page = memory_map::page_bytes();
+  void* const memory = std::aligned_alloc(page, (bytes + page - 1) / page * page);
   if (memory == nullptr) throw std::bad_alloc();
   return static_cast<std::byte*>(memory);
 }

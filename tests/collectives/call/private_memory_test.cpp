@@ -23,13 +23,13 @@ namespace {
 class Pages {
  public:
   Pages(std::size_t count, int protection)
-      : bytes_(count * memory_map::kPageBytes),
+      : bytes_(count * memory_map::page_bytes()),
         data_(::mmap(nullptr, bytes_, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
   ~Pages() { ::munmap(data_, bytes_); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
   [[nodiscard]] std::byte* at(std::size_t page) const {
-    return static_cast<std::byte*>(data_) + page * memory_map::kPageBytes;
+    return static_cast<std::byte*>(data_) + page * memory_map::page_bytes();
   }
   [[nodiscard]] std::span<float> floats() const {
     return {static_cast<float*>(data_), bytes_ / sizeof(float)};
@@ -43,20 +43,20 @@ class Pages {
 TEST(OwnMemory, is_what_may_be_read_or_written_from_end_to_end) {
   constexpr int kBoth = PROT_READ | PROT_WRITE;
   const Pages all(3, kBoth);
-  const std::size_t most = 3 * memory_map::kPageBytes - 1;
+  const std::size_t most = 3 * memory_map::page_bytes() - 1;
   EXPECT_TRUE(is_own_memory(all.at(0) + 1, most, true));
   ASSERT_EQ(::mprotect(all.at(1), 1, PROT_READ), 0);
   EXPECT_TRUE(is_own_memory(all.at(0) + 1, most, false));
   EXPECT_FALSE(is_own_memory(all.at(0) + 1, most, true));
-  EXPECT_TRUE(is_own_memory(all.at(2), memory_map::kPageBytes, true));
+  EXPECT_TRUE(is_own_memory(all.at(2), memory_map::page_bytes(), true));
   ASSERT_EQ(::mprotect(all.at(2), 1, PROT_NONE), 0);
   EXPECT_FALSE(is_own_memory(all.at(0) + 1, most, false));
-  EXPECT_TRUE(is_own_memory(all.at(0), 2 * memory_map::kPageBytes, false));
+  EXPECT_TRUE(is_own_memory(all.at(0), 2 * memory_map::page_bytes(), false));
   EXPECT_TRUE(is_own_memory(all.at(2), 0, true));
 }
 
 constexpr std::size_t kPages = 16;
-constexpr std::size_t kFloats = kPages * memory_map::kPageBytes / sizeof(float);
+const std::size_t kFloats = kPages * memory_map::page_bytes() / sizeof(float);
 
 /// A gather to rank 0, where what rank 1 gives, or where it goes, has this protection: whose fault that is,
 /// all say.
@@ -67,7 +67,7 @@ void expect_fault_of(Rank culprit, int protection, const char* what) {
     const Pages& wrong = culprit == 0 ? out : in;
     const std::size_t first = culprit == 0 ? kPages : 0;
     if (comm.rank() == culprit) {
-      EXPECT_EQ(::mprotect(wrong.at(first), kPages * memory_map::kPageBytes, protection), 0);
+      EXPECT_EQ(::mprotect(wrong.at(first), kPages * memory_map::page_bytes(), protection), 0);
     }
     EXPECT_EQ(comm.reach().pull.from_bytes(PullUse::rooted), 1U);
     std::optional<Error> error;
