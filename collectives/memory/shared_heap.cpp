@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -50,7 +51,12 @@ std::byte* SharedHeap::allocate(std::size_t bytes) {
   const std::size_t offset = place_in(*fit);
   commit_until(offset + wanted);
   take(fit, offset, wanted);
-  tell_of(memory_->data() + offset, wanted);
+  try {
+    tell_of(memory_->data() + offset, wanted);
+  } catch (...) {
+    release(memory_->data() + offset);
+    throw;
+  }
   return memory_->data() + offset;
 }
 
@@ -78,11 +84,18 @@ void SharedHeap::give_back(std::size_t offset) noexcept {
 
 void SharedHeap::take(Range from, std::size_t offset, std::size_t bytes) {
   const auto [free_offset, free_bytes] = *from;
-  free_.erase(from);
-  if (offset > free_offset) free_.emplace(free_offset, offset - free_offset);
   const std::size_t end = free_offset + free_bytes;
-  if (offset + bytes < end) free_.emplace(offset + bytes, end - offset - bytes);
-  used_.emplace(offset, bytes);
+  const Range used = used_.emplace(offset, bytes).first;
+  try {
+    if (offset + bytes < end) free_.emplace(offset + bytes, end - offset - bytes);
+  } catch (...) {
+    used_.erase(used);
+    throw;
+  }
+  if (offset > free_offset)
+    from->second = offset - free_offset;
+  else
+    free_.erase(from);
 }
 
 void SharedHeap::commit_until(std::size_t end) {
@@ -99,9 +112,11 @@ void SharedHeap::release(std::byte* address) noexcept {
   free(found);
 }
 
+/// Without an allocation: it may be what follows from there being no memory.
 void SharedHeap::free(Range used) noexcept {
-  auto [offset, bytes] = *used;
-  used_.erase(used);
+  auto node = used_.extract(used);
+  const std::size_t offset = node.key();
+  std::size_t& bytes = node.mapped();
   const auto after = free_.find(offset + bytes);
   if (after != free_.end()) {
     bytes += after->second;
@@ -115,7 +130,7 @@ void SharedHeap::free(Range used) noexcept {
       return;
     }
   }
-  free_.emplace(offset, bytes);
+  free_.insert(std::move(node));
 }
 
 void SharedHeap::adopt(std::byte* address, std::size_t bytes) {
@@ -132,11 +147,17 @@ void SharedHeap::adopt(std::byte* address, std::size_t bytes) {
   std::byte* const place = allocate(bytes);
   std::memcpy(place, address, bytes);
   try {
-    memory_->map_over(address, static_cast<std::size_t>(place - memory_->data()), bytes);
     adopted_.emplace(address, Adopted{bytes, place});
+    memory_->map_over(address, static_cast<std::size_t>(place - memory_->data()), bytes);
+  } catch (...) {
+    adopted_.erase(address);
+    release(place);
+    throw;
+  }
+  try {
     tell_of(address, bytes);
   } catch (...) {
-    release(place);
+    restore(address);  // which is mapped from the place: that is free only when it is not any more
     throw;
   }
 }
