@@ -4,7 +4,40 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/engine.h>
 
+#include <fmt/format.h>
+
+#include <new>
+
 namespace cohort {
+namespace {
+
+/// Made beforehand, since scopes are also cancelled where there is no memory. Never destroyed: an engine may
+/// outlive static objects.
+struct Causes {
+  const Error asked{ErrorKind::Cancelled, "the caller asked this work to stop"};
+  const Error late{ErrorKind::DeadlineExceeded,
+                   "not finished within the time given to it, and there is no memory to say more; give this "
+                   "host more, or find out what the work waits for"};
+};
+
+const Causes& causes() {
+  static const auto* const all = new Causes;
+  return *all;
+}
+[[maybe_unused]] const Causes& made_at_start = causes();
+
+Error late_by(Duration given) noexcept {
+  using Seconds = std::chrono::duration<double>;
+  try {
+    return {ErrorKind::DeadlineExceeded,
+            fmt::format("not finished within {:.3f} s; give it a longer deadline, or find what it waits for",
+                        std::chrono::duration_cast<Seconds>(given).count())};
+  } catch (const std::bad_alloc&) {
+    return causes().late;
+  }
+}
+
+}  // namespace
 
 Operation::~Operation() { COHORT_ASSERT(!is_pending(), "a frame was destroyed with an operation in flight"); }
 
@@ -55,9 +88,7 @@ void CancelScope::cancel(Error cause) noexcept {
   children_.for_each([this](CancelScope& child) { child.cancel(*cause_); });
 }
 
-void CancelScope::cancel() noexcept {
-  cancel(Error(ErrorKind::Cancelled, "the caller asked this work to stop"));
-}
+void CancelScope::cancel() noexcept { cancel(causes().asked); }
 
 void CancelScope::set_deadline(Engine& engine, TimePoint deadline) {
   timer_.given = deadline == kNever ? Duration::zero() : deadline - engine.now();
@@ -68,12 +99,6 @@ void CancelScope::throw_if_cancelled() const {
   if (is_cancelled()) throw Error(cause());
 }
 
-void CancelScope::DeadlineTimer::expire() noexcept {
-  using Seconds = std::chrono::duration<double>;
-  scope.cancel(
-      Error(ErrorKind::DeadlineExceeded,
-            fmt::format("not finished within {:.3f} s; give it a longer deadline, or find what it waits for",
-                        std::chrono::duration_cast<Seconds>(given).count())));
-}
+void CancelScope::DeadlineTimer::expire() noexcept { scope.cancel(late_by(given)); }
 
 }  // namespace cohort

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 namespace cohort {
 namespace {
@@ -93,6 +94,11 @@ Messenger::Flight::~Flight() {
 
 Messenger::Messenger(Use use)
     : use_(std::move(use)),
+      no_memory_(Error(ErrorKind::ResourceLimit,
+                       fmt::format("{} has no memory for the messages that come on '{}'; {}",
+                                   use_.membership.self().describe(), use_.membership.name,
+                                   advice_on(ErrorKind::ResourceLimit, use_.membership.self())))
+                     .with_culprit(use_.membership.rank)),
       group_(use_.transports.group()),
       peers_(use_.membership.size),
       cache_bytes_(use_.engine.platform().last_level_cache_bytes()) {}
@@ -126,7 +132,11 @@ bool Messenger::try_receive_now(const MessageRequest& request) noexcept {
   if (letter.tag != request.tag || letter.bytes != request.bytes) return false;
   if (!peer.channel->is_whole() || !peer.channel->take(request.data)) return false;
   ++peer.heard;
-  use_up(request.peer, letter.bytes);
+  try {
+    use_up(request.peer, letter.bytes);
+  } catch (const std::bad_alloc&) {
+    fail_without_memory();  // in what follows: this message is here
+  }
   return true;
 }
 
@@ -224,7 +234,7 @@ Task<Rank> Messenger::send(const MessageRequest& request, Flight& flight) {
   Peer& peer = peers_[request.peer];
   Outgoing outgoing(request);
   const OutgoingPlace place(peer, outgoing, flight);
-  advance(request.peer);
+  (void)advance(request.peer);
   BulkChannel* const bulk = peer.channel->bulk_for(request.bytes);
   while (!outgoing.is_over) {
     if (outgoing.copy_too)
@@ -305,7 +315,7 @@ Task<Rank> Messenger::receive(const MessageRequest& request, Flight& flight) {
   if (!match_unexpected(incoming)) {
     posted_.push_back(incoming);
     for (Rank peer = 0; peer < peers_.size(); ++peer)
-      if (peer == request.peer || request.peer == MessageRequest::kAnybody) advance(peer);
+      if (peer == request.peer || request.peer == MessageRequest::kAnybody) (void)advance(peer);
   }
   while (!incoming.is_over && !incoming.is_offered) co_await incoming.news.wait();
   if (!incoming.is_over) co_await fetch(incoming);

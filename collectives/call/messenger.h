@@ -62,9 +62,11 @@ class Messenger final : public LetterHandler, private host::Watcher {
   [[nodiscard]] bool is_idle() const noexcept { return flights_.empty(); }
   /// "send of 8 bytes to rank 1 (node7, pid 4121) with tag 3", of what is under way the first; for errors.
   [[nodiscard]] std::optional<std::string> current_operation();
+  /// The same, and of those that have failed and wait for what others say of it, if there are no others.
+  [[nodiscard]] std::optional<std::string> last_operation();
 
   // LetterHandler:
-  void letters_came(Rank from) noexcept override { advance(from); }
+  void letters_came(Rank from) noexcept override { (void)advance(from); }
   [[nodiscard]] Waiting waiting_for(Rank from) const noexcept override;
   void room_came(Rank to) noexcept override;
 
@@ -172,30 +174,34 @@ class Messenger final : public LetterHandler, private host::Watcher {
   Task<bool> pull(Incoming& incoming);
   Task<> hear_of_others(const std::exception_ptr& failure);
   [[nodiscard]] std::string describe(const MessageRequest& request) const;
+  /// At a deadline of a message that the other end knows nothing of, with what to do.
+  [[nodiscard]] std::string why_unanswered(const MessageRequest& request) const;
   [[nodiscard]] Error settle(const Flight& flight, const std::exception_ptr& failure) noexcept;
 
   void open(Rank rank);
-  void advance(Rank rank) noexcept;
+  /// Reads and sends as drain() and flush() do; without memory for it the communicator fails.
+  bool advance(Rank rank) noexcept;
   /// Reads what has come, as long as the engine's turn lasts. Whether anything had.
-  bool drain(Rank from) noexcept;
+  bool drain(Rank from);
   /// Sends what had no room. Whether anything went out.
-  bool flush(Rank to) noexcept;
-  [[nodiscard]] bool announce(Peer& peer, Outgoing& outgoing) noexcept;
+  bool flush(Rank to);
+  [[nodiscard]] bool announce(Peer& peer, Outgoing& outgoing);
   [[nodiscard]] bool send_small(Peer& peer, const MessageRequest& request) noexcept;
-  void aim(Rank from, const Letter& letter) noexcept;
-  void finish(Rank from, const Letter& letter) noexcept;
-  void finish_message(Rank from, const Letter& letter) noexcept;
-  void finish_piece(Rank from, const Letter& letter) noexcept;
-  void take_offer(Rank from, const Letter& letter) noexcept;
-  void take_answer(Rank from, const Letter& letter) noexcept;
-  [[nodiscard]] Incoming* take_posted(Rank from, const Letter& letter) noexcept;
-  [[nodiscard]] bool match_unexpected(Incoming& incoming) noexcept;
-  void match(Incoming& incoming, Rank from, const Letter& letter) noexcept;
-  void deliver(Incoming& incoming, Unexpected& message) noexcept;
-  void reply(Rank to, const Letter& letter) noexcept;
-  void use_up(Rank from, std::size_t bytes) noexcept;
+  void aim(Rank from, const Letter& letter);
+  void finish(Rank from, const Letter& letter);
+  void finish_message(Rank from, const Letter& letter);
+  void finish_piece(Rank from, const Letter& letter);
+  void take_offer(Rank from, const Letter& letter);
+  void take_answer(Rank from, const Letter& letter);
+  [[nodiscard]] Incoming* take_posted(Rank from, const Letter& letter);
+  [[nodiscard]] bool match_unexpected(Incoming& incoming);
+  void match(Incoming& incoming, Rank from, const Letter& letter);
+  void deliver(Incoming& incoming, Unexpected& message);
+  void reply(Rank to, const Letter& letter);
+  void use_up(Rank from, std::size_t bytes);
   Task<> pay(Rank to);
-  void fail_nonsense(Rank from, std::string_view what) noexcept;
+  void fail_nonsense(Rank from, std::string_view what);
+  void fail_without_memory() noexcept;
   Task<> fail_if_missed(Rank peer);
   /// Letters that were read of those that have left.
   [[nodiscard]] std::uint64_t last_words() const noexcept;
@@ -205,6 +211,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
   bool poll() noexcept override;
 
   const Use use_;
+  const Error no_memory_;  ///< made while there is some
   host::HostGroup* const group_;
   bool may_pull_ = true;  ///< until the kernel forbids it
   std::vector<Peer> peers_;

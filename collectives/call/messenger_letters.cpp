@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace cohort {
@@ -63,30 +64,35 @@ LetterHandler::Waiting Messenger::waiting_for(Rank from) const noexcept {
   return flights_with_anybody_ != 0 ? Waiting::for_anybody : Waiting::nobody;
 }
 
-void Messenger::advance(Rank rank) noexcept {
-  if (peers_[rank].channel == nullptr) return;
-  (void)drain(rank);
-  (void)flush(rank);
+bool Messenger::advance(Rank rank) noexcept {
+  if (peers_[rank].channel == nullptr) return false;
+  try {
+    const bool has_read = drain(rank);
+    const bool has_sent = flush(rank);
+    return has_read || has_sent;
+  } catch (const std::bad_alloc&) {
+    fail_without_memory();
+    return true;
+  }
 }
+
+/// What was being taken is left as it is: nothing more is read once the communicator has failed.
+void Messenger::fail_without_memory() noexcept { use_.health.fail(no_memory_); }
 
 /// Whose last piece may have left, first: what is read next may close the channel.
 void Messenger::room_came(Rank to) noexcept {
   for (const auto& [id, outgoing] : peers_[to].offered)
     if (outgoing->is_asked_for && outgoing->sent_bytes == outgoing->request.bytes) wake(outgoing->news);
-  advance(to);
+  (void)advance(to);
 }
 
 bool Messenger::poll() noexcept {
   bool progress = false;
-  for (const Rank rank : mapped_) {
-    const bool has_read = drain(rank);
-    const bool has_sent = flush(rank);
-    progress |= has_read || has_sent;
-  }
+  for (const Rank rank : mapped_) progress |= advance(rank);
   return progress;
 }
 
-bool Messenger::drain(Rank from) noexcept {
+bool Messenger::drain(Rank from) {
   Peer& peer = peers_[from];
   bool progress = false;
   std::size_t weight = 0;
@@ -110,7 +116,7 @@ bool Messenger::drain(Rank from) noexcept {
   return progress;
 }
 
-bool Messenger::flush(Rank to) noexcept {
+bool Messenger::flush(Rank to) {
   Peer& peer = peers_[to];
   bool progress = false;
   while (!peer.replies.empty() && peer.channel->try_send(peer.replies.front(), nullptr)) {
@@ -129,7 +135,7 @@ bool Messenger::flush(Rank to) noexcept {
   return progress;
 }
 
-bool Messenger::announce(Peer& peer, Outgoing& outgoing) noexcept {
+bool Messenger::announce(Peer& peer, Outgoing& outgoing) {
   const MessageRequest& request = outgoing.request;
   if (send_small(peer, request)) {
     outgoing.is_over = true;
@@ -146,7 +152,7 @@ bool Messenger::announce(Peer& peer, Outgoing& outgoing) noexcept {
 }
 
 /// Finds out where the payload of the next letter goes; nowhere, if it makes no sense.
-void Messenger::aim(Rank from, const Letter& letter) noexcept {
+void Messenger::aim(Rank from, const Letter& letter) {
   Peer& peer = peers_[from];
   if (letter.kind == Letter::Kind::message) {
     if (Incoming* const incoming = take_posted(from, letter)) {
@@ -179,7 +185,7 @@ void Messenger::aim(Rank from, const Letter& letter) noexcept {
   peer.into = found->second->request.data + found->second->arrived_bytes;
 }
 
-void Messenger::finish(Rank from, const Letter& letter) noexcept {
+void Messenger::finish(Rank from, const Letter& letter) {
   switch (letter.kind) {
     case Letter::Kind::message: finish_message(from, letter); return;
     case Letter::Kind::piece: finish_piece(from, letter); return;
@@ -193,7 +199,7 @@ void Messenger::finish(Rank from, const Letter& letter) noexcept {
   }
 }
 
-void Messenger::finish_message(Rank from, const Letter& letter) noexcept {
+void Messenger::finish_message(Rank from, const Letter& letter) {
   Peer& peer = peers_[from];
   if (peer.taking != nullptr) {
     use_up(from, letter.bytes);
@@ -212,7 +218,7 @@ void Messenger::finish_message(Rank from, const Letter& letter) noexcept {
   peer.unexpected.pop_back();
 }
 
-void Messenger::finish_piece(Rank from, const Letter& letter) noexcept {
+void Messenger::finish_piece(Rank from, const Letter& letter) {
   Incoming* const incoming = peers_[from].taking;
   if (incoming == nullptr) return;  // nobody wants it any more
   incoming->arrived_bytes += letter.bytes;
@@ -222,7 +228,7 @@ void Messenger::finish_piece(Rank from, const Letter& letter) noexcept {
   wake(incoming->news);
 }
 
-void Messenger::take_offer(Rank from, const Letter& letter) noexcept {
+void Messenger::take_offer(Rank from, const Letter& letter) {
   if (Incoming* const incoming = take_posted(from, letter)) {
     if (use_.health.is_failed()) return;  // of another size: its wait ends with the cause
     incoming->offer = letter;
@@ -238,7 +244,7 @@ void Messenger::take_offer(Rank from, const Letter& letter) noexcept {
   if (peer.unexpected.size() > kMostUnexpected) fail_nonsense(from, "more messages than anybody receives");
 }
 
-void Messenger::take_answer(Rank from, const Letter& letter) noexcept {
+void Messenger::take_answer(Rank from, const Letter& letter) {
   Peer& peer = peers_[from];
   const auto found = peer.offered.find(letter.id);
   if (found == peer.offered.end()) return;  // given up, which the peer does not know yet
@@ -257,7 +263,7 @@ void Messenger::take_answer(Rank from, const Letter& letter) noexcept {
 }
 
 /// The first recv() that wants it: no longer posted then.
-Messenger::Incoming* Messenger::take_posted(Rank from, const Letter& letter) noexcept {
+Messenger::Incoming* Messenger::take_posted(Rank from, const Letter& letter) {
   Incoming* found = nullptr;
   posted_.for_each([&](Incoming& incoming) {
     const MessageRequest& request = incoming.request;
@@ -272,7 +278,7 @@ Messenger::Incoming* Messenger::take_posted(Rank from, const Letter& letter) noe
 }
 
 /// Both ends have to agree about the size; who has sent already hears of it all the same.
-void Messenger::match(Incoming& incoming, Rank from, const Letter& letter) noexcept {
+void Messenger::match(Incoming& incoming, Rank from, const Letter& letter) {
   incoming.from = from;
   incoming.is_matched = true;
   if (letter.bytes == incoming.request.bytes) return;
@@ -288,7 +294,7 @@ void Messenger::match(Incoming& incoming, Rank from, const Letter& letter) noexc
 }
 
 /// What came first of what is wanted, from whomever.
-bool Messenger::match_unexpected(Incoming& incoming) noexcept {
+bool Messenger::match_unexpected(Incoming& incoming) {
   const MessageRequest& request = incoming.request;
   Rank from = 0;
   std::deque<Unexpected>::iterator first;
@@ -320,7 +326,7 @@ bool Messenger::match_unexpected(Incoming& incoming) noexcept {
   return true;
 }
 
-void Messenger::deliver(Incoming& incoming, Unexpected& message) noexcept {
+void Messenger::deliver(Incoming& incoming, Unexpected& message) {
   if (message.letter.bytes != 0)
     copy_bytes(incoming.request.data, message.payload.data(), message.letter.bytes);
   use_up(incoming.from, message.letter.bytes);
@@ -328,12 +334,12 @@ void Messenger::deliver(Incoming& incoming, Unexpected& message) noexcept {
   wake(incoming.news);
 }
 
-void Messenger::reply(Rank to, const Letter& letter) noexcept {
+void Messenger::reply(Rank to, const Letter& letter) {
   peers_[to].replies.push_back(letter);
   (void)flush(to);
 }
 
-void Messenger::use_up(Rank from, std::size_t bytes) noexcept {
+void Messenger::use_up(Rank from, std::size_t bytes) {
   Peer& peer = peers_[from];
   peer.owed_bytes += bytes + kMessageWeight;
   if (peer.owed_bytes < kOwedInARow || std::exchange(peer.is_being_told, true)) return;
@@ -351,7 +357,7 @@ Task<> Messenger::pay(Rank to) {
   if (!use_.health.is_gone(to)) reply(to, {.kind = Letter::Kind::credit, .bytes = owed});
 }
 
-void Messenger::fail_nonsense(Rank from, std::string_view what) noexcept {
+void Messenger::fail_nonsense(Rank from, std::string_view what) {
   use_.health.fail(Error(ErrorKind::ProtocolError,
                          fmt::format("{} sends {} on '{}'", use_.membership.peers[from].describe(), what,
                                      use_.membership.name))

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine tells where nothing can be allocated.
+#include <cohort/engine/engine.h>
+#include <cohort/tests/support/no_memory.h>
+#include <cohort/tests/support/outcome.h>
+#include <cohort/tests/support/virtual_engine.h>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+using cohort::testing::kind_of;
+using cohort::testing::NoMemory;
+using cohort::testing::VirtualEngine;
+
+TEST(NoMemory, a_deadline_that_passes_is_told_all_the_same) {
+  VirtualEngine engine;
+  std::optional<Error> error;
+  bool was_refused = false;
+  auto late = [&]() -> Task<> {
+    co_await engine.sleep_for(1ms);  // the queue of timers has grown
+    const NoMemory no_memory;
+    try {
+      co_await engine.sleep_for(1h);
+    } catch (const Error& told) {
+      error = told;
+    }
+    was_refused = no_memory.has_refused();
+  };
+  auto body = [&]() -> Task<> {
+    CancelScope scope;
+    scope.set_deadline(engine, engine.now() + 10ms);
+    co_await with_scope(scope, late());
+  };
+  engine.run(body());
+  EXPECT_TRUE(was_refused);
+  EXPECT_EQ(kind_of(error), "DeadlineExceeded");
+}
+
+TEST(NoMemory, cancelling_needs_none) {
+  VirtualEngine engine;
+  CancelScope scope;
+  {
+    const NoMemory no_memory;
+    scope.cancel();
+    EXPECT_FALSE(no_memory.has_refused());
+  }
+  EXPECT_EQ(scope.cause().kind(), ErrorKind::Cancelled);
+}
+
+}  // namespace
+}  // namespace cohort
