@@ -46,6 +46,17 @@ HostAndPort split(std::string_view text) {
   return {std::string(host), std::string(port)};
 }
 
+std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> look_up(std::string_view text, int flags) {
+  const HostAndPort parts = split(text);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | flags;
+  addrinfo* found = nullptr;
+  const int failure = ::getaddrinfo(parts.host.c_str(), parts.port.c_str(), &hints, &found);
+  if (failure != 0) refuse(text, fmt::format("the host does not resolve ({})", ::gai_strerror(failure)));
+  return {found, &::freeaddrinfo};
+}
+
 const sockaddr& as_sockaddr(const std::byte* storage) { return *reinterpret_cast<const sockaddr*>(storage); }
 
 }  // namespace
@@ -55,18 +66,13 @@ Address Address::parse(std::string_view text) {
   constexpr std::string_view kTcpPrefix = "tcp:";
   if (text.starts_with(kUnixPrefix)) return unix_abstract(text.substr(kUnixPrefix.size()));
   if (text.starts_with(kTcpPrefix)) text.remove_prefix(kTcpPrefix.size());
-  const HostAndPort parts = split(text);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int failure = ::getaddrinfo(parts.host.c_str(), parts.port.c_str(), &hints, &found);
-  if (failure != 0) refuse(text, fmt::format("the host does not resolve ({})", ::gai_strerror(failure)));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  Address address;
-  std::memcpy(address.storage_.data(), found->ai_addr, found->ai_addrlen);
-  address.size_bytes_ = found->ai_addrlen;
-  return address;
+  const auto found = look_up(text, 0);
+  return from_sockaddr(found->ai_addr, found->ai_addrlen);
+}
+
+Address Address::parse_numeric(std::string_view text) {
+  const auto found = look_up(text, AI_NUMERICHOST);
+  return from_sockaddr(found->ai_addr, found->ai_addrlen);
 }
 
 Address Address::unix_abstract(std::string_view name) {

@@ -15,6 +15,8 @@ class Address {
   /// Throws InvalidArgument with what is accepted. HOST is a numeric address or a name that resolves; PORT 0
   /// is any.
   static Address parse(std::string_view text);
+  /// The same of a host and port in numbers alone: nothing is looked up.
+  static Address parse_numeric(std::string_view text);
   static Address unix_abstract(std::string_view name);
 
   [[nodiscard]] bool is_unix() const noexcept;

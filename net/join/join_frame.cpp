@@ -53,22 +53,34 @@ std::array<std::uint64_t, kMostCores / kWordBits> words_of(CoreSet cores) {
   return words;
 }
 
-/// "10.0.0.2:4711" or "[fe80::1]:4711" and nothing else: a name would have to be resolved.
+/// As inet_ntop and Address::to_string() write it: "10.0.0.2:4711", "[fe80::1%eth0]:4711". inet_aton's forms,
+/// as "1.2" and "0x7f000001", are none.
 bool is_numeric_address(std::string_view text) {
   const bool is_v6 = text.starts_with('[');
   const std::string_view letters = is_v6 ? "0123456789abcdef.:[]" : "0123456789.:";
-  return text.find_first_not_of(letters) == std::string_view::npos;
+  const std::size_t interface = is_v6 ? std::min(text.find('%'), text.size()) : text.size();
+  return text.substr(0, interface).find_first_not_of(letters) == std::string_view::npos;
 }
 
+/// A link-local one is of an interface, which is called there as it is here, or is not known here.
 Address decode_address(const std::string& text, std::string_view from) {
   if (text.empty()) return Address();
-  const bool is_numeric = is_numeric_address(text);
-  if (!is_numeric) refuse(from, fmt::format("'{}' is no numeric address", printable(text, kAddressField)));
+  const std::string shown = printable(text, kAddressField);
+  if (!is_numeric_address(text)) refuse(from, fmt::format("'{}' is no numeric address", shown));
+  std::string why;
   try {
-    return Address::parse(text);
+    return Address::parse_numeric(text);
   } catch (const Error& error) {
-    refuse(from, error.message());
+    why = error.message();
   }
+  const std::size_t end = text.find("]:");
+  const bool is_of_interface = text.starts_with("[fe80:") && end != std::string::npos && text.find('%') < end;
+  if (!is_of_interface) refuse(from, why);
+  throw Error(
+      ErrorKind::Unsupported,
+      fmt::format("{} sent the address {}, which is of one link only, and this host has no interface of that "
+                  "name: give COHORT_ADDR an address of rank 0's host that does not begin with fe80:",
+                  from, shown));
 }
 
 Error decode_refusal(std::uint8_t code, std::uint32_t culprit, std::string_view text, std::string_view from) {

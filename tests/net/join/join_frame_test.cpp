@@ -81,9 +81,25 @@ TEST(JoinFrame, an_address_of_version_6_and_none_at_all_come_back) {
   }
 }
 
+TEST(JoinFrame, a_link_local_address_comes_back_with_its_interface) {
+  PeerInfo info = rank_3();
+  info.data_address = Address::parse("[fe80::1%lo]:80");
+  std::array<std::byte, kPeerRecordBytes> record{};
+  encode_record(info, record);
+  EXPECT_EQ(decode_record(record, "rank 3").data_address.to_string(), "[fe80::1%lo]:80");
+}
+
+TEST(JoinFrame, an_interface_that_is_not_here_is_told_with_what_to_do) {
+  const auto error = error_with_address("[fe80::1%nowhere0]:80");
+  ASSERT_EQ(kind_of(error), "Unsupported");
+  EXPECT_THAT(error->what(), HasSubstr("rank 3 sent the address [fe80::1%nowhere0]:80"));
+  EXPECT_THAT(error->what(), HasSubstr("COHORT_ADDR"));
+}
+
 TEST(JoinFrame, names_are_never_resolved_for_a_peer) {
   EXPECT_FALSE(error_with_address("127.0.0.1:1"));
   for (const char* text : {"localhost:80", "cafe:80", "unix:x", "evil.example:80", "1.2.3.4", "[::1",
+                           "[cafe]:80", "[cafe%lo]:80", "[localhost%lo]:80", "[fe80::1%lo", "1.2.3.4%lo:80",
                            "1.2.3.4:99999", "\xff\xff", "127.0.0.1:1 "}) {
     const auto error = error_with_address(text);
     EXPECT_EQ(kind_of(error), "ProtocolError") << text;
