@@ -42,7 +42,9 @@ void detail::schedule_on_current_engine(std::coroutine_handle<> handle) noexcept
 }
 
 Engine& Engine::current() noexcept {
-  COHORT_ASSERT(current_engine != nullptr, "no engine lives on this thread");
+  COHORT_ASSERT(current_engine != nullptr,
+                "no engine lives on this thread; what another one has to tell an engine's tasks goes through "
+                "engine.post([&] {{ ... }}), which runs it on theirs");
   return *current_engine;
 }
 
@@ -69,8 +71,11 @@ Engine::~Engine() {
 
 Engine::Activation::Activation(Engine& engine) noexcept
     : engine_(engine), previous_(std::exchange(current_engine, &engine)) {
-  COHORT_ASSERT(!engine.is_running_,
-                "run() was called from a task of the same engine; co_await the task instead");
+  COHORT_ASSERT(!engine.is_running_, "run() was called {}",
+                previous_ == &engine
+                    ? "from a task of the same engine; co_await the task instead"
+                    : "of an engine that runs already, on another thread or around this one; leave it to the "
+                      "thread that runs it, and hand it work by engine.post([&] { ... })");
   engine.is_running_ = true;
   ++engine.turns_;  // what is begun before the first turn has time of its own
 }

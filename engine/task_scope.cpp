@@ -6,7 +6,11 @@
 namespace cohort {
 
 TaskScope::~TaskScope() {
-  COHORT_ASSERT(empty(), "a task scope with {} running tasks was destroyed", running_);
+  COHORT_ASSERT(
+      empty(),
+      "a task scope with {} running tasks was destroyed; co_await its join() before it ends, also where "
+      "an exception leaves its block, after cancel() if they are not to go on",
+      running_);
 }
 
 void TaskScope::spawn(Task<> task) {

@@ -290,7 +290,7 @@ TEST(TaskScopeDeathTest, destroyed_with_running_tasks_aborts) {
         TaskScope tasks;
         tasks.spawn(wait(engine, 1h));
       },
-      "a task scope with 1 running tasks was destroyed");
+      "a task scope with 1 running tasks was destroyed; co_await its join\\(\\) before it ends");
 }
 
 TEST(TaskScopeDeathTest, joined_by_two_at_once_aborts) {
