@@ -28,6 +28,8 @@ TransferBase::TransferBase(CommunicatorCore& core, bool sends, Rank peer, std::i
   if (is_somebody && peer >= membership.size) [[unlikely]]
     refuse(core, request_,
            fmt::format("there is no rank {}; the ranks are 0 to {}", peer, membership.size - 1));
+  if (!is_somebody && membership.size == 1) [[unlikely]]
+    refuse(core, request_, "there is no other rank that could send it; a rank keeps what it has");
   if (peer == membership.rank) [[unlikely]]
     refuse(core, request_, "the other end is this rank itself; copy what it has");
   if (bytes > kMostBytes) [[unlikely]]

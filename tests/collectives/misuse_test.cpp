@@ -437,6 +437,21 @@ TEST(Arguments, an_algorithm_that_cannot_run_here_is_refused_with_the_possible_o
   test::run_ranks(2, body, std::move(options));
 }
 
+TEST(Arguments, receiving_from_anybody_where_nobody_else_is_says_so_at_once) {
+  auto body = [](Communicator& comm) -> Task<> {
+    std::array<float, 2> data{};
+    EXPECT_THROW((void)comm.recv_any(data), Error);
+    try {
+      (void)comm.recv_any(data, 3);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+      EXPECT_THAT(error.what(), HasSubstr("there is no other rank that could send it"));
+    }
+    co_await comm.barrier();
+  };
+  test::run_ranks(1, body);
+}
+
 Task<> meet_in_a_phase(Exec& x, Barrier) { co_await x.phase(); }
 
 TEST(ArgumentsDeathTest, a_schedule_over_links_that_meets_in_a_phase_is_told_what_it_needs) {
