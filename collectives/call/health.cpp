@@ -161,11 +161,15 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
   const HistoryEntry* const entry = entry_of(sequence);
   const bool is_later_part = call_.is_in_later_message() && sequence == running_.sequence;
   const std::uint64_t number = entry == nullptr ? call_.number() : entry->call;
+  const std::string culprit = membership_.peers[verdict.culprit].describe();
+  const std::string where = verdict.opponent
+                                ? fmt::format("{} and {}: which of them is wrong, no majority tells",
+                                              membership_.peers[*verdict.opponent].describe(), culprit)
+                                : culprit;
   const std::string what = fmt::format(
       "collective #{}{} on '{}': {}; every rank must call the same collective with the same arguments (look "
       "at {})",
-      number, is_later_part ? call_.part() : "", membership_.name, verdict.text,
-      membership_.peers[verdict.culprit].describe());
+      number, is_later_part ? call_.part() : "", membership_.name, verdict.text, where);
   const Error error = Error(ErrorKind::Mismatch, what).with_culprit(verdict.culprit).with_sequence(number);
   fail(verdict.is_of_bytes ? error.with_bytes() : error);
 }

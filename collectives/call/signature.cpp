@@ -285,14 +285,21 @@ Disagreement judge(const std::vector<SignatureOfRank>& signatures, const Algorit
     std::vector<Holder> holders = holders_of(field, signatures, algorithms);
     if (holders.size() < 2) continue;
     const Rank culprit = holders[1].ranks.front();
+    const bool is_tie = holders[0].ranks.size() == holders[1].ranks.size();
+    const std::optional<Rank> opponent = is_tie ? std::optional(holders[0].ranks.front()) : std::nullopt;
     std::rotate(holders.begin(), holders.begin() + 1, holders.end());  // the odd ones out first
     std::string text = fmt::format("{} differs: ", name_of_field(field, holders, signatures, ranks));
     for (std::size_t i = 0; i < holders.size(); ++i) text += (i == 0 ? "" : ", ") + who_has(holders[i]);
     const bool has_bytes = std::ranges::any_of(
         holders, [](const Holder& holder) { return holder.value == to_string(DataType::byte); });
-    return {.culprit = culprit, .is_of_bytes = field.name == kDataType && has_bytes, .text = text};
+    return {.culprit = culprit,
+            .opponent = opponent,
+            .is_of_bytes = field.name == kDataType && has_bytes,
+            .text = text};
   }
-  return {.culprit = signatures.empty() ? 0 : signatures.front().rank, .text = "the ranks disagree"};
+  return {.culprit = signatures.empty() ? 0 : signatures.front().rank,
+          .opponent = std::nullopt,
+          .text = "the ranks disagree"};
 }
 
 }  // namespace cohort

@@ -7,6 +7,7 @@
 #include <cohort/collectives/schedule/algorithm_table.h>
 #include <cohort/net/link_host.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct SignatureOfRank {
 /// who has which value, and whom most others contradict (the lowest ranks' value decides a tie).
 struct Disagreement {
   Rank culprit = 0;
+  std::optional<Rank>
+      opponent;              ///< of a tie: the first of those who have the other value, as likely at fault
   bool is_of_bytes = false;  ///< of types, one of which is bytes
   std::string text;          ///< "count differs: rank 2 has 5, ranks 0, 1, 3 have 4"
 };
