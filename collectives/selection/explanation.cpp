@@ -41,6 +41,13 @@ std::string mapped_reason(const Question& question, std::string_view chosen) {
       call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(question), chosen);
 }
 
+/// Why it is the one of those that the model estimates, where it is not the least.
+std::string_view estimated_reason(Basis basis, bool is_least) {
+  if (is_least) return "the least estimate over links";
+  return basis == Basis::neighbours ? "from neighbour to neighbour, of the least estimates between hosts"
+                                    : "the fewest rounds of the least estimates over links";
+}
+
 std::string cheapest_reason(const Explanation& explanation, const Reach& reach) {
   const Candidate* second = nullptr;
   for (const Explanation::Line& line : explanation.candidates) {
@@ -50,8 +57,7 @@ std::string cheapest_reason(const Explanation& explanation, const Reach& reach) 
   }
   const bool is_known = explanation.estimate_us && second != nullptr;
   const bool is_least = !is_known || !is_less(*second->estimate_us, *explanation.estimate_us);
-  std::string text =
-      is_least ? "the least estimate over links" : "the fewest rounds of the least estimates over links";
+  std::string text(estimated_reason(explanation.basis, is_least));
   if (is_known)
     text += fmt::format(": {:.1f} us; {} is {} with {:.1f} us", *explanation.estimate_us,
                         is_least ? "next" : "the least", second->algorithm, *second->estimate_us);
@@ -72,6 +78,7 @@ std::string words_of_basis(const Explanation& explanation, const Question& quest
              "run";
     case Basis::meeting: return slots_reason(question);
     case Basis::mapped_memory: return mapped_reason(question, explanation.chosen);
+    case Basis::neighbours:
     case Basis::cheapest: return cheapest_reason(explanation, question.reach);
   }
   return "";
@@ -119,11 +126,13 @@ std::string note_on(const Candidate& candidate, const Explanation& explanation, 
         return fmt::format("possible; arrival slots come first only up to {} bytes per rank",
                            reach.slots.most_bytes(call.op));
       return fmt::format("possible; not compared, since {} comes first", explanation.chosen);
+    case Basis::neighbours:
     case Basis::cheapest:
       if (!candidate.cost) return "possible; runs only where it is asked for";
       if (candidate.estimate_us && explanation.estimate_us &&
           is_less(*candidate.estimate_us, *explanation.estimate_us))
-        return "possible; more rounds for nearly the same estimate";
+        return fmt::format("possible; {} for nearly the same estimate",
+                           explanation.basis == Basis::neighbours ? "more partners" : "more rounds");
       return "possible; its estimate is not lower";
   }
   return "";

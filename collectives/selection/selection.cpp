@@ -85,18 +85,35 @@ const AnyAlgorithm* fewest_rounds(const AnyAlgorithm& cheapest, double least_us,
   return best;
 }
 
-Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
-  const AnyAlgorithm* best = nullptr;
-  double best_us = 0;
+struct Estimated {
+  const AnyAlgorithm* algorithm = nullptr;
+  double us = 0;
+};
+
+/// The first that has the least estimate, of those that count.
+template <class Counts>
+Estimated cheapest(const Call& call, const Reach& reach, const AlgorithmTable& algorithms, Counts counts) {
+  Estimated best;
   for (const AnyAlgorithm& algorithm : algorithms.of(call.op)) {
-    if (!algorithm.has_cost() || !can_run(&algorithm, call, reach)) continue;
+    if (!algorithm.has_cost() || !can_run(&algorithm, call, reach) || !counts(algorithm)) continue;
     const double us = estimate_us(algorithm, call, reach);
-    if (best != nullptr && !is_less(us, best_us)) continue;
-    best = &algorithm;
-    best_us = us;
+    if (best.algorithm == nullptr || is_less(us, best.us)) best = {&algorithm, us};
   }
-  if (best != nullptr) best = fewest_rounds(*best, best_us, call, reach, algorithms);
-  return {best, Basis::cheapest};
+  return best;
+}
+
+Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
+  const Estimated best = cheapest(call, reach, algorithms, [](const AnyAlgorithm&) { return true; });
+  if (best.algorithm == nullptr) return {nullptr, Basis::cheapest};
+  if (reach.model.network().is_between_hosts() && call.op->flow == Flow::everywhere) {
+    const auto keeps_to_neighbours = [&](const AnyAlgorithm& algorithm) {
+      return algorithm.needs(piece_bytes(algorithm, call, reach), reach.hosts).links_to_neighbours;
+    };
+    const Estimated ring = cheapest(call, reach, algorithms, keeps_to_neighbours);
+    if (ring.algorithm != nullptr && kIsNearlyToNeighbours * ring.us <= best.us)
+      return {ring.algorithm, Basis::neighbours};
+  }
+  return {fewest_rounds(*best.algorithm, best.us, call, reach, algorithms), Basis::cheapest};
 }
 
 Choice choose(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {

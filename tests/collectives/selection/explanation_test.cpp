@@ -82,6 +82,18 @@ TEST(Explanation, where_ranks_share_cores_the_least_is_named_beside_one_of_fewer
   EXPECT_THAT(line_of(explanation, "rhd").note, HasSubstr("more rounds"));
 }
 
+TEST(Explanation, between_hosts_the_least_is_named_beside_one_from_neighbour_to_neighbour) {
+  Reach reach = over_links();
+  const NetworkSpeed gigabit{.byte_us = 8e-3, .ports = kRanks};
+  reach.model = CostModel(reach.model.speed(), kRanks, gigabit);
+  const Explanation explanation = explain(all_reduce_of(16 << 20), reach);
+  EXPECT_EQ(explanation.chosen, "ring");
+  EXPECT_EQ(explanation.basis, Basis::neighbours);
+  EXPECT_THAT(explanation.reason, HasSubstr("from neighbour to neighbour, of the least estimates"));
+  EXPECT_THAT(explanation.reason, HasSubstr("the least is mesh with"));
+  EXPECT_THAT(line_of(explanation, "mesh").note, HasSubstr("more partners"));
+}
+
 /// tree and recursive_doubling come to the same, but for rounding.
 TEST(Explanation, of_equal_estimates_none_is_said_to_be_lower) {
   for (int thousandths = 4000; thousandths < 4100; ++thousandths) {

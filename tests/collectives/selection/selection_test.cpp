@@ -282,6 +282,21 @@ TEST(Selection, between_hosts_only_buffers_cut_a_message) {
   }
 }
 
+/// One stream each way, in place of one from each rank to each other.
+TEST(Selection, between_hosts_what_is_nearly_as_cheap_goes_from_neighbour_to_neighbour) {
+  Reach reach = over_tcp(8, 1);
+  const std::vector<Operator> operators = {operator_of<AllReduce>, operator_of<AllGather>,
+                                           operator_of<ReduceScatter>};
+  for (const Operator op : operators) EXPECT_NE(selected(call(op, 8 << 20), reach), "ring") << to_string(op);
+  const NetworkSpeed gigabit{.byte_us = 8e-3, .ports = 8};
+  reach.model = CostModel(reach.model.speed(), 8, gigabit);
+  for (const Operator op : operators) {
+    EXPECT_EQ(selected(call(op, 8 << 20), reach), "ring") << to_string(op);
+    EXPECT_NE(selected(call(op, 64), reach), "ring") << to_string(op) << ": its rounds cost more";
+  }
+  EXPECT_NE(selected(call(operator_of<Broadcast>, 256 << 20), reach), "ring") << "a chain waits for each";
+}
+
 TEST(Selection, pieces_of_what_a_root_gives_leave_room_for_the_kernels_copy) {
   const std::size_t cache = std::size_t{1} << 20;
   const auto piece_of = [&](Operator op, std::string_view name, Rank ranks) {
