@@ -13,7 +13,7 @@
 namespace cohort {
 namespace {
 
-constexpr Service kDataOnly{.data = true, .lanes = kMostPaths};
+constexpr Service kDataOnly{.data = true, .lanes = kLanesOfGroup};
 constexpr int kAttempts = 5;
 constexpr Duration kDialAgainInterval = std::chrono::milliseconds(50);
 
@@ -26,7 +26,8 @@ Identity data_identity(const Membership& membership, Path path) {
   identity.incarnation = membership.incarnation;
   identity.pid = self.process;
   identity.purpose = Purpose::data;
-  identity.lane = path;
+  identity.lane = path.lane;
+  identity.group = path.group;
   return identity;
 }
 
@@ -45,8 +46,9 @@ Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank pee
 }  // namespace
 
 Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Path path) {
-  COHORT_ASSERT(peer < membership.size && peer != membership.rank && path < kMostPaths,
-                "rank {} connects to rank {} of {}, path {}", membership.rank, peer, membership.size, path);
+  COHORT_ASSERT(peer < membership.size && peer != membership.rank && path.lane < kLanesOfGroup,
+                "rank {} connects to rank {} of {}, lane {}", membership.rank, peer, membership.size,
+                path.lane);
   const PeerInfo& info = membership.peers[peer];
   if (info.data_address.size_bytes() == 0)
     throw Error(ErrorKind::Unsupported,
@@ -70,7 +72,8 @@ Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank pee
 
 DataAcceptor::DataAcceptor(Membership& membership)
     : membership_(membership),
-      gate_(membership.data_listener, membership.secret, data_identity(membership, 0), kDataOnly, *this) {}
+      gate_(membership.data_listener, membership.secret, data_identity(membership, {}), kDataOnly, *this),
+      early_(membership.size) {}
 
 Task<> DataAcceptor::serve() {
   if (membership_.data_listener.is_open()) co_await gate_.serve();
@@ -82,6 +85,10 @@ Task<Socket> DataAcceptor::take(Rank peer, Path path) {
   co_return std::move(place.socket);
 }
 
+bool DataAcceptor::wants(const Identity& caller) const noexcept {
+  return admitted_.contains({caller.rank, caller.group}) || early_[caller.rank].groups != 0;
+}
+
 Task<> DataAcceptor::welcome(Visitor visitor) {
   const PeerInfo& expected = membership_.peers[visitor.peer.rank];
   if (visitor.peer.incarnation != expected.incarnation) {
@@ -89,15 +96,53 @@ Task<> DataAcceptor::welcome(Visitor visitor) {
         expected.describe());
     co_return;
   }
-  Slot& place = slot(visitor.peer.rank, visitor.peer.lane);
-  place.socket = std::move(visitor.socket);
-  place.socket.set_no_delay();
+  const Rank peer = visitor.peer.rank;
+  const Path path{visitor.peer.group, visitor.peer.lane};
+  visitor.socket.set_no_delay();
+  if (admitted_.contains({peer, path.group}))
+    keep(peer, path, std::move(visitor.socket));
+  else
+    keep_early(peer, path, std::move(visitor.socket));
+}
+
+void DataAcceptor::keep(Rank peer, Path path, Socket socket) {
+  Slot& place = slot(peer, path);
+  place.socket = std::move(socket);
   if (place.arrived.untaken_posts() == 0) place.arrived.post();
 }
 
+/// Each group that is being made may have as many as it has lanes. Numbers go up, so what a peer says of one
+/// that is over gives way first.
+void DataAcceptor::keep_early(Rank peer, Path path, Socket socket) {
+  Early& early = early_[peer];
+  early.connections[path] = std::move(socket);
+  if (early.connections.size() > early.groups * kLanesOfGroup)
+    early.connections.erase(early.connections.begin());
+}
+
+void DataAcceptor::end_making(Rank peer) noexcept {
+  Early& early = early_[peer];
+  COHORT_ASSERT(early.groups != 0, "no group is being made with rank {}", peer);
+  if (--early.groups == 0) early.connections.clear();
+}
+
+void DataAcceptor::admit(Rank peer, GroupNumber group) {
+  admitted_.insert({peer, group});
+  auto& connections = early_[peer].connections;
+  const auto first = connections.lower_bound({group, 0});
+  const auto last = connections.upper_bound({group, kLanesOfGroup});
+  for (auto one = first; one != last; ++one) keep(peer, one->first, std::move(one->second));
+  connections.erase(first, last);
+}
+
+void DataAcceptor::forget(Rank peer, GroupNumber group) noexcept {
+  refuse(peer, group);
+  for (Lane lane = 0; lane < kLanesOfGroup; ++lane) slots_.erase({peer, {group, lane}});
+}
+
 DataAcceptor::Slot& DataAcceptor::slot(Rank peer, Path path) {
-  COHORT_ASSERT(peer < membership_.size && path < kMostPaths, "rank {} of {}, path {}", peer,
-                membership_.size, path);
+  COHORT_ASSERT(peer < membership_.size && path.lane < kLanesOfGroup, "rank {} of {}, lane {}", peer,
+                membership_.size, path.lane);
   return slots_[{peer, path}];
 }
 

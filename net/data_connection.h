@@ -7,7 +7,9 @@
 #include <cohort/notify/notify.h>
 
 #include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 namespace cohort {
 
@@ -20,9 +22,12 @@ namespace cohort {
 Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Path path);
 
 /// Accepts on Membership::data_listener and keeps each authenticated connection for whoever takes it: at most
-/// one per peer and path, the latest. Strangers are turned away and disturb nobody.
+/// one per peer and path, the latest. Strangers, and connections of a group that is over here, are turned
+/// away and disturb nobody.
 ///
-/// Threads: the engine's. Lifetime: the membership outlives serve(), and both outlive take().
+/// A peer may be through with making a group, and connect, before this rank is: what comes while groups are
+/// being made with that peer is kept until none is, or until it is admitted. Threads: the engine's. Lifetime:
+/// the membership outlives serve(), and both outlive take().
 class DataAcceptor final : private Gate::Handler, Immovable {
  public:
   explicit DataAcceptor(Membership& membership);
@@ -31,23 +36,43 @@ class DataAcceptor final : private Gate::Handler, Immovable {
   /// returns.
   Task<> serve();
 
-  /// Waits for the peer's connection. One waiter at a time for each peer and path.
+  /// This rank has begun to make a group with that peer, and is through with it.
+  void begin_making(Rank peer) noexcept { ++early_[peer].groups; }
+  void end_making(Rank peer) noexcept;
+
+  /// From now on the peer's connections for that group, as it numbers it, are kept; those that came early,
+  /// too.
+  void admit(Rank peer, GroupNumber group);
+  /// No longer. What has come stays until it is forgotten. Idempotent.
+  void refuse(Rank peer, GroupNumber group) noexcept { admitted_.erase({peer, group}); }
+  /// Refuses, and closes what nobody has taken. Nobody waits for one.
+  void forget(Rank peer, GroupNumber group) noexcept;
+
+  /// Waits for the peer's connection, which is admitted. One waiter at a time for each peer and path.
   Task<Socket> take(Rank peer, Path path);
-  /// Closes what nobody has taken of a path that is of no use any more, and forgets it. Nobody waits for it.
-  void forget(Rank peer, Path path) noexcept { slots_.erase({peer, path}); }
 
  private:
   struct Slot {
     Socket socket;
     Notify arrived;
   };
+  /// Of one peer, while groups are being made with it.
+  struct Early {
+    std::size_t groups = 0;  ///< so many
+    std::map<Path, Socket> connections;
+  };
 
+  [[nodiscard]] bool wants(const Identity& caller) const noexcept override;
   Task<> welcome(Visitor visitor) override;
+  void keep(Rank peer, Path path, Socket socket);
+  void keep_early(Rank peer, Path path, Socket socket);
   [[nodiscard]] Slot& slot(Rank peer, Path path);
 
   Membership& membership_;
   Gate gate_;
+  std::set<std::pair<Rank, GroupNumber>> admitted_;
   std::map<std::pair<Rank, Path>, Slot> slots_;
+  std::vector<Early> early_;  ///< by peer
 };
 
 }  // namespace cohort

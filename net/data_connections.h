@@ -5,6 +5,7 @@
 #include <cohort/net/transport.h>
 
 #include <optional>
+#include <span>
 
 namespace cohort {
 
@@ -19,9 +20,23 @@ class DataConnections : Immovable {
   DataConnections(Engine& engine, Membership& membership, DataConnections* root, const GroupPlace* place);
   ~DataConnections();
 
+  /// While it lives, what peers connect for groups that this rank is making with them is kept. `root`: that
+  /// of the communicator that was joined, whose ranks these are.
+  class Making : Immovable {
+   public:
+    Making(DataConnections& root, std::span<const Rank> ranks) noexcept;
+    ~Making();
+
+   private:
+    DataConnections& root_;
+    const std::span<const Rank> ranks_;
+  };
+
   /// Accepts from now on, until its scope is cancelled. Called by every transport that needs it, and begins
   /// once; a group's root has begun already.
   void start(TaskScope& services);
+  /// Turns away what comes from now on. Idempotent.
+  void shutdown() noexcept;
 
   /// One that the higher rank makes and the lower one takes: both run the same schedule, so both come here.
   [[nodiscard]] Task<Socket> open(Rank peer, Lane lane);
@@ -35,9 +50,9 @@ class DataConnections : Immovable {
   [[nodiscard]] Rank rank_in_root(Rank rank) const noexcept {
     return place_ == nullptr ? rank : place_->ranks[rank];
   }
-  /// As the rank that connects numbers it.
-  [[nodiscard]] Path path(Rank connecting, Lane lane) const noexcept {
-    return path_of(place_ == nullptr ? GroupNumber{0} : place_->numbers[connecting], lane);
+  /// As that rank numbers it.
+  [[nodiscard]] GroupNumber number(Rank rank) const noexcept {
+    return place_ == nullptr ? GroupNumber{0} : place_->numbers[rank];
   }
 
   Engine& engine_;

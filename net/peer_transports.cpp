@@ -207,6 +207,7 @@ Task<> PeerTransports::until_sent() {
 }
 
 void PeerTransports::shutdown() noexcept {
+  connections_.shutdown();
   for (const auto& transport : made_) transport->shutdown();
 }
 

@@ -73,6 +73,7 @@ class PeerTransports : Immovable {
   /// Throws Mismatch, with the culprit, if the first ranks are no partition, or not what this rank sees of
   /// it, and if ranks of one host differ in its bandwidth, or hosts in whether they know theirs.
   void learn_hosts(const Membership& membership, std::span<const SaidOfHost> said);
+  [[nodiscard]] DataConnections& connections() noexcept { return connections_; }
   [[nodiscard]] Rank hosts_per_switch() const noexcept { return hosts_per_switch_; }
   [[nodiscard]] std::uint32_t host_bandwidth() const noexcept { return host_bandwidth_; }
 

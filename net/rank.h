@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 
 namespace cohort {
@@ -16,21 +18,24 @@ using Lane = std::uint16_t;
 inline constexpr Lane kMostLanes = 4;
 
 /// What a rank calls a group that it is in, from 1; 0: the communicator that was joined. Other members have
-/// numbers of their own for it.
-using GroupNumber = std::uint16_t;
-inline constexpr GroupNumber kMostGroups = 9'000;
+/// numbers of their own for it. No rank uses one twice, so whatever bears that of a group which is over, such
+/// as a connection that comes late, is never taken for the next group's.
+using GroupNumber = std::uint32_t;
+/// That a rank is in at a time.
+inline constexpr std::size_t kMostGroups = 9'000;
 
-/// A data connection's name between two ranks: the lane of a link, or one of those behind them, of the
-/// communicator that was joined or of a group in it.
-using Path = std::uint16_t;
 inline constexpr Lane kMessageLane = kMostLanes;     ///< for send() and recv()
 inline constexpr Lane kBulkLane = kMessageLane + 1;  ///< for what is large of these
 inline constexpr Lane kUpgradeLane = kBulkLane + 1;  ///< to make what small ones go on on
-inline constexpr Path kPathsOfGroup = kMostLanes + 3;
-inline constexpr Path kMostPaths = static_cast<Path>((kMostGroups + 1) * kPathsOfGroup);
-static_assert(kMostPaths == (kMostGroups + 1) * kPathsOfGroup);
-[[nodiscard]] constexpr Path path_of(GroupNumber group, Lane lane) noexcept {
-  return static_cast<Path>(group * kPathsOfGroup + lane);
-}
+/// Of a communicator: those of links, and what is behind them.
+inline constexpr Lane kLanesOfGroup = kUpgradeLane + 1;
+
+/// A data connection's name between two ranks: whose it is, as the rank that connects numbers it, and which
+/// of its lanes.
+struct Path {
+  GroupNumber group = 0;
+  Lane lane = 0;
+  auto operator<=>(const Path&) const = default;
+};
 
 }  // namespace cohort

@@ -63,6 +63,10 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   [[nodiscard]] std::shared_ptr<CommunicatorCore> root() const noexcept;
   /// Its groups.
   [[nodiscard]] GroupTable& groups() noexcept { return root_ ? *root_->groups_ : *groups_; }
+  /// For making groups, of the communicator that was joined.
+  [[nodiscard]] DataConnections& connections() noexcept {
+    return root_ ? root_->connections() : resources_.transports().connections();
+  }
   /// By which a group is found as long as somebody holds it.
   void set_handle(const std::shared_ptr<CommunicatorCore>& handle) noexcept { group_->handle = handle; }
   /// Which rank of the root one of this communicator is.

@@ -21,6 +21,9 @@ constexpr std::size_t kShareOfBudget = 4;
 /// What a peer may have said of a group that this rank has not made: statuses and its end.
 constexpr std::size_t kMostEarly = 16;
 constexpr std::size_t kMostInvitations = kMostGroups;
+/// Of groups that a peer has given up again before this rank has made them: whoever comes late to one is told
+/// why.
+constexpr std::size_t kMostGivenUp = 16;
 
 /// FNV-1a (Fowler, Noll, Vo): ranks that differ are found by it, nobody who wants to deceive.
 std::uint64_t digest_of(std::span<const Rank> ranks) noexcept {
@@ -34,10 +37,6 @@ std::uint64_t digest_of(std::span<const Rank> ranks) noexcept {
   mix(static_cast<Rank>(ranks.size()));
   for (const Rank rank : ranks) mix(rank);
   return digest;
-}
-
-bool is_of_group(const ControlMessage& message) noexcept {
-  return message.group != 0 && message.group <= kMostGroups;
 }
 
 }  // namespace
@@ -92,13 +91,12 @@ GroupTable::Group& GroupTable::begin(const Plan& plan) {
         fmt::format("there is a group '{}' on this rank already: find it by find_group(), or close it "
                     "first",
                     plan.name));
-  GroupNumber number = 1;
-  while (groups_.contains(number)) ++number;
-  if (number > kMostGroups)
+  if (groups_.size() >= kMostGroups)
     throw Error(
         ErrorKind::ResourceLimit,
         fmt::format("group '{}' cannot be made: there are {} already; close some on all of their ranks",
                     plan.name, groups_.size()));
+  const GroupNumber number = next_number();
   Group& group = *groups_.emplace(number, std::make_unique<Group>()).first->second;
   group.name = plan.name;
   group.number = number;
@@ -115,11 +113,18 @@ GroupTable::Group& GroupTable::begin(const Plan& plan) {
     if (rank == membership_.rank) continue;
     for (auto& [their_number, invitation] : heard_[rank])
       if (invitation.group == nullptr && invitation.name == group.name)
-        bind(group, member, static_cast<GroupNumber>(their_number), invitation);
+        bind(group, member, their_number, invitation);
     if (!control_.is_reached(rank))
       fail_making(group, gone(group, member, control_.said_goodbye(rank) && !has_died(rank)));
   }
   return group;
+}
+
+/// After 2^32 groups old ones come again.
+GroupNumber GroupTable::next_number() noexcept {
+  do ++last_number_;
+  while (last_number_ == 0 || groups_.contains(last_number_));
+  return last_number_;
 }
 
 /// Buffers that two groups took in turns would be waited for, in one order here and in another one there:
@@ -175,7 +180,7 @@ void GroupTable::tell_members(const Group& group, ControlMessage message) noexce
 }
 
 void GroupTable::on_group_message(Rank from, const ControlMessage& message) noexcept {
-  if (!is_of_group(message)) return;
+  if (message.group == 0) return;
   if (message.type == ControlMessage::Type::invite) {
     take_invitation(from, message);
     return;
@@ -188,18 +193,19 @@ void GroupTable::on_group_message(Rank from, const ControlMessage& message) noex
     return deliver(*invitation.group, invitation.member, message);
   if (message.type == ControlMessage::Type::query) answer_while_making(from, invitation);
   keep_early(invitation, message);
+  if (group == nullptr && invitation.is_over) forget_given_up(from);
 }
 
 void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexcept {
   Invitations& heard = heard_[from];
   const std::string name = message.text_for_people();
-  // Who invites once more has given up the last time, and may use its number again. What it was in may still
-  // be made here, though: those who are in it have yet to hear that it left.
+  // Who invites once more has given up the last time. What it was in may still be made here, though: those
+  // who are in it have yet to hear that it left.
   std::erase_if(heard, [&](const auto& entry) {
     const Group* const bound = entry.second.group;
     const bool is_needed =
         bound != nullptr && bound->listener_ == nullptr && bound->is_open_ && !bound->failure_;
-    return entry.second.is_over && !is_needed && (entry.first == message.group || entry.second.name == name);
+    return entry.second.is_over && !is_needed && entry.second.name == name;
   });
   if (heard.contains(message.group) || heard.size() >= kMostInvitations) {
     log(LogLevel::warn, "rank {} invites to group '{}' under number {}, which is in use: ignored", from, name,
@@ -218,7 +224,7 @@ void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexc
       group->members_[static_cast<std::size_t>(member)].is_here)
     return;  // it means the next one of that name
   if (std::cmp_less(member, group->members_.size()))
-    bind(*group, static_cast<Rank>(member), static_cast<GroupNumber>(message.group), invitation);
+    bind(*group, static_cast<Rank>(member), message.group, invitation);
   else
     fail_making(*group, Error(ErrorKind::Mismatch,
                               fmt::format("group '{}': {} makes it as well, and is none of its {} ranks here",
@@ -242,12 +248,23 @@ void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation&
 
 /// What is said before this rank's communicator is there. One that is given up fails the making here.
 void GroupTable::keep_early(Invitation& invitation, const ControlMessage& message) noexcept {
+  if (invitation.is_over) return;
   const bool is_goodbye = message.type == ControlMessage::Type::goodbye;
-  invitation.is_over |= is_goodbye;
+  invitation.is_over = is_goodbye;
   if (invitation.early.size() < kMostEarly || is_goodbye) invitation.early.push_back(message);
   if (invitation.group == nullptr) return;
   if (is_goodbye) invitation.group->members_[invitation.member].has_left = true;
   if (message.type == ControlMessage::Type::revoke) take_cause(*invitation.group, message);
+}
+
+/// Lower numbers are older.
+void GroupTable::forget_given_up(Rank from) noexcept {
+  Invitations& heard = heard_[from];
+  const auto is_given_up = [](const auto& entry) {
+    return entry.second.is_over && entry.second.group == nullptr;
+  };
+  if (std::cmp_greater(std::ranges::count_if(heard, is_given_up), kMostGivenUp))
+    heard.erase(std::ranges::find_if(heard, is_given_up));
 }
 
 /// Who has made it already asks who is missing: not this rank, which waits as well.

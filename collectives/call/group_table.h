@@ -24,8 +24,8 @@ class CommunicatorCore;
 /// Each member sends every other one an invitation: the group's name and ranks, its own number for it, where
 /// its part of the segment lies, and how large its buffers may be. Who has invited all and was invited by all
 /// is done: nobody decides, and groups that are made at the same time do not wait for each other. What a
-/// member says of a group bears its own number. A region and a number are used again when every member has
-/// left the group, since until then somebody may write to the one and speak of the other.
+/// member says of a group bears its own number, which it uses for no other one. A region is used again when
+/// every member has left the group, since until then somebody may write to it.
 ///
 /// Ranks are those of the communicator that was joined, unless it says otherwise. Threads: the engine's.
 /// Lifetime: what it refers to outlives it; no group is in use when it ends.
@@ -121,15 +121,18 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     bool is_over = false;  ///< its sender has given it up
     std::vector<ControlMessage> early;
   };
-  using Invitations = std::map<std::uint32_t, Invitation>;
+  using Invitations = std::map<GroupNumber, Invitation>;
 
   Group& begin(const Plan& plan);
+  [[nodiscard]] GroupNumber next_number() noexcept;
   void reserve(Group& group, std::size_t buffer_bytes);
   /// The same after what others are about to leave has become free, if that helps.
   Task<> reserve_soon(Group& group, std::size_t buffer_bytes);
   void invite(const Group& group) noexcept;
   void take_invitation(Rank from, const ControlMessage& message) noexcept;
   void bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) noexcept;
+  /// But the last ones.
+  void forget_given_up(Rank from) noexcept;
   void answer_while_making(Rank to, const Invitation& invitation) noexcept;
   void keep_early(Invitation& invitation, const ControlMessage& message) noexcept;
   void deliver(Group& group, Rank member, const ControlMessage& message) noexcept;
@@ -149,6 +152,7 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   const Membership& membership_;
   SharedHeap* const heap_;
   std::size_t budget_left_;
+  GroupNumber last_number_ = 0;
   std::map<GroupNumber, std::unique_ptr<Group>> groups_;
   std::vector<Invitations> heard_;  ///< by sender
 };

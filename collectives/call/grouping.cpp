@@ -80,6 +80,7 @@ Task<std::shared_ptr<CommunicatorCore>> make_group(std::shared_ptr<CommunicatorC
   plan.buffer_bytes = parent->buffer_bytes();
   plan.timeout = parent->timeout();
   const std::shared_ptr<CommunicatorCore> root = parent->root();
+  const DataConnections::Making making(root->connections(), plan.ranks);
   GroupTable::Group* group = nullptr;
   std::shared_ptr<CommunicatorCore> core;
   std::optional<Error> failure;

@@ -62,6 +62,11 @@ Task<> Gate::admit(Socket socket) {
       throw;  // not an eviction, and not a connection that was gone before we looked
     admission.refusal = Refusal{RefusalReason::truncated, false, std::string(error.message())};
   }
+  if (!admission.refusal && !handler_.wants(*admission.peer))
+    admission.refusal =
+        Refusal{RefusalReason::wrong_purpose, true,
+                fmt::format("rank {} at {} (pid {}) connects for its group {}, which is over here",
+                            admission.peer->rank, where, admission.peer->pid, admission.peer->group)};
   // It holds no place any more, so nothing can come between what it is told and what is done.
   if (!admission.refusal && !tell_taken(socket))
     admission.refusal = Refusal{RefusalReason::truncated, false, fmt::format("{} has left", where)};

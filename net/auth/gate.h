@@ -39,6 +39,8 @@ class Gate : Immovable {
 
   class Handler {
    public:
+    /// Whether it wants that connection, of which it is given nothing else. Others are refused.
+    [[nodiscard]] virtual bool wants(const Identity&) const noexcept { return true; }
     /// Takes over; may stay for as long as it likes, until serve()'s scope is cancelled. What it throws ends
     /// serve().
     virtual Task<> welcome(Visitor visitor) = 0;

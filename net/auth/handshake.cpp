@@ -123,7 +123,7 @@ std::optional<Refusal> ClientHandshake::judge(const Greeting& challenge) const {
   const Identity& peer = challenge.identity;
   const std::string name = name_of(peer, callee_.where);
   if (std::optional<Refusal> refusal = find_disagreement(mine_, peer, callee_.where)) return refusal;
-  if (peer.purpose != mine_.purpose || peer.lane != mine_.lane)
+  if (peer.purpose != mine_.purpose || peer.lane != mine_.lane || peer.group != mine_.group)
     return wrong_purpose(
         fmt::format("{} does not take {} connections of lane {} here, but {} connections of lane {}: "
                     "who listened at that address has ended, and another job listens there; start the job "
@@ -176,6 +176,7 @@ Step<Challenge> ServerHandshake::on_hello(std::span<const std::byte> bytes) {
   if (service_.takes(peer_.purpose, peer_.lane)) {
     greeting.identity.purpose = peer_.purpose;
     greeting.identity.lane = peer_.lane;
+    greeting.identity.group = peer_.group;
   }
   challenge_ = encode(greeting, MessageKind::challenge);
   // Keyed by the client's job, not ours: the two ends can then agree that they know one secret and differ in

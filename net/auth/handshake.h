@@ -94,8 +94,8 @@ struct Service {
 
 /// The listening end: read kHelloBytes, on_hello(), send what it returns, read kProofBytes, on_proof().
 ///
-/// `mine` speaks for every purpose and lane that `service` takes; its own purpose and lane are only told to a
-/// client that asks for another. Lifetime: `secret` outlives it.
+/// `mine` speaks for every purpose and lane that `service` takes, and any group; its own purpose and lane are
+/// only told to a client that asks for another. Lifetime: `secret` outlives it.
 class ServerHandshake {
  public:
   /// `where` is the client's address, for texts.

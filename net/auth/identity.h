@@ -44,6 +44,7 @@ struct Identity {
   std::uint32_t pid = 0;          ///< as that process sees itself; for people
   Purpose purpose = Purpose::join;
   Lane lane = 0;
+  GroupNumber group = 0;  ///< of a data connection: whose, as the rank that connects numbers it
   std::uint32_t features =
       0;  ///< bits that both ends may act upon; carried and protected, not interpreted here
 

@@ -29,8 +29,9 @@ constexpr std::size_t kWorldAt = 36;        // 4
 constexpr std::size_t kIncarnationAt = 40;  // 8
 constexpr std::size_t kPidAt = 48;          // 4
 constexpr std::size_t kFeaturesAt = 52;     // 4
-constexpr std::size_t kReservedAt = 56;     // 8, zero
-constexpr std::size_t kReservedBytes = 8;
+constexpr std::size_t kGroupAt = 56;        // 4
+constexpr std::size_t kReservedAt = 60;     // 4, zero
+constexpr std::size_t kReservedBytes = 4;
 constexpr std::size_t kNonceAt = 64;                 // 32
 constexpr std::size_t kMacAt = kGreetingFieldBytes;  // 32
 static_assert(kMacAt + sizeof(Mac) == kHelloBytes && kHelloBytes == kChallengeBytes);
@@ -141,6 +142,7 @@ std::array<std::byte, 128> encode(const Greeting& greeting, MessageKind kind) no
   put(message, kIncarnationAt, identity.incarnation);
   put(message, kPidAt, identity.pid);
   put(message, kFeaturesAt, identity.features);
+  put(message, kGroupAt, identity.group);
   put(message, kNonceAt, greeting.nonce);
   put(message, kMacAt, greeting.mac);
   return message;
@@ -170,7 +172,10 @@ std::variant<Greeting, Refusal> decode_greeting(std::span<const std::byte> bytes
   if (suite != kSuiteSha256)
     return malformed(where, expected, "the suite", suite, fmt::format("{}", kSuiteSha256));
   if (!is_zero(bytes.subspan(kReservedAt, kReservedBytes)))
-    return malformed(where, expected, "a reserved field", get<std::uint64_t>(bytes, kReservedAt), "0");
+    return malformed(where, expected, "a reserved field", get<std::uint32_t>(bytes, kReservedAt), "0");
+  const auto group = get<std::uint32_t>(bytes, kGroupAt);
+  if (group != 0 && purpose != code(Purpose::data))
+    return malformed(where, expected, "the group of a connection that is of none", group, "0");
 
   Greeting greeting;
   greeting.identity.job.bytes = get_bytes<16>(bytes, kJobAt);
@@ -180,6 +185,7 @@ std::variant<Greeting, Refusal> decode_greeting(std::span<const std::byte> bytes
   greeting.identity.pid = get<std::uint32_t>(bytes, kPidAt);
   greeting.identity.purpose = static_cast<Purpose>(purpose);
   greeting.identity.lane = get<std::uint16_t>(bytes, kLaneAt);
+  greeting.identity.group = group;
   greeting.identity.features = get<std::uint32_t>(bytes, kFeaturesAt);
   greeting.nonce = get_bytes<32>(bytes, kNonceAt);
   greeting.mac = get_bytes<32>(bytes, kMacAt);

@@ -27,6 +27,9 @@ using ::cohort::testing::secret_of;
 using ::cohort::testing::world_of;
 using ::testing::HasSubstr;
 
+/// Of the communicator that was joined.
+constexpr Path joined(Lane lane) { return {.group = 0, .lane = lane}; }
+
 /// A world that has joined, with an acceptor per rank.
 class DataConnection : public ::testing::Test {
  protected:
@@ -49,6 +52,8 @@ class DataConnection : public ::testing::Test {
     auto whole = [&]() -> Task<> {
       std::array<DataAcceptor, kSize> acceptors = {DataAcceptor(members_[0]), DataAcceptor(members_[1]),
                                                    DataAcceptor(members_[2])};
+      for (DataAcceptor& acceptor : acceptors)
+        for (Rank peer = 0; peer < kSize; ++peer) acceptor.admit(peer, 0);
       TaskScope scope;
       for (DataAcceptor& acceptor : acceptors) scope.spawn(acceptor.serve());
       Task<> scene_with_deadline = with_deadline(std::chrono::seconds(20), scene(acceptors));
@@ -70,8 +75,8 @@ using Acceptors = std::array<DataAcceptor, 3>;
 TEST_F(DataConnection, every_pair_and_lane_gets_its_own) {
   std::array<std::array<std::array<Socket, kMostLanes>, kSize>, kSize> ends;
   auto open = [&](DataAcceptor& acceptor, Rank from, Rank to, Lane lane) -> Task<> {
-    Socket calling = co_await connect_data(engine_, members_[from], to, lane);
-    Socket called = co_await acceptor.take(from, lane);
+    Socket calling = co_await connect_data(engine_, members_[from], to, joined(lane));
+    Socket called = co_await acceptor.take(from, joined(lane));
     ends[from][to][lane] = std::move(calling);
     ends[to][from][lane] = std::move(called);
   };
@@ -98,10 +103,10 @@ TEST_F(DataConnection, whoever_takes_first_waits) {
   auto scene = [&](Acceptors& acceptors) -> Task<> {
     auto later = [&]() -> Task<> {
       co_await engine_.sleep_for(Duration::zero());  // first() waits by then
-      const Socket socket = co_await connect_data(engine_, members_[2], 1, 3);
+      const Socket socket = co_await connect_data(engine_, members_[2], 1, joined(3));
     };
     auto first = [&]() -> Task<> {
-      const Socket socket = co_await acceptors[1].take(2, 3);
+      const Socket socket = co_await acceptors[1].take(2, joined(3));
       EXPECT_TRUE(socket.is_open());
     };
     co_await when_all(first(), later());
@@ -112,19 +117,19 @@ TEST_F(DataConnection, whoever_takes_first_waits) {
 TEST_F(DataConnection, another_secret_and_another_incarnation_are_refused_and_named) {
   auto scene = [&](Acceptors& acceptors) -> Task<> {
     const Secret kept = std::exchange(members_[2].secret, secret_of(9));
-    const auto stranger = co_await error_of(connect_data(engine_, members_[2], 0, 0));
+    const auto stranger = co_await error_of(connect_data(engine_, members_[2], 0, joined(0)));
     EXPECT_EQ(kind_of(stranger), "AuthFailed");
     EXPECT_EQ(stranger->culprit(), Rank{0});
     members_[2].secret = Secret::from_bytes(kept.bytes());
 
     members_[2].peers[0].incarnation ^= 1;
-    const auto restarted = co_await error_of(connect_data(engine_, members_[2], 0, 0));
+    const auto restarted = co_await error_of(connect_data(engine_, members_[2], 0, joined(0)));
     EXPECT_EQ(kind_of(restarted), "Mismatch");
     EXPECT_THAT(restarted->what(), HasSubstr("restarted"));
     members_[2].peers[0].incarnation ^= 1;
 
-    Socket calling = co_await connect_data(engine_, members_[2], 0, 0);
-    const Socket called = co_await acceptors[0].take(2, 0);
+    Socket calling = co_await connect_data(engine_, members_[2], 0, joined(0));
+    const Socket called = co_await acceptors[0].take(2, joined(0));
     EXPECT_TRUE(called.is_open()) << "the refused ones left no trace";
   };
   run(scene);
@@ -132,13 +137,13 @@ TEST_F(DataConnection, another_secret_and_another_incarnation_are_refused_and_na
 
 TEST_F(DataConnection, one_that_was_not_taken_is_replaced_by_a_newer_one) {
   auto scene = [&](Acceptors& acceptors) -> Task<> {
-    Socket older = co_await connect_data(engine_, members_[1], 0, 1);
-    Socket newer = co_await connect_data(engine_, members_[1], 0, 1);
+    Socket older = co_await connect_data(engine_, members_[1], 0, joined(1));
+    Socket newer = co_await connect_data(engine_, members_[1], 0, joined(1));
     constexpr std::array kByte = {std::byte{42}};
     std::array<std::byte, 1> seen{};
     const bool came = co_await older.receive(seen);
     EXPECT_FALSE(came) << "closed, since the newer one is there";
-    Socket called = co_await acceptors[0].take(1, 1);
+    Socket called = co_await acceptors[0].take(1, joined(1));
     co_await newer.send(kByte);
     co_await called.receive(seen);
     EXPECT_EQ(seen[0], kByte[0]);
@@ -149,10 +154,88 @@ TEST_F(DataConnection, one_that_was_not_taken_is_replaced_by_a_newer_one) {
 TEST_F(DataConnection, a_peer_that_is_gone_is_named) {
   members_[0].data_listener = Listener();
   auto scene = [&](Acceptors&) -> Task<> {
-    const auto error = co_await error_of(connect_data(engine_, members_[1], 0, 0));
+    const auto error = co_await error_of(connect_data(engine_, members_[1], 0, joined(0)));
     EXPECT_EQ(kind_of(error), "LinkFault");
     EXPECT_EQ(error->culprit(), Rank{0});
     EXPECT_THAT(error->what(), HasSubstr("no data connection to rank 0 ("));
+  };
+  run(scene);
+}
+
+/// Waits until the other end has closed it.
+Task<> expect_closed(Socket& calling) {
+  std::array<std::byte, 1> nothing{};
+  const bool came = co_await calling.receive(nothing);
+  EXPECT_FALSE(came);
+}
+
+constexpr Path kOfGroup{.group = 7, .lane = kMessageLane};
+constexpr Path kOnLane{.group = 7, .lane = 0};
+
+TEST_F(DataConnection, of_a_group_that_is_over_is_refused_and_leaves_nothing) {
+  auto scene = [&](Acceptors& acceptors) -> Task<> {
+    acceptors[0].admit(2, kOfGroup.group);
+    acceptors[0].forget(2, kOfGroup.group);
+    const std::size_t before = open_descriptors();
+    const auto error = co_await error_of(connect_data(engine_, members_[2], 0, kOfGroup));
+    EXPECT_EQ(kind_of(error), "LinkFault");
+    EXPECT_EQ(error->culprit(), Rank{0});
+    EXPECT_EQ(open_descriptors(), before);
+  };
+  run(scene);
+}
+
+TEST_F(DataConnection, of_a_group_that_is_over_is_none_of_the_next_group) {
+  auto scene = [&](Acceptors& acceptors) -> Task<> {
+    constexpr Path kOfNext{.group = 8, .lane = kMessageLane};
+    acceptors[0].begin_making(2);
+    Socket late = co_await connect_data(engine_, members_[2], 0, kOfGroup);
+    acceptors[0].admit(2, kOfNext.group);
+    acceptors[0].end_making(2);
+    co_await expect_closed(late);
+    Socket calling = co_await connect_data(engine_, members_[2], 0, kOfNext);
+    Socket called = co_await acceptors[0].take(2, kOfNext);
+    constexpr std::array kByte = {std::byte{42}};
+    std::array<std::byte, 1> seen{};
+    co_await calling.send(kByte);
+    co_await called.receive(seen);
+    EXPECT_EQ(seen[0], kByte[0]);
+  };
+  run(scene);
+}
+
+/// The peer is through with making it, and this rank is not.
+TEST_F(DataConnection, that_comes_before_its_group_is_made_here_is_kept_for_it) {
+  auto scene = [&](Acceptors& acceptors) -> Task<> {
+    acceptors[0].begin_making(2);
+    const Socket calling = co_await connect_data(engine_, members_[2], 0, kOfGroup);
+    const Socket other_lane = co_await connect_data(engine_, members_[2], 0, kOnLane);
+    co_await engine_.sleep_for(std::chrono::milliseconds(1));
+    acceptors[0].admit(2, kOfGroup.group);
+    acceptors[0].end_making(2);
+    const Socket called = co_await acceptors[0].take(2, kOfGroup);
+    EXPECT_TRUE(called.is_open());
+    const Socket also_called = co_await acceptors[0].take(2, kOnLane);
+    EXPECT_TRUE(also_called.is_open());
+  };
+  run(scene);
+}
+
+TEST_F(DataConnection, of_groups_that_are_never_made_are_closed_and_few_at_a_time) {
+  auto scene = [&](Acceptors& acceptors) -> Task<> {
+    const std::size_t before = open_descriptors();
+    acceptors[0].begin_making(2);
+    std::vector<Socket> calling;
+    for (GroupNumber group = 1; group <= kLanesOfGroup + 3; ++group) {
+      const Path path{.group = group, .lane = 0};
+      Socket one = co_await connect_data(engine_, members_[2], 0, path);
+      calling.push_back(std::move(one));
+    }
+    for (std::size_t oldest = 0; oldest < 3; ++oldest) co_await expect_closed(calling[oldest]);
+    acceptors[0].end_making(2);
+    for (Socket& socket : calling) co_await expect_closed(socket);
+    calling.clear();
+    EXPECT_EQ(open_descriptors(), before);
   };
   run(scene);
 }

@@ -19,11 +19,12 @@ TEST(Messages, are_the_same_bytes_on_every_machine) {
   greeting.identity.pid = 4711;
   greeting.identity.features = 5;
   greeting.identity.lane = 0x0a0b;
+  greeting.identity.group = 0x0c0d0e0f;
   greeting.identity.purpose = Purpose::data;
   const Hello hello = encode(greeting, MessageKind::hello);
   const auto byte = [&](std::size_t at) { return std::to_integer<int>(hello[at]); };
   EXPECT_EQ(byte(0), 0x89);
-  EXPECT_EQ(byte(8), 1);
+  EXPECT_EQ(byte(8), 2);
   EXPECT_EQ(byte(10), 1);
   EXPECT_EQ(byte(11), 3);
   EXPECT_EQ(byte(12), 0x0b);
@@ -31,6 +32,8 @@ TEST(Messages, are_the_same_bytes_on_every_machine) {
   EXPECT_EQ(byte(32), 4);
   EXPECT_EQ(byte(35), 1);
   EXPECT_EQ(byte(36), 8);
+  EXPECT_EQ(byte(56), 0x0f);
+  EXPECT_EQ(byte(59), 0x0c);
   const auto back = decode_greeting(hello, MessageKind::hello, "here");
   ASSERT_TRUE(std::holds_alternative<Greeting>(back));
   EXPECT_EQ(std::get<Greeting>(back).identity, greeting.identity);
