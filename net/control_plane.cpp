@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/control_plane.h>
 
-#include <cohort/net/text.h>
+#include <cohort/engine/failure.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cerrno>
+#include <new>
 #include <utility>
 
 namespace cohort {
@@ -21,44 +22,28 @@ constexpr Duration kRoomInterval = std::chrono::milliseconds(1);
 /// While this host has nothing to receive with.
 constexpr Duration kShortageInterval = std::chrono::milliseconds(50);
 
+/// In place of an error number: what is this rank's own limit.
+constexpr int kQueueIsFull = 0;
+
+/// What this rank has not enough of; others are the connection's end.
+bool is_shortage(int error_number) noexcept {
+  return error_number == ENOBUFS || error_number == ENOMEM || error_number == kQueueIsFull;
+}
+
+Error shortage_error(int error_number, const PeerInfo& peer) {
+  if (error_number != kQueueIsFull)
+    return system_error(error_number, fmt::format("telling {} something", peer.describe()));
+  return Error(ErrorKind::ResourceLimit,
+               fmt::format("{} words wait for {}, which takes none: it computes, or is stopped, while groups "
+                           "with it are made and closed; make fewer before it calls again",
+                           ControlQueue::kMost, peer.describe()));
+}
+
 std::span<const std::byte> bytes_of(const ControlMessage& message) {
   return std::as_bytes(std::span(&message, 1));
 }
 
 }  // namespace
-
-void ControlMessage::set_text(std::string_view value) noexcept {
-  const std::string_view fitting = value.substr(0, text.size() - 1);
-  std::ranges::copy(fitting, text.begin());
-  text[fitting.size()] = '\0';
-}
-
-std::string ControlMessage::text_for_people() const {
-  std::string result(text.data(), strnlen(text.data(), text.size()));
-  for (char& letter : result)
-    if (letter < ' ' || letter > '~') letter = '?';
-  return result;
-}
-
-ControlMessage ControlMessage::revoke(const Error& cause, Rank teller) {
-  ControlMessage message;
-  message.type = Type::revoke;
-  message.kind = static_cast<std::uint8_t>(cause.kind());
-  message.culprit = cause.culprit().value_or(kNobody);
-  message.sequence = cause.sequence().value_or(0);
-  message.is_of_bytes = cause.is_of_bytes() ? 1 : 0;
-  const std::string rest = fmt::format("cut here: the rest is in what rank {} printed", teller);
-  message.set_text(shortened(cause.message(), message.text.size() - 1, rest));
-  return message;
-}
-
-Error ControlMessage::cause() const {
-  const auto last = static_cast<std::uint8_t>(ErrorKind::Internal);
-  const auto error_kind = kind <= last ? static_cast<ErrorKind>(kind) : ErrorKind::Revoked;
-  Error error = Error(error_kind, text_for_people()).with_sequence(sequence);
-  if (is_of_bytes != 0) error = error.with_bytes();
-  return culprit == kNobody ? error : error.with_culprit(culprit);
-}
 
 Error ControlPlane::ended_while_joining(Rank peer, std::string_view how) const {
   return Error(ErrorKind::PeerDied, fmt::format("{} ended while the ranks were joining ({}); see what it "
@@ -86,6 +71,9 @@ void ControlPlane::HelloFailures::note(std::exception_ptr failure) noexcept {
 Task<> ControlPlane::exchange_hellos(const HelloFor& hello_for, const Taken& taken, TaskScope& services) {
   CancelScope* around = co_await current_scope();
   services_ = &services;
+  services.spawn(report_shortages());
+  for (Rank peer = 0; peer < membership_.size; ++peer)
+    if (peer != membership_.rank) services.spawn(tell(peer));
   HelloFailures failures;
   TaskScope hearing(around);
   for (Rank peer = 0; peer < membership_.size; ++peer)
@@ -213,6 +201,8 @@ Task<> ControlPlane::listen(Rank peer) {
       if (error.kind() == ErrorKind::Cancelled) co_return;  // this rank is leaving itself
       has_ended = !is_own_fault(error.kind());
       if (!has_ended) services_->spawn(fail(error));
+    } catch (const std::bad_alloc&) {
+      services_->spawn(fail(as_error(std::current_exception())));
     }
     if (!has_ended) co_await engine_.sleep_for(kShortageInterval);
   }
@@ -231,7 +221,7 @@ Task<> ControlPlane::hear(Rank peer) {
 }
 
 /// Groups go on after a goodbye of the communicator that they are in.
-void ControlPlane::take(Rank peer, const ControlMessage& message) noexcept {
+void ControlPlane::take(Rank peer, const ControlMessage& message) {
   const bool is_of_group = message.group != 0 || message.type == ControlMessage::Type::invite;
   if (is_of_group) {
     if (group_handler_ != nullptr) group_handler_->on_group_message(peer, message);
@@ -268,6 +258,8 @@ bool ControlPlane::has_process_ended(Rank peer) const noexcept {
 
 void ControlPlane::end(Rank peer) noexcept {
   if (std::exchange(peers_[peer].has_ended, true)) return;
+  peers_[peer].queue.clear();
+  if (has_drained_.untaken_posts() == 0) has_drained_.post();
   depart(peer);
   if (group_handler_ != nullptr) group_handler_->on_end(peer, peers_[peer].said_goodbye);
 }
@@ -282,23 +274,81 @@ bool ControlPlane::is_reached(Rank peer) const noexcept {
   return membership_.control[peer].is_open() && !peers_[peer].has_ended;
 }
 
-void ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
-  if (message.group == 0 && peers_[peer].departed) return;
-  if (!peers_[peer].is_greeted && !message.is_last_word()) return;  // it waits for a hello
-  if (!is_reached(peer)) return;
-  const std::span<const std::byte> bytes = bytes_of(message);
-  const int result = membership_.control[peer].try_send_some(bytes, {});
-  if (std::cmp_equal(result, bytes.size())) return;
-  if (result < 0) {
-    const Error error =
-        system_error(-result, fmt::format("telling {} something", membership_.peers[peer].describe()));
-    if (is_own_fault(error.kind()) && services_ != nullptr) {
-      services_->spawn(fail(error));
-      if (message.is_last_word()) services_->spawn(hang_up(peer));
-      return;
-    }
+bool ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
+  Peer& state = peers_[peer];
+  if (message.group == 0 && state.departed) return false;
+  if (!state.is_greeted && !message.is_last_word()) return false;  // it waits for a hello
+  if (!is_reached(peer)) return false;
+  int result = -EAGAIN;
+  if (state.queue.is_empty()) {
+    const std::span<const std::byte> bytes = bytes_of(message);
+    result = membership_.control[peer].try_send_some(bytes, {});
+    if (std::cmp_equal(result, bytes.size())) return true;
   }
-  membership_.control[peer].shutdown();
+  const bool is_error = result < 0 && result != -EAGAIN && result != -EINTR;
+  if (!is_error && state.queue.push(message, static_cast<std::size_t>(std::max(result, 0)))) {
+    if (state.has_queued.untaken_posts() == 0) state.has_queued.post();
+    return true;
+  }
+  const int why = is_error ? -result : state.queue.is_full() ? kQueueIsFull : ENOMEM;
+  cannot_tell(peer, why, message.is_last_word() || result > 0);
+  return false;
+}
+
+/// Allocates nothing: there may be no memory to say so with.
+void ControlPlane::cannot_tell(Rank peer, int error_number, bool is_last_word) noexcept {
+  if (!is_shortage(error_number) || services_ == nullptr) {
+    membership_.control[peer].shutdown();
+    return;
+  }
+  peers_[peer].hangs_up |= is_last_word;
+  shortage_ = error_number;
+  shortage_for_ = peer;
+  if (has_shortage_.untaken_posts() == 0) has_shortage_.post();
+}
+
+/// What is told by the end of a connection comes after the cause, lest that end be taken for the peer's.
+Task<> ControlPlane::report_shortages() {
+  for (;;) {
+    co_await has_shortage_.wait();
+    services_->spawn(fail(shortage_error(shortage_, membership_.peers[shortage_for_])));
+    co_await engine_.let_others_run();
+    for (Rank peer = 0; peer < membership_.size; ++peer)
+      if (std::exchange(peers_[peer].hangs_up, false)) membership_.control[peer].shutdown();
+  }
+}
+
+Task<> ControlPlane::tell(Rank peer) {
+  for (;;) {
+    co_await peers_[peer].has_queued.wait();
+    while (has_untold(peer)) {
+      const int ready = co_await membership_.control[peer].writable();
+      if (ready < 0 && ready != -EINTR) co_await engine_.sleep_for(kShortageInterval);
+      flush(peer);
+    }
+    if (has_drained_.untaken_posts() == 0) has_drained_.post();
+  }
+}
+
+void ControlPlane::flush(Rank peer) noexcept {
+  ControlQueue& queue = peers_[peer].queue;
+  while (has_untold(peer)) {
+    const int result = membership_.control[peer].try_send_some(queue.unsent(), {});
+    if (result == -EAGAIN) return;
+    if (result > 0) queue.drop_sent(static_cast<std::size_t>(result));
+    if (result >= 0 || result == -EINTR) continue;
+    cannot_tell(peer, -result, true);
+    queue.clear();
+  }
+}
+
+Task<> ControlPlane::until_sent() {
+  const auto has_any = [this] {
+    for (Rank peer = 0; peer < membership_.size; ++peer)
+      if (has_untold(peer)) return true;
+    return false;
+  };
+  while (has_any()) co_await has_drained_.wait();
 }
 
 Task<> ControlPlane::fail(Error own_fault) {
@@ -306,19 +356,13 @@ Task<> ControlPlane::fail(Error own_fault) {
   throw Error(own_fault);
 }
 
-/// After a fail() before it, lest the end of the connection be taken for the peer's.
-Task<> ControlPlane::hang_up(Rank peer) {
-  co_await engine_.let_others_run();
-  membership_.control[peer].shutdown();
-}
-
 void ControlPlane::shutdown() noexcept {
   for (Socket& socket : membership_.control) socket.shutdown();
 }
 
-void ControlChannel::send(Rank peer, ControlMessage message) noexcept {
+bool ControlChannel::send(Rank peer, ControlMessage message) noexcept {
   message.group = number_;
-  plane_.send(ranks_[peer], message);
+  return plane_.send(ranks_[peer], message);
 }
 
 void ControlChannel::broadcast(ControlMessage message) noexcept {

@@ -3,10 +3,11 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/process_watch.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/control_message.h>
+#include <cohort/net/control_queue.h>
 #include <cohort/net/membership.h>
+#include <cohort/notify/notify.h>
 
-#include <array>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -15,55 +16,12 @@
 
 namespace cohort {
 
-/// What ranks tell each other beside the data: of fixed size, so that no length comes from a peer.
-struct ControlMessage {
-  enum class Type : std::uint8_t {
-    hello = 1,  ///< once per connection: configuration, and descriptors of the sender's shared memory
-    status,     ///< "I run this collective, and wait"; sent when it stalls
-    query,      ///< as status, and asks the receiver for its own, of the same collective or of its last one
-    revoke,     ///< the communicator is given up: kind, culprit, cause, the collective that failed
-    goodbye,    ///< the sender leaves in good order after this collective
-    lost,       ///< the sender's connection to rank `culprit` ended without a goodbye
-    alive,      ///< the answer to `lost`: the sender's own connection to rank `culprit` is still there
-    invite,     ///< the sender makes a group, which it calls `group`, with the receiver: GroupTable's words
-    answer,     ///< to a `query`: "I have come to this collective", whether or not the sender waits
-    gives_up,  ///< the sender gives up what it was at and closes its link to the receiver: a `revoke` follows
-  };
-  static constexpr std::uint32_t kMagic = 0x31637463;  // "ctc1"
-  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
-
-  std::uint32_t magic = kMagic;
-  Type type = Type::hello;
-  std::uint8_t kind = 0;         ///< ErrorKind of a revoke
-  std::uint8_t is_of_bytes = 0;  ///< of a revoke: Error::is_of_bytes()
-  std::uint8_t reserved = 0;
-  std::uint32_t culprit = kNobody;  ///< of a revoke; whom `lost` and `alive` are about
-  /// The group that it is about, as the sender numbers it; 0: the communicator that was joined. Ranks are
-  /// those of the group.
-  std::uint32_t group = 0;
-  std::uint64_t sequence = 0;
-  Signature signature;
-  std::array<char, 472> text{};
-
-  void set_text(std::string_view value) noexcept;
-  /// Unprintable characters replaced; at most the field.
-  [[nodiscard]] std::string text_for_people() const;
-
-  /// What `teller` says. A cause that is longer than the field is cut between words, and says that this rank
-  /// prints all of it.
-  [[nodiscard]] static ControlMessage revoke(const Error& cause, Rank teller);
-  /// The cause that a revoke carries.
-  [[nodiscard]] Error cause() const;
-  /// Whether a peer that is not told this waits in vain from then on.
-  [[nodiscard]] bool is_last_word() const noexcept { return type == Type::revoke || type == Type::goodbye; }
-};
-static_assert(sizeof(ControlMessage) == 512);
-
 /// The authenticated connections between all ranks, apart from the data: who lives, who left, what went
 /// wrong.
 ///
 /// What this rank itself has not enough for ends the connection to a peer no more than the peer does: it
-/// fails a task of the scope that it listens in.
+/// fails a task of the scope that it listens in. Nor does a peer that takes nothing for a while, since it
+/// computes: what it is told waits in a queue.
 ///
 /// Threads: the engine's. Lifetime: its tasks run in the scope given to exchange_hellos(), which is joined
 /// before it ends.
@@ -82,8 +40,8 @@ class ControlPlane : Immovable {
   /// Hears what concerns groups. Ranks are those of the communicator that was joined.
   class GroupHandler {
    public:
-    /// An invite, or a message with a group's number.
-    virtual void on_group_message(Rank from, const ControlMessage& message) noexcept = 0;
+    /// An invite, or a message with a group's number. Throws std::bad_alloc: then it was not taken.
+    virtual void on_group_message(Rank from, const ControlMessage& message) = 0;
     /// That rank says nothing more: its connection or its process has ended, after it has left the
     /// communicator in good order or not.
     virtual void on_end(Rank peer, bool said_goodbye) noexcept = 0;
@@ -126,9 +84,12 @@ class ControlPlane : Immovable {
   /// For a rank that could not even begin: tells all others why, before its connections close.
   static void refuse(Membership& membership, const Error& cause) noexcept;
 
-  /// Never waits: a peer that does not take a short message is treated as lost, unless it is this rank that
-  /// has no room for it. A last word that there is no room for is said by the end of the connection.
-  void send(Rank peer, const ControlMessage& message) noexcept;
+  /// Never waits: what the peer has no room for yet is kept, see ControlQueue. Where this rank has no room
+  /// for it, that is its own failure, and a last word is said by the end of the connection. False: nobody
+  /// will be told.
+  bool send(Rank peer, const ControlMessage& message) noexcept;
+  /// Suspends until the peers have taken all that they were told. Throws only the cause of its scope.
+  Task<> until_sent();
   /// Whether that rank can still be told anything.
   [[nodiscard]] bool is_reached(Rank peer) const noexcept;
   /// Whether that rank's process is watched and has ended, as the kernel knows now: its number may be another
@@ -157,8 +118,12 @@ class ControlPlane : Immovable {
   Task<> hear(Rank peer);
   Task<> watch_process(Rank peer);
   Task<> fail(Error own_fault);
-  Task<> hang_up(Rank peer);
-  void take(Rank peer, const ControlMessage& message) noexcept;
+  /// Sends what waits for that peer as it finds room.
+  Task<> tell(Rank peer);
+  void flush(Rank peer) noexcept;
+  void cannot_tell(Rank peer, int error_number, bool is_last_word) noexcept;
+  Task<> report_shortages();
+  void take(Rank peer, const ControlMessage& message);
   /// The communicator that was joined hears of a departure once.
   void depart(Rank peer) noexcept;
   void end(Rank peer) noexcept;
@@ -173,7 +138,13 @@ class ControlPlane : Immovable {
     std::optional<ProcessWatch> process{};  ///< of this host
     bool said_goodbye = false;
     std::uint64_t goodbye_after = 0;
+    ControlQueue queue{};
+    Notify has_queued{};
+    bool hangs_up = false;  ///< it is not told why
   };
+  [[nodiscard]] bool has_untold(Rank peer) const noexcept {
+    return is_reached(peer) && !peers_[peer].queue.is_empty();
+  }
 
   Engine& engine_;
   Membership& membership_;
@@ -182,6 +153,10 @@ class ControlPlane : Immovable {
   TaskScope* services_ = nullptr;
   bool waits_for_room_ = false;
   std::vector<Peer> peers_ = std::vector<Peer>(membership_.size);
+  Notify has_drained_;   ///< a queue
+  Notify has_shortage_;  ///< of this rank's
+  int shortage_ = 0;
+  Rank shortage_for_ = 0;
 };
 
 /// One communicator's words on the control plane: those of the one that was joined, or of a group in it.
@@ -190,10 +165,10 @@ class ControlChannel : Immovable {
  public:
   /// `number`: this rank's of the group, 0: none. `ranks`: by rank of the communicator, the rank on the
   /// plane; outlives this.
-  ControlChannel(ControlPlane& plane, std::uint32_t number, Rank own, std::span<const Rank> ranks) noexcept
+  ControlChannel(ControlPlane& plane, GroupNumber number, Rank own, std::span<const Rank> ranks) noexcept
       : plane_(plane), number_(number), own_(own), ranks_(ranks) {}
 
-  void send(Rank peer, ControlMessage message) noexcept;
+  bool send(Rank peer, ControlMessage message) noexcept;
   /// To all others.
   void broadcast(ControlMessage message) noexcept;
   /// As ControlPlane's.
@@ -203,7 +178,7 @@ class ControlChannel : Immovable {
 
  private:
   ControlPlane& plane_;
-  const std::uint32_t number_;
+  const GroupNumber number_;
   const Rank own_;
   const std::span<const Rank> ranks_;
 };

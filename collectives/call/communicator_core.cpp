@@ -293,6 +293,7 @@ Task<> CommunicatorCore::end_group() {
 Task<> CommunicatorCore::end_if_unused() {
   if (stage_ != Stage::parted || groups_->is_in_use()) co_return;
   stage_ = Stage::ended;
+  co_await let_goodbyes_leave();
   services_.cancel();
   plane_->shutdown();
   try {

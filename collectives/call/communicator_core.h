@@ -276,6 +276,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   void service_failed(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error deadline_exceeded() const;
   Task<> let_data_leave();
+  Task<> let_goodbyes_leave();
   Task<> hear_of_last_call();
   /// Whether the last call of this rank is known to have failed since it was over.
   [[nodiscard]] bool is_untold() const noexcept;

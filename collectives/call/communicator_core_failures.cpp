@@ -14,6 +14,12 @@
 #include <exception>
 
 namespace cohort {
+namespace {
+
+/// Of a rank that leaves, where the others have failed it.
+constexpr Duration kPatience = std::chrono::seconds(2);
+
+}  // namespace
 
 Task<Error> CommunicatorCore::silence() {
   if (health_.is_failed()) co_return health_.cause();
@@ -228,11 +234,21 @@ bool CommunicatorCore::is_untold() const noexcept {
 /// What peers still need of a collective or message that is over here. A network that does not take it in
 /// this time has failed, which is told to those who wait.
 Task<> CommunicatorCore::let_data_leave() {
-  constexpr Duration kPatience = std::chrono::seconds(2);
   try {
     co_await with_deadline(kPatience, resources_.until_sent());
   } catch (const Error& error) {
     log(LogLevel::info, "'{}' is closed before all that was sent has left: {}", membership_.name,
+        error.what());
+  }
+}
+
+/// To a peer that computes, and has not read so many words for as long: it would take this rank for dead.
+Task<> CommunicatorCore::let_goodbyes_leave() {
+  const Duration patience = health_.is_failed() ? kPatience : timeout_;
+  try {
+    co_await with_deadline(patience, plane_->until_sent());
+  } catch (const Error& error) {
+    log(LogLevel::warn, "'{}' is closed before all ranks have taken its goodbye: {}", membership_.name,
         error.what());
   }
 }

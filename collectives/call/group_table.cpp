@@ -179,7 +179,7 @@ void GroupTable::tell_members(const Group& group, ControlMessage message) noexce
     if (rank != membership_.rank) control_.send(rank, message);
 }
 
-void GroupTable::on_group_message(Rank from, const ControlMessage& message) noexcept {
+void GroupTable::on_group_message(Rank from, const ControlMessage& message) {
   if (message.group == 0) return;
   if (message.type == ControlMessage::Type::invite) {
     take_invitation(from, message);
@@ -196,7 +196,7 @@ void GroupTable::on_group_message(Rank from, const ControlMessage& message) noex
   if (group == nullptr && invitation.is_over) forget_given_up(from);
 }
 
-void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexcept {
+void GroupTable::take_invitation(Rank from, const ControlMessage& message) {
   Invitations& heard = heard_[from];
   const std::string name = message.text_for_people();
   // Who invites once more has given up the last time. What it was in may still be made here, though: those
@@ -232,7 +232,7 @@ void GroupTable::take_invitation(Rank from, const ControlMessage& message) noexc
                             .with_culprit(from));
 }
 
-void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) noexcept {
+void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) {
   invitation.group = &group;
   invitation.member = member;
   group.members_[member].is_here = invitation.buffer_bytes != 0;  // else it only says next why it cannot
@@ -247,7 +247,7 @@ void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation&
 }
 
 /// What is said before this rank's communicator is there. One that is given up fails the making here.
-void GroupTable::keep_early(Invitation& invitation, const ControlMessage& message) noexcept {
+void GroupTable::keep_early(Invitation& invitation, const ControlMessage& message) {
   if (invitation.is_over) return;
   const bool is_goodbye = message.type == ControlMessage::Type::goodbye;
   invitation.is_over = is_goodbye;
@@ -277,13 +277,13 @@ void GroupTable::answer_while_making(Rank to, const Invitation& invitation) noex
 }
 
 /// What is said of a group names its ranks by their ranks there; what is thrown before it is made does not.
-void GroupTable::take_cause(Group& group, const ControlMessage& revoke) noexcept {
+void GroupTable::take_cause(Group& group, const ControlMessage& revoke) {
   const Error cause = revoke.cause();
   const bool is_known = cause.culprit() && *cause.culprit() < group.place.ranks.size();
   fail_making(group, is_known ? cause.with_culprit(group.place.ranks[*cause.culprit()]) : cause);
 }
 
-void GroupTable::deliver(Group& group, Rank member, const ControlMessage& message) noexcept {
+void GroupTable::deliver(Group& group, Rank member, const ControlMessage& message) {
   if (group.listener_ != nullptr) group.listener_->on_group_control(member, message);
   if (message.type != ControlMessage::Type::goodbye) return;
   group.members_[member].has_left = true;
@@ -292,7 +292,7 @@ void GroupTable::deliver(Group& group, Rank member, const ControlMessage& messag
   release_if_over(group);
 }
 
-void GroupTable::fail_making(Group& group, Error error) noexcept {
+void GroupTable::fail_making(Group& group, Error error) {
   if (!group.failure_) group.failure_ = std::move(error);
   if (group.news_.untaken_posts() == 0) group.news_.post();
 }

@@ -106,7 +106,7 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   void fail_all(const Error& error) noexcept;
 
   // ControlPlane::GroupHandler:
-  void on_group_message(Rank from, const ControlMessage& message) noexcept override;
+  void on_group_message(Rank from, const ControlMessage& message) override;
   void on_end(Rank peer, bool said_goodbye) noexcept override;
 
  private:
@@ -129,15 +129,15 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   /// The same after what others are about to leave has become free, if that helps.
   Task<> reserve_soon(Group& group, std::size_t buffer_bytes);
   void invite(const Group& group) noexcept;
-  void take_invitation(Rank from, const ControlMessage& message) noexcept;
-  void bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) noexcept;
+  void take_invitation(Rank from, const ControlMessage& message);
+  void bind(Group& group, Rank member, GroupNumber number, Invitation& invitation);
   /// But the last ones.
   void forget_given_up(Rank from) noexcept;
   void answer_while_making(Rank to, const Invitation& invitation) noexcept;
-  void keep_early(Invitation& invitation, const ControlMessage& message) noexcept;
-  void deliver(Group& group, Rank member, const ControlMessage& message) noexcept;
-  void fail_making(Group& group, Error error) noexcept;
-  void take_cause(Group& group, const ControlMessage& revoke) noexcept;
+  void keep_early(Invitation& invitation, const ControlMessage& message);
+  void deliver(Group& group, Rank member, const ControlMessage& message);
+  void fail_making(Group& group, Error error);
+  void take_cause(Group& group, const ControlMessage& revoke);
   Task<> until_all_are_here(Group& group);
   void settle_buffers(Group& group) noexcept;
   void release_if_over(Group& group) noexcept;

@@ -119,8 +119,13 @@ void Health::report_stall() noexcept {
 }
 
 void Health::ask_around() noexcept {
-  for (PeerState& state : peers_) state.has_answered = false;
-  control_.broadcast(status(ControlMessage::Type::query, running_.sequence));
+  const ControlMessage question = status(ControlMessage::Type::query, running_.sequence);
+  for (Rank peer = 0; peer < peers_.size(); ++peer) {
+    PeerState& state = peers_[peer];
+    state.has_answered = false;
+    if (peer == membership_.rank || state.asked == running_.sequence) continue;
+    if (control_.send(peer, question)) state.asked = running_.sequence;
+  }
 }
 
 /// Of what was asked about, if this rank has come to it, else of what it came to last. Who is between two
@@ -177,6 +182,7 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
 void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   PeerState& state = peers_[from];
   state.has_answered = true;
+  state.asked.reset();
   if (message.type == ControlMessage::Type::status)
     state.stalled_in = std::max(state.stalled_in.value_or(0), message.sequence);
   if (message.type == ControlMessage::Type::query) answer(from, message.sequence);

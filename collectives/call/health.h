@@ -46,7 +46,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// The running collective makes no progress: tell everybody what it is, so that a disagreement shows.
   void report_stall() noexcept;
   /// Asks everybody what they run: those that live and have come to the running collective say so at once,
-  /// whether it stalls there or not.
+  /// whether it stalls there or not. Who owes an answer about that collective already is not asked again.
   void ask_around() noexcept;
   /// Whether a disagreement has been found, and all are asked.
   [[nodiscard]] bool is_resolving() const noexcept { return is_resolving_ && !is_failed(); }
@@ -128,6 +128,7 @@ class Health final : public ControlPlane::Handler, Immovable {
     std::uint64_t last_seen = 0;
     bool has_answered = false;                ///< since this rank asked around
     bool gives_up = false;                    ///< says why as soon as it knows
+    std::optional<std::uint64_t> asked;       ///< of that collective, without an answer so far
     std::optional<std::uint64_t> stalled_in;  ///< a collective, as it says itself; 0: in joining
     Signature last_signature;
   };

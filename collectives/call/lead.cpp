@@ -4,6 +4,12 @@
 #include <cohort/collectives/call/listening.h>
 
 namespace cohort {
+namespace {
+
+/// Between looks for a rank that has said nothing for as long as an answer takes: it computes.
+constexpr Duration kSeldom = std::chrono::milliseconds(10);
+
+}  // namespace
 
 Task<> Lead::shorten_before(Task<> next) {
   co_await shorten();
@@ -11,6 +17,7 @@ Task<> Lead::shorten_before(Task<> next) {
 }
 
 Task<> Lead::shorten() {
+  Duration interval = kLookInterval;
   for (;;) {
     const std::uint64_t lowest = health_.lowest_seen();
     if (lowest + kMost / 2 >= running_.sequence) {
@@ -21,7 +28,8 @@ Task<> Lead::shorten() {
     const auto is_known = [this] {
       return health_.is_failed() || health_.have_all_answered(running_.sequence);
     };
-    co_await listen_for(engine_, kQuestionTime, is_known);
+    co_await listen_for(engine_, kQuestionTime, is_known, interval);
+    interval = is_known() ? kLookInterval : kSeldom;
     co_await engine_.sleep_for(kLookInterval);
   }
 }

@@ -17,16 +17,16 @@ inline constexpr Duration kLookInterval = std::chrono::milliseconds(1);
 
 /// What the time between two looks counts for at most: in more than that this process was stopped or its
 /// engine busy, and has read nothing of what has come.
-inline constexpr Duration kMostBetweenLooks = 10 * kLookInterval;
+inline constexpr int kMostIntervals = 10;
 
 /// Goes on when `is_known()` says so, or after that time, in which the engine has read what came.
 template <class IsKnown>
-Task<> listen_for(Engine& engine, Duration time, const IsKnown& is_known) {
+Task<> listen_for(Engine& engine, Duration time, const IsKnown& is_known, Duration interval = kLookInterval) {
   TimePoint last = engine.now();
   for (Duration listened{}; listened < time && !is_known();) {
-    co_await engine.sleep_for(kLookInterval);
+    co_await engine.sleep_for(interval);
     const TimePoint now = engine.now();
-    listened += std::min(now - last, kMostBetweenLooks);
+    listened += std::min(now - last, kMostIntervals * interval);
     last = now;
   }
 }

@@ -27,8 +27,7 @@ void Watchdog::end() noexcept {
 
 void Watchdog::expire() noexcept {
   if (engine_.now() >= deadline_) return on_deadline_();
-  // Once a message: whoever comes late finds it then. To repeat it would fill the buffers of a rank that does
-  // not read, which would pass for dead long before a deadline of minutes.
+  // Once a message: whoever comes late finds it then.
   on_stall_();
   engine_.timers().arm(*this, deadline_);
 }

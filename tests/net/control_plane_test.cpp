@@ -6,11 +6,13 @@
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/virtual_engine.h>
+#include <cohort/tests/support/world_engine.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -91,6 +93,84 @@ TEST(ControlPlane, why_a_rank_hung_up_before_it_was_greeted_is_heard) {
   EXPECT_EQ(kind_of(end.error), "PeerDied");
   EXPECT_THAT(end.heard, ElementsAre(0));
   EXPECT_THAT(end.revokes, ElementsAre("transport differs between two others"));
+}
+
+class Numbers final : public ControlPlane::GroupHandler, public ControlPlane::Handler {
+ public:
+  void on_group_message(Rank, const ControlMessage& message) noexcept override {
+    heard.push_back(message.group);
+  }
+  void on_end(Rank, bool) noexcept override { has_ended = true; }
+  void on_control(Rank, const ControlMessage&) noexcept override {}
+  void on_departure(Rank, bool, std::uint64_t) noexcept override {}
+
+  std::vector<GroupNumber> heard;
+  bool has_ended = false;
+};
+
+/// Two ranks on one engine, so that neither reads while the other one speaks.
+class FullConnection : public ::testing::Test {
+ protected:
+  FullConnection() {
+    services_.set_on_failure(
+        [this](const std::exception_ptr& failure) { told_.push_back(as_error(failure)); });
+    for (Rank rank = 0; rank < 2; ++rank) {
+      ControlPlane::Handler& handler = handlers_[rank];
+      planes_[rank].emplace(engine_, *joined_[rank].membership, handler);
+      planes_[rank]->set_group_handler(handlers_[rank]);
+    }
+  }
+
+  /// Rank 0 says goodbye to so many groups at once, then time passes. How many of these it could say.
+  std::size_t say(GroupNumber goodbyes) {
+    std::size_t said = 0;
+    auto whole = [&]() -> Task<> {
+      const ControlPlane::HelloFor hello_for = [](Rank) -> ControlPlane::Hello { return {}; };
+      const ControlPlane::Taken taken = [](Rank, const ControlMessage&, std::vector<Descriptor>) {};
+      co_await when_all(planes_[0]->exchange_hellos(hello_for, taken, services_),
+                        planes_[1]->exchange_hellos(hello_for, taken, services_));
+      ControlMessage goodbye;
+      goodbye.type = ControlMessage::Type::goodbye;
+      for (goodbye.group = 1; goodbye.group <= goodbyes; ++goodbye.group)
+        said += planes_[0]->send(1, goodbye) ? 1 : 0;
+      EXPECT_EQ(handlers_[1].heard.size(), 0U);
+      co_await planes_[0]->until_sent();
+      co_await engine_.sleep_for(std::chrono::seconds(1));
+      services_.cancel();
+      try {
+        co_await services_.join();
+      } catch (const Error&) {  // told when it happened
+      }
+    };
+    engine_.run(whole());
+    return said;
+  }
+
+  std::array<Numbers, 2> handlers_;
+  std::vector<Error> told_;
+
+ private:
+  WorldEngine engine_;
+  std::vector<Joined> joined_ = join_on(engine_, world_of(2, fresh_unix_address()));
+  TaskScope services_{nullptr, TaskScope::OnFailure::keep_others};
+  std::array<std::optional<ControlPlane>, 2> planes_;
+};
+
+TEST_F(FullConnection, what_a_peer_has_no_room_for_is_told_in_order_when_it_reads) {
+  constexpr GroupNumber kWords = 2000;
+  EXPECT_EQ(say(kWords), kWords);
+  EXPECT_EQ(handlers_[1].heard.size(), kWords);
+  EXPECT_TRUE(std::ranges::is_sorted(handlers_[1].heard));
+  EXPECT_FALSE(handlers_[0].has_ended || handlers_[1].has_ended);
+  EXPECT_THAT(told_, ::testing::IsEmpty());
+}
+
+TEST_F(FullConnection, more_than_is_worth_keeping_is_a_limit_of_the_rank_that_says_it) {
+  constexpr GroupNumber kWords = 2 * ControlQueue::kMost;
+  EXPECT_LT(say(kWords), kWords);
+  ASSERT_THAT(told_, ElementsAre(Property(&Error::kind, ErrorKind::ResourceLimit)));
+  EXPECT_THAT(told_.front().what(), HasSubstr("words wait for rank 1 ("));
+  EXPECT_TRUE(handlers_[1].has_ended) << "who is not told all hears the end";
 }
 
 /// What a rank is told of its only peer, in virtual time: requests to the kernel are answered by the test.

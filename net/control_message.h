@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/error.h>
+#include <cohort/net/link_host.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cohort {
+
+/// What ranks tell each other beside the data: of fixed size, so that no length comes from a peer.
+struct ControlMessage {
+  enum class Type : std::uint8_t {
+    hello = 1,  ///< once per connection: configuration, and descriptors of the sender's shared memory
+    status,     ///< "I run this collective, and wait"; sent when it stalls
+    query,      ///< as status, and asks the receiver for its own, of the same collective or of its last one
+    revoke,     ///< the communicator is given up: kind, culprit, cause, the collective that failed
+    goodbye,    ///< the sender leaves in good order after this collective
+    lost,       ///< the sender's connection to rank `culprit` ended without a goodbye
+    alive,      ///< the answer to `lost`: the sender's own connection to rank `culprit` is still there
+    invite,     ///< the sender makes a group, which it calls `group`, with the receiver: GroupTable's words
+    answer,     ///< to a `query`: "I have come to this collective", whether or not the sender waits
+    gives_up,  ///< the sender gives up what it was at and closes its link to the receiver: a `revoke` follows
+  };
+  static constexpr std::uint32_t kMagic = 0x31637463;  // "ctc1"
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+
+  std::uint32_t magic = kMagic;
+  Type type = Type::hello;
+  std::uint8_t kind = 0;         ///< ErrorKind of a revoke
+  std::uint8_t is_of_bytes = 0;  ///< of a revoke: Error::is_of_bytes()
+  std::uint8_t reserved = 0;
+  std::uint32_t culprit = kNobody;  ///< of a revoke; whom `lost` and `alive` are about
+  /// The group that it is about, as the sender numbers it; 0: the communicator that was joined. Ranks are
+  /// those of the group.
+  GroupNumber group = 0;
+  std::uint64_t sequence = 0;
+  Signature signature;
+  std::array<char, 472> text{};
+
+  void set_text(std::string_view value) noexcept;
+  /// Unprintable characters replaced; at most the field.
+  [[nodiscard]] std::string text_for_people() const;
+
+  /// What `teller` says. A cause that is longer than the field is cut between words, and says that this rank
+  /// prints all of it.
+  [[nodiscard]] static ControlMessage revoke(const Error& cause, Rank teller);
+  /// The cause that a revoke carries.
+  [[nodiscard]] Error cause() const;
+  /// Whether a peer that is not told this waits in vain from then on.
+  [[nodiscard]] bool is_last_word() const noexcept { return type == Type::revoke || type == Type::goodbye; }
+};
+static_assert(sizeof(ControlMessage) == 512);
+
+}  // namespace cohort
