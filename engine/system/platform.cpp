@@ -11,9 +11,12 @@
 #include <cohort/engine/system/processor.h>
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -36,35 +39,60 @@ class RealPlatform final : public Platform {
     return affinity::one_of_each_core_first(cores);
   }
   bool stay_on_core(std::size_t core) noexcept override;
+  void keep_core() noexcept override;
   void leave_core() noexcept override;
   std::size_t make_room_for_descriptors(std::size_t least, std::size_t wanted,
                                         std::string_view what_for) override;
   void yield_core() noexcept override;
 
  private:
+  [[nodiscard]] bool bind_caller(const CoreSet& own) noexcept;
+  void release() noexcept;
+
   MonotonicClock clock_;
   CoreSharing sharing_;
 
   // Between stay_on_core() and leave_core():
   unsigned stays_ = 0;
+  processor::Thread bound_ = 0;  ///< 0: none
   CoreSet before_;
   CoreSet own_;
 };
 
+bool RealPlatform::bind_caller(const CoreSet& own) noexcept {
+  const std::optional<CoreSet> before = processor::cores_of_thread();
+  if (!before || (*before & own).none()) return false;
+  before_ = *before;
+  own_ = own;
+  bound_ = ::gettid();
+  processor::run_on(own_);
+  return true;
+}
+
+/// A thread that has ended meanwhile may have left its number to another process's.
+void RealPlatform::release() noexcept {
+  const processor::Thread bound = std::exchange(bound_, 0);
+  const bool is_there = bound != 0 && ::tgkill(::getpid(), bound, 0) == 0;
+  if (is_there && processor::cores_of_thread(bound) == own_) processor::run_on(before_, bound);
+}
+
 bool RealPlatform::stay_on_core(std::size_t core) noexcept {
-  if (stays_ == 0) {
-    const std::optional<CoreSet> before = processor::cores_of_thread();
-    if (!before || core >= kMostCores || !before->test(core)) return false;
-    before_ = *before;
-    own_ = CoreSet().set(core);
-    processor::run_on(own_);
-  }
+  if (stays_ != 0)
+    keep_core();
+  else if (core >= kMostCores || !bind_caller(CoreSet().set(core)))
+    return false;
   ++stays_;
   return true;
 }
 
+void RealPlatform::keep_core() noexcept {
+  if (stays_ == 0 || bound_ == ::gettid()) return;
+  release();
+  static_cast<void>(bind_caller(own_));
+}
+
 void RealPlatform::leave_core() noexcept {
-  if (--stays_ == 0 && processor::cores_of_thread() == own_) processor::run_on(before_);
+  if (--stays_ == 0) release();
 }
 
 void RealPlatform::yield_core() noexcept {

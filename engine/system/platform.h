@@ -36,7 +36,10 @@ class Platform {
   /// called once for each time that this was true; of several at a time the first one counts. usable_cores()
   /// are the same meanwhile. False: it is not bound, since it may not run there, or the kernel does not say.
   [[nodiscard]] virtual bool stay_on_core(std::size_t core) noexcept = 0;
-  /// It may run where it could before, unless somebody else has bound it since.
+  /// Meanwhile: if another thread drives the engine by now, that one stays there in place of the first.
+  virtual void keep_core() noexcept = 0;
+  /// Whichever thread calls it: the one that stays may run where it could before, unless somebody else has
+  /// bound it since.
   virtual void leave_core() noexcept = 0;
   [[nodiscard]] virtual std::size_t core_cache_bytes() = 0;
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() = 0;

@@ -34,10 +34,13 @@ inline void yield() noexcept { ::sched_yield(); }
 /// Where the calling thread runs now; negative where the kernel does not say.
 [[nodiscard]] inline int current_core() noexcept { return ::sched_getcpu(); }
 
-/// Which cores the calling thread may run on; nothing where the kernel does not say.
-[[nodiscard]] inline std::optional<CoreSet> cores_of_thread() noexcept {
+/// A thread by the kernel's number; 0: the calling one.
+using Thread = pid_t;
+
+/// Which cores a thread may run on; nothing where the kernel does not say.
+[[nodiscard]] inline std::optional<CoreSet> cores_of_thread(Thread thread = 0) noexcept {
   cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return std::nullopt;
+  if (::sched_getaffinity(thread, sizeof set, &set) != 0) return std::nullopt;
   CoreSet cores;
   for (std::size_t core = 0; core < kMostCores && core < CPU_SETSIZE; ++core)
     if (CPU_ISSET(core, &set)) cores.set(core);
@@ -53,16 +56,16 @@ inline void yield() noexcept { ::sched_yield(); }
   return lowest;
 }
 
-/// Keeps the calling thread, and those that it starts, on these cores, if it may.
-inline void run_on(const CoreSet& cores) noexcept {
+/// Keeps a thread, and those that it starts, on these cores, if it may.
+inline void run_on(const CoreSet& cores, Thread thread = 0) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (std::size_t core = 0; core < kMostCores && core < CPU_SETSIZE; ++core)
     if (cores.test(core)) CPU_SET(core, &set);
-  static_cast<void>(::sched_setaffinity(0, sizeof set, &set));
+  static_cast<void>(::sched_setaffinity(thread, sizeof set, &set));
 }
 
-/// The same on that core; nothing where it is negative.
+/// The calling thread on that core; nothing where it is negative.
 inline void stay_on(int core) noexcept {
   if (core >= 0 && static_cast<std::size_t>(core) < kMostCores)
     run_on(CoreSet().set(static_cast<std::size_t>(core)));

@@ -22,6 +22,7 @@ class WorldPlatform final : public Platform {
   }
   std::vector<unsigned> one_of_each_core_first(const CoreSet&) override { return {0}; }
   bool stay_on_core(std::size_t) noexcept override { return false; }
+  void keep_core() noexcept override {}
   void leave_core() noexcept override {}
   std::size_t core_cache_bytes() override { return std::size_t{1} << 20; }
   std::size_t last_level_cache_bytes() override { return std::size_t{32} << 20; }
