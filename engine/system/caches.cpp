@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/system/caches.h>
 
+#include <cohort/engine/clock.h>
+#include <cohort/engine/system/sanitizers.h>
+
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -14,6 +18,16 @@ namespace {
 
 constexpr std::size_t kUsualCoreBytes = std::size_t{1} << 20;
 constexpr std::size_t kUsualLastLevelBytes = std::size_t{32} << 20;
+
+/// Of a core's own: what it surely has, and what none has more of.
+constexpr std::size_t kSureBytes = std::size_t{128} << 10;
+constexpr std::size_t kMostCoreBytes = std::size_t{4} << 20;
+/// From its own cache a line takes up to twice as long where more pages are read; from the next one three
+/// times, and more.
+constexpr double kStillItsOwn = 2.3;
+
+constexpr std::size_t kLine = 64;
+constexpr int kLinesRead = 2048;
 
 std::string word_in(const std::filesystem::path& file) {
   std::ifstream in(file);
@@ -42,6 +56,40 @@ const std::vector<Cache>& own_caches() {
   return found;
 }
 
+/// Writes memory and reads some of it again, each line only when the one before has come.
+class Rereading {
+ public:
+  explicit Rereading(std::size_t bytes) : memory_(bytes) {}
+
+  /// Of some tries the shortest: whatever disturbs one makes it longer.
+  double line_ns(std::size_t bytes) {
+    MonotonicClock clock;
+    Duration shortest = Duration::max();
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      for (std::size_t at = 0; at < bytes; at += kLine) byte(at) = 0;
+      const TimePoint start = clock.now();
+      read_lines(bytes / kLine);
+      shortest = std::min(shortest, clock.now() - start);
+    }
+    return 1e3 * in_microseconds(shortest) / kLinesRead;
+  }
+
+ private:
+  /// The place of each depends on what the one before holds, which is zero; Knuth's generator.
+  void read_lines(std::size_t lines) {
+    std::uint64_t state = lines;
+    for (int i = 0; i < kLinesRead; ++i) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      state += static_cast<std::uint64_t>(byte((state >> 32) % lines * kLine));
+    }
+    last_ = state;
+  }
+  volatile std::uint8_t& byte(std::size_t at) { return memory_[at]; }
+
+  std::vector<std::uint8_t> memory_;
+  volatile std::uint64_t last_ = 0;
+};
+
 std::optional<std::size_t> bytes_at(unsigned level) {
   for (const Cache& cache : own_caches())
     if (cache.level == level) return cache.bytes;
@@ -68,15 +116,37 @@ std::vector<Cache> read_caches(const std::filesystem::path& of_core) {
   }
 }
 
-std::size_t core_bytes() {
+std::size_t told_core_bytes() {
   const std::optional<std::size_t> found = bytes_at(2);
   return found ? *found : ask_system(_SC_LEVEL2_CACHE_SIZE, kUsualCoreBytes);
 }
 
-std::size_t last_level_bytes() {
+std::size_t told_last_level_bytes() {
   std::size_t most = 0;
   for (const Cache& cache : own_caches()) most = std::max(most, cache.bytes);
   return most != 0 ? most : ask_system(_SC_LEVEL3_CACHE_SIZE, kUsualLastLevelBytes);
+}
+
+std::size_t found_again(std::size_t told_bytes, const std::function<double(std::size_t bytes)>& line_ns) {
+  if (told_bytes <= kSureBytes) return told_bytes;
+  const double of_own = line_ns(kSureBytes);
+  std::size_t bytes = std::min(told_bytes, kMostCoreBytes);
+  while (bytes > kSureBytes && line_ns(bytes) > kStillItsOwn * of_own) bytes /= 2;
+  return std::max(bytes, kSureBytes);
+}
+
+std::size_t core_bytes() {
+  static const std::size_t bytes = [] {
+    const std::size_t told = told_core_bytes();
+    if (sanitizers::kAddress || sanitizers::kThread) return std::min(told, kUsualCoreBytes);
+    Rereading memory(std::clamp(told, kSureBytes, kMostCoreBytes));
+    return found_again(told, [&](std::size_t of) { return memory.line_ns(of); });
+  }();
+  return bytes;
+}
+
+std::size_t last_level_bytes() {
+  return std::max(core_bytes(), std::min(told_last_level_bytes(), kUsualLastLevelBytes));
 }
 
 }  // namespace cohort::caches

@@ -34,6 +34,8 @@ class RealPlatform final : public Platform {
   unsigned available_cores() override { return processor::available_cores(); }
   std::size_t core_cache_bytes() override { return caches::core_bytes(); }
   std::size_t last_level_cache_bytes() override { return caches::last_level_bytes(); }
+  std::size_t told_core_cache_bytes() override { return caches::told_core_bytes(); }
+  std::size_t told_last_level_cache_bytes() override { return caches::told_last_level_bytes(); }
   CoreSet usable_cores() override { return stays_ != 0 ? before_ : processor::usable_cores(); }
   std::vector<unsigned> one_of_each_core_first(const CoreSet& cores) override {
     return affinity::one_of_each_core_first(cores);

@@ -43,6 +43,9 @@ class Platform {
   virtual void leave_core() noexcept = 0;
   [[nodiscard]] virtual std::size_t core_cache_bytes() = 0;
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() = 0;
+  /// What the system says these are, which is a bound only.
+  [[nodiscard]] virtual std::size_t told_core_cache_bytes() { return core_cache_bytes(); }
+  [[nodiscard]] virtual std::size_t told_last_level_cache_bytes() { return last_level_cache_bytes(); }
 
   /// Lets this process have that many more descriptors, if it may (descriptor_limit::raise_to()). Gives how
   /// many more it may have now. Throws ResourceLimit if that is not `least`, with what the limit is and what

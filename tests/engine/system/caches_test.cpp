@@ -6,7 +6,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <functional>
 #include <string>
 
 namespace cohort::caches {
@@ -53,6 +55,25 @@ TEST_F(CoreFolder, leaves_out_what_it_cannot_read) {
   ASSERT_FALSE(found.empty());
   EXPECT_EQ(found.back(), (Cache{3, 8U << 20}));
   EXPECT_THAT(found, testing::Not(testing::Contains(testing::Field(&Cache::bytes, 0U))));
+}
+
+/// A core whose own cache has so many bytes, in a machine that may be told anything.
+std::function<double(std::size_t)> core_with(std::size_t bytes) {
+  return [bytes](std::size_t written) { return written <= bytes ? 5.0 : 16.0; };
+}
+
+TEST(Caches, of_a_core_are_as_large_as_is_found_there) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  EXPECT_EQ(found_again(kMiB, core_with(kMiB)), kMiB);
+  EXPECT_EQ(found_again(4 * kMiB, core_with(kMiB)), kMiB);
+  EXPECT_EQ(found_again(512 * kMiB, core_with(2 * kMiB)), 2 * kMiB);
+  EXPECT_EQ(found_again(kMiB, core_with(4 * kMiB)), kMiB) << "no more than the system says";
+  EXPECT_EQ(found_again(64 << 10, core_with(kMiB)), 64U << 10);
+}
+
+TEST(Caches, are_not_larger_than_the_system_says_nor_than_is_usual) {
+  EXPECT_LE(core_bytes(), told_core_bytes());
+  EXPECT_LE(last_level_bytes(), std::max(core_bytes(), std::size_t{32} << 20));
 }
 
 TEST(Caches, of_this_machine_grow_by_level) {
