@@ -400,6 +400,8 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
     has_told_ = true;
     throw Error(cause);
   }
+  const Call* const* const call = std::get_if<const Call*>(&asked);
+  if (call != nullptr && (*call)->message_bytes() > kMostBytesInPlace) exec_.end();
   running_.is_running = false;
   call_.end();
 }

@@ -97,6 +97,7 @@ Task<> CommunicatorCore::run_message(const TensorCall& call, const TensorPlan::M
     running_.windows.bind(WindowId::send, whole.send, whole.send_bytes);
   }
   co_await run_begun(whole);
+  if (whole.message_bytes() > kMostBytesInPlace) exec_.end();
   if (message.is_packed) co_await packed_.unpack(whole);
 }
 

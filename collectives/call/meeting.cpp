@@ -266,7 +266,7 @@ bool Meeting::combine(const Call& call) noexcept {
   windows_ = bind_windows(call);
   const bool is_first = !std::exchange(is_bound_, true);  // attend() may combine once more
   if (is_first && windows_ == UserWindows::staged) exec_.count_staged_call();
-  exec_.begin(windows_, footprint_of(call, membership_.size));
+  exec_.begin(windows_, footprint_of(call, membership_.size), call.op.index());
   const bool is_local = call.algorithm->announces() == Announces::windows && windows_ == UserWindows::mapped;
   if (!is_local) return true;
   return combine_on_windows(call);

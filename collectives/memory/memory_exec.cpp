@@ -68,19 +68,23 @@ MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& h
       resources_(resources),
       windows_of_host_(resources.group() == nullptr ? std::span<const WindowTable>{}
                                                     : std::as_const(*resources.group()).windows()),
-      cache_bytes_(engine.platform().last_level_cache_bytes()),
+      stores_trial_(engine.platform().last_level_cache_bytes()),
       stage_bytes_(resources.buffer_bytes()),
       workers_(engine) {
   operands_.inputs.resize(membership.size);
   operands_.outputs.resize(membership.size);
 }
 
-void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept {
+void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes, std::size_t kind) noexcept {
   user_windows_ = user_windows;
-  // What is about as large as the cache still has most of its lines there, and is read by other ranks from
-  // it: at a footprint of the cache's size streaming took 1.3 to 1.5 of the time (all_reduce of 4 MiB, 4
-  // ranks, and of 8 MiB, 2 ranks; broadcast of 4 MiB, 8 ranks; a cache of 32 MiB), at 1.5 of it 0.8 to 0.9.
-  is_beyond_cache_ = footprint_bytes > cache_bytes_ / 4 * 5;
+  stores_ = Stores::cached;
+  if (!stores_trial_.is_about(footprint_bytes)) return;
+  const std::size_t kind_on_windows = 2 * kind + (maps_user_windows() ? 1 : 0);
+  stores_ = stores_trial_.begin(kind_on_windows, footprint_bytes, engine_.now());
+}
+
+void MemoryExec::end() noexcept {
+  if (stores_trial_.is_running()) stores_trial_.end(engine_.now());
 }
 
 void MemoryExec::stage_in_cache() noexcept {
@@ -185,9 +189,9 @@ std::span<const Address> MemoryExec::addresses(std::span<const PlacedSlice> plac
 }
 
 Stores MemoryExec::stores_of(const LocalStep& step) const noexcept {
-  if (!is_beyond_cache_) return Stores::cached;
+  if (stores_ == Stores::cached) return Stores::cached;
   const bool is_final = step.outputs().size() == 1 || maps_user_windows();
-  return is_final && is_user_window(step.outputs().front().slice.window) ? Stores::streaming : Stores::cached;
+  return is_final && is_user_window(step.outputs().front().slice.window) ? stores_ : Stores::cached;
 }
 
 void MemoryExec::perform(const LocalStep& step) {

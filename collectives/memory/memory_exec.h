@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/resources.h>
 #include <cohort/collectives/memory/copy_workers.h>
 #include <cohort/collectives/memory/reduction/copy.h>
+#include <cohort/collectives/memory/stores_trial.h>
 #include <cohort/collectives/schedule/any_algorithm.h>
 #include <cohort/collectives/schedule/exec.h>
 #include <cohort/collectives/schedule/user_windows.h>
@@ -60,9 +61,11 @@ class MemoryExec final : public Exec {
 
   MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources);
 
-  /// Before each collective: how its user windows are reached, the same everywhere, and how much data it
-  /// touches.
-  void begin(UserWindows user_windows, std::size_t footprint_bytes) noexcept;
+  /// Before each collective: how its user windows are reached, the same everywhere, how much data it touches,
+  /// and of which kind it is, which matters where that is much.
+  void begin(UserWindows user_windows, std::size_t footprint_bytes, std::size_t kind = 0) noexcept;
+  /// After each that has not failed, if it may have touched much.
+  void end() noexcept;
 
   /// Finds the steps of a part of a local schedule, without touching any data.
   template <std::invocable Part>
@@ -186,13 +189,13 @@ class MemoryExec final : public Exec {
   const RunningOperation& running_;
   Resources& resources_;
   const std::span<const WindowTable> windows_of_host_;  ///< by rank; empty where nobody's memory is mapped
-  const std::size_t cache_bytes_;
+  StoresTrial stores_trial_;
   std::size_t stage_bytes_;
   std::uint64_t staged_calls_ = 0;
   bool has_core_each_ = false;
   bool goes_round_ = false;
   UserWindows user_windows_ = UserWindows::staged;
-  bool is_beyond_cache_ = false;
+  Stores stores_ = Stores::cached;  ///< of results
 
   Operands operands_;
   /// What becomes of the steps of a local schedule that runs.
