@@ -42,7 +42,7 @@ Task<std::optional<Error>> failure_to_establish(CommunicatorCore& core, Duration
   CancelScope* around = co_await current_scope();
   std::optional<Error> failure;
   try {
-    Task<> establishing = with_deadline(timeout, core.establish());
+    Task<> establishing = with_deadline(timeout, core.establish(timeout));
     co_await establishing;
     co_return std::nullopt;
   } catch (const Error& error) {

@@ -57,6 +57,7 @@ struct Call {
   std::size_t announced_bytes = 0;          ///< the largest that any rank brings to a meeting
   const AnyAlgorithm* algorithm = nullptr;  ///< selected
   bool is_algorithm_forced = false;         ///< by the call
+  std::uint64_t chosen_until = 0;           ///< by figures that hold up to the message of that number
   /// What is promised of its bits; D0 also where any algorithm gives the same.
   Determinism determinism = Determinism::D0;
   Duration timeout{0};  ///< zero: the communicator's

@@ -4,7 +4,6 @@
 #include <cohort/collectives/call/establish.h>
 #include <cohort/collectives/call/resolved_options.h>
 #include <cohort/collectives/selection/calibration.h>
-#include <cohort/collectives/selection/network_calibration.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
 #include <cohort/net/host/touch.h>
@@ -16,15 +15,13 @@
 namespace cohort {
 namespace {
 
+/// Of the time of joining, for what a rank measures by itself.
+constexpr int kPartForLinks = 30;
+
 /// Of this rank's own, as it joined: not what it heard, nor how a connection ended.
 bool is_finding(const std::exception_ptr& failure) {
   const std::optional<Error> error = failure ? error_in(failure) : std::nullopt;
   return error && (error->kind() == ErrorKind::Mismatch || is_own_fault(error->kind()));
-}
-
-/// As far as is known without having measured what is between ranks. The same on all of them.
-CostModel assumed_model(const LinkSpeed& speed, const Membership& membership) {
-  return {speed, membership.size, NetworkSpeed::between(membership)};
 }
 
 }  // namespace
@@ -79,6 +76,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       health_(
           engine, membership_, control_, running_, call_, services_, algorithms_,
           [this](const Error& cause) {
+            takes_calls_ = false;
             if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
             if (messenger_) messenger_->fail(cause);
             resources_.shutdown();
@@ -122,29 +120,8 @@ CommunicatorCore::~CommunicatorCore() {
   COHORT_ASSERT(!turn_.is_locked(), "communicator '{}' ended with a collective running", membership_.name);
 }
 
-Task<> CommunicatorCore::establish() {
-  if (root_)
-    establish_in_root();
-  else
-    co_await establish_with_all();
-  make_ready();
-  const bool is_measured = root_ && root_->reach_.is_host_wide;
-  std::optional<Calibration> calibration;  // peers touch its memory until this rank's is withdrawn
-  const auto on_host = [&] { return measure_host(calibration); };
-  const auto on_network = [this] { return measure_network(); };
-  const LinkSpeed& speed = reach_.model.speed();
-  const bool may_measure = speed.keeps_figures && speed.ranks_per_core <= kMostRanksPerCoreToMeasure;
-  const bool measures_network = !root_ && reach_.model.network().ports > 1 && may_measure;
-  if (meeting_ && reach_.is_host_wide && !is_measured) co_await measure(on_host);
-  if (measures_network) co_await measure(on_network);
-  health_.joined();
-  unmeasured_ = reach_;
-  unmeasured_.slots = SlotCrossover();
-  if (!reach_.is_host_wide) unmeasured_.model = assumed_model(reach_.model.speed().unmeasured(), membership_);
-  chosen_ = {};
-}
-
-Task<> CommunicatorCore::establish_with_all() {
+Task<> CommunicatorCore::establish_with_all(Duration timeout) {
+  const Duration budget = std::min(timeout / kPartForLinks, LinkSpeed::kMostTime);
   CancelScope* around = co_await current_scope();
   CancelScope scope(around);
   operation_scope_ = &scope;  // others may be through before this rank is, and fail
@@ -152,7 +129,8 @@ Task<> CommunicatorCore::establish_with_all() {
   std::exception_ptr failure;
   try {
     Task<std::optional<LinkSpeed>> exchanging = with_scope(
-        scope, exchange_hellos(engine_, membership_, *plane_, resources_, services_, ranks_per_core()));
+        scope,
+        exchange_hellos(engine_, membership_, *plane_, resources_, services_, ranks_per_core(), budget));
     const std::optional<LinkSpeed> agreed = co_await exchanging;
     speed = agreed;
   } catch (...) {
@@ -162,7 +140,7 @@ Task<> CommunicatorCore::establish_with_all() {
   // What this rank has found by itself goes before what it heard, and that before how connections ended.
   if (health_.is_failed() && !is_finding(failure)) throw Error(health_.cause());
   if (failure) std::rethrow_exception(failure);
-  if (speed) reach_.model = assumed_model(*speed, membership_);
+  if (speed) reach_.model = CostModel(*speed, membership_.size, NetworkSpeed::between(membership_));
   reach_.hosts = resources_.transports().hosts();
   if (ranks_per_core() > 1) engine_.set_crowded(true);
   engine_.expect_engines_per_core(ranks_per_core());
@@ -190,69 +168,6 @@ void CommunicatorCore::make_ready() noexcept {
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
 }
 
-/// What ranks measure together, so that what follows is chosen by figures of these hosts.
-Task<> CommunicatorCore::measure(const std::function<Task<>()>& what) {
-  CancelScope* around = co_await current_scope();
-  CancelScope scope(around);
-  operation_scope_ = &scope;
-  if (health_.is_failed()) scope.cancel(health_.cause());
-  std::exception_ptr failure;
-  try {
-    Task<> measuring = with_scope(scope, what());
-    co_await measuring;
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  operation_scope_ = nullptr;
-  running_.is_running = false;
-  if (!failure) co_return;
-  co_await withdraw();
-  std::rethrow_exception(failure);
-}
-
-/// Leaves no trace: arrivals count from the user's first call again.
-Task<> CommunicatorCore::measure_host(std::optional<Calibration>& kept) {
-  const std::string conditions =
-      fmt::format("{}ranks/{:.3g}percore/{}", membership_.size, membership_.engines_per_core(),
-                  meeting_->is_one_process() ? "threads" : "processes");
-  Calibration& calibration = kept.emplace(engine_, membership_, job_membership(), algorithms_,
-                                          *resources_.group(), KnownFigures(engine_.platform(), conditions),
-                                          [this](const Call& call) { return run_unnumbered(call); });
-  co_await calibration.agree_what_to_measure(membership_.engines_per_core(), pull_from_bytes_);
-  const bool reads_memory = resources_.transports().common_capabilities().reads_memory;
-  if (reads_memory && !meeting_->is_one_process())  // in one process everything is mapped
-    co_await calibration.measure_pull(reach_.pull);
-  co_await calibration.measure_slots(reach_.slots);  // against what the kernel copies, where it does
-  co_await exec_.phase();                            // all are through
-  resources_.group()->forget_arrivals();
-  meeting_->forget_last_call();
-  co_await exec_.phase();  // all have forgotten
-  running_.sequence = 0;
-  kept.reset();
-}
-
-Task<> CommunicatorCore::measure_network() {
-  const KnownFigures known(
-      engine_.platform(),
-      fmt::format("{}ranks/{:.3g}percore", membership_.size, reach_.model.speed().ranks_per_core),
-      &membership_);
-  const auto choose = [this](const Call& call) {
-    return choose_algorithm(call, reach_, algorithms_, {}).algorithm;
-  };
-  JointMeasurement together(
-      engine_, membership_, [this](const Call& call) { return run_unnumbered(call); }, choose);
-  NetworkCalibration calibration(std::move(together), reach_, known);
-  const CostModel measured = co_await calibration.measure();
-  reach_.model = measured;
-}
-
-/// One call outside the numbered sequence of the user's: no watchdog, since the joining has its deadline.
-Task<> CommunicatorCore::run_unnumbered(const Call& call) {
-  prepare(call, sign(call, membership_.size));
-  co_await run_begun(call);
-  running_.is_running = false;
-}
-
 Task<> CommunicatorCore::run_begun(const Call& call) {
   const bool is_done = may_complete_here(call) && complete_here(call);
   if (!is_done) co_await orchestrate(call);
@@ -262,6 +177,7 @@ Task<> CommunicatorCore::run_begun(const Call& call) {
 Task<> CommunicatorCore::close() {
   if (is_closed()) co_return;
   stage_ = Stage::closing;
+  takes_calls_ = false;
   co_await hear_of_last_call();
   stage_ = Stage::left;
   health_.leave();
@@ -347,8 +263,8 @@ bool CommunicatorCore::complete_here(const Call& call) noexcept {
 }
 
 bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
-  const bool may = !call.has_own_counts() && !turn_.is_locked() && !is_closed() && !health_.is_failed() &&
-                   may_complete_here(call);
+  const bool may = !call.has_own_counts() && !turn_.is_locked() && takes_calls_ &&
+                   running_.sequence < call.chosen_until && may_complete_here(call);
   if (!may || !engine_.pace().may_do(kCallBytes + 2 * call.message_bytes())) return false;
   has_begun = turn_.try_lock();
   call_.begin();
@@ -395,12 +311,13 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
     co_await hear_of_others(failure);
     const Error cause = settle_failure(failure);
     co_await withdraw();
+    calibration_.reset();
     running_.is_running = false;
     call_.end();
     has_told_ = true;
     throw Error(cause);
   }
-  const Call* const* const call = std::get_if<const Call*>(&asked);
+  Call* const* const call = std::get_if<Call*>(&asked);
   if (call != nullptr && (*call)->message_bytes() > kMostBytesInPlace) exec_.end();
   running_.is_running = false;
   call_.end();
@@ -409,8 +326,21 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
 /// A call that has begun is one message.
 Task<> CommunicatorCore::perform(Asked asked, bool has_begun) {
   if (has_begun && health_.is_failed()) throw Error(health_.cause());
-  if (has_begun) return orchestrate(*std::get<const Call*>(asked));
-  return std::visit([this](const auto* call) { return begin_and_run(*call); }, asked);
+  if (has_begun) return orchestrate(*std::get<Call*>(asked));
+  if (Call* const* const call = std::get_if<Call*>(&asked)) renew_choice(**call);
+  const bool is_due = running_.sequence >= choices_end_;
+  Task<> running = std::visit([this](const auto* call) { return begin_and_run(*call); }, asked);
+  if (!is_due) [[likely]]
+    return running;
+  const bool is_joint = !std::visit([](const auto* call) { return call->op.is_one_way(); }, asked);
+  return run_and_measure_again(std::move(running), is_joint);
+}
+
+/// It may have been made before the last time that ranks measured.
+void CommunicatorCore::renew_choice(Call& call) const {
+  if (call.chosen_until == choices_end_) [[likely]]
+    return;
+  choose(call, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
 }
 
 Task<> CommunicatorCore::begin_and_run(const Call& call) {

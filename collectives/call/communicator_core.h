@@ -19,10 +19,13 @@
 #include <cohort/collectives/selection/choice_memo.h>
 #include <cohort/collectives/selection/explanation.h>
 #include <cohort/collectives/selection/forced_algorithms.h>
+#include <cohort/collectives/selection/later_measuring.h>
 #include <cohort/collectives/selection/selection.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/mutex.h>
 
+#include <limits>
+#include <memory>
 #include <variant>
 
 namespace cohort {
@@ -53,8 +56,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   ~CommunicatorCore();
 
   /// Exchanges shared memory and configuration with all ranks, which the ranks of a group have done before;
-  /// then collectives may run.
-  Task<> establish();
+  /// then collectives may run. What is measured of the hosts takes at most a fifth of that time, and has a
+  /// default in its place where it would take longer.
+  Task<> establish(Duration timeout);
   /// Says goodbye and ends what runs beside, unless groups need it. Idempotent. No collective may be running.
   /// Throws, when that is done, the cause of a failure of the last call that this rank hears of only here.
   Task<> close();
@@ -122,7 +126,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   [[nodiscard]] bool try_complete_now(const Call& call, bool& has_begun) noexcept;
 
   /// What a caller asks for: one message, or a call that is made of several.
-  using Asked = std::variant<const Call*, const TensorCall*, const FunctionCall*>;
+  using Asked = std::variant<Call*, const TensorCall*, const FunctionCall*>;
   /// Runs the call, which outlives the task, in its turn.
   [[nodiscard]] Task<> run(Asked asked, bool has_begun);
 
@@ -130,6 +134,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   // with it on this rank alone.
   void choose(Call& call, std::string_view forced) const {
     call.algorithm = &select(call, forced);
+    call.chosen_until = choices_end_;
     call.is_algorithm_forced = !forced.empty();
     if (!call.blocks.empty() && !call.algorithm->keeps_to_blocks()) [[unlikely]]
       refuse_blocks(call);
@@ -221,6 +226,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
 
   // One call, in its turn:
   [[nodiscard]] Task<> perform(Asked asked, bool has_begun);
+  void renew_choice(Call& call) const;
   [[nodiscard]] Task<> begin_and_run(const Call& call);
   [[nodiscard]] Task<> begin_and_run(const TensorCall& call);
   [[nodiscard]] Task<> begin_and_run(const FunctionCall& call);
@@ -281,13 +287,19 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// Whether the last call of this rank is known to have failed since it was over.
   [[nodiscard]] bool is_untold() const noexcept;
 
+  // What ranks measure together (communicator_core_measuring.cpp):
+  [[nodiscard]] Calibration& begin_calibration();
+  [[nodiscard]] bool may_pull() const noexcept;
+  [[nodiscard]] Task<> run_and_measure_again(Task<> running, bool is_joint);
+  Task<> measure_again();
+
   // Establishing:
-  Task<> establish_with_all();
+  Task<> establish_with_all(Duration timeout);
   void establish_in_root() noexcept;
   void make_ready() noexcept;
   Task<> measure(const std::function<Task<>()>& what);
-  Task<> measure_host(std::optional<Calibration>& kept);
-  Task<> measure_network();
+  Task<> measure_host(Duration budget);
+  Task<> measure_network(Duration budget);
   Task<> end_group();
   /// Ends what a root and its groups share, if nobody needs it any more.
   Task<> end_if_unused();
@@ -323,8 +335,15 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   std::optional<GroupTable> groups_;        ///< the root's
   MemoryExec exec_;
   Reach reach_;
-  Reach unmeasured_;                ///< the same as if nothing had been measured
-  mutable ChoiceMemo chosen_;       ///< by what reach_ is once established
+  Reach unmeasured_;                          ///< the same as if nothing had been measured
+  mutable ChoiceMemo chosen_;                 ///< by what reach_ is now
+  std::unique_ptr<Calibration> calibration_;  ///< as long as peers may touch its memory
+  bool measures_again_ = false;
+  LaterMeasuring later_;
+  TimePoint measured_at_{};
+  /// Choices hold up to the message of that number: then all ranks look whether to measure again.
+  std::uint64_t choices_end_ = std::numeric_limits<std::uint64_t>::max();
+  bool takes_calls_ = true;         ///< neither failed nor closed
   std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
 
   OwnCounts counts_;          ///< of the call that runs, where ranks have to tell them

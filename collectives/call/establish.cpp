@@ -161,7 +161,8 @@ class Exchange : Immovable {
 
 /// What links cost a core here: as an earlier job has measured it under the same conditions, or else measured
 /// now, and kept by the first rank of the host.
-Task<LinkSpeed> speed_of_links(Engine& engine, const Membership& membership, double ranks_per_core) {
+Task<LinkSpeed> speed_of_links(Engine& engine, const Membership& membership, double ranks_per_core,
+                               Duration budget) {
   Rank here = 0;
   Rank first = membership.rank;
   for (Rank peer = membership.size; peer-- > 0;) {
@@ -176,9 +177,8 @@ Task<LinkSpeed> speed_of_links(Engine& engine, const Membership& membership, dou
     kept->keeps_figures = true;
     co_return *kept;
   }
-  const LinkSpeed measured = co_await LinkSpeed::measure(engine, ranks_per_core);
-  const bool is_measured = !(measured == measured.unmeasured());
-  if (is_measured && first == membership.rank) known.keep(measured);
+  const LinkSpeed measured = co_await LinkSpeed::measure(engine, ranks_per_core, budget);
+  if (measured.is_measured && first == membership.rank) known.keep(measured);
   co_return measured;
 }
 
@@ -186,10 +186,10 @@ Task<LinkSpeed> speed_of_links(Engine& engine, const Membership& membership, dou
 
 Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership& membership,
                                                ControlPlane& control, Resources& resources,
-                                               TaskScope& services, double ranks_per_core) {
+                                               TaskScope& services, double ranks_per_core, Duration budget) {
   std::optional<LinkSpeed> own_speed;
   if (!resources.is_host_wide() && membership.size > 1) {
-    const LinkSpeed speed = co_await speed_of_links(engine, membership, ranks_per_core);
+    const LinkSpeed speed = co_await speed_of_links(engine, membership, ranks_per_core, budget);
     own_speed = speed;
   }
   Exchange exchange(membership, resources, own_speed);

@@ -13,11 +13,12 @@ namespace cohort {
 /// other, and tells what links cost here, if any peer's memory is not mapped. From then on the control plane
 /// listens in `services`.
 ///
-/// Returns what links cost, the same on all ranks; nothing where all memory is mapped. Throws Mismatch naming
+/// Returns what links cost, the same on all ranks, measured within `budget` or assumed; nothing where all
+/// memory is mapped. Throws Mismatch naming
 /// rank, field and both values, ProtocolError, PeerDied, ...; all with the peer as culprit.
 Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership& membership,
                                                ControlPlane& control, Resources& resources,
-                                               TaskScope& services, double ranks_per_core);
+                                               TaskScope& services, double ranks_per_core, Duration budget);
 
 /// Why a joining was not through in time, although all ranks came: `silent` did not answer, or descriptors
 /// had no room on their way.

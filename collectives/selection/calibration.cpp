@@ -22,8 +22,9 @@ constexpr std::size_t kLarge = std::size_t{64} << 10;
 constexpr int kLargeCallsPerBatch = 2;
 /// For each use.
 constexpr Duration kMostPullTime = std::chrono::milliseconds(60);
-/// Of all that the ranks of a host give and get: memory that joining takes for a moment.
+/// Memory that joining takes for a moment, and a program that runs.
 constexpr std::size_t kMostPullBytes = std::size_t{256} << 20;
+constexpr std::size_t kMostPullBytesLater = std::size_t{32} << 20;
 /// Of blocks as large pulling wins, or nearly does, if it ever will: smaller ones lie in few pages, and
 /// readers wait for each other there.
 constexpr std::size_t kLargeBlock = std::size_t{256} << 10;
@@ -32,6 +33,9 @@ constexpr std::size_t kLargeBlock = std::size_t{256} << 10;
 constexpr int pulls_per_batch(std::size_t bytes) noexcept {
   return bytes >= std::size_t{1} << 20 ? 1 : JointMeasurement::kCallsPerBatch;
 }
+
+/// About as many as there is time for.
+constexpr std::size_t kOperatorsOfRound = 5;
 
 void grow(std::vector<std::byte>& buffer, std::size_t bytes) {
   if (buffer.size() < bytes) buffer.resize(bytes);
@@ -60,7 +64,8 @@ Calibration::Calibration(Engine& engine, const Membership& membership, const Mem
       group_(group),
       known_(std::move(known)),
       together_(engine, membership, std::move(run),
-                [&algorithms](const Call& call) { return algorithms.ways_on_host(call.op).in_slots; }) {}
+                [&algorithms](const Call& call) { return algorithms.ways_on_host(call.op).in_slots; }),
+      most_pull_bytes_(kMostPullBytes) {}
 
 Call Calibration::call_of(Operator op, std::size_t bytes) {
   CallArguments arguments;
@@ -71,17 +76,22 @@ Call Calibration::call_of(Operator op, std::size_t bytes) {
   return make_call(op, arguments, membership_.rank, membership_.size);
 }
 
-Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pull_from_bytes) {
-  std::array<double, 2> most = {ranks_per_core, static_cast<double>(pull_from_bytes)};
+Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pull_from_bytes,
+                                          Duration budget) {
+  const std::optional<KnownFigures::OfSlots> own_slots = known_.slots();
+  const std::optional<KnownFigures::OfPull> own_pull = known_.pull();
+  std::array<double, 4> most = {ranks_per_core, static_cast<double>(pull_from_bytes), own_slots ? 0.0 : 1.0,
+                                own_pull ? 0.0 : 1.0};
   co_await together_.agree_on_slowest(most);
   measures_ = most[0] <= kMostRanksPerCoreToMeasure;
   pull_from_bytes_ = most[1];
   if (!measures_) co_return;
   if (most[0] <= 1) on_own_core_.emplace(engine_.platform(), job_);
-  const std::optional<KnownFigures::OfSlots> slots = co_await together_.known_to_all(known_.slots());
-  slots_ = slots;
-  const std::optional<KnownFigures::OfPull> pull = co_await together_.known_to_all(known_.pull());
-  pull_ = pull;
+  if (most[2] == 0) slots_ = own_slots;
+  if (most[3] == 0) pull_ = own_pull;
+  if (slots_) co_await together_.agree_on_slowest(*slots_);
+  if (pull_) co_await together_.agree_on_slowest(*pull_);
+  together_.allow(budget);  // since all are here
 }
 
 JointMeasurement::Rewrite Calibration::rewriting(const Call& call) const {
@@ -109,44 +119,48 @@ Task<> Calibration::touch_rings() {
   co_await together_.meet();
 }
 
-/// After each size the ranks agree on the slowest rank's times, and on whether to go on.
 Task<> Calibration::measure_slots(SlotCrossover& slots) {
   if (slots_) KnownFigures::give(*slots_, slots);
-  if (!measures_ || slots_) co_return;
+  const bool is_due = measures_ && !slots_;
+  if (!is_due) co_return;
   co_await touch_rings();
-  send_.resize(kMostAnnouncedBytes);
-  recv_.resize(send_.size() * membership_.size);
-  const TimePoint start = engine_.now();
-  bool has_time = true;
+  const TimePoint until = engine_.now() + kMostTime;
   together_.spread = 1;
-  for (const Operator op : all_operators()) {
-    const HostWays ways = algorithms_.ways_on_host(op);
-    const bool is_plain = op->has_data && op->counts == Counts::one;  // time is short: not every variant
-    if (!is_plain || ways.in_slots == nullptr || ways.on_mapped_memory == nullptr) continue;
-    std::vector<SlotTimes> measured;
-    bool is_lost = false;
-    for (const std::size_t bytes : SlotCrossover::sizes_of(op.info())) {
-      if (!has_time || is_lost) break;
-      Call call = call_of(op, bytes);
-      const auto in_slots_or_not = [&call, &ways](std::size_t which) {
-        call.algorithm = which == 0 ? ways.in_slots : ways.on_mapped_memory;
-        return call;
-      };
-      const int calls = bytes < kLarge ? JointMeasurement::kCallsPerBatch : kLargeCallsPerBatch;
-      const std::array<double, 2> both =
-          co_await together_.time_both(in_slots_or_not, rewriting(call), calls);
-      std::array<double, 4> times = {both[0], both[1], in_microseconds(engine_.now() - start),
-                                     together_.spread};
-      co_await together_.agree_on_slowest(times);
-      together_.spread = times[3];
-      measured.push_back({op, bytes, times[0], times[1]});
-      has_time = times[2] < in_microseconds(kMostTime);
-      is_lost = times[0] > SlotCrossover::kIsLost * times[1];
-    }
-    slots.take(measured);
-  }
+  for (const Operator op : all_operators()) co_await measure_slots_of(op, until, slots);
   const bool is_worth_keeping = !slots.measured().empty() && together_.spread <= kMostKeptSpread;
   if (is_worth_keeping && membership_.rank == 0) known_.keep(KnownFigures::figures_of(slots));
+}
+
+/// After each size the ranks agree on the slowest rank's times, and on whether to go on.
+Task<> Calibration::measure_slots_of(Operator op, TimePoint until, SlotCrossover& slots) {
+  const HostWays ways = algorithms_.ways_on_host(op);
+  const bool is_plain = op->has_data && op->counts == Counts::one;  // time is short: not every variant
+  if (!is_plain || ways.in_slots == nullptr || ways.on_mapped_memory == nullptr) co_return;
+  grow(send_, kMostAnnouncedBytes);
+  grow(recv_, kMostAnnouncedBytes * membership_.size);
+  std::vector<SlotTimes> measured;
+  bool goes_on = true;
+  for (const std::size_t bytes : SlotCrossover::sizes_of(op.info())) {
+    if (!goes_on) break;
+    Call call = call_of(op, bytes);
+    const auto in_slots_or_not = [&call, &ways](std::size_t which) {
+      call.algorithm = which == 0 ? ways.in_slots : ways.on_mapped_memory;
+      return call;
+    };
+    const int calls = bytes < kLarge ? JointMeasurement::kCallsPerBatch : kLargeCallsPerBatch;
+    const std::optional<std::array<double, 2>> both =
+        co_await together_.time_both(in_slots_or_not, rewriting(call), calls);
+    if (!both) break;
+    std::array<double, 4> times = {(*both)[0], (*both)[1], engine_.now() < until ? 0.0 : 1.0,
+                                   together_.spread};
+    co_await together_.agree_on_slowest(times);
+    together_.spread = times[3];
+    measured.push_back({op, bytes, times[0], times[1]});
+    const bool is_lost = times[0] > SlotCrossover::kIsLost * times[1];
+    goes_on = times[2] == 0 && !is_lost;
+    if (times[2] != 0) together_.allow(Duration::zero());
+  }
+  slots.renew(measured);
 }
 
 /// The peer's memory may be given back by now, as its process may be another one's.
@@ -185,7 +199,8 @@ Task<bool> Calibration::probe_pull() {
 
 Task<> Calibration::measure_pull(PullCrossover& pull) {
   const bool is_told = pull_from_bytes_ != 0;
-  if (!measures_ && !is_told) co_return;
+  const bool has_time = co_await together_.has_time();  // none where nothing is measured
+  if (!has_time && !is_told && !pull_) co_return;
   const bool is_allowed = co_await probe_pull();
   const auto core_cache_bytes = static_cast<double>(engine_.platform().core_cache_bytes());
   std::array<double, 2> agreed = {is_allowed ? 0.0 : 1.0, core_cache_bytes};
@@ -210,8 +225,8 @@ Task<> Calibration::measure_pull(PullCrossover& pull) {
     co_await measure_pull_of(operator_of<AllReduce>, pull);
     pull.combine_beyond(core_cache);
   }
-  if (together_.spread <= kMostKeptSpread && membership_.rank == 0)
-    known_.keep(KnownFigures::figures_of(pull));
+  const bool is_worth_keeping = pull.is_settled() && together_.spread <= kMostKeptSpread;
+  if (is_worth_keeping && membership_.rank == 0) known_.keep(KnownFigures::figures_of(pull));
 }
 
 /// Of blocks, or shares, of each size, as long as there is time: the next one takes about four times as long.
@@ -228,7 +243,7 @@ Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
   bool goes_on = true;
   for (const std::size_t bytes : PullCrossover::kSizes) {
     const std::size_t count = bytes * pulled_shares_of(op, membership_.size);
-    const bool is_too_much = !measured.empty() && count * of_all > kMostPullBytes;
+    const bool is_too_much = !measured.empty() && count * of_all > most_pull_bytes_;
     if (!goes_on || is_too_much) break;
     grow(send_, unit.send * count);
     grow(recv_, unit.recv * count);
@@ -241,9 +256,11 @@ Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
     };
     const int calls = pulls_per_batch(bytes);
     const TimePoint began = engine_.now();
-    const std::array<double, 2> both = co_await together_.time_both(staged_or_pulled, rewriting(call), calls);
+    const std::optional<std::array<double, 2>> both =
+        co_await together_.time_both(staged_or_pulled, rewriting(call), calls);
+    if (!both) break;
     const double next_us = 4 * in_microseconds(engine_.now() - began) * pulls_per_batch(4 * bytes) / calls;
-    std::array<double, 4> times = {both[0], both[1], together_.spread,
+    std::array<double, 4> times = {(*both)[0], (*both)[1], together_.spread,
                                    in_microseconds(engine_.now() - start) + next_us};
     co_await together_.agree_on_slowest(times);
     together_.spread = times[2];
@@ -254,7 +271,43 @@ Task<> Calibration::measure_pull_of(Operator op, PullCrossover& pull) {
   pull = agreed;
   send_ = {};
   recv_ = {};
-  pull.take(pull_use_of(op, membership_.size), measured);
+  if (!measured.empty()) pull.renew(pull_use_of(op, membership_.size), measured);
+}
+
+Task<> Calibration::measure_again(const LaterMeasuring::Round& round, std::size_t core_cache_bytes,
+                                  PullCrossover* pull, SlotCrossover& slots) {
+  are_rings_touched_ = true;
+  most_pull_bytes_ = kMostPullBytesLater;
+  together_.allow(round.budget);
+  together_.spread = 1;
+  if (pull != nullptr) co_await measure_pull_again(round.number, core_cache_bytes, *pull);
+  const std::vector<Operator> ops(all_operators().begin(), all_operators().end());
+  const TimePoint until = engine_.now() + round.budget;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Operator op = ops[(i + kOperatorsOfRound * round.number) % ops.size()];
+    co_await measure_slots_of(op, until, slots);
+  }
+  const bool is_worth_keeping = membership_.rank == 0 && together_.spread <= kMostKeptSpread;
+  if (!is_worth_keeping) co_return;
+  if (!slots.measured().empty()) known_.keep(KnownFigures::figures_of(slots));
+  if (pull != nullptr && pull->is_settled()) known_.keep(KnownFigures::figures_of(*pull));
+}
+
+/// One use, another one each time; all, if there was no time before.
+Task<> Calibration::measure_pull_again(unsigned round, std::size_t core_cache_bytes, PullCrossover& pull) {
+  if (!pull.is_settled()) {
+    co_await measure_pull(pull);
+    co_return;
+  }
+  std::vector<Operator> ops;
+  for (const Operator op : {operator_of<AllToAll>, operator_of<Scatter>, operator_of<Broadcast>,
+                            operator_of<AllGather>, operator_of<AllReduce>}) {
+    const std::vector<PullTimes>& measured = pull.measured(pull_use_of(op, membership_.size));
+    if (!measured.empty()) ops.push_back(op);
+  }
+  if (ops.empty()) co_return;
+  co_await measure_pull_of(ops[round % ops.size()], pull);
+  pull.combine_beyond(core_cache_bytes);
 }
 
 }  // namespace cohort

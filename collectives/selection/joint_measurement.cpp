@@ -19,16 +19,24 @@ Task<double> JointMeasurement::time(const Call& call) {
   co_return best_of(batches);
 }
 
-Task<std::array<double, 2>> JointMeasurement::time_both(Way way, Rewrite rewrite, int calls_per_batch) {
+Task<bool> JointMeasurement::has_time() {
+  if (is_time_over_) co_return false;
+  double is_late = engine_.now() < until_ ? 0 : 1;
+  co_await agree_on_slowest(std::span(&is_late, 1));
+  is_time_over_ = is_late != 0;
+  co_return is_late == 0;
+}
+
+Task<std::optional<std::array<double, 2>>> JointMeasurement::time_both(Way way, Rewrite rewrite,
+                                                                       int calls_per_batch) {
   std::array<std::vector<Duration>, 2> batches;
   for (int batch = 0; batch < kBatchesOfCalls; ++batch) {
     for (std::size_t which = 0; which < batches.size(); ++which) {
       const Call call = way(which);
-      const bool anew = rewrite != nullptr;
-      Task<Duration> batch_of =
-          anew ? run_batch_anew(call, rewrite, calls_per_batch) : run_batch(call, calls_per_batch);
-      const Duration took = co_await batch_of;
-      batches[which].push_back(took);
+      const std::optional<Duration> took =
+          co_await run_batch_while_there_is_time(call, rewrite, calls_per_batch);
+      if (!took) co_return std::nullopt;
+      batches[which].push_back(*took);
     }
   }
   const std::array<double, 2> typical = {median_of(batches[0]), median_of(batches[1])};
@@ -36,21 +44,27 @@ Task<std::array<double, 2>> JointMeasurement::time_both(Way way, Rewrite rewrite
 }
 
 Task<Duration> JointMeasurement::run_batch(const Call& call, int calls) const {
+  engine_.platform().keep_core();
   const TimePoint start = engine_.now();
   for (int i = 0; i < calls; ++i) co_await run_(call);
   co_return (engine_.now() - start) / calls;
 }
 
-Task<Duration> JointMeasurement::run_batch_anew(const Call& call, const Rewrite& rewrite, int calls) const {
+Task<std::optional<Duration>> JointMeasurement::run_batch_while_there_is_time(const Call& call,
+                                                                              const Rewrite& rewrite,
+                                                                              int calls) {
+  const bool anew = rewrite != nullptr;
+  const int parts = anew ? calls : 1;
+  const int calls_of_part = calls / parts;
   Duration took{};
-  for (int i = 0; i < calls; ++i) {
-    rewrite();
-    co_await meet();
-    const TimePoint start = engine_.now();
-    co_await run_(call);
-    took += engine_.now() - start;
+  for (int part = 0; part < parts; ++part) {
+    if (anew) rewrite();
+    const bool goes_on = co_await has_time();
+    if (!goes_on) co_return std::nullopt;
+    const Duration of_part = co_await run_batch(call, calls_of_part);
+    took += of_part;
   }
-  co_return took / calls;
+  co_return took / parts;
 }
 
 double JointMeasurement::best_of(const std::vector<Duration>& batches) noexcept {

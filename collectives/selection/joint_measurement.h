@@ -33,6 +33,14 @@ class JointMeasurement {
   [[nodiscard]] Task<> run(const Call& call) const { return run_(call); }
   /// Waits until all have come here.
   [[nodiscard]] Task<> meet() const;
+  /// From now on there is so much time. Before, and where one rank has no more, nothing is measured: what is
+  /// left out has a default in its place, on all ranks.
+  void allow(Duration budget) noexcept {
+    until_ = after(engine_.now(), budget);
+    is_time_over_ = budget <= Duration::zero();
+  }
+  /// Whether all ranks have time left. All wait until all have come here.
+  Task<bool> has_time();
   /// Each rank's time of a call, in us: the best of several batches, since others are disturbed by whatever
   /// else runs.
   Task<double> time(const Call& call);
@@ -45,7 +53,9 @@ class JointMeasurement {
   /// how they come to have one.
   using Way = std::function<Call(std::size_t which)>;
   using Rewrite = std::function<void()>;
-  Task<std::array<double, 2>> time_both(Way way, Rewrite rewrite, int calls_per_batch = kCallsPerBatch);
+  /// Nothing, on all ranks, where the time of one was over meanwhile.
+  Task<std::optional<std::array<double, 2>>> time_both(Way way, Rewrite rewrite,
+                                                       int calls_per_batch = kCallsPerBatch);
   /// The same of one call, which is enough where it takes long.
   Task<double> time_once(const Call& call) const;
   /// values[i] = the largest of all ranks.
@@ -74,7 +84,9 @@ class JointMeasurement {
  private:
   /// How long one of its calls takes.
   Task<Duration> run_batch(const Call& call, int calls) const;
-  Task<Duration> run_batch_anew(const Call& call, const Rewrite& rewrite, int calls) const;
+  /// Nothing where the time was over.
+  Task<std::optional<Duration>> run_batch_while_there_is_time(const Call& call, const Rewrite& rewrite,
+                                                              int calls);
   // In us. Widen the spread.
   [[nodiscard]] double best_of(const std::vector<Duration>& batches) noexcept;
   [[nodiscard]] double median_of(std::vector<Duration> batches) noexcept;
@@ -83,6 +95,8 @@ class JointMeasurement {
   const Membership& membership_;
   const RunCall run_;
   const Choose choose_;
+  TimePoint until_{};
+  bool is_time_over_ = true;  ///< on some rank, as all know
 };
 
 }  // namespace cohort

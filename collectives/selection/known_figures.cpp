@@ -46,6 +46,7 @@ std::optional<LinkSpeed> KnownFigures::speed() const {
   speed.byte_us = (*found)[1];
   speed.combine_us = (*found)[2];
   speed.copy_us = (*found)[3];
+  speed.is_measured = true;
   return speed;
 }
 

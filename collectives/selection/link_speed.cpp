@@ -29,17 +29,18 @@ constexpr int kMostLooks = 10'000;
 /// Bounds of what a peer may tell.
 constexpr double kMostOfAny = 1e9;
 
-/// The shortest of several runs of `work`, in microseconds; 0 if it does not take any time that the clock
-/// knows.
+/// The shortest of several runs of `work`, as many as there is time for, in microseconds; 0 if it does not
+/// take any time that the clock knows, or there is none.
 template <class Work>
-double best_us(Engine& engine, Work work) {
+double best_us(Engine& engine, TimePoint until, Work work) {
+  if (engine.now() >= until) return 0;
   Duration best = Duration::max();
-  for (int batch = 0; batch < kReductionBatches; ++batch) {
+  for (int batch = 0; batch < kReductionBatches && engine.now() < until; ++batch) {
     const TimePoint start = engine.now();
     work();
     best = std::min(best, engine.now() - start);
   }
-  return in_microseconds(best);
+  return best == Duration::max() ? 0 : in_microseconds(best);
 }
 
 /// Both ends of a connection, and what passes over it.
@@ -87,28 +88,31 @@ class Loop {
   bool is_broken_ = false;
 };
 
-Task<> measure_on_loopback(Engine& engine, LinkSpeed& speed) {
+Task<> measure_on_loopback(Engine& engine, TimePoint until, LinkSpeed& speed) {
   Listener listener(engine, Address::parse("127.0.0.1:0"));
   Socket one = co_await Socket::connect(engine, listener.local_address());
   Socket other = co_await listener.accept();
   Loop loop(std::move(one), std::move(other));
-  const double small_us = best_us(engine, [&] {
+  const double small_us = best_us(engine, until, [&] {
     for (int i = 0; i < kMessagesPerBatch; ++i) loop.move(kMessageBytes);
   });
-  const double large_us = best_us(engine, [&] { loop.move(kLargeBytes); });
-  const double combine_us = best_us(engine, [&] { loop.combine(); });
-  const double copy_us = best_us(engine, [&] { loop.copy(); });
+  const double large_us = best_us(engine, until, [&] { loop.move(kLargeBytes); });
+  const double combine_us = best_us(engine, until, [&] { loop.combine(); });
+  const double copy_us = best_us(engine, until, [&] { loop.copy(); });
   const bool is_usable = small_us > 0 && large_us > 0 && combine_us > 0 && copy_us > 0 && !loop.is_broken();
   if (!is_usable) co_return;
   speed.message_us = small_us / kMessagesPerBatch;
   speed.byte_us = std::max(large_us - speed.message_us, 0.0) / kLargeBytes;
   speed.combine_us = combine_us / kLargeBytes;
   speed.copy_us = copy_us / kLargeBytes;
+  speed.is_measured = true;
 }
 
 double median_of(const std::vector<LinkSpeed>& ranks, double LinkSpeed::*field) {
+  const bool is_any_measured = std::ranges::any_of(ranks, &LinkSpeed::is_measured);
   std::vector<double> values;
-  for (const LinkSpeed& speed : ranks) values.push_back(speed.*field);
+  for (const LinkSpeed& speed : ranks)
+    if (speed.is_measured == is_any_measured) values.push_back(speed.*field);
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
                    values.end());
   return values[values.size() / 2];
@@ -124,15 +128,18 @@ double median_of(const std::vector<LinkSpeed>& ranks, double LinkSpeed::*field) 
 
 }  // namespace
 
-Task<LinkSpeed> LinkSpeed::measure(Engine& engine, double ranks_per_core) {
+Task<LinkSpeed> LinkSpeed::measure(Engine& engine, double ranks_per_core, Duration budget) {
   LinkSpeed speed;
   speed.ranks_per_core = ranks_per_core;
   speed.cache_bytes = engine.platform().core_cache_bytes();
   speed.keeps_figures = FigureCache::from_environment().is_on();
+  const TimePoint until = after(engine.now(), budget);
   try {
-    co_await measure_on_loopback(engine, speed);
+    Task<> timed = with_deadline(budget, measure_on_loopback(engine, until, speed));
+    co_await timed;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::SystemError) throw;
+    const bool is_late = error.kind() == ErrorKind::DeadlineExceeded && engine.now() >= until;
+    if (!is_late && error.kind() != ErrorKind::SystemError) throw;
   }
   co_return speed;
 }
@@ -140,7 +147,7 @@ Task<LinkSpeed> LinkSpeed::measure(Engine& engine, double ranks_per_core) {
 std::string LinkSpeed::text() const {
   return fmt::format("{:.4g} {:.4g} {:.4g} {:.4g} {:.4g} {} {:d}", message_us, byte_us, combine_us, copy_us,
                      ranks_per_core, std::min(cache_bytes, static_cast<std::size_t>(kMostOfAny)),
-                     keeps_figures);
+                     keeps_figures + 2 * is_measured);
 }
 
 LinkSpeed LinkSpeed::parse(std::string_view text) {
@@ -162,7 +169,9 @@ LinkSpeed LinkSpeed::parse(std::string_view text) {
   speed.copy_us = numbers[3];
   speed.ranks_per_core = numbers[4];
   speed.cache_bytes = static_cast<std::size_t>(numbers[5]);
-  speed.keeps_figures = numbers[6] != 0;
+  const auto flags = static_cast<unsigned>(numbers[6]);
+  speed.keeps_figures = (flags & 1) != 0;
+  speed.is_measured = (flags & 2) != 0;
   return speed;
 }
 
@@ -176,6 +185,7 @@ LinkSpeed LinkSpeed::agreed(const std::vector<LinkSpeed>& of_ranks) {
     all.ranks_per_core = std::max(all.ranks_per_core, speed.ranks_per_core);
     all.cache_bytes = std::min(all.cache_bytes, speed.cache_bytes);
     all.keeps_figures = all.keeps_figures && speed.keeps_figures;
+    all.is_measured = all.is_measured || speed.is_measured;
   }
   return all;
 }

@@ -23,15 +23,18 @@ struct LinkSpeed {
   double ranks_per_core = 1;          ///< above 1 where ranks share cores
   std::size_t cache_bytes = 1 << 20;  ///< of a core's own cache: what is on its way in a host should fit
   bool keeps_figures = false;         ///< for later jobs, so that measuring more pays: COHORT_CACHE
+  bool is_measured = false;           ///< the times: by somebody, where ranks have agreed
 
-  /// Takes about 1 ms. Where loopback cannot be used, what it would have measured stays as above.
-  static Task<LinkSpeed> measure(Engine& engine, double ranks_per_core);
+  static constexpr Duration kMostTime = std::chrono::milliseconds(100);
+  /// Takes about 1 ms. Where loopback cannot be used, or takes longer than the budget, what it would have
+  /// measured stays as above.
+  static Task<LinkSpeed> measure(Engine& engine, double ranks_per_core, Duration budget = kMostTime);
   /// As ranks tell it to each other; parse(text()) is what they compute with.
   [[nodiscard]] std::string text() const;
   /// Throws ProtocolError for anything that text() does not write.
   static LinkSpeed parse(std::string_view text);
-  /// The median of each time, the most crowded host, the smallest cache; whether all keep figures. At least
-  /// one.
+  /// Of each time the median of those who have measured, the most crowded host, the smallest cache; whether
+  /// all keep figures. At least one.
   static LinkSpeed agreed(const std::vector<LinkSpeed>& of_ranks);
 
   /// The same as if nothing had been measured: what is known of the hosts stays.

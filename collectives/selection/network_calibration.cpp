@@ -80,7 +80,11 @@ const AnyAlgorithm kMeasureBytes = kWithBytes<kWhere>;
 Task<double> NetworkCalibration::agreed_time(const AnyAlgorithm& algorithm) {
   Call call = make_call(operator_of<Barrier>, {}, together_.membership().rank, together_.membership().size);
   call.algorithm = &algorithm;
+  bool has_time = co_await together_.has_time();
+  if (!has_time) co_return 0;
   co_await together_.run(call);  // connects
+  has_time = co_await together_.has_time();
+  if (!has_time) co_return 0;
   double us = co_await together_.time_once(call);
   co_await together_.agree_on_slowest(std::span(&us, 1));
   if (us > kLongUs) co_return us;
@@ -94,6 +98,7 @@ Task<NetworkCalibration::Way> NetworkCalibration::time_way() {
   const double there_and_back = co_await agreed_time(kMeasureSignals<kWhere>);
   const double with_bytes = co_await agreed_time(kMeasureBytes<kWhere>);
   const auto bytes = static_cast<double>(large_bytes(reach_.buffer_bytes));
+  if (with_bytes == 0) co_return Way{.latency_us = there_and_back / 2};
   co_return Way{.latency_us = there_and_back / 2,
                 .byte_us = std::max(0.0, with_bytes - there_and_back) / bytes};
 }
@@ -101,6 +106,7 @@ Task<NetworkCalibration::Way> NetworkCalibration::time_way() {
 Task<CostModel> NetworkCalibration::measure() {
   const std::optional<KnownFigures::OfNetwork> known = co_await together_.known_to_all(known_.network());
   if (known) co_return model_by(*known);
+  together_.allow(budget_);
   const Way between = co_await time_way<Where::between>();
   const Way inside = co_await time_way<Where::inside>();
   const KnownFigures::OfNetwork figures = {
@@ -108,7 +114,8 @@ Task<CostModel> NetworkCalibration::measure() {
   double spread = together_.spread;
   co_await together_.agree_on_slowest(std::span(&spread, 1));
   const bool is_first_of_host = reach_.hosts.place_of(together_.membership().rank) == 0;
-  if (is_first_of_host && spread <= kMostKeptSpread) known_.keep(figures);
+  const bool is_whole = co_await together_.has_time();
+  if (is_first_of_host && is_whole && spread <= kMostKeptSpread) known_.keep(figures);
   co_return model_by(figures);
 }
 
@@ -117,6 +124,8 @@ CostModel NetworkCalibration::model_by(const KnownFigures::OfNetwork& figures) c
   const LinkSpeed& speed = reach_.model.speed();
   InsideSpeed inside = reach_.model.inside();
   NetworkSpeed network = reach_.model.network();
+  network.is_measured = figures[0] > 0;
+  inside.is_measured = figures[2] > 0;
   if (figures[0] > 0) network.latency_us = std::max(0.0, figures[0] - speed.message_us);
   if (figures[1] > speed.byte_us) network.byte_us = figures[1];
   if (figures[2] > 0) inside.latency_us = std::max(0.0, figures[2] - inside.message_us);

@@ -16,9 +16,11 @@ class NetworkCalibration {
  public:
   enum class Where : std::uint8_t { inside, between };
 
-  /// `known`: what earlier jobs of the same hosts have measured; it and `reach` outlive this.
-  NetworkCalibration(JointMeasurement together, const Reach& reach, const KnownFigures& known)
-      : together_(std::move(together)), reach_(reach), known_(known) {}
+  /// `known`: what earlier jobs of the same hosts have measured; it and `reach` outlive this. `budget`: since
+  /// all have come; what takes longer stays as it was assumed.
+  NetworkCalibration(JointMeasurement together, const Reach& reach, const KnownFigures& known,
+                     Duration budget)
+      : together_(std::move(together)), reach_(reach), known_(known), budget_(budget) {}
 
   /// The model with what was measured in place of what was assumed: the same on all ranks. 14 calls of each
   /// of four kinds, on links of neighbours, or one of each kind where one takes more than 2 ms.
@@ -32,12 +34,14 @@ class NetworkCalibration {
   };
   template <Where kWhere>
   Task<Way> time_way();
+  /// 0: there was no time for it.
   Task<double> agreed_time(const AnyAlgorithm& algorithm);
   [[nodiscard]] CostModel model_by(const KnownFigures::OfNetwork& figures) const;
 
   JointMeasurement together_;
   const Reach& reach_;
   const KnownFigures& known_;
+  const Duration budget_;
 };
 
 }  // namespace cohort

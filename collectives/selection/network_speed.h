@@ -13,11 +13,12 @@ struct InsideSpeed {
   double message_us = 0.2;       ///< of the cores at both ends
   double latency_us = 0.3;       ///< from one to the other
   double byte_us = 1.0 / 10000;  ///< of the one copy that moves it
+  bool is_measured = false;
 
   /// Beside links of that speed: who shares a core has to be given it first.
   [[nodiscard]] static InsideSpeed beside(const LinkSpeed& speed) noexcept {
     InsideSpeed inside;
-    if (speed.ranks_per_core > 1) inside = {speed.message_us, 0, inside.byte_us};
+    if (speed.ranks_per_core > 1) inside = {speed.message_us, 0, inside.byte_us, false};
     inside.byte_us = std::min(inside.byte_us, speed.byte_us);
     return inside;
   }
@@ -29,6 +30,7 @@ struct NetworkSpeed {
   double latency_us = 10;  ///< of a message, one way
   double byte_us = 0;      ///< of a byte, to or from a host; 0: no more than the work at its ends takes
   double ports = 1;        ///< through which bytes leave, of all hosts together
+  bool is_measured = false;
 
   /// What these ranks need, on the hosts that they run on, whatever transport they use.
   [[nodiscard]] static NetworkSpeed between(const Membership& membership);
@@ -38,7 +40,9 @@ struct NetworkSpeed {
   [[nodiscard]] bool is_between_hosts() const noexcept { return ports > 1; }
   /// The same ports, where there are any, by figures of others.
   [[nodiscard]] NetworkSpeed by(const NetworkSpeed& measured) const noexcept {
-    return is_between_hosts() ? NetworkSpeed{measured.latency_us, measured.byte_us, ports} : *this;
+    return is_between_hosts()
+               ? NetworkSpeed{measured.latency_us, measured.byte_us, ports, measured.is_measured}
+               : *this;
   }
 };
 

@@ -61,6 +61,20 @@ void PullCrossover::take(PullUse use, const std::vector<PullTimes>& rising) {
   is_settled_ = true;
 }
 
+void PullCrossover::renew(PullUse use, const std::vector<PullTimes>& rising) {
+  std::vector<PullTimes> least = of(use).measured;
+  for (const PullTimes& now : rising) {
+    const auto at = std::ranges::lower_bound(least, now.bytes, {}, &PullTimes::bytes);
+    if (at == least.end() || at->bytes != now.bytes) {
+      least.insert(at, now);
+      continue;
+    }
+    at->staged_us = std::min(at->staged_us, now.staged_us);
+    at->pulled_us = std::min(at->pulled_us, now.pulled_us);
+  }
+  take(use, least);
+}
+
 void PullCrossover::combine_beyond(std::size_t core_cache_bytes) noexcept {
   OfUse& use = of(PullUse::combined);
   const bool is_even =

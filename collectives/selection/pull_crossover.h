@@ -71,6 +71,8 @@ class PullCrossover {
 
   /// Takes the times of rising sizes.
   void take(PullUse use, const std::vector<PullTimes>& rising);
+  /// The same of a use that may have been taken before: of each time the least counts.
+  void renew(PullUse use, const std::vector<PullTimes>& rising);
   /// Where combining did not win clearly at the largest size that was measured, but was no slower, it begins
   /// with shares as large as a core's cache, and larger than any that is measured: what was staged has left
   /// it then, and is read from afar.

@@ -62,17 +62,21 @@ class CostModel {
     std::string_view name;
     double value;
     std::string_view unit;
+    bool is_default = false;  ///< assumed: nobody has measured it
   };
   [[nodiscard]] std::array<Constant, 9> constants() const noexcept {
-    return {{{"message", speed_.message_us, "us"},
-             {"byte", speed_.byte_us * 1e3, "ns"},
-             {"byte combined", speed_.combine_us * 1e3, "ns"},
-             {"byte copied", speed_.copy_us * 1e3, "ns"},
-             {"ranks per core", speed_.ranks_per_core, ""},
-             {"network", network_.latency_us, "us"},
-             {"network byte", network_.byte_us * 1e3, "ns"},
-             {"message inside of a host", inside_.message_us + inside_.latency_us, "us"},
-             {"byte inside of a host", inside_.byte_us * 1e3, "ns"}}};
+    const bool assumed = !speed_.is_measured;
+    const bool is_network_assumed = network_.ports > 1 && !network_.is_measured;
+    return {
+        {{"message", speed_.message_us, "us", assumed},
+         {"byte", speed_.byte_us * 1e3, "ns", assumed},
+         {"byte combined", speed_.combine_us * 1e3, "ns", assumed},
+         {"byte copied", speed_.copy_us * 1e3, "ns", assumed},
+         {"ranks per core", speed_.ranks_per_core, ""},
+         {"network", network_.latency_us, "us", is_network_assumed},
+         {"network byte", network_.byte_us * 1e3, "ns", is_network_assumed},
+         {"message inside of a host", inside_.message_us + inside_.latency_us, "us", !inside_.is_measured},
+         {"byte inside of a host", inside_.byte_us * 1e3, "ns", !inside_.is_measured}}};
   }
 
  private:

@@ -42,6 +42,24 @@ void SlotCrossover::take(const std::vector<SlotTimes>& as_measured) {
   share_limits();
 }
 
+void SlotCrossover::renew(const std::vector<SlotTimes>& as_measured) {
+  if (as_measured.empty()) return;
+  const Operator op = as_measured.front().op;
+  std::vector<SlotTimes> least;
+  for (const std::size_t bytes : kSizes) {
+    const auto has_size = [&](const SlotTimes& times) { return times.op == op && times.bytes == bytes; };
+    const auto earlier = std::ranges::find_if(measured_, has_size);
+    const auto now = std::ranges::find_if(as_measured, has_size);
+    if (earlier != measured_.end()) least.push_back(*earlier);
+    if (now == as_measured.end()) continue;
+    if (earlier == measured_.end()) least.push_back(*now);
+    least.back().slots_us = std::min(least.back().slots_us, now->slots_us);
+    least.back().direct_us = std::min(least.back().direct_us, now->direct_us);
+  }
+  std::erase_if(measured_, [&](const SlotTimes& times) { return times.op == op; });
+  take(least);
+}
+
 void SlotCrossover::share_limits() noexcept {
   for (const bool combines : {false, true}) {
     std::optional<std::size_t> least;

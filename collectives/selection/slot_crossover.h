@@ -54,6 +54,10 @@ class SlotCrossover {
   /// which they lose; below the smallest size if they lose there already; where they never lose, at least up
   /// to kUnmeasuredBytes.
   void take(const std::vector<SlotTimes>& as_measured);
+  /// The same of one that may have been taken before: of each time the least counts, which nothing disturbed.
+  void renew(const std::vector<SlotTimes>& as_measured);
+  /// Whether its own times say up to where slots serve.
+  [[nodiscard]] bool is_measured(Operator op) const noexcept { return limits_[op.index()].is_measured; }
 
  private:
   /// Gives the limits of what was measured to those that were not.

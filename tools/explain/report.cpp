@@ -100,27 +100,42 @@ std::string measured_json(const Reach& reach) {
     row["most_bytes"] = reach.slots.most_bytes(times.op);
     json["slots"].push_back(row);
   }
+  json["slots_by_default"] = Json::array();
+  for (const Operator op : all_operators())
+    if (op->has_data && !reach.slots.is_measured(op))
+      json["slots_by_default"].push_back(
+          {{"collective", to_string(op)}, {"most_bytes", reach.slots.most_bytes(op)}});
   json["pull"] = Json::array();
   for (const PullWay& way : kPullWays)
     if (is_used(way, reach.ranks()))
       json["pull"].push_back({{"use", way.use_name},
                               {"ranges", ranges_of(reach.pull, way.use)},
+                              {"is_default", reach.pull.measured(way.use).empty()},
                               {"measured", times_of(reach.pull.measured(way.use))}});
   json["links"] = Json::array();
   for (const auto& constant : reach.model.constants())
-    json["links"].push_back({{"name", constant.name}, {"value", constant.value}, {"unit", constant.unit}});
+    json["links"].push_back({{"name", constant.name},
+                             {"value", constant.value},
+                             {"unit", constant.unit},
+                             {"is_default", constant.is_default}});
   return json.dump() + "\n";
 }
 
 std::string slots_table(const SlotCrossover& slots) {
-  if (slots.measured().empty()) return "\n# Arrival slots: nothing was measured\n";
+  if (slots.measured().empty())
+    return fmt::format("\n# Arrival slots: nothing was measured; by default they serve up to {} B\n",
+                       SlotCrossover::kUnmeasuredBytes);
   std::string text =
       "\n# Arrival slots against direct, measured at joining on the slowest rank:\n"
       "#        collective   B per rank  slots (us)  direct (us)  slots serve up to\n";
   for (const SlotTimes& times : slots.measured())
     text += fmt::format("# {:>17} {:>12} {:>11.2f} {:>12.2f} {:>18}\n", to_string(times.op), times.bytes,
                         times.slots_us, times.direct_us, slots.most_bytes(times.op));
-  return text;
+  std::string others;
+  for (const Operator op : all_operators())
+    if (op->has_data && op->counts == Counts::one && !slots.is_measured(op))
+      others += fmt::format("{}{} {}", others.empty() ? "" : ", ", to_string(op), slots.most_bytes(op));
+  return others.empty() ? text : text + "# by default, not measured: " + others + "\n";
 }
 
 std::string pull_table(const Reach& reach) {
@@ -128,7 +143,8 @@ std::string pull_table(const Reach& reach) {
   std::string text = "\n# The kernel copies between private buffers:\n";
   for (const PullWay& way : kPullWays)
     if (is_used(way, reach.ranks()))
-      text += fmt::format("# {:>17} {}\n", way.what, words_for(pull.ranges(way.use)));
+      text += fmt::format("# {:>17} {}{}\n", way.what, words_for(pull.ranges(way.use)),
+                          pull.measured(way.use).empty() ? ", by default or as the options say" : "");
   if (pull.measured(PullUse::to_one).empty()) return text;
   text += "#        collective   B per rank staged (us)  pulled (us)\n";
   for (const PullWay& way : kPullWays)
@@ -141,8 +157,9 @@ std::string pull_table(const Reach& reach) {
 std::string links_table(const CostModel& model) {
   std::string text = "\n# Links are weighed with:\n";
   for (const auto& constant : model.constants())
-    text += fmt::format("# {:>17} {:>12.4g}{}{}\n", constant.name, constant.value,
-                        constant.unit.empty() ? "" : " ", constant.unit);
+    text += fmt::format("# {:>17} {:>12.4g}{}{}{}\n", constant.name, constant.value,
+                        constant.unit.empty() ? "" : " ", constant.unit,
+                        constant.is_default ? ", by default: not measured" : "");
   return text;
 }
 
@@ -195,6 +212,8 @@ std::string Report::machine(Platform& platform) const {
     json["cores"] = platform.available_cores();
     json["core_cache_bytes"] = platform.core_cache_bytes();
     json["last_level_cache_bytes"] = platform.last_level_cache_bytes();
+    json["told_core_cache_bytes"] = platform.told_core_cache_bytes();
+    json["told_last_level_cache_bytes"] = platform.told_last_level_cache_bytes();
     json["huge_pages_of_shared_memory"] = huge_pages;
     for (const TransportKind& kind : transports())
       if (kind.describe != nullptr) json[std::string(kind.name)] = kind.describe();
@@ -202,10 +221,11 @@ std::string Report::machine(Platform& platform) const {
   }
   std::string text = fmt::format(
       "\n# This machine:\n"
-      "# {:>17} {:>12}\n# {:>17} {:>12} KiB\n# {:>17} {:>12} KiB, shared\n# {:>17} {:>12}, of shared "
-      "memory\n",
+      "# {:>17} {:>12}\n# {:>17} {:>12} KiB, measured; the system says {}\n# {:>17} {:>12} KiB, shared; the "
+      "system says {}: not measured, large calls try what is faster\n# {:>17} {:>12}, of shared memory\n",
       "cores", platform.available_cores(), "cache of a core", platform.core_cache_bytes() >> 10,
-      "last-level cache", platform.last_level_cache_bytes() >> 10, "huge pages", huge_pages);
+      platform.told_core_cache_bytes() >> 10, "last-level cache", platform.last_level_cache_bytes() >> 10,
+      platform.told_last_level_cache_bytes() >> 10, "huge pages", huge_pages);
   for (const TransportKind& kind : transports())
     if (kind.describe != nullptr) text += fmt::format("# {:>17} {}\n", kind.name, kind.describe());
   return text;

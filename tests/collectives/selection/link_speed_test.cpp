@@ -84,5 +84,24 @@ TEST(LinkSpeed, ranks_agree_on_the_median_whatever_order_they_hear_each_other_in
   }
 }
 
+TEST(LinkSpeed, who_had_no_time_to_measure_does_not_count) {
+  std::vector<LinkSpeed> ranks(3);
+  EXPECT_EQ(LinkSpeed::agreed(ranks).message_us, LinkSpeed().message_us) << "nobody had";
+  EXPECT_FALSE(LinkSpeed::agreed(ranks).is_measured);
+  ranks[1].message_us = 70;
+  ranks[1].is_measured = true;
+  EXPECT_EQ(LinkSpeed::agreed(ranks).message_us, 70);
+  EXPECT_TRUE(LinkSpeed::agreed(ranks).is_measured);
+  EXPECT_TRUE(LinkSpeed::parse(ranks[1].text()).is_measured);
+  EXPECT_FALSE(LinkSpeed::parse(ranks[0].text()).is_measured);
+}
+
+TEST(LinkSpeed, without_time_stays_as_it_was_assumed) {
+  Engine engine;
+  const LinkSpeed measured = engine.run(LinkSpeed::measure(engine, 2, Duration::zero()));
+  EXPECT_FALSE(measured.is_measured);
+  EXPECT_EQ(measured.message_us, LinkSpeed().message_us);
+}
+
 }  // namespace
 }  // namespace cohort

@@ -37,6 +37,16 @@ TEST(SlotCrossover, operators_are_judged_apart_and_unmeasured_ones_keep_what_was
   EXPECT_EQ(crossover.most_bytes(operator_of<AllReduce>), SlotCrossover::kUnmeasuredBytes);
 }
 
+TEST(PullCrossover, of_what_is_measured_again_the_least_counts) {
+  PullCrossover crossover;
+  crossover.renew(PullUse::to_one, {{65536, 10, 900}, {262144, 40, 950}});
+  EXPECT_EQ(crossover.from_bytes(PullUse::to_one), PullCrossover::kNever) << "it was disturbed";
+  crossover.renew(PullUse::to_one, {{16384, 5, 9}, {65536, 80, 5}, {262144, 90, 20}});
+  EXPECT_EQ(crossover.from_bytes(PullUse::to_one), 65536U);
+  EXPECT_EQ(crossover.measured(PullUse::to_one).size(), 3U);
+  EXPECT_EQ(crossover.measured(PullUse::to_one)[1].staged_us, 10);
+}
+
 TEST(PullCrossover, is_settled_by_measuring_and_by_being_set) {
   PullCrossover measured;
   EXPECT_FALSE(measured.is_settled());

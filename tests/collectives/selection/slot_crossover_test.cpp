@@ -96,6 +96,21 @@ TEST(SlotCrossover, operators_with_counts_go_by_those_without) {
   EXPECT_EQ(crossover.most_bytes(operator_of<AllGatherV>), 4U << 10) << "as its kind";
 }
 
+TEST(SlotCrossover, of_what_is_measured_again_the_least_counts) {
+  SlotCrossover crossover;
+  crossover.renew({{kOp, 4096, 900, 10}, {kOp, 16384, 950, 20}});
+  EXPECT_EQ(crossover.most_bytes(kOp), 2048U) << "it was disturbed";
+  crossover.renew({{kOp, 4096, 5, 700}, {kOp, 16384, 8, 800}, {kOp, 32768, 90, 60}});
+  EXPECT_EQ(crossover.times_of(kOp, 4096)->slots_us, 5);
+  EXPECT_EQ(crossover.times_of(kOp, 4096)->direct_us, 10);
+  EXPECT_EQ(crossover.most_bytes(kOp), 16384U);
+  EXPECT_EQ(crossover.measured().size(), 3U);
+  crossover.renew({{kOp, 4096, 6, 12}});
+  EXPECT_EQ(crossover.most_bytes(kOp), 16384U);
+  crossover.renew({});
+  EXPECT_EQ(crossover.measured().size(), 3U);
+}
+
 TEST(SlotCrossover, times_lie_between_measured_sizes_and_are_unknown_outside) {
   SlotCrossover crossover;
   crossover.take({{kOp, 4096, 2, 4}, {kOp, 8192, 4, 8}});
