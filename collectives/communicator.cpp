@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/communicator_core.h>
 #include <cohort/collectives/call/grouping.h>
 #include <cohort/collectives/call/resolved_options.h>
+#include <cohort/engine/failure.h>
 #include <cohort/engine/log.h>
 #include <cohort/net/join/join.h>
 
@@ -45,15 +46,15 @@ Task<std::optional<Error>> failure_to_establish(CommunicatorCore& core, Duration
     Task<> establishing = with_deadline(timeout, core.establish(timeout));
     co_await establishing;
     co_return std::nullopt;
-  } catch (const Error& error) {
-    failure = error;
+  } catch (...) {
+    failure = as_error(std::current_exception());
   }
   const bool is_cancelled = around != nullptr && around->is_cancelled();
   if (failure->kind() == ErrorKind::DeadlineExceeded && !is_cancelled) {
     const Error why = co_await core.silence();
     failure = why;
   }
-  core.give_up(*failure);
+  co_await core.give_up(*failure);
   co_return failure;
 }
 

@@ -82,8 +82,9 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// Why establish() was not through in time: names a rank that does not answer, if there is one. Who does
   /// is asked, since whoever this rank waits for may wait for another one.
   Task<Error> silence();
-  /// Gives the communicator up, and tells all ranks why.
-  void give_up(const Error& cause) noexcept { health_.fail(cause); }
+  /// Where establish() has failed: tells all ranks why, then waits until no peer touches what this rank
+  /// measured in. Peers that do may wait for the cause.
+  Task<> give_up(Error cause);
   /// Gives the communicator up for a reason of this rank's own.
   void abort(const std::string& reason) noexcept;
 
@@ -335,9 +336,8 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   std::optional<GroupTable> groups_;        ///< the root's
   MemoryExec exec_;
   Reach reach_;
-  Reach unmeasured_;                          ///< the same as if nothing had been measured
-  mutable ChoiceMemo chosen_;                 ///< by what reach_ is now
-  std::unique_ptr<Calibration> calibration_;  ///< as long as peers may touch its memory
+  Reach unmeasured_;           ///< the same as if nothing had been measured
+  mutable ChoiceMemo chosen_;  ///< by what reach_ is now
   bool measures_again_ = false;
   LaterMeasuring later_;
   TimePoint measured_at_{};
@@ -357,7 +357,8 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Stage stage_ = Stage::open;
   std::uint64_t splits_ = 0;
   CancelScope* operation_scope_ = nullptr;
-  std::optional<Messenger> messenger_;  ///< from the first message on
+  std::optional<Messenger> messenger_;        ///< from the first message on
+  std::unique_ptr<Calibration> calibration_;  ///< peers touch its memory until this rank's is withdrawn
   Watchdog watchdog_;
 };
 

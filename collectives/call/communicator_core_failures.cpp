@@ -35,6 +35,12 @@ Task<Error> CommunicatorCore::silence() {
   co_return silence_at_joining(membership_, silent, plane_->waits_for_room());
 }
 
+Task<> CommunicatorCore::give_up(Error cause) {
+  health_.fail(cause);
+  co_await withdraw();
+  calibration_.reset();
+}
+
 Task<> CommunicatorCore::ask_who_answers() {
   health_.ask_around();
   const auto is_known = [this] { return health_.is_failed() || silent().empty(); };

@@ -66,10 +66,7 @@ Task<> CommunicatorCore::measure(const std::function<Task<>()>& what) {
   }
   operation_scope_ = nullptr;
   running_.is_running = false;
-  if (!failure) co_return;
-  co_await withdraw();
-  calibration_.reset();
-  std::rethrow_exception(failure);
+  if (failure) std::rethrow_exception(failure);
 }
 
 /// Leaves no trace: arrivals count from the user's first call again.
