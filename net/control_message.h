@@ -39,7 +39,7 @@ struct ControlMessage {
   GroupNumber group = 0;
   std::uint64_t sequence = 0;
   Signature signature;
-  std::array<char, 472> text{};
+  std::array<char, 472> text{};  ///< of status, query and answer: in which call the sender is
 
   void set_text(std::string_view value) noexcept;
   /// Unprintable characters replaced; at most the field.

@@ -274,6 +274,10 @@ bool ControlPlane::is_reached(Rank peer) const noexcept {
   return membership_.control[peer].is_open() && !peers_[peer].has_ended;
 }
 
+Duration ControlPlane::silence(Rank peer) const noexcept {
+  return is_reached(peer) ? membership_.control[peer].silence() : Duration::zero();
+}
+
 bool ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
   Peer& state = peers_[peer];
   if (message.group == 0 && state.departed) return false;

@@ -95,6 +95,8 @@ class ControlPlane : Immovable {
   /// Whether that rank's process is watched and has ended, as the kernel knows now: its number may be another
   /// one's by the next moment.
   [[nodiscard]] bool has_process_ended(Rank peer) const noexcept;
+  /// Of a rank of another host: as Socket::silence().
+  [[nodiscard]] Duration silence(Rank peer) const noexcept;
   /// Whether that rank has left the communicator in good order.
   [[nodiscard]] bool said_goodbye(Rank peer) const noexcept { return peers_[peer].said_goodbye; }
   /// Ends all connections; the listening tasks end.
@@ -172,6 +174,7 @@ class ControlChannel : Immovable {
   /// To all others.
   void broadcast(ControlMessage message) noexcept;
   /// As ControlPlane's.
+  [[nodiscard]] Duration silence(Rank peer) const noexcept { return plane_.silence(ranks_[peer]); }
   [[nodiscard]] bool has_process_ended(Rank peer) const noexcept {
     return plane_.has_process_ended(ranks_[peer]);
   }

@@ -424,7 +424,11 @@ Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
         .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
         .withdraw = [this] { return withdraw(); }});
     health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });
-    health_.set_other_work([this] { return messenger_ ? messenger_->current_operation() : std::nullopt; });
+    health_.set_other_work([this](Health::OfWork of) -> std::optional<std::string> {
+      if (!messenger_) return std::nullopt;
+      return of == Health::OfWork::that_waits ? messenger_->current_operation()
+                                              : messenger_->last_operation();
+    });
   }
   co_return co_await messenger_->run(request);
 }

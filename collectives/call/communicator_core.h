@@ -270,6 +270,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// Of those that have come, who does not answer: on any host, for all ranks are asked.
   [[nodiscard]] std::vector<Rank> silent() const;
   [[nodiscard]] std::string names_of(std::span<const Rank> ranks) const;
+  [[nodiscard]] std::string whereabouts_of(std::span<const Rank> ranks) const;
   /// Before settle_failure(): what others know of it.
   Task<> hear_of_others(const std::exception_ptr& failure);
   Task<> ask_others();

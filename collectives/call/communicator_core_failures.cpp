@@ -152,18 +152,30 @@ std::string CommunicatorCore::names_of(std::span<const Rank> ranks) const {
 
 /// At a deadline, which all ranks reach together, before somebody is named: whoever has come may not have
 /// said so yet, nor whoever waits before this call, and where all have come, others may know who is to blame.
+/// Who is certain to be missing may say where it is, unless it computes.
 Task<> CommunicatorCore::ask_others() {
-  if (health_.is_failed() || call_.is_between_messages()) co_return;
-  bool is_asked = false;
+  constexpr Duration kWhereaboutsTime = std::chrono::milliseconds(50);
+  if (health_.is_failed() || call_.is_between_messages() || exec_.peers().empty()) co_return;
+  health_.ask_around();
+  const TimePoint asked_at = engine_.now();
   const auto is_known = [&] {
     const Missing now = missing();
-    const bool is_enough = now.is_certain || (is_asked && now.have_answered);
-    return health_.is_failed() || exec_.peers().empty() || (now.culprit && is_enough);
+    const bool is_enough =
+        now.have_answered || (now.is_certain && engine_.now() - asked_at >= kWhereaboutsTime);
+    return health_.is_failed() || (now.culprit && is_enough);
   };
-  if (is_known()) co_return;
-  health_.ask_around();
-  is_asked = true;
   co_await listen_for(engine_, kQuestionTime, is_known);
+}
+
+/// What else is known of ranks that are missing, or silent: " (rank 1: it is in recv of ...)".
+std::string CommunicatorCore::whereabouts_of(std::span<const Rank> ranks) const {
+  constexpr std::size_t kMostTold = 3;
+  std::string told;
+  for (const Rank rank : ranks.first(std::min(ranks.size(), kMostTold))) {
+    const std::string where = health_.whereabouts_of(rank);
+    if (!where.empty()) told += fmt::format("{}rank {}: {}", told.empty() ? "" : "; ", rank, where);
+  }
+  return told.empty() ? "" : fmt::format(" ({})", told);
 }
 
 /// At a deadline, who is missing; of a connection that cannot be made, whether that rank is dead.
@@ -196,14 +208,15 @@ Error CommunicatorCore::deadline_exceeded() const {
     const std::vector<Rank> silent = this->silent();
     if (!missing.ranks.empty()) {
       culprit = missing.culprit ? missing.culprit : missing.waiting;
-      who =
-          fmt::format("{} so far by {}", call_.is_in_later_message() ? "its message not begun" : "not called",
-                      names_of(missing.ranks));
+      who = fmt::format("{} so far by {}{}",
+                        call_.is_in_later_message() ? "its message not begun" : "not called",
+                        names_of(missing.ranks), whereabouts_of(missing.ranks));
       advice = missing.ranks.size() == 1 ? "find out what that rank does instead"
                                          : "find out what those ranks do instead";
     } else if (!silent.empty()) {
       if (silent.size() == 1) culprit = silent.front();  // of several, some may compute only
-      who = fmt::format("all ranks have called it, but no answer comes from {}", names_of(silent));
+      who = fmt::format("all ranks have called it, but no answer comes from {}{}", names_of(silent),
+                        whereabouts_of(silent));
       advice = silent.size() == 1 ? "find out whether it is stopped, and whether its host can be reached"
                                   : "find out which is stopped, or whose host cannot be reached";
     }

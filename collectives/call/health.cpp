@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 namespace cohort {
 namespace {
@@ -106,11 +107,33 @@ const Signature* Health::remembered(std::uint64_t sequence) const noexcept {
   return entry == nullptr ? nullptr : &entry->signature;
 }
 
+/// For those who wait for this rank.
+std::string Health::whereabouts() const noexcept {
+  try {
+    if (is_joining_) return "";
+    if (is_in_call()) return call_.text();
+    return other_work_ ? other_work_(OfWork::also_failed).value_or("") : "";
+  } catch (const std::bad_alloc&) {
+    return "";
+  }
+}
+
+std::string Health::whereabouts_of(Rank peer) const {
+  if (is_silent(peer) && engine_.now() - asked_at_ >= kNewsTime) {
+    const Duration silence = control_.silence(peer);
+    if (silence > Duration::zero())
+      return fmt::format("nothing has come from its host for {:.1f} s",
+                         std::chrono::duration<double>(silence).count());
+  }
+  return peers_[peer].is_in.empty() ? "" : fmt::format("it is in {}", peers_[peer].is_in);
+}
+
 ControlMessage Health::status(ControlMessage::Type type, std::uint64_t sequence) const noexcept {
   ControlMessage message;
   message.type = type;
   message.sequence = sequence;
   if (const Signature* signature = remembered(sequence)) message.signature = *signature;
+  message.set_text(whereabouts());
   return message;
 }
 
@@ -119,10 +142,12 @@ void Health::report_stall() noexcept {
 }
 
 void Health::ask_around() noexcept {
+  asked_at_ = engine_.now();
   const ControlMessage question = status(ControlMessage::Type::query, running_.sequence);
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
     PeerState& state = peers_[peer];
     state.has_answered = false;
+    state.is_in.clear();
     if (peer == membership_.rank || state.asked == running_.sequence) continue;
     if (control_.send(peer, question)) state.asked = running_.sequence;
   }
@@ -183,10 +208,19 @@ void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   PeerState& state = peers_[from];
   state.has_answered = true;
   state.asked.reset();
+  note_whereabouts(state, message);
   if (message.type == ControlMessage::Type::status)
     state.stalled_in = std::max(state.stalled_in.value_or(0), message.sequence);
   if (message.type == ControlMessage::Type::query) answer(from, message.sequence);
   take_signature(from, message);
+}
+
+void Health::note_whereabouts(PeerState& state, const ControlMessage& message) noexcept {
+  try {
+    state.is_in = message.text_for_people();
+  } catch (const std::bad_alloc&) {
+    state.is_in.clear();
+  }
 }
 
 void Health::take_signature(Rank from, const ControlMessage& message) noexcept {
@@ -217,7 +251,8 @@ void Health::on_control(Rank from, const ControlMessage& message) noexcept {
 
 std::string Health::current_operation() const {
   if (is_joining_) return fmt::format("while '{}' was being made", membership_.name);
-  const std::optional<std::string> other = is_in_call() || !other_work_ ? std::nullopt : other_work_();
+  const std::optional<std::string> other =
+      is_in_call() || !other_work_ ? std::nullopt : other_work_(OfWork::that_waits);
   if (other) return fmt::format("during {} on '{}'", *other, membership_.name);
   if (!is_in_call()) return fmt::format("between collectives on '{}'", membership_.name);
   return fmt::format("during {} on '{}'", call_.text(), membership_.name);

@@ -68,6 +68,9 @@ class Health final : public ControlPlane::Handler, Immovable {
     const Signature* const mine = remembered(sequence);
     return mine != nullptr && *mine != than;
   }
+  /// What is known of that rank once it was asked: "it is in recv of 8 bytes ...", "nothing has come from its
+  /// host for 3.0 s". Empty if nothing is.
+  [[nodiscard]] std::string whereabouts_of(Rank peer) const;
   /// `peer` runs something else under this number.
   void report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept;
   /// A link broke: if a dead peer is the cause, that is known within a grace time; else it is a fault of the
@@ -85,8 +88,10 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] Error link_fault(Rank peer, std::string_view why) const;
   /// Called for each rank that leaves in good order.
   void set_on_goodbye(std::function<void(Rank)> on_goodbye) { on_goodbye_ = std::move(on_goodbye); }
-  /// What is under way besides collectives, as text for errors, if anything is.
-  using OtherWork = std::function<std::optional<std::string>()>;
+  /// What is under way besides collectives, as text for errors, if anything is: of what has failed here only
+  /// if that is asked for.
+  enum class OfWork : std::uint8_t { that_waits, also_failed };
+  using OtherWork = std::function<std::optional<std::string>(OfWork)>;
   void set_other_work(OtherWork other_work) { other_work_ = std::move(other_work); }
   /// From now on departures are no news: this rank leaves itself.
   void leave() noexcept { is_leaving_ = true; }
@@ -131,6 +136,7 @@ class Health final : public ControlPlane::Handler, Immovable {
     std::optional<std::uint64_t> asked;       ///< of that collective, without an answer so far
     std::optional<std::uint64_t> stalled_in;  ///< a collective, as it says itself; 0: in joining
     Signature last_signature;
+    std::string is_in{};  ///< which call or message, as it said last
   };
   struct HistoryEntry {
     std::uint64_t sequence = 0;
@@ -144,6 +150,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] const HistoryEntry* entry_of(std::uint64_t sequence) const noexcept;
   [[nodiscard]] const Signature* remembered(std::uint64_t sequence) const noexcept;
   [[nodiscard]] ControlMessage status(ControlMessage::Type type, std::uint64_t sequence) const noexcept;
+  [[nodiscard]] std::string whereabouts() const noexcept;
+  static void note_whereabouts(PeerState& state, const ControlMessage& message) noexcept;
   void take_status(Rank from, const ControlMessage& message) noexcept;
   /// For the verdict.
   void enter(Rank rank, const Signature& signature) noexcept;
@@ -190,6 +198,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   std::vector<SignatureOfRank> table_;
   std::vector<PeerState> peers_;
   std::uint64_t departures_ = 0;
+  TimePoint asked_at_{};  ///< all others
   std::array<HistoryEntry, kHistory> history_{};
 };
 

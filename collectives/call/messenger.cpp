@@ -197,6 +197,30 @@ std::optional<std::string> Messenger::current_operation() {
   return first;
 }
 
+std::optional<std::string> Messenger::last_operation() {
+  std::optional<std::string> operation = current_operation();
+  flights_.for_each([&](const Flight& flight) {
+    if (!operation) operation = describe(flight.request);
+  });
+  return operation;
+}
+
+std::string Messenger::why_unanswered(const MessageRequest& request) const {
+  constexpr std::string_view kNobody = "nobody called what belongs to it";
+  constexpr std::string_view kAdvice = "look at what that rank does instead";
+  if (request.peer == MessageRequest::kAnybody) return fmt::format("{}; {}", kNobody, kAdvice);
+  const std::string where = use_.health.whereabouts_of(request.peer);
+  if (where.empty()) return fmt::format("{}; {}", kNobody, kAdvice);
+  const std::string to_this = fmt::format(" to {}", use_.membership.self().describe());
+  const bool do_both_send =
+      request.sends && where.starts_with("it is in send of") && where.find(to_this) != std::string::npos;
+  return fmt::format("{} (rank {}: {}); {}", kNobody, request.peer, where,
+                     do_both_send
+                         ? "where both ends send, one of them has to recv before it does, or both at "
+                           "the same time, by when_all"
+                         : kAdvice);
+}
+
 Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure) noexcept {
   Health& health = use_.health;
   if (health.is_failed()) return health.cause_of(failure);
@@ -207,7 +231,7 @@ Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure)
   if (own.kind() == ErrorKind::DeadlineExceeded) {
     const bool has_peer = request.peer != MessageRequest::kAnybody;
     const bool is_silent = has_peer && health.is_silent(request.peer);
-    std::string_view why = "nobody called what belongs to it; look at what that rank does instead";
+    std::string why = why_unanswered(request);
     if (flight.is_known_here)
       why =
           is_silent

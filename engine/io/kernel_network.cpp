@@ -70,6 +70,7 @@ class KernelNetwork final : public Network {
   }
   void shutdown(int socket) noexcept override { ::shutdown(socket, SHUT_RDWR); }
   int unacknowledged(int socket) noexcept override;
+  Duration silence(int socket) noexcept override;
   void set_no_delay(int socket) noexcept override { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
   void set_buffer_bytes(int socket, std::size_t bytes) noexcept override;
 
@@ -113,6 +114,14 @@ int KernelNetwork::unacknowledged(int socket) noexcept {
   socklen_t size = sizeof info;
   const bool is_tcp = bytes != 0 && ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
   return is_tcp && info.tcpi_state == TCP_CLOSE ? 0 : bytes;
+}
+
+Duration KernelNetwork::silence(int socket) noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  const bool is_tcp = ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+  const bool is_under_way = is_tcp && info.tcpi_state != TCP_CLOSE && info.tcpi_unacked != 0;
+  return std::chrono::milliseconds(is_under_way ? info.tcpi_last_ack_recv : 0);
 }
 
 void KernelNetwork::set_buffer_bytes(int socket, std::size_t bytes) noexcept {

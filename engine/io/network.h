@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/clock.h>
 #include <cohort/engine/io/address.h>
 
 #include <cstddef>
@@ -44,6 +45,9 @@ class Network {
   virtual int receive(int socket, std::span<std::byte> into) noexcept = 0;
   /// How many bytes that were sent the other end's host has not acknowledged; none if the connection is over.
   virtual int unacknowledged(int socket) noexcept = 0;
+  /// Where something that was sent is on its way to another host: for how long nothing has come from there,
+  /// acknowledgements included. Zero if nothing is on its way, or the network does not tell.
+  virtual Duration silence(int /*socket*/) noexcept { return {}; }
   /// Both directions.
   virtual void shutdown(int socket) noexcept = 0;
 

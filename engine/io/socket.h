@@ -90,6 +90,8 @@ class Socket {
 
   /// Whether the other end's host has all that was sent, or the connection is over.
   [[nodiscard]] bool is_acknowledged() noexcept;
+  /// As Network::silence().
+  [[nodiscard]] Duration silence() noexcept { return network().silence(handle_.number()); }
   /// Both directions, at once: the other end sees the end of the stream, and waits here complete.
   void shutdown() noexcept;
   void set_no_delay() noexcept;

@@ -18,6 +18,7 @@ class WorldNetwork final : public Network {
   int send(int socket, std::span<const std::byte> first, std::span<const std::byte> second) noexcept override;
   int receive(int socket, std::span<std::byte> into) noexcept override;
   int unacknowledged(int socket) noexcept override { return world_.sockets().unacknowledged(socket); }
+  Duration silence(int socket) noexcept override { return world_.sockets().silence(socket); }
   void shutdown(int socket) noexcept override { world_.sockets().shutdown(socket); }
   void set_no_delay(int) noexcept override {}
   void set_buffer_bytes(int, std::size_t) noexcept override {}

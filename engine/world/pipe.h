@@ -4,6 +4,7 @@
 #include <cohort/engine/clock.h>
 #include <cohort/engine/immovable.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <span>
@@ -26,7 +27,12 @@ class Pipe : Immovable {
   /// At most room() bytes; descriptors are owned by the pipe from here on.
   void push(std::span<const std::byte> bytes, TimePoint arrives, std::vector<int> descriptors = {});
   /// As push(), but nobody will ever get them; their room stays taken.
-  void lose(std::size_t bytes) noexcept { held_bytes_ += bytes; }
+  void lose(std::size_t bytes, TimePoint now) noexcept {
+    held_bytes_ += bytes;
+    lost_since_ = std::min(lost_since_, now);
+  }
+  /// kNever: nothing was.
+  [[nodiscard]] TimePoint lost_since() const noexcept { return lost_since_; }
   /// Bytes that have not come yet.
   [[nodiscard]] std::size_t coming_bytes(TimePoint now) const noexcept;
   /// Passed and not received.
@@ -63,6 +69,7 @@ class Pipe : Immovable {
   std::size_t held_bytes_ = 0;
   std::deque<Chunk> chunks_;
   TimePoint last_arrival_{};
+  TimePoint lost_since_ = kNever;
   TimePoint ends_at_ = kNever;
   TimePoint reset_at_ = kNever;
   bool has_told_reset_ = false;

@@ -169,7 +169,7 @@ int Sockets::write(Endpoint& endpoint, std::span<const std::byte> first, std::sp
   const Duration there = latency(endpoint.owner, peer.owner, true);
   const bool is_answer_lost = is_lost_next(peer.owner, endpoint.owner);
   if (is_lost || (peer.is_shut && is_answer_lost)) {
-    pipe.lose(bytes);
+    pipe.lose(bytes, now);
   } else if (peer.is_shut) {  // its kernel answers with a reset
     for (Pipe& way : endpoint.connection->pipes) way.reset(std::max(now + 2 * there, way.last_arrival()));
   } else {
@@ -190,6 +190,12 @@ int Sockets::unacknowledged(int socket) const noexcept {
   const Endpoint& endpoint = at(socket);
   if (!endpoint.connection || incoming(endpoint).is_reset(scheduler_.now())) return 0;
   return static_cast<int>(outgoing(endpoint).coming_bytes(scheduler_.now()));
+}
+
+Duration Sockets::silence(int socket) const noexcept {
+  const Endpoint& endpoint = at(socket);
+  if (!endpoint.connection || incoming(endpoint).is_reset(scheduler_.now())) return {};
+  return scheduler_.now() - std::min(scheduler_.now(), outgoing(endpoint).lost_since());
 }
 
 int Sockets::receive(int socket, std::span<std::byte> into, std::vector<int>& descriptors) {

@@ -33,6 +33,8 @@ class Sockets : Immovable {
            std::span<const int> descriptors = {});
   /// Bytes on their way.
   [[nodiscard]] int unacknowledged(int socket) const noexcept;
+  /// Since the first bytes that nobody will get were sent.
+  [[nodiscard]] Duration silence(int socket) const noexcept;
   int receive(int socket, std::span<std::byte> into, std::vector<int>& descriptors);
   /// The new socket, or -EAGAIN.
   int accept(int socket);

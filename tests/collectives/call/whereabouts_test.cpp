@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a deadline tells of the rank that is missing: in which call it is, or that nothing comes from its
+// host.
+#include <cohort/tests/support/ranks.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::vector<std::vector<unsigned>> kHosts = {{0, 0, 0}, {0, 0, 1}, {0, 1, 1}, {0, 1, 2}};
+
+CommunicatorOptions with_timeout(Duration timeout) {
+  CommunicatorOptions options;
+  options.timeout = timeout;
+  return options;
+}
+
+world::Settings world_on(const std::vector<unsigned>& host_of) {
+  world::Settings settings;
+  settings.seed = 1;
+  settings.host_of = host_of;
+  return settings;
+}
+
+/// Of all ranks: the cause, which is one.
+template <class Matcher>
+void expect_all_told(const std::vector<test::Outcome>& outcomes, const Matcher& text) {
+  for (Rank rank = 0; rank < outcomes.size(); ++rank) {
+    ASSERT_TRUE(outcomes[rank].error) << "rank " << rank;
+    EXPECT_EQ(outcomes[rank].error->kind(), ErrorKind::DeadlineExceeded);
+    EXPECT_THAT(outcomes[rank].error->what(), text) << "rank " << rank;
+  }
+}
+
+TEST(Whereabouts, of_a_rank_that_waits_in_a_recv_are_told_to_all_and_to_itself) {
+  for (const std::vector<unsigned>& host_of : kHosts) {
+    const auto body = [](Communicator& comm) -> Task<> {
+      std::array<float, 2> values{};
+      co_await comm.barrier();
+      if (comm.rank() == 1)
+        co_await comm.recv(values, 0, 2).with_deadline(1h);
+      else
+        co_await comm.all_reduce(values, ReduceOp::sum);
+    };
+    expect_all_told(
+        test::outcomes_of_ranks_in_world(world_on(host_of), body, with_timeout(1s)),
+        AllOf(HasSubstr("not called so far by rank 1 ("),
+              HasSubstr("(rank 1: it is in recv of 8 bytes from rank 0 ("), HasSubstr("with tag 2)")));
+  }
+}
+
+TEST(Whereabouts, of_two_that_both_send_first_are_told_with_what_to_do) {
+  for (const std::vector<unsigned>& host_of : {std::vector<unsigned>{0, 0}, {0, 1}}) {
+    const auto body = [](Communicator& comm) -> Task<> {
+      std::vector<float> values(1 << 20);
+      co_await comm.send(values, 1 - comm.rank(), 5);
+      co_await comm.recv(values, 1 - comm.rank(), 5);
+    };
+    expect_all_told(test::outcomes_of_ranks_in_world(world_on(host_of), body, with_timeout(1s)),
+                    AllOf(HasSubstr(": it is in send of 4194304 bytes to rank "),
+                          HasSubstr("where both ends send, one of them has to recv before")));
+  }
+}
+
+TEST(Whereabouts, of_a_rank_that_is_in_another_call_are_told_to_who_receives_from_it) {
+  const auto body = [](Communicator& comm) -> Task<> {
+    std::array<float, 2> values{};
+    if (comm.rank() == 0)
+      co_await comm.recv(values, 1, 2);
+    else
+      co_await comm.all_reduce(values, ReduceOp::sum).with_deadline(1h);
+  };
+  expect_all_told(test::outcomes_of_ranks_in_world(world_on({0, 1}), body, with_timeout(1s)),
+                  HasSubstr("rank 1: it is in all_reduce(float32 sum, count 2) #1"));
+}
+
+/// Both ways, as when a cable is pulled out.
+TEST(Whereabouts, a_host_from_which_nothing_comes_is_told_from_a_rank_that_computes) {
+  constexpr Rank kAway = 2;
+  for (const bool is_cut : {false, true}) {
+    world::Settings settings = world_on({0, 0, 1});
+    for (const world::Process process : {0U, 1U}) {
+      if (!is_cut) continue;
+      settings.lost.push_back({.from = process, .to = kAway, .since = 20s});
+      settings.lost.push_back({.from = kAway, .to = process, .since = 20s});
+    }
+    const auto body = [](Communicator& comm) -> Task<> {
+      std::array<float, 2> values{};
+      co_await comm.all_reduce(values, ReduceOp::sum);
+      co_await comm.engine().sleep_for(30s);
+      if (comm.rank() == kAway) test::compute(comm.engine(), 60s);
+      co_await comm.all_reduce(values, ReduceOp::sum).with_deadline(3s);
+    };
+    const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks_in_world(settings, body);
+    for (const Rank rank : {0U, 1U}) {
+      ASSERT_TRUE(outcomes[rank].error) << "rank " << rank;
+      const std::string text = outcomes[rank].error->what();
+      EXPECT_THAT(text, HasSubstr("not called so far by rank 2 ("));
+      if (is_cut)
+        EXPECT_THAT(text,
+                    ::testing::ContainsRegex("rank 2: nothing has come from its host for [23]\\.[0-9] s"));
+      else
+        EXPECT_THAT(text, Not(HasSubstr("nothing has come")));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cohort
