@@ -9,10 +9,12 @@
 
 namespace cohort {
 
-/// A sealed memfd, mapped: memory that other processes map too once they were given its descriptor.
+/// A sealed memfd, mapped, or a part of one: memory that other processes map too once they were given its
+/// descriptor.
 ///
 /// No name anywhere, so nothing can be left behind or guessed; sealed against shrinking and growing, so that
-/// no peer can make an access fault. Its size is address space: pages are committed when first touched.
+/// no peer can make an access fault. Its size is address space: pages are there when first touched. Threads:
+/// several may back and use mappings that they share.
 class SharedMemory {
  public:
   /// Segments begin at a multiple of this, so that offsets and addresses align alike.
@@ -24,10 +26,19 @@ class SharedMemory {
   /// Maps another process's segment, and closes the descriptor: what changes the segment is its owner's.
   /// Throws ProtocolError if it is not sealed or not of that size.
   static SharedMemory map(Descriptor descriptor, std::size_t bytes);
-  /// The same for a segment that this very process may have mapped: its mapping is shared then. One address
-  /// for all threads that meet in it costs fewer page faults, and ThreadSanitizer, which knows addresses and
-  /// not pages, sees the order that counters in the segment make. Lives as long as its last owner.
-  static SharedMemory share(Descriptor descriptor, std::size_t bytes);
+  /// Where a segment will lie that is backed later, and not touched before. Throws ResourceLimit.
+  static SharedMemory reserve(std::size_t bytes);
+  /// The same for all in this process that give this name, as long as one of them has it. One address for all
+  /// threads that meet in it costs fewer page faults, and ThreadSanitizer, which knows addresses and not
+  /// pages, sees the order that counters in the segment make.
+  static SharedMemory reserve_together(const std::string& name, std::size_t bytes);
+  /// By a new memfd, unless others of its name have backed it. Throws ResourceLimit.
+  void back_by_new();
+  /// By another process's, which everybody here may change. Throws ProtocolError if it is not sealed, not of
+  /// that size, or another one than others of its name were given.
+  void back_by(Descriptor descriptor);
+  /// A part of it, which lives as long.
+  [[nodiscard]] SharedMemory part(std::size_t offset, std::size_t bytes) const;
 
   SharedMemory(SharedMemory&& other) noexcept { swap(other); }
   SharedMemory& operator=(SharedMemory&& other) noexcept {
@@ -37,11 +48,11 @@ class SharedMemory {
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return size_bytes_; }
-  /// The owner's; -1 for others.
-  [[nodiscard]] int descriptor() const noexcept { return descriptor_.number(); }
+  /// -1 before it is backed, and where it is closed.
+  [[nodiscard]] int descriptor() const noexcept;
   [[nodiscard]] bool contains(const void* address, std::size_t bytes) const noexcept;
 
-  // For the owner:
+  // For the owner of the segment or the part, which offsets begin at:
   /// Puts [offset, offset + bytes) of the segment, whole pages, at an address that something else is mapped
   /// at. Throws SystemError, and nothing is changed.
   void map_over(void* address, std::size_t offset, std::size_t bytes);
@@ -49,6 +60,9 @@ class SharedMemory {
   /// Makes sure that pages are there, so that a shortage is an error here and not a signal later. Throws
   /// ResourceLimit.
   void commit(std::size_t offset, std::size_t bytes);
+  /// The same of pages that are still zero, in one call and without faults; all who read them then fault once
+  /// for many.
+  void commit_zeros(std::size_t offset, std::size_t bytes);
   /// Backs the whole huge pages of committed memory by such, where the kernel has them: fewer address
   /// translations, and peers fault once per 2 MiB (64 MiB: 2 ms instead of 27). Takes about 4 ms per huge
   /// page and changes no contents. False if it could not; nothing is lost then.
@@ -62,12 +76,11 @@ class SharedMemory {
  private:
   class Mapping;
 
-  static SharedMemory take(Descriptor descriptor, std::size_t bytes);
-  void use(std::shared_ptr<const Mapping> mapping) noexcept;
+  SharedMemory(std::shared_ptr<Mapping> mapping, std::size_t begin, std::size_t bytes) noexcept;
   void swap(SharedMemory& other) noexcept;
 
-  Descriptor descriptor_;
-  std::shared_ptr<const Mapping> mapping_;
+  std::shared_ptr<Mapping> mapping_;
+  std::size_t begin_ = 0;  ///< within the mapping
   std::byte* data_ = nullptr;
   std::size_t size_bytes_ = 0;
 };

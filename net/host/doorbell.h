@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 namespace cohort::host {
 
@@ -25,8 +26,14 @@ class DoorbellListener : Immovable {
   /// Runs until cancelled: keeps a wait in the kernel, so that a ring ends the engine's sleep.
   Task<> listen();
   /// From here on peers ring. Whoever calls it looks once more for what it waits for before it sleeps.
-  void fall_asleep() noexcept { words_.asleep.store(1, std::memory_order_seq_cst); }
-  void wake_up() noexcept { words_.asleep.store(0, std::memory_order_relaxed); }
+  void fall_asleep() noexcept {
+    is_asleep_ = true;
+    words_.asleep.store(1, std::memory_order_seq_cst);
+  }
+  /// Whether or not it had fallen asleep: if not, there may be no memory yet.
+  void wake_up() noexcept {
+    if (std::exchange(is_asleep_, false)) words_.asleep.store(0, std::memory_order_relaxed);
+  }
   /// To be given to peers on this host when the kernel has no futex waits; -1 otherwise.
   [[nodiscard]] int event_descriptor() const noexcept { return event_.number(); }
 
@@ -36,6 +43,7 @@ class DoorbellListener : Immovable {
 
   Engine& engine_;
   DoorbellWords& words_;
+  bool is_asleep_ = false;
   Descriptor event_;
 };
 

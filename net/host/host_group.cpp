@@ -31,11 +31,11 @@ constexpr Duration kTouchLook = std::chrono::microseconds(50);
 
 }  // namespace
 
-HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members,
+HostGroup::HostGroup(Engine& engine, const Membership& membership, std::span<const Rank> members,
                      const Layout& layout, std::shared_ptr<HostMemory> memory, bool is_isolated)
     : engine_(engine),
       rank_(membership.rank),
-      members_(std::move(members)),
+      members_(members.begin(), members.end()),
       layout_(layout),
       memory_(std::move(memory)),
       segments_(membership.size),
@@ -51,47 +51,49 @@ HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<R
   engine_.add_source(*this);
 }
 
-HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members,
+HostGroup::HostGroup(Engine& engine, const Membership& membership, std::span<const Rank> members,
                      std::size_t buffer_bytes, std::size_t heap_bytes, bool is_isolated)
-    : HostGroup(engine, membership, std::move(members), Layout(membership.size, buffer_bytes, heap_bytes),
-                std::make_shared<HostMemory>(engine, membership,
-                                             Layout(membership.size, buffer_bytes, heap_bytes).size_bytes()),
-                is_isolated) {
-  memory_->segment(rank_).commit(0, layout_.signals(0, 0));
-  bind_places_of(rank_, rank_, 0);
+    : HostGroup(
+          engine, membership, members, Layout(membership.size, buffer_bytes, heap_bytes),
+          std::make_shared<HostMemory>(
+              engine, membership, members,
+              HostSizes{sizeof(RankLines), Layout(membership.size, buffer_bytes, heap_bytes).size_bytes()},
+              is_isolated),
+          is_isolated) {
+  bind_places_of(rank_, rank_, 0, memory_->lines(rank_));
 }
 
-HostGroup::HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members,
+HostGroup::HostGroup(Engine& engine, const Membership& membership, std::span<const Rank> members,
                      std::size_t buffer_bytes, const Regions& regions)
-    : HostGroup(engine, membership, std::move(members), Layout::of_group(membership.size, buffer_bytes),
+    : HostGroup(engine, membership, members, Layout::of_group(membership.size, buffer_bytes),
                 regions.root.memory_, regions.is_isolated) {
   const std::size_t own_begin = regions.begins[rank_];
-  memory_->segment(memory_->rank()).commit(own_begin, layout_.signals(0, 0));
+  memory_->part(memory_->rank()).commit(own_begin, layout_.slot(0));
   for (const Rank member : members_) {
     const Rank owner = regions.owners[member];
-    const SharedMemory& segment = memory_->segment(owner);
+    const SharedMemory& part = memory_->part(owner);
     const std::uint64_t begin = regions.begins[member];
-    const bool fits = layout_.size_bytes() <= segment.size_bytes() &&
-                      begin <= segment.size_bytes() - layout_.size_bytes() &&
+    const bool fits = layout_.size_bytes() <= part.size_bytes() &&
+                      begin <= part.size_bytes() - layout_.size_bytes() &&
                       begin % memory_map::page_bytes() == 0;
     if (!fits)
       throw Error(ErrorKind::ProtocolError,
                   fmt::format("{} says that its part of the group is at {} of its segment of {} bytes",
-                              membership.peers[member].describe(), begin, segment.size_bytes()))
+                              membership.peers[member].describe(), begin, part.size_bytes()))
           .with_culprit(member);
-    bind_places_of(member, owner, begin);
+    bind_places_of(member, owner, begin, part.data() + begin);
   }
 }
 
 HostGroup::~HostGroup() { unlink(); }
 
 void HostGroup::adopt(Rank peer, std::vector<Descriptor> descriptors) {
-  memory_->adopt(peer, in_process_[peer], std::move(descriptors));
-  bind_places_of(peer, peer, 0);
+  memory_->adopt(peer, std::move(descriptors));
+  bind_places_of(peer, peer, 0, memory_->lines(peer));
 }
 
-void HostGroup::bind_places_of(Rank member, Rank owner, std::size_t begin) noexcept {
-  segments_[member] = Segment(memory_->segment(owner), begin, layout_);
+void HostGroup::bind_places_of(Rank member, Rank owner, std::size_t begin, std::byte* lines) noexcept {
+  segments_[member] = Segment(memory_->part(owner), begin, lines, layout_);
   doorbells_[member] = &memory_->doorbell(owner);
   for (std::size_t turn = 0; turn < kTurns; ++turn)
     arrivals_[member][turn] = &segments_[member].arrival(turn);
@@ -155,6 +157,7 @@ bool HostGroup::is_any_withdrawn(std::span<const Rank> owners) const noexcept {
 }
 
 Task<> HostGroup::withdraw(std::function<bool(Rank)> is_gone) {
+  if (!memory_->is_backed()) co_return;  // nobody has met here
   own().access().withdrawn.store(1, std::memory_order_seq_cst);
   const TimePoint until = after(engine_.now(), kLongestTouch);
   for (const Rank peer : members_) {

@@ -29,29 +29,29 @@ class Watcher : public ListHook {
   ~Watcher() = default;
 };
 
-/// The ranks of a communicator that share this host's memory: everybody's segment mapped, arrivals, phases,
+/// The ranks of a communicator that share this host's memory: the segment that all map, arrivals, phases,
 /// waiting. Members are named by their ranks in the communicator; nobody else may be asked for.
 ///
 /// A source of the engine: while something here is waited for, the loop polls the counters, and when it
 /// sleeps a peer's doorbell wakes it. Threads: the engine's. Lifetime: outlives its links and waits.
 class HostGroup final : public Source {
  public:
-  /// Creates this rank's segment. `members` in rank order, this rank among them. Isolated: members in this
-  /// very process are reached as if they were in others. Throws ResourceLimit.
-  HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members, std::size_t buffer_bytes,
-            std::size_t heap_bytes, bool is_isolated);
-  /// Where a group lies in the segments that are there already: by rank of the group, the rank that owns the
-  /// segment and where its region begins, which is zero at first.
+  /// Creates the host's segment, or makes room for it. `members` in rank order, this rank among them.
+  /// Isolated: members in this very process are reached as if they were in others. Throws ResourceLimit.
+  HostGroup(Engine& engine, const Membership& membership, std::span<const Rank> members,
+            std::size_t buffer_bytes, std::size_t heap_bytes, bool is_isolated);
+  /// Where a group lies in the segment that is there already: by rank of the group, whose part its region is
+  /// in and where it begins there, which is zero at first.
   struct Regions {
     HostGroup& root;
     std::span<const Rank> owners;
     std::span<const std::uint64_t> begins;
     bool is_isolated;
   };
-  /// Rides on the segments and doorbells of the communicator that was joined. Throws ProtocolError for a
+  /// Rides on the segment and the doorbells of the communicator that was joined. Throws ProtocolError for a
   /// region that is none, ResourceLimit.
-  HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members, std::size_t buffer_bytes,
-            const Regions& regions);
+  HostGroup(Engine& engine, const Membership& membership, std::span<const Rank> members,
+            std::size_t buffer_bytes, const Regions& regions);
   ~HostGroup();
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
@@ -61,7 +61,7 @@ class HostGroup final : public Source {
   [[nodiscard]] std::span<const Rank> members() const noexcept { return members_; }
 
   // Establishing:
-  /// What every peer on this host must be given: the segment, and the doorbell's eventfd if there is one.
+  /// What every peer on this host must be given.
   [[nodiscard]] std::vector<int> descriptors_for_peers() const { return memory_->descriptors_for_peers(); }
   /// Takes a member's, and maps its CCL buffers as its windows. Throws ProtocolError when they are not what
   /// they should be.
@@ -101,7 +101,7 @@ class HostGroup final : public Source {
   /// The same, of a rank that says in its slot where its buffers are.
   [[nodiscard]] std::byte* payload_beyond_words(Rank of, std::uint64_t sequence) noexcept {
     const std::optional<std::size_t>& place = in_ring_[turn_of(sequence)];
-    return place ? segments_[of].at(layout_.payload_ring() + *place) : arrival(of, sequence).below;
+    return place ? segments_[of].at(layout_.payload_ring() + *place) : segments_[of].slot(sequence);
   }
   /// Touches each line of the first `bytes` of that rank's ring and CCL buffers, its own by writing, as they
   /// are after many collectives: the first touch of a page takes longer than such, and lines that no peer has
@@ -186,11 +186,11 @@ class HostGroup final : public Source {
   friend class CounterWait;
   friend class Touch;
 
-  HostGroup(Engine& engine, const Membership& membership, std::vector<Rank> members, const Layout& layout,
+  HostGroup(Engine& engine, const Membership& membership, std::span<const Rank> members, const Layout& layout,
             std::shared_ptr<HostMemory> memory, bool is_isolated);
   bool spin_until(const Counter& counter, std::uint32_t target) const noexcept;
-  /// Takes a member's part of that segment, and the places in it that are looked at in every collective.
-  void bind_places_of(Rank member, Rank owner, std::size_t begin) noexcept;
+  /// Takes what a member has at `begin` of that rank's part, and its lines.
+  void bind_places_of(Rank member, Rank owner, std::size_t begin, std::byte* lines) noexcept;
   // A touch may begin within another one, as of a link within a schedule that touches memory itself:
   /// Says that this rank touches memory of these; false, and then it does not, if one has withdrawn its own.
   [[nodiscard]] bool begin_touching(std::span<const Rank> owners) noexcept;

@@ -5,46 +5,87 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+
 namespace cohort::host {
 namespace {
 
-DoorbellWords& words_of(const SharedMemory& segment) {
-  return *reinterpret_cast<DoorbellWords*>(segment.data());
+/// Parts begin where huge pages do.
+std::size_t in_huge_pages(std::size_t bytes) noexcept {
+  return (bytes + SharedMemory::kHugePageBytes - 1) / SharedMemory::kHugePageBytes *
+         SharedMemory::kHugePageBytes;
 }
 
-std::vector<SharedMemory> segments_with_own(const Membership& membership, std::size_t segment_bytes) {
-  std::vector<SharedMemory> segments(membership.size);
-  segments[membership.rank] = SharedMemory::create(segment_bytes);
-  return segments;
+/// What only those in it know: this rank's number in it is random, and no other communicator's rank has it.
+std::string name_of(const Membership& membership, std::span<const Rank> members) {
+  std::string name;
+  for (const Rank member : members) name += fmt::format("{:016x}", membership.peers[member].incarnation);
+  return name;
+}
+
+SharedMemory reserve(const Membership& membership, std::span<const Rank> members, const HostSizes& sizes,
+                     bool is_isolated) {
+  const std::size_t bytes =
+      in_huge_pages(members.size() * sizes.lines_bytes) + members.size() * in_huge_pages(sizes.part_bytes);
+  return is_isolated ? SharedMemory::reserve(bytes)
+                     : SharedMemory::reserve_together(name_of(membership, members), bytes);
 }
 
 }  // namespace
 
-HostMemory::HostMemory(Engine& engine, const Membership& membership, std::size_t segment_bytes)
+HostMemory::HostMemory(Engine& engine, const Membership& membership, std::span<const Rank> members,
+                       const HostSizes& sizes, bool is_isolated)
     : rank_(membership.rank),
-      segment_bytes_(segment_bytes),
-      segments_(segments_with_own(membership, segment_bytes)),
+      members_(members.begin(), members.end()),
+      lines_bytes_(sizes.lines_bytes),
+      whole_(reserve(membership, members, sizes, is_isolated)),
+      parts_(membership.size),
       doorbells_(membership.size),
-      listener_(engine, words_of(segments_[rank_])) {
-  doorbells_[rank_] = Doorbell(words_of(segments_[rank_]), Descriptor());
+      listener_(engine, words_of(rank_)) {
+  const std::size_t lines_bytes = members.size() * lines_bytes_;
+  std::size_t begin = in_huge_pages(lines_bytes);
+  for (const Rank member : members) {
+    parts_[member] = whole_.part(begin, sizes.part_bytes);
+    begin += in_huge_pages(sizes.part_bytes);
+  }
+  doorbells_[rank_] = Doorbell(words_of(rank_), Descriptor());
+  if (rank_ != members.front()) return;
+  whole_.back_by_new();
+  whole_.commit_zeros(0, lines_bytes);
+  is_backed_ = true;
+}
+
+std::byte* HostMemory::lines(Rank of) const noexcept {
+  const auto place = std::ranges::lower_bound(members_, of) - members_.begin();
+  return whole_.data() + static_cast<std::size_t>(place) * lines_bytes_;
+}
+
+DoorbellWords& HostMemory::words_of(Rank rank) const noexcept {
+  return *reinterpret_cast<DoorbellWords*>(lines(rank));
 }
 
 std::vector<int> HostMemory::descriptors_for_peers() const {
-  std::vector<int> descriptors = {segments_[rank_].descriptor()};
+  std::vector<int> descriptors;
+  if (rank_ == members_.front()) descriptors.push_back(whole_.descriptor());
   if (listener_.event_descriptor() >= 0) descriptors.push_back(listener_.event_descriptor());
   return descriptors;
 }
 
-void HostMemory::adopt(Rank peer, bool is_in_process, std::vector<Descriptor> descriptors) {
-  if (descriptors.empty() || descriptors.size() > kMostDescriptors)
+void HostMemory::adopt(Rank peer, std::vector<Descriptor> descriptors) {
+  const bool is_first = peer == members_.front();
+  const std::size_t least = is_first ? 1 : 0;
+  if (descriptors.size() < least || descriptors.size() > least + 1)
     throw Error(ErrorKind::ProtocolError,
-                fmt::format("rank {} passed {} descriptors for its segment, expected 1 or 2", peer,
-                            descriptors.size()))
+                fmt::format("rank {} passed {} descriptors for its shared memory, expected {} or {}", peer,
+                            descriptors.size(), least, least + 1))
         .with_culprit(peer);
-  const auto map = is_in_process ? SharedMemory::share : SharedMemory::map;
-  segments_[peer] = map(std::move(descriptors[0]), segment_bytes_);
-  Descriptor event = descriptors.size() > 1 ? std::move(descriptors[1]) : Descriptor();
-  doorbells_[peer] = Doorbell(words_of(segments_[peer]), std::move(event));
+  if (is_first) {
+    whole_.back_by(std::move(descriptors.front()));
+    is_backed_ = true;
+  }
+  Descriptor event = descriptors.size() > least ? std::move(descriptors.back()) : Descriptor();
+  doorbells_[peer] = Doorbell(words_of(peer), std::move(event));
 }
 
 }  // namespace cohort::host

@@ -12,15 +12,15 @@ std::size_t round_up(std::size_t bytes, std::size_t unit = memory_map::page_byte
 
 }  // namespace
 
-Layout::Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes, std::uint32_t stages_per_link,
-               std::uint32_t payloads_per_peer) noexcept
+Layout::Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes, std::size_t lines_bytes,
+               std::uint32_t stages_per_link, std::uint32_t payloads_per_peer) noexcept
     : stages_per_link_(stages_per_link),
       payloads_per_peer_(payloads_per_peer),
       buffer_bytes_(round_up(buffer_bytes)),
       heap_bytes_(round_up(heap_bytes)) {
   const std::size_t cells = static_cast<std::size_t>(ranks) * kMostLanes;
-  arrivals_ = kFixedBytes;
-  signals_ = arrivals_ + round_up(2 * sizeof(ArrivalSlot));
+  slots_ = round_up(lines_bytes);
+  signals_ = slots_ + 2 * kSlotPayloadBytes;
   sends_ = signals_ + round_up(cells * sizeof(SignalCell));
   receives_ = sends_ + round_up(cells * sizeof(SendCell));
   stages_ = receives_ + round_up(cells * sizeof(ReceiveCell));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/system/shared_memory.h>
+#include <cohort/net/host/doorbell.h>
 #include <cohort/net/letter_parts.h>
 #include <cohort/net/link.h>
 #include <cohort/net/link_host.h>
@@ -49,12 +50,11 @@ struct alignas(kCacheLine) ArrivalSlot {
   std::uint32_t reachable = 0;  ///< how the owner's user windows can be reached, if they do not lie here
   Signature signature;
   std::byte beside_stamp[kCacheLine - 24];  ///< data this small costs no second cache line
-  std::byte below[kSlotPayloadBytes];       ///< larger data, aligned for vectors
   /// How many bytes of the data are there, where it comes in pieces: in a line of its own, which who waits
   /// for the stamp does not read.
   alignas(kCacheLine) Counter filled{0};
 };
-static_assert(offsetof(ArrivalSlot, below) == kCacheLine);
+static_assert(offsetof(ArrivalSlot, filled) == kCacheLine);
 
 /// Where ranks put what travels with an arrival, unless it lies in the slot: one after the other, round and
 /// round, so that a place is written again long after peers have read it; see Staging in collectives/schedule
@@ -144,21 +144,31 @@ struct alignas(kCacheLine) AccessCell {
   alignas(kCacheLine) Counter withdrawn{0};
 };
 
-/// How a communicator's part of a rank's segment is laid out: of the one that was joined the whole, of a
-/// group a region without a heap. The same on every rank: computed from agreed numbers, never read from a
-/// peer.
+/// What peers look at of a rank, in every collective or to wake it: on a host those of all ranks lie next to
+/// each other, many in a page. By pairs of lines, since processors fetch them so.
+struct alignas(2 * kCacheLine) RankLines {
+  DoorbellWords doorbell;  ///< of the communicator that was joined, for its groups, too
+  ArrivalSlot arrivals[2];
+  alignas(kCacheLine) Counter phase{0};
+  AccessCell access;
+};
+
+/// How a communicator's part of what a rank has in its host's segment is laid out: of the one that was joined
+/// the whole, of a group a region with lines of its own and without a heap. The same on every rank: computed
+/// from agreed numbers, never read from a peer.
 class Layout {
  public:
   Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept
-      : Layout(ranks, buffer_bytes, heap_bytes, places_of_peer(ranks, kStageBytes, kStages),
+      : Layout(ranks, buffer_bytes, heap_bytes, 0, places_of_peer(ranks, kStageBytes, kStages),
                places_of_peer(ranks, kLetterPayloadBytes, kLetters)) {}
   /// Of a group, of which there may be many in one segment: as few places as there can be.
   [[nodiscard]] static Layout of_group(Rank ranks, std::size_t buffer_bytes) noexcept {
-    return {ranks, buffer_bytes, 0, kStages, kLetters};
+    return {ranks, buffer_bytes, 0, sizeof(RankLines), kStages, kLetters};
   }
 
-  [[nodiscard]] std::size_t arrival(std::uint64_t sequence) const noexcept {
-    return arrivals_ + (sequence & 1) * sizeof(ArrivalSlot);
+  /// Data of an arrival that lies in no ring, aligned for vectors.
+  [[nodiscard]] std::size_t slot(std::uint64_t sequence) const noexcept {
+    return slots_ + (sequence & 1) * kSlotPayloadBytes;
   }
   [[nodiscard]] std::size_t payload_ring() const noexcept { return payload_ring_; }
   [[nodiscard]] std::size_t signals(Rank from, Lane lane) const noexcept {
@@ -185,8 +195,6 @@ class Layout {
   [[nodiscard]] std::size_t letter_parts(Rank from) const noexcept {
     return letter_parts_ + from * sizeof(PartsCell);
   }
-  [[nodiscard]] std::size_t phase() const noexcept { return kPhaseAt; }
-  [[nodiscard]] std::size_t access() const noexcept { return kAccessAt; }
   [[nodiscard]] std::size_t ccl_in() const noexcept { return ccl_in_; }
   [[nodiscard]] std::size_t ccl_out() const noexcept { return ccl_out_; }
   [[nodiscard]] std::size_t heap() const noexcept { return heap_; }
@@ -195,13 +203,8 @@ class Layout {
   [[nodiscard]] std::size_t size_bytes() const noexcept { return heap_ + heap_bytes_; }
 
  private:
-  Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes, std::uint32_t stages_per_link,
-         std::uint32_t payloads_per_peer) noexcept;
-
-  // Before it, in the first part of a segment, are the doorbell's words.
-  static constexpr std::size_t kPhaseAt = 1024;
-  static constexpr std::size_t kAccessAt = kPhaseAt + kCacheLine;
-  static constexpr std::size_t kFixedBytes = 4096;
+  Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes, std::size_t lines_bytes,
+         std::uint32_t stages_per_link, std::uint32_t payloads_per_peer) noexcept;
 
   [[nodiscard]] std::size_t payload_index(Rank to, std::uint32_t number) const noexcept {
     return std::size_t{to} * payloads_per_peer_ + (number & (payloads_per_peer_ - 1));
@@ -212,7 +215,7 @@ class Layout {
 
   std::uint32_t stages_per_link_ = 0;
   std::uint32_t payloads_per_peer_ = 0;
-  std::size_t arrivals_ = 0;
+  std::size_t slots_ = 0;
   std::size_t signals_ = 0;
   std::size_t sends_ = 0;
   std::size_t receives_ = 0;
@@ -229,26 +232,30 @@ class Layout {
   std::size_t heap_bytes_ = 0;
 };
 
-/// One communicator's part of one rank's segment, as mapped here, with typed access to its places. Everything
-/// in it that a peer writes is untrusted: read once, checked, then used.
+/// One communicator's part of what one rank has in its host's segment, as mapped here, with typed access to
+/// its places. Everything in it that a peer writes is untrusted: read once, checked, then used.
 class Segment {
  public:
   Segment() = default;
-  /// The part that begins at `begin` of the segment; both outlive this.
-  Segment(SharedMemory& memory, std::size_t begin, const Layout& layout) noexcept
-      : memory_(&memory), begin_(memory.data() + begin), layout_(&layout) {}
+  /// What begins at `begin` of the rank's part, and its lines; all outlive this.
+  Segment(SharedMemory& memory, std::size_t begin, std::byte* lines, const Layout& layout) noexcept
+      : memory_(&memory),
+        begin_(memory.data() + begin),
+        lines_(reinterpret_cast<RankLines*>(lines)),
+        layout_(&layout) {}
 
   [[nodiscard]] bool is_mapped() const noexcept { return begin_ != nullptr; }
-  /// The whole segment, with all communicators' parts and the heap.
+  /// All that the rank has, with all communicators' parts and the heap.
   [[nodiscard]] SharedMemory& memory() const noexcept { return *memory_; }
   /// An offset of the layout's.
   [[nodiscard]] std::byte* at(std::size_t offset) const noexcept { return begin_ + offset; }
 
   [[nodiscard]] ArrivalSlot& arrival(std::uint64_t sequence) const noexcept {
-    return as<ArrivalSlot>(layout_->arrival(sequence));
+    return lines_->arrivals[sequence & 1];
   }
-  [[nodiscard]] Counter& phase() const noexcept { return as<Counter>(layout_->phase()); }
-  [[nodiscard]] AccessCell& access() const noexcept { return as<AccessCell>(layout_->access()); }
+  [[nodiscard]] std::byte* slot(std::uint64_t sequence) const noexcept { return at(layout_->slot(sequence)); }
+  [[nodiscard]] Counter& phase() const noexcept { return lines_->phase; }
+  [[nodiscard]] AccessCell& access() const noexcept { return lines_->access; }
   [[nodiscard]] SignalCell& signals(Rank from, Lane lane) const noexcept {
     return as<SignalCell>(layout_->signals(from, lane));
   }
@@ -280,6 +287,7 @@ class Segment {
 
   SharedMemory* memory_ = nullptr;
   std::byte* begin_ = nullptr;
+  RankLines* lines_ = nullptr;
   const Layout* layout_ = nullptr;
 };
 

@@ -6,10 +6,15 @@
 #include <cohort/tests/support/forked_part.h>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <optional>
 
 namespace cohort::test {
@@ -27,34 +32,115 @@ TEST(SharedMemory, mapped_again_lies_elsewhere_and_holds_the_same) {
   EXPECT_EQ(theirs.data()[5000], std::byte{42});
 }
 
-TEST(SharedMemory, shared_in_one_process_lies_at_one_address) {
-  const SharedMemory mine = SharedMemory::create(kBytes);
-  const SharedMemory other = SharedMemory::create(kBytes);
-  const SharedMemory shared = SharedMemory::share(copy_of(mine), kBytes);
+TEST(SharedMemory, reserved_together_lies_at_one_address_for_all_of_the_process) {
+  SharedMemory mine = SharedMemory::reserve_together("one", kBytes);
+  SharedMemory shared = SharedMemory::reserve_together("one", kBytes);
+  const SharedMemory other = SharedMemory::reserve_together("other", kBytes);
+  const SharedMemory larger = SharedMemory::reserve_together("one", 2 * kBytes);
+  const SharedMemory apart = SharedMemory::reserve(kBytes);
   EXPECT_EQ(shared.data(), mine.data());
-  EXPECT_NE(shared.data(), other.data());
-}
-
-TEST(SharedMemory, shared_mapping_lives_as_long_as_its_last_owner) {
-  std::optional<SharedMemory> mine = SharedMemory::create(kBytes);
-  const SharedMemory shared = SharedMemory::share(copy_of(*mine), kBytes);
-  mine->data()[1] = std::byte{7};
-  mine.reset();
+  for (const SharedMemory* memory : {&other, &larger, &apart}) EXPECT_NE(memory->data(), mine.data());
+  mine.back_by_new();
+  shared.back_by(copy_of(mine));
+  mine.data()[1] = std::byte{7};
   EXPECT_EQ(shared.data()[1], std::byte{7});
 }
 
+TEST(SharedMemory, mapping_of_several_lives_as_long_as_its_last_owner) {
+  std::optional<SharedMemory> mine = SharedMemory::reserve_together("one", kBytes);
+  const SharedMemory shared = SharedMemory::reserve_together("one", kBytes);
+  mine->back_by_new();
+  const SharedMemory part = mine->part(4096, 4096);
+  mine->data()[4097] = std::byte{7};
+  mine.reset();
+  EXPECT_EQ(shared.data()[4097], std::byte{7});
+  EXPECT_EQ(part.data()[1], std::byte{7});
+}
+
 TEST(SharedMemory, forked_child_does_not_take_its_parents_mapping) {
-  const SharedMemory mine = SharedMemory::create(kBytes);
+  SharedMemory mine = SharedMemory::reserve_together("one", kBytes);
+  mine.back_by_new();
   mine.data()[1] = std::byte{7};
   const pid_t child = ::fork();
   if (child == 0) {
-    const SharedMemory shared = SharedMemory::share(copy_of(mine), kBytes);
+    SharedMemory shared = SharedMemory::reserve_together("one", kBytes);
+    shared.back_by(copy_of(mine));
     ::_exit(std::to_integer<int>(shared.data()[1]));
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+/// As a rank that lies would have it: what threads share must be one segment.
+TEST(SharedMemory, backed_already_is_not_backed_by_another_segment) {
+  SharedMemory mine = SharedMemory::reserve(kBytes);
+  mine.back_by_new();
+  mine.data()[1] = std::byte{7};
+  const SharedMemory other = SharedMemory::create(kBytes);
+  try {
+    mine.back_by(copy_of(other));
+    ADD_FAILURE() << "it took another one";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::ProtocolError);
+  }
+  EXPECT_EQ(mine.data()[1], std::byte{7});
+}
+
+TEST(SharedMemory, of_another_size_or_unsealed_is_not_taken) {
+  const SharedMemory larger = SharedMemory::create(2 * kBytes);
+  const Descriptor unsealed(::memfd_create("unsealed", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(unsealed.number(), kBytes), 0);
+  for (const int descriptor : {larger.descriptor(), unsealed.number()}) {
+    SharedMemory mine = SharedMemory::reserve(kBytes);
+    try {
+      mine.back_by(Descriptor(::dup(descriptor)));
+      ADD_FAILURE() << "it was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::ProtocolError);
+    }
+    EXPECT_EQ(mine.descriptor(), -1);
+  }
+}
+
+std::size_t resident_pages(const SharedMemory& memory) {
+  struct stat status {};
+  EXPECT_EQ(::fstat(memory.descriptor(), &status), 0);
+  return static_cast<std::size_t>(status.st_blocks) * 512 / 4096;
+}
+
+TEST(SharedMemory, part_begins_within_and_changes_nothing_before_or_behind_it) {
+  SharedMemory whole = SharedMemory::create(8 * kBytes);
+  SharedMemory part = whole.part(2 * kBytes, 4 * kBytes);
+  EXPECT_EQ(part.data(), whole.data() + 2 * kBytes);
+  EXPECT_TRUE(part.contains(part.data(), part.size_bytes()));
+  EXPECT_FALSE(part.contains(whole.data(), 1));
+  EXPECT_FALSE(part.contains(part.data(), part.size_bytes() + 1));
+
+  part.commit(kBytes, kBytes);
+  EXPECT_EQ(resident_pages(whole), kBytes / 4096);
+  std::memset(whole.data(), 7, whole.size_bytes());
+  part.discard(kBytes, kBytes);
+  EXPECT_EQ(resident_pages(whole), 7 * kBytes / 4096);
+  EXPECT_EQ(part.data()[kBytes - 1], std::byte{7});
+  EXPECT_EQ(part.data()[kBytes], std::byte{0});
+  EXPECT_EQ(part.data()[2 * kBytes], std::byte{7});
+
+  std::byte* const buffer = static_cast<std::byte*>(std::aligned_alloc(4096, kBytes));
+  part.map_over(buffer, 3 * kBytes, kBytes);
+  buffer[1] = std::byte{9};
+  EXPECT_EQ(whole.data()[5 * kBytes + 1], std::byte{9});
+  ::munmap(buffer, kBytes);  // no allocator gets it back
+}
+
+TEST(SharedMemory, zeros_that_are_committed_are_there) {
+  SharedMemory whole = SharedMemory::create(8 * kBytes);
+  SharedMemory part = whole.part(2 * kBytes, 4 * kBytes);
+  part.commit_zeros(kBytes, 2 * kBytes + 100);
+  EXPECT_EQ(resident_pages(whole), 2 * kBytes / 4096 + 1);
+  EXPECT_TRUE(std::all_of(whole.data(), whole.data() + whole.size_bytes(),
+                          [](std::byte byte) { return byte == std::byte{0}; }));
 }
 
 TEST(SharedMemory, address_space_that_is_limited_is_told_of_with_what_needs_it) {

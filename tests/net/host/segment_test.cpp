@@ -54,6 +54,20 @@ TEST(Layout, of_a_group_takes_little_address_space) {
   EXPECT_GT(Layout(2, kBuffer, 0).size_bytes(), Layout::of_group(2, kBuffer).size_bytes());
 }
 
+/// What all ranks look at takes pages of the host's, not of each rank's: 256 ranks, 40 pages.
+TEST(RankLines, of_many_ranks_fit_a_page) {
+  EXPECT_GE(4096 / sizeof(RankLines), 6);
+  EXPECT_EQ(sizeof(RankLines) % (2 * kCacheLine), 0) << "lines that processors fetch together are one rank's";
+  EXPECT_EQ(offsetof(RankLines, doorbell), 0)
+      << "peers ring where they find it in memory of any communicator";
+}
+
+/// A group's lines lie in front of the rest.
+TEST(Layout, of_a_group_leaves_room_for_lines) {
+  EXPECT_GE(Layout::of_group(2, 4096).slot(0), sizeof(RankLines));
+  EXPECT_EQ(Layout(2, 4096, 0).slot(0), 0);
+}
+
 /// Of all places, one after the other, none is where another one is.
 TEST(Layout, no_place_overlaps_another) {
   constexpr Rank kRanks = 3;
@@ -62,7 +76,7 @@ TEST(Layout, no_place_overlaps_another) {
   const auto take = [&taken](std::size_t at, std::size_t bytes) {
     EXPECT_TRUE(taken.emplace(at, bytes).second);
   };
-  for (const std::uint64_t turn : {0, 1}) take(layout.arrival(turn), sizeof(ArrivalSlot));
+  for (const std::uint64_t turn : {0, 1}) take(layout.slot(turn), kSlotPayloadBytes);
   for (Rank peer = 0; peer < kRanks; ++peer) {
     for (Lane lane = 0; lane < kMostLanes; ++lane)
       for (std::uint32_t i = 0; i < places_of_peer(kRanks, kStageBytes, kStages); ++i)
