@@ -85,8 +85,8 @@ inline void hold_up() noexcept {
 
 inline void hold_up_at_page(int, siginfo_t* info, void*) {
   const auto* const at = static_cast<std::byte*>(info->si_addr);
-  if (at < hold.page || at >= hold.page + memory_map::kPageBytes) ::_exit(kCrashed);
-  ::mprotect(hold.page, memory_map::kPageBytes, PROT_READ | PROT_WRITE);
+  if (at < hold.page || at >= hold.page + memory_map::page_bytes()) ::_exit(kCrashed);
+  ::mprotect(hold.page, memory_map::page_bytes(), PROT_READ | PROT_WRITE);
   hold_up();
 }
 
@@ -97,8 +97,8 @@ inline void expect_to_be_held_at(float* element, const Words& words) {
   ::sigaction(SIGSEGV, &action, nullptr);
   const auto at = reinterpret_cast<std::uintptr_t>(element);
   hold.words = &words;
-  hold.page = reinterpret_cast<std::byte*>(at - at % memory_map::kPageBytes);
-  if (::mprotect(hold.page, memory_map::kPageBytes, PROT_NONE) != 0) ::_exit(kCrashed);
+  hold.page = reinterpret_cast<std::byte*>(at - at % memory_map::page_bytes());
+  if (::mprotect(hold.page, memory_map::page_bytes(), PROT_NONE) != 0) ::_exit(kCrashed);
 }
 
 inline constexpr float kGiven = 1;

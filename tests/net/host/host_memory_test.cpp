@@ -15,7 +15,7 @@
 namespace cohort::testing {
 namespace {
 
-constexpr host::HostSizes kSizes{.lines_bytes = 640, .part_bytes = 3 * memory_map::kPageBytes};
+const host::HostSizes kSizes{.lines_bytes = 640, .part_bytes = 3 * memory_map::page_bytes()};
 
 /// As far as memory asks.
 Membership member_of(Rank size, Rank rank) {
