@@ -8,19 +8,16 @@
 
 namespace cohort::host {
 
-/// The one way to memory that may be a peer's user's: what lies in its segment because of allocate() or
-/// register_buffer(), any memory of a rank of this process, and what the kernel copies between processes.
-/// Whoever reads or writes such bytes, in whatever transport, does it between begin() and end() of a touch;
-/// not so slots, stages and CCL buffers, which are the communicator's and nobody's after a failure.
+/// The one way to memory that may be a peer's user's: in its segment (allocate(), register_buffer()),
+/// anywhere in this process, or where the kernel copies. In every transport it is read and written between
+/// begin() and end() only. Slots, stages and CCL buffers are the communicator's, and need none.
 ///
-/// A rank whose call fails withdraws its memory, waits for those that touch it, 5 s at most, and uses it for
-/// something else. So what was read is the owner's data only if nothing was withdrawn until the last byte was
-/// read, which end() tells. It is asked before this rank lets anybody know that it is through (by a phase, a
-/// counter, a letter): the owner's call cannot be over before, so a withdrawal that is seen belongs to it,
-/// and a later one does not matter any more. Who is told of one goes no further, and waits for the cause,
-/// which ends the call as its deadline does.
+/// A rank whose call fails withdraws its memory, waits for touches, 5 s at most, and uses it anew. So end()
+/// comes before this rank tells anybody that it is through (a phase, a counter, a letter): until then the
+/// owner's call is not over, and a withdrawal belongs to it. Who finds one goes no further: it waits for the
+/// cause, which ends the call as its deadline does.
 ///
-/// Threads: the engine's. Lifetime: the group outlives it. Costs a store at both ends and a look at each
+/// Threads: the engine's. Lifetime: the group outlives it. Costs a store at each end and a look at each
 /// owner.
 class Touch : Immovable {
  public:
