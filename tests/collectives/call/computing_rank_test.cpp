@@ -14,6 +14,7 @@ namespace cohort {
 namespace {
 
 using cohort::testing::error_of;
+using cohort::testing::kind_of;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
@@ -97,7 +98,14 @@ TEST(ComputingRank, hears_that_the_others_have_left_in_good_order) {
     std::vector<Communicator> made = co_await make_many(comm);
     co_await comm.barrier();
     if (comm.rank() == 1) test::compute(comm.engine(), seconds(30));
-    for (Communicator& group : made) co_await group.close();
+    for (Communicator& group : made) {
+      auto calls = [&]() -> Task<> {
+        if (comm.rank() == 1) co_await group.barrier();
+      };
+      const auto error = co_await error_of(calls());
+      EXPECT_EQ(kind_of(error), comm.rank() == 1 ? "PeerAborted" : "no error") << group.name();
+      co_await group.close();
+    }
   };
   test::run_ranks_in_world(2, body, with_many_groups());
   test::run_ranks_in_world(2, body, with_many_groups(), 2);
