@@ -279,11 +279,13 @@ Task<> Calibration::measure_again(const LaterMeasuring::Round& round, std::size_
   most_pull_bytes_ = kMostPullBytesLater;
   together_.allow(round.budget);
   together_.spread = 1;
-  if (pull != nullptr) co_await measure_pull_again(round.number, core_cache_bytes, *pull);
+  const unsigned turn = round.number / 2;  // by turns: one would leave the other no time
+  const bool is_for_pull = pull != nullptr && round.number % 2 == 0;
+  if (is_for_pull) co_await measure_pull_again(turn, core_cache_bytes, *pull);
   const std::vector<Operator> ops(all_operators().begin(), all_operators().end());
   const TimePoint until = engine_.now() + round.budget;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    const Operator op = ops[(i + kOperatorsOfRound * round.number) % ops.size()];
+  for (std::size_t i = 0; i < ops.size() && !is_for_pull; ++i) {
+    const Operator op = ops[(i + kOperatorsOfRound * turn) % ops.size()];
     co_await measure_slots_of(op, until, slots);
   }
   const bool is_worth_keeping = membership_.rank == 0 && together_.spread <= kMostKeptSpread;
