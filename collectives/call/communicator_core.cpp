@@ -308,6 +308,7 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
   watchdog_.end();
   operation_scope_ = nullptr;
   if (failure) {
+    health_.tell_giving_up();
     co_await hear_of_others(failure);
     const Error cause = settle_failure(failure);
     co_await withdraw();

@@ -383,6 +383,11 @@ void Health::tell_giving_up(Rank peer) noexcept {
   control_.send(peer, message);
 }
 
+void Health::tell_giving_up() noexcept {
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer != membership_.rank) tell_giving_up(peer);
+}
+
 Task<> Health::resolve_link_fault(Rank peer, Error error) {
   const PeerState& state = peers_[peer];
   const auto is_known = [&] { return is_failed() || state.departed; };

@@ -79,6 +79,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// This rank gives up the call that runs, and says why once it has asked around: until then the peer is not
   /// to take a link that ends for a fault.
   void tell_giving_up(Rank peer) noexcept;
+  /// The same to all, whose connections may end before they stand.
+  void tell_giving_up() noexcept;
   /// The call that runs cannot go on for the same reason, such as a connection that cannot be made: returns
   /// when the communicator has failed, of that or of what was behind it.
   Task<> settle_link_fault(Rank peer, Error error);
