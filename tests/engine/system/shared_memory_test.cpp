@@ -127,11 +127,13 @@ TEST(SharedMemory, part_begins_within_and_changes_nothing_before_or_behind_it) {
   EXPECT_EQ(part.data()[kBytes], std::byte{0});
   EXPECT_EQ(part.data()[2 * kBytes], std::byte{7});
 
-  std::byte* const buffer = static_cast<std::byte*>(std::aligned_alloc(4096, kBytes));
+  void* const pages = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  std::byte* const buffer = static_cast<std::byte*>(pages);
   part.map_over(buffer, 3 * kBytes, kBytes);
   buffer[1] = std::byte{9};
   EXPECT_EQ(whole.data()[5 * kBytes + 1], std::byte{9});
-  ::munmap(buffer, kBytes);  // no allocator gets it back
+  ::munmap(pages, kBytes);
 }
 
 TEST(SharedMemory, zeros_that_are_committed_are_there) {
