@@ -4,6 +4,7 @@
 
 #include <cohort/collectives/call/establish.h>
 #include <cohort/collectives/call/listening.h>
+#include <cohort/collectives/selection/calibration.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
 #include <cohort/engine/log.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/streams/stream.h>
 
+#include <cohort/engine/when_all.h>
+
 #include <cohort/tests/support/virtual_engine.h>
 
 #include <gmock/gmock.h>
