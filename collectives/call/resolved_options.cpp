@@ -8,7 +8,6 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kDefaultBufferBytes = std::size_t{4} << 20;
 /// Beside the two buffers of a communicator, all groups together may have those of so many.
 constexpr std::size_t kGroupsOfFullSize = 16;
 constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;

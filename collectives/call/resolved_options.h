@@ -10,6 +10,8 @@
 
 namespace cohort {
 
+/// Of each CCL buffer, where nothing says otherwise.
+inline constexpr std::size_t kDefaultBufferBytes = std::size_t{4} << 20;
 /// CCL buffers of groups are whole ones of these, on all hosts, whatever pages they have.
 inline constexpr std::size_t kBufferGrain = 4096;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/call/resolved_options.h>
 #include <cohort/collectives/machines/sim/machine.h>
 #include <cohort/collectives/schedule/algorithm.h>
 
@@ -16,7 +17,7 @@ struct Setup {
   std::size_t bytes = 0;
   DataType type = DataType::float32;
   Rank root = 0;
-  std::size_t buffer_bytes = std::size_t{8} << 20;  ///< of each CCL buffer
+  std::size_t buffer_bytes = kDefaultBufferBytes;  ///< of each CCL buffer
   bool has_shared_buffers = false;  ///< of the callers, that peers on the host map: comm.allocate()
   std::uint64_t seed = 0;           ///< of what happens at one moment; 0: first come, first served
 };

@@ -365,6 +365,10 @@ TEST(SimulateTest, messages_beyond_the_cache_go_in_pieces_over_links_of_one_host
   EXPECT_EQ(ring(links_of_one_host(1 << 18), 4, 1 << 20).messages, 4 * whole);
 }
 
+TEST(SimulateTest, buffers_are_as_large_as_those_of_a_communicator) {
+  EXPECT_EQ(sim::Setup().buffer_bytes, buffer_bytes_of(CommunicatorOptions()));
+}
+
 TEST(SimulateTest, messages_beyond_the_cache_go_whole_from_host_to_host) {
   Topology topology = links_of_one_host(1 << 18);
   for (const Rank ranks_per_host : {1U, 2U, 3U}) {
