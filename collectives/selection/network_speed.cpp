@@ -7,8 +7,11 @@ namespace cohort {
 
 NetworkSpeed NetworkSpeed::between(const Membership& membership) {
   std::set<std::array<std::byte, 16>> hosts;
-  for (const auto& peer : membership.peers) hosts.insert(peer.host_id);
-  NetworkSpeed network;
+  NetworkSpeed network{.is_tcp = false};
+  for (const auto& peer : membership.peers) {
+    hosts.insert(peer.host_id);
+    network.is_tcp = network.is_tcp || peer.fabric == 0 || peer.fabric != membership.peers.front().fabric;
+  }
   network.ports = static_cast<double>(hosts.size());
   return hosts.size() > 1 ? network : none();
 }

@@ -30,6 +30,7 @@ struct NetworkSpeed {
   double latency_us = 10;  ///< of a message, one way
   double byte_us = 0;      ///< of a byte, to or from a host; 0: no more than the work at its ends takes
   double ports = 1;        ///< through which bytes leave, of all hosts together
+  bool is_tcp = true;      ///< whose streams share a port by losing packets
   bool is_measured = false;
 
   /// What these ranks need, on the hosts that they run on, whatever transport they use.
@@ -40,9 +41,11 @@ struct NetworkSpeed {
   [[nodiscard]] bool is_between_hosts() const noexcept { return ports > 1; }
   /// The same ports, where there are any, by figures of others.
   [[nodiscard]] NetworkSpeed by(const NetworkSpeed& measured) const noexcept {
-    return is_between_hosts()
-               ? NetworkSpeed{measured.latency_us, measured.byte_us, ports, measured.is_measured}
-               : *this;
+    if (!is_between_hosts()) return *this;
+    NetworkSpeed speed = measured;
+    speed.ports = ports;
+    speed.is_tcp = is_tcp;
+    return speed;
   }
 };
 

@@ -105,7 +105,8 @@ Estimated cheapest(const Call& call, const Reach& reach, const AlgorithmTable& a
 Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
   const Estimated best = cheapest(call, reach, algorithms, [](const AnyAlgorithm&) { return true; });
   if (best.algorithm == nullptr) return {nullptr, Basis::cheapest};
-  if (reach.model.network().is_between_hosts() && call.op->flow == Flow::everywhere) {
+  const NetworkSpeed& network = reach.model.network();
+  if (network.is_between_hosts() && network.is_tcp && call.op->flow == Flow::everywhere) {
     const auto keeps_to_neighbours = [&](const AnyAlgorithm& algorithm) {
       return algorithm.needs(piece_bytes(algorithm, call, reach), reach.hosts).links_to_neighbours;
     };

@@ -70,10 +70,10 @@ inline constexpr double kIsNearly = 0.94;
 /// in a double tree, lets the second one wait, which is no round. On the times that CostModel speaks of,
 /// choices are 3.2 % above the best with it, 9.4 % with 1.
 inline constexpr double kIsNearlyWithCoreEach = 0.9;
-/// Between hosts, where all give to all: those in which each rank sends to the same neighbour all the time
-/// come before others with such an estimate. One stream each way fills a link, and no two meet in a port,
-/// which the model does not count: 16 MiB between 8 hosts at 1 Gbit/s, all_reduce by ring 0.82 of the limit,
-/// by rhd 0.73, by mesh 0.64 to 0.78.
+/// Over TCP between hosts, where all give to all: those in which each rank sends to the same neighbour all
+/// the time come before others with such an estimate. One stream each way fills a link, and no two meet in a
+/// port, which the model does not count: 16 MiB between 8 hosts at 1 Gbit/s, all_reduce by ring 0.82 of the
+/// limit, by rhd 0.73, by mesh 0.64 to 0.78.
 inline constexpr double kIsNearlyToNeighbours = 0.95;
 
 /// One algorithm beside a call.

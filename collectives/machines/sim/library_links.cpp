@@ -40,6 +40,7 @@ CostModel cost_model(const Topology& topology, Rank ranks) {
   inside.byte_us = 1 / (topology.inside.gigabytes_per_second * kNanosecondsPerMicrosecond);
   const Hosts hosts = hosts_of(topology, ranks);
   NetworkSpeed network{.latency_us = link.latency_ns / kNanosecondsPerMicrosecond};
+  network.is_tcp = link.core_gigabytes_per_second > 0;
   if (!is_one_host) {
     network.byte_us = 1 / (link.gigabytes_per_second * kNanosecondsPerMicrosecond);
     network.ports = topology.rails == 0 ? static_cast<double>(ranks)

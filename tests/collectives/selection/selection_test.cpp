@@ -295,6 +295,23 @@ TEST(Selection, between_hosts_what_is_nearly_as_cheap_goes_from_neighbour_to_nei
     EXPECT_NE(selected(call(op, 64), reach), "ring") << to_string(op) << ": its rounds cost more";
   }
   EXPECT_NE(selected(call(operator_of<Broadcast>, 256 << 20), reach), "ring") << "a chain waits for each";
+  NetworkSpeed rdma = gigabit;
+  rdma.is_tcp = false;
+  reach.model = CostModel(reach.model.speed(), 8, rdma);
+  for (const Operator op : operators) EXPECT_NE(selected(call(op, 8 << 20), reach), "ring") << to_string(op);
+}
+
+TEST(NetworkSpeed, is_rdma_where_the_devices_of_all_ranks_are_on_one_network) {
+  Membership membership;
+  membership.peers.resize(3);
+  for (Rank rank = 0; rank < 3; ++rank)
+    membership.peers[rank].host_id.front() = std::byte{static_cast<std::uint8_t>(rank)};
+  EXPECT_TRUE(NetworkSpeed::between(membership).is_tcp);
+  for (PeerInfo& peer : membership.peers) peer.fabric = 7;
+  EXPECT_FALSE(NetworkSpeed::between(membership).is_tcp);
+  EXPECT_EQ(NetworkSpeed::between(membership).ports, 3);
+  membership.peers[2].fabric = 8;
+  EXPECT_TRUE(NetworkSpeed::between(membership).is_tcp) << "another network";
 }
 
 TEST(Selection, pieces_of_what_a_root_gives_leave_room_for_the_kernels_copy) {
