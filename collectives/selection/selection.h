@@ -12,8 +12,8 @@
 namespace cohort {
 
 /// How much of a message one run of the schedule takes. Over TCP inside of one host no more than a core's
-/// cache holds on all ranks together, or of each block for a root: 16 MiB on 4 ranks of 2 cores took 28 ms in
-/// pieces of 4 MiB and 14 ms in pieces of 1 MiB.
+/// cache holds on all ranks together, or of each block for a root, lest the bytes
+/// on their way come from memory.
 [[nodiscard]] std::size_t piece_bytes(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach);
 
 /// Names that are asked for; empty where none is.

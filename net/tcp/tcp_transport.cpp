@@ -12,8 +12,8 @@ namespace cohort::tcp {
 namespace {
 
 /// Left to itself the kernel lets far more pile up between two ranks of a host, which then comes from memory
-/// instead of the cache: 16 MiB both ways at once took 7.7 ms, and 4.1 ms with this. Not between hosts: a
-/// size that was set keeps the kernel from opening the window beyond what the connection began with.
+/// instead of the cache. Not between hosts: a size that was set keeps the kernel from opening the window
+/// beyond what the connection began with.
 constexpr std::size_t kSocketBytesInHost = std::size_t{4} << 20;
 
 /// A group has connections of its own, made when they are first used: in one stream, a frame whose

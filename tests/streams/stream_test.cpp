@@ -2,7 +2,6 @@
 #include <cohort/streams/stream.h>
 
 #include <cohort/engine/when_all.h>
-
 #include <cohort/tests/support/virtual_engine.h>
 
 #include <gmock/gmock.h>
