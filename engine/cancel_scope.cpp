@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 
 namespace cohort {
@@ -70,7 +71,7 @@ void Operation::throw_if_cancelled() const {
   if (cancelled_) throw Error(scope_->cause());
 }
 
-CancelScope::CancelScope(CancelScope* parent) {
+CancelScope::CancelScope(CancelScope* parent) : around_(parent) {
   if (parent == nullptr) return;
   if (parent->is_cancelled()) cause_ = parent->cause_;
   parent->children_.push_back(*this);
@@ -93,6 +94,13 @@ void CancelScope::cancel() noexcept { cancel(causes().asked); }
 void CancelScope::set_deadline(Engine& engine, TimePoint deadline) {
   timer_.given = deadline == kNever ? Duration::zero() : deadline - engine.now();
   engine.timers().arm(timer_, deadline);
+}
+
+TimePoint CancelScope::deadline() const noexcept {
+  TimePoint first = kNever;
+  for (const CancelScope* scope = this; scope != nullptr; scope = scope->around_)
+    if (scope->timer_.is_armed()) first = std::min(first, scope->timer_.when());
+  return first;
 }
 
 void CancelScope::throw_if_cancelled() const {

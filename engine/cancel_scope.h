@@ -31,6 +31,8 @@ class CancelScope : public ListHook {
 
   /// Cancels with DeadlineExceeded at that moment; kNever takes the deadline back.
   void set_deadline(Engine& engine, TimePoint deadline);
+  /// The first of those that are still to come, of this scope and of those around it; kNever: none.
+  [[nodiscard]] TimePoint deadline() const noexcept;
 
   [[nodiscard]] bool is_cancelled() const noexcept { return cause_.has_value(); }
   /// Why; requires is_cancelled().
@@ -47,6 +49,7 @@ class CancelScope : public ListHook {
     Duration given{};
   };
 
+  const CancelScope* const around_;
   IntrusiveList<Operation> operations_;
   IntrusiveList<CancelScope> children_;
   std::optional<Error> cause_;

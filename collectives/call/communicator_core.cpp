@@ -146,14 +146,14 @@ Task<> CommunicatorCore::establish_with_all(Duration timeout) {
   engine_.expect_engines_per_core(ranks_per_core());
 }
 
-/// By what the root has measured, which is the same on all ranks.
+/// By what the root has measured as it was joined, which is the same on all ranks.
 void CommunicatorCore::establish_in_root() noexcept {
   const Reach& known = root_->reach_;
   if (!known.is_host_wide)
     reach_.model = {known.model.speed(), known.model.inside(), membership_.size,
                     NetworkSpeed::between(membership_).by(known.model.network())};
-  reach_.slots = known.slots;
-  reach_.pull = known.pull;
+  reach_.slots = root_->as_joined_.slots;
+  reach_.pull = root_->as_joined_.pull;
 }
 
 void CommunicatorCore::make_ready() noexcept {
@@ -421,7 +421,8 @@ Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
         .health = health_,
         .services = services_,
         .timeout = timeout_,
-        .pull_from_bytes = messages_pull_from(pull_from_bytes_, membership_.engines_per_core(), reach_.pull),
+        .pull_from_bytes =
+            messages_pull_from(pull_from_bytes_, membership_.engines_per_core(), as_joined_.pull),
         .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
         .withdraw = [this] { return withdraw(); }});
     health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });

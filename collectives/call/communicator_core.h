@@ -293,7 +293,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   [[nodiscard]] Calibration& begin_calibration();
   [[nodiscard]] bool may_pull() const noexcept;
   [[nodiscard]] Task<> run_and_measure_again(Task<> running, bool is_joint);
-  Task<> measure_again();
+  Task<> measure_again(TimePoint until);
 
   // Establishing:
   Task<> establish_with_all(Duration timeout);
@@ -339,6 +339,12 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Reach reach_;
   Reach unmeasured_;           ///< the same as if nothing had been measured
   mutable ChoiceMemo chosen_;  ///< by what reach_ is now
+  /// What all ranks know for as long as there is a communicator. What is measured later they do not know at
+  /// the same moment: who begins something beside the calls, such as a group, goes by this.
+  struct {
+    SlotCrossover slots;
+    PullCrossover pull;
+  } as_joined_;
   bool measures_again_ = false;
   LaterMeasuring later_;
   TimePoint measured_at_{};

@@ -49,6 +49,7 @@ Task<> CommunicatorCore::establish(Duration timeout) {
   if (is_measured) measures_again_ = root_->measures_again_;
   if (measures_again_ && meeting_) choices_end_ = later_.begin(running_.sequence);
   measured_at_ = engine_.now();
+  as_joined_ = {reach_.slots, reach_.pull};
 }
 
 /// What ranks measure together, so that what follows is chosen by figures of these hosts.
@@ -122,31 +123,40 @@ Task<> CommunicatorCore::run_unnumbered(const Call& call) {
   running_.is_running = false;
 }
 
-/// After a call to which all have come, so that they are together; `is_joint`: it was one.
+/// After a call to which all have come, so that they are together; `is_joint`: it was one. The time that it
+/// takes is the call's: where that could become short, nothing is measured.
 Task<> CommunicatorCore::run_and_measure_again(Task<> running, bool is_joint) {
   co_await running;
-  call_.end();
   if (!is_joint) {
     choices_end_ = later_.postpone(running_.sequence);
     co_return;
   }
-  watchdog_.begin(timeout_);  // of the call
-  co_await measure_again();
+  const TimePoint until = std::min(watchdog_.deadline(), operation_scope_->deadline());
+  call_.begin_measuring();
+  watchdog_.begin_message();
+  co_await measure_again(until);
 }
 
-/// Ranks have come here by the number of their calls, and agree on how much time has passed and on what they
-/// find, so that they go on with equal figures.
-Task<> CommunicatorCore::measure_again() {
+/// Ranks have come here by the number of their calls, and agree on how much time has passed, on whether all
+/// have some and on what they find, so that they go on with equal figures.
+Task<> CommunicatorCore::measure_again(TimePoint until) {
   const JointMeasurement together(
       engine_, membership_, [this](const Call& call) { return run_unnumbered(call); },
       [this](const Call& call) { return algorithms_.ways_on_host(call.op).in_slots; });
-  std::array<double, 2> most = {in_microseconds(engine_.now() - measured_at_),
-                                static_cast<double>(engine_.platform().core_cache_bytes())};
+  const TimePoint now = engine_.now();
+  const bool has_time = until == kNever || until - now >= LaterMeasuring::kLeastLeft;
+  std::array<double, 4> most = {in_microseconds(now - measured_at_),
+                                static_cast<double>(engine_.platform().core_cache_bytes()),
+                                pull_from_bytes_ == 0 ? 0.0 : 1.0, has_time ? 0.0 : 1.0};
   co_await together.agree_on_slowest(most);
+  if (most[3] != 0) {
+    choices_end_ = later_.put_off(running_.sequence);
+    co_return;
+  }
   const LaterMeasuring::Round round = later_.next(running_.sequence, most[0]);
   if (round.budget > Duration::zero()) {
     Calibration& calibration = begin_calibration();
-    const bool pulls = may_pull() && pull_from_bytes_ == 0;
+    const bool pulls = may_pull() && most[2] == 0;
     PullCrossover* const pull = pulls ? &reach_.pull : nullptr;
     co_await calibration.measure_again(round, static_cast<std::size_t>(most[1]), pull, reach_.slots);
     calibration_.reset();

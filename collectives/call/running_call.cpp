@@ -24,7 +24,15 @@ void RunningCall::begin(const Signature& whole) noexcept {
   is_between_ = true;
 }
 
-std::string RunningCall::what() const { return describe(whole_ ? *whole_ : running_.signature); }
+void RunningCall::begin_measuring() noexcept {
+  measured_after_ = whole_ ? *whole_ : running_.signature;
+  whole_.reset();
+}
+
+std::string RunningCall::what() const {
+  if (measured_after_) return "measuring after " + describe(*measured_after_);
+  return describe(whole_ ? *whole_ : running_.signature);
+}
 
 std::string RunningCall::part() const {
   if (!whole_) return "";

@@ -34,7 +34,12 @@ class RunningCall {
   void begin_message() noexcept { is_between_ = false; }
   void set_tensors(const Tensors& tensors) noexcept { tensors_ = tensors; }
   void end_message() noexcept { is_between_ = true; }
-  void end() noexcept { whole_.reset(); }
+  void end() noexcept {
+    whole_.reset();
+    measured_after_.reset();
+  }
+  /// It is over, and ranks measure before they go on.
+  void begin_measuring() noexcept;
 
   /// Among the calls of its communicator; the first is 1.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
@@ -45,7 +50,7 @@ class RunningCall {
   [[nodiscard]] bool is_between_messages() const noexcept { return whole_ && is_between_; }
   [[nodiscard]] bool is_in_later_message() const noexcept { return whole_ && message() > 1; }
 
-  /// "all_reduce(float32 sum, 3 tensors)".
+  /// "all_reduce(float32 sum, 3 tensors)", or that ranks measure after it.
   [[nodiscard]] std::string what() const;
   /// " (message 2: tensor 1)"; empty where there is one message.
   [[nodiscard]] std::string part() const;
@@ -59,6 +64,7 @@ class RunningCall {
   const RunningOperation& running_;
   std::uint64_t number_ = 0;
   std::optional<Signature> whole_;
+  std::optional<Signature> measured_after_;
   std::optional<Tensors> tensors_;
   std::uint64_t before_ = 0;  ///< the sequence number of the last message before the call
   bool is_between_ = false;

@@ -21,6 +21,8 @@ class Watchdog final : private Timer {
   /// one.
   void begin_message() noexcept;
   void end() noexcept;
+  /// Of the call that runs.
+  [[nodiscard]] TimePoint deadline() const noexcept { return deadline_; }
   /// How long the call that ran last took.
   [[nodiscard]] Duration elapsed() const noexcept { return ended_ - started_; }
 

@@ -23,6 +23,8 @@ class LaterMeasuring {
   static constexpr Duration kLast = std::chrono::seconds(256);  ///< then so often
   static constexpr int kPart = 50;
   static constexpr Duration kMostTime = std::chrono::milliseconds(20);
+  /// What every rank's call has to have left, so that it does not fail by a peer that is held up meanwhile.
+  static constexpr Duration kLeastLeft = std::chrono::seconds(1);
   /// Before how much time they take is known.
   static constexpr std::uint64_t kFirstMessages = 256;
   static constexpr std::uint64_t kGrowth = 4;  ///< at most, from one estimate to the next
@@ -31,6 +33,10 @@ class LaterMeasuring {
   [[nodiscard]] std::uint64_t begin(std::uint64_t sequence) noexcept;
   /// Nobody waits for the others in this one: a little later.
   [[nodiscard]] std::uint64_t postpone(std::uint64_t sequence) const noexcept { return sequence + 16; }
+  /// A rank's call would be late: not now, and it is not asked for soon.
+  [[nodiscard]] std::uint64_t put_off(std::uint64_t sequence) const noexcept {
+    return sequence + kFirstMessages;
+  }
   /// `passed_us`: since they measured, as all have agreed.
   [[nodiscard]] Round next(std::uint64_t sequence, double passed_us) noexcept;
   /// After next(), and what was measured.

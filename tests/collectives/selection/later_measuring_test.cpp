@@ -3,9 +3,13 @@
 #include <cohort/cohort.h>
 #include <cohort/collectives/selection/later_measuring.h>
 #include <cohort/collectives/selection/reach.h>
+#include <cohort/engine/when_all.h>
+#include <cohort/net/auth/identity.h>
+#include <cohort/tests/support/mortal_ranks.h>
 #include <cohort/tests/support/ranks.h>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -90,6 +94,8 @@ Task<> expect_equal_limits(Communicator& comm) {
   EXPECT_EQ(most, limits);
 }
 
+Task<> await(Collective call) { co_await std::move(call); }
+
 Task<> run_for(Communicator& comm, Duration time) {
   std::vector<float> data(16);
   const TimePoint until = comm.engine().now() + time;
@@ -151,6 +157,88 @@ TEST(LaterMeasuring, calls_that_were_made_before_run_as_those_made_after) {
     options.join.timeout = 100ms;
     expect_success(test::outcomes_of_ranks_in_world(slow_host(10), body, options));
   }
+}
+
+/// Ranks come to groups that are made beside calls one after the other, and measure meanwhile.
+TEST(LaterMeasuring, groups_know_the_same_on_all_ranks) {
+  const auto body = [&](Communicator& comm) -> Task<> {
+    bool is_over = false;
+    const auto call = [&]() -> Task<> {
+      co_await run_for(comm, 8s);
+      is_over = true;
+    };
+    const auto make_groups = [&]() -> Task<> {
+      const std::vector<Rank> all = {0, 1, 2};
+      for (double ends = 0; ends == 0;) {
+        Communicator group = co_await comm.group(all, "beside");
+        co_await expect_equal_limits(group);
+        ends = is_over ? 1 : 0;
+        co_await group.all_reduce(std::span(&ends, 1), ReduceOp::max);
+        co_await group.close();
+      }
+    };
+    co_await when_all(call(), make_groups());
+  };
+  CommunicatorOptions options;
+  options.join.timeout = 100ms;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    world::Settings settings = slow_host(10);
+    settings.seed = seed;
+    expect_success(test::outcomes_of_ranks_in_world(settings, body, options));
+  }
+}
+
+/// Neither a call's own deadline nor one around it ends a call that is over.
+TEST(LaterMeasuring, takes_no_time_of_calls_that_have_little) {
+  for (const bool is_around : {false, true}) {
+    const auto body = [&](Communicator& comm) -> Task<> {
+      const std::size_t before = comm.reach().slots.measured().size();
+      std::vector<float> data(16);
+      const TimePoint until = comm.engine().now() + 3s;
+      for (double is_over = 0; is_over == 0;) {
+        is_over = comm.engine().now() < until ? 0 : 1;
+        Collective call = comm.all_reduce(std::span(&is_over, 1), ReduceOp::max);
+        const Duration limit = comm.rank() == 0 ? 900ms : 10s;
+        if (is_around)
+          co_await with_deadline(limit, await(std::move(call)));
+        else
+          co_await std::move(call).with_deadline(limit);
+        co_await comm.engine().sleep_for(1ms);
+      }
+      EXPECT_EQ(comm.reach().slots.measured().size(), before);
+    };
+    CommunicatorOptions options;
+    options.join.timeout = 100ms;
+    expect_success(test::outcomes_of_ranks_in_world(slow_host(10), body, options));
+  }
+}
+
+/// What one rank's options say holds for all, also later.
+TEST(LaterMeasuring, is_agreed_where_the_options_of_one_rank_say_what_the_kernel_copies) {
+  constexpr Rank kRanks = 2;
+  const std::string address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
+  const auto life = [&address](Rank rank, int progress) -> int {
+    Engine engine;
+    CommunicatorOptions options;
+    options.join.rank = rank;
+    options.join.size = kRanks;
+    options.join.address = address;
+    options.transport = "shm";
+    if (rank == 1) options.pull_from_bytes = kNeverPull;
+    const auto body = [&](Communicator& comm) -> Task<> {
+      EXPECT_EQ(::write(progress, "", 1), 1);
+      const TimePoint until = comm.engine().now() + 4s;  // two rounds of measuring
+      for (double is_over = 0; is_over == 0;) {
+        is_over = comm.engine().now() < until ? 0 : 1;
+        co_await comm.all_reduce(std::span(&is_over, 1), ReduceOp::max);
+      }
+    };
+    engine.run(test::take_part(engine, std::move(options), body));
+    return 0;
+  };
+  test::MortalRanks ranks;
+  EXPECT_EQ(ranks.start(kRanks, life), kRanks);
+  for (Rank rank = 0; rank < kRanks; ++rank) EXPECT_EQ(ranks.status_of(rank), 0) << rank;
 }
 
 }  // namespace
