@@ -10,6 +10,11 @@ namespace {
 
 constexpr Rank kMostRanks = 5;
 
+std::string_view describe_copies(const ProcessJob& job) {
+  if (!job.copies_by_kernel) return " without the kernel's copies";
+  return job.is_first_without ? " without the kernel's copies on rank 0" : "";
+}
+
 double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
@@ -29,14 +34,14 @@ ProcessJob draw_process_job(std::uint64_t seed, const ProcessJobOptions& options
   constexpr unsigned kPercent[] = {0, 50, 100};
   job.percent_allocated = random.pick(kPercent);
   job.stoppers = random.chance(25) ? 2 : 1;
+  job.is_first_without = random.chance(25);
   return job;
 }
 
 std::string describe(const ProcessJob& job) {
   return fmt::format("{} ranks over {}{}{}, {} % of their buffers mapped; {} stopped at once, up to {:g} s",
                      job.ranks, job.transport == kTwoHosts ? "shm+tcp of two hosts" : job.transport,
-                     job.is_by_epoll ? " and epoll" : "",
-                     job.copies_by_kernel ? "" : " without the kernel's copies", job.percent_allocated,
+                     job.is_by_epoll ? " and epoll" : "", describe_copies(job), job.percent_allocated,
                      job.stoppers, seconds_of(job.longest_stop));
 }
 

@@ -71,7 +71,10 @@ ProcessRank::ProcessRank(const ProcessJob& job, Communicator& world, PlantedInRa
 
 Task<> ProcessRank::run() {
   for (bool goes_on = true; goes_on; ++round_) {
-    co_await play(round_);
+    constexpr std::size_t kCallsBeside = 100;
+    Random common = common_draws(job_, ~round_);
+    Task<> beside = call_in_world(common.chance(50) ? kCallsBeside : 0);
+    co_await when_all(play(round_), std::move(beside));
     goes_on = co_await settle();
   }
   co_await print_sum();
@@ -87,6 +90,17 @@ Task<> ProcessRank::play(std::uint64_t round) {
     co_await group.close();
   } catch (const Error& error) {
     judge(error);
+  }
+}
+
+/// So many that the ranks measure again meanwhile.
+Task<> ProcessRank::call_in_world(std::size_t calls) {
+  std::array<std::int32_t, 16> ones{};
+  for (std::size_t i = 0; i < calls; ++i) {
+    ones.fill(1);
+    co_await world_.all_reduce(ones, ReduceOp::sum);
+    if (std::ranges::count(ones, static_cast<std::int32_t>(world_.size())) != std::ssize(ones))
+      complain("a sum of all ranks is wrong");
   }
 }
 
@@ -235,6 +249,7 @@ int run_process_rank(const ProcessJob& job, PlantedInRank planted) {
     is_good = rank.is_good();
   };
   CommunicatorOptions options = CommunicatorOptions::from_environment();
+  if (job.is_first_without && options.join.rank == 0) options.pull_from_bytes = kNeverPull;
   if (job.transport == kTwoHosts) options.join.host_id = fmt::format("soak{}", options.join.rank % 2);
   const int status = run(part, std::move(options));
   return status == 0 && !is_good ? 1 : status;

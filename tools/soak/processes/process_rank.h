@@ -39,6 +39,8 @@ class ProcessRank {
   };
 
   Task<> play(std::uint64_t round);
+  /// Beside the round.
+  Task<> call_in_world(std::size_t calls);
   Task<> use(Communicator& group, world::Random& common);
   Task<> call(Communicator& group, const CallPlan& plan, std::size_t index);
   Task<> exchange(Communicator& group, std::vector<MessagePlan> plans);
