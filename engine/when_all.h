@@ -16,54 +16,48 @@ template <class T>
 using NonVoid = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
 template <class T>
-NonVoid<T> take_result(std::coroutine_handle<Promise<T>> handle) {
+NonVoid<T> take_result(const Task<T>& task) {
   if constexpr (std::is_void_v<T>) {
-    handle.promise().take();
+    task.handle().promise().take();
     return {};
   } else {
-    return handle.promise().take();
+    return task.handle().promise().take();
   }
 }
 
-template <class T>
-using HandleOf = typename Task<T>::Handle;
-
+/// Moves until it is awaited.
 template <class... T>
 class WhenAll {
  public:
-  explicit WhenAll(Task<T>... tasks) : tasks_(std::move(tasks)...) {
-    std::apply([this](auto&... task) { handles_ = std::tuple(task.release()...); }, tasks_);
-  }
-  WhenAll(const WhenAll&) = delete;
-  WhenAll& operator=(const WhenAll&) = delete;
-  ~WhenAll() {
-    std::apply([](auto... handle) { (handle.destroy(), ...); }, handles_);
-  }
+  explicit WhenAll(Task<T>... tasks) : tasks_(std::move(tasks)...) {}
+  WhenAll(WhenAll&& other) noexcept : tasks_(std::move(other.tasks_)) {}
+  WhenAll& operator=(WhenAll&&) = delete;
 
   bool await_ready() const noexcept { return sizeof...(T) == 0; }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> parent) {
     group_.open(scope_of(parent));
-    std::apply([this](auto... handle) { (group_.start(handle), ...); }, handles_);
+    std::apply([this](const auto&... task) { (group_.start(task.handle()), ...); }, tasks_);
     return group_.wait(parent);
   }
   /// The results in the order of the arguments, std::monostate for void; nothing if all are void.
   auto await_resume() {
     group_.rethrow_if_failed();
     if constexpr (!(std::is_void_v<T> && ...))
-      return std::apply([](auto... handle) { return std::tuple<NonVoid<T>...>(take_result(handle)...); },
-                        handles_);
+      return std::apply([](const auto&... task) { return std::tuple<NonVoid<T>...>(take_result(task)...); },
+                        tasks_);
   }
 
  private:
-  std::tuple<Task<T>...> tasks_;
-  std::tuple<HandleOf<T>...> handles_;
   JoinGroup group_;
+  std::tuple<Task<T>...> tasks_;
 };
 
 class WhenAllRange {
  public:
   explicit WhenAllRange(std::span<Task<>> tasks) noexcept : tasks_(tasks) {}
+  WhenAllRange(WhenAllRange&& other) noexcept : tasks_(other.tasks_) {}
+  WhenAllRange& operator=(WhenAllRange&&) = delete;
 
   bool await_ready() const noexcept { return tasks_.empty(); }
   template <class P>
@@ -85,7 +79,7 @@ class WhenAllRange {
 /// when all are over: `auto [a, b] = ...` after binding the whole result.
 ///
 /// The first failure cancels the others; when all have ended it is thrown. Tasks that complete at once cost
-/// no hop.
+/// no hop. Like a collective it can be awaited where it is made, or enqueued on a Stream.
 template <Awaitable... A>
 [[nodiscard]] detail::WhenAll<AwaitResult<A>...> when_all(A... awaitables) {
   return detail::WhenAll<AwaitResult<A>...>(detail::as_task(std::move(awaitables))...);

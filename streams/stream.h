@@ -23,11 +23,14 @@ class Stream final : public detail::TaskOwner, private Operation {
 
   /// Behind everything enqueued so far: a coroutine on the engine.
   void enqueue(Task<> task);
-  /// The same for anything that can be awaited, such as comm.all_reduce(...). It is moved into the stream.
+  /// The same for anything that can be awaited, such as comm.all_reduce(...) or when_all(...). It is moved
+  /// into the stream.
   template <Awaitable A>
   requires(!std::invocable<A&>) void enqueue(A awaitable) {
     if constexpr (std::convertible_to<A, Task<>>)
       enqueue(Task<>(std::move(awaitable)));
+    else if constexpr (std::convertible_to<A, Task<AwaitResult<A>>>)
+      enqueue(await_it(Task<AwaitResult<A>>(std::move(awaitable))));
     else
       enqueue(await_it(std::move(awaitable)));
   }

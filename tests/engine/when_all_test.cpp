@@ -217,6 +217,18 @@ TEST(WhenAll, nests) {
   EXPECT_EQ(engine.run(body()), 2 * 3 + 5 * 6);
 }
 
+TEST(WhenAll, can_be_given_away_before_it_is_awaited) {
+  VirtualEngine engine;
+  auto both = [&]() -> Task<int> {
+    auto pair = when_all(number_after(engine, 2ms, 7), wait(engine, 1ms));
+    auto moved = std::move(pair);
+    const auto results = co_await when_all(std::move(moved), number_after(engine, 3ms, 8));
+    co_return std::get<0>(std::get<0>(results)) * std::get<1>(results);
+  };
+  EXPECT_EQ(engine.run(both()), 56);
+  EXPECT_EQ(engine.elapsed(), 3ms);
+}
+
 TEST(WhenAll, runs_any_number_of_tasks_that_the_caller_keeps) {
   VirtualEngine engine;
   int done = 0;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 namespace cohort {
 namespace {
@@ -39,6 +40,34 @@ TEST(Stream, work_runs_in_the_order_in_which_it_was_enqueued) {
   engine.run(wait());
   EXPECT_EQ(log, "abc");
   EXPECT_TRUE(stream.is_idle());
+}
+
+TEST(Stream, what_when_all_joins_is_one_item) {
+  testing::VirtualEngine engine;
+  Stream stream(engine);
+  std::string log;
+  stream.enqueue(when_all(note(engine, log, 'b', 20ms), note(engine, log, 'a', 10ms)));
+  std::vector<Task<>> kept;
+  kept.push_back(note(engine, log, 'd', 20ms));
+  kept.push_back(note(engine, log, 'c', 10ms));
+  stream.enqueue(when_all(kept));
+  stream.enqueue(note(engine, log, 'e', 0ms));
+  auto wait = [&]() -> Task<> { co_await stream.synchronize(); };
+  engine.run(wait());
+  EXPECT_EQ(log, "abcde");
+  EXPECT_EQ(engine.elapsed(), 40ms);
+}
+
+TEST(Stream, a_failure_of_what_when_all_joins_is_the_streams) {
+  testing::VirtualEngine engine;
+  Stream stream(engine);
+  std::string log;
+  stream.enqueue(when_all(note(engine, log, 'x', 1h), fail_after(engine, 1ms)));
+  stream.enqueue(when_all(note(engine, log, 'y', 0ms), note(engine, log, 'z', 0ms)));
+  auto wait = [&]() -> Task<> { co_await stream.synchronize(); };
+  EXPECT_THROW(engine.run(wait()), std::runtime_error);
+  EXPECT_EQ(log, "");
+  EXPECT_EQ(engine.elapsed(), 1ms);
 }
 
 TEST(Stream, nothing_runs_inside_enqueue) {
