@@ -38,7 +38,9 @@ consteval bool stays() {
 
 template <class R>
 consteval bool is_memory() {
-  static_assert(Contiguous<R>, "a collective takes contiguous memory: a vector, array, span or SharedBuffer");
+  static_assert(Contiguous<R>,
+                "a collective takes contiguous memory: a vector, array, span or SharedBuffer; all_reduce, "
+                "broadcast, scan and exclusive_scan also take one value of an element's type");
   if constexpr (Contiguous<R>)
     return stays<R>();
   else

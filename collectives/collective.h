@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <concepts>
+#include <span>
 #include <string_view>
 
 namespace cohort {
 
 class CommunicatorCore;
+template <class T, class Request>
+class ValueCollective;
 
 /// A collective that has been asked for: `co_await` it where it is made, or std::move it there. It takes its
 /// place in the communicator's order when it is awaited, not before.
@@ -74,6 +77,19 @@ class [[nodiscard]] CollectiveOf {
   }
 
  private:
+  template <class T, class Other>
+  friend class ValueCollective;
+
+  /// To where they will be when it runs; of the same sizes.
+  void move_buffers(std::span<const std::byte> in, std::span<std::byte> out) noexcept {
+    if constexpr (std::same_as<Request, Call>) {
+      call_.recv = out.data();
+      call_.send = call_.op->has_one_buffer ? call_.recv : const_cast<std::byte*>(in.data());
+    } else if constexpr (requires { call_.function; }) {
+      call_.arguments.in = in;
+      call_.arguments.out = out;
+    }
+  }
   static Task<> await_as_task(CollectiveOf collective) { co_await std::move(collective); }
   /// False: the task does it.
   [[nodiscard]] bool complete_now(const CancelScope* scope);

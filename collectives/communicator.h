@@ -8,6 +8,8 @@
 #include <cohort/collectives/shared_buffer.h>
 #include <cohort/collectives/tensor_collective.h>
 #include <cohort/collectives/transfer.h>
+#include <cohort/collectives/typed_arguments.h>
+#include <cohort/collectives/value_collective.h>
 
 #include <memory>
 #include <optional>
@@ -181,50 +183,39 @@ class Communicator {
   /// In place: `out` is in's own block.
   template <class In, class Out>
   [[nodiscard]] Collective reduce_scatter(In&& in, Out&& out, Combination op) {
-    detail::check_pair<In, Out>();
-    const detail::Output to = detail::output_of<Out>(out);
-    return reduce_scatter(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
+    return call(operator_of<ReduceScatter>, detail::typed_arguments<In, Out>(in, out, op));
   }
 
   /// out[i] at the root = combination over ranks of in[i]. Shape: count -> count at the root; `out` of other
   /// ranks is ignored, and may be empty.
   template <class In, class Out>
   [[nodiscard]] Collective reduce(In&& in, Out&& out, Combination op, Rank root) {
-    detail::check_pair<In, Out>();
-    const detail::Output to = detail::output_of<Out>(out);
-    return reduce(to.type, detail::input_of<In>(in).bytes, to.bytes, op, root);
+    return call(operator_of<Reduce>, detail::typed_arguments<In, Out>(in, out, op, root));
   }
   /// In place: `inout` of the root becomes the result, that of other ranks is only read.
   template <class InOut>
   [[nodiscard]] Collective reduce(InOut&& inout, Combination op, Rank root) {
-    const detail::Output both = detail::output_of<InOut>(inout);
-    return reduce(both.type, both.bytes, both.bytes, op, root);
+    return call(operator_of<Reduce>, detail::typed_arguments<InOut, InOut>(inout, inout, op, root));
   }
 
   /// out at the root = every rank's `in`, by rank. Shape: count -> size() * count at the root; `out` of other
   /// ranks is ignored, and may be empty. In place: `in` of the root is out's own block.
   template <class In, class Out>
   [[nodiscard]] Collective gather(In&& in, Out&& out, Rank root) {
-    detail::check_pair<In, Out>();
-    const detail::Output to = detail::output_of<Out>(out);
-    return gather(to.type, detail::input_of<In>(in).bytes, to.bytes, root);
+    return call(operator_of<Gather>, detail::typed_arguments<In, Out>(in, out, ReduceOp::sum, root));
   }
 
   /// out = block rank() of the root's `in`. Shape: size() * count at the root -> count; `in` of other ranks
   /// is ignored, and may be empty. In place: `out` of the root is in's own block.
   template <class In, class Out>
   [[nodiscard]] Collective scatter(In&& in, Out&& out, Rank root) {
-    detail::check_pair<In, Out>();
-    const detail::Output to = detail::output_of<Out>(out);
-    return scatter(to.type, detail::input_of<In>(in).bytes, to.bytes, root);
+    return call(operator_of<Scatter>, detail::typed_arguments<In, Out>(in, out, ReduceOp::sum, root));
   }
 
   /// Block s of out = block rank() of rank s's `in`. Shape: size() * count -> size() * count; never in place.
   template <class In, class Out>
   [[nodiscard]] Collective all_to_all(In&& in, Out&& out) {
-    detail::check_pair<In, Out>();
-    const detail::Output to = detail::output_of<Out>(out);
-    return all_to_all(to.type, detail::input_of<In>(in).bytes, to.bytes);
+    return call(operator_of<AllToAll>, detail::typed_arguments<In, Out>(in, out));
   }
 
   // The same with blocks that differ. `counts` are the elements of each rank's block, the same on all ranks,
@@ -286,26 +277,41 @@ class Communicator {
   /// over these ranks.
   template <class In, class Out>
   [[nodiscard]] Collective scan(In&& in, Out&& out, Combination op) {
-    detail::check_pair<In, Out>();
-    const detail::Output to = detail::output_of<Out>(out);
-    return scan(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
+    return call(operator_of<Scan>, detail::typed_arguments<In, Out>(in, out, op));
   }
   template <class InOut>
   [[nodiscard]] Collective scan(InOut&& inout, Combination op) {
-    const detail::Output both = detail::output_of<InOut>(inout);
-    return scan(both.type, both.bytes, both.bytes, op);
+    return call(operator_of<Scan>, detail::typed_arguments<InOut, InOut>(inout, inout, op));
   }
   /// The same of ranks 0 to rank() - 1; `out` of rank 0 stays as it is.
   template <class In, class Out>
   [[nodiscard]] Collective exclusive_scan(In&& in, Out&& out, Combination op) {
-    detail::check_pair<In, Out>();
-    const detail::Output to = detail::output_of<Out>(out);
-    return exclusive_scan(to.type, detail::input_of<In>(in).bytes, to.bytes, op);
+    return call(operator_of<ExclusiveScan>, detail::typed_arguments<In, Out>(in, out, op));
   }
   template <class InOut>
   [[nodiscard]] Collective exclusive_scan(InOut&& inout, Combination op) {
-    const detail::Output both = detail::output_of<InOut>(inout);
-    return exclusive_scan(both.type, both.bytes, both.bytes, op);
+    return call(operator_of<ExclusiveScan>, detail::typed_arguments<InOut, InOut>(inout, inout, op));
+  }
+
+  // One value of each rank, an element as above: `const double sum = co_await comm.all_reduce(x, op);`. It is
+  // copied, and what is awaited is the result; x stays as it is.
+
+  template <detail::Value V>
+  [[nodiscard]] ValueCollective<std::remove_cvref_t<V>> broadcast(V&& value, Rank root) {
+    return call_on_value(operator_of<Broadcast>, value, value, ReduceOp::sum, root);
+  }
+  template <detail::Value V>
+  [[nodiscard]] ValueCollective<std::remove_cvref_t<V>> all_reduce(V&& value, Combination op) {
+    return call_on_value(operator_of<AllReduce>, value, value, op);
+  }
+  template <detail::Value V>
+  [[nodiscard]] ValueCollective<std::remove_cvref_t<V>> scan(V&& value, Combination op) {
+    return call_on_value(operator_of<Scan>, value, value, op);
+  }
+  /// Rank 0 gets zero.
+  template <detail::Value V>
+  [[nodiscard]] ValueCollective<std::remove_cvref_t<V>> exclusive_scan(V&& value, Combination op) {
+    return call_on_value(operator_of<ExclusiveScan>, value, std::remove_cvref_t<V>(), op);
   }
 
   // Several tensors in one call: lists, a vector, array or span each, of buffers as above. They have one type
@@ -354,6 +360,14 @@ class Communicator {
   template <class In, class Out, class T>
   [[nodiscard]] FunctionCollective all_reduce(In&& in, Out&& out, FunctionReduction<T> op) {
     return call_by(operator_of<AllReduce>, detail::own_arguments<T, In, Out>(in, out), op);
+  }
+  /// One value, as above.
+  template <class V, class T>
+  requires std::same_as<std::remove_cvref_t<V>, T>
+  [[nodiscard]] ValueCollective<T, FunctionCall> all_reduce(V&& value, FunctionReduction<T> op) {
+    T before = value;
+    return {call_by(operator_of<AllReduce>, detail::own_value_arguments<T>(value, before), op), value,
+            before};
   }
   template <class InOut, class T>
   [[nodiscard]] FunctionCollective all_reduce(InOut&& inout, FunctionReduction<T> op) {
@@ -446,6 +460,12 @@ class Communicator {
   [[nodiscard]] TensorCollective call_on_tensors(Operator op, const TensorArguments& arguments);
 
  private:
+  template <class T>
+  [[nodiscard]] ValueCollective<T> call_on_value(Operator op, T in, T before, Combination reduce,
+                                                 Rank root = 0) {
+    const CallArguments arguments = detail::value_arguments(in, before, reduce, root);
+    return {call(op, arguments), in, before};
+  }
   template <class T>
   [[nodiscard]] FunctionCollective call_by(Operator op, const CallArguments& arguments,
                                            FunctionReduction<T> reduction) {

@@ -122,6 +122,11 @@ Task<> collectives_by_a_function(Communicator& comm, Buffers& buffers) {
   co_await comm.reduce_scatter(one, std::span(buffers.all).first(one.size() / comm.size()), last);
 }
 
+Task<> collectives_of_values(Communicator& comm, Buffers& buffers) {
+  buffers.one[0] = co_await comm.all_reduce(buffers.one[0], ReduceOp::max);
+  buffers.one[0] = co_await comm.broadcast(buffers.one[0], 0);
+}
+
 Task<> every_collective(Communicator& comm, Buffers& buffers) {
   co_await plain_collectives(comm, buffers);
   co_await collectives_with_blocks_for_all(comm, buffers);
@@ -131,6 +136,7 @@ Task<> every_collective(Communicator& comm, Buffers& buffers) {
   co_await collectives_of_pairs(comm, buffers);
   co_await collectives_of_several_tensors(comm, buffers);
   co_await collectives_by_a_function(comm, buffers);
+  co_await collectives_of_values(comm, buffers);
 }
 
 /// The most frames that a rank's thread took from the system.

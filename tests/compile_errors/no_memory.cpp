@@ -7,6 +7,6 @@
 #include <vector>
 
 cohort::Task<> use(cohort::Communicator& comm) {
-  float data = 1;
+  bool data = true;
   co_await comm.broadcast(data, 0);
 }

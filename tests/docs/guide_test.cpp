@@ -55,6 +55,17 @@ Task<> show_buffers(Communicator& comm) {
   EXPECT_EQ(all[2 * (comm.size() - 1)], static_cast<std::int64_t>(comm.size() - 1));
 }
 
+Task<> show_values(Communicator& comm) {
+  const auto n = static_cast<std::size_t>(comm.rank());
+  double error = 0.5;
+  const double worst = co_await comm.all_reduce(error, ReduceOp::max);
+  const std::int64_t seed = co_await comm.broadcast(std::int64_t(42), 0);
+  const std::size_t first = co_await comm.exclusive_scan(n, ReduceOp::sum);
+  EXPECT_EQ(worst, 0.5);
+  EXPECT_EQ(seed, 42);
+  EXPECT_EQ(first, n / 2);
+}
+
 Task<> show_several_tensors(Communicator& comm) {
   std::vector<std::vector<float>> layers = {std::vector<float>(64, 1.0f), std::vector<float>(1 << 20, 1.0f)};
   co_await comm.all_reduce(layers, ReduceOp::avg);
@@ -72,6 +83,7 @@ Task<> show_shared_buffers(Communicator& comm) {
 }
 
 TEST(Guide, buffers) { on_ranks(2, show_buffers); }
+TEST(Guide, values) { on_ranks(2, show_values); }
 TEST(Guide, several_tensors) { on_ranks(2, show_several_tensors); }
 TEST(Guide, shared_buffers) { on_ranks(2, show_shared_buffers); }
 
