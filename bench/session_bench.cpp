@@ -65,7 +65,7 @@ void all_reduce_of_session(benchmark::State& state) {
       bindings::Session session;
       const auto comm = session.join(options_of(rank, "session"));
       std::array<float, 2> data{1, 1};
-      CallArguments arguments;
+      CallArguments arguments{.type = data_type_of<float>()};
       arguments.reduce = ReduceOp::max;
       arguments.in = arguments.out = std::as_writable_bytes(std::span(data));
       const bindings::AnyCall call = bindings::CollectiveCall{operator_of<AllReduce>, arguments};

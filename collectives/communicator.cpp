@@ -203,7 +203,7 @@ Transfer<Rank> Communicator::recv_any_bytes(std::span<std::byte> data, std::int3
   return {core_for("recv_any"), false, MessageRequest::kAnybody, tag, data.data(), data.size()};
 }
 
-Collective Communicator::barrier() { return call(operator_of<Barrier>, {}); }
+Collective Communicator::barrier() { return call(operator_of<Barrier>, {.type = DataType::byte}); }
 
 Collective Communicator::broadcast(DataType type, std::span<std::byte> data, Rank root) {
   return call(operator_of<Broadcast>, {.type = type, .root = root, .out = data});

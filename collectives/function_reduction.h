@@ -68,8 +68,7 @@ std::span<std::byte> own_output_of(R& range) {
 /// Sizes, places and roots are checked as of bytes that are combined bit by bit.
 template <class T, class In, class Out>
 CallArguments own_arguments(In& in, Out& out, Rank root = 0) {
-  CallArguments arguments;
-  arguments.type = DataType::uint8;
+  CallArguments arguments{.type = DataType::uint8};
   arguments.reduce = ReduceOp::bit_or;
   arguments.root = root;
   arguments.in = own_input_of<T, In>(in);
@@ -108,7 +107,7 @@ template <class T, class F>
 /// The call as it was asked for.
 struct FunctionCall {
   Operator op;
-  CallArguments arguments{};  ///< in bytes
+  CallArguments arguments;  ///< in bytes
   const ElementFunction* function = nullptr;
   Duration timeout{0};  ///< zero: the communicator's
 };

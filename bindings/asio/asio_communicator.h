@@ -80,79 +80,93 @@ class AsioCommunicator {
 
   template <class In, class Out, class Token>
   auto async_all_reduce(In&& in, Out&& out, Combination op, Token&& token) {
-    return collective(operator_of<AllReduce>, arguments<In, Out>(in, out, op), token);
+    return collective(operator_of<AllReduce>, detail::typed_arguments<In, Out>(in, out, op), token);
   }
   template <class InOut, class Token>
   auto async_all_reduce(InOut&& inout, Combination op, Token&& token) {
-    return collective(operator_of<AllReduce>, arguments<InOut, InOut>(inout, inout, op), token);
+    return collective(operator_of<AllReduce>, detail::typed_arguments<InOut, InOut>(inout, inout, op), token);
   }
   template <class In, class Out, class Token>
   auto async_reduce(In&& in, Out&& out, Combination op, Rank root, Token&& token) {
-    return collective(operator_of<Reduce>, arguments<In, Out>(in, out, op, root), token);
+    return collective(operator_of<Reduce>, detail::typed_arguments<In, Out>(in, out, op, root), token);
   }
   template <class InOut, class Token>
   auto async_reduce(InOut&& inout, Combination op, Rank root, Token&& token) {
-    return collective(operator_of<Reduce>, arguments<InOut, InOut>(inout, inout, op, root), token);
+    return collective(operator_of<Reduce>, detail::typed_arguments<InOut, InOut>(inout, inout, op, root),
+                      token);
   }
   template <class In, class Out, class Token>
   auto async_reduce_scatter(In&& in, Out&& out, Combination op, Token&& token) {
-    return collective(operator_of<ReduceScatter>, arguments<In, Out>(in, out, op), token);
+    return collective(operator_of<ReduceScatter>, detail::typed_arguments<In, Out>(in, out, op), token);
   }
   template <class In, class Out, class Token>
   auto async_scan(In&& in, Out&& out, Combination op, Token&& token) {
-    return collective(operator_of<Scan>, arguments<In, Out>(in, out, op), token);
+    return collective(operator_of<Scan>, detail::typed_arguments<In, Out>(in, out, op), token);
   }
   template <class In, class Out, class Token>
   auto async_exclusive_scan(In&& in, Out&& out, Combination op, Token&& token) {
-    return collective(operator_of<ExclusiveScan>, arguments<In, Out>(in, out, op), token);
+    return collective(operator_of<ExclusiveScan>, detail::typed_arguments<In, Out>(in, out, op), token);
+  }
+
+  // One value of each rank: void(std::exception_ptr, T), with the result.
+
+  template <detail::Value V, class Token>
+  auto async_broadcast(V&& value, Rank root, Token&& token) {
+    return on_value<std::remove_cvref_t<V>>(operator_of<Broadcast>, value, ReduceOp::sum, root, token);
+  }
+  template <detail::Value V, class Token>
+  auto async_all_reduce(V&& value, Combination op, Token&& token) {
+    return on_value<std::remove_cvref_t<V>>(operator_of<AllReduce>, value, op, 0, token);
   }
 
   template <class In, class Out, class Token>
   auto async_all_gather(In&& in, Out&& out, Token&& token) {
-    return collective(operator_of<AllGather>, arguments<In, Out>(in, out), token);
+    return collective(operator_of<AllGather>, detail::typed_arguments<In, Out>(in, out), token);
   }
   template <class In, class Out, class Token>
   auto async_gather(In&& in, Out&& out, Rank root, Token&& token) {
-    return collective(operator_of<Gather>, arguments<In, Out>(in, out, ReduceOp::sum, root), token);
+    return collective(operator_of<Gather>, detail::typed_arguments<In, Out>(in, out, ReduceOp::sum, root),
+                      token);
   }
   template <class In, class Out, class Token>
   auto async_scatter(In&& in, Out&& out, Rank root, Token&& token) {
-    return collective(operator_of<Scatter>, arguments<In, Out>(in, out, ReduceOp::sum, root), token);
+    return collective(operator_of<Scatter>, detail::typed_arguments<In, Out>(in, out, ReduceOp::sum, root),
+                      token);
   }
   template <class In, class Out, class Token>
   auto async_all_to_all(In&& in, Out&& out, Token&& token) {
-    return collective(operator_of<AllToAll>, arguments<In, Out>(in, out), token);
+    return collective(operator_of<AllToAll>, detail::typed_arguments<In, Out>(in, out), token);
   }
 
   template <class In, class Out, class Counts, class Token>
   auto async_all_gather_v(In&& in, Out&& out, Counts&& counts, Token&& token) {
-    return with_counts(operator_of<AllGatherV>, arguments<In, Out>(in, out),
+    return with_counts(operator_of<AllGatherV>, detail::typed_arguments<In, Out>(in, out),
                        detail::counts_of<Counts>(counts), token);
   }
   template <class In, class Out, class Counts, class Token>
   auto async_reduce_scatter_v(In&& in, Out&& out, Counts&& counts, Combination op, Token&& token) {
-    return with_counts(operator_of<ReduceScatterV>, arguments<In, Out>(in, out, op),
+    return with_counts(operator_of<ReduceScatterV>, detail::typed_arguments<In, Out>(in, out, op),
                        detail::counts_of<Counts>(counts), token);
   }
   template <class In, class Out, class Counts, class Token>
   auto async_gather_v(In&& in, Out&& out, Counts&& counts, Rank root, Token&& token) {
-    return with_counts(operator_of<GatherV>, arguments<In, Out>(in, out, ReduceOp::sum, root),
+    return with_counts(operator_of<GatherV>, detail::typed_arguments<In, Out>(in, out, ReduceOp::sum, root),
                        detail::counts_of<Counts>(counts), token);
   }
   template <class In, class Out, class Counts, class Token>
   auto async_scatter_v(In&& in, Out&& out, Counts&& counts, Rank root, Token&& token) {
-    return with_counts(operator_of<ScatterV>, arguments<In, Out>(in, out, ReduceOp::sum, root),
+    return with_counts(operator_of<ScatterV>, detail::typed_arguments<In, Out>(in, out, ReduceOp::sum, root),
                        detail::counts_of<Counts>(counts), token);
   }
   template <class In, class Out, class Matrix, class Token>
   auto async_all_to_all_vc(In&& in, Out&& out, Matrix&& matrix, Token&& token) {
-    return with_counts(operator_of<AllToAllVc>, arguments<In, Out>(in, out),
+    return with_counts(operator_of<AllToAllVc>, detail::typed_arguments<In, Out>(in, out),
                        detail::counts_of<Matrix>(matrix), token);
   }
   template <class In, class SendCounts, class Out, class RecvCounts, class Token>
   auto async_all_to_all_v(In&& in, SendCounts&& send_counts, Out&& out, RecvCounts&& recv_counts,
                           Token&& token) {
-    CallArguments of = arguments<In, Out>(in, out);
+    CallArguments of = detail::typed_arguments<In, Out>(in, out);
     of.recv_counts = detail::counts_of<RecvCounts>(recv_counts);
     return with_counts(operator_of<AllToAllVc>, of, detail::counts_of<SendCounts>(send_counts), token);
   }
@@ -223,17 +237,25 @@ class AsioCommunicator {
                    std::shared_ptr<bindings::SharedCommunicator> comm)
       : session_(std::move(session)), executor_(std::move(executor)), comm_(std::move(comm)) {}
 
-  template <class In, class Out>
-  static CallArguments arguments(In& in, Out& out, Combination op = ReduceOp::sum, Rank root = 0) {
-    detail::check_pair<In, Out>();
-    const detail::Output to = detail::output_of<Out>(out);
-    return {
-        .type = to.type, .reduce = op, .root = root, .in = detail::input_of<In>(in).bytes, .out = to.bytes};
-  }
-
   template <class Token>
   auto collective(Operator op, const CallArguments& of, Token& token) {
     return async_call(bindings::CollectiveCall{op, of}, std::forward<Token>(token));
+  }
+  template <class T, class Token>
+  auto on_value(Operator op, T value, Combination reduce, Rank root, Token& token) {
+    return asio::async_initiate<Token, void(std::exception_ptr, T)>(
+        [](auto handler, AsioCommunicator self, Operator of_call, T in, Combination how, Rank from) {
+          const auto result = std::make_shared<T>(in);
+          const std::span<T> place(result.get(), 1);
+          const bindings::CollectiveCall call{
+              of_call,
+              detail::typed_arguments<const std::span<T>, const std::span<T>>(place, place, how, from)};
+          const auto request = self.comm_ ? self.comm_->prepare(call, self.settings_, result) : nullptr;
+          self.start(request, std::move(handler), [result](auto&& of, bindings::Outcome&& outcome) {
+            std::move(of)(std::move(outcome.failure), *result);
+          });
+        },
+        token, *this, op, value, reduce, root);
   }
   /// Which are not optional here, whatever there are none of.
   template <class Token>

@@ -13,7 +13,7 @@ namespace cohort::bindings {
 /// A collective of one tensor. Memory and counts that it names outlive the call.
 struct CollectiveCall {
   Operator op;
-  CallArguments arguments{};
+  CallArguments arguments{.type = DataType::byte};
 };
 
 /// A collective of several tensors. Their memory outlives the call.

@@ -4,6 +4,7 @@
 #include <cohort/bindings/host/call.h>
 #include <cohort/bindings/host/request.h>
 #include <cohort/bindings/host/shared_loop.h>
+#include <cohort/bindings/host/typed_calls.h>
 #include <cohort/engine/mutex.h>
 
 #include <memory>
@@ -20,7 +21,9 @@ class Session;
 /// Calls of one thread keep their order. Calls of several are ordered as they come, which has to be the same
 /// on all ranks: give each thread a group of its own. Threads: any. Made by a Session, which outlives it; the
 /// end of the last owner closes it without waiting.
-class SharedCommunicator : Immovable, public std::enable_shared_from_this<SharedCommunicator> {
+class SharedCommunicator : Immovable,
+                           public TypedCalls<SharedCommunicator>,
+                           public std::enable_shared_from_this<SharedCommunicator> {
  public:
   [[nodiscard]] Rank rank() const noexcept { return rank_; }
   [[nodiscard]] Rank size() const noexcept { return size_; }
@@ -29,6 +32,8 @@ class SharedCommunicator : Immovable, public std::enable_shared_from_this<Shared
   /// What its ranks are called where their processes joined.
   [[nodiscard]] const std::vector<Rank>& world_ranks() const noexcept { return world_ranks_; }
   [[nodiscard]] bool is_closed() const noexcept { return is_closed_.load(std::memory_order_relaxed); }
+
+  // Of calls whose types the compiler knows TypedCalls has one each: comm->all_reduce(data, op).
 
   /// Makes the call and waits for it, in this thread where nobody else drives the engine. The rank that a
   /// message is from. Throws what the call throws; Cancelled after an interrupt.
@@ -95,7 +100,8 @@ class SharedCommunicator : Immovable, public std::enable_shared_from_this<Shared
 ///
 ///   Session session;
 ///   const auto comm = session.join(CommunicatorOptions::from_environment());
-///   comm->call(CollectiveCall{operator_of<AllReduce>, {.in = bytes, .out = bytes}});
+///   comm->all_reduce(data, ReduceOp::sum);
+///   const double loss = comm->all_reduce(mine, ReduceOp::avg);
 ///
 /// Threads: any. Lifetime: outlives its communicators, their requests and memory; its end waits for what was
 /// started.

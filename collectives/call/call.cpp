@@ -324,8 +324,7 @@ Call make_call_on_elements(Operator op, const CallArguments& arguments, std::siz
 }
 
 Call make_call_of_size(Operator op, DataType type, std::size_t bytes, Rank ranks) {
-  CallArguments arguments;
-  arguments.type = type;
+  CallArguments arguments{.type = type};
   Call call = begin_call(op, arguments, ranks);
   if (!op->has_data) return call;
   const std::size_t elements = elements_of(op, type, bytes);

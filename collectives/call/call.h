@@ -13,9 +13,17 @@ namespace cohort {
 
 class AnyAlgorithm;
 
+/// A DataType that has to be given: there is none by default.
+struct ElementType {
+  constexpr ElementType(DataType of) noexcept : type(of) {}      // NOLINT(google-explicit-constructor)
+  constexpr operator DataType() const noexcept { return type; }  // NOLINT(google-explicit-constructor)
+
+  DataType type;
+};
+
 /// What a caller gives to a collective: buffers, and what applies of the rest.
 struct CallArguments {
-  DataType type = DataType::float32;
+  ElementType type;
   Combination reduce = ReduceOp::sum;
   Rank root = 0;
   std::span<const std::byte> in{};

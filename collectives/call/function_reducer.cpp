@@ -18,8 +18,7 @@ constexpr std::size_t kCopiesPerByte = 10;
 
 Call move_of(Operator op, const std::byte* in, std::size_t in_bytes, std::byte* out, std::size_t out_bytes,
              Rank rank, Rank ranks, Rank root = 0) {
-  CallArguments arguments;
-  arguments.type = DataType::byte;
+  CallArguments arguments{.type = DataType::byte};
   arguments.root = root;
   arguments.in = {in, in_bytes};
   arguments.out = {out, out_bytes};

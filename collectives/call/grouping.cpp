@@ -109,8 +109,7 @@ Task<std::shared_ptr<CommunicatorCore>> split_group(std::shared_ptr<Communicator
   const std::uint64_t number = parent->next_split();
   const std::array<std::int32_t, 2> own = {color, key};
   std::vector<std::int32_t> all(own.size() * membership.size);
-  CallArguments arguments;
-  arguments.type = DataType::int32;
+  CallArguments arguments{.type = DataType::int32};
   arguments.is_split = true;
   arguments.in = std::as_bytes(std::span(own));
   arguments.out = std::as_writable_bytes(std::span(all));

@@ -13,8 +13,7 @@ Call& OwnCounts::tell(const Call& call, Rank rank, Rank ranks) {
   mine_.assign(call.counts.begin(), call.counts.end());
   mine_.insert(mine_.end(), call.recv_counts.begin(), call.recv_counts.end());
   told_.resize(mine_.size() * ranks);
-  CallArguments arguments;
-  arguments.type = DataType::byte;
+  CallArguments arguments{.type = DataType::byte};
   arguments.in = std::as_bytes(std::span(mine_));
   arguments.out = std::as_writable_bytes(std::span(told_));
   return telling_ = make_call(operator_of<AllGather>, arguments, rank, ranks);
@@ -40,8 +39,7 @@ void OwnCounts::take_matrix(Rank ranks) {
 
 Call& OwnCounts::complete(const Call& call, Rank rank, Rank ranks) {
   take_matrix(ranks);
-  CallArguments arguments;
-  arguments.type = call.type;
+  CallArguments arguments{.type = call.type};
   arguments.in = {call.send, call.send_bytes};
   arguments.out = {call.recv, call.recv_bytes};
   arguments.counts = matrix_;

@@ -28,8 +28,7 @@ Call PackedTensors::place(const TensorCall& call, const TensorPlan& plan,
   const Extent extent = call.op->extent(form, rank_);
   const InPlace in_place = call.op->in_place(form, rank_);
   std::byte* const room = room_.room_for(bytes * call.op.elements_per_count(ranks_));
-  CallArguments arguments;
-  arguments.type = given.out.type;
+  CallArguments arguments{.type = given.out.type};
   arguments.reduce = given.reduce;
   arguments.root = given.root;
   arguments.in = {room + in_place.recv_at, extent.send};

@@ -52,8 +52,7 @@ TensorPlan::Places TensorPlan::places_of(const TensorCall& call, std::size_t ten
 
 Call TensorPlan::call_of(const TensorCall& call, std::size_t tensor, Rank rank, Rank ranks) {
   const Places places = places_of(call, tensor, rank, ranks);
-  CallArguments arguments;
-  arguments.type = call.arguments.out.type;
+  CallArguments arguments{.type = call.arguments.out.type};
   arguments.reduce = call.arguments.reduce;
   arguments.root = call.arguments.root;
   arguments.in = places.in;

@@ -68,7 +68,7 @@ Calibration::Calibration(Engine& engine, const Membership& membership, const Mem
       most_pull_bytes_(kMostPullBytes) {}
 
 Call Calibration::call_of(Operator op, std::size_t bytes) {
-  CallArguments arguments;
+  CallArguments arguments{.type = DataType::float32};
   const std::size_t count = bytes / sizeof(float) / op.given_per_count(membership_.size);
   const Extent extent = op->extent({.count = count, .ranks = membership_.size}, membership_.rank);
   arguments.in = std::span(send_).first(extent.send * sizeof(float));

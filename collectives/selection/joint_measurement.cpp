@@ -92,8 +92,7 @@ Task<> JointMeasurement::meet() const {
 
 Call JointMeasurement::agreed_call(Operator op, DataType type, std::span<const std::byte> in,
                                    std::span<std::byte> out) const {
-  CallArguments arguments;
-  arguments.type = type;
+  CallArguments arguments{.type = type};
   arguments.reduce = ReduceOp::max;
   arguments.in = in;
   arguments.out = out;

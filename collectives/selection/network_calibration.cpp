@@ -78,7 +78,9 @@ const AnyAlgorithm kMeasureBytes = kWithBytes<kWhere>;
 }  // namespace
 
 Task<double> NetworkCalibration::agreed_time(const AnyAlgorithm& algorithm) {
-  Call call = make_call(operator_of<Barrier>, {}, together_.membership().rank, together_.membership().size);
+  const CallArguments nothing{.type = DataType::byte};
+  Call call =
+      make_call(operator_of<Barrier>, nothing, together_.membership().rank, together_.membership().size);
   call.algorithm = &algorithm;
   bool has_time = co_await together_.has_time();
   if (!has_time) co_return 0;

@@ -51,7 +51,7 @@ class Apart {
 };
 
 CallArguments gather_of(std::span<const float> mine, const Apart& apart) {
-  CallArguments arguments;
+  CallArguments arguments{.type = DataType::float32};
   arguments.in = std::as_bytes(mine);
   arguments.blocks = apart.places();
   return arguments;

@@ -80,6 +80,12 @@ asio::awaitable<void> combine(AsioCommunicator& comm) {
   EXPECT_THAT(sums, Each(ranks));
   co_await comm.async_all_reduce(sums, scaled_sum(0.5), use_awaitable);
   EXPECT_THAT(sums, Each(ranks * ranks / 2));
+  const double one = 1;
+  const double sum = co_await comm.async_all_reduce(one, ReduceOp::sum, use_awaitable);
+  EXPECT_EQ(sum, comm.size());
+  const std::int16_t of_root =
+      co_await comm.async_broadcast(static_cast<std::int16_t>(comm.rank()), 1, use_awaitable);
+  EXPECT_EQ(of_root, 1);
   std::vector<float> at_root(ones.size());
   co_await comm.async_reduce(ones, at_root, ReduceOp::sum, 1, use_awaitable);
   EXPECT_THAT(at_root, Each(comm.rank() == 1 ? ranks : 0.0F));

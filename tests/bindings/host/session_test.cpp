@@ -310,7 +310,7 @@ TEST(Session, wrong_arguments_are_refused_and_the_communicator_goes_on) {
   run_sessions(2, [](Session&, const Member& comm) {
     std::vector<float> in(3);
     std::vector<float> out(1);
-    CallArguments arguments;
+    CallArguments arguments{.type = DataType::float32};
     arguments.in = std::as_bytes(std::span(in));
     arguments.out = std::as_writable_bytes(std::span(out));
     const auto error = error_from([&] { comm->call(CollectiveCall{operator_of<ReduceScatter>, arguments}); });

@@ -19,7 +19,7 @@ namespace cohort::bindings {
 using Member = std::shared_ptr<SharedCommunicator>;
 
 inline CallArguments of(std::span<float> data) {
-  CallArguments arguments;
+  CallArguments arguments{.type = DataType::float32};
   arguments.in = std::as_bytes(data);
   arguments.out = std::as_writable_bytes(data);
   return arguments;

@@ -106,7 +106,8 @@ Task<> check_late_change(Communicator& comm, const LateCase& of, bool is_referre
     co_await comm.engine().sleep_for(std::chrono::milliseconds(50));  // it has announced its input by then
     std::fill_n(early, 2 * of.count, 10.0F);
   }
-  const CallArguments arguments{.root = of.root,
+  const CallArguments arguments{.type = DataType::float32,
+                                .root = of.root,
                                 .in = std::as_bytes(send.span().first(extent.send)),
                                 .out = std::as_writable_bytes(recv.first(extent.recv))};
   Collective call = comm.call(of.op, arguments).with_algorithm("slots");

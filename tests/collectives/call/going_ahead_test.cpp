@@ -30,7 +30,8 @@ struct Buffers {
   }
   [[nodiscard]] CallArguments arguments(Operator op) {
     const std::span<const float> in = op->has_one_buffer ? std::span(recv) : std::span(send);
-    return {.in = std::as_bytes(in), .out = std::as_writable_bytes(std::span(recv))};
+    return {
+        .type = DataType::float32, .in = std::as_bytes(in), .out = std::as_writable_bytes(std::span(recv))};
   }
 
   std::vector<float> send;

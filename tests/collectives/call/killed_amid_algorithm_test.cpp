@@ -51,7 +51,8 @@ Task<> call_for_ever(Communicator& comm, Operator op, std::string_view algorithm
     in = out.subspan((at.recv_at - at.send_at) * kElement, in.size());
   else if (op->has_one_buffer)
     out = in.subspan((at.send_at - at.recv_at) * kElement, out.size());
-  const CallArguments arguments{.reduce = ReduceOp::max, .root = kRoot, .in = in, .out = out};
+  const CallArguments arguments{
+      .type = DataType::float32, .reduce = ReduceOp::max, .root = kRoot, .in = in, .out = out};
   for (bool is_first = true;; is_first = false) {
     Collective call = comm.call(op, arguments);
     co_await std::move(call).with_algorithm(algorithm);

@@ -140,7 +140,7 @@ class MeetingOfTwo {
 };
 
 Call call_of(const AnyAlgorithm& algorithm, std::span<const float> in, std::span<float> out) {
-  CallArguments arguments;
+  CallArguments arguments{.type = DataType::float32};
   arguments.in = std::as_bytes(in);
   arguments.out = std::as_writable_bytes(out);
   Call call = make_call(algorithm.op(), arguments, 0, 2);

@@ -198,7 +198,8 @@ std::string_view selected_for(Communicator& comm, Operator op, std::size_t bytes
   const Extent extent = op->extent({.count = count, .ranks = comm.size()}, comm.rank());
   std::vector<float> in(extent.send);
   std::vector<float> out(extent.recv);
-  const CallArguments arguments{.in = std::as_bytes(std::span(in)),
+  const CallArguments arguments{.type = DataType::float32,
+                                .in = std::as_bytes(std::span(in)),
                                 .out = std::as_writable_bytes(std::span(out))};
   return comm.call(op, arguments).algorithm();
 }

@@ -22,7 +22,7 @@ class Measuring {
 
   Task<std::optional<std::array<double, 2>>> time_both() {
     const auto barrier = [this](std::size_t) {
-      return make_call(operator_of<Barrier>, {}, membership_.rank, membership_.size);
+      return make_call(operator_of<Barrier>, {.type = DataType::byte}, membership_.rank, membership_.size);
     };
     const std::optional<std::array<double, 2>> both = co_await together_.time_both(barrier, rewrite_);
     co_return both;
