@@ -6,6 +6,16 @@
 #include <fmt/format.h>
 
 namespace cohort::bindings {
+
+void AlgorithmName::assign(std::string_view name) {
+  if (name.size() > kMostLetters)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("an algorithm's name of {} letters, '{}'; give one of at most {}", name.size(),
+                            name, kMostLetters));
+  name.copy(letters_.data(), name.size());
+  size_ = static_cast<std::uint8_t>(name.size());
+}
+
 namespace {
 
 template <class Collective>
@@ -56,9 +66,9 @@ void apply_time(const CallSettings& settings, Transfer<Result>& transfer) {
 Task<> perform_message(Communicator& comm, const MessageCall& call, const CallSettings& settings,
                        Rank& from) {
   if (!settings.algorithm.empty())
-    throw Error(
-        ErrorKind::InvalidArgument,
-        fmt::format("a message has no algorithm to choose, but '{}' is asked for", settings.algorithm));
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("a message has no algorithm to choose, but '{}' is asked for",
+                            std::string_view(settings.algorithm)));
   from = call.peer;
   if (call.direction == MessageCall::Direction::recv_any) {
     Transfer<Rank> receiving = comm.recv_any(call.data, call.tag);

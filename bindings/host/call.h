@@ -3,8 +3,11 @@
 
 #include <cohort/collectives/communicator.h>
 
+#include <array>
+#include <concepts>
 #include <span>
-#include <string>
+#include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -37,11 +40,38 @@ struct MessageCall {
 /// What a thread may ask a communicator for, with types known at run time.
 using AnyCall = std::variant<CollectiveCall, TensorsCall, MessageCall>;
 
+/// An algorithm by name, or none. It has no destructor, so that settings in braces may stand in a statement
+/// with co_await, where g++ 12 destroys a temporary twice.
+class AlgorithmName {
+ public:
+  static constexpr std::size_t kMostLetters = 119;
+
+  AlgorithmName() noexcept {}
+  /// Throws InvalidArgument for one that is longer.
+  template <std::convertible_to<std::string_view> Text>
+  AlgorithmName(const Text& name) {  // NOLINT(google-explicit-constructor)
+    assign(name);
+  }
+
+  operator std::string_view() const noexcept {  // NOLINT(google-explicit-constructor)
+    return {letters_.data(), size_};
+  }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  void clear() noexcept { size_ = 0; }
+
+ private:
+  void assign(std::string_view name);
+
+  std::array<char, kMostLetters> letters_;
+  std::uint8_t size_ = 0;
+};
+
 /// What holds for a call beside its arguments.
 struct CallSettings {
-  Duration timeout{0};      ///< zero: the communicator's
-  std::string algorithm{};  ///< by name; empty: selected
+  Duration timeout{0};        ///< zero: the communicator's
+  AlgorithmName algorithm{};  ///< empty: selected
 };
+static_assert(std::is_trivially_destructible_v<CallSettings>);
 
 /// The call as a coroutine on the communicator's engine. Arguments outlive it. `from` becomes the rank that a
 /// message was from. Throws what such a call throws, at the latest when it is awaited.

@@ -317,6 +317,8 @@ TEST(Session, wrong_arguments_are_refused_and_the_communicator_goes_on) {
     ASSERT_EQ(kind_of(error), "InvalidArgument");
     EXPECT_THAT(error->what(), HasSubstr("cannot be split evenly over 2 ranks"));
     EXPECT_EQ(kind_of(error_from([&] { comm->call(sum(in), {.algorithm = "magic"}); })), "InvalidArgument");
+    const std::string long_name(200, 'x');
+    EXPECT_EQ(kind_of(error_from([&] { comm->call(sum(in), {.algorithm = long_name}); })), "InvalidArgument");
     comm->call(sum(in));
   });
 }
