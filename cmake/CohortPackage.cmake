@@ -10,7 +10,7 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/cohortConfig.cmake.in ${
                               PATH_VARS CMAKE_INSTALL_DATADIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/cohortConfig.cmake ${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake
-        DESTINATION ${config_dir})
+              ${CMAKE_CURRENT_LIST_DIR}/CohortCheckAwaits.cmake DESTINATION ${config_dir})
 install(EXPORT cohort NAMESPACE cohort:: FILE cohortTargets.cmake DESTINATION ${config_dir})
 # What g++ 12 compiles wrongly (docs/guide.md) users can look for in their own sources.
 install(PROGRAMS tests/check_awaits.py DESTINATION ${CMAKE_INSTALL_DATADIR}/cohort)

@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds uses of co_await that g++ 12 compiles into wrong programs, without a warning, in C++ sources of anybody.
 
-    check_awaits.py FILE_OR_FOLDER...
-
 Prints PATH:LINE: RULE: what to write instead; fails if there is anything. Installed beside the library (share/cohort).
 It reads text, not C++: a finding may be harmless, and no finding is no proof. One bug has no form that avoids it: compile
 with -fno-tree-slp-vectorize.
 """
 
+import argparse
 import pathlib
 import re
 import sys
@@ -81,18 +80,31 @@ def sources_in(path):
     return [path]
 
 
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", metavar="FILE_OR_FOLDER", nargs="+", type=pathlib.Path)
+    parser.add_argument("--quiet", action="store_true", help="print no totals")
+    parser.add_argument("--warn", action="store_true", help="print findings as a compiler's warnings, and succeed")
+    given = parser.parse_args()
+    for path in given.paths:
+        if not path.exists():
+            parser.error(f"there is no {path}")
+    return given
+
+
 def main():
-    if len(sys.argv) < 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    paths = [file for argument in sys.argv[1:] for file in sources_in(pathlib.Path(argument))]
+    given = arguments()
+    paths = [file for path in given.paths for file in sources_in(path)]
     findings = 0
     for path in paths:
         code = without_comments_and_literals(path.read_text(encoding="utf-8", errors="replace"))
         for line, rule, message in sorted(set(check_awaits(code))):
-            print(f"{path}:{line}: {rule}: {message}")
+            print(f"{path}:{line}: warning: {message} [{rule}]" if given.warn else f"{path}:{line}: {rule}: {message}")
             findings += 1
-    print(f"{len(paths)} files, {findings} findings")
+    if given.warn:
+        return 0
+    if not given.quiet:
+        print(f"{len(paths)} files, {findings} findings")
     return 1 if findings or not paths else 0
 
 
