@@ -29,26 +29,26 @@ std::string measured_text(const Question& question) {
 std::string slots_reason(const Question& question) {
   const auto& [call, reach, algorithms] = question;
   if (!call.op->has_data) return "a barrier is over when all have met in the arrival slots";
-  return fmt::format("{} bytes per rank travel in the arrival slots, which are faster up to {}{}",
+  return fmt::format("{} B per rank travel in the arrival slots, which are faster up to {}{}",
                      call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(question));
 }
 
 std::string mapped_reason(const Question& question, std::string_view chosen) {
   const auto& [call, reach, algorithms] = question;
   return fmt::format(
-      "{} bytes per rank, and arrival slots are faster only up to {}{}; {} comes first where all ranks map "
-      "each other's memory",
+      "{} B per rank, and arrival slots are faster only up to {}{}; {} comes first where all ranks map each "
+      "other's memory",
       call.announced_bytes, reach.slots.most_bytes(call.op), measured_text(question), chosen);
 }
 
 /// Why it is the one of those that the model estimates, where it is not the least.
 std::string_view estimated_reason(Basis basis, bool is_least) {
-  if (is_least) return "the least estimate over links";
+  if (is_least) return "least estimate";
   return basis == Basis::neighbours ? "from neighbour to neighbour, of the least estimates between hosts"
-                                    : "the fewest rounds of the least estimates over links";
+                                    : "the fewest rounds of the least estimates";
 }
 
-std::string cheapest_reason(const Explanation& explanation, const Reach& reach) {
+std::string cheapest_reason(const Explanation& explanation) {
   const Candidate* second = nullptr;
   for (const Explanation::Line& line : explanation.candidates) {
     const Candidate& candidate = line.candidate;
@@ -59,14 +59,9 @@ std::string cheapest_reason(const Explanation& explanation, const Reach& reach) 
   const bool is_least = !is_known || !is_less(*second->estimate_us, *explanation.estimate_us);
   std::string text(estimated_reason(explanation.basis, is_least));
   if (is_known)
-    text += fmt::format(": {:.1f} us; {} is {} with {:.1f} us", *explanation.estimate_us,
-                        is_least ? "next" : "the least", second->algorithm, *second->estimate_us);
-  text += " (";
-  const auto constants = reach.model.constants();
-  for (std::size_t i = 0; i < constants.size(); ++i)
-    text += fmt::format("{}{} {:.4g}{}{}", i == 0 ? "" : ", ", constants[i].name, constants[i].value,
-                        constants[i].unit.empty() ? "" : " ", constants[i].unit);
-  return text + ")";
+    text += fmt::format("; {} is {} with {:.1f} us", is_least ? "next" : "the least", second->algorithm,
+                        *second->estimate_us);
+  return text;
 }
 
 std::string words_of_basis(const Explanation& explanation, const Question& question) {
@@ -79,7 +74,7 @@ std::string words_of_basis(const Explanation& explanation, const Question& quest
     case Basis::meeting: return slots_reason(question);
     case Basis::mapped_memory: return mapped_reason(question, explanation.chosen);
     case Basis::neighbours:
-    case Basis::cheapest: return cheapest_reason(explanation, question.reach);
+    case Basis::cheapest: return cheapest_reason(explanation);
   }
   return "";
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace cohort::explain {
@@ -18,11 +19,31 @@ std::string microseconds(const std::optional<double>& estimate_us) {
   return estimate_us ? fmt::format("{:.2f}", *estimate_us) : "-";
 }
 
-std::string cost_text(const std::optional<Cost>& cost) {
-  if (!cost) return "-";
-  return fmt::format("{:g} round{}, {:.0f} B moved, {:.0f} B combined, {:.0f} B copied", cost->rounds,
-                     cost->rounds == 1 ? "" : "s", cost->bytes_moved, cost->bytes_reduced,
-                     cost->bytes_copied);
+std::string cost_text(const Cost& cost) {
+  return fmt::format("{:g} round{}, {:.0f} B moved, {:.0f} B combined, {:.0f} B copied", cost.rounds,
+                     cost.rounds == 1 ? "" : "s", cost.bytes_moved, cost.bytes_reduced, cost.bytes_copied);
+}
+
+constexpr std::size_t kColumns = 100;
+
+/// "SIZE ALGORITHM ESTIMATE  " and words, which go on below themselves where they need more than the columns
+/// of a page.
+std::string table_row(const std::string& start, const std::string& words) {
+  std::string text;
+  std::string line = start;
+  bool has_word = false;
+  for (std::size_t at = 0; at < words.size();) {
+    const std::size_t end = std::min(words.find(' ', at), words.size());
+    if (has_word && line.size() + 1 + end - at > kColumns) {
+      text += line + "\n";
+      line = "#" + std::string(start.size() - 1, ' ');
+      has_word = false;
+    }
+    line += (has_word ? " " : "") + words.substr(at, end - at);
+    has_word = true;
+    at = end + 1;
+  }
+  return text + line + "\n";
 }
 
 Json json_of(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
@@ -156,8 +177,10 @@ std::string pull_table(const Reach& reach) {
 
 std::string links_table(const CostModel& model) {
   std::string text = "\n# Links are weighed with:\n";
+  std::size_t longest = 0;
+  for (const auto& constant : model.constants()) longest = std::max(longest, constant.name.size());
   for (const auto& constant : model.constants())
-    text += fmt::format("# {:>17} {:>12.4g}{}{}{}\n", constant.name, constant.value,
+    text += fmt::format("# {:>{}} {:>12.4g}{}{}{}\n", constant.name, longest, constant.value,
                         constant.unit.empty() ? "" : " ", constant.unit,
                         constant.is_default ? ", by default: not measured" : "");
   return text;
@@ -172,19 +195,38 @@ std::string Report::begin(Operator op) {
   const std::string of_type = !op->has_data ? "" : fmt::format(" of {}", to_string(options_.type));
   text += fmt::format("# cohort {}{}: {} rank{} over {}\n#\n", to_string(op), of_type, ranks_,
                       ranks_ == 1 ? "" : "s", transport_);
-  text += fmt::format("#{:>12} {:>18} {:>10}  {}\n", "size", "algorithm", "estimate", "why");
-  text += fmt::format("#{:>12} {:>18} {:>10}\n", "(B)", "", "(us)");
+  text += fmt::format("#{:>11} {:>18} {:>9}  {}\n", "size", "algorithm", "estimate", "why");
+  text += fmt::format("#{:>11} {:>18} {:>9}\n", "(B)", "", "(us)");
+  is_first_row_ = true;
   return text;
 }
 
-std::string Report::row(Operator op, std::size_t bytes, const Explanation& explanation) const {
+std::string Report::row(Operator op, std::size_t bytes, const Explanation& explanation) {
   if (options_.is_json) return json_row(op, bytes, explanation);
-  std::string text = fmt::format(" {:>12} {:>18} {:>10}  {}\n", bytes, explanation.chosen,
-                                 microseconds(explanation.estimate_us), explanation.reason);
-  if (!options_.is_verbose) return text;
-  for (const Explanation::Line& line : explanation.candidates)
-    text += fmt::format("#{:>12} {:>18} {:>10}  {}: {}\n", "", line.candidate.algorithm,
-                        microseconds(line.candidate.estimate_us), cost_text(line.candidate.cost), line.note);
+  const std::string text = table_row(
+      fmt::format(" {:>11} {:>18} {:>9}  ", bytes, explanation.chosen, microseconds(explanation.estimate_us)),
+      explanation.reason);
+  return options_.is_verbose ? text + candidates_of(op, explanation) : text;
+}
+
+/// Those that have no schedule for the operator have none for any size.
+std::string Report::candidates_of(Operator op, const Explanation& explanation) {
+  std::string text;
+  std::string without;
+  for (const Explanation::Line& line : explanation.candidates) {
+    const Candidate& candidate = line.candidate;
+    if (candidate.state == Candidate::State::not_written) {
+      without += fmt::format("{}{}", without.empty() ? "" : ", ", candidate.algorithm);
+      continue;
+    }
+    const std::string cost = candidate.cost ? cost_text(*candidate.cost) + ": " : "";
+    text += table_row(
+        fmt::format("#{:>11} {:>18} {:>9}  ", "", candidate.algorithm, microseconds(candidate.estimate_us)),
+        cost + line.note);
+  }
+  if (std::exchange(is_first_row_, false) && !without.empty())
+    text += table_row(fmt::format("#{:>11} {:>18} {:>9}  ", "", "others", ""),
+                      fmt::format("no schedule for {}: {}", to_string(op), without));
   return text;
 }
 

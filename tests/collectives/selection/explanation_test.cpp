@@ -66,7 +66,7 @@ TEST(Explanation, over_links_the_chosen_one_has_the_least_estimate_of_those_show
     }
     EXPECT_GE(compared, 4U);
     EXPECT_THAT(explanation.reason, HasSubstr("least estimate"));
-    EXPECT_THAT(explanation.reason, HasSubstr("message 5 us"));
+    EXPECT_THAT(explanation.reason, Not(HasSubstr("message")));  // of the model, which is told once
   }
 }
 
@@ -153,7 +153,7 @@ TEST(Explanation, determinism_names_those_that_it_leaves_out) {
   const Explanation explanation = explain(call, over_links());
   EXPECT_EQ(explanation.determinism, Determinism::D3);
   EXPECT_EQ(explanation.chosen, "mesh");
-  EXPECT_THAT(explanation.reason, HasSubstr("D3, of those that combine by rank, step by step: the least"));
+  EXPECT_THAT(explanation.reason, HasSubstr("D3, of those that combine by rank, step by step: least"));
   EXPECT_EQ(line_of(explanation, "ring").candidate.state, Candidate::State::other_order);
   EXPECT_EQ(line_of(explanation, "ring").note, "combines in an order of its own: not D3");
   EXPECT_THAT(line_of(explanation, "one_shot").note, HasSubstr("possible"));
