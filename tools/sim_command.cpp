@@ -70,11 +70,12 @@ Error unwritable(const std::string& path) {
                   path, std::system_category().message(errno)));
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.flush();
+/// Opens it if there is one, before anything is simulated.
+std::ofstream open_for_writing(const std::string& path) {
+  std::ofstream file;
+  if (!path.empty()) file.open(path);
   if (!file) throw unwritable(path);
+  return file;
 }
 
 std::string_view name_of(LinkOperation::Kind kind) {
@@ -119,11 +120,19 @@ std::string objection_to_size(const AnyAlgorithm& algorithm, const sim::Topology
       messages / kMillion, arguments.most_messages / kMillion);
 }
 
-void print_left_out(const SimArguments& arguments, const std::string& algorithm, const std::string& size,
-                    const std::string& why) {
-  std::FILE* const out = arguments.is_csv ? stderr : stdout;
-  fmt::print(out, "{:<20}{}{} left out: {}\n", algorithm, size.empty() ? "" : " ", size, why);
-}
+/// What was not simulated, to be told behind what was.
+class LeftOut {
+ public:
+  void add(const std::string& algorithm, const std::string& size, const std::string& why) {
+    text_ += fmt::format("{:<20}{}{} left out: {}\n", algorithm, size.empty() ? "" : " ", size, why);
+  }
+  void print(const SimArguments& arguments) const {
+    fmt::print(arguments.is_csv ? stderr : stdout, "{}", text_);
+  }
+
+ private:
+  std::string text_;
+};
 
 /// How far a simulation has come; of no more messages than are predicted.
 std::string progress_text(const std::string& what, std::uint64_t messages, double predicted) {
@@ -133,27 +142,46 @@ std::string progress_text(const std::string& what, std::uint64_t messages, doubl
                      all / kMillion, 100 * so_far / all);
 }
 
-void print(const SimArguments& arguments, const std::string& algorithm, std::size_t bytes,
-           const std::string& size, const sim::Prediction& prediction) {
-  const std::string time = prediction.did_end ? fmt::format("{:.3f}", prediction.microseconds) : "-";
-  if (arguments.is_csv) {
-    fmt::print("{},{},{},{},{},{}\n", arguments.op, algorithm, arguments.setup.ranks, bytes, time,
-               prediction.messages);
-  } else if (prediction.did_end) {
-    fmt::print("{:<20} {:>8} {:>16} us {:>12} messages\n", algorithm, size, time, prediction.messages);
-  } else {
-    fmt::print("{:<20} {:>8} never ends:\n", algorithm, size);
-  }
-  std::FILE* const out = arguments.is_csv ? stderr : stdout;
+void print_complaints(std::FILE* out, const sim::Prediction& prediction) {
   for (const std::string& complaint : prediction.complaints) fmt::print(out, "  {}\n", complaint);
+}
+
+/// As soon as it is known.
+void print_csv(const SimArguments& arguments, const std::string& algorithm, std::size_t bytes,
+               const sim::Prediction& prediction) {
+  const std::string time = prediction.did_end ? fmt::format("{:.3f}", prediction.microseconds) : "-";
+  fmt::print("{},{},{},{},{},{}\n", arguments.op, algorithm, arguments.setup.ranks, bytes, time,
+             prediction.messages);
+  print_complaints(stderr, prediction);
+  std::fflush(stdout);
+}
+
+/// Size after size, the fastest algorithm first, those that never end last.
+void print_table(const SimArguments& arguments, const std::vector<sim::Curve>& curves) {
+  fmt::print("{:<20} {:>8} {:>16} {:>12}\n", "algorithm", "size", "time (us)", "messages");
+  for (const std::string& size : arguments.sizes) {
+    std::vector<std::pair<const sim::Prediction*, const std::string*>> rows;
+    for (const sim::Curve& curve : curves)
+      if (const sim::Prediction* const one = curve.at(environment::parse_bytes("SIZE", size)))
+        rows.emplace_back(one, &curve.name);
+    std::ranges::stable_sort(rows, {}, [](const auto& row) {
+      return std::pair(!row.first->did_end, row.first->did_end ? row.first->microseconds : 0);
+    });
+    for (const auto& [prediction, name] : rows) {
+      if (prediction->did_end)
+        fmt::print("{:<20} {:>8} {:>16.3f} {:>12}\n", *name, size, prediction->microseconds,
+                   prediction->messages);
+      else
+        fmt::print("{:<20} {:>8} never ends:\n", *name, size);
+      print_complaints(stdout, *prediction);
+    }
+  }
 }
 
 /// What an algorithm came to for that size; null if it was left out, or did not end.
 const sim::Prediction* prediction_of(const sim::Curve& curve, std::size_t bytes) {
-  const auto at = std::ranges::find(curve.bytes, bytes);
-  if (at == curve.bytes.end()) return nullptr;
-  const sim::Prediction& found = curve.predictions[static_cast<std::size_t>(at - curve.bytes.begin())];
-  return found.did_end ? &found : nullptr;
+  const sim::Prediction* const found = curve.at(bytes);
+  return found != nullptr && found->did_end ? found : nullptr;
 }
 
 void print_fastest(Operator op, const SimArguments& arguments, const sim::Topology& topology,
@@ -190,7 +218,7 @@ void print_links(const SimArguments& arguments, const sim::Topology& topology) {
 
 /// One algorithm, for all sizes.
 sim::Curve simulate(const AnyAlgorithm& algorithm, const SimArguments& arguments,
-                    const sim::Topology& topology, const sim::Trace* trace) {
+                    const sim::Topology& topology, const sim::Trace* trace, LeftOut& left_out) {
   ProgressLine line(stderr);
   sim::Curve curve{std::string(algorithm.name()), {}, {}};
   for (const std::string& size : arguments.sizes) {
@@ -198,7 +226,7 @@ sim::Curve simulate(const AnyAlgorithm& algorithm, const SimArguments& arguments
     setup.bytes = environment::parse_bytes("SIZE", size);
     setup.type = *parse_data_type(arguments.type);
     if (const std::string why = objection_to_size(algorithm, topology, setup, arguments); !why.empty()) {
-      print_left_out(arguments, curve.name, size, why);
+      left_out.add(curve.name, size, why);
       continue;
     }
     curve.bytes.push_back(setup.bytes);
@@ -209,37 +237,40 @@ sim::Curve simulate(const AnyAlgorithm& algorithm, const SimArguments& arguments
     const sim::Watchers watchers{.trace = trace, .progress = &progress};
     curve.predictions.push_back(sim::simulate(algorithm, topology, setup, watchers));
     line.clear();
-    print(arguments, curve.name, setup.bytes, size, curve.predictions.back());
-    std::fflush(stdout);
+    if (arguments.is_csv) print_csv(arguments, curve.name, setup.bytes, curve.predictions.back());
   }
   return curve;
 }
 
 /// True: all ranks came through, in all runs.
 bool run(Operator op, const SimArguments& arguments, const sim::Topology& topology) {
-  std::ofstream trace_file;
-  if (!arguments.trace.empty()) trace_file.open(arguments.trace);
-  if (!trace_file) throw unwritable(arguments.trace);
+  std::ofstream trace_file = open_for_writing(arguments.trace);
+  std::ofstream svg_file = open_for_writing(arguments.svg);
   const sim::Trace trace = trace_to(trace_file);
   print_links(arguments, topology);
   if (arguments.is_csv) fmt::print("collective,algorithm,ranks,bytes,us,messages\n");
   std::vector<sim::Curve> curves;
+  LeftOut left_out;
   for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
     const std::string name(algorithm.name());
     if (algorithm.ground() == Ground::alone) continue;
     if (arguments.algorithm != "all" && arguments.algorithm != name) continue;
     if (const std::string why = objection(algorithm, topology, arguments.setup); !why.empty())
-      print_left_out(arguments, name, "", why);
+      left_out.add(name, "", why);
     else
-      curves.push_back(simulate(algorithm, arguments, topology, arguments.trace.empty() ? nullptr : &trace));
+      curves.push_back(
+          simulate(algorithm, arguments, topology, arguments.trace.empty() ? nullptr : &trace, left_out));
   }
   std::erase_if(curves, [](const sim::Curve& curve) { return curve.predictions.empty(); });
+  if (!curves.empty() && !arguments.is_csv) print_table(arguments, curves);
+  left_out.print(arguments);
   if (curves.empty()) throw CLI::ValidationError("sim", "no algorithm is left to simulate");
   print_fastest(op, arguments, topology, curves);
   if (!arguments.trace.empty() && !trace_file.flush()) throw unwritable(arguments.trace);
-  if (!arguments.svg.empty())
-    write_file(arguments.svg,
-               sim::draw(fmt::format("{}, {} ranks", arguments.op, arguments.setup.ranks), curves));
+  if (!arguments.svg.empty()) {
+    svg_file << sim::draw(fmt::format("{}, {} ranks", arguments.op, arguments.setup.ranks), curves);
+    if (!svg_file.flush()) throw unwritable(arguments.svg);
+  }
   return std::all_of(curves.begin(), curves.end(), [](const sim::Curve& curve) {
     return std::all_of(curve.predictions.begin(), curve.predictions.end(),
                        [](const sim::Prediction& one) { return one.did_end; });
@@ -247,10 +278,15 @@ bool run(Operator op, const SimArguments& arguments, const sim::Topology& topolo
 }
 
 int simulate(const SimArguments& arguments) {
+  const Operator op = *parse_operator(arguments.op);
+  if (op->has_root && arguments.setup.root >= arguments.setup.ranks)
+    throw CLI::ValidationError(
+        "--root", fmt::format("root {} is no rank of {}: give one from 0 to {}", arguments.setup.root,
+                              arguments.setup.ranks, arguments.setup.ranks - 1));
   memory_map::grow_heap_on_huge_pages(kHeapBytes);
   const sim::Topology topology =
       arguments.topology.empty() ? sim::library_topology() : sim::read_topology(arguments.topology);
-  const bool did_end = run(*parse_operator(arguments.op), arguments, topology);
+  const bool did_end = run(op, arguments, topology);
   return did_end ? 0 : 1;
 }
 

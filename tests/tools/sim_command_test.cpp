@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -85,6 +87,49 @@ TEST(SimCommandTest, drawing_has_a_curve_and_a_row_for_each_algorithm) {
   EXPECT_THAT(svg, AllOf(HasSubstr(">ring<"), HasSubstr(">recursive_doubling<"), HasSubstr("<polyline"),
                          HasSubstr("host 0 NIC 0 out: busy"), HasSubstr(">1M<"), HasSubstr(">100 us<"),
                          HasSubstr("</svg>")));
+}
+
+TEST(SimCommandTest, drawing_tells_all_algorithms_apart) {
+  const std::string path = ::testing::TempDir() + "/sim_all.svg";
+  EXPECT_EQ(
+      sim("all_reduce --ranks 64 --bytes 1M --topology samples/topologies/cluster.json --svg " + path).first,
+      0);
+  const std::string svg = contents(path);
+  const std::regex mark("<path d=\"M[0-9.]+,[0-9.]+(m[^\"]*)\" fill=\"([^\"]*)\"/>");
+  std::map<std::string, int> seen;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), mark), end; at != end; ++at)
+    ++seen[(*at)[1].str() + (*at)[2].str()];
+  EXPECT_GE(seen.size(), 14U);
+  for (const auto& [style, times] : seen) EXPECT_EQ(times, 2) << style;  // of its one size, and of its name
+}
+
+TEST(SimCommandTest, the_table_has_a_header_and_the_fastest_first) {
+  const auto [status, output] = sim("all_reduce --ranks 16 --bytes 1K,1M");
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(output, HasSubstr("\nalgorithm                size        time (us)     messages\n"));
+  std::istringstream words(output.substr(output.find("messages\n") + 9));
+  std::string before;
+  double last = 0;
+  std::size_t rows = 0;
+  for (std::string algorithm, size, time, messages; words >> algorithm >> size >> time >> messages;) {
+    if (size != "1K" && size != "1M") break;
+    if (time == "left") continue;
+    if (size != before) last = 0;
+    EXPECT_GE(std::stod(time), last) << algorithm << " " << size;
+    last = std::stod(time);
+    before = size;
+    ++rows;
+  }
+  EXPECT_GT(rows, 20U);
+}
+
+TEST(SimCommandTest, files_are_opened_and_roots_looked_at_before_anything_is_simulated) {
+  const auto [status, output] = sim("all_reduce --ranks 64 --bytes 64M --svg /no/such/folder/file");
+  EXPECT_EQ(status, 1);
+  EXPECT_THAT(output, ::testing::StartsWith("cohort: "));
+  const auto [of_root, told] = sim("broadcast -n 16 --root 30");
+  EXPECT_EQ(of_root, 2);
+  EXPECT_THAT(told, ::testing::StartsWith("cohort: --root: root 30 is no rank of 16: give one from 0 to 15"));
 }
 
 TEST(SimCommandTest, elements_of_any_type_are_cut_between_them) {

@@ -13,11 +13,21 @@ namespace {
 constexpr double kWidth = 640;
 constexpr double kHeight = 320;
 constexpr double kMargin = 40;
-constexpr double kLeft = 140;  ///< of the names of algorithms
+constexpr double kLeft = 140;    ///< of the names of algorithms
+constexpr double kLegend = 200;  ///< of what the curves are
 constexpr double kRow = 22;
 constexpr std::size_t kMostCells = 64;
-constexpr std::array<const char*, 6> kColours = {"#0072b2", "#d55e00", "#009e73",
-                                                 "#cc79a7", "#e69f00", "#000000"};
+// With as many marks as colours less one no two of 42 curves have both in common.
+constexpr std::array<const char*, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                 "#e69f00", "#000000", "#56b4e9"};
+constexpr double kMark = 4;
+/// Around where they stand, as a path.
+constexpr std::array<const char*, 6> kMarks = {"m-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
+                                               "m-3.5,-3.5h7v7h-7z",
+                                               "m0,-5l4.5,8h-9z",
+                                               "m0,-5l5,5l-5,5l-5,-5z",
+                                               "m0,5l4.5,-8h-9z",
+                                               "m-4,-1h3v-3h2v3h3v2h-3v3h-2v-3h-3z"};
 
 /// A logarithmic axis from the least to the greatest value.
 struct Axis {
@@ -37,6 +47,18 @@ struct Axis {
 std::string text(double x, double y, const std::string& words, const char* anchor = "start") {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, words);
 }
+
+/// What shows which algorithm it is.
+struct Style {
+  const char* colour;
+  const char* mark;
+
+  explicit Style(std::size_t curve)
+      : colour(kColours[curve % kColours.size()]), mark(kMarks[curve % kMarks.size()]) {}
+  [[nodiscard]] std::string at(double x, double y) const {
+    return fmt::format("<path d=\"M{:.1f},{:.1f}{}\" fill=\"{}\"/>\n", x, y, mark, colour);
+  }
+};
 
 std::string size_text(std::size_t bytes) {
   constexpr std::array<const char*, 4> kUnits = {"", "K", "M", "G"};
@@ -81,17 +103,19 @@ std::string draw_curves(const std::vector<Curve>& curves) {
     }
   std::string svg = draw_frame(curves.front().bytes, sizes, times);
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    const char* const colour = kColours[i % kColours.size()];
+    const Style style(i);
     std::string points;
     for (std::size_t j = 0; j < curves[i].bytes.size(); ++j) {
       const double x = kLeft + sizes.at(static_cast<double>(curves[i].bytes[j]), kWidth);
       const double y = kMargin + kHeight - times.at(curves[i].predictions[j].microseconds, kHeight);
       points += fmt::format("{:.1f},{:.1f} ", x, y);
-      svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", x, y, colour);
+      svg += style.at(x, y);
     }
-    svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\"/>\n", points, colour);
-    svg += fmt::format("<g fill=\"{}\">{}</g>", colour,
-                       text(kLeft + 10, kMargin + kRow * static_cast<double>(i + 1), curves[i].name));
+    svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\"/>\n", points, style.colour);
+    const double row = kMargin + kRow * (static_cast<double>(i) + 0.5);
+    svg += style.at(kLeft + kWidth + kRow, row);
+    svg += fmt::format("<g fill=\"{}\">{}</g>", style.colour,
+                       text(kLeft + kWidth + 2 * kRow, row + kMark, curves[i].name));
   }
   return svg;
 }
@@ -119,13 +143,19 @@ std::string draw_heat(const Curve& curve, double y) {
 
 }  // namespace
 
+const Prediction* Curve::at(std::size_t size) const {
+  const auto found = std::ranges::find(bytes, size);
+  return found == bytes.end() ? nullptr : &predictions[static_cast<std::size_t>(found - bytes.begin())];
+}
+
 std::string draw(const std::string& title, const std::vector<Curve>& curves) {
-  const double heat = kMargin + kHeight + 3 * kRow;
+  const double legend = kRow * (static_cast<double>(curves.size()) + 1);
+  const double heat = kMargin + std::max(kHeight + 3 * kRow, legend);
   const double height = heat + kRow * static_cast<double>(curves.size() + 1);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" "
       "font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      kLeft + kWidth + kMargin, height);
+      kLeft + kWidth + kLegend, height);
   svg += text(kLeft, kMargin / 2, title);
   svg += draw_curves(curves);
   svg += text(kLeft, heat - 6,
