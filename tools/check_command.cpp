@@ -5,6 +5,7 @@
 #include <cohort/tools/check/mutants.h>
 #include <cohort/tools/check/run.h>
 #include <cohort/tools/command_line.h>
+#include <cohort/tools/interruption.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -39,7 +40,9 @@ given.
 
 docs/check-a-schedule.md explains the messages, and how to check a schedule of your own.
 
-Status: 0 when all cases pass, or no mutant survives; 1 otherwise; 2 for wrong options.)";
+Ctrl-C stops it and prints what was found so far.
+
+Status: 0 when all cases pass, or no mutant survives; 1 otherwise; 2 for wrong options; 130 after Ctrl-C.)";
 
 struct CheckArguments {
   std::string op;
@@ -69,6 +72,11 @@ void check_root(const check::CaseFilter& filter) {
                                                      *filter.root, most, most - 1));
 }
 
+int status_of(bool is_good) {
+  if (Interruption::is_wanted()) return kInterruptedStatus;
+  return is_good ? 0 : 1;
+}
+
 int check_cases(const CLI::App& command, const CheckArguments& arguments) {
   if (arguments.op.empty() && !arguments.is_all && !arguments.mutates)
     throw CLI::ValidationError("check", "say which operator, or --all, or --mutants");
@@ -89,10 +97,10 @@ int check_cases(const CLI::App& command, const CheckArguments& arguments) {
   if (arguments.mutates) {
     const std::vector<check::Case> cases = check::cases_for_mutants(filter);
     fail_without(cases);
-    return check::run_mutants_of(cases, arguments.stride, threads, stdout, stderr) ? 0 : 1;
+    return status_of(check::run_mutants_of(cases, arguments.stride, threads, stdout, stderr));
   }
   fail_without(check::source_of(filter)());
-  return check::run_cases(check::source_of(filter), threads, stdout, stderr) ? 0 : 1;
+  return status_of(check::run_cases(check::source_of(filter), threads, stdout, stderr));
 }
 
 }  // namespace

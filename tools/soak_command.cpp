@@ -3,6 +3,7 @@
 
 #include <cohort/engine/system/environment.h>
 #include <cohort/tools/command_line.h>
+#include <cohort/tools/interruption.h>
 #include <cohort/tools/launch/own_program.h>
 #include <cohort/tools/sim/topology_file.h>
 #include <cohort/tools/soak/processes/process_soak.h>
@@ -37,7 +38,10 @@ Results, deadlines, the culprits that ranks name and the buffers after each call
 tells more. With --processes ranks are processes of this host, which are stopped and continued while they give
 up calls: what is drawn is the same every time, and what happens is not.
 
-Status: 0 when all jobs did well; 1 otherwise; 2 for wrong options.)";
+Simulated ranks log errors only, unless COHORT_DEBUG says otherwise. Ctrl-C stops it after the job that runs
+and prints the sum.
+
+Status: 0 when all jobs did well; 1 otherwise; 2 for wrong options; 130 after Ctrl-C.)";
 
 std::uint64_t parse_seed(const std::string& text) {
   return environment::parse_number("NUMBER", text, 0, std::numeric_limits<std::uint64_t>::max());
@@ -45,10 +49,11 @@ std::uint64_t parse_seed(const std::string& text) {
 
 int run_soak(soak::SoakOptions options, const std::string& topology) {
   if (!topology.empty()) options.topology = sim::read_topology(topology);
+  ::setenv("COHORT_DEBUG", "error", 0);  // warnings of simulated ranks are no news
   const bool is_good = soak::run_jobs(options, stdout, stderr);
   std::fflush(stdout);
   if (!is_good) std::_Exit(1);  // threads of a job that hangs are still there
-  return 0;
+  return Interruption::is_wanted() ? kInterruptedStatus : 0;
 }
 
 constexpr const char* kProcessOptions = "With --processes";

@@ -30,9 +30,9 @@ struct Outcome {
   }
 };
 
-Outcome check_command(const std::string& arguments) {
+Outcome check_command(const std::string& arguments, const std::string& under = "") {
   const std::string program = std::string(COHORT_TEST_BIN_DIR) + "/cohort";
-  std::FILE* pipe = ::popen(("'" + program + "' check " + arguments + " 2>&1").c_str(), "r");
+  std::FILE* pipe = ::popen((under + " '" + program + "' check " + arguments + " 2>&1").c_str(), "r");
   Outcome outcome;
   std::array<char, 4096> some{};
   while (std::fgets(some.data(), some.size(), pipe) != nullptr) outcome.text += some.data();
@@ -101,6 +101,14 @@ TEST(CheckCommand, says_what_was_given_and_why_it_is_wrong) {
   refuses("all_reduce --ranks 2 --counts ''", "--counts='' is not a whole number");
   refuses("broadcast --ranks 5 --root 9", "root 9 is no rank of 5: give one from 0 to 4");
   refuses("broadcast --ranks 2,5 --root 5 --mutants", "root 5 is no rank of 5");
+}
+
+TEST(CheckCommand, interrupted_tells_what_it_has_found_so_far) {
+  const Outcome outcome = check_command("--all --ranks 64 --threads 2", "timeout --preserve-status -s INT 1");
+  EXPECT_EQ(outcome.status, 130) << outcome.text;
+  EXPECT_THAT(outcome.text, ::testing::ContainsRegex("\n[0-9]+ passed, 0 failed\n"));
+  EXPECT_THAT(outcome.last_line(),
+              ::testing::ContainsRegex("^interrupted: [0-9]+ of [0-9]+ cases were run$"));
 }
 
 TEST(CheckCommand, numbers_are_lists_and_ranges) {

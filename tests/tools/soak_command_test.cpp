@@ -33,6 +33,29 @@ TEST(SoakCommand, results_that_are_lost_fail_it) {
   EXPECT_THAT(outcome.text(), HasSubstr("results are lost"));
 }
 
+TEST(SoakCommand, tells_its_seeds_and_logs_nothing_of_simulated_ranks) {
+  const CommandOutcome outcome = run_cohort("soak --jobs 150", true);
+  EXPECT_EQ(outcome.status, 0);
+  ASSERT_EQ(outcome.lines.size(), 2U) << outcome.text();
+  EXPECT_THAT(outcome.lines[0], HasSubstr("seeds 1 to 150, "));
+  EXPECT_EQ(outcome.lines[1], "150 passed, 0 failed");
+}
+
+TEST(SoakCommand, shows_times_in_their_units_and_what_separates_calls_between_them) {
+  const CommandOutcome outcome = run_cohort("soak --jobs 20 --show");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.text(), ::testing::ContainsRegex("[0-9]+ s to join, [0-9]+ m?s a call: [a-z]"));
+  for (const char* odd : {":;", ": ;", "000000 us", ";\n"})
+    EXPECT_THAT(outcome.text(), ::testing::Not(HasSubstr(odd)));
+}
+
+TEST(SoakCommand, interrupted_tells_what_it_has_found_so_far) {
+  const CommandOutcome outcome = run_cohort("soak --jobs 1000000 & sleep 1; kill -INT $!; wait $!");
+  EXPECT_EQ(outcome.status, 130) << outcome.text();
+  EXPECT_THAT(outcome.text(),
+              ::testing::ContainsRegex("interrupted: [0-9]+ of 1000000 jobs were run; go on with"));
+}
+
 /// Any but the first would do, if it has time for some calls.
 constexpr const char* kShortJob = "soak --processes --jobs 1 --transport shm --longest-stop 20ms --job-time ";
 

@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/machines/check/suite.h>
 #include <cohort/engine/error.h>
+#include <cohort/tools/interruption.h>
 #include <cohort/tools/progress_line.h>
 
 #include <fmt/format.h>
@@ -61,12 +62,22 @@ class CaseQueue {
   std::size_t next_ = 0;
 };
 
-/// Runs the cases on so many threads, this one among them, and prints their sum to `out`. Progress is shown
-/// only on a terminal. Throws SystemError where `out` cannot be written.
+[[nodiscard]] inline std::size_t count(CaseSource source) {
+  std::size_t all = 0;
+  for (std::size_t some = source().size(); some != 0; some = source().size()) all += some;
+  return all;
+}
+
+/// Runs the cases on so many threads, this one among them, and prints their sum to `out`: also that of some,
+/// where Ctrl-C says so. Progress is shown only on a terminal. False: not all were run. Throws SystemError
+/// where `out` cannot be written.
 template <class Report>
-void run_all(CaseSource source, unsigned threads, Sum<Report>& sum, std::FILE* out, std::FILE* progress) {
+[[nodiscard]] bool run_all(const CaseSource& source, unsigned threads, Sum<Report>& sum, std::FILE* out,
+                           std::FILE* progress) {
+  const Interruption interruption;
+  const std::size_t all = count(source);
   ProgressLine line(progress);
-  CaseQueue queue(std::move(source));
+  CaseQueue queue(source);
   std::mutex mutex;
   std::size_t done = 0;
   const auto report_of = [&sum](const Case& one) {  // nothing leaves a thread
@@ -77,14 +88,17 @@ void run_all(CaseSource source, unsigned threads, Sum<Report>& sum, std::FILE* o
     }
   };
   const auto work = [&] {
-    for (CaseQueue::Taken taken = queue.take(); taken.one != nullptr; taken = queue.take()) {
+    for (CaseQueue::Taken taken = queue.take(); taken.one != nullptr && !Interruption::is_wanted();
+         taken = queue.take()) {
       const Case& one = *taken.one;
       const Report report = report_of(one);
       const std::scoped_lock lock(mutex);
       ++done;
       sum.add(one, report, line);
       if (line.is_due())
-        line.show(fmt::format("{} cases, now of {} ranks, {}", done, one.options.ranks, sum.state()));
+        line.show(fmt::format("{} of {} cases, {:.0f} %, now of {} ranks, {}", done, all,
+                              100.0 * static_cast<double>(done) / static_cast<double>(all), one.options.ranks,
+                              sum.state()));
     }
   };
   std::vector<std::thread> workers;
@@ -93,7 +107,9 @@ void run_all(CaseSource source, unsigned threads, Sum<Report>& sum, std::FILE* o
   for (std::thread& worker : workers) worker.join();
   line.clear();
   sum.print();
+  if (done < all) fmt::print(out, "interrupted: {} of {} cases were run\n", done, all);
   if (std::fflush(out) != 0 || std::ferror(out) != 0) throw system_error(errno, "writing what was checked");
+  return done == all;
 }
 
 }  // namespace cohort::check

@@ -74,8 +74,7 @@ class Mutants final : public Sum<MutantReport> {
 bool run_mutants_of(const std::vector<Case>& list, std::size_t stride, unsigned threads, std::FILE* out,
                     std::FILE* progress) {
   Mutants mutants(out, stride);
-  run_all(source_of(list), threads, mutants, out, progress);
-  return !mutants.has_survivors();
+  return run_all(source_of(list), threads, mutants, out, progress) && !mutants.has_survivors();
 }
 
 }  // namespace cohort::check

@@ -161,10 +161,9 @@ std::vector<std::size_t> parse_numbers(const std::string& what, const std::strin
   return numbers;
 }
 
-bool run_cases(CaseSource source, unsigned threads, std::FILE* out, std::FILE* progress) {
+bool run_cases(const CaseSource& source, unsigned threads, std::FILE* out, std::FILE* progress) {
   Certificates certificates(out);
-  run_all(std::move(source), threads, certificates, out, progress);
-  return certificates.failed() == 0;
+  return run_all(source, threads, certificates, out, progress) && certificates.failed() == 0;
 }
 
 }  // namespace cohort::check

@@ -13,8 +13,8 @@ namespace cohort::check {
                                                      std::size_t least, std::size_t most);
 
 /// Checks the cases on so many threads; prints what fails, a table of what is proved of each algorithm, and
-/// "N passed, 0 failed" as the last line. True if none failed. `out` and `progress` may be the same; progress
-/// is shown only on a terminal.
-[[nodiscard]] bool run_cases(CaseSource source, unsigned threads, std::FILE* out, std::FILE* progress);
+/// "N passed, 0 failed" as the last line. True if all were run and none failed. `out` and `progress` may be
+/// the same; progress is shown only on a terminal.
+[[nodiscard]] bool run_cases(const CaseSource& source, unsigned threads, std::FILE* out, std::FILE* progress);
 
 }  // namespace cohort::check

@@ -21,8 +21,21 @@ std::string describe(const CallPlan& call) {
   return text;
 }
 
+/// With what separates each from the one before it.
+template <class Separator>
+std::string joined(const std::vector<CallPlan>& calls, Separator separator) {
+  std::string text;
+  for (const CallPlan& call : calls)
+    text += fmt::format("{}{}", text.empty() ? "" : separator(call), describe(call));
+  return text;
+}
+
 std::string text_of(Duration duration) {
-  return fmt::format("{} us", std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
+  constexpr std::int64_t kThousand = 1000;
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  if (us != 0 && us % (kThousand * kThousand) == 0) return fmt::format("{} s", us / (kThousand * kThousand));
+  if (us != 0 && us % kThousand == 0) return fmt::format("{} ms", us / kThousand);
+  return fmt::format("{} us", us);
 }
 
 std::string describe_faults(const Job& job) {
@@ -62,14 +75,14 @@ std::string describe_beside(const CommunicatorPlan& plan) {
   if (plan.group) {
     text += fmt::format("    groups by {}, colours {}, keys {}:", plan.group->is_split ? "split" : "group",
                         fmt::join(plan.group->colors, " "), fmt::join(plan.group->keys, " "));
-    for (const CallPlan& call : plan.group->calls) text += fmt::format("; {}", describe(call));
-    text += "\n";
+    text += fmt::format(" {}\n", joined(plan.group->calls, [](const CallPlan&) { return "; "; }));
   }
   if (plan.messages.empty()) return text;
-  text += "    messages:";
+  text += "    messages: ";
   for (const MessagePlan& message : plan.messages)
-    text += fmt::format(" {}->{} tag {} {} B{};", message.from, message.to, message.tag, message.bytes,
-                        message.is_for_anybody ? " for anybody" : "");
+    text +=
+        fmt::format("{}{}->{} tag {} {} B{}", &message == &plan.messages.front() ? "" : "; ", message.from,
+                    message.to, message.tag, message.bytes, message.is_for_anybody ? " for anybody" : "");
   return text + "\n";
 }
 
@@ -98,11 +111,10 @@ std::string describe(const Job& job) {
   text += describe_world(job.world);
   for (const CommunicatorPlan& plan : job.communicators) {
     text +=
-        fmt::format("  '{}' at {}{}, {} to join, {} a call:", plan.name, plan.address,
+        fmt::format("  '{}' at {}{}, {} to join, {} a call: ", plan.name, plan.address,
                     plan.is_isolated ? ", isolated" : "", text_of(plan.join_timeout), text_of(plan.timeout));
-    for (const CallPlan& call : plan.calls)
-      text += fmt::format("{} {}", call.waits_for_last ? ";" : " +", describe(call));
-    text += "\n";
+    text +=
+        joined(plan.calls, [](const CallPlan& call) { return call.waits_for_last ? "; " : " + "; }) + "\n";
     text += describe_beside(plan);
   }
   return text + describe_rival(job);

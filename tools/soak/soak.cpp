@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/soak/soak.h>
 
+#include <cohort/tools/interruption.h>
 #include <cohort/tools/progress_line.h>
 #include <cohort/tools/soak/description.h>
 #include <cohort/tools/soak/verdict.h>
@@ -22,14 +23,20 @@ class Soak {
       : options_(options), out_(out), line_(progress) {}
 
   bool run() {
-    for (; done_ < options_.jobs && failed_ < kMostFailures && !is_lost_; ++done_) {
+    const Interruption interruption;
+    for (; done_ < options_.jobs && failed_ < kMostFailures && !is_lost_ && !Interruption::is_wanted();
+         ++done_) {
       run_seed(options_.first_seed + done_);
       if (line_.is_due()) line_.show(progress());
     }
     line_.clear();
-    fmt::print(out_, "{} of {} jobs with faults had calls that failed, as they must; {:.0f} jobs a minute\n",
-               felt_, faulty_, rate());
+    fmt::print(
+        out_, "seeds {} to {}, {:.0f} jobs a minute; {} with faults, of which {} met calls under way\n",
+        options_.first_seed, options_.first_seed + done_ - (done_ == 0 ? 0 : 1), rate(), faulty_, felt_);
     fmt::print(out_, "{} passed, {} failed\n", done_ - failed_, failed_);
+    if (Interruption::is_wanted())
+      fmt::print(out_, "interrupted: {} of {} jobs were run; go on with --seed {}\n", done_, options_.jobs,
+                 options_.first_seed + done_);
     std::fflush(out_);
     return failed_ == 0;
   }

@@ -226,7 +226,7 @@ TEST(SoakTopology, gives_its_faults_to_every_job) {
     EXPECT_EQ(job.late[0].by, seconds(2));
     EXPECT_EQ(job.faults(), 3U);
     for (const char* const words :
-         {"rank 1 is 3", "rank 2 computes for 2000000 us", "link 2-3", "what 3 sends to 0 is lost",
+         {"rank 1 is 3", "rank 2 computes for 2 s", "link 2-3", "what 3 sends to 0 is lost",
           "rank 4 dies at step 9 after it has joined", "rank 5 cancels call 1"})
       EXPECT_THAT(describe(job), HasSubstr(words));
   }
