@@ -93,9 +93,26 @@ Error system_error(int error_number, std::string_view doing_what) {
                            error_number, advice_on(error_number)));
 }
 
+namespace {
+
+/// Where a source of ours lies in the tree: the rest of the path is of the machine that compiled it.
+std::string_view place_in_tree(std::string_view file) noexcept {
+  constexpr std::string_view kThis = "engine/error.cpp";
+  constexpr std::string_view kHeaders = "/include/cohort/";
+  const std::string_view here = __FILE__;
+  const std::string_view root = here.ends_with(kThis) ? here.substr(0, here.size() - kThis.size()) : "";
+  if (const std::size_t at = file.rfind(kHeaders); at != std::string_view::npos)
+    return file.substr(at + kHeaders.size());
+  return file.starts_with(root) ? file.substr(root.size()) : file;
+}
+
+}  // namespace
+
 void detail::assertion_failed(const char* claim, const char* file, int line,
                               const std::string& values) noexcept {
-  std::fprintf(stderr, "cohort: %s:%d: assertion failed: %s: %s\n", file, line, claim, values.c_str());
+  const std::string_view place = place_in_tree(file);
+  std::fprintf(stderr, "cohort: %.*s:%d: assertion failed: %s: %s\n", static_cast<int>(place.size()),
+               place.data(), line, claim, values.c_str());
   std::abort();
 }
 

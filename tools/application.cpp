@@ -18,7 +18,12 @@ constexpr int kUsageStatus = 2;
 std::string explain_usage(const CLI::App* app, const CLI::Error& error) {
   std::string command = app->get_name();
   for (const CLI::App* chosen : app->get_subcommands()) command += " " + chosen->get_name();
-  return fmt::format("cohort: {}\nSee: {} --help\n", error.what(), command);
+  std::string commands;
+  if (app->get_subcommands().empty())
+    for (const CLI::App* each : app->get_subcommands(nullptr))
+      commands += fmt::format("{}{}", commands.empty() ? "Commands: " : ", ", each->get_name());
+  return fmt::format("cohort: {}\n{}{}See: {} --help\n", error.what(), commands, commands.empty() ? "" : "\n",
+                     command);
 }
 
 /// What was printed on the way may have gone nowhere.

@@ -57,10 +57,10 @@ struct CheckArguments {
 };
 
 std::vector<std::size_t> parse_ranks(const std::string& text) {
-  return check::parse_numbers("--ranks", text, 1, kMostRanks);
+  return check::parse_numbers("LIST", text, 1, kMostRanks);
 }
 std::vector<std::size_t> parse_counts(const std::string& text) {
-  return check::parse_numbers("--counts", text, 0, kMostCount);
+  return check::parse_numbers("LIST", text, 0, kMostCount);
 }
 
 /// A root that none of the numbers of ranks has leaves no case at all.

@@ -23,7 +23,24 @@ std::size_t parse_size(const std::string& text) {
   return bytes;
 }
 
+std::vector<std::size_t> parse_sizes(const std::string& text) {
+  std::vector<std::size_t> all;
+  for (const std::string& size : split_list(text)) all.push_back(parse_size(size));
+  return all;
+}
+
 }  // namespace
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts{""};
+  for (const char letter : text) {
+    if (letter == ',')
+      parts.emplace_back();
+    else
+      parts.back() += letter;
+  }
+  return parts;
+}
 
 void add_operator(CLI::App& command, std::string& name, const char* purpose,
                   std::initializer_list<std::string_view> others) {
@@ -60,9 +77,7 @@ CLI::Option* add_transport(CLI::App& command, std::string& name) {
 
 std::vector<std::size_t> Sizes::bytes() const {
   if (single.empty()) return bench::sizes_between(parse_size(least), parse_size(most), factor);
-  std::vector<std::size_t> all;
-  for (const std::string& size : single) all.push_back(parse_size(size));
-  return all;
+  return parse_sizes(single);
 }
 
 void add_sizes(CLI::App& command, Sizes& sizes) {
@@ -72,7 +87,7 @@ void add_sizes(CLI::App& command, Sizes& sizes) {
   CLI::Option* factor = command.add_option("--factor", sizes.factor, "From one size to the next");
   factor->check(CLI::Range(std::size_t{2}, kLargestSize))->type_name("NUMBER");
   CLI::Option* single = command.add_option("--sizes", sizes.single, "These sizes, such as 8,4K,1M");
-  single->delimiter(',')->check(size)->excludes(least, most, factor);
+  single->check(accepts("SIZE,...", parse_sizes))->excludes(least, most, factor);
   for (CLI::Option* option : {least, most, factor}) option->capture_default_str();
   for (CLI::Option* option : {least, most, factor, single}) option->group(kSizeOptions);
 }

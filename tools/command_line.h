@@ -35,6 +35,9 @@ template <class Parse>
   return CLI::Validator(check, type_name);
 }
 
+/// What stands between commas, also where that is nothing.
+[[nodiscard]] std::vector<std::string> split_list(const std::string& text);
+
 /// The first argument of a command: the name of an operator, one of `others`, or "all". A mistake lists the
 /// names.
 void add_operator(CLI::App& command, std::string& name, const char* purpose,
@@ -54,7 +57,7 @@ struct Sizes {
   std::string least = "8";
   std::string most = "64M";
   std::size_t factor = 2;
-  std::vector<std::string> single;
+  std::string single;  ///< with commas between them
 
   /// Once parsed. Empty if the smallest is above the largest.
   [[nodiscard]] std::vector<std::size_t> bytes() const;

@@ -53,7 +53,8 @@ class RunFormatter final : public CLI::Formatter {
 /// As a validator of CLI11: empty, or what is wrong.
 std::string take_timeout(RunArguments& arguments, const std::string& text) {
   try {
-    arguments.launch.timeout = environment::parse_duration("TIME", text);
+    const Duration timeout = environment::parse_duration("TIME", text);
+    if (timeout > Duration::zero()) arguments.launch.timeout = timeout;
     return {};
   } catch (const Error& error) {
     return std::string(error.message());
@@ -80,7 +81,7 @@ void add_run_command(CLI::App& app, int& status) {
       ->check(CLI::Range(1U, kMostRanks))
       ->option_text("COUNT");
   run->add_option_function<std::string>(
-         "--timeout", [](const std::string&) {}, "End the job with status 124 after it")
+         "--timeout", [](const std::string&) {}, "End the job with status 124 after it; 0: never")
       ->check([arguments](const std::string& text) { return take_timeout(*arguments, text); })
       ->option_text("TIME");
   run->add_option("--transport", arguments->transport, "Force a transport (sets COHORT_TRANSPORT)")

@@ -53,7 +53,8 @@ struct SimArguments {
   std::string op;
   std::string algorithm = "all";
   std::string topology;
-  std::vector<std::string> sizes = {"1M"};
+  std::string size_list = "1M";
+  std::vector<std::string> sizes;
   std::string type = "float32";
   std::string trace;
   std::string svg;
@@ -290,16 +291,8 @@ int simulate(const SimArguments& arguments) {
   return did_end ? 0 : 1;
 }
 
-CLI::Validator size_validator() {
-  const auto check = [](std::string& text) -> std::string {
-    try {
-      (void)environment::parse_bytes("SIZE", text);
-      return "";
-    } catch (const Error& error) {
-      return std::string(error.message());
-    }
-  };
-  return CLI::Validator(check, "SIZE");
+void check_sizes(const std::string& text) {
+  for (const std::string& size : command_line::split_list(text)) (void)environment::parse_bytes("SIZE", size);
 }
 
 }  // namespace
@@ -321,9 +314,8 @@ void add_sim_command(CLI::App& app, int& status) {
       ->type_name("COUNT");
   sim->add_option("--topology", arguments->topology, "Hosts, links and faults; one rank a host unless given")
       ->type_name("FILE");
-  sim->add_option("--bytes,--sizes", arguments->sizes, "These sizes, such as 8,4K,1M")
-      ->delimiter(',')
-      ->check(size_validator())
+  sim->add_option("--bytes,--sizes", arguments->size_list, "These sizes, such as 8,4K,1M")
+      ->check(command_line::accepts("SIZE,...", check_sizes))
       ->capture_default_str();
   command_line::add_type(*sim, arguments->type);
   sim->add_option("--algorithm", arguments->algorithm, "This one, or all")
@@ -344,7 +336,10 @@ void add_sim_command(CLI::App& app, int& status) {
   sim->add_flag("--csv", arguments->is_csv, "Rows of comma-separated values");
   sim->add_option("--svg", arguments->svg, "Draw time over size and the use of links")->type_name("FILE");
   sim->footer(kFooter);
-  sim->callback([arguments, &status] { status = simulate(*arguments); });
+  sim->callback([arguments, &status] {
+    arguments->sizes = command_line::split_list(arguments->size_list);
+    status = simulate(*arguments);
+  });
 }
 
 }  // namespace cohort

@@ -53,16 +53,21 @@ std::size_t slips_between(std::string_view one, std::string_view other) {
 
 std::span<const std::string_view> variables() noexcept { return kVariables; }
 
+std::optional<std::string_view> nearest_name(std::string_view name, std::span<const std::string_view> names) {
+  const auto slips = [name](std::string_view known) { return slips_between(name, known); };
+  const auto nearest = std::ranges::min_element(names, {}, slips);
+  if (nearest == names.end() || *nearest == name || slips(*nearest) > kMostSlips) return std::nullopt;
+  return *nearest;
+}
+
 std::vector<std::string> misspelt_variables() {
   std::vector<std::string> complaints;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::string_view name = text.substr(0, text.find('='));
     if (!name.starts_with(kPrefix)) continue;
-    const auto slips = [name](std::string_view known) { return slips_between(name, known); };
-    const std::string_view nearest = *std::ranges::min_element(kVariables, {}, slips);
-    if (name != nearest && slips(nearest) <= kMostSlips)
-      complaints.push_back(fmt::format("{} is set and means nothing; {} may be meant", name, nearest));
+    if (const std::optional<std::string_view> nearest = nearest_name(name, kVariables))
+      complaints.push_back(fmt::format("{} is set and means nothing; {} may be meant", name, *nearest));
   }
   return complaints;
 }

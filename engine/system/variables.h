@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,10 @@ namespace cohort::environment {
 
 /// The environment variables that mean something to cohort: those of docs/environment.md.
 [[nodiscard]] std::span<const std::string_view> variables() noexcept;
+
+/// The one of those names that this may be a slip of, and is not.
+[[nodiscard]] std::optional<std::string_view> nearest_name(std::string_view name,
+                                                           std::span<const std::string_view> names);
 
 /// A sentence for each variable of this process whose name is nearly one of them: a mistake that nothing else
 /// would show. What else begins with COHORT_ belongs to programs around it.

@@ -102,7 +102,8 @@ TEST(Error, says_what_to_look_at_where_there_is_no_way) {
 
 TEST(AssertDeathTest, failed_claim_prints_itself_and_its_values) {
   const int got = 3;
-  EXPECT_DEATH(COHORT_ASSERT(got == 4, "got {} of {}", got, 4), "assertion failed: got == 4: got 3 of 4");
+  EXPECT_DEATH(COHORT_ASSERT(got == 4, "got {} of {}", got, 4),
+               "^cohort: tests/engine/error_test.cpp:[0-9]+: assertion failed: got == 4: got 3 of 4");
 }
 
 TEST(Assert, true_claim_evaluates_its_values_not_at_all) {

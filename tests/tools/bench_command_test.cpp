@@ -237,6 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"transport", "all_reduce --transport ib", {"ib", "shm", "tcp"}},
                       Mistake{"size", "all_reduce --min 8Q", {"8Q", "64K"}},
                       Mistake{"sizes", "all_reduce --sizes 8,0", {"0", "1"}},
+                      Mistake{"no_size", "all_reduce --sizes 8,,9", {"--sizes", "SIZE=''"}},
                       Mistake{"order", "all_reduce --min 64 --max 8", {"--min", "--max"}},
                       Mistake{"root", "broadcast --root 2 --ranks 2", {"--root 2", "0 to 1"}},
                       Mistake{"formats", "all_reduce --csv --json", {"--csv", "--json"}},

@@ -2,6 +2,7 @@
 // `cohort check` as a user starts it, and what it prints of cases that fail.
 #include <cohort/collectives/operators/operator.h>
 #include <cohort/engine/error.h>
+#include <cohort/tests/support/command.h>
 #include <cohort/tools/check/run.h>
 
 #include <gmock/gmock.h>
@@ -93,12 +94,12 @@ TEST(CheckCommand, says_what_was_given_and_why_it_is_wrong) {
     EXPECT_EQ(outcome.status, 2) << arguments;
     EXPECT_THAT(outcome.text, HasSubstr(why));
   };
-  refuses("barrier --ranks -4", "--ranks='-4' is not a whole number from 1 to 1024");
-  refuses("barrier --ranks 2,4-", "--ranks='4-' is not a whole number");
-  refuses("barrier --ranks ''", "--ranks='' is not a whole number");
+  refuses("barrier --ranks -4", "--ranks: LIST='-4' is not a whole number from 1 to 1024");
+  refuses("barrier --ranks 2,4-", "--ranks: LIST='4-' is not a whole number");
+  refuses("barrier --ranks ''", "--ranks: LIST='' is not a whole number");
   refuses("barrier --ranks 9-2", "--ranks: '9-2' ends before it begins; write 2-9");
-  refuses("all_reduce --ranks 2 --counts -1", "--counts='-1' is not a whole number");
-  refuses("all_reduce --ranks 2 --counts ''", "--counts='' is not a whole number");
+  refuses("all_reduce --ranks 2 --counts -1", "--counts: LIST='-1' is not a whole number");
+  refuses("all_reduce --ranks 2 --counts ''", "--counts: LIST='' is not a whole number");
   refuses("broadcast --ranks 5 --root 9", "root 9 is no rank of 5: give one from 0 to 4");
   refuses("broadcast --ranks 2,5 --root 5 --mutants", "root 5 is no rank of 5");
 }
@@ -109,6 +110,17 @@ TEST(CheckCommand, interrupted_tells_what_it_has_found_so_far) {
   EXPECT_THAT(outcome.text, ::testing::ContainsRegex("\n[0-9]+ passed, 0 failed\n"));
   EXPECT_THAT(outcome.last_line(),
               ::testing::ContainsRegex("^interrupted: [0-9]+ of [0-9]+ cases were run$"));
+}
+
+TEST(Command, that_there_is_none_of_is_told_with_those_that_there_are) {
+  const testing::CommandOutcome outcome = testing::run_cohort("frobnicate", true);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.text(), HasSubstr("Commands: run, bench, check, sim, explain, soak\n"));
+}
+
+TEST(Command, run_with_a_timeout_of_zero_has_none) {
+  const testing::CommandOutcome outcome = testing::run_cohort("run -n 1 --timeout 0 -- sleep 0.1");
+  EXPECT_EQ(outcome.status, 0) << outcome.text();
 }
 
 TEST(CheckCommand, numbers_are_lists_and_ranges) {

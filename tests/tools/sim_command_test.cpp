@@ -132,6 +132,12 @@ TEST(SimCommandTest, files_are_opened_and_roots_looked_at_before_anything_is_sim
   EXPECT_THAT(told, ::testing::StartsWith("cohort: --root: root 30 is no rank of 16: give one from 0 to 15"));
 }
 
+TEST(SimCommandTest, sizes_are_numbers) {
+  const auto [status, output] = sim("all_reduce -n 2 --bytes 8,,9");
+  EXPECT_EQ(status, 2);
+  EXPECT_THAT(output, HasSubstr("--bytes: SIZE=''"));
+}
+
 TEST(SimCommandTest, elements_of_any_type_are_cut_between_them) {
   const auto [status, output] = sim("all_reduce -n 3 --type float8_e4m3 --bytes 7 --algorithm ring");
   EXPECT_EQ(status, 0) << output;
@@ -148,7 +154,7 @@ TEST(SimCommandTest, rank_that_dies_makes_the_status_1) {
 
 TEST(SimCommandTest, wrong_topology_is_named_with_its_member) {
   EXPECT_THAT(complaint("{"), HasSubstr("t.json: is no JSON: parse error at line 1, column 2"));
-  EXPECT_THAT(complaint(R"({"rials": 2})"), HasSubstr("rials is unknown"));
+  EXPECT_THAT(complaint(R"({"rials": 2})"), HasSubstr("rials is unknown; rails may be meant"));
   EXPECT_THAT(complaint(R"({"rails": -2})"), HasSubstr("rails is -2"));
   EXPECT_THAT(complaint(R"({"inside": {"latency_ns": "x"}})"), HasSubstr("inside: latency_ns"));
   EXPECT_THAT(complaint(R"({"faults": {"dead_ranks": [{"rank": 1, "stop": 2}]}})"),

@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/machines/sim/library_links.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/variables.h>
 
 #include <fmt/format.h>
 #include <cerrno>
@@ -103,9 +104,14 @@ class Members {
     members.end();
   }
   void end() const {
-    for (const auto& item : object_.items())
-      if (!known_.contains(item.key()))
-        throw Error(ErrorKind::InvalidArgument, fmt::format("{}: {} is unknown", name_, item.key()));
+    for (const auto& item : object_.items()) {
+      if (known_.contains(item.key())) continue;
+      const std::vector<std::string_view> names(known_.begin(), known_.end());
+      const auto nearest = environment::nearest_name(item.key(), names);
+      throw Error(ErrorKind::InvalidArgument,
+                  fmt::format("{}: {} is unknown{}", name_, item.key(),
+                              nearest ? fmt::format("; {} may be meant", *nearest) : ""));
+    }
   }
 
  private:
