@@ -53,13 +53,17 @@ void ControlQueue::drop_superseded_by(const ControlMessage& message) noexcept {
 }
 
 /// Whoever asks for groups again and again, of a peer that computes, tells it of each that it is made, why it
-/// was given up, and that it is over. No number is used twice, so all of that is known by it.
+/// was given up, and that it is over. No number is used twice, so all of that is known by it. A group without
+/// a revoke was used and closed: its peer has invited too, before it computed, and waits for the invite.
 void ControlQueue::note_given_up(GroupNumber group) noexcept {
   if (invites_ == 0) return;
-  const auto invite = std::find_if(first_unsent(), messages_.end(), [group](const Waiting& one) {
-    return one.message.type == Type::invite && one.message.group == group;
-  });
-  if (invite == messages_.end()) return;
+  const auto find_from = [&](Place first, Type type) {
+    return std::find_if(first, messages_.end(), [&](const Waiting& one) {
+      return one.message.type == type && one.message.group == group;
+    });
+  };
+  const Place invite = find_from(first_unsent(), Type::invite);
+  if (find_from(invite, Type::revoke) == messages_.end()) return;
   invite->is_of_given_up = true;
   if (++given_up_ <= kMostGivenUp) return;
   const auto oldest =

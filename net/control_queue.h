@@ -37,7 +37,7 @@ class ControlQueue {
  private:
   struct Waiting {
     ControlMessage message;
-    bool is_of_given_up = false;  ///< an invite, to a group whose goodbye waits behind it
+    bool is_of_given_up = false;  ///< an invite, to a group whose revoke and goodbye wait behind it
   };
   using Place = std::list<Waiting>::iterator;
 

@@ -126,12 +126,23 @@ TEST(ControlQueue, whose_invitation_is_on_its_way_is_given_up_in_words_too) {
   push(queue, Type::goodbye, 1);
   for (GroupNumber group = 2; group < 100; ++group) {
     push(queue, Type::invite, group);
+    push(queue, Type::revoke, group);
     push(queue, Type::goodbye, group);
   }
   queue.drop_sent(queue.unsent().size());
   EXPECT_EQ(take(queue).type, Type::revoke);
   EXPECT_EQ(take(queue).group, 1U);
-  EXPECT_EQ(queue.size(), 2 * ControlQueue::kMostGivenUp);
+  EXPECT_EQ(queue.size(), 3 * ControlQueue::kMostGivenUp);
+}
+
+TEST(ControlQueue, groups_that_were_used_and_closed_are_all_told) {
+  constexpr GroupNumber kGroups = 1000;
+  ControlQueue queue;
+  for (GroupNumber group = 1; group <= kGroups; ++group) {
+    push(queue, Type::invite, group);
+    push(queue, Type::goodbye, group);
+  }
+  EXPECT_EQ(queue.size(), 2 * kGroups);
 }
 
 TEST(ControlQueue, that_is_full_takes_no_more_and_says_so) {
