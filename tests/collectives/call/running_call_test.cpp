@@ -2,6 +2,7 @@
 // Calls that are made of several messages fail as one: told by the caller's own call, its number and its
 // part, and blamed on the rank that the others wait for.
 #include <cohort/cohort.h>
+#include <cohort/collectives/call/running_call.h>
 #include <cohort/tests/support/ranks.h>
 
 #include <gmock/gmock.h>
@@ -15,6 +16,7 @@ namespace cohort {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr Rank kOddOne = 2;
 constexpr std::chrono::milliseconds kSlow(150);  // longer than what counts as a stall
@@ -41,6 +43,19 @@ std::vector<test::Outcome> outcomes_of_four(const char* transport, const RankFun
   if (!is_mixed) options.transport = transport;
   options.is_isolated = true;
   return test::outcomes_of_ranks_in_world(4, body, std::move(options), is_mixed ? 2 : 1);
+}
+
+TEST(RunningCall, that_ranks_measure_after_is_told_instead_of_what_they_measure_by) {
+  RunningOperation running;
+  RunningCall call(running);
+  call.begin();
+  const std::string before = call.what();
+  call.begin_measuring();
+  running.signature.count = 16'384;
+  EXPECT_EQ(call.text(), "measuring after " + before + " #1");
+  call.end();
+  call.begin();
+  EXPECT_THAT(call.text(), Not(HasSubstr("measuring")));
 }
 
 class CallOfMessages : public testing::TestWithParam<const char*> {
