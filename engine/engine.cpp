@@ -13,8 +13,6 @@ namespace {
 
 thread_local constinit Engine* current_engine = nullptr;
 
-/// A reaction within 50 us covers a loopback round trip; waking a sleeping core costs about 17 us a side.
-constexpr Duration kDefaultSpin = std::chrono::microseconds(50);
 /// Reading the clock costs as much as ten polls of an idle loop.
 constexpr unsigned kTurnsBetweenClockReads = 16;
 
@@ -24,9 +22,9 @@ constexpr Duration kLongTurn = std::chrono::microseconds(50);
 /// A request that comes in is answered within these, so that none of its steps waits behind a long turn.
 constexpr unsigned kTurnsForOthers = 4;
 
-Duration spin_from_environment(Duration asked) {
+std::optional<Duration> spin_from_environment(Duration asked) {
   if (asked >= Duration::zero()) return asked;
-  return environment::microseconds("COHORT_SPIN_US").value_or(kDefaultSpin);
+  return environment::microseconds("COHORT_SPIN_US");
 }
 
 unsigned compute_threads_from_environment(unsigned asked, Platform& platform) {
@@ -55,7 +53,7 @@ Engine::Engine(EngineOptions options)
       clock_(options.clock ? std::move(options.clock) : std::make_unique<MonotonicClock>()),
       network_(options.network ? std::move(options.network) : make_kernel_network()),
       platform_(options.platform ? std::move(options.platform) : make_real_platform()),
-      spin_(spin_from_environment(options.spin)),
+      spin_budget_(spin_from_environment(options.spin)),
       previous_(current_engine),
       engines_per_core_(1.0 / platform_->available_cores()),
       inbox_(*driver_),
@@ -149,22 +147,53 @@ bool Engine::has_waiting(TimePoint now) noexcept {
 }
 
 void Engine::idle() noexcept {
-  if (idle_turns_++ == 0) idle_since_ = now();
+  if (idle_turns_++ == 0) {
+    idle_since_ = now();
+    last_wait_ = Duration::zero();
+  }
   // With more ranks than cores, the rank that would answer may be waiting for this very core.
   if (is_crowded())
     platform_->yield_core();
-  else
+  else if (may_spin_on())
     processor::relax();
-  const bool check = spin_ == Duration::zero() || idle_turns_ % kTurnsBetweenClockReads == 0;
-  if (check && now() - idle_since_ >= spin_) sleep();
+  else
+    return sleep();
+  const Duration most = spin_time();
+  const bool check = most == Duration::zero() || idle_turns_ % kTurnsBetweenClockReads == 0;
+  if (check && now() - idle_since_ >= most) sleep();
+}
+
+/// Who has set how long to spin is obeyed.
+bool Engine::hand_core_over() noexcept {
+  const TimePoint began = now();
+  const bool is_taken = core_peers_.is_core_taken(began) && !spin_budget_.is_fixed();
+  if (is_taken) return false;
+  platform_->hand_core_over();
+  core_peers_.note_hand_over(began, now());
+  return true;
 }
 
 void Engine::sleep() noexcept {
   if (arm()) {
     driver_->sleep(now(), timers_.earliest());
     idle_turns_ = 0;
+    if (!core_peers_.empty()) static_cast<void>(core_peers_.meet_on(platform_->core()));
+    if (may_learn()) last_wait_ = now() - idle_since_;
   }
   disarm();
+}
+
+/// Where engines take turns on cores, a wake takes as long as the turns of others.
+bool Engine::may_learn() const noexcept { return calls_ != 0 && !spin_budget_.is_fixed() && !is_crowded(); }
+
+void Engine::note_wake(TimePoint posted) noexcept {
+  if (may_learn()) spin_budget_.note_wake(now() - posted);
+  last_wait_ = Duration::zero();
+}
+
+void Engine::note_answer() noexcept {
+  const Duration wait = std::exchange(last_wait_, Duration::zero());
+  if (wait != Duration::zero() && may_learn()) spin_budget_.note_wait(wait);
 }
 
 bool Engine::arm() noexcept {

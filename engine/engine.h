@@ -5,11 +5,13 @@
 #include <cohort/engine/io/driver.h>
 #include <cohort/engine/io/network.h>
 #include <cohort/engine/loop/compute_pool.h>
+#include <cohort/engine/loop/core_peers.h>
 #include <cohort/engine/loop/inbox.h>
 #include <cohort/engine/loop/pace.h>
 #include <cohort/engine/loop/poll_list.h>
 #include <cohort/engine/loop/ready_queue.h>
 #include <cohort/engine/loop/source.h>
+#include <cohort/engine/loop/spin_budget.h>
 #include <cohort/engine/system/platform.h>
 #include <cohort/engine/task.h>
 #include <cohort/engine/task_scope.h>
@@ -30,7 +32,7 @@ struct EngineOptions {
   std::unique_ptr<Network> network{};    ///< null: the kernel's
   std::unique_ptr<Platform> platform{};  ///< null: the real one
   unsigned compute_threads = 0;          ///< 0: COHORT_COMPUTE_THREADS, or one per core
-  Duration spin{-1};  ///< how long an idle loop spins before it sleeps; negative: COHORT_SPIN_US, or 50 us
+  Duration spin{-1};  ///< how long an idle loop spins before it sleeps; negative: COHORT_SPIN_US, or learnt
 };
 
 /// One thread, one loop, and everything that runs on it. Only the loop resumes coroutines.
@@ -114,9 +116,27 @@ class Engine : Immovable {
     const unsigned computing = pool_.computing();
     return is_crowded_ || (computing != 0 && engines_per_core_ * (1 + computing) > 1);
   }
-  [[nodiscard]] Duration spin_budget() const noexcept { return spin_; }
+  /// How long an idle loop spins before it sleeps: what was set, or, during calls, what has proved to pay.
+  [[nodiscard]] Duration spin_time() const noexcept {
+    return calls_ != 0 && !is_crowded() ? spin_budget_.current() : spin_budget_.least();
+  }
+  [[nodiscard]] SpinBudget& spin_budget() noexcept { return spin_budget_; }
+  /// What the loop slept for was posted then, by this engine's clock: for sources, while they disarm.
+  void note_wake(TimePoint posted) noexcept;
+  /// What a call waits for has come from a peer, and only the kernel knows since when it was there.
+  void note_answer() noexcept;
+
+  /// Which engines share this one's core: whoever has memory in common with them says so.
+  [[nodiscard]] CorePeers& core_peers() noexcept { return core_peers_; }
+  /// Whoever spins for a peer asks this now and then. If one was last seen on this core, it may be the one
+  /// that is waited for, so the core is given away for a moment. False: somebody else takes it then, and it
+  /// is better to sleep, which the loop does. Costs some nanoseconds.
+  [[nodiscard]] bool may_spin_on() noexcept {
+    return core_peers_.empty() || !core_peers_.meet_on(platform_->core()) || hand_core_over();
+  }
 
  private:
+  friend class CallUnderWay;
   friend class SteppedRun;
   class RootTask;
 
@@ -141,7 +161,9 @@ class Engine : Immovable {
   void admit_patient() noexcept;
   [[nodiscard]] bool has_waiting(TimePoint now) noexcept;
   void idle() noexcept;
+  [[nodiscard]] bool hand_core_over() noexcept;
   void sleep() noexcept;
+  [[nodiscard]] bool may_learn() const noexcept;
   /// Makes sure that whatever comes from now on wakes the driver. False: something is there already.
   [[nodiscard]] bool arm() noexcept;
   void disarm() noexcept;
@@ -150,7 +172,10 @@ class Engine : Immovable {
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Network> network_;
   std::unique_ptr<Platform> platform_;
-  Duration spin_;
+  SpinBudget spin_budget_;
+  CorePeers core_peers_;
+  std::size_t calls_ = 0;  ///< under way
+  Duration last_wait_{0};  ///< that ended in a sleep: zero once it was counted, or another one has begun
   Engine* const previous_;
 
   ReadyQueue ready_;
@@ -172,6 +197,17 @@ class Engine : Immovable {
   Inbox inbox_;
   ComputePool pool_;
   TaskScope background_{nullptr, TaskScope::OnFailure::keep_others};
+};
+
+/// While it lives, a call of the user's waits for what peers bring: then the loop spins for as long as that
+/// pays.
+class CallUnderWay : Immovable {
+ public:
+  explicit CallUnderWay(Engine& engine) noexcept : engine_(engine) { ++engine_.calls_; }
+  ~CallUnderWay() { --engine_.calls_; }
+
+ private:
+  Engine& engine_;
 };
 
 /// `co_await engine.sleep_for(10ms)`.

@@ -279,6 +279,7 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
 }
 
 Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
+  const CallUnderWay under_way(engine_);
   CancelScope* around = co_await current_scope();
   std::optional<Mutex::Guard> turn;
   if (has_begun) {

@@ -141,6 +141,7 @@ bool Messenger::try_receive_now(const MessageRequest& request) noexcept {
 }
 
 Task<Rank> Messenger::run(const MessageRequest& request) {
+  const CallUnderWay under_way(use_.engine);
   CancelScope* around = co_await current_scope();
   if (around != nullptr) around->throw_if_cancelled();
   if (use_.health.is_failed()) throw Error(use_.health.cause());

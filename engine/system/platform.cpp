@@ -46,6 +46,8 @@ class RealPlatform final : public Platform {
   std::size_t make_room_for_descriptors(std::size_t least, std::size_t wanted,
                                         std::string_view what_for) override;
   void yield_core() noexcept override;
+  void hand_core_over() noexcept override { processor::yield(); }
+  int core() noexcept override { return processor::current_core(); }
 
  private:
   [[nodiscard]] bool bind_caller(const CoreSet& own) noexcept;

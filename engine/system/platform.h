@@ -55,6 +55,10 @@ class Platform {
 
   /// As processor::yield(): for a loop that waits for another rank without its driver.
   virtual void yield_core() noexcept = 0;
+  /// The same for a moment, to a peer that is known to share the core: never by sleeping.
+  virtual void hand_core_over() noexcept = 0;
+  /// Where the caller runs now, as processor::current_core().
+  [[nodiscard]] virtual int core() noexcept = 0;
 };
 
 /// The one that this process runs on.

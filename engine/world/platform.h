@@ -31,6 +31,10 @@ class WorldPlatform final : public Platform {
     return std::numeric_limits<std::size_t>::max();
   }
   void yield_core() noexcept override;
+  void hand_core_over() noexcept override { yield_core(); }
+  int core() noexcept override {
+    return world_.settings().has_core_each ? static_cast<int>(process_ % kMostCores) : 0;
+  }
   /// The process is busy for so long, and does not look at its engine.
   void compute(Duration takes);
 

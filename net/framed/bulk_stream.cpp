@@ -23,6 +23,7 @@ Task<> BulkStream::move_all(std::span<Byte> data, Attempt attempt, Wait wait, co
                   fmt::format("rank {} closed the connection of its large messages", peer_));
     } else if (result == -EAGAIN) {
       co_await wait();
+      engine_.note_answer();
     } else if (result != -EINTR) {
       throw stream_->failure(-result, fmt::format("{} rank {}", doing, peer_));
     }

@@ -417,6 +417,7 @@ Task<> FrameReader::run() {
       if (result > 0) staging_.append(static_cast<std::size_t>(result));
     }
     watch_ = Watch::poll;
+    if (is_awaited()) connection_.engine.note_answer();
     take_result(result);
   }
 }

@@ -296,6 +296,7 @@ Task<> StreamLetters::receive_from(ByteStream& stream) {
     watch_by(Watch::kernel);
     if (!std::exchange(has_come, false)) co_await in_->until_readable();
     if (is_closed_) co_return;
+    if (use_.handler.waiting_for(use_.peer) != Waiting::nobody) use_.engine.note_answer();
     (void)look();
     if (use_.handler.waiting_for(use_.peer) != Waiting::for_this_rank) continue;
     watch_by(Watch::loop);
@@ -416,6 +417,7 @@ bool StreamLetters::spin() noexcept {
   for (unsigned look = 1; in_ && !is_closed_ && look <= kMostLooks; ++look) {
     if (peek(letter)) return true;
     if (look % kLooksInARow != 0) continue;
+    if (!use_.engine.may_spin_on()) return false;
     const TimePoint now = use_.engine.now();
     if (!end) end = now + kLookTime;
     if (now >= *end || use_.engine.is_turn_over(now)) return false;

@@ -35,7 +35,17 @@ Task<> DoorbellListener::listen_by_event() {
   }
 }
 
-void Doorbell::ring() noexcept {
+/// What a peer wrote there may be no time of this clock.
+void DoorbellListener::be_awake() noexcept {
+  words_.asleep.store(0, std::memory_order_relaxed);
+  const std::int64_t rung = words_.rung_at.load(std::memory_order_relaxed);
+  const bool is_time = rung > 0 && rung <= engine_.now().time_since_epoch().count();
+  if (is_time) engine_.note_wake(TimePoint(Duration(rung)));
+}
+
+void Doorbell::ring(TimePoint now) noexcept {
+  std::int64_t never = 0;
+  words_->rung_at.compare_exchange_strong(never, now.time_since_epoch().count(), std::memory_order_relaxed);
   words_->rings.fetch_add(1, std::memory_order_seq_cst);
   wakeup::wake_futex(words_->rings);
   if (event_.is_open()) wakeup::signal_event(event_.number());

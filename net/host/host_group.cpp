@@ -17,7 +17,9 @@ namespace {
 /// first, some 1.5 us, then politely, at the price of up to 50 ns until it is seen.
 constexpr unsigned kEagerLooks = 1000;
 constexpr unsigned kPatientLooks = 1000;
-/// Between two questions whether others on the engine want a turn: about 3 us.
+/// Between two questions whether a peer waits for this core: longer than an answer that is under way takes.
+constexpr unsigned kEagerLooksInARow = 250;
+/// The same, and whether others on the engine want a turn: about 3 us.
 constexpr unsigned kLooksInARow = 64;
 /// With more ranks than cores, the answer comes after the one who gives it has had this core.
 constexpr unsigned kCrowdedLooks = 20;
@@ -203,14 +205,18 @@ bool HostGroup::spin_until(const Counter& counter, std::uint32_t target) const n
     }
     return is_there();
   }
-  for (unsigned look = 0; look < kEagerLooks; ++look)
-    if (is_there()) return true;
+  for (unsigned looks = 0; looks < kEagerLooks; looks += kEagerLooksInARow) {
+    for (unsigned look = 0; look < kEagerLooksInARow; ++look)
+      if (is_there()) return true;
+    if (!engine_.may_spin_on()) return is_there();
+  }
   for (unsigned look = 0; look < kPatientLooks; ++look) {
     if (is_there()) return true;
     processor::relax();
-    if (look % kLooksInARow == kLooksInARow - 1 && engine_.is_turn_over()) return false;
+    const bool asks = look % kLooksInARow == kLooksInARow - 1;
+    if (asks && (engine_.is_turn_over() || !engine_.may_spin_on())) return is_there();
   }
-  return false;
+  return is_there();
 }
 
 bool HostGroup::poll() noexcept {

@@ -75,7 +75,7 @@ class HostGroup final : public Source {
   [[nodiscard]] Segment& own() noexcept { return segments_[rank_]; }
 
   /// Rings a peer that sleeps. After a seq_cst store that the peer may wait for.
-  void notify(Rank peer) noexcept { doorbells_[peer]->ring_if_asleep(); }
+  void notify(Rank peer) noexcept { doorbells_[peer]->ring_if_asleep(engine_.clock()); }
   void notify_all() noexcept;
 
   // Arrivals: "I am here, and this is what I run".

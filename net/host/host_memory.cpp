@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
 
 namespace cohort::host {
 namespace {
@@ -32,12 +34,21 @@ SharedMemory reserve(const Membership& membership, std::span<const Rank> members
                      : SharedMemory::reserve_together(name_of(membership, members), bytes);
 }
 
+std::vector<Rank> on_other_engines(const Membership& membership, std::span<const Rank> members) {
+  std::vector<Rank> others;
+  std::ranges::copy_if(members, std::back_inserter(others),
+                       [&](Rank member) { return !membership.shares_engine(member); });
+  return others;
+}
+
 }  // namespace
 
 HostMemory::HostMemory(Engine& engine, const Membership& membership, std::span<const Rank> members,
                        const HostSizes& sizes, bool is_isolated)
-    : rank_(membership.rank),
+    : engine_(engine),
+      rank_(membership.rank),
       members_(members.begin(), members.end()),
+      on_other_engines_(on_other_engines(membership, members)),
       lines_bytes_(sizes.lines_bytes),
       whole_(reserve(membership, members, sizes, is_isolated)),
       parts_(membership.size),
@@ -53,7 +64,14 @@ HostMemory::HostMemory(Engine& engine, const Membership& membership, std::span<c
   if (rank_ != members.front()) return;
   whole_.back_by_new();
   whole_.commit_zeros(0, lines_bytes);
+  backed();
+}
+
+void HostMemory::backed() {
   is_backed_ = true;
+  std::vector<const CoreWord*> words;
+  for (const Rank peer : on_other_engines_) words.push_back(&words_of(peer).core);
+  cores_.emplace(engine_.core_peers().groups(), words_of(rank_).core, std::move(words));
 }
 
 std::byte* HostMemory::lines(Rank of) const noexcept {
@@ -82,7 +100,7 @@ void HostMemory::adopt(Rank peer, std::vector<Descriptor> descriptors) {
         .with_culprit(peer);
   if (is_first) {
     whole_.back_by(std::move(descriptors.front()));
-    is_backed_ = true;
+    backed();
   }
   Descriptor event = descriptors.size() > least ? std::move(descriptors.back()) : Descriptor();
   doorbells_[peer] = Doorbell(words_of(peer), std::move(event));

@@ -6,6 +6,7 @@
 #include <cohort/net/host/doorbell.h>
 #include <cohort/net/membership.h>
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,12 +51,17 @@ class HostMemory : Immovable {
 
  private:
   [[nodiscard]] DoorbellWords& words_of(Rank rank) const noexcept;
+  /// There is memory from now on.
+  void backed();
 
+  Engine& engine_;
   const Rank rank_;
   const std::vector<Rank> members_;
+  const std::vector<Rank> on_other_engines_;
   const std::size_t lines_bytes_;
   SharedMemory whole_;
   bool is_backed_ = false;
+  std::optional<CoreGroup> cores_;
   std::vector<SharedMemory> parts_;  ///< by rank, of members
   std::vector<Doorbell> doorbells_;
   DoorbellListener listener_;

@@ -3,6 +3,7 @@
 
 #include <cohort/net/data_connections.h>
 #include <cohort/net/framed/framed_transport.h>
+#include <cohort/net/host/core_pages.h>
 #include <cohort/net/tcp/socket_stream.h>
 #include <cohort/net/tcp/tcp_link.h>
 
@@ -21,7 +22,14 @@ constexpr std::size_t kSocketBytesInHost = std::size_t{4} << 20;
 /// groups' collectives in different orders would wait for each other for ever.
 class TcpTransport final : public framed::FramedTransport {
  public:
-  explicit TcpTransport(const TransportUse& use) : FramedTransport(use) {}
+  explicit TcpTransport(const TransportUse& use) : FramedTransport(use), cores_(use.engine, use.membership) {}
+
+  [[nodiscard]] Introduction introduce(Rank peer) const override {
+    return {.words = {}, .descriptors = cores_.descriptors_for(peer)};
+  }
+  void meet(Rank peer, std::string_view, std::vector<Descriptor> descriptors) override {
+    cores_.adopt(peer, std::move(descriptors));
+  }
 
  private:
   [[nodiscard]] Task<std::unique_ptr<framed::FramedLink>> make_link(Rank peer, Lane lane) override {
@@ -36,6 +44,8 @@ class TcpTransport final : public framed::FramedTransport {
   [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> wait_for_letters(Rank peer) override {
     return open_stream(use().connections.wait_for_call(peer, kMessageLane));
   }
+
+  mutable host::CorePages cores_;
 };
 
 }  // namespace

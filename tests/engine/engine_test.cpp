@@ -210,10 +210,10 @@ TEST(Engine, takes_its_spin_budget_and_threads_from_the_environment_unless_told)
   ::setenv("COHORT_COMPUTE_THREADS", "3", 1);
   {
     Engine engine;
-    EXPECT_EQ(engine.spin_budget(), Duration(7us));
+    EXPECT_EQ(engine.spin_time(), Duration(7us));
     EXPECT_EQ(engine.compute_pool().threads(), 3U);
     Engine told({.driver = nullptr, .clock = nullptr, .compute_threads = 2, .spin = 9us});
-    EXPECT_EQ(told.spin_budget(), Duration(9us));
+    EXPECT_EQ(told.spin_time(), Duration(9us));
     EXPECT_EQ(told.compute_pool().threads(), 2U);
   }
   ::unsetenv("COHORT_SPIN_US");
