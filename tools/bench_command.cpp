@@ -34,9 +34,9 @@ whole output for all_gather, of the whole input for reduce_scatter, of one messa
 from rank 0 to rank 1 and back. Times are those of the slowest rank in each iteration: all ranks start at one
 moment, with inputs written just before. Results are compared element by element.
 
-In a job that a launcher has started (COHORT_RANK, COHORT_SIZE), the ranks are those of the job, on any hosts:
-rank 0 prints. They start by a collective of the job instead of a line in shared memory, and are bound to no
-cores; how many have entered a barrier is not verified.
+In a job that a launcher has started (COHORT_RANK and COHORT_SIZE, or by mpirun, srun or torchrun) the ranks
+are those of the job, on any hosts: rank 0 prints. They start by a collective of the job instead of a line in
+shared memory, and are bound to no cores; how many have entered a barrier is not verified.
   cohort run -n 4 -- cohort bench all_reduce
 
 Status: 0 when everything ran and every result was right; 1 otherwise; that of `cohort run` when a rank

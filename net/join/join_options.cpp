@@ -8,15 +8,15 @@
 #include <cohort/engine/system/secret_file.h>
 #include <cohort/net/auth/crypto.h>
 #include <cohort/net/join/join_environment.h>
+#include <cohort/net/join/launcher.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <charconv>
 #include <limits>
 #include <mutex>
+#include <optional>
 
 namespace cohort {
 namespace {
@@ -59,45 +59,6 @@ void read_secret(JoinOptions& options) {
   }
 }
 
-struct Launcher {
-  const char* name;
-  const char* rank;
-  const char* size;
-};
-constexpr std::array kLaunchers = {
-    Launcher{"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    Launcher{"MPICH's mpiexec, or another that speaks PMI", "PMI_RANK", "PMI_SIZE"},
-    Launcher{"Slurm's srun", "SLURM_PROCID", "SLURM_NTASKS"},
-    Launcher{"torchrun, or another that sets RANK", "RANK", "WORLD_SIZE"},
-};
-
-std::optional<std::uint64_t> whole_number(const char* variable) {
-  const auto text = environment::text(variable);
-  std::uint64_t value = 0;
-  if (!text) return std::nullopt;
-  const auto [end, failure] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (failure != std::errc{} || end != text->data() + text->size()) return std::nullopt;
-  return value;
-}
-
-/// A job of another launcher would silently be many jobs of one rank each.
-void warn_of_other_launcher() {
-  static std::array<std::atomic_flag, kLaunchers.size()> were_warned_of;
-  for (std::size_t i = 0; i < kLaunchers.size(); ++i) {
-    const Launcher& launcher = kLaunchers[i];
-    const auto rank = whole_number(launcher.rank);
-    const auto size = whole_number(launcher.size);
-    if (!rank || size.value_or(1) <= 1) continue;
-    if (were_warned_of[i].test_and_set()) return;
-    log(LogLevel::warn,
-        "this process runs as rank 0 of 1, though {}={} and {}={} say that {} started it as one of {}: set "
-        "COHORT_RANK=${} COHORT_SIZE=${}, and COHORT_ADDR and COHORT_SECRET_FILE where they are on several "
-        "hosts; COHORT_RANK=0 COHORT_SIZE=1 if each is to be alone",
-        launcher.rank, *rank, launcher.size, *size, launcher.name, *size, launcher.rank, launcher.size);
-    return;
-  }
-}
-
 void read_place(JoinOptions& options) {
   const auto rank = environment::text("COHORT_RANK");
   const auto size = environment::text("COHORT_SIZE");
@@ -108,7 +69,11 @@ void read_place(JoinOptions& options) {
                     "alone",
                     rank ? "COHORT_RANK" : "COHORT_SIZE", rank ? "COHORT_SIZE" : "COHORT_RANK"));
   if (!rank) {
-    warn_of_other_launcher();
+    const std::optional<LaunchedPlace> place = place_by_launcher();
+    if (!place) return warn_of_unknown_place();
+    options.rank = place->rank;
+    options.size = place->size;
+    options.address = place->address;
     return;
   }
   options.size = static_cast<Rank>(environment::parse_number("COHORT_SIZE", *size, 1, kMostRanks));
@@ -127,6 +92,7 @@ JoinOptions JoinOptions::from_environment() {
   JoinOptions options = join_options_besides_place();
   options.rank = place.rank;
   options.size = place.size;
+  if (options.address.empty()) options.address = place.address;
   options.check();
   return options;
 }

@@ -34,9 +34,10 @@ struct JoinOptions {
   std::string host_id;
   bool is_unauthenticated = false;  ///< COHORT_AUTH=none: TCP without a secret, for anybody who can reach it
 
-  /// COHORT_RANK, COHORT_SIZE (neither: rank 0 of 1, with a warning where another launcher's environment says
-  /// that there are more), COHORT_ADDR, COHORT_NAME, COHORT_JOB, COHORT_JOIN_TIMEOUT, COHORT_AUTH=none,
-  /// COHORT_HOST_ID, and the first of COHORT_SECRET_FD, COHORT_SECRET_FILE, COHORT_SECRET that is set.
+  /// COHORT_RANK, COHORT_SIZE (neither: what mpirun, mpiexec, srun or torchrun say; else rank 0 of 1, with a
+  /// warning where an environment says that there are more), COHORT_ADDR, COHORT_NAME, COHORT_JOB,
+  /// COHORT_JOIN_TIMEOUT, COHORT_AUTH=none, COHORT_HOST_ID, and the first of COHORT_SECRET_FD,
+  /// COHORT_SECRET_FILE, COHORT_SECRET that is set.
   ///
   /// The descriptor is read and closed once per process and remembered, so that a second communicator can
   /// join too. Blocks while a pipe is read. Throws InvalidArgument naming the variable, AuthFailed for a

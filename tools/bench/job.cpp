@@ -184,8 +184,9 @@ int run_in_processes(const Options& options, const std::vector<std::string>& com
 }  // namespace
 
 std::optional<Rank> ranks_of_job_around() {
-  if (environment::text(kBoardVariable) || !environment::text("COHORT_RANK")) return std::nullopt;
-  return CommunicatorOptions::from_environment().join.size;
+  if (environment::text(kBoardVariable)) return std::nullopt;
+  const Rank size = CommunicatorOptions::from_environment().join.size;
+  return size > 1 || environment::text("COHORT_RANK") ? std::optional(size) : std::nullopt;
 }
 
 int run_job(const Options& options, const std::vector<std::string>& command) {

@@ -53,7 +53,8 @@ int run_job(const Options& options) {
   const RankFunction function = [&](Communicator& comm) { return explain_all(comm, options); };
   CommunicatorOptions communicator = CommunicatorOptions::from_environment();
   if (!options.transport.empty()) communicator.transport = options.transport;
-  if (environment::text("COHORT_RANK")) return run_as_rank(function, options, std::move(communicator));
+  const bool is_in_job = communicator.join.size > 1 || environment::text("COHORT_RANK");
+  if (is_in_job) return run_as_rank(function, options, std::move(communicator));
   communicator.join = JoinOptions();
   communicator.is_isolated = true;
   return run_threads(options.ranks.value_or(kDefaultRanks), function, std::move(communicator));

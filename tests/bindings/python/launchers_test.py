@@ -4,6 +4,7 @@
 import unittest
 
 from launchers import launch
+from support import RUNNER
 
 PROGRAM = """
 import cohort, numpy
@@ -15,7 +16,34 @@ print(f"rank {rank} of {size}\\n", end="", flush=True)
 """
 
 
+# A rank of C++ in the place of the interpreter.
+COMMAND = RUNNER.with_name("cohort")
+EXECUTE = """
+import os, sys
+os.execv(sys.argv[1], [sys.argv[1], "bench", "all_reduce", "--sizes", "8", "--iters", "3"])
+"""
+
+
 class Launchers(unittest.TestCase):
+    def check_of_cpp(self, launcher):
+        if not COMMAND.exists():
+            self.skipTest(f"{COMMAND} is not built")
+        status, output = launch(launcher, 3, EXECUTE, str(COMMAND))
+        self.assertEqual(status, 0, output)
+        self.assertEqual(output.count("# cohort all_reduce: 3 processes over shm"), 1, output)
+
+    def test_programs_of_cpp_under_cohort_run(self):
+        self.check_of_cpp("cohort run")
+
+    def test_programs_of_cpp_under_mpirun(self):
+        self.check_of_cpp("mpirun of Open MPI")
+
+    def test_programs_of_cpp_under_mpiexec(self):
+        self.check_of_cpp("mpiexec of MPICH")
+
+    def test_programs_of_cpp_under_torch_distributed_run(self):
+        self.check_of_cpp("torch.distributed.run")
+
     def check(self, launcher):
         status, output = launch(launcher, 3, PROGRAM)
         self.assertEqual(status, 0, output)

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <string>
 
 namespace cohort {
@@ -31,11 +32,34 @@ class JoinOptionsFromEnvironment : public ::testing::Test {
   void TearDown() override { clear(); }
 
   static void clear() {
-    for (const char* name :
-         {"COHORT_RANK", "COHORT_SIZE", "COHORT_ADDR", "COHORT_NAME", "COHORT_JOB", "COHORT_JOIN_TIMEOUT",
-          "COHORT_AUTH", "COHORT_HOST_ID", "COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET",
-          "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
-          "SLURM_NTASKS", "RANK", "WORLD_SIZE"})
+    for (const char* name : {"COHORT_RANK",
+                             "COHORT_SIZE",
+                             "COHORT_ADDR",
+                             "COHORT_NAME",
+                             "COHORT_JOB",
+                             "COHORT_JOIN_TIMEOUT",
+                             "COHORT_AUTH",
+                             "COHORT_HOST_ID",
+                             "COHORT_SECRET_FD",
+                             "COHORT_SECRET_FILE",
+                             "COHORT_SECRET",
+                             "OMPI_COMM_WORLD_RANK",
+                             "OMPI_COMM_WORLD_SIZE",
+                             "PMI_RANK",
+                             "PMI_SIZE",
+                             "SLURM_PROCID",
+                             "SLURM_NTASKS",
+                             "RANK",
+                             "WORLD_SIZE",
+                             "OMPI_COMM_WORLD_LOCAL_SIZE",
+                             "PMIX_NAMESPACE",
+                             "OMPI_MCA_ess_base_jobid",
+                             "MPI_LOCALNRANKS",
+                             "SLURM_STEP_NUM_TASKS",
+                             "SLURM_STEP_TASKS_PER_NODE",
+                             "LOCAL_WORLD_SIZE",
+                             "MASTER_PORT",
+                             "TORCHELASTIC_RESTART_COUNT"})
       ::unsetenv(name);
   }
   static void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
@@ -188,6 +212,81 @@ TEST_F(JoinOptionsFromEnvironment, another_launchers_job_is_warned_of_once_with_
   set("COHORT_RANK", "0");
   set("COHORT_SIZE", "1");
   EXPECT_EQ(warning_with("FOO_RANK", "FOO_SIZE", "4"), "");
+}
+
+struct OfLauncher {
+  const char* rank;
+  const char* size;
+  const char* local_size;
+};
+constexpr OfLauncher kLaunchers[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"},
+    {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}};
+
+TEST_F(JoinOptionsFromEnvironment, a_launchers_job_on_one_host_is_joined_at_an_address_of_its_own) {
+  std::set<std::string> addresses;
+  for (const OfLauncher& launcher : kLaunchers) {
+    clear();
+    set(launcher.rank, "3");
+    set(launcher.size, "4");
+    set(launcher.local_size, "4");
+    const JoinOptions options = JoinOptions::from_environment();
+    EXPECT_EQ(options.rank, 3U) << launcher.rank;
+    EXPECT_EQ(options.size, 4U);
+    EXPECT_THAT(options.address, ::testing::StartsWith(fmt::format("unix:cohort-{}-", ::getuid())));
+    set(launcher.rank, "0");
+    EXPECT_EQ(JoinOptions::from_environment().address, options.address) << "of every rank";
+    EXPECT_TRUE(addresses.insert(options.address).second) << launcher.rank;
+  }
+  set("MASTER_PORT", "29500");
+  EXPECT_TRUE(addresses.insert(JoinOptions::from_environment().address).second) << "of another job";
+  set("TORCHELASTIC_RESTART_COUNT", "1");
+  EXPECT_TRUE(addresses.insert(JoinOptions::from_environment().address).second) << "of another start";
+}
+
+TEST_F(JoinOptionsFromEnvironment, a_launchers_job_on_several_hosts_needs_an_address) {
+  for (const OfLauncher& launcher : kLaunchers) {
+    clear();
+    set(launcher.rank, "3");
+    set(launcher.size, "4");
+    set(launcher.local_size, launcher.rank == kLaunchers[2].rank ? "2(x2)" : "2");
+    expect_invalid({"started 4 ranks on several hosts", launcher.local_size, "COHORT_ADDR=HOST:PORT"});
+    set("COHORT_ADDR", "10.0.0.1:29400");
+    const JoinOptions options = JoinOptions::from_environment();
+    EXPECT_EQ(options.rank, 3U);
+    EXPECT_EQ(options.size, 4U);
+    EXPECT_EQ(options.address, "10.0.0.1:29400");
+    ::unsetenv(launcher.local_size);
+    EXPECT_EQ(JoinOptions::from_environment().size, 4U) << "nothing more need be known";
+  }
+}
+
+TEST_F(JoinOptionsFromEnvironment, of_launchers_that_start_each_other_the_innermost_counts) {
+  set("SLURM_PROCID", "1");
+  set("SLURM_STEP_NUM_TASKS", "2");
+  set("SLURM_STEP_TASKS_PER_NODE", "1(x2)");
+  set("OMPI_COMM_WORLD_RANK", "5");
+  set("OMPI_COMM_WORLD_SIZE", "8");
+  set("OMPI_COMM_WORLD_LOCAL_SIZE", "8");
+  EXPECT_EQ(JoinOptions::from_environment().rank, 5U);
+  set("RANK", "2");
+  set("WORLD_SIZE", "3");
+  set("LOCAL_WORLD_SIZE", "3");
+  EXPECT_EQ(JoinOptions::from_environment().rank, 2U);
+  set("COHORT_RANK", "0");
+  set("COHORT_SIZE", "1");
+  EXPECT_EQ(JoinOptions::from_environment().size, 1U);
+}
+
+TEST_F(JoinOptionsFromEnvironment, a_launchers_only_rank_is_alone) {
+  set("OMPI_COMM_WORLD_RANK", "0");
+  set("OMPI_COMM_WORLD_SIZE", "1");
+  set("OMPI_COMM_WORLD_LOCAL_SIZE", "1");
+  const JoinOptions options = JoinOptions::from_environment();
+  EXPECT_EQ(options.size, 1U);
+  EXPECT_EQ(options.address, "");
 }
 
 TEST(JoinOptionsCopies, hold_the_same_secret_and_leave_it_to_the_original) {
