@@ -69,6 +69,37 @@ TEST(Text, shows_only_code_that_is_compiled_and_run) {
   EXPECT_GE(blocks, 30U);
 }
 
+/// The names between backquotes, of words alone.
+std::vector<std::string> names_in(const std::string& cell) {
+  const std::regex name("`([A-Za-z_0-9]+)`");
+  std::vector<std::string> names;
+  for (std::sregex_iterator at(cell.begin(), cell.end(), name), end; at != end; ++at)
+    names.push_back((*at)[1]);
+  return names;
+}
+
+TEST(Text, names_what_is_in_the_headers) {
+  const std::filesystem::path root = COHORT_TEST_SOURCE_DIR;
+  const std::regex row("\\| ([^|]*) \\| (?:`<cohort/([^>]+)>`)?([^|]*) \\| (.*) \\|");
+  std::istringstream lines(read(root / "docs/api.md"));
+  std::string header;  // of the last row that has one
+  std::size_t names = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch cells;
+    if (!std::regex_match(line, cells, row) || cells[1] == "name" || cells[1] == "---") continue;
+    const bool is_other = cells[1].length() != 0 && cells[2].length() == 0;  // C's
+    if (is_other) continue;
+    if (cells[2].length() != 0)
+      header = read(root / (cells[2] == "asio.h" ? "bindings/asio/asio_communicator.h" : cells[2].str()));
+    for (const std::string& cell : {cells[1].str(), cells[4].str()})
+      for (const std::string& name : names_in(cell)) {
+        ++names;
+        EXPECT_TRUE(std::regex_search(header, std::regex("\\b" + name + "\\b"))) << name << ": " << line;
+      }
+  }
+  EXPECT_GT(names, 150U);
+}
+
 TEST(Text, lists_the_environment_variables_that_are_read) {
   const std::string text = read(std::filesystem::path(COHORT_TEST_SOURCE_DIR) / "docs/environment.md");
   const std::regex name("`(COHORT_[A-Z_]*[A-Z])");
