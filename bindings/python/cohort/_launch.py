@@ -23,6 +23,7 @@ LAUNCHERS = (
              ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")),
     Launcher("MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", ()),
     Launcher("torch.distributed.run", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", ("MASTER_PORT",)),
+    Launcher("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", ()),  # may start the others
 )
 # Counts how often a launcher has started the ranks of a job again.
 ROUND = "TORCHELASTIC_RESTART_COUNT"

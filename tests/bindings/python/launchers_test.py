@@ -3,6 +3,7 @@
 
 import unittest
 
+from cohort._launch import place_from
 from launchers import launch
 from support import RUNNER
 
@@ -64,6 +65,16 @@ class Launchers(unittest.TestCase):
 
     def test_master_addr_by_hand(self):
         self.check("MASTER_ADDR by hand")
+
+    def test_variables_of_srun(self):
+        step = {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_TASKS_PER_NODE": "4"}
+        place = place_from(step)
+        self.assertEqual((place["rank"], place["size"]), (2, 4))
+        self.assertRegex(place["address"], r"^unix:cohort-\d+-[0-9a-f]{16}$")
+        several = {**step, "SLURM_STEP_TASKS_PER_NODE": "2(x2)"}
+        with self.assertRaisesRegex(RuntimeError, "on several hosts"):
+            place_from(several)
+        self.assertEqual(place_from({**several, "COHORT_ADDR": "10.0.0.1:1"})["address"], "10.0.0.1:1")
 
 
 if __name__ == "__main__":
