@@ -13,7 +13,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-from tidy_source import (Block, blocks_of, directives, is_lambda_introducer, split_control, statements_in,
+from tidy_source import (Block, Token, blocks_of, directives, is_lambda_introducer, split_control, statements_in,
                          without_comments_and_literals)
 
 SUFFIXES = (".h", ".hh", ".hpp", ".hxx", ".cc", ".cpp", ".cxx", ".C", ".ipp", ".inl")
@@ -58,8 +58,27 @@ def check_statement(tokens):
         yield "await-unbound", "the result of co_await starts a named local, is returned or is dropped: nothing else"
 
 
+def is_coroutine(block):
+    return any(
+        isinstance(token, Token) and token.text in ("co_await", "co_return", "co_yield")
+        for statement, _ in statements_in(block) for token in statement)
+
+
+def check_captures(tokens):
+    """A coroutine reads what a lambda has captured in the lambda itself, which ends with the statement that calls it."""
+    opened = None
+    for index, token in enumerate(tokens):
+        if is_lambda_introducer(tokens, index):
+            opened = index
+        if not isinstance(token, Block) or token.kind != "lambda" or opened is None:
+            continue
+        is_called = index + 1 < len(tokens) and tokens[index + 1].text == "("
+        if is_called and tokens[opened + 1].text != "]" and is_coroutine(token):
+            yield tokens[opened].line, "await-captures", "a coroutine of a lambda that ends with the statement: name the lambda"
+
+
 def check_awaits(code):
-    """g++ 12 compiles co_await in these places into wrong programs, without a word."""
+    """g++ 12 compiles co_await in these places into wrong programs, without a word; the last one every compiler."""
     for number, text in directives(code):
         if re.search(r"\bco_await\b", text):
             yield number, "await-macro", "co_await in a macro"
@@ -72,6 +91,8 @@ def check_awaits(code):
             if awaits := awaits_in(rest):
                 for rule, message in check_statement(rest):
                     yield rest[awaits[0]].line, rule, message
+            else:
+                yield from check_captures(rest)
 
 
 def sources_in(path):

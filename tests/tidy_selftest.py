@@ -39,6 +39,9 @@ co_await when_all(f(), g());
 co_await std::move(task);
 const auto parts = split(text, [](char c) { return c == ','; }); co_await send(parts);
 run([&]() -> Task<> { co_await x(); });
+scope.spawn([]() -> Task<> { co_await x(); }());
+const int number = [&] { return 1; }();
+scope.spawn([&] { return train(comm); }());
 struct Local { Task<> go() { co_await x(); } int field{1}; }; Local local{2};
 try { co_await x(); } catch (const Error& error) { failed = true; }
 const char* text = "if (co_await x) {"; // if (co_await x) co_await y({});
@@ -68,6 +71,9 @@ BAD_AWAITS = (
     ("Agg a{x, co_await y};", "await-braces await-unbound"),
     ("co_await run([k] { f(k); });", "await-lambda"),
     ("co_await [&]() -> Task<> { co_return; }();", "await-lambda"),
+    ("scope.spawn([&grad]() -> Task<> { co_await use(grad); }());", "await-captures"),
+    ("auto task = [=, this](int n) -> Task<int> { co_return n; }(3);", "await-captures"),
+    ("stream.enqueue(with([&] { return 1; }), [&]() -> Task<> {\n  co_await x();\n}());", "await-captures"),
     ("auto body = [v = co_await x] { return v; };", "await-lambda await-unbound"),
     ("auto [a, b] = co_await f();", "await-binding"),
     ("auto& [a, b] = co_await f();", "await-binding"),
