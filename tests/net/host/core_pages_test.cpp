@@ -2,46 +2,22 @@
 #include <cohort/net/host/core_pages.h>
 
 #include <cohort/engine/error.h>
-#include <cohort/tests/support/learning_engine.h>
+#include <cohort/tests/net/host/two_engines.h>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <vector>
 
 namespace cohort::testing {
 namespace {
 
-/// Rank of two processes on one host of so many cores, as it sees itself.
-Membership member_of_two(Rank rank, std::size_t cores) {
-  Membership membership;
-  membership.size = 2;
-  membership.rank = rank;
-  for (Rank peer = 0; peer < 2; ++peer) {
-    PeerInfo& info = membership.peers.emplace_back();
-    info.rank = peer;
-    info.process = info.visible_process = 100 + peer;
-    for (std::size_t core = 0; core < cores; ++core) info.cores.set(core);
-  }
-  return membership;
-}
-
-std::vector<Descriptor> copies_of(const std::vector<int>& descriptors) {
-  std::vector<Descriptor> copies;
-  for (const int descriptor : descriptors) copies.emplace_back(::dup(descriptor));
-  return copies;
-}
-
-/// Each lives on an engine of its own, in this one thread: the second one is the thread's.
-class CorePages : public ::testing::Test {
+class CorePages : public TwoEngines {
  protected:
   bool hands_core_over(std::size_t engine) {
     const std::size_t before = engines_[engine].host().handed_over;
     EXPECT_TRUE(engines_[engine].may_spin_on());
     return engines_[engine].host().handed_over != before;
   }
-
-  LearningEngine engines_[2];
 };
 
 TEST_F(CorePages, show_ranks_without_a_segment_when_they_share_a_core) {

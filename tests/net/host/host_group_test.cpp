@@ -3,6 +3,7 @@
 
 #include <cohort/net/host/touch.h>
 #include <cohort/net/transports.h>
+#include <cohort/tests/net/host/two_engines.h>
 #include <cohort/tests/net/link_end.h>
 #include <cohort/tests/support/world_engine.h>
 
@@ -167,6 +168,49 @@ TEST(HostGroup, one_that_is_polled_may_end_what_others_wait_for) {
     co_return;
   };
   run_pair(body);
+}
+
+/// Of ranks on engines, which both run where the test says.
+class SpinningGroups : public TwoEngines {
+ protected:
+  SpinningGroups() {
+    for (Rank rank = 0; rank < 2; ++rank)
+      groups_.push_back(std::make_unique<host::HostGroup>(engines_[rank], members_[rank], kBoth,
+                                                          std::size_t{1} << 20, std::size_t{1} << 20, true));
+    groups_[1]->adopt(0, copies_of(groups_[0]->descriptors_for_peers()));
+    groups_[0]->adopt(1, copies_of(groups_[1]->descriptors_for_peers()));
+  }
+  void run_on(int first, int second) {
+    engines_[0].host().core = first;
+    engines_[1].host().core = second;
+    EXPECT_TRUE(engines_[1].may_spin_on());
+  }
+  /// How often the first rank gives its core away while it waits for an arrival that does not come.
+  [[nodiscard]] std::size_t hand_overs() {
+    const std::size_t before = engines_[0].host().handed_over;
+    EXPECT_FALSE(groups_[0]->spin_for_arrival(1, 1));
+    return engines_[0].host().handed_over - before;
+  }
+
+  static constexpr std::array<Rank, 2> kBoth = {0, 1};
+  const std::array<Membership, 2> members_ = {member_of_two(0, 2), member_of_two(1, 2)};
+  std::vector<std::unique_ptr<host::HostGroup>> groups_;
+};
+
+TEST_F(SpinningGroups, give_the_core_to_the_rank_that_they_wait_for) {
+  run_on(1, 0);
+  EXPECT_EQ(hand_overs(), 0U);
+  run_on(1, 1);
+  EXPECT_GT(hand_overs(), 10U);
+  groups_[1]->announce(1);
+  EXPECT_TRUE(groups_[0]->spin_for_arrival(1, 1));
+}
+
+TEST_F(SpinningGroups, stop_at_once_where_a_busy_program_takes_the_core_instead) {
+  run_on(1, 1);
+  engines_[0].host().away = std::chrono::milliseconds(3);
+  EXPECT_EQ(hand_overs(), 1U);
+  EXPECT_EQ(hand_overs(), 0U);
 }
 
 }  // namespace
