@@ -128,6 +128,7 @@ Task<> ProcessRank::call(Communicator& group, const CallPlan& plan, std::size_t 
     is_done = true;
   } catch (const Error& error) {
     judge(error);
+    give_up(group);
   }
   done_ += is_done ? 1 : 0;
   if (is_done)
@@ -164,6 +165,7 @@ Task<> ProcessRank::take_part(Communicator& group, Parcel& parcel) {
     is_done = true;
   } catch (const Error& error) {
     judge(error);
+    give_up(group);
   }
   done_ += is_done ? 1 : 0;
   if (is_done && !sends && parcel.bytes != contents(plan, plan.from))
@@ -223,6 +225,11 @@ Task<> ProcessRank::print_sum() {
   if (world_.rank() == 0)
     fmt::print("{} rounds: {} calls and messages done, {} given up, {} complaints\n", round_, sum[0], sum[1],
                sum[2]);
+}
+
+/// What was over before it had begun has failed nothing, and is not called again.
+void ProcessRank::give_up(Communicator& group) {
+  if (!group.is_failed()) group.abort("a call was given up before it had begun");
 }
 
 void ProcessRank::judge(const Error& error) {

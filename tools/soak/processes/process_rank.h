@@ -52,6 +52,7 @@ class ProcessRank {
   Task<> print_sum();
   /// Whether somebody gave up, which is all that may happen here.
   void judge(const Error& error);
+  static void give_up(Communicator& group);
   void complain(const std::string& text);
   void find_touched();
 

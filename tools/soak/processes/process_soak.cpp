@@ -12,7 +12,12 @@ namespace {
 
 /// What a job may take besides its time: joining, and ending what is under way while ranks are stopped.
 constexpr Duration kGrace = std::chrono::seconds(240);
-constexpr int kInterrupted = 128 + static_cast<int>(ProcessSignal::interrupt);
+
+/// The job was ended because this program was asked to end.
+bool is_interrupted(int status) noexcept {
+  return status == 128 + static_cast<int>(ProcessSignal::interrupt) ||
+         status == 128 + static_cast<int>(ProcessSignal::terminate);
+}
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -50,14 +55,14 @@ bool run_process_jobs(const ProcessSoakOptions& options, std::FILE* out) {
   std::uint64_t failed = 0;
   std::uint64_t done = 0;
   int status = 0;
-  for (; done < options.jobs && status != kInterrupted; ++done) {
+  for (; done < options.jobs && !is_interrupted(status); ++done) {
     const ProcessJob job = draw_process_job(options.first_seed + done, options.job);
     fmt::print(out, "seed {}: {}\n", job.seed, describe(job));
     std::fflush(out);
     std::uint64_t stops = 0;
     status = start(job, options, stops);
     fmt::print(out, "seed {}: ranks were stopped {} times\n", job.seed, stops);
-    if (status == 0 || status == kInterrupted) continue;
+    if (status == 0 || is_interrupted(status)) continue;
     ++failed;
     fmt::print(out,
                "FAILED seed {}: status {}\n  again: cohort soak --processes --seed {} --jobs 1, and the same "
@@ -66,7 +71,7 @@ bool run_process_jobs(const ProcessSoakOptions& options, std::FILE* out) {
   }
   fmt::print(out, "{} passed, {} failed\n", done - failed, failed);
   std::fflush(out);
-  return failed == 0 && status != kInterrupted;
+  return failed == 0 && !is_interrupted(status);
 }
 
 }  // namespace cohort::soak
