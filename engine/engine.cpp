@@ -154,7 +154,7 @@ void Engine::idle() noexcept {
   // With more ranks than cores, the rank that would answer may be waiting for this very core.
   if (is_crowded())
     platform_->yield_core();
-  else if (may_spin_on())
+  else if (calls_ == 0 || may_spin_on())  // without a call a peer is not what is waited for
     processor::relax();
   else
     return sleep();
@@ -163,11 +163,11 @@ void Engine::idle() noexcept {
   if (check && now() - idle_since_ >= most) sleep();
 }
 
-/// Who has set how long to spin is obeyed.
+/// Who has set how long to spin is obeyed: the core may not come back before that is over.
 bool Engine::hand_core_over() noexcept {
+  if (spin_budget_.is_fixed()) return true;
   const TimePoint began = now();
-  const bool is_taken = core_peers_.is_core_taken(began) && !spin_budget_.is_fixed();
-  if (is_taken) return false;
+  if (core_peers_.is_core_taken(began)) return false;
   platform_->hand_core_over();
   core_peers_.note_hand_over(began, now());
   return true;

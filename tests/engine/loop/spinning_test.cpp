@@ -109,6 +109,7 @@ class BesidePeer : public Spinning {
 };
 
 TEST_F(BesidePeer, an_idle_engine_gives_it_the_core_that_they_share) {
+  const CallUnderWay call(engine_);
   put_peer_on(2);
   engine_.host().core = 2;
   awake_during(engine_, 1s);
@@ -130,6 +131,7 @@ TEST_F(BesidePeer, an_engine_that_has_a_core_of_its_own_keeps_it) {
 
 /// To yield to such a program costs its slice of time each time; who sleeps is back when it is woken.
 TEST_F(BesidePeer, an_engine_sleeps_at_once_where_a_busy_program_takes_the_core_instead) {
+  const CallUnderWay call(engine_);
   put_peer_on(0);
   engine_.host().away = 3ms;
   EXPECT_TRUE(engine_.may_spin_on());
@@ -148,6 +150,18 @@ TEST_F(BesidePeer, an_engine_spins_for_as_long_as_was_set_whoever_takes_the_core
   put_peer_on(0);
   engine.host().away = 3ms;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(engine.may_spin_on());
+  const CallUnderWay call(engine);
+  const Duration awake = awake_during(engine, 1s);
+  EXPECT_GE(awake, 100us);
+  EXPECT_EQ(engine.host().handed_over, 0U);
+}
+
+/// Its timers would be late by a slice of whoever gets it.
+TEST_F(BesidePeer, an_engine_without_a_call_keeps_the_core_and_sleeps_soon) {
+  put_peer_on(0);
+  engine_.host().away = 3ms;
+  EXPECT_LE(awake_during(engine_, 1s), SpinBudget::kLeast + kSlack);
+  EXPECT_EQ(engine_.host().handed_over, 0U);
 }
 
 /// It may have been moved meanwhile: peers on its former core would give that away for nothing.
