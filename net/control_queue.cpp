@@ -53,8 +53,9 @@ void ControlQueue::drop_superseded_by(const ControlMessage& message) noexcept {
 }
 
 /// Whoever asks for groups again and again, of a peer that computes, tells it of each that it is made, why it
-/// was given up, and that it is over. No number is used twice, so all of that is known by it. A group without
-/// a revoke was used and closed: its peer has invited too, before it computed, and waits for the invite.
+/// was given up, and that it is over. No number is used twice, so all of that is known by it. A group that
+/// was used, well or not, is none of these: its peer has invited too, before it computed, and waits for the
+/// invite.
 void ControlQueue::note_given_up(GroupNumber group) noexcept {
   if (invites_ == 0) return;
   const auto find_from = [&](Place first, Type type) {
@@ -83,7 +84,8 @@ bool ControlQueue::push(const ControlMessage& message, std::size_t sent_bytes) n
   }
   if (messages_.size() == 1) sent_bytes_ = sent_bytes;
   if (message.type == Type::invite) ++invites_;
-  if (message.type == Type::goodbye) note_given_up(message.group);
+  const bool is_used = message.sequence != 0;
+  if (message.type == Type::goodbye && !is_used) note_given_up(message.group);
   return true;
 }
 

@@ -49,9 +49,14 @@ void CorePages::adopt(Rank peer, std::vector<Descriptor> descriptors) {
         .with_culprit(peer);
   if (!may_share_core(peer)) return;
   make_own();
-  const SharedMemory& page =
-      peers_.emplace_back(SharedMemory::map(std::move(descriptors.front()), memory_map::page_bytes()));
-  if (group_) group_->add(word_in(page));
+  if (!group_) return;
+  try {
+    peers_.push_back(SharedMemory::map(std::move(descriptors.front()), memory_map::page_bytes()));
+    group_->add(word_in(peers_.back()));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::ProtocolError) throw;
+    log(LogLevel::debug, "no page to read where rank {} runs: {}", peer, error.message());
+  }
 }
 
 }  // namespace cohort::host

@@ -145,6 +145,17 @@ TEST(ControlQueue, groups_that_were_used_and_closed_are_all_told) {
   EXPECT_EQ(queue.size(), 2 * kGroups);
 }
 
+TEST(ControlQueue, groups_that_were_used_and_failed_are_all_told) {
+  constexpr GroupNumber kGroups = 100;
+  ControlQueue queue;
+  for (GroupNumber group = 1; group <= kGroups; ++group) {
+    push(queue, Type::invite, group);
+    push(queue, Type::revoke, group);
+    push(queue, Type::goodbye, group, 1);  // after its first call
+  }
+  EXPECT_EQ(queue.size(), 3 * kGroups);
+}
+
 TEST(ControlQueue, that_is_full_takes_no_more_and_says_so) {
   ControlQueue queue;
   for (std::size_t i = 0; i < ControlQueue::kMost; ++i)
