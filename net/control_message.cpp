@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace cohort {
 
@@ -23,15 +24,19 @@ std::string ControlMessage::text_for_people() const {
   return result;
 }
 
-ControlMessage ControlMessage::revoke(const Error& cause, Rank teller) {
+ControlMessage ControlMessage::revoke(const Error& cause, Rank teller) noexcept {
   ControlMessage message;
   message.type = Type::revoke;
   message.kind = static_cast<std::uint8_t>(cause.kind());
   message.culprit = cause.culprit().value_or(kNobody);
   message.sequence = cause.sequence().value_or(0);
   message.is_of_bytes = cause.is_of_bytes() ? 1 : 0;
-  const std::string rest = fmt::format("cut here: the rest is in what rank {} printed", teller);
-  message.set_text(shortened(cause.message(), message.text.size() - 1, rest));
+  try {
+    const std::string rest = fmt::format("cut here: the rest is in what rank {} printed", teller);
+    message.set_text(shortened(cause.message(), message.text.size() - 1, rest));
+  } catch (const std::bad_alloc&) {
+    message.set_text(cause.message());
+  }
   return message;
 }
 

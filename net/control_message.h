@@ -46,8 +46,8 @@ struct ControlMessage {
   [[nodiscard]] std::string text_for_people() const;
 
   /// What `teller` says. A cause that is longer than the field is cut between words, and says that this rank
-  /// prints all of it.
-  [[nodiscard]] static ControlMessage revoke(const Error& cause, Rank teller);
+  /// prints all of it; without memory, anywhere.
+  [[nodiscard]] static ControlMessage revoke(const Error& cause, Rank teller) noexcept;
   /// The cause that a revoke carries.
   [[nodiscard]] Error cause() const;
   /// Whether a peer that is not told this waits in vain from then on.

@@ -306,9 +306,10 @@ void ControlPlane::cannot_tell(Rank peer, int error_number, bool is_last_word) n
     return;
   }
   peers_[peer].hangs_up |= is_last_word;
+  if (has_shortage_.untaken_posts() != 0) return;  // the first one is told
   shortage_ = error_number;
   shortage_for_ = peer;
-  if (has_shortage_.untaken_posts() == 0) has_shortage_.post();
+  has_shortage_.post();
 }
 
 /// What is told by the end of a connection comes after the cause, lest that end be taken for the peer's.

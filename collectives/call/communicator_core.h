@@ -280,8 +280,10 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// `sequence`: of the call that it gives up; 0: none runs.
   void leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
+  [[nodiscard]] Error find_own_failure(const std::exception_ptr& failure);
   Task<> withdraw();
   void service_failed(const std::exception_ptr& failure) noexcept;
+  void fail_of_service(const std::exception_ptr& failure);
   [[nodiscard]] Error deadline_exceeded() const;
   Task<> let_data_leave();
   Task<> let_goodbyes_leave();

@@ -62,20 +62,28 @@ std::optional<Rank> CommunicatorCore::silent_while_measuring() const {
 }
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
-  leave_because(fmt::format("after collective #{}: {}", call_.number(), reason), 0);
+  health_.unless_out_of_memory(
+      [&] { leave_because(fmt::format("after collective #{}: {}", call_.number(), reason), 0); });
 }
 
 void CommunicatorCore::leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept {
   if (health_.is_failed() || stage_ >= Stage::left) return;
-  health_.fail(
-      Error(ErrorKind::PeerAborted, fmt::format("{} gave up {}", membership_.self().describe(), when_and_why))
-          .with_culprit(membership_.rank)
-          .with_sequence(sequence));
+  health_.unless_out_of_memory([&] {
+    const Error gave_up(ErrorKind::PeerAborted,
+                        fmt::format("{} gave up {}", membership_.self().describe(), when_and_why));
+    health_.fail(gave_up.with_culprit(membership_.rank).with_sequence(sequence));
+  });
 }
 
 /// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error,
 /// which the others hear of as this rank's giving up.
 Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexcept {
+  std::optional<Error> own;
+  health_.unless_out_of_memory([&] { own = find_own_failure(failure); });
+  return own ? *own : health_.cause();
+}
+
+Error CommunicatorCore::find_own_failure(const std::exception_ptr& failure) {
   if (health_.is_failed()) return health_.cause_of(failure);
   Error own = as_error(failure);
   if (own.kind() == ErrorKind::DeadlineExceeded) own = deadline_exceeded();
@@ -98,6 +106,10 @@ Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexce
 /// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.
 void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
   if (stage_ >= (root_ ? Stage::left : Stage::ended)) return;
+  health_.unless_out_of_memory([&] { fail_of_service(failure); });
+}
+
+void CommunicatorCore::fail_of_service(const std::exception_ptr& failure) {
   const Error own = as_error(failure);
   const Error error = Error(own.kind(), fmt::format("{} cannot go on talking with its peers on '{}': {}; {}",
                                                     membership_.self().describe(), membership_.name,
@@ -109,13 +121,16 @@ void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcep
 
 void CommunicatorCore::link_failed(Rank peer, const Error& error) noexcept {
   if (!root_) return health_.report_link_fault(peer, error);
-  const std::string in_world = fmt::format("{} (that is {}, in '{}')", error.message(),
-                                           membership_.peers[peer].describe(), membership_.name);
-  health_.report_link_fault(peer, error.with_message(in_world));
+  health_.unless_out_of_memory([&] {
+    const std::string in_world = fmt::format("{} (that is {}, in '{}')", error.message(),
+                                             membership_.peers[peer].describe(), membership_.name);
+    health_.report_link_fault(peer, error.with_message(in_world));
+  });
 }
 
 void CommunicatorCore::time_is_over() noexcept {
-  operation_scope_->cancel(Error(ErrorKind::DeadlineExceeded, "the time of the call is over"));
+  health_.unless_out_of_memory(
+      [&] { operation_scope_->cancel(Error(ErrorKind::DeadlineExceeded, "the time of the call is over")); });
 }
 
 /// Ranks of this host are seen to come. Others say that they have, when they stall or are asked.

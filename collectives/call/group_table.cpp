@@ -246,15 +246,20 @@ void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation&
   if (group.news_.untaken_posts() == 0) group.news_.post();
 }
 
-/// What is said before this rank's communicator is there. One that is given up fails the making here.
+/// What is said before this rank's communicator is there; the first cause and the goodbye however much else
+/// was said. One that is given up fails the making here.
 void GroupTable::keep_early(Invitation& invitation, const ControlMessage& message) {
   if (invitation.is_over) return;
   const bool is_goodbye = message.type == ControlMessage::Type::goodbye;
   invitation.is_over = is_goodbye;
-  if (invitation.early.size() < kMostEarly || is_goodbye) invitation.early.push_back(message);
+  const bool is_cause = message.type == ControlMessage::Type::revoke;
+  const auto is_revoke = [](const ControlMessage& said) { return said.type == ControlMessage::Type::revoke; };
+  const bool is_first_cause = is_cause && std::ranges::none_of(invitation.early, is_revoke);
+  if (invitation.early.size() < kMostEarly || is_goodbye || is_first_cause)
+    invitation.early.push_back(message);
   if (invitation.group == nullptr) return;
   if (is_goodbye) invitation.group->members_[invitation.member].has_left = true;
-  if (message.type == ControlMessage::Type::revoke) take_cause(*invitation.group, message);
+  if (is_cause) take_cause(*invitation.group, message);
 }
 
 /// Lower numbers are older.
@@ -317,7 +322,9 @@ void GroupTable::give_up(Group& group, const Error& cause) noexcept {
   const auto& ranks = group.place.ranks;
   const auto found = std::ranges::find(ranks, cause.culprit().value_or(membership_.rank));
   const Rank culprit = found == ranks.end() ? group.rank : static_cast<Rank>(found - ranks.begin());
-  tell_members(group, ControlMessage::revoke(cause.with_culprit(culprit), membership_.rank));
+  ControlMessage revoke = ControlMessage::revoke(cause, membership_.rank);
+  revoke.culprit = culprit;
+  tell_members(group, revoke);
   ControlMessage goodbye;
   goodbye.type = ControlMessage::Type::goodbye;
   tell_members(group, goodbye);

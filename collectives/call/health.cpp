@@ -48,13 +48,19 @@ Health::Health(Engine& engine, const Membership& membership, ControlChannel& con
       algorithms_(algorithms),
       on_failure_(std::move(on_failure)),
       is_cut_off_(std::move(is_cut_off)),
-      peers_(membership.size) {}
+      no_memory_(Error(ErrorKind::ResourceLimit,
+                       fmt::format("{} has no memory to go on with '{}'; {}", membership.self().describe(),
+                                   membership.name, advice_on(ErrorKind::ResourceLimit, membership.self())))
+                     .with_culprit(membership.rank)),
+      peers_(membership.size) {
+  table_.reserve(membership.size);
+}
 
 bool Health::begin(std::uint64_t sequence, const Signature& signature) noexcept {
   history_[sequence % kHistory] = {sequence, call_.number(), signature};
   for (Rank peer = 0; peer < peers_.size() && !is_failed(); ++peer) {
     const PeerState& state = peers_[peer];
-    if (left_before(peer, sequence)) fail(left_early(peer));
+    if (left_before(peer, sequence)) unless_out_of_memory([&] { fail(left_early(peer)); });
     if (state.last_seen == sequence && !(state.last_signature == signature))
       report_mismatch(peer, sequence, state.last_signature);
   }
@@ -63,7 +69,8 @@ bool Health::begin(std::uint64_t sequence, const Signature& signature) noexcept 
 
 void Health::check_departures(std::uint64_t sequence) noexcept {
   for (Rank peer = 0; peer < peers_.size() && !is_failed(); ++peer)
-    if (left_before(peer, sequence)) fail(left_early(peer).with_sequence(call_.number()));
+    if (left_before(peer, sequence))
+      unless_out_of_memory([&] { fail(left_early(peer).with_sequence(call_.number())); });
 }
 
 bool Health::has_anybody_left_before(std::uint64_t sequence) const noexcept {
@@ -163,6 +170,10 @@ void Health::answer(Rank to, std::uint64_t sequence) noexcept {
 }
 
 void Health::report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept {
+  unless_out_of_memory([&] { find_disagreement(peer, sequence, theirs); });
+}
+
+void Health::find_disagreement(Rank peer, std::uint64_t sequence, const Signature& theirs) {
   if (is_failed() || std::exchange(is_resolving_, true)) return;
   resolving_sequence_ = sequence;
   table_.clear();
@@ -235,6 +246,10 @@ void Health::take_signature(Rank from, const ControlMessage& message) noexcept {
 }
 
 void Health::on_control(Rank from, const ControlMessage& message) noexcept {
+  unless_out_of_memory([&] { take_control(from, message); });
+}
+
+void Health::take_control(Rank from, const ControlMessage& message) {
   switch (message.type) {
     case ControlMessage::Type::status:
     case ControlMessage::Type::query:
@@ -285,6 +300,10 @@ Error Health::left_early(Rank peer) const {
 }
 
 void Health::on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept {
+  unless_out_of_memory([&] { take_departure(peer, said_goodbye, after_sequence); });
+}
+
+void Health::take_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) {
   PeerState& state = peers_[peer];
   state.departed = true;
   state.departure = ++departures_;
@@ -315,7 +334,7 @@ bool Health::has_witness(Rank of) const noexcept {
   return false;
 }
 
-void Health::take_news_of_peer(Rank from, const ControlMessage& message) noexcept {
+void Health::take_news_of_peer(Rank from, const ControlMessage& message) {
   const Rank about = message.culprit;
   if (about >= peers_.size() || about == membership_.rank || about == from) return;
   if (message.type == ControlMessage::Type::alive) {
@@ -368,12 +387,14 @@ void Health::report_link_fault(Rank peer, const Error& error) noexcept {
   if (is_failed() || is_leaving_) return;
   const bool is_own = is_own_fault(error.kind()) && error.culprit() != peer;
   const bool is_peers = is_own_fault(error.kind()) && !is_own;  // a buffer that it gave
-  if (error.kind() == ErrorKind::ProtocolError || is_peers)
-    fail(of_call(error));
-  else if (is_own)
-    fail(own_fault(peer, error));
-  else
-    services_.spawn(resolve_link_fault(peer, error));
+  unless_out_of_memory([&] {
+    if (error.kind() == ErrorKind::ProtocolError || is_peers)
+      fail(of_call(error));
+    else if (is_own)
+      fail(own_fault(peer, error));
+    else
+      services_.spawn(resolve_link_fault(peer, error));
+  });
 }
 
 void Health::tell_giving_up(Rank peer) noexcept {

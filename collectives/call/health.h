@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <new>
 #include <optional>
 
 namespace cohort {
@@ -86,6 +87,16 @@ class Health final : public ControlPlane::Handler, Immovable {
   Task<> settle_link_fault(Rank peer, Error error);
   /// Gives the communicator up, here and everywhere.
   void fail(const Error& cause) noexcept;
+  /// Does something by which the communicator may fail. Where there is no memory for it, or to say what is
+  /// wrong, that is what it fails of.
+  template <class Work>
+  void unless_out_of_memory(const Work& work) noexcept {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      fail(no_memory_);
+    }
+  }
   /// That the connection to that rank broke, for a reason that is given in words.
   [[nodiscard]] Error link_fault(Rank peer, std::string_view why) const;
   /// Called for each rank that leaves in good order.
@@ -161,7 +172,10 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// What a rank has come to last, as it says.
   void take_signature(Rank from, const ControlMessage& message) noexcept;
   void answer(Rank to, std::uint64_t sequence) noexcept;
-  void take_news_of_peer(Rank from, const ControlMessage& message) noexcept;
+  void take_news_of_peer(Rank from, const ControlMessage& message);
+  void take_control(Rank from, const ControlMessage& message);
+  void take_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence);
+  void find_disagreement(Rank peer, std::uint64_t sequence, const Signature& theirs);
   [[nodiscard]] static ControlMessage news(ControlMessage::Type type, Rank about) noexcept;
   /// Whether anybody else could know whether that rank lives.
   [[nodiscard]] bool has_witness(Rank of) const noexcept;
@@ -192,6 +206,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   std::function<void(Rank)> on_goodbye_;
   OtherWork other_work_;
 
+  const Error no_memory_;  ///< made while there is some
   std::optional<Error> cause_;
   bool is_joining_ = true;
   bool is_leaving_ = false;

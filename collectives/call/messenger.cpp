@@ -223,6 +223,12 @@ std::string Messenger::why_unanswered(const MessageRequest& request) const {
 }
 
 Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure) noexcept {
+  std::optional<Error> own;
+  use_.health.unless_out_of_memory([&] { own = find_own_failure(flight, failure); });
+  return own ? *own : use_.health.cause();
+}
+
+Error Messenger::find_own_failure(const Flight& flight, const std::exception_ptr& failure) {
   Health& health = use_.health;
   if (health.is_failed()) return health.cause_of(failure);
   const MessageRequest& request = flight.request;

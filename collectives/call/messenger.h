@@ -177,6 +177,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
   /// At a deadline of a message that the other end knows nothing of, with what to do.
   [[nodiscard]] std::string why_unanswered(const MessageRequest& request) const;
   [[nodiscard]] Error settle(const Flight& flight, const std::exception_ptr& failure) noexcept;
+  [[nodiscard]] Error find_own_failure(const Flight& flight, const std::exception_ptr& failure);
 
   void open(Rank rank);
   /// Reads and sends as drain() and flush() do; without memory for it the communicator fails.
