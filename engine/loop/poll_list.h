@@ -3,7 +3,8 @@
 
 #include <cohort/engine/intrusive_list.h>
 
-#include <vector>
+#include <array>
+#include <cstddef>
 
 namespace cohort {
 
@@ -19,30 +20,41 @@ class PollList {
     list_.for_each(visit);
   }
 
+  /// So many in one poll().
+  static constexpr std::size_t kMost = 256;
+
   /// Polls one after the other, until one has found something and is_over() says so: the next time begins
   /// with those that were left out. Any of them may be unlinked meanwhile, and stays alive.
   template <class IsOver>
   bool poll(IsOver is_over) noexcept {
-    polled_.clear();
-    list_.for_each([&](T& item) { polled_.push_back(&item); });
+    std::size_t count = 0;
+    T* beyond = nullptr;
+    list_.for_each([&](T& item) {
+      if (count < kMost)
+        polled_[count++] = &item;
+      else if (beyond == nullptr)
+        beyond = &item;
+    });
     bool progress = false;
     bool ends_here = false;
-    for (T* const item : polled_) {
-      if (!item->is_linked()) continue;
+    for (std::size_t i = 0; i < count; ++i) {
+      T& item = *polled_[i];
+      if (!item.is_linked()) continue;
       if (ends_here) {
-        list_.begin_with(*item);
-        break;
+        list_.begin_with(item);
+        return progress;
       }
-      const bool found = item->poll();
+      const bool found = item.poll();
       progress |= found;
-      ends_here = found && item != polled_.back() && is_over();
+      ends_here = found && i + 1 < count && is_over();
     }
+    if (beyond != nullptr && beyond->is_linked()) list_.begin_with(*beyond);
     return progress;
   }
 
  private:
   IntrusiveList<T> list_;
-  std::vector<T*> polled_;  ///< in one poll()
+  std::array<T*, kMost> polled_{};  ///< in one poll(), which allocates nothing
 };
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <string>
 
 namespace cohort {
@@ -71,6 +72,19 @@ TEST_F(PollListTest, passes_over_what_another_has_unlinked) {
   EXPECT_TRUE(list_.poll(at_once));
   EXPECT_TRUE(list_.poll(at_once));
   EXPECT_EQ(order_, "aca");
+}
+
+TEST_F(PollListTest, of_more_than_it_polls_at_once_takes_the_others_the_next_time) {
+  const auto never = [] { return false; };
+  std::deque<Item> many;
+  for (std::size_t i = 3; i < PollList<Item>::kMost; ++i) list_.push_back(many.emplace_back('.', order_));
+  for (const char name : {'x', 'y'}) list_.push_back(many.emplace_back(name, order_));
+  EXPECT_TRUE(list_.poll(never));
+  EXPECT_EQ(order_.substr(0, 3), "abc");
+  EXPECT_EQ(order_.size(), PollList<Item>::kMost);
+  order_.clear();
+  EXPECT_TRUE(list_.poll(never));
+  EXPECT_EQ(order_.substr(0, 5), "xyabc");
 }
 
 }  // namespace
