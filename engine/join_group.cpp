@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/join_group.h>
 
+#include <cohort/engine/failure.h>
+
 #include <utility>
 
 namespace cohort::detail {
@@ -16,7 +18,8 @@ void JoinGroup::task_finished(PromiseBase& promise) noexcept {
   if (promise.exception() && !first_failure_) {
     first_failure_ = promise.exception();
     if (running_ > 1 || starting_)
-      scope_->cancel(Error(ErrorKind::Cancelled, "a task beside this one failed"));
+      scope_->cancel(error_unless_out_of_memory(
+          [] { return Error(ErrorKind::Cancelled, "a task beside this one failed"); }));
   }
   if (--running_ == 0 && is_pending()) complete();
 }

@@ -2,6 +2,7 @@
 #include <cohort/engine/task_scope.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/failure.h>
 
 namespace cohort {
 
@@ -31,7 +32,8 @@ void TaskScope::task_finished(detail::PromiseBase& promise) noexcept {
   if (failed && !first_failure_) first_failure_ = promise.exception();
   if (failed && report_failure_) report_failure_(promise.exception());
   if (failed && on_failure_ == OnFailure::cancel_others)
-    scope_.cancel(Error(ErrorKind::Cancelled, "a task beside this one failed"));
+    scope_.cancel(error_unless_out_of_memory(
+        [] { return Error(ErrorKind::Cancelled, "a task beside this one failed"); }));
   auto& whole = static_cast<detail::Promise<void>&>(promise);
   std::coroutine_handle<detail::Promise<void>>::from_promise(whole).destroy();
   if (--running_ != 0 || !is_pending()) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/engine/error.h>
+#include <cohort/engine/failure.h>
 #include <cohort/net/rank.h>
 #include <cohort/net/slice.h>
 
@@ -31,10 +31,11 @@ struct RunningOperation {
          kind == ErrorKind::InvalidArgument;
 }
 /// What went wrong between `own` and `peer`, laid to one of them: to whom it names already; else, by its
-/// kind, to this rank itself or to the peer.
-[[nodiscard]] inline Error blamed_on(const Error& error, Rank own, Rank peer) {
+/// kind, to this rank itself or to the peer. Without memory: out_of_memory().
+[[nodiscard]] inline Error blamed_on(const Error& error, Rank own, Rank peer) noexcept {
   if (error.culprit()) return error;
-  return error.with_culprit(is_own_fault(error.kind()) ? own : peer);
+  return error_unless_out_of_memory(
+      [&] { return error.with_culprit(is_own_fault(error.kind()) ? own : peer); });
 }
 
 /// The communicator, as links see it. Threads: the owning engine.

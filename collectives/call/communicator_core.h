@@ -222,7 +222,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
     health_.on_departure(peer, said_goodbye, after_sequence);
   }
   void on_group_failure(const Error& error) noexcept override {
-    health_.fail(error.with_culprit(membership_.rank));
+    health_.unless_out_of_memory([&] { health_.fail(error.with_culprit(membership_.rank)); });
   }
 
   // One call, in its turn:

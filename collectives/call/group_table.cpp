@@ -5,6 +5,7 @@
 #include <cohort/collectives/call/resolved_options.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/cancel_scope.h>
+#include <cohort/engine/failure.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/system/memory_map.h>
 #include <cohort/net/host/segment.h>
@@ -62,10 +63,12 @@ Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
     is_invited = true;
     Task<> waiting = with_deadline(plan.timeout, until_all_are_here(group));
     co_await waiting;
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = as_error(std::current_exception());
     is_late = error.kind() == ErrorKind::DeadlineExceeded && !group.failure_;
     const bool is_own = is_own_fault(error.kind()) && !error.culprit();
-    failure = is_own ? error.with_culprit(membership_.rank) : error;
+    failure =
+        is_own ? error_unless_out_of_memory([&] { return error.with_culprit(membership_.rank); }) : error;
   }
   if (is_late) {  // an engine that stood still comes to its deadline before it has read what others say
     CancelScope uncancelled;
@@ -368,15 +371,18 @@ void GroupTable::release_if_over(Group& group) noexcept {
 }
 
 void GroupTable::on_end(Rank peer, bool said_goodbye) noexcept {
-  std::vector<Group*> concerned;
-  for (const auto& [number, group] : groups_)
-    if (std::ranges::count(group->place.ranks, peer) != 0) concerned.push_back(group.get());
+  const auto for_each_with_peer = [&](const auto& body) {
+    for (auto next = groups_.begin(); next != groups_.end();) {
+      Group& group = *(next++)->second;  // it may be over by what is done
+      const auto at = std::ranges::find(group.place.ranks, peer) - group.place.ranks.begin();
+      if (std::cmp_less(at, group.members_.size())) body(group, static_cast<Rank>(at));
+    }
+  };
   // Who leaves in order has left its groups before it ends, and not only the communicator that was joined.
-  for (Group* const group : concerned) {
-    const auto at = std::ranges::find(group->place.ranks, peer) - group->place.ranks.begin();
-    Group::Member& member = group->members_[static_cast<std::size_t>(at)];
+  for_each_with_peer([said_goodbye](Group& group, Rank at) {
+    Group::Member& member = group.members_[at];
     member.has_died = !said_goodbye || (member.is_here && !member.has_left);
-  }
+  });
   const bool has_left_in_order = !has_died(peer);
   // What a rank that left in order has said counts for those who do not know yet whether all are here.
   std::erase_if(heard_[peer], [](const auto& entry) {
@@ -384,16 +390,14 @@ void GroupTable::on_end(Rank peer, bool said_goodbye) noexcept {
     const bool is_making = group == nullptr || (group->listener_ == nullptr && group->is_open_);
     return !(entry.second.is_over && is_making);
   });
-  for (Group* const group : concerned) {
-    const auto member =
-        static_cast<Rank>(std::ranges::find(group->place.ranks, peer) - group->place.ranks.begin());
-    const bool had_left = std::exchange(group->members_[member].has_left, true);
-    if (group->listener_ != nullptr && !had_left)
-      group->listener_->on_group_departure(member, false, 0);
-    else if (group->listener_ == nullptr && group->is_open_ && !had_left)
-      fail_making(*group, gone(*group, member, has_left_in_order));
-    release_if_over(*group);
-  }
+  for_each_with_peer([&](Group& group, Rank member) {
+    const bool had_left = std::exchange(group.members_[member].has_left, true);
+    if (group.listener_ != nullptr && !had_left)
+      group.listener_->on_group_departure(member, false, 0);
+    else if (group.listener_ == nullptr && group.is_open_ && !had_left)
+      fail_making(group, error_unless_out_of_memory([&] { return gone(group, member, has_left_in_order); }));
+    release_if_over(group);
+  });
 }
 
 bool GroupTable::has_died(Rank rank) const noexcept {

@@ -5,6 +5,7 @@
 #include <cohort/collectives/call/communicator_core.h>
 #include <cohort/collectives/collective.h>
 #include <cohort/collectives/operators/all_gather.h>
+#include <cohort/engine/failure.h>
 
 #include <fmt/format.h>
 
@@ -88,12 +89,12 @@ Task<std::shared_ptr<CommunicatorCore>> make_group(std::shared_ptr<CommunicatorC
     GroupTable::Group* const made = co_await parent->groups().make(plan);
     group = made;
     core = CommunicatorCore::create_group(root, *group);
-  } catch (const Error& error) {
-    failure = error;
+  } catch (...) {
+    failure = as_error(std::current_exception());
   }
   if (!failure) co_return core;
   if (group != nullptr) {
-    failure = named_in(*root, *failure, plan.name, plan.ranks);
+    failure = error_unless_out_of_memory([&] { return named_in(*root, *failure, plan.name, plan.ranks); });
     parent->groups().give_up(*group, *failure);
   }
   throw named_in(*parent, *failure, *root);

@@ -379,7 +379,7 @@ Error Health::own_fault(Rank peer, const Error& error) const {
   const std::string what =
       fmt::format("{} cannot go on with its connection to {}, {}: {}; {}", membership_.self().describe(),
                   membership_.peers[peer].describe(), current_operation(), error.message(),
-                  advice_on(error.kind(), membership_.peers[*own.culprit()]));
+                  advice_on(error.kind(), membership_.peers[own.culprit().value_or(membership_.rank)]));
   return of_call(own.with_message(what));
 }
 

@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/announcement.h>
 #include <cohort/collectives/schedule/algorithm.h>
 #include <cohort/net/host/touch.h>
+#include <cohort/net/protocol_error.h>
 
 #include <fmt/format.h>
 
@@ -370,9 +371,8 @@ bool Meeting::combine_prepared(const Call& call) noexcept {
 
 /// A peer's words on where its buffers lie cannot be followed. The collective ends by what comes of this.
 void Meeting::report_nonsense(Rank rank) noexcept {
-  host_.link_failed(rank, Error(ErrorKind::ProtocolError,
-                                fmt::format("rank {} announces buffers that are not where it says", rank))
-                              .with_culprit(rank));
+  const Error error = protocol_error("rank {} announces buffers that are not where it says", rank);
+  host_.link_failed(rank, blamed_on(error, membership_.rank, rank));
 }
 
 /// What is large is left to combine_in_turns().

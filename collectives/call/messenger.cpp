@@ -66,9 +66,9 @@ class Messenger::IncomingPlace : cohort::Immovable {
     for (Unexpected& message : peer.unexpected)
       if (message.wanted_by == &incoming_) message.wanted_by = nullptr;
     if (peer.taking != &incoming_) return;
-    peer.sink.resize(peer.channel->most_piece());  // the rest of it is still on its way
-    peer.into = peer.sink.data();
     peer.taking = nullptr;
+    peer.into = nullptr;  // the rest of it is still on its way
+    owner_.use_.health.unless_out_of_memory([&peer] { peer.take_into_sink(); });
   }
 
  private:

@@ -126,6 +126,11 @@ class Messenger final : public LetterHandler, private host::Watcher {
     std::byte* into = nullptr;
     Incoming* taking = nullptr;
     std::vector<std::byte> sink;  ///< for what is not wanted any more
+
+    void take_into_sink() {
+      sink.resize(channel->most_piece());
+      into = sink.data();
+    }
   };
   /// One run(): its scope ends with the caller's, with the time, and with the communicator.
   struct Flight : ListHook {

@@ -171,8 +171,7 @@ void Messenger::aim(Rank from, const Letter& letter) {
   if (letter.kind != Letter::Kind::piece) return;
   const auto found = peer.coming.find(letter.id);
   if (found != peer.coming.end() && found->second == nullptr) {
-    peer.sink.resize(peer.channel->most_piece());
-    peer.into = peer.sink.data();
+    peer.take_into_sink();
     return;
   }
   if (found == peer.coming.end() ||

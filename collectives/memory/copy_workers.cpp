@@ -70,7 +70,7 @@ void CopyWorkers::start() noexcept {
   const unsigned most = std::min(most_, engine_.platform().available_cores() - 1);
   try {
     for (unsigned i = 0; i < most; ++i) threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cohort/engine/error.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -100,7 +101,10 @@ std::vector<PlacedSlice> Exec::lease_places() {
 
 void Exec::give_back(std::vector<PlacedSlice> places) {
   places.clear();
-  whole_.place_lists_.push_back(std::move(places));
+  try {
+    whole_.place_lists_.push_back(std::move(places));
+  } catch (const std::bad_alloc&) {  // the next one begins with none
+  }
 }
 
 void Exec::list_peers() const {

@@ -2,6 +2,7 @@
 #include <cohort/net/framed/frame_reader.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/net/protocol_error.h>
 
 #include <fmt/format.h>
 
@@ -32,11 +33,6 @@ std::string_view name_of(Signal signal) noexcept {
 
 bool is_transient(int result) noexcept { return result == -EAGAIN || result == -EINTR; }
 bool is_combined(Kind kind) noexcept { return kind == Kind::recv_reduce || kind == Kind::get_reduce; }
-
-template <class... Values>
-Error protocol_error(fmt::format_string<Values...> text, Values&&... values) {
-  return Error(ErrorKind::ProtocolError, fmt::format(text, std::forward<Values>(values)...));
-}
 
 template <class... Values>
 [[noreturn]] void throw_protocol(fmt::format_string<Values...> text, Values&&... values) {
@@ -356,14 +352,16 @@ int FrameReader::try_receive() noexcept {
   return at_ == At::payload ? try_receive_payload() : try_receive_header();
 }
 
-Error FrameReader::broken(int result) const {
+Error FrameReader::broken(int result) const noexcept {
   const bool is_amid = at_ == At::payload || fetch_count_ != 0;
   const std::string_view where = is_amid ? " in the middle of a frame" : "";
-  if (result == 0)
-    return Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of lane {}{}",
-                                                   connection_.peer, connection_.lane, where));
-  return connection_.stream.failure(-result,
-                                    fmt::format("receiving from rank {}{}", connection_.peer, where));
+  return error_unless_out_of_memory([&] {
+    if (result == 0)
+      return Error(ErrorKind::LinkFault, fmt::format("rank {} closed the connection of lane {}{}",
+                                                     connection_.peer, connection_.lane, where));
+    return connection_.stream.failure(-result,
+                                      fmt::format("receiving from rank {}{}", connection_.peer, where));
+  });
 }
 
 void FrameReader::take_result(int result) noexcept {

@@ -96,7 +96,7 @@ class FrameReader final : public Source {
   [[nodiscard]] int try_receive_payload() noexcept;
   /// Bytes came, or what a receive answered instead.
   void take_result(int result) noexcept;
-  [[nodiscard]] Error broken(int result) const;
+  [[nodiscard]] Error broken(int result) const noexcept;
 
   static constexpr std::uint32_t kMostUntaken = Link::kMostUntaken;
 

@@ -2,6 +2,7 @@
 #include <cohort/net/framed/frame_writer.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/failure.h>
 
 #include <fmt/format.h>
 
@@ -177,8 +178,7 @@ void FrameWriter::finish_current() noexcept {
 
 bool FrameWriter::collect() noexcept {
   const int result = connection_.stream.returned();
-  if (result < 0)
-    fail(connection_.stream.failure(-result, fmt::format("sending to rank {}", connection_.peer)));
+  if (result < 0) fail_by(result);
   for (int i = 0; i < result; ++i) {
     LinkOperation& operation = *lent_.first;
     (void)lent_.remove(operation);
@@ -187,9 +187,15 @@ bool FrameWriter::collect() noexcept {
   return result != 0;
 }
 
-void FrameWriter::fail(Error error) noexcept {
-  failure_ = std::move(error);
+void FrameWriter::fail(const Error& error) noexcept {
+  failure_ = error;
   Connection::wake(connection_.writer_work);
+}
+
+void FrameWriter::fail_by(int result) noexcept {
+  fail(error_unless_out_of_memory([&] {
+    return connection_.stream.failure(-result, fmt::format("sending to rank {}", connection_.peer));
+  }));
 }
 
 bool FrameWriter::poll() noexcept {
@@ -208,9 +214,9 @@ bool FrameWriter::go_on() noexcept {
     else if (result == -EAGAIN || result == -EINTR)
       return false;
     else if (result < 0)
-      fail(connection_.stream.failure(-result, fmt::format("sending to rank {}", connection_.peer)));
-  } catch (const Error& error) {
-    fail(error);
+      fail_by(result);
+  } catch (...) {
+    fail(as_error(std::current_exception()));
   }
   return true;
 }

@@ -84,7 +84,9 @@ class FrameWriter final : public Source {
   /// Begins the next frame in line, or goes on with the one that was begun; its payload. Requires !is_idle().
   [[nodiscard]] Slice current();
   void finish_current() noexcept;
-  void fail(Error error) noexcept;
+  void fail(const Error& error) noexcept;
+  /// By what a send has answered.
+  void fail_by(int result) noexcept;
 
   Connection& connection_;
 

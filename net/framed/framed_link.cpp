@@ -2,6 +2,7 @@
 #include <cohort/net/framed/framed_link.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/failure.h>
 #include <cohort/engine/when_all.h>
 
 namespace cohort::framed {
@@ -62,10 +63,8 @@ Task<> FramedLink::serve_half(Task<> half) {
   };
   try {
     co_await half;
-  } catch (const Error& error) {
-    fail(error);
-  } catch (const std::exception& error) {
-    fail(Error(ErrorKind::Internal, error.what()));
+  } catch (...) {
+    fail(as_error(std::current_exception()));
   }
   connection_.close();
 }

@@ -4,6 +4,7 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
 #include <cohort/engine/system/copy_bytes.h>
+#include <cohort/net/protocol_error.h>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <concepts>
+#include <new>
 #include <optional>
 
 namespace cohort::framed {
@@ -144,7 +146,10 @@ void StreamLetters::fail_sending(const Error& error) noexcept {
   use_.host.link_failed(use_.peer, blamed_on(error, use_.own, use_.peer));
 }
 
-std::string StreamLetters::sending() const { return fmt::format("sending a message to rank {}", use_.peer); }
+void StreamLetters::fail_sending_by(int result) noexcept {
+  fail_sending(error_unless_out_of_memory(
+      [&] { return out_->failure(-result, fmt::format("sending a message to rank {}", use_.peer)); }));
+}
 
 Task<> StreamLetters::serve(Task<> one) {
   const CancelScope* const scope = co_await current_scope();
@@ -158,6 +163,15 @@ Task<> StreamLetters::serve(Task<> one) {
 }
 
 bool StreamLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
+  try {
+    return send_or_keep(letter, payload);
+  } catch (const std::bad_alloc&) {
+    fail(out_of_memory());
+    return false;
+  }
+}
+
+bool StreamLetters::send_or_keep(const Letter& letter, const std::byte* payload) {
   if (is_closed_) return false;
   if (!std::exchange(is_opened_, true)) use_.services.spawn(serve(serve_calling(call_)));
   if (!out_ || is_out_over_ || !is_all_sent()) return false;
@@ -184,8 +198,12 @@ bool StreamLetters::borrows_from(std::span<const std::byte> memory) const noexce
 
 void StreamLetters::give_back(std::span<const std::byte> memory) noexcept {
   if (!borrows_from(memory)) return;
-  kept_.insert(kept_.end(), borrowed_.begin(), borrowed_.end());
-  borrowed_ = {};
+  try {
+    kept_.insert(kept_.end(), borrowed_.begin(), borrowed_.end());
+    borrowed_ = {};
+  } catch (const std::bad_alloc&) {
+    fail(out_of_memory());
+  }
 }
 
 void StreamLetters::drop_borrowed() noexcept {
@@ -208,7 +226,7 @@ void StreamLetters::flush() noexcept {
     if (result == -EINTR) continue;
     if (result == -EAGAIN) return;
     if (result < 0) {
-      fail_sending(out_->failure(-result, sending()));
+      fail_sending_by(result);
       return;
     }
     drop_sent(static_cast<std::size_t>(result));
@@ -278,11 +296,13 @@ Task<> StreamLetters::listen_to(ByteStream& stream) {
   if (is_last || has_lost_words_) fail(end_of(stream, result));
 }
 
-Error StreamLetters::end_of(const ByteStream& stream, int result) const {
-  if (result == 0)
-    return Error(ErrorKind::LinkFault,
-                 fmt::format("rank {} closed the connection of its messages", use_.peer));
-  return stream.failure(-result, fmt::format("receiving a message from rank {}", use_.peer));
+Error StreamLetters::end_of(const ByteStream& stream, int result) const noexcept {
+  return error_unless_out_of_memory([&] {
+    if (result == 0)
+      return Error(ErrorKind::LinkFault,
+                   fmt::format("rank {} closed the connection of its messages", use_.peer));
+    return stream.failure(-result, fmt::format("receiving a message from rank {}", use_.peer));
+  });
 }
 
 Task<> StreamLetters::receive_from(ByteStream& stream) {
@@ -342,7 +362,7 @@ void StreamLetters::look_for_breakage() noexcept {
   if (!has_news) return;
   std::array<std::byte, 1> nothing{};
   const int result = out_->try_receive_some(nothing);
-  if (result < 0) fail_sending(out_->failure(-result, sending()));
+  if (result < 0) fail_sending_by(result);
 }
 
 bool StreamLetters::poll() noexcept {
@@ -399,8 +419,7 @@ bool StreamLetters::peek(Letter& letter) noexcept {
     has_header_ = decode(staging_.data(), next_);
     if (!has_header_ || next_.payload_bytes() > most_payload_of(next_)) {
       has_header_ = false;
-      fail(Error(ErrorKind::ProtocolError,
-                 fmt::format("rank {} sends a message of which nothing can be made", use_.peer)));
+      fail(protocol_error("rank {} sends a message of which nothing can be made", use_.peer));
       return false;
     }
     staging_.drop(kHeaderBytes);

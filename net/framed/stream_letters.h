@@ -120,8 +120,8 @@ class StreamLetters final : public LetterChannel, private Source {
   /// So many bytes of what is left went out.
   void drop_sent(std::size_t bytes) noexcept;
   void flush() noexcept;
+  [[nodiscard]] bool send_or_keep(const Letter& letter, const std::byte* payload);
   void wake_waiter() noexcept;
-  [[nodiscard]] std::string sending() const;
   /// Whether what comes is found by poll() alone.
   [[nodiscard]] bool is_polled() const noexcept { return in_ && !in_->asks_kernel(); }
   /// What breaks while nothing is sent is to be told, too: what was sent last may be lost.
@@ -132,10 +132,11 @@ class StreamLetters final : public LetterChannel, private Source {
   void drop_unread() noexcept;
   void close_letters() noexcept;
   /// Minus an error number, or 0.
-  [[nodiscard]] Error end_of(const ByteStream& stream, int result) const;
+  [[nodiscard]] Error end_of(const ByteStream& stream, int result) const noexcept;
   void fail(const Error& error) noexcept;
   /// What the peer has sent is read all the same: it may have left with its last words on their way.
   void fail_sending(const Error& error) noexcept;
+  void fail_sending_by(int result) noexcept;
 
   const Use use_;
   Open call_;

@@ -3,8 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/copy_bytes.h>
-
-#include <fmt/format.h>
+#include <cohort/net/protocol_error.h>
 
 #include <algorithm>
 #include <utility>
@@ -30,9 +29,9 @@ constexpr std::size_t bytes_in_cell(std::size_t bytes, std::uint32_t index) noex
 
 }  // namespace
 
-void ShmLetters::fail(std::string text) noexcept {
+void ShmLetters::fail(const Error& error) noexcept {
   if (std::exchange(is_broken_, true)) return;
-  host_.link_failed(peer_, blamed_on(Error(ErrorKind::ProtocolError, std::move(text)), group_.rank(), peer_));
+  host_.link_failed(peer_, blamed_on(error, group_.rank(), peer_));
 }
 
 bool ShmLetters::has_room_for(std::uint32_t cells) noexcept {
@@ -40,7 +39,7 @@ bool ShmLetters::has_room_for(std::uint32_t cells) noexcept {
   if (sent_ - read_by_peer_ + cells <= host::kLetters) return true;
   read_by_peer_ = group_.segment(peer_).letters_read(group_.rank()).load(std::memory_order_seq_cst);
   if (sent_ - read_by_peer_ > host::kLetters)
-    fail(fmt::format("rank {} has read {} letters, and was sent {}", peer_, read_by_peer_, sent_));
+    fail(protocol_error("rank {} has read {} letters, and was sent {}", peer_, read_by_peer_, sent_));
   return !is_broken_ && sent_ - read_by_peer_ + cells <= host::kLetters;
 }
 
@@ -103,8 +102,8 @@ bool ShmLetters::peek(Letter& letter) noexcept {
                         where <= static_cast<std::uint8_t>(Letter::Where::process) &&
                         next_bytes_ <= most_payload();
   if (!is_sound)
-    fail(fmt::format("rank {} sends a letter of kind {} with {} bytes, which is none", peer_, kind,
-                     next_bytes_));
+    fail(protocol_error("rank {} sends a letter of kind {} with {} bytes, which is none", peer_, kind,
+                        next_bytes_));
   else if (next_bytes_ > host::kLetterPayloadBytes)
     next_ = letter;
   return is_sound;

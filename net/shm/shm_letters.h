@@ -35,7 +35,7 @@ class ShmLetters final : public LetterChannel {
   [[nodiscard]] std::byte* mapped(const Letter& letter) const noexcept override;
 
  private:
-  void fail(std::string text) noexcept;
+  void fail(const Error& error) noexcept;
   [[nodiscard]] bool has_room_for(std::uint32_t cells) noexcept;
   void stamp_next() noexcept;
   void stamp_amid_letter() noexcept;

@@ -4,8 +4,7 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/copy_bytes.h>
 #include <cohort/net/host/touch.h>
-
-#include <fmt/format.h>
+#include <cohort/net/protocol_error.h>
 
 #include <algorithm>
 #include <cstring>
@@ -99,10 +98,9 @@ bool ShmLink::advance(LinkOperation& operation, bool has_waited) noexcept {
   }
 }
 
-void ShmLink::fail(std::string text) noexcept {
+void ShmLink::fail(const Error& error) noexcept {
   if (std::exchange(is_broken_, true)) return;
-  host_.link_failed(peer(),
-                    blamed_on(Error(ErrorKind::ProtocolError, std::move(text)), group_.rank(), peer()));
+  host_.link_failed(peer(), blamed_on(error, group_.rank(), peer()));
 }
 
 void ShmLink::post(Signal signal) noexcept {
@@ -132,8 +130,8 @@ void ShmLink::begin_collective() noexcept {
 }
 
 void ShmLink::fail_left_over(Signal signal) noexcept {
-  fail(fmt::format("rank {} posted {} more often than this rank waited for it in an earlier collective",
-                   peer(), to_string(signal)));
+  fail(protocol_error("rank {} posted {} more often than this rank waited for it in an earlier collective",
+                      peer(), to_string(signal)));
 }
 
 bool ShmLink::advance_wait(const LinkOperation& operation) noexcept {
@@ -145,8 +143,8 @@ bool ShmLink::advance_wait(const LinkOperation& operation) noexcept {
   const bool too_many = untaken > host::SignalCell::kStamps ||
                         (untaken > kMostUntaken && lead_of_next(index, kMostUntaken) == 0);
   if (too_many)
-    fail(fmt::format("rank {} posted {} {} times without a wait, at most {} are allowed", peer(),
-                     to_string(signal), untaken, kMostUntaken));
+    fail(protocol_error("rank {} posted {} {} times without a wait, at most {} are allowed", peer(),
+                        to_string(signal), untaken, kMostUntaken));
   const int lead = lead_of_next(index);
   if (lead < 0) fail_left_over(signal);
   if (is_broken_ || lead != 0) return false;
@@ -258,7 +256,7 @@ ShmLink::Announced ShmLink::announced(std::size_t left) noexcept {
       piece.address_or_offset <= segment_bytes && bytes <= segment_bytes - piece.address_or_offset;
   const bool is_valid = in_process ? group_.is_in_process(peer()) : fits_segment;
   if (piece.left_bytes != left || !is_valid) {
-    fail(fmt::format("rank {} sends {} bytes where {} were expected", peer(), piece.left_bytes, left));
+    fail(protocol_error("rank {} sends {} bytes where {} were expected", peer(), piece.left_bytes, left));
     return {};
   }
   const std::byte* const at = in_process ? reinterpret_cast<const std::byte*>(piece.address_or_offset)

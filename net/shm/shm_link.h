@@ -58,7 +58,7 @@ class ShmLink final : public Link, private host::Watcher {
   [[nodiscard]] Announced announced(std::size_t left) noexcept;
 
   /// Tells the host, once.
-  void fail(std::string text) noexcept;
+  void fail(const Error& error) noexcept;
   void fail_left_over(Signal signal) noexcept;
 
   void post(Signal signal) noexcept;

@@ -135,7 +135,7 @@ Task<> Device::watch_events(Engine& engine) {
   }
 }
 
-void Device::take_event(const ibv_async_event& event, DeviceUser* user) noexcept {
+void Device::take_event(const ibv_async_event& event, DeviceUser* user) {
   const char* const name = library_.event_type_str(event.event_type);
   log(LogLevel::info, "{}: {}", port_.describe(), name);
   if (user != nullptr) return user->device_failed(fmt::format("{} says: {}", port_.describe(), name));

@@ -76,7 +76,7 @@ class Device : Immovable {
  private:
   [[nodiscard]] Error refused(int error_number, std::string_view what) const;
   /// Of that user; null: of the port or the device.
-  void take_event(const ibv_async_event& event, DeviceUser* user) noexcept;
+  void take_event(const ibv_async_event& event, DeviceUser* user);
   void fail_all(std::string_view why) noexcept;
 
   const Library& library_;

@@ -170,8 +170,10 @@ void VerbsStream::post(Request::Kind what, const Immediate& immediate, std::size
 
 bool VerbsStream::check_posted(int error) noexcept {
   if (error == 0) return true;
-  fail(fmt::format("{}: a request to send to rank {} was refused: {}", device_.port().device, peer_,
-                   std::generic_category().message(error)));
+  fail_saying([&] {
+    return fmt::format("{}: a request to send to rank {} was refused: {}", device_.port().device, peer_,
+                       std::generic_category().message(error));
+  });
   return false;
 }
 
@@ -263,8 +265,10 @@ bool VerbsStream::arm() noexcept {
   if (is_over()) return true;
   if (!is_armed_) {
     if (const int error = pairs_.ask_for_event(); error != 0) {
-      fail(fmt::format("{}: it does not tell of completions: {}", device_.port().device,
-                       std::generic_category().message(error)));
+      fail_saying([&] {
+        return fmt::format("{}: it does not tell of completions: {}", device_.port().device,
+                           std::generic_category().message(error));
+      });
       return false;
     }
     is_armed_ = true;
@@ -278,7 +282,7 @@ void VerbsStream::completions_came() noexcept {
 }
 
 void VerbsStream::device_failed(std::string_view why) noexcept {
-  if (!is_over()) fail(std::string(why));
+  if (!is_over()) fail_saying([&] { return std::string(why); });
 }
 
 bool VerbsStream::poll() noexcept {
@@ -293,7 +297,8 @@ bool VerbsStream::reap() noexcept {
   bool found = false;
   for (int batch = 0; batch < kBatchesOfALook && !is_over(); ++batch) {
     const int count = pairs_.poll(completions);
-    if (count < 0) fail(fmt::format("{}: its completions cannot be read", device_.port().device));
+    if (count < 0)
+      fail_saying([&] { return fmt::format("{}: its completions cannot be read", device_.port().device); });
     take_all(std::span(completions).first(static_cast<std::size_t>(std::max(count, 0))));
     found |= count > 0;
     const bool may_be_late = count > 0 && spent_receives_ < kLateReceives;
@@ -345,17 +350,21 @@ void VerbsStream::take_message(const ibv_wc& completion) noexcept {
     }
   }
   if (!is_sound && !is_over())
-    fail(fmt::format(
-        "rank {} says by RDMA what makes no sense here (immediate {:#x}, {} bytes): run the same build "
-        "of cohort on all ranks",
-        peer_, big_endian(completion.imm_data), completion.byte_len));
+    fail_saying([&] {
+      return fmt::format(
+          "rank {} says by RDMA what makes no sense here (immediate {:#x}, {} bytes): run the same build "
+          "of cohort on all ranks",
+          peer_, big_endian(completion.imm_data), completion.byte_len);
+    });
 }
 
 void VerbsStream::renew_receives() noexcept {
   const std::uint32_t count = std::exchange(spent_receives_, 0);
   if (const int error = pairs_.first().post_receives(count); error != 0)
-    fail(fmt::format("{}: a request to receive from rank {} was refused: {}", device_.port().device, peer_,
-                     std::generic_category().message(error)));
+    fail_saying([&] {
+      return fmt::format("{}: a request to receive from rank {} was refused: {}", device_.port().device,
+                         peer_, std::generic_category().message(error));
+    });
 }
 
 void VerbsStream::tell_credit() noexcept {
@@ -368,18 +377,23 @@ void VerbsStream::fail_request(const ibv_wc& completion) noexcept {
   const bool is_flush = completion.status == IBV_WC_WR_FLUSH_ERR;
   if (is_closed_ || (!failure_.empty() && (!is_flush_ || is_flush))) return;
   const Request request = Request::of(completion.wr_id);
-  const std::string text = fmt::format(
-      "{} (queue pair {}): a {} of {} bytes for rank {} failed: {} (status {}, vendor error {:#x})",
-      device_.port().device, completion.qp_num, request.name(), request.bytes, peer_,
-      device_.library().wc_status_str(completion.status), static_cast<int>(completion.status),
-      completion.vendor_err);
-  failure_.clear();
   is_flush_ = is_flush;
-  fail(text);
+  fail_saying([&] {
+    return fmt::format(
+        "{} (queue pair {}): a {} of {} bytes for rank {} failed: {} (status {}, vendor error {:#x})",
+        device_.port().device, completion.qp_num, request.name(), request.bytes, peer_,
+        device_.library().wc_status_str(completion.status), static_cast<int>(completion.status),
+        completion.vendor_err);
+  });
 }
 
-void VerbsStream::fail(std::string why) noexcept {
-  failure_ = std::move(why);
+template <class Why>
+void VerbsStream::fail_saying(const Why& why) noexcept {
+  try {
+    failure_ = why();
+  } catch (const std::bad_alloc&) {
+    failure_ = "out of memory";  // short enough to need none
+  }
   let_go();
   wake_waiters();
 }

@@ -171,7 +171,8 @@ class VerbsStream final : public framed::ByteStream, private Source, private Dev
   void end_loans() noexcept;
 
   void fail_request(const ibv_wc& completion) noexcept;
-  void fail(std::string why) noexcept;
+  template <class Why>
+  void fail_saying(const Why& why) noexcept;
   void let_go() noexcept;
 
   [[nodiscard]] std::byte* send_ring() const noexcept { return memory_.get(); }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank that has no memory for what comes says so, and lives.
+#include <cohort/engine/when_all.h>
+#include <cohort/tests/support/forked_part.h>
 #include <cohort/tests/support/no_memory.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/ranks.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -15,6 +19,7 @@ namespace {
 
 using ::cohort::testing::kind_of;
 using ::cohort::testing::NoMemory;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr std::size_t kBytes = 4000;
@@ -45,6 +50,97 @@ TEST(NoMemory, for_a_message_that_nobody_wants_yet_is_told_on_both_ranks) {
     }
   }
 }
+
+/// In which rank 1 fails, without memory or with it.
+struct Trouble {
+  const char* name;
+  const char* kind;  ///< of rank 1's error, as long as it has memory
+  /// `allocations`: so many more rank 1 gets.
+  Task<> (*play)(Communicator& comm, std::size_t allocations);
+};
+
+Task<> play_no_answer(Communicator& comm, std::size_t allocations) {
+  std::vector<float> values(1000, 1.0F);
+  co_await comm.barrier();
+  if (comm.rank() == 0) {
+    co_await comm.recv(values, 1, 1);
+    co_return;
+  }
+  const NoMemory no_memory(0, allocations);
+  co_await comm.all_reduce(values, ReduceOp::sum).with_deadline(std::chrono::milliseconds(20));
+}
+
+Task<> play_disagreement(Communicator& comm, std::size_t allocations) {
+  std::vector<float> values(comm.rank() == 0 ? 1000 : 900, 1.0F);
+  co_await comm.barrier();
+  std::optional<NoMemory> no_memory;
+  if (comm.rank() == 1) no_memory.emplace(0U, allocations);
+  co_await comm.all_reduce(values, ReduceOp::sum);
+}
+
+Task<> play_departure(Communicator& comm, std::size_t allocations) {
+  std::vector<float> values(1000, 1.0F);
+  co_await comm.barrier();
+  if (comm.rank() == 0) co_return;
+  const NoMemory no_memory(0, allocations);
+  co_await comm.all_reduce(values, ReduceOp::sum);
+}
+
+Task<> play_other_sizes(Communicator& comm, std::size_t allocations) {
+  std::vector<std::byte> data(comm.rank() == 0 ? kBytes : kBytes / 2);
+  co_await comm.barrier();
+  if (comm.rank() == 0) {
+    co_await comm.send(data, 1, 1);
+    co_await comm.recv(data, 1, 1);
+    co_return;
+  }
+  const NoMemory no_memory(0, allocations);
+  co_await comm.recv(data, 0, 1);
+}
+
+Task<> play_abort(Communicator& comm, std::size_t allocations) {
+  std::vector<float> values(1000, 1.0F);
+  co_await comm.barrier();
+  if (comm.rank() == 1) {
+    const NoMemory no_memory(0, allocations);
+    comm.abort("this rank has what it came for");
+  }
+  co_await comm.all_reduce(values, ReduceOp::sum);
+}
+
+class AnyAllocation : public ::testing::TestWithParam<Trouble> {};
+
+/// Whatever is the first that there is no memory for: of what fails, and of what is to be told of that.
+TEST_P(AnyAllocation, may_fail_and_the_rank_lives) {
+  const Trouble& trouble = GetParam();
+  for (const char* const transport : {"shm", "tcp"})
+    for (std::size_t allocations = 0; allocations < 40; ++allocations) {
+      testing::ForkedPart part(fmt::format("{}, {} allocations", transport, allocations), [&] {
+        CommunicatorOptions options;
+        options.transport = transport;
+        const auto play = [&](Communicator& comm) { return trouble.play(comm, allocations); };
+        const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks(2, play, options);
+        const std::optional<Error>& error = outcomes[1].error;
+        ASSERT_TRUE(error.has_value());
+        const bool is_bare = error->message() == "std::bad_alloc";  // where the call was made
+        EXPECT_THAT(is_bare ? "ResourceLimit" : kind_of(error), AnyOf("ResourceLimit", trouble.kind))
+            << error->what();
+      });
+      part.join();
+      if (HasFailure()) return;
+    }
+}
+
+constexpr Trouble kTroubles[] = {
+    {"no_answer", "DeadlineExceeded", play_no_answer},
+    {"disagreement", "Mismatch", play_disagreement},
+    {"departure", "PeerAborted", play_departure},
+    {"other_sizes", "Mismatch", play_other_sizes},
+    {"abort", "PeerAborted", play_abort},
+};
+
+INSTANTIATE_TEST_SUITE_P(In, AnyAllocation, ::testing::ValuesIn(kTroubles),
+                         [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
 }  // namespace cohort
