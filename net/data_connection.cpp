@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -111,13 +112,15 @@ void DataAcceptor::keep(Rank peer, Path path, Socket socket) {
   if (place.arrived.untaken_posts() == 0) place.arrived.post();
 }
 
-/// Each group that is being made may have as many as it has lanes. Numbers go up, so what a peer says of one
-/// that is over gives way first.
+/// Each group that is being made may have as many as it has lanes. What is of none of them gives way, as far
+/// as that is known: an invite may come after a connection. Numbers go up, so that of the oldest goes first.
 void DataAcceptor::keep_early(Rank peer, Path path, Socket socket) {
   Early& early = early_[peer];
   early.connections[path] = std::move(socket);
-  if (early.connections.size() > early.groups * kLanesOfGroup)
-    early.connections.erase(early.connections.begin());
+  if (early.connections.size() <= early.groups * kLanesOfGroup) return;
+  const auto is_of_none = [&](const auto& one) { return !is_making_(peer, one.first.group); };
+  const auto oldest = std::ranges::find_if(early.connections, is_of_none);
+  if (oldest != early.connections.end()) early.connections.erase(oldest);
 }
 
 void DataAcceptor::end_making(Rank peer) noexcept {

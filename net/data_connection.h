@@ -6,6 +6,7 @@
 
 #include <cohort/notify/notify.h>
 
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -35,6 +36,10 @@ class DataAcceptor final : private Gate::Handler, Immovable {
   /// Until its scope is cancelled, which it throws as the others do. Nothing to do without a listener:
   /// returns.
   Task<> serve();
+
+  /// Whether a group, as the peer numbers it, is known to be one that is being made with it.
+  using IsMaking = std::function<bool(Rank peer, GroupNumber group)>;
+  void set_is_making(IsMaking is_making) { is_making_ = std::move(is_making); }
 
   /// This rank has begun to make a group with that peer, and is through with it.
   void begin_making(Rank peer) noexcept { ++early_[peer].groups; }
@@ -73,6 +78,7 @@ class DataAcceptor final : private Gate::Handler, Immovable {
   std::set<std::pair<Rank, GroupNumber>> admitted_;
   std::map<std::pair<Rank, Path>, Slot> slots_;
   std::vector<Early> early_;  ///< by peer
+  IsMaking is_making_ = [](Rank, GroupNumber) { return false; };
 };
 
 }  // namespace cohort

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace cohort {
 
@@ -19,6 +20,9 @@ class DataConnections : Immovable {
   /// `root` and `place`: of a group, else null.
   DataConnections(Engine& engine, Membership& membership, DataConnections* root, const GroupPlace* place);
   ~DataConnections();
+
+  /// Of the root: as DataAcceptor's.
+  void set_is_making(DataAcceptor::IsMaking is_making) { acceptor_->set_is_making(std::move(is_making)); }
 
   /// While it lives, what peers connect for groups that this rank is making with them is kept. `root`: that
   /// of the communicator that was joined, whose ranks these are.

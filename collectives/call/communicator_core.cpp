@@ -158,7 +158,10 @@ void CommunicatorCore::establish_in_root() noexcept {
 
 void CommunicatorCore::make_ready() noexcept {
   resources_.start(services_);
-  if (root_) root_->groups_->attach(*group_, *this);
+  if (root_)
+    root_->groups_->attach(*group_, *this);
+  else
+    connections().set_is_making([this](Rank peer, GroupNumber of) { return groups_->is_making(peer, of); });
   bool is_one_process = !resources_.is_isolated();
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);

@@ -206,8 +206,7 @@ void GroupTable::take_invitation(Rank from, const ControlMessage& message) {
   // who are in it have yet to hear that it left.
   std::erase_if(heard, [&](const auto& entry) {
     const Group* const bound = entry.second.group;
-    const bool is_needed =
-        bound != nullptr && bound->listener_ == nullptr && bound->is_open_ && !bound->failure_;
+    const bool is_needed = bound != nullptr && bound->is_being_made();
     return entry.second.is_over && !is_needed && entry.second.name == name;
   });
   if (heard.contains(message.group) || heard.size() >= kMostInvitations) {
@@ -410,6 +409,13 @@ bool GroupTable::has_died(Rank rank) const noexcept {
 
 bool GroupTable::is_in_use() const noexcept {
   return std::ranges::any_of(groups_, [](const auto& entry) { return entry.second->is_open_; });
+}
+
+bool GroupTable::is_making(Rank peer, GroupNumber number) const noexcept {
+  const auto found = heard_[peer].find(number);
+  if (found == heard_[peer].end()) return false;
+  const Group* const group = found->second.group;
+  return group != nullptr && group->is_being_made();
 }
 
 GroupTable::Group* GroupTable::find(std::string_view name) noexcept {

@@ -78,6 +78,9 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     std::optional<Error> failure_;
     Notify news_;
 
+    [[nodiscard]] bool is_being_made() const noexcept {
+      return listener_ == nullptr && is_open_ && !failure_;
+    }
     /// All have invited this rank.
     [[nodiscard]] bool is_complete() const noexcept {
       return std::ranges::all_of(members_, &Member::is_here);
@@ -101,6 +104,8 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   void leave(Group& group) noexcept;
 
   [[nodiscard]] bool is_in_use() const noexcept;
+  /// Whether `number` is the peer's of a group that is being made here.
+  [[nodiscard]] bool is_making(Rank peer, GroupNumber number) const noexcept;
   [[nodiscard]] Group* find(std::string_view name) noexcept;
   /// Tells all groups.
   void fail_all(const Error& error) noexcept;

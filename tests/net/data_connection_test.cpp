@@ -221,6 +221,31 @@ TEST_F(DataConnection, that_comes_before_its_group_is_made_here_is_kept_for_it) 
   run(scene);
 }
 
+/// The making of a younger one has failed here, which the peer does not know yet.
+TEST_F(DataConnection, of_a_group_that_is_being_made_does_not_give_way_to_one_that_is_not) {
+  auto scene = [&](Acceptors& acceptors) -> Task<> {
+    acceptors[0].set_is_making([](Rank, GroupNumber group) { return group == kOfGroup.group; });
+    acceptors[0].begin_making(2);
+    std::vector<Socket> of_failed;
+    const auto connect_lanes_of_failed = [&]() -> Task<> {
+      for (Lane lane = 0; lane < kLanesOfGroup; ++lane) {
+        const Path path{.group = kOfGroup.group + 1, .lane = lane};
+        Socket socket = co_await connect_data(engine_, members_[2], 0, path);
+        of_failed.push_back(std::move(socket));
+      }
+    };
+    co_await connect_lanes_of_failed();
+    const Socket calling = co_await connect_data(engine_, members_[2], 0, kOfGroup);
+    co_await connect_lanes_of_failed();
+    co_await engine_.sleep_for(std::chrono::milliseconds(1));
+    acceptors[0].admit(2, kOfGroup.group);
+    acceptors[0].end_making(2);
+    const Socket called = co_await acceptors[0].take(2, kOfGroup);
+    EXPECT_TRUE(called.is_open());
+  };
+  run(scene);
+}
+
 TEST_F(DataConnection, of_groups_that_are_never_made_are_closed_and_few_at_a_time) {
   auto scene = [&](Acceptors& acceptors) -> Task<> {
     const std::size_t before = open_descriptors();
