@@ -147,6 +147,7 @@ Task<Rank> Messenger::run(const MessageRequest& request) {
   if (use_.health.is_failed()) throw Error(use_.health.cause());
   for (Rank peer = 0; peer < peers_.size(); ++peer)
     if (peer == request.peer || request.peer == MessageRequest::kAnybody) open(peer);
+  if (use_.health.is_failed()) throw Error(use_.health.cause());  // by what has been opened
   Flight flight(*this, request, around);
   for (Rank peer = 0; peer < peers_.size(); ++peer)
     if (waits_for(flight, peer) && use_.health.is_gone(peer)) peer_left(peer);

@@ -51,42 +51,47 @@ TEST(NoMemory, for_a_message_that_nobody_wants_yet_is_told_on_both_ranks) {
   }
 }
 
+/// What rank 1 does not get: see NoMemory.
+struct Shortage {
+  std::size_t from_bytes = 0;
+  std::size_t but_first = 0;
+};
+
 /// In which rank 1 fails, without memory or with it.
 struct Trouble {
   const char* name;
   const char* kind;  ///< of rank 1's error, as long as it has memory
-  /// `allocations`: so many more rank 1 gets.
-  Task<> (*play)(Communicator& comm, std::size_t allocations);
+  Task<> (*play)(Communicator& comm, const Shortage& shortage);
 };
 
-Task<> play_no_answer(Communicator& comm, std::size_t allocations) {
+Task<> play_no_answer(Communicator& comm, const Shortage& shortage) {
   std::vector<float> values(1000, 1.0F);
   co_await comm.barrier();
   if (comm.rank() == 0) {
     co_await comm.recv(values, 1, 1);
     co_return;
   }
-  const NoMemory no_memory(0, allocations);
+  const NoMemory no_memory(shortage.from_bytes, shortage.but_first);
   co_await comm.all_reduce(values, ReduceOp::sum).with_deadline(std::chrono::milliseconds(20));
 }
 
-Task<> play_disagreement(Communicator& comm, std::size_t allocations) {
+Task<> play_disagreement(Communicator& comm, const Shortage& shortage) {
   std::vector<float> values(comm.rank() == 0 ? 1000 : 900, 1.0F);
   co_await comm.barrier();
   std::optional<NoMemory> no_memory;
-  if (comm.rank() == 1) no_memory.emplace(0U, allocations);
+  if (comm.rank() == 1) no_memory.emplace(shortage.from_bytes, shortage.but_first);
   co_await comm.all_reduce(values, ReduceOp::sum);
 }
 
-Task<> play_departure(Communicator& comm, std::size_t allocations) {
+Task<> play_departure(Communicator& comm, const Shortage& shortage) {
   std::vector<float> values(1000, 1.0F);
   co_await comm.barrier();
   if (comm.rank() == 0) co_return;
-  const NoMemory no_memory(0, allocations);
+  const NoMemory no_memory(shortage.from_bytes, shortage.but_first);
   co_await comm.all_reduce(values, ReduceOp::sum);
 }
 
-Task<> play_other_sizes(Communicator& comm, std::size_t allocations) {
+Task<> play_other_sizes(Communicator& comm, const Shortage& shortage) {
   std::vector<std::byte> data(comm.rank() == 0 ? kBytes : kBytes / 2);
   co_await comm.barrier();
   if (comm.rank() == 0) {
@@ -94,15 +99,27 @@ Task<> play_other_sizes(Communicator& comm, std::size_t allocations) {
     co_await comm.recv(data, 1, 1);
     co_return;
   }
-  const NoMemory no_memory(0, allocations);
+  const NoMemory no_memory(shortage.from_bytes, shortage.but_first);
   co_await comm.recv(data, 0, 1);
 }
 
-Task<> play_abort(Communicator& comm, std::size_t allocations) {
+/// Which is waited for until the other rank has left.
+Task<> play_other_tag(Communicator& comm, const Shortage& shortage) {
+  std::vector<std::byte> data(kBytes);
+  co_await comm.barrier();
+  if (comm.rank() == 0) {
+    co_await comm.send(data, 1, 1);
+    co_return;
+  }
+  const NoMemory no_memory(shortage.from_bytes, shortage.but_first);
+  co_await comm.recv(data, 0, 2);
+}
+
+Task<> play_abort(Communicator& comm, const Shortage& shortage) {
   std::vector<float> values(1000, 1.0F);
   co_await comm.barrier();
   if (comm.rank() == 1) {
-    const NoMemory no_memory(0, allocations);
+    const NoMemory no_memory(shortage.from_bytes, shortage.but_first);
     comm.abort("this rank has what it came for");
   }
   co_await comm.all_reduce(values, ReduceOp::sum);
@@ -113,30 +130,33 @@ class AnyAllocation : public ::testing::TestWithParam<Trouble> {};
 /// Whatever is the first that there is no memory for: of what fails, and of what is to be told of that.
 TEST_P(AnyAllocation, may_fail_and_the_rank_lives) {
   const Trouble& trouble = GetParam();
+  const auto expect_told = [&trouble](const char* transport, const Shortage& shortage) {
+    CommunicatorOptions options;
+    options.transport = transport;
+    const auto play = [&](Communicator& comm) { return trouble.play(comm, shortage); };
+    const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks(2, play, options);
+    const std::optional<Error>& error = outcomes[1].error;
+    ASSERT_TRUE(error.has_value());
+    const bool is_bare = error->message() == "std::bad_alloc";  // where the call was made
+    EXPECT_THAT(is_bare ? "ResourceLimit" : kind_of(error), AnyOf("ResourceLimit", trouble.kind))
+        << error->what();
+  };
   for (const char* const transport : {"shm", "tcp"})
-    for (std::size_t allocations = 0; allocations < 40; ++allocations) {
-      testing::ForkedPart part(fmt::format("{}, {} allocations", transport, allocations), [&] {
-        CommunicatorOptions options;
-        options.transport = transport;
-        const auto play = [&](Communicator& comm) { return trouble.play(comm, allocations); };
-        const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks(2, play, options);
-        const std::optional<Error>& error = outcomes[1].error;
-        ASSERT_TRUE(error.has_value());
-        const bool is_bare = error->message() == "std::bad_alloc";  // where the call was made
-        EXPECT_THAT(is_bare ? "ResourceLimit" : kind_of(error), AnyOf("ResourceLimit", trouble.kind))
-            << error->what();
-      });
-      part.join();
-      if (HasFailure()) return;
-    }
+    for (const std::size_t from_bytes : {0, 40})
+      for (std::size_t but_first = 0; but_first < 30; ++but_first) {
+        const Shortage shortage{from_bytes, but_first};
+        testing::ForkedPart part(
+            fmt::format("{}, from {} bytes but the first {}", transport, from_bytes, but_first),
+            [&] { expect_told(transport, shortage); });
+        part.join();
+        if (HasFailure()) return;
+      }
 }
 
 constexpr Trouble kTroubles[] = {
-    {"no_answer", "DeadlineExceeded", play_no_answer},
-    {"disagreement", "Mismatch", play_disagreement},
-    {"departure", "PeerAborted", play_departure},
-    {"other_sizes", "Mismatch", play_other_sizes},
-    {"abort", "PeerAborted", play_abort},
+    {"no_answer", "DeadlineExceeded", play_no_answer}, {"disagreement", "Mismatch", play_disagreement},
+    {"departure", "PeerAborted", play_departure},      {"other_sizes", "Mismatch", play_other_sizes},
+    {"other_tag", "PeerAborted", play_other_tag},      {"abort", "PeerAborted", play_abort},
 };
 
 INSTANTIATE_TEST_SUITE_P(In, AnyAllocation, ::testing::ValuesIn(kTroubles),
