@@ -106,6 +106,8 @@ def arguments():
     parser.add_argument("paths", metavar="FILE_OR_FOLDER", nargs="+", type=pathlib.Path)
     parser.add_argument("--quiet", action="store_true", help="print no totals")
     parser.add_argument("--warn", action="store_true", help="print findings as a compiler's warnings, and succeed")
+    parser.add_argument("--stamp", type=pathlib.Path,
+                        help="read what is there of the files in STAMP.list, too, name them in STAMP.d, as make reads it, and touch STAMP")
     given = parser.parse_args()
     for path in given.paths:
         if not path.exists():
@@ -113,15 +115,32 @@ def arguments():
     return given
 
 
+def listed_in(stamp):
+    paths = map(pathlib.Path, stamp.with_name(f"{stamp.name}.list").read_text().splitlines())
+    return [path for path in paths if path.is_file()]
+
+
+def leave(stamp, listed):
+    # Itself, too: CMake 3.25 does not pass on to ninja that nothing is left of what was named before.
+    escaped = (re.sub(r"([ #])", r"\\\1", str(path)).replace("$", "$$") for path in [stamp, __file__, *listed])
+    target, *dependencies = escaped
+    stamp.with_name(f"{stamp.name}.d").write_text(f"{target}: {' '.join(dependencies)}\n")
+    stamp.touch()
+
+
 def main():
     given = arguments()
-    paths = [file for path in given.paths for file in sources_in(path)]
+    listed = listed_in(given.stamp) if given.stamp else []
+    paths = dict.fromkeys([file for path in given.paths for file in sources_in(path)] + listed)
     findings = 0
     for path in paths:
         code = without_comments_and_literals(path.read_text(encoding="utf-8", errors="replace"))
         for line, rule, message in sorted(set(check_awaits(code))):
             print(f"{path}:{line}: warning: {message} [{rule}]" if given.warn else f"{path}:{line}: {rule}: {message}")
             findings += 1
+    if given.stamp and (given.warn or not findings):
+        leave(given.stamp, listed)
+        return 0
     if given.warn:
         return 0
     if not given.quiet:
