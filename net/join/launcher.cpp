@@ -14,6 +14,7 @@
 #include <atomic>
 #include <charconv>
 #include <span>
+#include <string_view>
 
 namespace cohort {
 namespace {
@@ -63,6 +64,15 @@ std::optional<Rank> whole_number(const char* variable) {
   return value;
 }
 
+/// Where RANK is set by hand, rank 0 at a loopback address says that all are on this host.
+std::optional<std::string> local_size_of(const Launcher& launcher) {
+  const auto local = environment::text(launcher.local_size);
+  if (local || std::string_view(launcher.rank) != "RANK") return local;
+  const auto master = environment::text("MASTER_ADDR").value_or("");
+  const bool is_here = master == "127.0.0.1" || master == "localhost" || master == "::1";
+  return is_here ? environment::text(launcher.size) : std::nullopt;
+}
+
 std::string job_of(const Launcher& launcher) {
   for (const char* const variable : launcher.job)
     if (variable != nullptr)
@@ -86,7 +96,7 @@ std::optional<LaunchedPlace> place_by_launcher() {
   for (const Launcher& launcher : kLaunchers) {
     const auto rank = whole_number(launcher.rank);
     const auto size = whole_number(launcher.size);
-    const auto local = environment::text(launcher.local_size);
+    const auto local = local_size_of(launcher);
     if (!rank || !size || !(local || has_address)) continue;
     if (*size <= 1) return std::nullopt;
     if (has_address) return LaunchedPlace{*rank, *size, ""};

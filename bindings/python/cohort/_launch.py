@@ -18,12 +18,13 @@ class Launcher(NamedTuple):
     job: Tuple[str, ...]  # any of which tells this job from all others of the host
 
 
+# Those of net/join/launcher.cpp, in its order: programs of both join one job.
 LAUNCHERS = (
+    Launcher("torch.distributed.run", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", ("MASTER_PORT",)),
     Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
              ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")),
     Launcher("MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", ()),
-    Launcher("torch.distributed.run", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", ("MASTER_PORT",)),
-    Launcher("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", ()),  # may start the others
+    Launcher("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", ()),
 )
 # Counts how often a launcher has started the ranks of a job again.
 ROUND = "TORCHELASTIC_RESTART_COUNT"
@@ -47,26 +48,37 @@ def _started_by(variable: str) -> str:
     return str(process)
 
 
+def _local_size_of(launcher: Launcher, environment: Mapping[str, str]) -> str:
+    """Or nothing, where it is not known. Where RANK is set by hand, rank 0 at a loopback address says that all are here."""
+    local = environment.get(launcher.local_size, "")
+    if not local and launcher.rank == "RANK" and environment.get("MASTER_ADDR") in ("127.0.0.1", "localhost", "::1"):
+        return environment[launcher.size]
+    return local
+
+
 def place_from(environment: Mapping[str, str] = os.environ) -> Dict[str, Any]:
     """rank, size and address for join(), or nothing where cohort's own variables, or none, say it."""
     if environment.get("COHORT_RANK") or environment.get("COHORT_SIZE"):
         return {}
+    address = environment.get("COHORT_ADDR")
     for launcher in LAUNCHERS:
         rank, size = environment.get(launcher.rank, ""), environment.get(launcher.size, "")
         if not (rank.isdecimal() and size.isdecimal()):
             continue
-        local = environment.get(launcher.local_size, "")
-        place: Dict[str, Any] = {"rank": int(rank), "size": int(size)}
-        if environment.get("COHORT_ADDR"):
-            place["address"] = environment["COHORT_ADDR"]
-        elif local in ("", size):
-            job = next((environment[name] for name in launcher.job if environment.get(name)), None)
-            known = (launcher.name, job or _started_by(launcher.rank), environment.get(ROUND, ""))
-            tag = hashlib.sha256("|".join(known).encode()).hexdigest()[:16]
-            place["address"] = f"unix:cohort-{os.getuid()}-{tag}"
-        else:
+        local = _local_size_of(launcher, environment)
+        if not (local or address):
+            continue
+        if local != size and not address:
             raise RuntimeError(
-                f"{launcher.name} started {size} ranks on several hosts: set COHORT_ADDR=HOST:PORT of rank 0 and "
-                "COHORT_SECRET_FILE for all of them")
-        return place
+                f"{launcher.name} started {size} ranks on several hosts ({launcher.local_size}={local}): set "
+                "COHORT_ADDR=HOST:PORT of rank 0's host and COHORT_SECRET_FILE for all of them, or COHORT_RANK=0 "
+                "COHORT_SIZE=1 if each is to be alone")
+        return {"rank": int(rank), "size": int(size), "address": address or _address_of(launcher, environment)}
     return {}
+
+
+def _address_of(launcher: Launcher, environment: Mapping[str, str]) -> str:
+    job = next((environment[name] for name in launcher.job if environment.get(name)), None)
+    known = (launcher.name, job or _started_by(launcher.rank), environment.get(ROUND, ""))
+    tag = hashlib.sha256("|".join(known).encode()).hexdigest()[:16]
+    return f"unix:cohort-{os.getuid()}-{tag}"

@@ -37,7 +37,7 @@ import os, subprocess, sys
 say = [sys.executable, "-c", "from cohort._launch import place_from; print(place_from()['address'])"]
 script = ["sh", "-c", '"$@"; exit $?', "sh"]  # a shell that stays
 for scripts in (0, 0, 1, 2):
-    environment = {**os.environ, "PMI_RANK": str(scripts), "PMI_SIZE": "4"}
+    environment = {**os.environ, "PMI_RANK": str(scripts), "PMI_SIZE": "4", "MPI_LOCALNRANKS": "4"}
     subprocess.run(scripts * script + say, env=environment, check=True)
 """
         jobs = [subprocess.run([sys.executable, "-c", launcher], env=environment(), check=True, timeout=60,
@@ -48,7 +48,7 @@ for scripts in (0, 0, 1, 2):
         self.assertNotEqual(jobs[0][0], jobs[1][0])
 
     def test_torch_s_ranks_meet_by_their_port_wherever_they_are_started(self):
-        torch = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "29500"}
+        torch = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_PORT": "29500"}
         first = place_from(torch)["address"]
         with mock.patch("os.getppid", return_value=1):
             self.assertEqual(place_from({**torch, "RANK": "1"})["address"], first)

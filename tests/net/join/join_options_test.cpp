@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 
 namespace cohort {
@@ -58,6 +59,7 @@ class JoinOptionsFromEnvironment : public ::testing::Test {
                              "SLURM_STEP_NUM_TASKS",
                              "SLURM_STEP_TASKS_PER_NODE",
                              "LOCAL_WORLD_SIZE",
+                             "MASTER_ADDR",
                              "MASTER_PORT",
                              "TORCHELASTIC_RESTART_COUNT"})
       ::unsetenv(name);
@@ -278,6 +280,50 @@ TEST_F(JoinOptionsFromEnvironment, of_launchers_that_start_each_other_the_innerm
   set("COHORT_RANK", "0");
   set("COHORT_SIZE", "1");
   EXPECT_EQ(JoinOptions::from_environment().size, 1U);
+}
+
+std::string with_blanks(std::string word) {
+  std::ranges::replace(word, '|', ' ');
+  return word;
+}
+
+TEST_F(JoinOptionsFromEnvironment, what_launchers_say_means_what_it_means_to_python) {
+  std::ifstream table(COHORT_TEST_SOURCE_DIR "/tests/net/join/launched_places.txt");
+  int rows = 0;
+  for (std::string line; std::getline(table, line);) {
+    if (line.empty() || line.starts_with('#')) continue;
+    SCOPED_TRACE(line);
+    ++rows;
+    clear();
+    std::istringstream words(line);
+    std::string word;
+    while (words >> word && word != "->")
+      set(word.substr(0, word.find('=')).c_str(), word.substr(word.find('=') + 1));
+    words >> word;
+    if (word == "refused") {
+      const auto found = error();
+      ASSERT_EQ(kind_of(found), "InvalidArgument");
+      while (words >> word) EXPECT_THAT(found->what(), HasSubstr(with_blanks(word)));
+      continue;
+    }
+    const JoinOptions options = JoinOptions::from_environment();
+    if (word == "unknown") {
+      EXPECT_EQ(options.size, 1U);
+      EXPECT_EQ(options.address, "");
+      continue;
+    }
+    std::string size;
+    std::string address;
+    std::string of;
+    words >> of >> size >> of >> address;
+    EXPECT_EQ(fmt::format("{} of {}", options.rank, options.size), fmt::format("{} of {}", word, size));
+    const std::string here = fmt::format("unix:cohort-{}-", ::getuid());
+    if (address == "here")
+      EXPECT_THAT(options.address, ::testing::StartsWith(here));
+    else
+      EXPECT_EQ(options.address, address.find(':') == std::string::npos ? here + address : address);
+  }
+  EXPECT_GT(rows, 10);
 }
 
 TEST_F(JoinOptionsFromEnvironment, a_launchers_only_rank_is_alone) {
