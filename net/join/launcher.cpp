@@ -27,7 +27,7 @@ struct Launcher {
   const char* local_size;          ///< equal to the size: all on one host
   std::array<const char*, 2> job;  ///< tells its jobs apart; null: the launcher's process does
 };
-/// The innermost first: torchrun may itself be started by the others, and ranks of mpirun by srun's.
+/// Slurm last: with it the others start their ranks.
 /// The names are part of the address: those of bindings/python/cohort/_launch.py.
 constexpr std::array kLaunchers = {
     Launcher{"torch.distributed.run", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", {"MASTER_PORT"}},
@@ -89,26 +89,59 @@ std::string address_of(const Launcher& launcher) {
   return fmt::format("unix:cohort-{}-{}", host::user_id(), tag);
 }
 
+struct Statement {
+  const Launcher* launcher;
+  Rank rank;
+  Rank size;
+  std::string local;  ///< empty where it does not say it
+};
+
+std::optional<Statement> statement_of(const Launcher& launcher, bool is_of_known_hosts) {
+  const auto rank = whole_number(launcher.rank);
+  const auto size = whole_number(launcher.size);
+  const auto local = local_size_of(launcher);
+  if (!rank || !size || local.has_value() != is_of_known_hosts) return std::nullopt;
+  return Statement{&launcher, *rank, *size, local.value_or("")};
+}
+
+/// Which of two tells the rank. Environments are inherited, so that either may have started the other; what
+/// has one process on each host is there to start others.
+Statement inner_of(const Statement& first, const Statement& next) {
+  const bool is_same = first.rank == next.rank && first.size == next.size;
+  if (is_same || first.size <= 1 || next.size <= 1 || next.launcher == &kLaunchers.back()) return first;
+  if ((first.local == "1") != (next.local == "1")) return first.local == "1" ? next : first;
+  throw Error(
+      ErrorKind::InvalidArgument,
+      fmt::format(
+          "this process is rank {} of {} by {} ({}, {}), and rank {} of {} by {} ({}, {}), and which of "
+          "them started the other is not known: set COHORT_RANK and COHORT_SIZE",
+          first.rank, first.size, first.launcher->name, first.launcher->rank, first.launcher->size, next.rank,
+          next.size, next.launcher->name, next.launcher->rank, next.launcher->size));
+}
+
 }  // namespace
 
 std::optional<LaunchedPlace> place_by_launcher() {
   const bool has_address = environment::text("COHORT_ADDR").has_value();
-  for (const Launcher& launcher : kLaunchers) {
-    const auto rank = whole_number(launcher.rank);
-    const auto size = whole_number(launcher.size);
-    const auto local = local_size_of(launcher);
-    if (!rank || !size || !(local || has_address)) continue;
-    if (*size <= 1) return std::nullopt;
-    if (has_address) return LaunchedPlace{*rank, *size, ""};
-    if (*local == std::to_string(*size)) return LaunchedPlace{*rank, *size, address_of(launcher)};
-    throw Error(
-        ErrorKind::InvalidArgument,
-        fmt::format("{} started {} ranks on several hosts ({}={}): set COHORT_ADDR=HOST:PORT of rank 0's "
-                    "host and COHORT_SECRET_FILE for all of them, or COHORT_RANK=0 COHORT_SIZE=1 if each "
-                    "is to be alone",
-                    launcher.name, *size, launcher.local_size, *local));
+  std::optional<Statement> first;
+  for (const bool is_of_known_hosts : {true, false}) {
+    if (first || (!is_of_known_hosts && !has_address)) break;
+    for (const Launcher& launcher : kLaunchers) {
+      const auto next = statement_of(launcher, is_of_known_hosts);
+      if (next) first = first ? inner_of(*first, *next) : *next;
+    }
   }
-  return std::nullopt;
+  if (!first || first->size <= 1) return std::nullopt;
+  if (has_address) return LaunchedPlace{first->rank, first->size, ""};
+  const Launcher& launcher = *first->launcher;
+  if (first->local == std::to_string(first->size))
+    return LaunchedPlace{first->rank, first->size, address_of(launcher)};
+  throw Error(
+      ErrorKind::InvalidArgument,
+      fmt::format("{} started {} ranks on several hosts ({}={}): set COHORT_ADDR=HOST:PORT of rank 0's "
+                  "host and COHORT_SECRET_FILE for all of them, or COHORT_RANK=0 COHORT_SIZE=1 if each "
+                  "is to be alone",
+                  launcher.name, first->size, launcher.local_size, first->local));
 }
 
 void warn_of_unknown_place() {

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
-from typing import Any, Dict, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 
 class Launcher(NamedTuple):
@@ -18,7 +19,7 @@ class Launcher(NamedTuple):
     job: Tuple[str, ...]  # any of which tells this job from all others of the host
 
 
-# Those of net/join/launcher.cpp, in its order: programs of both join one job.
+# Those of net/join/launcher.cpp, in its order: programs of both join one job. Slurm last: with it the others start theirs.
 LAUNCHERS = (
     Launcher("torch.distributed.run", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", ("MASTER_PORT",)),
     Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -56,25 +57,51 @@ def _local_size_of(launcher: Launcher, environment: Mapping[str, str]) -> str:
     return local
 
 
+class Statement(NamedTuple):
+    launcher: Launcher
+    rank: int
+    size: int
+    local: str  # empty where it does not say it
+
+
+def _statement_of(launcher: Launcher, environment: Mapping[str, str]) -> Optional[Statement]:
+    rank, size = environment.get(launcher.rank, ""), environment.get(launcher.size, "")
+    if not (rank.isdecimal() and size.isdecimal()):
+        return None
+    return Statement(launcher, int(rank), int(size), _local_size_of(launcher, environment))
+
+
+def _inner_of(first: Statement, other: Statement) -> Statement:
+    """Which of two tells the rank. Environments are inherited, so that either may have started the other; what has one
+    process on each host is there to start others."""
+    is_same = first[1:3] == other[1:3]
+    if is_same or first.size <= 1 or other.size <= 1 or other.launcher is LAUNCHERS[-1]:
+        return first
+    if (first.local == "1") != (other.local == "1"):
+        return other if first.local == "1" else first
+    ranks = " and ".join(f"rank {rank} of {size} by {launcher.name} ({launcher.rank}, {launcher.size})"
+                         for launcher, rank, size, _ in (first, other))
+    raise RuntimeError(f"this process is {ranks}, and which of them started the other is not known: set COHORT_RANK and "
+                       "COHORT_SIZE")
+
+
 def place_from(environment: Mapping[str, str] = os.environ) -> Dict[str, Any]:
     """rank, size and address for join(), or nothing where cohort's own variables, or none, say it."""
     if environment.get("COHORT_RANK") or environment.get("COHORT_SIZE"):
         return {}
     address = environment.get("COHORT_ADDR")
-    for launcher in LAUNCHERS:
-        rank, size = environment.get(launcher.rank, ""), environment.get(launcher.size, "")
-        if not (rank.isdecimal() and size.isdecimal()):
-            continue
-        local = _local_size_of(launcher, environment)
-        if not (local or address):
-            continue
-        if local != size and not address:
-            raise RuntimeError(
-                f"{launcher.name} started {size} ranks on several hosts ({launcher.local_size}={local}): set "
-                "COHORT_ADDR=HOST:PORT of rank 0's host and COHORT_SECRET_FILE for all of them, or COHORT_RANK=0 "
-                "COHORT_SIZE=1 if each is to be alone")
-        return {"rank": int(rank), "size": int(size), "address": address or _address_of(launcher, environment)}
-    return {}
+    statements = [statement for launcher in LAUNCHERS if (statement := _statement_of(launcher, environment))]
+    of_known_hosts = [statement for statement in statements if statement.local]
+    statements = of_known_hosts or (statements if address else [])
+    if not statements:
+        return {}
+    launcher, rank, size, local = functools.reduce(_inner_of, statements)
+    if local != str(size) and not address:
+        raise RuntimeError(
+            f"{launcher.name} started {size} ranks on several hosts ({launcher.local_size}={local}): set "
+            "COHORT_ADDR=HOST:PORT of rank 0's host and COHORT_SECRET_FILE for all of them, or COHORT_RANK=0 "
+            "COHORT_SIZE=1 if each is to be alone")
+    return {"rank": rank, "size": size, "address": address or _address_of(launcher, environment)}
 
 
 def _address_of(launcher: Launcher, environment: Mapping[str, str]) -> str:

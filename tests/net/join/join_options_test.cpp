@@ -265,7 +265,7 @@ TEST_F(JoinOptionsFromEnvironment, a_launchers_job_on_several_hosts_needs_an_add
   }
 }
 
-TEST_F(JoinOptionsFromEnvironment, of_launchers_that_start_each_other_the_innermost_counts) {
+TEST_F(JoinOptionsFromEnvironment, launchers_that_start_each_other_must_not_contradict_each_other) {
   set("SLURM_PROCID", "1");
   set("SLURM_STEP_NUM_TASKS", "2");
   set("SLURM_STEP_TASKS_PER_NODE", "1(x2)");
@@ -276,7 +276,8 @@ TEST_F(JoinOptionsFromEnvironment, of_launchers_that_start_each_other_the_innerm
   set("RANK", "2");
   set("WORLD_SIZE", "3");
   set("LOCAL_WORLD_SIZE", "3");
-  EXPECT_EQ(JoinOptions::from_environment().rank, 2U);
+  expect_invalid(
+      {"rank 2 of 3 by torch.distributed.run", "rank 5 of 8 by Open MPI", "set COHORT_RANK and COHORT_SIZE"});
   set("COHORT_RANK", "0");
   set("COHORT_SIZE", "1");
   EXPECT_EQ(JoinOptions::from_environment().size, 1U);
