@@ -131,7 +131,8 @@ std::optional<LaunchedPlace> place_by_launcher() {
       if (next) first = first ? inner_of(*first, *next) : *next;
     }
   }
-  if (!first || first->size <= 1) return std::nullopt;
+  if (!first) return std::nullopt;
+  if (first->size <= 1) return LaunchedPlace{};
   if (has_address) return LaunchedPlace{first->rank, first->size, ""};
   const Launcher& launcher = *first->launcher;
   if (first->local == std::to_string(first->size))

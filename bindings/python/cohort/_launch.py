@@ -96,6 +96,8 @@ def place_from(environment: Mapping[str, str] = os.environ) -> Dict[str, Any]:
     if not statements:
         return {}
     launcher, rank, size, local = functools.reduce(_inner_of, statements)
+    if size <= 1:
+        return {"rank": 0, "size": 1}
     if local != str(size) and not address:
         raise RuntimeError(
             f"{launcher.name} started {size} ranks on several hosts ({launcher.local_size}={local}): set "

@@ -83,6 +83,8 @@ class Launchers(unittest.TestCase):
                         self.assertIn(word.replace("|", " "), str(raised.exception))
                 elif kind == "unknown":
                     self.assertEqual(place_from(environment), {})
+                elif kind == "alone":
+                    self.assertEqual(place_from(environment), {"rank": 0, "size": 1})
                 else:
                     place, address = place_from(environment), words[-1]
                     self.assertEqual(f"{place['rank']} of {place['size']}", f"{kind} of {words[1]}")
