@@ -167,8 +167,11 @@ class AsioCommunicator {
   auto async_all_to_all_v(In&& in, SendCounts&& send_counts, Out&& out, RecvCounts&& recv_counts,
                           Token&& token) {
     CallArguments of = detail::typed_arguments<In, Out>(in, out);
+    of.counts = detail::counts_of<SendCounts>(send_counts);
     of.recv_counts = detail::counts_of<RecvCounts>(recv_counts);
-    return with_counts(operator_of<AllToAllVc>, of, detail::counts_of<SendCounts>(send_counts), token);
+    const auto counts = bindings::CollectiveCall::Counts::of_rank;
+    return async_call(bindings::CollectiveCall{operator_of<AllToAllVc>, of, counts},
+                      std::forward<Token>(token));
   }
 
   template <class Data, class Token>
@@ -261,7 +264,8 @@ class AsioCommunicator {
   template <class Token>
   auto with_counts(Operator op, CallArguments of, std::span<const std::size_t> counts, Token& token) {
     of.counts = counts;
-    return collective(op, of, token);
+    return async_call(bindings::CollectiveCall{op, of, bindings::CollectiveCall::Counts::needed},
+                      std::forward<Token>(token));
   }
 
   template <class Make, class Token>

@@ -24,8 +24,25 @@ void apply(const CallSettings& settings, Collective& collective) {
   if (!settings.algorithm.empty()) (void)std::move(collective).with_algorithm(settings.algorithm);
 }
 
+/// By the function of Communicator, which refuses what it would refuse there.
+Collective call_with_counts(Communicator& comm, Operator op, const CallArguments& of, bool are_of_rank) {
+  const DataType type = of.type.type;
+  if (are_of_rank) return comm.all_to_all_v(type, of.in, of.counts, of.out, of.recv_counts);
+  if (op == operator_of<AllGatherV>) return comm.all_gather_v(type, of.in, of.out, of.counts);
+  if (op == operator_of<ReduceScatterV>)
+    return comm.reduce_scatter_v(type, of.in, of.out, of.counts, of.reduce);
+  if (op == operator_of<GatherV>) return comm.gather_v(type, of.in, of.out, of.counts, of.root);
+  if (op == operator_of<ScatterV>) return comm.scatter_v(type, of.in, of.out, of.counts, of.root);
+  return comm.all_to_all_vc(type, of.in, of.out, of.counts);
+}
+
+Collective call_collective(Communicator& comm, const CollectiveCall& call) {
+  if (call.counts == CollectiveCall::Counts::optional) return comm.call(call.op, call.arguments);
+  return call_with_counts(comm, call.op, call.arguments, call.counts == CollectiveCall::Counts::of_rank);
+}
+
 Task<> perform_collective(Communicator& comm, const CollectiveCall& call, const CallSettings& settings) {
-  Collective collective = comm.call(call.op, call.arguments);
+  Collective collective = call_collective(comm, call);
   apply(settings, collective);
   co_await std::move(collective);
 }

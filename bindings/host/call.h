@@ -15,8 +15,14 @@ namespace cohort::bindings {
 
 /// A collective of one tensor. Memory and counts that it names outlive the call.
 struct CollectiveCall {
+  enum class Counts : std::uint8_t {
+    optional,  ///< none: all blocks alike
+    needed,    ///< none, as of an empty vector, are too few
+    of_rank,   ///< needed, those that this rank gives and gets, as of all_to_all_v
+  };
   Operator op;
   CallArguments arguments{.type = DataType::byte};
+  Counts counts = Counts::optional;
 };
 
 /// A collective of several tensors. Their memory outlives the call.

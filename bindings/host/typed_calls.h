@@ -137,8 +137,10 @@ class TypedCalls {
   void all_to_all_v(In&& in, SendCounts&& send_counts, Out&& out, RecvCounts&& recv_counts,
                     const CallSettings& settings = {}) {
     CollectiveCall call = call_of<AllToAllVc>(in, out);
+    call.arguments.counts = detail::counts_of<SendCounts>(send_counts);
     call.arguments.recv_counts = detail::counts_of<RecvCounts>(recv_counts);
-    with_counts(call, detail::counts_of<SendCounts>(send_counts), settings);
+    call.counts = CollectiveCall::Counts::of_rank;
+    make(call, settings);
   }
 
   // One value of each rank: the result.
@@ -218,6 +220,7 @@ class TypedCalls {
   }
   void with_counts(CollectiveCall call, std::span<const std::size_t> counts, const CallSettings& settings) {
     call.arguments.counts = counts;
+    call.counts = CollectiveCall::Counts::needed;
     make(call, settings);
   }
 };

@@ -356,6 +356,26 @@ TEST(AsioCommunicator, a_cancellation_slot_cancels_the_call_and_the_buffer_is_fr
   });
 }
 
+TEST(AsioCommunicator, refuses_to_be_without_counts) {
+  run_ranks(2, [](AsioCommunicator& comm) -> asio::awaitable<void> {
+    const std::vector<std::size_t> none;
+    const std::vector<float> in(2);
+    std::vector<float> out(4);
+    std::vector<std::string> kinds;
+    auto handler = [&kinds](const std::exception_ptr& failure) {
+      const auto error = error_from([&] {
+        if (failure) std::rethrow_exception(failure);
+      });
+      kinds.push_back(kind_of(error));
+    };
+    comm.async_all_gather_v(in, out, none, handler);
+    out.resize(2);
+    comm.async_all_to_all_v(in, none, out, none, handler);
+    co_await comm.async_barrier(use_awaitable);
+    EXPECT_THAT(kinds, ElementsAre("InvalidArgument", "InvalidArgument"));
+  });
+}
+
 TEST(AsioCommunicator, closing_completes_what_is_under_way) {
   run_ranks(2, [](AsioCommunicator& comm) -> asio::awaitable<void> {
     if (comm.rank() != 0) {

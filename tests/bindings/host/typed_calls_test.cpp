@@ -107,6 +107,28 @@ TEST(TypedCalls, take_counts) {
   });
 }
 
+TEST(TypedCalls, refuse_to_be_without_counts) {
+  run_sessions(2, [](Session&, const Member& comm) {
+    const std::vector<std::size_t> none;
+    const std::vector<std::size_t> each{1, 1};
+    const std::vector<int> one(1);
+    const std::vector<int> two(2);
+    std::vector<int> out(2);
+    const auto kind_without = [](auto call) { return kind_of(error_from(call)); };
+    EXPECT_EQ(kind_without([&] { comm->all_gather_v(one, out, none); }), "InvalidArgument");
+    EXPECT_EQ(kind_without([&] { comm->gather_v(one, out, none, 0); }), "InvalidArgument");
+    EXPECT_EQ(kind_without([&] { comm->all_to_all_vc(two, out, none); }), "InvalidArgument");
+    EXPECT_EQ(kind_without([&] { comm->all_to_all_v(two, none, out, none); }), "InvalidArgument");
+    EXPECT_EQ(kind_without([&] { comm->all_to_all_v(two, each, out, none); }), "InvalidArgument");
+    EXPECT_EQ(kind_without([&] { comm->all_to_all_v(two, none, out, each); }), "InvalidArgument");
+    out.resize(1);
+    EXPECT_EQ(kind_without([&] { comm->scatter_v(two, out, none, 0); }), "InvalidArgument");
+    EXPECT_EQ(kind_without([&] { comm->reduce_scatter_v(two, out, none, ReduceOp::sum); }),
+              "InvalidArgument");
+    comm->barrier();
+  });
+}
+
 TEST(TypedCalls, take_values_and_lists) {
   run_sessions(2, [](Session&, const Member& comm) {
     EXPECT_EQ(comm->all_reduce(1.5, ReduceOp::sum), 3.0);
