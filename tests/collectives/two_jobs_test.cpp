@@ -45,7 +45,7 @@ struct Kind {
 CommunicatorOptions options_of(const Kind& kind, const std::string& address, const Start& start) {
   CommunicatorOptions options;
   options.join = std::move(testing::world_of(2, address)[start.rank]);
-  options.join.timeout = std::chrono::seconds(sanitizers::kAddress || sanitizers::kThread ? 16 : 4);
+  options.join.timeout = std::chrono::seconds(sanitizers::kAddress || sanitizers::kThread ? 16 : 10);
   if (kind.by_tcp) options.join.secret = testing::secret_of(kind.have_own_secrets ? 1 + start.job : 1);
   return options;
 }
