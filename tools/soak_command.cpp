@@ -38,8 +38,8 @@ Results, deadlines, the culprits that ranks name and the buffers after each call
 tells more. With --processes ranks are processes of this host, which are stopped and continued while they give
 up calls: what is drawn is the same every time, and what happens is not.
 
-Simulated ranks log errors only, unless COHORT_DEBUG says otherwise. Ctrl-C stops it after the job that runs
-and prints the sum.
+Simulated ranks log errors only, unless COHORT_DEBUG says otherwise. Ctrl-C stops it after the job that runs,
+one of processes at once, and prints the sum.
 
 Status: 0 when all jobs did well; 1 otherwise; 2 for wrong options; 130 after Ctrl-C.)";
 
@@ -126,7 +126,7 @@ int run_process_soak(ProcessArguments& arguments, const CLI::App& command, const
   options.first_seed = common.first_seed;
   if (command.count("--jobs") != 0) options.jobs = common.jobs;
   options.rank_command = rank_command(arguments);
-  return soak::run_process_jobs(options, stdout) ? 0 : 1;
+  return soak::run_process_jobs(options, stdout);
 }
 
 }  // namespace
@@ -148,6 +148,10 @@ void add_soak_command(CLI::App& app, int& status) {
   const auto processes = std::make_shared<ProcessArguments>();
   add_process_options(*command, *processes);
   command->callback([options, topology, processes, command, &status] {
+    for (const char* only : {"--job-time", "--longest-stop", "--transport"})
+      if (!processes->is_asked && command->count(only) != 0)
+        throw CLI::ValidationError(
+            fmt::format("{} is of jobs of real processes: only with --processes", only));
     status = processes->is_asked ? run_process_soak(*processes, *command, *options)
                                  : run_soak(*options, *topology);
   });

@@ -20,7 +20,9 @@ std::string CommandOutcome::text() const {
 CommandOutcome run_cohort(const std::string& arguments, bool and_errors) {
   const std::string program = std::string(COHORT_TEST_BIN_DIR) + "/cohort";
   EXPECT_TRUE(std::filesystem::exists(program)) << "build cohort_command first";
-  const std::string command = "'" + program + "' " + arguments + (and_errors ? " 2>&1" : "");
+  // Shells start without SIGINT what is to run in the background.
+  const std::string command =
+      "env --default-signal=INT '" + program + "' " + arguments + (and_errors ? " 2>&1" : "");
   std::FILE* pipe = ::popen(command.c_str(), "r");
   std::string output;
   std::array<char, 4096> some{};

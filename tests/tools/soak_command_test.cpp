@@ -56,6 +56,13 @@ TEST(SoakCommand, interrupted_tells_what_it_has_found_so_far) {
               ::testing::ContainsRegex("interrupted: [0-9]+ of 1000000 jobs were run; go on with"));
 }
 
+TEST(SoakCommand, interrupted_amid_a_job_of_processes_counts_it_as_neither) {
+  const CommandOutcome outcome = run_cohort(
+      "soak --processes --transport shm --jobs 5 --job-time 1min & sleep 2; kill -INT $!; wait $!");
+  EXPECT_EQ(outcome.status, 130) << outcome.text();
+  EXPECT_THAT(outcome.text(), HasSubstr("0 passed, 0 failed\ninterrupted: 0 of 5 jobs were run; go on with"));
+}
+
 /// Any but the first would do, if it has time for some calls.
 constexpr const char* kShortJob = "soak --processes --jobs 1 --transport shm --longest-stop 20ms --job-time ";
 
@@ -76,6 +83,12 @@ TEST(SoakCommand, does_not_take_options_of_simulated_worlds_for_processes) {
   const CommandOutcome outcome = run_cohort("soak --processes --trace", true);
   EXPECT_EQ(outcome.status, 2);
   EXPECT_THAT(outcome.text(), HasSubstr("--trace is of simulated worlds"));
+}
+
+TEST(SoakCommand, does_not_take_options_of_processes_for_simulated_worlds) {
+  const CommandOutcome outcome = run_cohort("soak --jobs 1 --longest-stop 5s", true);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.text(), HasSubstr("only with --processes"));
 }
 
 }  // namespace

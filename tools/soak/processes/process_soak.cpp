@@ -49,29 +49,39 @@ int start(const ProcessJob& job, const ProcessSoakOptions& options, std::uint64_
   return engine.run(launch(engine, std::move(launching)));
 }
 
+void print_sum(std::uint64_t done, std::uint64_t failed, std::FILE* out) {
+  fmt::print(out, "{} passed, {} failed\n", done - failed, failed);
+}
+
 }  // namespace
 
-bool run_process_jobs(const ProcessSoakOptions& options, std::FILE* out) {
+int run_process_jobs(const ProcessSoakOptions& options, std::FILE* out) {
   std::uint64_t failed = 0;
   std::uint64_t done = 0;
-  int status = 0;
-  for (; done < options.jobs && !is_interrupted(status); ++done) {
+  for (; done < options.jobs; ++done) {
     const ProcessJob job = draw_process_job(options.first_seed + done, options.job);
     fmt::print(out, "seed {}: {}\n", job.seed, describe(job));
     std::fflush(out);
     std::uint64_t stops = 0;
-    status = start(job, options, stops);
+    const int status = start(job, options, stops);
     fmt::print(out, "seed {}: ranks were stopped {} times\n", job.seed, stops);
-    if (status == 0 || is_interrupted(status)) continue;
+    if (is_interrupted(status)) {
+      print_sum(done, failed, out);
+      fmt::print(out, "interrupted: {} of {} jobs were run; go on with --seed {}\n", done, options.jobs,
+                 job.seed);
+      std::fflush(out);
+      return status;
+    }
+    if (status == 0) continue;
     ++failed;
     fmt::print(out,
                "FAILED seed {}: status {}\n  again: cohort soak --processes --seed {} --jobs 1, and the same "
                "options\n",
                job.seed, status, job.seed);
   }
-  fmt::print(out, "{} passed, {} failed\n", done - failed, failed);
+  print_sum(done, failed, out);
   std::fflush(out);
-  return failed == 0 && !is_interrupted(status);
+  return failed == 0 ? 0 : 1;
 }
 
 }  // namespace cohort::soak

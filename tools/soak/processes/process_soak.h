@@ -21,7 +21,8 @@ struct ProcessSoakOptions {
 };
 
 /// Runs one job after the other, and prints what was drawn for each and what came of it; of what fails, the
-/// command that starts it again, too. False if anything failed. Threads: the main one, as launch().
-bool run_process_jobs(const ProcessSoakOptions& options, std::FILE* out);
+/// command that starts it again, too. The status: 0 when all did well, 1 if anything failed, and that of the
+/// job which was ended because this program was asked to end. Threads: the main one, as launch().
+int run_process_jobs(const ProcessSoakOptions& options, std::FILE* out);
 
 }  // namespace cohort::soak
