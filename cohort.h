@@ -4,7 +4,7 @@
 // Everything a program needs; each part can also be included by itself.
 #include <cohort/collectives/communicator.h>
 #include <cohort/collectives/run.h>
-#include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/collectives/schedules/algorithm.h>
 #include <cohort/engine/engine.h>
 #include <cohort/engine/io/socket.h>
 #include <cohort/engine/stepped_run.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a blocking call of a thread costs more than a coroutine's: all_reduce of 8 B between two ranks, both
 // in turn.
-#include <cohort/bindings/host/session.h>
+#include <cohort/bindings/session/session.h>
 #include <cohort/collectives/communicator.h>
 #include <cohort/engine/engine.h>
 

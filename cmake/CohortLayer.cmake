@@ -2,19 +2,20 @@
 
 # One layer of the library: every source below the calling folder, as cohort_NAME, alias cohort::NAME.
 #
-#   cohort_add_layer(NAME [WITHOUT folder] [PUBLIC library...] [PRIVATE library...] [PRECOMPILED owner] [PRECOMPILE header...])
+#   cohort_add_layer(NAME [FLAT] [PUBLIC library...] [PRIVATE library...] [PRECOMPILED owner] [PRECOMPILE header...])
 #
 # PUBLIC is what the layer's headers need, PRIVATE what only its sources do. A layer of headers alone is INTERFACE.
-# WITHOUT names a folder below that is a layer of its own. PRECOMPILED is whose precompiled headers it uses, instead of the
+# FLAT: folders below are layers of their own. PRECOMPILED is whose precompiled headers it uses, instead of the
 # engine's; PRECOMPILE gives it some of its own.
 function(cohort_add_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 layer "" "WITHOUT;PRECOMPILED" "PUBLIC;PRIVATE;PRECOMPILE")
+  cmake_parse_arguments(PARSE_ARGV 1 layer "FLAT" "PRECOMPILED" "PUBLIC;PRIVATE;PRECOMPILE")
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
   set(target cohort_${name})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  if(layer_WITHOUT)
-    list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${layer_WITHOUT}/")
+  set(glob GLOB_RECURSE)
+  if(layer_FLAT)
+    set(glob GLOB)
   endif()
+  file(${glob} sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   if(sources)
     add_library(${target} ${sources})
     set(scope PUBLIC)
@@ -39,12 +40,13 @@ function(cohort_add_layer name)
       set(layer_PRECOMPILED cohort_engine)
     endif()
     cohort_precompile(${target} ${layer_PRECOMPILED} ${layer_PRECOMPILE})
-    cohort_unite(${target} ${CMAKE_CURRENT_SOURCE_DIR}/algorithms/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/memory/reduction/*.cpp)
+    cohort_unite(${target} ${CMAKE_CURRENT_SOURCE_DIR}/algorithms/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/reduction/*.cpp)
   endif()
 
   install(TARGETS ${target} EXPORT cohort)
   install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort/${folder}
           FILES_MATCHING PATTERN "*.h")
+  set_property(GLOBAL APPEND PROPERTY COHORT_LAYERS ${name})
 endfunction()
 
 # A program of ours, in bin/ of the build.

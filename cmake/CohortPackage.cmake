@@ -33,7 +33,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 # From top to bottom: a static archive stands before the ones it needs.
 set(COHORT_PC_LIBS "")
-foreach(layer host machines collectives streams net notify engine)
+get_property(layers GLOBAL PROPERTY COHORT_LAYERS)
+list(REMOVE_ITEM layers asio)  # of headers alone
+list(REVERSE layers)
+foreach(layer IN LISTS layers)
   get_target_property(type cohort_${layer} TYPE)
   if(NOT type STREQUAL "INTERFACE_LIBRARY")
     string(APPEND COHORT_PC_LIBS " -lcohort_${layer}")

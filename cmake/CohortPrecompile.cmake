@@ -25,8 +25,9 @@ set(COHORT_LIBRARY_HEADERS
     <algorithm> <array> <atomic> <chrono> <coroutine> <cstddef> <cstdint> <cstring> <exception> <functional> <map> <memory>
     <mutex> <optional> <span> <string> <string_view> <thread> <utility> <variant> <vector> <fmt/format.h>
     <cohort/engine/engine.h> <cohort/engine/error.h> <cohort/engine/task.h>)
-# The same of algorithms, and of what is above the library.
-set(COHORT_COLLECTIVES_HEADERS ${COHORT_LIBRARY_HEADERS} <cohort/collectives/communicator.h> <cohort/collectives/algorithms/library.h>)
+# The same of algorithms and what stands on them, and of what is above the library.
+set(COHORT_SCHEDULES_HEADERS ${COHORT_LIBRARY_HEADERS} <cohort/collectives/schedules/algorithms/library.h>)
+set(COHORT_COLLECTIVES_HEADERS ${COHORT_LIBRARY_HEADERS} <cohort/collectives/communicator.h> <cohort/collectives/schedules/algorithms/library.h>)
 
 # The files of TARGET find HEADER... compiled: as OWNER compiles them, or now if TARGET is OWNER. Both have the same flags.
 #

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/communicator.h>
 
-#include <cohort/collectives/call/communicator_core.h>
-#include <cohort/collectives/call/grouping.h>
-#include <cohort/collectives/call/resolved_options.h>
+#include <cohort/collectives/core/communicator_core.h>
+#include <cohort/collectives/grouping.h>
+#include <cohort/collectives/job/resolved_options.h>
 #include <cohort/engine/failure.h>
 #include <cohort/engine/log.h>
 #include <cohort/net/join/join.h>

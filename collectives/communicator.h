@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/buffer.h>
+#include <cohort/collectives/call/typed_arguments.h>
 #include <cohort/collectives/collective.h>
-#include <cohort/collectives/communicator_options.h>
-#include <cohort/collectives/function_reduction.h>
-#include <cohort/collectives/shared_buffer.h>
+#include <cohort/collectives/function_collective.h>
+#include <cohort/collectives/job/communicator_options.h>
+#include <cohort/collectives/memory/buffer.h>
+#include <cohort/collectives/memory/shared_buffer.h>
 #include <cohort/collectives/tensor_collective.h>
 #include <cohort/collectives/transfer.h>
-#include <cohort/collectives/typed_arguments.h>
 #include <cohort/collectives/value_collective.h>
 
 #include <memory>

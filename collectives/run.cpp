@@ -24,23 +24,6 @@ void print_error(std::optional<Rank> rank, const char* what) {
   fmt::print(stderr, "cohort: {}{}\n", who, what);
 }
 
-/// The function on a joined communicator; a failure of its own is told to the others before this rank leaves.
-Task<> take_part(Engine& engine, CommunicatorOptions options, const RankFunction& function) {
-  Communicator comm = co_await Communicator::join(engine, std::move(options));
-  std::exception_ptr failure;
-  try {
-    co_await function(comm);
-  } catch (const std::exception& error) {
-    failure = std::current_exception();
-    comm.abort(error.what());
-  } catch (...) {
-    failure = std::current_exception();
-    comm.abort("an exception of unknown type");
-  }
-  co_await comm.close();
-  if (failure) std::rethrow_exception(failure);
-}
-
 /// Runs it and returns the exit status, with the error printed.
 Task<int> report_status(Rank rank, Task<> taking_part) {
   try {
@@ -61,7 +44,7 @@ void run_ranks(Engine& engine, std::span<int> status, Rank first, const Communic
     std::vector<Task<>> ranks;
     const auto one = [&](Rank rank) -> Task<> {
       CommunicatorOptions own = options.for_rank(rank, of);
-      const int result = co_await report_status(rank, take_part(engine, std::move(own), function));
+      const int result = co_await report_status(rank, run_rank(engine, std::move(own), function));
       status[rank - first] = result;
     };
     for (Rank i = 0; i < status.size(); ++i) ranks.push_back(one(first + i));
@@ -89,6 +72,22 @@ std::string unique_address() { return fmt::format("unix:cohort-threads-{:016x}",
 
 }  // namespace
 
+Task<> run_rank(Engine& engine, CommunicatorOptions options, const RankFunction& function) {
+  Communicator comm = co_await Communicator::join(engine, std::move(options));
+  std::exception_ptr failure;
+  try {
+    co_await function(comm);
+  } catch (const std::exception& error) {
+    failure = std::current_exception();
+    comm.abort(error.what());
+  } catch (...) {
+    failure = std::current_exception();
+    comm.abort("an exception of unknown type");
+  }
+  co_await comm.close();
+  if (failure) std::rethrow_exception(failure);
+}
+
 int run(const RankFunction& function) noexcept {
   try {
     return run(function, CommunicatorOptions::from_environment());
@@ -102,7 +101,7 @@ int run(const RankFunction& function, CommunicatorOptions options) noexcept {
   const Rank rank = options.join.rank;
   try {
     Engine engine;
-    return engine.run(report_status(rank, take_part(engine, std::move(options), function)));
+    return engine.run(report_status(rank, run_rank(engine, std::move(options), function)));
   } catch (const std::exception& error) {
     print_error(rank, error.what());
   }

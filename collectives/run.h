@@ -10,6 +10,10 @@ namespace cohort {
 /// What a rank does: a coroutine over its communicator.
 using RankFunction = std::function<Task<>(Communicator&)>;
 
+/// One rank on an engine of the caller's: joins, runs the function, tells the others if that throws, and
+/// leaves. Throws what joining, the function and leaving do. `function` outlives the task.
+Task<> run_rank(Engine& engine, CommunicatorOptions options, const RankFunction& function);
+
 /// Joins from the environment (see docs/environment.md), runs the function and leaves. For main().
 ///
 /// Drives an engine in the calling thread. Returns the exit status: 0, or 1 after printing the error to

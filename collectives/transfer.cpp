@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/transfer.h>
 
-#include <cohort/collectives/call/communicator_core.h>
+#include <cohort/collectives/core/communicator_core.h>
 #include <cohort/engine/assert.h>
 
 #include <fmt/format.h>

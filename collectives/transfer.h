@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/message_request.h>
+#include <cohort/collectives/p2p/message_request.h>
 #include <cohort/engine/task.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/call/function_reduction.h>
 #include <cohort/collectives/collective.h>
-#include <cohort/collectives/function_reduction.h>
 
 #include <span>
 #include <string_view>

@@ -28,10 +28,10 @@ struct Letter {
   };
   /// Where an offer's bytes lie, or go to, as whoever writes the letter says.
   enum class Where : std::uint8_t {
-    with_sender,  ///< nowhere that the other one reaches
-    address,      ///< in the process that both share
-    segment,      ///< an offset in the writer's segment
-    process,      ///< an address in the writer's process, which the kernel may read
+    with_sender,   ///< nowhere that the other one reaches
+    address,       ///< in the process that both share
+    segment,       ///< an offset in the writer's segment
+    peer_address,  ///< an address in the writer's process, which the kernel may read
   };
 
   Kind kind = Kind::message;

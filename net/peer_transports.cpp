@@ -2,7 +2,7 @@
 #include <cohort/net/peer_transports.h>
 
 #include <cohort/engine/assert.h>
-#include <cohort/net/transports.h>
+#include <cohort/net/transport_list.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // The Hello World: four ranks gather each other's blocks with the mesh algorithm.
 //   build/release/bin/cohort run -n 4 -- build/release/bin/all_gather_mesh
 // Started without `cohort run` it runs four ranks as threads. The schedule itself, main stream, sub streams,
-// notifies and links, is collectives/algorithms/all_gather_mesh.cpp.
+// notifies and links, is collectives/schedules/algorithms/all_gather_mesh.cpp.
 #include <cohort/cohort.h>
 
 #include <fmt/format.h>

@@ -35,13 +35,18 @@ LAYERS = {
     "tests": None,
     "cmake": (),
 }
+# The rooms of collectives/, from the lowest up: each may include those before it. What lies at the root is above all;
+# the machines stand on the schedules alone, and nothing of the library on them.
+ROOMS = ("schedules", "memory", "call", "selection", "calibration", "job", "onehost", "p2p", "core")
 PROGRAMS = ("bindings", "tools", "samples")
 FRONTS = ("cohort.h", "asio.h")  # what programs include of the tree's root
-INTERNAL = re.compile(r"engine/(io/uring_driver|loop/inbox)\.h|net/(shm|tcp|verbs|framed)/|collectives/algorithms/")
+INTERNAL = re.compile(r"engine/(io/uring_driver|loop/inbox)\.h|net/(shm|tcp|verbs|framed)/|collectives/schedules/algorithms/")
 # What no program reads by including <cohort/cohort.h>, however far behind other headers.
 NOT_PUBLIC = re.compile(
     r"engine/io/uring_driver\.h|net/(shm|tcp|verbs|framed|host)/|net/auth/(?!secret\.h)|net/join/(?!join_options\.h)"
-    r"|collectives/(call/(?!call\.h)|algorithms/|memory/|selection/|machines/)"
+    r"|collectives/(machines|core|onehost|calibration|selection|schedules/algorithms)/"
+    r"|collectives/call/(?!(call|tensor_call|function_reduction|tensor_list|typed_arguments)\.h)"
+    r"|collectives/(job/(?!communicator_options\.h)|memory/(?!(shared_)?buffer\.h)|p2p/(?!message_request\.h))"
 )
 ABOVE_ENGINE = ("notify", "streams", "net", "collectives", "graph")
 
@@ -67,7 +72,7 @@ SYSTEM_TIME = re.compile(
     r"\b(steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday|this_thread|nanosleep|usleep)\b"
 )
 # What runs beside what in a schedule is its Exec's to know: the checker and the simulator learn of nothing else.
-SCHEDULES = ("collectives/algorithms/", "collectives/schedule/")
+SCHEDULES = "collectives/schedules/"
 BESIDE_EXEC = re.compile(r"\b(when_all|TaskScope|Notify|Event|with_scope|sleep_for|sleep_until)\b")
 # What is there to see what g++ makes of them.
 AWAITS_ON_PURPOSE = ("cmake/", "tests/bindings/asio/settings_in_braces_test.cpp")
@@ -85,6 +90,14 @@ def cpp_includes(text, code):
         match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', raw)
         if match and alive[line - 1].lstrip().startswith("#"):
             yield line, match[2], match[1]
+
+
+def may_see_room(path, header):
+    """Whether a file of collectives/ may include that header of it."""
+    room, other = (name.split("/")[1] if name.count("/") > 1 else "" for name in (path, header))
+    if "machines" in (room, other):
+        return room == "machines" and other in ("machines", "schedules")
+    return room == other or not room or (other in ROOMS and room in ROOMS and ROOMS.index(other) < ROOMS.index(room))
 
 
 def check_includes(path, text, code, has_own_header):
@@ -105,6 +118,8 @@ def check_includes(path, text, code, has_own_header):
             is_front = target in FRONTS
             if (is_front and folder not in PROGRAMS) or (not is_front and target not in (folder,) + LAYERS[folder]):
                 yield line, "layer", f"{folder}/ may not include <{name}>; it sees {', '.join(LAYERS[folder]) or 'nothing'}"
+            if target == folder == "collectives" and not may_see_room(path, name.removeprefix("cohort/")):
+                yield line, "layer", f"{path} may not include <{name}>: rooms of collectives/ see those before them: {', '.join(ROOMS)}"
             if folder in PROGRAMS and INTERNAL.match(name.removeprefix("cohort/")):
                 yield line, "layer", f"<{name}> is internal: {folder}/ uses public headers only"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/command_line.h>
 
-#include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/collectives/schedules/algorithm_table.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/tools/bench/options.h>
 #include <cohort/tools/transport_names.h>

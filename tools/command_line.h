@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/operators/operator.h>
-#include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/collectives/schedules/algorithm.h>
+#include <cohort/collectives/schedules/operators/operator.h>
 #include <cohort/engine/error.h>
 
 #include <CLI/CLI.hpp>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/sim_command.h>
 
-#include <cohort/collectives/machines/sim/library_links.h>
-#include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/collectives/schedules/algorithm_table.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/memory_map.h>
 #include <cohort/tools/command_line.h>
 #include <cohort/tools/progress_line.h>
 #include <cohort/tools/sim/drawing.h>
+#include <cohort/tools/sim/library_links.h>
 #include <cohort/tools/sim/topology_file.h>
 
 #include <fmt/format.h>

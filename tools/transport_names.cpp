@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/transport_names.h>
 
-#include <cohort/net/transports.h>
+#include <cohort/net/transport_list.h>
 
 namespace cohort::command_line {
 

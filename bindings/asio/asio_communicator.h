@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/bindings/asio/asio_request.h>
-#include <cohort/bindings/host/session.h>
+#include <cohort/bindings/session/session.h>
 
 #include <memory>
 #include <optional>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cohort/bindings/asio/asio_headers.h>
-#include <cohort/bindings/host/request.h>
-#include <cohort/bindings/host/shared_loop.h>
+#include <cohort/bindings/session/request.h>
+#include <cohort/bindings/session/shared_loop.h>
 #include <cohort/net/rank.h>
 
 #include <exception>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives and messages.
 #include <cohort/bindings/c/handles.h>
-#include <cohort/collectives/operators/operator.h>
+#include <cohort/collectives/schedules/operators/operator.h>
 
 #include <fmt/format.h>
 

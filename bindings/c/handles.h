@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/bindings/c/error.h>
-#include <cohort/bindings/host/session.h>
+#include <cohort/bindings/session/session.h>
 
 #include <memory>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/bindings/host/session.h>
 #include <cohort/bindings/python/request.h>
 #include <cohort/bindings/python/tensor.h>
+#include <cohort/bindings/session/session.h>
 
 #include <memory>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/bindings/host/interrupt.h>
+#include <cohort/bindings/session/interrupt.h>
 
 #include <pybind11/pybind11.h>
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cohort/bindings/python/tensor.h>
-#include <cohort/collectives/operators/operator.h>
-#include <cohort/collectives/reduce_op.h>
+#include <cohort/collectives/schedules/operators/operator.h>
+#include <cohort/collectives/schedules/reduce_op.h>
 #include <cohort/engine/error.h>
 #include <cohort/net/rank.h>
 

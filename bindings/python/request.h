@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/bindings/host/session.h>
 #include <cohort/bindings/python/tensor.h>
+#include <cohort/bindings/session/session.h>
 
 #include <functional>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/data_type.h>
+#include <cohort/collectives/schedules/data_type.h>
 
 #include <pybind11/pybind11.h>
 

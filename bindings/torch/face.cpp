@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/torch/face.h>
 
-#include <cohort/bindings/host/session.h>
+#include <cohort/bindings/session/session.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/variables.h>
 #include <cohort/net/auth/secret.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/determinism.h>
-#include <cohort/collectives/operators/operator.h>
+#include <cohort/collectives/schedules/determinism.h>
+#include <cohort/collectives/schedules/operators/operator.h>
 #include <cohort/engine/clock.h>
 
 #include <span>

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/call/counts_digest.h>
 
+#include <cohort/engine/splitmix64.h>
+
 namespace cohort {
 namespace {
 
 constexpr unsigned kSumBits = 24;
 constexpr std::uint32_t kSumMask = (std::uint32_t{1} << kSumBits) - 1;
 
-/// Like random bits, so that changes that follow a rule, as two more here and two less there, cancel out in
-/// no sum. splitmix64 (Steele et al. 2014).
+/// Changes that follow a rule, as two more here and two less there, cancel out in no sum of these.
 std::uint32_t hash_of(std::uint64_t value) noexcept {
-  std::uint64_t mixed = (value + 1) * 0x9e3779b97f4a7c15U;
-  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9U;
-  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebU;
-  return static_cast<std::uint32_t>(mixed >> (64 - kSumBits));
+  return static_cast<std::uint32_t>(splitmix64(value + 1) >> (64 - kSumBits));
 }
 
 /// Odd, so that no change is lost by it.

@@ -2,7 +2,7 @@
 #include <cohort/collectives/call/signature.h>
 
 #include <cohort/collectives/call/counts_digest.h>
-#include <cohort/collectives/operators/all_gather.h>
+#include <cohort/collectives/schedules/operators/all_gather.h>
 
 #include <fmt/format.h>
 

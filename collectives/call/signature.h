@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cohort/collectives/call/call.h>
+#include <cohort/collectives/call/function_reduction.h>
 #include <cohort/collectives/call/list_digest.h>
-#include <cohort/collectives/function_reduction.h>
-#include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/collectives/schedules/algorithm_table.h>
 #include <cohort/net/link_host.h>
 
 #include <optional>

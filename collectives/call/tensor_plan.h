@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/tensor_collective.h>
+#include <cohort/collectives/call/tensor_call.h>
 
 #include <optional>
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/selection/selection.h>
 
-#include <cohort/collectives/schedule/piece_over_links.h>
+#include <cohort/collectives/schedules/piece_over_links.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cohort/collectives/call/call.h>
-#include <cohort/collectives/schedule/algorithm_table.h>
-#include <cohort/collectives/selection/reach.h>
+#include <cohort/collectives/schedules/algorithm_table.h>
+#include <cohort/collectives/selection/cost_model.h>
 
 #include <optional>
 #include <string_view>

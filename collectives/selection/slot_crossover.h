@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/collectives/schedules/algorithm.h>
 
 #include <array>
 #include <cstddef>

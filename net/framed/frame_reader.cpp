@@ -22,15 +22,6 @@ constexpr std::size_t kCopyBytes = std::size_t{8} << 10;
 /// Turns of the loop between looks at a stream from which nobody waits for anything.
 constexpr unsigned kTurnsBetweenLooks = 16;
 
-std::string_view name_of(Signal signal) noexcept {
-  switch (signal) {
-    case Signal::Ack: return "Ack";
-    case Signal::DataSignal: return "DataSignal";
-    case Signal::DataAck: return "DataAck";
-  }
-  return "unknown";
-}
-
 bool is_transient(int result) noexcept { return result == -EAGAIN || result == -EINTR; }
 bool is_combined(Kind kind) noexcept { return kind == Kind::recv_reduce || kind == Kind::get_reduce; }
 
@@ -111,7 +102,7 @@ void FrameReader::start_collective() {
   for (std::size_t i = 0; i < kSignals; ++i)
     if (untaken_[i] != 0)
       throw_protocol("rank {} posted {} {} times more than this rank waited for it in the last collective",
-                     connection_.peer, name_of(static_cast<Signal>(i)), untaken_[i]);
+                     connection_.peer, to_string(static_cast<Signal>(i)), untaken_[i]);
   if (fetch_count_ != 0)
     throw_protocol("rank {} still sends bytes of the last collective, which is over here", connection_.peer);
   if (at_ == At::parked) proceed();
@@ -325,7 +316,7 @@ void FrameReader::count(Signal signal) {
   }
   if (++untaken_[index] > kMostUntaken)
     throw_protocol("rank {} posted {} {} times without a wait, at most {} are allowed", connection_.peer,
-                   name_of(signal), untaken_[index], kMostUntaken);
+                   to_string(signal), untaken_[index], kMostUntaken);
 }
 
 std::size_t FrameReader::wanted_bytes() const noexcept {

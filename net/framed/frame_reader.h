@@ -119,7 +119,7 @@ class FrameReader final : public Source {
 
   Connection& connection_;
   FrameWriter& writer_;
-  Staging staging_;
+  ReceiveBuffer staging_;
 
   At at_ = At::header;
   Watch watch_ = Watch::poll;

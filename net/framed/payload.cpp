@@ -7,7 +7,7 @@
 
 namespace cohort::framed {
 
-void Payload::take(Staging& staging) noexcept {
+void Payload::take(ReceiveBuffer& staging) noexcept {
   if (reducer_ != nullptr) {
     fold(staging);
     return;
@@ -20,7 +20,7 @@ void Payload::take(Staging& staging) noexcept {
 }
 
 /// Whole elements; the rest of one waits for what comes next.
-void Payload::fold(Staging& staging) noexcept {
+void Payload::fold(ReceiveBuffer& staging) noexcept {
   const std::size_t available = std::min(left_, staging.size());
   const std::size_t bytes = available - available % reducer_->element_bytes;
   if (bytes == 0) return;
@@ -36,7 +36,7 @@ int Payload::receive_block(ByteStream& stream, std::span<std::byte> block) noexc
 }
 
 /// A part of an element at its end waits in the staging block for the rest.
-void Payload::fold_block(std::span<const std::byte> bytes, Staging& staging) noexcept {
+void Payload::fold_block(std::span<const std::byte> bytes, ReceiveBuffer& staging) noexcept {
   const std::size_t part = bytes.size() % reducer_->element_bytes;
   const auto elements = bytes.first(bytes.size() - part);
   if (!elements.empty()) reducer_->fold(*reducer_, to_, elements.data(), elements.size());
@@ -46,7 +46,7 @@ void Payload::fold_block(std::span<const std::byte> bytes, Staging& staging) noe
   staging.append(part);
 }
 
-int Payload::receive(ByteStream& stream, Staging& staging) noexcept {
+int Payload::receive(ByteStream& stream, ReceiveBuffer& staging) noexcept {
   const bool is_staged = reducer_ != nullptr;
   if (const std::span<std::byte> block =
           is_staged && staging.size() == 0 ? stream.borrow_block() : std::span<std::byte>();

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/net/framed/byte_stream.h>
-#include <cohort/net/framed/staging.h>
+#include <cohort/net/framed/receive_buffer.h>
 #include <cohort/net/link.h>
 
 #include <cstddef>
@@ -30,19 +30,19 @@ class Payload {
     return reducer_ != nullptr ? std::span<std::byte>() : std::span(to_, left_);
   }
   /// Moves what is staged of it to where it goes.
-  void take(Staging& staging) noexcept;
+  void take(ReceiveBuffer& staging) noexcept;
   /// One attempt to receive more, a piece at most: bytes, 0 at the end of the stream, or minus the error
   /// number.
-  [[nodiscard]] int receive(ByteStream& stream, Staging& staging) noexcept;
+  [[nodiscard]] int receive(ByteStream& stream, ReceiveBuffer& staging) noexcept;
 
  private:
   void moved(std::size_t bytes) noexcept {
     to_ += bytes;
     left_ -= bytes;
   }
-  void fold(Staging& staging) noexcept;
+  void fold(ReceiveBuffer& staging) noexcept;
   [[nodiscard]] int receive_block(ByteStream& stream, std::span<std::byte> block) noexcept;
-  void fold_block(std::span<const std::byte> bytes, Staging& staging) noexcept;
+  void fold_block(std::span<const std::byte> bytes, ReceiveBuffer& staging) noexcept;
 
   std::byte* to_ = nullptr;
   std::size_t left_ = 0;

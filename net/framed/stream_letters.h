@@ -6,7 +6,7 @@
 #include <cohort/engine/task_scope.h>
 #include <cohort/net/framed/bulk_stream.h>
 #include <cohort/net/framed/byte_stream.h>
-#include <cohort/net/framed/staging.h>
+#include <cohort/net/framed/receive_buffer.h>
 #include <cohort/net/letter.h>
 #include <cohort/net/link_host.h>
 #include <cohort/notify/notify.h>
@@ -165,7 +165,7 @@ class StreamLetters final : public LetterChannel, private Source {
   bool is_refused_ = false;  ///< the handler takes nothing of what is there
   std::uint64_t moves_ = 0;  ///< receptions, and letters that were taken
   Notify receiving_;         ///< posted to leave it to the kernel
-  Staging staging_;
+  ReceiveBuffer staging_;
   bool has_header_ = false;
   Letter next_;
   std::size_t taken_ = 0;  ///< of its payload

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/system/shared_memory.h>
 #include <cohort/net/host/doorbell.h>
+#include <cohort/net/host/payload_ring.h>
 #include <cohort/net/letter_parts.h>
 #include <cohort/net/link.h>
 #include <cohort/net/link_host.h>
@@ -15,8 +16,6 @@
 #include <cstdint>
 
 namespace cohort::host {
-
-inline constexpr std::size_t kCacheLine = 64;
 
 /// Bytes of user data that travel with an arrival; larger messages go through windows.
 inline constexpr std::size_t kSlotPayloadBytes = 256 * 1024;
@@ -56,29 +55,6 @@ struct alignas(kCacheLine) ArrivalSlot {
 };
 static_assert(offsetof(ArrivalSlot, filled) == kCacheLine);
 
-/// Where ranks put what travels with an arrival, unless it lies in the slot: one after the other, round and
-/// round, so that a place is written again long after peers have read it; see Staging in collectives/schedule
-/// for what that saves. Of every rank's memory the same place, found by all of them from the sizes of their
-/// collectives. Two in a row do not overlap: peers may still read the last one.
-class PayloadRing {
- public:
-  static constexpr std::size_t kMostBytes = 2 * 1024 * 1024;
-
-  /// The next place of so many bytes, if the ring is the first `ring_bytes`; of a ring of less than three
-  /// such places it may end behind it.
-  [[nodiscard]] std::size_t take(std::size_t bytes, std::size_t ring_bytes) noexcept {
-    const bool is_at_end = end_ + bytes > std::min(ring_bytes, kMostBytes);
-    begin_ = is_at_end && bytes <= begin_ ? 0 : end_;
-    end_ = begin_ + (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-    return begin_;
-  }
-
- private:
-  // The last one:
-  std::size_t begin_ = 0;
-  std::size_t end_ = 0;
-};
-
 /// The signals that one peer has posted on one lane, and in which collectives. Written by that peer.
 struct alignas(kCacheLine) SignalCell {
   /// Posts whose collectives are known: those that a link may leave untaken in one collective, and as many in
@@ -95,7 +71,7 @@ static_assert(sizeof(SignalCell) == kCacheLine && SignalCell::Stamp::is_always_l
 struct alignas(kCacheLine) SendCell {
   Counter sent{0};  ///< pieces announced
   /// A stage holds the beginning of what is left of a message, any other place all of it.
-  enum class Place : std::uint32_t { stage, segment, process };
+  enum class Place : std::uint32_t { stage, segment, address };
   struct Piece {
     std::uint64_t address_or_offset = 0;  ///< in the owner's segment, or an address in a shared process
     std::uint64_t left_bytes = 0;         ///< of the message, from this piece on

@@ -99,7 +99,7 @@ bool ShmLetters::peek(Letter& letter) noexcept {
   next_bytes_ = letter.payload_bytes();
   const bool is_sound = kind >= static_cast<std::uint8_t>(Letter::Kind::message) &&
                         kind <= static_cast<std::uint8_t>(Letter::Kind::copy_too) &&
-                        where <= static_cast<std::uint8_t>(Letter::Where::process) &&
+                        where <= static_cast<std::uint8_t>(Letter::Where::peer_address) &&
                         next_bytes_ <= most_payload();
   if (!is_sound)
     fail(protocol_error("rank {} sends a letter of kind {} with {} bytes, which is none", peer_, kind,
@@ -161,7 +161,7 @@ void ShmLetters::locate(Letter& letter, const std::byte* data) const noexcept {
     letter.where = Letter::Where::segment;
     letter.place = static_cast<std::uint64_t>(data - own.data());
   } else {
-    letter.where = Letter::Where::process;
+    letter.where = Letter::Where::peer_address;
     letter.place = reinterpret_cast<std::uintptr_t>(data);
   }
 }

@@ -205,7 +205,7 @@ bool ShmLink::advance_get(LinkOperation& operation, bool has_waited) noexcept {
 
 void ShmLink::announce_piece(std::byte* at, std::size_t left_bytes, host::SendCell::Place place) noexcept {
   host::SendCell& cell = group_.own().sends(peer(), lane_);
-  const bool in_process = place == host::SendCell::Place::process;
+  const bool in_process = place == host::SendCell::Place::address;
   cell.piece[sent_ % host::kStages] = {
       .address_or_offset = in_process ? reinterpret_cast<std::uintptr_t>(at)
                                       : static_cast<std::uint64_t>(at - group_.own().memory().data()),
@@ -229,7 +229,7 @@ bool ShmLink::advance_send(LinkOperation& operation, bool has_waited) noexcept {
     if (!host::has_reached(consumed + host::kStages - 1, sent_)) return false;
     if (in_place) {
       using Place = host::SendCell::Place;
-      announce_piece(from, left, in_process ? Place::process : Place::segment);
+      announce_piece(from, left, in_process ? Place::address : Place::segment);
       operation.progress = slice.bytes;
       continue;
     }
@@ -250,7 +250,7 @@ ShmLink::Announced ShmLink::announced(std::size_t left) noexcept {
   const host::SendCell::Piece piece = theirs.sends(group_.rank(), lane_).piece[received_ % host::kStages];
   const bool is_staged = piece.place == host::SendCell::Place::stage;
   const std::size_t bytes = is_staged ? std::min(left, host::kStageBytes) : left;
-  const bool in_process = piece.place == host::SendCell::Place::process;
+  const bool in_process = piece.place == host::SendCell::Place::address;
   const std::size_t segment_bytes = theirs.memory().size_bytes();
   const bool fits_segment =
       piece.address_or_offset <= segment_bytes && bytes <= segment_bytes - piece.address_or_offset;

@@ -2,7 +2,7 @@
 // What D3 promises: the bits of the definition, from whatever algorithm is offered, over whatever transport.
 #include <cohort/cohort.h>
 #include <cohort/collectives/memory/reduction/reduce.h>
-#include <cohort/collectives/operators/reference.h>
+#include <cohort/collectives/schedules/operators/reference.h>
 #include <cohort/collectives/selection/explanation.h>
 #include <cohort/tests/support/ranks.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // After warm-up a collective allocates nothing: counted through the global operator new.
 #include <cohort/cohort.h>
-#include <cohort/collectives/schedule/algorithm_table.h>
-#include <cohort/collectives/selection/reach.h>
+#include <cohort/collectives/schedules/algorithm_table.h>
+#include <cohort/collectives/selection/cost_model.h>
 #include <cohort/engine/system/sanitizers.h>
 #include <cohort/tests/support/ranks.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which transport connects whom: ranks of one host share memory, whoever else there is.
 #include <cohort/cohort.h>
+#include <cohort/collectives/selection/cost_model.h>
 #include <cohort/collectives/selection/explanation.h>
-#include <cohort/collectives/selection/reach.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/net/data_connections.h>
-#include <cohort/net/transports.h>
+#include <cohort/net/transport_list.h>
 #include <cohort/tests/support/queue_transport.h>
 #include <cohort/tests/support/ranks.h>
 

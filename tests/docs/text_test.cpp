@@ -51,10 +51,10 @@ std::vector<std::string> code_blocks(const std::string& text) {
 TEST(Text, shows_only_code_that_is_compiled_and_run) {
   const std::filesystem::path root = COHORT_TEST_SOURCE_DIR;
   std::string sources;
-  for (const char* path :
-       {"tests/consumer/main.cpp", "tests/bindings/c/consumer/main.c", "tests/bindings/c/program.c",
-        "tests/bindings/host/typed_calls_test.cpp", "samples/asio_server.cpp", "samples/epoll_loop.cpp",
-        "samples/check_schedule.cpp", "samples/survivors.cpp", "collectives/algorithms/all_gather_mesh.cpp"})
+  for (const char* path : {"tests/consumer/main.cpp", "tests/bindings/c/consumer/main.c",
+                           "tests/bindings/c/program.c", "tests/bindings/session/typed_calls_test.cpp",
+                           "samples/asio_server.cpp", "samples/epoll_loop.cpp", "samples/check_schedule.cpp",
+                           "samples/survivors.cpp", "collectives/schedules/algorithms/all_gather_mesh.cpp"})
     sources += words_of(read(root / path));
   for (const auto& entry : std::filesystem::directory_iterator(root / "tests/docs"))
     sources += words_of(read(entry.path()));

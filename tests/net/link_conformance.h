@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/net/transports.h>
+#include <cohort/net/transport_list.h>
 #include <cohort/tests/net/link_end.h>
 #include <cohort/tests/support/fake_verbs_transport.h>
 #include <cohort/tests/support/forked_part.h>

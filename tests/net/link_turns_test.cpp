@@ -2,7 +2,7 @@
 // Whatever a link moves, others on the engine have their turns meanwhile. Time passes as bytes come to lie
 // where they belong.
 #include <cohort/engine/world/world.h>
-#include <cohort/net/transports.h>
+#include <cohort/net/transport_list.h>
 #include <cohort/tests/net/link_end.h>
 #include <cohort/tests/support/storing_clock.h>
 

@@ -14,24 +14,11 @@
 
 namespace cohort::test {
 
-Task<> take_part(Engine& engine, CommunicatorOptions options, const RankFunction& function) {
-  Communicator comm = co_await Communicator::join(engine, std::move(options));
-  std::exception_ptr failure;
-  try {
-    co_await function(comm);
-  } catch (const std::exception& error) {
-    failure = std::current_exception();
-    comm.abort(error.what());
-  }
-  co_await comm.close();
-  if (failure) std::rethrow_exception(failure);
-}
-
 namespace {
 
 Outcome run_one(Engine& engine, CommunicatorOptions options, const RankFunction& function) {
   try {
-    engine.run(take_part(engine, std::move(options), function));
+    engine.run(run_rank(engine, std::move(options), function));
     return {};
   } catch (const Error& error) {
     return {error};
@@ -113,7 +100,7 @@ void run_ranks_on(Engine& engine, Rank ranks, const RankFunction& function, Comm
   meet_in(options);
   std::vector<Outcome> outcomes(ranks);
   auto play = [&](Rank rank) -> Task<> {
-    auto error = co_await testing::error_of(take_part(engine, options.for_rank(rank, ranks), function));
+    auto error = co_await testing::error_of(run_rank(engine, options.for_rank(rank, ranks), function));
     outcomes[rank].error = std::move(error);
   };
   auto all = [&]() -> Task<> {

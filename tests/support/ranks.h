@@ -14,9 +14,6 @@ struct Outcome {
   std::optional<Error> error;
 };
 
-/// What each rank does: joins, calls the function, tells the others if that throws, and closes.
-Task<> take_part(Engine& engine, CommunicatorOptions options, const RankFunction& function);
-
 /// Runs the function on `ranks` ranks, each on a thread and an engine of its own; expects that none throws.
 /// They take each other for ranks of so many hosts, filled one after another.
 void run_ranks(Rank ranks, const RankFunction& function, CommunicatorOptions options = {}, Rank hosts = 1);

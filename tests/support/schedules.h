@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/machines/check/check.h>
-#include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/collectives/schedules/algorithm_table.h>
 #include <cohort/engine/assert.h>
 
 namespace cohort::test {

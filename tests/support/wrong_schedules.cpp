@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tests/support/wrong_schedules.h>
 
-#include <cohort/collectives/schedule/exchange.h>
+#include <cohort/collectives/schedules/links/exchange.h>
 #include <cohort/engine/engine.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/task_scope.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cohort bench` as a user starts it: the program itself, its output and its status.
-#include <cohort/collectives/operators/operator.h>
-#include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/collectives/schedules/algorithm_table.h>
+#include <cohort/collectives/schedules/operators/operator.h>
 #include <cohort/tests/support/command.h>
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cohort check` as a user starts it, and what it prints of cases that fail.
-#include <cohort/collectives/operators/operator.h>
+#include <cohort/collectives/schedules/operators/operator.h>
 #include <cohort/engine/error.h>
 #include <cohort/tests/support/command.h>
 #include <cohort/tools/check/run.h>

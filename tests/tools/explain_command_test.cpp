@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cohort explain` as a user starts it: the program itself, its output and its status.
-#include <cohort/collectives/operators/operator.h>
+#include <cohort/collectives/schedules/operators/operator.h>
 #include <cohort/tests/support/command.h>
 
 #include <gmock/gmock.h>

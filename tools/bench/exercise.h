@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/operators/operator.h>
+#include <cohort/collectives/schedules/operators/operator.h>
 #include <cohort/engine/assert.h>
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/bench/pattern.h>
 
-#include <cohort/collectives/operators/reference.h>
+#include <cohort/collectives/schedules/operators/reference.h>
 
 #include <algorithm>
 #include <cstring>

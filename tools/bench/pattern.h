@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/data_type.h>
-#include <cohort/collectives/reduce_op.h>
+#include <cohort/collectives/schedules/data_type.h>
+#include <cohort/collectives/schedules/reduce_op.h>
 #include <cohort/net/rank.h>
 
 #include <array>

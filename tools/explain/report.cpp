@@ -2,7 +2,7 @@
 #include <cohort/tools/explain/report.h>
 
 #include <cohort/engine/system/shared_memory.h>
-#include <cohort/net/transports.h>
+#include <cohort/net/transport_list.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

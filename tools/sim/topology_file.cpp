@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/sim/topology_file.h>
 
-#include <cohort/collectives/machines/sim/library_links.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/variables.h>
+#include <cohort/tools/sim/library_links.h>
 
 #include <fmt/format.h>
 #include <cerrno>
@@ -178,7 +178,7 @@ void read_members(Members& members, Faults& faults) {
   members.read("cancelled_operations", faults.cancelled_operations);
 }
 
-void read_members(Members& members, LinkSpeed& speed) {
+void read_members(Members& members, LinkModel& speed) {
   members.read("latency_ns", speed.latency_ns, kNanoseconds);
   members.read("gigabytes_per_second", speed.gigabytes_per_second, kRateOfLink);
   members.read("message_ns", speed.message_ns, kNanoseconds);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/soak/job.h>
 
-#include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/collectives/schedules/algorithm_table.h>
 #include <cohort/engine/world/random.h>
 #include <cohort/tools/soak/beside.h>
 #include <cohort/tools/soak/draws.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/communicator_options.h>
+#include <cohort/collectives/job/communicator_options.h>
 #include <cohort/collectives/machines/sim/topology.h>
-#include <cohort/collectives/operators/operator.h>
+#include <cohort/collectives/schedules/operators/operator.h>
 #include <cohort/engine/world/settings.h>
 
 #include <optional>

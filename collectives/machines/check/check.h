@@ -3,8 +3,8 @@
 
 #include <cohort/collectives/machines/check/fault.h>
 #include <cohort/collectives/machines/check/finding.h>
-#include <cohort/collectives/schedule/algorithm.h>
-#include <cohort/collectives/schedule/user_windows.h>
+#include <cohort/collectives/schedules/algorithm.h>
+#include <cohort/collectives/schedules/memory/user_windows.h>
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/machines/check/check.h>
-#include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/collectives/schedules/algorithm.h>
 #include <cohort/net/slice.h>
 
 #include <algorithm>

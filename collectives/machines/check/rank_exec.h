@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cohort/collectives/machines/check/machine.h>
-#include <cohort/collectives/operators/operator.h>
-#include <cohort/collectives/schedule/exec.h>
+#include <cohort/collectives/schedules/exec.h>
+#include <cohort/collectives/schedules/operators/operator.h>
 
 #include <memory>
 #include <vector>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/machines/stage/stage.h>
-#include <cohort/collectives/schedule/exec.h>
+#include <cohort/collectives/schedules/exec.h>
 
 #include <string>
 

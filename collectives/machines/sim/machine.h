@@ -8,7 +8,7 @@
 #include <cohort/collectives/machines/sim/sim_link.h>
 #include <cohort/collectives/machines/stage/line.h>
 #include <cohort/collectives/machines/stage/stage.h>
-#include <cohort/collectives/schedule/exec.h>
+#include <cohort/collectives/schedules/exec.h>
 
 #include <functional>
 #include <map>

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace cohort::sim {
-Network::Way::Way(const LinkSpeed& speed) noexcept
+Network::Way::Way(const LinkModel& speed) noexcept
     : latency(from_nanoseconds(speed.latency_ns)),
       message_work(from_nanoseconds(speed.message_ns)),
       core_picoseconds_per_byte(picoseconds_per_byte(speed.core_gigabytes_per_second)),
@@ -16,7 +16,7 @@ Network::Network(const Topology& topology, Rank ranks)
     : inside_(topology.inside),
       network_(topology.network),
       switch_latency_(from_nanoseconds(topology.switch_latency_ns)) {
-  const auto carrier = [](const LinkSpeed& speed) {
+  const auto carrier = [](const LinkModel& speed) {
     return Carrier{.picoseconds_per_byte = picoseconds_per_byte(speed.gigabytes_per_second),
                    .gap = from_nanoseconds(speed.gap_ns)};
   };
@@ -26,7 +26,7 @@ Network::Network(const Topology& topology, Rank ranks)
   for (Rank host = 0; host < hosts_; ++host) {
     const Rank below = topology.hosts_per_switch == 0 ? 0 : host / topology.hosts_per_switch;
     const std::uint32_t rails = rails_of(topology, bounds[host + 1] - bounds[host]);
-    LinkSpeed network = topology.network;
+    LinkModel network = topology.network;
     network.gigabytes_per_second = gigabytes_per_second_of(topology, host);
     const auto first = static_cast<std::uint32_t>(nic_hosts_.size());
     nic_hosts_.resize(nic_hosts_.size() + rails, host);

@@ -72,7 +72,7 @@ class Network {
   };
   /// What messages cost on a host, or from one to another.
   struct Way {
-    explicit Way(const LinkSpeed& speed) noexcept;
+    explicit Way(const LinkModel& speed) noexcept;
 
     Time latency;
     Time message_work;

@@ -2,7 +2,7 @@
 #include <cohort/collectives/machines/sim/simulate.h>
 
 #include <cohort/collectives/machines/stage/meeting.h>
-#include <cohort/collectives/schedule/piece_over_links.h>
+#include <cohort/collectives/schedules/piece_over_links.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/call/resolved_options.h>
 #include <cohort/collectives/machines/sim/machine.h>
-#include <cohort/collectives/schedule/algorithm.h>
+#include <cohort/collectives/schedules/algorithm.h>
+#include <cohort/collectives/schedules/ccl_buffer.h>
 
 #include <string>
 #include <vector>

@@ -15,7 +15,7 @@ void require(bool is_right, const std::string& text) {
   if (!is_right) throw Error(ErrorKind::InvalidArgument, "topology: " + text);
 }
 
-void check(std::string_view name, const LinkSpeed& speed) {
+void check(std::string_view name, const LinkModel& speed) {
   const double least =
       std::min({speed.latency_ns, speed.message_ns, speed.gap_ns, speed.core_gigabytes_per_second});
   require(speed.gigabytes_per_second > 0 && least >= 0,

@@ -16,7 +16,7 @@ namespace cohort::sim {
 /// A message of n bytes takes message_ns of each end's processor, latency_ns on its way, and a port or NIC
 /// for max(gap_ns, n / bandwidth). With a core_gigabytes_per_second each end's processor also works for
 /// n / that, while the bytes pass. A header passes ports and NICs; its work is part of message_ns.
-struct LinkSpeed {
+struct LinkModel {
   double latency_ns = 0;
   double gigabytes_per_second = 1;       ///< 10^9 bytes per second, in each direction
   double message_ns = 0;                 ///< "o": of a processor, to send a message and again to take it
@@ -43,8 +43,8 @@ struct Topology {
   double oversubscription = 1;
   std::vector<double> gigabytes_per_second_of_hosts;  ///< of a NIC of the first hosts, where these differ
   bool is_bandwidth_known = true;                     ///< to schedules; false: as if all hosts had the same
-  LinkSpeed inside{.latency_ns = 500, .gigabytes_per_second = 100};   ///< between ranks of one host
-  LinkSpeed network{.latency_ns = 2000, .gigabytes_per_second = 50};  ///< a NIC
+  LinkModel inside{.latency_ns = 500, .gigabytes_per_second = 100};   ///< between ranks of one host
+  LinkModel network{.latency_ns = 2000, .gigabytes_per_second = 50};  ///< a NIC
   double switch_latency_ns = 0;                                       ///< more, from switch to switch
   std::size_t cache_bytes = 0;             ///< of a core: pieces over links inside of one host; 0: whole
   double core_switch_ns = 0;               ///< of a shared core, from one rank to another

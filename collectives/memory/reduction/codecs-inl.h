@@ -9,7 +9,7 @@
 #define COHORT_COLLECTIVES_REDUCTION_CODECS_INL_H_
 #endif
 
-#include <cohort/collectives/data_type.h>
+#include <cohort/collectives/schedules/data_type.h>
 #include <hwy/highway.h>
 
 #include <cstdint>

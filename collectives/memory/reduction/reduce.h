@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/data_type.h>
 #include <cohort/collectives/memory/reduction/copy.h>
-#include <cohort/collectives/reduce_op.h>
+#include <cohort/collectives/schedules/data_type.h>
+#include <cohort/collectives/schedules/reduce_op.h>
 
 #include <cstddef>
 #include <span>

@@ -2,7 +2,7 @@
 #include <cohort/collectives/memory/reduction/scale.h>
 
 #include <cohort/collectives/memory/reduction/reduce.h>
-#include <cohort/collectives/operators/reference.h>
+#include <cohort/collectives/schedules/operators/reference.h>
 
 #include <algorithm>
 #include <array>

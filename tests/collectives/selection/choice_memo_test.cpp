@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/selection/choice_memo.h>
 
-#include <cohort/collectives/schedule/algorithm_table.h>
+#include <cohort/collectives/schedules/algorithm_table.h>
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <cohort/collectives/selection/selection.h>
 
 #include <cohort/cohort.h>
-#include <cohort/collectives/schedule/piece_over_links.h>
+#include <cohort/collectives/schedules/piece_over_links.h>
 #include <cohort/tests/support/outcome.h>
 
 #include <gmock/gmock.h>

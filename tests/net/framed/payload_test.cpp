@@ -20,7 +20,7 @@ void add(const Reducer&, std::byte* inout, const std::byte* in, std::size_t byte
 constexpr std::size_t kBlockBytes = 4096;
 constexpr Reducer kAddWords{.fold = add, .element_bytes = 4};
 
-void stage(Staging& staging, std::size_t bytes) {
+void stage(ReceiveBuffer& staging, std::size_t bytes) {
   const std::span<std::byte> room = staging.room(bytes);
   std::memset(room.data(), 1, bytes);
   staging.append(bytes);
@@ -29,7 +29,7 @@ void stage(Staging& staging, std::size_t bytes) {
 TEST(Payload, of_nothing_is_complete) { EXPECT_TRUE(Payload().is_complete()); }
 
 TEST(Payload, takes_what_is_staged_and_leaves_what_stands_behind) {
-  Staging staging(kBlockBytes);
+  ReceiveBuffer staging(kBlockBytes);
   std::array<std::byte, 8> to{};
   Payload payload(to.data(), to.size(), nullptr);
   stage(staging, 5);
@@ -43,7 +43,7 @@ TEST(Payload, takes_what_is_staged_and_leaves_what_stands_behind) {
 }
 
 TEST(Payload, combines_whole_elements_only) {
-  Staging staging(kBlockBytes);
+  ReceiveBuffer staging(kBlockBytes);
   std::array<std::byte, 8> to{};
   to.fill(std::byte{2});
   Payload payload(to.data(), to.size(), &kAddWords);

@@ -2,7 +2,7 @@
 #include <cohort/net/host/host_group.h>
 
 #include <cohort/net/host/touch.h>
-#include <cohort/net/transports.h>
+#include <cohort/net/transport_list.h>
 #include <cohort/tests/net/host/two_engines.h>
 #include <cohort/tests/net/link_end.h>
 #include <cohort/tests/support/world_engine.h>

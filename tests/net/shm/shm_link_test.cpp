@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/shm/shm_link.h>
 
-#include <cohort/net/transports.h>
+#include <cohort/net/transport_list.h>
 #include <cohort/tests/net/link_end.h>
 #include <cohort/tests/support/world_engine.h>
 

@@ -186,7 +186,7 @@ void add_bytes(const Reducer&, std::byte* inout, const std::byte* in, std::size_
 Bytes combine(VerbsStream& from, std::size_t bytes) {
   const Reducer reducer{.fold = add_bytes, .element_bytes = kElementBytes};
   Bytes sum(bytes);
-  framed::Staging staging(from.combining_bytes());
+  framed::ReceiveBuffer staging(from.combining_bytes());
   framed::Payload payload(sum.data(), bytes, &reducer);
   for (int turn = 0; turn < 1000 && !payload.is_complete(); ++turn) (void)payload.receive(from, staging);
   return sum;

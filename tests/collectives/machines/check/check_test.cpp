@@ -2,7 +2,7 @@
 // What the checker itself promises: the same verdict in whatever order streams run and whatever links buffer,
 // at a cost that does not depend on counts.
 #include <cohort/collectives/machines/check/suite.h>
-#include <cohort/collectives/schedule/by_carrying.h>
+#include <cohort/collectives/schedules/links/by_carrying.h>
 #include <cohort/engine/error.h>
 #include <cohort/tests/support/planted_faults.h>
 #include <cohort/tests/support/schedules.h>

@@ -119,7 +119,7 @@ std::string text_of(const std::string& path) {
 /// Of a variant that has no file the one of the operator whose algorithm it shares.
 std::string source_of(Operator op, std::string_view id) {
   std::string name = op == operator_of<ExclusiveScan> ? "scan" : std::string(to_string(op));
-  const auto path = [&] { return fmt::format("collectives/algorithms/{}_{}.cpp", name, id); };
+  const auto path = [&] { return fmt::format("collectives/schedules/algorithms/{}_{}.cpp", name, id); };
   const bool has_file = std::filesystem::exists(std::filesystem::path(COHORT_TEST_SOURCE_DIR) / path());
   if (!has_file && name.ends_with("_v")) name.resize(name.size() - 2);
   return text_of(path());

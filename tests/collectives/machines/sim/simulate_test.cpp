@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/machines/sim/library_links.h>
+#include <cohort/collectives/job/resolved_options.h>
 #include <cohort/collectives/machines/sim/simulate.h>
 #include <cohort/engine/error.h>
 #include <cohort/tests/support/schedules.h>
@@ -143,24 +143,6 @@ TEST(SimulateTest, predicted_messages_are_those_that_are_sent) {
                 static_cast<double>(prediction.messages), 0.5)
         << name;
   }
-}
-
-TEST(SimulateTest, between_hosts_links_are_those_of_the_library) {
-  EXPECT_EQ(transport_between(true), "shm");
-  EXPECT_EQ(transport_between(false), "tcp");
-  const Topology topology = library_topology();
-  EXPECT_GT(topology.network.message_ns, 0);
-  EXPECT_GT(topology.network.core_gigabytes_per_second, 0);
-  const sim::Setup small{.ranks = 8, .bytes = 8};
-  const sim::Setup large{.ranks = 8, .bytes = std::size_t{64} << 20};
-  ASSERT_NE(choice_of_library(operator_of<AllReduce>, topology, small), nullptr);
-  EXPECT_NE(choice_of_library(operator_of<AllReduce>, topology, small)->name(), "ring");
-  EXPECT_NE(choice_of_library(operator_of<AllReduce>, topology, small)->name(),
-            choice_of_library(operator_of<AllReduce>, topology, large)->name());
-  EXPECT_NE(choice_of_library(operator_of<Barrier>, topology, small), nullptr);
-  Topology one_host = topology;
-  one_host.ranks_per_host = 8;
-  EXPECT_EQ(choice_of_library(operator_of<AllReduce>, one_host, small), nullptr);
 }
 
 TEST(SimulateTest, progress_is_told_now_and_then) {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/calibration/network_calibration.h>
+
+#include <cohort/collectives/calibration/spread.h>
+#include <cohort/collectives/schedules/algorithm.h>
+#include <cohort/collectives/schedules/operators/barrier.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace cohort {
+namespace {
+
+/// Of a large message, where CCL buffers have so many.
+constexpr std::size_t kMostLargeBytes = std::size_t{256} << 10;
+/// What takes longer is measured once.
+constexpr double kLongUs = 2000;
+
+using Where = NetworkCalibration::Where;
+
+/// With whom this rank measures.
+template <Where kWhere>
+std::optional<Rank> partner(const Exec& x) {
+  for (Rank rank = 0; rank + 1 < x.size(); ++rank) {
+    const bool share_host = x.hosts().host_of(rank) == x.hosts().host_of(rank + 1);
+    if (share_host != (kWhere == Where::inside)) continue;
+    if (x.rank() == rank) return rank + 1;
+    if (x.rank() == rank + 1) return rank;
+    ++rank;  // the next one has its partner
+  }
+  return std::nullopt;
+}
+
+std::size_t large_bytes(std::size_t buffer_bytes) noexcept { return std::min(kMostLargeBytes, buffer_bytes); }
+
+template <Where kWhere>
+Task<> there_and_back(Exec& x, Barrier) {
+  const std::optional<Rank> peer = partner<kWhere>(x);
+  if (!peer) co_return;
+  Link& link = x.link(*peer);
+  if (x.rank() < *peer) co_await link.post(Signal::Ack);
+  co_await link.wait(Signal::Ack);
+  if (x.rank() > *peer) co_await link.post(Signal::Ack);
+}
+
+template <Where kWhere>
+Task<> with_bytes(Exec& x, Barrier) {
+  const std::optional<Rank> peer = partner<kWhere>(x);
+  if (!peer) co_return;
+  Link& link = x.link(*peer);
+  const std::size_t bytes = large_bytes(x.ccl_bytes());
+  if (x.rank() < *peer) {
+    co_await link.send(x.ccl_in(0, bytes));
+    co_await link.wait(Signal::Ack);
+  } else {
+    co_await link.recv(x.ccl_out(0, bytes));
+    co_await link.post(Signal::Ack);
+  }
+}
+
+template <Where kWhere>
+const Algorithm<Barrier> kThereAndBack = {
+    .name = kWhere == Where::inside ? "measure_inside" : "measure_network",
+    .needs = links_to_neighbours,
+    .schedule = there_and_back<kWhere>};
+template <Where kWhere>
+const Algorithm<Barrier> kWithBytes = {
+    .name = kWhere == Where::inside ? "measure_bytes_inside" : "measure_bytes_on_network",
+    .needs = links_to_neighbours,
+    .schedule = with_bytes<kWhere>};
+
+// What links are provided for is known by its address.
+template <Where kWhere>
+const AnyAlgorithm kMeasureSignals = kThereAndBack<kWhere>;
+template <Where kWhere>
+const AnyAlgorithm kMeasureBytes = kWithBytes<kWhere>;
+
+}  // namespace
+
+Task<double> NetworkCalibration::agreed_time(const AnyAlgorithm& algorithm) {
+  const CallArguments nothing{.type = DataType::byte};
+  Call call =
+      make_call(operator_of<Barrier>, nothing, together_.membership().rank, together_.membership().size);
+  call.algorithm = &algorithm;
+  bool has_time = co_await together_.has_time();
+  if (!has_time) co_return 0;
+  co_await together_.run(call);  // connects
+  has_time = co_await together_.has_time();
+  if (!has_time) co_return 0;
+  double us = co_await together_.time_once(call);
+  co_await together_.agree_on_slowest(std::span(&us, 1));
+  if (us > kLongUs) co_return us;
+  us = co_await together_.time(call);
+  co_await together_.agree_on_slowest(std::span(&us, 1));
+  co_return us;
+}
+
+template <Where kWhere>
+Task<NetworkCalibration::Way> NetworkCalibration::time_way() {
+  const double there_and_back = co_await agreed_time(kMeasureSignals<kWhere>);
+  const double with_bytes = co_await agreed_time(kMeasureBytes<kWhere>);
+  const auto bytes = static_cast<double>(large_bytes(reach_.buffer_bytes));
+  if (with_bytes == 0) co_return Way{.latency_us = there_and_back / 2};
+  co_return Way{.latency_us = there_and_back / 2,
+                .byte_us = std::max(0.0, with_bytes - there_and_back) / bytes};
+}
+
+Task<CostModel> NetworkCalibration::measure() {
+  const std::optional<KnownFigures::OfNetwork> known = co_await together_.known_to_all(known_.network());
+  if (known) co_return model_by(*known);
+  together_.allow(budget_);
+  const Way between = co_await time_way<Where::between>();
+  const Way inside = co_await time_way<Where::inside>();
+  const KnownFigures::OfNetwork figures = {
+      {between.latency_us, between.byte_us, inside.latency_us, inside.byte_us}};
+  double spread = together_.spread;
+  co_await together_.agree_on_slowest(std::span(&spread, 1));
+  const bool is_first_of_host = reach_.hosts.place_of(together_.membership().rank) == 0;
+  const bool is_whole = co_await together_.has_time();
+  if (is_first_of_host && is_whole && spread <= kMostKeptSpread) known_.keep(figures);
+  co_return model_by(figures);
+}
+
+/// What was measured of a way includes the work at its ends, which counts by itself.
+CostModel NetworkCalibration::model_by(const KnownFigures::OfNetwork& figures) const {
+  const LinkSpeed& speed = reach_.model.speed();
+  InsideSpeed inside = reach_.model.inside();
+  NetworkSpeed network = reach_.model.network();
+  network.is_measured = figures[0] > 0;
+  inside.is_measured = figures[2] > 0;
+  if (figures[0] > 0) network.latency_us = std::max(0.0, figures[0] - speed.message_us);
+  if (figures[1] > speed.byte_us) network.byte_us = figures[1];
+  if (figures[2] > 0) inside.latency_us = std::max(0.0, figures[2] - inside.message_us);
+  if (figures[3] > 0) inside.byte_us = figures[3];
+  return {speed, inside, reach_.hosts.ranks(), network};
+}
+
+}  // namespace cohort

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/core/communicator_core.h>
+
+#include <cohort/collectives/calibration/calibration.h>
+#include <cohort/collectives/job/establish.h>
+#include <cohort/collectives/job/resolved_options.h>
+#include <cohort/engine/assert.h>
+#include <cohort/engine/failure.h>
+#include <cohort/net/host/touch.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+/// Of the time of joining, for what a rank measures by itself.
+constexpr int kPartForLinks = 30;
+
+/// Of this rank's own, as it joined: not what it heard, nor how a connection ended.
+bool is_finding(const std::exception_ptr& failure) {
+  const std::optional<Error> error = failure ? error_in(failure) : std::nullopt;
+  return error && (error->kind() == ErrorKind::Mismatch || is_own_fault(error->kind()));
+}
+
+}  // namespace
+
+void CommunicatorCore::check(const CommunicatorOptions& options) {
+  (void)ForcedAlgorithms(options.algorithm, table_of(options));
+  transports_of(options).check();
+}
+
+std::shared_ptr<CommunicatorCore> CommunicatorCore::create(Engine& engine,
+                                                           std::unique_ptr<Membership>& membership,
+                                                           const CommunicatorOptions& options) {
+  std::shared_ptr<CommunicatorCore> core(new CommunicatorCore(engine, membership, options, nullptr, nullptr));
+  core->self_ = core;
+  return core;
+}
+
+std::shared_ptr<CommunicatorCore> CommunicatorCore::create_group(std::shared_ptr<CommunicatorCore> root,
+                                                                 GroupTable::Group& group) {
+  const CommunicatorCore& of = *root;
+  CommunicatorOptions options = of.options_;
+  options.buffer_bytes = group.buffer_bytes;
+  auto membership = std::make_unique<Membership>(membership_in(of.membership_, group));
+  std::shared_ptr<CommunicatorCore> core(
+      new CommunicatorCore(of.engine_, membership, options, std::move(root), &group));
+  core->self_ = core;
+  return core;
+}
+
+std::shared_ptr<CommunicatorCore> CommunicatorCore::root() const noexcept {
+  return root_ ? root_ : self_.lock();
+}
+
+CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                                   const CommunicatorOptions& options, std::shared_ptr<CommunicatorCore> root,
+                                   GroupTable::Group* group)
+    : root_(std::move(root)),
+      engine_(engine),
+      options_(options),
+      membership_(*membership),
+      group_(group),
+      place_(group == nullptr ? place_of_root(membership_.size) : group->place),
+      algorithms_(table_of(options)),
+      timeout_(timeout_of(options)),
+      forced_(options.algorithm, algorithms_),
+      determinism_(options.determinism),
+      copy_threads_(options.copy_threads),
+      pull_from_bytes_(options.pull_from_bytes),
+      plane_(root_ ? nullptr : std::make_unique<ControlPlane>(engine, membership_, health_)),
+      control_(root_ ? *root_->plane_ : *plane_, place_.numbers[membership_.rank], membership_.rank,
+               place_.ranks),
+      health_(
+          engine, membership_, control_, running_, call_, services_, algorithms_,
+          [this](const Error& cause) {
+            takes_calls_ = false;
+            if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
+            if (messenger_) messenger_->fail(cause);
+            resources_.shutdown();
+          },
+          [this](Rank peer) { return resources_.is_cut_off(peer); }),
+      run_ahead_(engine, membership_, running_, health_),
+      within_(root_ ? std::optional<PeerTransports::Within>({root_->resources_.transports(), place_})
+                    : std::nullopt),
+      resources_(engine, membership_, *this, transports_of(options), within_ ? &*within_ : nullptr),
+      heap_(root_ ? root_->heap_ : std::make_shared<SharedHeap>()),
+      exec_(engine, membership_, *this, resources_),
+      packed_(engine, heap_, membership_.rank, membership_.size),
+      function_reducer_(engine, heap_, membership_.rank, membership_.size,
+                        [this](Call& call) { return move_for_function(call); }),
+      watchdog_(
+          engine,
+          [this] {
+            if (!call_.is_between_messages()) health_.report_stall();
+          },
+          [this] { time_is_over(); }) {
+  services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
+  resources_.bind(running_.windows);
+  reach_ = {.is_host_wide = resources_.is_host_wide(),
+            .hosts = resources_.transports().hosts(),
+            .buffer_bytes = resources_.buffer_bytes()};
+  host::HostGroup* const group_of_host = resources_.group();
+  if (!root_) {
+    const Resources::HeapPlace heap = resources_.heap();
+    *heap_ =
+        SharedHeap(heap.memory, heap.offset, heap.bytes, options.uses_huge_pages, &resources_.transports());
+    groups_.emplace(engine, *plane_, membership_, group_of_host == nullptr ? nullptr : heap_.get(),
+                    group_buffer_bytes_of(options));
+    plane_->set_group_handler(*groups_);
+  }
+  if (group_of_host != nullptr && group_of_host->members().size() > 1)
+    meeting_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, *heap_, reach_);
+  owned_membership_ = std::move(membership);
+}
+
+CommunicatorCore::~CommunicatorCore() {
+  COHORT_ASSERT(!turn_.is_locked(), "communicator '{}' ended with a collective running", membership_.name);
+}
+
+Task<> CommunicatorCore::establish_with_all(Duration timeout) {
+  const Duration budget = std::min(timeout / kPartForLinks, LinkSpeed::kMostTime);
+  CancelScope* around = co_await current_scope();
+  CancelScope scope(around);
+  operation_scope_ = &scope;  // others may be through before this rank is, and fail
+  std::optional<LinkSpeed> speed;
+  std::exception_ptr failure;
+  try {
+    Task<std::optional<LinkSpeed>> exchanging = with_scope(
+        scope,
+        exchange_hellos(engine_, membership_, *plane_, resources_, services_, ranks_per_core(), budget));
+    const std::optional<LinkSpeed> agreed = co_await exchanging;
+    speed = agreed;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  operation_scope_ = nullptr;
+  // What this rank has found by itself goes before what it heard, and that before how connections ended.
+  if (health_.is_failed() && !is_finding(failure)) throw Error(health_.cause());
+  if (failure) std::rethrow_exception(failure);
+  if (speed) reach_.model = CostModel(*speed, membership_.size, NetworkSpeed::between(membership_));
+  reach_.hosts = resources_.transports().hosts();
+  if (ranks_per_core() > 1) engine_.set_crowded(true);
+  engine_.expect_engines_per_core(ranks_per_core());
+}
+
+/// By what the root has measured as it was joined, which is the same on all ranks.
+void CommunicatorCore::establish_in_root() noexcept {
+  const Reach& known = root_->reach_;
+  if (!known.is_host_wide)
+    reach_.model = {known.model.speed(), known.model.inside(), membership_.size,
+                    NetworkSpeed::between(membership_).by(known.model.network())};
+  reach_.slots = root_->as_joined_.slots;
+  reach_.pull = root_->as_joined_.pull;
+}
+
+void CommunicatorCore::make_ready() noexcept {
+  resources_.start(services_);
+  if (root_)
+    root_->groups_->attach(*group_, *this);
+  else
+    connections().set_is_making([this](Rank peer, GroupNumber of) { return groups_->is_making(peer, of); });
+  bool is_one_process = !resources_.is_isolated();
+  for (Rank peer = 0; peer < membership_.size; ++peer)
+    is_one_process = is_one_process && membership_.shares_process(peer);
+  if (meeting_ && is_one_process) meeting_->set_one_process();
+  if (!job_membership().has_idle_cores()) exec_.stage_in_cache();
+  exec_.set_cores(job_membership().has_core_each(), job_membership().ranks_of_host());
+  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
+}
+
+Task<> CommunicatorCore::run_begun(const Call& call) {
+  const bool is_done = may_complete_here(call) && complete_here(call);
+  if (!is_done) co_await orchestrate(call);
+  call_.end_message();
+}
+
+Task<> CommunicatorCore::close() {
+  if (is_closed()) co_return;
+  stage_ = Stage::closing;
+  takes_calls_ = false;
+  co_await hear_of_last_call();
+  stage_ = Stage::left;
+  health_.leave();
+  if (!health_.is_failed()) co_await let_data_leave();
+  ControlMessage goodbye;
+  goodbye.type = ControlMessage::Type::goodbye;
+  goodbye.sequence = running_.sequence;
+  goodbye.signature = running_.signature;
+  control_.broadcast(goodbye);
+  stage_ = Stage::parted;
+  resources_.shutdown();
+  if (root_)
+    co_await end_group();
+  else
+    co_await end_if_unused();
+  if (is_untold()) throw Error(health_.cause());
+}
+
+Task<> CommunicatorCore::end_group() {
+  services_.cancel();
+  try {
+    co_await services_.join();
+  } catch (...) {  // told when it happened: service_failed()
+  }
+  if (group_ != nullptr) root_->groups_->leave(*std::exchange(group_, nullptr));
+  co_await root_->end_if_unused();
+}
+
+Task<> CommunicatorCore::end_if_unused() {
+  if (stage_ != Stage::parted || groups_->is_in_use()) co_return;
+  stage_ = Stage::ended;
+  co_await let_goodbyes_leave();
+  services_.cancel();
+  plane_->shutdown();
+  try {
+    co_await services_.join();
+  } catch (...) {  // told when it happened: service_failed()
+  }
+}
+
+void CommunicatorCore::refuse_blocks(const Call& call) {
+  refuse_call(fmt::format("{} by {} does not write to blocks that lie apart: give it one piece of memory",
+                          to_string(call.op), call.algorithm->name()));
+}
+
+/// The call has its number from here on.
+void CommunicatorCore::begin(const Call& call) { begin(call, sign(call, membership_.size)); }
+
+void CommunicatorCore::begin(const Call& call, const Signature& signature) {
+  prepare(call, signature);
+  if (call_.whole()) {
+    call_.begin_message();
+    watchdog_.begin_message();
+  }
+  if (!health_.begin(running_.sequence, running_.signature)) throw Error(health_.cause());
+}
+
+void CommunicatorCore::prepare(const Call& call, const Signature& signature) noexcept {
+  ++running_.sequence;
+  running_.signature = signature;
+  run_ahead_.begin(call.op);
+  running_.windows.bind(WindowId::send, call.send, call.send_bytes);
+  if (call.blocks.empty()) [[likely]]
+    running_.windows.bind(WindowId::recv, call.recv, call.recv_bytes);
+  else
+    running_.windows.bind_blocks(WindowId::recv, call.blocks, call.send_bytes);
+  running_.is_running = true;
+  if (meeting_) meeting_->begin();
+  resources_.operation_started();
+}
+
+bool CommunicatorCore::may_complete_here(const Call& call) const noexcept {
+  if (call.reduce == ReduceOp::scaled_sum) return false;
+  if (meeting_) return meeting_->may_complete_here(call);
+  return call.algorithm->ground() == Ground::alone && call.message_bytes() <= kMostBytesInPlace;
+}
+
+bool CommunicatorCore::complete_here(const Call& call) noexcept {
+  if (meeting_) return meeting_->complete_here(call);
+  exec_.begin(UserWindows::mapped, 0);
+  call.algorithm->combine(exec_, call.arguments(membership_.size));
+  return true;
+}
+
+bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexcept {
+  const bool may = !call.has_own_counts() && !turn_.is_locked() && takes_calls_ &&
+                   running_.sequence < call.chosen_until && may_complete_here(call);
+  if (!may || !engine_.pace().may_do(kCallBytes + 2 * call.message_bytes())) return false;
+  has_begun = turn_.try_lock();
+  call_.begin();
+  prepare(call, sign(call, membership_.size));
+  const bool is_announced = !meeting_ || meeting_->announce_here(call);
+  const bool is_well =
+      health_.begin(running_.sequence, running_.signature);  // while the announcement travels
+  if (!is_announced || !is_well || !complete_here(call)) return false;
+  running_.is_running = false;
+  turn_.unlock();
+  return true;
+}
+
+Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
+  const CallUnderWay under_way(engine_);
+  CancelScope* around = co_await current_scope();
+  std::optional<Mutex::Guard> turn;
+  if (has_begun) {
+    turn.emplace(turn_);
+  } else {
+    Mutex::Guard taken = co_await turn_.lock();
+    turn.emplace(std::move(taken));
+    if (engine_.is_turn_over()) co_await engine_.let_others_run();  // in its place: nobody overtakes it
+    if (around != nullptr) around->throw_if_cancelled();
+    has_told_ = health_.is_failed();
+    if (has_told_) throw Error(health_.cause());
+    if (is_closed())
+      throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
+  }
+  const Duration timeout = std::visit([](const auto* call) { return call->timeout; }, asked);
+  CancelScope scope(around);
+  operation_scope_ = &scope;
+  watchdog_.begin(timeout > Duration::zero() ? timeout : timeout_);
+  if (health_.is_failed()) scope.cancel(health_.cause());
+  std::exception_ptr failure;
+  try {
+    Task<> running = with_scope(scope, perform(asked, has_begun));
+    co_await running;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  watchdog_.end();
+  operation_scope_ = nullptr;
+  if (failure) {
+    health_.tell_giving_up();
+    co_await hear_of_others(failure);
+    const Error cause = settle_failure(failure);
+    co_await withdraw();
+    calibration_.reset();
+    running_.is_running = false;
+    call_.end();
+    has_told_ = true;
+    throw Error(cause);
+  }
+  Call* const* const call = std::get_if<Call*>(&asked);
+  if (call != nullptr && (*call)->message_bytes() > kMostBytesInPlace) exec_.end();
+  running_.is_running = false;
+  call_.end();
+}
+
+/// A call that has begun is one message.
+Task<> CommunicatorCore::perform(Asked asked, bool has_begun) {
+  if (has_begun && health_.is_failed()) throw Error(health_.cause());
+  if (has_begun) return orchestrate(*std::get<Call*>(asked));
+  if (Call* const* const call = std::get_if<Call*>(&asked)) renew_choice(**call);
+  const bool is_due = running_.sequence >= choices_end_;
+  Task<> running = std::visit([this](const auto* call) { return begin_and_run(*call); }, asked);
+  if (!is_due) [[likely]]
+    return running;
+  const bool is_joint = !std::visit([](const auto* call) { return call->op.is_one_way(); }, asked);
+  return run_and_measure_again(std::move(running), is_joint);
+}
+
+/// It may have been made before the last time that ranks measured.
+void CommunicatorCore::renew_choice(Call& call) const {
+  if (call.chosen_until == choices_end_) [[likely]]
+    return;
+  choose(call, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
+}
+
+Task<> CommunicatorCore::begin_and_run(const Call& call) {
+  const bool is_scaled = call.reduce == ReduceOp::scaled_sum;
+  if (is_scaled || call.has_own_counts()) {
+    call_.begin(sign(call, membership_.size));
+    return is_scaled ? scale_and_run(call) : tell_counts_and_run(call);
+  }
+  call_.begin();
+  begin(call);
+  return orchestrate(call);
+}
+
+Task<> CommunicatorCore::orchestrate(const Call& call) {
+  if (!meeting_) exec_.begin(UserWindows::staged, 0);
+  Task<> running = meeting_ ? attend_and_run(call) : run_schedule(call);
+  if (!reach_.is_host_wide && run_ahead_.is_too_long()) return run_ahead_.shorten_before(std::move(running));
+  return running;
+}
+
+/// What is over when all have met needs no more.
+Task<> CommunicatorCore::attend_and_run(const Call& call) {
+  const bool is_over = co_await meeting_->attend(call);
+  if (!is_over) co_await run_schedule(call);
+}
+
+Task<> CommunicatorCore::run_schedule(const Call& call) {
+  if (call.algorithm->ground() == Ground::alone) return complete_alone(call);
+  const std::size_t piece = piece_bytes(*call.algorithm, call, reach_for(call));
+  const ResourceTag tag{call.algorithm, size_class(piece)};
+  if (!resources_.is_provided(tag)) return provide_and_run(call, tag);
+  const bool touches =
+      call.algorithm->ground() == Ground::mapped && meeting_->windows() == UserWindows::mapped;
+  if (touches) return run_on_peers_memory(call, piece);
+  return call.algorithm->run(exec_, call.arguments(membership_.size), piece);
+}
+
+Task<> CommunicatorCore::complete_alone(const Call& call) {
+  exec_.begin(UserWindows::mapped, 0);
+  const OperatorArguments arguments = call.arguments(membership_.size);
+  co_await exec_.combine_in_turns(*call.algorithm, arguments);
+}
+
+Task<> CommunicatorCore::provide_and_run(const Call& call, ResourceTag tag) {
+  const Needs needs = call.algorithm->needs(class_bytes(tag.size_class), reach_.hosts);
+  co_await resources_.provide(tag, needs);
+  resources_.bind(running_.windows);
+  co_await run_schedule(call);
+}
+
+/// A touch from the first step to the last, which looks for withdrawals before each phase (MemoryExec): a
+/// peer's call may be over with the last one, before this rank finds everybody there.
+Task<> CommunicatorCore::run_on_peers_memory(const Call& call, std::size_t piece) {
+  host::Touch touch;
+  if (!touch.begin(*resources_.group())) co_await engine_.sleep_until(kNever);  // until the cause comes
+  co_await call.algorithm->run(exec_, call.arguments(membership_.size), piece);
+}
+
+/// No peer touches this rank's buffers after this. Those that are gone touch nothing.
+Task<> CommunicatorCore::withdraw() {
+  host::HostGroup* const group = resources_.group();
+  if (group == nullptr) co_return;
+  const auto is_gone = [this](Rank peer) { return health_.is_gone(peer); };
+  CancelScope uncancelled;
+  Task<> withdrawing = with_scope(uncancelled, group->withdraw(is_gone));
+  co_await withdrawing;
+}
+
+Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
+  if (is_closed())
+    throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
+  if (!messenger_) {
+    messenger_.emplace(Messenger::Use{
+        .engine = engine_,
+        .membership = membership_,
+        .transports = resources_.transports(),
+        .health = health_,
+        .services = services_,
+        .timeout = timeout_,
+        .pull_from_bytes =
+            messages_pull_from(pull_from_bytes_, membership_.engines_per_core(), as_joined_.pull),
+        .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
+        .withdraw = [this] { return withdraw(); }});
+    health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });
+    health_.set_other_work([this](Health::OfWork of) -> std::optional<std::string> {
+      if (!messenger_) return std::nullopt;
+      return of == Health::OfWork::that_waits ? messenger_->current_operation()
+                                              : messenger_->last_operation();
+    });
+  }
+  co_return co_await messenger_->run(request);
+}
+
+}  // namespace cohort

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/calibration/later_measuring.h>
+#include <cohort/collectives/call/own_counts.h>
+#include <cohort/collectives/call/running_call.h>
+#include <cohort/collectives/core/function_reducer.h>
+#include <cohort/collectives/core/packed_tensors.h>
+#include <cohort/collectives/core/run_ahead.h>
+#include <cohort/collectives/core/scaled_input.h>
+#include <cohort/collectives/job/communicator_options.h>
+#include <cohort/collectives/job/group_table.h>
+#include <cohort/collectives/job/health.h>
+#include <cohort/collectives/job/resources.h>
+#include <cohort/collectives/job/watchdog.h>
+#include <cohort/collectives/memory/shared_heap.h>
+#include <cohort/collectives/onehost/meeting.h>
+#include <cohort/collectives/onehost/memory_exec.h>
+#include <cohort/collectives/p2p/messenger.h>
+#include <cohort/collectives/selection/choice_memo.h>
+#include <cohort/collectives/selection/explanation.h>
+#include <cohort/collectives/selection/forced_algorithms.h>
+#include <cohort/collectives/selection/selection.h>
+#include <cohort/engine/assert.h>
+#include <cohort/engine/mutex.h>
+
+#include <limits>
+#include <memory>
+#include <variant>
+
+namespace cohort {
+
+class Calibration;
+
+/// A communicator's inside: runs one collective after the other, in the order of the calls.
+///
+/// From call to bytes: select the algorithm, number and sign the call, meet where ranks share memory, provide
+/// what the schedule needs, run it.
+///
+/// That of a group has links, slots and buffers of its own, and shares with the one that was joined, its
+/// root, what costs connections and memory: control connections, segments, doorbells, listener, heap. It owns
+/// the root, which therefore serves on after it was closed, until its last group is. Threads: the engine's.
+class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Immovable {
+ public:
+  /// Throws InvalidArgument for options that no rank could use; before joining.
+  static void check(const CommunicatorOptions& options);
+
+  /// For a communicator that is being joined. Takes the membership over, unless it throws: then the caller
+  /// has its connections, to tell the others why. Errors: InvalidArgument, Unsupported, ResourceLimit,
+  /// SystemError.
+  static std::shared_ptr<CommunicatorCore> create(Engine& engine, std::unique_ptr<Membership>& membership,
+                                                  const CommunicatorOptions& options);
+  /// For a group that the root's table has made. Throws ProtocolError, ResourceLimit, Unsupported.
+  static std::shared_ptr<CommunicatorCore> create_group(std::shared_ptr<CommunicatorCore> root,
+                                                        GroupTable::Group& group);
+  ~CommunicatorCore();
+
+  /// Exchanges shared memory and configuration with all ranks, which the ranks of a group have done before;
+  /// then collectives may run. What is measured of the hosts takes at most a fifth of that time, and has a
+  /// default in its place where it would take longer.
+  Task<> establish(Duration timeout);
+  /// Says goodbye and ends what runs beside, unless groups need it. Idempotent. No collective may be running.
+  /// Throws, when that is done, the cause of a failure of the last call that this rank hears of only here.
+  Task<> close();
+
+  /// The communicator that was joined, which may be this one; owned together.
+  [[nodiscard]] std::shared_ptr<CommunicatorCore> root() const noexcept;
+  /// Its groups.
+  [[nodiscard]] GroupTable& groups() noexcept { return root_ ? *root_->groups_ : *groups_; }
+  /// For making groups, of the communicator that was joined.
+  [[nodiscard]] DataConnections& connections() noexcept {
+    return root_ ? root_->connections() : resources_.transports().connections();
+  }
+  /// By which a group is found as long as somebody holds it.
+  void set_handle(const std::shared_ptr<CommunicatorCore>& handle) noexcept { group_->handle = handle; }
+  /// Which rank of the root one of this communicator is.
+  [[nodiscard]] Rank world_rank(Rank rank) const noexcept { return place_.ranks[rank]; }
+  [[nodiscard]] Duration timeout() const noexcept { return timeout_; }
+  [[nodiscard]] bool is_closed() const noexcept { return stage_ != Stage::open; }
+  /// Splits are numbered, in the order in which all ranks call them.
+  [[nodiscard]] std::uint64_t next_split() noexcept { return ++splits_; }
+  /// Why establish() was not through in time: names a rank that does not answer, if there is one. Who does
+  /// is asked, since whoever this rank waits for may wait for another one.
+  Task<Error> silence();
+  /// Where establish() has failed: tells all ranks why, then waits until no peer touches what this rank
+  /// measured in. Peers that do may wait for the cause.
+  Task<> give_up(Error cause);
+  /// Gives the communicator up for a reason of this rank's own.
+  void abort(const std::string& reason) noexcept;
+
+  [[nodiscard]] Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] const Membership& membership() const noexcept { return membership_; }
+  /// Of the communicator that was joined: this one, or the one whose group it is.
+  [[nodiscard]] const Membership& job_membership() const noexcept {
+    return root_ ? root_->membership_ : membership_;
+  }
+  [[nodiscard]] const std::string& transport() const noexcept { return resources_.transports().name(); }
+  [[nodiscard]] const Health& health() const noexcept { return health_; }
+  [[nodiscard]] const std::shared_ptr<SharedHeap>& heap() noexcept { return heap_; }
+  [[nodiscard]] std::size_t buffer_bytes() const noexcept { return resources_.buffer_bytes(); }
+  [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
+  /// The algorithm for a call; `forced` by it, if not empty.
+  [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
+    const Forced names{forced, forced_.of(call.op)};
+    const Reach& reach = reach_for(call);
+    if (!names.by_call.empty() || !names.by_communicator.empty())
+      return *choose_algorithm(call, reach, algorithms_, names).algorithm;
+    if (const AnyAlgorithm* const small = choose_in_slots(call, reach, algorithms_)) return *small;
+    if (const AnyAlgorithm* const known = chosen_.find(call)) return *known;
+    const AnyAlgorithm& chosen = *choose_algorithm(call, reach, algorithms_, names).algorithm;
+    chosen_.keep(call, chosen);
+    return chosen;
+  }
+  [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
+    return explain_choice(call, reach_for(call), algorithms_, {forced, forced_.of(call.op)});
+  }
+  [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
+  /// By which a call is chosen and cut: at D1 nothing that was measured decides.
+  [[nodiscard]] const Reach& reach_for(const Call& call) const noexcept {
+    return call.determinism == Determinism::D1 ? unmeasured_ : reach_;
+  }
+  /// What calls promise of their bits, unless they ask for another level.
+  [[nodiscard]] Determinism determinism() const noexcept { return determinism_; }
+
+  /// The path of small messages: completes the call without suspending if it can. Otherwise run() does;
+  /// `has_begun` tells it that the call has its number already and waits for peers.
+  [[nodiscard]] bool try_complete_now(const Call& call, bool& has_begun) noexcept;
+
+  /// What a caller asks for: one message, or a call that is made of several.
+  using Asked = std::variant<Call*, const TensorCall*, const FunctionCall*>;
+  /// Runs the call, which outlives the task, in its turn.
+  [[nodiscard]] Task<> run(Asked asked, bool has_begun);
+
+  // Before a call is run: what runs it, `forced` by it if not empty. Throws InvalidArgument for what is wrong
+  // with it on this rank alone.
+  void choose(Call& call, std::string_view forced) const {
+    call.algorithm = &select(call, forced);
+    call.chosen_until = choices_end_;
+    call.is_algorithm_forced = !forced.empty();
+    if (!call.blocks.empty() && !call.algorithm->keeps_to_blocks()) [[unlikely]]
+      refuse_blocks(call);
+  }
+  void choose(TensorCall& call, std::string_view forced);
+  void choose(FunctionCall& call, std::string_view forced) const;
+  // At first, and anew for another level than the communicator's.
+  void choose_first(Call& call) const {
+    call.ask_for(determinism_);
+    choose(call, {});
+  }
+  void choose_first(TensorCall& call) {
+    call.determinism = determinism_;
+    choose(call, {});
+  }
+  void choose_first(FunctionCall& call) const { choose(call, {}); }
+  void determine(Call& call, Determinism level) const {
+    call.ask_for(level);
+    choose(call, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
+  }
+  void determine(TensorCall& call, Determinism level) {
+    call.determinism = level;
+    choose(call, std::string_view(call.algorithm));
+  }
+  void determine(FunctionCall&, Determinism) const noexcept {}  // by rank at every level
+
+  /// A call is awaited where its communicator lives.
+  void assert_is_on_engine(Operator op) const noexcept {
+    COHORT_ASSERT(engine_.is_current(),
+                  "{} on '{}' was awaited on another engine than its communicator's; await it in a task of "
+                  "that engine, or post() one there",
+                  to_string(op), membership_.name);
+  }
+  /// A call that ends so is a bug, unless an exception is on its way.
+  void report_never_awaited(Operator op) const noexcept;
+
+  /// A message, without suspending, if it can be.
+  [[nodiscard]] bool try_transfer_now(const MessageRequest& request) noexcept {
+    return messenger_ && !is_closed() && messenger_->try_complete_now(request);
+  }
+  /// The same with suspending; the request outlives the task. From whom it is, or to whom.
+  [[nodiscard]] Task<Rank> transfer(const MessageRequest& request);
+
+  // LinkHost:
+  [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
+  void link_failed(Rank peer, const Error& error) noexcept override;
+  void gives_up(Rank peer) noexcept override { health_.tell_giving_up(peer); }
+  [[nodiscard]] bool ran_another(std::uint64_t sequence, const Signature& than) const noexcept override {
+    return LinkHost::ran_another(sequence, than) || health_.ran_another(sequence, than);
+  }
+  [[nodiscard]] bool has_process_ended(Rank peer) const noexcept override {
+    return control_.has_process_ended(peer);
+  }
+  void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept override {
+    health_.report_mismatch(peer, sequence, theirs);
+  }
+
+ private:
+  /// How far a communicator is from its first call to its end, in this order.
+  enum class Stage : std::uint8_t {
+    open,
+    closing,  ///< takes no more calls
+    left,     ///< is told of no failure of its peers any more
+    parted,   ///< and they have been told that this rank is gone
+    ended,    ///< a root: and what it shares with its groups
+  };
+
+  [[noreturn, gnu::cold]] static void refuse_blocks(const Call& call);
+
+  /// Calls in a row that complete without suspending look now and then whether their turn of the loop is
+  /// over: a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice.
+  /// Looking costs 25 ns, so the smallest calls, 0.2 us each, do it every 32nd time.
+  static constexpr std::size_t kCallBytes = std::size_t{4} << 10;
+
+  CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
+                   const CommunicatorOptions& options, std::shared_ptr<CommunicatorCore> root,
+                   GroupTable::Group* group);
+
+  // GroupTable::Listener:
+  void on_group_control(Rank from, const ControlMessage& message) noexcept override {
+    health_.on_control(from, message);
+  }
+  void on_group_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept override {
+    health_.on_departure(peer, said_goodbye, after_sequence);
+  }
+  void on_group_failure(const Error& error) noexcept override {
+    health_.unless_out_of_memory([&] { health_.fail(error.with_culprit(membership_.rank)); });
+  }
+
+  // One call, in its turn:
+  [[nodiscard]] Task<> perform(Asked asked, bool has_begun);
+  void renew_choice(Call& call) const;
+  [[nodiscard]] Task<> begin_and_run(const Call& call);
+  [[nodiscard]] Task<> begin_and_run(const TensorCall& call);
+  [[nodiscard]] Task<> begin_and_run(const FunctionCall& call);
+
+  // The messages of a call that is made of several (communicator_core_messages.cpp):
+  Task<> scale_and_run(const Call& call);
+  Task<> tell_counts_and_run(const Call& call);
+  Task<> run_tensors(const TensorCall& call);
+  Task<> run_message(const TensorCall& call, const TensorPlan::Message& message);
+  Task<> run_function(const FunctionCall& call);
+  Task<> move_for_function(Call& call);
+
+  // One message:
+  Task<> run_begun(const Call& call);
+  // Throw the cause if the communicator has failed by then.
+  void begin(const Call& call);
+  void begin(const Call& call, const Signature& signature);
+  void prepare(const Call& call, const Signature& signature) noexcept;
+  [[nodiscard]] bool may_complete_here(const Call& call) const noexcept;
+  [[nodiscard]] bool complete_here(const Call& call) noexcept;
+  Task<> run_unnumbered(const Call& call);
+  /// What runs it: over links the schedule's own task, else one that meets or provides first.
+  [[nodiscard]] Task<> orchestrate(const Call& call);
+  Task<> attend_and_run(const Call& call);
+  [[nodiscard]] Task<> run_schedule(const Call& call);
+  Task<> complete_alone(const Call& call);
+  Task<> provide_and_run(const Call& call, ResourceTag tag);
+  Task<> run_on_peers_memory(const Call& call, std::size_t piece);
+
+  // Failures (communicator_core_failures.cpp):
+  /// Who has not come to the message that runs, as far as this rank knows.
+  struct Missing {
+    std::vector<Rank> ranks;
+    std::optional<Rank> culprit;  ///< the lowest that does not wait itself, if there is one
+    std::optional<Rank> waiting;  ///< the lowest that does: only the next one to be waited for
+    bool is_certain = true;       ///< these it are, and no other is the culprit; else nothing else was heard
+    bool have_answered = true;    ///< all of them, since this rank asked around
+  };
+  [[nodiscard]] Missing missing() const;
+  /// Of those that have come, who does not answer: on any host, for all ranks are asked.
+  [[nodiscard]] std::vector<Rank> silent() const;
+  [[nodiscard]] std::string names_of(std::span<const Rank> ranks) const;
+  [[nodiscard]] std::string whereabouts_of(std::span<const Rank> ranks) const;
+  /// Before settle_failure(): what others know of it.
+  Task<> hear_of_others(const std::exception_ptr& failure);
+  Task<> ask_others();
+  Task<> ask_who_answers();
+  [[nodiscard]] std::optional<Rank> silent_while_measuring() const;
+  void time_is_over() noexcept;
+  /// `sequence`: of the call that it gives up; 0: none runs.
+  void leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept;
+  [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
+  [[nodiscard]] Error find_own_failure(const std::exception_ptr& failure);
+  Task<> withdraw();
+  void service_failed(const std::exception_ptr& failure) noexcept;
+  void fail_of_service(const std::exception_ptr& failure);
+  [[nodiscard]] Error deadline_exceeded() const;
+  Task<> let_data_leave();
+  Task<> let_goodbyes_leave();
+  Task<> hear_of_last_call();
+  /// Whether the last call of this rank is known to have failed since it was over.
+  [[nodiscard]] bool is_untold() const noexcept;
+
+  // What ranks measure together (communicator_core_measuring.cpp):
+  [[nodiscard]] Calibration& begin_calibration();
+  [[nodiscard]] bool may_pull() const noexcept;
+  [[nodiscard]] Task<> run_and_measure_again(Task<> running, bool is_joint);
+  Task<> measure_again(TimePoint until);
+
+  // Establishing:
+  Task<> establish_with_all(Duration timeout);
+  void establish_in_root() noexcept;
+  void make_ready() noexcept;
+  Task<> measure(const std::function<Task<>()>& what);
+  Task<> measure_host(Duration budget);
+  Task<> measure_network(Duration budget);
+  Task<> end_group();
+  /// Ends what a root and its groups share, if nobody needs it any more.
+  Task<> end_if_unused();
+  [[nodiscard]] double ranks_per_core() const {
+    return root_ ? root_->ranks_per_core() : membership_.engines_per_core();
+  }
+
+  const std::shared_ptr<CommunicatorCore> root_;  ///< of a group; null: this is one
+  std::weak_ptr<CommunicatorCore> self_;
+  Engine& engine_;
+  const CommunicatorOptions options_;
+  std::unique_ptr<Membership> owned_membership_;
+  Membership& membership_;
+  GroupTable::Group* group_;  ///< of a group, until it has left
+  const GroupPlace place_;    ///< in the root
+  const AlgorithmTable algorithms_;
+  const Duration timeout_;
+  const ForcedAlgorithms forced_;
+  const Determinism determinism_;
+  const std::optional<unsigned> copy_threads_;
+  const std::size_t pull_from_bytes_;  ///< what the options say
+
+  RunningOperation running_;
+  RunningCall call_{running_};
+  TaskScope services_{nullptr, TaskScope::OnFailure::keep_others};  ///< one that ends must not silence others
+  std::unique_ptr<ControlPlane> plane_;                             ///< the root's
+  ControlChannel control_;
+  Health health_;
+  RunAhead run_ahead_;
+  std::optional<PeerTransports::Within> within_;  ///< of a group
+  Resources resources_;
+  const std::shared_ptr<SharedHeap> heap_;  ///< the root's
+  std::optional<GroupTable> groups_;        ///< the root's
+  MemoryExec exec_;
+  Reach reach_;
+  Reach unmeasured_;           ///< the same as if nothing had been measured
+  mutable ChoiceMemo chosen_;  ///< by what reach_ is now
+  /// What all ranks know for as long as there is a communicator. What is measured later they do not know at
+  /// the same moment: who begins something beside the calls, such as a group, goes by this.
+  struct {
+    SlotCrossover slots;
+    PullCrossover pull;
+  } as_joined_;
+  bool measures_again_ = false;
+  LaterMeasuring later_;
+  TimePoint measured_at_{};
+  /// Choices hold up to the message of that number: then all ranks look whether to measure again.
+  std::uint64_t choices_end_ = std::numeric_limits<std::uint64_t>::max();
+  bool takes_calls_ = true;         ///< neither failed nor closed
+  std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
+
+  OwnCounts counts_;          ///< of the call that runs, where ranks have to tell them
+  ScaledInput scaled_;        ///< of the call that runs, where it is a scaled_sum
+  TensorPlan asked_tensors_;  ///< of the call that is being made
+  TensorPlan tensors_;        ///< of the call that runs, where it has several
+  PackedTensors packed_;
+  FunctionReducer function_reducer_;
+  Mutex turn_;             ///< held by the call that runs
+  bool has_told_ = false;  ///< the cause of its failure, to a caller
+  Stage stage_ = Stage::open;
+  std::uint64_t splits_ = 0;
+  CancelScope* operation_scope_ = nullptr;
+  std::optional<Messenger> messenger_;        ///< from the first message on
+  std::unique_ptr<Calibration> calibration_;  ///< peers touch its memory until this rank's is withdrawn
+  Watchdog watchdog_;
+};
+
+}  // namespace cohort

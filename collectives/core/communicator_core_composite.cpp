@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a CommunicatorCore runs calls that are made of several messages, or that have work to do before theirs.
+#include <cohort/collectives/core/communicator_core.h>
+
+namespace cohort {
+namespace {
+
+/// What a call of several tensors is called, before its sizes are looked at.
+Signature name_of(const TensorCall& call, Rank ranks) {
+  const TensorArguments& given = call.arguments;
+  Call whole(call.op);
+  whole.type = given.out.type;
+  whole.reduce = given.reduce.op;
+  whole.root = given.root;
+  whole.ask_for(call.determinism);
+  return sign_tensors(whole, ranks, ListDigest::of_size(std::max(given.in.size, given.out.size)));
+}
+
+}  // namespace
+
+void CommunicatorCore::choose(TensorCall& call, std::string_view forced) {
+  asked_tensors_.begin(call, membership_.rank, membership_.size);
+  call.algorithm = {};
+  if (forced.empty()) return;
+  while (const std::optional<TensorPlan::Message> message = asked_tensors_.next()) {
+    const std::size_t elements = message->count * call.op.elements_per_count(membership_.size);
+    const std::size_t bytes = elements * size_bytes(call.arguments.out.type);
+    Call one = make_call_of_size(call.op, call.arguments.out.type, bytes, membership_.size);
+    one.reduce = call.arguments.reduce.op;
+    one.ask_for(call.determinism);
+    call.algorithm = select(one, forced).name();  // for as long as the communicator lives
+  }
+}
+
+void CommunicatorCore::choose(FunctionCall& call, std::string_view forced) const {
+  FunctionReducer::check(call, forced);
+  (void)FunctionReducer::whole_of(call, membership_.rank, membership_.size);
+}
+
+Task<> CommunicatorCore::begin_and_run(const TensorCall& call) {
+  call_.begin(name_of(call, membership_.size));
+  return run_tensors(call);
+}
+
+Task<> CommunicatorCore::begin_and_run(const FunctionCall& call) {
+  const Call whole = FunctionReducer::whole_of(call, membership_.rank, membership_.size);
+  call_.begin(sign_function(whole, membership_.size, *call.function));
+  return run_function(call);
+}
+
+Task<> CommunicatorCore::scale_and_run(const Call& call) {
+  const Call scaled = co_await scaled_.scale(engine_, call, membership_.rank);
+  call_.become_one_message();
+  begin(scaled);
+  co_await orchestrate(scaled);
+}
+
+/// Telling has the signature of the call, moving the data that of the call that it has become.
+Task<> CommunicatorCore::tell_counts_and_run(const Call& call) {
+  Call& telling = counts_.tell(call, membership_.rank, membership_.size);
+  telling.algorithm = &select(telling, {});
+  begin(telling, *call_.whole());
+  co_await orchestrate(telling);
+  call_.end_message();
+  Call& whole = counts_.complete(call, membership_.rank, membership_.size);
+  whole.algorithm = &select(whole, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
+  begin(whole);
+  co_await orchestrate(whole);
+}
+
+Task<> CommunicatorCore::run_tensors(const TensorCall& call) {
+  tensors_.begin(call, membership_.rank, membership_.size);
+  while (const std::optional<TensorPlan::Message> message = tensors_.next())
+    co_await run_message(call, *message);
+}
+
+/// The first one is signed for all tensors; the others for themselves.
+Task<> CommunicatorCore::run_message(const TensorCall& call, const TensorPlan::Message& message) {
+  Call whole = message.is_packed
+                   ? packed_.place(call, tensors_, message)
+                   : TensorPlan::call_of(call, message.first, membership_.rank, membership_.size);
+  whole.ask_for(call.determinism);
+  whole.algorithm = &select(whole, call.algorithm);
+  // As for calls of their own: those that complete in place would not suspend.
+  const bool may_go_on = engine_.pace().may_do(kCallBytes + 2 * whole.message_bytes());
+  if (!may_go_on) co_await engine_.let_others_run();
+  call_.set_tensors({.first = message.first, .end = message.end, .is_packed = message.is_packed});
+  if (call_.is_before_messages())
+    begin(whole, sign_tensors(whole, membership_.size, ListDigest(tensors_.counts())));
+  else
+    begin(whole);
+  if (message.is_packed) {
+    co_await packed_.pack(whole);
+  } else if (whole.reduce == ReduceOp::scaled_sum) {
+    const Call scaled = co_await scaled_.scale(engine_, whole, membership_.rank);
+    whole = scaled;
+    running_.windows.bind(WindowId::send, whole.send, whole.send_bytes);
+  }
+  co_await run_begun(whole);
+  if (whole.message_bytes() > kMostBytesInPlace) exec_.end();
+  if (message.is_packed) co_await packed_.unpack(whole);
+}
+
+Task<> CommunicatorCore::run_function(const FunctionCall& call) {
+  const Call whole = FunctionReducer::whole_of(call, membership_.rank, membership_.size);
+  co_await function_reducer_.run(whole, *call.function);
+}
+
+/// The first message is signed for the whole call.
+Task<> CommunicatorCore::move_for_function(Call& call) {
+  call.algorithm = &select(call, {});
+  if (call_.is_before_messages())
+    begin(call, with_algorithm(*call_.whole(), call.algorithm->id()));
+  else
+    begin(call);
+  co_await run_begun(call);
+}
+
+}  // namespace cohort

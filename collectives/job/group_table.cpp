@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/job/group_table.h>
+
+#include <cohort/collectives/job/listen_for.h>
+#include <cohort/collectives/job/resolved_options.h>
+#include <cohort/collectives/schedules/ccl_buffer.h>
+#include <cohort/engine/assert.h>
+#include <cohort/engine/cancel_scope.h>
+#include <cohort/engine/failure.h>
+#include <cohort/engine/log.h>
+#include <cohort/engine/system/memory_map.h>
+#include <cohort/net/host/segment.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+/// Of what is left: some groups of full size, then smaller ones rather than none.
+constexpr std::size_t kShareOfBudget = 4;
+/// What a peer may have said of a group that this rank has not made: statuses and its end.
+constexpr std::size_t kMostEarly = 16;
+constexpr std::size_t kMostInvitations = kMostGroups;
+/// Of groups that a peer has given up again before this rank has made them: whoever comes late to one is told
+/// why.
+constexpr std::size_t kMostGivenUp = 16;
+
+/// FNV-1a (Fowler, Noll, Vo): ranks that differ are found by it, nobody who wants to deceive.
+std::uint64_t digest_of(std::span<const Rank> ranks) noexcept {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  const auto mix = [&](Rank value) {
+    for (unsigned byte = 0; byte < sizeof value; ++byte) {
+      digest ^= (value >> (8 * byte)) & 0xff;
+      digest *= 0x100000001b3;
+    }
+  };
+  mix(static_cast<Rank>(ranks.size()));
+  for (const Rank rank : ranks) mix(rank);
+  return digest;
+}
+
+}  // namespace
+
+GroupTable::GroupTable(Engine& engine, ControlPlane& control, const Membership& membership, SharedHeap* heap,
+                       std::size_t budget_bytes)
+    : engine_(engine),
+      control_(control),
+      membership_(membership),
+      heap_(heap),
+      budget_left_(budget_bytes),
+      heard_(membership.size) {}
+
+Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
+  Group& group = begin(plan);
+  const auto is_settled = [&group] { return group.failure_ || group.is_complete(); };
+  bool is_invited = false;
+  bool is_late = false;
+  std::optional<Error> failure;
+  try {
+    co_await reserve_soon(group, plan.buffer_bytes);
+    invite(group);
+    is_invited = true;
+    Task<> waiting = with_deadline(plan.timeout, until_all_are_here(group));
+    co_await waiting;
+  } catch (...) {
+    const Error error = as_error(std::current_exception());
+    is_late = error.kind() == ErrorKind::DeadlineExceeded && !group.failure_;
+    const bool is_own = is_own_fault(error.kind()) && !error.culprit();
+    failure =
+        is_own ? error_unless_out_of_memory([&] { return error.with_culprit(membership_.rank); }) : error;
+  }
+  if (is_late) {  // an engine that stood still comes to its deadline before it has read what others say
+    CancelScope uncancelled;
+    Task<> hearing = with_scope(uncancelled, listen_for(engine_, kNewsTime, is_settled));
+    co_await hearing;
+    failure = group.failure_;
+    if (!failure && !group.is_complete()) failure = not_made_in_time(group, plan.timeout);
+  }
+  if (!failure) {
+    settle_buffers(group);
+    co_return &group;
+  }
+  if (!is_invited) invite(group);  // to nothing, so that they hear why
+  give_up(group, *failure);
+  throw Error(*failure);
+}
+
+GroupTable::Group& GroupTable::begin(const Plan& plan) {
+  COHORT_ASSERT(plan.name.size() <= kMostName, "a group's name has {} characters", plan.name.size());
+  if (find(plan.name) != nullptr)
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("there is a group '{}' on this rank already: find it by find_group(), or close it "
+                    "first",
+                    plan.name));
+  if (groups_.size() >= kMostGroups)
+    throw Error(
+        ErrorKind::ResourceLimit,
+        fmt::format("group '{}' cannot be made: there are {} already; close some on all of their ranks",
+                    plan.name, groups_.size()));
+  const GroupNumber number = next_number();
+  Group& group = *groups_.emplace(number, std::make_unique<Group>()).first->second;
+  group.name = plan.name;
+  group.number = number;
+  const auto size = static_cast<Rank>(plan.ranks.size());
+  group.rank = static_cast<Rank>(std::ranges::find(plan.ranks, membership_.rank) - plan.ranks.begin());
+  COHORT_ASSERT(group.rank < size, "rank {} makes a group that it is not in", membership_.rank);
+  group.digest_ = digest_of(plan.ranks);
+  group.place = {plan.ranks, std::vector<GroupNumber>(size), std::vector<std::uint64_t>(size)};
+  group.place.numbers[group.rank] = number;
+  group.members_.resize(size);
+  group.members_[group.rank].is_here = group.members_[group.rank].has_left = true;
+  for (Rank member = 0; member < size; ++member) {
+    const Rank rank = plan.ranks[member];
+    if (rank == membership_.rank) continue;
+    for (auto& [their_number, invitation] : heard_[rank])
+      if (invitation.group == nullptr && invitation.name == group.name)
+        bind(group, member, their_number, invitation);
+    if (!control_.is_reached(rank))
+      fail_making(group, gone(group, member, control_.said_goodbye(rank) && !has_died(rank)));
+  }
+  return group;
+}
+
+/// After 2^32 groups old ones come again.
+GroupNumber GroupTable::next_number() noexcept {
+  do ++last_number_;
+  while (last_number_ == 0 || groups_.contains(last_number_));
+  return last_number_;
+}
+
+/// Buffers that two groups took in turns would be waited for, in one order here and in another one there:
+/// so each has its own, and what is limited is all of them together.
+void GroupTable::reserve(Group& group, std::size_t buffer_bytes) {
+  const auto ranks = static_cast<Rank>(group.members_.size());
+  const std::size_t share = budget_left_ / kShareOfBudget / kBufferGrain * kBufferGrain;
+  const std::size_t bytes = std::min(buffer_bytes, std::max(share, least_buffer_bytes(ranks)));
+  if (2 * bytes > budget_left_)
+    throw Error(
+        ErrorKind::ResourceLimit,
+        fmt::format("group '{}' cannot be made: {} of the {} bytes of its buffers are left on {}; close "
+                    "groups that are not needed, or set COHORT_GROUP_BUFFSIZE higher",
+                    group.name, budget_left_, 2 * bytes, membership_.self().describe()))
+        .with_culprit(membership_.rank);
+  if (heap_ != nullptr) {
+    const host::Layout layout = host::Layout::of_group(ranks, bytes);
+    group.place.regions[group.rank] = heap_->reserve(layout.size_bytes());
+    group.has_region_ = true;
+  }
+  group.members_[group.rank].buffer_bytes = bytes;
+  group.budgeted_bytes_ = 2 * bytes;
+  budget_left_ -= group.budgeted_bytes_;
+}
+
+Task<> GroupTable::reserve_soon(Group& group, std::size_t buffer_bytes) {
+  const TimePoint until = engine_.now() + kNewsTime;
+  for (;;) {
+    try {
+      reserve(group, buffer_bytes);
+      co_return;
+    } catch (const Error&) {
+      const auto is_leaving = [](const auto& entry) { return !entry.second->is_open_; };
+      if (engine_.now() >= until || std::ranges::none_of(groups_, is_leaving)) throw;
+    }
+    co_await engine_.sleep_for(kLookInterval);
+  }
+}
+
+void GroupTable::invite(const Group& group) noexcept {
+  ControlMessage message;
+  message.type = ControlMessage::Type::invite;
+  message.sequence = group.place.regions[group.rank];
+  message.signature = {.what = group.digest_, .count = group.members_[group.rank].buffer_bytes};
+  message.set_text(group.name);
+  tell_members(group, message);
+}
+
+void GroupTable::tell_members(const Group& group, ControlMessage message) noexcept {
+  message.group = group.number;
+  for (const Rank rank : group.place.ranks)
+    if (rank != membership_.rank) control_.send(rank, message);
+}
+
+void GroupTable::on_group_message(Rank from, const ControlMessage& message) {
+  if (message.group == 0) return;
+  if (message.type == ControlMessage::Type::invite) {
+    take_invitation(from, message);
+    return;
+  }
+  const auto found = heard_[from].find(message.group);
+  if (found == heard_[from].end()) return;  // of a group that is over
+  Invitation& invitation = found->second;
+  const Group* const group = invitation.group;
+  if (group != nullptr && (group->listener_ != nullptr || !group->is_open_))
+    return deliver(*invitation.group, invitation.member, message);
+  if (message.type == ControlMessage::Type::query) answer_while_making(from, invitation);
+  keep_early(invitation, message);
+  if (group == nullptr && invitation.is_over) forget_given_up(from);
+}
+
+void GroupTable::take_invitation(Rank from, const ControlMessage& message) {
+  Invitations& heard = heard_[from];
+  const std::string name = message.text_for_people();
+  // Who invites once more has given up the last time. What it was in may still be made here, though: those
+  // who are in it have yet to hear that it left.
+  std::erase_if(heard, [&](const auto& entry) {
+    const Group* const bound = entry.second.group;
+    const bool is_needed = bound != nullptr && bound->is_being_made();
+    return entry.second.is_over && !is_needed && entry.second.name == name;
+  });
+  if (heard.contains(message.group) || heard.size() >= kMostInvitations) {
+    log(LogLevel::warn, "rank {} invites to group '{}' under number {}, which is in use: ignored", from, name,
+        message.group);
+    return;
+  }
+  Invitation& invitation = heard[message.group];
+  invitation.name = name;
+  invitation.digest = message.signature.what;
+  invitation.buffer_bytes = message.signature.count;
+  invitation.region = message.sequence;
+  Group* const group = find(name);
+  if (group == nullptr || group->listener_ != nullptr || group->failure_) return;
+  const auto member = std::ranges::find(group->place.ranks, from) - group->place.ranks.begin();
+  if (std::cmp_less(member, group->members_.size()) &&
+      group->members_[static_cast<std::size_t>(member)].is_here)
+    return;  // it means the next one of that name
+  if (std::cmp_less(member, group->members_.size()))
+    bind(*group, static_cast<Rank>(member), message.group, invitation);
+  else
+    fail_making(*group, Error(ErrorKind::Mismatch,
+                              fmt::format("group '{}': {} makes it as well, and is none of its {} ranks here",
+                                          name, membership_.peers[from].describe(), group->members_.size()))
+                            .with_culprit(from));
+}
+
+void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) {
+  invitation.group = &group;
+  invitation.member = member;
+  group.members_[member].is_here = invitation.buffer_bytes != 0;  // else it only says next why it cannot
+  group.members_[member].has_left = invitation.is_over;
+  group.place.numbers[member] = number;
+  group.place.regions[member] = invitation.region;
+  if (invitation.digest != group.digest_) fail_making(group, other_members(group, member));
+  group.members_[member].buffer_bytes = invitation.buffer_bytes;
+  for (const ControlMessage& message : invitation.early)
+    if (message.type == ControlMessage::Type::revoke) take_cause(group, message);
+  if (group.news_.untaken_posts() == 0) group.news_.post();
+}
+
+/// What is said before this rank's communicator is there; the first cause and the goodbye however much else
+/// was said. One that is given up fails the making here.
+void GroupTable::keep_early(Invitation& invitation, const ControlMessage& message) {
+  if (invitation.is_over) return;
+  const bool is_goodbye = message.type == ControlMessage::Type::goodbye;
+  invitation.is_over = is_goodbye;
+  const bool is_cause = message.type == ControlMessage::Type::revoke;
+  const auto is_revoke = [](const ControlMessage& said) { return said.type == ControlMessage::Type::revoke; };
+  const bool is_first_cause = is_cause && std::ranges::none_of(invitation.early, is_revoke);
+  if (invitation.early.size() < kMostEarly || is_goodbye || is_first_cause)
+    invitation.early.push_back(message);
+  if (invitation.group == nullptr) return;
+  if (is_goodbye) invitation.group->members_[invitation.member].has_left = true;
+  if (is_cause) take_cause(*invitation.group, message);
+}
+
+/// Lower numbers are older.
+void GroupTable::forget_given_up(Rank from) noexcept {
+  Invitations& heard = heard_[from];
+  const auto is_given_up = [](const auto& entry) {
+    return entry.second.is_over && entry.second.group == nullptr;
+  };
+  if (std::cmp_greater(std::ranges::count_if(heard, is_given_up), kMostGivenUp))
+    heard.erase(std::ranges::find_if(heard, is_given_up));
+}
+
+/// Who has made it already asks who is missing: not this rank, which waits as well.
+void GroupTable::answer_while_making(Rank to, const Invitation& invitation) noexcept {
+  if (invitation.group == nullptr || invitation.group->is_complete()) return;
+  ControlMessage waits;
+  waits.type = ControlMessage::Type::status;
+  waits.group = invitation.group->number;
+  control_.send(to, waits);
+}
+
+/// What is said of a group names its ranks by their ranks there; what is thrown before it is made does not.
+void GroupTable::take_cause(Group& group, const ControlMessage& revoke) {
+  const Error cause = revoke.cause();
+  const bool is_known = cause.culprit() && *cause.culprit() < group.place.ranks.size();
+  fail_making(group, is_known ? cause.with_culprit(group.place.ranks[*cause.culprit()]) : cause);
+}
+
+void GroupTable::deliver(Group& group, Rank member, const ControlMessage& message) {
+  if (group.listener_ != nullptr) group.listener_->on_group_control(member, message);
+  if (message.type != ControlMessage::Type::goodbye) return;
+  group.members_[member].has_left = true;
+  heard_[group.place.ranks[member]].erase(message.group);
+  if (group.listener_ != nullptr) group.listener_->on_group_departure(member, true, message.sequence);
+  release_if_over(group);
+}
+
+void GroupTable::fail_making(Group& group, Error error) {
+  if (!group.failure_) group.failure_ = std::move(error);
+  if (group.news_.untaken_posts() == 0) group.news_.post();
+}
+
+Task<> GroupTable::until_all_are_here(Group& group) {
+  for (;;) {
+    if (group.failure_) throw Error(*group.failure_);
+    if (group.is_complete()) co_return;
+    co_await group.news_.wait();
+  }
+}
+
+void GroupTable::settle_buffers(Group& group) noexcept {
+  std::uint64_t least = group.members_[group.rank].buffer_bytes;
+  for (const Group::Member& member : group.members_) least = std::min(least, member.buffer_bytes);
+  group.buffer_bytes = std::max(least / kBufferGrain * kBufferGrain, kBufferGrain);
+  const std::size_t used = std::min(group.budgeted_bytes_, 2 * group.buffer_bytes);
+  budget_left_ += std::exchange(group.budgeted_bytes_, used) - used;
+}
+
+void GroupTable::give_up(Group& group, const Error& cause) noexcept {
+  const auto& ranks = group.place.ranks;
+  const auto found = std::ranges::find(ranks, cause.culprit().value_or(membership_.rank));
+  const Rank culprit = found == ranks.end() ? group.rank : static_cast<Rank>(found - ranks.begin());
+  ControlMessage revoke = ControlMessage::revoke(cause, membership_.rank);
+  revoke.culprit = culprit;
+  tell_members(group, revoke);
+  ControlMessage goodbye;
+  goodbye.type = ControlMessage::Type::goodbye;
+  tell_members(group, goodbye);
+  for (Group::Member& member : group.members_) member.has_left |= !member.is_here;
+  leave(group);
+}
+
+void GroupTable::attach(Group& group, Listener& listener) noexcept {
+  group.listener_ = &listener;
+  for (Rank member = 0; member < group.members_.size(); ++member) {
+    if (member == group.rank) continue;
+    const Rank rank = group.place.ranks[member];
+    const auto found = heard_[rank].find(group.place.numbers[member]);
+    if (found == heard_[rank].end()) {
+      listener.on_group_departure(member, false, 0);
+      continue;
+    }
+    const std::vector<ControlMessage> early = std::exchange(found->second.early, {});
+    for (const ControlMessage& message : early) deliver(group, member, message);
+  }
+}
+
+void GroupTable::leave(Group& group) noexcept {
+  group.listener_ = nullptr;
+  group.is_open_ = false;
+  for (Rank member = 0; member < group.members_.size(); ++member) {
+    Invitations& heard = heard_[group.place.ranks[member]];
+    if (group.members_[member].has_left)
+      std::erase_if(heard, [&](const auto& entry) { return entry.second.group == &group; });
+  }
+  release_if_over(group);
+}
+
+/// Ends the group's part here when nobody can reach it any more.
+void GroupTable::release_if_over(Group& group) noexcept {
+  const auto has_left = [](const Group::Member& member) { return member.has_left; };
+  if (group.is_open_ || !std::ranges::all_of(group.members_, has_left)) return;
+  if (group.has_region_) heap_->give_back(group.place.regions[group.rank]);
+  budget_left_ += group.budgeted_bytes_;
+  groups_.erase(group.number);
+}
+
+void GroupTable::on_end(Rank peer, bool said_goodbye) noexcept {
+  const auto for_each_with_peer = [&](const auto& body) {
+    for (auto next = groups_.begin(); next != groups_.end();) {
+      Group& group = *(next++)->second;  // it may be over by what is done
+      const auto at = std::ranges::find(group.place.ranks, peer) - group.place.ranks.begin();
+      if (std::cmp_less(at, group.members_.size())) body(group, static_cast<Rank>(at));
+    }
+  };
+  // Who leaves in order has left its groups before it ends, and not only the communicator that was joined.
+  for_each_with_peer([said_goodbye](Group& group, Rank at) {
+    Group::Member& member = group.members_[at];
+    member.has_died = !said_goodbye || (member.is_here && !member.has_left);
+  });
+  const bool has_left_in_order = !has_died(peer);
+  // What a rank that left in order has said counts for those who do not know yet whether all are here.
+  std::erase_if(heard_[peer], [](const auto& entry) {
+    const Group* const group = entry.second.group;
+    const bool is_making = group == nullptr || (group->listener_ == nullptr && group->is_open_);
+    return !(entry.second.is_over && is_making);
+  });
+  for_each_with_peer([&](Group& group, Rank member) {
+    const bool had_left = std::exchange(group.members_[member].has_left, true);
+    if (group.listener_ != nullptr && !had_left)
+      group.listener_->on_group_departure(member, false, 0);
+    else if (group.listener_ == nullptr && group.is_open_ && !had_left)
+      fail_making(group, error_unless_out_of_memory([&] { return gone(group, member, has_left_in_order); }));
+    release_if_over(group);
+  });
+}
+
+bool GroupTable::has_died(Rank rank) const noexcept {
+  return std::ranges::any_of(groups_, [rank](const auto& entry) {
+    const Group& group = *entry.second;
+    const auto at = std::ranges::find(group.place.ranks, rank) - group.place.ranks.begin();
+    return std::cmp_less(at, group.members_.size()) && group.members_[static_cast<std::size_t>(at)].has_died;
+  });
+}
+
+bool GroupTable::is_in_use() const noexcept {
+  return std::ranges::any_of(groups_, [](const auto& entry) { return entry.second->is_open_; });
+}
+
+bool GroupTable::is_making(Rank peer, GroupNumber number) const noexcept {
+  const auto found = heard_[peer].find(number);
+  if (found == heard_[peer].end()) return false;
+  const Group* const group = found->second.group;
+  return group != nullptr && group->is_being_made();
+}
+
+GroupTable::Group* GroupTable::find(std::string_view name) noexcept {
+  for (const auto& [number, group] : groups_)
+    if (group->is_open_ && group->name == name) return group.get();
+  return nullptr;
+}
+
+void GroupTable::fail_all(const Error& error) noexcept {
+  for (const auto& [number, group] : groups_) {
+    if (group->listener_ != nullptr)
+      group->listener_->on_group_failure(error);
+    else if (group->is_open_)
+      fail_making(*group, error);
+  }
+}
+
+Error GroupTable::not_made_in_time(const Group& group, Duration timeout) const {
+  std::string missing;
+  std::optional<Rank> culprit;
+  for (Rank member = 0; member < group.members_.size(); ++member) {
+    if (group.members_[member].is_here) continue;
+    const Rank rank = group.place.ranks[member];
+    missing += (missing.empty() ? "" : ", ") + membership_.peers[rank].describe();
+    if (!culprit) culprit = rank;
+  }
+  Error error(ErrorKind::DeadlineExceeded,
+              fmt::format("group '{}' was not made within {:.3f} s: not called so far by {}; every rank of a "
+                          "group has to make it, with the same name and ranks",
+                          group.name, std::chrono::duration<double>(timeout).count(), missing));
+  return culprit ? error.with_culprit(*culprit) : error;
+}
+
+Error GroupTable::gone(const Group& group, Rank member, bool has_left) const {
+  const Rank rank = group.place.ranks[member];
+  return Error(
+             has_left ? ErrorKind::PeerAborted : ErrorKind::PeerDied,
+             fmt::format("{} {} before group '{}' was made; look at its output, or leave it out of the group",
+                         membership_.peers[rank].describe(), has_left ? "left" : "ended", group.name))
+      .with_culprit(rank);
+}
+
+Error GroupTable::other_members(const Group& group, Rank member) const {
+  const Rank rank = group.place.ranks[member];
+  return Error(ErrorKind::Mismatch,
+               fmt::format(
+                   "group '{}': {} gives other ranks than {}, which gives ranks {} of '{}'; all members must "
+                   "give the same ranks in the same order",
+                   group.name, membership_.peers[rank].describe(), membership_.self().describe(),
+                   fmt::join(group.place.ranks, ", "), membership_.name))
+      .with_culprit(rank);
+}
+
+GroupPlace place_of_root(Rank size) {
+  GroupPlace place;
+  place.numbers.resize(size);
+  place.regions.resize(size);
+  for (Rank rank = 0; rank < size; ++rank) place.ranks.push_back(rank);
+  return place;
+}
+
+Membership membership_in(const Membership& root, const GroupTable::Group& group) {
+  Membership membership;
+  membership.name = group.name;
+  membership.job = root.job;
+  membership.rank = group.rank;
+  membership.size = static_cast<Rank>(group.place.ranks.size());
+  membership.incarnation = root.incarnation;
+  for (Rank member = 0; member < membership.size; ++member) {
+    const Rank rank = group.place.ranks[member];
+    PeerInfo& info = membership.peers.emplace_back(root.peers[rank]);
+    info.rank = member;
+    info.world_rank = rank;
+  }
+  return membership;
+}
+
+}  // namespace cohort

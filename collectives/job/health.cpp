@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/job/health.h>
+
+#include <cohort/collectives/job/listen_for.h>
+#include <cohort/engine/failure.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+namespace cohort {
+namespace {
+
+/// So long a witness may take: a death that another rank has noticed is none if the witness has not noticed
+/// it in its time, and then it is asked and answers.
+constexpr Duration kWitnessTime = kNewsTime + kQuestionTime;
+/// Who gives up first asks who is to blame, and may be stopped meanwhile.
+constexpr Duration kReasonTime = std::chrono::minutes(1);
+
+}  // namespace
+
+std::string advice_on(ErrorKind own_fault, const PeerInfo& at) {
+  switch (own_fault) {
+    case ErrorKind::ResourceLimit:
+      return fmt::format("look at what {} is short of, then start the job again", at.describe());
+    case ErrorKind::Unsupported:
+      return fmt::format("choose another COHORT_TRANSPORT, or let the host of {} have what it lacks",
+                         at.describe());
+    case ErrorKind::InvalidArgument:
+      return fmt::format("give {} a buffer of its own, as large as it says", at.describe());
+    case ErrorKind::Internal:
+      return fmt::format("this is a bug: report it, with what {} printed", at.describe());
+    default:
+      return fmt::format("look at the host and the network of {}, then start the job again", at.describe());
+  }
+}
+
+Health::Health(Engine& engine, const Membership& membership, ControlChannel& control,
+               const RunningOperation& running, const RunningCall& call, TaskScope& services,
+               const AlgorithmTable& algorithms, OnFailure on_failure, IsCutOff is_cut_off)
+    : engine_(engine),
+      membership_(membership),
+      control_(control),
+      running_(running),
+      call_(call),
+      services_(services),
+      algorithms_(algorithms),
+      on_failure_(std::move(on_failure)),
+      is_cut_off_(std::move(is_cut_off)),
+      no_memory_(Error(ErrorKind::ResourceLimit,
+                       fmt::format("{} has no memory to go on with '{}'; {}", membership.self().describe(),
+                                   membership.name, advice_on(ErrorKind::ResourceLimit, membership.self())))
+                     .with_culprit(membership.rank)),
+      peers_(membership.size) {
+  table_.reserve(membership.size);
+}
+
+bool Health::begin(std::uint64_t sequence, const Signature& signature) noexcept {
+  history_[sequence % kHistory] = {sequence, call_.number(), signature};
+  for (Rank peer = 0; peer < peers_.size() && !is_failed(); ++peer) {
+    const PeerState& state = peers_[peer];
+    if (left_before(peer, sequence)) unless_out_of_memory([&] { fail(left_early(peer)); });
+    if (state.last_seen == sequence && !(state.last_signature == signature))
+      report_mismatch(peer, sequence, state.last_signature);
+  }
+  return !is_failed();
+}
+
+void Health::check_departures(std::uint64_t sequence) noexcept {
+  for (Rank peer = 0; peer < peers_.size() && !is_failed(); ++peer)
+    if (left_before(peer, sequence))
+      unless_out_of_memory([&] { fail(left_early(peer).with_sequence(call_.number())); });
+}
+
+bool Health::has_anybody_left_before(std::uint64_t sequence) const noexcept {
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (left_before(peer, sequence)) return true;
+  return false;
+}
+
+bool Health::have_all_come(std::uint64_t sequence) const noexcept {
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer != membership_.rank && !peers_[peer].departed && last_seen(peer) < sequence) return false;
+  return true;
+}
+
+bool Health::have_all_answered(std::uint64_t sequence) const noexcept {
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer != membership_.rank && is_silent(peer) && last_seen(peer) < sequence) return false;
+  return true;
+}
+
+std::uint64_t Health::lowest_seen() const noexcept {
+  std::uint64_t lowest = running_.sequence;
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer != membership_.rank) lowest = std::min(lowest, last_seen(peer));
+  return lowest;
+}
+
+Error Health::cause_of(const std::exception_ptr& failure) const noexcept {
+  const std::optional<Error> own = error_in(failure);
+  const bool gave_up = cause_->kind() == ErrorKind::PeerAborted && cause_->culprit() == membership_.rank;
+  return own && own->kind() == ErrorKind::Cancelled && gave_up ? *own : *cause_;
+}
+
+const Health::HistoryEntry* Health::entry_of(std::uint64_t sequence) const noexcept {
+  const HistoryEntry& entry = history_[sequence % kHistory];
+  return entry.sequence == sequence && sequence != 0 ? &entry : nullptr;
+}
+
+const Signature* Health::remembered(std::uint64_t sequence) const noexcept {
+  const HistoryEntry* const entry = entry_of(sequence);
+  return entry == nullptr ? nullptr : &entry->signature;
+}
+
+/// For those who wait for this rank.
+std::string Health::whereabouts() const noexcept {
+  try {
+    if (is_joining_) return "";
+    if (is_in_call()) return call_.text();
+    return other_work_ ? other_work_(OfWork::also_failed).value_or("") : "";
+  } catch (const std::bad_alloc&) {
+    return "";
+  }
+}
+
+std::string Health::whereabouts_of(Rank peer) const {
+  if (is_silent(peer) && engine_.now() - asked_at_ >= kNewsTime) {
+    const Duration silence = control_.silence(peer);
+    if (silence > Duration::zero())
+      return fmt::format("nothing has come from its host for {:.1f} s",
+                         std::chrono::duration<double>(silence).count());
+  }
+  return peers_[peer].is_in.empty() ? "" : fmt::format("it is in {}", peers_[peer].is_in);
+}
+
+ControlMessage Health::status(ControlMessage::Type type, std::uint64_t sequence) const noexcept {
+  ControlMessage message;
+  message.type = type;
+  message.sequence = sequence;
+  if (const Signature* signature = remembered(sequence)) message.signature = *signature;
+  message.set_text(whereabouts());
+  return message;
+}
+
+void Health::report_stall() noexcept {
+  control_.broadcast(status(ControlMessage::Type::status, running_.sequence));
+}
+
+void Health::ask_around() noexcept {
+  asked_at_ = engine_.now();
+  const ControlMessage question = status(ControlMessage::Type::query, running_.sequence);
+  for (Rank peer = 0; peer < peers_.size(); ++peer) {
+    PeerState& state = peers_[peer];
+    state.has_answered = false;
+    state.is_in.clear();
+    if (peer == membership_.rank || state.asked == running_.sequence) continue;
+    if (control_.send(peer, question)) state.asked = running_.sequence;
+  }
+}
+
+/// Of what was asked about, if this rank has come to it, else of what it came to last. Who is between two
+/// messages, or two calls, is waited for and does not wait. Who joins does, whatever it measures meanwhile.
+void Health::answer(Rank to, std::uint64_t sequence) noexcept {
+  const std::uint64_t last = is_joining_ ? 0 : running_.sequence;
+  const std::uint64_t of = remembered(sequence) == nullptr ? last : sequence;
+  const bool waits = is_joining_ || (running_.is_running && !call_.is_between_messages());
+  control_.send(to, status(waits ? ControlMessage::Type::status : ControlMessage::Type::answer, of));
+}
+
+void Health::report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept {
+  unless_out_of_memory([&] { find_disagreement(peer, sequence, theirs); });
+}
+
+void Health::find_disagreement(Rank peer, std::uint64_t sequence, const Signature& theirs) {
+  if (is_failed() || std::exchange(is_resolving_, true)) return;
+  resolving_sequence_ = sequence;
+  table_.clear();
+  if (const Signature* mine = remembered(sequence)) enter(membership_.rank, *mine);
+  enter(peer, theirs);
+  for (Rank other = 0; other < peers_.size(); ++other)  // who has left cannot be asked
+    if (peers_[other].last_seen == sequence) enter(other, peers_[other].last_signature);
+  control_.broadcast(status(ControlMessage::Type::query, sequence));
+  services_.spawn(resolve_mismatch(sequence));
+}
+
+bool Health::is_entered(Rank rank) const noexcept {
+  return std::ranges::any_of(table_, [rank](const SignatureOfRank& entry) { return entry.rank == rank; });
+}
+
+void Health::enter(Rank rank, const Signature& signature) noexcept {
+  if (!is_entered(rank)) table_.push_back({rank, signature});
+}
+
+Task<> Health::resolve_mismatch(std::uint64_t sequence) {
+  const auto is_known = [this] { return table_.size() == membership_.size || is_failed(); };
+  co_await listen_for(engine_, kQuestionTime, is_known);
+  std::sort(table_.begin(), table_.end(),
+            [](const SignatureOfRank& a, const SignatureOfRank& b) { return a.rank < b.rank; });
+  const Disagreement verdict = judge(table_, algorithms_, membership_.size);
+  const HistoryEntry* const entry = entry_of(sequence);
+  const bool is_later_part = call_.is_in_later_message() && sequence == running_.sequence;
+  const std::uint64_t number = entry == nullptr ? call_.number() : entry->call;
+  const std::string culprit = membership_.peers[verdict.culprit].describe();
+  const std::string where = verdict.opponent
+                                ? fmt::format("{} and {}: which of them is wrong, no majority tells",
+                                              membership_.peers[*verdict.opponent].describe(), culprit)
+                                : culprit;
+  const std::string what = fmt::format(
+      "collective #{}{} on '{}': {}; every rank must call the same collective with the same arguments (look "
+      "at {})",
+      number, is_later_part ? call_.part() : "", membership_.name, verdict.text, where);
+  const Error error = Error(ErrorKind::Mismatch, what).with_culprit(verdict.culprit).with_sequence(number);
+  fail(verdict.is_of_bytes ? error.with_bytes() : error);
+}
+
+void Health::take_status(Rank from, const ControlMessage& message) noexcept {
+  PeerState& state = peers_[from];
+  state.has_answered = true;
+  state.asked.reset();
+  note_whereabouts(state, message);
+  if (message.type == ControlMessage::Type::status)
+    state.stalled_in = std::max(state.stalled_in.value_or(0), message.sequence);
+  if (message.type == ControlMessage::Type::query) answer(from, message.sequence);
+  take_signature(from, message);
+}
+
+void Health::note_whereabouts(PeerState& state, const ControlMessage& message) noexcept {
+  try {
+    state.is_in = message.text_for_people();
+  } catch (const std::bad_alloc&) {
+    state.is_in.clear();
+  }
+}
+
+void Health::take_signature(Rank from, const ControlMessage& message) noexcept {
+  PeerState& state = peers_[from];
+  if (is_resolving_ && message.sequence == resolving_sequence_) enter(from, message.signature);
+  if (message.sequence >= state.last_seen) {
+    state.last_seen = message.sequence;
+    state.last_signature = message.signature;
+  }
+  if (ran_another(message.sequence, message.signature))
+    report_mismatch(from, message.sequence, message.signature);
+}
+
+void Health::on_control(Rank from, const ControlMessage& message) noexcept {
+  unless_out_of_memory([&] { take_control(from, message); });
+}
+
+void Health::take_control(Rank from, const ControlMessage& message) {
+  switch (message.type) {
+    case ControlMessage::Type::status:
+    case ControlMessage::Type::query:
+    case ControlMessage::Type::answer: take_status(from, message); return;
+    case ControlMessage::Type::revoke: fail(message.cause()); return;
+    case ControlMessage::Type::lost:
+    case ControlMessage::Type::alive: take_news_of_peer(from, message); return;
+    case ControlMessage::Type::goodbye: take_signature(from, message); return;
+    case ControlMessage::Type::gives_up: peers_[from].gives_up = true; return;
+    case ControlMessage::Type::hello:
+    case ControlMessage::Type::invite: return;
+  }
+}
+
+std::string Health::current_operation() const {
+  if (is_joining_) return fmt::format("while '{}' was being made", membership_.name);
+  const std::optional<std::string> other =
+      is_in_call() || !other_work_ ? std::nullopt : other_work_(OfWork::that_waits);
+  if (other) return fmt::format("during {} on '{}'", *other, membership_.name);
+  if (!is_in_call()) return fmt::format("between collectives on '{}'", membership_.name);
+  return fmt::format("during {} on '{}'", call_.text(), membership_.name);
+}
+
+Error Health::of_call(const Error& error) const {
+  return is_in_call() ? error.with_sequence(call_.number()) : error;
+}
+
+Error Health::died(Rank peer) const {
+  const Error error(ErrorKind::PeerDied,
+                    fmt::format("{} ended without leaving the communicator, {}; look at its output and at "
+                                "the kernel log, then start the job again",
+                                membership_.peers[peer].describe(), current_operation()));
+  return of_call(error.with_culprit(peer));
+}
+
+std::string Health::last_call_of(Rank departed) const {
+  const std::uint64_t after = peers_[departed].departed_after;
+  if (after == 0) return "joining";
+  const HistoryEntry* const entry = entry_of(after);
+  return entry == nullptr ? "an earlier collective" : fmt::format("collective #{}", entry->call);
+}
+
+Error Health::left_early(Rank peer) const {
+  const Error error(ErrorKind::PeerAborted,
+                    fmt::format("{} left after {}, {}; all ranks must call the same number of collectives",
+                                membership_.peers[peer].describe(), last_call_of(peer), current_operation()));
+  return of_call(error.with_culprit(peer));
+}
+
+void Health::on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept {
+  unless_out_of_memory([&] { take_departure(peer, said_goodbye, after_sequence); });
+}
+
+void Health::take_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) {
+  PeerState& state = peers_[peer];
+  state.departed = true;
+  state.departure = ++departures_;
+  state.departed_after = said_goodbye ? after_sequence : 0;
+  if (is_leaving_ || is_failed()) return;
+  if (!said_goodbye && !membership_.shares_host(peer) && has_witness(peer)) {
+    state.is_suspected = true;
+    control_.broadcast(news(ControlMessage::Type::lost, peer));
+    services_.spawn(resolve_departure(peer));
+  } else if (!said_goodbye)
+    fail(died(peer));
+  else if (running_.is_running && running_.sequence > after_sequence)
+    fail(left_early(peer));
+  else if (on_goodbye_)
+    on_goodbye_(peer);
+}
+
+ControlMessage Health::news(ControlMessage::Type type, Rank about) noexcept {
+  ControlMessage message;
+  message.type = type;
+  message.culprit = about;
+  return message;
+}
+
+bool Health::has_witness(Rank of) const noexcept {
+  for (Rank rank = 0; rank < peers_.size(); ++rank)
+    if (rank != membership_.rank && rank != of && !peers_[rank].departed) return true;
+  return false;
+}
+
+void Health::take_news_of_peer(Rank from, const ControlMessage& message) {
+  const Rank about = message.culprit;
+  if (about >= peers_.size() || about == membership_.rank || about == from) return;
+  if (message.type == ControlMessage::Type::alive) {
+    peers_[about].is_alive_elsewhere = true;
+    return;
+  }
+  peers_[about].is_lost_elsewhere = true;
+  services_.spawn(answer_later(from, about));
+}
+
+Task<> Health::answer_later(Rank to, Rank about) {
+  co_await engine_.sleep_for(kNewsTime);
+  if (!peers_[about].departed) control_.send(to, news(ControlMessage::Type::alive, about));
+}
+
+/// A connection to another host ended without a goodbye. If the process is dead, everybody has lost it; who
+/// still has it says that only the connection broke. Nobody answers: it is dead as far as we can tell.
+Task<> Health::resolve_departure(Rank peer) {
+  const PeerState& state = peers_[peer];
+  const auto is_known = [&] {
+    return is_failed() || state.is_lost_elsewhere || state.is_alive_elsewhere || !has_witness(peer);
+  };
+  co_await listen_for(engine_, kWitnessTime, is_known);
+  if (is_leaving_) co_return;
+  fail(state.is_alive_elsewhere ? link_fault(peer, "the control connection ended") : died(peer));
+}
+
+Error Health::link_fault(Rank peer, std::string_view why) const {
+  const auto [lower, higher] = std::minmax(membership_.rank, peer);
+  const Error error(
+      ErrorKind::LinkFault,
+      fmt::format("the connection between {} and {} broke, {}, though both processes live ({}); check "
+                  "the network between the two hosts",
+                  membership_.peers[lower].describe(), membership_.peers[higher].describe(),
+                  current_operation(), why));
+  return of_call(error.with_culprit(higher));  // neither is known to be at fault: both ends name the same
+}
+
+/// Named by what it was out of: that has nothing to do with who is at the other end.
+Error Health::own_fault(Rank peer, const Error& error) const {
+  const Error own = blamed_on(error, membership_.rank, peer);
+  const std::string what =
+      fmt::format("{} cannot go on with its connection to {}, {}: {}; {}", membership_.self().describe(),
+                  membership_.peers[peer].describe(), current_operation(), error.message(),
+                  advice_on(error.kind(), membership_.peers[own.culprit().value_or(membership_.rank)]));
+  return of_call(own.with_message(what));
+}
+
+void Health::report_link_fault(Rank peer, const Error& error) noexcept {
+  if (is_failed() || is_leaving_) return;
+  const bool is_own = is_own_fault(error.kind()) && error.culprit() != peer;
+  const bool is_peers = is_own_fault(error.kind()) && !is_own;  // a buffer that it gave
+  unless_out_of_memory([&] {
+    if (error.kind() == ErrorKind::ProtocolError || is_peers)
+      fail(of_call(error));
+    else if (is_own)
+      fail(own_fault(peer, error));
+    else
+      services_.spawn(resolve_link_fault(peer, error));
+  });
+}
+
+void Health::tell_giving_up(Rank peer) noexcept {
+  if (is_failed()) return;  // it has been told why
+  ControlMessage message;
+  message.type = ControlMessage::Type::gives_up;
+  control_.send(peer, message);
+}
+
+void Health::tell_giving_up() noexcept {
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer != membership_.rank) tell_giving_up(peer);
+}
+
+Task<> Health::resolve_link_fault(Rank peer, Error error) {
+  const PeerState& state = peers_[peer];
+  const auto is_known = [&] { return is_failed() || state.departed; };
+  const auto is_news = [&] { return is_known() || state.gives_up; };
+  co_await listen_for(engine_, kNewsTime, is_news);
+  if (state.gives_up) co_await listen_for(engine_, kReasonTime, is_known);
+  if (state.departed) co_await look_for_lost_data(peer);
+  const bool is_explained = state.departed && (state.is_suspected || !is_cut_off_(peer));
+  if (is_failed() || is_leaving_ || is_explained) co_return;
+  fail(link_fault(peer, error.message()));
+}
+
+Task<> Health::settle_link_fault(Rank peer, Error error) {
+  const PeerState& state = peers_[peer];
+  const auto is_news = [&] { return is_failed() || state.departed; };
+  co_await listen_for(engine_, kNewsTime, is_news);
+  const auto is_settled = [&] { return is_failed() || !state.is_suspected; };
+  co_await listen_for(engine_, kWitnessTime, is_settled);
+  if (is_failed() || is_leaving_) co_return;
+  const bool has_left = state.departed && !state.is_suspected;
+  fail(has_left ? left_early(peer) : link_fault(peer, error.message()));
+}
+
+/// Until the running collective is over, or waits for what a peer that left in good order had sent before.
+Task<> Health::look_for_lost_data(Rank peer) {
+  const std::uint64_t sequence = running_.sequence;
+  const auto is_open = [&] {
+    const bool is_same = running_.is_running && running_.sequence == sequence;
+    return is_same && !is_failed() && !is_leaving_ && !peers_[peer].is_suspected && !is_cut_off_(peer);
+  };
+  while (is_open()) co_await engine_.sleep_for(kLookInterval);
+}
+
+/// Whoever hears of the cause passes it on, once: this rank may leave before the one who found it was heard
+/// by all, and its leaving must not be taken for the cause.
+void Health::fail(const Error& cause) noexcept {
+  if (is_failed()) return;
+  cause_ = cause;
+  control_.broadcast(ControlMessage::revoke(cause, membership_.rank));
+  on_failure_(cause);
+}
+
+}  // namespace cohort

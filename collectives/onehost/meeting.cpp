@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/onehost/meeting.h>
+
+#include <cohort/collectives/onehost/arrival_flags.h>
+#include <cohort/collectives/schedules/algorithm.h>
+#include <cohort/net/host/touch.h>
+#include <cohort/net/protocol_error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+static_assert(kMostAnnouncedBytes == host::kSlotPayloadBytes);
+
+/// What is combined, of data that is there, without a look at whether others want their turns.
+constexpr std::size_t kPartBytes = std::size_t{32} << 10;
+
+/// From so much on that a rank gives, and of what may be over before all have come, that one gets, ranks that
+/// share cores announce by reference what all map.
+constexpr std::size_t kReferredInCrowd = std::size_t{64} << 10;
+constexpr std::size_t kOneWayReferredInCrowd = std::size_t{128} << 10;
+
+struct WindowAddresses {
+  std::uint64_t send_offset = 0;
+  std::uint64_t recv_offset = 0;
+  std::uint64_t send_address = 0;  ///< means something within one process only, or to the kernel
+  std::uint64_t recv_address = 0;
+};
+static_assert(sizeof(WindowAddresses) <= sizeof(host::ArrivalSlot::beside_stamp));
+
+std::size_t footprint_of(const Call& call, Rank ranks) {
+  const Extent extent = call.op->extent({.count = call.count, .ranks = ranks, .root = call.root}, call.root);
+  return size_bytes(call.type) * ranks * ((call.op->has_one_buffer ? 0 : extent.send) + extent.recv);
+}
+
+/// Whether all that travels is this rank's input, and none of it is overwritten before it is read: as in
+/// place, where blocks are moved.
+bool may_read_given(const Call& call) noexcept {
+  const auto send = reinterpret_cast<std::uintptr_t>(call.send);
+  const auto recv = reinterpret_cast<std::uintptr_t>(call.recv);  // 0 where blocks lie apart
+  const bool is_apart = send + call.send_bytes <= recv || recv + call.recv_bytes <= send;
+  return call.send_bytes == call.announced_bytes && (call.op->combines || is_apart);
+}
+
+}  // namespace
+
+Meeting::Meeting(Engine& engine, const Membership& membership, host::HostGroup& group, LinkHost& host,
+                 RunningOperation& running, MemoryExec& exec, const SharedHeap& heap, const Reach& reach)
+    : engine_(engine),
+      membership_(membership),
+      group_(group),
+      host_(host),
+      running_(running),
+      exec_(exec),
+      heap_(heap),
+      reach_(reach),
+      filling_(engine, membership, group, running) {}
+
+bool Meeting::has_mapped_windows(const Call& call) const noexcept {
+  // Where a rank gives or gets nothing, there is nothing to map, wherever its empty span points.
+  const auto is_mapped = [&](const std::byte* at, std::size_t bytes) {
+    return bytes == 0 || heap_.offset_of(at, bytes);
+  };
+  return is_one_process_ || (is_mapped(call.send, call.send_bytes) && is_mapped(call.recv, call.recv_bytes));
+}
+
+/// A phase costs ranks that outnumber their cores a switch each, and those who could have gone ahead wait for
+/// it: they copy what takes less. (4 ranks of 2 cores, mapped memory, by slots and `direct`, which refers: 64
+/// and 128 KiB, all_reduce 20 and 12.5, 34 and 17 us; reduce 9.1 and 11.8, 14.7 and 11.7. Of a scatter counts
+/// what one rank gets: 128 KiB to all 6.5 and 8.9.)
+bool Meeting::is_worth_phase(const Call& call) const noexcept {
+  return call.op.is_one_way() ? call.message_bytes() >= kOneWayReferredInCrowd
+                              : call.announced_bytes >= kReferredInCrowd;
+}
+
+bool Meeting::some_may_refer(const Call& call) const noexcept {
+  return call.algorithm->may_refer(call.announced_bytes) && (exec_.has_core_each() || is_worth_phase(call));
+}
+
+bool Meeting::refers(const Call& call) const noexcept {
+  return some_may_refer(call) && (!engine_.is_crowded() || is_worth_phase(call)) && has_mapped_windows(call);
+}
+
+/// Who refers needs everybody for the phase, which may begin before all whom this rank waits for have come.
+/// Of what a root gives, the root knows whether there will be one, and the others as it has come.
+bool Meeting::may_go_ahead(const Call& call) const noexcept {
+  if (!call.op.is_one_way() || !reach_.is_host_wide || call.algorithm->announces() != Announces::data)
+    return false;
+  if (call.op->flow == Flow::from_root) return !refers_ || membership_.rank != call.root;
+  return !some_may_refer(call);
+}
+
+bool Meeting::is_read(Rank of, const Call& call) const noexcept {
+  return call.op.is_read(call.form(membership_.size), of);
+}
+
+bool Meeting::may_complete_here(const Call& call) const noexcept {
+  if (!reach_.is_host_wide) return false;
+  switch (call.algorithm->announces()) {
+    case Announces::nothing: return false;
+    case Announces::data: return true;
+    case Announces::windows:
+      return call.message_bytes() <= kMostBytesInPlace && !engine_.is_crowded() && has_mapped_windows(call);
+  }
+  return false;
+}
+
+bool Meeting::announce_here(const Call& call) noexcept {
+  if (is_ahead_ && !catch_up_here()) return false;
+  announce(call);
+  return true;
+}
+
+/// Who writes its slot of the last call but one has seen everybody at the last one.
+void Meeting::announce(const Call& call) noexcept {
+  host::ArrivalSlot& slot = group_.own_arrival(running_.sequence);
+  slot.signature = running_.signature;
+  slot.reachable = 0;
+  announced_ = running_.signature;
+  const bool travels = call.algorithm->announces() == Announces::data;
+  refers_ = travels && refers(call);
+  some_refer_ = refers_ && is_read(membership_.rank, call);
+  some_are_filling_ = false;
+  is_ahead_ = goes_ahead_ = may_go_ahead(call);
+  filling_.begin();
+  if (travels) filling_.take_places(call, exec_);
+  is_bound_ = false;
+  if (travels && !refers_) {
+    const bool is_given = call.op.gives_to_others(membership_.rank, membership_.size, call.root);
+    if (is_given && call.send_bytes != 0) filling_.bring_first(call, may_read_given(call));
+  } else {
+    WindowAddresses where;
+    where.send_address = reinterpret_cast<std::uintptr_t>(call.send);
+    where.recv_address = reinterpret_cast<std::uintptr_t>(call.recv);
+    if (const auto offset = heap_.offset_of(call.send, call.send_bytes)) {
+      slot.reachable |= announcement::kSendInSegment;
+      where.send_offset = *offset;
+    }
+    if (const auto offset = heap_.offset_of(call.recv, call.recv_bytes)) {
+      slot.reachable |= announcement::kRecvInSegment;
+      where.recv_offset = *offset;
+    }
+    if (refers_) slot.reachable |= announcement::kByReference;
+    std::memcpy(slot.beside_stamp, &where, sizeof where);
+  }
+  group_.announce(running_.sequence);
+  progress_ = Progress::announced;
+  done_ = {};
+  has_waited_ = false;
+  filling_.bring_rest(call);
+  if (travels && !refers_) expect_data(call);
+}
+
+bool Meeting::take_arrival(Rank peer, const Call& call) noexcept {
+  const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
+  some_refer_ = some_refer_ || ((slot.reachable & announcement::kByReference) != 0 && is_read(peer, call));
+  some_are_filling_ = some_are_filling_ || filling_.is_in_pieces(peer);
+  return slot.signature == running_.signature;
+}
+
+bool Meeting::complete_here(const Call& call) noexcept {
+  if (progress_ == Progress::begun && !announce_here(call)) return false;
+  if (!meet_here(call) || !combine(call)) return false;
+  if (progress_ == Progress::combined && group_.spin_for_phase()) finish(call);
+  return progress_ == Progress::over;
+}
+
+bool Meeting::meet_here(const Call& call) noexcept {
+  do {
+    for (const Rank peer : exec_.peers()) {
+      if (!is_awaited(peer, call)) continue;
+      if (!group_.spin_for_arrival(peer, running_.sequence) || !take_arrival(peer, call)) return false;
+    }
+  } while (has_to_wait_for_all());
+  return true;
+}
+
+bool Meeting::has_to_wait_for_all() noexcept {
+  if (!goes_ahead_ || !some_refer_) return false;
+  goes_ahead_ = is_ahead_ = false;
+  return true;
+}
+
+bool Meeting::catch_up_here() noexcept {
+  const std::uint64_t last = running_.sequence - 1;
+  for (const Rank peer : exec_.peers())
+    if (!group_.spin_for_arrival(peer, last) || group_.arrival(peer, last).signature != announced_)
+      return false;
+  is_ahead_ = false;
+  return true;
+}
+
+bool Meeting::has_caught_up() noexcept {
+  if (!is_ahead_) return true;
+  for (const Rank peer : exec_.peers()) {
+    const std::uint64_t last = running_.sequence;
+    if (!group_.has_arrived(peer, last)) return false;
+    const Signature theirs = group_.arrival(peer, last).signature;
+    if (theirs != announced_) host_.mismatch(peer, last, theirs);
+  }
+  is_ahead_ = false;
+  return true;
+}
+
+/// All come to the last call before this rank announces the next one.
+Task<> Meeting::catch_up() {
+  const std::uint64_t last = running_.sequence - 1;
+  for (const Rank peer : exec_.peers()) {
+    co_await group_.arrived(peer, last);
+    if (group_.arrival(peer, last).signature != announced_) co_await disagree(peer, last);
+  }
+  is_ahead_ = false;
+}
+
+Task<> Meeting::disagree(Rank peer, std::uint64_t sequence) {
+  const Signature theirs = group_.arrival(peer, sequence).signature;
+  host_.mismatch(peer, sequence, theirs);
+  co_await engine_.sleep_until(kNever);
+}
+
+Task<bool> Meeting::attend(const Call& call) {
+  if (progress_ == Progress::begun) {
+    if (is_ahead_) co_await catch_up();
+    announce(call);
+  }
+  if (progress_ == Progress::announced) {
+    co_await meet(call);
+    if (!combine(call)) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+  }
+  while (progress_ == Progress::filling) {
+    if (engine_.is_turn_over()) co_await engine_.let_others_run();
+    has_waited_ = true;
+    co_await filling_.until_all_have_come(exec_.peers(), call);
+    if (!combine(call)) co_await engine_.sleep_until(kNever);
+  }
+  if (progress_ == Progress::bound) co_await combine_in_turns(call);
+  if (progress_ == Progress::combined) {
+    co_await group_.wait_for_phase();
+    finish(call);
+  }
+  co_return progress_ == Progress::over;
+}
+
+/// All whom this rank needs are here and run the same.
+Task<> Meeting::meet(const Call& call) {
+  do {
+    for (const Rank peer : exec_.peers()) {
+      if (!includes(peer) || !is_awaited(peer, call)) continue;
+      co_await group_.arrived(peer, running_.sequence);
+      if (!take_arrival(peer, call)) co_await disagree(peer, running_.sequence);
+    }
+  } while (has_to_wait_for_all());
+}
+
+bool Meeting::combine(const Call& call) noexcept {
+  if (!reach_.is_host_wide) {
+    exec_.begin(windows_, 0);
+    return true;
+  }
+  if (call.algorithm->announces() == Announces::data) return combine_announced(call);
+  windows_ = bind_windows(call);
+  const bool is_first = !std::exchange(is_bound_, true);  // attend() may combine once more
+  if (is_first && windows_ == UserWindows::staged) exec_.count_staged_call();
+  exec_.begin(windows_, footprint_of(call, membership_.size), call.op.index());
+  const bool is_local = call.algorithm->announces() == Announces::windows && windows_ == UserWindows::mapped;
+  if (!is_local) return true;
+  return combine_on_windows(call);
+}
+
+WindowTable& Meeting::windows_of(Rank rank) noexcept {
+  return rank == membership_.rank ? running_.windows : group_.windows(rank);
+}
+
+/// Where everybody's data lies, unless an arrival says that it stays where it is. This rank finds its own
+/// where the caller gave it: the lines of its slot are on their way to peers (28 ns for the first).
+void Meeting::bind_slots(const Call& call) noexcept {
+  for (Rank rank = 0; rank < membership_.size; ++rank) {
+    const bool is_given = rank == membership_.rank && may_read_given(call);
+    std::byte* const payload =
+        is_given ? call.send : group_.payload(rank, running_.sequence, call.announced_bytes);
+    windows_of(rank).bind(WindowId::slot, payload, call.announced_bytes);
+    exec_.take_announcement(rank, call.announced_bytes, false);
+  }
+  exec_.begin(UserWindows::staged, 0);
+}
+
+/// What is to be done if nobody's data stays where it is. Found while the own announcement travels, since
+/// nothing waits for it then; but where ranks share cores, a peer may want this one. So what was found for a
+/// call goes for the next of that kind on the same memory, unless its data goes round a ring. Counts, whose
+/// digest only is signed, are looked at each time.
+void Meeting::expect_data(const Call& call) noexcept {
+  Expected& expected = this->expected();
+  const std::byte* const place = group_.payload(membership_.rank, running_.sequence, call.announced_bytes);
+  if (expected.is_for(call, running_.signature, place)) return;
+  bind_slots(call);
+  const OperatorArguments arguments = call.arguments(membership_.size);
+  exec_.prepare(expected.steps, [&] { call.algorithm->combine(exec_, arguments); });
+  expected.meets_again = call.algorithm->meets_again(exec_, call.announced_bytes);
+  if (expected.meets_again)
+    exec_.prepare(expected.after_phase, [&] { call.algorithm->finish(exec_, arguments); });
+  expected.algorithm = call.counts.empty() ? call.algorithm : nullptr;
+  expected.count = call.count;
+  expected.signature = running_.signature;
+  expected.send = call.send;
+  expected.recv = call.recv;
+  expected.place = place;
+}
+
+/// Finds the inputs, some of which stayed where they were. False if somebody's cannot have.
+bool Meeting::take_references(const Call& call) noexcept {
+  bind_slots(call);
+  for (Rank rank = 0; rank < membership_.size; ++rank) {
+    host::ArrivalSlot& slot = group_.arrival(rank, running_.sequence);
+    if ((slot.reachable & announcement::kByReference) == 0) continue;
+    if (!some_may_refer(call) || !bind_windows_of(rank, call)) {
+      report_nonsense(rank);
+      return false;
+    }
+    // The words of a reference lie before what its owner leaves in the slot for itself.
+    std::byte* const left = group_.payload_beyond_words(rank, running_.sequence);
+    windows_of(rank).bind(WindowId::slot, left, call.announced_bytes);
+    exec_.take_announcement(rank, call.announced_bytes, true);
+  }
+  return true;
+}
+
+/// Everybody's input lies in a slot, or where it was, mapped. Who refers alone to what nobody else reads
+/// needs no phase.
+bool Meeting::combine_announced(const Call& call) noexcept {
+  if (!some_refer_) {
+    if (!combine_prepared(call)) {
+      progress_ = Progress::filling;
+    } else if (expected().meets_again) {
+      group_.arrive_at_phase();
+      progress_ = Progress::combined;
+    } else {
+      progress_ = Progress::over;
+    }
+    return true;
+  }
+  if (some_are_filling_ && !filling_.have_all_come(exec_.peers(), call)) {
+    progress_ = Progress::filling;
+    return true;
+  }
+  if (!take_references(call)) return false;
+  exec_.begin(exec_.all_referred() ? UserWindows::mapped : UserWindows::staged, 0);
+  const bool leaves_turns = engine_.is_crowded() && call.announced_bytes > kPartBytes;
+  if (!leaves_turns) return combine_on_windows(call);
+  progress_ = Progress::bound;
+  return true;
+}
+
+/// All data is in slots, or on its way there: false if it is so beyond a short spin, or others on the engine
+/// want their turns.
+bool Meeting::combine_prepared(const Call& call) noexcept {
+  if (refers_) expect_data(call);
+  if (!some_are_filling_ && call.announced_bytes <= kPartBytes) {
+    MemoryExec::perform(expected().steps);
+    return true;
+  }
+  const std::size_t part = some_are_filling_ ? SlotFilling::kPieceBytes : kPartBytes;
+  const auto has_come = [this](Rank peer, std::size_t bytes) { return filling_.has_come(peer, bytes); };
+  return exec_.perform_as_it_comes(expected().steps, done_, part, has_come, has_waited_);
+}
+
+/// A peer's words on where its buffers lie cannot be followed. The collective ends by what comes of this.
+void Meeting::report_nonsense(Rank rank) noexcept {
+  const Error error = protocol_error("rank {} announces buffers that are not where it says", rank);
+  host_.link_failed(rank, blamed_on(error, membership_.rank, rank));
+}
+
+/// What is large is left to combine_in_turns().
+bool Meeting::combine_on_windows(const Call& call) noexcept {
+  if (std::max(call.message_bytes(), call.announced_bytes) > kMostBytesInPlace) {
+    progress_ = Progress::bound;
+    return true;
+  }
+  host::Touch touch;
+  if (!touch.begin(group_)) return false;
+  call.algorithm->combine(exec_, call.arguments(membership_.size));
+  if (!touch.end()) return false;
+  group_.arrive_at_phase();
+  progress_ = Progress::combined;
+  return true;
+}
+
+Task<> Meeting::combine_in_turns(const Call& call) {
+  host::Touch touch;
+  if (!touch.begin(group_)) co_await engine_.sleep_until(kNever);  // until the cause comes
+  const OperatorArguments arguments = call.arguments(membership_.size);
+  co_await exec_.combine_in_turns(*call.algorithm, arguments);
+  if (!touch.end()) co_await engine_.sleep_until(kNever);
+  group_.arrive_at_phase();
+  progress_ = Progress::combined;
+}
+
+void Meeting::finish(const Call& call) noexcept {
+  if (call.algorithm->announces() == Announces::data && !some_refer_)
+    MemoryExec::perform(expected().after_phase);
+  else
+    call.algorithm->finish(exec_, call.arguments(membership_.size));
+  progress_ = Progress::over;
+}
+
+/// Finds one rank's user windows; false if they are not mapped here.
+bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
+  SharedMemory& segment = group_.segment(peer).memory();
+  const std::uint64_t segment_bytes = segment.size_bytes();
+  const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
+  WindowAddresses where;
+  std::memcpy(&where, slot.beside_stamp, sizeof where);
+  bool all_mapped = true;
+  const auto bind = [&](WindowId window, std::uint32_t flag, std::uint64_t offset, std::uint64_t address,
+                        std::size_t bytes) {
+    const bool in_segment =
+        (slot.reachable & flag) != 0 && offset <= segment_bytes && bytes <= segment_bytes - offset;
+    // Not mapped: an address in the peer's process, which only the kernel may follow.
+    std::byte* base = reinterpret_cast<std::byte*>(address);
+    if (in_segment && !is_one_process_) base = segment.data() + offset;
+    all_mapped = all_mapped && (bytes == 0 || in_segment || is_one_process_);
+    group_.windows(peer).bind(window, base, bytes);
+  };
+  const Extent extent = call.op->extent(call.form(membership_.size), peer);
+  const std::size_t element = size_bytes(call.type);
+  bind(WindowId::send, announcement::kSendInSegment, where.send_offset, where.send_address,
+       extent.send * element);
+  bind(WindowId::recv, announcement::kRecvInSegment, where.recv_offset, where.recv_address,
+       extent.recv * element);
+  return all_mapped;
+}
+
+/// The same for the kernel, which follows addresses of the peer's process.
+void Meeting::bind_addresses_of(Rank peer, const Call& call) noexcept {
+  WindowAddresses where;
+  std::memcpy(&where, group_.arrival(peer, running_.sequence).beside_stamp, sizeof where);
+  const Extent extent = call.op->extent(call.form(membership_.size), peer);
+  const std::size_t element = size_bytes(call.type);
+  group_.windows(peer).bind(WindowId::send, reinterpret_cast<std::byte*>(where.send_address),
+                            extent.send * element);
+  group_.windows(peer).bind(WindowId::recv, reinterpret_cast<std::byte*>(where.recv_address),
+                            extent.recv * element);
+}
+
+/// Finds every peer's user windows, and how all of them are reached: the same on every rank.
+UserWindows Meeting::bind_windows(const Call& call) noexcept {
+  bool all_mapped = true;
+  for (Rank peer = 0; peer < membership_.size; ++peer) all_mapped = bind_windows_of(peer, call) && all_mapped;
+  if (all_mapped) return UserWindows::mapped;
+  if (!pulls(call)) return UserWindows::staged;
+  // One that is mapped here has an address there as well.
+  for (Rank peer = 0; peer < membership_.size; ++peer) bind_addresses_of(peer, call);
+  return UserWindows::readable;
+}
+
+/// Whether the kernel is to copy: by what one rank reads of another in one go.
+bool Meeting::pulls(const Call& call) const noexcept {
+  const std::size_t block_bytes = call.message_bytes() / pulled_shares_of(call.op, membership_.size);
+  return reach_.pull.pulls(pull_use_of(call.op, membership_.size), block_bytes);
+}
+
+}  // namespace cohort

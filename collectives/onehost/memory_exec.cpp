@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/onehost/memory_exec.h>
+
+#include <cohort/collectives/memory/reduction/reduce.h>
+#include <cohort/collectives/schedules/memory/staging.h>
+#include <cohort/engine/assert.h>
+#include <cohort/engine/system/peer_memory.h>
+#include <cohort/net/host/touch.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_t bytes) noexcept {
+  const std::array<const std::byte*, 2> inputs = {inout, in};
+  reduce({.type = static_cast<DataType>(self.type),
+          .op = static_cast<ReduceOp>(self.op),
+          .count = bytes / self.element_bytes,
+          .inputs = inputs,
+          .outputs = std::span(&inout, 1),
+          .average_over = self.average_over});
+}
+
+/// What parts of a step are multiples of: threads meet in few cache lines, and no element is cut.
+constexpr std::size_t kGrain = 4096;
+
+/// What messages pass through that are larger than the ring, in two places: of a rank in all, and at least of
+/// each peer, since the more there are, the longer they take to meet after each piece.
+constexpr std::size_t kStagedInCache = std::size_t{1} << 20;
+constexpr std::size_t kLeastStaged = std::size_t{64} << 10;
+
+/// What the kernel copies between two looks at who else waits on the engine: each part is a system call, so
+/// these are larger, 30 to 60 us.
+constexpr std::size_t kBytesOfKernelBetweenLooks = std::size_t{256} << 10;
+
+/// What a step moves, in the bytes of a copy that takes as long.
+std::size_t traffic_of(const LocalStep& step) {
+  return step.size_bytes() * (step.inputs().size() + step.outputs().size()) / 2;
+}
+
+/// How much of each slice of a step there is to do: nothing where nobody asked for an average.
+std::size_t moved_bytes_of(const LocalStep& step) {
+  const bool is_idle = step.kind() == LocalStep::Kind::finish_average && step.combine().average_over == 0;
+  return is_idle ? 0 : step.size_bytes();
+}
+
+/// How much of each slice of a step is done between two looks.
+std::size_t part_bytes_of(const LocalStep& step) {
+  const std::size_t bytes = Pace::kBytesBetweenLooks * 2 / (step.inputs().size() + step.outputs().size());
+  return std::max(kGrain, bytes / kGrain * kGrain);
+}
+
+}  // namespace
+
+MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources)
+    : Exec(membership.rank, membership.size),
+      engine_(engine),
+      membership_(membership),
+      host_(host),
+      running_(host.running()),
+      resources_(resources),
+      windows_of_host_(resources.group() == nullptr ? std::span<const WindowTable>{}
+                                                    : std::as_const(*resources.group()).windows()),
+      stores_trial_(engine.platform().last_level_cache_bytes()),
+      stage_bytes_(resources.buffer_bytes()),
+      workers_(engine) {
+  operands_.inputs.resize(membership.size);
+  operands_.outputs.resize(membership.size);
+}
+
+void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes, std::size_t kind) noexcept {
+  user_windows_ = user_windows;
+  stores_ = Stores::cached;
+  if (!stores_trial_.is_about(footprint_bytes)) return;
+  const std::size_t kind_on_windows = 2 * kind + (maps_user_windows() ? 1 : 0);
+  stores_ = stores_trial_.begin(kind_on_windows, footprint_bytes, engine_.now());
+}
+
+void MemoryExec::end() noexcept {
+  if (stores_trial_.is_running()) stores_trial_.end(engine_.now());
+}
+
+void MemoryExec::stage_in_cache() noexcept {
+  stage_bytes_ = std::min(resources_.buffer_bytes(), std::max(kStagedInCache, size() * kLeastStaged));
+}
+
+void MemoryExec::set_cores(bool has_core_each, std::size_t ranks_of_host) noexcept {
+  has_core_each_ = has_core_each;
+  goes_round_ = cohort::goes_round(ranks_of_host, has_core_each);
+}
+
+Reducer MemoryExec::reducer(const Combine& combine) const noexcept {
+  return {.fold = fold,
+          .type = static_cast<std::uint8_t>(combine.type),
+          .op = static_cast<std::uint8_t>(combine.op),
+          .element_bytes = static_cast<std::uint8_t>(size_bytes(combine.type))};
+}
+
+Task<> MemoryExec::phase() {
+  COHORT_ASSERT(resources_.is_host_wide(),
+                "a schedule over links meets in a phase, which needs Ground::mapped");
+  if (!may_go_on()) return until_cause();
+  host::HostGroup& group = *resources_.group();
+  group.arrive_at_phase();
+  return group.wait_for_phase();
+}
+
+Task<> MemoryExec::until_cause() { co_await engine_.sleep_until(kNever); }
+
+Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
+  if (maps_user_windows())
+    co_await copy_from(peer, to, from);
+  else
+    co_await copy_by_kernel(ByKernel::pull, peer, to, from);
+}
+
+Task<> MemoryExec::push(Rank peer, Slice to, Slice from) {
+  if (maps_user_windows())
+    co_await copy_to(peer, to, from);
+  else
+    co_await copy_by_kernel(ByKernel::push, peer, from, to);
+}
+
+/// Nothing if the peer has withdrawn its memory, or if its process has ended, which may have left its number
+/// to another one: that is not written to, nor believed.
+std::optional<int> MemoryExec::copy_part_by_kernel(ByKernel way, Rank peer, std::byte* here,
+                                                   std::uintptr_t there, std::size_t bytes) {
+  const std::uint32_t process = membership_.peers[peer].visible_process;
+  const bool pulls = way == ByKernel::pull;
+  host::Touch touch;
+  if ((!pulls && host_.has_process_ended(peer)) || !touch.begin(*resources_.group(), peer))
+    return std::nullopt;
+  const int failure =
+      pulls ? read_peer_memory(process, here, there, bytes) : write_peer_memory(process, here, there, bytes);
+  const bool is_another = pulls && host_.has_process_ended(peer);
+  if (!touch.end() || is_another) return std::nullopt;
+  return failure;
+}
+
+/// A peer that cannot be reached is gone or going: its end, or else this error, cancels the collective.
+Task<> MemoryExec::copy_by_kernel(ByKernel way, Rank peer, Slice here, Slice there) {
+  const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(there));
+  std::byte* const local = running_.windows.at(here);
+  for (std::size_t at = 0; at < here.bytes; at += kBytesOfKernelBetweenLooks) {
+    if (engine_.pace().is_turn_over()) co_await engine_.let_others_run();
+    const std::size_t bytes = std::min(kBytesOfKernelBetweenLooks, here.bytes - at);
+    const std::optional<int> failure = copy_part_by_kernel(way, peer, local + at, address + at, bytes);
+    if (failure == 0) continue;
+    if (failure) host_.link_failed(peer, failure_of_kernel(way, peer, *failure, local + at, bytes));
+    co_await engine_.sleep_until(kNever);  // until the cause comes
+  }
+}
+
+Error MemoryExec::failure_of_kernel(ByKernel way, Rank peer, int error_number, std::byte* here,
+                                    std::size_t bytes) const {
+  const bool pulls = way == ByKernel::pull;
+  if (error_number == EFAULT) {
+    const bool is_own = !is_own_memory(here, bytes, pulls);
+    return Error(
+               ErrorKind::InvalidArgument,
+               fmt::format("not all of the call's buffer is memory of rank {}'s process, or it may not be {} "
+                           "(EFAULT)",
+                           is_own ? rank() : peer, pulls == is_own ? "written to" : "read"))
+        .with_culprit(is_own ? rank() : peer);
+  }
+  const Error error = system_error(error_number, fmt::format("{} {} bytes of rank {}'s memory",
+                                                             pulls ? "reading" : "writing", bytes, peer));
+  return blamed_on(error, rank(), peer);
+}
+
+std::byte* MemoryExec::address(const PlacedSlice& place) const noexcept {
+  return (place.rank == rank() ? running_.windows : windows_of_host_[place.rank]).at(place.slice);
+}
+
+template <class Address>
+std::span<const Address> MemoryExec::addresses(std::span<const PlacedSlice> places, std::size_t at,
+                                               std::vector<Address>& kept) const {
+  if (kept.size() < places.size()) kept.resize(places.size());
+  Address* next = kept.data();
+  for (const PlacedSlice& place : places) *next++ = address(place) + at;
+  return {kept.data(), places.size()};
+}
+
+Stores MemoryExec::stores_of(const LocalStep& step) const noexcept {
+  if (stores_ == Stores::cached) return Stores::cached;
+  const bool is_final = step.outputs().size() == 1 || maps_user_windows();
+  return is_final && is_user_window(step.outputs().front().slice.window) ? stores_ : Stores::cached;
+}
+
+void MemoryExec::perform(const LocalStep& step) {
+  switch (steps_are_) {
+    case Steps::noted: return note(step);
+    case Steps::prepared: return prepare(step);
+    case Steps::performed: break;
+  }
+  if (moved_bytes_of(step) != 0) perform_part(step, 0, step.size_bytes(), operands_);
+}
+
+void MemoryExec::perform_part(const LocalStep& step, std::size_t at, std::size_t bytes,
+                              Operands& operands) const {
+  carry_out(work_of(step, at, bytes, operands));
+}
+
+MemoryExec::Work MemoryExec::work_of(const LocalStep& step, std::size_t at, std::size_t bytes,
+                                     Operands& operands) const {
+  return {.kind = step.kind(),
+          .combine = step.combine(),
+          .bytes = bytes,
+          .inputs = addresses(step.inputs(), at, operands.inputs),
+          .outputs = addresses(step.outputs(), at, operands.outputs),
+          .stores = stores_of(step)};
+}
+
+void MemoryExec::carry_out(const Work& work) noexcept {
+  if (work.kind == LocalStep::Kind::copy) {
+    std::byte* const to = work.outputs.front();
+    const std::byte* const from = work.inputs.front();
+    if (to != from) cohort::copy(to, from, work.bytes, work.stores);
+    return;
+  }
+  const Combine& combine = work.combine;
+  const std::size_t count = work.bytes >> std::countr_zero(size_bytes(combine.type));
+  if (work.kind == LocalStep::Kind::finish_average) {
+    cohort::finish_average(combine.type, work.outputs.front(), count, combine.average_over);
+    return;
+  }
+  cohort::reduce({.type = combine.type,
+                  .op = combine.op,
+                  .count = count,
+                  .inputs = work.inputs,
+                  .outputs = work.outputs,
+                  .average_over = combine.average_over,
+                  .stores = work.stores});
+}
+
+void MemoryExec::prepare(const LocalStep& step) {
+  const std::size_t bytes = moved_bytes_of(step);
+  if (bytes == 0) return;
+  std::vector<Prepared::Step>& steps = prepared_->steps_;
+  if (prepared_->count_ == steps.size()) steps.emplace_back();
+  Prepared::Step& next = steps[prepared_->count_++];
+  next.work = work_of(step, 0, bytes, next.operands);
+  next.brought.clear();
+  for (const PlacedSlice& input : step.inputs())
+    if (input.slice.window == WindowId::slot && input.rank != rank())
+      next.brought.push_back({input.rank, input.slice.offset});
+}
+
+MemoryExec::Work MemoryExec::part_of(const Work& work, std::size_t at, std::size_t bytes) {
+  Work part = work;
+  part.bytes = bytes;
+  operands_.inputs.assign(work.inputs.begin(), work.inputs.end());
+  operands_.outputs.assign(work.outputs.begin(), work.outputs.end());
+  for (const std::byte*& input : operands_.inputs) input += at;
+  for (std::byte*& output : operands_.outputs) output += at;
+  part.inputs = operands_.inputs;
+  part.outputs = operands_.outputs;
+  return part;
+}
+
+void MemoryExec::perform(const Prepared& steps) noexcept {
+  for (std::size_t i = 0; i < steps.count_; ++i) carry_out(steps.steps_[i].work);
+}
+
+/// What the schedule touches, whose touch is around it, a peer may have withdrawn since the last look.
+bool MemoryExec::may_go_on() const noexcept {
+  const host::HostGroup* const group = resources_.group();
+  return group == nullptr || !group->is_touching() || !group->is_any_withdrawn();
+}
+
+bool MemoryExec::perform_awhile(LocalStep& step) {
+  const bool is_shared = moved_bytes_of(step) != 0 && workers_.may_help(traffic_of(step));
+  return !is_shared && perform_parts_awhile(step, false);
+}
+
+/// The parts of a step that was begun are all done here, whoever could help with it by now.
+bool MemoryExec::perform_parts_awhile(LocalStep& step, bool has_waited) {
+  const auto perform_next = [&](std::size_t at, std::size_t bytes) {
+    perform_part(step, at, bytes, operands_);
+  };
+  return engine_.pace().move_awhile(step.done_bytes(), moved_bytes_of(step), part_bytes_of(step),
+                                    traffic_of(step), has_waited, perform_next);
+}
+
+Task<> MemoryExec::perform_rest(LocalStep& step) {
+  if (step.done_bytes() == 0 && workers_.may_help(traffic_of(step))) {
+    co_await share(step);
+    co_return;
+  }
+  do {
+    co_await engine_.let_others_run();
+    if (!may_go_on()) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+  } while (!perform_parts_awhile(step, true));
+}
+
+Task<> MemoryExec::share(const LocalStep& step) {
+  const host::HostGroup* const group = resources_.group();
+  const host::HostGroup* const touched = group != nullptr && group->is_touching() ? group : nullptr;
+  const CopyWorkers::Work work = [&](std::size_t begin, std::size_t end) {
+    thread_local Operands operands;  // of this thread, kept so that steps allocate nothing
+    if (touched != nullptr && touched->is_any_withdrawn()) return false;
+    perform_part(step, begin, end - begin, operands);
+    return true;
+  };
+  const bool is_whole = co_await workers_.share(step.size_bytes(), kGrain, traffic_of(step), work);
+  if (!is_whole) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+}
+
+void MemoryExec::note(const LocalStep& step) {
+  if (noted_count_ == noted_.size()) noted_.emplace_back();
+  Noted& noted = noted_[noted_count_++];
+  noted.kind = step.kind();
+  noted.outputs.assign(step.outputs().begin(), step.outputs().end());
+  noted.inputs.assign(step.inputs().begin(), step.inputs().end());
+  noted.combine = step.combine();
+}
+
+Task<> MemoryExec::combine_in_turns(const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
+  noted_count_ = 0;
+  steps_are_ = Steps::noted;
+  algorithm.combine(*this, arguments);
+  steps_are_ = Steps::performed;
+  for (std::size_t i = 0; i < noted_count_; ++i) {
+    const Noted& noted = noted_[i];
+    if (noted.kind == LocalStep::Kind::reduce) {
+      LocalStep step(*this, noted.outputs, noted.inputs, noted.combine);
+      co_await step;
+    } else {
+      LocalStep step(*this, noted.kind, noted.outputs.front(), noted.inputs.front(), noted.combine);
+      co_await step;
+    }
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/collectives/job/resources.h>
+#include <cohort/collectives/memory/copy_workers.h>
+#include <cohort/collectives/memory/reduction/copy.h>
+#include <cohort/collectives/memory/stores_trial.h>
+#include <cohort/collectives/schedules/any_algorithm.h>
+#include <cohort/collectives/schedules/exec.h>
+#include <cohort/collectives/schedules/memory/user_windows.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace cohort {
+
+/// The machine that moves real bytes: this rank's memory, its links, and peers' memory where it is mapped.
+///
+/// Large steps are done in parts of some ten microseconds, and after each something else on the engine that
+/// waits may have a turn.
+class MemoryExec final : public Exec {
+ private:
+  /// Addresses of one part of a reduction, in lists that are kept: steps allocate nothing.
+  struct Operands {
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+  };
+  /// A step down to addresses: what of it no longer depends on ranks or windows.
+  struct Work {
+    LocalStep::Kind kind{};
+    Combine combine;
+    std::size_t bytes = 0;
+    std::span<const std::byte* const> inputs;
+    std::span<std::byte* const> outputs;
+    Stores stores = Stores::cached;
+  };
+
+ public:
+  /// What the first part of a local schedule comes to on a rank: its steps, with the addresses that their
+  /// slices had as they were prepared. May be performed again for as long as these are the same.
+  class Prepared {
+    friend MemoryExec;
+    /// Where in a peer's slot an operand begins.
+    struct Brought {
+      Rank by = 0;
+      std::size_t at = 0;
+    };
+    /// With the lists that it names, which are kept, to allocate nothing.
+    struct Step {
+      Work work;
+      Operands operands;
+      std::vector<Brought> brought;
+    };
+    std::size_t count_ = 0;
+    std::vector<Step> steps_;
+  };
+
+  MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources);
+
+  /// Before each collective: how its user windows are reached, the same everywhere, how much data it touches,
+  /// and of which kind it is, which matters where that is much.
+  void begin(UserWindows user_windows, std::size_t footprint_bytes, std::size_t kind = 0) noexcept;
+  /// After each that has not failed, if it may have touched much.
+  void end() noexcept;
+
+  /// Finds the steps of a part of a local schedule, without touching any data.
+  template <std::invocable Part>
+  void prepare(Prepared& steps, Part part) {
+    steps.count_ = 0;
+    prepared_ = &steps;
+    steps_are_ = Steps::prepared;
+    part();
+    steps_are_ = Steps::performed;
+  }
+  static void perform(const Prepared& steps) noexcept;
+  /// How much of them is done.
+  struct Position {
+    std::size_t step = 0;
+    std::size_t bytes = 0;  ///< of that one
+  };
+  /// Goes on with them in parts of `part_bytes`, as far as what they read in peers' slots has come, and until
+  /// others on the engine should have their turn: has_come(rank, bytes) says whether so many bytes have, from
+  /// the beginning of the slot. True: all is done. `has_waited`: for this turn; the first part takes it back.
+  template <class HasCome>
+  [[nodiscard]] bool perform_as_it_comes(const Prepared& steps, Position& done, std::size_t part_bytes,
+                                         const HasCome& has_come, bool& has_waited) {
+    for (; done.step < steps.count_; ++done.step, done.bytes = 0) {
+      const Prepared::Step& step = steps.steps_[done.step];
+      while (done.bytes < step.work.bytes) {
+        const std::size_t bytes = std::min(part_bytes, step.work.bytes - done.bytes);
+        if (!may_perform(step.work, bytes, has_waited)) return false;
+        for (const Prepared::Brought& brought : step.brought)
+          if (!has_come(brought.by, brought.at + done.bytes + bytes)) return false;
+        carry_out(part_of(step.work, done.bytes, bytes));
+        done.bytes += bytes;
+      }
+    }
+    return true;
+  }
+
+  /// From now on messages pass through a part of each CCL buffer that stays in caches. For where no core is
+  /// idle: threads that help want larger pieces. The same on all ranks.
+  void stage_in_cache() noexcept;
+  /// The data of a call is about to be staged. Once for each, on all ranks.
+  void count_staged_call() noexcept { ++staged_calls_; }
+  /// Whether each of so many ranks has a core. The same on all ranks.
+  void set_cores(bool has_core_each, std::size_t ranks_of_host) noexcept;
+
+  /// Threads that help with large steps.
+  [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
+
+  /// Runs the first part of a local schedule, whose steps are plain calls: they are noted, and then done in
+  /// turns with others on the engine. Both arguments outlive the task.
+  Task<> combine_in_turns(const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
+
+  [[nodiscard]] const Hosts& hosts() const noexcept override { return resources_.transports().hosts(); }
+  [[nodiscard]] Link& link(Rank peer, Lane lane) override { return resources_.link(peer, lane); }
+  [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return resources_.buffer_bytes(); }
+  [[nodiscard]] std::size_t stage_bytes() const noexcept override { return stage_bytes_; }
+  [[nodiscard]] bool goes_round() const noexcept override { return goes_round_; }
+  [[nodiscard]] std::uint64_t staged_calls() const noexcept override { return staged_calls_; }
+  [[nodiscard]] bool has_core_each() const noexcept override { return has_core_each_; }
+  [[nodiscard]] bool maps_user_windows() const noexcept override {
+    return user_windows_ == UserWindows::mapped;
+  }
+  [[nodiscard]] bool reaches_user_windows() const noexcept override {
+    return user_windows_ != UserWindows::staged;
+  }
+  [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
+  [[nodiscard]] Task<> push(Rank peer, Slice to, Slice from) override;
+  [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override;
+  [[nodiscard]] Task<> phase() override;
+  void perform(const LocalStep& step) override;
+  [[nodiscard]] bool perform_awhile(LocalStep& step) override;
+  [[nodiscard]] Task<> perform_rest(LocalStep& step) override;
+
+ private:
+  /// A step of a local schedule that was noted.
+  struct Noted {
+    LocalStep::Kind kind{};
+    std::vector<PlacedSlice> outputs;
+    std::vector<PlacedSlice> inputs;
+    Combine combine;
+  };
+
+  /// Which way the kernel copies.
+  enum class ByKernel : std::uint8_t { pull, push };
+  /// Between as many bytes of this rank's memory and of a peer's process.
+  Task<> copy_by_kernel(ByKernel way, Rank peer, Slice here, Slice there);
+  [[nodiscard]] std::optional<int> copy_part_by_kernel(ByKernel way, Rank peer, std::byte* here,
+                                                       std::uintptr_t there, std::size_t bytes);
+  [[nodiscard]] Error failure_of_kernel(ByKernel way, Rank peer, int error_number, std::byte* here,
+                                        std::size_t bytes) const;
+
+  [[nodiscard]] std::byte* address(const PlacedSlice& place) const noexcept;
+  /// Of byte `at` of all of these.
+  template <class Address>
+  [[nodiscard]] std::span<const Address> addresses(std::span<const PlacedSlice> places, std::size_t at,
+                                                   std::vector<Address>& kept) const;
+  [[nodiscard]] Stores stores_of(const LocalStep& step) const noexcept;
+  static void carry_out(const Work& work) noexcept;
+  /// Whether so many bytes of each of its slices may be done in this turn.
+  [[nodiscard]] bool may_perform(const Work& work, std::size_t bytes, bool& has_waited) noexcept {
+    const std::size_t traffic = bytes * (work.inputs.size() + work.outputs.size()) / 2;
+    return engine_.pace().may_do(traffic, std::exchange(has_waited, false));
+  }
+  /// `bytes` from `at` on of each of a step's slices. On any thread, with operands of its own.
+  void perform_part(const LocalStep& step, std::size_t at, std::size_t bytes, Operands& operands) const;
+  [[nodiscard]] Work work_of(const LocalStep& step, std::size_t at, std::size_t bytes,
+                             Operands& operands) const;
+  /// In lists of this rank's.
+  [[nodiscard]] Work part_of(const Work& work, std::size_t at, std::size_t bytes);
+  void prepare(const LocalStep& step);
+  void note(const LocalStep& step);
+  [[nodiscard]] bool perform_parts_awhile(LocalStep& step, bool has_waited);
+  [[nodiscard]] bool may_go_on() const noexcept;
+  /// A peer has withdrawn its memory, and says why: ends by the cancellation that this brings.
+  Task<> until_cause();
+  /// With what threads can help.
+  Task<> share(const LocalStep& step);
+
+  Engine& engine_;
+  const Membership& membership_;
+  LinkHost& host_;
+  const RunningOperation& running_;
+  Resources& resources_;
+  const std::span<const WindowTable> windows_of_host_;  ///< by rank; empty where nobody's memory is mapped
+  StoresTrial stores_trial_;
+  std::size_t stage_bytes_;
+  std::uint64_t staged_calls_ = 0;
+  bool has_core_each_ = false;
+  bool goes_round_ = false;
+  UserWindows user_windows_ = UserWindows::staged;
+  Stores stores_ = Stores::cached;  ///< of results
+
+  Operands operands_;
+  /// What becomes of the steps of a local schedule that runs.
+  enum class Steps : std::uint8_t { performed, prepared, noted };
+  Steps steps_are_ = Steps::performed;
+  Prepared* prepared_ = nullptr;  ///< what they are added to
+  std::size_t noted_count_ = 0;
+  std::vector<Noted> noted_;  ///< kept, to allocate nothing
+  CopyWorkers workers_;
+};
+
+}  // namespace cohort

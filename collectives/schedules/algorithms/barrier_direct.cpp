@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/schedules/algorithms/library.h>
+
+namespace cohort {
+namespace {
+
+/// Direct barrier on mapped memory: one counter per rank. Cost: 1 phase.
+Task<> barrier_direct(Exec& x, Barrier) { return x.phase(); }
+
+Cost cost(std::size_t, Rank) { return {.rounds = 1}; }
+
+const Algorithm<Barrier> kAlgorithm = {
+    .name = "direct", .ground = Ground::mapped, .cost = cost, .schedule = barrier_direct};
+
+}  // namespace
+
+AnyAlgorithm describe(const struct BarrierDirect*) { return kAlgorithm; }
+
+}  // namespace cohort

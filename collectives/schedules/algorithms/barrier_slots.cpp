@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/schedules/algorithms/library.h>
+
+namespace cohort {
+namespace {
+
+/// Barrier of the ranks of a host: when all have met it is over. Cost: the meeting, 1 round.
+void all_have_come(Exec&, const Barrier&) {}
+
+Cost cost(std::size_t, Rank) { return {.rounds = 1}; }
+
+const Algorithm<Barrier> kAlgorithm = {.name = "slots",
+                                       .ground = Ground::mapped,
+                                       .cost = cost,
+                                       .local = {.announces = Announces::data, .combine = all_have_come}};
+
+}  // namespace
+
+AnyAlgorithm describe(const struct BarrierSlots*) { return kAlgorithm; }
+
+}  // namespace cohort

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks of several hosts learn of the network as they join.
+#include <cohort/cohort.h>
+#include <cohort/collectives/selection/cost_model.h>
+#include <cohort/tests/support/ranks.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Figures are measured where they are kept; hosts of a simulated world keep none.
+class NetworkCalibration : public testing::Test {
+ protected:
+  NetworkCalibration() { EXPECT_EQ(::setenv("COHORT_CACHE", "on", 1), 0); }
+  ~NetworkCalibration() override { EXPECT_EQ(::setenv("COHORT_CACHE", "off", 1), 0); }
+};
+
+/// Two ranks on each of three hosts: neighbours are on one host and on two.
+world::Settings hosts_of_two() {
+  world::Settings settings;
+  settings.host_of = {0, 0, 1, 1, 2, 2};
+  settings.late_percent = 0;
+  return settings;
+}
+
+std::vector<NetworkSpeed> measured_in(const world::Settings& settings) {
+  std::vector<NetworkSpeed> measured(settings.host_of.size());
+  const auto learn = [&](Communicator& comm) -> Task<> {
+    measured[comm.rank()] = comm.reach().model.network();
+    co_await comm.barrier();
+  };
+  for (const test::Outcome& outcome : test::outcomes_of_ranks_in_world(settings, learn))
+    EXPECT_FALSE(outcome.error.has_value()) << outcome.error->message();
+  return measured;
+}
+
+TEST_F(NetworkCalibration, finds_how_far_hosts_are_apart) {
+  world::Settings settings = hosts_of_two();
+  const double near_us = measured_in(settings).front().latency_us;
+  settings.outside_latency = 300us;
+  const double far_us = measured_in(settings).front().latency_us;
+  // A way takes up to twice its latency there; the best of batches of four counts.
+  EXPECT_GE(near_us, 20);
+  EXPECT_LE(near_us, 90);
+  EXPECT_GE(far_us, near_us + 270);
+  EXPECT_LE(far_us, near_us + 600);
+}
+
+TEST_F(NetworkCalibration, finds_that_a_network_is_slow) {
+  world::Settings settings = hosts_of_two();
+  settings.bytes_per_ns = 0.01;
+  EXPECT_NEAR(measured_in(settings).front().byte_us, 0.1, 0.03);
+  settings.bytes_per_ns = 100;
+  EXPECT_LE(measured_in(settings).front().byte_us, 0.001);
+}
+
+TEST_F(NetworkCalibration, gives_all_ranks_the_same_model) {
+  const std::vector<NetworkSpeed> measured = measured_in(hosts_of_two());
+  for (const NetworkSpeed& one : measured) {
+    EXPECT_EQ(one.latency_us, measured.front().latency_us);
+    EXPECT_EQ(one.byte_us, measured.front().byte_us);
+    EXPECT_EQ(one.ports, 3);
+  }
+}
+
+/// What takes long is measured once: ranks on two continents join in seconds.
+TEST_F(NetworkCalibration, asks_little_of_hosts_that_are_far_apart) {
+  world::Settings settings = hosts_of_two();
+  settings.outside_latency = 100ms;
+  Duration joined_after{};
+  const auto note = [&](Communicator& comm) -> Task<> {
+    joined_after = comm.engine().now() - TimePoint(1h);  // when worlds begin
+    EXPECT_GE(comm.reach().model.network().latency_us, 90'000);
+    co_await comm.barrier();
+  };
+  for (const test::Outcome& outcome : test::outcomes_of_ranks_in_world(settings, note))
+    EXPECT_FALSE(outcome.error.has_value()) << outcome.error->message();
+  EXPECT_LE(joined_after, 15s);
+}
+
+TEST_F(NetworkCalibration, is_for_who_keeps_figures) {
+  EXPECT_EQ(::setenv("COHORT_CACHE", "off", 1), 0);
+  world::Settings settings = hosts_of_two();
+  settings.outside_latency = 300us;
+  EXPECT_EQ(measured_in(settings).front().latency_us, NetworkSpeed().latency_us);
+}
+
+TEST_F(NetworkCalibration, leaves_calls_their_numbers) {
+  const auto differ = [](Communicator& comm) -> Task<> {
+    std::vector<float> data(comm.rank() == 1 ? 8 : 4);
+    co_await comm.all_reduce(data, ReduceOp::sum);
+  };
+  for (const test::Outcome& outcome : test::outcomes_of_ranks_in_world(hosts_of_two(), differ)) {
+    ASSERT_TRUE(outcome.error.has_value());
+    EXPECT_THAT(outcome.error->message(), testing::HasSubstr("#1"));
+  }
+}
+
+/// At whichever moment of joining: before the figures are measured, meanwhile, and between two of them.
+TEST_F(NetworkCalibration, names_who_falls_silent_meanwhile) {
+  constexpr Rank kSilent = 3;
+  const auto nothing = [](Communicator&) -> Task<> { co_return; };
+  CommunicatorOptions options;
+  options.join.timeout = 20s;
+  std::size_t named = 0;
+  for (std::uint64_t step = 60; step < 1000; step += 47) {
+    world::Settings settings = hosts_of_two();
+    settings.dead = {{.process = kSilent, .step = step, .is_silent = true}};
+    const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks_in_world(settings, nothing, options);
+    for (Rank rank = 0; rank < outcomes.size(); ++rank) {
+      const std::optional<Error>& error = outcomes[rank].error;
+      if (rank == kSilent || !error) continue;
+      EXPECT_EQ(error->culprit(), kSilent) << "step " << step << ", rank " << rank << ": " << error->what();
+      ++named;
+    }
+  }
+  EXPECT_GE(named, 50U) << "these moments are not those of joining";
+}
+
+/// A group of ranks of several hosts goes by what all have measured; one within a host needs no network.
+TEST_F(NetworkCalibration, serves_groups) {
+  const auto split = [](Communicator& comm) -> Task<> {
+    std::optional<Communicator> column = co_await comm.split(static_cast<int>(comm.rank() % 2), 0);
+    EXPECT_EQ(column->reach().model.network().latency_us, comm.reach().model.network().latency_us);
+    EXPECT_EQ(column->reach().model.network().ports, 3);
+    co_await column->close();
+  };
+  for (const test::Outcome& outcome : test::outcomes_of_ranks_in_world(hosts_of_two(), split))
+    EXPECT_FALSE(outcome.error.has_value()) << outcome.error->message();
+}
+
+}  // namespace
+}  // namespace cohort
