@@ -18,6 +18,8 @@ namespace cohort {
 template <class T, class Request = Call>
 class [[nodiscard]] ValueCollective {
  public:
+  static constexpr bool kIsForItsResult = true;  ///< nobody gets it where it is dropped: Stream takes none
+
   /// `before`: the result where the call writes none.
   ValueCollective(CollectiveOf<Request>&& collective, const T& value, const T& before)
       : collective_(std::move(collective)), in_(value), out_(before) {}

@@ -27,6 +27,9 @@ class Stream final : public detail::TaskOwner, private Operation {
   /// into the stream.
   template <Awaitable A>
   requires(!std::invocable<A&>) void enqueue(A awaitable) {
+    static_assert(
+        !requires { A::kIsForItsResult; },
+        "a stream drops the result: give the call a buffer for it, as in all_reduce(std::span(&x, 1), op)");
     if constexpr (std::convertible_to<A, Task<>>)
       enqueue(Task<>(std::move(awaitable)));
     else if constexpr (std::convertible_to<A, Task<AwaitResult<A>>>)

@@ -106,7 +106,12 @@ Error CommunicatorCore::find_own_failure(const std::exception_ptr& failure) {
 /// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.
 void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
   if (stage_ >= (root_ ? Stage::left : Stage::ended)) return;
-  health_.unless_out_of_memory([&] { fail_of_service(failure); });
+  bool are_told = false;
+  health_.unless_out_of_memory([&] {
+    fail_of_service(failure);
+    are_told = true;
+  });
+  if (!are_told && groups_) groups_->fail_all(health_.cause());
 }
 
 void CommunicatorCore::fail_of_service(const std::exception_ptr& failure) {

@@ -102,14 +102,27 @@ GroupTable::Group& GroupTable::begin(const Plan& plan) {
                     plan.name, groups_.size()));
   const GroupNumber number = next_number();
   Group& group = *groups_.emplace(number, std::make_unique<Group>()).first->second;
-  group.name = plan.name;
   group.number = number;
+  try {
+    fill(group, plan);
+  } catch (...) {
+    for (Invitations& heard : heard_)
+      for (auto& [their_number, invitation] : heard)
+        if (invitation.group == &group) invitation.group = nullptr;
+    groups_.erase(number);
+    throw;
+  }
+  return group;
+}
+
+void GroupTable::fill(Group& group, const Plan& plan) {
+  group.name = plan.name;
   const auto size = static_cast<Rank>(plan.ranks.size());
   group.rank = static_cast<Rank>(std::ranges::find(plan.ranks, membership_.rank) - plan.ranks.begin());
   COHORT_ASSERT(group.rank < size, "rank {} makes a group that it is not in", membership_.rank);
   group.digest_ = digest_of(plan.ranks);
   group.place = {plan.ranks, std::vector<GroupNumber>(size), std::vector<std::uint64_t>(size)};
-  group.place.numbers[group.rank] = number;
+  group.place.numbers[group.rank] = group.number;
   group.members_.resize(size);
   group.members_[group.rank].is_here = group.members_[group.rank].has_left = true;
   for (Rank member = 0; member < size; ++member) {
@@ -121,7 +134,6 @@ GroupTable::Group& GroupTable::begin(const Plan& plan) {
     if (!control_.is_reached(rank))
       fail_making(group, gone(group, member, control_.said_goodbye(rank) && !has_died(rank)));
   }
-  return group;
 }
 
 /// After 2^32 groups old ones come again.
@@ -432,42 +444,6 @@ void GroupTable::fail_all(const Error& error) noexcept {
     else if (group->is_open_)
       fail_making(*group, error);
   }
-}
-
-Error GroupTable::not_made_in_time(const Group& group, Duration timeout) const {
-  std::string missing;
-  std::optional<Rank> culprit;
-  for (Rank member = 0; member < group.members_.size(); ++member) {
-    if (group.members_[member].is_here) continue;
-    const Rank rank = group.place.ranks[member];
-    missing += (missing.empty() ? "" : ", ") + membership_.peers[rank].describe();
-    if (!culprit) culprit = rank;
-  }
-  Error error(ErrorKind::DeadlineExceeded,
-              fmt::format("group '{}' was not made within {:.3f} s: not called so far by {}; every rank of a "
-                          "group has to make it, with the same name and ranks",
-                          group.name, std::chrono::duration<double>(timeout).count(), missing));
-  return culprit ? error.with_culprit(*culprit) : error;
-}
-
-Error GroupTable::gone(const Group& group, Rank member, bool has_left) const {
-  const Rank rank = group.place.ranks[member];
-  return Error(
-             has_left ? ErrorKind::PeerAborted : ErrorKind::PeerDied,
-             fmt::format("{} {} before group '{}' was made; look at its output, or leave it out of the group",
-                         membership_.peers[rank].describe(), has_left ? "left" : "ended", group.name))
-      .with_culprit(rank);
-}
-
-Error GroupTable::other_members(const Group& group, Rank member) const {
-  const Rank rank = group.place.ranks[member];
-  return Error(ErrorKind::Mismatch,
-               fmt::format(
-                   "group '{}': {} gives other ranks than {}, which gives ranks {} of '{}'; all members must "
-                   "give the same ranks in the same order",
-                   group.name, membership_.peers[rank].describe(), membership_.self().describe(),
-                   fmt::join(group.place.ranks, ", "), membership_.name))
-      .with_culprit(rank);
 }
 
 GroupPlace place_of_root(Rank size) {

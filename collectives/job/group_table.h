@@ -135,6 +135,8 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   Task<> reserve_soon(Group& group, std::size_t buffer_bytes);
   void invite(const Group& group) noexcept;
   void take_invitation(Rank from, const ControlMessage& message);
+  /// Gives a new group its members, and what was heard of it from them.
+  void fill(Group& group, const Plan& plan);
   void bind(Group& group, Rank member, GroupNumber number, Invitation& invitation);
   /// But the last ones.
   void forget_given_up(Rank from) noexcept;

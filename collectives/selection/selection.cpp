@@ -43,6 +43,10 @@ std::string refusal_of(std::string_view name, const AnyAlgorithm* algorithm, con
     why = fmt::format("is none that this rank has for {} (one of your own is registered on every rank)",
                       to_string(call.op));
   if (state == State::needs_other_hosts) why = fmt::format("needs {}", hosts_needed(algorithm->levels()));
+  if (state == State::too_large)
+    why = fmt::format(
+        "takes up to {} bytes of a rank, and this {} gives {}: leave the choice to the library above",
+        kMostAnnouncedBytes, to_string(call.op), call.announced_bytes);
   if (state == State::other_order)
     why = fmt::format("combines {}, which does not give {} of {}", to_string(algorithm->order()),
                       to_string(call.determinism), to_string(call.type));

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace cohort {
 
@@ -59,10 +60,39 @@ class IoOperation final : public Operation {
   bool start(std::coroutine_handle<> waiter, CancelScope* scope) noexcept;
   void request_cancel() noexcept override;
 
+  friend class EndedOperations;
+
   Request request_;
   Driver& driver_;
   int result_ = 0;
   bool cancel_requested_ = false;
+  IoOperation* next_ended_ = nullptr;
+};
+
+/// A driver's queue of requests that are over and have not been told so: linked in them, it takes no memory.
+class EndedOperations {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  void push(IoOperation& operation, int result) noexcept {
+    operation.result_ = result;
+    operation.next_ended_ = nullptr;
+    (first_ == nullptr ? first_ : last_->next_ended_) = &operation;
+    last_ = &operation;
+  }
+  /// Finishes those that are there now. Whether there was any.
+  bool finish_all() noexcept {
+    IoOperation* next = std::exchange(first_, nullptr);
+    const bool any = next != nullptr;
+    while (next != nullptr) {
+      IoOperation& operation = *std::exchange(next, next->next_ended_);
+      operation.finish(operation.result_);
+    }
+    return any;
+  }
+
+ private:
+  IoOperation* first_ = nullptr;
+  IoOperation* last_ = nullptr;
 };
 
 /// The engine's way to the kernel: io_uring, epoll, or a simulator. Threads: the loop's, but for

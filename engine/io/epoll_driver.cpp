@@ -120,7 +120,7 @@ class EpollDriver final : public Driver {
  private:
   using Waitings = std::vector<Waiting>;
 
-  void end(IoOperation& operation, int result) noexcept { over_.emplace_back(&operation, result); }
+  void end(IoOperation& operation, int result) noexcept { over_.push(operation, result); }
   /// Has the kernel tell once when one of these may go on.
   void watch(int descriptor, Waitings& waiting) noexcept;
   void watch_wake_event() noexcept;
@@ -129,16 +129,13 @@ class EpollDriver final : public Driver {
   /// Takes what the kernel has to tell, waiting for it as long as that.
   void look(const timespec* longest_wait) noexcept;
   int wait_for_events(std::span<epoll_event> events, const timespec* longest_wait) noexcept;
-  /// Finishes what is over. Runs no coroutine.
-  bool hand_out() noexcept;
 
   const std::string why_;
   int epoll_ = -1;
   int wake_event_ = -1;
   std::unordered_map<int, Waitings> waiting_;  ///< by descriptor; those of closed ones are empty
   std::size_t in_flight_ = 0;                  ///< of waiting_
-  std::vector<std::pair<IoOperation*, int>> over_;
-  std::vector<std::pair<IoOperation*, int>> handed_out_;
+  EndedOperations over_;
   unsigned idle_polls_ = 0;
   mutable bool must_look_ = false;  ///< the next poll() asks the kernel: it is known to have an answer
   bool has_pwait2_ = true;
@@ -164,8 +161,7 @@ EpollDriver::EpollDriver(std::string why) : why_(std::move(why)) {
 }
 
 EpollDriver::~EpollDriver() {
-  COHORT_ASSERT(in_flight_ == 0 && over_.empty(), "{} requests still in the driver",
-                in_flight_ + over_.size());
+  COHORT_ASSERT(in_flight_ == 0 && over_.empty(), "{} requests still wait in the driver", in_flight_);
   ::close(wake_event_);
   const fork_guard::NoChild no_child;
   fork_guard::remove(epoll_);
@@ -194,10 +190,14 @@ void EpollDriver::submit(IoOperation& operation) noexcept {
   // As in the kernel, a request that asks not to wait does not.
   const bool may_wait = (request.flags & MSG_DONTWAIT) == 0 || request.kind == IoKind::poll;
   if (result != -EAGAIN || !may_wait) return end(operation, result);
-  Waitings& waiting = waiting_[request.descriptor];
-  waiting.push_back(entry);
-  ++in_flight_;
-  watch(request.descriptor, waiting);
+  try {
+    Waitings& waiting = waiting_[request.descriptor];
+    waiting.push_back(entry);
+    ++in_flight_;
+    watch(request.descriptor, waiting);
+  } catch (const std::bad_alloc&) {
+    end(operation, -ENOMEM);
+  }
 }
 
 void EpollDriver::watch(int descriptor, Waitings& waiting) noexcept {
@@ -284,19 +284,11 @@ void EpollDriver::look(const timespec* longest_wait) noexcept {
   }
 }
 
-bool EpollDriver::hand_out() noexcept {
-  std::swap(over_, handed_out_);
-  for (const auto& [operation, result] : handed_out_) operation->finish(result);
-  const bool any = !handed_out_.empty();
-  handed_out_.clear();
-  return any;
-}
-
 bool EpollDriver::poll() noexcept {
   constexpr timespec kNow{};
   const bool is_time = must_look_ || (in_flight_ != 0 && ++idle_polls_ >= kPollsBetweenLooks);
   if (is_time) look(&kNow);
-  return !over_.empty() && hand_out();
+  return over_.finish_all();
 }
 
 bool EpollDriver::has_news() const noexcept {
@@ -313,7 +305,7 @@ void EpollDriver::sleep(TimePoint now, TimePoint until) noexcept {
     const timespec longest{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
     look(until == kNever ? nullptr : &longest);
   }
-  hand_out();
+  over_.finish_all();
 }
 
 void EpollDriver::wake() noexcept {

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine tells where nothing can be allocated.
 #include <cohort/engine/engine.h>
+#include <cohort/engine/io/epoll_driver.h>
+#include <cohort/tests/support/descriptors.h>
 #include <cohort/tests/support/no_memory.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/virtual_engine.h>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 
 namespace cohort {
@@ -51,6 +56,34 @@ TEST(NoMemory, cancelling_needs_none) {
     EXPECT_FALSE(no_memory.has_refused());
   }
   EXPECT_EQ(scope.cause().kind(), ErrorKind::Cancelled);
+}
+
+/// What waits takes memory of the driver's; what is over does not.
+TEST(NoMemory, a_request_that_epoll_cannot_keep_ends_with_that_error) {
+  Engine engine({.driver = make_epoll_driver("for a test"), .compute_threads = 1});
+  auto [here, there] = cohort::testing::socket_pair();
+  int waited = 0;
+  int over = 0;
+  bool was_refused = false;
+  std::byte byte{};
+  const auto receive = [&]() -> Task<> {
+    const IoOperation::Request request{
+        .kind = IoKind::recv, .descriptor = here.number(), .address = &byte, .bytes = 1};
+    IoOperation waiting(engine.driver(), request);
+    IoOperation ending(engine.driver(), request);
+    {
+      const NoMemory no_memory;
+      waited = co_await waiting;
+      was_refused = no_memory.has_refused();
+    }
+    EXPECT_EQ(::write(there.number(), &byte, 1), 1);
+    const NoMemory no_memory;
+    over = co_await ending;
+  };
+  engine.run(receive());
+  EXPECT_TRUE(was_refused);
+  EXPECT_EQ(waited, -ENOMEM);
+  EXPECT_EQ(over, 1);
 }
 
 }  // namespace
