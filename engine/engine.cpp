@@ -5,6 +5,7 @@
 #include <cohort/engine/io/choose_driver.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/processor.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 
@@ -12,15 +13,6 @@ namespace cohort {
 namespace {
 
 thread_local constinit Engine* current_engine = nullptr;
-
-/// Reading the clock costs as much as ten polls of an idle loop.
-constexpr unsigned kTurnsBetweenClockReads = 16;
-
-/// Long enough that a hop through the loop, 0.2 to 1 us, does not show; with the piece of work after which
-/// somebody asks, well below the 200 us within which everything on an engine is promised a turn.
-constexpr Duration kLongTurn = std::chrono::microseconds(50);
-/// A request that comes in is answered within these, so that none of its steps waits behind a long turn.
-constexpr unsigned kTurnsForOthers = 4;
 
 std::optional<Duration> spin_from_environment(Duration asked) {
   if (asked >= Duration::zero()) return asked;
@@ -129,14 +121,14 @@ bool Engine::turn() noexcept {
 
 /// One of them: each may take a long turn.
 void Engine::admit_patient() noexcept {
-  if (!ready_.empty() && ++turns_for_others_ < kTurnsForOthers) return;
+  if (!ready_.empty() && ++turns_for_others_ < tuning::waiting::kTurnsForOthers) return;
   turns_for_others_ = 0;
   ready_.push(patient_.pop());
 }
 
 bool Engine::is_turn_over(TimePoint now) noexcept {
   if (std::exchange(timed_turn_, turns_) != turns_) turn_began_ = now;
-  return now - turn_began_ >= kLongTurn && has_waiting(now);
+  return now - turn_began_ >= tuning::waiting::kLongTurn && has_waiting(now);
 }
 
 bool Engine::has_waiting(TimePoint now) noexcept {
@@ -159,7 +151,7 @@ void Engine::idle() noexcept {
   else
     return sleep();
   const Duration most = spin_time();
-  const bool check = most == Duration::zero() || idle_turns_ % kTurnsBetweenClockReads == 0;
+  const bool check = most == Duration::zero() || idle_turns_ % tuning::waiting::kTurnsBetweenClockReads == 0;
   if (check && now() - idle_since_ >= most) sleep();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/tuning.h>
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -14,7 +15,7 @@ namespace cohort {
 class LetterParts {
  public:
   /// Of one part: copied between two looks at whether others on the engine want a turn, about 20 us.
-  static constexpr std::size_t kMostBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kMostBytes = tuning::messages::kMostPart;
 
   /// The upper half: which message. The lower one: how many of its parts were taken.
   using Word = std::atomic<std::uint64_t>;
@@ -55,11 +56,10 @@ class LetterParts {
   }
 
  private:
-  static constexpr std::size_t kLeastBytes = std::size_t{32} << 10;
-
   /// Small enough that who comes late finds some left.
   [[nodiscard]] std::size_t part_bytes() const noexcept {
-    return std::clamp((bytes_ / 8 + kLeastBytes - 1) / kLeastBytes * kLeastBytes, kLeastBytes, kMostBytes);
+    constexpr std::size_t kLeast = tuning::messages::kLeastPart;
+    return std::clamp((bytes_ / tuning::messages::kParts + kLeast - 1) / kLeast * kLeast, kLeast, kMostBytes);
   }
   /// count() or more: there is none.
   [[nodiscard]] std::uint32_t take_from_word() noexcept {

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/memory/staging.h>
 #include <cohort/collectives/selection/selection.h>
 #include <cohort/engine/system/peer_memory.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/net/host/touch.h>
 
@@ -136,8 +137,8 @@ Task<> Calibration::measure_slots_of(Operator op, TimePoint until, SlotCrossover
   const HostWays ways = algorithms_.ways_on_host(op);
   const bool is_plain = op->has_data && op->counts == Counts::one;  // time is short: not every variant
   if (!is_plain || ways.in_slots == nullptr || ways.on_mapped_memory == nullptr) co_return;
-  grow(send_, kMostAnnouncedBytes);
-  grow(recv_, kMostAnnouncedBytes * membership_.size);
+  grow(send_, tuning::slots::kMostBytes);
+  grow(recv_, tuning::slots::kMostBytes * membership_.size);
   std::vector<SlotTimes> measured;
   bool goes_on = true;
   for (const std::size_t bytes : SlotCrossover::sizes_of(op.info())) {

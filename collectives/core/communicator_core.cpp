@@ -6,6 +6,7 @@
 #include <cohort/collectives/job/resolved_options.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/host/touch.h>
 
 #include <fmt/format.h>
@@ -255,7 +256,7 @@ void CommunicatorCore::prepare(const Call& call, const Signature& signature) noe
 bool CommunicatorCore::may_complete_here(const Call& call) const noexcept {
   if (call.reduce == ReduceOp::scaled_sum) return false;
   if (meeting_) return meeting_->may_complete_here(call);
-  return call.algorithm->ground() == Ground::alone && call.message_bytes() <= kMostBytesInPlace;
+  return call.algorithm->ground() == Ground::alone && call.message_bytes() <= tuning::slots::kMostInPlace;
 }
 
 bool CommunicatorCore::complete_here(const Call& call) noexcept {
@@ -323,7 +324,7 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
     throw Error(cause);
   }
   Call* const* const call = std::get_if<Call*>(&asked);
-  if (call != nullptr && (*call)->message_bytes() > kMostBytesInPlace) exec_.end();
+  if (call != nullptr && (*call)->message_bytes() > tuning::slots::kMostInPlace) exec_.end();
   running_.is_running = false;
   call_.end();
 }

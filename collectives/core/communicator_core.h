@@ -23,6 +23,7 @@
 #include <cohort/collectives/selection/selection.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/mutex.h>
+#include <cohort/engine/tuning.h>
 
 #include <limits>
 #include <memory>
@@ -208,7 +209,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// Calls in a row that complete without suspending look now and then whether their turn of the loop is
   /// over: a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice.
   /// Looking costs 25 ns, so the smallest calls, 0.2 us each, do it every 32nd time.
-  static constexpr std::size_t kCallBytes = std::size_t{4} << 10;
+  static constexpr std::size_t kCallBytes = tuning::waiting::kCall;
 
   CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
                    const CommunicatorOptions& options, std::shared_ptr<CommunicatorCore> root,

@@ -2,6 +2,8 @@
 // How a CommunicatorCore runs calls that are made of several messages, or that have work to do before theirs.
 #include <cohort/collectives/core/communicator_core.h>
 
+#include <cohort/engine/tuning.h>
+
 namespace cohort {
 namespace {
 
@@ -97,7 +99,7 @@ Task<> CommunicatorCore::run_message(const TensorCall& call, const TensorPlan::M
     running_.windows.bind(WindowId::send, whole.send, whole.send_bytes);
   }
   co_await run_begun(whole);
-  if (whole.message_bytes() > kMostBytesInPlace) exec_.end();
+  if (whole.message_bytes() > tuning::slots::kMostInPlace) exec_.end();
   if (message.is_packed) co_await packed_.unpack(whole);
 }
 

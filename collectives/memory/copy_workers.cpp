@@ -2,6 +2,7 @@
 #include <cohort/collectives/memory/copy_workers.h>
 
 #include <cohort/engine/system/processor.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,20 +11,11 @@
 namespace cohort {
 namespace {
 
-/// Enough to saturate the memory of most machines; more would only take cores from the application.
-constexpr unsigned kMost = 3;
-
-/// Small enough that a late worker finds some left, large enough that claiming costs nothing.
-constexpr std::size_t kPartBytes = std::size_t{256} << 10;
 constexpr std::size_t kMostParts = 1024;
 
 /// How often each way is tried: the first time wakes threads and faults pages in.
 constexpr unsigned kStepsOnTrial = 4;
-/// Cores that are used for less are worth more to the application.
-constexpr double kLeastGain = 1.2;
 
-/// How long a worker looks for the next step before it sleeps: collectives come in rows.
-constexpr Duration kPatience = std::chrono::microseconds(50);
 constexpr unsigned kLooksBetweenClockReads = 64;
 
 }  // namespace
@@ -31,7 +23,9 @@ constexpr unsigned kLooksBetweenClockReads = 64;
 unsigned CopyWorkers::most_for(double ranks_per_core) noexcept {
   if (ranks_per_core <= 0) return 0;
   const double cores_per_rank = 1 / ranks_per_core;
-  return cores_per_rank < 2 ? 0 : std::min(kMost, static_cast<unsigned>(cores_per_rank) - 1);
+  return cores_per_rank < 2
+             ? 0
+             : std::min(tuning::copying::kMostHelpers, static_cast<unsigned>(cores_per_rank) - 1);
 }
 
 CopyWorkers::~CopyWorkers() {
@@ -55,11 +49,11 @@ void CopyWorkers::Trial::take(std::size_t bytes, Duration time) noexcept {
 
 bool CopyWorkers::is_shared_next() const noexcept {
   if (shared_.steps < kStepsOnTrial || alone_.steps < kStepsOnTrial) return shared_.steps <= alone_.steps;
-  return shared_.ns_per_byte * kLeastGain < alone_.ns_per_byte;
+  return shared_.ns_per_byte * tuning::copying::kLeastGainOfHelpers < alone_.ns_per_byte;
 }
 
 std::size_t CopyWorkers::part_of(std::size_t count, std::size_t grain, std::size_t bytes) noexcept {
-  const std::size_t parts = std::clamp<std::size_t>(bytes / kPartBytes, 1, kMostParts);
+  const std::size_t parts = std::clamp<std::size_t>(bytes / tuning::copying::kSharedPart, 1, kMostParts);
   const std::size_t part = (count + parts - 1) / parts;
   return (part + grain - 1) / grain * grain;
 }
@@ -138,7 +132,7 @@ void CopyWorkers::work() {
     const std::uint32_t seen = summons_.load(std::memory_order_acquire);
     if (is_over_.load(std::memory_order_acquire)) return;
     while (work_on_one_part()) continue;
-    const TimePoint until = after(clock.now(), kPatience);
+    const TimePoint until = after(clock.now(), tuning::copying::kHelperLooks);
     unsigned looks = 0;
     bool is_patient = true;
     while (is_patient && summons_.load(std::memory_order_acquire) == seen) {

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/engine.h>
 #include <cohort/engine/immovable.h>
+#include <cohort/engine/tuning.h>
 
 #include <atomic>
 #include <cstddef>
@@ -23,7 +24,7 @@ namespace cohort {
 class CopyWorkers : Immovable {
  public:
   /// A step below this many bytes is over before a sleeping worker is awake.
-  static constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kLeastBytes = tuning::copying::kShareFrom;
 
   /// Of the engine's thread, by its clock.
   explicit CopyWorkers(Engine& engine) noexcept : engine_(engine) {}

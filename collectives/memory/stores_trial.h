@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/memory/reduction/copy.h>
 #include <cohort/engine/clock.h>
+#include <cohort/engine/tuning.h>
 
 #include <array>
 #include <cstddef>
@@ -34,7 +35,7 @@ class StoresTrial {
   static constexpr unsigned kTries = 3;  ///< of each way: the shortest counts
   static constexpr unsigned kPeriod = 512;
   /// How much faster the other way has to be.
-  static constexpr double kGain = 1.1;
+  static constexpr double kGain = tuning::copying::kLeastGainOfStreaming;
 
  private:
   struct Kind {

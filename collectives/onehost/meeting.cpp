@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/onehost/arrival_flags.h>
 #include <cohort/collectives/schedules/algorithm.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/host/touch.h>
 #include <cohort/net/protocol_error.h>
 
@@ -15,16 +16,6 @@
 
 namespace cohort {
 namespace {
-
-static_assert(kMostAnnouncedBytes == host::kSlotPayloadBytes);
-
-/// What is combined, of data that is there, without a look at whether others want their turns.
-constexpr std::size_t kPartBytes = std::size_t{32} << 10;
-
-/// From so much on that a rank gives, and of what may be over before all have come, that one gets, ranks that
-/// share cores announce by reference what all map.
-constexpr std::size_t kReferredInCrowd = std::size_t{64} << 10;
-constexpr std::size_t kOneWayReferredInCrowd = std::size_t{128} << 10;
 
 struct WindowAddresses {
   std::uint64_t send_offset = 0;
@@ -75,8 +66,8 @@ bool Meeting::has_mapped_windows(const Call& call) const noexcept {
 /// and 128 KiB, all_reduce 20 and 12.5, 34 and 17 us; reduce 9.1 and 11.8, 14.7 and 11.7. Of a scatter counts
 /// what one rank gets: 128 KiB to all 6.5 and 8.9.)
 bool Meeting::is_worth_phase(const Call& call) const noexcept {
-  return call.op.is_one_way() ? call.message_bytes() >= kOneWayReferredInCrowd
-                              : call.announced_bytes >= kReferredInCrowd;
+  return call.op.is_one_way() ? call.message_bytes() >= tuning::slots::kReferOneWayFromOnSharedCores
+                              : call.announced_bytes >= tuning::slots::kReferFromOnSharedCores;
 }
 
 bool Meeting::some_may_refer(const Call& call) const noexcept {
@@ -106,7 +97,8 @@ bool Meeting::may_complete_here(const Call& call) const noexcept {
     case Announces::nothing: return false;
     case Announces::data: return true;
     case Announces::windows:
-      return call.message_bytes() <= kMostBytesInPlace && !engine_.is_crowded() && has_mapped_windows(call);
+      return call.message_bytes() <= tuning::slots::kMostInPlace && !engine_.is_crowded() &&
+             has_mapped_windows(call);
   }
   return false;
 }
@@ -350,7 +342,7 @@ bool Meeting::combine_announced(const Call& call) noexcept {
   }
   if (!take_references(call)) return false;
   exec_.begin(exec_.all_referred() ? UserWindows::mapped : UserWindows::staged, 0);
-  const bool leaves_turns = engine_.is_crowded() && call.announced_bytes > kPartBytes;
+  const bool leaves_turns = engine_.is_crowded() && call.announced_bytes > tuning::slots::kBetweenLooks;
   if (!leaves_turns) return combine_on_windows(call);
   progress_ = Progress::bound;
   return true;
@@ -360,11 +352,11 @@ bool Meeting::combine_announced(const Call& call) noexcept {
 /// want their turns.
 bool Meeting::combine_prepared(const Call& call) noexcept {
   if (refers_) expect_data(call);
-  if (!some_are_filling_ && call.announced_bytes <= kPartBytes) {
+  if (!some_are_filling_ && call.announced_bytes <= tuning::slots::kBetweenLooks) {
     MemoryExec::perform(expected().steps);
     return true;
   }
-  const std::size_t part = some_are_filling_ ? SlotFilling::kPieceBytes : kPartBytes;
+  const std::size_t part = some_are_filling_ ? SlotFilling::kPieceBytes : tuning::slots::kBetweenLooks;
   const auto has_come = [this](Rank peer, std::size_t bytes) { return filling_.has_come(peer, bytes); };
   return exec_.perform_as_it_comes(expected().steps, done_, part, has_come, has_waited_);
 }
@@ -377,7 +369,7 @@ void Meeting::report_nonsense(Rank rank) noexcept {
 
 /// What is large is left to combine_in_turns().
 bool Meeting::combine_on_windows(const Call& call) noexcept {
-  if (std::max(call.message_bytes(), call.announced_bytes) > kMostBytesInPlace) {
+  if (std::max(call.message_bytes(), call.announced_bytes) > tuning::slots::kMostInPlace) {
     progress_ = Progress::bound;
     return true;
   }

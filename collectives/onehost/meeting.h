@@ -12,10 +12,6 @@
 
 namespace cohort {
 
-/// The largest message whose local schedule runs in place. Above, what is saved by not suspending does not
-/// show, and others on the engine want their turns.
-inline constexpr std::size_t kMostBytesInPlace = std::size_t{128} << 10;
-
 /// How the ranks of one host begin a collective, whether they are all of the communicator's or not: each
 /// announces what it runs, with its data if that is small, else with the places of its buffers, and waits for
 /// the others. Then a local schedule runs on what was announced. Where data travels, a rank waits only for

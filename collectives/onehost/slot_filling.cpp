@@ -3,22 +3,17 @@
 
 #include <cohort/collectives/onehost/arrival_flags.h>
 #include <cohort/collectives/schedules/memory/staging.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 
 namespace cohort {
-namespace {
-
-/// From so much on that a rank announces.
-constexpr std::size_t kLeastAround = std::size_t{4} << 10;
-constexpr std::size_t kLeastAroundInCrowd = std::size_t{32} << 10;
-
-}  // namespace
-
 /// Little data of ranks that share cores stays. (4 ranks of 2 cores, all_to_all of 64 KiB 16.2 to 11.5 us; 8
 /// ranks, 2 KiB, 13.6 to 15.7.)
 std::size_t SlotFilling::ring_bytes_for(const Call& call, const Exec& x) noexcept {
-  if (call.announced_bytes < (x.has_core_each() ? kLeastAround : kLeastAroundInCrowd)) return 0;
+  if (call.announced_bytes <
+      (x.has_core_each() ? tuning::slots::kRingFrom : tuning::slots::kRingFromOnSharedCores))
+    return 0;
   return ring_bytes(x, call.op->flow == Flow::from_root ? Givers::root : Givers::all);
 }
 

@@ -6,6 +6,7 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
 #include <cohort/engine/system/peer_memory.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/host/touch.h>
 
 #include <fmt/format.h>
@@ -17,12 +18,6 @@
 namespace cohort {
 namespace {
 
-/// Copied between two looks at whether others on the engine want a turn.
-constexpr std::size_t kBytesBetweenLooks = LetterParts::kMostBytes;
-/// From here on it pays that the sender hears of its receiver, and copies, too.
-constexpr std::size_t kLeastShared = std::size_t{64} << 10;
-/// Calls that complete at once take the engine's turn from others: asked every so often.
-constexpr unsigned kCallsBetweenLooks = 32;
 static_assert(BulkChannel::kReasonTime > kQuestionTime, "hear_of_others() ends before its channel is missed");
 
 }  // namespace
@@ -111,7 +106,8 @@ Messenger::~Messenger() {
 
 bool Messenger::try_complete_now(const MessageRequest& request) noexcept {
   if (use_.health.is_failed() || request.peer == MessageRequest::kAnybody) return false;
-  if (++calls_since_look_ % kCallsBetweenLooks == 0 && use_.engine.is_turn_over()) return false;
+  if (++calls_since_look_ % tuning::messages::kCallsBetweenLooks == 0 && use_.engine.is_turn_over())
+    return false;
   return request.sends ? try_send_now(request) : try_receive_now(request);
 }
 
@@ -286,7 +282,7 @@ Task<> Messenger::push(Outgoing& outgoing) {
   const MessageRequest& request = outgoing.request;
   Peer& peer = peers_[request.peer];
   (void)use_.engine.is_turn_over();  // from now on it is timed
-  std::size_t next_look = outgoing.sent_bytes + kBytesBetweenLooks;
+  std::size_t next_look = outgoing.sent_bytes + tuning::messages::kMostPart;
   while (outgoing.sent_bytes < request.bytes) {
     const std::size_t bytes = std::min(peer.channel->most_piece(), request.bytes - outgoing.sent_bytes);
     const Letter piece{.kind = Letter::Kind::piece, .id = outgoing.id, .bytes = bytes};
@@ -302,7 +298,7 @@ Task<> Messenger::push(Outgoing& outgoing) {
       co_await use_.engine.let_others_run();
       (void)use_.engine.is_turn_over();
     }
-    next_look = outgoing.sent_bytes + kBytesBetweenLooks;
+    next_look = outgoing.sent_bytes + tuning::messages::kMostPart;
   }
   while (peer.channel->borrows_from(request.memory())) co_await outgoing.news.wait();
   if (peer.channel->has_dropped_a_piece()) co_await use_.engine.sleep_until(kNever);  // until the cause comes
@@ -415,7 +411,8 @@ class Messenger::SharedCopy : cohort::Immovable {
 bool Messenger::may_share(const Incoming& incoming, Letter& letter) const noexcept {
   const Peer& peer = peers_[incoming.from];
   const bool has_core = !use_.engine.is_crowded() && !use_.membership.shares_engine(incoming.from);
-  if (incoming.request.bytes < kLeastShared || peer.is_copying_in || !has_core) return false;
+  if (incoming.request.bytes < tuning::messages::kCopyTogetherFrom || peer.is_copying_in || !has_core)
+    return false;
   letter = {.kind = Letter::Kind::copy_too, .id = incoming.offer.id, .bytes = incoming.request.bytes};
   peer.channel->locate(letter, incoming.request.data);
   return letter.where != Letter::Where::peer_address;
@@ -487,8 +484,8 @@ Task<bool> Messenger::pull(Incoming& incoming) {
     co_await use_.engine.sleep_until(kNever);  // until the cause comes
   const MessageRequest& request = incoming.request;
   const std::uint32_t process = use_.membership.peers[incoming.from].visible_process;
-  for (std::size_t at = 0; at < request.bytes && may_pull_; at += kBytesBetweenLooks) {
-    const std::size_t part = std::min(kBytesBetweenLooks, request.bytes - at);
+  for (std::size_t at = 0; at < request.bytes && may_pull_; at += tuning::messages::kMostPart) {
+    const std::size_t part = std::min(tuning::messages::kMostPart, request.bytes - at);
     may_pull_ = read_peer_memory(process, request.data + at, incoming.offer.place + at, part) == 0;
     if (use_.engine.is_turn_over()) co_await pause(touch);
   }

@@ -5,6 +5,7 @@
 #include <cohort/collectives/job/listen_for.h>
 #include <cohort/collectives/memory/reduction/copy.h>
 #include <cohort/engine/system/copy_bytes.h>
+#include <cohort/engine/tuning.h>
 
 #include <fmt/format.h>
 
@@ -15,15 +16,9 @@
 namespace cohort {
 namespace {
 
-/// Of a sender's messages that nobody wants, a receiver keeps so much; and says so often what was used up.
-constexpr std::size_t kMostUnused = std::size_t{1} << 20;
-constexpr std::size_t kOwedInARow = kMostUnused / 4;
+constexpr std::size_t kOwedInARow = tuning::messages::kMostUnused / 4;
 /// What a message counts beside its bytes.
 constexpr std::size_t kMessageWeight = 64;
-/// Read between two looks at whether others on the engine want a turn, and what a letter takes besides its
-/// bytes: some 15 us.
-constexpr std::size_t kReadBetweenLooks = std::size_t{128} << 10;
-constexpr std::size_t kMessageCost = std::size_t{2} << 10;
 /// Messages of one sender that nobody wants: beyond is a program that runs away.
 constexpr std::size_t kMostUnexpected = std::size_t{1} << 20;
 
@@ -38,7 +33,9 @@ void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) n
 
 bool Messenger::send_small(Peer& peer, const MessageRequest& request) noexcept {
   const std::size_t weight = request.bytes + kMessageWeight;
-  if (request.bytes > peer.channel->most_payload() || peer.unused_bytes + weight > kMostUnused) return false;
+  if (request.bytes > peer.channel->most_payload() ||
+      peer.unused_bytes + weight > tuning::messages::kMostUnused)
+    return false;
   const Letter letter{.kind = Letter::Kind::message, .tag = request.tag, .bytes = request.bytes};
   if (!peer.channel->try_send(letter, request.data)) return false;
   peer.unused_bytes += weight;
@@ -108,8 +105,8 @@ bool Messenger::drain(Rank from) {
     peer.into = nullptr;
     peer.taking = nullptr;
     progress = true;
-    weight += kMessageCost + letter.payload_bytes();
-    if (weight < kReadBetweenLooks) continue;
+    weight += tuning::messages::kPacketCost + letter.payload_bytes();
+    if (weight < tuning::messages::kReadBetweenLooks) continue;
     if (use_.engine.is_turn_over()) break;
     weight = 0;
   }

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/any_algorithm.h>
 #include <cohort/collectives/schedules/distances.h>
 #include <cohort/collectives/schedules/exec.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 #include <bit>
@@ -28,10 +29,10 @@ struct LocalSchedule {
   /// Of Announces::data, of so many bytes that all travel: whether ranks share what is to be done, so that
   /// finish() takes what others have left in their CCL buffers. The same on every rank. Null: they never do.
   bool (*meets_again)(const Exec& x, std::size_t bytes) = nullptr;
-  /// Inputs of kRefersFrom bytes or more need not travel: a rank whose windows all others map announces them
-  /// by reference (Exec::has_referred), at the price of one phase if others read any of them. Each decides
-  /// for itself, of its result, too, where it gives nothing. What by the operator's definition nobody else
-  /// gets travels in no case: who gives it finds it in its send window.
+  /// Inputs of tuning::slots::kReferFrom bytes or more need not travel: a rank whose windows all others map
+  /// announces them by reference (Exec::has_referred), at the price of one phase if others read any of them.
+  /// Each decides for itself, of its result, too, where it gives nothing. What by the operator's definition
+  /// nobody else gets travels in no case: who gives it finds it in its send window.
   bool may_refer = false;
 };
 

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/determinism.h>
 #include <cohort/collectives/schedules/operators/operator.h>
 #include <cohort/engine/task.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/hosts.h>
 
 #include <algorithm>
@@ -192,16 +193,10 @@ enum class Levels : std::uint8_t {
   return {};
 }
 
-/// Data that travels as ranks meet.
-inline constexpr std::size_t kMostAnnouncedBytes = 256 * 1024;
-/// Below, the copy into the slot costs less than the phase that sparing it takes: nine operators, 2 ranks,
-/// far cores, 4 and 8 KiB: 0.77 and 0.91 of the time by copying, 12 and 16 KiB 1.04 and 1.06.
-inline constexpr std::size_t kRefersFrom = 12 * 1024;
-
 /// What every rank tells the others when the ranks of a host meet, before a local schedule runs.
 enum class Announces : std::uint8_t {
   nothing,  ///< there is no local schedule
-  data,     ///< its input, if it fits: at most kMostAnnouncedBytes
+  data,     ///< its input, if it fits: at most tuning::slots::kMostBytes
   windows,  ///< where its user windows lie: the local schedule runs only if everybody maps all of them
 };
 
@@ -244,7 +239,7 @@ class AnyAlgorithm {
   [[nodiscard]] bool has_cost() const noexcept { return has_cost_; }
   /// Whether ranks may announce inputs of so many bytes by reference.
   [[nodiscard]] bool may_refer(std::size_t bytes) const noexcept {
-    return may_refer_ && bytes >= kRefersFrom;
+    return may_refer_ && bytes >= tuning::slots::kReferFrom;
   }
   [[nodiscard]] bool may_refer() const noexcept { return may_refer_; }
   /// Whether a local schedule goes on after a phase where all inputs have travelled.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/schedules/piece_over_links.h>
 
+#include <cohort/engine/tuning.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -17,8 +19,8 @@ std::size_t blocks_in_cache(Operator op, Rank ranks) {
 std::size_t piece_over_links(const AnyAlgorithm& algorithm, std::size_t largest, std::size_t message_bytes,
                              const Hosts& hosts, std::size_t cache_bytes) {
   constexpr double kMostCaches = 1 << 20;  // what a user's own cost() may say
-  constexpr std::size_t kWhole = std::size_t{16} << 10;
-  if (message_bytes <= kWhole || !algorithm.op()->has_data || hosts.ranks() == 1) return largest;
+  if (message_bytes <= tuning::links::kWhole || !algorithm.op()->has_data || hosts.ranks() == 1)
+    return largest;
   const std::size_t piece = std::min(largest, cache_bytes / blocks_in_cache(algorithm.op(), hosts.ranks()));
   if (!algorithm.has_cost()) return piece;
   const Cost cost = algorithm.cost(piece, hosts);
@@ -28,8 +30,7 @@ std::size_t piece_over_links(const AnyAlgorithm& algorithm, std::size_t largest,
   constexpr double kRounding = 1e-6;
   if (!(caches > 1 + kRounding)) return piece;
   // A power of two, so that all ranks come to the same; and where a message costs no more than its bytes.
-  constexpr std::size_t kLeast = std::size_t{64} << 10;
-  return std::max(std::min(piece, kLeast),
+  return std::max(std::min(piece, tuning::links::kLeastPiece),
                   piece / std::bit_ceil(static_cast<std::size_t>(caches + 1 - kRounding)));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/schedules/algorithm.h>
+#include <cohort/engine/tuning.h>
 
 namespace cohort {
 
@@ -29,8 +30,7 @@ inline Task<> hear_from_all(Exec& x) {
 /// place of 7.6 us). So do those of a large message: what goes in pieces stays in caches only while nobody is
 /// far ahead (reduce of 4 and 16 MiB, 4 ranks of 2 cores over TCP, took 1.9 and 2.1 times as long).
 [[nodiscard]] constexpr bool is_joint(std::size_t bytes, Rank ranks) noexcept {
-  constexpr std::size_t kMostAhead = std::size_t{256} << 10;
-  return ranks == 2 || bytes > kMostAhead;
+  return ranks == 2 || bytes > tuning::links::kMostAhead;
 }
 /// Between a root and each other rank, of such a schedule.
 [[nodiscard]] constexpr double messages_with_root(std::size_t bytes, Rank ranks) noexcept {

@@ -5,6 +5,7 @@
 #include <cohort/collectives/selection/network_speed.h>
 #include <cohort/collectives/selection/pull_crossover.h>
 #include <cohort/collectives/selection/slot_crossover.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/hosts.h>
 
 #include <algorithm>
@@ -80,15 +81,7 @@ class CostModel {
   }
 
  private:
-  /// Where ranks share cores, a message also costs a change from one to another, which takes as long again.
-  static constexpr double kWorkOfSharedCore = 2;
-  /// Of the work of a message or byte, at the end that sends it: the kernel takes it to its receiver's queue
-  /// at once.
-  static constexpr double kPartOfSender = 0.8;
-  static constexpr double kPartOfTaker = 1 - kPartOfSender;
-  /// From core to core a message takes so much longer than where one does the work of both ends, which is
-  /// what is measured.
-  static constexpr double kAcrossCores = 2;
+  static constexpr double kPartOfTaker = 1 - tuning::choosing::kPartOfSender;
 
   [[nodiscard]] double latency_us(const Cost& cost) const noexcept {
     return network_.latency_us * (cost.rounds - cost.rounds_inside) + inside_.latency_us * cost.rounds_inside;
@@ -109,27 +102,29 @@ class CostModel {
   }
   /// Of the rank that sends more than others, if it is told: its part of its bytes.
   [[nodiscard]] double bytes_of_one_us(const Cost& cost) const noexcept {
-    return kPartOfSender * speed_.byte_us * cost.bytes_of_one;
+    return tuning::choosing::kPartOfSender * speed_.byte_us * cost.bytes_of_one;
   }
 
   [[nodiscard]] double on_shared_cores_us(const Cost& cost, double bytes_us) const noexcept {
-    const double work_us = kWorkOfSharedCore * messages_us(cost) + work_of_bytes_us(cost);
+    const double work_us = tuning::choosing::kWorkOfSharedCore * messages_us(cost) + work_of_bytes_us(cost);
     return way_us(cost) + std::max(bytes_us + work_us / cores_, busiest_us(cost, work_us));
   }
   /// Of the core on which a rank sends more than others: its own, and the part of the others' that is there.
   [[nodiscard]] double busiest_us(const Cost& cost, double work_us) const noexcept {
-    const double own =
-        kPartOfSender * kWorkOfSharedCore * speed_.message_us * cost.messages_of_one + bytes_of_one_us(cost);
+    const double own = tuning::choosing::kPartOfSender * tuning::choosing::kWorkOfSharedCore *
+                           speed_.message_us * cost.messages_of_one +
+                       bytes_of_one_us(cost);
     if (own == 0 || ranks_ <= 1) return 0;
     return own + std::max(0.0, work_us - own) * (ranks_of_core_ - 1) / (ranks_ - 1);
   }
 
   [[nodiscard]] double with_core_each_us(const Cost& cost, double bytes_us) const noexcept {
-    const double of_one = kPartOfSender * cost.messages_of_one + kPartOfTaker;
-    const double to_one = kPartOfSender + kPartOfTaker * cost.messages_to_one;
+    const double of_one = tuning::choosing::kPartOfSender * cost.messages_of_one + kPartOfTaker;
+    const double to_one = tuning::choosing::kPartOfSender + kPartOfTaker * cost.messages_to_one;
     const double most =
         std::max(cost.messages_of_one == 0 ? 0 : of_one, cost.messages_to_one == 0 ? 0 : to_one);
-    return kAcrossCores * std::max({way_us(cost), messages_us(cost) / ranks_, most * speed_.message_us}) +
+    return tuning::choosing::kAcrossCores *
+               std::max({way_us(cost), messages_us(cost) / ranks_, most * speed_.message_us}) +
            std::max(bytes_us + work_of_bytes_us(cost) / ranks_, bytes_of_one_us(cost));
   }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/selection/explanation.h>
 
+#include <cohort/engine/tuning.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -104,7 +106,7 @@ std::string note_on(const Candidate& candidate, const Explanation& explanation, 
     case Candidate::State::needs_one_host: return "needs memory that all ranks map: shm, on one host";
     case Candidate::State::needs_other_hosts: return fmt::format("needs {}", hosts_needed(candidate.levels));
     case Candidate::State::too_large:
-      return fmt::format("possible up to {} bytes per rank", kMostAnnouncedBytes);
+      return fmt::format("possible up to {} bytes per rank", tuning::slots::kMostBytes);
     case Candidate::State::other_order:
       return fmt::format("combines {}: not {}", to_string(candidate.order), to_string(call.determinism));
     case Candidate::State::needs_one_rank:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/schedules/operators/operator.h>
+#include <cohort/engine/tuning.h>
 
 #include <array>
 #include <cstddef>
@@ -45,11 +46,12 @@ class PullCrossover {
   /// It must be clearly faster. Several ranks that pull from one process get into each other's way in the
   /// kernel, the more so the more they are beyond what was measured.
   [[nodiscard]] static constexpr double least_gain(PullUse use) noexcept {
-    return use == PullUse::to_one || use == PullUse::rooted ? 1.1 : 1.3;
+    return use == PullUse::to_one || use == PullUse::rooted ? tuning::choosing::kLeastGainOfKernel
+                                                            : tuning::choosing::kLeastGainOfKernelToAll;
   }
 
   /// If it takes so many times as long as staging, larger blocks need not be tried.
-  static constexpr double kIsLost = 1.5;
+  static constexpr double kIsLost = tuning::choosing::kLost;
 
   /// Whether blocks, or shares, of so many bytes are pulled: if it won clearly at the largest size that was
   /// measured up to there. Where it wins at 16 KiB and at 1 MiB it may lose in between: readers of one page

@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/schedules/piece_over_links.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/tuning.h>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,8 @@ State state_of(const AnyAlgorithm& algorithm, const Call& call, const Reach& rea
   if (is_alone) return State::needs_one_rank;
   if (algorithm.ground() == Ground::mapped && !reach.is_host_wide) return State::needs_one_host;
   if (!algorithm.fits(reach.hosts)) return State::needs_other_hosts;
-  const bool fits = algorithm.announces() != Announces::data || call.announced_bytes <= kMostAnnouncedBytes;
+  const bool fits =
+      algorithm.announces() != Announces::data || call.announced_bytes <= tuning::slots::kMostBytes;
   if (!fits) return State::too_large;
   return algorithm.order() >= call.order() ? State::possible : State::other_order;
 }
@@ -77,7 +79,7 @@ const AnyAlgorithm* fewest_rounds(const AnyAlgorithm& cheapest, double least_us,
   const AnyAlgorithm* best = &cheapest;
   double rounds = whole_cost(cheapest, call, reach).rounds;
   const bool has_core_each = reach.model.has_core_each();
-  const double is_nearly = has_core_each ? kIsNearlyWithCoreEach : kIsNearly;
+  const double is_nearly = has_core_each ? tuning::choosing::kNearly : tuning::choosing::kNearlyOnSharedCores;
   for (const AnyAlgorithm& algorithm : algorithms.of(call.op)) {
     if (!algorithm.has_cost() || !can_run(&algorithm, call, reach)) continue;
     if (!has_core_each && piece_bytes(algorithm, call, reach) >= call.message_bytes()) continue;
@@ -115,7 +117,7 @@ Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTa
       return algorithm.needs(piece_bytes(algorithm, call, reach), reach.hosts).links_to_neighbours;
     };
     const Estimated ring = cheapest(call, reach, algorithms, keeps_to_neighbours);
-    if (ring.algorithm != nullptr && kIsNearlyToNeighbours * ring.us <= best.us)
+    if (ring.algorithm != nullptr && tuning::choosing::kNearlyToNeighbours * ring.us <= best.us)
       return {ring.algorithm, Basis::neighbours};
   }
   return {fewest_rounds(*best.algorithm, best.us, call, reach, algorithms), Basis::cheapest};

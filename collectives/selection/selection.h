@@ -4,6 +4,7 @@
 #include <cohort/collectives/call/call.h>
 #include <cohort/collectives/schedules/algorithm_table.h>
 #include <cohort/collectives/selection/cost_model.h>
+#include <cohort/engine/tuning.h>
 
 #include <optional>
 #include <string_view>
@@ -55,26 +56,9 @@ struct Choice {
 [[nodiscard]] Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
                                       const Forced& forced);
 
-/// An estimate is less than another one if it is below this part of it. Closer ones are equal, and the order
-/// of the library decides, not rounding.
-inline constexpr double kIsLess = 0.999;
-[[nodiscard]] constexpr bool is_less(double us, double than_us) noexcept { return us < kIsLess * than_us; }
-
-/// Where ranks share cores each round of each piece also waits until a peer is given its core, for longer
-/// than the model counts: of those whose least estimate is above this part of theirs, the fewest rounds
-/// decide. 16 MiB between 4 ranks of 2 cores over TCP, before rounds weighed more: all_reduce by mesh was
-/// estimated with 8094 us and took 10 ms, by rhd, in twice as many rounds, 7946 us and 15 ms. On the times
-/// that CostModel speaks of, choices are 2.7 % above the best with it, 3.0 % with 1, 0.9 or 0.85.
-inline constexpr double kIsNearly = 0.94;
-/// The same where each rank has a core, in pieces or not: a rank that passes something on to two others, as
-/// in a double tree, lets the second one wait, which is no round. On the times that CostModel speaks of,
-/// choices are 3.2 % above the best with it, 9.4 % with 1.
-inline constexpr double kIsNearlyWithCoreEach = 0.9;
-/// Over TCP between hosts, where all give to all: those in which each rank sends to the same neighbour all
-/// the time come before others with such an estimate. One stream each way fills a link, and no two meet in a
-/// port, which the model does not count: 16 MiB between 8 hosts at 1 Gbit/s, all_reduce by ring 0.82 of the
-/// limit, by rhd 0.73, by mesh 0.64 to 0.78.
-inline constexpr double kIsNearlyToNeighbours = 0.95;
+[[nodiscard]] constexpr bool is_less(double us, double than_us) noexcept {
+  return us < tuning::choosing::kLess * than_us;
+}
 
 /// One algorithm beside a call.
 struct Candidate {

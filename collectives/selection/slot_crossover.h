@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/schedules/algorithm.h>
+#include <cohort/engine/tuning.h>
 
 #include <array>
 #include <cstddef>
@@ -24,20 +25,20 @@ struct SlotTimes {
 class SlotCrossover {
  public:
   /// Before anything was measured.
-  static constexpr std::size_t kUnmeasuredBytes = 8 * 1024;
+  static constexpr std::size_t kUnmeasuredBytes = tuning::slots::kUnmeasured;
   /// What is measured: from the size where more cache lines than fit a few fetches travel, to a full slot.
   static constexpr std::array<std::size_t, 6> kSizes = {4 * 1024,  16 * 1024,  32 * 1024,
-                                                        64 * 1024, 128 * 1024, kMostAnnouncedBytes};
+                                                        64 * 1024, 128 * 1024, tuning::slots::kMostBytes};
   /// Of that operator: what is combined is best shared out long before, where all ranks map all of it.
   [[nodiscard]] static constexpr std::span<const std::size_t> sizes_of(const OperatorInfo& op) noexcept {
     return std::span(kSizes).first(kSizes.size() - (op.combines ? 1 : 0));
   }
   /// Where slots take so much longer, larger sizes need not be measured.
-  static constexpr double kIsLost = 1.5;
+  static constexpr double kIsLost = tuning::choosing::kLost;
   /// From this size on they have to be so much faster between the private buffers that are measured: between
   /// mapped ones they do at best what `direct` does, and where ranks share cores some still copy.
-  static constexpr std::size_t kClearFromBytes = 64 * 1024;
-  static constexpr double kIsClear = 0.9;
+  static constexpr std::size_t kClearFromBytes = tuning::slots::kClearFrom;
+  static constexpr double kIsClear = tuning::slots::kClear;
 
   SlotCrossover() { most_bytes_.fill(kUnmeasuredBytes); }
 

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/clock.h>
 #include <cohort/engine/intrusive_list.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 #include <atomic>
@@ -80,9 +81,9 @@ class CorePeers : Immovable {
   [[nodiscard]] bool is_core_taken(TimePoint now) const noexcept { return now < taken_until_; }
 
   /// Longer than peers that wait or work in small parts take, shorter than a scheduler's slice.
-  static constexpr Duration kLongTurn = std::chrono::milliseconds(1);
+  static constexpr Duration kLongTurn = tuning::waiting::kLongYield;
   /// To find out whether it still is costs a slice.
-  static constexpr Duration kTakenFor = std::chrono::milliseconds(20);
+  static constexpr Duration kTakenFor = tuning::waiting::kCoreTakenFor;
 
  private:
   IntrusiveList<CoreGroup> groups_;

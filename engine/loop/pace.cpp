@@ -2,17 +2,9 @@
 #include <cohort/engine/loop/pace.h>
 
 #include <cohort/engine/engine.h>
+#include <cohort/engine/tuning.h>
 
 namespace cohort {
-namespace {
-
-constexpr Duration kShortPart = std::chrono::microseconds(12);
-constexpr Duration kLongPart = std::chrono::microseconds(50);
-/// Memory that is touched for the first time takes ten times as long as a cache: who comes meanwhile waits.
-constexpr std::size_t kMostPartsAtOnce = 4;
-
-}  // namespace
-
 bool Pace::is_turn_over(bool has_waited) noexcept {
   looked_at_ = engine_.now();
   const bool is_over = engine_.is_turn_over(looked_at_);
@@ -24,8 +16,9 @@ bool Pace::is_turn_over(bool has_waited) noexcept {
 void Pace::learn_from_part() noexcept {
   const Duration took = engine_.now() - looked_at_;
   if (took == Duration::zero()) return;  // a clock that stands still teaches nothing
-  if (took < kShortPart && parts_at_once_ < kMostPartsAtOnce) parts_at_once_ *= 2;
-  if (took > kLongPart && parts_at_once_ > 1) parts_at_once_ /= 2;
+  if (took < tuning::waiting::kShortPart && parts_at_once_ < tuning::waiting::kMostPartsAtOnce)
+    parts_at_once_ *= 2;
+  if (took > tuning::waiting::kLongPart && parts_at_once_ > 1) parts_at_once_ /= 2;
 }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/clock.h>
 #include <cohort/engine/immovable.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +19,7 @@ class Engine;
 /// engine's. Costs 50 ns a look, and nothing for what is little.
 class Pace : Immovable {
  public:
-  static constexpr std::size_t kBytesBetweenLooks = std::size_t{128} << 10;
+  static constexpr std::size_t kBytesBetweenLooks = tuning::waiting::kMovedBetweenLooks;
 
   explicit Pace(Engine& engine) noexcept : engine_(engine) {}
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/loop/spin_budget.h>
 
+#include <cohort/engine/tuning.h>
+
 #include <algorithm>
 
 namespace cohort {
 namespace {
 
-/// For the peer's wake, and as much again for what it differs from the own ones, and for the peer's work.
-constexpr int kWakes = 2;
 /// Each sleep that asks for less takes such a part of what is above the least.
 constexpr int kFalls = 8;
 
 }  // namespace
 
-void SpinBudget::note_wake(Duration latency) noexcept { learn(kWakes * latency); }
+void SpinBudget::note_wake(Duration latency) noexcept { learn(tuning::waiting::kWakesToSpin * latency); }
 
 void SpinBudget::note_wait(Duration whole) noexcept { learn(whole); }
 

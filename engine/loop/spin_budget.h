@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/clock.h>
+#include <cohort/engine/tuning.h>
 
 #include <optional>
 
@@ -18,9 +19,9 @@ namespace cohort {
 class SpinBudget {
  public:
   /// Enough for a round trip through the kernel on a quiet host, and what is spun where nothing is learnt.
-  static constexpr Duration kLeast = std::chrono::microseconds(50);
+  static constexpr Duration kLeast = tuning::waiting::kLeastSpin;
   /// Covers two wakes of 500 us, and some work.
-  static constexpr Duration kMost = std::chrono::microseconds(1200);
+  static constexpr Duration kMost = tuning::waiting::kMostSpin;
 
   /// Fixed: nothing is learnt.
   explicit SpinBudget(std::optional<Duration> fixed) noexcept

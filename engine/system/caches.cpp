@@ -3,6 +3,7 @@
 
 #include <cohort/engine/clock.h>
 #include <cohort/engine/system/sanitizers.h>
+#include <cohort/engine/tuning.h>
 
 #include <sched.h>
 #include <unistd.h>
@@ -15,9 +16,6 @@
 
 namespace cohort::caches {
 namespace {
-
-constexpr std::size_t kUsualCoreBytes = std::size_t{1} << 20;
-constexpr std::size_t kUsualLastLevelBytes = std::size_t{32} << 20;
 
 /// Of a core's own: what it surely has, and what none has more of.
 constexpr std::size_t kSureBytes = std::size_t{128} << 10;
@@ -118,13 +116,13 @@ std::vector<Cache> read_caches(const std::filesystem::path& of_core) {
 
 std::size_t told_core_bytes() {
   const std::optional<std::size_t> found = bytes_at(2);
-  return found ? *found : ask_system(_SC_LEVEL2_CACHE_SIZE, kUsualCoreBytes);
+  return found ? *found : ask_system(_SC_LEVEL2_CACHE_SIZE, tuning::kCoreCache);
 }
 
 std::size_t told_last_level_bytes() {
   std::size_t most = 0;
   for (const Cache& cache : own_caches()) most = std::max(most, cache.bytes);
-  return most != 0 ? most : ask_system(_SC_LEVEL3_CACHE_SIZE, kUsualLastLevelBytes);
+  return most != 0 ? most : ask_system(_SC_LEVEL3_CACHE_SIZE, tuning::kLastLevelCache);
 }
 
 std::size_t found_again(std::size_t told_bytes, const std::function<double(std::size_t bytes)>& line_ns) {
@@ -138,7 +136,7 @@ std::size_t found_again(std::size_t told_bytes, const std::function<double(std::
 std::size_t core_bytes() {
   static const std::size_t bytes = [] {
     const std::size_t told = told_core_bytes();
-    if (sanitizers::kAddress || sanitizers::kThread) return std::min(told, kUsualCoreBytes);
+    if (sanitizers::kAddress || sanitizers::kThread) return std::min(told, tuning::kCoreCache);
     Rereading memory(std::clamp(told, kSureBytes, kMostCoreBytes));
     return found_again(told, [&](std::size_t of) { return memory.line_ns(of); });
   }();
@@ -146,7 +144,7 @@ std::size_t core_bytes() {
 }
 
 std::size_t last_level_bytes() {
-  return std::max(core_bytes(), std::min(told_last_level_bytes(), kUsualLastLevelBytes));
+  return std::max(core_bytes(), std::min(told_last_level_bytes(), tuning::kLastLevelCache));
 }
 
 }  // namespace cohort::caches

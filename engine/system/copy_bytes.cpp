@@ -3,6 +3,7 @@
 
 #include <cohort/engine/clock.h>
 #include <cohort/engine/system/sanitizers.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 #include <memory>
@@ -19,8 +20,6 @@ constexpr bool kHasString = false;
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kTriedBytes = 4 * kPage;
-/// Where it is bad it takes 15 to 20 times as long as vectors, elsewhere at most twice.
-constexpr double kMostTimesOfVectors = 4;
 
 struct Offsets {
   std::size_t from;
@@ -56,7 +55,7 @@ bool try_string() {
     std::byte* const to = target[0].bytes.data() + offsets.to;
     const Duration by_vectors = shortest_time([&] { copy_by_vectors(to, from, kTriedBytes); });
     const Duration by_string = shortest_time([&] { copy_by_string(to, from, kTriedBytes); });
-    return in_microseconds(by_string) <= kMostTimesOfVectors * in_microseconds(by_vectors);
+    return in_microseconds(by_string) <= tuning::copying::kMostTimesOfVectors * in_microseconds(by_vectors);
   });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/tuning.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,16 +12,13 @@ namespace cohort {
 
 namespace detail {
 
-/// From here on the string instruction is as fast as vectors, and faster where another core has the lines.
-inline constexpr std::size_t kLeastBytesOfString = 3072;
-
 /// By the string instruction, `rep movsb`; where there is none, and under sanitizers, which do not see it, as
 /// std::memcpy.
 void copy_by_string(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 
 /// By vectors: in pieces below the least size from which the C library takes the string instruction.
 inline void copy_by_vectors(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  std::size_t piece = 1536;
+  std::size_t piece = tuning::copying::kVectorPiece;
   asm volatile("" : "+r"(piece));  // a constant would be copied inline, by `rep movs`
   for (; bytes > piece; bytes -= piece, to += piece, from += piece) std::memcpy(to, from, piece);
   if (bytes != 0) std::memcpy(to, from, bytes);
@@ -50,7 +49,7 @@ inline void copy_both_ends(std::byte* to, const std::byte* from, std::size_t byt
 /// vectors, depending on where source and destination begin, and malloc() puts large blocks just there: so it
 /// is tried first.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  if (bytes >= detail::kLeastBytesOfString && detail::is_string_fast())
+  if (bytes >= tuning::copying::kStringFrom && detail::is_string_fast())
     detail::copy_by_string(to, from, bytes);
   else
     detail::copy_by_vectors(to, from, bytes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/clock.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 
@@ -34,12 +35,12 @@ class CoreSharing {
   }
 
   /// Longer than other ranks that wait or work in small parts take, shorter than a scheduler's slice.
-  static constexpr Duration kLongYield = std::chrono::milliseconds(1);
+  static constexpr Duration kLongYield = tuning::waiting::kLongYield;
   /// Of long yields, beyond as much time again.
-  static constexpr Duration kTooMuch = std::chrono::milliseconds(12);
-  static constexpr Duration kMostRemembered = std::chrono::milliseconds(14);
+  static constexpr Duration kTooMuch = tuning::waiting::kTooMuchYielded;
+  static constexpr Duration kMostRemembered = tuning::waiting::kMostYieldedRemembered;
   /// Then it tries again, and one long yield is enough.
-  static constexpr Duration kSleepsFor = std::chrono::milliseconds(5);
+  static constexpr Duration kSleepsFor = tuning::waiting::kSleepsAfterYields;
   static constexpr unsigned kYieldsPerSample = 16;
 
  private:

@@ -4,6 +4,7 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/immovable.h>
 #include <cohort/engine/task.h>
+#include <cohort/engine/tuning.h>
 
 #include <fmt/format.h>
 
@@ -58,9 +59,9 @@ class ByteStream : Immovable {
   static constexpr std::uint32_t kMostAtOnce = 16;
 
   /// How much to give or ask for at once: of a longer message the rest comes in further calls.
-  [[nodiscard]] virtual std::size_t piece_bytes() const noexcept { return std::size_t{512} << 10; }
+  [[nodiscard]] virtual std::size_t piece_bytes() const noexcept { return tuning::sockets::kPiece; }
   /// How large a block what is combined is received into: pieces that stay in the cache.
-  [[nodiscard]] virtual std::size_t combining_bytes() const noexcept { return std::size_t{256} << 10; }
+  [[nodiscard]] virtual std::size_t combining_bytes() const noexcept { return tuning::sockets::kCombined; }
   /// A block of the stream's to receive what comes next into, where that is better for combining; else none.
   /// The same until return_block(), which is called after each attempt, when its bytes were used.
   [[nodiscard]] virtual std::span<std::byte> borrow_block() noexcept { return {}; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/engine.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/framed/byte_stream.h>
 #include <cohort/net/link.h>
 #include <cohort/net/link_host.h>
@@ -32,10 +33,9 @@ struct Connection : Immovable {
   }
 
   /// Whether whoever starts an operation may enter the kernel for it at once, to move so many bytes; else it
-  /// is done in a turn of the loop. A call takes as long as to copy kCallBytes.
+  /// is done in a turn of the loop. A call takes as long as to copy tuning::sockets::kSystemCall.
   [[nodiscard]] bool may_call_for(std::size_t bytes) noexcept {
-    constexpr std::size_t kCallBytes = std::size_t{32} << 10;
-    return engine.pace().may_do(kCallBytes + bytes);
+    return engine.pace().may_do(tuning::sockets::kSystemCall + bytes);
   }
 
   static void wake(Notify& half) noexcept {

@@ -2,6 +2,7 @@
 #include <cohort/net/framed/frame_reader.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/protocol_error.h>
 
 #include <fmt/format.h>
@@ -14,13 +15,6 @@ namespace cohort::framed {
 namespace {
 
 using Kind = LinkOperation::Kind;
-
-/// The most that is received together with a header, and copied once more on its way.
-constexpr std::size_t kReceiveBytes = std::size_t{64} << 10;
-/// Larger payloads are not: receiving once more costs less than copying that much.
-constexpr std::size_t kCopyBytes = std::size_t{8} << 10;
-/// Turns of the loop between looks at a stream from which nobody waits for anything.
-constexpr unsigned kTurnsBetweenLooks = 16;
 
 bool is_transient(int result) noexcept { return result == -EAGAIN || result == -EINTR; }
 bool is_combined(Kind kind) noexcept { return kind == Kind::recv_reduce || kind == Kind::get_reduce; }
@@ -250,7 +244,7 @@ bool FrameReader::may_overtake() const noexcept {
 bool FrameReader::fetch() noexcept {
   const bool is_alone = staging_.size() == 0 && fetch_count_ != fetches_.size();
   const bool may_be_lent = frame_.type == FrameType::put || frame_.type == FrameType::data;
-  if (!is_alone || !may_be_lent || payload_.left() <= kCopyBytes) return false;
+  if (!is_alone || !may_be_lent || payload_.left() <= tuning::sockets::kMostCopied) return false;
   const std::span<std::byte> place = payload_.place();
   if (place.empty() || !connection_.stream.try_fetch(place)) return false;
   fetches_[(first_fetch_ + fetch_count_++) % fetches_.size()] = {frame_.type, frame_.signal};
@@ -321,8 +315,8 @@ void FrameReader::count(Signal signal) {
 
 std::size_t FrameReader::wanted_bytes() const noexcept {
   const LinkOperation* const next = unaimed_ != nullptr ? unaimed_ : connection_.get;
-  const bool is_large = next != nullptr && next->request().local.bytes > kCopyBytes;
-  return is_large && !is_combined(next->request().kind) ? kFrameBytes : kReceiveBytes;
+  const bool is_large = next != nullptr && next->request().local.bytes > tuning::sockets::kMostCopied;
+  return is_large && !is_combined(next->request().kind) ? kFrameBytes : tuning::sockets::kReceiveAtOnce;
 }
 
 int FrameReader::try_receive_header() noexcept {
@@ -366,7 +360,7 @@ bool FrameReader::poll() noexcept {
   if (fetch_count_ != 0 && connection_.is_open && collect()) return true;
   if (watch_ == Watch::kernel || !is_reading() || !connection_.is_open) return false;
   const bool is_worth_a_look =
-      at_ == At::payload || is_awaited() || ++unasked_turns_ % kTurnsBetweenLooks == 0;
+      at_ == At::payload || is_awaited() || ++unasked_turns_ % tuning::sockets::kTurnsBetweenLooks == 0;
   if (!is_worth_a_look) return false;
   if (watch_ == Watch::started) {
     watch_ = Watch::poll;
@@ -401,7 +395,7 @@ Task<> FrameReader::run() {
     if (at_ == At::payload) {
       co_await connection_.stream.until_readable();
     } else {
-      const std::span<std::byte> into = staging_.room(kReceiveBytes);
+      const std::span<std::byte> into = staging_.room(tuning::sockets::kReceiveAtOnce);
       result = co_await connection_.stream.receive_some(into);
       if (result > 0) staging_.append(static_cast<std::size_t>(result));
     }

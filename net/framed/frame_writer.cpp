@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
+#include <cohort/engine/tuning.h>
 
 #include <fmt/format.h>
 
@@ -13,11 +14,6 @@ namespace cohort::framed {
 namespace {
 
 using Kind = LinkOperation::Kind;
-
-/// A frame up to this size is sent by whoever starts it.
-constexpr std::size_t kDirectBytes = std::size_t{64} << 10;
-/// A stream that lends does so from here on.
-constexpr std::size_t kLeastLent = std::size_t{64} << 10;
 
 bool has_payload(Kind kind) noexcept { return kind == Kind::put || kind == Kind::send; }
 bool is_get(Kind kind) noexcept { return kind == Kind::get || kind == Kind::get_reduce; }
@@ -67,7 +63,7 @@ int FrameWriter::send_piece(const Slice& payload) noexcept {
   const std::byte* const bytes = payload.empty() ? nullptr : connection_.host.running().windows.at(payload);
   const std::size_t header_sent = std::min(sent_, kFrameBytes);
   const std::size_t payload_sent = sent_ - header_sent;
-  if (sent_ == 0 && payload.bytes >= kLeastLent && !is_reply_ &&
+  if (sent_ == 0 && payload.bytes >= tuning::sockets::kLendFrom && !is_reply_ &&
       connection_.stream.try_lend(header_, std::span(bytes, payload.bytes))) {
     is_lent_ = true;
     sent_ = kFrameBytes + payload.bytes;
@@ -84,7 +80,7 @@ int FrameWriter::send_piece(const Slice& payload) noexcept {
 
 bool FrameWriter::start(LinkOperation& operation) noexcept {
   const Slice payload = payload_of(operation.request());
-  const bool is_direct = payload.bytes <= kDirectBytes;
+  const bool is_direct = payload.bytes <= tuning::sockets::kDirect;
   if (connection_.is_open && is_idle() && is_direct && connection_.may_call_for(payload.bytes)) {
     begin(header_of(operation.request()));
     // What goes wrong here goes wrong again in poll(), which may report it.

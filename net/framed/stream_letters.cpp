@@ -4,6 +4,7 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
 #include <cohort/engine/system/copy_bytes.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/protocol_error.h>
 
 #include <fmt/format.h>
@@ -22,17 +23,8 @@ constexpr std::uint32_t kLettersMagic = 0x4c435443;  // "CTCL"
 constexpr std::size_t kHeaderBytes = 32;
 using Waiting = LetterHandler::Waiting;
 using Header = std::array<std::byte, kHeaderBytes>;
-/// Together with a header: small letters come several at a time.
-constexpr std::size_t kReceiveAtOnceBytes = std::size_t{16} << 10;
-/// In place: an answer that is under way comes within that. A look at a socket takes 0.1 to 0.3 us.
-constexpr Duration kLookTime = std::chrono::microseconds(20);
 /// Should the clock stand still.
 constexpr unsigned kMostLooks = 1000;
-/// Between two questions whether others on the engine want a turn.
-constexpr unsigned kLooksInARow = 8;
-/// Of the loop, without a letter: another message may be asked for, or come, soon. Shared by all that it
-/// looks at: 0.4 us each, which those who wait for something else pay for.
-constexpr unsigned kTurnsBeforeKernel = 1000;
 /// Between looks at whether the peer's host has all.
 constexpr Duration kFirstPause = std::chrono::microseconds(20);
 constexpr Duration kLongestPause = std::chrono::milliseconds(2);
@@ -75,7 +67,7 @@ bool decode(const std::byte* header, Letter& letter) noexcept {
 }  // namespace
 
 StreamLetters::StreamLetters(const Use& use, Open call, Open wait_for_call, std::unique_ptr<BulkStream> bulk)
-    : use_(use), call_(std::move(call)), bulk_(std::move(bulk)), staging_(kReceiveAtOnceBytes) {
+    : use_(use), call_(std::move(call)), bulk_(std::move(bulk)), staging_(tuning::sockets::kPacketsAtOnce) {
   use_.engine.add_source(*this);
   use_.services.spawn(serve(serve_called(std::move(wait_for_call))));
 }
@@ -93,7 +85,7 @@ void StreamLetters::shutdown() noexcept {
 
 void StreamLetters::drop_unread() noexcept {
   constexpr unsigned kMostReceptions = 100;
-  std::array<std::byte, kReceiveAtOnceBytes> unread;
+  std::array<std::byte, tuning::sockets::kPacketsAtOnce> unread;
   for (ByteStream* const stream : {own_call_.get(), peers_call_.get()}) {
     if (stream == nullptr || !stream->goes_both_ways()) continue;
     for (unsigned i = 0; i < kMostReceptions && stream->try_receive_some(unread) > 0; ++i) {
@@ -280,7 +272,7 @@ Task<> StreamLetters::listen_to(ByteStream& stream) {
   while (!in_ && !is_closed_ && (result == -EAGAIN || result == -EINTR)) {
     co_await stream.until_readable();
     if (in_ || is_closed_) co_return;
-    result = stream.try_receive_some(staging_.room(kReceiveAtOnceBytes));
+    result = stream.try_receive_some(staging_.room(tuning::sockets::kPacketsAtOnce));
   }
   if (in_ || is_closed_) co_return;
   if (result > 0) {
@@ -376,8 +368,8 @@ bool StreamLetters::poll() noexcept {
   const Waiting waiting = is_watching ? use_.handler.waiting_for(use_.peer) : Waiting::nobody;
   const bool has_moved = (waiting == Waiting::for_this_rank || has_more()) && look();
   vain_turns_ = has_moved ? 0 : vain_turns_ + 1;
-  const bool is_enough =
-      waiting == Waiting::for_anybody || vain_turns_ >= kTurnsBeforeKernel / std::max(1U, use_.looked_at);
+  const bool is_enough = waiting == Waiting::for_anybody ||
+                         vain_turns_ >= tuning::sockets::kTurnsBeforeKernel / std::max(1U, use_.looked_at);
   if (is_watching && is_enough && !is_closed_) leave_to_kernel();
   return has_moved;
 }
@@ -412,7 +404,7 @@ bool StreamLetters::peek(Letter& letter) noexcept {
   while (!has_header_) {
     if (staging_.size() < kHeaderBytes) {
       std::size_t bytes = 0;
-      if (!receive(staging_.room(kReceiveAtOnceBytes), bytes)) return false;
+      if (!receive(staging_.room(tuning::sockets::kPacketsAtOnce), bytes)) return false;
       staging_.append(bytes);
       continue;
     }
@@ -435,10 +427,10 @@ bool StreamLetters::spin() noexcept {
   std::optional<TimePoint> end;
   for (unsigned look = 1; in_ && !is_closed_ && look <= kMostLooks; ++look) {
     if (peek(letter)) return true;
-    if (look % kLooksInARow != 0) continue;
+    if (look % tuning::sockets::kLooksInARow != 0) continue;
     if (!use_.engine.may_spin_on()) return false;
     const TimePoint now = use_.engine.now();
-    if (!end) end = now + kLookTime;
+    if (!end) end = now + tuning::sockets::kLookTime;
     if (now >= *end || use_.engine.is_turn_over(now)) return false;
   }
   return false;

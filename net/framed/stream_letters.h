@@ -4,6 +4,7 @@
 #include <cohort/engine/engine.h>
 #include <cohort/engine/loop/source.h>
 #include <cohort/engine/task_scope.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/framed/bulk_stream.h>
 #include <cohort/net/framed/byte_stream.h>
 #include <cohort/net/framed/receive_buffer.h>
@@ -87,9 +88,9 @@ class StreamLetters final : public LetterChannel, private Source {
     kernel,  ///< which wakes receive_from()
   };
 
-  static constexpr std::size_t kMostPayload = std::size_t{64} << 10;
+  static constexpr std::size_t kMostPayload = tuning::sockets::kMostPacket;
   /// As much as one call of the kernel moves in half of the time that a turn may take.
-  static constexpr std::size_t kMostPiece = std::size_t{512} << 10;
+  static constexpr std::size_t kMostPiece = tuning::sockets::kPiece;
 
   [[nodiscard]] static std::size_t most_payload_of(const Letter& letter) noexcept {
     return letter.kind == Letter::Kind::piece ? kMostPiece : kMostPayload;

@@ -5,6 +5,7 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/memory_map.h>
 #include <cohort/engine/system/processor.h>
+#include <cohort/engine/tuning.h>
 
 #include <fmt/format.h>
 
@@ -12,20 +13,6 @@
 
 namespace cohort::host {
 namespace {
-
-/// An answer that is under way comes within a few cache-line transfers, each of up to 300 ns: look often
-/// first, some 1.5 us, then politely, at the price of up to 50 ns until it is seen.
-constexpr unsigned kEagerLooks = 1000;
-constexpr unsigned kPatientLooks = 1000;
-/// Between two questions whether a peer waits for this core: longer than an answer that is under way takes.
-constexpr unsigned kEagerLooksInARow = 250;
-/// The same, and whether others on the engine want a turn: about 3 us.
-constexpr unsigned kLooksInARow = 64;
-/// With more ranks than cores, the answer comes after the one who gives it has had this core.
-constexpr unsigned kCrowdedLooks = 20;
-constexpr unsigned kCrowdedYields = 60;
-/// A yield among ranks takes 1 us, and asking 5 % of that.
-constexpr unsigned kYieldsInARow = 4;
 
 /// A peer that touches memory for longer than this is stopped, by a debugger or a signal.
 constexpr Duration kLongestTouch = std::chrono::seconds(5);
@@ -197,23 +184,26 @@ bool HostGroup::spin_until(const Counter& counter, std::uint32_t target) const n
   const auto is_there = [&] { return has_reached(counter.load(std::memory_order_acquire), target); };
   if (!may_spin_) return is_there();
   if (engine_.is_crowded()) {
-    for (unsigned yields = 0; yields < kCrowdedYields; ++yields) {
-      for (unsigned look = 0; look < kCrowdedLooks; ++look)
+    for (unsigned yields = 0; yields < tuning::waiting::kYieldsOnSharedCores; ++yields) {
+      for (unsigned look = 0; look < tuning::waiting::kLooksOnSharedCores; ++look)
         if (is_there()) return true;
       engine_.platform().yield_core();
-      if (yields % kYieldsInARow == kYieldsInARow - 1 && engine_.is_turn_over()) break;
+      if (yields % tuning::waiting::kYieldsInARow == tuning::waiting::kYieldsInARow - 1 &&
+          engine_.is_turn_over())
+        break;
     }
     return is_there();
   }
-  for (unsigned looks = 0; looks < kEagerLooks; looks += kEagerLooksInARow) {
-    for (unsigned look = 0; look < kEagerLooksInARow; ++look)
+  for (unsigned looks = 0; looks < tuning::waiting::kEagerLooks;
+       looks += tuning::waiting::kEagerLooksInARow) {
+    for (unsigned look = 0; look < tuning::waiting::kEagerLooksInARow; ++look)
       if (is_there()) return true;
     if (!engine_.may_spin_on()) return is_there();
   }
-  for (unsigned look = 0; look < kPatientLooks; ++look) {
+  for (unsigned look = 0; look < tuning::waiting::kPatientLooks; ++look) {
     if (is_there()) return true;
     processor::relax();
-    const bool asks = look % kLooksInARow == kLooksInARow - 1;
+    const bool asks = look % tuning::waiting::kLooksInARow == tuning::waiting::kLooksInARow - 1;
     if (asks && (engine_.is_turn_over() || !engine_.may_spin_on())) return is_there();
   }
   return is_there();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/tuning.h>
 #include <algorithm>
 #include <cstddef>
 
 namespace cohort::host {
 
-inline constexpr std::size_t kCacheLine = 64;
+inline constexpr std::size_t kCacheLine = tuning::kCacheLine;
 
 /// Where ranks put what travels with an arrival, unless it lies in the slot: one after the other, round and
 /// round, so that a place is written again long after peers have read it; see Staging in
@@ -14,7 +15,7 @@ inline constexpr std::size_t kCacheLine = 64;
 /// from the sizes of their collectives. Two in a row do not overlap: peers may still read the last one.
 class PayloadRing {
  public:
-  static constexpr std::size_t kMostBytes = 2 * 1024 * 1024;
+  static constexpr std::size_t kMostBytes = tuning::stages::kRing;
 
   /// The next place of so many bytes, if the ring is the first `ring_bytes`; of a ring of less than three
   /// such places it may end behind it.

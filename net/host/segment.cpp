@@ -2,6 +2,7 @@
 #include <cohort/net/host/segment.h>
 
 #include <cohort/engine/system/memory_map.h>
+#include <cohort/engine/tuning.h>
 
 namespace cohort::host {
 namespace {
@@ -20,16 +21,16 @@ Layout::Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes, std
       heap_bytes_(round_up(heap_bytes)) {
   const std::size_t cells = static_cast<std::size_t>(ranks) * kMostLanes;
   slots_ = round_up(lines_bytes);
-  signals_ = slots_ + 2 * kSlotPayloadBytes;
+  signals_ = slots_ + 2 * tuning::slots::kMostBytes;
   sends_ = signals_ + round_up(cells * sizeof(SignalCell));
   receives_ = sends_ + round_up(cells * sizeof(SendCell));
   stages_ = receives_ + round_up(cells * sizeof(ReceiveCell));
-  letters_ = stages_ + cells * stages_per_link_ * kStageBytes;
-  const std::size_t letters = std::size_t{ranks} * kLetters;
+  letters_ = stages_ + cells * stages_per_link_ * tuning::stages::kLinkPiece;
+  const std::size_t letters = std::size_t{ranks} * tuning::messages::kCells;
   letters_read_ = letters_ + round_up(letters * sizeof(LetterCell));
   letter_parts_ = letters_read_ + round_up(ranks * sizeof(LettersRead));
   letter_payloads_ = letter_parts_ + round_up(ranks * sizeof(PartsCell));
-  payload_ring_ = letter_payloads_ + std::size_t{ranks} * payloads_per_peer_ * kLetterPayloadBytes;
+  payload_ring_ = letter_payloads_ + std::size_t{ranks} * payloads_per_peer_ * tuning::messages::kCell;
   ccl_in_ = payload_ring_ + PayloadRing::kMostBytes;
   ccl_out_ = ccl_in_ + buffer_bytes_;
   heap_ = round_up(ccl_out_ + buffer_bytes_, SharedMemory::kHugePageBytes);

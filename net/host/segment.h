@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/system/shared_memory.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/host/doorbell.h>
 #include <cohort/net/host/payload_ring.h>
 #include <cohort/net/letter_parts.h>
@@ -17,18 +18,11 @@
 
 namespace cohort::host {
 
-/// Bytes of user data that travel with an arrival; larger messages go through windows.
-inline constexpr std::size_t kSlotPayloadBytes = 256 * 1024;
-
-/// Staging between private memory and a two-sided receiver: two pieces at a time per link and direction.
-inline constexpr std::size_t kStageBytes = 128 * 1024;
-inline constexpr std::uint32_t kStages = 2;
-
 /// How many such places one peer has, a power of two: the more the better, as in PayloadRing, but those of
-/// all peers together take at most 2 MiB, or `least` places each.
+/// all peers together take no more than that ring, or `least` places each.
 [[nodiscard]] constexpr std::uint32_t places_of_peer(Rank ranks, std::size_t place_bytes,
                                                      std::uint32_t least) noexcept {
-  const auto of_all = static_cast<std::uint32_t>((std::size_t{2} << 20) / place_bytes);
+  const auto of_all = static_cast<std::uint32_t>(PayloadRing::kMostBytes / place_bytes);
   return std::max(std::bit_floor(of_all / std::max(ranks - 1, 1U)), least);
 }
 
@@ -76,7 +70,7 @@ struct alignas(kCacheLine) SendCell {
     std::uint64_t address_or_offset = 0;  ///< in the owner's segment, or an address in a shared process
     std::uint64_t left_bytes = 0;         ///< of the message, from this piece on
     Place place = Place::stage;
-  } piece[kStages];
+  } piece[tuning::stages::kLinkPieces];
 };
 
 /// Pieces that the owner has consumed from one peer on one lane. Written by the owner.
@@ -98,9 +92,6 @@ struct alignas(kCacheLine) LetterCell {
   std::byte beside[32];  ///< payloads this small cost no second cache line
 };
 static_assert(sizeof(LetterCell) == kCacheLine);
-inline constexpr std::uint32_t kLetters = 32;  ///< a power of two
-inline constexpr std::size_t kLetterPayloadBytes = 8 * 1024;
-inline constexpr std::uint32_t kMostCellsOfLetter = 4;
 
 /// How many letters of one peer the owner has read. Written by the owner.
 struct alignas(kCacheLine) LettersRead {
@@ -135,16 +126,17 @@ struct alignas(2 * kCacheLine) RankLines {
 class Layout {
  public:
   Layout(Rank ranks, std::size_t buffer_bytes, std::size_t heap_bytes) noexcept
-      : Layout(ranks, buffer_bytes, heap_bytes, 0, places_of_peer(ranks, kStageBytes, kStages),
-               places_of_peer(ranks, kLetterPayloadBytes, kLetters)) {}
+      : Layout(ranks, buffer_bytes, heap_bytes, 0,
+               places_of_peer(ranks, tuning::stages::kLinkPiece, tuning::stages::kLinkPieces),
+               places_of_peer(ranks, tuning::messages::kCell, tuning::messages::kCells)) {}
   /// Of a group, of which there may be many in one segment: as few places as there can be.
   [[nodiscard]] static Layout of_group(Rank ranks, std::size_t buffer_bytes) noexcept {
-    return {ranks, buffer_bytes, 0, sizeof(RankLines), kStages, kLetters};
+    return {ranks, buffer_bytes, 0, sizeof(RankLines), tuning::stages::kLinkPieces, tuning::messages::kCells};
   }
 
   /// Data of an arrival that lies in no ring, aligned for vectors.
   [[nodiscard]] std::size_t slot(std::uint64_t sequence) const noexcept {
-    return slots_ + (sequence & 1) * kSlotPayloadBytes;
+    return slots_ + (sequence & 1) * tuning::slots::kMostBytes;
   }
   [[nodiscard]] std::size_t payload_ring() const noexcept { return payload_ring_; }
   [[nodiscard]] std::size_t signals(Rank from, Lane lane) const noexcept {
@@ -157,13 +149,15 @@ class Layout {
     return receives_ + cell(from, lane) * sizeof(ReceiveCell);
   }
   [[nodiscard]] std::size_t stage(Rank to, Lane lane, std::uint32_t piece) const noexcept {
-    return stages_ + (cell(to, lane) * stages_per_link_ + (piece & (stages_per_link_ - 1))) * kStageBytes;
+    return stages_ + (cell(to, lane) * stages_per_link_ + (piece & (stages_per_link_ - 1))) *
+                         tuning::stages::kLinkPiece;
   }
   [[nodiscard]] std::size_t letter(Rank to, std::uint32_t number) const noexcept {
-    return letters_ + (std::size_t{to} * kLetters + number % kLetters) * sizeof(LetterCell);
+    return letters_ + (std::size_t{to} * tuning::messages::kCells + number % tuning::messages::kCells) *
+                          sizeof(LetterCell);
   }
   [[nodiscard]] std::size_t letter_payload(Rank to, std::uint32_t number) const noexcept {
-    return letter_payloads_ + payload_index(to, number) * kLetterPayloadBytes;
+    return letter_payloads_ + payload_index(to, number) * tuning::messages::kCell;
   }
   [[nodiscard]] std::size_t letters_read(Rank from) const noexcept {
     return letters_read_ + from * sizeof(LettersRead);

@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/copy_bytes.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/protocol_error.h>
 
 #include <algorithm>
@@ -11,20 +12,20 @@
 namespace cohort::shm {
 namespace {
 
-/// Cells between two words of the receiver's on how far it has read: a part of the ring.
-constexpr std::uint32_t kReadInARow = host::kLetters / 4;
-static_assert(kReadInARow + host::kMostCellsOfLetter <= host::kLetters, "a letter may wait for ever");
+static_assert(tuning::messages::kCellsBetweenCredits + tuning::messages::kMostCells <=
+                  tuning::messages::kCells,
+              "a letter may wait for ever");
 
 constexpr bool is_beside(std::size_t bytes) noexcept { return bytes <= sizeof host::LetterCell::beside; }
 
 constexpr std::uint32_t cells_of(std::size_t bytes) noexcept {
   if (is_beside(bytes)) return 1;
-  return static_cast<std::uint32_t>((bytes + host::kLetterPayloadBytes - 1) / host::kLetterPayloadBytes);
+  return static_cast<std::uint32_t>((bytes + tuning::messages::kCell - 1) / tuning::messages::kCell);
 }
 
 /// What of so many bytes lies beside cell `index` of a letter.
 constexpr std::size_t bytes_in_cell(std::size_t bytes, std::uint32_t index) noexcept {
-  return std::min(host::kLetterPayloadBytes, bytes - index * host::kLetterPayloadBytes);
+  return std::min(tuning::messages::kCell, bytes - index * tuning::messages::kCell);
 }
 
 }  // namespace
@@ -36,22 +37,22 @@ void ShmLetters::fail(const Error& error) noexcept {
 
 bool ShmLetters::has_room_for(std::uint32_t cells) noexcept {
   if (is_broken_) return false;
-  if (sent_ - read_by_peer_ + cells <= host::kLetters) return true;
+  if (sent_ - read_by_peer_ + cells <= tuning::messages::kCells) return true;
   read_by_peer_ = group_.segment(peer_).letters_read(group_.rank()).load(std::memory_order_seq_cst);
-  if (sent_ - read_by_peer_ > host::kLetters)
+  if (sent_ - read_by_peer_ > tuning::messages::kCells)
     fail(protocol_error("rank {} has read {} letters, and was sent {}", peer_, read_by_peer_, sent_));
-  return !is_broken_ && sent_ - read_by_peer_ + cells <= host::kLetters;
+  return !is_broken_ && sent_ - read_by_peer_ + cells <= tuning::messages::kCells;
 }
 
 void ShmLetters::stamp_next() noexcept {
-  host::LetterCell& cell = out_[sent_ % host::kLetters];
+  host::LetterCell& cell = out_[sent_ % tuning::messages::kCells];
   cell.stamp.store(++sent_, std::memory_order_seq_cst);
   group_.notify(peer_);
 }
 
 /// For a peer that spins. One that sleeps is woken by the first cell, or by the last, which comes at once.
 void ShmLetters::stamp_amid_letter() noexcept {
-  host::LetterCell& cell = out_[sent_ % host::kLetters];
+  host::LetterCell& cell = out_[sent_ % tuning::messages::kCells];
   cell.stamp.store(++sent_, std::memory_order_release);
 }
 
@@ -60,7 +61,7 @@ bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexce
   COHORT_ASSERT(bytes <= most_payload(), "a letter of {} bytes", bytes);
   const std::uint32_t cells = cells_of(bytes);
   if (!has_room_for(cells)) return false;
-  host::LetterCell& cell = out_[sent_ % host::kLetters];
+  host::LetterCell& cell = out_[sent_ % tuning::messages::kCells];
   cell.kind = static_cast<std::uint8_t>(letter.kind);
   cell.where = static_cast<std::uint8_t>(letter.where);
   cell.tag = letter.tag;
@@ -73,7 +74,7 @@ bool ShmLetters::try_send(const Letter& letter, const std::byte* payload) noexce
     return true;
   }
   for (std::uint32_t i = 0; i < cells; ++i) {
-    copy_bytes(group_.own().letter_payload(peer_, sent_), payload + i * host::kLetterPayloadBytes,
+    copy_bytes(group_.own().letter_payload(peer_, sent_), payload + i * tuning::messages::kCell,
                bytes_in_cell(bytes, i));
     const bool is_amid = i != 0 && i + 1 < cells;
     is_amid ? stamp_amid_letter() : stamp_next();
@@ -104,7 +105,7 @@ bool ShmLetters::peek(Letter& letter) noexcept {
   if (!is_sound)
     fail(protocol_error("rank {} sends a letter of kind {} with {} bytes, which is none", peer_, kind,
                         next_bytes_));
-  else if (next_bytes_ > host::kLetterPayloadBytes)
+  else if (next_bytes_ > tuning::messages::kCell)
     next_ = letter;
   return is_sound;
 }
@@ -112,7 +113,7 @@ bool ShmLetters::peek(Letter& letter) noexcept {
 /// In one order with the peer's look at whether this rank sleeps, as that of cells amid a letter is not.
 bool ShmLetters::has_come_whole(std::uint32_t cells) const noexcept {
   const std::uint32_t end = taken_ + cells;
-  return in_[(end - 1) % host::kLetters].stamp.load(std::memory_order_seq_cst) == end;
+  return in_[(end - 1) % tuning::messages::kCells].stamp.load(std::memory_order_seq_cst) == end;
 }
 
 /// Cells are the sender's again only when all of the letter was taken: for another place it begins anew.
@@ -120,9 +121,9 @@ bool ShmLetters::copy_cells(Copy copy, std::byte* into, std::uint32_t cells) noe
   if (std::exchange(into_, into) != into) copied_cells_ = 0;
   for (; copied_cells_ < cells; ++copied_cells_) {
     const std::uint32_t number = taken_ + copied_cells_;
-    const host::Counter& stamp = in_[number % host::kLetters].stamp;
+    const host::Counter& stamp = in_[number % tuning::messages::kCells].stamp;
     if (copied_cells_ != 0 && !group_.spin_for(stamp, number + 1) && !has_come_whole(cells)) return false;
-    copy(into + copied_cells_ * host::kLetterPayloadBytes,
+    copy(into + copied_cells_ * tuning::messages::kCell,
          group_.segment(peer_).letter_payload(group_.rank(), number),
          bytes_in_cell(next_bytes_, copied_cells_));
   }
@@ -138,9 +139,9 @@ bool ShmLetters::take_by(Copy copy, std::byte* into) noexcept {
     copy_few_bytes(into, next_in().beside, next_bytes_);
   else if (!copy_cells(copy, into, cells))
     return false;
-  const std::uint32_t told = taken_ / kReadInARow;
+  const std::uint32_t told = taken_ / tuning::messages::kCellsBetweenCredits;
   taken_ += cells;
-  if (taken_ / kReadInARow != told) {
+  if (taken_ / tuning::messages::kCellsBetweenCredits != told) {
     group_.own().letters_read(peer_).store(taken_, std::memory_order_seq_cst);
     group_.notify(peer_);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/tuning.h>
 #include <cohort/net/host/host_group.h>
 #include <cohort/net/letter.h>
 #include <cohort/net/link_host.h>
@@ -24,10 +25,10 @@ class ShmLetters final : public LetterChannel {
         in_(&group.segment(peer).letter(group.rank(), 0)) {}
 
   [[nodiscard]] std::size_t most_payload() const noexcept override {
-    return host::kMostCellsOfLetter * host::kLetterPayloadBytes;
+    return tuning::messages::kMostCells * tuning::messages::kCell;
   }
   [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
-  [[nodiscard]] bool has_room() noexcept override { return has_room_for(host::kMostCellsOfLetter); }
+  [[nodiscard]] bool has_room() noexcept override { return has_room_for(tuning::messages::kMostCells); }
   [[nodiscard]] bool peek(Letter& letter) noexcept override;
   [[nodiscard]] bool take_by(Copy copy, std::byte* into) noexcept override;
   [[nodiscard]] bool spin() noexcept override;
@@ -42,12 +43,14 @@ class ShmLetters final : public LetterChannel {
   [[nodiscard]] bool has_come_whole(std::uint32_t cells) const noexcept;
   /// What is next, as far as it has come; whether that is all.
   [[nodiscard]] bool copy_cells(Copy copy, std::byte* into, std::uint32_t cells) noexcept;
-  [[nodiscard]] const host::LetterCell& next_in() const noexcept { return in_[taken_ % host::kLetters]; }
+  [[nodiscard]] const host::LetterCell& next_in() const noexcept {
+    return in_[taken_ % tuning::messages::kCells];
+  }
 
   host::HostGroup& group_;
   LinkHost& host_;
   const Rank peer_;
-  host::LetterCell* const out_;       ///< of kLetters, in the own segment
+  host::LetterCell* const out_;       ///< of tuning::messages::kCells, in the own segment
   const host::LetterCell* const in_;  ///< the same in the peer's
   // In cells:
   std::uint32_t sent_ = 0;

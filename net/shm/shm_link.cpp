@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/copy_bytes.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/host/touch.h>
 #include <cohort/net/protocol_error.h>
 
@@ -14,7 +15,7 @@ namespace cohort::shm {
 
 namespace {
 
-static_assert(host::kStageBytes <= Pace::kBytesBetweenLooks);  // a stage is filled at once
+static_assert(tuning::stages::kLinkPiece <= Pace::kBytesBetweenLooks);  // a stage is filled at once
 
 }  // namespace
 
@@ -206,7 +207,7 @@ bool ShmLink::advance_get(LinkOperation& operation, bool has_waited) noexcept {
 void ShmLink::announce_piece(std::byte* at, std::size_t left_bytes, host::SendCell::Place place) noexcept {
   host::SendCell& cell = group_.own().sends(peer(), lane_);
   const bool in_process = place == host::SendCell::Place::address;
-  cell.piece[sent_ % host::kStages] = {
+  cell.piece[sent_ % tuning::stages::kLinkPieces] = {
       .address_or_offset = in_process ? reinterpret_cast<std::uintptr_t>(at)
                                       : static_cast<std::uint64_t>(at - group_.own().memory().data()),
       .left_bytes = left_bytes,
@@ -226,14 +227,14 @@ bool ShmLink::advance_send(LinkOperation& operation, bool has_waited) noexcept {
         group_.segment(peer()).receives(group_.rank(), lane_).consumed.load(std::memory_order_seq_cst);
     const std::size_t left = slice.bytes - operation.progress;
     if (left == 0) return host::has_reached(consumed, sent_);
-    if (!host::has_reached(consumed + host::kStages - 1, sent_)) return false;
+    if (!host::has_reached(consumed + tuning::stages::kLinkPieces - 1, sent_)) return false;
     if (in_place) {
       using Place = host::SendCell::Place;
       announce_piece(from, left, in_process ? Place::address : Place::segment);
       operation.progress = slice.bytes;
       continue;
     }
-    const std::size_t bytes = std::min(left, host::kStageBytes);
+    const std::size_t bytes = std::min(left, tuning::stages::kLinkPiece);
     std::byte* stage = group_.own().at(group_.layout().stage(peer(), lane_, sent_));
     const auto fill = [&](std::size_t at, std::size_t size) {
       copy_bytes(stage + at, from + operation.progress + at, size);
@@ -247,9 +248,10 @@ bool ShmLink::advance_send(LinkOperation& operation, bool has_waited) noexcept {
 
 ShmLink::Announced ShmLink::announced(std::size_t left) noexcept {
   host::Segment& theirs = group_.segment(peer());
-  const host::SendCell::Piece piece = theirs.sends(group_.rank(), lane_).piece[received_ % host::kStages];
+  const host::SendCell::Piece piece =
+      theirs.sends(group_.rank(), lane_).piece[received_ % tuning::stages::kLinkPieces];
   const bool is_staged = piece.place == host::SendCell::Place::stage;
-  const std::size_t bytes = is_staged ? std::min(left, host::kStageBytes) : left;
+  const std::size_t bytes = is_staged ? std::min(left, tuning::stages::kLinkPiece) : left;
   const bool in_process = piece.place == host::SendCell::Place::address;
   const std::size_t segment_bytes = theirs.memory().size_bytes();
   const bool fits_segment =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/tcp/tcp_transport.h>
 
+#include <cohort/engine/tuning.h>
 #include <cohort/net/data_connections.h>
 #include <cohort/net/framed/framed_transport.h>
 #include <cohort/net/host/core_pages.h>
@@ -11,11 +12,6 @@
 
 namespace cohort::tcp {
 namespace {
-
-/// Left to itself the kernel lets far more pile up between two ranks of a host, which then comes from memory
-/// instead of the cache. Not between hosts: a size that was set keeps the kernel from opening the window
-/// beyond what the connection began with.
-constexpr std::size_t kSocketBytesInHost = std::size_t{4} << 20;
 
 /// A group has connections of its own, made when they are first used: in one stream, a frame whose
 /// collective has not begun here would hold up those of other groups behind it, and ranks that begin two
@@ -34,7 +30,7 @@ class TcpTransport final : public framed::FramedTransport {
  private:
   [[nodiscard]] Task<std::unique_ptr<framed::FramedLink>> make_link(Rank peer, Lane lane) override {
     Socket socket = co_await use().connections.open(peer, lane);
-    if (use().membership.shares_host(peer)) socket.set_buffer_bytes(kSocketBytesInHost);
+    if (use().membership.shares_host(peer)) socket.set_buffer_bytes(tuning::sockets::kBufferInHost);
     co_return std::make_unique<TcpLink>(use().engine, std::move(socket), use().host, use().membership.rank,
                                         peer, lane);
   }

@@ -7,6 +7,7 @@
 #include <cohort/collectives/machines/check/rank_exec.h>
 #include <cohort/collectives/machines/stage/meeting.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/tuning.h>
 
 #include <fmt/format.h>
 
@@ -23,7 +24,7 @@ bool travels(const AnyAlgorithm& algorithm, const CheckOptions& options) {
   std::size_t most = 0;
   for (Rank rank = 0; rank < options.ranks; ++rank)
     most = std::max(most, algorithm.op()->extent(options.form(), rank).send);
-  return most * size_bytes(options.type) <= kMostAnnouncedBytes;
+  return most * size_bytes(options.type) <= tuning::slots::kMostBytes;
 }
 
 void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
@@ -53,7 +54,7 @@ void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
   if (!algorithm.fits(options.hosts()))
     refuse(fmt::format("'{}' needs {}", algorithm.name(), hosts_needed(algorithm.levels())));
   if (algorithm.announces() == Announces::data && !travels(algorithm, options))
-    refuse(fmt::format("what a rank brings to a meeting is at most {} bytes", kMostAnnouncedBytes));
+    refuse(fmt::format("what a rank brings to a meeting is at most {} bytes", tuning::slots::kMostBytes));
 }
 
 OperatorArguments arguments_of(const CheckOptions& options) {

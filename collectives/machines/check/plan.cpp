@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/machines/check/plan.h>
 
+#include <cohort/engine/tuning.h>
+
 #include <algorithm>
 
 namespace cohort::check {
@@ -98,7 +100,7 @@ Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::si
   plan.is_eager = options.is_eager;
   plan.seed = options.seed;
   plan.shares.resize(options.ranks);
-  const std::size_t slot_bytes = plan.meets_with_data ? kMostAnnouncedBytes : 0;
+  const std::size_t slot_bytes = plan.meets_with_data ? tuning::slots::kMostBytes : 0;
   for (Rank rank = 0; rank < options.ranks; ++rank) {
     RankPlan& share = plan.shares[rank];
     plan.refers.push_back(refers(options.referring, rank));

@@ -2,6 +2,7 @@
 #include <cohort/collectives/machines/check/suite.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/tuning.h>
 
 #include <fmt/format.h>
 
@@ -182,7 +183,7 @@ class Collector {
   void add_slots(Case one, std::vector<std::size_t> counts) {
     const std::size_t element = size_bytes(one.options.type);
     const std::size_t per_count = std::max<std::size_t>(1, one.op().given_per_count(one.options.ranks));
-    const std::size_t most = kMostAnnouncedBytes / element / per_count;
+    const std::size_t most = tuning::slots::kMostBytes / element / per_count;
     std::erase_if(counts, [&](std::size_t count) { return count > most; });
     if (filter_.counts.empty()) counts.push_back(most);
     add_counts(one, counts);
@@ -283,7 +284,7 @@ class Collector {
   [[nodiscard]] static bool fits(const Case& one) {
     const std::size_t bytes = one.options.count * size_bytes(one.options.type);
     const bool travels = one.algorithm->announces() == Announces::data;
-    return !travels || bytes * one.op().given_per_count(one.options.ranks) <= kMostAnnouncedBytes;
+    return !travels || bytes * one.op().given_per_count(one.options.ranks) <= tuning::slots::kMostBytes;
   }
 
   const CaseFilter& filter_;

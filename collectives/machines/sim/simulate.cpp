@@ -4,6 +4,7 @@
 #include <cohort/collectives/machines/stage/meeting.h>
 #include <cohort/collectives/schedules/piece_over_links.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/tuning.h>
 
 #include <fmt/format.h>
 
@@ -149,9 +150,9 @@ Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, con
     refuse(
         fmt::format("{} is {}for a communicator of one", algorithm.name(), setup.ranks == 1 ? "not " : ""));
   const std::size_t announced = announced_bytes(run, algorithm.op());
-  if (algorithm.announces() == Announces::data && announced > kMostAnnouncedBytes)
-    refuse(fmt::format("{} carries {} bytes per rank at most, not {}", algorithm.name(), kMostAnnouncedBytes,
-                       announced));
+  if (algorithm.announces() == Announces::data && announced > tuning::slots::kMostBytes)
+    refuse(fmt::format("{} carries {} bytes per rank at most, not {}", algorithm.name(),
+                       tuning::slots::kMostBytes, announced));
   Machine machine(topology, setup.ranks, setup.seed, watchers);
   std::vector<std::unique_ptr<RankExec>> execs;
   std::vector<Task<>> ranks;

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/schedules/algorithms/library.h>
+
 #include <cohort/collectives/schedules/memory/shares.h>
 #include <cohort/collectives/schedules/memory/waiting_result.h>
+#include <cohort/engine/tuning.h>
 
 namespace cohort {
 namespace {
 
-/// Two cache lines.
-constexpr double kLeastShare = 128;
-/// Of what each rank need not read, by the square of the ranks, of which each brings lines that others wait
-/// for: 16 cores (Intel), meeting once and twice, 3 ranks, 32 and 64 KiB 9.9 and 10.7, 18.0 and 16.3 us; 4
-/// ranks, 8 and 32 KiB 3.8 and 4.1, 12.0 and 10.6; 8 ranks, 2 and 16 KiB 3.6 and 2.7, 22 and 6.4.
-constexpr double kWorthMeeting = 384 * 1024;
-
 bool is_worth_meeting(std::size_t bytes, Rank of_ranks) {
   const auto n = static_cast<double>(bytes);
   const double ranks = of_ranks;
-  return n * (ranks - 1) * (ranks - 2) * ranks >= kWorthMeeting && n >= ranks * kLeastShare;
+  return n * (ranks - 1) * (ranks - 2) * ranks >= tuning::slots::kWorthMeetingTwice &&
+         n >= ranks * tuning::slots::kLeastShare;
 }
 
 /// Where ranks share cores, to meet costs each a switch.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/schedules/algorithms/library.h>
+
 #include <cohort/collectives/schedules/links/chunks.h>
 #include <cohort/collectives/schedules/variant.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 #include <limits>
@@ -27,7 +29,7 @@ class Places {
   [[nodiscard]] Slice sum(std::size_t index) const noexcept {
     if (!op_.is_exclusive) return result(index);
     const std::size_t at = 1 + index % kSums;
-    return x_.scratch(at * std::min(op_.send.bytes, kChunkBytes), own(index).bytes);
+    return x_.scratch(at * std::min(op_.send.bytes, tuning::links::kChunk), own(index).bytes);
   }
   /// Whether a sum's place has one that has to be sent first.
   [[nodiscard]] bool has_earlier(std::size_t index) const noexcept {
@@ -107,13 +109,13 @@ Cost cost_of_exclusive(std::size_t bytes, Rank ranks) {
 }
 
 Needs needs(std::size_t bytes, Rank) {
-  return {.links_to_neighbours = true, .scratch_bytes = (1 + kSums) * std::min(bytes, kChunkBytes)};
+  return {.links_to_neighbours = true, .scratch_bytes = (1 + kSums) * std::min(bytes, tuning::links::kChunk)};
 }
 
 /// As long as chunks fit; else what fits is one.
 std::size_t largest_piece(std::size_t buffer_bytes, Rank) {
   const std::size_t largest_chunk = buffer_bytes / (1 + kSums);
-  return largest_chunk >= kChunkBytes ? kWholeMessage : largest_chunk;
+  return largest_chunk >= tuning::links::kChunk ? kWholeMessage : largest_chunk;
 }
 
 constexpr Algorithm<Scan> kAlgorithm = {.name = "ring",

@@ -3,24 +3,22 @@
 
 #include <cohort/collectives/schedules/any_algorithm.h>
 #include <cohort/collectives/schedules/exec.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 
 /// How data goes through several ranks in chunks, each passing on one while it takes the next.
 namespace cohort {
 
-/// Long enough to amortise a message, short enough that the way fills soon.
-inline constexpr std::size_t kChunkBytes = 256 * 1024;
-
 /// At least one, so that nothing, too, goes through all ranks.
 [[nodiscard]] constexpr std::size_t chunks_of(std::size_t bytes) noexcept {
-  return std::max<std::size_t>(1, (bytes + kChunkBytes - 1) / kChunkBytes);
+  return std::max<std::size_t>(1, (bytes + tuning::links::kChunk - 1) / tuning::links::kChunk);
 }
 [[nodiscard]] inline std::size_t chunks(const Slice& data) noexcept { return chunks_of(data.bytes); }
 
 [[nodiscard]] inline Slice chunk(const Slice& data, std::size_t index) noexcept {
-  const std::size_t at = index * kChunkBytes;
-  return data.part(at, std::min(kChunkBytes, data.bytes - at));
+  const std::size_t at = index * tuning::links::kChunk;
+  return data.part(at, std::min(tuning::links::kChunk, data.bytes - at));
 }
 
 /// Receives the chunks one after the other and tells the forwarding streams, if there are some, of each.
@@ -59,7 +57,8 @@ inline Task<> close_chain(Exec& x, Rank first) {
 
 /// What a way of so many messages one after the other comes to, for the bytes that follow one another.
 [[nodiscard]] inline double bytes_on_way(std::size_t bytes, double messages) noexcept {
-  return static_cast<double>(bytes) + (messages - 1) * static_cast<double>(std::min(bytes, kChunkBytes));
+  return static_cast<double>(bytes) +
+         (messages - 1) * static_cast<double>(std::min(bytes, tuning::links::kChunk));
 }
 
 /// Of such a chain, with close_chain() at its end.

@@ -2,14 +2,14 @@
 #include <cohort/collectives/schedules/memory/pulled.h>
 
 #include <cohort/collectives/schedules/placed.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 
 namespace cohort {
 
 Task<> combine_pulled(Exec& x, Slice share, Slice result, Combine combine, std::size_t element_bytes) {
-  constexpr std::size_t kCacheBytes = std::size_t{512} << 10;
-  const std::size_t room = std::min(kCacheBytes, x.ccl_bytes()) / x.size();
+  const std::size_t room = std::min(tuning::stages::kPulled, x.ccl_bytes()) / x.size();
   const std::size_t grain = room >= 64 * element_bytes ? 64 * element_bytes : element_bytes;
   const std::size_t chunk = std::max(grain, room / grain * grain);
   for (std::size_t at = 0; at < share.bytes; at += chunk) {

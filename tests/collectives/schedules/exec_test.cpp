@@ -2,6 +2,7 @@
 #include <cohort/collectives/schedules/exec.h>
 
 #include <cohort/collectives/machines/check/rank_exec.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/tests/support/schedules.h>
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@ namespace {
 TEST(Exec, what_a_rank_announced_may_be_taken_twice) {
   check::CheckOptions options;
   options.ranks = 3;
-  const check::Plan plan = check::plan_of(test::library<AllReduce>("slots"), options, kMostAnnouncedBytes);
+  const check::Plan plan =
+      check::plan_of(test::library<AllReduce>("slots"), options, tuning::slots::kMostBytes);
   check::Machine machine(plan, nullptr);
   check::RankExec x(machine, 0);
   for (const Rank of : {2U, 1U, 2U}) x.take_announcement(of, 64, true);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is explained is what runs, and the numbers shown are those that decided.
 #include <cohort/cohort.h>
+
 #include <cohort/collectives/selection/explanation.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/tests/support/ranks.h>
 
 #include <gmock/gmock.h>
@@ -62,7 +64,8 @@ TEST(Explanation, over_links_the_chosen_one_has_the_least_estimate_of_those_show
     for (const Explanation::Line& line : explanation.candidates) {
       if (!line.candidate.estimate_us) continue;
       ++compared;
-      EXPECT_GE(*line.candidate.estimate_us, kIsLess * *explanation.estimate_us) << line.candidate.algorithm;
+      EXPECT_GE(*line.candidate.estimate_us, tuning::choosing::kLess * *explanation.estimate_us)
+          << line.candidate.algorithm;
     }
     EXPECT_GE(compared, 4U);
     EXPECT_THAT(explanation.reason, HasSubstr("least estimate"));

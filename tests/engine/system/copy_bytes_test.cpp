@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/system/copy_bytes.h>
+#include <cohort/engine/tuning.h>
 
 #include <gtest/gtest.h>
 
@@ -33,7 +34,7 @@ TEST(CopyBytes, copies_as_many_as_it_is_told) {
 }
 
 TEST(CopyBytes, copies_what_is_large_either_way) {
-  for (const std::size_t bytes : {detail::kLeastBytesOfString, std::size_t{100'003}}) {
+  for (const std::size_t bytes : {tuning::copying::kStringFrom, std::size_t{100'003}}) {
     expect_exactly(bytes, copy_bytes);
     expect_exactly(bytes, detail::copy_by_string);
     expect_exactly(bytes, detail::copy_by_vectors);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/host/payload_ring.h>
+
+#include <cohort/engine/tuning.h>
 #include <cohort/net/host/segment.h>
 
 #include <gtest/gtest.h>
@@ -16,7 +18,7 @@ TEST(PayloadRing, neighbours_never_overlap_nor_leave_the_ring) {
   std::size_t begin = 0;
   std::size_t end = 0;
   for (int i = 0; i < 100'000; ++i) {
-    const std::size_t bytes = random() % (random() % 3 == 0 ? kSlotPayloadBytes : 20'000) + 1;
+    const std::size_t bytes = random() % (random() % 3 == 0 ? tuning::slots::kMostBytes : 20'000) + 1;
     const std::size_t ring_bytes = random() % (2 * PayloadRing::kMostBytes);
     const std::size_t at = ring.take(bytes, ring_bytes);
     ASSERT_TRUE(at + bytes <= begin || end <= at) << bytes << " bytes at " << at << " after " << begin;

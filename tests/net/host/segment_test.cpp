@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/host/segment.h>
 
+#include <cohort/engine/tuning.h>
+
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -11,12 +13,15 @@ namespace {
 
 TEST(Layout, gives_the_fewer_places_to_each_peer_the_more_there_are) {
   for (Rank ranks = 1; ranks <= 256; ++ranks) {
-    const std::uint32_t stages = places_of_peer(ranks, kStageBytes, kStages);
-    EXPECT_TRUE(std::has_single_bit(stages) && stages >= kStages);
-    EXPECT_TRUE(stages == kStages || (ranks - 1) * stages * kStageBytes <= PayloadRing::kMostBytes) << ranks;
+    const std::uint32_t stages =
+        places_of_peer(ranks, tuning::stages::kLinkPiece, tuning::stages::kLinkPieces);
+    EXPECT_TRUE(std::has_single_bit(stages) && stages >= tuning::stages::kLinkPieces);
+    EXPECT_TRUE(stages == tuning::stages::kLinkPieces ||
+                (ranks - 1) * stages * tuning::stages::kLinkPiece <= PayloadRing::kMostBytes)
+        << ranks;
   }
-  EXPECT_EQ(places_of_peer(2, kStageBytes, kStages), 16);
-  EXPECT_EQ(places_of_peer(128, kLetterPayloadBytes, kLetters), kLetters);
+  EXPECT_EQ(places_of_peer(2, tuning::stages::kLinkPiece, tuning::stages::kLinkPieces), 16);
+  EXPECT_EQ(places_of_peer(128, tuning::messages::kCell, tuning::messages::kCells), tuning::messages::kCells);
 }
 
 TEST(Layout, of_a_group_takes_little_address_space) {
@@ -47,14 +52,17 @@ TEST(Layout, no_place_overlaps_another) {
   const auto take = [&taken](std::size_t at, std::size_t bytes) {
     EXPECT_TRUE(taken.emplace(at, bytes).second);
   };
-  for (const std::uint64_t turn : {0, 1}) take(layout.slot(turn), kSlotPayloadBytes);
+  for (const std::uint64_t turn : {0, 1}) take(layout.slot(turn), tuning::slots::kMostBytes);
   for (Rank peer = 0; peer < kRanks; ++peer) {
     for (Lane lane = 0; lane < kMostLanes; ++lane)
-      for (std::uint32_t i = 0; i < places_of_peer(kRanks, kStageBytes, kStages); ++i)
-        take(layout.stage(peer, lane, i), kStageBytes);
-    for (std::uint32_t i = 0; i < kLetters; ++i) take(layout.letter(peer, i), sizeof(LetterCell));
-    for (std::uint32_t i = 0; i < places_of_peer(kRanks, kLetterPayloadBytes, kLetters); ++i)
-      take(layout.letter_payload(peer, i), kLetterPayloadBytes);
+      for (std::uint32_t i = 0;
+           i < places_of_peer(kRanks, tuning::stages::kLinkPiece, tuning::stages::kLinkPieces); ++i)
+        take(layout.stage(peer, lane, i), tuning::stages::kLinkPiece);
+    for (std::uint32_t i = 0; i < tuning::messages::kCells; ++i)
+      take(layout.letter(peer, i), sizeof(LetterCell));
+    for (std::uint32_t i = 0; i < places_of_peer(kRanks, tuning::messages::kCell, tuning::messages::kCells);
+         ++i)
+      take(layout.letter_payload(peer, i), tuning::messages::kCell);
   }
   take(layout.payload_ring(), PayloadRing::kMostBytes);
   take(layout.ccl_in(), layout.buffer_bytes());

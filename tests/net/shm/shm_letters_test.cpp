@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/tuning.h>
 #include <cohort/net/shm/shm_letters.h>
 
 #include <cohort/net/transport_list.h>
@@ -85,7 +86,7 @@ TEST(ShmLetters, take_as_many_as_there_is_room_for_whole) {
     ASSERT_TRUE(channel.sender.try_send(message_of(small), small.data()));
     int sent = 0;
     while (channel.sender.try_send(message_of(large), large.data())) ++sent;
-    EXPECT_EQ(sent, (host::kLetters - 1) / host::kMostCellsOfLetter);
+    EXPECT_EQ(sent, (tuning::messages::kCells - 1) / tuning::messages::kMostCells);
     EXPECT_FALSE(channel.sender.has_room()) << "whoever waits for it would try in vain";
     EXPECT_TRUE(channel.sender.try_send(message_of(small), small.data())) << "one cell is left";
     expect_next(channel.receiver, small);
@@ -103,14 +104,14 @@ TEST(ShmLetters, whose_last_part_is_late_are_taken_whole_wherever_they_go_then) 
   auto body = [](const Channel& channel) {
     const std::vector<std::byte> data = numbered(channel.sender.most_payload(), 3);
     ASSERT_TRUE(channel.sender.try_send(message_of(data), data.data()));
-    host::Counter& last = channel.sender_group.own().letter(1, host::kMostCellsOfLetter - 1).stamp;
+    host::Counter& last = channel.sender_group.own().letter(1, tuning::messages::kMostCells - 1).stamp;
     last.store(0);
     std::vector<std::byte> given_up(data.size());
     Letter letter;
     ASSERT_TRUE(channel.receiver.peek(letter));
     EXPECT_FALSE(channel.receiver.take(given_up.data()));
     EXPECT_FALSE(channel.receiver.take(given_up.data()));
-    last.store(host::kMostCellsOfLetter);
+    last.store(tuning::messages::kMostCells);
     expect_next(channel.receiver, data);
     EXPECT_FALSE(channel.receiver.peek(letter));
   };
@@ -120,7 +121,7 @@ TEST(ShmLetters, whose_last_part_is_late_are_taken_whole_wherever_they_go_then) 
 /// A receiver has given it a place by then.
 TEST(ShmLetters, keep_the_size_that_they_had_when_they_were_first_looked_at) {
   auto body = [](const Channel& channel) {
-    const std::vector<std::byte> data = numbered(host::kLetterPayloadBytes + 1, 4);
+    const std::vector<std::byte> data = numbered(tuning::messages::kCell + 1, 4);
     ASSERT_TRUE(channel.sender.try_send(message_of(data), data.data()));
     host::LetterCell& first = channel.sender_group.own().letter(1, 0);
     host::Counter& last = channel.sender_group.own().letter(1, 1).stamp;
