@@ -14,8 +14,8 @@ using Rank = std::uint32_t;
 /// streams.
 using Lane = std::uint16_t;
 
-/// Paths that a link table has room for. More lanes than cores bring nothing on one host.
-inline constexpr Lane kMostLanes = 4;
+/// Paths that a link table has room for: one for each direction of a ring or tree; more bring nothing.
+inline constexpr Lane kMostLanes = 2;
 
 /// What a rank calls a group that it is in, from 1; 0: the communicator that was joined. Other members have
 /// numbers of their own for it. No rank uses one twice, so whatever bears that of a group which is over, such
