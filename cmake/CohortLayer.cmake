@@ -40,7 +40,7 @@ function(cohort_add_layer name)
       set(layer_PRECOMPILED cohort_engine)
     endif()
     cohort_precompile(${target} ${layer_PRECOMPILED} ${layer_PRECOMPILE})
-    cohort_unite(${target} ${CMAKE_CURRENT_SOURCE_DIR}/algorithms/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/reduction/*.cpp)
+    cohort_unite(${target} ${CMAKE_CURRENT_SOURCE_DIR}/reduction/*.cpp)
   endif()
 
   install(TARGETS ${target} EXPORT cohort)

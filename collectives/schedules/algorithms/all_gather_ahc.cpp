@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_carrying.h>
 
 namespace cohort {
+namespace all_gather_ahc {
 namespace {
 
 /// All_gather over hosts of any sizes: a rank sends its block to each other host, cut among those that carry
@@ -20,7 +21,8 @@ const Algorithm<AllGather> kAlgorithm = {.name = "ahc",
                                          .schedule = all_gather_ahc};
 
 }  // namespace
+}  // namespace all_gather_ahc
 
-AnyAlgorithm describe(const struct AllGatherAhc*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherAhc*) { return all_gather_ahc::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/memory/staging.h>
 
 namespace cohort {
+namespace all_gather_direct {
 namespace {
 
 /// Every rank's memory can be read: copy each peer's block straight from its send buffer.
@@ -43,7 +44,8 @@ const Algorithm<AllGather> kAlgorithm = {.name = "direct",
                                          .keeps_to_blocks = true};
 
 }  // namespace
+}  // namespace all_gather_direct
 
-AnyAlgorithm describe(const struct AllGatherDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherDirect*) { return all_gather_direct::kAlgorithm; }
 
 }  // namespace cohort

@@ -2,6 +2,7 @@
 #include <cohort/collectives/schedules/algorithms/library.h>
 
 namespace cohort {
+namespace all_gather_mesh {
 namespace {
 
 /// Mesh all_gather: every rank reads every peer's block, all peers at once. The Hello World of schedules.
@@ -44,7 +45,8 @@ const Algorithm<AllGather> kAlgorithm = {.name = "mesh",
                                          .schedule = all_gather_mesh};
 
 }  // namespace
+}  // namespace all_gather_mesh
 
-AnyAlgorithm describe(const struct AllGatherMesh*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherMesh*) { return all_gather_mesh::kAlgorithm; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/by_levels.h>
 
 namespace cohort {
+namespace all_gather_mesh_mesh_nhr {
 namespace {
 
 using dissemination::Order;
@@ -42,7 +43,8 @@ const Algorithm<AllGather> kAlgorithm = {.name = "mesh_mesh_nhr",
                                          .schedule = all_gather_mesh_mesh_nhr};
 
 }  // namespace
+}  // namespace all_gather_mesh_mesh_nhr
 
-AnyAlgorithm describe(const struct AllGatherMeshMeshNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherMeshMeshNhr*) { return all_gather_mesh_mesh_nhr::kAlgorithm; }
 
 }  // namespace cohort

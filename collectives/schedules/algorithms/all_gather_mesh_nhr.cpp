@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/by_levels.h>
 
 namespace cohort {
+namespace all_gather_mesh_nhr {
 namespace {
 
 using dissemination::Order;
@@ -32,7 +33,8 @@ const Algorithm<AllGather> kAlgorithm = {.name = "mesh_nhr",
                                          .schedule = all_gather_mesh_nhr};
 
 }  // namespace
+}  // namespace all_gather_mesh_nhr
 
-AnyAlgorithm describe(const struct AllGatherMeshNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherMeshNhr*) { return all_gather_mesh_nhr::kAlgorithm; }
 
 }  // namespace cohort

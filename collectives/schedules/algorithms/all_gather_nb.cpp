@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace all_gather_nb {
 namespace {
 
 using dissemination::Order;
@@ -25,7 +26,8 @@ const Algorithm<AllGather> kAlgorithm = {.name = "nb",
                                          .schedule = all_gather_nb};
 
 }  // namespace
+}  // namespace all_gather_nb
 
-AnyAlgorithm describe(const struct AllGatherNb*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherNb*) { return all_gather_nb::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace all_gather_nhr {
 namespace {
 
 using dissemination::Order;
@@ -28,7 +29,8 @@ const Algorithm<AllGather> kAlgorithm = {.name = "nhr",
                                          .schedule = all_gather_nhr};
 
 }  // namespace
+}  // namespace all_gather_nhr
 
-AnyAlgorithm describe(const struct AllGatherNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherNhr*) { return all_gather_nhr::kAlgorithm; }
 
 }  // namespace cohort

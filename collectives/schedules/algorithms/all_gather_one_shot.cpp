@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/exchange.h>
 
 namespace cohort {
+namespace all_gather_one_shot {
 namespace {
 
 /// One-shot all_gather, also of blocks that differ: every rank sends its block to every peer, all at once and
@@ -32,9 +33,10 @@ constexpr Algorithm<Op> kAlgorithm = {
     .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = all_gather_one_shot<Op>};
 
 }  // namespace
+}  // namespace all_gather_one_shot
 
-AnyAlgorithm describe(const struct AllGatherOneShot*) { return kAlgorithm<AllGather>; }
+AnyAlgorithm describe(const struct AllGatherOneShot*) { return all_gather_one_shot::kAlgorithm<AllGather>; }
 
-AnyAlgorithm describe(const struct AllGatherVOneShot*) { return kAlgorithm<AllGatherV>; }
+AnyAlgorithm describe(const struct AllGatherVOneShot*) { return all_gather_one_shot::kAlgorithm<AllGatherV>; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/halving.h>
 
 namespace cohort {
+namespace all_gather_recursive_doubling {
 namespace {
 
 /// Recursive doubling all_gather, also of blocks that differ: in round k, places 2^k apart exchange all
@@ -48,9 +49,14 @@ constexpr Algorithm<Op> kAlgorithm = {.name = "recursive_doubling",
                                       .schedule = all_gather_recursive_doubling<Op>};
 
 }  // namespace
+}  // namespace all_gather_recursive_doubling
 
-AnyAlgorithm describe(const struct AllGatherRecursiveDoubling*) { return kAlgorithm<AllGather>; }
+AnyAlgorithm describe(const struct AllGatherRecursiveDoubling*) {
+  return all_gather_recursive_doubling::kAlgorithm<AllGather>;
+}
 
-AnyAlgorithm describe(const struct AllGatherVRecursiveDoubling*) { return kAlgorithm<AllGatherV>; }
+AnyAlgorithm describe(const struct AllGatherVRecursiveDoubling*) {
+  return all_gather_recursive_doubling::kAlgorithm<AllGatherV>;
+}
 
 }  // namespace cohort

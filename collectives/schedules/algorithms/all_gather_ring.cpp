@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/ring.h>
 
 namespace cohort {
+namespace all_gather_ring {
 namespace {
 
 /// Ring all_gather, also of blocks that differ: blocks travel once around; in step t a rank passes on the
@@ -33,9 +34,10 @@ constexpr Algorithm<Op> kAlgorithm = {.name = "ring",
                                       .schedule = all_gather_ring<Op>};
 
 }  // namespace
+}  // namespace all_gather_ring
 
-AnyAlgorithm describe(const struct AllGatherRing*) { return kAlgorithm<AllGather>; }
+AnyAlgorithm describe(const struct AllGatherRing*) { return all_gather_ring::kAlgorithm<AllGather>; }
 
-AnyAlgorithm describe(const struct AllGatherVRing*) { return kAlgorithm<AllGatherV>; }
+AnyAlgorithm describe(const struct AllGatherVRing*) { return all_gather_ring::kAlgorithm<AllGatherV>; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/memory/announced_blocks.h>
 
 namespace cohort {
+namespace all_gather_slots {
 namespace {
 
 Cost cost(std::size_t bytes, Rank ranks) {
@@ -20,9 +21,10 @@ constexpr Algorithm<Op> kAlgorithm = {
     .local = {.announces = Announces::data, .combine = take_announced_blocks<Op>, .may_refer = true}};
 
 }  // namespace
+}  // namespace all_gather_slots
 
-AnyAlgorithm describe(const struct AllGatherSlots*) { return kAlgorithm<AllGather>; }
+AnyAlgorithm describe(const struct AllGatherSlots*) { return all_gather_slots::kAlgorithm<AllGather>; }
 
-AnyAlgorithm describe(const struct AllGatherVSlots*) { return kAlgorithm<AllGatherV>; }
+AnyAlgorithm describe(const struct AllGatherVSlots*) { return all_gather_slots::kAlgorithm<AllGatherV>; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/tree.h>
 
 namespace cohort {
+namespace all_gather_tree {
 namespace {
 
 /// Tree all_gather, also of blocks that differ: they are collected up a binomial tree to rank 0, all of them
@@ -50,9 +51,10 @@ constexpr Algorithm<Op> kAlgorithm = {.name = "tree",
                                       .schedule = all_gather_tree<Op>};
 
 }  // namespace
+}  // namespace all_gather_tree
 
-AnyAlgorithm describe(const struct AllGatherTree*) { return kAlgorithm<AllGather>; }
+AnyAlgorithm describe(const struct AllGatherTree*) { return all_gather_tree::kAlgorithm<AllGather>; }
 
-AnyAlgorithm describe(const struct AllGatherVTree*) { return kAlgorithm<AllGatherV>; }
+AnyAlgorithm describe(const struct AllGatherVTree*) { return all_gather_tree::kAlgorithm<AllGatherV>; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/ring.h>
 
 namespace cohort {
+namespace all_gather_two_rings {
 namespace {
 
 /// All_gather on two rings: the first half of every block travels once around ahead, the second half once
@@ -37,7 +38,8 @@ const Algorithm<AllGather> kAlgorithm = {.name = "two_rings",
                                          .schedule = all_gather_two_rings};
 
 }  // namespace
+}  // namespace all_gather_two_rings
 
-AnyAlgorithm describe(const struct AllGatherTwoRings*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherTwoRings*) { return all_gather_two_rings::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_carrying.h>
 
 namespace cohort {
+namespace all_gather_v_ahc {
 namespace {
 
 /// All_gather of blocks that differ over hosts of any sizes, as all_gather_ahc: a rank carries as many of
@@ -21,7 +22,8 @@ const Algorithm<AllGatherV> kAlgorithm = {.name = "ahc",
                                           .schedule = all_gather_v_ahc};
 
 }  // namespace
+}  // namespace all_gather_v_ahc
 
-AnyAlgorithm describe(const struct AllGatherVAhc*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherVAhc*) { return all_gather_v_ahc::kAlgorithm; }
 
 }  // namespace cohort

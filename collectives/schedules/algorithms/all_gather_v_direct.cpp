@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/memory/staging.h>
 
 namespace cohort {
+namespace all_gather_v_direct {
 namespace {
 
 /// All user windows are mapped: everybody takes every block, nearest peer first, so that not all read the
@@ -58,7 +59,8 @@ const Algorithm<AllGatherV> kAlgorithm = {
     .local = {.announces = Announces::windows, .combine = take_all_blocks}};
 
 }  // namespace
+}  // namespace all_gather_v_direct
 
-AnyAlgorithm describe(const struct AllGatherVDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherVDirect*) { return all_gather_v_direct::kAlgorithm; }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/links/packed_blocks.h>
 
 namespace cohort {
+namespace all_gather_v_mesh_one_shot {
 namespace {
 
 /// Two-level all_gather of blocks that differ: every rank exchanges blocks with those in its place of all
@@ -51,7 +52,8 @@ const Algorithm<AllGatherV> kAlgorithm = {.name = "mesh_one_shot",
                                           .schedule = all_gather_v_mesh_one_shot};
 
 }  // namespace
+}  // namespace all_gather_v_mesh_one_shot
 
-AnyAlgorithm describe(const struct AllGatherVMeshOneShot*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllGatherVMeshOneShot*) { return all_gather_v_mesh_one_shot::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_carrying.h>
 
 namespace cohort {
+namespace all_reduce_ahc {
 namespace {
 
 /// All_reduce over hosts of any sizes: a mesh reduce_scatter inside of hosts, of which each rank gets a part
@@ -24,7 +25,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "ahc",
                                          .schedule = all_reduce_ahc};
 
 }  // namespace
+}  // namespace all_reduce_ahc
 
-AnyAlgorithm describe(const struct AllReduceAhc*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceAhc*) { return all_reduce_ahc::kAlgorithm; }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/memory/staged_shares.h>
 
 namespace cohort {
+namespace all_reduce_direct {
 namespace {
 
 /// Every rank's memory can be read: combine my share of all inputs, meet, pull the other shares.
@@ -35,7 +36,8 @@ const Algorithm<AllReduce> kAlgorithm = {
     .local = {.announces = Announces::windows, .combine = combine_own_share}};
 
 }  // namespace
+}  // namespace all_reduce_direct
 
-AnyAlgorithm describe(const struct AllReduceDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceDirect*) { return all_reduce_direct::kAlgorithm; }
 
 }  // namespace cohort

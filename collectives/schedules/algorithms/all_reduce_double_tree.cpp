@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/double_tree.h>
 
 namespace cohort {
+namespace all_reduce_double_tree {
 namespace {
 
 /// Double binary tree all_reduce: partial sums of each half go up a tree of its own to rank 0, chunk by
@@ -34,7 +35,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "double_tree",
                                          .schedule = all_reduce_double_tree};
 
 }  // namespace
+}  // namespace all_reduce_double_tree
 
-AnyAlgorithm describe(const struct AllReduceDoubleTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceDoubleTree*) { return all_reduce_double_tree::kAlgorithm; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/share_exchange.h>
 
 namespace cohort {
+namespace all_reduce_mesh {
 namespace {
 
 /// Two-shot mesh all_reduce: every rank combines its share of all inputs, then sends it to everybody.
@@ -42,7 +43,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "mesh",
                                          .schedule = all_reduce_mesh};
 
 }  // namespace
+}  // namespace all_reduce_mesh
 
-AnyAlgorithm describe(const struct AllReduceMesh*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceMesh*) { return all_reduce_mesh::kAlgorithm; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/by_levels.h>
 
 namespace cohort {
+namespace all_reduce_mesh_mesh_nhr {
 namespace {
 
 using dissemination::Order;
@@ -49,7 +50,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "mesh_mesh_nhr",
                                          .schedule = all_reduce_mesh_mesh_nhr};
 
 }  // namespace
+}  // namespace all_reduce_mesh_mesh_nhr
 
-AnyAlgorithm describe(const struct AllReduceMeshMeshNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceMeshMeshNhr*) { return all_reduce_mesh_mesh_nhr::kAlgorithm; }
 
 }  // namespace cohort

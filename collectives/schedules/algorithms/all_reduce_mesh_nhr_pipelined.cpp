@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/by_levels.h>
 
 namespace cohort {
+namespace all_reduce_mesh_nhr_pipelined {
 namespace {
 
 using dissemination::Order;
@@ -102,7 +103,10 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "mesh_nhr_pipelined",
                                          .schedule = all_reduce_mesh_nhr_pipelined};
 
 }  // namespace
+}  // namespace all_reduce_mesh_nhr_pipelined
 
-AnyAlgorithm describe(const struct AllReduceMeshNhrPipelined*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceMeshNhrPipelined*) {
+  return all_reduce_mesh_nhr_pipelined::kAlgorithm;
+}
 
 }  // namespace cohort

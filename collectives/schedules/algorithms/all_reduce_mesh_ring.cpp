@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/by_ring.h>
 
 namespace cohort {
+namespace all_reduce_mesh_ring {
 namespace {
 
 constexpr levels::Schedule<AllReduce> kAcross = ring::all_reduce;
@@ -32,7 +33,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "mesh_ring",
                                          .schedule = all_reduce_mesh_ring};
 
 }  // namespace
+}  // namespace all_reduce_mesh_ring
 
-AnyAlgorithm describe(const struct AllReduceMeshRing*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceMeshRing*) { return all_reduce_mesh_ring::kAlgorithm; }
 
 }  // namespace cohort

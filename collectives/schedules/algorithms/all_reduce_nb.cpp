@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace all_reduce_nb {
 namespace {
 
 using dissemination::Order;
@@ -29,7 +30,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "nb",
                                          .schedule = all_reduce_nb};
 
 }  // namespace
+}  // namespace all_reduce_nb
 
-AnyAlgorithm describe(const struct AllReduceNb*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceNb*) { return all_reduce_nb::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace all_reduce_nb_reversed {
 namespace {
 
 using dissemination::Order;
@@ -28,7 +29,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "nb_reversed",
                                          .schedule = all_reduce_nb_reversed};
 
 }  // namespace
+}  // namespace all_reduce_nb_reversed
 
-AnyAlgorithm describe(const struct AllReduceNbReversed*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceNbReversed*) { return all_reduce_nb_reversed::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace all_reduce_nhr {
 namespace {
 
 using dissemination::Order;
@@ -29,7 +30,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "nhr",
                                          .schedule = all_reduce_nhr};
 
 }  // namespace
+}  // namespace all_reduce_nhr
 
-AnyAlgorithm describe(const struct AllReduceNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceNhr*) { return all_reduce_nhr::kAlgorithm; }
 
 }  // namespace cohort

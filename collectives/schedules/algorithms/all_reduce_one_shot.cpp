@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/exchange.h>
 
 namespace cohort {
+namespace all_reduce_one_shot {
 namespace {
 
 /// One-shot all_reduce: everybody sends its whole input to everybody, and everybody combines all of them in
@@ -44,7 +45,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "one_shot",
                                          .schedule = all_reduce_one_shot};
 
 }  // namespace
+}  // namespace all_reduce_one_shot
 
-AnyAlgorithm describe(const struct AllReduceOneShot*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceOneShot*) { return all_reduce_one_shot::kAlgorithm; }
 
 }  // namespace cohort

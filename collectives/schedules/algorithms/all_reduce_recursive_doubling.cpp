@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/fold.h>
 
 namespace cohort {
+namespace all_reduce_recursive_doubling {
 namespace {
 
 /// Combines the peer's partial result into mine, the lower rank's operand first, so that both ends get the
@@ -69,7 +70,10 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "recursive_doubling",
                                          .schedule = all_reduce_recursive_doubling};
 
 }  // namespace
+}  // namespace all_reduce_recursive_doubling
 
-AnyAlgorithm describe(const struct AllReduceRecursiveDoubling*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceRecursiveDoubling*) {
+  return all_reduce_recursive_doubling::kAlgorithm;
+}
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/halving.h>
 
 namespace cohort {
+namespace all_reduce_rhd {
 namespace {
 
 /// Recursive halving and doubling all_reduce (Rabenseifner): partial sums of half of what is left go to the
@@ -54,7 +55,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "rhd",
                                          .schedule = all_reduce_rhd};
 
 }  // namespace
+}  // namespace all_reduce_rhd
 
-AnyAlgorithm describe(const struct AllReduceRhd*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceRhd*) { return all_reduce_rhd::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_ring.h>
 
 namespace cohort {
+namespace all_reduce_ring {
 namespace {
 
 /// Ring all_reduce: ring reduce_scatter, then ring all_gather, on the receive buffer.
@@ -18,7 +19,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "ring",
                                          .schedule = all_reduce_ring};
 
 }  // namespace
+}  // namespace all_reduce_ring
 
-AnyAlgorithm describe(const struct AllReduceRing*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceRing*) { return all_reduce_ring::kAlgorithm; }
 
 }  // namespace cohort

@@ -6,6 +6,7 @@
 #include <cohort/engine/tuning.h>
 
 namespace cohort {
+namespace all_reduce_slots {
 namespace {
 
 bool is_worth_meeting(std::size_t bytes, Rank of_ranks) {
@@ -88,7 +89,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "slots",
                                                    .may_refer = true}};
 
 }  // namespace
+}  // namespace all_reduce_slots
 
-AnyAlgorithm describe(const struct AllReduceSlots*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceSlots*) { return all_reduce_slots::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/along_tree.h>
 
 namespace cohort {
+namespace all_reduce_tree {
 namespace {
 
 /// Tree all_reduce: partial sums go up a binomial tree to rank 0, the result comes down it.
@@ -40,7 +41,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "tree",
                                          .schedule = all_reduce_tree};
 
 }  // namespace
+}  // namespace all_reduce_tree
 
-AnyAlgorithm describe(const struct AllReduceTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceTree*) { return all_reduce_tree::kAlgorithm; }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/links/by_levels.h>
 
 namespace cohort {
+namespace all_reduce_tree_nhr {
 namespace {
 
 using dissemination::Order;
@@ -67,7 +68,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "tree_nhr",
                                          .schedule = all_reduce_tree_nhr};
 
 }  // namespace
+}  // namespace all_reduce_tree_nhr
 
-AnyAlgorithm describe(const struct AllReduceTreeNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceTreeNhr*) { return all_reduce_tree_nhr::kAlgorithm; }
 
 }  // namespace cohort

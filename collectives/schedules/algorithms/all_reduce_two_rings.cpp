@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/ring.h>
 
 namespace cohort {
+namespace all_reduce_two_rings {
 namespace {
 
 /// All_reduce on two rings: the first half of every block as by ring, the second half the other way around.
@@ -45,7 +46,8 @@ const Algorithm<AllReduce> kAlgorithm = {.name = "two_rings",
                                          .schedule = all_reduce_two_rings};
 
 }  // namespace
+}  // namespace all_reduce_two_rings
 
-AnyAlgorithm describe(const struct AllReduceTwoRings*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllReduceTwoRings*) { return all_reduce_two_rings::kAlgorithm; }
 
 }  // namespace cohort

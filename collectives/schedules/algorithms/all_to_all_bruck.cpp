@@ -7,6 +7,7 @@
 #include <vector>
 
 namespace cohort {
+namespace all_to_all_bruck {
 namespace {
 
 /// How blocks travel: the one for the rank `way` ahead goes 2^k ahead in every round k whose bit `way` has,
@@ -150,9 +151,10 @@ constexpr Algorithm<Op> kAlgorithm = {.name = "bruck",
                                       .schedule = all_to_all_bruck<Op>};
 
 }  // namespace
+}  // namespace all_to_all_bruck
 
-AnyAlgorithm describe(const struct AllToAllBruck*) { return kAlgorithm<AllToAll>; }
+AnyAlgorithm describe(const struct AllToAllBruck*) { return all_to_all_bruck::kAlgorithm<AllToAll>; }
 
-AnyAlgorithm describe(const struct AllToAllVcBruck*) { return kAlgorithm<AllToAllVc>; }
+AnyAlgorithm describe(const struct AllToAllVcBruck*) { return all_to_all_bruck::kAlgorithm<AllToAllVc>; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace all_to_all_direct {
 namespace {
 
 /// All user windows are mapped: everybody takes its block of each peer's input, nearest peer first, so that
@@ -74,9 +75,10 @@ constexpr Algorithm<AllToAll> kAlgorithm = {
 constexpr Algorithm<AllToAllVc> kVariant = variant_of<AllToAllVc, kAlgorithm>();
 
 }  // namespace
+}  // namespace all_to_all_direct
 
-AnyAlgorithm describe(const struct AllToAllDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllToAllDirect*) { return all_to_all_direct::kAlgorithm; }
 
-AnyAlgorithm describe(const struct AllToAllVcDirect*) { return kVariant; }
+AnyAlgorithm describe(const struct AllToAllVcDirect*) { return all_to_all_direct::kVariant; }
 
 }  // namespace cohort

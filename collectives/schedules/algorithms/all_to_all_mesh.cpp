@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace all_to_all_mesh {
 namespace {
 
 /// Mesh all_to_all: every rank exchanges blocks with every peer, all at once.
@@ -31,9 +32,10 @@ constexpr Algorithm<AllToAll> kAlgorithm = {
 constexpr Algorithm<AllToAllVc> kVariant = variant_of<AllToAllVc, kAlgorithm>();
 
 }  // namespace
+}  // namespace all_to_all_mesh
 
-AnyAlgorithm describe(const struct AllToAllMesh*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllToAllMesh*) { return all_to_all_mesh::kAlgorithm; }
 
-AnyAlgorithm describe(const struct AllToAllVcMesh*) { return kVariant; }
+AnyAlgorithm describe(const struct AllToAllVcMesh*) { return all_to_all_mesh::kVariant; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_levels.h>
 
 namespace cohort {
+namespace all_to_all_mesh_pairwise {
 namespace {
 
 /// Two-level all_to_all: on a mesh inside of hosts every rank gets what its host has for the ranks in its
@@ -20,7 +21,8 @@ const Algorithm<AllToAll> kAlgorithm = {.name = "mesh_pairwise",
                                         .schedule = all_to_all_mesh_pairwise};
 
 }  // namespace
+}  // namespace all_to_all_mesh_pairwise
 
-AnyAlgorithm describe(const struct AllToAllMeshPairwise*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllToAllMeshPairwise*) { return all_to_all_mesh_pairwise::kAlgorithm; }
 
 }  // namespace cohort

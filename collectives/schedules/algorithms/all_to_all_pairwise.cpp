@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace all_to_all_pairwise {
 namespace {
 
 /// Pairwise all_to_all: in step t every rank sends to the one t ahead and receives from the one t behind, so
@@ -31,9 +32,10 @@ constexpr Algorithm<AllToAll> kAlgorithm = {
 constexpr Algorithm<AllToAllVc> kVariant = variant_of<AllToAllVc, kAlgorithm>();
 
 }  // namespace
+}  // namespace all_to_all_pairwise
 
-AnyAlgorithm describe(const struct AllToAllPairwise*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllToAllPairwise*) { return all_to_all_pairwise::kAlgorithm; }
 
-AnyAlgorithm describe(const struct AllToAllVcPairwise*) { return kVariant; }
+AnyAlgorithm describe(const struct AllToAllVcPairwise*) { return all_to_all_pairwise::kVariant; }
 
 }  // namespace cohort

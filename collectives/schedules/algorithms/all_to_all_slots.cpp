@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace all_to_all_slots {
 namespace {
 
 /// Small all_to_all between the ranks of a host: every rank brings all its blocks when all meet, or says
@@ -32,9 +33,10 @@ constexpr Algorithm<AllToAll> kAlgorithm = {
 constexpr Algorithm<AllToAllVc> kVariant = variant_of<AllToAllVc, kAlgorithm>();
 
 }  // namespace
+}  // namespace all_to_all_slots
 
-AnyAlgorithm describe(const struct AllToAllSlots*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllToAllSlots*) { return all_to_all_slots::kAlgorithm; }
 
-AnyAlgorithm describe(const struct AllToAllVcSlots*) { return kVariant; }
+AnyAlgorithm describe(const struct AllToAllVcSlots*) { return all_to_all_slots::kVariant; }
 
 }  // namespace cohort

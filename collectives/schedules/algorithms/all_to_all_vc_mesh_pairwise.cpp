@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/links/packed_blocks.h>
 
 namespace cohort {
+namespace all_to_all_vc_mesh_pairwise {
 namespace {
 
 using Order = PackedBlocks::Order;
@@ -87,7 +88,10 @@ const Algorithm<AllToAllVc> kAlgorithm = {.name = "mesh_pairwise",
                                           .schedule = all_to_all_vc_mesh_pairwise};
 
 }  // namespace
+}  // namespace all_to_all_vc_mesh_pairwise
 
-AnyAlgorithm describe(const struct AllToAllVcMeshPairwise*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct AllToAllVcMeshPairwise*) {
+  return all_to_all_vc_mesh_pairwise::kAlgorithm;
+}
 
 }  // namespace cohort

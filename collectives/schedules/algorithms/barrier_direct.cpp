@@ -2,6 +2,7 @@
 #include <cohort/collectives/schedules/algorithms/library.h>
 
 namespace cohort {
+namespace barrier_direct {
 namespace {
 
 /// Direct barrier on mapped memory: one counter per rank. Cost: 1 phase.
@@ -13,7 +14,8 @@ const Algorithm<Barrier> kAlgorithm = {
     .name = "direct", .ground = Ground::mapped, .cost = cost, .schedule = barrier_direct};
 
 }  // namespace
+}  // namespace barrier_direct
 
-AnyAlgorithm describe(const struct BarrierDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BarrierDirect*) { return barrier_direct::kAlgorithm; }
 
 }  // namespace cohort

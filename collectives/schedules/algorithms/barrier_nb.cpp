@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/signals.h>
 
 namespace cohort {
+namespace barrier_nb {
 namespace {
 
 /// Dissemination barrier: in round k every rank tells the rank 2^k ahead and hears from the one 2^k behind.
@@ -18,7 +19,8 @@ const Algorithm<Barrier> kAlgorithm = {.name = "nb",
                                        .schedule = barrier_nb};
 
 }  // namespace
+}  // namespace barrier_nb
 
-AnyAlgorithm describe(const struct BarrierNb*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BarrierNb*) { return barrier_nb::kAlgorithm; }
 
 }  // namespace cohort

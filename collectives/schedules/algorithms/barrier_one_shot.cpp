@@ -2,6 +2,7 @@
 #include <cohort/collectives/schedules/algorithms/library.h>
 
 namespace cohort {
+namespace barrier_one_shot {
 namespace {
 
 /// One-shot barrier: tell everybody, hear from everybody. Cost: 1 round; p-1 signals per rank.
@@ -16,7 +17,8 @@ const Algorithm<Barrier> kAlgorithm = {
     .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = barrier_one_shot};
 
 }  // namespace
+}  // namespace barrier_one_shot
 
-AnyAlgorithm describe(const struct BarrierOneShot*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BarrierOneShot*) { return barrier_one_shot::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/fold.h>
 
 namespace cohort {
+namespace barrier_recursive_doubling {
 namespace {
 
 /// Recursive doubling barrier: in round k, places 2^k apart tell each other. Cost: log2 p rounds (2 more at
@@ -43,7 +44,10 @@ const Algorithm<Barrier> kAlgorithm = {.name = "recursive_doubling",
                                        .schedule = barrier_recursive_doubling};
 
 }  // namespace
+}  // namespace barrier_recursive_doubling
 
-AnyAlgorithm describe(const struct BarrierRecursiveDoubling*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BarrierRecursiveDoubling*) {
+  return barrier_recursive_doubling::kAlgorithm;
+}
 
 }  // namespace cohort

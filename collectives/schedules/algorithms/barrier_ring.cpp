@@ -2,6 +2,7 @@
 #include <cohort/collectives/schedules/algorithms/library.h>
 
 namespace cohort {
+namespace barrier_ring {
 namespace {
 
 /// Ring barrier: a token goes around to learn that all are there, and once more to tell them. Cost: 2p
@@ -25,7 +26,8 @@ const Algorithm<Barrier> kAlgorithm = {.name = "ring",
                                        .schedule = barrier_ring};
 
 }  // namespace
+}  // namespace barrier_ring
 
-AnyAlgorithm describe(const struct BarrierRing*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BarrierRing*) { return barrier_ring::kAlgorithm; }
 
 }  // namespace cohort

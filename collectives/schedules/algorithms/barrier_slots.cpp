@@ -2,6 +2,7 @@
 #include <cohort/collectives/schedules/algorithms/library.h>
 
 namespace cohort {
+namespace barrier_slots {
 namespace {
 
 /// Barrier of the ranks of a host: when all have met it is over. Cost: the meeting, 1 round.
@@ -15,7 +16,8 @@ const Algorithm<Barrier> kAlgorithm = {.name = "slots",
                                        .local = {.announces = Announces::data, .combine = all_have_come}};
 
 }  // namespace
+}  // namespace barrier_slots
 
-AnyAlgorithm describe(const struct BarrierSlots*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BarrierSlots*) { return barrier_slots::kAlgorithm; }
 
 }  // namespace cohort

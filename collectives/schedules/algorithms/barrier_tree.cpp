@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/along_tree.h>
 
 namespace cohort {
+namespace barrier_tree {
 namespace {
 
 /// Tree barrier: Acks go up a binomial tree to rank 0, DataSignals come down it.
@@ -27,7 +28,8 @@ const Algorithm<Barrier> kAlgorithm = {.name = "tree",
                                        .schedule = barrier_tree};
 
 }  // namespace
+}  // namespace barrier_tree
 
-AnyAlgorithm describe(const struct BarrierTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BarrierTree*) { return barrier_tree::kAlgorithm; }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/signals.h>
 
 namespace cohort {
+namespace barrier_tree_nb {
 namespace {
 
 /// Barrier between leaders: Acks go up a binomial tree to the first rank of each host, these meet by Bruck's
@@ -33,7 +34,8 @@ const Algorithm<Barrier> kAlgorithm = {.name = "tree_nb",
                                        .schedule = barrier_tree_nb};
 
 }  // namespace
+}  // namespace barrier_tree_nb
 
-AnyAlgorithm describe(const struct BarrierTreeNb*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BarrierTreeNb*) { return barrier_tree_nb::kAlgorithm; }
 
 }  // namespace cohort

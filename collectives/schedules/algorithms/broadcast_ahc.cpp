@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_carrying.h>
 
 namespace cohort {
+namespace broadcast_ahc {
 namespace {
 
 /// Broadcast over hosts of any sizes: the root scatters inside of its host, each rank there sends every other
@@ -21,7 +22,8 @@ const Algorithm<Broadcast> kAlgorithm = {.name = "ahc",
                                          .schedule = broadcast_ahc};
 
 }  // namespace
+}  // namespace broadcast_ahc
 
-AnyAlgorithm describe(const struct BroadcastAhc*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastAhc*) { return broadcast_ahc::kAlgorithm; }
 
 }  // namespace cohort

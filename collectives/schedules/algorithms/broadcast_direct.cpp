@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/memory/staging.h>
 
 namespace cohort {
+namespace broadcast_direct {
 namespace {
 
 /// The root's memory can be read.
@@ -45,7 +46,8 @@ const Algorithm<Broadcast> kAlgorithm = {
     .local = {.announces = Announces::windows, .combine = copy_at_both_ends}};
 
 }  // namespace
+}  // namespace broadcast_direct
 
-AnyAlgorithm describe(const struct BroadcastDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastDirect*) { return broadcast_direct::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/double_tree.h>
 
 namespace cohort {
+namespace broadcast_double_tree {
 namespace {
 
 /// Double binary tree broadcast: each half of the data goes down a tree of its own, chunk by chunk, after
@@ -27,7 +28,8 @@ const Algorithm<Broadcast> kAlgorithm = {.name = "double_tree",
                                          .schedule = broadcast_double_tree};
 
 }  // namespace
+}  // namespace broadcast_double_tree
 
-AnyAlgorithm describe(const struct BroadcastDoubleTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastDoubleTree*) { return broadcast_double_tree::kAlgorithm; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/exchange.h>
 
 namespace cohort {
+namespace broadcast_mesh {
 namespace {
 
 /// What the root does with one peer: its block first, which that peer passes on, then the root's own block.
@@ -51,7 +52,8 @@ const Algorithm<Broadcast> kAlgorithm = {
     .name = "mesh", .cost = cost, .needs = links_to_all, .schedule = broadcast_mesh};
 
 }  // namespace
+}  // namespace broadcast_mesh
 
-AnyAlgorithm describe(const struct BroadcastMesh*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastMesh*) { return broadcast_mesh::kAlgorithm; }
 
 }  // namespace cohort

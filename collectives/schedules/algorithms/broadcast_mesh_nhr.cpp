@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/by_levels.h>
 
 namespace cohort {
+namespace broadcast_mesh_nhr {
 namespace {
 
 using dissemination::Order;
@@ -36,7 +37,8 @@ const Algorithm<Broadcast> kAlgorithm = {.name = "mesh_nhr",
                                          .schedule = broadcast_mesh_nhr};
 
 }  // namespace
+}  // namespace broadcast_mesh_nhr
 
-AnyAlgorithm describe(const struct BroadcastMeshNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastMeshNhr*) { return broadcast_mesh_nhr::kAlgorithm; }
 
 }  // namespace cohort

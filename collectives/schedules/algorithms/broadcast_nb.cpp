@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace broadcast_nb {
 namespace {
 
 using dissemination::Order;
@@ -26,7 +27,8 @@ const Algorithm<Broadcast> kAlgorithm = {.name = "nb",
                                          .schedule = broadcast_nb};
 
 }  // namespace
+}  // namespace broadcast_nb
 
-AnyAlgorithm describe(const struct BroadcastNb*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastNb*) { return broadcast_nb::kAlgorithm; }
 
 }  // namespace cohort

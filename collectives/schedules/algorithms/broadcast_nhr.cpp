@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace broadcast_nhr {
 namespace {
 
 using dissemination::Order;
@@ -26,7 +27,8 @@ const Algorithm<Broadcast> kAlgorithm = {.name = "nhr",
                                          .schedule = broadcast_nhr};
 
 }  // namespace
+}  // namespace broadcast_nhr
 
-AnyAlgorithm describe(const struct BroadcastNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastNhr*) { return broadcast_nhr::kAlgorithm; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/signals.h>
 
 namespace cohort {
+namespace broadcast_one_shot {
 namespace {
 
 /// One-shot broadcast: the root sends everything to everybody at once.
@@ -37,7 +38,8 @@ const Algorithm<Broadcast> kAlgorithm = {
     .name = "one_shot", .cost = cost, .needs = links_to_all, .schedule = broadcast_one_shot};
 
 }  // namespace
+}  // namespace broadcast_one_shot
 
-AnyAlgorithm describe(const struct BroadcastOneShot*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastOneShot*) { return broadcast_one_shot::kAlgorithm; }
 
 }  // namespace cohort

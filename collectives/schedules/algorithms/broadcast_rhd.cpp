@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/halving.h>
 
 namespace cohort {
+namespace broadcast_rhd {
 namespace {
 
 /// Recursive halving and doubling broadcast: the root scatters slices, half of what is left to the place that
@@ -50,7 +51,8 @@ const Algorithm<Broadcast> kAlgorithm = {.name = "rhd",
                                          .schedule = broadcast_rhd};
 
 }  // namespace
+}  // namespace broadcast_rhd
 
-AnyAlgorithm describe(const struct BroadcastRhd*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastRhd*) { return broadcast_rhd::kAlgorithm; }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <limits>
 
 namespace cohort {
+namespace broadcast_ring {
 namespace {
 
 /// Ring broadcast: a chain from the root around to the rank before it, in chunks, every rank receiving one
@@ -36,7 +37,8 @@ const Algorithm<Broadcast> kAlgorithm = {.name = "ring",
                                          .schedule = broadcast_ring};
 
 }  // namespace
+}  // namespace broadcast_ring
 
-AnyAlgorithm describe(const struct BroadcastRing*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastRing*) { return broadcast_ring::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/memory/shares.h>
 
 namespace cohort {
+namespace broadcast_slots {
 namespace {
 
 /// Small broadcast between the ranks of a host: the root brings its data as it comes, or says where it is
@@ -22,7 +23,8 @@ const Algorithm<Broadcast> kAlgorithm = {
     .local = {.announces = Announces::data, .combine = take, .may_refer = true}};
 
 }  // namespace
+}  // namespace broadcast_slots
 
-AnyAlgorithm describe(const struct BroadcastSlots*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastSlots*) { return broadcast_slots::kAlgorithm; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/signals.h>
 
 namespace cohort {
+namespace broadcast_tree {
 namespace {
 
 /// Tree broadcast: the data comes down a binomial tree.
@@ -34,7 +35,8 @@ const Algorithm<Broadcast> kAlgorithm = {.name = "tree",
                                          .schedule = broadcast_tree};
 
 }  // namespace
+}  // namespace broadcast_tree
 
-AnyAlgorithm describe(const struct BroadcastTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct BroadcastTree*) { return broadcast_tree::kAlgorithm; }
 
 }  // namespace cohort

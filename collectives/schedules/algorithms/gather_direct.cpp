@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace gather_direct {
 namespace {
 
 /// All user windows are mapped.
@@ -61,9 +62,10 @@ constexpr Algorithm<Gather> kAlgorithm = {.name = "direct",
 constexpr Algorithm<GatherV> kVariant = variant_of<GatherV, kAlgorithm>();
 
 }  // namespace
+}  // namespace gather_direct
 
-AnyAlgorithm describe(const struct GatherDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct GatherDirect*) { return gather_direct::kAlgorithm; }
 
-AnyAlgorithm describe(const struct GatherVDirect*) { return kVariant; }
+AnyAlgorithm describe(const struct GatherVDirect*) { return gather_direct::kVariant; }
 
 }  // namespace cohort

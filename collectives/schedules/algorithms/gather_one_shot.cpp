@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace gather_one_shot {
 namespace {
 
 /// One-shot gather: everybody sends its block to the root, all at once.
@@ -40,9 +41,10 @@ constexpr Algorithm<Gather> kAlgorithm = {
 constexpr Algorithm<GatherV> kVariant = variant_of<GatherV, kAlgorithm>();
 
 }  // namespace
+}  // namespace gather_one_shot
 
-AnyAlgorithm describe(const struct GatherOneShot*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct GatherOneShot*) { return gather_one_shot::kAlgorithm; }
 
-AnyAlgorithm describe(const struct GatherVOneShot*) { return kVariant; }
+AnyAlgorithm describe(const struct GatherVOneShot*) { return gather_one_shot::kVariant; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace gather_slots {
 namespace {
 
 /// Small gather between the ranks of a host: every rank brings its block as it comes, or says where it is
@@ -28,9 +29,10 @@ constexpr Algorithm<Gather> kAlgorithm = {
 constexpr Algorithm<GatherV> kVariant = variant_of<GatherV, kAlgorithm>();
 
 }  // namespace
+}  // namespace gather_slots
 
-AnyAlgorithm describe(const struct GatherSlots*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct GatherSlots*) { return gather_slots::kAlgorithm; }
 
-AnyAlgorithm describe(const struct GatherVSlots*) { return kVariant; }
+AnyAlgorithm describe(const struct GatherVSlots*) { return gather_slots::kVariant; }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace gather_star_star {
 namespace {
 
 Task<> receive_inside(Exec& inside, const HostBlocks& to) {
@@ -78,9 +79,10 @@ constexpr Algorithm<Gather> kAlgorithm = {.name = "star_star",
 constexpr Algorithm<GatherV> kVariant = variant_of<GatherV, kAlgorithm>();
 
 }  // namespace
+}  // namespace gather_star_star
 
-AnyAlgorithm describe(const struct GatherStarStar*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct GatherStarStar*) { return gather_star_star::kAlgorithm; }
 
-AnyAlgorithm describe(const struct GatherVStarStar*) { return kVariant; }
+AnyAlgorithm describe(const struct GatherVStarStar*) { return gather_star_star::kVariant; }
 
 }  // namespace cohort

@@ -7,6 +7,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace gather_tree {
 namespace {
 
 /// The root takes a subtree's blocks: at their places at once if they lie together there, else through
@@ -75,9 +76,10 @@ constexpr Algorithm<Gather> kAlgorithm = {.name = "tree",
 constexpr Algorithm<GatherV> kVariant = variant_of<GatherV, kAlgorithm>();
 
 }  // namespace
+}  // namespace gather_tree
 
-AnyAlgorithm describe(const struct GatherTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct GatherTree*) { return gather_tree::kAlgorithm; }
 
-AnyAlgorithm describe(const struct GatherVTree*) { return kVariant; }
+AnyAlgorithm describe(const struct GatherVTree*) { return gather_tree::kVariant; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_carrying.h>
 
 namespace cohort {
+namespace reduce_ahc {
 namespace {
 
 /// Reduce over hosts of any sizes: a reduce_scatter by ahc, and all send their slices to those who carry them
@@ -21,7 +22,8 @@ const Algorithm<Reduce> kAlgorithm = {.name = "ahc",
                                       .schedule = reduce_ahc};
 
 }  // namespace
+}  // namespace reduce_ahc
 
-AnyAlgorithm describe(const struct ReduceAhc*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceAhc*) { return reduce_ahc::kAlgorithm; }
 
 }  // namespace cohort

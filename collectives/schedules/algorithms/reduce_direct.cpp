@@ -6,6 +6,7 @@
 #include <cohort/collectives/schedules/placed.h>
 
 namespace cohort {
+namespace reduce_direct {
 namespace {
 
 /// What every rank does with its share, as if all wanted the result.
@@ -73,7 +74,8 @@ const Algorithm<Reduce> kAlgorithm = {
     .local = {.announces = Announces::windows, .combine = combine_own_share}};
 
 }  // namespace
+}  // namespace reduce_direct
 
-AnyAlgorithm describe(const struct ReduceDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceDirect*) { return reduce_direct::kAlgorithm; }
 
 }  // namespace cohort

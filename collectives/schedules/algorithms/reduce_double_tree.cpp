@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/double_tree.h>
 
 namespace cohort {
+namespace reduce_double_tree {
 namespace {
 
 /// Double binary tree reduce: partial sums of each half go up a tree of its own, chunk by chunk; then
@@ -41,7 +42,8 @@ const Algorithm<Reduce> kAlgorithm = {.name = "double_tree",
                                       .schedule = reduce_double_tree};
 
 }  // namespace
+}  // namespace reduce_double_tree
 
-AnyAlgorithm describe(const struct ReduceDoubleTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceDoubleTree*) { return reduce_double_tree::kAlgorithm; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/share_exchange.h>
 
 namespace cohort {
+namespace reduce_mesh {
 namespace {
 
 /// Two-shot mesh reduce: every rank combines its share of all inputs, then sends it to the root.
@@ -50,7 +51,8 @@ const Algorithm<Reduce> kAlgorithm = {.name = "mesh",
                                       .schedule = reduce_mesh};
 
 }  // namespace
+}  // namespace reduce_mesh
 
-AnyAlgorithm describe(const struct ReduceMesh*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceMesh*) { return reduce_mesh::kAlgorithm; }
 
 }  // namespace cohort

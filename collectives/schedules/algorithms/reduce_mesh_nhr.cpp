@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/by_levels.h>
 
 namespace cohort {
+namespace reduce_mesh_nhr {
 namespace {
 
 using dissemination::Order;
@@ -33,7 +34,8 @@ const Algorithm<Reduce> kAlgorithm = {.name = "mesh_nhr",
                                       .schedule = reduce_mesh_nhr};
 
 }  // namespace
+}  // namespace reduce_mesh_nhr
 
-AnyAlgorithm describe(const struct ReduceMeshNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceMeshNhr*) { return reduce_mesh_nhr::kAlgorithm; }
 
 }  // namespace cohort

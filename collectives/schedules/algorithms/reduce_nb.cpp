@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace reduce_nb {
 namespace {
 
 using dissemination::Order;
@@ -27,7 +28,8 @@ const Algorithm<Reduce> kAlgorithm = {.name = "nb",
                                       .schedule = reduce_nb};
 
 }  // namespace
+}  // namespace reduce_nb
 
-AnyAlgorithm describe(const struct ReduceNb*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceNb*) { return reduce_nb::kAlgorithm; }
 
 }  // namespace cohort

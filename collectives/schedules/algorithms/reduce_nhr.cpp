@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace reduce_nhr {
 namespace {
 
 using dissemination::Order;
@@ -27,7 +28,8 @@ const Algorithm<Reduce> kAlgorithm = {.name = "nhr",
                                       .schedule = reduce_nhr};
 
 }  // namespace
+}  // namespace reduce_nhr
 
-AnyAlgorithm describe(const struct ReduceNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceNhr*) { return reduce_nhr::kAlgorithm; }
 
 }  // namespace cohort

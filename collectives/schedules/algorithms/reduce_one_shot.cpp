@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/signals.h>
 
 namespace cohort {
+namespace reduce_one_shot {
 namespace {
 
 /// With two ranks the one contribution is combined as it arrives: both orders of two operands give the same
@@ -67,7 +68,8 @@ const Algorithm<Reduce> kAlgorithm = {.name = "one_shot",
                                       .schedule = reduce_one_shot};
 
 }  // namespace
+}  // namespace reduce_one_shot
 
-AnyAlgorithm describe(const struct ReduceOneShot*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceOneShot*) { return reduce_one_shot::kAlgorithm; }
 
 }  // namespace cohort

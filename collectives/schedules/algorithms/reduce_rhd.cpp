@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/halving.h>
 
 namespace cohort {
+namespace reduce_rhd {
 namespace {
 
 /// Recursive halving reduce (Rabenseifner): partial sums of half of what is left go to the place that differs
@@ -63,7 +64,8 @@ const Algorithm<Reduce> kAlgorithm = {.name = "rhd",
                                       .schedule = reduce_rhd};
 
 }  // namespace
+}  // namespace reduce_rhd
 
-AnyAlgorithm describe(const struct ReduceRhd*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceRhd*) { return reduce_rhd::kAlgorithm; }
 
 }  // namespace cohort

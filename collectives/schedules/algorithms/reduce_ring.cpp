@@ -5,6 +5,7 @@
 #include <limits>
 
 namespace cohort {
+namespace reduce_ring {
 namespace {
 
 /// Combines the chunks as they come and tells the forwarding stream, if there is one, of each.
@@ -67,7 +68,8 @@ const Algorithm<Reduce> kAlgorithm = {.name = "ring",
                                       .schedule = reduce_ring};
 
 }  // namespace
+}  // namespace reduce_ring
 
-AnyAlgorithm describe(const struct ReduceRing*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceRing*) { return reduce_ring::kAlgorithm; }
 
 }  // namespace cohort

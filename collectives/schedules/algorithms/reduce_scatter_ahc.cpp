@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_carrying.h>
 
 namespace cohort {
+namespace reduce_scatter_ahc {
 namespace {
 
 /// Reduce_scatter over hosts of any sizes: a mesh reduce_scatter inside of hosts, of which each rank gets a
@@ -21,7 +22,8 @@ const Algorithm<ReduceScatter> kAlgorithm = {.name = "ahc",
                                              .schedule = reduce_scatter_ahc};
 
 }  // namespace
+}  // namespace reduce_scatter_ahc
 
-AnyAlgorithm describe(const struct ReduceScatterAhc*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterAhc*) { return reduce_scatter_ahc::kAlgorithm; }
 
 }  // namespace cohort

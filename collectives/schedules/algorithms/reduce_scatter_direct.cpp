@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/placed.h>
 
 namespace cohort {
+namespace reduce_scatter_direct {
 namespace {
 
 /// Every rank's memory is mapped: combine my block of all inputs in one pass.
@@ -78,9 +79,14 @@ constexpr Algorithm<Op> kAlgorithm = {
     .local = {.announces = Announces::windows, .combine = combine_on_user_windows<Op>}};
 
 }  // namespace
+}  // namespace reduce_scatter_direct
 
-AnyAlgorithm describe(const struct ReduceScatterDirect*) { return kAlgorithm<ReduceScatter>; }
+AnyAlgorithm describe(const struct ReduceScatterDirect*) {
+  return reduce_scatter_direct::kAlgorithm<ReduceScatter>;
+}
 
-AnyAlgorithm describe(const struct ReduceScatterVDirect*) { return kAlgorithm<ReduceScatterV>; }
+AnyAlgorithm describe(const struct ReduceScatterVDirect*) {
+  return reduce_scatter_direct::kAlgorithm<ReduceScatterV>;
+}
 
 }  // namespace cohort

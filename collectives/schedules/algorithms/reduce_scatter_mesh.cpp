@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/share_exchange.h>
 
 namespace cohort {
+namespace reduce_scatter_mesh {
 namespace {
 
 /// Mesh reduce_scatter, also of blocks that differ: every rank sends each peer that peer's block and combines
@@ -42,9 +43,14 @@ constexpr Algorithm<Op> kAlgorithm = {.name = "mesh",
                                       .schedule = reduce_scatter_mesh<Op>};
 
 }  // namespace
+}  // namespace reduce_scatter_mesh
 
-AnyAlgorithm describe(const struct ReduceScatterMesh*) { return kAlgorithm<ReduceScatter>; }
+AnyAlgorithm describe(const struct ReduceScatterMesh*) {
+  return reduce_scatter_mesh::kAlgorithm<ReduceScatter>;
+}
 
-AnyAlgorithm describe(const struct ReduceScatterVMesh*) { return kAlgorithm<ReduceScatterV>; }
+AnyAlgorithm describe(const struct ReduceScatterVMesh*) {
+  return reduce_scatter_mesh::kAlgorithm<ReduceScatterV>;
+}
 
 }  // namespace cohort

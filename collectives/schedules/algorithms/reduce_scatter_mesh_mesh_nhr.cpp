@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/by_levels.h>
 
 namespace cohort {
+namespace reduce_scatter_mesh_mesh_nhr {
 namespace {
 
 using dissemination::Order;
@@ -46,7 +47,10 @@ const Algorithm<ReduceScatter> kAlgorithm = {.name = "mesh_mesh_nhr",
                                              .schedule = reduce_scatter_mesh_mesh_nhr};
 
 }  // namespace
+}  // namespace reduce_scatter_mesh_mesh_nhr
 
-AnyAlgorithm describe(const struct ReduceScatterMeshMeshNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterMeshMeshNhr*) {
+  return reduce_scatter_mesh_mesh_nhr::kAlgorithm;
+}
 
 }  // namespace cohort

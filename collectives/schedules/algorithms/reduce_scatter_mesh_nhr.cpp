@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/links/by_levels.h>
 
 namespace cohort {
+namespace reduce_scatter_mesh_nhr {
 namespace {
 
 using dissemination::Order;
@@ -36,7 +37,8 @@ const Algorithm<ReduceScatter> kAlgorithm = {.name = "mesh_nhr",
                                              .schedule = reduce_scatter_mesh_nhr};
 
 }  // namespace
+}  // namespace reduce_scatter_mesh_nhr
 
-AnyAlgorithm describe(const struct ReduceScatterMeshNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterMeshNhr*) { return reduce_scatter_mesh_nhr::kAlgorithm; }
 
 }  // namespace cohort

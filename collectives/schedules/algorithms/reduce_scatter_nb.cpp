@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace reduce_scatter_nb {
 namespace {
 
 using dissemination::Order;
@@ -29,7 +30,8 @@ const Algorithm<ReduceScatter> kAlgorithm = {.name = "nb",
                                              .schedule = reduce_scatter_nb};
 
 }  // namespace
+}  // namespace reduce_scatter_nb
 
-AnyAlgorithm describe(const struct ReduceScatterNb*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterNb*) { return reduce_scatter_nb::kAlgorithm; }
 
 }  // namespace cohort

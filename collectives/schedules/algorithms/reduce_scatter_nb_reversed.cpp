@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace reduce_scatter_nb_reversed {
 namespace {
 
 using dissemination::Order;
@@ -29,7 +30,10 @@ const Algorithm<ReduceScatter> kAlgorithm = {.name = "nb_reversed",
                                              .schedule = reduce_scatter_nb_reversed};
 
 }  // namespace
+}  // namespace reduce_scatter_nb_reversed
 
-AnyAlgorithm describe(const struct ReduceScatterNbReversed*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterNbReversed*) {
+  return reduce_scatter_nb_reversed::kAlgorithm;
+}
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_dissemination.h>
 
 namespace cohort {
+namespace reduce_scatter_nhr {
 namespace {
 
 using dissemination::Order;
@@ -30,7 +31,8 @@ const Algorithm<ReduceScatter> kAlgorithm = {.name = "nhr",
                                              .schedule = reduce_scatter_nhr};
 
 }  // namespace
+}  // namespace reduce_scatter_nhr
 
-AnyAlgorithm describe(const struct ReduceScatterNhr*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterNhr*) { return reduce_scatter_nhr::kAlgorithm; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/halving.h>
 
 namespace cohort {
+namespace reduce_scatter_rhd {
 namespace {
 
 /// Room in scratch for a sum of each rank's block, as large as it is, side by side. The list is leased from
@@ -88,9 +89,14 @@ constexpr Algorithm<Op> kAlgorithm = {.name = "rhd",
                                       .schedule = reduce_scatter_rhd<Op>};
 
 }  // namespace
+}  // namespace reduce_scatter_rhd
 
-AnyAlgorithm describe(const struct ReduceScatterRhd*) { return kAlgorithm<ReduceScatter>; }
+AnyAlgorithm describe(const struct ReduceScatterRhd*) {
+  return reduce_scatter_rhd::kAlgorithm<ReduceScatter>;
+}
 
-AnyAlgorithm describe(const struct ReduceScatterVRhd*) { return kAlgorithm<ReduceScatterV>; }
+AnyAlgorithm describe(const struct ReduceScatterVRhd*) {
+  return reduce_scatter_rhd::kAlgorithm<ReduceScatterV>;
+}
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/ring.h>
 
 namespace cohort {
+namespace reduce_scatter_ring {
 namespace {
 
 /// Ring reduce_scatter, also of blocks that differ: a partial sum of each block travels once around, growing,
@@ -39,9 +40,14 @@ constexpr Algorithm<Op> kAlgorithm = {.name = "ring",
                                       .schedule = reduce_scatter_ring<Op>};
 
 }  // namespace
+}  // namespace reduce_scatter_ring
 
-AnyAlgorithm describe(const struct ReduceScatterRing*) { return kAlgorithm<ReduceScatter>; }
+AnyAlgorithm describe(const struct ReduceScatterRing*) {
+  return reduce_scatter_ring::kAlgorithm<ReduceScatter>;
+}
 
-AnyAlgorithm describe(const struct ReduceScatterVRing*) { return kAlgorithm<ReduceScatterV>; }
+AnyAlgorithm describe(const struct ReduceScatterVRing*) {
+  return reduce_scatter_ring::kAlgorithm<ReduceScatterV>;
+}
 
 }  // namespace cohort

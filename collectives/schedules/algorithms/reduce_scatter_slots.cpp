@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/placed.h>
 
 namespace cohort {
+namespace reduce_scatter_slots {
 namespace {
 
 /// Small reduce_scatter, also of blocks that differ, between the ranks of a host: every rank brings its input
@@ -31,9 +32,14 @@ constexpr Algorithm<Op> kAlgorithm = {
     .local = {.announces = Announces::data, .combine = combine<Op>, .may_refer = true}};
 
 }  // namespace
+}  // namespace reduce_scatter_slots
 
-AnyAlgorithm describe(const struct ReduceScatterSlots*) { return kAlgorithm<ReduceScatter>; }
+AnyAlgorithm describe(const struct ReduceScatterSlots*) {
+  return reduce_scatter_slots::kAlgorithm<ReduceScatter>;
+}
 
-AnyAlgorithm describe(const struct ReduceScatterVSlots*) { return kAlgorithm<ReduceScatterV>; }
+AnyAlgorithm describe(const struct ReduceScatterVSlots*) {
+  return reduce_scatter_slots::kAlgorithm<ReduceScatterV>;
+}
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/tree.h>
 
 namespace cohort {
+namespace reduce_scatter_tree {
 namespace {
 
 /// What lies before that rank's block, of all blocks packed one behind the other.
@@ -76,9 +77,14 @@ constexpr Algorithm<Op> kAlgorithm = {.name = "tree",
                                       .schedule = reduce_scatter_tree<Op>};
 
 }  // namespace
+}  // namespace reduce_scatter_tree
 
-AnyAlgorithm describe(const struct ReduceScatterTree*) { return kAlgorithm<ReduceScatter>; }
+AnyAlgorithm describe(const struct ReduceScatterTree*) {
+  return reduce_scatter_tree::kAlgorithm<ReduceScatter>;
+}
 
-AnyAlgorithm describe(const struct ReduceScatterVTree*) { return kAlgorithm<ReduceScatterV>; }
+AnyAlgorithm describe(const struct ReduceScatterVTree*) {
+  return reduce_scatter_tree::kAlgorithm<ReduceScatterV>;
+}
 
 }  // namespace cohort

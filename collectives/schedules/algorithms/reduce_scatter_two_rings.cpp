@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/ring.h>
 
 namespace cohort {
+namespace reduce_scatter_two_rings {
 namespace {
 
 /// Reduce_scatter on two rings: the first half of every block as by ring, the second half the other way
@@ -49,7 +50,8 @@ const Algorithm<ReduceScatter> kAlgorithm = {.name = "two_rings",
                                              .schedule = reduce_scatter_two_rings};
 
 }  // namespace
+}  // namespace reduce_scatter_two_rings
 
-AnyAlgorithm describe(const struct ReduceScatterTwoRings*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterTwoRings*) { return reduce_scatter_two_rings::kAlgorithm; }
 
 }  // namespace cohort

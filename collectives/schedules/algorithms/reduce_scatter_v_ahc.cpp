@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/links/by_carrying.h>
 
 namespace cohort {
+namespace reduce_scatter_v_ahc {
 namespace {
 
 /// Reduce_scatter of blocks that differ over hosts of any sizes, as reduce_scatter_ahc: a rank carries as
@@ -22,7 +23,8 @@ const Algorithm<ReduceScatterV> kAlgorithm = {.name = "ahc",
                                               .schedule = reduce_scatter_v_ahc};
 
 }  // namespace
+}  // namespace reduce_scatter_v_ahc
 
-AnyAlgorithm describe(const struct ReduceScatterVAhc*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterVAhc*) { return reduce_scatter_v_ahc::kAlgorithm; }
 
 }  // namespace cohort

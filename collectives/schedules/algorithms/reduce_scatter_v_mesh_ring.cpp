@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/links/ring.h>
 
 namespace cohort {
+namespace reduce_scatter_v_mesh_ring {
 namespace {
 
 /// The sums of this host's ranks go around the hosts, in place.
@@ -69,7 +70,8 @@ const Algorithm<ReduceScatterV> kAlgorithm = {.name = "mesh_ring",
                                               .schedule = reduce_scatter_v_mesh_ring};
 
 }  // namespace
+}  // namespace reduce_scatter_v_mesh_ring
 
-AnyAlgorithm describe(const struct ReduceScatterVMeshRing*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceScatterVMeshRing*) { return reduce_scatter_v_mesh_ring::kAlgorithm; }
 
 }  // namespace cohort

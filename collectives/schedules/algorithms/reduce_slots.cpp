@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/memory/shares.h>
 
 namespace cohort {
+namespace reduce_slots {
 namespace {
 
 /// Small reduce between the ranks of a host: every rank brings its vector as it comes, or says where it is
@@ -31,7 +32,8 @@ const Algorithm<Reduce> kAlgorithm = {
     .local = {.announces = Announces::data, .combine = combine, .may_refer = true}};
 
 }  // namespace
+}  // namespace reduce_slots
 
-AnyAlgorithm describe(const struct ReduceSlots*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceSlots*) { return reduce_slots::kAlgorithm; }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/signals.h>
 
 namespace cohort {
+namespace reduce_tree {
 namespace {
 
 /// Tree reduce: partial sums go up a binomial tree to the root.
@@ -56,7 +57,8 @@ const Algorithm<Reduce> kAlgorithm = {.name = "tree",
                                       .schedule = reduce_tree};
 
 }  // namespace
+}  // namespace reduce_tree
 
-AnyAlgorithm describe(const struct ReduceTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ReduceTree*) { return reduce_tree::kAlgorithm; }
 
 }  // namespace cohort

@@ -7,6 +7,7 @@
 #include <utility>
 
 namespace cohort {
+namespace scan_direct {
 namespace {
 
 // Rank r computes share r of every rank's result, one rank after the other: each is the one before and one
@@ -196,9 +197,10 @@ constexpr Algorithm<Scan> kAlgorithm = {
 constexpr Algorithm<ExclusiveScan> kVariant = variant_of<ExclusiveScan, kAlgorithm>(cost_of_exclusive);
 
 }  // namespace
+}  // namespace scan_direct
 
-AnyAlgorithm describe(const struct ScanDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScanDirect*) { return scan_direct::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ExclusiveScanDirect*) { return kVariant; }
+AnyAlgorithm describe(const struct ExclusiveScanDirect*) { return scan_direct::kVariant; }
 
 }  // namespace cohort

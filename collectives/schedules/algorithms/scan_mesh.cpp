@@ -6,6 +6,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace scan_mesh {
 namespace {
 
 /// My share of every rank's input, and of every rank's result in the places of the inputs that it is combined
@@ -123,9 +124,10 @@ constexpr Algorithm<Scan> kAlgorithm = {.name = "mesh",
 constexpr Algorithm<ExclusiveScan> kVariant = variant_of<ExclusiveScan, kAlgorithm>(cost_of_exclusive);
 
 }  // namespace
+}  // namespace scan_mesh
 
-AnyAlgorithm describe(const struct ScanMesh*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScanMesh*) { return scan_mesh::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ExclusiveScanMesh*) { return kVariant; }
+AnyAlgorithm describe(const struct ExclusiveScanMesh*) { return scan_mesh::kVariant; }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace scan_one_shot {
 namespace {
 
 /// What a lower rank sends.
@@ -74,9 +75,10 @@ constexpr Algorithm<Scan> kAlgorithm = {.name = "one_shot",
 constexpr Algorithm<ExclusiveScan> kVariant = variant_of<ExclusiveScan, kAlgorithm>(cost_of_exclusive);
 
 }  // namespace
+}  // namespace scan_one_shot
 
-AnyAlgorithm describe(const struct ScanOneShot*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScanOneShot*) { return scan_one_shot::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ExclusiveScanOneShot*) { return kVariant; }
+AnyAlgorithm describe(const struct ExclusiveScanOneShot*) { return scan_one_shot::kVariant; }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 namespace cohort {
+namespace scan_recursive_doubling {
 namespace {
 
 /// Of one round: the sum goes ahead, an Ack where nobody is there, which goes around to the first ranks.
@@ -121,9 +122,12 @@ constexpr Algorithm<Scan> kAlgorithm = {.name = "recursive_doubling",
 constexpr Algorithm<ExclusiveScan> kVariant = variant_of<ExclusiveScan, kAlgorithm>(cost_of_exclusive);
 
 }  // namespace
+}  // namespace scan_recursive_doubling
 
-AnyAlgorithm describe(const struct ScanRecursiveDoubling*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScanRecursiveDoubling*) { return scan_recursive_doubling::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ExclusiveScanRecursiveDoubling*) { return kVariant; }
+AnyAlgorithm describe(const struct ExclusiveScanRecursiveDoubling*) {
+  return scan_recursive_doubling::kVariant;
+}
 
 }  // namespace cohort

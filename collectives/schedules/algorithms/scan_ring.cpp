@@ -9,6 +9,7 @@
 #include <limits>
 
 namespace cohort {
+namespace scan_ring {
 namespace {
 
 /// Where the own input is left out, a result is no sum to pass on: sums wait in so many chunks of scratch, in
@@ -129,9 +130,10 @@ constexpr Algorithm<Scan> kAlgorithm = {.name = "ring",
 constexpr Algorithm<ExclusiveScan> kVariant = variant_of<ExclusiveScan, kAlgorithm>(cost_of_exclusive);
 
 }  // namespace
+}  // namespace scan_ring
 
-AnyAlgorithm describe(const struct ScanRing*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScanRing*) { return scan_ring::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ExclusiveScanRing*) { return kVariant; }
+AnyAlgorithm describe(const struct ExclusiveScanRing*) { return scan_ring::kVariant; }
 
 }  // namespace cohort

@@ -6,6 +6,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace scan_slots {
 namespace {
 
 /// All user windows are mapped: combines this rank's share of every result, the last one first, since in
@@ -70,9 +71,10 @@ constexpr Algorithm<Scan> kAlgorithm = {
 constexpr Algorithm<ExclusiveScan> kVariant = variant_of<ExclusiveScan, kAlgorithm>(cost_of_exclusive);
 
 }  // namespace
+}  // namespace scan_slots
 
-AnyAlgorithm describe(const struct ScanSlots*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScanSlots*) { return scan_slots::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ExclusiveScanSlots*) { return kVariant; }
+AnyAlgorithm describe(const struct ExclusiveScanSlots*) { return scan_slots::kVariant; }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace scatter_direct {
 namespace {
 
 /// All user windows are mapped.
@@ -63,9 +64,10 @@ constexpr Algorithm<Scatter> kAlgorithm = {
 constexpr Algorithm<ScatterV> kVariant = variant_of<ScatterV, kAlgorithm>();
 
 }  // namespace
+}  // namespace scatter_direct
 
-AnyAlgorithm describe(const struct ScatterDirect*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScatterDirect*) { return scatter_direct::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ScatterVDirect*) { return kVariant; }
+AnyAlgorithm describe(const struct ScatterVDirect*) { return scatter_direct::kVariant; }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace scatter_one_shot {
 namespace {
 
 /// One-shot scatter: the root sends everybody its block, all at once.
@@ -41,9 +42,10 @@ constexpr Algorithm<Scatter> kAlgorithm = {
 constexpr Algorithm<ScatterV> kVariant = variant_of<ScatterV, kAlgorithm>();
 
 }  // namespace
+}  // namespace scatter_one_shot
 
-AnyAlgorithm describe(const struct ScatterOneShot*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScatterOneShot*) { return scatter_one_shot::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ScatterVOneShot*) { return kVariant; }
+AnyAlgorithm describe(const struct ScatterVOneShot*) { return scatter_one_shot::kVariant; }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace scatter_slots {
 namespace {
 
 /// Small scatter between the ranks of a host: the root brings all blocks as it comes, or says where they
@@ -26,9 +27,10 @@ constexpr Algorithm<Scatter> kAlgorithm = {
 constexpr Algorithm<ScatterV> kVariant = variant_of<ScatterV, kAlgorithm>();
 
 }  // namespace
+}  // namespace scatter_slots
 
-AnyAlgorithm describe(const struct ScatterSlots*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScatterSlots*) { return scatter_slots::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ScatterVSlots*) { return kVariant; }
+AnyAlgorithm describe(const struct ScatterVSlots*) { return scatter_slots::kVariant; }
 
 }  // namespace cohort

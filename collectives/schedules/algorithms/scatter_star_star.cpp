@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace scatter_star_star {
 namespace {
 
 Task<> send_inside(Exec& inside, const HostBlocks& from) {
@@ -78,9 +79,10 @@ constexpr Algorithm<Scatter> kAlgorithm = {.name = "star_star",
 constexpr Algorithm<ScatterV> kVariant = variant_of<ScatterV, kAlgorithm>();
 
 }  // namespace
+}  // namespace scatter_star_star
 
-AnyAlgorithm describe(const struct ScatterStarStar*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScatterStarStar*) { return scatter_star_star::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ScatterVStarStar*) { return kVariant; }
+AnyAlgorithm describe(const struct ScatterVStarStar*) { return scatter_star_star::kVariant; }
 
 }  // namespace cohort

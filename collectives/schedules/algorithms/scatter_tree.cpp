@@ -7,6 +7,7 @@
 #include <cohort/collectives/schedules/variant.h>
 
 namespace cohort {
+namespace scatter_tree {
 namespace {
 
 /// The root sends a subtree its blocks: from their places if they lie together there, else packed.
@@ -78,9 +79,10 @@ constexpr Algorithm<Scatter> kAlgorithm = {.name = "tree",
 constexpr Algorithm<ScatterV> kVariant = variant_of<ScatterV, kAlgorithm>();
 
 }  // namespace
+}  // namespace scatter_tree
 
-AnyAlgorithm describe(const struct ScatterTree*) { return kAlgorithm; }
+AnyAlgorithm describe(const struct ScatterTree*) { return scatter_tree::kAlgorithm; }
 
-AnyAlgorithm describe(const struct ScatterVTree*) { return kVariant; }
+AnyAlgorithm describe(const struct ScatterVTree*) { return scatter_tree::kVariant; }
 
 }  // namespace cohort
