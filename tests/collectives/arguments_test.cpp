@@ -14,7 +14,7 @@
 #include <limits>
 #include <vector>
 
-namespace cohort {
+namespace cohort::arguments_test {
 namespace {
 
 using testing::HasSubstr;
@@ -304,4 +304,4 @@ TEST(Buffers, the_first_rank_of_an_exclusive_scan_keeps_its_output) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::arguments_test

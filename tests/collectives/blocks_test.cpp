@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::blocks_test {
 namespace {
 
 using testing::HasSubstr;
@@ -143,4 +143,4 @@ TEST(Blocks, what_is_wrong_with_them_is_refused) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::blocks_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::buffers_test {
 namespace {
 
 void on_every_transport(const RankFunction& body) {
@@ -180,4 +180,4 @@ TEST(Bytes, many_odd_values_at_odd_places_arrive) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::buffers_test

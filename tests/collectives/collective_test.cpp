@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace cohort {
+namespace cohort::collective_test {
 namespace {
 
 static_assert(Awaitable<Collective>, "when_all and Stream take it");
@@ -164,4 +164,4 @@ TEST(CollectiveDeathTest, one_that_is_awaited_on_another_engine_asserts) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective_test

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::configuration_test {
 namespace {
 
 using test::Outcome;
@@ -127,4 +127,4 @@ TEST(Configuration, a_rank_with_another_transport_is_named_at_joining) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::configuration_test

@@ -10,9 +10,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 #include <random>
 
-namespace cohort {
+namespace cohort::determinism_test {
 namespace {
 
 using test::Outcome;
@@ -119,6 +120,8 @@ struct Way {
   const char* transport;
   bool is_isolated;
 };
+
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
 class Determinism3 : public testing::TestWithParam<Way> {};
 
@@ -242,4 +245,4 @@ TEST(Determinism, is_read_from_the_environment) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::determinism_test

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-namespace cohort::test {
+namespace cohort::test::ended_groups_test {
 namespace {
 
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
+using cohort::test::error_of;
+using cohort::test::kind_of;
 
 constexpr auto kPause = std::chrono::milliseconds(300);
 constexpr int kTag = 5;
@@ -93,4 +93,4 @@ TEST(EndedGroup, a_link_to_it_is_none_of_the_next_one) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::ended_groups_test

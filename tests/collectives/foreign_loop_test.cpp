@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::foreign_loop_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -253,4 +253,4 @@ TEST(ForeignLoop, collectives_of_every_size_complete_over_shared_memory_and_tcp)
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::foreign_loop_test

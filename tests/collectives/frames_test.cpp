@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-namespace cohort {
+namespace cohort::frames_test {
 namespace {
 
 constexpr Rank kRanks = 2;
@@ -78,4 +78,4 @@ TEST(Frames, of_a_message_over_tcp_are_few) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::frames_test

@@ -6,11 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace cohort::test {
+#include <ostream>
+
+namespace cohort::test::groups_test {
 namespace {
 
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
+using cohort::test::error_of;
+using cohort::test::kind_of;
 using ::testing::HasSubstr;
 
 template <class... R>
@@ -55,6 +57,8 @@ struct Place {
   Rank hosts;
   bool is_isolated;
 };
+
+void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 
 class Groups : public ::testing::TestWithParam<Place> {
  protected:
@@ -486,4 +490,4 @@ TEST(GroupTable, rows_and_columns_of_64_ranks) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::groups_test

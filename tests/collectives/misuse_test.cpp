@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-namespace cohort {
+namespace cohort::misuse_test {
 namespace {
 
 using test::Outcome;
@@ -467,4 +467,4 @@ TEST(ArgumentsDeathTest, a_schedule_over_links_that_meets_in_a_phase_is_told_wha
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::misuse_test

@@ -33,7 +33,7 @@ void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace cohort {
+namespace cohort::no_allocation_test {
 namespace {
 
 /// Of warming up, and then as many that are counted.
@@ -261,4 +261,4 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, NoAllocation,
                          name_of_case);
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::no_allocation_test

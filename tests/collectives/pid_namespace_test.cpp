@@ -14,7 +14,7 @@
 #include <functional>
 #include <vector>
 
-namespace cohort {
+namespace cohort::pid_namespace_test {
 namespace {
 
 constexpr int kNotAllowed = 60;
@@ -142,4 +142,4 @@ TEST_F(PidNamespace, a_death_in_another_one_is_noticed_although_the_sockets_stay
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::pid_namespace_test

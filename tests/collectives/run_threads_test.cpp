@@ -13,11 +13,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
+#include <ostream>
 #include <set>
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::run_threads_test {
 namespace {
 
 /// Every algorithm of an operator must work whichever ranks share an engine.
@@ -57,6 +58,10 @@ struct Sharing {
   unsigned threads;
   const char* transport;
 };
+
+void PrintTo(const Sharing& sharing, std::ostream* out) {
+  *out << sharing.ranks << " ranks on " << sharing.threads << " threads over " << sharing.transport;
+}
 
 class RunThreadsTest : public testing::TestWithParam<Sharing> {};
 
@@ -173,4 +178,4 @@ TEST(RunThreads, without_descriptors_for_all_ranks_none_begins_and_the_limit_is_
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::run_threads_test

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace cohort {
+namespace cohort::scaled_sum_test {
 namespace {
 
 using testing::Each;
@@ -156,4 +156,4 @@ TEST(ScaledSum, factors_that_are_no_elements_are_refused) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::scaled_sum_test

@@ -20,7 +20,7 @@
 #include <span>
 #include <thread>
 
-namespace cohort {
+namespace cohort::several_hosts_test {
 namespace {
 
 using test::Outcome;
@@ -439,4 +439,4 @@ TEST(SeveralHosts, ranks_of_a_host_that_do_not_agree_are_told_so) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::several_hosts_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::tensors_test {
 namespace {
 
 using testing::Each;
@@ -441,4 +441,4 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, Ending, testing::Values("shm", "tcp"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::tensors_test

@@ -10,12 +10,12 @@
 #include <set>
 #include <thread>
 
-namespace cohort {
+namespace cohort::thread_team_test {
 namespace {
 
-using testing::error_from;
-using testing::kind_of;
-using testing::open_descriptors;
+using test::error_from;
+using test::kind_of;
+using test::open_descriptors;
 
 TEST(ThreadTeam, each_part_runs_once_on_a_thread_and_an_engine_of_its_own) {
   std::mutex mutex;
@@ -62,4 +62,4 @@ TEST(ThreadTeam, an_engine_that_fails_in_another_way_is_no_way_out_either) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::thread_team_test

@@ -17,11 +17,12 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::two_jobs_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -44,9 +45,9 @@ struct Kind {
 
 CommunicatorOptions options_of(const Kind& kind, const std::string& address, const Start& start) {
   CommunicatorOptions options;
-  options.join = std::move(testing::world_of(2, address)[start.rank]);
+  options.join = std::move(test::world_of(2, address)[start.rank]);
   options.join.timeout = std::chrono::seconds(sanitizers::kAddress || sanitizers::kThread ? 16 : 10);
-  if (kind.by_tcp) options.join.secret = testing::secret_of(kind.have_own_secrets ? 1 + start.job : 1);
+  if (kind.by_tcp) options.join.secret = test::secret_of(kind.have_own_secrets ? 1 + start.job : 1);
   return options;
 }
 
@@ -100,7 +101,7 @@ class RunningScene {
   RunningScene(const Kind& kind, std::vector<Start> starts)
       : kind_(kind),
         starts_(std::move(starts)),
-        address_(kind.by_tcp ? testing::fresh_tcp_address() : testing::fresh_unix_address()) {}
+        address_(kind.by_tcp ? test::fresh_tcp_address() : test::fresh_unix_address()) {}
 
   [[nodiscard]] bool starts_next() {
     if (ranks_.size() == starts_.size()) return false;
@@ -173,6 +174,8 @@ struct Users {
   bool is_second_ordinary;
 };
 
+void PrintTo(const Users& users, std::ostream* out) { *out << users.name; }
+
 class TwoJobs : public ::testing::TestWithParam<Users> {};
 INSTANTIATE_TEST_SUITE_P(Users, TwoJobs,
                          ::testing::Values(Users{"own_user", 0, false, false},
@@ -200,4 +203,4 @@ TEST_P(TwoJobs, started_by_hand_at_one_address_run_or_are_told) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::two_jobs_test

@@ -12,12 +12,12 @@
 #include <stdexcept>
 #include <tuple>
 
-namespace cohort {
+namespace cohort::values_test {
 namespace {
 
-using testing::error_of;
+using test::error_of;
+using test::kind_of;
 using ::testing::HasSubstr;
-using testing::kind_of;
 
 static_assert(Awaitable<ValueCollective<double>>, "when_all and Stream take it");
 
@@ -170,4 +170,4 @@ TEST(Values, of_two_types_are_a_mismatch) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::values_test

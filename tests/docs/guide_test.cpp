@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::guide_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -413,4 +413,4 @@ TEST(Guide, the_way_back) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::guide_test

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::pages_test {
 namespace {
 
 // --- types
@@ -87,4 +87,4 @@ TEST(Pages, algorithm_of_ones_own) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::pages_test

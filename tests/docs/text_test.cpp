@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+namespace cohort::text_test {
 namespace {
 
 std::string read(const std::filesystem::path& path) {
@@ -110,3 +111,4 @@ TEST(Text, lists_the_environment_variables_that_are_read) {
 }
 
 }  // namespace
+}  // namespace cohort::text_test

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::cancel_scope_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
-using cohort::testing::VirtualEngine;
+using cohort::test::error_of;
+using cohort::test::kind_of;
+using cohort::test::VirtualEngine;
 
 Error cause(std::string why) { return Error(ErrorKind::Revoked, std::move(why)); }
 
@@ -293,4 +293,4 @@ TEST(CancelScopeDeathTest, destroyed_before_what_runs_inside_aborts) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::cancel_scope_test

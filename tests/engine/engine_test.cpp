@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::engine_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_from;
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
-using cohort::testing::VirtualEngine;
+using cohort::test::error_from;
+using cohort::test::error_of;
+using cohort::test::kind_of;
+using cohort::test::VirtualEngine;
 
 Task<> wait(Engine& engine, Duration delay) { co_await engine.sleep_for(delay); }
 
@@ -316,7 +316,7 @@ class AskedClock final : public Clock {
 
  private:
   const Duration step_;
-  TimePoint now_ = testing::VirtualTime::kStart;
+  TimePoint now_ = test::VirtualTime::kStart;
 };
 
 TEST(Engine, a_turn_is_over_when_it_was_long_and_something_waits) {
@@ -462,4 +462,4 @@ TEST(EngineDeathTest, destroyed_out_of_order_aborts) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::engine_test

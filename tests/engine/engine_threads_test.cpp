@@ -17,12 +17,12 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::engine_threads_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
+using cohort::test::error_of;
+using cohort::test::kind_of;
 
 /// Sleeps whenever it is idle, so that every message has to wake it.
 EngineOptions sleepy(unsigned threads = 2) { return {.compute_threads = threads, .spin = Duration::zero()}; }
@@ -308,4 +308,4 @@ TEST(OffloadDeathTest, without_any_thread_is_an_error_that_says_so) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::engine_threads_test

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-namespace cohort {
+namespace cohort::error_test {
 namespace {
 
 TEST(Error, says_its_kind_then_its_message) {
@@ -114,4 +114,4 @@ TEST(Assert, true_claim_evaluates_its_values_not_at_all) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::error_test

@@ -6,7 +6,7 @@
 #include <new>
 #include <stdexcept>
 
-namespace cohort {
+namespace cohort::failure_test {
 namespace {
 
 TEST(Failure, is_told_as_the_error_that_it_is) {
@@ -31,4 +31,4 @@ TEST(Failure, of_another_kind_is_a_bug_with_its_text) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::failure_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-namespace cohort {
+namespace cohort::log_test {
 namespace {
 
 using ::testing::MatchesRegex;
@@ -49,4 +49,4 @@ TEST(Log, text_from_outside_cannot_forge_a_line) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::log_test

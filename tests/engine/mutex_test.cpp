@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace cohort {
+namespace cohort::mutex_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -21,7 +21,7 @@ Task<> hold(Engine& engine, Mutex& mutex, std::string& trace, char name, Duratio
 }
 
 TEST(Mutex, one_at_a_time_and_first_come_first_served) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Mutex mutex;
   std::string trace;
   auto body = [&]() -> Task<> {
@@ -38,7 +38,7 @@ TEST(Mutex, one_at_a_time_and_first_come_first_served) {
 }
 
 TEST(Mutex, who_comes_while_it_is_handed_over_does_not_overtake) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Mutex mutex;
   std::string trace;
   auto late = [&]() -> Task<> {
@@ -57,12 +57,12 @@ TEST(Mutex, who_comes_while_it_is_handed_over_does_not_overtake) {
 }
 
 TEST(Mutex, a_cancelled_wait_leaves_the_queue) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Mutex mutex;
   std::string trace;
   std::optional<Error> error;
   auto impatient = [&]() -> Task<> {
-    error = co_await testing::error_of(with_deadline(1ms, hold(engine, mutex, trace, 'x', 1ms)));
+    error = co_await test::error_of(with_deadline(1ms, hold(engine, mutex, trace, 'x', 1ms)));
   };
   auto body = [&]() -> Task<> {
     TaskScope scope;
@@ -72,10 +72,10 @@ TEST(Mutex, a_cancelled_wait_leaves_the_queue) {
     co_await scope.join();
   };
   engine.run(body());
-  EXPECT_EQ(testing::kind_of(error), "DeadlineExceeded");
+  EXPECT_EQ(test::kind_of(error), "DeadlineExceeded");
   EXPECT_EQ(trace, "aabb");
   EXPECT_FALSE(mutex.is_locked());
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::mutex_test

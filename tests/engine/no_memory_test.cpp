@@ -15,13 +15,13 @@
 #include <cstddef>
 #include <optional>
 
-namespace cohort {
+namespace cohort::no_memory_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::kind_of;
-using cohort::testing::NoMemory;
-using cohort::testing::VirtualEngine;
+using cohort::test::kind_of;
+using cohort::test::NoMemory;
+using cohort::test::VirtualEngine;
 
 TEST(NoMemory, a_deadline_that_passes_is_told_all_the_same) {
   VirtualEngine engine;
@@ -87,4 +87,4 @@ TEST(NoMemory, a_request_that_epoll_cannot_keep_ends_with_that_error) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::no_memory_test

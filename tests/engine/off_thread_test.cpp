@@ -9,11 +9,11 @@
 #include <chrono>
 #include <thread>
 
-namespace cohort {
+namespace cohort::off_thread_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::VirtualEngine;
+using cohort::test::VirtualEngine;
 
 Task<> wait(Engine& engine) { co_await engine.sleep_for(1s); }
 
@@ -47,4 +47,4 @@ TEST(OffThreadDeathTest, posting_a_notify_says_what_to_use) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::off_thread_test

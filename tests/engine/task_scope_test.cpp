@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::task_scope_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
-using cohort::testing::VirtualEngine;
+using cohort::test::error_of;
+using cohort::test::kind_of;
+using cohort::test::VirtualEngine;
 
 Task<> wait(Engine& engine, Duration delay) { co_await engine.sleep_for(delay); }
 
@@ -306,4 +306,4 @@ TEST(TaskScopeDeathTest, joined_by_two_at_once_aborts) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::task_scope_test

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::task_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::VirtualEngine;
+using cohort::test::VirtualEngine;
 
 /// Counts its living copies: what is destroyed twice, or never, is not zero at the end.
 class Counted {
@@ -269,4 +269,4 @@ TEST(TaskDeathTest, destroyed_with_an_operation_in_flight_aborts) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::task_test

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace cohort {
+namespace cohort::timer_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -170,4 +170,4 @@ TEST(TimerQueue, agrees_with_a_sorted_list_under_random_use) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::timer_test

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::when_all_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
-using cohort::testing::VirtualEngine;
+using cohort::test::error_of;
+using cohort::test::kind_of;
+using cohort::test::VirtualEngine;
 
 Task<int> number_after(Engine& engine, Duration delay, int value) {
   co_await engine.sleep_for(delay);
@@ -281,4 +281,4 @@ TEST(WhenAll, destroys_results_that_nobody_takes_and_tasks_that_nobody_awaits) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::when_all_test

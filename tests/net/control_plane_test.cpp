@@ -17,7 +17,7 @@
 #include <cstring>
 #include <optional>
 
-namespace cohort::testing {
+namespace cohort::test::control_plane_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -247,4 +247,4 @@ TEST_F(OwnShortage, is_told_and_the_end_of_the_peer_is_heard_all_the_same) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::control_plane_test

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-namespace cohort {
+namespace cohort::control_queue_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -167,4 +167,4 @@ TEST(ControlQueue, that_is_full_takes_no_more_and_says_so) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::control_queue_test

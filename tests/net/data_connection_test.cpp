@@ -11,20 +11,21 @@
 #include <array>
 #include <string_view>
 
+#include <cohort/tests/support/descriptors.h>
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
 
-namespace cohort {
+namespace cohort::data_connection_test {
 namespace {
 
-using ::cohort::testing::error_of;
-using ::cohort::testing::fresh_unix_address;
-using ::cohort::testing::join_on;
-using ::cohort::testing::Joined;
-using ::cohort::testing::kind_of;
-using ::cohort::testing::open_descriptors;
-using ::cohort::testing::secret_of;
-using ::cohort::testing::world_of;
+using ::cohort::test::error_of;
+using ::cohort::test::fresh_unix_address;
+using ::cohort::test::join_on;
+using ::cohort::test::Joined;
+using ::cohort::test::kind_of;
+using ::cohort::test::open_descriptors;
+using ::cohort::test::secret_of;
+using ::cohort::test::world_of;
 using ::testing::HasSubstr;
 
 /// Of the communicator that was joined.
@@ -288,4 +289,4 @@ TEST_F(DataConnection, what_ends_a_call_is_blamed_on_nobody_else) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::data_connection_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::hosts_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(Hosts, of_some_ranks_are_below_the_switches_that_they_were_below) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::hosts_test

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::letter_parts_test {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
@@ -98,4 +98,4 @@ TEST(LetterParts, of_another_message_or_past_the_end_are_none) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::letter_parts_test

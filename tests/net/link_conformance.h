@@ -15,7 +15,7 @@
 #include <string>
 
 /// The transports whose links are under test, and the stage on which two ranks play their roles over one.
-namespace cohort::testing {
+namespace cohort::test {
 
 /// Where the two ends of a link live.
 enum class Place {
@@ -153,4 +153,4 @@ inline std::vector<TransportCase> transport_cases() {
   return cases;
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -2,7 +2,7 @@
 // What every transport's link must do, whatever moves the bytes.
 #include <cohort/tests/net/link_conformance.h>
 
-namespace cohort::testing {
+namespace cohort::test::link_conformance_test {
 namespace {
 
 constexpr std::size_t kSizes[] = {0,        1,       63, 64, 65, 4 * kKiB, 64 * kKiB - 64, 64 * kKiB + 1,
@@ -297,4 +297,4 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, LinkConformance, ::testing::ValuesIn(transp
                          ::testing::PrintToStringParamName());
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::link_conformance_test

@@ -18,7 +18,7 @@
 #include <vector>
 
 /// Links without a communicator, for tests: who stands behind them, and the ends of one.
-namespace cohort::testing {
+namespace cohort::test {
 
 inline constexpr std::size_t kKiB = 1024;
 inline constexpr std::size_t kMiB = 1024 * kKiB;
@@ -243,4 +243,4 @@ inline Task<> get_reduce(Link& link, Slice from, Slice to, Reducer reducer) {
 inline Task<> post(Link& link, Signal signal) { co_await link.post(signal); }
 inline Task<> wait(Link& link, Signal signal) { co_await link.wait(signal); }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
-namespace cohort::testing {
+namespace cohort::test::link_signals_test {
 namespace {
+
+class LinkSignals : public LinkConformance {};
 
 Task<> post_times(LinkEnd& end, Signal signal, std::uint32_t times) {
   for (std::uint32_t i = 0; i < times; ++i) co_await end.link().post(signal);
@@ -22,7 +24,7 @@ Task<> expect_no_more(LinkEnd& end, Signal signal) {
   EXPECT_EQ(kind_of(error), "DeadlineExceeded") << to_string(signal) << " came from nowhere";
 }
 
-TEST_P(LinkConformance, signals_are_counted_and_do_not_mix) {
+TEST_P(LinkSignals, signals_are_counted_and_do_not_mix) {
   auto posts = [](LinkEnd& end) -> Task<> {
     co_await post_times(end, Signal::Ack, 3);
     co_await end.link().post(Signal::DataAck);
@@ -53,7 +55,7 @@ Task<> expect_protocol_error(LinkEnd& end, Task<> steps) {
   host.collective = nullptr;
 }
 
-TEST_P(LinkConformance, a_message_of_another_size_than_is_received_fails_the_link) {
+TEST_P(LinkSignals, a_message_of_another_size_than_is_received_fails_the_link) {
   for (const std::size_t sent : {60U, 68U}) {
     auto sends = [sent](LinkEnd& end) -> Task<> {
       CancelScope scope;
@@ -75,7 +77,7 @@ TEST_P(LinkConformance, a_message_of_another_size_than_is_received_fails_the_lin
   }
 }
 
-TEST_P(LinkConformance, as_many_signals_as_the_limit_may_wait_to_be_taken) {
+TEST_P(LinkSignals, as_many_signals_as_the_limit_may_wait_to_be_taken) {
   auto posts = [](LinkEnd& end) -> Task<> {
     co_await post_times(end, Signal::Ack, Link::kMostUntaken);
     co_await end.meet();
@@ -88,7 +90,7 @@ TEST_P(LinkConformance, as_many_signals_as_the_limit_may_wait_to_be_taken) {
   run(posts, waits);
 }
 
-TEST_P(LinkConformance, one_untaken_signal_more_fails_the_link) {
+TEST_P(LinkSignals, one_untaken_signal_more_fails_the_link) {
   auto posts = [](LinkEnd& end) -> Task<> {
     co_await post_times(end, Signal::DataSignal, Link::kMostUntaken + 1);
     co_await end.meet();
@@ -100,7 +102,7 @@ TEST_P(LinkConformance, one_untaken_signal_more_fails_the_link) {
   run_troubled(posts, waits);
 }
 
-TEST_P(LinkConformance, signal_left_over_from_a_collective_fails_the_link_and_satisfies_no_later_wait) {
+TEST_P(LinkSignals, signal_left_over_from_a_collective_fails_the_link_and_satisfies_no_later_wait) {
   for (const Signal used_next : {Signal::Ack, Signal::DataAck}) {
     auto posts = [](LinkEnd& end) -> Task<> {
       co_await end.link().post(Signal::Ack);
@@ -123,7 +125,7 @@ Task<> then_wait(Task<> first, Link& link) {
 }
 
 /// Of operations that need nobody, too: what is found as they begin ends them, and once.
-TEST_P(LinkConformance, signal_left_over_is_found_whatever_the_next_collective_begins_with) {
+TEST_P(LinkSignals, signal_left_over_is_found_whatever_the_next_collective_begins_with) {
   const std::function<Task<>(Link&)> operations[] = {
       [](Link& link) { return post(link, Signal::DataAck); },
       [](Link& link) { return put(link, in_send(64), in_ccl_in(64), Signal::DataAck); },
@@ -145,7 +147,7 @@ TEST_P(LinkConformance, signal_left_over_is_found_whatever_the_next_collective_b
   }
 }
 
-TEST_P(LinkConformance, signals_of_a_collective_that_this_rank_has_not_begun_wait_for_it) {
+TEST_P(LinkSignals, signals_of_a_collective_that_this_rank_has_not_begun_wait_for_it) {
   auto posts = [](LinkEnd& end) -> Task<> {
     co_await post_times(end, Signal::Ack, Link::kMostUntaken);
     end.begin_next();
@@ -162,7 +164,7 @@ TEST_P(LinkConformance, signals_of_a_collective_that_this_rank_has_not_begun_wai
   run(posts, waits);
 }
 
-TEST_P(LinkConformance, cancelled_before_anything_came_leaves_the_link_whole) {
+TEST_P(LinkSignals, cancelled_before_anything_came_leaves_the_link_whole) {
   auto sends = [](LinkEnd& end) -> Task<> {
     co_await end.meet();
     end.fill(in_send(100), 6);
@@ -183,7 +185,7 @@ TEST_P(LinkConformance, cancelled_before_anything_came_leaves_the_link_whole) {
   run(sends, receives);
 }
 
-TEST_P(LinkConformance, started_in_a_cancelled_scope_does_nothing) {
+TEST_P(LinkSignals, started_in_a_cancelled_scope_does_nothing) {
   const auto expect_revoked = [](Task<> task) -> Task<> {
     CancelScope scope;
     scope.cancel(Error(ErrorKind::Revoked, "too late"));
@@ -218,7 +220,7 @@ struct Pending {
   }
 };
 
-TEST_P(LinkConformance, pending_operations_end_when_they_are_cancelled_after_a_shutdown_or_before) {
+TEST_P(LinkSignals, pending_operations_end_when_they_are_cancelled_after_a_shutdown_or_before) {
   for (const bool shutdown_first : {true, false}) {
     const auto cancel = [shutdown_first](LinkEnd& end, Pending& pending) -> Task<> {
       co_await end.settle();
@@ -252,7 +254,7 @@ TEST_P(LinkConformance, pending_operations_end_when_they_are_cancelled_after_a_s
   }
 }
 
-TEST_P(LinkConformance, cancelled_in_the_middle_of_its_bytes_leaves_nothing_behind) {
+TEST_P(LinkSignals, cancelled_in_the_middle_of_its_bytes_leaves_nothing_behind) {
   constexpr std::size_t kBytes = 16 * kMiB;
   auto sends = [](LinkEnd& end) -> Task<> {
     Pending pending;  // it may also be done, if all went in one go
@@ -281,7 +283,7 @@ TEST_P(LinkConformance, cancelled_in_the_middle_of_its_bytes_leaves_nothing_behi
   run_troubled(sends, receives);
 }
 
-TEST_P(LinkConformance, closing_one_end_is_told_to_the_other_ends_host_once) {
+TEST_P(LinkSignals, closing_one_end_is_told_to_the_other_ends_host_once) {
   if (!GetParam().reports_closing) GTEST_SKIP() << "not on this transport";
   auto closes = [](LinkEnd& end) -> Task<> {
     end.shutdown();
@@ -301,8 +303,8 @@ TEST_P(LinkConformance, closing_one_end_is_told_to_the_other_ends_host_once) {
   run_troubled(closes, is_told);
 }
 
-INSTANTIATE_TEST_SUITE_P(Everywhere, LinkConformance, ::testing::ValuesIn(transport_cases()),
+INSTANTIATE_TEST_SUITE_P(Everywhere, LinkSignals, ::testing::ValuesIn(transport_cases()),
                          ::testing::PrintToStringParamName());
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::link_signals_test

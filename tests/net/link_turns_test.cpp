@@ -10,7 +10,7 @@
 #include <functional>
 #include <ostream>
 
-namespace cohort::testing {
+namespace cohort::test::link_turns_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -165,4 +165,4 @@ INSTANTIATE_TEST_SUITE_P(, LinkTurns, ::testing::ValuesIn(all_cases()),
                          [](const auto& of) { return of.param.name(); });
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::link_turns_test

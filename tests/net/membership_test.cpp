@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <vector>
 
-namespace cohort {
+namespace cohort::membership_test {
 namespace {
 
 CoreSet cores(std::initializer_list<std::size_t> numbers) {
@@ -118,4 +118,4 @@ TEST(Membership, processes_with_one_number_in_two_namespaces_are_two) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::membership_test

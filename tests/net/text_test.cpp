@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace cohort {
+namespace cohort::text_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -65,4 +65,4 @@ TEST(JoinFrame, a_refusal_that_is_too_long_ends_with_a_word_and_says_where_the_r
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::text_test

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace cohort {
+namespace cohort::event_test {
 namespace {
 
 std::exception_ptr failure(const std::string& text) {
@@ -16,7 +16,7 @@ std::exception_ptr failure(const std::string& text) {
 }
 
 /// What a waiter for that many marks gets: "" or the text of the failure.
-std::string outcome(testing::VirtualEngine& engine, Event& event, std::uint64_t mark) {
+std::string outcome(test::VirtualEngine& engine, Event& event, std::uint64_t mark) {
   auto wait = [&]() -> Task<> { co_await event.wait(mark); };
   try {
     engine.run(wait());
@@ -27,7 +27,7 @@ std::string outcome(testing::VirtualEngine& engine, Event& event, std::uint64_t 
 }
 
 TEST(Event, a_mark_made_after_a_failed_one_was_reached_does_not_fail) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Event event;
   event.record();
   event.reach(failure("first"));
@@ -43,7 +43,7 @@ TEST(Event, a_mark_made_after_a_failed_one_was_reached_does_not_fail) {
 }
 
 TEST(Event, marks_made_before_the_failed_one_was_reached_fail_with_it) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Event event;
   event.record();
   event.record();
@@ -61,7 +61,7 @@ TEST(Event, marks_made_before_the_failed_one_was_reached_fail_with_it) {
 }
 
 TEST(Event, a_failure_is_never_forgotten_by_who_is_far_behind) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Event event;
   constexpr int kFailures = 10;
   for (int i = 0; i < kFailures; ++i) {
@@ -76,4 +76,4 @@ TEST(Event, a_failure_is_never_forgotten_by_who_is_far_behind) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::event_test

@@ -8,7 +8,7 @@
 
 #include <chrono>
 
-namespace cohort {
+namespace cohort::notify_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -19,7 +19,7 @@ Task<> wait_once(Notify& notify, int& passed) {
 }
 
 TEST(Notify, a_post_before_the_wait_is_taken_without_suspending) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Notify notify;
   int passed = 0;
   notify.post();
@@ -29,7 +29,7 @@ TEST(Notify, a_post_before_the_wait_is_taken_without_suspending) {
 }
 
 TEST(Notify, a_wait_before_the_post_suspends_until_it) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Notify notify;
   int passed = 0;
   auto post_later = [&]() -> Task<> {
@@ -43,7 +43,7 @@ TEST(Notify, a_wait_before_the_post_suspends_until_it) {
 }
 
 TEST(Notify, counts_up_to_its_limit_and_each_wait_takes_one) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Notify notify(3);
   for (int i = 0; i < 3; ++i) notify.post();
   int passed = 0;
@@ -57,7 +57,7 @@ TEST(Notify, counts_up_to_its_limit_and_each_wait_takes_one) {
 }
 
 TEST(Notify, a_deadline_ends_the_wait_and_the_notify_can_be_used_again) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Notify notify;
   int passed = 0;
   auto impatient = [&]() -> Task<> { co_await with_deadline(10ms, wait_once(notify, passed)); };
@@ -73,7 +73,7 @@ TEST(Notify, a_deadline_ends_the_wait_and_the_notify_can_be_used_again) {
 }
 
 TEST(Notify, streams_that_answer_each_other_keep_their_order) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Notify ping;
   Notify pong;
   std::string order;
@@ -104,7 +104,7 @@ TEST(NotifyDeathTest, one_post_too_many_is_a_bug_of_the_schedule) {
 
 TEST(NotifyDeathTest, two_waiters_are_a_bug_of_the_schedule) {
   const auto wait_twice = [] {
-    testing::VirtualEngine engine;
+    test::VirtualEngine engine;
     Notify notify;
     int passed = 0;
     auto both = [&]() -> Task<> { co_await when_all(wait_once(notify, passed), wait_once(notify, passed)); };
@@ -114,4 +114,4 @@ TEST(NotifyDeathTest, two_waiters_are_a_bug_of_the_schedule) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::notify_test

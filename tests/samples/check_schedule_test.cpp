@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+namespace cohort::check_schedule_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -53,3 +54,4 @@ TEST(CheckSchedule, code_in_the_guide_is_that_of_the_sample) {
 }
 
 }  // namespace
+}  // namespace cohort::check_schedule_test

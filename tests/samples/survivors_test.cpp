@@ -6,15 +6,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 
+namespace cohort::survivors_test {
 namespace {
 
-using cohort::testing::run_cohort;
+using cohort::test::run_cohort;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Outcome = cohort::testing::CommandOutcome;
+using Outcome = cohort::test::CommandOutcome;
 
 Outcome survivors(const std::string& launcher, const std::string& arguments) {
   return run_cohort(fmt::format("run {} -- {}/survivors {}", launcher, COHORT_TEST_BIN_DIR, arguments), true);
@@ -27,6 +29,8 @@ struct Case {
   std::vector<int> left;
   const char* told;
 };
+
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 class Survivors : public ::testing::TestWithParam<Case> {};
 
@@ -64,3 +68,4 @@ TEST(SurvivorsWithoutKeepGoing, are_ended_by_the_launcher_or_done_before_and_the
 }
 
 }  // namespace
+}  // namespace cohort::survivors_test

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort::samples {
+namespace cohort::samples::train_digits_dataset_test {
 namespace {
 
 using ::testing::AllOf;
@@ -213,4 +213,4 @@ TEST(TrainDigitsDataset, impossible_schedules_are_refused) {
 }
 
 }  // namespace
-}  // namespace cohort::samples
+}  // namespace cohort::samples::train_digits_dataset_test

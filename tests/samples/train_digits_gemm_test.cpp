@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cohort::samples {
+namespace cohort::samples::train_digits_gemm_test {
 namespace {
 
 std::vector<float> random_values(std::size_t count, uint64_t seed) {
@@ -73,4 +73,4 @@ TEST(TrainDigitsGemm, a_row_has_the_same_bits_wherever_it_stands) {
 }
 
 }  // namespace
-}  // namespace cohort::samples
+}  // namespace cohort::samples::train_digits_gemm_test

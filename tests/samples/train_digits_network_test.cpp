@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort::samples {
+namespace cohort::samples::train_digits_network_test {
 namespace {
 
 const Split& digits() {
@@ -293,4 +293,4 @@ TEST(TrainDigitsNetwork, accuracy_counts_the_rightly_named_images) {
 }
 
 }  // namespace
-}  // namespace cohort::samples
+}  // namespace cohort::samples::train_digits_network_test

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <string>
 
-namespace cohort::samples {
+namespace cohort::samples::train_digits_program_test {
 namespace {
 
 using ::testing::AllOf;
@@ -86,4 +86,4 @@ TEST(TrainDigits, data_that_is_nowhere_names_every_place) {
 }
 
 }  // namespace
-}  // namespace cohort::samples
+}  // namespace cohort::samples::train_digits_program_test

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace cohort {
+namespace cohort::schedule_streams_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -142,4 +142,4 @@ TEST(ScheduleStreams, take_one_frame_each_and_none_for_the_fork) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::schedule_streams_test

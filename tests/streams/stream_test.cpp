@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::stream_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -30,7 +30,7 @@ Task<> fail_after(Engine& engine, Duration after_time) {
 }
 
 TEST(Stream, work_runs_in_the_order_in_which_it_was_enqueued) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream stream(engine);
   std::string log;
   stream.enqueue(note(engine, log, 'a', 30ms));
@@ -43,7 +43,7 @@ TEST(Stream, work_runs_in_the_order_in_which_it_was_enqueued) {
 }
 
 TEST(Stream, what_when_all_joins_is_one_item) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream stream(engine);
   std::string log;
   stream.enqueue(when_all(note(engine, log, 'b', 20ms), note(engine, log, 'a', 10ms)));
@@ -59,7 +59,7 @@ TEST(Stream, what_when_all_joins_is_one_item) {
 }
 
 TEST(Stream, a_failure_of_what_when_all_joins_is_the_streams) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream stream(engine);
   std::string log;
   stream.enqueue(when_all(note(engine, log, 'x', 1h), fail_after(engine, 1ms)));
@@ -71,7 +71,7 @@ TEST(Stream, a_failure_of_what_when_all_joins_is_the_streams) {
 }
 
 TEST(Stream, nothing_runs_inside_enqueue) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream stream(engine);
   std::string log;
   auto body = [&]() -> Task<> {
@@ -86,7 +86,7 @@ TEST(Stream, nothing_runs_inside_enqueue) {
 }
 
 TEST(Stream, streams_run_beside_each_other) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream slow(engine, "slow");
   Stream fast(engine, "fast");
   std::string log;
@@ -102,7 +102,7 @@ TEST(Stream, streams_run_beside_each_other) {
 }
 
 TEST(Stream, an_event_holds_another_stream_until_the_work_before_it_is_done) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream compute(engine, "compute");
   Stream communication(engine, "communication");
   Event ready;
@@ -121,7 +121,7 @@ TEST(Stream, an_event_holds_another_stream_until_the_work_before_it_is_done) {
 }
 
 TEST(Stream, a_wait_is_for_the_marks_recorded_before_it) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream first(engine, "first");
   Stream second(engine, "second");
   Event event;
@@ -145,7 +145,7 @@ TEST(Stream, a_wait_is_for_the_marks_recorded_before_it) {
 }
 
 TEST(Stream, a_failure_drops_what_follows_and_synchronize_throws_it_once) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream stream(engine);
   std::string log;
   auto kept_alive = std::make_shared<int>(1);
@@ -164,7 +164,7 @@ TEST(Stream, a_failure_drops_what_follows_and_synchronize_throws_it_once) {
 }
 
 TEST(Stream, whoever_waits_for_a_dropped_mark_gets_the_failure) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream broken(engine, "broken");
   Stream waiting(engine, "waiting");
   Event event;
@@ -180,7 +180,7 @@ TEST(Stream, whoever_waits_for_a_dropped_mark_gets_the_failure) {
 }
 
 TEST(Stream, cancel_ends_what_runs_and_drops_the_rest) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream stream(engine);
   std::string log;
   stream.enqueue(note(engine, log, 'a', 1h));
@@ -208,7 +208,7 @@ Task<> catch_cancellation(Engine& engine) {
 }
 
 TEST(Stream, can_be_used_again_when_cancelled_work_ended_well) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream stream(engine);
   std::string log;
   auto wait = [&]() -> Task<> { co_await stream.synchronize(); };
@@ -221,7 +221,7 @@ TEST(Stream, can_be_used_again_when_cancelled_work_ended_well) {
 }
 
 TEST(Stream, what_is_behind_cancelled_work_is_dropped_though_that_ended_well) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream stream(engine);
   Event event;
   std::string log;
@@ -271,7 +271,7 @@ TEST(Stream, a_deadline_in_the_turn_in_which_the_work_ends_leaves_the_stream_usa
 }
 
 TEST(Stream, cancelling_an_idle_stream_concerns_nothing) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream stream(engine);
   std::string log;
   stream.cancel();
@@ -282,7 +282,7 @@ TEST(Stream, cancelling_an_idle_stream_concerns_nothing) {
 }
 
 TEST(Stream, an_event_works_again_after_its_failure_was_told) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream first(engine, "first");
   Stream second(engine, "second");
   Event event;
@@ -303,7 +303,7 @@ TEST(Stream, an_event_works_again_after_its_failure_was_told) {
 }
 
 TEST(Stream, a_deadline_of_synchronize_ends_the_work_too) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Stream stream(engine);
   std::string log;
   stream.enqueue(note(engine, log, 'a', 1h));
@@ -346,7 +346,7 @@ TEST(Stream, what_computing_throws_is_the_streams_failure) {
 
 TEST(StreamDeathTest, a_stream_with_work_may_not_end) {
   const auto abandon = [] {
-    testing::VirtualEngine engine;
+    test::VirtualEngine engine;
     std::string log;
     Stream stream(engine, "abandoned");
     stream.enqueue(note(engine, log, 'a', 1ms));
@@ -355,4 +355,4 @@ TEST(StreamDeathTest, a_stream_with_work_may_not_end) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::stream_test

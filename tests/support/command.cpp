@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 std::string CommandOutcome::text() const {
   std::string all;
@@ -43,4 +43,4 @@ std::vector<std::string> split(const std::string& line, char separator) {
   return fields;
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

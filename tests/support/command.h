@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// What the program `cohort` left.
 struct CommandOutcome {
@@ -21,4 +21,4 @@ struct CommandOutcome {
 /// The parts of a line between separators, without empty ones.
 [[nodiscard]] std::vector<std::string> split(const std::string& line, char separator);
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

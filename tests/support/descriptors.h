@@ -12,12 +12,12 @@
 #include <iterator>
 #include <utility>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// How many descriptors this process has open: the same before and after, or something leaked.
-inline std::ptrdiff_t open_descriptors() {
+inline std::size_t open_descriptors() {
   const std::filesystem::directory_iterator entries("/proc/self/fd");
-  return std::distance(begin(entries), end(entries));
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
 /// Two connected ends of a Unix stream.
@@ -34,4 +34,4 @@ inline std::pair<Descriptor, Descriptor> make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

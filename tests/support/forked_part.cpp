@@ -10,7 +10,7 @@
 #include <exception>
 #include <utility>
 
-namespace cohort::testing {
+namespace cohort::test {
 namespace {
 
 /// Writes each failure at once, so that those before a crash are not lost with it.
@@ -69,4 +69,4 @@ void ForkedPart::join() {
                   << (WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 class Collector;
 
@@ -33,4 +33,4 @@ class ForkedPart {
   int process_;
 };
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <stdexcept>
 
-namespace cohort::testing {
+namespace cohort::test::forked_part_test {
 namespace {
 
 TEST(ForkedPart, that_succeeds_says_nothing) {
@@ -45,4 +45,4 @@ TEST(ForkedPart, its_death_is_told_after_what_failed_before) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::forked_part_test

@@ -13,7 +13,7 @@
 #include <iterator>
 #include <thread>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 std::string fresh_unix_address() {
   static std::atomic<int> next = 0;
@@ -108,9 +108,4 @@ Task<> exchange_ranks(Membership& membership) {
   }
 }
 
-std::size_t open_descriptors() {
-  const std::filesystem::directory_iterator begin("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator()));
-}
-
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// A Unix address that nothing else of this machine uses.
 [[nodiscard]] std::string fresh_unix_address();
@@ -40,7 +40,4 @@ void join_on_threads(std::vector<JoinOptions> world, const std::function<void(En
 /// Sends the own rank over every control connection, and expects the peers' ones: all stand, none is crossed.
 Task<> exchange_ranks(Membership& membership);
 
-/// Entries of /proc/self/fd.
-[[nodiscard]] std::size_t open_descriptors();
-
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// A microsecond goes by with each look at it, so that who spins until a moment comes to that moment.
 class TickingClock final : public Clock {
@@ -104,4 +104,4 @@ class LearningEngine final : public Engine {
   const std::shared_ptr<TestPlatform::State> host_;
 };
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

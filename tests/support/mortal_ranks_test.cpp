@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace cohort::test {
+namespace cohort::test::mortal_ranks_test {
 namespace {
 
 TEST(MortalRanks, what_a_rank_throws_ends_its_process_and_no_more) {
@@ -29,4 +29,4 @@ TEST(MortalRanksDeathTest, a_rank_that_has_ended_gets_no_signal) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::mortal_ranks_test

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// For programs of one source file, whose operator new is the one below. As long as it lives, this thread
 /// gets no memory for requests of so many bytes or more, but for the first few of them.
@@ -35,11 +35,10 @@ class NoMemory {
   bool has_refused_ = false;
 };
 
-}  // namespace cohort::testing
+}  // namespace cohort::test
 
 void* operator new(std::size_t bytes) {
-  void* const memory =
-      cohort::testing::NoMemory::refuses(bytes) ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  void* const memory = cohort::test::NoMemory::refuses(bytes) ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// The Error that a task ends with, or nothing. `const auto error = co_await error_of(task);`
 template <class T>
@@ -35,4 +35,4 @@ inline std::string kind_of(const std::optional<Error>& error) {
   return error ? std::string(to_string(error->kind())) : "no error";
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

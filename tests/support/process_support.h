@@ -15,10 +15,10 @@
 #include <string>
 
 /// What tests ask the kernel about processes and descriptors.
-namespace cohort::testing {
+namespace cohort::test {
 
 /// "NUMBER -> what it is" for each open descriptor of this process.
-inline std::set<std::string> open_descriptors() {
+inline std::set<std::string> list_of_descriptors() {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;  // the iterator's own
@@ -81,4 +81,4 @@ inline std::string read_until(int descriptor, const std::string& end) {
   return text;
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -76,7 +76,7 @@ std::vector<Outcome> outcomes_of_ranks_in_world(const world::Settings& settings,
     bodies.emplace_back([&outcomes, &function, &options, rank, ranks](Engine& engine) {
       outcomes[rank] = run_one(engine, options.for_rank(rank, ranks), function);
     });
-  testing::run_world(settings, bodies);
+  test::run_world(settings, bodies);
   return outcomes;
 }
 
@@ -100,7 +100,7 @@ void run_ranks_on(Engine& engine, Rank ranks, const RankFunction& function, Comm
   meet_in(options);
   std::vector<Outcome> outcomes(ranks);
   auto play = [&](Rank rank) -> Task<> {
-    auto error = co_await testing::error_of(run_rank(engine, options.for_rank(rank, ranks), function));
+    auto error = co_await test::error_of(run_rank(engine, options.for_rank(rank, ranks), function));
     outcomes[rank].error = std::move(error);
   };
   auto all = [&]() -> Task<> {

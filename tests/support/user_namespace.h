@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// Puts this process, which has one thread, into a user namespace in which it is that user and nobody else
 /// has a number. False where the kernel does not allow it.
@@ -19,4 +19,4 @@ namespace cohort::testing {
   return map.good() && ::geteuid() == user;
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -13,7 +13,7 @@
 #include <memory>
 #include <utility>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// The time of a VirtualEngine: stands still while anything runs, jumps when the loop would sleep.
 struct VirtualTime {
@@ -103,4 +103,4 @@ class VirtualEngine final : public Engine {
   }
 };
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// The world of a WorldEngine; a base of it, so that it outlives the engine.
 ///
@@ -41,4 +41,4 @@ class WorldEngine final : private WorldOfOne, public Engine {
       : WorldOfOne(late_answer_percent), Engine(world_.engine_options(0)) {}
 };
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

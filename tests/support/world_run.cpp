@@ -10,7 +10,7 @@
 #include <exception>
 #include <utility>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 void run_world(const world::Settings& settings, const std::vector<std::function<void(Engine&)>>& bodies,
                const std::function<void(world::Process, EngineOptions&)>& adjust) {
@@ -36,4 +36,4 @@ void run_world(const world::Settings& settings, const std::vector<std::function<
   EXPECT_EQ(world.sockets().open_count(), 0U) << "sockets leak";
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

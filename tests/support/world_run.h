@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// Runs the bodies as processes of a simulated world, each with an engine of its own: virtual time, simulated
 /// sockets, shared memory as it is. Waiting costs nothing, and a hang is a failure at once.
@@ -18,4 +18,4 @@ namespace cohort::testing {
 void run_world(const world::Settings& settings, const std::vector<std::function<void(Engine&)>>& bodies,
                const std::function<void(world::Process, EngineOptions&)>& adjust = {});
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -8,21 +8,23 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
 
+namespace cohort::bench_command_test {
 namespace {
 
-using cohort::testing::split;
+using cohort::test::split;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using Outcome = cohort::testing::CommandOutcome;
+using Outcome = cohort::test::CommandOutcome;
 
 constexpr const char* kHeader = "peer,transport,collective,ranks,bytes,min_us,median_us,p99_us,iters";
 
 Outcome bench(const std::string& arguments, bool and_errors = false) {
-  return cohort::testing::run_cohort("bench " + arguments, and_errors);
+  return cohort::test::run_cohort("bench " + arguments, and_errors);
 }
 
 struct Case {
@@ -32,6 +34,8 @@ struct Case {
   const char* label;
   const char* algorithm = "";  ///< that is asked for
 };
+
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 /// Operators with data that have that algorithm; all, and messages between two ranks, if none is asked for.
 std::size_t exercises_with(std::string_view algorithm, int ranks) {
@@ -170,7 +174,7 @@ TEST(BenchOutput, the_budget_bounds_the_iterations) {
 
 Outcome bench_in_job(const std::string& launcher, const std::string& arguments) {
   const std::string program = std::string(COHORT_TEST_BIN_DIR) + "/cohort bench " + arguments;
-  return cohort::testing::run_cohort("run --no-prefix " + launcher + program + "'", true);
+  return cohort::test::run_cohort("run --no-prefix " + launcher + program + "'", true);
 }
 
 TEST(BenchInJob, measures_and_verifies_between_the_ranks_of_the_job_and_rank_0_alone_prints) {
@@ -219,6 +223,8 @@ struct Mistake {
   std::vector<std::string> told;
 };
 
+void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
+
 class BenchMistake : public ::testing::TestWithParam<Mistake> {};
 
 TEST_P(BenchMistake, is_told_with_what_would_be_right) {
@@ -262,3 +268,4 @@ TEST(BenchFailure, threads_over_their_time_end_too) {
 }
 
 }  // namespace
+}  // namespace cohort::bench_command_test

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::check_command_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -113,13 +113,13 @@ TEST(CheckCommand, interrupted_tells_what_it_has_found_so_far) {
 }
 
 TEST(Command, that_there_is_none_of_is_told_with_those_that_there_are) {
-  const testing::CommandOutcome outcome = testing::run_cohort("frobnicate", true);
+  const test::CommandOutcome outcome = test::run_cohort("frobnicate", true);
   EXPECT_EQ(outcome.status, 2);
   EXPECT_THAT(outcome.text(), HasSubstr("Commands: run, bench, check, sim, explain, soak\n"));
 }
 
 TEST(Command, run_with_a_timeout_of_zero_has_none) {
-  const testing::CommandOutcome outcome = testing::run_cohort("run -n 1 --timeout 0 -- sleep 0.1");
+  const test::CommandOutcome outcome = test::run_cohort("run -n 1 --timeout 0 -- sleep 0.1");
   EXPECT_EQ(outcome.status, 0) << outcome.text();
 }
 
@@ -151,4 +151,4 @@ TEST(CheckCommand, a_case_that_fails_is_printed_with_its_findings) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::check_command_test

@@ -7,17 +7,19 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <ostream>
 #include <string>
 #include <vector>
 
+namespace cohort::explain_command_test {
 namespace {
 
-using cohort::testing::run_cohort;
-using cohort::testing::split;
+using cohort::test::run_cohort;
+using cohort::test::split;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Outcome = cohort::testing::CommandOutcome;
+using Outcome = cohort::test::CommandOutcome;
 
 Outcome explain(const std::string& arguments, bool and_errors = false) {
   return run_cohort("explain " + arguments, and_errors);
@@ -194,6 +196,8 @@ struct Mistake {
   std::vector<std::string> told;
 };
 
+void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
+
 class ExplainMistake : public ::testing::TestWithParam<Mistake> {};
 
 TEST_P(ExplainMistake, is_told_with_what_would_be_right) {
@@ -263,3 +267,4 @@ TEST(ExplainPage, shows_the_output_of_its_examples) {
 }
 
 }  // namespace
+}  // namespace cohort::explain_command_test

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace cohort {
+namespace cohort::progress_line_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST(ProgressLine, is_nothing_where_no_terminal_is) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::progress_line_test

@@ -19,6 +19,7 @@
 #include <string>
 #include <utility>
 
+namespace cohort::sim_command_test {
 namespace {
 
 using ::testing::AllOf;
@@ -273,3 +274,4 @@ TEST(SimCommandTest, leaves_out_what_sends_too_many_messages_and_says_so) {
 }
 
 }  // namespace
+}  // namespace cohort::sim_command_test

@@ -6,12 +6,12 @@
 
 #include <string>
 
-namespace cohort {
+namespace cohort::soak_command_test {
 namespace {
 
-using testing::CommandOutcome;
+using test::CommandOutcome;
+using test::run_cohort;
 using ::testing::HasSubstr;
-using testing::run_cohort;
 
 TEST(SoakCommand, refuses_numbers_with_what_they_may_be) {
   for (const std::string jobs : {"x", "0", "-1"}) {
@@ -92,4 +92,4 @@ TEST(SoakCommand, does_not_take_options_of_processes_for_simulated_worlds) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::soak_command_test

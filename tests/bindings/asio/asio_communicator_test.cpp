@@ -33,13 +33,13 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::asio_communicator_test {
 namespace {
 
 using namespace std::chrono_literals;
 using asio::use_awaitable;
-using cohort::testing::error_from;
-using cohort::testing::kind_of;
+using cohort::test::error_from;
+using cohort::test::kind_of;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -398,4 +398,4 @@ TEST(AsioCommunicator, closing_completes_what_is_under_way) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::asio_communicator_test

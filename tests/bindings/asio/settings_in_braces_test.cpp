@@ -12,7 +12,7 @@
 #include <exception>
 #include <vector>
 
-namespace cohort {
+namespace cohort::settings_in_braces_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -39,4 +39,4 @@ TEST(SettingsInBraces, are_right_where_g_12_destroys_twice) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::settings_in_braces_test

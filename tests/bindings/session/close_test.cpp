@@ -20,12 +20,12 @@
 #include <string>
 #include <thread>
 
-namespace cohort::bindings {
+namespace cohort::bindings::close_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_from;
-using cohort::testing::kind_of;
+using cohort::test::error_from;
+using cohort::test::kind_of;
 using ::testing::HasSubstr;
 
 const AnyCall kBarrier = CollectiveCall{operator_of<Barrier>};
@@ -183,4 +183,4 @@ TEST(SessionClose, a_call_that_is_over_has_left_nothing_to_be_sent_by_the_next_o
 }
 
 }  // namespace
-}  // namespace cohort::bindings
+}  // namespace cohort::bindings::close_test

@@ -17,12 +17,12 @@
 #include <thread>
 #include <utility>
 
-namespace cohort::bindings {
+namespace cohort::bindings::session_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_from;
-using cohort::testing::kind_of;
+using cohort::test::error_from;
+using cohort::test::kind_of;
 using ::testing::HasSubstr;
 
 TEST(Session, blocking_calls_of_every_size_complete_over_shared_memory_and_tcp) {
@@ -406,4 +406,4 @@ TEST(Session, a_child_of_fork_is_refused_and_ends_in_peace) {
 }
 
 }  // namespace
-}  // namespace cohort::bindings
+}  // namespace cohort::bindings::session_test

@@ -9,12 +9,12 @@
 #include <array>
 #include <thread>
 
-namespace cohort::bindings {
+namespace cohort::bindings::shared_loop_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_from;
-using cohort::testing::kind_of;
+using cohort::test::error_from;
+using cohort::test::kind_of;
 
 TimePoint in(Duration time) { return std::chrono::steady_clock::now() + time; }
 
@@ -108,4 +108,4 @@ TEST(SharedLoop, the_first_of_several_to_be_over_ends_a_wait_for_any) {
 }
 
 }  // namespace
-}  // namespace cohort::bindings
+}  // namespace cohort::bindings::shared_loop_test

@@ -13,12 +13,12 @@
 #include <cstdint>
 #include <vector>
 
-namespace cohort::bindings {
+namespace cohort::bindings::typed_calls_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_from;
-using cohort::testing::kind_of;
+using cohort::test::error_from;
+using cohort::test::kind_of;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
@@ -187,4 +187,4 @@ TEST(TypedCalls, without_arguments_are_refused) {
 }
 
 }  // namespace
-}  // namespace cohort::bindings
+}  // namespace cohort::bindings::typed_calls_test

@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-namespace cohort {
+namespace cohort::calibration_test {
 namespace {
 
 TEST(Calibration, leaves_ranks_where_they_may_run) {
@@ -114,4 +114,4 @@ TEST(Calibration, binds_nobody_to_a_core_on_which_it_may_not_run) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::calibration_test

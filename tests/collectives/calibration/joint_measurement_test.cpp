@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::joint_measurement_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -85,4 +85,4 @@ TEST(JointMeasurement, with_time_measures) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::joint_measurement_test

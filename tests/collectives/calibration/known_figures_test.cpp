@@ -14,7 +14,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace cohort {
+namespace cohort::known_figures_test {
 namespace {
 
 /// A file of this test's own, by the environment.
@@ -161,4 +161,4 @@ TEST_F(KnownFiguresTest, a_damaged_file_is_as_if_there_were_none) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::known_figures_test

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::later_measuring_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -242,4 +242,4 @@ TEST(LaterMeasuring, is_agreed_where_the_options_of_one_rank_say_what_the_kernel
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::later_measuring_test

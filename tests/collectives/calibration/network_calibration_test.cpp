@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
-namespace cohort {
+namespace cohort::network_calibration_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -137,4 +137,4 @@ TEST_F(NetworkCalibration, serves_groups) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::network_calibration_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::spread_test {
 namespace {
 
 using std::chrono::microseconds;
@@ -22,4 +22,4 @@ TEST(Spread, of_batches_of_which_most_were_disturbed_is_more_than_what_is_kept) 
 TEST(Spread, of_a_clock_that_stands_is_a_number) { EXPECT_EQ(spread_of({Duration{0}, Duration{0}}), 0); }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::spread_test

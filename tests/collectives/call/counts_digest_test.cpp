@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-namespace cohort {
+namespace cohort::counts_digest_test {
 namespace {
 
 CountsDigest digest_of(const std::vector<std::size_t>& counts) {
@@ -45,4 +45,4 @@ TEST(CountsDigest, of_lists_that_are_nearly_alike_differ) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::counts_digest_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::function_reduction_test {
 namespace {
 
 using testing::HasSubstr;
@@ -307,4 +307,4 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, Throwing, testing::Values("shm", "tcp"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::function_reduction_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::running_call_test {
 namespace {
 
 using testing::HasSubstr;
@@ -176,4 +176,4 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, CallOfMessages, testing::Values("shm", "tcp
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::running_call_test

@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::computing_rank_test {
 namespace {
 
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
+using cohort::test::error_of;
+using cohort::test::kind_of;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
@@ -127,4 +127,4 @@ TEST(ComputingRank, is_told_by_the_kernels_sockets_too) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::computing_rank_test

@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort::test {
+namespace cohort::test::finished_call_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_of;
+using cohort::test::error_of;
 
 /// The next one, which nobody else comes to.
 Task<int> give_up_in_next_call(Communicator& comm, const Work& work, const Memory& memory,
@@ -102,4 +102,4 @@ TEST(FinishedCall, by_a_schedule_is_not_failed_by_memory_that_is_withdrawn_in_th
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::finished_call_test

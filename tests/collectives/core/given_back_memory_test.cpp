@@ -50,11 +50,11 @@ extern "C" ssize_t process_vm_writev(pid_t process, const iovec* local, unsigned
   return ::syscall(SYS_process_vm_writev, process, local, local_count, remote, remote_count, flags);
 }
 
-namespace cohort::test {
+namespace cohort::test::given_back_memory_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_of;
+using cohort::test::error_of;
 
 void expect_to_be_held_before_copy(const Words& words) {
   hold.words = &words;
@@ -178,4 +178,4 @@ TEST(GivenBackMemory, of_a_process_that_has_ended_is_not_taken_from_who_has_its_
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::given_back_memory_test

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <vector>
 
-namespace cohort {
+namespace cohort::giving_up_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -53,4 +53,4 @@ TEST_P(GivingUp, is_told_as_what_it_is) {
 INSTANTIATE_TEST_SUITE_P(StandsStill, GivingUp, ::testing::Values(0U, 1U, 2U));
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::giving_up_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::going_ahead_test {
 namespace {
 
 using test::Outcome;
@@ -233,4 +233,4 @@ INSTANTIATE_TEST_SUITE_P(, GoingAhead, testing::Values("shm", "tcp"),
                          });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::going_ahead_test

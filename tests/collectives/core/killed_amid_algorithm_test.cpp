@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/algorithm_table.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/tests/support/mortal_ranks.h>
+#include <cohort/tests/support/print.h>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include <array>
 #include <csignal>
 
-namespace cohort {
+namespace cohort::killed_amid_algorithm_test {
 namespace {
 
 constexpr Rank kRanks = 4;
@@ -151,4 +152,4 @@ INSTANTIATE_TEST_SUITE_P(Of, KilledAmid, testing::ValuesIn(all_operators()),
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::killed_amid_algorithm_test

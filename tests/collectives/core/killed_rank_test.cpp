@@ -2,6 +2,7 @@
 // Real processes, one of which is killed or stopped: every survivor is told whom, and ends by itself.
 #include <cohort/cohort.h>
 #include <cohort/net/auth/identity.h>
+#include <cohort/tests/support/descriptors.h>
 #include <cohort/tests/support/mortal_ranks.h>
 #include <cohort/tests/support/ranks.h>
 
@@ -11,9 +12,10 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <ostream>
 #include <vector>
 
-namespace cohort {
+namespace cohort::killed_rank_test {
 namespace {
 
 constexpr Rank kRanks = 4;
@@ -21,11 +23,6 @@ constexpr int kSurvivedPeerDied = 40;  // + culprit
 constexpr int kSurvivedDeadline = 50;  // + culprit
 constexpr int kLeakedDescriptors = 60;
 constexpr int kOtherError = 61;
-
-std::size_t open_descriptors() {
-  const std::filesystem::directory_iterator entries("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-}
 
 /// How a rank's process is tied to the test.
 struct Ties {
@@ -82,10 +79,13 @@ Task<> work_on_buffers(Communicator& comm, Ties ties) {
 /// between ranks 0 and 1 and ranks 2 and 3 the first, else the last; as if each had a host of its own.
 /// Mapped: not private.
 enum class Way { shm_staged, shm_pulled, shm_mapped, tcp, two_hosts, own_hosts };
+constexpr const char* kWays[] = {"shm_staged", "shm_pulled", "shm_mapped", "tcp", "two_hosts", "own_hosts"};
+
+void PrintTo(Way way, std::ostream* out) { *out << kWays[static_cast<int>(way)]; }
 
 /// What a rank's process does; its exit status says how it ended.
 int live_and_die(Rank rank, Way way, const std::string& address, Duration timeout, Ties ties) {
-  const std::size_t before = open_descriptors();
+  const std::size_t before = test::open_descriptors();
   int status = kOtherError;
   try {
     Engine engine;
@@ -107,7 +107,7 @@ int live_and_die(Rank rank, Way way, const std::string& address, Duration timeou
     if (error.kind() == ErrorKind::DeadlineExceeded) status = kSurvivedDeadline + culprit;
     if (status == kOtherError) fmt::print(stderr, "rank {}: {}\n", rank, error.what());
   }
-  return open_descriptors() == before ? status : kLeakedDescriptors;
+  return test::open_descriptors() == before ? status : kLeakedDescriptors;
 }
 
 class KilledRank : public testing::TestWithParam<std::tuple<Way, Rank>> {
@@ -181,8 +181,7 @@ TEST_P(StoppedRank, is_named_at_the_deadline) {
 }
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<Way, Rank>>& test) {
-  const char* const names[] = {"shm_staged", "shm_pulled", "shm_mapped", "tcp", "two_hosts", "own_hosts"};
-  return fmt::format("{}_victim_{}", names[static_cast<int>(std::get<0>(test.param))],
+  return fmt::format("{}_victim_{}", kWays[static_cast<int>(std::get<0>(test.param))],
                      std::get<1>(test.param));
 }
 
@@ -209,4 +208,4 @@ TEST(SharedMemory, leaves_nothing_under_dev_shm) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::killed_rank_test

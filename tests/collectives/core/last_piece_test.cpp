@@ -46,7 +46,7 @@ extern "C" ssize_t sendmsg(int socket, const msghdr* message, int flags) {
   return result;
 }
 
-namespace cohort::test {
+namespace cohort::test::last_piece_test {
 namespace {
 
 /// It finds the end of the receiver's letters when it goes on, and has sent everything all the same.
@@ -71,4 +71,4 @@ TEST(LastPiece, of_a_receiver_that_has_left_is_sent) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::last_piece_test

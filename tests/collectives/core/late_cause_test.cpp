@@ -13,11 +13,11 @@
 #include <optional>
 #include <vector>
 
-namespace cohort {
+namespace cohort::late_cause_test {
 namespace {
 
 using namespace std::chrono_literals;
-using ::cohort::testing::error_of;
+using ::cohort::test::error_of;
 
 constexpr Rank kRanks = 3;
 constexpr Rank kStopped = 1;
@@ -56,7 +56,7 @@ std::array<Joining, kRanks> join_with_stopped(std::uint64_t step) {
       };
       engine.run(whole());
     });
-  testing::run_world(settings, bodies);
+  test::run_world(settings, bodies);
   return joined;
 }
 
@@ -75,4 +75,4 @@ TEST(LateCause, of_a_rank_that_stopped_amid_a_touch_is_told_before_it_is_waited_
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::late_cause_test

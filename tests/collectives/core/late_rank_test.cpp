@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-namespace cohort {
+namespace cohort::late_rank_test {
 namespace {
 
 /// Who is late, on how many hosts the four ranks live.
@@ -194,4 +194,4 @@ INSTANTIATE_TEST_SUITE_P(Everybody, LateRank,
                          });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::late_rank_test

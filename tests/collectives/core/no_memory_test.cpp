@@ -11,14 +11,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ostream>
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::no_memory_test {
 namespace {
 
-using ::cohort::testing::kind_of;
-using ::cohort::testing::NoMemory;
+using ::cohort::test::kind_of;
+using ::cohort::test::NoMemory;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
@@ -63,6 +64,8 @@ struct Trouble {
   const char* kind;  ///< of rank 1's error, as long as it has memory
   Task<> (*play)(Communicator& comm, const Shortage& shortage);
 };
+
+void PrintTo(const Trouble& trouble, std::ostream* out) { *out << trouble.name; }
 
 Task<> play_no_answer(Communicator& comm, const Shortage& shortage) {
   std::vector<float> values(1000, 1.0F);
@@ -145,7 +148,7 @@ TEST_P(AnyAllocation, may_fail_and_the_rank_lives) {
     for (const std::size_t from_bytes : {0, 40})
       for (std::size_t but_first = 0; but_first < 30; ++but_first) {
         const Shortage shortage{from_bytes, but_first};
-        testing::ForkedPart part(
+        test::ForkedPart part(
             fmt::format("{}, from {} bytes but the first {}", transport, from_bytes, but_first),
             [&] { expect_told(transport, shortage); });
         part.join();
@@ -163,4 +166,4 @@ INSTANTIATE_TEST_SUITE_P(In, AnyAllocation, ::testing::ValuesIn(kTroubles),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::no_memory_test

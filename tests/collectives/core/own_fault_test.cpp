@@ -16,11 +16,11 @@
 #include <limits>
 #include <utility>
 
-namespace cohort {
+namespace cohort::own_fault_test {
 namespace {
 
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
+using cohort::test::error_of;
+using cohort::test::kind_of;
 using ::testing::HasSubstr;
 
 constexpr Rank kRanks = 3;
@@ -104,7 +104,7 @@ void expect_all_name_it(std::vector<unsigned> host_of, const std::string& addres
       };
       engine.run(whole());
     });
-  testing::run_world(settings, bodies, [&](world::Process process, EngineOptions& options) {
+  test::run_world(settings, bodies, [&](world::Process process, EngineOptions& options) {
     if (process == kShort)
       options.network = std::make_unique<ShortNetwork>(std::move(options.network), shortage);
   });
@@ -198,4 +198,4 @@ TEST(OwnFault, is_what_a_peer_could_not_have_caused) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::own_fault_test

@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-namespace cohort {
+namespace cohort::punctuality_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -248,4 +248,4 @@ TEST_F(Punctuality, a_cancelled_collective_ends_amid_its_copies) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::punctuality_test

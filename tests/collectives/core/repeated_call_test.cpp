@@ -13,7 +13,7 @@
 #include <functional>
 #include <vector>
 
-namespace cohort {
+namespace cohort::repeated_call_test {
 namespace {
 
 constexpr Rank kRanks = 3;
@@ -154,4 +154,4 @@ TEST(RepeatedCall, has_its_steps_found_once_for_each_slot) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::repeated_call_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::whereabouts_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -117,4 +117,4 @@ TEST(Whereabouts, a_host_from_which_nothing_comes_is_told_from_a_rank_that_compu
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::whereabouts_test

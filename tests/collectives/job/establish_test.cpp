@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::establish_test {
 namespace {
 
 /// A transport that never comes to its links.
@@ -90,8 +90,8 @@ TEST(Establish, ranks_meet_where_few_descriptors_may_be_on_their_way) {
       };
       engine.run(body());
     });
-  testing::run_world(settings, bodies);
+  test::run_world(settings, bodies);
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::establish_test

@@ -6,11 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::least_buffer_test {
 namespace {
 
-using cohort::testing::error_from;
-using cohort::testing::kind_of;
+using cohort::test::error_from;
+using cohort::test::kind_of;
 using ::testing::HasSubstr;
 
 /// As Staging cuts it: half of the buffer, in grains of a cache line for each rank.
@@ -39,4 +39,4 @@ TEST(LeastBuffer, is_asked_for_before_ranks_meet) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::least_buffer_test

@@ -12,10 +12,10 @@
 #include <cstring>
 #include <memory>
 
-namespace cohort {
+namespace cohort::adopting_without_memory_test {
 namespace {
 
-using cohort::testing::NoMemory;
+using cohort::test::NoMemory;
 
 struct Free {
   void operator()(std::byte* memory) const noexcept { std::free(memory); }
@@ -56,4 +56,4 @@ TEST(AdoptingWithoutMemory, leaves_no_place_of_the_heap_in_two_hands) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::adopting_without_memory_test

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::copy_workers_test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -141,4 +141,4 @@ TEST(CopyWorkers, large_collectives_are_right_with_their_help) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::copy_workers_test

@@ -21,11 +21,11 @@ extern "C" long sysconf(int name) noexcept {
   return name == _SC_PAGESIZE ? kPage : real(name);
 }
 
-namespace cohort {
+namespace cohort::large_pages_test {
 namespace {
 
-using cohort::testing::error_from;
-using cohort::testing::kind_of;
+using cohort::test::error_from;
+using cohort::test::kind_of;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
@@ -61,4 +61,4 @@ TEST(LargePages, hold_the_parts_of_a_segment) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::large_pages_test

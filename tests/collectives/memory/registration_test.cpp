@@ -13,7 +13,7 @@
 #include <numeric>
 #include <vector>
 
-namespace cohort {
+namespace cohort::registration_test {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -163,4 +163,4 @@ TEST(Registration, works_where_nobody_maps_it) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::registration_test

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace cohort {
+namespace cohort::shared_heap_test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -81,4 +81,4 @@ INSTANTIATE_TEST_SUITE_P(, SharedHeapTest, testing::Bool(),
                          [](const auto& param) { return param.param ? "huge_pages" : "small_pages"; });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::shared_heap_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::stores_trial_test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -79,4 +79,4 @@ TEST(StoresTrial, a_call_that_failed_tells_nothing) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::stores_trial_test

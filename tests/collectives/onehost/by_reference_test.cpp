@@ -7,14 +7,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ostream>
 #include <tuple>
 #include <vector>
 
-namespace cohort {
+namespace cohort::by_reference_test {
 namespace {
 
 /// Which ranks' vectors lie in shared memory.
 enum class Sharing { all, odd, even, none };
+constexpr const char* kNames[] = {"all_share", "odd_share", "even_share", "none_shares"};
+
+void PrintTo(Sharing sharing, std::ostream* out) { *out << kNames[static_cast<std::size_t>(sharing)]; }
 
 using Case = std::tuple<Rank, Sharing, bool>;
 
@@ -200,8 +204,7 @@ TEST_P(ByReference, results_are_right_whoever_shares_its_vector) {
 
 std::string name_of(const testing::TestParamInfo<Case>& test) {
   const auto [ranks, sharing, in_place] = test.param;
-  const char* const names[] = {"all_share", "odd_share", "even_share", "none_shares"};
-  return fmt::format("{}_ranks_{}{}", ranks, names[static_cast<std::size_t>(sharing)],
+  return fmt::format("{}_ranks_{}{}", ranks, kNames[static_cast<std::size_t>(sharing)],
                      in_place ? "_in_place" : "");
 }
 
@@ -213,4 +216,4 @@ INSTANTIATE_TEST_SUITE_P(, ByReference,
                          name_of);
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::by_reference_test

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::mapped_once_test {
 namespace {
 
 constexpr Rank kFew = 12;  ///< on one core too many for anything to be measured
@@ -102,4 +102,4 @@ TEST(HostMemory, is_mapped_once_by_each_rank_and_touched_little_at_joining) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::mapped_once_test

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace cohort::testing {
+namespace cohort::test::meeting_test {
 namespace {
 
 using ::testing::Each;
@@ -273,4 +273,4 @@ TEST(Meeting, what_comes_in_pieces_is_taken_as_it_comes) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::meeting_test

@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-namespace cohort {
+namespace cohort::memory_exec_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -237,4 +237,4 @@ TEST_F(MemoryExecTest, what_is_larger_than_the_ring_passes_through_two_places) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::memory_exec_test

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::private_memory_test {
 namespace {
 
 /// Pages of this process, readable and writable as they are asked to be.
@@ -98,4 +98,4 @@ TEST(PrivateMemory, of_a_giver_that_may_not_be_read_is_the_givers_fault) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::private_memory_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::two_that_differ_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -42,4 +42,4 @@ TEST(TwoThatDiffer, of_three_one_is_named) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::two_that_differ_test

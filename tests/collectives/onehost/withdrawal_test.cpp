@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::withdrawal_test {
 namespace {
 
 constexpr std::size_t kCount = 4 << 20;
@@ -141,4 +141,4 @@ INSTANTIATE_TEST_SUITE_P(, Withdrawal, testing::Values("", "mesh", "ring"), [](c
 });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::withdrawal_test

@@ -10,7 +10,7 @@
 
 #include <csignal>
 
-namespace cohort {
+namespace cohort::killed_amid_message_test {
 namespace {
 
 constexpr int kSurvivedPeerDied = 40;  // + culprit
@@ -64,4 +64,4 @@ TEST(KilledAmidMessage, a_rank_is_named_by_the_other_whichever_it_was) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::killed_amid_message_test

@@ -17,10 +17,10 @@
 #include <string>
 #include <thread>
 
-namespace cohort::test {
+namespace cohort::test::mapped_messages_test {
 namespace {
 
-using cohort::testing::error_of;
+using cohort::test::error_of;
 using namespace std::chrono_literals;
 
 constexpr std::size_t kPageBytes = 4096;
@@ -252,4 +252,4 @@ TEST(MappedMessages, whose_time_is_over_while_the_receiver_copies_blame_nobody) 
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::mapped_messages_test

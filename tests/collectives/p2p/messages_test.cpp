@@ -8,12 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <ostream>
 
-namespace cohort::test {
+namespace cohort::test::messages_test {
 namespace {
 
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
+using cohort::test::error_of;
+using cohort::test::kind_of;
 using ::testing::HasSubstr;
 
 /// From empty to what no ring and no socket holds.
@@ -33,6 +34,8 @@ struct Place {
   std::size_t pull_from_bytes;
   bool is_made_up = false;  ///< the RDMA device of all ranks, which share an engine
 };
+
+void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 
 class Messages : public ::testing::TestWithParam<Place> {
  protected:
@@ -419,4 +422,4 @@ TEST(MessageErrors, what_no_message_can_be_is_refused_at_the_call) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::messages_test

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::any_algorithm_test {
 namespace {
 
 using testing::HasSubstr;
@@ -55,4 +55,4 @@ TEST(AnyAlgorithm, that_cannot_run_somewhere_is_refused_wherever_it_comes) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::any_algorithm_test

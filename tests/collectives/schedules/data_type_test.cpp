@@ -2,7 +2,7 @@
 #include <cohort/collectives/schedules/data_type.h>
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::data_type_test {
 namespace {
 
 static_assert(data_type_of<float>() == DataType::float32 && data_type_of<double>() == DataType::float64);
@@ -32,4 +32,4 @@ TEST(DataTypeTest, damaged_number_still_has_a_name_to_print) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::data_type_test

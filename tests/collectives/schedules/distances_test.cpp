@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cohort {
+namespace cohort::distances_test {
 namespace {
 
 constexpr Cost kCost{
@@ -64,4 +64,4 @@ TEST(Distances, leave_ways_from_host_to_host_unless_there_is_one) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::distances_test

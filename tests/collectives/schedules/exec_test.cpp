@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::exec_test {
 namespace {
 
 TEST(Exec, what_a_rank_announced_may_be_taken_twice) {
@@ -28,4 +28,4 @@ TEST(Exec, what_a_rank_announced_may_be_taken_twice) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::exec_test

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cohort {
+namespace cohort::needs_test {
 namespace {
 
 /// Hosts of 5, 5 and 5 ranks.
@@ -72,4 +72,4 @@ TEST(Needs, of_three_levels_are_links_below_the_switch_and_to_the_same_place_bel
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::needs_test

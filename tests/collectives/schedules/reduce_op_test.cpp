@@ -2,7 +2,7 @@
 #include <cohort/collectives/schedules/reduce_op.h>
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::reduce_op_test {
 namespace {
 
 TEST(ReduceOpTest, every_operation_is_found_by_its_name) {
@@ -24,4 +24,4 @@ TEST(ReduceOpTest, damaged_number_still_has_a_name_to_print) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::reduce_op_test

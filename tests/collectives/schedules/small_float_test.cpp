@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace cohort {
+namespace cohort::small_float_test {
 namespace {
 
 struct Format {
@@ -130,4 +130,4 @@ static_assert(std::numeric_limits<float8_e4m3>::quiet_NaN().bits() == 0x7f);
 static_assert(bfloat16(1.0F).bits() == 0x3f80 && sizeof(bfloat16) == 2 && sizeof(float8_e5m2) == 1);
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::small_float_test

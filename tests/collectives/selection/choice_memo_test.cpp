@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::choice_memo_test {
 namespace {
 
 Call call_of(Operator op, DataType type, std::uint64_t count) {
@@ -56,4 +56,4 @@ TEST_F(ChoiceMemoTest, keeps_many_shapes_apart) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::choice_memo_test

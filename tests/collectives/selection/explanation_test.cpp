@@ -11,7 +11,7 @@
 
 #include <vector>
 
-namespace cohort {
+namespace cohort::explanation_test {
 namespace {
 
 using testing::HasSubstr;
@@ -256,4 +256,4 @@ TEST(ExplainedCall, that_could_not_be_made_is_refused_as_the_call_is) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::explanation_test

@@ -8,12 +8,12 @@
 
 #include <string>
 
-namespace cohort {
+namespace cohort::forced_algorithms_test {
 namespace {
 
-using testing::error_from;
+using test::error_from;
+using test::kind_of;
 using ::testing::HasSubstr;
-using testing::kind_of;
 
 ForcedAlgorithms forced(std::string_view text) { return {text, AlgorithmTable::library()}; }
 
@@ -96,4 +96,4 @@ TEST(ForcedAlgorithms, what_does_not_exist_is_refused_with_what_does) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::forced_algorithms_test

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <string>
 
-namespace cohort {
+namespace cohort::link_speed_test {
 namespace {
 
-using testing::error_from;
-using testing::kind_of;
+using test::error_from;
+using test::kind_of;
 
 LinkSpeed speed(double message_us, double byte_us, double ranks_per_core, std::size_t cache_bytes) {
   LinkSpeed speed;
@@ -104,4 +104,4 @@ TEST(LinkSpeed, without_time_stays_as_it_was_assumed) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::link_speed_test

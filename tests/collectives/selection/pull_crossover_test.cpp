@@ -8,7 +8,7 @@
 #include <iterator>
 #include <vector>
 
-namespace cohort {
+namespace cohort::pull_crossover_test {
 namespace {
 
 constexpr Operator kOp = operator_of<AllGather>;
@@ -180,4 +180,4 @@ TEST(PullCrossover, messages_are_pulled_where_their_ends_share_a_core_and_come_i
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::pull_crossover_test

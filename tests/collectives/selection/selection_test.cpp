@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <string>
 
-namespace cohort {
+namespace cohort::selection_test {
 namespace {
 
-using testing::error_from;
+using test::error_from;
+using test::kind_of;
 using ::testing::HasSubstr;
-using testing::kind_of;
 
 constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
 
@@ -381,4 +381,4 @@ TEST(Selection, unknown_algorithm_in_the_environment_is_refused_with_all_names) 
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::selection_test

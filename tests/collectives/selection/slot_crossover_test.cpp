@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace cohort {
+namespace cohort::slot_crossover_test {
 namespace {
 
 constexpr Operator kOp = operator_of<AllGather>;
@@ -124,4 +124,4 @@ TEST(SlotCrossover, times_lie_between_measured_sizes_and_are_unknown_outside) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::slot_crossover_test

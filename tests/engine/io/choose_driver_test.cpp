@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-namespace cohort {
+namespace cohort::choose_driver_test {
 namespace {
 
 using ::testing::ExitedWithCode;
@@ -79,7 +79,7 @@ TEST(ChooseDriver, refuses_where_uring_is_asked_for_and_forbidden) {
   const auto fail = [] {
     ::setenv("COHORT_IO", "uring", 1);
     forbid_uring();
-    const auto error = testing::error_from([] { const auto driver = make_driver(); });
+    const auto error = test::error_from([] { const auto driver = make_driver(); });
     std::fputs(error ? error->what() : "no error", stderr);
     std::_Exit(0);
   };
@@ -89,7 +89,7 @@ TEST(ChooseDriver, refuses_where_uring_is_asked_for_and_forbidden) {
 TEST(ChooseDriver, refuses_a_name_that_it_does_not_know) {
   const auto fail = [] {
     ::setenv("COHORT_IO", "kqueue", 1);
-    const auto error = testing::error_from([] { const auto driver = make_driver(); });
+    const auto error = test::error_from([] { const auto driver = make_driver(); });
     std::fputs(error ? error->what() : "no error", stderr);
     std::_Exit(0);
   };
@@ -97,4 +97,4 @@ TEST(ChooseDriver, refuses_a_name_that_it_does_not_know) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::choose_driver_test

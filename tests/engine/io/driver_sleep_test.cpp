@@ -11,16 +11,18 @@
 #include <atomic>
 #include <thread>
 
-namespace cohort {
+namespace cohort::driver_sleep_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::open_descriptors;
+using cohort::test::open_descriptors;
 
-INSTANTIATE_TEST_SUITE_P(Every, Drivers, every_driver(), driver_name);
+class SleepingDrivers : public Drivers {};
+
+INSTANTIATE_TEST_SUITE_P(Every, SleepingDrivers, every_driver(), driver_name);
 
 /// For foreign loops, which poll(2) it.
-TEST_P(Drivers, descriptor_is_readable_from_the_first_completion_on_until_it_is_reset) {
+TEST_P(SleepingDrivers, descriptor_is_readable_from_the_first_completion_on_until_it_is_reset) {
   Engine engine(sleepy());
   Driver& driver = engine.driver();
   const auto is_readable = [&] {
@@ -36,7 +38,7 @@ TEST_P(Drivers, descriptor_is_readable_from_the_first_completion_on_until_it_is_
   driver.poll();
   EXPECT_FALSE(is_readable());
 }
-TEST_P(Drivers, sleeps_until_the_moment_asked_for_and_not_less) {
+TEST_P(SleepingDrivers, sleeps_until_the_moment_asked_for_and_not_less) {
   Engine engine(sleepy());
   for (const Duration delay : {Duration(10us), Duration(1ms), Duration(20ms)}) {
     auto body = [&]() -> Task<> {
@@ -48,7 +50,7 @@ TEST_P(Drivers, sleeps_until_the_moment_asked_for_and_not_less) {
   }
 }
 
-TEST_P(Drivers, wake_from_another_thread_ends_a_sleep_without_end) {
+TEST_P(SleepingDrivers, wake_from_another_thread_ends_a_sleep_without_end) {
   constexpr int kRounds = 500;
   const std::unique_ptr<Driver> driver = make();
   std::atomic<int> sleeps{0};
@@ -65,7 +67,7 @@ TEST_P(Drivers, wake_from_another_thread_ends_a_sleep_without_end) {
   waker.join();
 }
 
-TEST_P(Drivers, can_be_destroyed_right_after_a_wake) {
+TEST_P(SleepingDrivers, can_be_destroyed_right_after_a_wake) {
   for (int i = 0; i < 100; ++i) {
     const std::unique_ptr<Driver> driver = make();
     driver->poll();
@@ -74,10 +76,10 @@ TEST_P(Drivers, can_be_destroyed_right_after_a_wake) {
 }
 
 /// What is over at once in every turn keeps nothing else from being seen.
-TEST_P(Drivers, is_asked_while_other_requests_end_at_once) {
+TEST_P(SleepingDrivers, is_asked_while_other_requests_end_at_once) {
   Engine engine(sleepy());
-  auto [a, b] = testing::socket_pair();
-  auto [reader, writer] = testing::make_pipe();
+  auto [a, b] = test::socket_pair();
+  auto [reader, writer] = test::make_pipe();
   bool is_seen = false;
   auto waits = [&, from = reader.number()]() -> Task<> {
     Task<int> poll = perform(engine, {.kind = IoKind::poll, .descriptor = from, .flags = POLLIN});
@@ -102,7 +104,7 @@ TEST_P(Drivers, is_asked_while_other_requests_end_at_once) {
   engine.run(body());
 }
 
-TEST_P(Drivers, leaves_no_descriptor_behind) {
+TEST_P(SleepingDrivers, leaves_no_descriptor_behind) {
   const auto before = open_descriptors();
   for (int i = 0; i < 10; ++i) {
     Engine engine(sleepy());
@@ -113,4 +115,4 @@ TEST_P(Drivers, leaves_no_descriptor_behind) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::driver_sleep_test

@@ -33,15 +33,15 @@
 #endif
 #endif
 
-namespace cohort {
+namespace cohort::drivers_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
-using cohort::testing::make_pipe;
-using cohort::testing::open_descriptors;
-using cohort::testing::socket_pair;
+using cohort::test::error_of;
+using cohort::test::kind_of;
+using cohort::test::make_pipe;
+using cohort::test::open_descriptors;
+using cohort::test::socket_pair;
 
 constexpr std::size_t kManyRequests = 10'000;
 
@@ -158,7 +158,7 @@ TEST(UringDriver, without_locked_memory_the_limit_is_named) {
   const auto make_one = [] {
     const rlimit none{0, 0};
     if (::setrlimit(RLIMIT_MEMLOCK, &none) != 0 || ::setuid(65533) != 0) std::_Exit(99);
-    const auto error = testing::error_from([] { const auto driver = make_uring_driver(); });
+    const auto error = test::error_from([] { const auto driver = make_uring_driver(); });
     const std::string text = error ? error->what() : "Linux before 6.13 counts nothing";
     const bool is_told = !error || text.find("ResourceLimit: no memory for io_uring") == 0;
     std::fputs(text.c_str(), stderr);
@@ -484,4 +484,4 @@ TEST(UringDriverDeathTest, memory_that_is_not_valid_is_refused_before_the_kernel
 #endif
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::drivers_test

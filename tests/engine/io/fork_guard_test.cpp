@@ -21,7 +21,7 @@
 #include <optional>
 #include <vector>
 
-namespace cohort {
+namespace cohort::fork_guard_test {
 namespace {
 
 /// A child that does nothing, from its making to its end with this.
@@ -62,7 +62,7 @@ bool sees_its_end(const Descriptor& client) {
 TEST(ForkGuard, a_connection_that_has_come_and_was_not_taken_yet_is_none_of_a_childs) {
   Engine engine;
   Listener listener(engine, Address::unix_abstract(fmt::format("cohort-fork-guard-{}", ::getpid())));
-  const auto pipe = testing::make_pipe();
+  const auto pipe = test::make_pipe();
   Descriptor client;
   std::optional<Idler> child;
   auto forks = [&]() -> Task<> {
@@ -98,7 +98,7 @@ TEST(ForkGuard, numbers_stay_taken_in_a_child_that_may_open_nothing) {
   Engine engine;
   std::vector<Socket> sockets;
   for (int i = 0; i < 3; ++i) {
-    auto [one, other] = testing::socket_pair();
+    auto [one, other] = test::socket_pair();
     sockets.emplace_back(engine, std::move(one));
     sockets.emplace_back(engine, std::move(other));
   }
@@ -120,4 +120,4 @@ TEST(ForkGuard, numbers_stay_taken_in_a_child_that_may_open_nothing) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::fork_guard_test

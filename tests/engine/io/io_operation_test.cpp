@@ -10,17 +10,17 @@
 #include <array>
 #include <cstring>
 
-namespace cohort {
+namespace cohort::io_operation_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
-using cohort::testing::open_descriptors;
-using cohort::testing::socket_pair;
-using cohort::testing::VirtualEngine;
+using cohort::test::error_of;
+using cohort::test::kind_of;
+using cohort::test::open_descriptors;
+using cohort::test::socket_pair;
+using cohort::test::VirtualEngine;
 
-Task<int> perform(Engine& engine, IoOperation::Request request) {
+Task<int> run_alone(Engine& engine, IoOperation::Request request) {
   IoOperation operation(engine.driver(), request);
   co_return co_await operation;
 }
@@ -30,7 +30,7 @@ void cancel_too_late(const IoOperation::Request& request, int result) {
   VirtualEngine engine;
   auto body = [&]() -> Task<> {
     engine.virtual_driver().set_cancel_answer(result);
-    const auto error = co_await error_of(with_deadline(1s, perform(engine, request)));
+    const auto error = co_await error_of(with_deadline(1s, run_alone(engine, request)));
     EXPECT_EQ(kind_of(error), "DeadlineExceeded");
   };
   engine.run(body());
@@ -87,4 +87,4 @@ TEST(IoOperation, cancelled_receive_closes_descriptors_that_came_with_the_messag
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::io_operation_test

@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace cohort {
+namespace cohort::output_stream_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -70,7 +70,7 @@ TEST(OutputStream, a_slow_reader_of_a_socket_gets_everything) {
 
 TEST(OutputStream, a_file_is_written_where_it_stands) {
   Engine engine;
-  const testing::Collector file;
+  const test::Collector file;
   ASSERT_EQ(::write(file.descriptor(), "before ", 7), 7);
   OutputStream stream(engine, file.descriptor());
   EXPECT_TRUE(engine.run(stream.write("after")));
@@ -106,8 +106,8 @@ TEST(OutputStream, what_cannot_be_written_is_an_error) {
   Engine engine;
   const Descriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   OutputStream stream(engine, full.number());
-  const auto error = testing::error_from([&] { engine.run(stream.write("text")); });
-  EXPECT_EQ(testing::kind_of(error), "ResourceLimit");
+  const auto error = test::error_from([&] { engine.run(stream.write("text")); });
+  EXPECT_EQ(test::kind_of(error), "ResourceLimit");
 }
 
 TEST(OutputStream, a_write_that_nobody_reads_can_be_cancelled) {
@@ -117,10 +117,10 @@ TEST(OutputStream, a_write_that_nobody_reads_can_be_cancelled) {
   const std::string text = much_text();
   auto write = [&]() -> Task<> { co_await stream.write(text); };
   auto body = [&]() -> Task<std::optional<Error>> {
-    co_return co_await testing::error_of(with_deadline(20ms, write()));
+    co_return co_await test::error_of(with_deadline(20ms, write()));
   };
   const auto error = engine.run(body());
-  EXPECT_EQ(testing::kind_of(error), "DeadlineExceeded");
+  EXPECT_EQ(test::kind_of(error), "DeadlineExceeded");
 }
 
 TEST(OutputStream, knows_when_two_go_to_one_place) {
@@ -134,4 +134,4 @@ TEST(OutputStream, knows_when_two_go_to_one_place) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::output_stream_test

@@ -17,7 +17,7 @@
 #include <chrono>
 #include <cstring>
 
-namespace cohort {
+namespace cohort::silence_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -51,8 +51,8 @@ Task<> cut_and_listen(Engine& engine) {
 }
 
 TEST(Silence, is_known_of_what_is_not_acknowledged) {
-  testing::ForkedPart part("a network of its own", [] {
-    if (!testing::become_only_user(0) || ::unshare(CLONE_NEWNET) != 0 || !set_loopback(true)) return;
+  test::ForkedPart part("a network of its own", [] {
+    if (!test::become_only_user(0) || ::unshare(CLONE_NEWNET) != 0 || !set_loopback(true)) return;
     Engine engine;
     engine.run(cut_and_listen(engine));
   });
@@ -60,4 +60,4 @@ TEST(Silence, is_known_of_what_is_not_acknowledged) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::silence_test

@@ -18,15 +18,15 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::socket_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_from;
-using cohort::testing::error_of;
-using cohort::testing::kind_of;
-using cohort::testing::open_descriptors;
-using cohort::testing::socket_pair;
+using cohort::test::error_from;
+using cohort::test::error_of;
+using cohort::test::kind_of;
+using cohort::test::open_descriptors;
+using cohort::test::socket_pair;
 
 EngineOptions sleepy() { return {.compute_threads = 1, .spin = Duration::zero()}; }
 
@@ -279,7 +279,7 @@ TEST_P(SocketKinds, connections_that_race_with_the_cancellation_of_accept_do_not
 
 /// What accept() does when the kernel answers with each of these, one after the other: how often it asks.
 std::size_t asked_until_it_throws(const std::vector<int>& error_numbers, std::optional<Error>& error) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   Listener listener(engine, any_address("unix"));
   std::size_t asked = 0;
   auto answers = [&]() -> Task<> {
@@ -318,7 +318,7 @@ TEST(Listener, goes_on_where_buffers_memory_or_the_network_fail) {
 }
 
 TEST(Socket, knows_that_this_host_has_nothing_left_to_call_from) {
-  testing::VirtualEngine engine;
+  test::VirtualEngine engine;
   const Address to = Address::parse("10.0.0.9:7000");
   std::optional<Error> error;
   auto calls = [&]() -> Task<> {
@@ -432,4 +432,4 @@ TEST(Socket, a_descriptor_that_has_no_room_here_is_an_error_that_names_the_limit
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::socket_test

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-namespace cohort {
+namespace cohort::core_peers_test {
 namespace {
 
 TEST(CorePeers, are_met_on_the_core_where_they_say_they_run) {
@@ -69,4 +69,4 @@ TEST(CorePeers, make_no_room_for_one_that_has_left) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::core_peers_test

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::frame_pool_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -74,7 +74,7 @@ TEST(FramePool, statistics_count_requests_what_came_from_the_system_and_the_larg
 TEST(FramePool, frames_of_tasks_are_recycled) {
   if (!kRecycles) GTEST_SKIP() << "sanitizer builds do not recycle";
   on_fresh_thread([] {
-    testing::VirtualEngine engine;
+    test::VirtualEngine engine;
     auto child = [&]() -> Task<> { co_await engine.sleep_for(1ms); };
     auto body = [&]() -> Task<> {
       for (int i = 0; i < 1000; ++i) co_await child();
@@ -147,4 +147,4 @@ TEST(FramePool, ending_thread_gives_back_blocks_that_it_only_ever_freed) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::frame_pool_test

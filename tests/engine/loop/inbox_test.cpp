@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::inbox_test {
 namespace {
 
 /// Counts wake-ups; everything else is never asked of it.
@@ -145,4 +145,4 @@ TEST(Inbox, loses_nothing_between_many_senders_and_a_receiver_that_sleeps) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::inbox_test

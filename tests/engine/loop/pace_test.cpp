@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::pace_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -176,4 +176,4 @@ TEST_F(PaceTest, nothing_is_interrupted_for_nobody) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::pace_test

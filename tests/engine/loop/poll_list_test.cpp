@@ -6,7 +6,7 @@
 #include <deque>
 #include <string>
 
-namespace cohort {
+namespace cohort::poll_list_test {
 namespace {
 
 class Item : public ListHook {
@@ -88,4 +88,4 @@ TEST_F(PollListTest, of_more_than_it_polls_at_once_takes_the_others_the_next_tim
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::poll_list_test

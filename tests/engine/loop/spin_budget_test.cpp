@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-namespace cohort {
+namespace cohort::spin_budget_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -179,4 +179,4 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, Waiters, ::testing::Bool(), [](const auto& 
 });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::spin_budget_test

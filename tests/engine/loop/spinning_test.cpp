@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <optional>
 
-namespace cohort::testing {
+namespace cohort::test::spinning_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -185,4 +185,4 @@ TEST_F(BesidePeer, an_engine_without_peers_asks_nothing) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::spinning_test

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace cohort {
+namespace cohort::ancestry_test {
 namespace {
 
 constexpr const char* kVariable = "COHORT_TEST_OF_A_RANK";
@@ -47,4 +47,4 @@ TEST(Ancestry, passes_over_those_that_have_it) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::ancestry_test

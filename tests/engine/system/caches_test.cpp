@@ -11,7 +11,7 @@
 #include <functional>
 #include <string>
 
-namespace cohort::caches {
+namespace cohort::caches::caches_test {
 namespace {
 
 using testing::ElementsAre;
@@ -82,4 +82,4 @@ TEST(Caches, of_this_machine_grow_by_level) {
 }
 
 }  // namespace
-}  // namespace cohort::caches
+}  // namespace cohort::caches::caches_test

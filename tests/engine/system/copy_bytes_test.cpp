@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-namespace cohort {
+namespace cohort::copy_bytes_test {
 namespace {
 
 constexpr std::byte kUntouched{0xff};
@@ -51,4 +51,4 @@ TEST(CopyBytes, needs_no_memory_for_no_bytes) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::copy_bytes_test

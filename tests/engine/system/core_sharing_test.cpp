@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::core_sharing_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -76,4 +76,4 @@ TEST_F(LongYields, forgets_a_program_that_has_ended) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::core_sharing_test

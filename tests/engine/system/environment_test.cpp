@@ -9,12 +9,12 @@
 #include <cstdlib>
 #include <string>
 
-namespace cohort::environment {
+namespace cohort::environment::environment_test {
 namespace {
 
 using namespace std::chrono_literals;
-using cohort::testing::error_from;
-using cohort::testing::kind_of;
+using cohort::test::error_from;
+using cohort::test::kind_of;
 
 /// Sets a variable for the length of a test.
 class Setting {
@@ -111,4 +111,4 @@ TEST(Environment, durations_that_are_none_negative_or_too_long_are_refused) {
 }
 
 }  // namespace
-}  // namespace cohort::environment
+}  // namespace cohort::environment::environment_test

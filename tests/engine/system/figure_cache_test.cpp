@@ -16,7 +16,7 @@
 #include <sstream>
 #include <thread>
 
-namespace cohort {
+namespace cohort::figure_cache_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -202,4 +202,4 @@ TEST_F(FigureCacheTest, is_where_the_environment_says) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::figure_cache_test

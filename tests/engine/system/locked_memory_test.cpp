@@ -10,7 +10,7 @@
 
 #include <functional>
 
-namespace cohort {
+namespace cohort::locked_memory_test {
 namespace {
 
 constexpr std::size_t kBytes = 123 << 10;
@@ -41,4 +41,4 @@ TEST(LockedMemory, has_no_limit_where_none_is_set) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::locked_memory_test

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-namespace cohort {
+namespace cohort::process_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -25,8 +25,8 @@ class ProcessTest : public ::testing::Test {
  protected:
   void TearDown() override {
     engine_.reset();
-    EXPECT_EQ(testing::open_descriptors(), before_);
-    EXPECT_FALSE(testing::has_children());
+    EXPECT_EQ(test::list_of_descriptors(), before_);
+    EXPECT_FALSE(test::has_children());
   }
 
   static SpawnOptions shell(std::string script) {
@@ -58,8 +58,8 @@ class ProcessTest : public ::testing::Test {
     return all_of(child.take_output());
   }
   std::string refusal_of(const std::vector<std::string>& command, ErrorKind kind) {
-    const auto error = testing::error_from([&] { spawn({.command = command}); });
-    EXPECT_EQ(testing::kind_of(error), to_string(kind));
+    const auto error = test::error_from([&] { spawn({.command = command}); });
+    EXPECT_EQ(test::kind_of(error), to_string(kind));
     return error ? error->what() : "";
   }
   Engine& engine() {
@@ -68,7 +68,7 @@ class ProcessTest : public ::testing::Test {
   }
 
  private:
-  std::set<std::string> before_ = testing::open_descriptors();
+  std::set<std::string> before_ = test::list_of_descriptors();
   std::optional<Engine> engine_;
   std::array<char, 4096> bytes_{};
 };
@@ -157,7 +157,7 @@ TEST_F(ProcessTest, signals_reach_the_whole_group) {
   const int grandchild = number_from(child.take_output());
   child.signal(ProcessSignal::terminate);
   EXPECT_EQ(end_of(child), ExitStatus{.signal = SIGTERM});
-  EXPECT_TRUE(testing::ends(grandchild));
+  EXPECT_TRUE(test::ends(grandchild));
 }
 
 TEST_F(ProcessTest, destroying_kills_the_program_and_what_it_started) {
@@ -166,17 +166,17 @@ TEST_F(ProcessTest, destroying_kills_the_program_and_what_it_started) {
     ChildProcess child = spawn(shell("sleep 100 & echo $!; wait"));
     grandchild = number_from(child.take_output());
   }
-  EXPECT_TRUE(testing::ends(grandchild));
+  EXPECT_TRUE(test::ends(grandchild));
 }
 
 TEST_F(ProcessTest, waiting_obeys_a_deadline) {
   ChildProcess child = spawn(shell("sleep 100"));
   auto impatient = [&]() -> Task<std::optional<Error>> {
     auto wait = [&]() -> Task<> { co_await child.wait(); };
-    co_return co_await testing::error_of(with_deadline(10ms, wait()));
+    co_return co_await test::error_of(with_deadline(10ms, wait()));
   };
   const auto error = engine().run(impatient());
-  EXPECT_EQ(testing::kind_of(error), "DeadlineExceeded");
+  EXPECT_EQ(test::kind_of(error), "DeadlineExceeded");
 }
 
 TEST_F(ProcessTest, the_end_of_a_process_that_is_no_child_is_noticed) {
@@ -195,10 +195,10 @@ TEST_F(ProcessTest, watching_a_process_that_is_gone_is_an_error) {
     ChildProcess child = spawn(shell("exit 0"));
     gone = child.id();
   }
-  const auto error = testing::error_from([&] { ProcessWatch(engine(), gone); });
-  EXPECT_EQ(testing::kind_of(error), "SystemError");
-  const auto zero = testing::error_from([&] { ProcessWatch(engine(), 0); });
-  EXPECT_EQ(testing::kind_of(zero), "SystemError");
+  const auto error = test::error_from([&] { ProcessWatch(engine(), gone); });
+  EXPECT_EQ(test::kind_of(error), "SystemError");
+  const auto zero = test::error_from([&] { ProcessWatch(engine(), 0); });
+  EXPECT_EQ(test::kind_of(zero), "SystemError");
 }
 
 /// A process of our own that starts a shell with a child, tells their numbers, and waits to be killed.
@@ -224,13 +224,13 @@ TEST_F(ProcessTest, a_killed_parent_takes_its_child_along_and_with_a_guard_all_d
     report.write_end.close();
     int child = 0;
     int grandchild = 0;
-    const std::string line = testing::read_until(report.read_end.number(), "\n");
+    const std::string line = test::read_until(report.read_end.number(), "\n");
     ASSERT_EQ(std::sscanf(line.c_str(), "%d %d", &child, &grandchild), 2) << line;
     ::kill(parent, SIGKILL);
     ::waitpid(parent, nullptr, 0);
-    EXPECT_TRUE(testing::ends(child));
+    EXPECT_TRUE(test::ends(child));
     if (!with_guard) ::kill(grandchild, SIGKILL);
-    EXPECT_TRUE(testing::ends(grandchild));
+    EXPECT_TRUE(test::ends(grandchild));
   }
 }
 
@@ -244,4 +244,4 @@ TEST_F(ProcessTest, a_guard_that_is_not_needed_harms_nobody) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::process_test

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::secret_file_test {
 namespace {
 
 using ::testing::AllOf;
@@ -186,4 +186,4 @@ TEST_F(SecretFile, descriptor_opened_for_writing_is_refused_and_closed) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::secret_file_test

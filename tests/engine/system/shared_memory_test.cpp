@@ -17,7 +17,7 @@
 #include <cstring>
 #include <optional>
 
-namespace cohort::test {
+namespace cohort::test::shared_memory_test {
 namespace {
 
 constexpr std::size_t kBytes = 8192;
@@ -160,7 +160,7 @@ TEST(SharedMemory, address_space_that_is_limited_is_told_of_with_what_needs_it) 
     }
   };
 #ifndef __SANITIZE_ADDRESS__  // its own memory takes more
-  testing::ForkedPart part("a process with little address space", limited);
+  test::ForkedPart part("a process with little address space", limited);
   part.join();
 #else
   (void)limited;
@@ -181,9 +181,9 @@ TEST(SharedMemory, beyond_the_limit_on_the_size_of_files_is_told_with_what_to_ra
         EXPECT_NE(std::string_view(error.what()).find(word), std::string_view::npos) << error.what();
     }
   };
-  testing::ForkedPart part("a process that may make small files only", limited);
+  test::ForkedPart part("a process that may make small files only", limited);
   part.join();
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::shared_memory_test

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-namespace cohort {
+namespace cohort::signals_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -63,4 +63,4 @@ TEST(Signals, have_names) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::signals_test

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace cohort::environment {
+namespace cohort::environment::variables_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -29,4 +29,4 @@ TEST(Variables, a_slip_is_told_with_what_was_meant_and_all_else_is_somebody_else
 }
 
 }  // namespace
-}  // namespace cohort::environment
+}  // namespace cohort::environment::variables_test

@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace cohort::world {
+namespace cohort::world::world_test {
 namespace {
 
 using Seconds = std::chrono::seconds;
@@ -261,4 +261,4 @@ TEST(World, lets_a_link_go_down_at_its_moment) {
 }
 
 }  // namespace
-}  // namespace cohort::world
+}  // namespace cohort::world::world_test

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::crypto_test {
 namespace {
 
 std::vector<std::byte> bytes_of(std::string_view text) {
@@ -56,4 +56,4 @@ TEST(Crypto, comparison_sees_every_byte) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::crypto_test

@@ -16,23 +16,24 @@
 #include <string>
 #include <string_view>
 
+#include <cohort/tests/support/descriptors.h>
 #include <cohort/tests/support/forked_part.h>
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/world_engine.h>
 
-namespace cohort {
+namespace cohort::gate_test {
 namespace {
 
-using ::cohort::testing::fresh_tcp_address;
-using ::cohort::testing::fresh_unix_address;
-using ::cohort::testing::give_secret;
-using ::cohort::testing::join_into;
-using ::cohort::testing::Joined;
-using ::cohort::testing::kind_of;
-using ::cohort::testing::open_descriptors;
-using ::cohort::testing::secret_of;
-using ::cohort::testing::world_of;
+using ::cohort::test::fresh_tcp_address;
+using ::cohort::test::fresh_unix_address;
+using ::cohort::test::give_secret;
+using ::cohort::test::join_into;
+using ::cohort::test::Joined;
+using ::cohort::test::kind_of;
+using ::cohort::test::open_descriptors;
+using ::cohort::test::secret_of;
+using ::cohort::test::world_of;
 
 /// As soon as somebody listens there.
 Task<Socket> connect_when_open(Engine& engine, const std::string& address) {
@@ -180,7 +181,7 @@ TEST(Gate, the_client_learns_whether_it_was_really_taken) {
     Identity identity = rank_1();
     identity.world = 2;  // the door's world has one rank
     const Callee callee{address, Rank{0}, std::nullopt};
-    const auto refused = co_await testing::error_of(authenticate_as_client(socket, secret, identity, callee));
+    const auto refused = co_await test::error_of(authenticate_as_client(socket, secret, identity, callee));
     EXPECT_EQ(kind_of(refused), "WorldSize");
     while (door.refusals.empty()) co_await engine.sleep_for(Duration::zero());
     EXPECT_EQ(door.visitors.size(), 0U);
@@ -200,7 +201,7 @@ struct Calls {
 
 /// One after the other, and each takes so long to prove itself that many do so at a time.
 Calls call_at_once(std::size_t callers, Rank world, Duration thinking) {
-  testing::WorldEngine engine(50);
+  test::WorldEngine engine(50);
   const std::string address = "unix:door";
   const Secret secret = secret_of(1);
   Identity identity = rank_1();
@@ -256,7 +257,7 @@ TEST(Gate, whoever_believes_that_it_was_taken_is_in) {
 }
 
 TEST(Gate, places_of_strangers_are_asked_for_among_the_descriptors) {
-  testing::ForkedPart rank_0("rank 0", [] {
+  test::ForkedPart rank_0("rank 0", [] {
     constexpr Rank kWorld = 3;
     const rlimit few{40, 1024};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -318,7 +319,7 @@ TEST(Gate, a_listener_that_ends_after_the_proof_has_not_taken_the_connection) {
     Identity identity = rank_1();
     identity.world = 2;
     const Callee callee{address, Rank{0}, std::nullopt};
-    const auto error = co_await testing::error_of(authenticate_as_client(socket, secret, identity, callee));
+    const auto error = co_await test::error_of(authenticate_as_client(socket, secret, identity, callee));
     EXPECT_EQ(kind_of(error), "LinkFault");
   };
   auto scene = [&]() -> Task<> {
@@ -338,7 +339,7 @@ TEST(Gate, a_listener_that_says_nothing_is_a_fault_worth_another_attempt) {
     other = Socket();
     const Secret secret = secret_of(1);
     const Callee callee{address, Rank{0}, std::nullopt};
-    const auto error = co_await testing::error_of(authenticate_as_client(socket, secret, rank_1(), callee));
+    const auto error = co_await test::error_of(authenticate_as_client(socket, secret, rank_1(), callee));
     EXPECT_EQ(kind_of(error), "LinkFault");
     EXPECT_EQ(error->culprit(), Rank{0});
   };
@@ -390,4 +391,4 @@ TEST(Gate, another_user_of_this_host_is_turned_away_before_it_may_say_anything) 
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gate_test

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::handshake_test {
 namespace {
 
 using ::testing::AllOf;
@@ -457,4 +457,4 @@ TEST(HandshakeDeathTest, steps_out_of_order_are_bugs) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::handshake_test

@@ -7,7 +7,7 @@
 #include <span>
 #include <variant>
 
-namespace cohort {
+namespace cohort::messages_test {
 namespace {
 
 TEST(Messages, are_the_same_bytes_on_every_machine) {
@@ -62,4 +62,4 @@ TEST(JobId, is_the_beginning_of_the_sha256_of_the_name) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::messages_test

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::secret_dump_test {
 namespace {
 
 /// Memory of this process that a core dump holds.
@@ -100,17 +100,17 @@ TEST_F(SecretDump, what_is_in_ordinary_memory_is_found) {
 
 TEST_F(SecretDump, a_rank_that_has_joined_holds_the_secret_in_no_memory_that_is_dumped) {
   for (const bool is_given : {false, true}) {
-    std::vector<JoinOptions> world = testing::world_of(3, testing::fresh_unix_address());
+    std::vector<JoinOptions> world = test::world_of(3, test::fresh_unix_address());
     if (is_given) {
       const Secret given = Secret::random();
       for (JoinOptions& options : world) options.secret = Secret::from_bytes(given.bytes());
     }
     Engine engine;
-    const std::vector<testing::Joined> joined = testing::join_on(engine, std::move(world));
+    const std::vector<test::Joined> joined = test::join_on(engine, std::move(world));
     ASSERT_TRUE(joined[0].membership) << joined[0].error->what();
     EXPECT_EQ(places_of(Needle(joined[0].membership->secret.bytes())), "") << is_given;
   }
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::secret_dump_test

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace cohort {
+namespace cohort::secret_test {
 namespace {
 
 using ::testing::AllOf;
@@ -151,4 +151,4 @@ TEST(SecretDeathTest, using_one_that_holds_nothing_is_a_bug) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::secret_test

@@ -17,10 +17,10 @@
 #include <optional>
 #include <vector>
 
-namespace cohort::framed {
+namespace cohort::framed::answered_letters_test {
 namespace {
 
-using cohort::testing::FakeHost;
+using cohort::test::FakeHost;
 using ::testing::ElementsAre;
 using namespace std::chrono_literals;
 
@@ -271,4 +271,4 @@ TEST_F(AnsweredLetters, leaving_waits_until_the_other_host_has_what_was_sent) {
 }
 
 }  // namespace
-}  // namespace cohort::framed
+}  // namespace cohort::framed::answered_letters_test

@@ -14,12 +14,12 @@
 #include <memory>
 #include <vector>
 
-namespace cohort::framed {
+namespace cohort::framed::bulk_stream_test {
 namespace {
 
-using testing::error_of;
-using testing::FakeHost;
-using testing::kind_of;
+using test::error_of;
+using test::FakeHost;
+using test::kind_of;
 
 /// Its two ends, over a connection that is there when it is asked for.
 class BulkStreamTest : public ::testing::Test {
@@ -142,4 +142,4 @@ TEST_F(BulkStreamTest, that_cannot_be_made_is_told_once) {
 }
 
 }  // namespace
-}  // namespace cohort::framed
+}  // namespace cohort::framed::bulk_stream_test

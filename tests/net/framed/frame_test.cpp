@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace cohort::testing {
+namespace cohort::test::frame_test {
 namespace {
 
 using framed::FrameBytes;
@@ -91,4 +91,4 @@ TEST(Frame, every_byte_matters_or_must_be_zero) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::frame_test

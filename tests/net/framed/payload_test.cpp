@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-namespace cohort::framed {
+namespace cohort::framed::payload_test {
 namespace {
 
 using ::testing::Each;
@@ -59,4 +59,4 @@ TEST(Payload, combines_whole_elements_only) {
 }
 
 }  // namespace
-}  // namespace cohort::framed
+}  // namespace cohort::framed::payload_test

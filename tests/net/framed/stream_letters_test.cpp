@@ -24,10 +24,10 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort::framed {
+namespace cohort::framed::stream_letters_test {
 namespace {
 
-using testing::FakeHost;
+using test::FakeHost;
 using Waiting = LetterHandler::Waiting;
 using namespace std::chrono_literals;
 
@@ -486,4 +486,4 @@ INSTANTIATE_TEST_SUITE_P(Over, StreamLettersByTcp, ::testing::Values("tcp"));
 INSTANTIATE_TEST_SUITE_P(Over, StreamLettersByRdma, ::testing::Values("rdma"));
 
 }  // namespace
-}  // namespace cohort::framed
+}  // namespace cohort::framed::stream_letters_test

@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort::framed {
+namespace cohort::framed::upgrading_stream_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -209,4 +209,4 @@ TEST_F(UpgradingStreamTest, a_shutdown_ends_who_waits_to_know_whether_there_is_a
 }
 
 }  // namespace
-}  // namespace cohort::framed
+}  // namespace cohort::framed::upgrading_stream_test

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace cohort::testing {
+namespace cohort::test::core_pages_test {
 namespace {
 
 class CorePages : public TwoEngines {
@@ -58,4 +58,4 @@ TEST_F(CorePages, of_a_peer_may_be_missing_and_are_nothing_else) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::core_pages_test

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
-namespace cohort::testing {
+namespace cohort::test::doorbell_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -62,4 +62,4 @@ TEST_F(Doorbell, does_not_believe_in_a_time_that_is_none) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::doorbell_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort::testing {
+namespace cohort::test::host_group_test {
 namespace {
 
 using Ends = std::array<std::unique_ptr<LinkEnd>, 2>;
@@ -214,4 +214,4 @@ TEST_F(SpinningGroups, stop_at_once_where_a_busy_program_takes_the_core_instead)
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::host_group_test

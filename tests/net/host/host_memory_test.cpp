@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-namespace cohort::testing {
+namespace cohort::test::host_memory_test {
 namespace {
 
 const host::HostSizes kSizes{.lines_bytes = 640, .part_bytes = 3 * memory_map::page_bytes()};
@@ -132,4 +132,4 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, HostMemory, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "isolated" : "of_threads"; });
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::host_memory_test

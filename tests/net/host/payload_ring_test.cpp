@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-namespace cohort::host {
+namespace cohort::host::payload_ring_test {
 namespace {
 
 TEST(PayloadRing, neighbours_never_overlap_nor_leave_the_ring) {
@@ -40,4 +40,4 @@ TEST(PayloadRing, a_place_is_written_again_only_when_all_of_the_ring_was) {
 }
 
 }  // namespace
-}  // namespace cohort::host
+}  // namespace cohort::host::payload_ring_test

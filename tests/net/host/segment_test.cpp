@@ -8,7 +8,7 @@
 #include <bit>
 #include <map>
 
-namespace cohort::host {
+namespace cohort::host::segment_test {
 namespace {
 
 TEST(Layout, gives_the_fewer_places_to_each_peer_the_more_there_are) {
@@ -76,4 +76,4 @@ TEST(Layout, no_place_overlaps_another) {
 }
 
 }  // namespace
-}  // namespace cohort::host
+}  // namespace cohort::host::segment_test

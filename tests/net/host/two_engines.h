@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 /// Rank of two processes on one host of so many cores, as it sees itself.
 inline Membership member_of_two(Rank rank, std::size_t cores) {
@@ -39,4 +39,4 @@ class TwoEngines : public ::testing::Test {
   LearningEngine engines_[2];
 };
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

@@ -12,23 +12,24 @@
 #include <algorithm>
 #include <string>
 
+#include <cohort/tests/support/descriptors.h>
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/world_engine.h>
 
-namespace cohort {
+namespace cohort::join_errors_test {
 namespace {
 
-using ::cohort::testing::fresh_tcp_address;
-using ::cohort::testing::fresh_unix_address;
-using ::cohort::testing::give_secret;
-using ::cohort::testing::join_into;
-using ::cohort::testing::join_on;
-using ::cohort::testing::Joined;
-using ::cohort::testing::kind_of;
-using ::cohort::testing::open_descriptors;
-using ::cohort::testing::secret_of;
-using ::cohort::testing::world_of;
+using ::cohort::test::fresh_tcp_address;
+using ::cohort::test::fresh_unix_address;
+using ::cohort::test::give_secret;
+using ::cohort::test::join_into;
+using ::cohort::test::join_on;
+using ::cohort::test::Joined;
+using ::cohort::test::kind_of;
+using ::cohort::test::open_descriptors;
+using ::cohort::test::secret_of;
+using ::cohort::test::world_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -71,7 +72,7 @@ class JoinErrors : public ::testing::Test {
     co_return socket;
   }
 
-  testing::WorldEngine engine_;
+  test::WorldEngine engine_;
   const std::size_t before_ = open_descriptors();
 };
 
@@ -307,7 +308,7 @@ TEST_F(JoinErrors, strangers_leave_room_for_what_is_told_of_ranks) {
     identity.world = 3;
     identity.pid = process;
     const Callee callee{world[1].address, Rank{0}, std::nullopt};
-    const auto error = co_await testing::error_of(authenticate_as_client(socket, *secret, identity, callee));
+    const auto error = co_await test::error_of(authenticate_as_client(socket, *secret, identity, callee));
     EXPECT_EQ(kind_of(error), "AuthFailed");
   };
   constexpr std::uint32_t kStrangers = 20;
@@ -485,4 +486,4 @@ TEST_F(JoinErrors, options_that_cannot_be_are_refused_at_once) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::join_errors_test

@@ -10,11 +10,11 @@
 #include <string>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::join_frame_test {
 namespace {
 
-using ::cohort::testing::error_from;
-using ::cohort::testing::kind_of;
+using ::cohort::test::error_from;
+using ::cohort::test::kind_of;
 using ::testing::HasSubstr;
 
 PeerInfo rank_3() {
@@ -180,4 +180,4 @@ TEST(JoinFrame, any_bytes_decode_or_are_refused) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::join_frame_test

@@ -16,11 +16,11 @@
 #include <sstream>
 #include <string>
 
-namespace cohort {
+namespace cohort::join_options_test {
 namespace {
 
-using ::cohort::testing::error_from;
-using ::cohort::testing::kind_of;
+using ::cohort::test::error_from;
+using ::cohort::test::kind_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -357,4 +357,4 @@ TEST(JoinOptionsCopies, hold_the_same_secret_and_leave_it_to_the_original) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::join_options_test

@@ -24,14 +24,14 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::join_processes_test {
 namespace {
 
-using ::cohort::testing::exchange_ranks;
-using ::cohort::testing::fresh_unix_address;
-using ::cohort::testing::join_into;
-using ::cohort::testing::Joined;
-using ::cohort::testing::kind_of;
+using ::cohort::test::exchange_ranks;
+using ::cohort::test::fresh_unix_address;
+using ::cohort::test::join_into;
+using ::cohort::test::Joined;
+using ::cohort::test::kind_of;
 using ::testing::HasSubstr;
 
 constexpr auto kLook = std::chrono::milliseconds(2);
@@ -63,7 +63,7 @@ class Child {
 
 /// As ever, with time for processes that get little of it.
 std::vector<JoinOptions> world_of(Rank size, const std::string& address) {
-  std::vector<JoinOptions> world = ::cohort::testing::world_of(size, address);
+  std::vector<JoinOptions> world = ::cohort::test::world_of(size, address);
   for (JoinOptions& options : world) options.timeout = std::chrono::minutes(1);
   return world;
 }
@@ -241,4 +241,4 @@ TEST(JoinProcesses, more_than_a_hundred_meet) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::join_processes_test

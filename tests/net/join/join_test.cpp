@@ -11,21 +11,22 @@
 #include <string>
 #include <thread>
 
+#include <cohort/tests/support/descriptors.h>
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/world_engine.h>
 
-namespace cohort {
+namespace cohort::join_test {
 namespace {
 
-using ::cohort::testing::exchange_ranks;
-using ::cohort::testing::fresh_tcp_address;
-using ::cohort::testing::fresh_unix_address;
-using ::cohort::testing::give_secret;
-using ::cohort::testing::join_on;
-using ::cohort::testing::join_on_threads;
-using ::cohort::testing::Joined;
-using ::cohort::testing::open_descriptors;
-using ::cohort::testing::world_of;
+using ::cohort::test::exchange_ranks;
+using ::cohort::test::fresh_tcp_address;
+using ::cohort::test::fresh_unix_address;
+using ::cohort::test::give_secret;
+using ::cohort::test::join_on;
+using ::cohort::test::join_on_threads;
+using ::cohort::test::Joined;
+using ::cohort::test::open_descriptors;
+using ::cohort::test::world_of;
 using ::testing::HasSubstr;
 
 constexpr Rank kSizes[] = {1, 2, 3, 4, 8};
@@ -152,7 +153,7 @@ TEST(Join, ranks_that_are_bound_to_a_core_each_are_not_crowded) {
       affinity::bind_thread(processors[options.rank]);
       Engine engine;
       Joined joined;
-      engine.run(testing::join_into(engine, std::move(options), joined));
+      engine.run(test::join_into(engine, std::move(options), joined));
       ASSERT_TRUE(joined.membership) << joined.error->what();
       EXPECT_FALSE(engine.is_crowded());
     });
@@ -161,18 +162,18 @@ TEST(Join, ranks_that_are_bound_to_a_core_each_are_not_crowded) {
 
 TEST(Join, many_ranks_that_come_at_once_meet) {
   constexpr Rank kMany = 160;
-  testing::WorldEngine engine(20);
+  test::WorldEngine engine(20);
   const std::vector<Joined> joined = join_on(engine, world_of(kMany, fresh_unix_address()));
   for (Rank rank = 0; rank < kMany; ++rank) expect_complete(joined[rank], rank, kMany);
 }
 
 TEST(Join, ranks_may_come_in_any_order_and_late) {
   std::vector<JoinOptions> world = world_of(4, fresh_unix_address());
-  testing::WorldEngine engine;
+  test::WorldEngine engine;
   std::vector<Joined> joined(world.size());
   auto late = [&](std::size_t index, Duration delay) -> Task<> {
     co_await engine.sleep_for(delay);
-    co_await testing::join_into(engine, std::move(world[index]), joined[index]);
+    co_await test::join_into(engine, std::move(world[index]), joined[index]);
   };
   auto everybody = [&]() -> Task<> {
     std::vector<Task<>> ranks;
@@ -229,4 +230,4 @@ TEST(PeerInfo, describes_itself_for_errors) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::join_test

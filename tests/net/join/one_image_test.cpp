@@ -11,11 +11,11 @@
 #include <functional>
 #include <vector>
 
-namespace cohort {
+namespace cohort::one_image_test {
 namespace {
 
-using ::cohort::testing::Joined;
-using ::cohort::testing::kind_of;
+using ::cohort::test::Joined;
+using ::cohort::test::kind_of;
 using ::testing::HasSubstr;
 
 /// What rank 0 of two is told, each on a host of its own.
@@ -23,19 +23,19 @@ Joined join_on_clones(const std::function<void(JoinOptions&)>& adjust) {
   world::Settings settings;
   settings.host_of = {0, 1};
   settings.has_one_image = true;
-  std::vector<JoinOptions> world = ::cohort::testing::world_of(2, "10.0.0.1:7000");
-  ::cohort::testing::give_secret(world);
+  std::vector<JoinOptions> world = ::cohort::test::world_of(2, "10.0.0.1:7000");
+  ::cohort::test::give_secret(world);
   std::array<Joined, 2> joined;
   std::vector<std::function<void(Engine&)>> bodies;
   for (Rank rank = 0; rank < 2; ++rank) {
     adjust(world[rank]);
     bodies.emplace_back([&, rank](Engine& engine) {
       Joined outcome;
-      engine.run(::cohort::testing::join_into(engine, world[rank], outcome));
+      engine.run(::cohort::test::join_into(engine, world[rank], outcome));
       joined[rank].error = outcome.error;
     });
   }
-  ::cohort::testing::run_world(settings, bodies);
+  ::cohort::test::run_world(settings, bodies);
   return std::move(joined[0]);
 }
 
@@ -55,4 +55,4 @@ TEST(OneImage, joins_with_host_ids_of_their_own) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::one_image_test

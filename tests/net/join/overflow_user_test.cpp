@@ -19,12 +19,12 @@
 #include <fstream>
 #include <string>
 
-namespace cohort {
+namespace cohort::overflow_user_test {
 namespace {
 
-using ::cohort::testing::ForkedPart;
-using ::cohort::testing::join_on;
-using ::cohort::testing::kind_of;
+using ::cohort::test::ForkedPart;
+using ::cohort::test::join_on;
+using ::cohort::test::kind_of;
 using ::testing::HasSubstr;
 
 constexpr unsigned kOverflowUser = 65534;
@@ -32,14 +32,14 @@ constexpr unsigned kOverflowUser = 65534;
 /// In a process of its own that is that user alone, if the kernel allows it.
 void as_only_user(unsigned user, const std::function<void()>& part) {
   ForkedPart process("the only user", [&] {
-    if (::cohort::testing::become_only_user(user)) part();
+    if (::cohort::test::become_only_user(user)) part();
   });
   process.join();
 }
 
 bool may_make_namespaces() {
   const int child = ::fork();
-  if (child == 0) ::_exit(::cohort::testing::become_only_user(kOverflowUser) ? 0 : 1);
+  if (child == 0) ::_exit(::cohort::test::become_only_user(kOverflowUser) ? 0 : 1);
   int status = -1;
   return ::waitpid(child, &status, 0) == child && status == 0;
 }
@@ -55,7 +55,7 @@ TEST_F(OverflowUserTest, no_secret_is_made_or_taken_and_the_error_says_what_to_d
   as_only_user(kOverflowUser, [] {
     EXPECT_FALSE(host::tells_users_apart());
     Engine engine;
-    for (const auto& joined : join_on(engine, ::cohort::testing::world_of(2, "unix:cohort-overflow-user"))) {
+    for (const auto& joined : join_on(engine, ::cohort::test::world_of(2, "unix:cohort-overflow-user"))) {
       EXPECT_EQ(kind_of(joined.error), "AuthFailed");
       if (!joined.error) continue;
       EXPECT_THAT(joined.error->what(), HasSubstr("COHORT_SECRET_FILE"));
@@ -67,8 +67,8 @@ TEST_F(OverflowUserTest, no_secret_is_made_or_taken_and_the_error_says_what_to_d
 TEST_F(OverflowUserTest, ranks_that_are_given_a_secret_join) {
   as_only_user(kOverflowUser, [] {
     Engine engine;
-    auto world = ::cohort::testing::world_of(2, ::cohort::testing::fresh_unix_address());
-    ::cohort::testing::give_secret(world);
+    auto world = ::cohort::test::world_of(2, ::cohort::test::fresh_unix_address());
+    ::cohort::test::give_secret(world);
     for (const auto& joined : join_on(engine, world)) EXPECT_EQ(kind_of(joined.error), "no error");
   });
 }
@@ -77,7 +77,7 @@ TEST_F(OverflowUserTest, other_users_of_such_a_namespace_join_as_ever) {
   as_only_user(1000, [] {
     EXPECT_TRUE(host::tells_users_apart());
     Engine engine;
-    const auto world = ::cohort::testing::world_of(2, ::cohort::testing::fresh_unix_address());
+    const auto world = ::cohort::test::world_of(2, ::cohort::test::fresh_unix_address());
     for (const auto& joined : join_on(engine, world)) EXPECT_EQ(kind_of(joined.error), "no error");
   });
 }
@@ -99,4 +99,4 @@ TEST_F(OverflowUserTest, its_secret_file_is_read_and_figures_that_anybody_may_ha
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::overflow_user_test

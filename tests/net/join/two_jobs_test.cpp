@@ -12,19 +12,20 @@
 #include <string>
 #include <vector>
 
+#include <cohort/tests/support/descriptors.h>
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/world_engine.h>
 
-namespace cohort {
+namespace cohort::two_jobs_test {
 namespace {
 
-using ::cohort::testing::fresh_unix_address;
-using ::cohort::testing::join_into;
-using ::cohort::testing::Joined;
-using ::cohort::testing::kind_of;
-using ::cohort::testing::open_descriptors;
-using ::cohort::testing::world_of;
+using ::cohort::test::fresh_unix_address;
+using ::cohort::test::join_into;
+using ::cohort::test::Joined;
+using ::cohort::test::kind_of;
+using ::cohort::test::open_descriptors;
+using ::cohort::test::world_of;
 
 std::string text_of(const Joined& joined) { return joined.error ? joined.error->what() : "joined"; }
 
@@ -33,7 +34,7 @@ class TwoJobs : public ::testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(open_descriptors(), before_); }
 
-  testing::WorldEngine engine_;
+  test::WorldEngine engine_;
   const std::size_t before_ = open_descriptors();
 };
 
@@ -112,4 +113,4 @@ TEST_F(TwoJobs, the_secret_of_a_rank_0_that_has_gone_is_not_used_for_the_next_on
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::two_jobs_test

@@ -10,7 +10,7 @@
 
 #include <numeric>
 
-namespace cohort::testing {
+namespace cohort::test::shm_letters_test {
 namespace {
 
 /// The letters from rank 0 to rank 1, at both ends, and what they lie in.
@@ -138,4 +138,4 @@ TEST(ShmLetters, keep_the_size_that_they_had_when_they_were_first_looked_at) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::shm_letters_test

@@ -9,7 +9,7 @@
 
 #include <functional>
 
-namespace cohort::testing {
+namespace cohort::test::shm_link_test {
 namespace {
 
 /// Rank 0's, for the reducer, which is a plain function.
@@ -79,4 +79,4 @@ TEST(ShmLink, what_is_withdrawn_while_it_is_got_is_not_taken) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::shm_link_test

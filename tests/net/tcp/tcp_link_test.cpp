@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace cohort::testing {
+namespace cohort::test::tcp_link_test {
 namespace {
 
 using framed::FrameBytes;
@@ -469,4 +469,4 @@ TEST_F(TcpLinkToRawPeer, sending_to_a_peer_that_is_gone_is_a_link_fault_told_onc
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::test::tcp_link_test

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-namespace cohort::test {
+namespace cohort::test::letters_test {
 namespace {
 
-using testing::error_of;
+using test::error_of;
+using test::kind_of;
 using ::testing::HasSubstr;
-using testing::kind_of;
 using ::testing::Not;
 using namespace std::chrono_literals;
 
@@ -295,4 +295,4 @@ TEST_F(VerbsLetters, cost_no_memory_of_the_device_where_none_are_sent) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::letters_test

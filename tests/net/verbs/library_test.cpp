@@ -6,7 +6,7 @@
 
 #include <bit>
 
-namespace cohort::verbs {
+namespace cohort::verbs::library_test {
 namespace {
 
 TEST(InstalledLibrary, keeps_what_devices_reach_from_children) {
@@ -23,4 +23,4 @@ TEST(InstalledLibrary, keeps_what_devices_reach_from_children) {
 }
 
 }  // namespace
-}  // namespace cohort::verbs
+}  // namespace cohort::verbs::library_test

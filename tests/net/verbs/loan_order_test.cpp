@@ -2,7 +2,7 @@
 // What comes before large memory that is lent, and that nothing overtakes it.
 #include <cohort/tests/net/verbs/verbs_streams.h>
 
-namespace cohort::verbs {
+namespace cohort::verbs::loan_order_test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -91,4 +91,4 @@ TEST_F(LoanOrder, a_header_goes_by_the_ring_where_nothing_can_be_lent) {
 }
 
 }  // namespace
-}  // namespace cohort::verbs
+}  // namespace cohort::verbs::loan_order_test

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace cohort::verbs {
+namespace cohort::verbs::loans_test {
 namespace {
 
 using Kind = Immediate::Kind;
@@ -459,7 +459,7 @@ TEST_F(Loans, wake_who_sleeps_until_they_were_read) {
   auto all = [&]() -> Task<> { co_await when_all(lends(), reads(), device_is_late()); };
   auto whole = [&]() -> Task<> {
     services.spawn(device->watch_completions(engine));
-    const auto error = co_await testing::error_of(with_deadline(std::chrono::seconds(60), all()));
+    const auto error = co_await test::error_of(with_deadline(std::chrono::seconds(60), all()));
     EXPECT_FALSE(error) << error->what();
     services.cancel();
     co_await services.join();
@@ -469,4 +469,4 @@ TEST_F(Loans, wake_who_sleeps_until_they_were_read) {
 }
 
 }  // namespace
-}  // namespace cohort::verbs
+}  // namespace cohort::verbs::loans_test

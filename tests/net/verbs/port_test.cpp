@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-namespace cohort::verbs {
+namespace cohort::verbs::port_test {
 namespace {
 
 using test::FakeDevice;
@@ -157,4 +157,4 @@ TEST(Settings, that_no_device_could_have_are_refused) {
 }
 
 }  // namespace
-}  // namespace cohort::verbs
+}  // namespace cohort::verbs::port_test

@@ -2,7 +2,7 @@
 // Memory that a device reaches, up to the limit on locked memory, over a library that is made up.
 #include <cohort/tests/net/verbs/verbs_streams.h>
 
-namespace cohort::verbs {
+namespace cohort::verbs::regions_test {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{1} << 20;
@@ -91,4 +91,4 @@ TEST_F(RegionsOfADevice, that_were_withdrawn_end_with_their_users) {
 }
 
 }  // namespace
-}  // namespace cohort::verbs
+}  // namespace cohort::verbs::regions_test

@@ -7,7 +7,7 @@
 #include <deque>
 #include <random>
 
-namespace cohort::verbs {
+namespace cohort::verbs::ring_test {
 namespace {
 
 using Kind = Immediate::Kind;
@@ -162,4 +162,4 @@ TEST(Rings, of_both_ends_agree_in_any_interleaving) {
 }
 
 }  // namespace
-}  // namespace cohort::verbs
+}  // namespace cohort::verbs::ring_test

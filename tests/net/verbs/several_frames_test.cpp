@@ -4,11 +4,11 @@
 #include <cohort/tests/net/link_end.h>
 #include <cohort/tests/net/verbs/verbs_streams.h>
 
-namespace cohort::verbs {
+namespace cohort::verbs::several_frames_test {
 namespace {
 
 using framed::FramedLink;
-using namespace testing;
+using namespace test;
 
 constexpr std::size_t kBytes = 128 * kKiB;
 constexpr std::size_t kWindowBytes = 16 * kBytes;
@@ -326,4 +326,4 @@ TEST_F(SeveralFrames, that_nobody_waited_for_end_the_link_with_the_next_collecti
 }
 
 }  // namespace
-}  // namespace cohort::verbs
+}  // namespace cohort::verbs::several_frames_test

@@ -7,7 +7,7 @@
 #include <deque>
 #include <random>
 
-namespace cohort::verbs {
+namespace cohort::verbs::several_loans_test {
 namespace {
 
 using Kind = Immediate::Kind;
@@ -138,7 +138,7 @@ TEST_F(SeveralLoans, wait_where_as_many_are_open_as_there_may_be) {
   auto whole = [&]() -> Task<> {
     services.spawn(device->watch_completions(engine));
     services.spawn(reads());
-    const auto error = co_await testing::error_of(with_deadline(std::chrono::seconds(60), waits()));
+    const auto error = co_await test::error_of(with_deadline(std::chrono::seconds(60), waits()));
     EXPECT_FALSE(error) << error->what();
     services.cancel();
     co_await services.join();
@@ -345,4 +345,4 @@ TEST_F(LoanInterleaving, of_both_ends_and_the_device_brings_what_was_sent_in_its
 }
 
 }  // namespace
-}  // namespace cohort::verbs
+}  // namespace cohort::verbs::several_loans_test

@@ -6,7 +6,7 @@
 #include <array>
 #include <set>
 
-namespace cohort::verbs {
+namespace cohort::verbs::several_pairs_test {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
@@ -247,7 +247,7 @@ TEST_F(SeveralPairs, are_as_many_as_both_ends_have) {
 
 TEST_F(SeveralPairs, that_the_device_has_not_are_asked_for_less) {
   fake.most_pairs = 2 * kPairs + 2;
-  const auto error = testing::error_from([&] { const VerbsStream third(engine, *device, 2); });
+  const auto error = test::error_from([&] { const VerbsStream third(engine, *device, 2); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), ::testing::HasSubstr("each connection takes 3 (COHORT_IB_QPS_PER_CONNECTION)"));
 }
@@ -377,7 +377,7 @@ TEST_F(SeveralPairs, wake_who_sleeps_whichever_was_the_last) {
   auto whole = [&]() -> Task<> {
     services.spawn(device->watch_completions(engine));
     co_await last_is_late();
-    const auto error = co_await testing::error_of(with_deadline(std::chrono::seconds(60), is_answered()));
+    const auto error = co_await test::error_of(with_deadline(std::chrono::seconds(60), is_answered()));
     EXPECT_FALSE(error) << error->what();
     services.cancel();
     co_await services.join();
@@ -399,4 +399,4 @@ TEST_F(SeveralPairs, let_the_peer_write_by_the_first_only) {
 }
 
 }  // namespace
-}  // namespace cohort::verbs
+}  // namespace cohort::verbs::several_pairs_test

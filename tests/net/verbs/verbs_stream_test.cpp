@@ -16,13 +16,13 @@
 #include <random>
 #include <vector>
 
-namespace cohort::verbs {
+namespace cohort::verbs::verbs_stream_test {
 namespace {
 
-using testing::error_from;
-using testing::error_of;
+using test::error_from;
+using test::error_of;
+using test::kind_of;
 using ::testing::HasSubstr;
-using testing::kind_of;
 using ::testing::Not;
 
 TEST_F(VerbsStreams, bytes_come_as_they_were_sent_whatever_the_sizes) {
@@ -400,4 +400,4 @@ TEST(EndPoint, comes_back_as_it_was_and_is_checked) {
 }
 
 }  // namespace
-}  // namespace cohort::verbs
+}  // namespace cohort::verbs::verbs_stream_test

@@ -99,7 +99,7 @@ class VerbsStreams : public ::testing::Test {
     auto whole = [&]() -> Task<> {
       services.spawn(device->watch_events(engine));
       const auto error =
-          co_await testing::error_of(with_deadline(std::chrono::seconds(60), stream.until_readable()));
+          co_await test::error_of(with_deadline(std::chrono::seconds(60), stream.until_readable()));
       EXPECT_FALSE(error) << error->what();
       services.cancel();
       co_await services.join();

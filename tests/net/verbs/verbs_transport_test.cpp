@@ -13,16 +13,16 @@
 #include <span>
 #include <vector>
 
-namespace cohort {
+namespace cohort::verbs_transport_test {
 namespace {
 
+using test::error_of;
 using test::fake_verbs_of_transport;
+using test::fresh_unix_address;
 using test::kFakeVerbsTransport;
-using testing::error_of;
-using testing::fresh_unix_address;
+using test::kind_of;
+using test::LinkEnd;
 using ::testing::HasSubstr;
-using testing::kind_of;
-using testing::LinkEnd;
 
 class VerbsTransport : public test::VerbsRanks {};
 
@@ -279,4 +279,4 @@ TEST_F(VerbsTransport, lays_to_a_rank_what_its_host_lacks) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::verbs_transport_test

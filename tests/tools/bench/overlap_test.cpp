@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort::bench {
+namespace cohort::bench::overlap_test {
 namespace {
 
 TEST(Overlap, hidden_is_the_part_of_the_shorter_one_that_costs_nothing) {
@@ -27,4 +27,4 @@ TEST(Overlap, csv_is_what_the_suite_reads) {
 }
 
 }  // namespace
-}  // namespace cohort::bench
+}  // namespace cohort::bench::overlap_test

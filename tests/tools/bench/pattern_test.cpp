@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cohort/tests/support/print.h>
 #include <cohort/tools/bench/pattern.h>
 
 #include <cohort/collectives/memory/reduction/reduce.h>
 
 #include <gtest/gtest.h>
 
-namespace cohort::bench {
+namespace cohort::bench::pattern_test {
 namespace {
 
 /// Longer than a chunk, and ending within one.
@@ -75,4 +76,4 @@ TEST_P(PatternTest, combined_is_what_the_inputs_of_all_ranks_make_in_any_order_a
 }
 
 }  // namespace
-}  // namespace cohort::bench
+}  // namespace cohort::bench::pattern_test

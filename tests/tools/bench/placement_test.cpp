@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort::bench {
+namespace cohort::bench::placement_test {
 namespace {
 
 TEST(Placement, distances_are_told_apart_by_the_round_trip) {
@@ -70,4 +70,4 @@ TEST(Placement, one_rank_has_no_way_to_another_core) {
 }
 
 }  // namespace
-}  // namespace cohort::bench
+}  // namespace cohort::bench::placement_test

@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-namespace cohort::bench {
+namespace cohort::bench::report_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -172,4 +172,4 @@ TEST(Sizes, go_from_the_smallest_to_the_largest_and_no_further) {
 }
 
 }  // namespace
-}  // namespace cohort::bench
+}  // namespace cohort::bench::report_test

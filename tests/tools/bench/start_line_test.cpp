@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace cohort::bench {
+namespace cohort::bench::start_line_test {
 namespace {
 
 /// What a line of ranks on these processors says.
@@ -42,4 +42,4 @@ TEST(StartLine, whoever_arrives_says_where_it_runs) {
 }
 
 }  // namespace
-}  // namespace cohort::bench
+}  // namespace cohort::bench::start_line_test

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace cohort::bench {
+namespace cohort::bench::threads_test {
 namespace {
 
 PeerInfo peer(std::uint32_t process, std::uint64_t engine) {
@@ -20,4 +20,4 @@ TEST(Threads, are_numbered_by_their_first_rank) {
 }
 
 }  // namespace
-}  // namespace cohort::bench
+}  // namespace cohort::bench::threads_test

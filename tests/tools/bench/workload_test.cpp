@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cohort/tests/support/print.h>
 #include <cohort/tools/bench/workload.h>
 
 #include <cohort/collectives/run.h>
@@ -10,6 +11,11 @@
 #include <vector>
 
 namespace cohort::bench {
+
+/// Found as GoogleTest prints parameters.
+static void PrintTo(Exercise exercise, std::ostream* out) { *out << to_string(exercise); }
+
+namespace workload_test {
 namespace {
 
 std::vector<Exercise> exercises_with_data() {
@@ -146,4 +152,5 @@ TEST(StartLine, nobody_leaves_before_all_are_there_and_rank_0_answers_for_all) {
 }
 
 }  // namespace
+}  // namespace workload_test
 }  // namespace cohort::bench

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::launcher_test {
 namespace {
 
 using ::testing::AllOf;
@@ -41,8 +41,8 @@ int run_launcher(const LaunchOptions& options) {
 }
 
 Outcome outcome_of(LaunchOptions options) {
-  const testing::Collector output;
-  const testing::Collector errors;
+  const test::Collector output;
+  const test::Collector errors;
   options.output_descriptor = output.descriptor();
   options.errors_descriptor = errors.descriptor();
   const int status = run_launcher(options);
@@ -79,12 +79,12 @@ std::map<std::string, std::vector<std::string>> by_rank(const std::string& text)
 class LauncherTest : public ::testing::Test {
  protected:
   void TearDown() override {
-    EXPECT_EQ(testing::open_descriptors(), before_);
-    EXPECT_FALSE(testing::has_children());
+    EXPECT_EQ(test::list_of_descriptors(), before_);
+    EXPECT_FALSE(test::has_children());
   }
 
  private:
-  const std::set<std::string> before_ = testing::open_descriptors();
+  const std::set<std::string> before_ = test::list_of_descriptors();
 };
 
 TEST_F(LauncherTest, each_rank_finds_its_place_in_the_environment) {
@@ -236,8 +236,8 @@ TEST_F(LauncherTest, a_program_that_cannot_be_started_is_named) {
 TEST_F(LauncherTest, options_that_mean_nothing_are_refused) {
   for (const LaunchOptions& options :
        {LaunchOptions{.ranks = 0, .command = {"true"}}, LaunchOptions{.ranks = 1}}) {
-    const auto error = testing::error_from([&] { outcome_of(options); });
-    EXPECT_EQ(testing::kind_of(error), "InvalidArgument");
+    const auto error = test::error_from([&] { outcome_of(options); });
+    EXPECT_EQ(test::kind_of(error), "InvalidArgument");
   }
 }
 
@@ -246,7 +246,7 @@ TEST_F(LauncherTest, what_a_rank_started_ends_with_the_job) {
   EXPECT_EQ(outcome.status, 0);
   const auto ranks = by_rank(outcome.output);
   ASSERT_EQ(ranks.size(), 2U);
-  for (const auto& [rank, lines] : ranks) EXPECT_TRUE(testing::ends(std::stoi(lines.at(0))));
+  for (const auto& [rank, lines] : ranks) EXPECT_TRUE(test::ends(std::stoi(lines.at(0))));
 }
 
 TEST_F(LauncherTest, who_left_the_group_and_keeps_the_output_is_not_waited_for) {
@@ -254,14 +254,14 @@ TEST_F(LauncherTest, who_left_the_group_and_keeps_the_output_is_not_waited_for) 
   EXPECT_EQ(outcome.status, 0);
   const int stray = std::stoi(by_rank(outcome.output)["0"].at(0));
   ::kill(stray, SIGKILL);
-  EXPECT_TRUE(testing::ends(stray));
+  EXPECT_TRUE(test::ends(stray));
 }
 
 TEST_F(LauncherTest, output_that_nobody_reads_any_more_ends_the_job) {
   int ends[2] = {};
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   ::close(ends[0]);
-  const testing::Collector errors;
+  const test::Collector errors;
   LaunchOptions options = script(2, "while :; do echo more; done");
   options.output_descriptor = ends[1];
   options.errors_descriptor = errors.descriptor();
@@ -272,7 +272,7 @@ TEST_F(LauncherTest, output_that_nobody_reads_any_more_ends_the_job) {
 
 TEST_F(LauncherTest, output_that_cannot_be_written_is_told_once_and_by_the_status_and_the_job_goes_on) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
-  const testing::Collector errors;
+  const test::Collector errors;
   LaunchOptions options = script(2, "echo one; sleep 0.05; echo two; exit 0");
   options.output_descriptor = full;
   options.errors_descriptor = errors.descriptor();
@@ -301,17 +301,17 @@ TEST_F(LauncherTest, a_limit_on_open_files_that_is_too_low_is_told_with_one_that
       EXPECT_THAT(text, HasSubstr(fmt::format("(ulimit -n, {} now)", now)));
     }
   };
-  testing::ForkedPart part("a launcher that may open few files", limited);
+  test::ForkedPart part("a launcher that may open few files", limited);
   part.join();
 }
 
 TEST_F(LauncherTest, a_cancelled_launch_leaves_nothing) {
   Engine engine(without_spinning());
   auto body = [&]() -> Task<std::optional<Error>> {
-    co_return co_await testing::error_of(with_deadline(50ms, launch(engine, script(3, "sleep 100"))));
+    co_return co_await test::error_of(with_deadline(50ms, launch(engine, script(3, "sleep 100"))));
   };
   const auto error = engine.run(body());
-  EXPECT_EQ(testing::kind_of(error), "DeadlineExceeded");
+  EXPECT_EQ(test::kind_of(error), "DeadlineExceeded");
 }
 
 /// The launcher in a process of its own, which tests can signal. Its output comes through a pipe.
@@ -340,8 +340,8 @@ class LauncherProcess {
     }
   }
 
-  std::string read_until(const std::string& text) { return testing::read_until(output_, text); }
-  std::string rest() { return testing::read_to_end(output_); }
+  std::string read_until(const std::string& text) { return test::read_until(output_, text); }
+  std::string rest() { return test::read_to_end(output_); }
   void signal(int number) { ::kill(process_, number); }
   /// As a shell would report it.
   int status() {
@@ -487,9 +487,9 @@ TEST_F(LauncherTest, a_killed_launcher_leaves_no_process) {
   for (const auto& [rank, lines] : ranks) {
     std::istringstream numbers(lines.at(0));
     for (int process = 0; numbers >> process;)
-      EXPECT_TRUE(testing::ends(process)) << process << " of rank " << rank;
+      EXPECT_TRUE(test::ends(process)) << process << " of rank " << rank;
   }
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launcher_test

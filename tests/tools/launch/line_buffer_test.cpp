@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::line_buffer_test {
 namespace {
 
 TEST(LineBuffer, every_line_gets_the_prefix) {
@@ -40,4 +40,4 @@ TEST(LineBuffer, bytes_of_any_value_pass) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::line_buffer_test

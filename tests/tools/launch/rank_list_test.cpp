@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace cohort {
+namespace cohort::rank_list_test {
 namespace {
 
 TEST(RankList, runs_of_ranks_are_shortened) {
@@ -21,4 +21,4 @@ TEST(RankList, runs_of_ranks_are_shortened) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::rank_list_test

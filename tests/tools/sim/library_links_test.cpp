@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace cohort::sim {
+namespace cohort::sim::library_links_test {
 namespace {
 
 TEST(LibraryLinks, between_hosts_links_are_those_of_the_library) {
@@ -27,4 +27,4 @@ TEST(LibraryLinks, between_hosts_links_are_those_of_the_library) {
 }
 
 }  // namespace
-}  // namespace cohort::sim
+}  // namespace cohort::sim::library_links_test

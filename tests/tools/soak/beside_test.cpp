@@ -12,7 +12,7 @@
 
 #include <vector>
 
-namespace cohort::soak {
+namespace cohort::soak::beside_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -135,4 +135,4 @@ TEST(SoakBeside, each_expectation_is_of_one_fault) {
 }
 
 }  // namespace
-}  // namespace cohort::soak
+}  // namespace cohort::soak::beside_test

@@ -15,7 +15,7 @@
 #include <functional>
 #include <string>
 
-namespace cohort::soak {
+namespace cohort::soak::events_test {
 namespace {
 
 using ::testing::Contains;
@@ -268,4 +268,4 @@ TEST(CallPlan, has_counts_among_the_ranks_only_that_it_was_drawn_for) {
 }
 
 }  // namespace
-}  // namespace cohort::soak
+}  // namespace cohort::soak::events_test

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <string>
 
-namespace cohort::soak {
+namespace cohort::soak::soak_test {
 namespace {
 
 using ::testing::AllOf;
@@ -175,4 +175,4 @@ TEST(Soak, seeds_that_found_something_do_well_now) {
 }
 
 }  // namespace
-}  // namespace cohort::soak
+}  // namespace cohort::soak::soak_test

@@ -11,7 +11,7 @@
 
 #include <gmock/gmock.h>
 
-namespace cohort::test {
+namespace cohort::test::check_test {
 namespace {
 
 using check::Case;
@@ -329,4 +329,4 @@ TEST(Check, refuses_options_that_make_no_sense) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::check_test

@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-namespace cohort::test {
+namespace cohort::test::grid_test {
 namespace {
 
 using check::Case;
@@ -126,4 +126,4 @@ TEST(Grid, finds_a_mistake_of_all_roots_but_the_first) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::grid_test

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace cohort::test {
+namespace cohort::test::hidden_faults_test {
 namespace {
 
 using check::Case;
@@ -89,4 +89,4 @@ TEST(HiddenFaults, are_caught_by_the_grid) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::hidden_faults_test

@@ -15,7 +15,7 @@
 #include <set>
 #include <sstream>
 
-namespace cohort {
+namespace cohort::library_test {
 namespace {
 
 using check::Case;
@@ -188,4 +188,4 @@ TEST(Library, has_a_row_in_the_docs_for_each_algorithm_with_its_operators) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::library_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort::check {
+namespace cohort::check::memory_test {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{1} << 40;
@@ -142,4 +142,4 @@ TEST(Expressions, say_what_is_wrong) {
 }
 
 }  // namespace
-}  // namespace cohort::check
+}  // namespace cohort::check::memory_test

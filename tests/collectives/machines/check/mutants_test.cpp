@@ -16,7 +16,7 @@
 #include <sstream>
 #include <tuple>
 
-namespace cohort::test {
+namespace cohort::test::mutants_test {
 namespace {
 
 using check::Case;
@@ -129,4 +129,4 @@ TEST(Mutants, are_made_of_schedules_that_pass) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::mutants_test

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace cohort::test {
+namespace cohort::test::mutation_test {
 namespace {
 
 using check::Finding;
@@ -71,4 +71,4 @@ TEST(PlantedFaults, stand_in_the_docs_with_todays_messages) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::mutation_test

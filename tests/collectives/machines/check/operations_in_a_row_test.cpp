@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort::test {
+namespace cohort::test::operations_in_a_row_test {
 namespace {
 
 using check::Case;
@@ -106,4 +106,4 @@ TEST(OperationsInARow, are_run_where_the_first_does_not_prove_them) {
 }
 
 }  // namespace
-}  // namespace cohort::test
+}  // namespace cohort::test::operations_in_a_row_test

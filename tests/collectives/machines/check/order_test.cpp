@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-namespace cohort::check {
+namespace cohort::check::order_test {
 namespace {
 
 constexpr Rank kRanks = 3;
@@ -210,4 +210,4 @@ TEST(Order, agrees_with_sets_of_all_moments_on_random_schedules) {
 }
 
 }  // namespace
-}  // namespace cohort::check
+}  // namespace cohort::check::order_test

@@ -10,7 +10,7 @@
 #include <bit>
 #include <tuple>
 
-namespace cohort::sim {
+namespace cohort::sim::simulate_test {
 namespace {
 
 using ::testing::Contains;
@@ -455,4 +455,4 @@ TEST(SimulateTest, topology_that_makes_no_sense_is_refused) {
 }
 
 }  // namespace
-}  // namespace cohort::sim
+}  // namespace cohort::sim::simulate_test

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-namespace cohort::machine {
+namespace cohort::machine::case_memory_test {
 namespace {
 
 constexpr bool kRecycles = !sanitizers::kAddress && !sanitizers::kThread;
@@ -75,4 +75,4 @@ TEST(CaseMemory, the_next_case_gets_its_blocks_where_the_last_one_had_them) {
 }
 
 }  // namespace
-}  // namespace cohort::machine
+}  // namespace cohort::machine::case_memory_test

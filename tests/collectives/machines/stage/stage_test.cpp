@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace cohort::machine {
+namespace cohort::machine::stage_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -160,4 +160,4 @@ TEST(Stage, a_rank_that_fails_ends_the_others) {
 }
 
 }  // namespace
-}  // namespace cohort::machine
+}  // namespace cohort::machine::stage_test

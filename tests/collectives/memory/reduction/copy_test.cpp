@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace cohort {
+namespace cohort::copy_test {
 namespace {
 
 std::vector<std::byte> numbered_bytes(std::size_t size) {
@@ -39,4 +39,4 @@ TEST(CopyTest, copy_onto_itself_changes_nothing) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::copy_test

@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace cohort {
+namespace cohort::reduction_test {
 namespace {
 
 constexpr std::array<std::size_t, 8> kFanIns{1, 2, 3, 4, 5, 8, 9, 17};
@@ -493,4 +493,4 @@ TEST(ReductionDeathTest, wrong_use_is_told) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::reduction_test

@@ -12,9 +12,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ostream>
 #include <vector>
 
-namespace cohort {
+namespace cohort::algorithms_test {
 namespace {
 
 constexpr std::size_t kBufferBytes =
@@ -90,6 +91,10 @@ std::vector<std::size_t> odd_sizes(Operator op, Rank ranks) {
 
 /// Whose buffers peers map.
 enum class Sharing : std::uint8_t { nobody, everybody, odd_ranks };
+
+void PrintTo(Sharing sharing, std::ostream* out) {
+  *out << (sharing == Sharing::everybody ? "everybody" : sharing == Sharing::nobody ? "nobody" : "odd_ranks");
+}
 
 /// One way to make a call.
 struct Variant {
@@ -321,6 +326,8 @@ enum class Way { shm_one_process, shm_isolated, shm_pulled, tcp, two_hosts, two_
 constexpr const char* kNames[] = {"shm_one_process", "shm_isolated",       "shm_pulled", "tcp",
                                   "two_hosts",       "two_hosts_isolated", "queue"};
 
+void PrintTo(Way way, std::ostream* out) { *out << kNames[static_cast<int>(way)]; }
+
 class EveryAlgorithm : public testing::TestWithParam<std::tuple<Way, Rank>> {
  protected:
   static Rank ranks() { return std::get<1>(GetParam()); }
@@ -414,4 +421,4 @@ TEST(ShareOfTypes, each_is_of_one_number_of_ranks) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::algorithms_test

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace cohort {
+namespace cohort::carrying_test {
 namespace {
 
 /// Hosts of 1, 2, 4 and 3 ranks.
@@ -109,4 +109,4 @@ TEST(HostVectors, parts_have_elements_in_common_only_where_their_fractions_overl
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::carrying_test

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace cohort {
+namespace cohort::dissemination_test {
 namespace {
 
 using Order = Dissemination::Order;
@@ -108,4 +108,4 @@ TEST(Dissemination, gathers_every_slice_at_the_root_once_and_in_its_place) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::dissemination_test

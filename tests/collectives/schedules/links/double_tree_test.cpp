@@ -5,7 +5,7 @@
 
 #include <bit>
 
-namespace cohort {
+namespace cohort::double_tree_test {
 namespace {
 
 constexpr Rank kMost = 257;
@@ -70,4 +70,4 @@ TEST(DoubleTree, halves_are_cut_between_elements_of_any_type) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::double_tree_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::fold_test {
 namespace {
 
 constexpr Rank kMost = 300;
@@ -51,4 +51,4 @@ TEST(Tally, counts_what_follows_one_another_and_what_one_rank_sends) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::fold_test

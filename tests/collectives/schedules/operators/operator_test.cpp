@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace cohort {
+namespace cohort::operator_test {
 namespace {
 
 bool is_in_result_of_another(Operator op, const Form& form, Rank giver) {
@@ -126,4 +126,4 @@ TEST(Operator, has_givers_who_give_to_themselves_alone) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::operator_test

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace cohort::soak {
+namespace cohort::soak::process_job_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -53,4 +53,4 @@ TEST(ProcessJob, may_write_late_only_where_ranks_are_stopped_for_longer_than_pee
 }
 
 }  // namespace
-}  // namespace cohort::soak
+}  // namespace cohort::soak::process_job_test
