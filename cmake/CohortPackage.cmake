@@ -12,7 +12,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/cohortConfig.cmake ${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/CohortCheckAwaits.cmake DESTINATION ${config_dir})
 install(EXPORT cohort NAMESPACE cohort:: FILE cohortTargets.cmake DESTINATION ${config_dir})
-# What g++ 12 compiles wrongly (docs/guide.md) users can look for in their own sources.
+# What g++ 12 compiles wrongly (docs/use/guide.md) users can look for in their own sources.
 install(PROGRAMS tests/check_awaits.py DESTINATION ${CMAKE_INSTALL_DATADIR}/cohort)
 install(FILES tests/tidy_source.py DESTINATION ${CMAKE_INSTALL_DATADIR}/cohort)
 install(FILES cohort.h asio.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort)

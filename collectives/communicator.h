@@ -31,11 +31,11 @@ struct Reach;
 ///
 /// All ranks call the same collectives, with the same arguments, in the same order; several calls may be
 /// awaited at once and run one after the other. Buffers hold integers of 8 to 64 bits or floats of 8 to 64
-/// bits (docs/types.md); they belong to the call until it completes. In place: give the same memory twice, or
-/// use the forms with one buffer. Wrong arguments of this rank alone throw InvalidArgument at the call;
-/// everything that concerns other ranks is thrown when it is awaited. Threads: its engine's. Moves, while no
-/// collective runs: what was moved from still has rank() and size(), its calls throw InvalidArgument, and
-/// anything else asserts. Its end says goodbye to the other ranks.
+/// bits (docs/use/types.md); they belong to the call until it completes. In place: give the same memory
+/// twice, or use the forms with one buffer. Wrong arguments of this rank alone throw InvalidArgument at the
+/// call; everything that concerns other ranks is thrown when it is awaited. Threads: its engine's. Moves,
+/// while no collective runs: what was moved from still has rank() and size(), its calls throw
+/// InvalidArgument, and anything else asserts. Its end says goodbye to the other ranks.
 class Communicator {
  public:
   /// Joins. Throws AuthFailed, WorldSize, DuplicateRank, MissingRanks, Mismatch, ...: see JoinOptions.

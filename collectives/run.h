@@ -14,7 +14,7 @@ using RankFunction = std::function<Task<>(Communicator&)>;
 /// leaves. Throws what joining, the function and leaving do. `function` outlives the task.
 Task<> run_rank(Engine& engine, CommunicatorOptions options, const RankFunction& function);
 
-/// Joins from the environment (see docs/environment.md), runs the function and leaves. For main().
+/// Joins from the environment (see docs/operate/environment.md), runs the function and leaves. For main().
 ///
 /// Drives an engine in the calling thread. Returns the exit status: 0, or 1 after printing the error to
 /// standard error, in one line that names this rank. When the function throws, the other ranks are told why.

@@ -38,7 +38,7 @@ With --mutants it is the checker that is on trial: every single change of every 
 be found, or to make no difference to results, order of combination and costs. 2 to 5, 7 and 8 ranks unless
 given.
 
-docs/check-a-schedule.md explains the messages, and how to check a schedule of your own.
+docs/extend/check-a-schedule.md explains the messages, and how to check a schedule of your own.
 
 Ctrl-C stops it and prints what was found so far.
 

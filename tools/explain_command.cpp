@@ -23,7 +23,7 @@ SIZE is a number of bytes such as 8, 64K or 1M, of the largest buffer that a ran
 whole output for all_gather, of the whole input for reduce_scatter. Estimates are what was measured
 when the ranks joined, over shared memory, and what the model of links says, over TCP; where neither knows,
 there is none. --verbose names what each algorithm moves, and which have no schedule.
-docs/selection.md explains the rules, docs/glossary.md the words.
+docs/design/selection.md explains the rules, docs/README.md the words.
 
 Without a job around it, the ranks are threads of this process that reach each other as processes do.
 

@@ -45,7 +45,7 @@ Examples:
   cohort sim all_reduce --ranks 4096 --topology cluster.json --bytes 4K,256M --svg sim.svg
 
 The schedules of all ranks run on a virtual clock; links take latency + bytes / bandwidth and are shared as
-the topology says. docs/simulate.md explains its members, the faults it can name, and what is left out.
+the topology says. docs/extend/simulate.md explains its members, the faults it can name, and what is left out.
 
 Status: 0 when all ranks came through; 1 otherwise; 2 for wrong options.)";
 

@@ -34,9 +34,9 @@ constexpr const char* kFooter = R"(Examples:
 
 Each seed is a small job: ranks on hosts, communicators, collectives, and faults. Real engines and
 communicators run it in virtual time over simulated sockets, and the same seed goes the same way every time.
-Results, deadlines, the culprits that ranks name and the buffers after each call are checked. docs/soak.md
-tells more. With --processes ranks are processes of this host, which are stopped and continued while they give
-up calls: what is drawn is the same every time, and what happens is not.
+Results, deadlines, the culprits that ranks name and the buffers after each call are checked.
+docs/extend/soak.md tells more. With --processes ranks are processes of this host, which are stopped and
+continued while they give up calls: what is drawn is the same every time, and what happens is not.
 
 Simulated ranks log errors only, unless COHORT_DEBUG says otherwise. Ctrl-C stops it after the job that runs,
 one of processes at once, and prints the sum.

@@ -24,7 +24,7 @@ def parse(arguments=None):
     parser = argparse.ArgumentParser(prog="./run bench scale", description=DESCRIPTION)
     add = parser.add_argument
     add("--out", type=pathlib.Path, default=ROOT / "build/bench", help="where results go (default build/bench)")
-    add("--into", type=pathlib.Path, metavar="FILE", help="a text, such as docs/scale.md, in which to replace the tables of the same command")
+    add("--into", type=pathlib.Path, metavar="FILE", help="a text, such as docs/generated/scale.md, in which to replace the tables of the same command")
     add("--operators", type=comma_list(str, OPERATORS), default=list(OPERATORS), metavar="LIST")
     add("--topologies", type=comma_list(str), default=["cluster", "rdma", "unequal"], metavar="LIST",
         help="names of samples/topologies (default: cluster,rdma,unequal)")

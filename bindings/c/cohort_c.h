@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// cohort for C, and for every language that can call C: collectives between processes. docs/c.md has
+// cohort for C, and for every language that can call C: collectives between processes. docs/use/c.md has
 // examples.
 //
 // Handles are opaque; each is freed by its own function, in any order. Functions return a status: COHORT_OK,
@@ -90,7 +90,7 @@ enum {
   COHORT_LOGICAL_XOR = 11
 };
 
-/// How a world is joined. All zero, besides `bytes`: by what the environment says (docs/environment.md).
+/// How a world is joined. All zero, besides `bytes`: by the environment (docs/operate/environment.md).
 typedef struct cohort_options {
   size_t bytes;  ///< sizeof(cohort_options): later versions have more at the end
   uint32_t rank;

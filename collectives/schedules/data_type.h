@@ -16,7 +16,7 @@ namespace cohort {
 /// What one element of a buffer is. The numbers travel in signatures.
 ///
 /// A new type is a line in each of three tables: here and below it, at kDataTypeOf where C++ has it, and in
-/// reduction/reduce.cpp, beside its kernels. What each does with overflow, NaN and zeros: docs/types.md.
+/// reduction/reduce.cpp, beside its kernels. What each does with overflow, NaN and zeros: docs/use/types.md.
 enum class DataType : std::uint8_t {
   float32,
   float64,

@@ -12,7 +12,7 @@
 namespace cohort {
 
 /// How the ranks' elements become one. The numbers travel in signatures: a new one goes at the end.
-/// What each does with overflow, NaN and signed zeros: docs/types.md.
+/// What each does with overflow, NaN and signed zeros: docs/use/types.md.
 enum class ReduceOp : std::uint8_t {
   sum,
   avg,  ///< the sum, divided by the number of ranks as the last step

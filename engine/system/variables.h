@@ -9,7 +9,7 @@
 
 namespace cohort::environment {
 
-/// The environment variables that mean something to cohort: those of docs/environment.md.
+/// The environment variables that mean something to cohort: those of docs/operate/environment.md.
 [[nodiscard]] std::span<const std::string_view> variables() noexcept;
 
 /// The one of those names that this may be a slip of, and is not.

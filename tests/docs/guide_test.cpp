@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What README.md and docs/guide.md show is compiled here, and run: docs/text_test.cpp holds text and source
+// What README.md and docs/use/guide.md show is compiled here, and run: text_test.cpp holds text and source
 // equal.
 #include <cohort/cohort.h>
 #include <cohort/engine/system/signals.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/types.md and docs/write-an-algorithm.md show is compiled here, and run: docs/text_test.cpp holds
-// text and source equal.
+// What docs/use/types.md and docs/extend/write-an-algorithm.md show is compiled here, and run: text_test.cpp
+// holds text and source equal.
 #include <cohort/cohort.h>
 #include <cohort/collectives/machines/check/check.h>
 #include <cohort/tests/support/ranks.h>

@@ -60,7 +60,8 @@ TEST(Text, shows_only_code_that_is_compiled_and_run) {
   for (const auto& entry : std::filesystem::directory_iterator(root / "tests/docs"))
     sources += words_of(read(entry.path()));
   std::vector<std::filesystem::path> texts = {root / "README.md", root / "bench/README.md"};
-  for (const auto& entry : std::filesystem::directory_iterator(root / "docs")) texts.push_back(entry.path());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "docs"))
+    if (entry.path().extension() == ".md") texts.push_back(entry.path());
   std::size_t blocks = 0;
   for (const std::filesystem::path& text : texts)
     for (const std::string& block : code_blocks(read(text))) {
@@ -82,7 +83,7 @@ std::vector<std::string> names_in(const std::string& cell) {
 TEST(Text, names_what_is_in_the_headers) {
   const std::filesystem::path root = COHORT_TEST_SOURCE_DIR;
   const std::regex row("\\| ([^|]*) \\| (?:`<cohort/([^>]+)>`)?([^|]*) \\| (.*) \\|");
-  std::istringstream lines(read(root / "docs/api.md"));
+  std::istringstream lines(read(root / "docs/use/api.md"));
   std::string header;  // of the last row that has one
   std::size_t names = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -102,7 +103,8 @@ TEST(Text, names_what_is_in_the_headers) {
 }
 
 TEST(Text, lists_the_environment_variables_that_are_read) {
-  const std::string text = read(std::filesystem::path(COHORT_TEST_SOURCE_DIR) / "docs/environment.md");
+  const std::filesystem::path root = COHORT_TEST_SOURCE_DIR;
+  const std::string text = read(root / "docs/operate/environment.md");
   const std::regex name("`(COHORT_[A-Z_]*[A-Z])");
   std::set<std::string> listed;
   for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) listed.insert((*at)[1]);

@@ -43,12 +43,13 @@ TEST(CheckSchedule, catches_the_wrong_schedule_and_passes_the_right_one_as_the_g
   const int status = ::pclose(pipe);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << output;
   EXPECT_THAT(output, HasSubstr("cases passed\n"));
-  EXPECT_THAT(read("docs/check-a-schedule.md"), HasSubstr("```\n" + output + "```\n"));
+  EXPECT_THAT(read("docs/extend/check-a-schedule.md"), HasSubstr("```\n" + output + "```\n"));
 }
 
 TEST(CheckSchedule, code_in_the_guide_is_that_of_the_sample) {
   const std::string sample = read("samples/check_schedule.cpp");
-  const std::vector<std::string> blocks = blocks_between(read("docs/check-a-schedule.md"), "```cpp\n", "```");
+  const std::string guide = read("docs/extend/check-a-schedule.md");
+  const std::vector<std::string> blocks = blocks_between(guide, "```cpp\n", "```");
   EXPECT_EQ(blocks.size(), 2U);
   for (const std::string& block : blocks) EXPECT_THAT(sample, HasSubstr(block));
 }

@@ -55,7 +55,7 @@ std::string complaint(const std::string& text) {
 }
 
 TEST(SimCommandTest, output_of_the_guide_is_what_the_command_prints) {
-  const std::string guide = contents(COHORT_TEST_SOURCE_DIR "/docs/simulate.md");
+  const std::string guide = contents(COHORT_TEST_SOURCE_DIR "/docs/extend/simulate.md");
   const std::string prompt = "$ cohort sim ";
   std::size_t examples = 0;
   for (std::size_t at = guide.find(prompt); at != std::string::npos; at = guide.find(prompt, at + 1)) {

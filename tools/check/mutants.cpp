@@ -60,7 +60,7 @@ class Mutants final : public Sum<MutantReport> {
     fmt::print(out_, "equivalent:");
     for (std::size_t kind = 0; kind < kChangeKinds; ++kind)
       fmt::print(out_, " {} {}", to_string(static_cast<ChangeKind>(kind)), sum_.equivalent_by_kind[kind]);
-    fmt::print(out_, "\nknown right: docs/planted-faults.md says why\n");
+    fmt::print(out_, "\nknown right: docs/generated/planted-faults.md says why\n");
   }
 
   std::FILE* const out_;

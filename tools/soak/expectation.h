@@ -17,7 +17,7 @@ enum class ErrorOf : std::uint8_t {
   group,
 };
 
-/// What one fault of a job may bring to ranks: docs/faults.md. An error has to be explained, kind and
+/// What one fault of a job may bring to ranks: docs/operate/faults.md. An error has to be explained, kind and
 /// culprit, by one of them.
 struct Expectation {
   std::set<ErrorKind> kinds{};             ///< of calls and messages; also of ranks that join meanwhile

@@ -8,7 +8,7 @@
 
 Every rank is a process, started by `cohort run -n 4 -- python3 program.py` or another launcher. All ranks make the same
 calls in the same order. Calls take whatever holds elements in memory and copy none of them; results are new arrays of the
-same kind, or go where `out` says. See docs/python.md.
+same kind, or go where `out` says. See docs/use/python.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ import unittest
 
 from pages import ROOT, PageTestCase, blocks_of
 
-WITH_BLOCKS = {"docs/python.md", "docs/torch.md"}  # the latter: bindings/torch/pages_test.py
+WITH_BLOCKS = {"docs/use/python.md", "docs/use/torch.md"}  # the latter: bindings/torch/pages_test.py
 
 FIRST_CALL = """
 ...
@@ -54,10 +54,10 @@ assert first.tolist() == [1] * 3 and second.tolist() == [2] * 5
 
 class Pages(PageTestCase):
     def test_python_md(self):
-        self.check_page("docs/python.md", FIRST_CALL, REGROUPED, AWAITED)
+        self.check_page("docs/use/python.md", FIRST_CALL, REGROUPED, AWAITED)
 
     def test_no_other_page_has_blocks_that_are_not_run(self):
-        pages = [ROOT / "README.md", ROOT / "bench" / "README.md", *(ROOT / "docs").glob("*.md")]
+        pages = [ROOT / "README.md", ROOT / "bench" / "README.md", *(ROOT / "docs").rglob("*.md")]
         names = {str(page.relative_to(ROOT)) for page in pages}
         self.assertEqual({name for name in names if blocks_of(name)}, WITH_BLOCKS)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/torch.md shows Python that runs."""
+"""docs/use/torch.md shows Python that runs."""
 
 import pathlib
 import sys
@@ -34,7 +34,7 @@ assert (model.module.weight.grad == 3 * 2).all(), model.module.weight.grad
 
 class Pages(PageTestCase):
     def test_torch_md(self):
-        self.check_page("docs/torch.md", FIRST_CALL, MAPPED)
+        self.check_page("docs/use/torch.md", FIRST_CALL, MAPPED)
 
 
 if __name__ == "__main__":

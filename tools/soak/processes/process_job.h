@@ -39,7 +39,7 @@ struct ProcessJob {
   Duration longest_stop{};
 
   /// Whether a rank may be stopped amid a copy for longer than peers wait for it: then it ends that copy in
-  /// their memory (docs/faults.md).
+  /// their memory (docs/operate/faults.md).
   [[nodiscard]] bool may_write_late() const noexcept { return longest_stop > std::chrono::seconds(4); }
 };
 

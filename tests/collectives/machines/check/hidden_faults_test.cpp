@@ -64,7 +64,7 @@ std::string table() {
 }
 
 TEST(HiddenFaults, stand_in_the_docs_with_todays_messages) {
-  const std::string path = std::string(COHORT_TEST_SOURCE_DIR) + "/docs/planted-faults.md";
+  const std::string path = std::string(COHORT_TEST_SOURCE_DIR) + "/docs/generated/planted-faults.md";
   std::ifstream file(path);
   std::ostringstream content;
   content << file.rdbuf();

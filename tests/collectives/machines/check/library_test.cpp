@@ -179,7 +179,7 @@ std::set<std::string> operators_in_docs(const std::string& docs, std::string_vie
 }
 
 TEST(Library, has_a_row_in_the_docs_for_each_algorithm_with_its_operators) {
-  const std::string docs = text_of("docs/algorithms.md");
+  const std::string docs = text_of("docs/extend/algorithms.md");
   std::map<std::string_view, std::set<std::string>> operators;
   for (const Operator op : all_operators())
     for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op))

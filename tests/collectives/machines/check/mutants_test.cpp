@@ -68,7 +68,7 @@ TEST(Mutants, of_one_schedule_are_all_caught) {
 }
 
 TEST(Mutants, that_survive_stand_in_the_docs_with_the_reason) {
-  std::ifstream file(std::string(COHORT_TEST_SOURCE_DIR) + "/docs/planted-faults.md");
+  std::ifstream file(std::string(COHORT_TEST_SOURCE_DIR) + "/docs/generated/planted-faults.md");
   std::ostringstream docs;
   docs << file.rdbuf();
   for (const check::KnownSurvivor& known : check::known_survivors()) {
