@@ -20,7 +20,7 @@ def parse(arguments=None):
     add = parser.add_argument
     add("--rounds", type=int, default=5, help="each runs all programs one after the other (default 5)")
     add("--only", default="", metavar="TEXT", help="only figures whose name has that in it, such as latency")
-    add("--into", type=pathlib.Path, metavar="FILE", help="a text, such as docs/design/rdma.md, in which to replace the table")
+    add("--into", type=pathlib.Path, metavar="FILE", help="a text, such as docs/measured/rdma-guest.md, in which to replace the table")
     add("--out", type=pathlib.Path, default=ROOT / "build/bench", help="where verbs.csv goes (default build/bench)")
     add("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where the programs lie")
     add("--kernel", nargs=2, metavar=("FOLDER", "VERSION"), required=True, help="of `tests/verbs/vm fetch`")

@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// The lines of the page that start with this.
 std::vector<std::string> lines_of_page(const std::string& start) {
-  std::ifstream page(std::string(COHORT_TEST_SOURCE_DIR) + "/docs/design/selection.md");
+  std::ifstream page(std::string(COHORT_TEST_SOURCE_DIR) + "/docs/measured/explain.md");
   std::vector<std::string> found;
   for (std::string line; std::getline(page, line);)
     if (line.compare(0, start.size(), start) == 0) found.push_back(line);
