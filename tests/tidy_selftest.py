@@ -9,6 +9,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 import check_awaits
+import tidy_documents
 import tidy_test
 
 HEADER = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -186,7 +187,7 @@ def whole_file(path, code):
 class Rules(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
-        source = "".join(pathlib.Path(module.__file__).read_text() for module in (tidy_test, check_awaits))
+        source = "".join(pathlib.Path(module.__file__).read_text() for module in (tidy_test, check_awaits, tidy_documents))
         rules = set(re.findall(r'^ *yield (?:.+?, )?"([a-z-]+)", ', source, re.MULTILINE))
         assert rules and rules == seen_to_fail, f"never seen to fail: {rules ^ seen_to_fail}"
 
@@ -251,6 +252,57 @@ class Rules(unittest.TestCase):
     def test_the_formatter_has_the_same_columns(self):
         style = (pathlib.Path(__file__).parent.parent / ".clang-format").read_text()
         self.assertEqual(int(re.search(r"ColumnLimit: (\d+)", style)[1]), tidy_test.MAX_COLUMNS)
+
+
+LONG = "word " * 24  # of 140 columns no more than this
+PARAGRAPH = "\n".join([LONG.rstrip()] * 5) + "\n"
+
+# (path, text, rules)
+PAGES = (
+    ("docs/use/guide.md", PARAGRAPH, ""),
+    ("docs/use/guide.md", PARAGRAPH + "and\n", "paragraph"),
+    ("docs/use/guide.md", PARAGRAPH + "\n" + PARAGRAPH, ""),
+    ("docs/use/guide.md", PARAGRAPH + "- an item\n" + "1. another\n# a heading\n", ""),
+    ("docs/use/guide.md", "- " + PARAGRAPH + "  and\n", "paragraph"),
+    ("docs/use/guide.md", "```\n" + PARAGRAPH * 2 + "```\n", ""),
+    ("docs/use/guide.md", PARAGRAPH + "| " + "word " * 60 + "|\n", ""),
+    ("docs/use/guide.md", "x" * 140 + "\n", ""),
+    ("docs/use/guide.md", "x" * 141 + "\n", "page-width"),
+    ("docs/use/guide.md", "text\n    " + "x" * 141 + "\n", "page-width"),
+    ("docs/use/guide.md", "text\n\n    " + "x" * 141 + "\n\n    " + "x" * 141 + "\n", ""),
+    ("docs/use/guide.md", "```\n" + "x" * 141 + "\n```\n", ""),
+    ("README.md", "x" * 141 + "\n", "page-width"),
+    ("bench/README.md", PARAGRAPH + "and\n", "paragraph"),
+    ("tests/notes.md", "x" * 141 + "\n" + PARAGRAPH, ""),
+    ("docs/design/engine.md", "It waits 20 us.\n", "design-figure"),
+    ("docs/design/engine.md", "| a wake | 1.5ms |\n", "design-figure"),
+    ("docs/design/engine.md", "```\n7 ns\n```\n", "design-figure"),
+    ("docs/design/engine.md", "It waits until a due timer; 64 KiB, `COHORT_SPIN_US`, 2 ms_more, 3 users.\n", ""),
+    ("docs/operate/faults.md", "after 100 ms\n", ""),
+)
+
+
+class Pages(unittest.TestCase):
+    def test_paragraphs_lines_and_figures(self):
+        for path, text, rules in PAGES:
+            with self.subTest(path=path, text=text[:60]):
+                self.assertEqual(rules_of(path, text), rules)
+
+    def check_link(self, link, rules):
+        files = {"docs/use/guide.md": "# One `call`, two\n```\n# no heading\n```\n", "docs/use": "", "run": ""}
+        found = list(tidy_documents.check_links("docs/design/engine.md", f"See [it]({link}).\n\n## Own part\n", files.get))
+        seen_to_fail.update(rule for _, rule, _ in found)
+        with self.subTest(link=link):
+            self.assertEqual([rule for _, rule, _ in found], rules)
+
+    def test_links_lead_somewhere(self):
+        for link in ("../use/guide.md", "../use/guide.md#one-call-two", "../use", "../../run", "#own-part", "https://x.org/y#z"):
+            self.check_link(link, [])
+        for link in ("guide.md", "../use/guide.md#no-heading", "../use/guide.md#two", "#part", "docs/use/guide.md"):
+            self.check_link(link, ["broken-link"])
+
+    def test_what_stands_in_code_is_no_link(self):
+        self.assertEqual(list(tidy_documents.check_links("README.md", "```\n[x](y.md)\n```\n", {}.get)), [])
 
 
 class PublicHeaders(unittest.TestCase):

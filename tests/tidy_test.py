@@ -13,6 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from check_awaits import check_awaits
+from tidy_documents import check_links, check_page, is_page
 from tidy_source import blocks_of, functions_in, without_comments_and_literals
 
 MAX_FILE_LINES = 500
@@ -217,6 +218,8 @@ def check_file(path, text, has_own_header=False):
         found += check_cpp(path, text, has_own_header)
     elif path.endswith(".py"):
         found += check_python(text)
+    elif is_page(path):
+        found += check_page(path, text)
     return [Finding(path, *entry) for entry in sorted(set(found))]
 
 
@@ -224,6 +227,13 @@ def is_text_of_ours(path):
     if path.suffix in (".h", ".cpp", ".py", ".cmake", ".sh", ".json", ".md", ".yml", ".in", ".txt"):
         return True
     return path.suffix == "" and path.name != "LICENSE"
+
+
+def text_at(path):
+    """Of a page, or "" for whatever else is there; None: nothing is."""
+    if path.suffix != ".md":
+        return "" if path.exists() else None
+    return path.read_text(encoding="utf-8") if path.exists() else None
 
 
 def files_below(folder):
@@ -246,7 +256,10 @@ def main():
         except UnicodeDecodeError:
             continue  # a data file
         has_own_header = path.suffix == ".cpp" and path.with_suffix(".h").exists()
-        findings += check_file(path.relative_to(root).as_posix(), text, has_own_header)
+        name = path.relative_to(root).as_posix()
+        findings += check_file(name, text, has_own_header)
+        if path.suffix == ".md":
+            findings += [Finding(name, *entry) for entry in check_links(name, text, lambda other: text_at(root / other))]
     if (root / "cohort.h").exists():
         findings += check_public_headers(lambda path: (root / path).read_text(encoding="utf-8"))
     for finding in findings:

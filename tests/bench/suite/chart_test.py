@@ -6,9 +6,10 @@ import pathlib
 import unittest
 import xml.etree.ElementTree as xml
 
+from support import ROOT
 import chart
 
-MEASURED = pathlib.Path(__file__).parents[3] / "docs/measured"
+MEASURED = ROOT / "docs/measured"
 CELLS = """transport,collective,ranks,bytes,placement,cohort,cohort_us,best_peer,best_us,best/cohort,limit_us,limit/cohort
 shm,all_reduce,2,1048576,near,cohort/shm,40.000,mpich/shm,80.000,2.000,,
 shm,all_reduce,2,8,near,cohort/shm,0.120,mpich/shm,0.180,1.500,,
