@@ -48,7 +48,7 @@ std::string refusal_of(std::string_view name, const AnyAlgorithm* algorithm, con
   if (state == State::too_large)
     why = fmt::format(
         "takes up to {} bytes of a rank, and this {} gives {}: leave the choice to the library above",
-        kMostAnnouncedBytes, to_string(call.op), call.announced_bytes);
+        tuning::slots::kMostBytes, to_string(call.op), call.announced_bytes);
   if (state == State::other_order)
     why = fmt::format("combines {}, which does not give {} of {}", to_string(algorithm->order()),
                       to_string(call.determinism), to_string(call.type));
