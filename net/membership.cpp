@@ -53,10 +53,11 @@ std::optional<std::size_t> Membership::own_core(std::span<const unsigned> order)
   return own;
 }
 
-bool Membership::has_core_each() const {
+CoreSupply Membership::core_supply() const {
   std::array<unsigned, kMostCores> numbers{};
   std::iota(numbers.begin(), numbers.end(), 0U);
-  return own_core(numbers).has_value();
+  if (!own_core(numbers)) return CoreSupply::shared;
+  return cores_of_host().count() >= 2 * ranks_of_host() ? CoreSupply::idle : CoreSupply::one_each;
 }
 
 std::size_t Membership::ranks_of_host() const {
@@ -70,7 +71,5 @@ CoreSet Membership::cores_of_host() const {
     if (shares_host(peer.rank)) cores |= peer.cores;
   return cores;
 }
-
-bool Membership::has_idle_cores() const { return cores_of_host().count() >= 2 * ranks_of_host(); }
 
 }  // namespace cohort

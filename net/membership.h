@@ -5,6 +5,7 @@
 #include <cohort/engine/system/core_set.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/net/auth/secret.h>
+#include <cohort/net/core_supply.h>
 #include <cohort/net/rank.h>
 
 #include <array>
@@ -68,13 +69,11 @@ struct Membership {
   /// A core for this rank, if each rank of its host can have one: in rank order each takes the first of its
   /// cores in this order that is left.
   [[nodiscard]] std::optional<std::size_t> own_core(std::span<const unsigned> order) const;
-  /// Whether each can, in the order of numbers: the same answer on all of them, from what all were told.
-  [[nodiscard]] bool has_core_each() const;
+  /// Whether each can, in the order of numbers, and how many are left.
+  [[nodiscard]] CoreSupply core_supply() const;
   [[nodiscard]] std::size_t ranks_of_host() const;
   /// Of all ranks of this host.
   [[nodiscard]] CoreSet cores_of_host() const;
-  /// Whether this host has as many cores again as it has ranks: the same answer on all of them.
-  [[nodiscard]] bool has_idle_cores() const;
 };
 
 }  // namespace cohort

@@ -96,7 +96,7 @@ Task<> Calibration::agree_what_to_measure(double ranks_per_core, std::size_t pul
 }
 
 JointMeasurement::Rewrite Calibration::rewriting(const Call& call) const {
-  if (!job_.has_core_each()) return {};
+  if (job_.core_supply() == CoreSupply::shared) return {};
   return [input = std::span(call.send, call.send_bytes), value = 0]() mutable {
     std::ranges::fill(input, static_cast<std::byte>(value++ & 0x3f));
   };
@@ -106,7 +106,7 @@ JointMeasurement::Rewrite Calibration::rewriting(const Call& call) const {
 /// before, and nobody reads there any more, and after, and nobody does yet.
 Task<> Calibration::touch_rings() {
   if (std::exchange(are_rings_touched_, true)) co_return;
-  const bool goes = goes_round(job_.ranks_of_host(), job_.has_core_each());
+  const bool goes = goes_round(job_.ranks_of_host(), job_.core_supply() != CoreSupply::shared);
   const auto touch = [this, goes](Rank rank) {
     const std::size_t of_all = ring_bytes(membership_.size, goes, Givers::all);
     const std::size_t of_root = rank == 0 ? ring_bytes(membership_.size, goes, Givers::root) : 0;

@@ -167,8 +167,7 @@ void CommunicatorCore::make_ready() noexcept {
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (meeting_ && is_one_process) meeting_->set_one_process();
-  if (!job_membership().has_idle_cores()) exec_.stage_in_cache();
-  exec_.set_cores(job_membership().has_core_each(), job_membership().ranks_of_host());
+  exec_.set_cores(job_membership().core_supply(), job_membership().ranks_of_host());
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
 }
 

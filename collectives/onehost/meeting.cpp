@@ -71,7 +71,8 @@ bool Meeting::is_worth_phase(const Call& call) const noexcept {
 }
 
 bool Meeting::some_may_refer(const Call& call) const noexcept {
-  return call.algorithm->may_refer(call.announced_bytes) && (exec_.has_core_each() || is_worth_phase(call));
+  return call.algorithm->may_refer(call.announced_bytes) &&
+         (exec_.plan().has_core_each() || is_worth_phase(call));
 }
 
 bool Meeting::refers(const Call& call) const noexcept {

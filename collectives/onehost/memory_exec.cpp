@@ -69,17 +69,18 @@ MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& h
       windows_of_host_(resources.group() == nullptr ? std::span<const WindowTable>{}
                                                     : std::as_const(*resources.group()).windows()),
       stores_trial_(engine.platform().last_level_cache_bytes()),
-      stage_bytes_(resources.buffer_bytes()),
       workers_(engine) {
+  own_plan().goes_round = false;
+  own_plan().stage_bytes = resources.buffer_bytes();
   operands_.inputs.resize(membership.size);
   operands_.outputs.resize(membership.size);
 }
 
 void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes, std::size_t kind) noexcept {
-  user_windows_ = user_windows;
+  own_plan().windows = user_windows;
   stores_ = Stores::cached;
   if (!stores_trial_.is_about(footprint_bytes)) return;
-  const std::size_t kind_on_windows = 2 * kind + (maps_user_windows() ? 1 : 0);
+  const std::size_t kind_on_windows = 2 * kind + (plan().maps() ? 1 : 0);
   stores_ = stores_trial_.begin(kind_on_windows, footprint_bytes, engine_.now());
 }
 
@@ -87,13 +88,13 @@ void MemoryExec::end() noexcept {
   if (stores_trial_.is_running()) stores_trial_.end(engine_.now());
 }
 
-void MemoryExec::stage_in_cache() noexcept {
-  stage_bytes_ = std::min(resources_.buffer_bytes(), std::max(kStagedInCache, size() * kLeastStaged));
-}
-
-void MemoryExec::set_cores(bool has_core_each, std::size_t ranks_of_host) noexcept {
-  has_core_each_ = has_core_each;
-  goes_round_ = cohort::goes_round(ranks_of_host, has_core_each);
+void MemoryExec::set_cores(CoreSupply cores, std::size_t ranks_of_host) noexcept {
+  HostPlan& plan = own_plan();
+  plan.cores = cores;
+  plan.goes_round = goes_round(ranks_of_host, plan.has_core_each());
+  const std::size_t in_cache = std::max(kStagedInCache, size() * kLeastStaged);
+  plan.stage_bytes =
+      cores == CoreSupply::idle ? resources_.buffer_bytes() : std::min(resources_.buffer_bytes(), in_cache);
 }
 
 Reducer MemoryExec::reducer(const Combine& combine) const noexcept {
@@ -115,14 +116,14 @@ Task<> MemoryExec::phase() {
 Task<> MemoryExec::until_cause() { co_await engine_.sleep_until(kNever); }
 
 Task<> MemoryExec::pull(Rank peer, Slice to, Slice from) {
-  if (maps_user_windows())
+  if (plan().maps())
     co_await copy_from(peer, to, from);
   else
     co_await copy_by_kernel(ByKernel::pull, peer, to, from);
 }
 
 Task<> MemoryExec::push(Rank peer, Slice to, Slice from) {
-  if (maps_user_windows())
+  if (plan().maps())
     co_await copy_to(peer, to, from);
   else
     co_await copy_by_kernel(ByKernel::push, peer, from, to);
@@ -190,7 +191,7 @@ std::span<const Address> MemoryExec::addresses(std::span<const PlacedSlice> plac
 
 Stores MemoryExec::stores_of(const LocalStep& step) const noexcept {
   if (stores_ == Stores::cached) return Stores::cached;
-  const bool is_final = step.outputs().size() == 1 || maps_user_windows();
+  const bool is_final = step.outputs().size() == 1 || plan().maps();
   return is_final && is_user_window(step.outputs().front().slice.window) ? stores_ : Stores::cached;
 }
 

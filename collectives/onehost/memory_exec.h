@@ -7,7 +7,6 @@
 #include <cohort/collectives/memory/stores_trial.h>
 #include <cohort/collectives/schedules/any_algorithm.h>
 #include <cohort/collectives/schedules/exec.h>
-#include <cohort/collectives/schedules/memory/user_windows.h>
 
 #include <concepts>
 #include <cstddef>
@@ -102,13 +101,11 @@ class MemoryExec final : public Exec {
     return true;
   }
 
-  /// From now on messages pass through a part of each CCL buffer that stays in caches. For where no core is
-  /// idle: threads that help want larger pieces. The same on all ranks.
-  void stage_in_cache() noexcept;
   /// The data of a call is about to be staged. Once for each, on all ranks.
-  void count_staged_call() noexcept { ++staged_calls_; }
-  /// Whether each of so many ranks has a core. The same on all ranks.
-  void set_cores(bool has_core_each, std::size_t ranks_of_host) noexcept;
+  void count_staged_call() noexcept { ++own_plan().staged_calls; }
+  /// Of so many ranks. Where no core is idle, messages pass from now on through a part of each CCL buffer
+  /// that stays in caches; threads that help want larger pieces. The same on all ranks.
+  void set_cores(CoreSupply cores, std::size_t ranks_of_host) noexcept;
 
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
@@ -120,16 +117,6 @@ class MemoryExec final : public Exec {
   [[nodiscard]] const Hosts& hosts() const noexcept override { return resources_.transports().hosts(); }
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return resources_.link(peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return resources_.buffer_bytes(); }
-  [[nodiscard]] std::size_t stage_bytes() const noexcept override { return stage_bytes_; }
-  [[nodiscard]] bool goes_round() const noexcept override { return goes_round_; }
-  [[nodiscard]] std::uint64_t staged_calls() const noexcept override { return staged_calls_; }
-  [[nodiscard]] bool has_core_each() const noexcept override { return has_core_each_; }
-  [[nodiscard]] bool maps_user_windows() const noexcept override {
-    return user_windows_ == UserWindows::mapped;
-  }
-  [[nodiscard]] bool reaches_user_windows() const noexcept override {
-    return user_windows_ != UserWindows::staged;
-  }
   [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
   [[nodiscard]] Task<> push(Rank peer, Slice to, Slice from) override;
   [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override;
@@ -190,11 +177,6 @@ class MemoryExec final : public Exec {
   Resources& resources_;
   const std::span<const WindowTable> windows_of_host_;  ///< by rank; empty where nobody's memory is mapped
   StoresTrial stores_trial_;
-  std::size_t stage_bytes_;
-  std::uint64_t staged_calls_ = 0;
-  bool has_core_each_ = false;
-  bool goes_round_ = false;
-  UserWindows user_windows_ = UserWindows::staged;
   Stores stores_ = Stores::cached;  ///< of results
 
   Operands operands_;

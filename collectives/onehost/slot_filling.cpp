@@ -12,7 +12,7 @@ namespace cohort {
 /// ranks, 2 KiB, 13.6 to 15.7.)
 std::size_t SlotFilling::ring_bytes_for(const Call& call, const Exec& x) noexcept {
   if (call.announced_bytes <
-      (x.has_core_each() ? tuning::slots::kRingFrom : tuning::slots::kRingFromOnSharedCores))
+      (x.plan().has_core_each() ? tuning::slots::kRingFrom : tuning::slots::kRingFromOnSharedCores))
     return 0;
   return ring_bytes(x, call.op->flow == Flow::from_root ? Givers::root : Givers::all);
 }

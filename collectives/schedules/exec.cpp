@@ -16,7 +16,9 @@ class Level final : public Exec {
  public:
   /// `hosts`: of its ranks, if that is known without asking.
   Level(Exec& whole, Rank rank, std::span<const Rank> ranks, const Hosts* hosts = nullptr)
-      : Exec(whole, rank, ranks), known_hosts_(hosts) {}
+      : Exec(whole, rank, ranks), known_hosts_(hosts) {
+    own_plan().stage_bytes = whole.ccl_bytes();
+  }
 
   [[nodiscard]] const Hosts& hosts() const override {
     if (known_hosts_ != nullptr) return *known_hosts_;
@@ -25,8 +27,6 @@ class Level final : public Exec {
   }
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return whole().link(ranks()[peer], lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return whole().ccl_bytes(); }
-  [[nodiscard]] bool maps_user_windows() const noexcept override { return false; }
-  [[nodiscard]] bool reaches_user_windows() const noexcept override { return false; }
   [[nodiscard]] bool has_memory() const noexcept override { return whole().has_memory(); }
   [[nodiscard]] Task<> pull(Rank, Slice, Slice) override { refuse("pull()"); }
   [[nodiscard]] Task<> push(Rank, Slice, Slice) override { refuse("push()"); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/schedules/host_plan.h>
 #include <cohort/collectives/schedules/operators/combine.h>
 #include <cohort/net/hosts.h>
 #include <cohort/net/link.h>
@@ -127,25 +128,10 @@ class Exec : Immovable {
   /// The link to a peer, established when the collective's resources were computed.
   [[nodiscard]] virtual Link& link(Rank peer, Lane lane = 0) = 0;
 
+  /// How this call moves its bytes between the ranks of a host.
+  [[nodiscard]] const HostPlan& plan() const noexcept { return plan_; }
   /// How many bytes ccl_in() and ccl_out() have.
   [[nodiscard]] virtual std::size_t ccl_bytes() const noexcept = 0;
-  /// How many of them a message that is larger passes through piece by piece: all, or as many as stay in
-  /// caches. The same on every rank.
-  [[nodiscard]] virtual std::size_t stage_bytes() const noexcept { return ccl_bytes(); }
-  /// Whether what all leave for each other goes round rings; see schedule/staging.h. The same on every rank.
-  [[nodiscard]] virtual bool goes_round() const noexcept { return true; }
-  /// How many calls, this one included, have passed anything through them. The same on every rank.
-  [[nodiscard]] virtual std::uint64_t staged_calls() const noexcept { return 0; }
-  /// Whether all ranks of the host can run at the same time. The same answer on every rank.
-  [[nodiscard]] virtual bool has_core_each() const noexcept { return false; }
-  /// The same where only one rank has something to give: its part of the caches is everybody's. Where each
-  /// rank has a core, half of the message, which passes through in four pieces then, so that others read one
-  /// while the next is copied (2 ranks, broadcast of 256 KiB and 1 MiB 6.3 to 5.4 and 30 to 21 us).
-  [[nodiscard]] std::size_t stage_bytes_of_root(std::size_t message_bytes) const noexcept {
-    const std::size_t most = std::min(ccl_bytes(), size() * stage_bytes());
-    const std::size_t least = std::max(kLeastStageOfRoot, size() * kLeastStagePerRank);
-    return has_core_each() ? std::min(most, std::max(least, message_bytes / 2)) : most;
-  }
   /// On mapped ground peers may still read and write CCL buffers of a rank that has left the operation: it
   /// touches them again only after all have met for the next one. Not so user windows, nor pieces that
   /// largest_piece cuts, which have one meeting for all.
@@ -159,15 +145,6 @@ class Exec : Immovable {
     return {WindowId::scratch, scratch_at_ + at, bytes};
   }
 
-  /// Whether every rank's user windows are mapped here: then copies and reductions may name any rank's
-  /// slices. The same answer on every rank. Without it, only ccl_in and ccl_out of peers may be named, on a
-  /// host-wide group.
-  [[nodiscard]] virtual bool maps_user_windows() const noexcept = 0;
-
-  /// Whether pull() and push() reach every rank's user windows, because they are mapped or because the kernel
-  /// copies for us and that pays for a message of this size. The same answer on every rank.
-  [[nodiscard]] virtual bool reaches_user_windows() const noexcept = 0;
-
   /// Whether there are bytes behind slices. Where there are none, as in a simulation, a copy takes time and
   /// does nothing else: many in a row may then be one of as many bytes.
   [[nodiscard]] virtual bool has_memory() const noexcept { return true; }
@@ -180,13 +157,13 @@ class Exec : Immovable {
   [[nodiscard]] LocalStep copy_from(Rank peer, const Slice& to, const Slice& from) noexcept {
     return {whole_, LocalStep::Kind::copy, PlacedSlice{here_, to}, PlacedSlice{rank_of(peer), from}};
   }
-  /// Copies to a mapped peer's window; to a user window only if maps_user_windows().
+  /// Copies to a mapped peer's window; to a user window only if the plan maps them.
   [[nodiscard]] LocalStep copy_to(Rank peer, const Slice& to, const Slice& from) noexcept {
     return {whole_, LocalStep::Kind::copy, PlacedSlice{rank_of(peer), to}, PlacedSlice{here_, from}};
   }
-  /// Copies from a peer's user window; only if reaches_user_windows().
+  /// Copies from a peer's user window; only if the plan reaches it.
   [[nodiscard]] virtual Task<> pull(Rank peer, Slice to, Slice from) = 0;
-  /// Copies to a peer's user window; only if reaches_user_windows().
+  /// Copies to a peer's user window; only if the plan reaches it.
   [[nodiscard]] virtual Task<> push(Rank peer, Slice to, Slice from) = 0;
   /// outputs[j][i] = inputs[0][i] op inputs[1][i] op ..., left to right, averaged at the end if `combine`
   /// says so.
@@ -269,19 +246,18 @@ class Exec : Immovable {
   /// A level of another one, which outlives it: these of its ranks.
   Exec(Exec& whole, Rank rank, std::span<const Rank> ranks) noexcept;
 
+  /// For the machine: to be set before a schedule runs. A level has its own, of ranks that share no plan.
+  [[nodiscard]] HostPlan& own_plan() noexcept { return plan_; }
   [[nodiscard]] Exec& whole() noexcept { return whole_; }
   [[nodiscard]] const Exec& whole() const noexcept { return whole_; }
   [[nodiscard]] std::span<const Rank> ranks() const noexcept { return ranks_; }
 
  private:
-  /// Below, a piece is copied as fast as ranks meet.
-  static constexpr std::size_t kLeastStageOfRoot = std::size_t{64} << 10;
-  static constexpr std::size_t kLeastStagePerRank = std::size_t{8} << 10;
-
   void list_peers() const;
 
   const Rank rank_;
   const Rank size_;
+  HostPlan plan_;
   mutable std::vector<Rank> peers_;     ///< made when first asked for: many schedules never do
   std::vector<PlacedSlice> announced_;  ///< made when there are some
   Rank referring_ = 0;

@@ -51,10 +51,15 @@ TEST(Membership, one_that_says_it_has_no_core_harms_nobody) {
 }
 
 TEST(Membership, cores_are_idle_where_each_rank_has_another_one_for_itself) {
-  EXPECT_TRUE(host_of(std::vector(2, cores({0, 1, 2, 3}))).has_idle_cores());
-  EXPECT_FALSE(host_of(std::vector(3, cores({0, 1, 2, 3}))).has_idle_cores());
-  EXPECT_FALSE(host_of({cores({0}), cores({1, 2})}).has_idle_cores());
-  EXPECT_FALSE(host_of({CoreSet(), CoreSet()}).has_idle_cores());
+  EXPECT_EQ(host_of(std::vector(2, cores({0, 1, 2, 3}))).core_supply(), CoreSupply::idle);
+  EXPECT_EQ(host_of(std::vector(3, cores({0, 1, 2, 3}))).core_supply(), CoreSupply::one_each);
+  EXPECT_EQ(host_of({cores({0}), cores({1, 2})}).core_supply(), CoreSupply::one_each);
+  EXPECT_EQ(host_of({CoreSet(), CoreSet()}).core_supply(), CoreSupply::shared);
+}
+
+TEST(Membership, ranks_that_are_bound_to_one_core_share_it_however_many_are_idle) {
+  EXPECT_EQ(host_of({cores({0}), cores({0}), cores({0, 1, 2, 3, 4, 5, 6})}).core_supply(),
+            CoreSupply::shared);
 }
 
 /// Of each rank, as it sees it.
@@ -79,25 +84,24 @@ TEST(Membership, no_rank_has_a_core_of_its_own_where_one_finds_none) {
   EXPECT_EQ(own_cores(host_of({cores({0, 1}), cores({0})})), (Cores{std::nullopt, std::nullopt}));
 }
 
-TEST(Membership, whether_each_has_a_core_is_known_from_what_all_were_told) {
-  EXPECT_TRUE(host_of(std::vector(2, cores({3, 4}))).has_core_each());
-  EXPECT_FALSE(host_of(std::vector(3, cores({3, 4}))).has_core_each());
-  EXPECT_FALSE(host_of({cores({3}), cores({3}), cores({0, 1, 2})}).has_core_each());
+TEST(Membership, how_many_cores_there_are_is_known_from_what_all_were_told) {
+  EXPECT_EQ(host_of(std::vector(2, cores({3, 4}))).core_supply(), CoreSupply::one_each);
+  EXPECT_EQ(host_of(std::vector(3, cores({3, 4}))).core_supply(), CoreSupply::shared);
+  EXPECT_EQ(host_of({cores({3}), cores({3}), cores({0, 1, 2})}).core_supply(), CoreSupply::shared);
   Membership membership = host_of({cores({0}), cores({0})});
   membership.peers[1].visible_process = membership.peers[0].visible_process = 7;  // each sees that by itself
-  EXPECT_FALSE(membership.has_core_each());
+  EXPECT_EQ(membership.core_supply(), CoreSupply::shared);
   membership.peers[1].host_id.fill(std::byte{1});
-  EXPECT_TRUE(membership.has_core_each());
+  EXPECT_EQ(membership.core_supply(), CoreSupply::one_each);
 }
 
-TEST(Membership, every_rank_of_a_host_says_the_same_of_its_idle_cores) {
-  Membership membership = host_of({cores({0, 1, 2, 3}), cores({0}), cores({4})});
+TEST(Membership, every_rank_of_a_host_says_the_same_of_its_cores) {
+  Membership membership = host_of({cores({0}), cores({0, 1, 2, 3}), cores({4})});
   membership.peers[2].host_id.fill(std::byte{1});
-  EXPECT_TRUE(membership.has_idle_cores());
-  membership.rank = 1;
-  EXPECT_TRUE(membership.has_idle_cores());
+  for (membership.rank = 0; membership.rank < 2; ++membership.rank)
+    EXPECT_EQ(membership.core_supply(), CoreSupply::idle);
   membership.rank = 2;
-  EXPECT_FALSE(membership.has_idle_cores());
+  EXPECT_EQ(membership.core_supply(), CoreSupply::one_each);
 }
 
 TEST(Membership, ranks_of_other_hosts_and_on_the_same_engine_do_not_count) {

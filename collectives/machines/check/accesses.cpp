@@ -50,8 +50,8 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
     objection = "scratch is local; use ccl_in or ccl_out for what peers reach";
   else if (is_user_window(slice.window) && !may_reach)
     objection =
-        "peers reach it only where maps_user_windows() says so, or by pull() and push() where "
-        "reaches_user_windows() does; pass the bytes through ccl_in or ccl_out";
+        "peers reach it only where plan().maps() says so, or by pull() and push() where "
+        "plan().reaches() does; pass the bytes through ccl_in or ccl_out";
   else if (writes && over_link && slice.window == WindowId::send)
     objection = "what the caller gives is not written by peers";
   else if (!over_link && !plan_.is_mapped_group)

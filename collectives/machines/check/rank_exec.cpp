@@ -90,7 +90,12 @@ class RankExec::OneLink final : public Link, public machine::InCaseMemory {
 RankExec::RankExec(Machine& machine, Rank rank)
     : Exec(rank, machine.ranks(), &machine),
       machine_(machine),
-      links_(static_cast<std::size_t>(machine.ranks()) * kMostLanes) {}
+      links_(static_cast<std::size_t>(machine.ranks()) * kMostLanes) {
+  // So that a root's message passes through in several pieces, as well as in one where it is small.
+  own_plan().cores = CoreSupply::one_each;
+  own_plan().windows = machine.plan().user_windows;
+  own_plan().stage_bytes = machine.plan().ccl_bytes;
+}
 
 RankExec::~RankExec() = default;
 

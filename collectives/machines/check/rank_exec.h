@@ -24,14 +24,6 @@ class RankExec final : public Exec {
   [[nodiscard]] const Hosts& hosts() const noexcept override { return machine_.plan().hosts; }
   [[nodiscard]] Link& link(Rank peer, Lane lane) override;
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return machine_.plan().ccl_bytes; }
-  /// So that a root's message passes through in several pieces, as well as in one where it is small.
-  [[nodiscard]] bool has_core_each() const noexcept override { return true; }
-  [[nodiscard]] bool maps_user_windows() const noexcept override {
-    return machine_.plan().user_windows == UserWindows::mapped;
-  }
-  [[nodiscard]] bool reaches_user_windows() const noexcept override {
-    return machine_.plan().user_windows != UserWindows::staged;
-  }
   [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
   [[nodiscard]] Task<> push(Rank peer, Slice to, Slice from) override;
   [[nodiscard]] Reducer reducer(const Combine& combine) const noexcept override;

@@ -42,14 +42,15 @@ class RankExec final : public Exec {
  public:
   /// `hosts` outlives it.
   RankExec(Machine& machine, Rank rank, const Hosts& hosts, const Setup& setup)
-      : Exec(rank, machine.ranks(), &machine), machine_(machine), hosts_(hosts), setup_(setup) {}
+      : Exec(rank, machine.ranks(), &machine), machine_(machine), hosts_(hosts), setup_(setup) {
+    own_plan().windows = setup.has_shared_buffers ? UserWindows::mapped : UserWindows::staged;
+    own_plan().stage_bytes = setup.buffer_bytes;
+  }
 
   [[nodiscard]] const Hosts& hosts() const noexcept override { return hosts_; }
 
   [[nodiscard]] Link& link(Rank peer, Lane lane) override { return machine_.link(rank(), peer, lane); }
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return setup_.buffer_bytes; }
-  [[nodiscard]] bool maps_user_windows() const noexcept override { return setup_.has_shared_buffers; }
-  [[nodiscard]] bool reaches_user_windows() const noexcept override { return setup_.has_shared_buffers; }
   [[nodiscard]] bool has_memory() const noexcept override { return false; }
   [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override {
     perform(copy_from(peer, to, from));

@@ -30,7 +30,7 @@ Task<> through_ccl_buffers(Exec& x, AllGather op) {
 /// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage; (p-1) * block bytes read per rank.
 /// Streams: main. Scratch: none.
 Task<> all_gather_direct(Exec& x, AllGather op) {
-  return x.reaches_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
+  return x.plan().reaches() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

@@ -44,7 +44,7 @@ Task<> through_ccl_buffers(Exec& x, AllGatherV op) {
 /// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage; all other blocks read per
 /// rank. Streams: main. Scratch: none.
 Task<> all_gather_v_direct(Exec& x, AllGatherV op) {
-  return x.reaches_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
+  return x.plan().reaches() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

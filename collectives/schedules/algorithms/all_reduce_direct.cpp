@@ -23,8 +23,8 @@ Task<> from_user_windows(Exec& x, AllReduce op) {
 /// and bytes reduced per rank. Streams: main. Scratch: none. Source: the reduce-scatter + all-gather
 /// composition of Rabenseifner 2004, with loads and stores in place of messages.
 Task<> all_reduce_direct(Exec& x, AllReduce op) {
-  return x.reaches_user_windows() ? from_user_windows(x, op)
-                                  : reduce_through_ccl_buffers(x, op, Wanted::everywhere);
+  return x.plan().reaches() ? from_user_windows(x, op)
+                            : reduce_through_ccl_buffers(x, op, Wanted::everywhere);
 }
 
 const Algorithm<AllReduce> kAlgorithm = {

@@ -18,7 +18,7 @@ bool is_worth_meeting(std::size_t bytes, Rank of_ranks) {
 
 /// Where ranks share cores, to meet costs each a switch.
 bool meets_again(const Exec& x, std::size_t bytes) {
-  return x.has_core_each() && bytes <= x.ccl_bytes() && is_worth_meeting(bytes, x.size());
+  return x.plan().has_core_each() && bytes <= x.ccl_bytes() && is_worth_meeting(bytes, x.size());
 }
 
 bool is_shared_out(const Exec& x, const AllReduce& op) {

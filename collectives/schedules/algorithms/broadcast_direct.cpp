@@ -30,7 +30,7 @@ Task<> through_ccl_buffer(Exec& x, Broadcast op) {
 /// bytes read, or stored by the root, per rank, or bytes read where not all is mapped. Streams: main.
 /// Scratch: none.
 Task<> broadcast_direct(Exec& x, Broadcast op) {
-  return x.reaches_user_windows() ? from_user_window(x, op) : through_ccl_buffer(x, op);
+  return x.plan().reaches() ? from_user_window(x, op) : through_ccl_buffer(x, op);
 }
 
 /// Of mapped memory.

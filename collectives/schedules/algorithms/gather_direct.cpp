@@ -48,7 +48,7 @@ Task<> through_ccl_buffers(Exec& x, Gather op) {
 /// rank where the root's memory can be reached, (p-1) * block bytes read by the root elsewhere. Streams:
 /// main. Scratch: none.
 Task<> gather_direct(Exec& x, Gather op) {
-  return x.reaches_user_windows() ? into_user_window(x, op) : through_ccl_buffers(x, op);
+  return x.plan().reaches() ? into_user_window(x, op) : through_ccl_buffers(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }

@@ -60,8 +60,8 @@ Task<> combine_at_root(Exec& x, Reduce op) {
 /// copied by the root of those shares. Streams: main. Scratch: none. Source: the reduce-scatter + gather
 /// composition of Rabenseifner 2004, with loads and stores in place of messages.
 Task<> reduce_direct(Exec& x, Reduce op) {
-  if (x.reaches_user_windows()) return through_user_windows(x, op);
-  if (x.size() == 2 && x.has_core_each()) return combine_at_root(x, op);
+  if (x.plan().reaches()) return through_user_windows(x, op);
+  if (x.size() == 2 && x.plan().has_core_each()) return combine_at_root(x, op);
   return reduce_through_ccl_buffers(x, as_all_reduce(op), wanted(x, op));
 }
 

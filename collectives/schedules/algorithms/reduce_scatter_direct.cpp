@@ -61,7 +61,7 @@ Task<> through_ccl_buffers(Exec& x, Op op) {
 /// (p-1) * block bytes moved and reduced per rank. Streams: main. Scratch: none.
 template <class Op>
 Task<> reduce_scatter_direct(Exec& x, Op op) {
-  return x.reaches_user_windows() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
+  return x.plan().reaches() ? from_user_windows(x, op) : through_ccl_buffers(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank ranks) {

@@ -30,7 +30,7 @@ void chain_shares(Exec& x, const Scan& op) {
 /// place of an input that belongs to the next ones.
 void chain_chunk(Exec& x, const Scan& op, const Slice& input, const Slice& result) {
   Slice sum = x.ccl_in(0, input.bytes);
-  Slice next = x.ccl_in(x.stage_bytes() / 2 / op.element_bytes * op.element_bytes, input.bytes);
+  Slice next = x.ccl_in(x.plan().stage_bytes / 2 / op.element_bytes * op.element_bytes, input.bytes);
   x.perform(x.copy_from(0, sum, input));
   for (Rank rank = 1; rank < x.size(); ++rank) {
     const PlacedSlice output[] = {{x.rank(), next}};
@@ -53,7 +53,7 @@ void combine_on_user_windows(Exec& x, const Scan& op) {
   const Slice input = Blocks(op.send, x.size(), op.element_bytes)[x.rank()];
   const Slice result = Blocks(op.recv, x.size(), op.element_bytes)[x.rank()];
   if (x.size() == 2) return give_first_input(x, op, input, result);
-  const std::size_t chunk = x.stage_bytes() / 2 / op.element_bytes * op.element_bytes;
+  const std::size_t chunk = x.plan().stage_bytes / 2 / op.element_bytes * op.element_bytes;
   for (std::size_t at = 0; at < input.bytes; at += chunk) {
     const std::size_t bytes = std::min(chunk, input.bytes - at);
     chain_chunk(x, op, input.part(at, bytes), result.part(at, bytes));
@@ -156,7 +156,7 @@ Task<> pass_on(Exec& x, Scan op) {
 /// shares; about 2(p-1)/p * bytes read, (p-1)/p * bytes stored at peers and reduced per rank. Streams: main.
 /// Scratch: none. Source: the reduce-scatter + gather composition of Rabenseifner 2004, of prefixes.
 Task<> scan_direct(Exec& x, Scan op) {
-  if (x.size() == 2 && x.has_core_each()) {
+  if (x.size() == 2 && x.plan().has_core_each()) {
     co_await pass_on(x, op);
     co_return;
   }

@@ -49,7 +49,7 @@ Task<> through_ccl_buffer(Exec& x, Scatter op) {
 /// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage; block bytes read per
 /// rank. Streams: main. Scratch: none.
 Task<> scatter_direct(Exec& x, Scatter op) {
-  return x.reaches_user_windows() ? from_user_window(x, op) : through_ccl_buffer(x, op);
+  return x.plan().reaches() ? from_user_window(x, op) : through_ccl_buffer(x, op);
 }
 
 Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }

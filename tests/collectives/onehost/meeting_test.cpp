@@ -50,7 +50,7 @@ class MeetingOfTwo {
     own_heap_ = heap_of(0);
     peers_heap_ = heap_of(1);
     exec_.emplace(engine, *joined_[0].membership, hosts_[0], *resources_[0]);
-    exec_->set_cores(true, 2);
+    exec_->set_cores(CoreSupply::idle, 2);
     meeting_.emplace(engine, *joined_[0].membership, *resources_[0]->group(), hosts_[0], hosts_[0].state,
                      *exec_, own_heap_, reach_);
   }
@@ -88,7 +88,7 @@ class MeetingOfTwo {
     co_return is_done;
   }
   /// Ranks outnumber their cores from now on.
-  void share_cores() { exec_->set_cores(false, 2); }
+  void share_cores() { exec_->set_cores(CoreSupply::shared, 2); }
   /// What rank 0 leaves for the others in its first call.
   [[nodiscard]] std::span<float> own_slot(std::size_t count) {
     host::HostGroup& group = *resources_[0]->group();

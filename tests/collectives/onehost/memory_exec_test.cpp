@@ -186,16 +186,18 @@ TEST_F(MemoryExecTest, what_was_prepared_is_done_whenever_it_is_asked_for_and_no
 }
 
 TEST_F(MemoryExecTest, messages_pass_through_as_much_of_the_buffers_as_stays_in_caches) {
-  EXPECT_EQ(exec_.stage_bytes(), exec_.ccl_bytes());
-  exec_.stage_in_cache();
+  exec_.set_cores(CoreSupply::idle, 1);
+  EXPECT_EQ(exec_.plan().stage_bytes, exec_.ccl_bytes());
   EXPECT_EQ(exec_.ccl_bytes(), 2 * kMiB);
-  EXPECT_EQ(exec_.stage_bytes(), kMiB);
+  for (const CoreSupply cores : {CoreSupply::shared, CoreSupply::one_each}) {
+    exec_.set_cores(cores, 1);
+    EXPECT_EQ(exec_.plan().stage_bytes, kMiB);
+  }
 }
 
 /// 64 KiB in one piece, and 2 MiB in four: the places of one call after the other.
 TEST_F(MemoryExecTest, what_is_staged_goes_round_the_buffers_from_call_to_call) {
-  exec_.stage_in_cache();
-  exec_.set_cores(true, 1);
+  exec_.set_cores(CoreSupply::one_each, 1);
   for (const std::size_t message : {kMiB / 16, 2 * kMiB}) {
     const std::size_t piece = std::min(message, kMiB / 2);
     std::vector<std::size_t> places;
@@ -214,7 +216,7 @@ TEST_F(MemoryExecTest, what_is_staged_goes_round_the_buffers_from_call_to_call) 
 }
 
 TEST_F(MemoryExecTest, what_many_ranks_share_cores_for_stays_where_it_is_unless_a_root_gives_it) {
-  exec_.set_cores(false, 8);
+  exec_.set_cores(CoreSupply::shared, 8);
   std::set<std::size_t> places;
   std::set<std::size_t> of_root;
   for (int call = 0; call < 4; ++call) {
@@ -227,8 +229,7 @@ TEST_F(MemoryExecTest, what_many_ranks_share_cores_for_stays_where_it_is_unless_
 }
 
 TEST_F(MemoryExecTest, what_is_larger_than_the_ring_passes_through_two_places) {
-  exec_.stage_in_cache();
-  exec_.set_cores(true, 1);
+  exec_.set_cores(CoreSupply::one_each, 1);
   exec_.count_staged_call();
   const Staging staging(exec_, 8 * kMiB, sizeof(float));
   EXPECT_EQ(staging.place(0), 0U);
