@@ -248,7 +248,7 @@ void CommunicatorCore::prepare(const Call& call, const Signature& signature) noe
   else
     running_.windows.bind_blocks(WindowId::recv, call.blocks, call.send_bytes);
   running_.is_running = true;
-  if (meeting_) meeting_->begin();
+  if (meeting_) meeting_->begin(call);
   resources_.operation_started();
 }
 

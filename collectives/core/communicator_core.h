@@ -113,7 +113,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
     return chosen;
   }
   [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
-    return explain_choice(call, reach_for(call), algorithms_, {forced, forced_.of(call.op)});
+    return explain_choice(call, reach_for(call), algorithms_, {forced, forced_.of(call.op)}, exec_.plan());
   }
   [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
   /// By which a call is chosen and cut: at D1 nothing that was measured decides.

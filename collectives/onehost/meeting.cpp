@@ -61,31 +61,16 @@ bool Meeting::has_mapped_windows(const Call& call) const noexcept {
   return is_one_process_ || (is_mapped(call.send, call.send_bytes) && is_mapped(call.recv, call.recv_bytes));
 }
 
-/// A phase costs ranks that outnumber their cores a switch each, and those who could have gone ahead wait for
-/// it: they copy what takes less. (4 ranks of 2 cores, mapped memory, by slots and `direct`, which refers: 64
-/// and 128 KiB, all_reduce 20 and 12.5, 34 and 17 us; reduce 9.1 and 11.8, 14.7 and 11.7. Of a scatter counts
-/// what one rank gets: 128 KiB to all 6.5 and 8.9.)
-bool Meeting::is_worth_phase(const Call& call) const noexcept {
-  return call.op.is_one_way() ? call.message_bytes() >= tuning::slots::kReferOneWayFromOnSharedCores
-                              : call.announced_bytes >= tuning::slots::kReferFromOnSharedCores;
-}
-
-bool Meeting::some_may_refer(const Call& call) const noexcept {
-  return call.algorithm->may_refer(call.announced_bytes) &&
-         (exec_.plan().has_core_each() || is_worth_phase(call));
-}
-
 bool Meeting::refers(const Call& call) const noexcept {
-  return some_may_refer(call) && (!engine_.is_crowded() || is_worth_phase(call)) && has_mapped_windows(call);
+  return (engine_.is_crowded() ? plan_.may_refer_on_shared_cores : plan_.may_refer) &&
+         has_mapped_windows(call);
 }
 
 /// Who refers needs everybody for the phase, which may begin before all whom this rank waits for have come.
 /// Of what a root gives, the root knows whether there will be one, and the others as it has come.
 bool Meeting::may_go_ahead(const Call& call) const noexcept {
-  if (!call.op.is_one_way() || !reach_.is_host_wide || call.algorithm->announces() != Announces::data)
-    return false;
-  if (call.op->flow == Flow::from_root) return !refers_ || membership_.rank != call.root;
-  return !some_may_refer(call);
+  const bool is_root_of_all = call.op->flow == Flow::from_root && membership_.rank == call.root;
+  return plan_.may_run_ahead && !(is_root_of_all && refers_);
 }
 
 bool Meeting::is_read(Rank of, const Call& call) const noexcept {
@@ -122,7 +107,7 @@ void Meeting::announce(const Call& call) noexcept {
   some_are_filling_ = false;
   is_ahead_ = goes_ahead_ = may_go_ahead(call);
   filling_.begin();
-  if (travels) filling_.take_places(call, exec_);
+  if (travels) filling_.take_places(call, plan_.ring_bytes);
   is_bound_ = false;
   if (travels && !refers_) {
     const bool is_given = call.op.gives_to_others(membership_.rank, membership_.size, call.root);
@@ -311,7 +296,7 @@ bool Meeting::take_references(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     host::ArrivalSlot& slot = group_.arrival(rank, running_.sequence);
     if ((slot.reachable & announcement::kByReference) == 0) continue;
-    if (!some_may_refer(call) || !bind_windows_of(rank, call)) {
+    if (!plan_.may_refer || !bind_windows_of(rank, call)) {
       report_nonsense(rank);
       return false;
     }
@@ -370,7 +355,7 @@ void Meeting::report_nonsense(Rank rank) noexcept {
 
 /// What is large is left to combine_in_turns().
 bool Meeting::combine_on_windows(const Call& call) noexcept {
-  if (std::max(call.message_bytes(), call.announced_bytes) > tuning::slots::kMostInPlace) {
+  if (!plan_.is_at_once) {
     progress_ = Progress::bound;
     return true;
   }
@@ -445,16 +430,10 @@ UserWindows Meeting::bind_windows(const Call& call) noexcept {
   bool all_mapped = true;
   for (Rank peer = 0; peer < membership_.size; ++peer) all_mapped = bind_windows_of(peer, call) && all_mapped;
   if (all_mapped) return UserWindows::mapped;
-  if (!pulls(call)) return UserWindows::staged;
+  if (!plan_.pulls) return UserWindows::staged;
   // One that is mapped here has an address there as well.
   for (Rank peer = 0; peer < membership_.size; ++peer) bind_addresses_of(peer, call);
   return UserWindows::readable;
-}
-
-/// Whether the kernel is to copy: by what one rank reads of another in one go.
-bool Meeting::pulls(const Call& call) const noexcept {
-  const std::size_t block_bytes = call.message_bytes() / pulled_shares_of(call.op, membership_.size);
-  return reach_.pull.pulls(pull_use_of(call.op, membership_.size), block_bytes);
 }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <cohort/collectives/memory/shared_heap.h>
 #include <cohort/collectives/onehost/memory_exec.h>
 #include <cohort/collectives/onehost/slot_filling.h>
+#include <cohort/collectives/selection/call_plan.h>
 #include <cohort/collectives/selection/cost_model.h>
 #include <cohort/net/host/host_group.h>
 
@@ -30,7 +31,10 @@ class Meeting : Immovable {
   [[nodiscard]] bool is_one_process() const noexcept { return is_one_process_; }
 
   /// Before each collective.
-  void begin() noexcept { progress_ = Progress::begun; }
+  void begin(const Call& call) noexcept {
+    progress_ = Progress::begun;
+    plan_ = plan_for(call, exec_.plan(), reach_);
+  }
 
   /// Whether the call's local schedule may run where the call is made.
   [[nodiscard]] bool may_complete_here(const Call& call) const noexcept;
@@ -127,11 +131,8 @@ class Meeting : Immovable {
   void report_nonsense(Rank rank) noexcept;
   void finish(const Call& call) noexcept;
 
-  /// Whether it saves more than the phase costs that comes with it, where ranks share cores.
-  [[nodiscard]] bool is_worth_phase(const Call& call) const noexcept;
-  /// Whether a rank whose memory is mapped may announce by reference: the same on every rank.
-  [[nodiscard]] bool some_may_refer(const Call& call) const noexcept;
-  /// Whether this rank does. Each decides for itself; arrivals tell the others.
+  /// Whether this rank announces by reference, where it may. Each decides for itself; arrivals tell the
+  /// others.
   [[nodiscard]] bool refers(const Call& call) const noexcept;
   /// Whether what that rank announces is read by another.
   [[nodiscard]] bool is_read(Rank of, const Call& call) const noexcept;
@@ -139,7 +140,6 @@ class Meeting : Immovable {
   [[nodiscard]] bool bind_windows_of(Rank peer, const Call& call) noexcept;
   void bind_addresses_of(Rank peer, const Call& call) noexcept;
   [[nodiscard]] UserWindows bind_windows(const Call& call) noexcept;
-  [[nodiscard]] bool pulls(const Call& call) const noexcept;
 
   Engine& engine_;
   const Membership& membership_;
@@ -153,6 +153,7 @@ class Meeting : Immovable {
   bool is_one_process_ = false;
 
   Progress progress_ = Progress::begun;
+  CallPlan plan_;            ///< of the call that runs
   bool goes_ahead_ = false;  ///< this call may be over without others
   bool is_ahead_ = false;    ///< and all have not been heard of since
   Signature announced_;      ///< of the call that this rank has come to last

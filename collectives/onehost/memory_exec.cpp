@@ -5,6 +5,7 @@
 #include <cohort/collectives/schedules/memory/staging.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/system/peer_memory.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/host/touch.h>
 
 #include <fmt/format.h>
@@ -30,15 +31,6 @@ void fold(const Reducer& self, std::byte* inout, const std::byte* in, std::size_
 
 /// What parts of a step are multiples of: threads meet in few cache lines, and no element is cut.
 constexpr std::size_t kGrain = 4096;
-
-/// What messages pass through that are larger than the ring, in two places: of a rank in all, and at least of
-/// each peer, since the more there are, the longer they take to meet after each piece.
-constexpr std::size_t kStagedInCache = std::size_t{1} << 20;
-constexpr std::size_t kLeastStaged = std::size_t{64} << 10;
-
-/// What the kernel copies between two looks at who else waits on the engine: each part is a system call, so
-/// these are larger, 30 to 60 us.
-constexpr std::size_t kBytesOfKernelBetweenLooks = std::size_t{256} << 10;
 
 /// What a step moves, in the bytes of a copy that takes as long.
 std::size_t traffic_of(const LocalStep& step) {
@@ -92,7 +84,7 @@ void MemoryExec::set_cores(CoreSupply cores, std::size_t ranks_of_host) noexcept
   HostPlan& plan = own_plan();
   plan.cores = cores;
   plan.goes_round = goes_round(ranks_of_host, plan.has_core_each());
-  const std::size_t in_cache = std::max(kStagedInCache, size() * kLeastStaged);
+  const std::size_t in_cache = std::max(tuning::stages::kStaged, size() * tuning::stages::kLeastStaged);
   plan.stage_bytes =
       cores == CoreSupply::idle ? resources_.buffer_bytes() : std::min(resources_.buffer_bytes(), in_cache);
 }
@@ -149,9 +141,9 @@ std::optional<int> MemoryExec::copy_part_by_kernel(ByKernel way, Rank peer, std:
 Task<> MemoryExec::copy_by_kernel(ByKernel way, Rank peer, Slice here, Slice there) {
   const auto address = reinterpret_cast<std::uintptr_t>(resources_.group()->windows(peer).at(there));
   std::byte* const local = running_.windows.at(here);
-  for (std::size_t at = 0; at < here.bytes; at += kBytesOfKernelBetweenLooks) {
+  for (std::size_t at = 0; at < here.bytes; at += tuning::stages::kKernelBetweenLooks) {
     if (engine_.pace().is_turn_over()) co_await engine_.let_others_run();
-    const std::size_t bytes = std::min(kBytesOfKernelBetweenLooks, here.bytes - at);
+    const std::size_t bytes = std::min(tuning::stages::kKernelBetweenLooks, here.bytes - at);
     const std::optional<int> failure = copy_part_by_kernel(way, peer, local + at, address + at, bytes);
     if (failure == 0) continue;
     if (failure) host_.link_failed(peer, failure_of_kernel(way, peer, *failure, local + at, bytes));

@@ -2,24 +2,13 @@
 #include <cohort/collectives/onehost/slot_filling.h>
 
 #include <cohort/collectives/onehost/arrival_flags.h>
-#include <cohort/collectives/schedules/memory/staging.h>
-#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 
 namespace cohort {
-/// Little data of ranks that share cores stays. (4 ranks of 2 cores, all_to_all of 64 KiB 16.2 to 11.5 us; 8
-/// ranks, 2 KiB, 13.6 to 15.7.)
-std::size_t SlotFilling::ring_bytes_for(const Call& call, const Exec& x) noexcept {
-  if (call.announced_bytes <
-      (x.plan().has_core_each() ? tuning::slots::kRingFrom : tuning::slots::kRingFromOnSharedCores))
-    return 0;
-  return ring_bytes(x, call.op->flow == Flow::from_root ? Givers::root : Givers::all);
-}
 
 /// Where some only bring data and others wait for it, these read what is there of a large input while the
-/// rest follows: 32 KiB, 2 ranks: reduce 6.1 in place of 7.7 us, scan 6.2 of 7.5, gather 3.4 of 4.3. Ranks
-/// that share a core have nobody who reads meanwhile.
+/// rest follows. Ranks that share a core have nobody who reads meanwhile.
 void SlotFilling::bring_first_of_large(const Call& call, bool finds_own_given) noexcept {
   kept_at_ = kept_end_ = 0;
   if (finds_own_given && call.op->kept != nullptr) {

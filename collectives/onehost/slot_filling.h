@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cohort/collectives/call/call.h>
-#include <cohort/collectives/schedules/exec.h>
 #include <cohort/engine/system/copy_bytes.h>
 #include <cohort/net/host/host_group.h>
 
@@ -25,11 +24,9 @@ class SlotFilling : Immovable {
   /// Nothing is brought to that call.
   void begin() noexcept { is_all_here_ = true; }
   /// Finds where the data of a call that brings some lies in every rank's memory.
-  void take_places(const Call& call, const Exec& x) noexcept {
-    group_.take_payload_place(running_.sequence, call.announced_bytes, ring_bytes_for(call, x));
+  void take_places(const Call& call, std::size_t ring_bytes) noexcept {
+    group_.take_payload_place(running_.sequence, call.announced_bytes, ring_bytes);
   }
-  /// Around how much of it such data goes; 0: it stays in slots.
-  [[nodiscard]] static std::size_t ring_bytes_for(const Call& call, const Exec& x) noexcept;
   /// Before the announcement: copies what comes with it. `finds_own_given`: this rank reads its own data
   /// where the caller gave it.
   void bring_first(const Call& call, bool finds_own_given) noexcept {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/selection/explanation.h>
 
+#include <cohort/collectives/selection/call_plan.h>
+
 #include <cohort/engine/tuning.h>
 
 #include <fmt/format.h>
@@ -138,7 +140,7 @@ std::string note_on(const Candidate& candidate, const Explanation& explanation, 
 }  // namespace
 
 Explanation explain_choice(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
-                           const Forced& forced) {
+                           const Forced& forced, const HostPlan& host) {
   const Choice choice = choose_algorithm(call, reach, algorithms, forced);
   Explanation explanation;
   explanation.chosen = choice.algorithm->name();
@@ -150,6 +152,9 @@ Explanation explain_choice(const Call& call, const Reach& reach, const Algorithm
   for (const Candidate& candidate : candidates)
     explanation.candidates.push_back({candidate, note_on(candidate, explanation, call, reach)});
   explanation.reason = reason_of(explanation, {call, reach, algorithms}, forced.by_communicator);
+  Call chosen = call;
+  chosen.algorithm = choice.algorithm;
+  explanation.way = words_of_plan(chosen, host, reach);
   return explanation;
 }
 

@@ -206,7 +206,12 @@ std::string Report::row(Operator op, std::size_t bytes, const Explanation& expla
   const std::string text = table_row(
       fmt::format(" {:>11} {:>18} {:>9}  ", bytes, explanation.chosen, microseconds(explanation.estimate_us)),
       explanation.reason);
-  return options_.is_verbose ? text + candidates_of(op, explanation) : text;
+  if (!options_.is_verbose) return text;
+  const std::string way =
+      explanation.way.empty()
+          ? ""
+          : table_row(fmt::format("#{:>11} {:>18} {:>9}  ", "", "way", ""), explanation.way);
+  return text + way + candidates_of(op, explanation);
 }
 
 /// Those that have no schedule for the operator have none for any size.
@@ -241,6 +246,7 @@ std::string Report::json_row(Operator op, std::size_t bytes, const Explanation& 
   row["determinism"] = to_string(explanation.determinism);
   row["estimate_us"] = json_of(explanation.estimate_us);
   row["reason"] = explanation.reason;
+  row["way"] = explanation.way;
   row["candidates"] = Json::array();
   for (const Explanation::Line& line : explanation.candidates) row["candidates"].push_back(json_of(line));
   return row.dump() + "\n";

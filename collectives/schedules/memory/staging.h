@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/schedules/exec.h>
 #include <cohort/engine/assert.h>
+#include <cohort/engine/tuning.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -13,21 +14,18 @@ namespace cohort {
 /// Who has something to pass through memory that others read.
 enum class Givers : std::uint8_t { all, root };
 
-/// Whether what all ranks of a host leave for each other goes round rings. Many that share cores push each
-/// other's lines out of caches instead (8 ranks of 2 cores: all_reduce of 64 KiB 55 to 86 us).
+/// Whether what all ranks of a host leave for each other goes round rings: many that share cores push each
+/// other's lines out of caches instead.
 [[nodiscard]] constexpr bool goes_round(std::size_t ranks_of_host, bool has_core_each) noexcept {
-  return has_core_each || ranks_of_host <= 4;
+  return has_core_each || ranks_of_host <= tuning::stages::kMostRanksOfRing;
 }
 
 /// Around how much of each rank's memory it goes, so that a place is written again when peers' caches have
-/// let go of what they read there; 0: it stays where it is. Lines that another core still shares are taken
-/// back one by one. (AMD, family 25, 1 MiB of cache a core: 256 KiB to where a near core has just read take
-/// 29 us, and 7 around 2 MiB. 2 ranks, 64 and 256 KiB, private memory: broadcast 7.7 and 31 to 2.3 and 7.8
-/// us, all_reduce 10.3 and 35 to 4.0 and 13.7. With twice as much, 4 MiB to all took 1.5 times as long.)
+/// let go of what they read there: lines that another core still shares are taken back one by one. 0: it
+/// stays where it is.
 [[nodiscard]] constexpr std::size_t ring_bytes(Rank ranks, bool goes_round, Givers givers) noexcept {
-  constexpr std::size_t kOfRoot = std::size_t{2} << 20;
-  if (givers == Givers::root) return kOfRoot;
-  return goes_round ? 2 * kOfRoot / ranks : 0;
+  if (givers == Givers::root) return tuning::stages::kRing;
+  return goes_round ? 2 * tuning::stages::kRing / ranks : 0;
 }
 /// The same on every rank.
 [[nodiscard]] inline std::size_t ring_bytes(const Exec& x, Givers givers) noexcept {
@@ -65,16 +63,12 @@ class Staging {
  private:
   static constexpr std::size_t kGrain = 64;
   static constexpr std::size_t kLeastPlaces = 2;
-  /// Below, a piece is copied as fast as ranks meet.
-  static constexpr std::size_t kLeastStageOfRoot = std::size_t{64} << 10;
-  static constexpr std::size_t kLeastStagePerRank = std::size_t{8} << 10;
-
   /// Where each rank has a core, half of the message, which passes through in four pieces then, so that
-  /// others read one while the next is copied (2 ranks, broadcast of 256 KiB and 1 MiB 6.3 to 5.4 and 30 to
-  /// 21 us).
+  /// others read one while the next is copied.
   [[nodiscard]] static std::size_t stage_bytes_of_root(const Exec& x, std::size_t message_bytes) noexcept {
     const std::size_t most = std::min(x.ccl_bytes(), x.size() * x.plan().stage_bytes);
-    const std::size_t least = std::max(kLeastStageOfRoot, x.size() * kLeastStagePerRank);
+    const std::size_t least =
+        std::max(tuning::stages::kLeastOfRoot, x.size() * tuning::stages::kLeastOfRootPerRank);
     return x.plan().has_core_each() ? std::min(most, std::max(least, message_bytes / 2)) : most;
   }
 

@@ -114,12 +114,12 @@ class MeetingOfTwo {
     host::ArrivalSlot& slot = peers_group().own_arrival(running.sequence);
     slot.signature = running.signature;
     slot.reachable = reachable;
-    const std::size_t ring = SlotFilling::ring_bytes_for(call, *exec_);
+    const std::size_t ring = plan_for(call, exec_->plan(), reach_).ring_bytes;
     if (call.algorithm->announces() == Announces::data)
       peers_group().take_payload_place(running.sequence, call.announced_bytes, ring);
     std::memcpy(are_words ? slot.beside_stamp : place_of(1, call), brought.data(), brought.size());
     peers_group().announce(running.sequence);
-    meeting_->begin();
+    meeting_->begin(call);
     return meeting_->complete_here(call);
   }
   void introduce(Rank rank) {

@@ -52,7 +52,7 @@ const Explanation::Line& line_of(const Explanation& explanation, std::string_vie
 }
 
 Explanation explain(const Call& call, const Reach& reach, const Forced& forced = {}) {
-  return explain_choice(call, reach, AlgorithmTable::library(), forced);
+  return explain_choice(call, reach, AlgorithmTable::library(), forced, {});
 }
 
 TEST(Explanation, over_links_the_chosen_one_has_the_least_estimate_of_those_shown) {
