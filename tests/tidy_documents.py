@@ -58,6 +58,13 @@ def anchors_of(text):
     return found
 
 
+def check_index(index, text, pages):
+    """Every page of docs/ is found from its index."""
+    linked = {posixpath.normpath(posixpath.join(posixpath.dirname(index), target.partition("#")[0])) for target in LINK.findall(text)}
+    for page in sorted(set(pages) - linked - {index}):
+        yield 1, "orphan-page", f"{page} is not linked here"
+
+
 def check_page(path, text):
     for number, line, kind in lines_of(text):
         if kind == "text" and len(line) > MAX_PAGE_COLUMNS:

@@ -301,6 +301,14 @@ class Pages(unittest.TestCase):
         for link in ("guide.md", "../use/guide.md#no-heading", "../use/guide.md#two", "#part", "docs/use/guide.md"):
             self.check_link(link, ["broken-link"])
 
+    def test_every_page_is_in_the_index(self):
+        pages = ["docs/README.md", "docs/use/guide.md", "docs/use/c.md"]
+        found = list(tidy_documents.check_index("docs/README.md", "[one](use/guide.md#part), [c](use/c.md)", pages))
+        self.assertEqual(found, [])
+        found = list(tidy_documents.check_index("docs/README.md", "[one](use/guide.md#part)", pages))
+        self.assertEqual([(rule, "docs/use/c.md" in message) for _, rule, message in found], [("orphan-page", True)])
+        seen_to_fail.update(rule for _, rule, _ in found)
+
     def test_what_stands_in_code_is_no_link(self):
         self.assertEqual(list(tidy_documents.check_links("README.md", "```\n[x](y.md)\n```\n", {}.get)), [])
 

@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from check_awaits import check_awaits
-from tidy_documents import check_links, check_page, is_page
+from tidy_documents import check_index, check_links, check_page, is_page
 from tidy_source import blocks_of, functions_in, without_comments_and_literals
 
 MAX_FILE_LINES = 500
@@ -260,6 +260,10 @@ def main():
         findings += check_file(name, text, has_own_header)
         if path.suffix == ".md":
             findings += [Finding(name, *entry) for entry in check_links(name, text, lambda other: text_at(root / other))]
+    index = root / "docs/README.md"
+    if index.exists():
+        pages = [path.relative_to(root).as_posix() for path in (root / "docs").rglob("*.md")]
+        findings += [Finding("docs/README.md", *entry) for entry in check_index("docs/README.md", text_at(index), pages)]
     if (root / "cohort.h").exists():
         findings += check_public_headers(lambda path: (root / path).read_text(encoding="utf-8"))
     for finding in findings:
