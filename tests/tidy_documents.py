@@ -60,7 +60,8 @@ def anchors_of(text):
 
 def check_index(index, text, pages):
     """Every page of docs/ is found from its index."""
-    linked = {posixpath.normpath(posixpath.join(posixpath.dirname(index), target.partition("#")[0])) for target in LINK.findall(text)}
+    folder = posixpath.dirname(index)
+    linked = {posixpath.normpath(posixpath.join(folder, target.partition("#")[0])) for target in LINK.findall(text)}
     for page in sorted(set(pages) - linked - {index}):
         yield 1, "orphan-page", f"{page} is not linked here"
 
