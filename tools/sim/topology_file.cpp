@@ -257,9 +257,9 @@ json parse(const std::string& text, const std::string& file) {
   try {
     return json::parse(text, follow);
   } catch (const json::parse_error& error) {
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("{}: is no JSON: {}; docs/extend/simulate.md has an example", file,
-                            words_of(error)));
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("{}: is no JSON: {}; docs/extend/simulate.md has an example", file, words_of(error)));
   } catch (const json::exception& error) {  // a number that no double holds
     throw Error(ErrorKind::InvalidArgument, fmt::format("{}: {}", place.name(), words_of(error)));
   }
