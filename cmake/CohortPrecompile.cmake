@@ -11,7 +11,7 @@ if(BUILD_SHARED_LIBS)
 endif()
 
 # Off, every file is compiled alone, which tells of a name that it has from another one only: lint builds so.
-option(COHORT_UNITY "Compile files of the library several at a time" ${PROJECT_IS_TOP_LEVEL})
+option(COHORT_UNITY "Compile files several at a time" ${PROJECT_IS_TOP_LEVEL})
 
 # Instead of a release's -O3 and the -O1 of sanitizers, where speed of the program is not the point. (g++ spends as long on
 # -O0, which writes more.)
@@ -43,8 +43,7 @@ function(cohort_precompile target owner)
   endif()
 endfunction()
 
-# The files of TARGET are compiled COHORT_UNITY_BATCH at a time, but for those that PATTERN... matches, whose parts are named
-# like those of their neighbours. (g++ 12 takes the frame of a coroutine that was included for a type of several files; clang
+# The files of TARGET are compiled COHORT_UNITY_BATCH at a time, but for those that PATTERN... matches. (g++ 12 takes the frame of a coroutine that was included for a type of several files; clang
 # takes a name in one file for a shadow of another's.) More at a time save little.
 #
 #   cohort_unite(TARGET [PATTERN...])
@@ -62,15 +61,19 @@ function(cohort_unite target)
   set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# Files of TARGET that parse command lines or JSON are compiled with -Og: the headers that do it define everything inline,
-# run once per process, and take twice as long with -O3 (8 s a file).
-function(cohort_parse_at_leisure target)
-  get_target_property(sources ${target} SOURCES)
-  foreach(source IN LISTS sources)
+# Those of SOURCES that parse command lines or JSON, in the variable RESULT. The headers that do it define everything inline,
+# run once per process, and take twice as long with -O3 (8 s a file): what includes them is compiled with
+# COHORT_LIGHT_OPTIMIZATION.
+#
+#   cohort_parsers_of(RESULT source...)
+function(cohort_parsers_of result)
+  set(parsers "")
+  foreach(source IN LISTS ARGN)
     cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
-    file(STRINGS ${path} parsers REGEX "#include <(CLI/|nlohmann/|cohort/tools/command_line.h)")
-    if(parsers)
-      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${COHORT_LIGHT_OPTIMIZATION})
+    file(STRINGS ${path} includes REGEX "#include <(CLI/|nlohmann/|cohort/tools/command_line.h)")
+    if(includes)
+      list(APPEND parsers ${source})
     endif()
   endforeach()
+  set(${result} ${parsers} PARENT_SCOPE)
 endfunction()

@@ -21,7 +21,7 @@ constexpr const char* kRankOptions = "Ranks";
 constexpr const char* kMethodOptions = "Method";
 constexpr const char* kOutputOptions = "Output";
 
-constexpr const char* kFooter = R"(
+constexpr const char* kBenchFooter = R"(
 Examples:
   cohort bench all_reduce --ranks 2 --transport shm --min 8 --max 64M
   cohort bench all --ranks 4 --transport tcp --sizes 8,4K,1M --csv
@@ -197,7 +197,7 @@ void add_bench_command(CLI::App& app, std::vector<std::string> command, int& sta
   add_rank_options(*bench, *arguments);
   add_method_options(*bench, *arguments);
   add_output_options(*bench, *arguments);
-  bench->footer(kFooter);
+  bench->footer(kBenchFooter);
   bench->callback([bench, arguments, &status] {
     const bench::Options options = finish(*bench, *arguments);
     try {

@@ -17,12 +17,12 @@
 namespace cohort {
 namespace {
 
-constexpr Rank kMostRanks = 1024;
+constexpr Rank kMostCheckedRanks = 1024;
 constexpr std::size_t kMostCount = std::size_t{1} << 40;
 constexpr unsigned kMostThreads = 256;
 constexpr std::size_t kLongestStride = 1'000'000;
 
-constexpr const char* kFooter = R"(LIST is numbers and ranges, such as 2-8,16.
+constexpr const char* kCheckFooter = R"(LIST is numbers and ranges, such as 2-8,16.
 
 Examples:
   cohort check --all
@@ -57,7 +57,7 @@ struct CheckArguments {
 };
 
 std::vector<std::size_t> parse_ranks(const std::string& text) {
-  return check::parse_numbers("LIST", text, 1, kMostRanks);
+  return check::parse_numbers("LIST", text, 1, kMostCheckedRanks);
 }
 std::vector<std::size_t> parse_counts(const std::string& text) {
   return check::parse_numbers("LIST", text, 0, kMostCount);
@@ -135,7 +135,7 @@ void add_check_command(CLI::App& app, int& status) {
   check->add_option("--threads", arguments->threads, "One per core unless given")
       ->check(CLI::Range(1U, kMostThreads))
       ->type_name("COUNT");
-  check->footer(kFooter);
+  check->footer(kCheckFooter);
   check->callback([check, arguments, &status] { status = check_cases(*check, *arguments); });
 }
 

@@ -11,7 +11,7 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kFooter = R"(
+constexpr const char* kExplainFooter = R"(
 Examples:
   cohort explain all_reduce --ranks 4
   cohort explain all --transport tcp --sizes 8,64K,1M --verbose
@@ -68,7 +68,7 @@ void add_explain_command(CLI::App& app, int& status) {
   command_line::add_transport(*explain, arguments->options.transport);
   explain->add_flag("--verbose", arguments->options.is_verbose, "Every algorithm, not only the chosen one");
   explain->add_flag("--json", arguments->options.is_json, "A JSON object a line, with every algorithm");
-  explain->footer(kFooter);
+  explain->footer(kExplainFooter);
   explain->callback([arguments, &status] { status = explain::run_job(finish(*arguments)); });
 }
 

@@ -16,9 +16,9 @@
 namespace cohort {
 namespace {
 
-constexpr unsigned kMostRanks = 1024;
+constexpr unsigned kMostStartedRanks = 1024;
 
-constexpr const char* kFooter = R"(TIME is in seconds or has a unit: 60, 1.5, 250ms, 10min.
+constexpr const char* kRunFooter = R"(TIME is in seconds or has a unit: 60, 1.5, 250ms, 10min.
 
 Examples:
   cohort run -n 4 -- ./train --epochs 10
@@ -78,7 +78,7 @@ void add_run_command(CLI::App& app, int& status) {
   run->formatter(std::make_shared<RunFormatter>());
   run->add_option("-n,--ranks", arguments->launch.ranks, "How many ranks to start")
       ->required()
-      ->check(CLI::Range(1U, kMostRanks))
+      ->check(CLI::Range(1U, kMostStartedRanks))
       ->option_text("COUNT");
   run->add_option_function<std::string>(
          "--timeout", [](const std::string&) {}, "End the job with status 124 after it; 0: never")
@@ -93,7 +93,7 @@ void add_run_command(CLI::App& app, int& status) {
                 "When a rank fails, let the others go on; succeed if any of them does");
   run->add_option("program", arguments->launch.command, "The program and its arguments")->group("");
   run->positionals_at_end();
-  run->footer(kFooter);
+  run->footer(kRunFooter);
   run->callback([arguments, &status] { status = run_job(*arguments); });
 }
 

@@ -25,7 +25,7 @@
 namespace cohort {
 namespace {
 
-constexpr Rank kMostRanks = Rank{1} << 20;
+constexpr Rank kMostSimulatedRanks = Rank{1} << 20;
 /// Of address space: what thousands of ranks take. The clock walks through all of it again and again.
 constexpr std::size_t kHeapBytes = std::size_t{1} << 30;
 
@@ -36,7 +36,7 @@ constexpr double kMostMessages = 50e6;
 constexpr double kMostMessagesToAllow = 1e12;
 constexpr double kMillion = 1e6;
 
-constexpr const char* kFooter =
+constexpr const char* kSimFooter =
     R"(SIZE is a number of bytes such as 8, 64K or 1M, of the largest buffer that a rank has: of the vector,
 of the whole output for all_gather, of the whole input for reduce_scatter.
 
@@ -310,7 +310,7 @@ void add_sim_command(CLI::App& app, int& status) {
       ->type_name("OPERATOR");
   sim->add_option("-n,--ranks", arguments->setup.ranks, "How many ranks")
       ->required()
-      ->check(CLI::Range(Rank{2}, kMostRanks))
+      ->check(CLI::Range(Rank{2}, kMostSimulatedRanks))
       ->type_name("COUNT");
   sim->add_option("--topology", arguments->topology, "Hosts, links and faults; one rank a host unless given")
       ->type_name("FILE");
@@ -335,7 +335,7 @@ void add_sim_command(CLI::App& app, int& status) {
   sim->add_option("--trace", arguments->trace, "Write every request on a link to it")->type_name("FILE");
   sim->add_flag("--csv", arguments->is_csv, "Rows of comma-separated values");
   sim->add_option("--svg", arguments->svg, "Draw time over size and the use of links")->type_name("FILE");
-  sim->footer(kFooter);
+  sim->footer(kSimFooter);
   sim->callback([arguments, &status] {
     arguments->sizes = command_line::split_list(arguments->size_list);
     status = simulate(*arguments);

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t kMostJobs = 1'000'000'000;
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kSoakFooter = R"(Examples:
   cohort soak --jobs 10000
   cohort soak --seed 4711 --jobs 1 --trace
   cohort soak --topology samples/topologies/faults.json --jobs 100
@@ -144,7 +144,7 @@ void add_soak_command(CLI::App& app, int& status) {
       ->type_name("FILE");
   command->add_flag("--show", options->prints_jobs, "Print all that was drawn for each job");
   command->add_flag("--trace", options->prints_trace, "Print every event to standard error");
-  command->footer(kFooter);
+  command->footer(kSoakFooter);
   const auto processes = std::make_shared<ProcessArguments>();
   add_process_options(*command, *processes);
   command->callback([options, topology, processes, command, &status] {

@@ -12,7 +12,7 @@ namespace cohort::check {
 namespace {
 
 /// Survivors that are printed; the rest only count.
-constexpr std::size_t kMostPrinted = 40;
+constexpr std::size_t kMostMutantsPrinted = 40;
 
 class Mutants final : public Sum<MutantReport> {
  public:
@@ -45,10 +45,10 @@ class Mutants final : public Sum<MutantReport> {
 
  private:
   void print_survivors() {
-    for (std::size_t i = 0; i < std::min(sum_.survivors.size(), kMostPrinted); ++i)
+    for (std::size_t i = 0; i < std::min(sum_.survivors.size(), kMostMutantsPrinted); ++i)
       fmt::print(out_, "SURVIVES {}\n", sum_.survivors[i]);
-    if (sum_.survivors.size() > kMostPrinted)
-      fmt::print(out_, "and {} more\n", sum_.survivors.size() - kMostPrinted);
+    if (sum_.survivors.size() > kMostMutantsPrinted)
+      fmt::print(out_, "and {} more\n", sum_.survivors.size() - kMostMutantsPrinted);
   }
 
   void print_table() {

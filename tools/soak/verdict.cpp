@@ -28,7 +28,7 @@ Error in_communicator(const Error& error, const std::vector<Rank>& members) {
   return error.with_culprit(members[*error.culprit()]);
 }
 
-double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds_in(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 /// The first error that the process was given in that communicator.
 const Error* failure(const JobRun& run, Process process, std::size_t communicator) {
@@ -107,7 +107,7 @@ class Judge {
     const Duration slack = kSlack + busy_time(process) + touching_time();
     if (outcome.join_took > plan.join_timeout + slack)
       complain("{} took {:.3f} s to join '{}', of {:.3f} s that it has", name_of(process),
-               seconds_of(outcome.join_took), plan.name, seconds_of(plan.join_timeout));
+               seconds_in(outcome.join_took), plan.name, seconds_in(plan.join_timeout));
     if (outcome.join_error && job_.rival)
       judge_refusal(process, *outcome.join_error);
     else if (outcome.join_error)
@@ -123,7 +123,7 @@ class Judge {
       if (!call.wrong_result.empty()) complain("{}: {}: {}", name_of(process), what, call.wrong_result);
       if (call.took > limit + slack)
         complain("{}: {} took {:.3f} s, of {:.3f} s that it has", name_of(process), what,
-                 seconds_of(call.took), seconds_of(limit));
+                 seconds_in(call.took), seconds_in(limit));
       if (call.error) judge_error(process, c, *call.error, what, false);
       judge_news(process, call, what);
       if (call.error && call.error->kind() != ErrorKind::Cancelled && outcome.later_error)
@@ -139,7 +139,7 @@ class Judge {
       const TimePoint begun = call.ended - call.took;
       if (call.error && died != kNever && call.ended > std::max(died, begun) + kNewsTime + busy_time(process))
         complain("{}: {} ended {:.3f} s after rank {} had died", name_of(process), what,
-                 seconds_of(call.ended - died), dead.process);
+                 seconds_in(call.ended - died), dead.process);
     }
   }
 
@@ -191,7 +191,7 @@ class Judge {
       if (!message.wrong_result.empty()) complain("{}: {}: {}", name_of(process), what, message.wrong_result);
       if (message.took > plan.timeout + slack)
         complain("{}: {} took {:.3f} s, of {:.3f} s that it has", name_of(process), what,
-                 seconds_of(message.took), seconds_of(plan.timeout));
+                 seconds_in(message.took), seconds_in(plan.timeout));
       if (message.error) judge_error(process, c, *message.error, what, false);
       judge_news(process, message, what);
       const Error* const first = failure(run_, process, c);
@@ -227,7 +227,7 @@ class Judge {
     const std::string of = fmt::format("the group in '{}'", plan.name);
     // A split is a call and then the making; and what is made is established.
     if (group.make_took > 3 * plan.timeout + slack)
-      complain("{}: making {} took {:.3f} s", name_of(process), of, seconds_of(group.make_took));
+      complain("{}: making {} took {:.3f} s", name_of(process), of, seconds_in(group.make_took));
     if (group.make_error) judge_making(process, c, *group.make_error, "making " + of);
     if (group.is_asked && !group.is_made && !group.make_error)
       complain("{}: making {} has no end", name_of(process), of);
@@ -240,7 +240,7 @@ class Judge {
       if (!call.wrong_result.empty()) complain("{}: {}: {}", name_of(process), what, call.wrong_result);
       if (call.took > plan.timeout + slack)
         complain("{}: {} took {:.3f} s, of {:.3f} s that it has", name_of(process), what,
-                 seconds_of(call.took), seconds_of(plan.timeout));
+                 seconds_in(call.took), seconds_in(plan.timeout));
       if (call.error) judge_error_of_group(process, c, in_communicator(*call.error, members), what);
       judge_news(process, call, what);
       if (call.error && group.later_error) judge_later(process, *call.error, *group.later_error, what);

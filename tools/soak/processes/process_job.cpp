@@ -8,7 +8,7 @@
 namespace cohort::soak {
 namespace {
 
-constexpr Rank kMostRanks = 5;
+constexpr Rank kMostProcesses = 5;
 
 std::string_view describe_copies(const ProcessJob& job) {
   if (!job.copies_by_kernel) return " without the kernel's copies";
@@ -25,7 +25,7 @@ ProcessJob draw_process_job(std::uint64_t seed, const ProcessJobOptions& options
   job.seed = seed;
   job.takes = options.takes;
   job.longest_stop = options.longest_stop;
-  job.ranks = static_cast<Rank>(random.between(2, kMostRanks));
+  job.ranks = static_cast<Rank>(random.between(2, kMostProcesses));
   const std::vector<std::string> any = {"shm", "tcp", std::string(kTwoHosts)};
   const std::vector<std::string>& transports = options.transports.empty() ? any : options.transports;
   job.transport = transports[random.below(transports.size())];

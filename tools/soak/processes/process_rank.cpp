@@ -20,10 +20,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using world::Random;
 
-constexpr std::size_t kMostCalls = 12;
+constexpr std::size_t kMostCallsOfProcess = 12;
 constexpr std::size_t kMostMessages = 6;
 /// Of the buffers of one call on one rank: into the largest pieces that anything is cut into.
-constexpr std::size_t kMostBytes = std::size_t{2} << 20;
+constexpr std::size_t kMostBytesOfProcess = std::size_t{2} << 20;
 constexpr std::array<std::size_t, 10> kCounts = {0, 1, 7, 100, 1000, 5000, 16'384, 40'000, 131'072, 300'001};
 
 /// Those of one round, the same on all ranks.
@@ -40,7 +40,7 @@ std::vector<Rank> draw_members(Random& random, Rank ranks) {
   return members;
 }
 
-std::vector<MessagePlan> draw_messages(Random& random, Rank ranks) {
+std::vector<MessagePlan> draw_messages_of_process(Random& random, Rank ranks) {
   constexpr std::size_t kBytes[] = {0, 1, 32, 4000, 30'000, 70'000, 600'000, 1'000'000};
   std::vector<MessagePlan> plans;
   const std::size_t count = random.between(1, kMostMessages);
@@ -105,12 +105,12 @@ Task<> ProcessRank::call_in_world(std::size_t calls) {
 }
 
 Task<> ProcessRank::use(Communicator& group, Random& common) {
-  const std::size_t calls = common.between(1, kMostCalls);
+  const std::size_t calls = common.between(1, kMostCallsOfProcess);
   for (std::size_t i = 0; i < calls && !group.is_failed(); ++i) {
     const bool is_exchange = common.chance(25) && group.size() > 1;
-    const CallPlan plan = draw_call(common, group.size(), kCounts, kMostBytes);
+    const CallPlan plan = draw_call(common, group.size(), kCounts, kMostBytesOfProcess);
     std::vector<MessagePlan> messages =
-        is_exchange ? draw_messages(common, group.size()) : std::vector<MessagePlan>();
+        is_exchange ? draw_messages_of_process(common, group.size()) : std::vector<MessagePlan>();
     co_await dawdle();
     Task<> step = is_exchange ? exchange(group, std::move(messages)) : call(group, plan, i);
     co_await step;
