@@ -132,16 +132,16 @@ TEST(Values, are_combined_by_functions_of_the_programs) {
   on_each_transport(body);
 }
 
-TEST(Values, in_a_stream_may_be_dropped) {
+TEST(Values, as_a_task_in_a_stream_may_be_dropped) {
   auto body = [](Communicator& comm) -> Task<> {
     Stream stream(comm.engine());
-    stream.enqueue(comm.all_reduce(1, ReduceOp::sum));
+    stream.enqueue(Task<int>(comm.all_reduce(1, ReduceOp::sum)));
     auto fail = []() -> Task<> {
       throw std::runtime_error("planted");
       co_return;
     };
     stream.enqueue(fail());
-    stream.enqueue(comm.all_reduce(1, ReduceOp::sum));
+    stream.enqueue(Task<int>(comm.all_reduce(1, ReduceOp::sum)));
     auto finish = [](Stream& of) -> Task<> { co_await of.synchronize(); };
     bool has_failed = false;
     try {

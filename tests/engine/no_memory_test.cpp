@@ -61,7 +61,7 @@ TEST(NoMemory, cancelling_needs_none) {
 /// What waits takes memory of the driver's; what is over does not.
 TEST(NoMemory, a_request_that_epoll_cannot_keep_ends_with_that_error) {
   Engine engine({.driver = make_epoll_driver("for a test"), .compute_threads = 1});
-  auto [here, there] = cohort::testing::socket_pair();
+  auto [here, there] = test::socket_pair();
   int waited = 0;
   int over = 0;
   bool was_refused = false;
