@@ -40,7 +40,7 @@ CallPlan plan_for(const Call& call, const HostPlan& host, const Reach& reach) no
   if (!reach.is_host_wide) return plan;
   plan.is_at_once = std::max(call.message_bytes(), call.announced_bytes) <= tuning::slots::kMostInPlace;
   switch (call.algorithm->announces()) {
-    case Announces::nothing: break;
+    case Announces::nothing:
     case Announces::windows: plan.pulls = pulls(call, reach); break;
     case Announces::data:
       if (call.algorithm->may_refer(call.announced_bytes)) {
@@ -59,7 +59,10 @@ std::string words_of_plan(const Call& call, const HostPlan& host, const Reach& r
   if (!reach.is_host_wide || reach.ranks() == 1 || call.algorithm == nullptr) return {};
   const CallPlan plan = plan_for(call, host, reach);
   switch (call.algorithm->announces()) {
-    case Announces::nothing: return "over links, though all ranks map each other's memory";
+    case Announces::nothing:
+      if (call.algorithm->ground() == Ground::links)
+        return "over links, though all ranks map each other's memory";
+      [[fallthrough]];
     case Announces::windows:
       return fmt::format("from mapped buffers without a copy; from private ones {}",
                          plan.pulls ? "by the kernel's copy" : "through the CCL buffers");

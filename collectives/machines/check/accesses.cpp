@@ -33,18 +33,25 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
   }
   const WindowPlace& place = place_of(owner, slice.window);
   if (slice.offset > place.bytes || slice.bytes > place.bytes - slice.offset) {
-    const char* const hint = slice.window == WindowId::scratch
-                                 ? "let needs() ask for more, or take a smaller slice"
-                                 : "take a slice that lies inside, and cut large messages by largest_piece()";
+    const bool is_unsaid = slice.window == WindowId::scratch && slice.offset >= kUnsaidScratch;
+    const char* const hint =
+        is_unsaid ? "say in each operation, by use_scratch_from(), where the scratch of a level begins: it "
+                    "stays where the operation before had it"
+        : slice.window == WindowId::scratch
+            ? "let needs() ask for more, or take a smaller slice"
+            : "take a slice that lies inside, and cut large messages by largest_piece()";
     add(FindingKind::bounds, task,
         fmt::format("{} bytes {}..{} of rank {}'s {}, which has {} bytes; {}", writes ? "writes" : "reads",
                     slice.offset, slice.offset + std::max<std::size_t>(slice.bytes, 1) - 1, owner, window,
                     place.bytes, hint));
     return false;
   }
+  if (slice.window == WindowId::recv && plan_.block_bytes != 0 && !slice.empty() &&
+      !keeps_to_block(owner, slice, writes, task))
+    return false;
   if (owner == rank) return true;
-  const bool is_by_kernel = reaches(tasks_[task].kind) && plan_.user_windows == UserWindows::readable;
-  const bool may_reach = plan_.user_windows == UserWindows::mapped || is_by_kernel || plan_.refers[owner];
+  const bool is_by_kernel = reaches(tasks_[task].kind) && plan_.host.windows == UserWindows::readable;
+  const bool may_reach = plan_.host.maps() || is_by_kernel || plan_.refers[owner];
   const char* objection = nullptr;
   if (slice.window == WindowId::scratch)
     objection = "scratch is local; use ccl_in or ccl_out for what peers reach";
@@ -59,6 +66,21 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
   if (objection == nullptr) return true;
   add(FindingKind::usage, task,
       fmt::format("{} rank {}'s {}: {}", writes ? "writes" : "reads", owner, window, objection));
+  return false;
+}
+
+/// Where the algorithm says that it does: blocks of recv may lie apart then, where peers do not find them.
+bool Machine::keeps_to_block(Rank owner, const Slice& slice, bool writes, TaskId task) {
+  const bool is_own = owner == tasks_[task].rank;
+  const std::size_t last = slice.offset + slice.bytes - 1;
+  if (is_own && slice.offset / plan_.block_bytes == last / plan_.block_bytes) return true;
+  add(FindingKind::usage, task,
+      fmt::format("{} {}{}, where the algorithm says that it keeps_to_blocks: {}",
+                  writes ? "writes" : "reads",
+                  bytes_of(owner, slice.window, slice.offset, slice.offset + slice.bytes),
+                  is_own ? fmt::format(" at once, parts of blocks of {} bytes", plan_.block_bytes) : "",
+                  is_own ? "cut between blocks, or do not say so"
+                         : "no peer names any, since they may lie anywhere; do not say so"));
   return false;
 }
 

@@ -17,8 +17,13 @@
 namespace cohort::check {
 namespace {
 
+/// That refer each for itself.
+constexpr Rank kRanksApart = 64;
+
 /// Slots alternate: a third operation uses those of the first again.
 constexpr std::uint32_t kLeastOperationsInSlots = 3;
+/// Of ranks that go ahead, of which one may have left the second when another comes to the first.
+constexpr std::uint32_t kLeastOperationsAhead = 4;
 
 bool travels(const AnyAlgorithm& algorithm, const CheckOptions& options) {
   std::size_t most = 0;
@@ -70,7 +75,10 @@ Task<> run_operation(RankExec& x, const AnyAlgorithm& algorithm, const CheckOpti
     algorithm.combine(x, arguments);
     co_return;
   }
-  if (algorithm.announces() == Announces::data) x.announce(algorithm, arguments);
+  if (algorithm.announces() == Announces::data) {
+    co_await x.catch_up();
+    x.announce(algorithm, arguments);
+  }
   if (algorithm.ground() == Ground::mapped) co_await x.meet();
   const bool is_local =
       algorithm.announces() == Announces::data || (algorithm.announces() == Announces::windows && is_mapped);
@@ -81,7 +89,11 @@ Task<> run_operation(RankExec& x, const AnyAlgorithm& algorithm, const CheckOpti
 }
 
 std::uint32_t operations_of(const AnyAlgorithm& algorithm, const CheckOptions& options) {
-  const std::uint32_t least = algorithm.announces() == Announces::data ? kLeastOperationsInSlots : 1;
+  const bool may_go_ahead =
+      options.goes_ahead && algorithm.op().is_one_way() && options.referring == Referring::nobody;
+  const std::uint32_t least = algorithm.announces() != Announces::data ? 1
+                              : may_go_ahead                           ? kLeastOperationsAhead
+                                                                       : kLeastOperationsInSlots;
   return options.operations == 1 ? 1 : std::max(least, options.operations);
 }
 
@@ -92,6 +104,7 @@ Task<> run_rank(Machine& machine, RankExec& x, const AnyAlgorithm& algorithm, co
   try {
     for (std::uint32_t i = 0; i < operations; ++i) {
       machine.begin();
+      x.begin(i);
       co_await run_operation(x, algorithm, options, piece);
       machine.end();
     }
@@ -172,6 +185,7 @@ Report run_operations(const AnyAlgorithm& algorithm, const CheckOptions& options
   report.combines_at_once = machine.is_at_once();
   report.example_of_order = machine.example_of_order();
   report.results = machine.results();
+  report.had_empty_messages = machine.had_empty_messages();
   if (report.passed() && options.checks_cost)
     check_cost(machine, algorithm, {options, bytes, piece >= bytes}, report);
   return report;
@@ -188,36 +202,7 @@ void explain_deadlocks(const AnyAlgorithm& algorithm, const CheckOptions& option
       finding.text += " (it ends only where links buffer whatever is sent, which none of them promises)";
 }
 
-}  // namespace
-
-std::string_view to_string(Referring referring) noexcept {
-  switch (referring) {
-    case Referring::nobody: return "";
-    case Referring::everybody: return "all by reference";
-    case Referring::rank_0: return "rank 0 by reference";
-    case Referring::all_but_rank_0: return "all but rank 0 by reference";
-  }
-  return "unknown";
-}
-
-bool refers(Referring referring, Rank rank) noexcept {
-  switch (referring) {
-    case Referring::nobody: return false;
-    case Referring::everybody: return true;
-    case Referring::rank_0: return rank == 0;
-    case Referring::all_but_rank_0: return rank != 0;
-  }
-  return false;
-}
-
-std::string Report::text() const {
-  std::string text;
-  for (const Finding& finding : findings)
-    text += fmt::format("{}: {}\n", to_string(finding.kind), finding.text);
-  return text;
-}
-
-Report check(const AnyAlgorithm& algorithm, const CheckOptions& options, const Fault* fault) {
+Report check_once(const AnyAlgorithm& algorithm, const CheckOptions& options, const Fault* fault) {
   check_options(algorithm, options);
   const std::uint32_t operations = operations_of(algorithm, options);
   // A fault may be another one in each operation.
@@ -228,6 +213,52 @@ Report check(const AnyAlgorithm& algorithm, const CheckOptions& options, const F
   Report report = run_operations(algorithm, options, fault, operations);
   if (options.explains_deadlocks && !options.is_eager && has_deadlock(report.findings))
     explain_deadlocks(algorithm, options, fault, report);
+  return report;
+}
+
+}  // namespace
+
+std::string to_string(Referring referring) {
+  switch (referring) {
+    case Referring::nobody: return "";
+    case Referring::everybody: return "all by reference";
+    case Referring::rank_0: return "rank 0 by reference";
+    case Referring::all_but_rank_0: return "all but rank 0 by reference";
+  }
+  std::string ranks;
+  for (Rank rank = 0; rank < kRanksApart; ++rank)
+    if (refers(referring, rank)) ranks += fmt::format(" {}", rank);
+  return fmt::format("ranks{} by reference", ranks);
+}
+
+bool refers(Referring referring, Rank rank) noexcept {
+  return (static_cast<std::uint64_t>(referring) >> std::min(rank, kRanksApart - 1) & 1) != 0;
+}
+
+std::string Report::text() const {
+  std::string text;
+  for (const Finding& finding : findings)
+    text += fmt::format("{}: {}\n", to_string(finding.kind), finding.text);
+  return text;
+}
+
+namespace {
+
+/// Who may have heard of others by nothing but messages without bytes is asked by none: whom it has not heard
+/// of even by these is found where they order.
+void find_unheard(const AnyAlgorithm& algorithm, const CheckOptions& options, const Fault* fault,
+                  Report& report) {
+  CheckOptions ordering = options;
+  ordering.empty_messages_order = true;
+  ordering.checks_cost = false;
+  report.findings = check(algorithm, ordering, fault).findings;
+}
+
+}  // namespace
+
+Report check(const AnyAlgorithm& algorithm, const CheckOptions& options, const Fault* fault) {
+  Report report = check_once(algorithm, options, fault);
+  if (report.passed() && report.had_empty_messages) find_unheard(algorithm, options, fault, report);
   return report;
 }
 

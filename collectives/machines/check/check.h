@@ -4,16 +4,23 @@
 #include <cohort/collectives/machines/check/fault.h>
 #include <cohort/collectives/machines/check/finding.h>
 #include <cohort/collectives/schedules/algorithm.h>
-#include <cohort/collectives/schedules/memory/user_windows.h>
+#include <cohort/collectives/schedules/host_plan.h>
 
 #include <string>
 #include <vector>
 
 namespace cohort::check {
 
-/// Which ranks announce their input by reference, where a local schedule lets them.
-enum class Referring : std::uint8_t { nobody, everybody, rank_0, all_but_rank_0 };
-[[nodiscard]] std::string_view to_string(Referring referring) noexcept;
+/// Which ranks announce their input by reference, where a local schedule lets them: a bit for each, rank 0
+/// the lowest; those from 63 on have the highest one in common.
+enum class Referring : std::uint64_t {
+  nobody = 0,
+  rank_0 = 1,
+  all_but_rank_0 = ~std::uint64_t{1},
+  everybody = ~std::uint64_t{0},
+};
+/// "rank 0 by reference", "ranks 1 2 by reference"; of nobody nothing.
+[[nodiscard]] std::string to_string(Referring referring);
 [[nodiscard]] bool refers(Referring referring, Rank rank) noexcept;
 
 /// One case: how many ranks, how much data, and on what.
@@ -29,6 +36,14 @@ struct CheckOptions {
   bool is_in_place = false;
   UserWindows user_windows = UserWindows::staged;  ///< others only on mapped ground
   Referring referring = Referring::nobody;         ///< others only for local schedules that may
+  // The rest of what a schedule may ask of its HostPlan:
+  /// Where each has one, a root's message passes through in several pieces, as well as in one where it is
+  /// small.
+  CoreSupply cores = CoreSupply::one_each;
+  bool goes_round = true;
+  std::size_t stage_bytes = ~std::size_t{0};  ///< of each CCL buffer, at most
+  std::uint64_t staged_calls = 0;             ///< of the first operation
+  std::uint64_t staged_by_each = 1;           ///< of each that follows so many more
   DataType type = DataType::float32;
   ReduceOp reduce = ReduceOp::avg;  ///< avg covers sum, and that it is divided once and last
   std::size_t buffer_bytes = std::size_t{256} << 10;  ///< of each CCL buffer
@@ -41,6 +56,12 @@ struct CheckOptions {
   /// Links tell the signals of one operation from those of the next, as those of the library do. False: bare
   /// flags, which a signal of the next operation must not reach before the last one was taken.
   bool tags_signals = true;
+  /// Messages of no bytes order, too, as over TCP: for what is unheard beside them. Each case with such is
+  /// run once more like this.
+  bool empty_messages_order = false;
+  /// Where the operator lets ranks go ahead, those who meet with data wait for them alone whom their result
+  /// depends on. False: for all.
+  bool goes_ahead = true;
   bool is_eager = false;           ///< links that buffer whatever is sent; the default is the strictest
   bool checks_cost = true;         ///< as declared, and that no step writes what nobody needs
   bool explains_deadlocks = true;  ///< says whether links that buffer would help, which takes another run
@@ -48,6 +69,13 @@ struct CheckOptions {
       0;  ///< of the order in which streams run; 0: first in, first out. Results never depend on it.
 
   [[nodiscard]] Form form() const noexcept { return {count, ranks, root, counts}; }
+  [[nodiscard]] HostPlan host_plan() const noexcept {
+    return {.cores = cores,
+            .windows = user_windows,
+            .goes_round = goes_round,
+            .stage_bytes = stage_bytes < buffer_bytes ? stage_bytes : buffer_bytes,
+            .staged_calls = staged_calls};
+  }
   [[nodiscard]] Hosts hosts() const {
     const Hosts hosts = (host_of.empty() ? Hosts(ranks) : Hosts(host_of)).below_switches(hosts_per_switch);
     return bandwidths.empty() ? hosts : hosts.with_bandwidths(bandwidths);
@@ -78,8 +106,9 @@ struct Report {
   bool holds_in_a_row = false;  ///< the first operation alone proves that those behind it pass, if it does
   bool combines_in_rank_order = true;  ///< every result is ((0 + 1) + 2) + ...
   bool combines_at_once = true;        ///< every result in one step, averages as well
-  std::string example_of_order;        ///< of one that is not in rank order
-  std::uint64_t results = 0;           ///< the same number: the same results, combined in the same order
+  bool had_empty_messages = false;
+  std::string example_of_order;  ///< of one that is not in rank order
+  std::uint64_t results = 0;     ///< the same number: the same results, combined in the same order
 
   [[nodiscard]] bool passed() const noexcept { return findings.empty(); }
   /// One line for each finding: "kind: words".

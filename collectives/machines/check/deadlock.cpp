@@ -12,7 +12,9 @@ namespace {
 constexpr std::size_t kMostHopeless = 3;
 constexpr std::size_t kLongestCircle = 6;
 
-bool meets_all(TaskKind kind) { return kind == TaskKind::phase || kind == TaskKind::begin; }
+bool meets_all(TaskKind kind) {
+  return kind == TaskKind::phase || kind == TaskKind::begin || kind == TaskKind::catch_up;
+}
 
 std::string_view missing_half(TaskKind kind) {
   switch (kind) {

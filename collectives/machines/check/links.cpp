@@ -316,8 +316,9 @@ bool Machine::deliver_bytes(Channel& link, Message& message) {
         fmt::format("takes {} bytes where {} sends {}; let both sides name slices of one size", expected,
                     who(message.sender.task), message.bytes));
   check_replies(link, message, receiver);
-  if (message.bytes == 0 || expected == 0)  // on shared memory nobody meets for nothing
-    ranks_[link.to].has_empty_messages = ranks_[link.from].has_empty_messages = true;
+  const bool is_empty = message.bytes == 0 || expected == 0;
+  if (is_empty && !plan_.empty_messages_order)  // on shared memory nobody meets for nothing
+    ranks_[link.to].has_empty_messages = ranks_[link.from].has_empty_messages = had_empty_messages_ = true;
   else
     hear(receiver.stream, message, 1);
   const Access by = now(receiver.task);

@@ -66,7 +66,8 @@ TaskId Machine::admit(const TaskRequest& request) {
   TaskRecord task = record(request, rank);
   task.stream = stream;
   task.operation = of.operation;
-  const bool is_edge = request.kind == TaskKind::begin || request.kind == TaskKind::end;
+  const bool is_edge =
+      request.kind == TaskKind::begin || request.kind == TaskKind::catch_up || request.kind == TaskKind::end;
   task.number = is_edge ? 0 : ++of.number;
   order_.tick(stream);
   tasks_.push_back(task);
@@ -98,7 +99,8 @@ bool Machine::is_of_stream(Rank rank, const TaskRequest& request, const Operatio
 Fate Machine::alter(Rank rank, TaskRequest& request) {
   StreamState& of = state(running());
   of.rest.clear();
-  if (fault_ == nullptr || request.kind == TaskKind::begin) return Fate::keep;
+  if (fault_ == nullptr || request.kind == TaskKind::begin || request.kind == TaskKind::catch_up)
+    return Fate::keep;
   const std::uint32_t number = of.operation == ranks_[rank].operation ? of.number : 0;
   Fated fated = (*fault_)({ranks_[rank].operation, rank, name_of(running()), number + 1, of.forks}, request);
   if (fated.fate == Fate::twice) fated.then.push_back(request);
@@ -142,6 +144,7 @@ bool Machine::dispatch(const TaskRequest& request, TaskId task, Operation* opera
     case TaskKind::push: copy(request, now(task)); return true;
     case TaskKind::reduce: reduce(request, now(task)); return true;
     case TaskKind::finish_average: finish_average(request, now(task)); return true;
+    case TaskKind::catch_up: return catch_up(task, operation);
     case TaskKind::begin:
     case TaskKind::phase: return arrive(request, task, operation);
     case TaskKind::notify_post: post_notify(request.notify, task); return true;
@@ -234,6 +237,7 @@ bool Machine::arrive(const TaskRequest& request, TaskId task, Operation* operati
     add(FindingKind::usage, task, "two streams of a rank take part in phases without order between them");
   rank.last_phase = order_.now(stream);
   Gate& gate = gates_[std::uint64_t{rank.operation} << 32 | rank.phases++];
+  if (!is_own && plan_.goes_ahead) return arrive_ahead(gate, {operation, stream, task});
   gate.arrived.push_back({operation, stream, task});
   if (gate.arrived.size() < plan_.ranks) return false;
   std::vector<StreamId> streams;
@@ -251,6 +255,59 @@ bool Machine::arrive(const TaskRequest& request, TaskId task, Operation* operati
     if (one.stream != stream) complete_waiting(one);
   }
   gate.arrived.clear();
+  return true;
+}
+
+/// A meeting at which each waits for those alone whom its result depends on.
+bool Machine::arrive_ahead(Gate& gate, const Waiting& arriving) {
+  gate.arrived.push_back(arriving);
+  gate.stamps.push_back(order_.stamp(arriving.stream));
+  gate.rounds.push_back(state(arriving.stream).rounds);
+  gate.path_bytes.push_back(state(arriving.stream).path_bytes);
+  gate.waiting.push_back(arriving);
+  bool goes_on = false;
+  std::erase_if(gate.waiting, [&](const Waiting& one) {
+    if (!go_on_at(gate, one)) return false;
+    if (one.stream == arriving.stream)
+      goes_on = true;
+    else
+      complete_waiting(one);
+    return true;
+  });
+  return goes_on;
+}
+
+/// Nobody writes a slot of the last operation but one before all have come to the last one.
+bool Machine::catch_up(TaskId task, Operation* operation) {
+  const StreamId stream = tasks_[task].stream;
+  Gate& last = gates_[std::uint64_t{ranks_[tasks_[task].rank].operation - 1} << 32];
+  if (go_on_at(last, {operation, stream, task})) return true;
+  last.waiting.push_back({operation, stream, task});
+  return false;
+}
+
+/// If all have come for whom it waits, it comes after them.
+bool Machine::go_on_at(const Gate& gate, const Waiting& waiting) {
+  const Rank rank = tasks_[waiting.task].rank;
+  const bool waits_for_all = tasks_[waiting.task].kind == TaskKind::catch_up;
+  const auto awaits = [&](Rank other) { return waits_for_all || plan_.awaits(rank, other); };
+  const auto has_come = [&](Rank other) {
+    return std::ranges::any_of(gate.arrived,
+                               [&](const Waiting& one) { return tasks_[one.task].rank == other; });
+  };
+  for (Rank other = 0; other < plan_.ranks; ++other)
+    if (other != rank && awaits(other) && !has_come(other)) return false;
+  StreamState& of = state(waiting.stream);
+  std::uint32_t rounds = of.rounds;
+  for (std::size_t i = 0; i < gate.arrived.size(); ++i) {
+    const Waiting& one = gate.arrived[i];
+    const Rank other = tasks_[one.task].rank;
+    if (other == rank || !awaits(other)) continue;
+    order_.learn(waiting.stream, gate.stamps[i]);
+    rounds = std::max(rounds, gate.rounds[i] + (waits_for_all ? 0 : 1));
+    of.path_bytes = std::max(of.path_bytes, gate.path_bytes[i]);
+  }
+  of.rounds = rounds;
   return true;
 }
 

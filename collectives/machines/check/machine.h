@@ -29,6 +29,9 @@ struct Traffic {
   std::uint64_t messages_inside = 0;  ///< the same
 };
 
+/// Where the scratch of a level begins that no schedule has said in this operation: outside.
+inline constexpr std::size_t kUnsaidScratch = std::size_t{1} << 60;
+
 /// The machine that proves: symbolic memory, links that complete as little as any transport may, and the
 /// order that holds in every run.
 ///
@@ -68,13 +71,15 @@ class Machine final : public machine::Stage {
   /// after its beginning. Then the next one starts as this one did, with nothing on its way that is not in
   /// front of all that it sends: links keep order, and tell its signals from older ones.
   [[nodiscard]] bool holds_in_a_row() const noexcept {
-    return holds_in_a_row_ && plan_.tags_signals && !plan_.is_eager;
+    return holds_in_a_row_ && plan_.tags_signals && !plan_.is_eager && !plan_.goes_ahead;
   }
   [[nodiscard]] const Traffic& traffic(Rank rank) const noexcept { return ranks_[rank].traffic; }
   [[nodiscard]] std::size_t tasks() const noexcept { return tasks_.size(); }
   /// Messages that followed one another, on the longest path; and the bytes on the path with most of them.
   [[nodiscard]] std::uint32_t rounds() const noexcept { return rounds_; }
   [[nodiscard]] std::uint64_t path_bytes() const noexcept { return path_bytes_; }
+  /// Some message had no bytes, so that nobody was asked whom it has heard of.
+  [[nodiscard]] bool had_empty_messages() const noexcept { return had_empty_messages_; }
   /// Every combined result is ranks 0, 1, 2, ... in this order; a run without any is, too.
   [[nodiscard]] bool is_in_rank_order() const noexcept { return is_in_rank_order_; }
   /// Every combined result is the work of one step.
@@ -116,6 +121,11 @@ class Machine final : public machine::Stage {
   };
   struct Gate {
     CaseVector<Waiting> arrived;
+    // Of a meeting at which not all wait for all:
+    CaseVector<Stamp> stamps;  ///< of those who have arrived
+    CaseVector<std::uint32_t> rounds;
+    CaseVector<std::uint64_t> path_bytes;
+    CaseVector<Waiting> waiting;  ///< of these, and of those who come to the next one, whoever lacks somebody
   };
   struct NotifyState {
     std::uint32_t limit = 1;
@@ -177,6 +187,9 @@ class Machine final : public machine::Stage {
   void reduce(const TaskRequest& request, const Access& by);
   void finish_average(const TaskRequest& request, const Access& by);
   bool arrive(const TaskRequest& request, TaskId task, Operation* operation);
+  bool arrive_ahead(Gate& gate, const Waiting& arriving);
+  bool catch_up(TaskId task, Operation* operation);
+  bool go_on_at(const Gate& gate, const Waiting& waiting);
   Content combine(const Content& left, const Content& right, TaskId task, Step step = Step::begins);
   void average(Content& of, Step step);
   void add_states(StreamId last);
@@ -199,6 +212,7 @@ class Machine final : public machine::Stage {
 
   // Memory (accesses.cpp):
   [[nodiscard]] bool may_touch(Rank owner, const Slice& slice, bool writes, TaskId task, bool over_link);
+  [[nodiscard]] bool keeps_to_block(Rank owner, const Slice& slice, bool writes, TaskId task);
   Content read(Rank owner, const Slice& slice, const Access& by);
   void write(Rank owner, const Slice& slice, const Content& content, const Access& by);
   [[nodiscard]] Memory& memory_of(Rank owner, WindowId window);
@@ -286,6 +300,7 @@ class Machine final : public machine::Stage {
   std::uint32_t rounds_ = 0;
   std::uint64_t path_bytes_ = 0;
   bool holds_in_a_row_ = true;
+  bool had_empty_messages_ = false;
   Rank leavers_ = 0;  ///< of the operation that not all have left
   bool is_in_rank_order_ = true;
   bool is_at_once_ = true;

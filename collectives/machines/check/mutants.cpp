@@ -309,6 +309,7 @@ std::vector<Case> cases_like(CaseFilter filter, Rank ranks, std::size_t count, R
 
 std::vector<Case> cases_for_mutants(CaseFilter filter) {
   if (filter.ranks.empty()) filter.ranks = {2, 3, 4, 5, 7, 8};
+  filter.has_every_plan = false;
   std::vector<Case> list;
   for (const Rank ranks : filter.ranks) {
     const std::size_t even = kEvenPerRank * ranks;

@@ -84,9 +84,17 @@ Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::si
   plan.op = op;
   plan.ranks = options.ranks;
   plan.hosts = options.hosts();
+  plan.root = options.root;
   plan.is_mapped_group = algorithm.ground() != Ground::links;
   plan.meets_with_data = algorithm.announces() == Announces::data;
-  plan.user_windows = options.user_windows;
+  plan.has_levels = algorithm.levels() != Levels::none;
+  plan.goes_ahead =
+      options.goes_ahead && plan.meets_with_data && op.is_one_way() && options.referring == Referring::nobody;
+  plan.empty_messages_order = options.empty_messages_order;
+  if (algorithm.keeps_to_blocks() && !options.is_in_place)
+    plan.block_bytes = op->extent(options.form(), 0).recv / options.ranks * size_bytes(options.type);
+  plan.host = options.host_plan();
+  plan.staged_by_each = options.staged_by_each;
   plan.combine = Combine(options.type, options.reduce, options.ranks);
   plan.is_averaged = options.reduce == ReduceOp::avg && options.ranks > 1;
   plan.combines = op->combines;

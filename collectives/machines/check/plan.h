@@ -54,8 +54,12 @@ struct Plan {
   bool is_mapped_group = false;  ///< the ranks meet at the start and may use phase()
   bool meets_with_data = false;  ///< and that is the schedule's first round
   std::vector<bool> refers;      ///< ranks whose inputs are read, and results stored, where they lie
-  UserWindows user_windows{};
-  Combine combine;  ///< that the call asks for
+  bool has_levels = false;       ///< and so the schedule may ask for hosts
+  bool goes_ahead = false;       ///< a rank meets those alone whom its result depends on
+  bool empty_messages_order = false;
+  std::size_t block_bytes = 0;  ///< of recv, where blocks of it may lie apart
+  HostPlan host;                ///< of the first operation
+  Combine combine;              ///< that the call asks for
   bool is_averaged = false;
   bool combines = false;               ///< results are combinations
   ReductionOrder order{};              ///< that the algorithm says it has
@@ -69,7 +73,12 @@ struct Plan {
   bool is_eager = false;            ///< links buffer whatever is sent
   std::uint64_t seed = 0;           ///< of the order in which streams are resumed; 0: first in, first out
   std::vector<RankPlan> shares;
+  Rank root = 0;
+  std::uint64_t staged_by_each = 1;
   Hosts hosts;
+
+  /// Whom a rank waits for as it meets, if not for all.
+  [[nodiscard]] bool awaits(Rank rank, Rank other) const noexcept { return op.needs(rank, other, root); }
 };
 
 /// The plan of a case: windows, and by the operator's definition what each rank gives and gets. `piece` is

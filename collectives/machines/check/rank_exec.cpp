@@ -90,14 +90,18 @@ class RankExec::OneLink final : public Link, public machine::InCaseMemory {
 RankExec::RankExec(Machine& machine, Rank rank)
     : Exec(rank, machine.ranks(), &machine),
       machine_(machine),
-      links_(static_cast<std::size_t>(machine.ranks()) * kMostLanes) {
-  // So that a root's message passes through in several pieces, as well as in one where it is small.
-  own_plan().cores = CoreSupply::one_each;
-  own_plan().windows = machine.plan().user_windows;
-  own_plan().stage_bytes = machine.plan().ccl_bytes;
-}
+      links_(static_cast<std::size_t>(machine.ranks()) * kMostLanes) {}
 
 RankExec::~RankExec() = default;
+
+const Hosts& RankExec::hosts() const {
+  if (machine_.plan().has_levels) return machine_.plan().hosts;
+  const std::string objection =
+      "asks which ranks share hosts, where its algorithm says that it does not: set its levels to "
+      "Levels::any_hosts, or to what it needs";
+  machine_.refuse(rank(), objection);
+  throw Error(ErrorKind::InvalidArgument, objection);
+}
 
 Link& RankExec::link(Rank peer, Lane lane) {
   const std::string objection = machine_.objection_to_link(rank(), peer, lane);
@@ -132,10 +136,26 @@ void RankExec::reach(TaskKind kind, const PlacedSlice& to, const PlacedSlice& fr
       rank(), {.kind = kind, .outputs = std::span(&to, 1), .inputs = std::span(&from, 1)}, nullptr);
 }
 
+void RankExec::begin(std::uint32_t operations) {
+  operations_before_ = operations;
+  own_plan() = machine_.plan().host;
+  own_plan().staged_calls += operations * machine_.plan().staged_by_each;
+  if (!machine_.plan().has_levels) return;
+  for (Exec* const level : {&inside(), &across()}) {
+    level->use_scratch_from(kUnsaidScratch);
+    level->inside().use_scratch_from(kUnsaidScratch);
+    level->across().use_scratch_from(kUnsaidScratch);
+  }
+}
+
 void RankExec::announce(const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
   machine::announce(*this, algorithm, arguments, machine_.plan().refers);
 }
 
+Task<> RankExec::catch_up() {
+  if (machine_.plan().goes_ahead && operations_before_ != 0)
+    co_await Meeting(machine_, rank(), TaskKind::catch_up);
+}
 Task<> RankExec::meet() { return come_together(machine_, rank(), TaskKind::begin); }
 Task<> RankExec::phase() { return come_together(machine_, rank(), TaskKind::phase); }
 

@@ -16,12 +16,16 @@ class RankExec final : public Exec {
   RankExec(Machine& machine, Rank rank);
   ~RankExec() override;
 
+  /// An operation behind so many others.
+  void begin(std::uint32_t operations);
   /// Brings this rank's input to the meeting, or refers to it.
   void announce(const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
+  /// Before it brings anything: of an operation that did not wait for all, all have come to the last one.
+  [[nodiscard]] Task<> catch_up();
   /// The ranks of a mapped group meet before the schedule.
   [[nodiscard]] Task<> meet();
 
-  [[nodiscard]] const Hosts& hosts() const noexcept override { return machine_.plan().hosts; }
+  [[nodiscard]] const Hosts& hosts() const override;
   [[nodiscard]] Link& link(Rank peer, Lane lane) override;
   [[nodiscard]] std::size_t ccl_bytes() const noexcept override { return machine_.plan().ccl_bytes; }
   [[nodiscard]] Task<> pull(Rank peer, Slice to, Slice from) override;
@@ -36,6 +40,7 @@ class RankExec final : public Exec {
   void reach(TaskKind kind, const PlacedSlice& to, const PlacedSlice& from);
 
   Machine& machine_;
+  std::uint32_t operations_before_ = 0;
   std::vector<std::unique_ptr<OneLink>> links_;
 };
 

@@ -26,6 +26,32 @@ constexpr Rank kMostRanksOfHuge = 3;
 /// Bytes beyond it, of schedules that cut messages into chunks by themselves: a task for each takes its time.
 constexpr std::size_t kHugeCountInChunks = (std::size_t{1} << 30) + 5;
 constexpr Rank kMostRanksOfHugeInChunks = 2;
+/// Of a rank's share of a message, for more ranks: the third of chunks of 1 MiB of a schedule's own, and of
+/// 256 KiB a ninth, no multiple of anything.
+constexpr std::size_t kLargeShareBytes = (std::size_t{2} << 20) + 65'556;
+constexpr Rank kRanksOfLargeShares[] = {4, 5, 8};
+
+/// Who refers is anybody of so many.
+constexpr Rank kMostRanksOfEveryReferring = 5;
+
+/// What a schedule may be told beside the usual: ranks that share cores, with rings, as few do, and without;
+/// the first, second, fourth and fifth call round a ring; a stage smaller than its buffer.
+struct OtherPlan {
+  CoreSupply cores;
+  bool goes_round;
+  bool is_small;  ///< the stage
+  std::uint64_t staged_calls;
+};
+constexpr OtherPlan kOtherPlans[] = {
+    {CoreSupply::shared, false, true, 1},   {CoreSupply::one_each, true, true, 3},
+    {CoreSupply::shared, false, false, 3},  {CoreSupply::shared, true, true, 4},
+    {CoreSupply::one_each, true, false, 1}, {CoreSupply::idle, true, false, 4},
+};
+/// Of these, where nothing is staged, or there are many ranks.
+constexpr std::size_t kFewPlans = 2;
+constexpr Rank kMostRanksOfEveryPlan = 17;
+/// A small stage, of its buffer.
+constexpr std::size_t kOfBuffer = 4;
 
 /// A piece may begin before the signals of the one before are taken: links count to four.
 constexpr std::uint32_t kUntakenAcrossPieces = 2;
@@ -74,16 +100,17 @@ std::vector<std::size_t> usual_counts(const CheckOptions& options, std::size_t l
   return counts;
 }
 
-/// Lists whose blocks differ: each larger than the one before, every other one empty, all but the last one
-/// empty.
+/// Lists whose blocks differ: each larger than the one before, every other one empty, from the first or from
+/// the second on, all but the last one empty.
 std::vector<std::vector<std::size_t>> uneven_counts(Counts of, Rank ranks, std::size_t most) {
   const std::size_t size = how_many(of, ranks);
-  std::vector<std::vector<std::size_t>> lists(3, std::vector<std::size_t>(size));
+  std::vector<std::vector<std::size_t>> lists(4, std::vector<std::size_t>(size));
   for (std::size_t i = 0; i < size; ++i) {
     const std::size_t step = (i + i / ranks) % ranks;  // of pairs: no two rows alike
     lists[0][i] = most * (step + 1) / ranks;
     lists[1][i] = step % 2 == 1 ? most : 0;
     lists[2][i] = i + 1 == size ? most : 0;
+    lists[3][i] = step % 2 == 0 ? most : 0;
   }
   return lists;
 }
@@ -118,6 +145,17 @@ std::vector<std::vector<Rank>> usual_hosts(Rank ranks) {
   add([&](Rank rank) { return rank + 1 == ranks ? 1U : 0U; });                       // all but one, and one
   add([](Rank rank) { return static_cast<Rank>(std::bit_width(rank + 1U)) - 1U; });  // 1, 2, 4, ...
   return lists;
+}
+
+/// What of its plan is not as usual.
+std::string words_of_plan(const CheckOptions& options) {
+  constexpr std::string_view kCores[] = {", shared cores", "", ", idle cores"};
+  std::string text(kCores[static_cast<std::size_t>(options.cores)]);
+  if (!options.goes_round) text += ", no rings";
+  if (options.host_plan().stage_bytes < options.buffer_bytes)
+    text += fmt::format(", stages of {} bytes", options.stage_bytes);
+  if (options.staged_calls != 0) text += fmt::format(", behind {} staged calls", options.staged_calls);
+  return text;
 }
 
 class Collector {
@@ -170,6 +208,25 @@ class Collector {
       if (windows != UserWindows::mapped && !algorithm.has_schedule()) continue;
       add_counts(one, counts);
       if (filter_.counts.empty()) add_huge(one);
+      if (filter_.counts.empty()) add_large_shares(one);
+      if (algorithm.ground() == Ground::mapped) add_plans(one, counts);
+    }
+  }
+  /// Of what is staged, one message more, of five pieces of a small stage, that goes round the ring's end.
+  void add_plans(Case one, std::vector<std::size_t> counts) {
+    if (!filter_.has_every_plan) return;
+    const bool is_staged = one.options.user_windows == UserWindows::staged;
+    const bool are_few = !is_staged || one.options.ranks > kMostRanksOfEveryPlan;
+    const std::size_t small = one.options.buffer_bytes / kOfBuffer;
+    const std::size_t per_count = std::max<std::size_t>(1, one.op().given_per_count(one.options.ranks));
+    if (is_staged && filter_.counts.empty())
+      counts.push_back(small / per_count / 2 * 5 / size_bytes(one.options.type) - 1);
+    for (const OtherPlan& plan : std::span(kOtherPlans).first(are_few ? kFewPlans : std::size(kOtherPlans))) {
+      one.options.cores = plan.cores;
+      one.options.goes_round = plan.goes_round;
+      one.options.stage_bytes = plan.is_small ? small : CheckOptions().stage_bytes;
+      one.options.staged_calls = plan.staged_calls;
+      add_counts(one, counts);
     }
   }
   [[nodiscard]] std::vector<std::size_t> counts_of(const Case& one) const {
@@ -187,10 +244,28 @@ class Collector {
     std::erase_if(counts, [&](std::size_t count) { return count > most; });
     if (filter_.counts.empty()) counts.push_back(most);
     add_counts(one, counts);
+    for (const CoreSupply cores : {CoreSupply::shared, CoreSupply::idle}) {
+      if (!filter_.has_every_plan) break;
+      Case other = one;
+      other.options.cores = cores;
+      other.options.goes_round = cores != CoreSupply::shared;
+      add_counts(other, counts);
+    }
     if (!one.algorithm->may_refer()) return;
     for (const Referring referring : {Referring::everybody, Referring::rank_0, Referring::all_but_rank_0}) {
       one.options.referring = referring;
       add_counts(one, counts);
+    }
+    if (filter_.has_every_plan) add_referring(one, counts);
+  }
+  /// In every other way: of one count, since there are many.
+  void add_referring(Case one, const std::vector<std::size_t>& counts) {
+    const Rank ranks = one.options.ranks;
+    if (ranks > kMostRanksOfEveryReferring) return;
+    const std::uint64_t all = (std::uint64_t{1} << ranks) - 1;
+    for (std::uint64_t who = 2; who + 2 <= all; ++who) {
+      one.options.referring = static_cast<Referring>(who);
+      add_counts(one, {filter_.counts.empty() ? ranks + 1U : counts.back()});
     }
   }
   /// In buffers so large that a few pieces are enough: costs are those of tasks, not of bytes.
@@ -204,6 +279,18 @@ class Collector {
     one.options.buffer_bytes = kHugeCount / 2 * size_bytes(one.options.type) * one.options.ranks;
     if (one.op()->has_root && !filter_.root) one.options.root = one.options.ranks - 1;
     if (filter_.root) one.options.root = *filter_.root;
+    list_.push_back(one);
+  }
+  /// So large that schedules cut it by themselves several times, in buffers that hold it whole.
+  void add_large_shares(Case one) {
+    const Rank ranks = one.options.ranks;
+    const bool has_turn = std::ranges::find(kRanksOfLargeShares, ranks) != std::end(kRanksOfLargeShares);
+    if (!one.op()->has_data || !has_turn) return;
+    one.options.count = kLargeShareBytes * ranks / size_bytes(one.options.type) + 1;
+    one.options.operations = 1;
+    one.options.untaken_posts = kUntakenAcrossPieces;
+    one.options.buffer_bytes = kLargeShareBytes * (ranks + 1) * ranks;
+    if (one.op()->has_root) one.options.root = filter_.root ? *filter_.root : ranks - 1;
     list_.push_back(one);
   }
   void add_counts(Case one, const std::vector<std::size_t>& counts) {
@@ -230,19 +317,21 @@ class Collector {
   }
   /// Of many ranks not every root: on several hosts, since hosts, roots and ranks multiply, and by default.
   void add_roots(Case one) {
-    const bool has_every_root =
-        one.options.host_of.empty() && (!filter_.ranks.empty() || is_of_every_root(one.options.ranks));
+    const bool is_usual = has_usual_plan(one);
+    const bool has_every_root = is_usual && one.options.host_of.empty() &&
+                                (!filter_.ranks.empty() || is_of_every_root(one.options.ranks));
     for (Rank root = 0; root < one.options.ranks; ++root) {
-      if (!has_every_root && is_one_of_many(root, one.options.ranks)) continue;
+      if (!has_every_root && is_one_of_many(root, one.options.ranks, is_usual ? kFew : kFewRoots)) continue;
       one.options.root = root;
       if (!filter_.root || filter_.root == root) add_variants(one);
     }
   }
   void add_variants(Case one) {
     add_places(one);
+    if (!has_usual_plan(one) && one.options.ranks > kFew) return;
     const bool may_differ = one.op()->counts != Counts::one && one.options.ranks > 1;
     if (may_differ && one.options.count != 0) add_counts_that_differ(one);
-    if (one.options.count == one.options.ranks + 1U) add_types(one);
+    if (one.options.count == one.options.ranks + 1U && has_usual_plan(one)) add_types(one);
   }
   void add_places(Case one) {
     list_.push_back(one);
@@ -250,13 +339,22 @@ class Collector {
     if (one.op()->has_in_place) list_.push_back(one);
   }
   static constexpr Rank kFew = 9;
+  /// Of other plans, which multiply them.
+  static constexpr Rank kFewRoots = 3;
+  [[nodiscard]] static bool has_usual_plan(const Case& one) {
+    const HostPlan plan = one.options.host_plan();
+    HostPlan usual = CheckOptions().host_plan();
+    usual.windows = plan.windows;
+    usual.stage_bytes = one.options.buffer_bytes;
+    return plan == usual;
+  }
   [[nodiscard]] static bool is_of_every_root(Rank ranks) {
     return std::find(std::begin(kRanksOfEveryRoot), std::end(kRanksOfEveryRoot), ranks) !=
            std::end(kRanksOfEveryRoot);
   }
   /// A root that others stand for.
-  [[nodiscard]] bool is_one_of_many(Rank root, Rank ranks) const {
-    return ranks > kFew && root != 0 && root != ranks / 2 && root + 1 != ranks && !filter_.root;
+  [[nodiscard]] bool is_one_of_many(Rank root, Rank ranks, Rank few = kFew) const {
+    return ranks > few && root != 0 && root != ranks / 2 && root + 1 != ranks && !filter_.root;
   }
   /// With many ranks not for every root, nor every matrix: lists, roots and ranks multiply.
   void add_counts_that_differ(Case one) {
@@ -269,13 +367,14 @@ class Collector {
       if (ranks > kFew && one.op()->counts == Counts::pairs) return;  // ranks x ranks blocks
     }
   }
-  /// Of what only moves, elements of another size are enough.
+  /// Of what only moves, elements of two other sizes are enough: larger, and smaller than a word.
   void add_types(Case one) {
     for (const auto& [type, reduce] : kOtherPairs) {
+      if (!one.op()->combines && type != DataType::float64 && type != DataType::uint8) continue;
       one.options.type = type;
       one.options.reduce = reduce;
       if (fits(one)) list_.push_back(one);
-      if (!one.op()->combines) return;
+      if (!one.op()->combines && type == DataType::uint8) return;
       one.options.is_in_place = !one.options.is_in_place && one.op()->has_in_place;
     }
   }
@@ -392,6 +491,7 @@ std::string describe(const Case& one) {
     text += fmt::format(", in pieces of {} bytes", options.piece_bytes);
   if (options.buffer_bytes != CheckOptions().buffer_bytes)
     text += fmt::format(", CCL buffers of {} bytes", options.buffer_bytes);
+  text += words_of_plan(options);
   return text;
 }
 

@@ -27,6 +27,9 @@ struct CaseFilter {
       counts;  ///< empty: 0, 1, p-1, p, p+1, one at which costs show, one that fills its size class, one
                ///< of several pieces, and with few ranks one that needs more than 32 bits
   std::optional<Rank> root;
+  /// Schedules that may ask for a HostPlan run on others than the usual one, too, and who refers, of few
+  /// ranks, is anybody.
+  bool has_every_plan = true;
 };
 
 inline constexpr Rank kMostRanksByDefault = 64;
@@ -40,8 +43,8 @@ inline constexpr Rank kRanksOfEveryRoot[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 
 inline constexpr std::size_t kEvenPerRank = 40;
 
 /// Every algorithm that the filter lets through, for every number of ranks, root and count, in place and out
-/// of place, with user windows mapped and not. Large numbers of ranks come first, so that threads end
-/// together.
+/// of place, with user windows mapped and not, on every HostPlan that makes a difference. Large numbers of
+/// ranks come first, so that threads end together.
 [[nodiscard]] std::vector<Case> cases(const CaseFilter& filter);
 
 /// A list of cases after another, so that millions need not be in memory at once; an empty one at the end.

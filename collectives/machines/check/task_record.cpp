@@ -24,6 +24,7 @@ TaskRecord record(const TaskRequest& request, Rank rank) {
 std::string_view short_name(TaskKind kind) noexcept {
   switch (kind) {
     case TaskKind::begin: return "start of the operation";
+    case TaskKind::catch_up: return "wait for all to come to the last operation";
     case TaskKind::copy: return "copy";
     case TaskKind::pull: return "pull";
     case TaskKind::push: return "push";

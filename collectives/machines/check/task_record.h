@@ -9,7 +9,8 @@
 namespace cohort::check {
 
 enum class TaskKind : std::uint8_t {
-  begin,  ///< of the operation: the caller has filled its buffers
+  begin,     ///< of the operation: the caller has filled its buffers
+  catch_up,  ///< with the one before, of which a rank has waited for some only
   copy,
   pull,  ///< a copy from a peer's user window
   push,  ///< a copy to a peer's user window

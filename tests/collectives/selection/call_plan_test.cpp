@@ -59,12 +59,14 @@ TEST(CallPlan, who_only_gives_runs_ahead_unless_a_phase_may_end_the_call) {
 }
 
 TEST(CallPlan, private_buffers_are_staged_unless_the_kernels_copy_is_known_to_win) {
-  const Call large = call<AllToAll>("direct", 4 * tuning::kMiB);
-  EXPECT_FALSE(plan_for(large, kCoreEach, one_host()).pulls);
   Reach reach = one_host();
   reach.pull.set_from(64 * kKiB);
-  EXPECT_TRUE(plan_for(large, kCoreEach, reach).pulls);
-  EXPECT_THAT(words_of_plan(large, kCoreEach, reach), HasSubstr("kernel"));
+  for (const Call& large :
+       {call<AllToAll>("direct", 4 * tuning::kMiB), call<AllGather>("direct", 4 * tuning::kMiB)}) {
+    EXPECT_FALSE(plan_for(large, kCoreEach, one_host()).pulls) << to_string(large.op);
+    EXPECT_TRUE(plan_for(large, kCoreEach, reach).pulls) << to_string(large.op);
+    EXPECT_THAT(words_of_plan(large, kCoreEach, reach), HasSubstr("kernel")) << to_string(large.op);
+  }
 }
 
 TEST(CallPlan, there_is_none_between_hosts) {

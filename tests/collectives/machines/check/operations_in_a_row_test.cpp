@@ -48,6 +48,7 @@ std::size_t proved_mutants_of(const Case& one) {
     CheckOptions options = one.options;
     options.explains_deadlocks = false;
     options.operations = 1;
+    options.staged_by_each = 0;  // what is changed stays in one place
     const Report first = check::check(*one.algorithm, options, &fault);
     if (!first.passed() || !first.holds_in_a_row) continue;
     ++proved;
@@ -73,6 +74,7 @@ TEST(OperationsInARow, of_the_library_are_all_proved_by_the_first) {
   for (std::size_t i = 0; i < all.size(); i += kStrideOfCases) {
     Case one = all[i];
     one.options.operations = 1;
+    one.options.goes_ahead = false;  // of those that do, all are run
     EXPECT_TRUE(check::run(one).holds_in_a_row) << check::describe(one);
   }
 }
