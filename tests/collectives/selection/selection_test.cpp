@@ -233,6 +233,16 @@ TEST(Selection, forced_by_the_call_and_not_there_is_refused_with_those_that_are)
   EXPECT_THAT(error->what(), HasSubstr("choose one of: one_shot, tree, recursive_doubling, ring, nb"));
 }
 
+TEST(Selection, forced_by_the_call_and_too_small_is_refused_with_how_much_it_takes) {
+  const Reach reach = {.is_host_wide = true, .hosts = 4, .buffer_bytes = kBufferBytes};
+  Call large = call(operator_of<AllReduce>, 1 << 20);
+  large.announced_bytes = 1 << 20;
+  const auto error = error_from([&] { (void)selected(large, reach, {.by_call = "slots"}); });
+  ASSERT_EQ(kind_of(error), "InvalidArgument");
+  EXPECT_THAT(error->what(), HasSubstr("algorithm 'slots' takes up to 262144 bytes of a rank, and this "
+                                       "all_reduce gives 1048576"));
+}
+
 /// Of four ranks together.
 double bytes_in_round(const AnyAlgorithm& algorithm, std::size_t piece) {
   if (!algorithm.has_cost()) return 0;
