@@ -11,6 +11,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace cohort::bindings::typed_calls_test {
@@ -31,6 +32,20 @@ TEST(TypedCalls, of_a_session_alone) {
   const double loss = comm->all_reduce(mine, ReduceOp::sum);
   EXPECT_THAT(grad, Each(1.0));
   EXPECT_EQ(loss, 0.5);
+}
+
+void work_on_something_else() {}
+
+TEST(TypedCalls, may_be_started_and_waited_for_later) {
+  run_sessions(2, [](Session&, const Member& comm) {
+    std::vector<float> grad(100, static_cast<float>(comm->rank()));
+    const std::shared_ptr<bindings::Request> sum =
+        comm->prepare(bindings::call_of<AllReduce>(grad, grad, ReduceOp::avg), {.timeout = 30s});
+    comm->start(sum);
+    work_on_something_else();
+    sum->wait();
+    EXPECT_THAT(grad, Each(0.5F));
+  });
 }
 
 TEST(TypedCalls, combine_elements_of_the_buffers_type) {
