@@ -61,7 +61,7 @@ Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
   try {
     co_await reserve_soon(group, plan.buffer_bytes);
     invite(group);
-    is_invited = true;
+    is_invited = group.is_region_told_ = true;
     Task<> waiting = with_deadline(plan.timeout, until_all_are_here(group));
     co_await waiting;
   } catch (...) {
@@ -298,12 +298,14 @@ void GroupTable::answer_while_making(Rank to, const Invitation& invitation) noex
 
 /// What is said of a group names its ranks by their ranks there; what is thrown before it is made does not.
 void GroupTable::take_cause(Group& group, const ControlMessage& revoke) {
+  keep_region(group);
   const Error cause = revoke.cause();
   const bool is_known = cause.culprit() && *cause.culprit() < group.place.ranks.size();
   fail_making(group, is_known ? cause.with_culprit(group.place.ranks[*cause.culprit()]) : cause);
 }
 
 void GroupTable::deliver(Group& group, Rank member, const ControlMessage& message) {
+  if (message.type == ControlMessage::Type::revoke) keep_region(group);
   if (group.listener_ != nullptr) group.listener_->on_group_control(member, message);
   if (message.type != ControlMessage::Type::goodbye) return;
   group.members_[member].has_left = true;
@@ -334,6 +336,8 @@ void GroupTable::settle_buffers(Group& group) noexcept {
 }
 
 void GroupTable::give_up(Group& group, const Error& cause) noexcept {
+  // A member may take the group for made until it hears of this, and read there.
+  if (group.is_region_told_) keep_region(group);
   const auto& ranks = group.place.ranks;
   const auto found = std::ranges::find(ranks, cause.culprit().value_or(membership_.rank));
   const Rank culprit = found == ranks.end() ? group.rank : static_cast<Rank>(found - ranks.begin());

@@ -71,6 +71,7 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     };
     bool is_open_ = true;  ///< until leave()
     bool has_region_ = false;
+    bool is_region_told_ = false;  ///< to the members
     std::uint64_t digest_ = 0;
     std::size_t budgeted_bytes_ = 0;
     std::vector<Member> members_;
@@ -137,6 +138,9 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   void take_invitation(Rank from, const ControlMessage& message);
   /// Gives a new group its members, and what was heard of it from them.
   void fill(Group& group, const Plan& plan);
+  /// Its part of the heap is not used again: who has given the group up, and made another one with the same
+  /// invitation of this rank's, still reads there, and has said of the first one that it has left.
+  static void keep_region(Group& group) noexcept { group.has_region_ = false; }
   void bind(Group& group, Rank member, GroupNumber number, Invitation& invitation);
   /// But the last ones.
   void forget_given_up(Rank from) noexcept;

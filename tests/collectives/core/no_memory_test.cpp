@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <ostream>
 #include <string>
@@ -154,6 +155,51 @@ TEST_P(AnyAllocation, may_fail_and_the_rank_lives) {
         part.join();
         if (HasFailure()) return;
       }
+}
+
+Task<> sum_in_pair(Communicator& comm, const Shortage* shortage) {
+  const std::vector<Rank> ranks = {0, 1};
+  std::string name = "pair";
+  std::optional<NoMemory> no_memory;
+  if (shortage != nullptr) no_memory.emplace(shortage->from_bytes, shortage->but_first);
+  Communicator pair = co_await comm.group(ranks, std::move(name));
+  no_memory.reset();
+  std::array<int, 1> in{1};
+  std::array<int, 1> out{77};
+  co_await pair.all_reduce(in, out, ReduceOp::sum);
+  EXPECT_EQ(out[0], 2) << "rank " << pair.rank() << " of " << pair.size();
+}
+
+/// Rank 0 may hear of a group that rank 1 gave up, and begins again, as often as that.
+Task<> sum_in_pair_at_last(Communicator& comm, const Shortage& shortage) {
+  constexpr int kMostAttempts = 50;
+  co_await comm.barrier();
+  for (int attempt = 1;; ++attempt) {
+    const bool is_short = comm.rank() == 1 && attempt == 1;
+    const Shortage* const its_shortage = is_short ? &shortage : nullptr;
+    std::string failure;
+    try {
+      co_await sum_in_pair(comm, its_shortage);
+      co_return;
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    if (attempt == kMostAttempts) throw Error(ErrorKind::Internal, failure);
+  }
+}
+
+/// Whatever comes of the attempts on either side, no sum is one of another attempt's memory.
+TEST(NoMemory, for_a_group_never_makes_a_sum_wrong_that_is_tried_again) {
+  for (const std::size_t from_bytes : {0, 40})
+    for (std::size_t but_first = 0; but_first < 30; ++but_first) {
+      const Shortage shortage{from_bytes, but_first};
+      test::ForkedPart part(fmt::format("from {} bytes but the first {}", from_bytes, but_first), [&] {
+        const auto play = [&](Communicator& comm) { return sum_in_pair_at_last(comm, shortage); };
+        (void)test::outcomes_of_ranks(2, play, {});
+      });
+      part.join();
+      if (HasFailure()) return;
+    }
 }
 
 constexpr Trouble kTroubles[] = {
