@@ -23,6 +23,7 @@ struct ControlMessage {
     alive,      ///< the answer to `lost`: the sender's own connection to rank `culprit` is still there
     invite,     ///< the sender makes a group, which it calls `group`, with the receiver: GroupTable's words
     answer,     ///< to a `query`: "I have come to this collective", whether or not the sender waits
+    accept,     ///< the sender's `group` is the one that the receiver calls `sequence`: GroupTable's words
     gives_up,  ///< the sender gives up what it was at and closes its link to the receiver: a `revoke` follows
   };
   static constexpr std::uint32_t kMagic = 0x31637463;  // "ctc1"

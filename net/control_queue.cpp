@@ -24,7 +24,8 @@ bool stands_for(const ControlMessage& later, const ControlMessage& earlier) noex
     case Type::hello:
     case Type::revoke:
     case Type::goodbye:
-    case Type::invite: return false;
+    case Type::invite:
+    case Type::accept: return false;
   }
   return false;
 }
@@ -48,14 +49,13 @@ void ControlQueue::drop_if(const Predicate& predicate) noexcept {
 }
 
 void ControlQueue::drop_superseded_by(const ControlMessage& message) noexcept {
-  if (message.is_last_word() || message.type == Type::invite) return;
+  if (message.is_last_word() || message.type == Type::invite || message.type == Type::accept) return;
   drop_if([&](const ControlMessage& earlier) { return stands_for(message, earlier); });
 }
 
 /// Whoever asks for groups again and again, of a peer that computes, tells it of each that it is made, why it
 /// was given up, and that it is over. No number is used twice, so all of that is known by it. A group that
-/// was used, well or not, is none of these: its peer has invited too, before it computed, and waits for the
-/// invite.
+/// accepts an invitation of the peer's is none of these: the peer waits for what becomes of it.
 void ControlQueue::note_given_up(GroupNumber group) noexcept {
   if (invites_ == 0) return;
   const auto find_from = [&](Place first, Type type) {
@@ -65,6 +65,7 @@ void ControlQueue::note_given_up(GroupNumber group) noexcept {
   };
   const Place invite = find_from(first_unsent(), Type::invite);
   if (find_from(invite, Type::revoke) == messages_.end()) return;
+  if (find_from(invite, Type::accept) != messages_.end()) return;
   invite->is_of_given_up = true;
   if (++given_up_ <= kMostGivenUp) return;
   const auto oldest =

@@ -17,8 +17,8 @@ namespace cohort {
 /// are told. What else there is has a bound in the number of groups. Threads: one engine.
 class ControlQueue {
  public:
-  /// Of messages: two last words of each group, and as many others.
-  static constexpr std::size_t kMost = 4 * kMostGroups;
+  /// Of messages: the first and the last two words of each group, and two others.
+  static constexpr std::size_t kMost = 6 * kMostGroups;
   /// Of groups that the peer has not heard of, and that are over.
   static constexpr std::size_t kMostGivenUp = 16;
 

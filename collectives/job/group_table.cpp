@@ -55,13 +55,11 @@ GroupTable::GroupTable(Engine& engine, ControlPlane& control, const Membership& 
 Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
   Group& group = begin(plan);
   const auto is_settled = [&group] { return group.failure_ || group.is_complete(); };
-  bool is_invited = false;
   bool is_late = false;
   std::optional<Error> failure;
   try {
     co_await reserve_soon(group, plan.buffer_bytes);
     invite(group);
-    is_invited = group.is_region_told_ = true;
     Task<> waiting = with_deadline(plan.timeout, until_all_are_here(group));
     co_await waiting;
   } catch (...) {
@@ -82,7 +80,7 @@ Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
     settle_buffers(group);
     co_return &group;
   }
-  if (!is_invited) invite(group);  // to nothing, so that they hear why
+  if (!group.is_invited_) invite(group);  // to nothing, so that they hear why
   give_up(group, *failure);
   throw Error(*failure);
 }
@@ -124,12 +122,13 @@ void GroupTable::fill(Group& group, const Plan& plan) {
   group.place = {plan.ranks, std::vector<GroupNumber>(size), std::vector<std::uint64_t>(size)};
   group.place.numbers[group.rank] = group.number;
   group.members_.resize(size);
-  group.members_[group.rank].is_here = group.members_[group.rank].has_left = true;
+  Group::Member& self = group.members_[group.rank];
+  self.is_here = self.has_accepted = self.has_left = true;
   for (Rank member = 0; member < size; ++member) {
     const Rank rank = plan.ranks[member];
     if (rank == membership_.rank) continue;
     for (auto& [their_number, invitation] : heard_[rank])
-      if (invitation.group == nullptr && invitation.name == group.name)
+      if (invitation.group == nullptr && invitation.accepted == 0 && invitation.name == group.name)
         bind(group, member, their_number, invitation);
     if (!control_.is_reached(rank))
       fail_making(group, gone(group, member, control_.said_goodbye(rank) && !has_died(rank)));
@@ -180,13 +179,25 @@ Task<> GroupTable::reserve_soon(Group& group, std::size_t buffer_bytes) {
   }
 }
 
-void GroupTable::invite(const Group& group) noexcept {
+void GroupTable::invite(Group& group) noexcept {
   ControlMessage message;
   message.type = ControlMessage::Type::invite;
   message.sequence = group.place.regions[group.rank];
   message.signature = {.what = group.digest_, .count = group.members_[group.rank].buffer_bytes};
   message.set_text(group.name);
   tell_members(group, message);
+  group.is_invited_ = true;
+  for (Rank member = 0; member < group.members_.size(); ++member)
+    if (member != group.rank) accept(group, member);
+}
+
+void GroupTable::accept(const Group& group, Rank member) noexcept {
+  if (!group.is_invited_ || !group.members_[member].is_here || group.failure_) return;
+  ControlMessage message;
+  message.type = ControlMessage::Type::accept;
+  message.group = group.number;
+  message.sequence = group.place.numbers[member];
+  control_.send(group.place.ranks[member], message);
 }
 
 void GroupTable::tell_members(const Group& group, ControlMessage message) noexcept {
@@ -204,6 +215,10 @@ void GroupTable::on_group_message(Rank from, const ControlMessage& message) {
   const auto found = heard_[from].find(message.group);
   if (found == heard_[from].end()) return;  // of a group that is over
   Invitation& invitation = found->second;
+  if (message.type == ControlMessage::Type::accept) {
+    take_acceptance(invitation, message.sequence);
+    return;
+  }
   const Group* const group = invitation.group;
   if (group != nullptr && (group->listener_ != nullptr || !group->is_open_))
     return deliver(*invitation.group, invitation.member, message);
@@ -258,7 +273,26 @@ void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation&
   group.members_[member].buffer_bytes = invitation.buffer_bytes;
   for (const ControlMessage& message : invitation.early)
     if (message.type == ControlMessage::Type::revoke) take_cause(group, message);
+  accept(group, member);
   if (group.news_.untaken_posts() == 0) group.news_.post();
+}
+
+/// What the sender accepts may be the invitation to a group that this rank has given up since. Then the
+/// group that took the sender's for its counterpart waits for the sender's next one: the sender is about to
+/// hear, and makes another.
+void GroupTable::take_acceptance(Invitation& invitation, std::uint64_t number) noexcept {
+  if (invitation.accepted != 0 || number == 0) return;
+  invitation.accepted = static_cast<GroupNumber>(number);
+  Group* const group = invitation.group;
+  if (group == nullptr || !group->is_being_made()) return;
+  Group::Member& member = group->members_[invitation.member];
+  if (group->number == number) {
+    member.has_accepted = true;
+    if (group->news_.untaken_posts() == 0) group->news_.post();
+  } else {
+    member = {};
+    invitation.group = nullptr;
+  }
 }
 
 /// What is said before this rank's communicator is there; the first cause and the goodbye however much else
@@ -298,14 +332,12 @@ void GroupTable::answer_while_making(Rank to, const Invitation& invitation) noex
 
 /// What is said of a group names its ranks by their ranks there; what is thrown before it is made does not.
 void GroupTable::take_cause(Group& group, const ControlMessage& revoke) {
-  keep_region(group);
   const Error cause = revoke.cause();
   const bool is_known = cause.culprit() && *cause.culprit() < group.place.ranks.size();
   fail_making(group, is_known ? cause.with_culprit(group.place.ranks[*cause.culprit()]) : cause);
 }
 
 void GroupTable::deliver(Group& group, Rank member, const ControlMessage& message) {
-  if (message.type == ControlMessage::Type::revoke) keep_region(group);
   if (group.listener_ != nullptr) group.listener_->on_group_control(member, message);
   if (message.type != ControlMessage::Type::goodbye) return;
   group.members_[member].has_left = true;
@@ -336,8 +368,6 @@ void GroupTable::settle_buffers(Group& group) noexcept {
 }
 
 void GroupTable::give_up(Group& group, const Error& cause) noexcept {
-  // A member may take the group for made until it hears of this, and read there.
-  if (group.is_region_told_) keep_region(group);
   const auto& ranks = group.place.ranks;
   const auto found = std::ranges::find(ranks, cause.culprit().value_or(membership_.rank));
   const Rank culprit = found == ranks.end() ? group.rank : static_cast<Rank>(found - ranks.begin());

@@ -22,10 +22,12 @@ class CommunicatorCore;
 /// members, over the control connections that there are.
 ///
 /// Each member sends every other one an invitation: the group's name and ranks, its own number for it, where
-/// its part of the segment lies, and how large its buffers may be. Who has invited all and was invited by all
-/// is done: nobody decides, and groups that are made at the same time do not wait for each other. What a
-/// member says of a group bears its own number, which it uses for no other one. A region is used again when
-/// every member has left the group, since until then somebody may write to it.
+/// its part of the segment lies, and how large its buffers may be. Each accepts one invitation of every other
+/// one, and is done when all have accepted its own with that: nobody decides, and groups that are made at the
+/// same time do not wait for each other. Of groups of one name that are given up and made again, no two that
+/// were not made together meet. What a member says of a group bears its own number, which it uses for no
+/// other one. A region is used again when every member whose invitation was accepted has left the group,
+/// since until then it may write there.
 ///
 /// Ranks are those of the communicator that was joined, unless it says otherwise. Threads: the engine's.
 /// Lifetime: what it refers to outlives it; no group is in use when it ends.
@@ -64,14 +66,17 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
    private:
     friend class GroupTable;
     struct Member {
-      bool is_here = false;  ///< has invited this rank
+      bool is_here = false;       ///< has invited this rank, which accepts that
+      bool has_accepted = false;  ///< this rank's invitation, with what is_here is of
       bool has_left = false;
       bool has_died = false;           ///< has ended, and had not left
       std::uint64_t buffer_bytes = 0;  ///< that it has room for
+
+      [[nodiscard]] bool is_ready() const noexcept { return is_here && has_accepted; }
     };
     bool is_open_ = true;  ///< until leave()
     bool has_region_ = false;
-    bool is_region_told_ = false;  ///< to the members
+    bool is_invited_ = false;  ///< the members
     std::uint64_t digest_ = 0;
     std::size_t budgeted_bytes_ = 0;
     std::vector<Member> members_;
@@ -82,9 +87,9 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     [[nodiscard]] bool is_being_made() const noexcept {
       return listener_ == nullptr && is_open_ && !failure_;
     }
-    /// All have invited this rank.
+    /// All have invited this rank, and accepted its invitation.
     [[nodiscard]] bool is_complete() const noexcept {
-      return std::ranges::all_of(members_, &Member::is_here);
+      return std::ranges::all_of(members_, &Member::is_ready);
     }
   };
 
@@ -125,6 +130,8 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     Group* group = nullptr;  ///< this rank's, once it makes it
     Rank member = 0;
     bool is_over = false;  ///< its sender has given it up
+    GroupNumber accepted =
+        0;  ///< this rank's, which is the only one that the sender's is made with; 0: none yet
     std::vector<ControlMessage> early;
   };
   using Invitations = std::map<GroupNumber, Invitation>;
@@ -134,13 +141,13 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   void reserve(Group& group, std::size_t buffer_bytes);
   /// The same after what others are about to leave has become free, if that helps.
   Task<> reserve_soon(Group& group, std::size_t buffer_bytes);
-  void invite(const Group& group) noexcept;
+  void invite(Group& group) noexcept;
   void take_invitation(Rank from, const ControlMessage& message);
+  /// The member's invitation, where this rank has invited it and it can take part.
+  void accept(const Group& group, Rank member) noexcept;
+  static void take_acceptance(Invitation& invitation, std::uint64_t number) noexcept;
   /// Gives a new group its members, and what was heard of it from them.
   void fill(Group& group, const Plan& plan);
-  /// Its part of the heap is not used again: who has given the group up, and made another one with the same
-  /// invitation of this rank's, still reads there, and has said of the first one that it has left.
-  static void keep_region(Group& group) noexcept { group.has_region_ = false; }
   void bind(Group& group, Rank member, GroupNumber number, Invitation& invitation);
   /// But the last ones.
   void forget_given_up(Rank from) noexcept;

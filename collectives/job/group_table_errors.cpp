@@ -11,19 +11,25 @@
 namespace cohort {
 
 Error GroupTable::not_made_in_time(const Group& group, Duration timeout) const {
-  std::string missing;
+  std::string absent;
+  std::string silent;
   std::optional<Rank> culprit;
   for (Rank member = 0; member < group.members_.size(); ++member) {
-    if (group.members_[member].is_here) continue;
+    const Group::Member& state = group.members_[member];
+    if (state.is_ready()) continue;
     const Rank rank = group.place.ranks[member];
-    missing += (missing.empty() ? "" : ", ") + membership_.peers[rank].describe();
-    if (!culprit) culprit = rank;
+    std::string& those = state.is_here ? silent : absent;
+    those += (those.empty() ? "" : ", ") + membership_.peers[rank].describe();
+    if (!culprit || (!state.is_here && group.members_[*culprit].is_here)) culprit = member;
   }
-  Error error(ErrorKind::DeadlineExceeded,
-              fmt::format("group '{}' was not made within {:.3f} s: not called so far by {}; every rank of a "
-                          "group has to make it, with the same name and ranks",
-                          group.name, std::chrono::duration<double>(timeout).count(), missing));
-  return culprit ? error.with_culprit(*culprit) : error;
+  const std::string why = absent.empty()
+                              ? fmt::format("not answered so far by {}, whose engine is held up", silent)
+                              : fmt::format("not called so far by {}", absent);
+  const Error error(ErrorKind::DeadlineExceeded,
+                    fmt::format("group '{}' was not made within {:.3f} s: {}; every rank of a group has to "
+                                "make it, with the same name and ranks",
+                                group.name, std::chrono::duration<double>(timeout).count(), why));
+  return culprit ? error.with_culprit(group.place.ranks[*culprit]) : error;
 }
 
 Error GroupTable::gone(const Group& group, Rank member, bool has_left) const {

@@ -260,7 +260,8 @@ void Health::take_control(Rank from, const ControlMessage& message) {
     case ControlMessage::Type::goodbye: take_signature(from, message); return;
     case ControlMessage::Type::gives_up: peers_[from].gives_up = true; return;
     case ControlMessage::Type::hello:
-    case ControlMessage::Type::invite: return;
+    case ControlMessage::Type::invite:
+    case ControlMessage::Type::accept: return;
   }
 }
 
