@@ -20,13 +20,6 @@ namespace {
 
 /// Of what is left: some groups of full size, then smaller ones rather than none.
 constexpr std::size_t kShareOfBudget = 4;
-/// What a peer may have said of a group that this rank has not made: statuses and its end.
-constexpr std::size_t kMostEarly = 16;
-constexpr std::size_t kMostInvitations = kMostGroups;
-/// Of groups that a peer has given up again before this rank has made them: whoever comes late to one is told
-/// why.
-constexpr std::size_t kMostGivenUp = 16;
-
 /// FNV-1a (Fowler, Noll, Vo): ranks that differ are found by it, nobody who wants to deceive.
 std::uint64_t digest_of(std::span<const Rank> ranks) noexcept {
   std::uint64_t digest = 0xcbf29ce484222325;
@@ -179,155 +172,10 @@ Task<> GroupTable::reserve_soon(Group& group, std::size_t buffer_bytes) {
   }
 }
 
-void GroupTable::invite(Group& group) noexcept {
-  ControlMessage message;
-  message.type = ControlMessage::Type::invite;
-  message.sequence = group.place.regions[group.rank];
-  message.signature = {.what = group.digest_, .count = group.members_[group.rank].buffer_bytes};
-  message.set_text(group.name);
-  tell_members(group, message);
-  group.is_invited_ = true;
-  for (Rank member = 0; member < group.members_.size(); ++member)
-    if (member != group.rank) accept(group, member);
-}
-
-void GroupTable::accept(const Group& group, Rank member) noexcept {
-  if (!group.is_invited_ || !group.members_[member].is_here || group.failure_) return;
-  ControlMessage message;
-  message.type = ControlMessage::Type::accept;
-  message.group = group.number;
-  message.sequence = group.place.numbers[member];
-  control_.send(group.place.ranks[member], message);
-}
-
 void GroupTable::tell_members(const Group& group, ControlMessage message) noexcept {
   message.group = group.number;
   for (const Rank rank : group.place.ranks)
     if (rank != membership_.rank) control_.send(rank, message);
-}
-
-void GroupTable::on_group_message(Rank from, const ControlMessage& message) {
-  if (message.group == 0) return;
-  if (message.type == ControlMessage::Type::invite) {
-    take_invitation(from, message);
-    return;
-  }
-  const auto found = heard_[from].find(message.group);
-  if (found == heard_[from].end()) return;  // of a group that is over
-  Invitation& invitation = found->second;
-  if (message.type == ControlMessage::Type::accept) {
-    take_acceptance(invitation, message.sequence);
-    return;
-  }
-  const Group* const group = invitation.group;
-  if (group != nullptr && (group->listener_ != nullptr || !group->is_open_))
-    return deliver(*invitation.group, invitation.member, message);
-  if (message.type == ControlMessage::Type::query) answer_while_making(from, invitation);
-  keep_early(invitation, message);
-  if (group == nullptr && invitation.is_over) forget_given_up(from);
-}
-
-void GroupTable::take_invitation(Rank from, const ControlMessage& message) {
-  Invitations& heard = heard_[from];
-  const std::string name = message.text_for_people();
-  // Who invites once more has given up the last time. What it was in may still be made here, though: those
-  // who are in it have yet to hear that it left.
-  std::erase_if(heard, [&](const auto& entry) {
-    const Group* const bound = entry.second.group;
-    const bool is_needed = bound != nullptr && bound->is_being_made();
-    return entry.second.is_over && !is_needed && entry.second.name == name;
-  });
-  if (heard.contains(message.group) || heard.size() >= kMostInvitations) {
-    log(LogLevel::warn, "rank {} invites to group '{}' under number {}, which is in use: ignored", from, name,
-        message.group);
-    return;
-  }
-  Invitation& invitation = heard[message.group];
-  invitation.name = name;
-  invitation.digest = message.signature.what;
-  invitation.buffer_bytes = message.signature.count;
-  invitation.region = message.sequence;
-  Group* const group = find(name);
-  if (group == nullptr || group->listener_ != nullptr || group->failure_) return;
-  const auto member = std::ranges::find(group->place.ranks, from) - group->place.ranks.begin();
-  if (std::cmp_less(member, group->members_.size()) &&
-      group->members_[static_cast<std::size_t>(member)].is_here)
-    return;  // it means the next one of that name
-  if (std::cmp_less(member, group->members_.size()))
-    bind(*group, static_cast<Rank>(member), message.group, invitation);
-  else
-    fail_making(*group, Error(ErrorKind::Mismatch,
-                              fmt::format("group '{}': {} makes it as well, and is none of its {} ranks here",
-                                          name, membership_.peers[from].describe(), group->members_.size()))
-                            .with_culprit(from));
-}
-
-void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) {
-  invitation.group = &group;
-  invitation.member = member;
-  group.members_[member].is_here = invitation.buffer_bytes != 0;  // else it only says next why it cannot
-  group.members_[member].has_left = invitation.is_over;
-  group.place.numbers[member] = number;
-  group.place.regions[member] = invitation.region;
-  if (invitation.digest != group.digest_) fail_making(group, other_members(group, member));
-  group.members_[member].buffer_bytes = invitation.buffer_bytes;
-  for (const ControlMessage& message : invitation.early)
-    if (message.type == ControlMessage::Type::revoke) take_cause(group, message);
-  accept(group, member);
-  if (group.news_.untaken_posts() == 0) group.news_.post();
-}
-
-/// What the sender accepts may be the invitation to a group that this rank has given up since. Then the
-/// group that took the sender's for its counterpart waits for the sender's next one: the sender is about to
-/// hear, and makes another.
-void GroupTable::take_acceptance(Invitation& invitation, std::uint64_t number) noexcept {
-  if (invitation.accepted != 0 || number == 0) return;
-  invitation.accepted = static_cast<GroupNumber>(number);
-  Group* const group = invitation.group;
-  if (group == nullptr || !group->is_being_made()) return;
-  Group::Member& member = group->members_[invitation.member];
-  if (group->number == number) {
-    member.has_accepted = true;
-    if (group->news_.untaken_posts() == 0) group->news_.post();
-  } else {
-    member = {};
-    invitation.group = nullptr;
-  }
-}
-
-/// What is said before this rank's communicator is there; the first cause and the goodbye however much else
-/// was said. One that is given up fails the making here.
-void GroupTable::keep_early(Invitation& invitation, const ControlMessage& message) {
-  if (invitation.is_over) return;
-  const bool is_goodbye = message.type == ControlMessage::Type::goodbye;
-  invitation.is_over = is_goodbye;
-  const bool is_cause = message.type == ControlMessage::Type::revoke;
-  const auto is_revoke = [](const ControlMessage& said) { return said.type == ControlMessage::Type::revoke; };
-  const bool is_first_cause = is_cause && std::ranges::none_of(invitation.early, is_revoke);
-  if (invitation.early.size() < kMostEarly || is_goodbye || is_first_cause)
-    invitation.early.push_back(message);
-  if (invitation.group == nullptr) return;
-  if (is_goodbye) invitation.group->members_[invitation.member].has_left = true;
-  if (is_cause) take_cause(*invitation.group, message);
-}
-
-/// Lower numbers are older.
-void GroupTable::forget_given_up(Rank from) noexcept {
-  Invitations& heard = heard_[from];
-  const auto is_given_up = [](const auto& entry) {
-    return entry.second.is_over && entry.second.group == nullptr;
-  };
-  if (std::cmp_greater(std::ranges::count_if(heard, is_given_up), kMostGivenUp))
-    heard.erase(std::ranges::find_if(heard, is_given_up));
-}
-
-/// Who has made it already asks who is missing: not this rank, which waits as well.
-void GroupTable::answer_while_making(Rank to, const Invitation& invitation) noexcept {
-  if (invitation.group == nullptr || invitation.group->is_complete()) return;
-  ControlMessage waits;
-  waits.type = ControlMessage::Type::status;
-  waits.group = invitation.group->number;
-  control_.send(to, waits);
 }
 
 /// What is said of a group names its ranks by their ranks there; what is thrown before it is made does not.
@@ -402,14 +250,15 @@ void GroupTable::leave(Group& group) noexcept {
   for (Rank member = 0; member < group.members_.size(); ++member) {
     Invitations& heard = heard_[group.place.ranks[member]];
     if (group.members_[member].has_left)
-      std::erase_if(heard, [&](const auto& entry) { return entry.second.group == &group; });
+      std::erase_if(
+          heard, [&](const auto& entry) { return entry.second.group == &group && !entry.second.is_parted; });
   }
   release_if_over(group);
 }
 
 /// Ends the group's part here when nobody can reach it any more.
 void GroupTable::release_if_over(Group& group) noexcept {
-  const auto has_left = [](const Group::Member& member) { return member.has_left; };
+  const auto has_left = [](const Group::Member& member) { return member.has_left && member.parted == 0; };
   if (group.is_open_ || !std::ranges::all_of(group.members_, has_left)) return;
   if (group.has_region_) heap_->give_back(group.place.regions[group.rank]);
   budget_left_ += group.budgeted_bytes_;
@@ -428,6 +277,7 @@ void GroupTable::on_end(Rank peer, bool said_goodbye) noexcept {
   for_each_with_peer([said_goodbye](Group& group, Rank at) {
     Group::Member& member = group.members_[at];
     member.has_died = !said_goodbye || (member.is_here && !member.has_left);
+    member.parted = 0;
   });
   const bool has_left_in_order = !has_died(peer);
   // What a rank that left in order has said counts for those who do not know yet whether all are here.

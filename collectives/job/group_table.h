@@ -71,6 +71,7 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
       bool has_left = false;
       bool has_died = false;           ///< has ended, and had not left
       std::uint64_t buffer_bytes = 0;  ///< that it has room for
+      std::size_t parted = 0;          ///< invitations of its that are parted from the group, and not over
 
       [[nodiscard]] bool is_ready() const noexcept { return is_here && has_accepted; }
     };
@@ -129,9 +130,9 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     std::uint64_t buffer_bytes = 0;
     Group* group = nullptr;  ///< this rank's, once it makes it
     Rank member = 0;
-    bool is_over = false;  ///< its sender has given it up
-    GroupNumber accepted =
-        0;  ///< this rank's, which is the only one that the sender's is made with; 0: none yet
+    bool is_over = false;      ///< its sender has given it up
+    GroupNumber accepted = 0;  ///< this rank's, which its sender accepts last
+    bool is_parted = false;    ///< from `group`, which had accepted it: its sender accepts another one
     std::vector<ControlMessage> early;
   };
   using Invitations = std::map<GroupNumber, Invitation>;
@@ -145,7 +146,11 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   void take_invitation(Rank from, const ControlMessage& message);
   /// The member's invitation, where this rank has invited it and it can take part.
   void accept(const Group& group, Rank member) noexcept;
-  static void take_acceptance(Invitation& invitation, std::uint64_t number) noexcept;
+  void take_acceptance(Rank from, GroupNumber theirs, std::uint64_t accepted);
+  /// The member's invitation is not the group's any more, which waits for another one.
+  static void part(Group& group, Invitation& invitation) noexcept;
+  void forget_parted(Invitation& invitation) noexcept;
+  void take_word_of_parted(Rank from, Invitations::iterator at, const ControlMessage& message) noexcept;
   /// Gives a new group its members, and what was heard of it from them.
   void fill(Group& group, const Plan& plan);
   void bind(Group& group, Rank member, GroupNumber number, Invitation& invitation);

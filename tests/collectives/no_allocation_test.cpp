@@ -153,17 +153,17 @@ Task<std::uint64_t> frames_taken(Communicator& comm, Buffers& buffers, int round
 /// not recycled is taken again and again.
 constexpr int kMostWarmUps = 5;
 
-Task<> count_allocations(Communicator& comm, std::size_t count) {
-  Buffers buffers(count, comm.size());
-  const int rounds = count >= kLarge ? kRoundsOfLarge : kRounds;
-  (void)co_await frames_taken(comm, buffers, rounds);
+/// The first batch makes what is kept.
+template <class Batch>
+Task<> count_allocations(Communicator& comm, const Batch& batch) {
+  (void)co_await batch();
   co_await comm.barrier();
   std::uint64_t taken = 1;
   for (int i = 0; i < kMostWarmUps && taken != 0; ++i) {
     if (comm.rank() == 0) allocations = 0;
     co_await comm.barrier();
     is_counting = true;
-    taken = co_await frames_taken(comm, buffers, rounds);
+    taken = co_await batch();
     co_await comm.barrier();
     is_counting = false;
     std::uint64_t allocated = allocations;
@@ -171,6 +171,13 @@ Task<> count_allocations(Communicator& comm, std::size_t count) {
     taken = std::max(taken, allocated);
   }
   EXPECT_EQ(taken, 0U) << "frames that were not recycled";
+}
+
+Task<> count_allocations_of_collectives(Communicator& comm, std::size_t count) {
+  Buffers buffers(count, comm.size());
+  const int rounds = count >= kLarge ? kRoundsOfLarge : kRounds;
+  const auto batch = [&] { return frames_taken(comm, buffers, rounds); };
+  co_await count_allocations(comm, batch);
 }
 
 class NoAllocation : public testing::TestWithParam<std::tuple<const char*, bool, std::size_t>> {};
@@ -182,7 +189,7 @@ TEST_P(NoAllocation, happens_in_a_collective_after_warm_up) {
   options.transport = transport;
   options.is_isolated = is_isolated;
   allocations = 0;
-  auto body = [count](Communicator& comm) { return count_allocations(comm, count); };
+  auto body = [count](Communicator& comm) { return count_allocations_of_collectives(comm, count); };
   test::run_ranks(2, body, std::move(options));
   EXPECT_EQ(allocations, 0U);
 }
@@ -215,17 +222,10 @@ Task<std::uint64_t> frames_taken_by_algorithms(Communicator& comm, Buffers& buff
   co_return taken;
 }
 
-/// The first batch makes what is kept.
 Task<> count_allocations_of_algorithms(Communicator& comm) {
   Buffers buffers(1000, comm.size());
-  (void)co_await frames_taken_by_algorithms(comm, buffers);
-  co_await comm.barrier();
-  is_counting = true;
-  std::uint64_t taken = 1;
-  for (int i = 0; i < kMostWarmUps && taken != 0; ++i)
-    taken = co_await frames_taken_by_algorithms(comm, buffers);
-  is_counting = false;
-  EXPECT_EQ(taken, 0U) << "frames that were not recycled";
+  const auto batch = [&] { return frames_taken_by_algorithms(comm, buffers); };
+  co_await count_allocations(comm, batch);
 }
 
 /// Ranks, and hosts that have them.
