@@ -30,7 +30,7 @@ namespace {
 constexpr std::size_t kWindowBytes = std::size_t{64} << 20;
 
 /// One collective that never ends.
-class BenchHost final : public LinkHost {
+class BenchHost final : public LinkOwner {
  public:
   BenchHost() : memory_(std::make_unique<std::byte[]>(2 * kWindowBytes)) {
     state_.sequence = 1;

@@ -144,7 +144,7 @@ void Engine::idle() noexcept {
     last_wait_ = Duration::zero();
   }
   // With more ranks than cores, the rank that would answer may be waiting for this very core.
-  if (is_crowded())
+  if (is_oversubscribed())
     platform_->yield_core();
   else if (calls_ == 0 || may_spin_on())  // without a call a peer is not what is waited for
     processor::relax();
@@ -176,7 +176,9 @@ void Engine::sleep() noexcept {
 }
 
 /// Where engines take turns on cores, a wake takes as long as the turns of others.
-bool Engine::may_learn() const noexcept { return calls_ != 0 && !spin_budget_.is_fixed() && !is_crowded(); }
+bool Engine::may_learn() const noexcept {
+  return calls_ != 0 && !spin_budget_.is_fixed() && !is_oversubscribed();
+}
 
 void Engine::note_wake(TimePoint posted) noexcept {
   if (may_learn()) spin_budget_.note_wake(now() - posted);

@@ -105,20 +105,20 @@ class Engine : Immovable {
 
   /// While crowded (more threads that want a core on this host than it has), idle turns give the core away
   /// instead of spinning on it.
-  void set_crowded(bool crowded) noexcept { is_crowded_ = crowded; }
+  void set_oversubscribed(bool crowded) noexcept { is_oversubscribed_ = crowded; }
   /// How many engines there are for each core of this host, at least: a communicator knows.
   void expect_engines_per_core(double engines) noexcept {
     engines_per_core_ = std::max(engines_per_core_, engines);
   }
   /// As it was set, or because functions run on the compute pool, and where as many run for every engine the
   /// cores do not suffice. Changes from call to call.
-  [[nodiscard]] bool is_crowded() const noexcept {
+  [[nodiscard]] bool is_oversubscribed() const noexcept {
     const unsigned computing = pool_.computing();
-    return is_crowded_ || (computing != 0 && engines_per_core_ * (1 + computing) > 1);
+    return is_oversubscribed_ || (computing != 0 && engines_per_core_ * (1 + computing) > 1);
   }
   /// How long an idle loop spins before it sleeps: what was set, or, during calls, what has proved to pay.
   [[nodiscard]] Duration spin_time() const noexcept {
-    return calls_ != 0 && !is_crowded() ? spin_budget_.current() : spin_budget_.least();
+    return calls_ != 0 && !is_oversubscribed() ? spin_budget_.current() : spin_budget_.least();
   }
   [[nodiscard]] SpinBudget& spin_budget() noexcept { return spin_budget_; }
   /// What the loop slept for was posted then, by this engine's clock: for sources, while they disarm.
@@ -184,7 +184,7 @@ class Engine : Immovable {
   TimerQueue timers_;
   PollList<Source> sources_;
   bool is_running_ = false;
-  bool is_crowded_ = false;
+  bool is_oversubscribed_ = false;
   double engines_per_core_ = 0;
   unsigned idle_turns_ = 0;
   TimePoint idle_since_{};

@@ -43,7 +43,7 @@ inline constexpr std::size_t kReferOneWayFromOnSharedCores = 128 * kKiB;
 /// From here on data goes round a ring instead: lines that peers hold cost more than leaving the first cache.
 inline constexpr std::size_t kRingFrom = 4 * kKiB;
 inline constexpr std::size_t kRingFromOnSharedCores = 32 * kKiB;
-/// Two-shot all_reduce: a share of less than this is not worth a second meeting, in bytes;
+/// Two-shot all_reduce: a share of less than this is not worth a second arrival, in bytes;
 inline constexpr double kLeastShare = 2 * kCacheLine;
 /// nor is less than so many bytes saved, times the ranks whose lines others wait for.
 inline constexpr double kWorthMeetingTwice = 384 * kKiB;

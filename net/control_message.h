@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/engine/error.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
 
 #include <array>
 #include <cstdint>

@@ -88,7 +88,7 @@ class LinkOperation final : public Operation {
 /// the link is used for that signal again or first used in the next collective; it never satisfies a wait of
 /// another collective. What a peer posts that is ahead of this rank keeps until this rank comes there.
 ///
-/// Errors: a link never fails an operation by itself: it reports to its LinkHost, which cancels the
+/// Errors: a link never fails an operation by itself: it reports to its LinkOwner, which cancels the
 /// collective's scope with the one cause that all ranks get.
 class Link : Immovable {
  public:

@@ -76,7 +76,7 @@ std::uint64_t PeerTransports::Choice::fabric(Engine& engine) const {
   return 0;
 }
 
-PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice,
+PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkOwner& host, const Choice& choice,
                                const Within* within)
     : hosts_per_switch_(choice.hosts_per_switch),
       host_bandwidth_(choice.host_bandwidth),

@@ -44,7 +44,7 @@ class PeerTransports : Immovable {
 
   /// Makes what is needed for the peers that there are. Throws InvalidArgument, Unsupported where a peer is
   /// not reached, ResourceLimit; for a group ProtocolError where a region is none.
-  PeerTransports(Engine& engine, Membership& membership, LinkHost& host, const Choice& choice,
+  PeerTransports(Engine& engine, Membership& membership, LinkOwner& host, const Choice& choice,
                  const Within* within = nullptr);
   ~PeerTransports();
 

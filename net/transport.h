@@ -3,10 +3,10 @@
 
 #include <cohort/engine/engine.h>
 #include <cohort/engine/task_scope.h>
-#include <cohort/net/letter.h>
 #include <cohort/net/link.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
 #include <cohort/net/membership.h>
+#include <cohort/net/packet.h>
 
 #include <memory>
 #include <span>
@@ -66,7 +66,7 @@ class Transport : Immovable {
 
   /// Opens the way of messages to that peer, once. After start(). `services`: where it runs what has to run
   /// beside. Null: this kind carries none.
-  [[nodiscard]] virtual std::unique_ptr<LetterChannel> open_letters(Rank, LetterHandler&, TaskScope&) {
+  [[nodiscard]] virtual std::unique_ptr<PacketChannel> open_packets(Rank, PacketHandler&, TaskScope&) {
     return nullptr;
   }
 
@@ -103,7 +103,7 @@ struct GroupPlace {
 struct TransportUse {
   Engine& engine;
   Membership& membership;
-  LinkHost& host;
+  LinkOwner& host;
   /// Authenticated TCP connections to peers, for transports that need one to begin with, or all the time.
   DataConnections& connections;
   /// The ranks that share this host's memory; null where the kind does not map memory.

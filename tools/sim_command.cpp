@@ -97,7 +97,7 @@ sim::Trace trace_to(std::ofstream& file) {
 std::string objection(const AnyAlgorithm& algorithm, const sim::Topology& topology, const sim::Setup& setup) {
   const Rank ranks = setup.ranks;
   const bool shares_memory = sim::has_one_memory(topology, ranks);
-  if (algorithm.ground() == Ground::mapped && !shares_memory) return "needs all ranks on one host";
+  if (algorithm.scope() == Scope::node && !shares_memory) return "needs all ranks on one host";
   const Hosts hosts = sim::hosts_of(topology, ranks);
   if (!algorithm.fits(hosts)) return fmt::format("needs {}", hosts_needed(algorithm.levels()));
   const double pairs = ranks * (ranks - 1.0);
@@ -254,7 +254,7 @@ bool run(Operator op, const SimArguments& arguments, const sim::Topology& topolo
   LeftOut left_out;
   for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
     const std::string name(algorithm.name());
-    if (algorithm.ground() == Ground::alone) continue;
+    if (algorithm.scope() == Scope::self) continue;
     if (arguments.algorithm != "all" && arguments.algorithm != name) continue;
     if (const std::string why = objection(algorithm, topology, arguments.setup); !why.empty())
       left_out.add(name, "", why);

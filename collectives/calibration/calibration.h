@@ -61,7 +61,7 @@ class Calibration {
 
  private:
   Task<> measure_pull_again(unsigned round, std::size_t core_cache_bytes, PullCrossover& pull);
-  /// A call of which a rank brings `bytes` to the meeting; shares are whole elements.
+  /// A call of which a rank brings `bytes` to the arrival; shares are whole elements.
   [[nodiscard]] Call call_of(Operator op, std::size_t bytes);
   /// Writes that call's input anew, where each rank has a core.
   [[nodiscard]] JointMeasurement::Rewrite rewriting(const Call& call) const;

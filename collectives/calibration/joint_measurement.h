@@ -47,9 +47,9 @@ class JointMeasurement {
   /// The median of them, of a call that is made in two ways, by turns, so that what disturbs one disturbs the
   /// other: `way` makes it, and whatever makes it go the first or the second way. Before each call it gets a
   /// new input from `rewrite`, as from a program that computes, and all ranks meet; neither is timed, but
-  /// that some leave the meeting a little before others is, in both ways. A rank that read memory which
+  /// that some leave the arrival a little before others is, in both ways. A rank that read memory which
   /// nobody had written since would find it in its own cache.
-  /// Without `rewrite` calls follow each other, as where ranks share cores: after a meeting they would time
+  /// Without `rewrite` calls follow each other, as where ranks share cores: after an arrival they would time
   /// how they come to have one.
   using Way = std::function<Call(std::size_t which)>;
   using Rewrite = std::function<void()>;

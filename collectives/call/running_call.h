@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include <cohort/collectives/call/function_reduction.h>
 #include <cohort/collectives/call/list_digest.h>
 #include <cohort/collectives/schedules/algorithm_table.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
 
 #include <optional>
 #include <string>

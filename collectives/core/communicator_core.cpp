@@ -79,7 +79,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
           [this](const Error& cause) {
             takes_calls_ = false;
             if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
-            if (messenger_) messenger_->fail(cause);
+            if (matching_) matching_->fail(cause);
             resources_.shutdown();
           },
           [this](Rank peer) { return resources_.is_cut_off(peer); }),
@@ -113,7 +113,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
     plane_->set_group_handler(*groups_);
   }
   if (group_of_host != nullptr && group_of_host->members().size() > 1)
-    meeting_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, *heap_, reach_);
+    arrival_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, *heap_, reach_);
   owned_membership_ = std::move(membership);
 }
 
@@ -143,7 +143,7 @@ Task<> CommunicatorCore::establish_with_all(Duration timeout) {
   if (failure) std::rethrow_exception(failure);
   if (speed) reach_.model = CostModel(*speed, membership_.size, NetworkSpeed::between(membership_));
   reach_.hosts = resources_.transports().hosts();
-  if (ranks_per_core() > 1) engine_.set_crowded(true);
+  if (ranks_per_core() > 1) engine_.set_oversubscribed(true);
   engine_.expect_engines_per_core(ranks_per_core());
 }
 
@@ -166,7 +166,7 @@ void CommunicatorCore::make_ready() noexcept {
   bool is_one_process = !resources_.is_isolated();
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
-  if (meeting_ && is_one_process) meeting_->set_one_process();
+  if (arrival_ && is_one_process) arrival_->set_one_process();
   exec_.set_cores(job_membership().core_supply(), job_membership().ranks_of_host());
   exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
 }
@@ -248,18 +248,18 @@ void CommunicatorCore::prepare(const Call& call, const Signature& signature) noe
   else
     running_.windows.bind_blocks(WindowId::recv, call.blocks, call.send_bytes);
   running_.is_running = true;
-  if (meeting_) meeting_->begin(call);
+  if (arrival_) arrival_->begin(call);
   resources_.operation_started();
 }
 
 bool CommunicatorCore::may_complete_here(const Call& call) const noexcept {
   if (call.reduce == ReduceOp::scaled_sum) return false;
-  if (meeting_) return meeting_->may_complete_here(call);
-  return call.algorithm->ground() == Ground::alone && call.message_bytes() <= tuning::slots::kMostInPlace;
+  if (arrival_) return arrival_->may_complete_here(call);
+  return call.algorithm->scope() == Scope::self && call.message_bytes() <= tuning::slots::kMostInPlace;
 }
 
 bool CommunicatorCore::complete_here(const Call& call) noexcept {
-  if (meeting_) return meeting_->complete_here(call);
+  if (arrival_) return arrival_->complete_here(call);
   exec_.begin(UserWindows::mapped, 0);
   call.algorithm->combine(exec_, call.arguments(membership_.size));
   return true;
@@ -272,7 +272,7 @@ bool CommunicatorCore::try_complete_now(const Call& call, bool& has_begun) noexc
   has_begun = turn_.try_lock();
   call_.begin();
   prepare(call, sign(call, membership_.size));
-  const bool is_announced = !meeting_ || meeting_->announce_here(call);
+  const bool is_announced = !arrival_ || arrival_->announce_here(call);
   const bool is_well =
       health_.begin(running_.sequence, running_.signature);  // while the announcement travels
   if (!is_announced || !is_well || !complete_here(call)) return false;
@@ -360,25 +360,24 @@ Task<> CommunicatorCore::begin_and_run(const Call& call) {
 }
 
 Task<> CommunicatorCore::orchestrate(const Call& call) {
-  if (!meeting_) exec_.begin(UserWindows::staged, 0);
-  Task<> running = meeting_ ? attend_and_run(call) : run_schedule(call);
+  if (!arrival_) exec_.begin(UserWindows::staged, 0);
+  Task<> running = arrival_ ? attend_and_run(call) : run_schedule(call);
   if (!reach_.is_host_wide && run_ahead_.is_too_long()) return run_ahead_.shorten_before(std::move(running));
   return running;
 }
 
 /// What is over when all have met needs no more.
 Task<> CommunicatorCore::attend_and_run(const Call& call) {
-  const bool is_over = co_await meeting_->attend(call);
+  const bool is_over = co_await arrival_->attend(call);
   if (!is_over) co_await run_schedule(call);
 }
 
 Task<> CommunicatorCore::run_schedule(const Call& call) {
-  if (call.algorithm->ground() == Ground::alone) return complete_alone(call);
+  if (call.algorithm->scope() == Scope::self) return complete_alone(call);
   const std::size_t piece = piece_bytes(*call.algorithm, call, reach_for(call));
   const ResourceTag tag{call.algorithm, size_class(piece)};
   if (!resources_.is_provided(tag)) return provide_and_run(call, tag);
-  const bool touches =
-      call.algorithm->ground() == Ground::mapped && meeting_->windows() == UserWindows::mapped;
+  const bool touches = call.algorithm->scope() == Scope::node && arrival_->windows() == UserWindows::mapped;
   if (touches) return run_on_peers_memory(call, piece);
   return call.algorithm->run(exec_, call.arguments(membership_.size), piece);
 }
@@ -417,8 +416,8 @@ Task<> CommunicatorCore::withdraw() {
 Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
   if (is_closed())
     throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
-  if (!messenger_) {
-    messenger_.emplace(Messenger::Use{
+  if (!matching_) {
+    matching_.emplace(Matching::Use{
         .engine = engine_,
         .membership = membership_,
         .transports = resources_.transports(),
@@ -429,14 +428,13 @@ Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
             messages_pull_from(pull_from_bytes_, membership_.engines_per_core(), as_joined_.pull),
         .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
         .withdraw = [this] { return withdraw(); }});
-    health_.set_on_goodbye([this](Rank peer) { messenger_->peer_left(peer); });
+    health_.set_on_goodbye([this](Rank peer) { matching_->peer_left(peer); });
     health_.set_other_work([this](Health::OfWork of) -> std::optional<std::string> {
-      if (!messenger_) return std::nullopt;
-      return of == Health::OfWork::that_waits ? messenger_->current_operation()
-                                              : messenger_->last_operation();
+      if (!matching_) return std::nullopt;
+      return of == Health::OfWork::that_waits ? matching_->current_operation() : matching_->last_operation();
     });
   }
-  co_return co_await messenger_->run(request);
+  co_return co_await matching_->run(request);
 }
 
 }  // namespace cohort

@@ -14,9 +14,9 @@
 #include <cohort/collectives/job/resources.h>
 #include <cohort/collectives/job/watchdog.h>
 #include <cohort/collectives/memory/shared_heap.h>
-#include <cohort/collectives/onehost/meeting.h>
+#include <cohort/collectives/onehost/arrival.h>
 #include <cohort/collectives/onehost/memory_exec.h>
-#include <cohort/collectives/p2p/messenger.h>
+#include <cohort/collectives/p2p/matching.h>
 #include <cohort/collectives/selection/choice_memo.h>
 #include <cohort/collectives/selection/explanation.h>
 #include <cohort/collectives/selection/forced_algorithms.h>
@@ -41,7 +41,7 @@ class Calibration;
 /// That of a group has links, slots and buffers of its own, and shares with the one that was joined, its
 /// root, what costs connections and memory: control connections, segments, doorbells, listener, heap. It owns
 /// the root, which therefore serves on after it was closed, until its last group is. Threads: the engine's.
-class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Immovable {
+class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, Immovable {
  public:
   /// Throws InvalidArgument for options that no rank could use; before joining.
   static void check(const CommunicatorOptions& options);
@@ -175,17 +175,17 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
 
   /// A message, without suspending, if it can be.
   [[nodiscard]] bool try_transfer_now(const MessageRequest& request) noexcept {
-    return messenger_ && !is_closed() && messenger_->try_complete_now(request);
+    return matching_ && !is_closed() && matching_->try_complete_now(request);
   }
   /// The same with suspending; the request outlives the task. From whom it is, or to whom.
   [[nodiscard]] Task<Rank> transfer(const MessageRequest& request);
 
-  // LinkHost:
+  // LinkOwner:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
   void link_failed(Rank peer, const Error& error) noexcept override;
   void gives_up(Rank peer) noexcept override { health_.tell_giving_up(peer); }
   [[nodiscard]] bool ran_another(std::uint64_t sequence, const Signature& than) const noexcept override {
-    return LinkHost::ran_another(sequence, than) || health_.ran_another(sequence, than);
+    return LinkOwner::ran_another(sequence, than) || health_.ran_another(sequence, than);
   }
   [[nodiscard]] bool has_process_ended(Rank peer) const noexcept override {
     return control_.has_process_ended(peer);
@@ -354,7 +354,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   /// Choices hold up to the message of that number: then all ranks look whether to measure again.
   std::uint64_t choices_end_ = std::numeric_limits<std::uint64_t>::max();
   bool takes_calls_ = true;         ///< neither failed nor closed
-  std::optional<Meeting> meeting_;  ///< where there are other ranks on this host, over shared memory
+  std::optional<Arrival> arrival_;  ///< where there are other ranks on this host, over shared memory
 
   OwnCounts counts_;          ///< of the call that runs, where ranks have to tell them
   ScaledInput scaled_;        ///< of the call that runs, where it is a scaled_sum
@@ -367,7 +367,7 @@ class CommunicatorCore final : public LinkHost, private GroupTable::Listener, Im
   Stage stage_ = Stage::open;
   std::uint64_t splits_ = 0;
   CancelScope* operation_scope_ = nullptr;
-  std::optional<Messenger> messenger_;        ///< from the first message on
+  std::optional<Matching> matching_;          ///< from the first message on
   std::unique_ptr<Calibration> calibration_;  ///< peers touch its memory until this rank's is withdrawn
   Watchdog watchdog_;
 };

@@ -53,11 +53,11 @@ Task<> CommunicatorCore::ask_who_answers() {
 /// all phases.
 std::optional<Rank> CommunicatorCore::silent_while_measuring() const {
   const std::vector<Rank> silent = this->silent();
-  const auto is_of_host = [this](Rank peer) { return meeting_ && meeting_->includes(peer); };
+  const auto is_of_host = [this](Rank peer) { return arrival_ && arrival_->includes(peer); };
   for (const Rank peer : silent)
-    if (is_of_host(peer) && !meeting_->has_come_to_phase(peer)) return peer;
+    if (is_of_host(peer) && !arrival_->has_come_to_phase(peer)) return peer;
   for (const Rank peer : silent)
-    if (is_of_host(peer) && !meeting_->has_arrived(peer)) return peer;
+    if (is_of_host(peer) && !arrival_->has_arrived(peer)) return peer;
   return silent.empty() ? std::nullopt : std::optional(silent.front());
 }
 
@@ -142,9 +142,9 @@ void CommunicatorCore::time_is_over() noexcept {
 CommunicatorCore::Missing CommunicatorCore::missing() const {
   Missing missing;
   for (const Rank peer : exec_.peers()) {
-    const bool is_seen = meeting_ && meeting_->includes(peer);
+    const bool is_seen = arrival_ && arrival_->includes(peer);
     const bool is_here =
-        (is_seen && meeting_->has_arrived(peer)) || health_.last_seen(peer) >= running_.sequence;
+        (is_seen && arrival_->has_arrived(peer)) || health_.last_seen(peer) >= running_.sequence;
     if (is_here) continue;
     missing.ranks.push_back(peer);
     const bool waits = health_.waits_too(peer, running_.sequence);
@@ -259,8 +259,8 @@ void CommunicatorCore::report_never_awaited(Operator op) const noexcept {
 
 Task<> CommunicatorCore::hear_of_last_call() {
   CancelScope uncancelled;
-  Meeting* const meeting = meeting_ && meeting_->sees_all() ? &*meeting_ : nullptr;
-  Task<> hearing = with_scope(uncancelled, run_ahead_.hear_of_last(meeting));
+  Arrival* const arrival = arrival_ && arrival_->sees_all() ? &*arrival_ : nullptr;
+  Task<> hearing = with_scope(uncancelled, run_ahead_.hear_of_last(arrival));
   co_await hearing;
 }
 

@@ -37,7 +37,7 @@ Task<> CommunicatorCore::establish(Duration timeout) {
   const LinkSpeed& speed = reach_.model.speed();
   const bool may_measure = speed.keeps_figures && speed.ranks_per_core <= kMostRanksPerCoreToMeasure;
   const bool measures_network = !root_ && reach_.model.network().ports > 1 && may_measure;
-  if (meeting_ && reach_.is_host_wide && !is_measured) co_await measure(on_host);
+  if (arrival_ && reach_.is_host_wide && !is_measured) co_await measure(on_host);
   if (measures_network) co_await measure(on_network);
   health_.joined();
   unmeasured_ = reach_;
@@ -47,7 +47,7 @@ Task<> CommunicatorCore::establish(Duration timeout) {
                          NetworkSpeed::between(membership_)};
   chosen_ = {};
   if (is_measured) measures_again_ = root_->measures_again_;
-  if (measures_again_ && meeting_) choices_end_ = later_.begin(running_.sequence);
+  if (measures_again_ && arrival_) choices_end_ = later_.begin(running_.sequence);
   measured_at_ = engine_.now();
   as_joined_ = {reach_.slots, reach_.pull};
 }
@@ -79,7 +79,7 @@ Task<> CommunicatorCore::measure_host(Duration budget) {
   co_await calibration.measure_slots(reach_.slots);  // against what the kernel copies, where it does
   co_await exec_.phase();                            // all are through
   resources_.group()->forget_arrivals();
-  meeting_->forget_last_call();
+  arrival_->forget_last_call();
   co_await exec_.phase();  // all have forgotten
   running_.sequence = 0;
   calibration_.reset();
@@ -102,13 +102,13 @@ Task<> CommunicatorCore::measure_network(Duration budget) {
 
 /// Within one process everything is mapped.
 bool CommunicatorCore::may_pull() const noexcept {
-  return resources_.transports().common_capabilities().reads_memory && !meeting_->is_one_process();
+  return resources_.transports().common_capabilities().reads_memory && !arrival_->is_one_process();
 }
 
 Calibration& CommunicatorCore::begin_calibration() {
   const std::string conditions =
       fmt::format("{}ranks/{:.3g}percore/{}", membership_.size, membership_.engines_per_core(),
-                  meeting_->is_one_process() ? "threads" : "processes");
+                  arrival_->is_one_process() ? "threads" : "processes");
   calibration_ =
       std::make_unique<Calibration>(engine_, membership_, job_membership(), algorithms_, *resources_.group(),
                                     KnownFigures(engine_.platform(), conditions),

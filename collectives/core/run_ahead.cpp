@@ -34,15 +34,15 @@ Task<> RunAhead::shorten() {
   }
 }
 
-Task<> RunAhead::hear_of_last(Meeting* meeting) {
+Task<> RunAhead::hear_of_last(Arrival* arrival) {
   if (!is_one_way_ || membership_.size == 1 || health_.is_failed()) co_return;
   const std::uint64_t last = running_.sequence;
-  const auto have_all_come = [this, meeting, last] {
+  const auto have_all_come = [this, arrival, last] {
     if (health_.is_failed() || health_.has_anybody_left_before(last)) return true;
-    return meeting != nullptr ? meeting->has_caught_up() : health_.have_all_come(last);
+    return arrival != nullptr ? arrival->has_caught_up() : health_.have_all_come(last);
   };
-  const auto have_all_answered = [this, &have_all_come, meeting, last] {
-    return have_all_come() || (meeting == nullptr && health_.have_all_answered(last));
+  const auto have_all_answered = [this, &have_all_come, arrival, last] {
+    return have_all_come() || (arrival == nullptr && health_.have_all_answered(last));
   };
   if (!have_all_come()) {
     health_.ask_around();

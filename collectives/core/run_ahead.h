@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/job/health.h>
-#include <cohort/collectives/onehost/meeting.h>
+#include <cohort/collectives/onehost/arrival.h>
 
 namespace cohort {
 
@@ -32,8 +32,8 @@ class RunAhead : Immovable {
   Task<> shorten_before(Task<> next);
 
   /// Before this rank leaves: whether all have come to its last message, and to the same, as far as that is
-  /// known in the time of a question. Fails the communicator if not. `meeting`: where it sees all ranks.
-  Task<> hear_of_last(Meeting* meeting);
+  /// known in the time of a question. Fails the communicator if not. `arrival`: where it sees all ranks.
+  Task<> hear_of_last(Arrival* arrival);
 
  private:
   Task<> shorten();

@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-Resources::Resources(Engine& engine, Membership& membership, LinkHost& host,
+Resources::Resources(Engine& engine, Membership& membership, LinkOwner& host,
                      const PeerTransports::Choice& choice, const PeerTransports::Within* within)
     : membership_(membership),
       buffer_bytes_(choice.buffer_bytes),

@@ -30,7 +30,7 @@ class Resources : Immovable {
   };
 
   /// Throws InvalidArgument, Unsupported, ResourceLimit. `within`: of a group, which has no heap of its own.
-  Resources(Engine& engine, Membership& membership, LinkHost& host, const PeerTransports::Choice& choice,
+  Resources(Engine& engine, Membership& membership, LinkOwner& host, const PeerTransports::Choice& choice,
             const PeerTransports::Within* within = nullptr);
   ~Resources();
 

@@ -35,7 +35,8 @@ class CopyWorkers : Immovable {
 
   /// Whether there is anybody to share a step with now: one is shared at a time.
   [[nodiscard]] bool may_help(std::size_t bytes) noexcept {
-    return bytes >= kLeastBytes && most_ != 0 && !is_sharing_ && !engine_.is_crowded() && has_threads();
+    return bytes >= kLeastBytes && most_ != 0 && !is_sharing_ && !engine_.is_oversubscribed() &&
+           has_threads();
   }
 
   /// Works on [begin, end) of a step, on any thread; false: it may not, nor on anything more. Must not throw.

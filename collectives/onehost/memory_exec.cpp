@@ -51,7 +51,7 @@ std::size_t part_bytes_of(const LocalStep& step) {
 
 }  // namespace
 
-MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources)
+MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkOwner& host, Resources& resources)
     : Exec(membership.rank, membership.size),
       engine_(engine),
       membership_(membership),
@@ -97,8 +97,7 @@ Reducer MemoryExec::reducer(const Combine& combine) const noexcept {
 }
 
 Task<> MemoryExec::phase() {
-  COHORT_ASSERT(resources_.is_host_wide(),
-                "a schedule over links meets in a phase, which needs Ground::mapped");
+  COHORT_ASSERT(resources_.is_host_wide(), "a schedule over links meets in a phase, which needs Scope::node");
   if (!may_go_on()) return until_cause();
   host::HostGroup& group = *resources_.group();
   group.arrive_at_phase();

@@ -58,7 +58,7 @@ class MemoryExec final : public Exec {
     std::vector<Step> steps_;
   };
 
-  MemoryExec(Engine& engine, const Membership& membership, LinkHost& host, Resources& resources);
+  MemoryExec(Engine& engine, const Membership& membership, LinkOwner& host, Resources& resources);
 
   /// Before each collective: how its user windows are reached, the same everywhere, how much data it touches,
   /// and of which kind it is, which matters where that is much.
@@ -172,7 +172,7 @@ class MemoryExec final : public Exec {
 
   Engine& engine_;
   const Membership& membership_;
-  LinkHost& host_;
+  LinkOwner& host_;
   const RunningOperation& running_;
   Resources& resources_;
   const std::span<const WindowTable> windows_of_host_;  ///< by rank; empty where nobody's memory is mapped

@@ -16,7 +16,7 @@ void SlotFilling::bring_first_of_large(const Call& call, bool finds_own_given) n
     kept_at_ = kept.at * size_bytes(call.type);
     kept_end_ = kept_at_ + kept.elements * size_bytes(call.type);
   }
-  is_all_here_ = call.send_bytes <= kPieceBytes || !call.op.is_one_way() || engine_.is_crowded();
+  is_all_here_ = call.send_bytes <= kPieceBytes || !call.op.is_one_way() || engine_.is_oversubscribed();
   first_bytes_ = is_all_here_ ? call.send_bytes : kPieceBytes;
   if (!is_all_here_) {
     group_.own_arrival(running_.sequence).reachable |= announcement::kInPieces;

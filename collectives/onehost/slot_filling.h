@@ -10,7 +10,7 @@ namespace cohort {
 /// How the ranks' data comes into their arrival slots: whole with the announcement, or, where others wait for
 /// it, in pieces that they read while the rest is copied. What a rank gives to itself alone does not come.
 ///
-/// Threads: the engine's. Lifetime: the meeting's.
+/// Threads: the engine's. Lifetime: the arrival's.
 class SlotFilling : Immovable {
  public:
   /// What is copied into a slot between two looks of those who read it. Six operators of 8 to 32 KiB, 2

@@ -78,7 +78,7 @@ class ForRanks {
 template <class Op>
 struct Algorithm {
   std::string_view name;
-  Ground ground = Ground::links;
+  Scope scope = Scope::network;
   Levels levels = Levels::none;
   Distances distances = Distances::pairs;  ///< of one without levels
   /// Of reductions. The checker holds the schedule to it, and selection offers it where that is enough.
@@ -117,7 +117,7 @@ AnyAlgorithm::AnyAlgorithm(const Algorithm<Op>& algorithm) noexcept
       name_(algorithm.name),
       op_(operator_of<Op>),
       id_(algorithm_id(name_)),
-      ground_(algorithm.ground),
+      scope_(algorithm.scope),
       levels_(algorithm.levels),
       order_(Op::kCombines ? algorithm.order : ReductionOrder::by_rank_at_once),
       announces_(algorithm.local.announces),

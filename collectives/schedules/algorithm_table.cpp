@@ -31,7 +31,7 @@ void AlgorithmTable::add(const AnyAlgorithm& algorithm) {
       refuse(fmt::format("ranks would take it for '{}', whose name has the same hash; give it another name",
                          name));
   const std::size_t index = algorithm.op().index();
-  if (algorithm.ground() == Ground::mapped && algorithm.has_cost()) {
+  if (algorithm.scope() == Scope::node && algorithm.has_cost()) {
     for (std::size_t order = 0; order <= static_cast<std::size_t>(algorithm.order()); ++order) {
       Ways& ways = ways_[order][index];
       std::size_t& way = algorithm.has_schedule() ? ways.on_mapped_memory : ways.in_slots;

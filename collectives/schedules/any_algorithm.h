@@ -166,10 +166,10 @@ struct Needs {
 };
 
 /// Where a schedule runs.
-enum class Ground : std::uint8_t {
-  links,   ///< anywhere
-  mapped,  ///< where all ranks map each other's CCL buffers: those of one host, over shared memory
-  alone,   ///< in a communicator of one
+enum class Scope : std::uint8_t {
+  network,  ///< anywhere
+  node,     ///< where all ranks map each other's CCL buffers: those of one host, over shared memory
+  self,     ///< in a communicator of one
 };
 
 /// What the hosts of the ranks have to be like.
@@ -213,9 +213,9 @@ class AnyAlgorithm {
   /// Why it could not run where it says it does; empty if it can.
   [[nodiscard]] std::string_view objection() const noexcept {
     if (name_.empty()) return "it needs a name";
-    if (announces_ != Announces::nothing && ground_ == Ground::links)
-      return "what ranks announce as they meet is for Ground::mapped";
-    const bool is_always_local = announces_ == Announces::data || ground_ == Ground::alone;
+    if (announces_ != Announces::nothing && scope_ == Scope::network)
+      return "what ranks announce as they meet is for Scope::node";
+    const bool is_always_local = announces_ == Announces::data || scope_ == Scope::self;
     if (!has_schedule_ && !is_always_local) return "it needs a schedule for where not all windows are mapped";
     return {};
   }
@@ -223,7 +223,7 @@ class AnyAlgorithm {
   [[nodiscard]] Operator op() const noexcept { return op_; }
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
   [[nodiscard]] AlgorithmId id() const noexcept { return id_; }
-  [[nodiscard]] Ground ground() const noexcept { return ground_; }
+  [[nodiscard]] Scope scope() const noexcept { return scope_; }
   [[nodiscard]] Levels levels() const noexcept { return levels_; }
   /// In which order it combines; of what combines nothing the best there is.
   [[nodiscard]] ReductionOrder order() const noexcept { return order_; }
@@ -291,7 +291,7 @@ class AnyAlgorithm {
   std::string_view name_;
   Operator op_;
   AlgorithmId id_;
-  Ground ground_;
+  Scope scope_;
   Levels levels_;
   ReductionOrder order_;
   Announces announces_;

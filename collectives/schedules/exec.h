@@ -132,9 +132,9 @@ class Exec : Immovable {
   [[nodiscard]] const HostPlan& plan() const noexcept { return plan_; }
   /// How many bytes ccl_in() and ccl_out() have.
   [[nodiscard]] virtual std::size_t ccl_bytes() const noexcept = 0;
-  /// On mapped ground peers may still read and write CCL buffers of a rank that has left the operation: it
+  /// Within a node peers may still read and write CCL buffers of a rank that has left the operation: it
   /// touches them again only after all have met for the next one. Not so user windows, nor pieces that
-  /// largest_piece cuts, which have one meeting for all.
+  /// largest_piece cuts, which have one arrival for all.
   [[nodiscard]] Slice ccl_in(std::size_t at, std::size_t bytes) const noexcept {
     return {WindowId::ccl_in, at, bytes};
   }

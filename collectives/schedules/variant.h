@@ -11,7 +11,7 @@ template <class Variant, const auto& kOf>
 consteval Algorithm<Variant> variant_of(ForRanks<Cost> cost = kOf.cost) {
   Algorithm<Variant> result;
   result.name = kOf.name;
-  result.ground = kOf.ground;
+  result.scope = kOf.scope;
   result.levels = kOf.levels;
   result.order = kOf.order;
   result.cost = cost;

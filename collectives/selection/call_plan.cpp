@@ -60,7 +60,7 @@ std::string words_of_plan(const Call& call, const HostPlan& host, const Reach& r
   const CallPlan plan = plan_for(call, host, reach);
   switch (call.algorithm->announces()) {
     case Announces::nothing:
-      if (call.algorithm->ground() == Ground::links)
+      if (call.algorithm->scope() == Scope::network)
         return "over links, though all ranks map each other's memory";
       [[fallthrough]];
     case Announces::windows:

@@ -75,7 +75,7 @@ std::string words_of_basis(const Explanation& explanation, const Question& quest
     case Basis::communicator:
       return "COHORT_ALGO, or the communicator's options, force it for all calls of the operator that it can "
              "run";
-    case Basis::meeting: return slots_reason(question);
+    case Basis::arrival: return slots_reason(question);
     case Basis::mapped_memory: return mapped_reason(question, explanation.chosen);
     case Basis::neighbours:
     case Basis::cheapest: return cheapest_reason(explanation);
@@ -118,7 +118,7 @@ std::string note_on(const Candidate& candidate, const Explanation& explanation, 
   switch (explanation.basis) {
     case Basis::call:
     case Basis::communicator: return "possible; another one is forced";
-    case Basis::meeting: return "possible; at this size arrival slots come first";
+    case Basis::arrival: return "possible; at this size arrival slots come first";
     case Basis::alone: return "possible";
     case Basis::mapped_memory:
       if (candidate.is_in_slots)

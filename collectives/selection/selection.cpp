@@ -15,10 +15,10 @@ namespace {
 using State = Candidate::State;
 
 State state_of(const AnyAlgorithm& algorithm, const Call& call, const Reach& reach) {
-  const bool is_alone = algorithm.ground() == Ground::alone;
+  const bool is_alone = algorithm.scope() == Scope::self;
   if (reach.ranks() == 1) return is_alone ? State::possible : State::needs_one_rank;
   if (is_alone) return State::needs_one_rank;
-  if (algorithm.ground() == Ground::mapped && !reach.is_host_wide) return State::needs_one_host;
+  if (algorithm.scope() == Scope::node && !reach.is_host_wide) return State::needs_one_host;
   if (!algorithm.fits(reach.hosts)) return State::needs_other_hosts;
   const bool fits =
       algorithm.announces() != Announces::data || call.announced_bytes <= tuning::slots::kMostBytes;
@@ -68,7 +68,7 @@ double estimate_us(const AnyAlgorithm& algorithm, const Call& call, const Reach&
 
 Choice choose_on_host(const Call& call, const Reach& reach, const AlgorithmTable& algorithms) {
   const AnyAlgorithm* const in_slots = choose_in_slots(call, reach, algorithms);
-  if (in_slots != nullptr) return {in_slots, Basis::meeting};
+  if (in_slots != nullptr) return {in_slots, Basis::arrival};
   return {algorithms.ways_on_host(call.op, call.order()).on_mapped_memory, Basis::mapped_memory};
 }
 
@@ -176,7 +176,7 @@ std::vector<Candidate> candidates_for(const Call& call, const Reach& reach,
   for (const std::string_view name : algorithms.names()) {
     Candidate candidate{.algorithm = name, .state = State::not_written};
     const AnyAlgorithm* const algorithm = algorithms.find(call.op, name);
-    const bool is_beside = algorithm != nullptr && algorithm->ground() == Ground::alone && reach.ranks() > 1;
+    const bool is_beside = algorithm != nullptr && algorithm->scope() == Scope::self && reach.ranks() > 1;
     if (is_beside) continue;
     if (algorithm != nullptr) {
       candidate.state = state_of(*algorithm, call, reach);

@@ -28,7 +28,7 @@ enum class Basis : std::uint8_t {
   call,           ///< the call forces it
   communicator,   ///< COHORT_ALGO or CommunicatorOptions force it
   alone,          ///< there is one rank
-  meeting,        ///< so little data travels as ranks meet
+  arrival,        ///< so little data travels as ranks meet
   mapped_memory,  ///< the first that runs where all ranks map each other's memory
   neighbours,     ///< nearly the least estimate of the model, from neighbour to neighbour, between hosts
   cheapest,       ///< the least estimate of the model, or nearly so in fewer rounds, over links

@@ -4,8 +4,8 @@
 #include <cohort/engine/engine.h>
 #include <cohort/engine/mutex.h>
 #include <cohort/net/framed/byte_stream.h>
-#include <cohort/net/letter.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
+#include <cohort/net/packet.h>
 
 #include <functional>
 #include <memory>
@@ -14,15 +14,15 @@ namespace cohort::framed {
 
 /// Bytes alone, on a stream that both ends make when the first message is asked for.
 ///
-/// Errors: a stream that breaks is reported to the LinkHost, but not before the peer has had time to say that
-/// it gave up; what waits for it goes on waiting, for its cancellation, which breaks it, too. Threads: the
-/// engine's. Lifetime: nothing is moved when it ends.
+/// Errors: a stream that breaks is reported to the LinkOwner, but not before the peer has had time to say
+/// that it gave up; what waits for it goes on waiting, for its cancellation, which breaks it, too. Threads:
+/// the engine's. Lifetime: nothing is moved when it ends.
 class BulkStream final : public BulkChannel {
  public:
   /// Makes the stream, while the peer does the same.
   using Open = std::function<Task<std::unique_ptr<ByteStream>>()>;
 
-  BulkStream(Engine& engine, LinkHost& host, Rank own, Rank peer, Open open)
+  BulkStream(Engine& engine, LinkOwner& host, Rank own, Rank peer, Open open)
       : engine_(engine), host_(host), own_(own), peer_(peer), open_(std::move(open)) {}
 
   [[nodiscard]] Task<> send(std::span<const std::byte> data) override;
@@ -44,7 +44,7 @@ class BulkStream final : public BulkChannel {
   Task<> move_all(std::span<Byte> data, Attempt attempt, Wait wait, const char* doing);
 
   Engine& engine_;
-  LinkHost& host_;
+  LinkOwner& host_;
   const Rank own_;
   const Rank peer_;
   const Open open_;

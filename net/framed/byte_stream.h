@@ -17,7 +17,7 @@
 
 namespace cohort::framed {
 
-/// What frames and letters travel on: bytes to one peer and from it, in order, each direction by itself.
+/// What frames and packets travel on: bytes to one peer and from it, in order, each direction by itself.
 ///
 /// Results are those of system calls: bytes moved, 0 at the end of the stream, or minus the error number;
 /// EAGAIN while there is nothing, or no room. Threads: the engine's. Lifetime: nobody waits on it when it

@@ -5,7 +5,7 @@
 #include <cohort/engine/tuning.h>
 #include <cohort/net/framed/byte_stream.h>
 #include <cohort/net/link.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
 #include <cohort/notify/notify.h>
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace cohort::framed {
 
 /// What the two halves of a link share: the stream, who is at its ends, and whether it still works.
 struct Connection : Immovable {
-  Connection(Engine& on_engine, std::unique_ptr<ByteStream> connected, LinkHost& link_host, Rank own,
+  Connection(Engine& on_engine, std::unique_ptr<ByteStream> connected, LinkOwner& link_host, Rank own,
              Rank other, Lane path) noexcept
       : engine(on_engine),
         owned_stream(std::move(connected)),
@@ -52,7 +52,7 @@ struct Connection : Immovable {
   Engine& engine;
   const std::unique_ptr<ByteStream> owned_stream;
   ByteStream& stream;
-  LinkHost& host;
+  LinkOwner& host;
   const Rank self;
   const Rank peer;
   const Lane lane;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/net/link.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
 
 #include <array>
 #include <cstddef>

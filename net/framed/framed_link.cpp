@@ -9,7 +9,7 @@ namespace cohort::framed {
 
 using Kind = LinkOperation::Kind;
 
-FramedLink::FramedLink(Engine& engine, std::unique_ptr<ByteStream> stream, LinkHost& host, Rank self,
+FramedLink::FramedLink(Engine& engine, std::unique_ptr<ByteStream> stream, LinkOwner& host, Rank self,
                        Rank peer, Lane lane, std::string_view transport)
     : Link(peer),
       transport_(transport),

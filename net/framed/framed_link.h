@@ -29,7 +29,7 @@ namespace cohort::framed {
 class FramedLink : public Link {
  public:
   /// `transport`: the name of its kind, which outlives it.
-  FramedLink(Engine& engine, std::unique_ptr<ByteStream> stream, LinkHost& host, Rank self, Rank peer,
+  FramedLink(Engine& engine, std::unique_ptr<ByteStream> stream, LinkOwner& host, Rank self, Rank peer,
              Lane lane, std::string_view transport);
   ~FramedLink() override;
 

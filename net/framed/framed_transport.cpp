@@ -21,10 +21,10 @@ Task<std::unique_ptr<Link>> FramedTransport::connect(Rank peer, Lane lane) {
   co_return link;
 }
 
-std::unique_ptr<LetterChannel> FramedTransport::open_letters(Rank peer, LetterHandler& handler,
+std::unique_ptr<PacketChannel> FramedTransport::open_packets(Rank peer, PacketHandler& handler,
                                                              TaskScope& services) {
-  auto channel = std::make_unique<StreamLetters>(
-      StreamLetters::Use{.engine = use_.engine,
+  auto channel = std::make_unique<StreamPackets>(
+      StreamPackets::Use{.engine = use_.engine,
                          .host = use_.host,
                          .handler = handler,
                          .services = services,
@@ -32,9 +32,9 @@ std::unique_ptr<LetterChannel> FramedTransport::open_letters(Rank peer, LetterHa
                          .peer = peer,
                          .is_on_this_engine = use_.membership.shares_engine(peer),
                          .looked_at = looked_at_},
-      [this, peer] { return call_for_letters(peer); }, [this, peer] { return wait_for_letters(peer); },
+      [this, peer] { return call_for_packets(peer); }, [this, peer] { return wait_for_packets(peer); },
       make_bulk(peer));
-  letters_.push_back(channel.get());
+  packets_.push_back(channel.get());
   return channel;
 }
 
@@ -50,12 +50,12 @@ bool FramedTransport::is_cut_off(Rank peer) const noexcept {
 Task<> FramedTransport::until_sent() {
   // By number: while one is waited for, another may be made.
   for (std::size_t i = 0; i < links_.size(); ++i) co_await links_[i]->until_sent();
-  for (std::size_t i = 0; i < letters_.size(); ++i) co_await letters_[i]->until_sent();
+  for (std::size_t i = 0; i < packets_.size(); ++i) co_await packets_[i]->until_sent();
 }
 
 void FramedTransport::shutdown() noexcept {
   for (FramedLink* link : links_) link->shutdown();
-  for (StreamLetters* letters : letters_) letters->shutdown();
+  for (StreamPackets* packets : packets_) packets->shutdown();
 }
 
 }  // namespace cohort::framed

@@ -3,7 +3,7 @@
 
 #include <cohort/net/data_connections.h>
 #include <cohort/net/framed/framed_link.h>
-#include <cohort/net/framed/stream_letters.h>
+#include <cohort/net/framed/stream_packets.h>
 
 #include <vector>
 
@@ -16,7 +16,7 @@ class FramedTransport : public Transport {
 
   void start(TaskScope& services) override;
   [[nodiscard]] Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) override;
-  [[nodiscard]] std::unique_ptr<LetterChannel> open_letters(Rank peer, LetterHandler& handler,
+  [[nodiscard]] std::unique_ptr<PacketChannel> open_packets(Rank peer, PacketHandler& handler,
                                                             TaskScope& services) override;
   [[nodiscard]] bool hears_of_collectives() const noexcept override { return true; }
   void collective_started() noexcept override;
@@ -31,14 +31,14 @@ class FramedTransport : public Transport {
   [[nodiscard]] virtual Task<std::unique_ptr<FramedLink>> make_link(Rank peer, Lane lane) = 0;
   /// For large messages to that peer, which makes the same; null: they go in pieces.
   [[nodiscard]] virtual std::unique_ptr<BulkStream> make_bulk(Rank) { return nullptr; }
-  // Of letters, to that peer and from it:
-  [[nodiscard]] virtual Task<std::unique_ptr<ByteStream>> call_for_letters(Rank peer) = 0;
-  [[nodiscard]] virtual Task<std::unique_ptr<ByteStream>> wait_for_letters(Rank peer) = 0;
+  // Of packets, to that peer and from it:
+  [[nodiscard]] virtual Task<std::unique_ptr<ByteStream>> call_for_packets(Rank peer) = 0;
+  [[nodiscard]] virtual Task<std::unique_ptr<ByteStream>> wait_for_packets(Rank peer) = 0;
 
   const TransportUse use_;
   TaskScope* services_ = nullptr;
   std::vector<FramedLink*> links_;
-  std::vector<StreamLetters*> letters_;
+  std::vector<StreamPackets*> packets_;
   unsigned looked_at_ = 0;  ///< of these, by the loop
 };
 

@@ -183,7 +183,7 @@ Task<> HostGroup::wait_for_phase() {
 bool HostGroup::spin_until(const Counter& counter, std::uint32_t target) const noexcept {
   const auto is_there = [&] { return has_reached(counter.load(std::memory_order_acquire), target); };
   if (!may_spin_) return is_there();
-  if (engine_.is_crowded()) {
+  if (engine_.is_oversubscribed()) {
     for (unsigned yields = 0; yields < tuning::waiting::kYieldsOnSharedCores; ++yields) {
       for (unsigned look = 0; look < tuning::waiting::kLooksOnSharedCores; ++look)
         if (is_there()) return true;

@@ -3,11 +3,11 @@
 
 #include <cohort/engine/system/shared_memory.h>
 #include <cohort/engine/tuning.h>
+#include <cohort/net/cooperative_copy.h>
 #include <cohort/net/host/doorbell.h>
 #include <cohort/net/host/payload_ring.h>
-#include <cohort/net/letter_parts.h>
 #include <cohort/net/link.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
 #include <cohort/net/rank.h>
 
 #include <algorithm>
@@ -78,10 +78,10 @@ struct alignas(kCacheLine) ReceiveCell {
   Counter consumed{0};
 };
 
-/// Letters of send() and recv() from the owner to one peer: a ring of these, and beside each room for a
+/// Packets of send() and recv() from the owner to one peer: a ring of these, and beside each room for a
 /// larger payload. A payload larger still takes several cells in a row, stamped as their bytes come; the
 /// first one says what it is. Written by the owner.
-struct alignas(kCacheLine) LetterCell {
+struct alignas(kCacheLine) PacketCell {
   Counter stamp{0};  ///< the cell's number, from 1; written last
   std::uint8_t kind = 0;
   std::uint8_t where = 0;
@@ -91,17 +91,17 @@ struct alignas(kCacheLine) LetterCell {
   std::uint64_t place = 0;
   std::byte beside[32];  ///< payloads this small cost no second cache line
 };
-static_assert(sizeof(LetterCell) == kCacheLine);
+static_assert(sizeof(PacketCell) == kCacheLine);
 
-/// How many letters of one peer the owner has read. Written by the owner.
-struct alignas(kCacheLine) LettersRead {
+/// How many packets of one peer the owner has read. Written by the owner.
+struct alignas(kCacheLine) PacketsRead {
   Counter count{0};
 };
 
 /// What both ends copy of one message from a peer to the owner.
 struct PartsCell {
-  alignas(kCacheLine) LetterParts::Word taken{0};  ///< written by both
-  alignas(kCacheLine) Counter copied{0};           ///< by the peer, of all messages; written by the peer
+  alignas(kCacheLine) CooperativeCopy::Word taken{0};  ///< written by both
+  alignas(kCacheLine) Counter copied{0};               ///< by the peer, of all messages; written by the peer
 };
 
 /// Who may still be in whose memory when a collective fails. Written by the owner.
@@ -152,18 +152,18 @@ class Layout {
     return stages_ + (cell(to, lane) * stages_per_link_ + (piece & (stages_per_link_ - 1))) *
                          tuning::stages::kLinkPiece;
   }
-  [[nodiscard]] std::size_t letter(Rank to, std::uint32_t number) const noexcept {
-    return letters_ + (std::size_t{to} * tuning::messages::kCells + number % tuning::messages::kCells) *
-                          sizeof(LetterCell);
+  [[nodiscard]] std::size_t packet(Rank to, std::uint32_t number) const noexcept {
+    return packets_ + (std::size_t{to} * tuning::messages::kCells + number % tuning::messages::kCells) *
+                          sizeof(PacketCell);
   }
-  [[nodiscard]] std::size_t letter_payload(Rank to, std::uint32_t number) const noexcept {
-    return letter_payloads_ + payload_index(to, number) * tuning::messages::kCell;
+  [[nodiscard]] std::size_t packet_payload(Rank to, std::uint32_t number) const noexcept {
+    return packet_payloads_ + payload_index(to, number) * tuning::messages::kCell;
   }
-  [[nodiscard]] std::size_t letters_read(Rank from) const noexcept {
-    return letters_read_ + from * sizeof(LettersRead);
+  [[nodiscard]] std::size_t packets_read(Rank from) const noexcept {
+    return packets_read_ + from * sizeof(PacketsRead);
   }
-  [[nodiscard]] std::size_t letter_parts(Rank from) const noexcept {
-    return letter_parts_ + from * sizeof(PartsCell);
+  [[nodiscard]] std::size_t cooperative_copy(Rank from) const noexcept {
+    return cooperative_copy_ + from * sizeof(PartsCell);
   }
   [[nodiscard]] std::size_t ccl_in() const noexcept { return ccl_in_; }
   [[nodiscard]] std::size_t ccl_out() const noexcept { return ccl_out_; }
@@ -190,10 +190,10 @@ class Layout {
   std::size_t sends_ = 0;
   std::size_t receives_ = 0;
   std::size_t stages_ = 0;
-  std::size_t letters_ = 0;
-  std::size_t letters_read_ = 0;
-  std::size_t letter_parts_ = 0;
-  std::size_t letter_payloads_ = 0;
+  std::size_t packets_ = 0;
+  std::size_t packets_read_ = 0;
+  std::size_t cooperative_copy_ = 0;
+  std::size_t packet_payloads_ = 0;
   std::size_t payload_ring_ = 0;
   std::size_t ccl_in_ = 0;
   std::size_t ccl_out_ = 0;
@@ -236,17 +236,17 @@ class Segment {
     return as<ReceiveCell>(layout_->receives(from, lane));
   }
 
-  [[nodiscard]] LetterCell& letter(Rank to, std::uint32_t number) const noexcept {
-    return as<LetterCell>(layout_->letter(to, number));
+  [[nodiscard]] PacketCell& packet(Rank to, std::uint32_t number) const noexcept {
+    return as<PacketCell>(layout_->packet(to, number));
   }
-  [[nodiscard]] std::byte* letter_payload(Rank to, std::uint32_t number) const noexcept {
-    return at(layout_->letter_payload(to, number));
+  [[nodiscard]] std::byte* packet_payload(Rank to, std::uint32_t number) const noexcept {
+    return at(layout_->packet_payload(to, number));
   }
-  [[nodiscard]] Counter& letters_read(Rank from) const noexcept {
-    return as<LettersRead>(layout_->letters_read(from)).count;
+  [[nodiscard]] Counter& packets_read(Rank from) const noexcept {
+    return as<PacketsRead>(layout_->packets_read(from)).count;
   }
-  [[nodiscard]] PartsCell& letter_parts(Rank from) const noexcept {
-    return as<PartsCell>(layout_->letter_parts(from));
+  [[nodiscard]] PartsCell& cooperative_copy(Rank from) const noexcept {
+    return as<PartsCell>(layout_->cooperative_copy(from));
   }
 
  private:

@@ -13,7 +13,7 @@ namespace cohort::host {
 /// begin() and end() only. Slots, stages and CCL buffers are the communicator's, and need none.
 ///
 /// A rank whose call fails withdraws its memory, waits for touches, 5 s at most, and uses it anew. So end()
-/// comes before this rank tells anybody that it is through (a phase, a counter, a letter): until then the
+/// comes before this rank tells anybody that it is through (a phase, a counter, a packet): until then the
 /// owner's call is not over, and a withdrawal belongs to it. Who finds one goes no further: it waits for the
 /// cause, which ends the call as its deadline does.
 ///

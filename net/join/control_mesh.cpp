@@ -55,7 +55,7 @@ Task<> ControlMesh::connect() {
   CancelScope* around = co_await current_scope();
   const std::vector<Rank> peers = missing();
   make_room();
-  give_way_if_crowded();
+  give_way_if_oversubscribed();
   if (peers.empty()) co_return;
   TaskScope scope(around);
   scope_ = &scope;
@@ -96,8 +96,8 @@ void ControlMesh::make_room() {
 }
 
 /// From here on, rather than when all stand: every step waits for somebody who wants this core.
-void ControlMesh::give_way_if_crowded() {
-  if (state_.membership.engines_per_core() > 1) state_.engine.set_crowded(true);
+void ControlMesh::give_way_if_oversubscribed() {
+  if (state_.membership.engines_per_core() > 1) state_.engine.set_oversubscribed(true);
 }
 
 Task<> ControlMesh::call_one_after_the_other() {

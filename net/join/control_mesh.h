@@ -29,7 +29,7 @@ class ControlMesh final : private Gate::Handler, Immovable {
 
  private:
   void make_room();
-  void give_way_if_crowded();
+  void give_way_if_oversubscribed();
   Task<> call_one_after_the_other();
   Task<> call(Rank peer);
   Task<Socket> call_once(Rank peer);

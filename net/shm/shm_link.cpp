@@ -21,7 +21,7 @@ static_assert(tuning::stages::kLinkPiece <= Pace::kBytesBetweenLooks);  // a sta
 
 using Kind = LinkOperation::Kind;
 
-ShmLink::ShmLink(host::HostGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept
+ShmLink::ShmLink(host::HostGroup& group, LinkOwner& host, Rank peer, Lane lane) noexcept
     : Link(peer), group_(group), host_(host), lane_(lane) {}
 
 ShmLink::~ShmLink() {

@@ -3,7 +3,7 @@
 
 #include <cohort/net/host/host_group.h>
 #include <cohort/net/link.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
 
 #include <array>
 #include <string>
@@ -19,7 +19,7 @@ namespace cohort::shm {
 /// have compared their signatures: nothing here carries one. A broken link completes nothing that waits.
 class ShmLink final : public Link, private host::Watcher {
  public:
-  ShmLink(host::HostGroup& group, LinkHost& host, Rank peer, Lane lane) noexcept;
+  ShmLink(host::HostGroup& group, LinkOwner& host, Rank peer, Lane lane) noexcept;
   ~ShmLink() override;
 
   [[nodiscard]] std::string_view transport() const noexcept override { return "shm"; }
@@ -71,7 +71,7 @@ class ShmLink final : public Link, private host::Watcher {
   [[nodiscard]] static std::size_t place_of(const LinkOperation::Request& request) noexcept;
 
   host::HostGroup& group_;
-  LinkHost& host_;
+  LinkOwner& host_;
   const Lane lane_;
   std::array<LinkOperation*, kPlaces> waiting_{};
   std::size_t waiting_count_ = 0;

@@ -2,8 +2,8 @@
 #include <cohort/net/shm/shm_transport.h>
 
 #include <cohort/net/host/host_group.h>
-#include <cohort/net/shm/shm_letters.h>
 #include <cohort/net/shm/shm_link.h>
+#include <cohort/net/shm/shm_packets.h>
 
 namespace cohort::shm {
 namespace {
@@ -27,13 +27,13 @@ class ShmTransport final : public Transport {
   [[nodiscard]] Task<std::unique_ptr<Link>> connect(Rank peer, Lane lane) override {
     co_return std::make_unique<ShmLink>(group_, host_, peer, lane);
   }
-  [[nodiscard]] std::unique_ptr<LetterChannel> open_letters(Rank peer, LetterHandler&, TaskScope&) override {
-    return std::make_unique<ShmLetters>(group_, host_, peer);
+  [[nodiscard]] std::unique_ptr<PacketChannel> open_packets(Rank peer, PacketHandler&, TaskScope&) override {
+    return std::make_unique<ShmPackets>(group_, host_, peer);
   }
 
  private:
   host::HostGroup& group_;
-  LinkHost& host_;
+  LinkOwner& host_;
   const bool is_of_root_;  ///< which rings and listens for its groups, too
 };
 

@@ -5,7 +5,7 @@
 
 namespace cohort::tcp {
 
-TcpLink::TcpLink(Engine& engine, Socket socket, LinkHost& host, Rank self, Rank peer, Lane lane)
+TcpLink::TcpLink(Engine& engine, Socket socket, LinkOwner& host, Rank self, Rank peer, Lane lane)
     : FramedLink(engine, std::make_unique<SocketStream>(std::move(socket)), host, self, peer, lane, "tcp") {}
 
 }  // namespace cohort::tcp

@@ -34,10 +34,10 @@ class TcpTransport final : public framed::FramedTransport {
     co_return std::make_unique<TcpLink>(use().engine, std::move(socket), use().host, use().membership.rank,
                                         peer, lane);
   }
-  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> call_for_letters(Rank peer) override {
+  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> call_for_packets(Rank peer) override {
     return open_stream(use().connections.call(peer, kMessageLane));
   }
-  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> wait_for_letters(Rank peer) override {
+  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> wait_for_packets(Rank peer) override {
     return open_stream(use().connections.wait_for_call(peer, kMessageLane));
   }
 

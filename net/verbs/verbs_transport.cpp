@@ -32,8 +32,8 @@ class VerbsTransport final : public framed::FramedTransport {
         own_device_(std::move(device)),
         root_(own_device_ ? *this : *static_cast<VerbsTransport*>(use.root)),
         device_(own_device_ ? *own_device_ : root_.device_),
-        most_for_letters_(locked_memory / kShareOfLetters / kBytesOfConnection) {}
-  ~VerbsTransport() override { root_.for_letters_ -= for_own_letters_; }
+        most_for_packets_(locked_memory / kShareOfPackets / kBytesOfConnection) {}
+  ~VerbsTransport() override { root_.for_packets_ -= for_own_packets_; }
 
   void start(TaskScope& services) override {
     FramedTransport::start(services);
@@ -64,21 +64,21 @@ class VerbsTransport final : public framed::FramedTransport {
 
   // Small messages are sent before the peer receives any, and only TCP takes them while nothing there
   // answers. Who receives has the connection made on which they go on.
-  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> call_for_letters(Rank peer) override {
+  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> call_for_packets(Rank peer) override {
     auto first = co_await tcp::open_stream(use().connections.call(peer, kMessageLane));
     const auto second = [this, peer] {
       return open_second(peer, use().connections.wait_for_call(peer, kUpgradeLane));
     };
     co_return std::make_unique<framed::UpgradingSender>(std::move(first), second);
   }
-  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> wait_for_letters(Rank peer) override {
+  [[nodiscard]] Task<std::unique_ptr<framed::ByteStream>> wait_for_packets(Rank peer) override {
     auto first = co_await tcp::open_stream(use().connections.wait_for_call(peer, kMessageLane));
     const auto second = [this, peer] {
       return open_second(peer, use().connections.call(peer, kUpgradeLane));
     };
     co_return std::make_unique<framed::UpgradingReceiver>(std::move(first), second);
   }
-  /// Null, with a line in the log, where letters have to stay on TCP; at both ends, since the other one hears
+  /// Null, with a line in the log, where packets have to stay on TCP; at both ends, since the other one hears
   /// that this one gave up.
   Task<std::unique_ptr<framed::ByteStream>> open_second(Rank peer, Task<Socket> connecting) {
     const CancelScope* const scope = co_await current_scope();
@@ -101,23 +101,23 @@ class VerbsTransport final : public framed::FramedTransport {
     co_return nullptr;
   }
 
-  /// One connection of those that letters may have, until the transport ends.
+  /// One connection of those that packets may have, until the transport ends.
   class Share : cohort::Immovable {
    public:
     explicit Share(VerbsTransport& of) noexcept : of_(of) {}
-    ~Share() { of_.root_.for_letters_ -= taken_; }
+    ~Share() { of_.root_.for_packets_ -= taken_; }
 
     /// Throws ResourceLimit.
     void take() {
-      if (of_.root_.for_letters_ >= of_.root_.most_for_letters_)
+      if (of_.root_.for_packets_ >= of_.root_.most_for_packets_)
         throw Error(
             ErrorKind::ResourceLimit,
             "by RDMA they would take more than a quarter of the memory that this process may lock, which "
             "links need: raise the limit (ulimit -l unlimited; LimitMEMLOCK of a service)");
       taken_ = 1;
-      ++of_.root_.for_letters_;
+      ++of_.root_.for_packets_;
     }
-    void keep() noexcept { of_.for_own_letters_ += std::exchange(taken_, 0); }
+    void keep() noexcept { of_.for_own_packets_ += std::exchange(taken_, 0); }
 
    private:
     VerbsTransport& of_;
@@ -141,17 +141,17 @@ class VerbsTransport final : public framed::FramedTransport {
     }
   }
 
-  /// Of what may be locked letters take at most that part, since they have TCP, too, and links have not.
-  static constexpr std::size_t kShareOfLetters = 4;
+  /// Of what may be locked packets take at most that part, since they have TCP, too, and links have not.
+  static constexpr std::size_t kShareOfPackets = 4;
   static constexpr std::size_t kBytesOfConnection = 2 * kRegionBytes + kBounceBytes;
 
   const std::unique_ptr<Device> own_device_;  ///< the root's
   VerbsTransport& root_;                      ///< may be this one
   Device& device_;
   // Connections:
-  const std::size_t most_for_letters_;  ///< the root's: its own and its groups'
-  std::size_t for_letters_ = 0;         ///< the root's: that were made, all together
-  std::size_t for_own_letters_ = 0;     ///< of these, this one's
+  const std::size_t most_for_packets_;  ///< the root's: its own and its groups'
+  std::size_t for_packets_ = 0;         ///< the root's: that were made, all together
+  std::size_t for_own_packets_ = 0;     ///< of these, this one's
   bool has_warned_ = false;             ///< that small messages stay on TCP
 };
 

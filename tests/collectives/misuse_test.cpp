@@ -463,7 +463,7 @@ TEST(ArgumentsDeathTest, a_schedule_over_links_that_meets_in_a_phase_is_told_wha
     options.algorithms.push_back(algorithm);
     test::run_ranks(2, body, std::move(options));
   };
-  EXPECT_DEATH(run(), "a schedule over links meets in a phase, which needs Ground::mapped");
+  EXPECT_DEATH(run(), "a schedule over links meets in a phase, which needs Scope::node");
 }
 
 }  // namespace

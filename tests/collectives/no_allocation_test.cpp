@@ -206,7 +206,7 @@ Task<> every_algorithm(Communicator& comm, Buffers& buffers) {
         .in = std::as_bytes(std::span<const float>(buffers.one).first(extent.send)),
         .out = std::as_writable_bytes(std::span<float>(buffers.all).first(extent.recv))};
     for (const AnyAlgorithm& algorithm : comm.algorithms().of(op)) {
-      if (algorithm.ground() != Ground::links || !algorithm.fits(comm.reach().hosts)) continue;
+      if (algorithm.scope() != Scope::network || !algorithm.fits(comm.reach().hosts)) continue;
       auto call = comm.call(op, arguments).with_algorithm(algorithm.name());
       co_await std::move(call);
     }

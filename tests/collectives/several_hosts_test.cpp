@@ -243,7 +243,7 @@ void run_with_bandwidths(std::span<const Rank> host_of, std::span<const std::uin
       options.join.host_id = fmt::format("host {}", host_of[rank]);
       options.host_bandwidth = bandwidths[host_of[rank]];
       Engine engine;
-      engine.set_crowded(true);
+      engine.set_oversubscribed(true);
       auto run = [&]() -> Task<> {
         Communicator comm = co_await Communicator::join(engine, std::move(options));
         co_await body(comm);
@@ -319,12 +319,12 @@ class MeetingTransport final : public test::QueueTransport {
 };
 
 TEST(SeveralHosts, ends_of_links_that_wait_for_each_other_make_no_ring_of_ranks_wait) {
-  TransportKind meeting = test::kQueueTransport;
-  meeting.make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
+  TransportKind arrival = test::kQueueTransport;
+  arrival.make = [](const TransportUse& use) -> std::unique_ptr<Transport> {
     return std::make_unique<MeetingTransport>(use);
   };
   CommunicatorOptions options;
-  options.transports = std::span(&meeting, 1);
+  options.transports = std::span(&arrival, 1);
   options.timeout = std::chrono::seconds(10);
   EXPECT_THAT(transports_of(4, 1, std::move(options)), testing::Each("queue"));
 }

@@ -55,7 +55,7 @@ class Signal final : public Operation {
   bool is_set_ = false;
 };
 
-TEST(EngineThreads, an_engine_is_crowded_while_its_own_computing_takes_the_cores) {
+TEST(EngineThreads, an_engine_is_oversubscribed_while_its_own_computing_takes_the_cores) {
   Engine engine(sleepy());
   engine.expect_engines_per_core(1);
   std::latch has_begun(1);
@@ -66,14 +66,14 @@ TEST(EngineThreads, an_engine_is_crowded_while_its_own_computing_takes_the_cores
   };
   auto compute = [&]() -> Task<> { co_await engine.offload(computing); };
   auto body = [&]() -> Task<> {
-    EXPECT_FALSE(engine.is_crowded());
+    EXPECT_FALSE(engine.is_oversubscribed());
     TaskScope tasks;
     tasks.spawn(compute());
     has_begun.wait();
-    EXPECT_TRUE(engine.is_crowded());
+    EXPECT_TRUE(engine.is_oversubscribed());
     may_end.count_down();
     co_await tasks.join();
-    EXPECT_FALSE(engine.is_crowded());
+    EXPECT_FALSE(engine.is_oversubscribed());
   };
   engine.run(body());
 }

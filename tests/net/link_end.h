@@ -4,7 +4,7 @@
 #include <cohort/engine/engine.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/net/link.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
 #include <cohort/net/peer_transports.h>
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
@@ -24,7 +24,7 @@ inline constexpr std::size_t kKiB = 1024;
 inline constexpr std::size_t kMiB = 1024 * kKiB;
 
 /// A communicator as far as links see it, in one collective that never ends unless the test says so.
-class FakeHost final : public LinkHost {
+class FakeHost final : public LinkOwner {
  public:
   FakeHost() {
     state.sequence = 1;

@@ -115,7 +115,7 @@ class QueueLink final : public Link, private Source {
   }
   [[nodiscard]] std::byte* at(const Slice& slice) const { return host_.running().windows.at(slice); }
   [[nodiscard]] Bytes copy_of(const Slice& from) const { return {at(from), at(from) + from.bytes}; }
-  LinkHost& host_;
+  LinkOwner& host_;
   Queue &to_, &from_;
   std::array<std::deque<Bytes>, kPlaces> arrived_;
   std::array<LinkOperation*, kPlaces> waiting_{};

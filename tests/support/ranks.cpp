@@ -55,7 +55,7 @@ std::vector<Outcome> outcomes_of_ranks(Rank ranks, const RankFunction& function,
       CommunicatorOptions own = options.for_rank(rank, ranks);
       own.join.host_id = host_of(rank, ranks, hosts);
       Engine engine;
-      engine.set_crowded(hosts > 1);  // each of them takes this one's cores for its own
+      engine.set_oversubscribed(hosts > 1);  // each of them takes this one's cores for its own
       outcomes[rank] = run_one(engine, std::move(own), function);
     });
   }

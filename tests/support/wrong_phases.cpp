@@ -53,18 +53,18 @@ Task<> publishes_in_one_place(Exec& x, AllGather op) {
 
 /// On memory that ranks map, whose user windows are reached in one way.
 template <Task<> (*schedule)(Exec&, AllGather), UserWindows windows>
-check::Report on_mapped_ground(const check::CheckOptions& options) {
+check::Report within_a_node(const check::CheckOptions& options) {
   Algorithm<AllGather> algorithm = test::as_algorithm<AllGather>(schedule, all_links);
-  algorithm.ground = Ground::mapped;
+  algorithm.scope = Scope::node;
   check::CheckOptions mapped = options;
   mapped.user_windows = windows;
   return check::check(algorithm, mapped);
 }
 
-/// A message that is cut has one meeting for all pieces.
+/// A message that is cut has one arrival for all pieces.
 check::Report in_pieces_of_one_place(const check::CheckOptions& options) {
   Algorithm<AllGather> algorithm = test::as_algorithm<AllGather>(publishes_in_one_place, all_links);
-  algorithm.ground = Ground::mapped;
+  algorithm.scope = Scope::node;
   algorithm.largest_piece = [](std::size_t, Rank) { return std::size_t{2048}; };
   return check::check(algorithm, options);
 }
@@ -72,22 +72,22 @@ check::Report in_pieces_of_one_place(const check::CheckOptions& options) {
 }  // namespace
 
 check::Report published_in_one_place(const check::CheckOptions& options) {
-  return on_mapped_ground<publishes_in_one_place, UserWindows::staged>(options);
+  return within_a_node<publishes_in_one_place, UserWindows::staged>(options);
 }
 
 std::vector<WrongSchedule> wrong_phases() {
   return {
       {"pull of a CCL buffer", FindingKind::usage, "main stream, task",
-       on_mapped_ground<pulls_ccl_buffers, UserWindows::readable>},
+       within_a_node<pulls_ccl_buffers, UserWindows::readable>},
       {"peer's memory touched after the last phase", FindingKind::conflict, "main stream, task",
-       on_mapped_ground<pulls_after_the_last_phase, UserWindows::readable>},
+       within_a_node<pulls_after_the_last_phase, UserWindows::readable>},
       {"push to a CCL buffer", FindingKind::usage, "main stream, task",
-       on_mapped_ground<pushes_to_ccl_buffers, UserWindows::readable>},
+       within_a_node<pushes_to_ccl_buffers, UserWindows::readable>},
       {"peer's memory written after the last phase", FindingKind::conflict, "main stream, task",
-       on_mapped_ground<pushes_after_the_last_phase, UserWindows::readable>},
+       within_a_node<pushes_after_the_last_phase, UserWindows::readable>},
       {"push where nothing reaches it", FindingKind::usage, "main stream, task",
-       on_mapped_ground<pushes_after_the_last_phase, UserWindows::staged>},
-      {"no phase between pieces on mapped ground", FindingKind::conflict, "main stream, task",
+       within_a_node<pushes_after_the_last_phase, UserWindows::staged>},
+      {"no phase between pieces within a node", FindingKind::conflict, "main stream, task",
        in_pieces_of_one_place},
   };
 }

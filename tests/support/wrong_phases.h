@@ -5,7 +5,7 @@
 
 namespace cohort::test {
 
-/// On mapped ground: memory of peers that is touched when it may not be.
+/// Within a node: memory of peers that is touched when it may not be.
 std::vector<WrongSchedule> wrong_phases();
 
 /// A right one beside them: nobody waits before it leaves, though peers still read its CCL buffer.

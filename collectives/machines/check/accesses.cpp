@@ -62,7 +62,7 @@ bool Machine::may_touch(Rank owner, const Slice& slice, bool writes, TaskId task
   else if (writes && over_link && slice.window == WindowId::send)
     objection = "what the caller gives is not written by peers";
   else if (!over_link && !plan_.is_mapped_group)
-    objection = "only an algorithm with Ground::mapped copies from a peer; use a link";
+    objection = "only an algorithm with Scope::node copies from a peer; use a link";
   if (objection == nullptr) return true;
   add(FindingKind::usage, task,
       fmt::format("{} rank {}'s {}: {}", writes ? "writes" : "reads", owner, window, objection));
@@ -84,8 +84,8 @@ bool Machine::keeps_to_block(Rank owner, const Slice& slice, bool writes, TaskId
   return false;
 }
 
-/// What its owner does not touch again before all have met: a slot, not even at the next meeting; on mapped
-/// ground a CCL buffer, in any operation that follows.
+/// What its owner does not touch again before all have met: a slot, not even at the next arrival; within a
+/// node a CCL buffer, in any operation that follows.
 bool Machine::is_left_to_peers(WindowId window) const noexcept {
   const bool is_ccl = window == WindowId::ccl_in || window == WindowId::ccl_out;
   return window == WindowId::slot || (is_ccl && plan_.is_mapped_group);
@@ -100,7 +100,7 @@ void Machine::note_remote(Rank owner, const Slice& slice, const Access& by) {
     holds_in_a_row_ = holds_in_a_row_ && by.when.stream == tasks_[by.task].stream;  // none of links' own
     return;
   }
-  // What is done after a meeting of all comes after their beginnings.
+  // What is done after an arrival of all comes after their beginnings.
   holds_in_a_row_ =
       holds_in_a_row_ &&
       (plan_.is_mapped_group || (!rank.begun.empty() && order_.knows(by.when.stream, rank.begun.back())));

@@ -5,7 +5,7 @@
 #include <cohort/collectives/machines/check/machine.h>
 #include <cohort/collectives/machines/check/plan.h>
 #include <cohort/collectives/machines/check/rank_exec.h>
-#include <cohort/collectives/machines/stage/meeting.h>
+#include <cohort/collectives/machines/stage/arrival.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/tuning.h>
 
@@ -36,7 +36,7 @@ void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
   const auto refuse = [](const std::string& text) { throw Error(ErrorKind::InvalidArgument, text); };
   if (!algorithm.objection().empty())
     refuse(fmt::format("algorithm '{}' cannot run: {}", algorithm.name(), algorithm.objection()));
-  const bool is_alone = algorithm.ground() == Ground::alone;
+  const bool is_alone = algorithm.scope() == Scope::self;
   if (options.ranks == 0 || (options.ranks == 1) != is_alone)
     refuse(fmt::format("a check of '{}' with {} rank{}: {}", algorithm.name(), options.ranks,
                        options.ranks == 1 ? "" : "s",
@@ -50,16 +50,16 @@ void check_options(const AnyAlgorithm& algorithm, const CheckOptions& options) {
   if (options.root >= options.ranks) refuse(fmt::format("root {} of {} ranks", options.root, options.ranks));
   if (options.operations == 0 || options.untaken_posts == 0)
     refuse("operations and untaken_posts start at 1");
-  if (options.user_windows != UserWindows::staged && algorithm.ground() == Ground::links)
-    refuse("user windows are reached by algorithms on mapped ground only");
+  if (options.user_windows != UserWindows::staged && algorithm.scope() == Scope::network)
+    refuse("user windows are reached by algorithms within a node only");
   if (!options.host_of.empty() && options.host_of.size() != options.ranks)
     refuse(fmt::format("the hosts of {} ranks, where there are {}", options.host_of.size(), options.ranks));
-  if (algorithm.ground() == Ground::mapped && options.hosts().count() != 1)
-    refuse("an algorithm on mapped ground has all ranks on one host");
+  if (algorithm.scope() == Scope::node && options.hosts().count() != 1)
+    refuse("an algorithm within a node has all ranks on one host");
   if (!algorithm.fits(options.hosts()))
     refuse(fmt::format("'{}' needs {}", algorithm.name(), hosts_needed(algorithm.levels())));
   if (algorithm.announces() == Announces::data && !travels(algorithm, options))
-    refuse(fmt::format("what a rank brings to a meeting is at most {} bytes", tuning::slots::kMostBytes));
+    refuse(fmt::format("what a rank brings to an arrival is at most {} bytes", tuning::slots::kMostBytes));
 }
 
 OperatorArguments arguments_of(const CheckOptions& options) {
@@ -71,7 +71,7 @@ Task<> run_operation(RankExec& x, const AnyAlgorithm& algorithm, const CheckOpti
                      std::size_t piece) {
   const OperatorArguments arguments = arguments_of(options);
   const bool is_mapped = options.user_windows == UserWindows::mapped;
-  if (algorithm.ground() == Ground::alone) {
+  if (algorithm.scope() == Scope::self) {
     algorithm.combine(x, arguments);
     co_return;
   }
@@ -79,7 +79,7 @@ Task<> run_operation(RankExec& x, const AnyAlgorithm& algorithm, const CheckOpti
     co_await x.catch_up();
     x.announce(algorithm, arguments);
   }
-  if (algorithm.ground() == Ground::mapped) co_await x.meet();
+  if (algorithm.scope() == Scope::node) co_await x.meet();
   const bool is_local =
       algorithm.announces() == Announces::data || (algorithm.announces() == Announces::windows && is_mapped);
   if (is_local)

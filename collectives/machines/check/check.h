@@ -34,7 +34,7 @@ struct CheckOptions {
   Rank hosts_per_switch = 0;                ///< 0: not known
   std::vector<std::uint32_t> bandwidths{};  ///< by host; empty: they are the same
   bool is_in_place = false;
-  UserWindows user_windows = UserWindows::staged;  ///< others only on mapped ground
+  UserWindows user_windows = UserWindows::staged;  ///< others only within a node
   Referring referring = Referring::nobody;         ///< others only for local schedules that may
   // The rest of what a schedule may ask of its HostPlan:
   /// Where each has one, a root's message passes through in several pieces, as well as in one where it is

@@ -59,7 +59,7 @@ void compare_about(Report& report, const char* what, double declared, double cou
 /// local one with nothing by reference and a core for each rank.
 bool is_as_declared(const AnyAlgorithm& algorithm, const CostCase& of) {
   const CheckOptions& options = of.options;
-  const bool has_other_ways = algorithm.ground() == Ground::mapped && algorithm.has_schedule();
+  const bool has_other_ways = algorithm.scope() == Scope::node && algorithm.has_schedule();
   const bool is_its_way = !has_other_ways || options.user_windows == UserWindows::mapped;
   // Where ranks share cores they do not meet again, which cost() is not told.
   const bool has_cores = options.cores != CoreSupply::shared || algorithm.announces() != Announces::data;
@@ -80,7 +80,7 @@ bool is_about(const AnyAlgorithm& algorithm, const CostCase& of) {
 /// subtree may lie around the end of a buffer.
 bool are_copies_exact(const AnyAlgorithm& algorithm, const CostCase& of, const Cost& declared,
                       const Cost& is) {
-  if (algorithm.ground() != Ground::links || of.options.root != 0) return false;
+  if (algorithm.scope() != Scope::network || of.options.root != 0) return false;
   return !of.options.is_in_place || is.bytes_copied > declared.bytes_copied;
 }
 

@@ -224,13 +224,13 @@ void Machine::finish_average(const TaskRequest& request, const Access& by) {
   write(rank, request.local, sum, by);
 }
 
-/// The n-th phase of every rank is one meeting of all.
+/// The n-th phase of every rank is one arrival of all.
 bool Machine::arrive(const TaskRequest& request, TaskId task, Operation* operation) {
   const bool is_own = request.kind == TaskKind::phase;
   const StreamId stream = tasks_[task].stream;
   RankState& rank = ranks_[tasks_[task].rank];
   if (is_own && !plan_.is_mapped_group) {
-    add(FindingKind::usage, task, "meets in a phase, which only algorithms with Ground::mapped may");
+    add(FindingKind::usage, task, "meets in a phase, which only algorithms with Scope::node may");
     return true;
   }
   if (rank.last_phase.at != 0 && !order_.knows(stream, rank.last_phase))
@@ -258,7 +258,7 @@ bool Machine::arrive(const TaskRequest& request, TaskId task, Operation* operati
   return true;
 }
 
-/// A meeting at which each waits for those alone whom its result depends on.
+/// An arrival at which each waits for those alone whom its result depends on.
 bool Machine::arrive_ahead(Gate& gate, const Waiting& arriving) {
   gate.arrived.push_back(arriving);
   gate.stamps.push_back(order_.stamp(arriving.stream));

@@ -121,7 +121,7 @@ class Machine final : public machine::Stage {
   };
   struct Gate {
     CaseVector<Waiting> arrived;
-    // Of a meeting at which not all wait for all:
+    // Of an arrival at which not all wait for all:
     CaseVector<Stamp> stamps;  ///< of those who have arrived
     CaseVector<std::uint32_t> rounds;
     CaseVector<std::uint64_t> path_bytes;
@@ -285,7 +285,7 @@ class Machine final : public machine::Stage {
   CaseVector<StreamState> streams_;
   CaseVector<TaskRecord> tasks_;
   CaseVector<std::unique_ptr<Channel>> channels_;
-  std::unordered_map<std::uint64_t, Gate> gates_;  ///< by operation and number of the meeting in it
+  std::unordered_map<std::uint64_t, Gate> gates_;  ///< by operation and number of the arrival in it
   std::unordered_map<NotifyId, NotifyState> notifies_;
   NotifyId last_notify_ = 0;
   std::vector<Finding> findings_;

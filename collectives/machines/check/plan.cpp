@@ -85,7 +85,7 @@ Plan plan_of(const AnyAlgorithm& algorithm, const CheckOptions& options, std::si
   plan.ranks = options.ranks;
   plan.hosts = options.hosts();
   plan.root = options.root;
-  plan.is_mapped_group = algorithm.ground() != Ground::links;
+  plan.is_mapped_group = algorithm.scope() != Scope::network;
   plan.meets_with_data = algorithm.announces() == Announces::data;
   plan.has_levels = algorithm.levels() != Levels::none;
   plan.goes_ahead =

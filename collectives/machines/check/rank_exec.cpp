@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/machines/check/rank_exec.h>
 
-#include <cohort/collectives/machines/stage/meeting.h>
+#include <cohort/collectives/machines/stage/arrival.h>
 #include <cohort/engine/error.h>
 
 #include <fmt/format.h>
@@ -33,9 +33,9 @@ Combine combine_of(const Reducer& reducer) {
 }
 
 /// A wait for all ranks.
-class Meeting final : public Operation {
+class Arrival final : public Operation {
  public:
-  Meeting(Machine& machine, Rank rank, TaskKind kind) noexcept
+  Arrival(Machine& machine, Rank rank, TaskKind kind) noexcept
       : machine_(machine), rank_(rank), kind_(kind) {}
 
   bool await_ready() const noexcept { return false; }
@@ -56,7 +56,7 @@ class Meeting final : public Operation {
   const TaskKind kind_;
 };
 
-Task<> come_together(Machine& machine, Rank rank, TaskKind kind) { co_await Meeting(machine, rank, kind); }
+Task<> come_together(Machine& machine, Rank rank, TaskKind kind) { co_await Arrival(machine, rank, kind); }
 
 }  // namespace
 
@@ -154,7 +154,7 @@ void RankExec::announce(const AnyAlgorithm& algorithm, const OperatorArguments& 
 
 Task<> RankExec::catch_up() {
   if (machine_.plan().goes_ahead && operations_before_ != 0)
-    co_await Meeting(machine_, rank(), TaskKind::catch_up);
+    co_await Arrival(machine_, rank(), TaskKind::catch_up);
 }
 Task<> RankExec::meet() { return come_together(machine_, rank(), TaskKind::begin); }
 Task<> RankExec::phase() { return come_together(machine_, rank(), TaskKind::phase); }

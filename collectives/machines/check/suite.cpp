@@ -166,7 +166,7 @@ class Collector {
   void add(const AnyAlgorithm& algorithm, Rank ranks) {
     if (filter_.op && filter_.op != algorithm.op()) return;
     if (!filter_.algorithm.empty() && filter_.algorithm != algorithm.name()) return;
-    if ((algorithm.ground() == Ground::alone) != (ranks == 1)) return;
+    if ((algorithm.scope() == Scope::self) != (ranks == 1)) return;
     const bool asks = algorithm.levels() != Levels::none;
     const auto hosts = asks ? usual_hosts(ranks) : std::vector<std::vector<Rank>>(1);
     for (const std::vector<Rank>& host_of : hosts) {
@@ -204,12 +204,12 @@ class Collector {
     if (algorithm.announces() == Announces::data) return add_slots(one, counts);
     for (const UserWindows windows : {UserWindows::staged, UserWindows::readable, UserWindows::mapped}) {
       one.options.user_windows = windows;
-      if (windows != UserWindows::staged && algorithm.ground() == Ground::links) continue;
+      if (windows != UserWindows::staged && algorithm.scope() == Scope::network) continue;
       if (windows != UserWindows::mapped && !algorithm.has_schedule()) continue;
       add_counts(one, counts);
       if (filter_.counts.empty()) add_huge(one);
       if (filter_.counts.empty()) add_large_shares(one);
-      if (algorithm.ground() == Ground::mapped) add_plans(one, counts);
+      if (algorithm.scope() == Scope::node) add_plans(one, counts);
     }
   }
   /// Of what is staged, one message more, of five pieces of a small stage, that goes round the ring's end.
@@ -433,7 +433,7 @@ std::vector<Case> cases_of(const AnyAlgorithm& algorithm, const CaseFilter& filt
 }
 
 std::optional<Case> in_pieces(const Case& one, std::size_t piece_bytes) {
-  if (!one.algorithm->has_schedule() || one.algorithm->ground() == Ground::mapped) return std::nullopt;
+  if (!one.algorithm->has_schedule() || one.algorithm->scope() == Scope::node) return std::nullopt;
   Case cut = one;
   cut.options.piece_bytes = piece_bytes;
   cut.options.untaken_posts = kUntakenAcrossPieces;
@@ -441,7 +441,7 @@ std::optional<Case> in_pieces(const Case& one, std::size_t piece_bytes) {
 }
 
 std::optional<Case> in_stages(const Case& one, std::size_t buffer_bytes) {
-  const bool is_staged = one.algorithm->ground() == Ground::mapped && one.algorithm->has_schedule() &&
+  const bool is_staged = one.algorithm->scope() == Scope::node && one.algorithm->has_schedule() &&
                          one.options.user_windows == UserWindows::staged;
   if (!is_staged) return std::nullopt;
   Case staged = one;

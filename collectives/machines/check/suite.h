@@ -81,11 +81,11 @@ struct GridReport {
 [[nodiscard]] GridReport check_all(const AnyAlgorithm& algorithm, const CaseFilter& filter = {});
 
 /// The same case with its message cut into pieces of at most so many bytes, as over TCP, where no piece is
-/// larger than a core's cache; nothing on mapped ground, or if it has no schedule.
+/// larger than a core's cache; nothing within a node, or if it has no schedule.
 [[nodiscard]] std::optional<Case> in_pieces(const Case& one, std::size_t piece_bytes);
 
-/// The same case through CCL buffers of so many bytes, which take the message in pieces; only on mapped
-/// ground, between private buffers.
+/// The same case through CCL buffers of so many bytes, which take the message in pieces; only within a
+/// node, between private buffers.
 [[nodiscard]] std::optional<Case> in_stages(const Case& one, std::size_t buffer_bytes);
 
 /// "all_reduce ring, 5 ranks, 1000 elements of float32, avg, in place".

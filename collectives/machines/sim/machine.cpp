@@ -37,8 +37,8 @@ Machine::Machine(const Topology& topology, Rank ranks, std::uint64_t seed, const
       watchers_(watchers),
       agenda_(seed),
       times_(ranks) {
-  meetings_.resize(network_.hosts());
-  for (Rank rank = 0; rank < ranks; ++rank) ++meetings_[network_.host_of(rank)].expected;
+  waiting_hosts_.resize(network_.hosts());
+  for (Rank rank = 0; rank < ranks; ++rank) ++waiting_hosts_[network_.host_of(rank)].expected;
   for (const LateRank& late : topology.faults.late_ranks) times_[late.rank] = from_nanoseconds(late.by_ns);
 }
 
@@ -127,12 +127,12 @@ bool Machine::meet(Operation& operation) {
   Time& time = time_of(running());
   if (faults_.stops(rank, time)) return false;
   time = processors_.work(rank, time, 0);  // a store and a load, but a core has to be there
-  Meeting& meeting = meetings_[network_.host_of(rank)];
-  meeting.last = std::max(meeting.last, time);
-  meeting.waiting.push_back({.stream = running(), .operation = &operation});
-  if (meeting.waiting.size() < meeting.expected) return false;
-  for (const Step& step : meeting.waiting) agenda_.add(meeting.last + network_.latency_inside(), step);
-  meeting.waiting.clear();
+  WaitingHost& host = waiting_hosts_[network_.host_of(rank)];
+  host.last = std::max(host.last, time);
+  host.waiting.push_back({.stream = running(), .operation = &operation});
+  if (host.waiting.size() < host.expected) return false;
+  for (const Step& step : host.waiting) agenda_.add(host.last + network_.latency_inside(), step);
+  host.waiting.clear();
   return false;
 }
 
@@ -324,10 +324,10 @@ void Machine::stuck() {
                                    in_microseconds(flow.since)));
     }
   }
-  for (std::size_t host = 0; host < meetings_.size(); ++host)
-    if (const Meeting& meeting = meetings_[host]; !meeting.waiting.empty())
+  for (std::size_t host = 0; host < waiting_hosts_.size(); ++host)
+    if (const WaitingHost& one = waiting_hosts_[host]; !one.waiting.empty())
       waits_.push_back(fmt::format("{} of {} ranks of host {} wait for the others in a phase",
-                                   meeting.waiting.size(), meeting.expected, host));
+                                   one.waiting.size(), one.expected, host));
   for (const auto& [id, notified] : notified_)
     if (notified.wait != nullptr)
       waits_.push_back(

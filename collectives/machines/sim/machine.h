@@ -80,7 +80,7 @@ class Machine final : public machine::Stage {
     Time not_before = 0;  ///< the stream goes on
   };
   /// Of the ranks of a host.
-  struct Meeting {
+  struct WaitingHost {
     Rank expected = 0;
     std::vector<Step> waiting;
     Time last = 0;
@@ -132,8 +132,8 @@ class Machine final : public machine::Stage {
   std::unordered_map<std::uint64_t, SimLink> links_;
   std::map<NotifyId, Notified> notified_;
   NotifyId last_notify_ = 0;
-  std::vector<Meeting> meetings_;   ///< by host
-  std::vector<std::string> waits_;  ///< at the end
+  std::vector<WaitingHost> waiting_hosts_;  ///< by host
+  std::vector<std::string> waits_;          ///< at the end
 };
 
 }  // namespace cohort::sim

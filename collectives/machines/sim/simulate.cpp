@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/machines/sim/simulate.h>
 
-#include <cohort/collectives/machines/stage/meeting.h>
+#include <cohort/collectives/machines/stage/arrival.h>
 #include <cohort/collectives/schedules/piece_over_links.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/tuning.h>
@@ -15,9 +15,9 @@ namespace cohort::sim {
 namespace {
 
 /// A wait for all ranks of the host.
-class Meeting final : public Operation {
+class ComingTogether final : public Operation {
  public:
-  explicit Meeting(Machine& machine) noexcept : machine_(machine) {}
+  explicit ComingTogether(Machine& machine) noexcept : machine_(machine) {}
 
   bool await_ready() const noexcept { return false; }
   template <class P>
@@ -35,7 +35,7 @@ class Meeting final : public Operation {
   Machine& machine_;
 };
 
-Task<> come_together(Machine& machine) { co_await Meeting(machine); }
+Task<> come_together(Machine& machine) { co_await ComingTogether(machine); }
 
 /// One rank on a Machine: the Exec that its schedule runs on.
 class RankExec final : public Exec {
@@ -145,9 +145,9 @@ Prediction simulate(const AnyAlgorithm& algorithm, const Topology& topology, con
     refuse(fmt::format("algorithm '{}' cannot run: {}", algorithm.name(), algorithm.objection()));
   check(topology, setup.ranks);
   const Run run = plan(algorithm, topology, setup);
-  if (algorithm.ground() == Ground::mapped && !run.is_host_wide)
+  if (algorithm.scope() == Scope::node && !run.is_host_wide)
     refuse(fmt::format("{} needs all ranks on one host, over shared memory", algorithm.name()));
-  if ((algorithm.ground() == Ground::alone) != (setup.ranks == 1))
+  if ((algorithm.scope() == Scope::self) != (setup.ranks == 1))
     refuse(
         fmt::format("{} is {}for a communicator of one", algorithm.name(), setup.ranks == 1 ? "not " : ""));
   const std::size_t announced = announced_bytes(run, algorithm.op());

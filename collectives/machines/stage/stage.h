@@ -20,7 +20,7 @@ namespace cohort::machine {
 using StreamId = StreamWatcher::Stream;
 
 /// Runs the schedules of all ranks in one thread, on one engine without a kernel, and knows at every moment
-/// which stream runs: the ground on which machines without real memory stand.
+/// which stream runs: the scope on which machines without real memory stand.
 ///
 /// One stream is resumed at a time, and runs until it waits again. A machine answers what streams wait for
 /// with resume_later(); when nothing is left to resume it may move its world on in advance(), and when that

@@ -38,7 +38,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 const Algorithm<AllGather> kAlgorithm = {.name = "direct",
-                                         .ground = Ground::mapped,
+                                         .scope = Scope::node,
                                          .cost = cost,
                                          .schedule = all_gather_direct,
                                          .keeps_to_blocks = true};

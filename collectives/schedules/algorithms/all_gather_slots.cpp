@@ -12,11 +12,11 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 /// Small all_gather, also of blocks that differ, between the ranks of a host: every rank brings its block
 /// when all meet, or says where it is if all map it, and takes everybody else's.
-/// Cost: the meeting, 1 round; (p-1) * block bytes read per rank. Streams: main. Scratch: none.
+/// Cost: the arrival, 1 round; (p-1) * block bytes read per rank. Streams: main. Scratch: none.
 template <class Op>
 constexpr Algorithm<Op> kAlgorithm = {
     .name = "slots",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .cost = cost,
     .local = {.announces = Announces::data, .combine = take_announced_blocks<Op>, .may_refer = true}};
 

@@ -53,7 +53,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 const Algorithm<AllGatherV> kAlgorithm = {
     .name = "direct",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .cost = cost,
     .schedule = all_gather_v_direct,
     .local = {.announces = Announces::windows, .combine = take_all_blocks}};

@@ -29,7 +29,7 @@ Task<> all_reduce_direct(Exec& x, AllReduce op) {
 
 const Algorithm<AllReduce> kAlgorithm = {
     .name = "direct",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .order = ReductionOrder::by_rank_at_once,
     .cost = cost_of_own_share,
     .schedule = all_reduce_direct,

@@ -42,7 +42,7 @@ void take_shares(Exec& x, const AllReduce& op) {
 }
 
 /// Small all_reduce between the ranks of a host: every rank brings its vector when all meet, and combines all
-/// of them, in rank order (determinism D3). Cost: the meeting, 1 round; (p-1) * bytes read and reduced per
+/// of them, in rank order (determinism D3). Cost: the arrival, 1 round; (p-1) * bytes read and reduced per
 /// rank; or, where all meet again, 2 rounds, and 2(p-1)/p * bytes read. Streams: main. Scratch: none.
 ///
 /// A vector that all ranks map need not travel: its owner announces it by reference, which spares the copy
@@ -79,7 +79,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 }
 
 const Algorithm<AllReduce> kAlgorithm = {.name = "slots",
-                                         .ground = Ground::mapped,
+                                         .scope = Scope::node,
                                          .order = ReductionOrder::by_rank_at_once,
                                          .cost = cost,
                                          .local = {.announces = Announces::data,

@@ -67,7 +67,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 constexpr Algorithm<AllToAll> kAlgorithm = {
     .name = "direct",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .cost = cost,
     .schedule = all_to_all_direct,
     .local = {.announces = Announces::windows, .combine = take_own_blocks}};

@@ -21,7 +21,7 @@ void move_own(Exec& x, const Op& op) {
 /// For every operator the same: a new one has it without a line.
 template <class Op>
 inline constexpr Algorithm<Op> kAlone = {.name = "alone",
-                                         .ground = Ground::alone,
+                                         .scope = Scope::self,
                                          .cost = [](std::size_t, Rank) { return Cost{}; },
                                          .local = {.announces = Announces::windows, .combine = move_own<Op>}};
 

@@ -11,7 +11,7 @@ Task<> barrier_direct(Exec& x, Barrier) { return x.phase(); }
 Cost cost(std::size_t, Rank) { return {.rounds = 1}; }
 
 const Algorithm<Barrier> kAlgorithm = {
-    .name = "direct", .ground = Ground::mapped, .cost = cost, .schedule = barrier_direct};
+    .name = "direct", .scope = Scope::node, .cost = cost, .schedule = barrier_direct};
 
 }  // namespace
 }  // namespace barrier_direct

@@ -5,13 +5,13 @@ namespace cohort {
 namespace barrier_slots {
 namespace {
 
-/// Barrier of the ranks of a host: when all have met it is over. Cost: the meeting, 1 round.
+/// Barrier of the ranks of a host: when all have met it is over. Cost: the arrival, 1 round.
 void all_have_come(Exec&, const Barrier&) {}
 
 Cost cost(std::size_t, Rank) { return {.rounds = 1}; }
 
 const Algorithm<Barrier> kAlgorithm = {.name = "slots",
-                                       .ground = Ground::mapped,
+                                       .scope = Scope::node,
                                        .cost = cost,
                                        .local = {.announces = Announces::data, .combine = all_have_come}};
 

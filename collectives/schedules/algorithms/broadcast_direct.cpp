@@ -40,7 +40,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 const Algorithm<Broadcast> kAlgorithm = {
     .name = "direct",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .cost = cost,
     .schedule = broadcast_direct,
     .local = {.announces = Announces::windows, .combine = copy_at_both_ends}};

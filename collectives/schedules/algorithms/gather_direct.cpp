@@ -54,7 +54,7 @@ Task<> gather_direct(Exec& x, Gather op) {
 Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_cast<double>(bytes)}; }
 
 constexpr Algorithm<Gather> kAlgorithm = {.name = "direct",
-                                          .ground = Ground::mapped,
+                                          .scope = Scope::node,
                                           .cost = cost,
                                           .schedule = gather_direct,
                                           .local = {.announces = Announces::windows, .combine = store}};

@@ -9,7 +9,7 @@ namespace {
 
 /// Small gather between the ranks of a host: every rank brings its block as it comes, or says where it is
 /// if all map it, and the root takes them. If all blocks and the root's buffer are mapped, each rank stores
-/// its own there instead. Cost: the meeting, 1 round; (p-1) * block bytes read by the root. Streams: main.
+/// its own there instead. Cost: the arrival, 1 round; (p-1) * block bytes read by the root. Streams: main.
 /// Scratch: none.
 void take(Exec& x, const Gather& op) {
   if (x.all_referred()) return store_at_root(x, op);
@@ -22,7 +22,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 
 constexpr Algorithm<Gather> kAlgorithm = {
     .name = "slots",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .cost = cost,
     .local = {.announces = Announces::data, .combine = take, .may_refer = true}};
 

@@ -67,7 +67,7 @@ Task<> reduce_direct(Exec& x, Reduce op) {
 
 const Algorithm<Reduce> kAlgorithm = {
     .name = "direct",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .order = ReductionOrder::by_rank_at_once,
     .cost = cost_of_own_share,
     .schedule = reduce_direct,

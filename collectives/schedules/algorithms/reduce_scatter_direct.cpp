@@ -72,7 +72,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 template <class Op>
 constexpr Algorithm<Op> kAlgorithm = {
     .name = "direct",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .order = ReductionOrder::by_rank_at_once,
     .cost = cost,
     .schedule = reduce_scatter_direct<Op>,

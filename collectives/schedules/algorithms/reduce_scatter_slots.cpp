@@ -8,7 +8,7 @@ namespace {
 
 /// Small reduce_scatter, also of blocks that differ, between the ranks of a host: every rank brings its input
 /// when all meet, or says where it is if all map it, and combines its block of all of them. Cost: the
-/// meeting, 1 round; (p-1) * block bytes read and reduced per rank. Streams: main. Scratch: none. Order of
+/// arrival, 1 round; (p-1) * block bytes read and reduced per rank. Streams: main. Scratch: none. Order of
 /// reduction: by rank (determinism D3).
 template <class Op>
 void combine(Exec& x, const Op& op) {
@@ -26,7 +26,7 @@ Cost cost(std::size_t bytes, Rank ranks) {
 template <class Op>
 constexpr Algorithm<Op> kAlgorithm = {
     .name = "slots",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .order = ReductionOrder::by_rank_at_once,
     .cost = cost,
     .local = {.announces = Announces::data, .combine = combine<Op>, .may_refer = true}};

@@ -188,7 +188,7 @@ Cost cost_of_exclusive(std::size_t bytes, Rank ranks) {
 
 constexpr Algorithm<Scan> kAlgorithm = {
     .name = "direct",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .order = ReductionOrder::by_rank,
     .cost = cost,
     .schedule = scan_direct,

@@ -56,7 +56,7 @@ Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_
 
 constexpr Algorithm<Scatter> kAlgorithm = {
     .name = "direct",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .cost = cost,
     .schedule = scatter_direct,
     .local = {.announces = Announces::windows, .combine = take_own_block}};

@@ -7,7 +7,7 @@ namespace scatter_slots {
 namespace {
 
 /// Small scatter between the ranks of a host: the root brings all blocks as it comes, or says where they
-/// are if all map them, and everybody takes its own from there. Cost: the meeting, 1 round; block bytes read
+/// are if all map them, and everybody takes its own from there. Cost: the arrival, 1 round; block bytes read
 /// per rank. Streams: main. Scratch: none.
 void take(Exec& x, const Scatter& op) {
   const Slice block = op.block(x.rank());
@@ -20,7 +20,7 @@ Cost cost(std::size_t bytes, Rank) { return {.rounds = 1, .bytes_moved = static_
 
 constexpr Algorithm<Scatter> kAlgorithm = {
     .name = "slots",
-    .ground = Ground::mapped,
+    .scope = Scope::node,
     .cost = cost,
     .local = {.announces = Announces::data, .combine = take, .may_refer = true}};
 

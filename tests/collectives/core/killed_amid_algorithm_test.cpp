@@ -138,7 +138,7 @@ class KilledAmid : public testing::TestWithParam<Operator> {
 TEST_P(KilledAmid, any_algorithm_is_named_by_every_survivor) {
   std::size_t number = GetParam().index();
   for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(GetParam())) {
-    if (algorithm.ground() == Ground::alone) continue;
+    if (algorithm.scope() == Scope::self) continue;
     ++number;
     bool has_run = false;
     for (std::size_t i = 0; i < kPlaces.size() && !has_run; ++i)

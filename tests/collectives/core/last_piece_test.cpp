@@ -49,7 +49,7 @@ extern "C" ssize_t sendmsg(int socket, const msghdr* message, int flags) {
 namespace cohort::test::last_piece_test {
 namespace {
 
-/// It finds the end of the receiver's letters when it goes on, and has sent everything all the same.
+/// It finds the end of the receiver's packets when it goes on, and has sent everything all the same.
 TEST(LastPiece, of_a_receiver_that_has_left_is_sent) {
   auto body = [](Communicator& comm) -> Task<> {
     std::vector<std::byte> data(kBytes);

@@ -3,7 +3,7 @@
 #include <cohort/cohort.h>
 #include <cohort/collectives/job/health.h>
 #include <cohort/engine/io/network.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/ranks.h>
 #include <cohort/tests/support/world_run.h>

@@ -132,9 +132,8 @@ void take_first(Exec& x, const Broadcast& op) {
   if (x.rank() != op.root) x.perform(x.copy_from(op.root, op.data, x.announced()[op.root].slice));
 }
 
-const Algorithm<Broadcast> kCounted = {.name = "counted",
-                                       .ground = Ground::mapped,
-                                       .local = {.announces = Announces::data, .combine = take_first}};
+const Algorithm<Broadcast> kCounted = {
+    .name = "counted", .scope = Scope::node, .local = {.announces = Announces::data, .combine = take_first}};
 
 TEST(RepeatedCall, has_its_steps_found_once_for_each_slot) {
   CommunicatorOptions options;

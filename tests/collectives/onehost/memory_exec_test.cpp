@@ -24,7 +24,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr float kGiven = 1;
 
 /// A communicator of one, as far as its machine sees it.
-class LoneHost final : public LinkHost {
+class LoneHost final : public LinkOwner {
  public:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return state; }
   void link_failed(Rank, const Error&) noexcept override {}

@@ -118,11 +118,11 @@ long faults_of_thread() {
 TEST(MappedMessages, are_copied_by_the_sender_too_where_a_core_is_free_for_it) {
   constexpr long kPagesOfAPart = (32 * 1024) / kPageBytes;
   std::atomic<bool> is_seen = false;
-  bool is_crowded = false;
+  bool is_oversubscribed = false;
   auto body = [&](Communicator& comm) -> Task<> {
     constexpr std::size_t kSize = std::size_t{4} << 20;
     std::vector<std::uint8_t> data(kSize, std::uint8_t{1});
-    if (comm.rank() == 0) is_crowded = comm.engine().is_crowded();
+    if (comm.rank() == 0) is_oversubscribed = comm.engine().is_oversubscribed();
     for (int round = 0; round < 500 && !is_seen; ++round) {
       Pages fresh(kSize);
       co_await comm.barrier();
@@ -134,7 +134,7 @@ TEST(MappedMessages, are_copied_by_the_sender_too_where_a_core_is_free_for_it) {
     }
   };
   run_ranks(2, body);
-  if (is_crowded) GTEST_SKIP() << "no core for each of two ranks";
+  if (is_oversubscribed) GTEST_SKIP() << "no core for each of two ranks";
   EXPECT_TRUE(is_seen);
 }
 
@@ -232,22 +232,22 @@ TEST(MappedMessages, are_touched_by_nobody_once_either_end_has_given_up) {
 
 /// As long as a receiver needs for 64 MiB: some of these deadlines pass while it copies.
 TEST(MappedMessages, whose_time_is_over_while_the_receiver_copies_blame_nobody) {
-  bool is_crowded = false;
+  bool is_oversubscribed = false;
   bool was_told = false;
   auto body = [&](Communicator& comm) -> Task<> {
     std::vector<std::uint8_t> data(std::size_t{64} << 20);
     co_await comm.barrier();
-    if (comm.rank() == 0) is_crowded = comm.engine().is_crowded();
+    if (comm.rank() == 0) is_oversubscribed = comm.engine().is_oversubscribed();
     if (comm.rank() == 1) co_await comm.recv(data, 0);
     if (comm.rank() == 0) co_await comm.send(data, 1).with_deadline(500us);
   };
-  for (int attempt = 0; attempt < 20 && !was_told && !is_crowded; ++attempt) {
+  for (int attempt = 0; attempt < 20 && !was_told && !is_oversubscribed; ++attempt) {
     const std::optional<Error> error = outcomes_of_ranks(2, body)[0].error;
     const bool has_called =
         error && std::string(error->message()).find("has called it, too") != std::string::npos;
     was_told = has_called && !error->culprit();
   }
-  if (is_crowded) GTEST_SKIP() << "no core for each of two ranks";
+  if (is_oversubscribed) GTEST_SKIP() << "no core for each of two ranks";
   EXPECT_TRUE(was_told);
 }
 

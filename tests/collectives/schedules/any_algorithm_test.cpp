@@ -26,12 +26,11 @@ std::string objection_to(const Algorithm<Barrier>& algorithm) {
 
 TEST(AnyAlgorithm, has_no_objection_to_what_can_run_where_it_says) {
   EXPECT_EQ(objection_to({.name = "links", .schedule = do_nothing}), "");
-  EXPECT_EQ(objection_to({.name = "mapped", .ground = Ground::mapped, .schedule = do_nothing}), "");
-  EXPECT_EQ(objection_to({.name = "slots", .ground = Ground::mapped, .local = kInSlots}), "");
-  EXPECT_EQ(objection_to({.name = "alone", .ground = Ground::alone, .local = kOnWindows}), "");
-  EXPECT_EQ(
-      objection_to({.name = "both", .ground = Ground::mapped, .schedule = do_nothing, .local = kOnWindows}),
-      "");
+  EXPECT_EQ(objection_to({.name = "mapped", .scope = Scope::node, .schedule = do_nothing}), "");
+  EXPECT_EQ(objection_to({.name = "slots", .scope = Scope::node, .local = kInSlots}), "");
+  EXPECT_EQ(objection_to({.name = "alone", .scope = Scope::self, .local = kOnWindows}), "");
+  EXPECT_EQ(objection_to({.name = "both", .scope = Scope::node, .schedule = do_nothing, .local = kOnWindows}),
+            "");
 }
 
 /// Each of these would be called through a null pointer somewhere.
@@ -39,10 +38,10 @@ TEST(AnyAlgorithm, that_cannot_run_somewhere_is_refused_wherever_it_comes) {
   const std::pair<Algorithm<Barrier>, std::string> cases[] = {
       {{.name = "", .schedule = do_nothing}, "needs a name"},
       {{.name = "nothing"}, "needs a schedule"},
-      {{.name = "mapped", .ground = Ground::mapped}, "needs a schedule"},
-      {{.name = "windows", .ground = Ground::mapped, .local = kOnWindows}, "needs a schedule"},
-      {{.name = "slots on links", .local = kInSlots}, "is for Ground::mapped"},
-      {{.name = "windows on links", .schedule = do_nothing, .local = kOnWindows}, "is for Ground::mapped"},
+      {{.name = "mapped", .scope = Scope::node}, "needs a schedule"},
+      {{.name = "windows", .scope = Scope::node, .local = kOnWindows}, "needs a schedule"},
+      {{.name = "slots on links", .local = kInSlots}, "is for Scope::node"},
+      {{.name = "windows on links", .schedule = do_nothing, .local = kOnWindows}, "is for Scope::node"},
   };
   const sim::Topology topology;
   for (const auto& [algorithm, why] : cases) {

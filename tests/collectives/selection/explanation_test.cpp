@@ -121,7 +121,7 @@ TEST(Explanation, over_links_mapped_memory_is_named_as_what_direct_lacks) {
 TEST(Explanation, small_data_between_ranks_of_a_host_names_the_measured_limit_of_slots) {
   const Explanation explanation = explain(all_reduce_of(4096), over_memory());
   EXPECT_EQ(explanation.chosen, "slots");
-  EXPECT_EQ(explanation.basis, Basis::meeting);
+  EXPECT_EQ(explanation.basis, Basis::arrival);
   EXPECT_EQ(explanation.estimate_us, 1.0);
   EXPECT_THAT(explanation.reason, HasSubstr("faster up to 16384"));
   EXPECT_THAT(explanation.reason, HasSubstr("1.00 us in slots, 3.00 us with direct"));

@@ -53,7 +53,7 @@ void expect_least_volume(const Call& of, std::string_view chosen) {
   const AlgorithmTable& library = AlgorithmTable::library();
   const auto volume = [&](const AnyAlgorithm& one) { return one.cost(of.message_bytes(), 8).bytes_by_all; };
   for (const AnyAlgorithm& other : library.of(of.op)) {
-    if (other.ground() != Ground::links || !other.has_cost()) continue;
+    if (other.scope() != Scope::network || !other.has_cost()) continue;
     EXPECT_LE(volume(*library.find(of.op, chosen)), volume(other)) << chosen << ", " << other.name();
   }
 }

@@ -49,10 +49,10 @@ TEST_F(Spinning, learns_nothing_from_wakes_outside_of_calls_or_where_engines_tak
   engine_.note_wake(engine_.now() - 200us);
   const CallUnderWay call(engine_);
   EXPECT_EQ(engine_.spin_time(), SpinBudget::kLeast);
-  engine_.set_crowded(true);
+  engine_.set_oversubscribed(true);
   engine_.note_wake(engine_.now() - 200us);
   EXPECT_EQ(engine_.spin_time(), SpinBudget::kLeast);
-  engine_.set_crowded(false);
+  engine_.set_oversubscribed(false);
   EXPECT_EQ(engine_.spin_time(), SpinBudget::kLeast);
 }
 

@@ -59,10 +59,10 @@ TEST(Layout, no_place_overlaps_another) {
            i < places_of_peer(kRanks, tuning::stages::kLinkPiece, tuning::stages::kLinkPieces); ++i)
         take(layout.stage(peer, lane, i), tuning::stages::kLinkPiece);
     for (std::uint32_t i = 0; i < tuning::messages::kCells; ++i)
-      take(layout.letter(peer, i), sizeof(LetterCell));
+      take(layout.packet(peer, i), sizeof(PacketCell));
     for (std::uint32_t i = 0; i < places_of_peer(kRanks, tuning::messages::kCell, tuning::messages::kCells);
          ++i)
-      take(layout.letter_payload(peer, i), tuning::messages::kCell);
+      take(layout.packet_payload(peer, i), tuning::messages::kCell);
   }
   take(layout.payload_ring(), PayloadRing::kMostBytes);
   take(layout.ccl_in(), layout.buffer_bytes());

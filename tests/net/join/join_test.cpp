@@ -143,7 +143,7 @@ TEST(Join, ranks_on_threads_meet) {
   }
 }
 
-TEST(Join, ranks_that_are_bound_to_a_core_each_are_not_crowded) {
+TEST(Join, ranks_that_are_bound_to_a_core_each_are_not_oversubscribed) {
   const std::vector<unsigned> processors = affinity::usable_processors();
   if (processors.size() < 2) GTEST_SKIP() << "needs two processors";
   std::vector<JoinOptions> world = world_of(2, fresh_unix_address());
@@ -155,7 +155,7 @@ TEST(Join, ranks_that_are_bound_to_a_core_each_are_not_crowded) {
       Joined joined;
       engine.run(test::join_into(engine, std::move(options), joined));
       ASSERT_TRUE(joined.membership) << joined.error->what();
-      EXPECT_FALSE(engine.is_crowded());
+      EXPECT_FALSE(engine.is_oversubscribed());
     });
   for (std::thread& thread : threads) thread.join();
 }

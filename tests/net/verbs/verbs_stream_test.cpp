@@ -350,7 +350,7 @@ constexpr std::size_t kCompletionEntry = 64;
 TEST_F(VerbsStreams, of_a_link_and_its_queues_have_less_than_256_KiB) {
   if (::mallinfo2().uordblks == 0) GTEST_SKIP() << "this allocator does not tell";
   const auto in_use = [] { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; };
-  class Nobody final : public LinkHost {
+  class Nobody final : public LinkOwner {
     [[nodiscard]] const RunningOperation& running() const noexcept override { return operation_; }
     void link_failed(Rank, const Error&) noexcept override {}
     void mismatch(Rank, std::uint64_t, const Signature&) noexcept override {}

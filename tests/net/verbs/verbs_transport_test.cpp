@@ -51,7 +51,7 @@ std::vector<std::uint8_t> bytes_of(std::size_t size, unsigned seed) {
   return bytes;
 }
 
-/// Of sizes around a letter's and a loan's, and more than one loan; awaited in another order than they are
+/// Of sizes around a packet's and a loan's, and more than one loan; awaited in another order than they are
 /// sent.
 TEST_F(VerbsTransport, reads_large_messages_where_they_lie_in_whatever_order_they_are_received) {
   static constexpr std::array<std::size_t, 6> kSizes = {100,     65'536,  65'537,

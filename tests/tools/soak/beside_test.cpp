@@ -29,7 +29,7 @@ Job job_with_groups(bool is_split) {
   return job;
 }
 
-/// Rank 1 sends to rank 0 in letters and in pieces; ranks 1 and 2 to whoever is first at rank 0.
+/// Rank 1 sends to rank 0 in packets and in pieces; ranks 1 and 2 to whoever is first at rank 0.
 Job job_with_messages() {
   Job job = plain_job(1);
   job.ranks = 3;

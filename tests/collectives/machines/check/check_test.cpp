@@ -137,7 +137,7 @@ TEST(Check, wrong_schedules_are_caught_in_whatever_order_streams_run) {
   }
 }
 
-TEST(Check, ccl_buffers_on_mapped_ground_are_left_to_peers) {
+TEST(Check, ccl_buffers_within_a_node_are_left_to_peers) {
   CheckOptions options;
   options.runs_each_operation = true;
   options.operations = 3;

@@ -61,7 +61,7 @@ void take_carried(Exec& x, const Gather& op) {
   }
 }
 constexpr Algorithm<Gather> kCarried = {.name = "carried",
-                                        .ground = Ground::mapped,
+                                        .scope = Scope::node,
                                         .local = {.announces = Announces::data,
                                                   .combine = carry_block,
                                                   .finish = take_carried,
@@ -93,7 +93,7 @@ void forget_where_two_refer(Exec& x, const AllGather& op) {
 TEST(Escapes, what_is_wrong_where_two_of_many_refer_is_found) {
   const Algorithm<AllGather> algorithm = {
       .name = "forgetful",
-      .ground = Ground::mapped,
+      .scope = Scope::node,
       .local = {.announces = Announces::data, .combine = forget_where_two_refer, .may_refer = true}};
   EXPECT_EQ(grid_of(algorithm, {2, 3}).text(), "");
   expect_found_only_with(grid_of(algorithm, {4}), " by reference", FindingKind::contribution);
@@ -274,7 +274,7 @@ Task<> gather_unequal(Exec& x, AllGatherV op) {
 
 TEST(Escapes, what_is_wrong_where_the_first_rank_is_full_and_another_empty_is_found) {
   const Algorithm<AllGatherV> algorithm = {
-      .name = "unequal", .ground = Ground::mapped, .schedule = gather_unequal};
+      .name = "unequal", .scope = Scope::node, .schedule = gather_unequal};
   expect_found_only_with(grid_of(algorithm, {2, 5}, {100}), " at most: 100, 0", FindingKind::conflict);
 }
 

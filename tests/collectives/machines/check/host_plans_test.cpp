@@ -127,15 +127,15 @@ Task<> reduce_apart(Exec& x, AllReduce op) {
 }
 
 template <class Op>
-Algorithm<Op> on_mapped_ground(Task<> (*schedule)(Exec&, Op)) {
+Algorithm<Op> within_a_node(Task<> (*schedule)(Exec&, Op)) {
   return {.name = "a schedule",
-          .ground = Ground::mapped,
+          .scope = Scope::node,
           .order = ReductionOrder::by_rank_at_once,
           .schedule = schedule};
 }
 Algorithm<AllReduce> in_slots(void (*combine)(Exec&, const AllReduce&)) {
   return {.name = "a schedule",
-          .ground = Ground::mapped,
+          .scope = Scope::node,
           .order = ReductionOrder::by_rank_at_once,
           .local = {.announces = Announces::data, .combine = combine}};
 }
@@ -157,7 +157,7 @@ struct PlanFault {
 template <class Op>
 PlanFault staged(const char* fault, Task<> (*schedule)(Exec&, Op), FindingKind kind, const char* plan) {
   const auto run = [schedule](bool has_every_plan) {
-    const Algorithm<Op> algorithm = on_mapped_ground<Op>(schedule);
+    const Algorithm<Op> algorithm = within_a_node<Op>(schedule);
     return run_grid(algorithm, has_every_plan);
   };
   return {fault, run, kind, plan};
@@ -227,8 +227,7 @@ TEST(HostPlans, of_the_grid_find_each_fault_where_it_is) {
 }
 
 TEST(HostPlans, are_no_fault_of_what_is_right_on_all_of_them) {
-  const Algorithm<AllGather> staged =
-      on_mapped_ground<AllGather>(all_gather_in_stages<Mistake::none, always>);
+  const Algorithm<AllGather> staged = within_a_node<AllGather>(all_gather_in_stages<Mistake::none, always>);
   EXPECT_EQ(run_grid(staged, true).text(), "");
 }
 
@@ -245,7 +244,7 @@ TEST(HostPlans, make_the_grid_little_larger) {
 
 TEST(HostPlans, go_on_from_one_operation_to_the_next) {
   const Algorithm<AllGather> wrong =
-      on_mapped_ground<AllGather>(all_gather_in_stages<Mistake::no_phase, in_every_other_call>);
+      within_a_node<AllGather>(all_gather_in_stages<Mistake::no_phase, in_every_other_call>);
   check::CheckOptions options;
   EXPECT_EQ(check::check(wrong, options).text(), "");
   options.runs_each_operation = true;

@@ -46,7 +46,7 @@ TEST(Library, cases_of_many_ranks_pass) {
   std::map<const AnyAlgorithm*, Rank> numbers;  // of ranks
   for (const Operator op : all_operators())
     for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op))
-      if (algorithm.ground() != Ground::alone)
+      if (algorithm.scope() != Scope::self)
         numbers[&algorithm] =
             kLarge + 1 + static_cast<Rank>(numbers.size()) % (check::kMostRanksByDefault - kLarge);
   std::set<const AnyAlgorithm*> large;
@@ -97,7 +97,7 @@ TEST(Library, sets_of_cases_have_every_algorithm_root_count_and_variant) {
   const std::size_t usual = 7;  // 0, 1, p-1, p, p+1, 40 p, several pieces
   for (const Operator op : all_operators()) {
     const auto all = AlgorithmTable::library().of(op);
-    const auto runs = [](const AnyAlgorithm& one) { return one.ground() != Ground::alone; };
+    const auto runs = [](const AnyAlgorithm& one) { return one.scope() != Scope::self; };
     const auto algorithms = static_cast<std::size_t>(std::count_if(all.begin(), all.end(), runs));
     const std::size_t mapped = 2;  // ways to reach user windows, besides the one through CCL buffers
     const std::size_t roots = op->has_root ? 5 : 1;

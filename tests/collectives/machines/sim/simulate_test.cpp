@@ -20,7 +20,7 @@ constexpr double kLatencyUs = 2;
 constexpr double kBytesPerUs = 50'000;
 constexpr double kRoundingUs = 0.001;
 
-/// One rank on each host, full bisection, and no time for local steps or for meeting within a host.
+/// One rank on each host, full bisection, and no time for local steps or for arrival within a host.
 Topology flat() {
   Topology topology;
   topology.inside.latency_ns = 0;
@@ -70,8 +70,8 @@ TEST(SimulateTest, schedules_are_told_who_shares_a_host) {
   for (const Rank per_host : {1U, 2U, 3U, 4U}) {
     topology.ranks_per_host = per_host;
     const double chain_us = simulate(algorithm, topology, {.ranks = 7, .bytes = 8}).microseconds;
-    const double meeting_us = per_host == 1 ? 0 : 1;
-    EXPECT_NEAR(chain_us, meeting_us + per_host - 1.0, kRoundingUs) << per_host << " ranks on a host";
+    const double arrival_us = per_host == 1 ? 0 : 1;
+    EXPECT_NEAR(chain_us, arrival_us + per_host - 1.0, kRoundingUs) << per_host << " ranks on a host";
   }
 }
 
@@ -183,7 +183,7 @@ TEST(SimulateTest, every_algorithm_ends) {
   one_host.inside.latency_ns = 1000;
   for (const Operator op : all_operators()) {
     for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
-      if (algorithm.ground() == Ground::alone) continue;
+      if (algorithm.scope() == Scope::self) continue;
       for (const Rank ranks : {2U, 5U, 8U}) {
         const std::size_t bytes = algorithm.announces() == Announces::data ? 10'000 : 100'000;
         const Prediction prediction = simulate(algorithm, one_host, {.ranks = ranks, .bytes = bytes});
@@ -200,7 +200,7 @@ TEST(SimulateTest, every_algorithm_ends_between_hosts_whose_buffers_cut_messages
   const Hosts hosts(std::vector<Rank>{0, 0, 1, 1, 2, 2});
   for (const Operator op : all_operators()) {
     for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
-      if (algorithm.ground() != Ground::links || !algorithm.fits(hosts)) continue;
+      if (algorithm.scope() != Scope::network || !algorithm.fits(hosts)) continue;
       const sim::Setup setup{.ranks = 6, .bytes = 100'000, .buffer_bytes = 16 << 10};
       const Prediction prediction = simulate(algorithm, hosts_of_two, setup);
       EXPECT_TRUE(prediction.did_end) << to_string(op) << " " << algorithm.name();
@@ -335,7 +335,7 @@ TEST(SimulateTest, every_algorithm_ends_on_one_host_whose_caches_cut_messages) {
   const Hosts apart = Hosts::apart(6);
   for (const Operator op : all_operators()) {
     for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
-      if (algorithm.ground() != Ground::links || !algorithm.fits(apart)) continue;
+      if (algorithm.scope() != Scope::network || !algorithm.fits(apart)) continue;
       const Prediction prediction = simulate(algorithm, topology, {.ranks = 6, .bytes = 100'000});
       EXPECT_TRUE(prediction.did_end) << to_string(op) << " " << algorithm.name();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/onehost/meeting.h>
+#include <cohort/collectives/onehost/arrival.h>
 
 #include <cohort/collectives/onehost/arrival_flags.h>
 #include <cohort/collectives/schedules/algorithm.h>
@@ -41,7 +41,7 @@ bool may_read_given(const Call& call) noexcept {
 
 }  // namespace
 
-Meeting::Meeting(Engine& engine, const Membership& membership, host::HostGroup& group, LinkHost& host,
+Arrival::Arrival(Engine& engine, const Membership& membership, host::HostGroup& group, LinkOwner& host,
                  RunningOperation& running, MemoryExec& exec, const SharedHeap& heap, const Reach& reach)
     : engine_(engine),
       membership_(membership),
@@ -53,7 +53,7 @@ Meeting::Meeting(Engine& engine, const Membership& membership, host::HostGroup& 
       reach_(reach),
       filling_(engine, membership, group, running) {}
 
-bool Meeting::has_mapped_windows(const Call& call) const noexcept {
+bool Arrival::has_mapped_windows(const Call& call) const noexcept {
   // Where a rank gives or gets nothing, there is nothing to map, wherever its empty span points.
   const auto is_mapped = [&](const std::byte* at, std::size_t bytes) {
     return bytes == 0 || heap_.offset_of(at, bytes);
@@ -61,42 +61,42 @@ bool Meeting::has_mapped_windows(const Call& call) const noexcept {
   return is_one_process_ || (is_mapped(call.send, call.send_bytes) && is_mapped(call.recv, call.recv_bytes));
 }
 
-bool Meeting::refers(const Call& call) const noexcept {
-  return (engine_.is_crowded() ? plan_.may_refer_on_shared_cores : plan_.may_refer) &&
+bool Arrival::refers(const Call& call) const noexcept {
+  return (engine_.is_oversubscribed() ? plan_.may_refer_on_shared_cores : plan_.may_refer) &&
          has_mapped_windows(call);
 }
 
 /// Who refers needs everybody for the phase, which may begin before all whom this rank waits for have come.
 /// Of what a root gives, the root knows whether there will be one, and the others as it has come.
-bool Meeting::may_go_ahead(const Call& call) const noexcept {
+bool Arrival::may_go_ahead(const Call& call) const noexcept {
   const bool is_root_of_all = call.op->flow == Flow::from_root && membership_.rank == call.root;
   return plan_.may_run_ahead && !(is_root_of_all && refers_);
 }
 
-bool Meeting::is_read(Rank of, const Call& call) const noexcept {
+bool Arrival::is_read(Rank of, const Call& call) const noexcept {
   return call.op.is_read(call.form(membership_.size), of);
 }
 
-bool Meeting::may_complete_here(const Call& call) const noexcept {
+bool Arrival::may_complete_here(const Call& call) const noexcept {
   if (!reach_.is_host_wide) return false;
   switch (call.algorithm->announces()) {
     case Announces::nothing: return false;
     case Announces::data: return true;
     case Announces::windows:
-      return call.message_bytes() <= tuning::slots::kMostInPlace && !engine_.is_crowded() &&
+      return call.message_bytes() <= tuning::slots::kMostInPlace && !engine_.is_oversubscribed() &&
              has_mapped_windows(call);
   }
   return false;
 }
 
-bool Meeting::announce_here(const Call& call) noexcept {
+bool Arrival::announce_here(const Call& call) noexcept {
   if (is_ahead_ && !catch_up_here()) return false;
   announce(call);
   return true;
 }
 
 /// Who writes its slot of the last call but one has seen everybody at the last one.
-void Meeting::announce(const Call& call) noexcept {
+void Arrival::announce(const Call& call) noexcept {
   host::ArrivalSlot& slot = group_.own_arrival(running_.sequence);
   slot.signature = running_.signature;
   slot.reachable = 0;
@@ -135,21 +135,21 @@ void Meeting::announce(const Call& call) noexcept {
   if (travels && !refers_) expect_data(call);
 }
 
-bool Meeting::take_arrival(Rank peer, const Call& call) noexcept {
+bool Arrival::take_arrival(Rank peer, const Call& call) noexcept {
   const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
   some_refer_ = some_refer_ || ((slot.reachable & announcement::kByReference) != 0 && is_read(peer, call));
   some_are_filling_ = some_are_filling_ || filling_.is_in_pieces(peer);
   return slot.signature == running_.signature;
 }
 
-bool Meeting::complete_here(const Call& call) noexcept {
+bool Arrival::complete_here(const Call& call) noexcept {
   if (progress_ == Progress::begun && !announce_here(call)) return false;
   if (!meet_here(call) || !combine(call)) return false;
   if (progress_ == Progress::combined && group_.spin_for_phase()) finish(call);
   return progress_ == Progress::over;
 }
 
-bool Meeting::meet_here(const Call& call) noexcept {
+bool Arrival::meet_here(const Call& call) noexcept {
   do {
     for (const Rank peer : exec_.peers()) {
       if (!is_awaited(peer, call)) continue;
@@ -159,13 +159,13 @@ bool Meeting::meet_here(const Call& call) noexcept {
   return true;
 }
 
-bool Meeting::has_to_wait_for_all() noexcept {
+bool Arrival::has_to_wait_for_all() noexcept {
   if (!goes_ahead_ || !some_refer_) return false;
   goes_ahead_ = is_ahead_ = false;
   return true;
 }
 
-bool Meeting::catch_up_here() noexcept {
+bool Arrival::catch_up_here() noexcept {
   const std::uint64_t last = running_.sequence - 1;
   for (const Rank peer : exec_.peers())
     if (!group_.spin_for_arrival(peer, last) || group_.arrival(peer, last).signature != announced_)
@@ -174,7 +174,7 @@ bool Meeting::catch_up_here() noexcept {
   return true;
 }
 
-bool Meeting::has_caught_up() noexcept {
+bool Arrival::has_caught_up() noexcept {
   if (!is_ahead_) return true;
   for (const Rank peer : exec_.peers()) {
     const std::uint64_t last = running_.sequence;
@@ -187,7 +187,7 @@ bool Meeting::has_caught_up() noexcept {
 }
 
 /// All come to the last call before this rank announces the next one.
-Task<> Meeting::catch_up() {
+Task<> Arrival::catch_up() {
   const std::uint64_t last = running_.sequence - 1;
   for (const Rank peer : exec_.peers()) {
     co_await group_.arrived(peer, last);
@@ -196,13 +196,13 @@ Task<> Meeting::catch_up() {
   is_ahead_ = false;
 }
 
-Task<> Meeting::disagree(Rank peer, std::uint64_t sequence) {
+Task<> Arrival::disagree(Rank peer, std::uint64_t sequence) {
   const Signature theirs = group_.arrival(peer, sequence).signature;
   host_.mismatch(peer, sequence, theirs);
   co_await engine_.sleep_until(kNever);
 }
 
-Task<bool> Meeting::attend(const Call& call) {
+Task<bool> Arrival::attend(const Call& call) {
   if (progress_ == Progress::begun) {
     if (is_ahead_) co_await catch_up();
     announce(call);
@@ -226,7 +226,7 @@ Task<bool> Meeting::attend(const Call& call) {
 }
 
 /// All whom this rank needs are here and run the same.
-Task<> Meeting::meet(const Call& call) {
+Task<> Arrival::meet(const Call& call) {
   do {
     for (const Rank peer : exec_.peers()) {
       if (!includes(peer) || !is_awaited(peer, call)) continue;
@@ -236,7 +236,7 @@ Task<> Meeting::meet(const Call& call) {
   } while (has_to_wait_for_all());
 }
 
-bool Meeting::combine(const Call& call) noexcept {
+bool Arrival::combine(const Call& call) noexcept {
   if (!reach_.is_host_wide) {
     exec_.begin(windows_, 0);
     return true;
@@ -251,13 +251,13 @@ bool Meeting::combine(const Call& call) noexcept {
   return combine_on_windows(call);
 }
 
-WindowTable& Meeting::windows_of(Rank rank) noexcept {
+WindowTable& Arrival::windows_of(Rank rank) noexcept {
   return rank == membership_.rank ? running_.windows : group_.windows(rank);
 }
 
 /// Where everybody's data lies, unless an arrival says that it stays where it is. This rank finds its own
 /// where the caller gave it: the lines of its slot are on their way to peers (28 ns for the first).
-void Meeting::bind_slots(const Call& call) noexcept {
+void Arrival::bind_slots(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     const bool is_given = rank == membership_.rank && may_read_given(call);
     std::byte* const payload =
@@ -272,7 +272,7 @@ void Meeting::bind_slots(const Call& call) noexcept {
 /// nothing waits for it then; but where ranks share cores, a peer may want this one. So what was found for a
 /// call goes for the next of that kind on the same memory, unless its data goes round a ring. Counts, whose
 /// digest only is signed, are looked at each time.
-void Meeting::expect_data(const Call& call) noexcept {
+void Arrival::expect_data(const Call& call) noexcept {
   Expected& expected = this->expected();
   const std::byte* const place = group_.payload(membership_.rank, running_.sequence, call.announced_bytes);
   if (expected.is_for(call, running_.signature, place)) return;
@@ -291,7 +291,7 @@ void Meeting::expect_data(const Call& call) noexcept {
 }
 
 /// Finds the inputs, some of which stayed where they were. False if somebody's cannot have.
-bool Meeting::take_references(const Call& call) noexcept {
+bool Arrival::take_references(const Call& call) noexcept {
   bind_slots(call);
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     host::ArrivalSlot& slot = group_.arrival(rank, running_.sequence);
@@ -310,7 +310,7 @@ bool Meeting::take_references(const Call& call) noexcept {
 
 /// Everybody's input lies in a slot, or where it was, mapped. Who refers alone to what nobody else reads
 /// needs no phase.
-bool Meeting::combine_announced(const Call& call) noexcept {
+bool Arrival::combine_announced(const Call& call) noexcept {
   if (!some_refer_) {
     if (!combine_prepared(call)) {
       progress_ = Progress::filling;
@@ -328,7 +328,8 @@ bool Meeting::combine_announced(const Call& call) noexcept {
   }
   if (!take_references(call)) return false;
   exec_.begin(exec_.all_referred() ? UserWindows::mapped : UserWindows::staged, 0);
-  const bool leaves_turns = engine_.is_crowded() && call.announced_bytes > tuning::slots::kBetweenLooks;
+  const bool leaves_turns =
+      engine_.is_oversubscribed() && call.announced_bytes > tuning::slots::kBetweenLooks;
   if (!leaves_turns) return combine_on_windows(call);
   progress_ = Progress::bound;
   return true;
@@ -336,7 +337,7 @@ bool Meeting::combine_announced(const Call& call) noexcept {
 
 /// All data is in slots, or on its way there: false if it is so beyond a short spin, or others on the engine
 /// want their turns.
-bool Meeting::combine_prepared(const Call& call) noexcept {
+bool Arrival::combine_prepared(const Call& call) noexcept {
   if (refers_) expect_data(call);
   if (!some_are_filling_ && call.announced_bytes <= tuning::slots::kBetweenLooks) {
     MemoryExec::perform(expected().steps);
@@ -348,13 +349,13 @@ bool Meeting::combine_prepared(const Call& call) noexcept {
 }
 
 /// A peer's words on where its buffers lie cannot be followed. The collective ends by what comes of this.
-void Meeting::report_nonsense(Rank rank) noexcept {
+void Arrival::report_nonsense(Rank rank) noexcept {
   const Error error = protocol_error("rank {} announces buffers that are not where it says", rank);
   host_.link_failed(rank, blamed_on(error, membership_.rank, rank));
 }
 
 /// What is large is left to combine_in_turns().
-bool Meeting::combine_on_windows(const Call& call) noexcept {
+bool Arrival::combine_on_windows(const Call& call) noexcept {
   if (!plan_.is_at_once) {
     progress_ = Progress::bound;
     return true;
@@ -368,7 +369,7 @@ bool Meeting::combine_on_windows(const Call& call) noexcept {
   return true;
 }
 
-Task<> Meeting::combine_in_turns(const Call& call) {
+Task<> Arrival::combine_in_turns(const Call& call) {
   host::Touch touch;
   if (!touch.begin(group_)) co_await engine_.sleep_until(kNever);  // until the cause comes
   const OperatorArguments arguments = call.arguments(membership_.size);
@@ -378,7 +379,7 @@ Task<> Meeting::combine_in_turns(const Call& call) {
   progress_ = Progress::combined;
 }
 
-void Meeting::finish(const Call& call) noexcept {
+void Arrival::finish(const Call& call) noexcept {
   if (call.algorithm->announces() == Announces::data && !some_refer_)
     MemoryExec::perform(expected().after_phase);
   else
@@ -387,7 +388,7 @@ void Meeting::finish(const Call& call) noexcept {
 }
 
 /// Finds one rank's user windows; false if they are not mapped here.
-bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
+bool Arrival::bind_windows_of(Rank peer, const Call& call) noexcept {
   SharedMemory& segment = group_.segment(peer).memory();
   const std::uint64_t segment_bytes = segment.size_bytes();
   const host::ArrivalSlot& slot = group_.arrival(peer, running_.sequence);
@@ -414,7 +415,7 @@ bool Meeting::bind_windows_of(Rank peer, const Call& call) noexcept {
 }
 
 /// The same for the kernel, which follows addresses of the peer's process.
-void Meeting::bind_addresses_of(Rank peer, const Call& call) noexcept {
+void Arrival::bind_addresses_of(Rank peer, const Call& call) noexcept {
   WindowAddresses where;
   std::memcpy(&where, group_.arrival(peer, running_.sequence).beside_stamp, sizeof where);
   const Extent extent = call.op->extent(call.form(membership_.size), peer);
@@ -426,7 +427,7 @@ void Meeting::bind_addresses_of(Rank peer, const Call& call) noexcept {
 }
 
 /// Finds every peer's user windows, and how all of them are reached: the same on every rank.
-UserWindows Meeting::bind_windows(const Call& call) noexcept {
+UserWindows Arrival::bind_windows(const Call& call) noexcept {
   bool all_mapped = true;
   for (Rank peer = 0; peer < membership_.size; ++peer) all_mapped = bind_windows_of(peer, call) && all_mapped;
   if (all_mapped) return UserWindows::mapped;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/framed/stream_letters.h>
+#include <cohort/net/framed/stream_packets.h>
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
@@ -19,9 +19,9 @@
 namespace cohort::framed {
 namespace {
 
-constexpr std::uint32_t kLettersMagic = 0x4c435443;  // "CTCL"
+constexpr std::uint32_t kPacketsMagic = 0x4c435443;  // "CTCL"
 constexpr std::size_t kHeaderBytes = 32;
-using Waiting = LetterHandler::Waiting;
+using Waiting = PacketHandler::Waiting;
 using Header = std::array<std::byte, kHeaderBytes>;
 /// Should the clock stand still.
 constexpr unsigned kMostLooks = 1000;
@@ -44,46 +44,46 @@ T get(const std::byte* header, std::size_t at) noexcept {
 
 /// Little-endian: magic 4, kind 1, zero 3, tag 4, id 4, bytes 8, zero 8. Where an offer's bytes lie means
 /// nothing to another host.
-Header encode(const Letter& letter) noexcept {
+Header encode(const Packet& packet) noexcept {
   Header header{};
-  put(header, 0, kLettersMagic);
-  put(header, 4, static_cast<std::uint8_t>(letter.kind));
-  put(header, 8, static_cast<std::uint32_t>(letter.tag));
-  put(header, 12, letter.id);
-  put(header, 16, letter.bytes);
+  put(header, 0, kPacketsMagic);
+  put(header, 4, static_cast<std::uint8_t>(packet.kind));
+  put(header, 8, static_cast<std::uint32_t>(packet.tag));
+  put(header, 12, packet.id);
+  put(header, 16, packet.bytes);
   return header;
 }
 
-bool decode(const std::byte* header, Letter& letter) noexcept {
+bool decode(const std::byte* header, Packet& packet) noexcept {
   const auto kind = get<std::uint8_t>(header, 4);
-  letter = {.kind = static_cast<Letter::Kind>(kind),
+  packet = {.kind = static_cast<Packet::Kind>(kind),
             .tag = static_cast<std::int32_t>(get<std::uint32_t>(header, 8)),
             .id = get<std::uint32_t>(header, 12),
             .bytes = get<std::uint64_t>(header, 16)};
-  const bool is_kind = kind >= 1 && kind <= static_cast<std::uint8_t>(Letter::Kind::credit);
-  return is_kind && get<std::uint32_t>(header, 0) == kLettersMagic;
+  const bool is_kind = kind >= 1 && kind <= static_cast<std::uint8_t>(Packet::Kind::credit);
+  return is_kind && get<std::uint32_t>(header, 0) == kPacketsMagic;
 }
 
 }  // namespace
 
-StreamLetters::StreamLetters(const Use& use, Open call, Open wait_for_call, std::unique_ptr<BulkStream> bulk)
+StreamPackets::StreamPackets(const Use& use, Open call, Open wait_for_call, std::unique_ptr<BulkStream> bulk)
     : use_(use), call_(std::move(call)), bulk_(std::move(bulk)), staging_(tuning::sockets::kPacketsAtOnce) {
   use_.engine.add_source(*this);
   use_.services.spawn(serve(serve_called(std::move(wait_for_call))));
 }
 
-StreamLetters::~StreamLetters() {
+StreamPackets::~StreamPackets() {
   watch_by(Watch::kernel);
   unlink();
 }
 
-void StreamLetters::shutdown() noexcept {
+void StreamPackets::shutdown() noexcept {
   if (!is_closed_) drop_unread();
-  close_letters();
+  close_packets();
   if (bulk_) bulk_->shutdown();
 }
 
-void StreamLetters::drop_unread() noexcept {
+void StreamPackets::drop_unread() noexcept {
   constexpr unsigned kMostReceptions = 100;
   std::array<std::byte, tuning::sockets::kPacketsAtOnce> unread;
   for (ByteStream* const stream : {own_call_.get(), peers_call_.get()}) {
@@ -93,7 +93,7 @@ void StreamLetters::drop_unread() noexcept {
   }
 }
 
-void StreamLetters::close_letters() noexcept {
+void StreamPackets::close_packets() noexcept {
   is_closed_ = true;
   watch_by(Watch::kernel);
   drop_borrowed();
@@ -104,7 +104,7 @@ void StreamLetters::close_letters() noexcept {
   wake_waiter();
 }
 
-Task<> StreamLetters::until_sent() {
+Task<> StreamPackets::until_sent() {
   while (!is_closed_ && is_opened_ && (!out_ || !is_all_sent())) {
     is_waited_for_ = true;
     co_await sent_.wait();
@@ -118,18 +118,18 @@ Task<> StreamLetters::until_sent() {
 }
 
 /// Whoever waits in until_sent() looks again.
-void StreamLetters::wake_waiter() noexcept {
+void StreamPackets::wake_waiter() noexcept {
   if (std::exchange(is_waited_for_, false) && sent_.untaken_posts() == 0) sent_.post();
 }
 
 /// What is moved in bulk goes on: a peer that has left has moved all of it, and only this end is left.
-void StreamLetters::fail(const Error& error) noexcept {
+void StreamPackets::fail(const Error& error) noexcept {
   if (is_closed_) return;
-  close_letters();
+  close_packets();
   use_.host.link_failed(use_.peer, blamed_on(error, use_.own, use_.peer));
 }
 
-void StreamLetters::fail_sending(const Error& error) noexcept {
+void StreamPackets::fail_sending(const Error& error) noexcept {
   if (is_closed_ || std::exchange(is_out_over_, true)) return;
   if (!out_->goes_both_ways()) out_->shutdown();
   kept_.clear();
@@ -138,12 +138,12 @@ void StreamLetters::fail_sending(const Error& error) noexcept {
   use_.host.link_failed(use_.peer, blamed_on(error, use_.own, use_.peer));
 }
 
-void StreamLetters::fail_sending_by(int result) noexcept {
+void StreamPackets::fail_sending_by(int result) noexcept {
   fail_sending(error_unless_out_of_memory(
       [&] { return out_->failure(-result, fmt::format("sending a message to rank {}", use_.peer)); }));
 }
 
-Task<> StreamLetters::serve(Task<> one) {
+Task<> StreamPackets::serve(Task<> one) {
   const CancelScope* const scope = co_await current_scope();
   try {
     co_await one;
@@ -154,22 +154,22 @@ Task<> StreamLetters::serve(Task<> one) {
   }
 }
 
-bool StreamLetters::try_send(const Letter& letter, const std::byte* payload) noexcept {
+bool StreamPackets::try_send(const Packet& packet, const std::byte* payload) noexcept {
   try {
-    return send_or_keep(letter, payload);
+    return send_or_keep(packet, payload);
   } catch (const std::bad_alloc&) {
     fail(out_of_memory());
     return false;
   }
 }
 
-bool StreamLetters::send_or_keep(const Letter& letter, const std::byte* payload) {
+bool StreamPackets::send_or_keep(const Packet& packet, const std::byte* payload) {
   if (is_closed_) return false;
   if (!std::exchange(is_opened_, true)) use_.services.spawn(serve(serve_calling(call_)));
   if (!out_ || is_out_over_ || !is_all_sent()) return false;
-  const Header header = encode(letter);
-  const std::span<const std::byte> body(payload, letter.payload_bytes());
-  COHORT_ASSERT(body.size() <= most_payload_of(letter), "a letter of {} bytes", body.size());
+  const Header header = encode(packet);
+  const std::span<const std::byte> body(payload, packet.payload_bytes());
+  COHORT_ASSERT(body.size() <= most_payload_of(packet), "a packet of {} bytes", body.size());
   const int result = out_->try_send_some(header, body);
   const std::size_t sent = result > 0 ? static_cast<std::size_t>(result) : 0;
   if (sent == header.size() + body.size()) return true;
@@ -177,18 +177,18 @@ bool StreamLetters::send_or_keep(const Letter& letter, const std::byte* payload)
   kept_sent_ = 0;
   borrowed_ = body;
   drop_sent(sent);
-  if (letter.kind != Letter::Kind::piece) give_back(body);
+  if (packet.kind != Packet::Kind::piece) give_back(body);
   if (work_.untaken_posts() == 0) work_.post();
   return true;
 }
 
-bool StreamLetters::borrows_from(std::span<const std::byte> memory) const noexcept {
+bool StreamPackets::borrows_from(std::span<const std::byte> memory) const noexcept {
   const std::less_equal<> is_not_behind;
   return !borrowed_.empty() && is_not_behind(memory.data(), borrowed_.data()) &&
          is_not_behind(borrowed_.data() + borrowed_.size(), memory.data() + memory.size());
 }
 
-void StreamLetters::give_back(std::span<const std::byte> memory) noexcept {
+void StreamPackets::give_back(std::span<const std::byte> memory) noexcept {
   if (!borrows_from(memory)) return;
   try {
     kept_.insert(kept_.end(), borrowed_.begin(), borrowed_.end());
@@ -198,12 +198,12 @@ void StreamLetters::give_back(std::span<const std::byte> memory) noexcept {
   }
 }
 
-void StreamLetters::drop_borrowed() noexcept {
+void StreamPackets::drop_borrowed() noexcept {
   if (!borrowed_.empty()) has_dropped_ = true;
   borrowed_ = {};
 }
 
-void StreamLetters::drop_sent(std::size_t bytes) noexcept {
+void StreamPackets::drop_sent(std::size_t bytes) noexcept {
   const std::size_t of_kept = std::min(bytes, kept_.size() - kept_sent_);
   kept_sent_ += of_kept;
   borrowed_ = borrowed_.subspan(bytes - of_kept);
@@ -212,7 +212,7 @@ void StreamLetters::drop_sent(std::size_t bytes) noexcept {
   kept_sent_ = 0;
 }
 
-void StreamLetters::flush() noexcept {
+void StreamPackets::flush() noexcept {
   while (!is_all_sent()) {
     const int result = out_->try_send_some(std::span(kept_).subspan(kept_sent_), borrowed_);
     if (result == -EINTR) continue;
@@ -225,7 +225,7 @@ void StreamLetters::flush() noexcept {
   }
 }
 
-Task<> StreamLetters::serve_calling(Open call) {
+Task<> StreamPackets::serve_calling(Open call) {
   std::unique_ptr<ByteStream> stream = co_await call();
   own_call_ = std::move(stream);
   if (is_closed_) co_return;
@@ -234,7 +234,7 @@ Task<> StreamLetters::serve_calling(Open call) {
   if (own_call_->goes_both_ways()) co_await listen_to(*own_call_);
 }
 
-Task<> StreamLetters::serve_called(Open wait_for_call) {
+Task<> StreamPackets::serve_called(Open wait_for_call) {
   std::unique_ptr<ByteStream> stream = co_await wait_for_call();
   peers_call_ = std::move(stream);
   if (is_closed_) co_return;
@@ -248,13 +248,13 @@ Task<> StreamLetters::serve_called(Open wait_for_call) {
   co_await listen_to(*peers_call_);
 }
 
-void StreamLetters::send_on(ByteStream& stream) {
+void StreamPackets::send_on(ByteStream& stream) {
   if (out_) return;
   out_ = &stream;
   use_.services.spawn(serve(serve_sending()));
 }
 
-Task<> StreamLetters::serve_sending() {
+Task<> StreamPackets::serve_sending() {
   while (!is_closed_ && !is_out_over_) {
     flush();
     if (!is_closed_ && !is_out_over_ && is_all_sent()) {
@@ -267,7 +267,7 @@ Task<> StreamLetters::serve_sending() {
   }
 }
 
-Task<> StreamLetters::listen_to(ByteStream& stream) {
+Task<> StreamPackets::listen_to(ByteStream& stream) {
   int result = -EAGAIN;
   while (!in_ && !is_closed_ && (result == -EAGAIN || result == -EINTR)) {
     co_await stream.until_readable();
@@ -288,7 +288,7 @@ Task<> StreamLetters::listen_to(ByteStream& stream) {
   if (is_last || has_lost_words_) fail(end_of(stream, result));
 }
 
-Error StreamLetters::end_of(const ByteStream& stream, int result) const noexcept {
+Error StreamPackets::end_of(const ByteStream& stream, int result) const noexcept {
   return error_unless_out_of_memory([&] {
     if (result == 0)
       return Error(ErrorKind::LinkFault,
@@ -297,7 +297,7 @@ Error StreamLetters::end_of(const ByteStream& stream, int result) const noexcept
   });
 }
 
-Task<> StreamLetters::receive_from(ByteStream& stream) {
+Task<> StreamPackets::receive_from(ByteStream& stream) {
   in_ = &stream;
   bool has_come = staging_.size() != 0;
   while (!is_closed_) {
@@ -316,32 +316,32 @@ Task<> StreamLetters::receive_from(ByteStream& stream) {
   }
 }
 
-void StreamLetters::watch_by(Watch who) noexcept {
+void StreamPackets::watch_by(Watch who) noexcept {
   if (watch_ == Watch::loop) --use_.looked_at;
   if (who == Watch::loop) ++use_.looked_at;
   watch_ = who;
 }
 
-void StreamLetters::leave_to_kernel() noexcept {
+void StreamPackets::leave_to_kernel() noexcept {
   watch_by(Watch::asked);
   if (receiving_.untaken_posts() == 0) receiving_.post();
 }
 
-bool StreamLetters::look() noexcept {
+bool StreamPackets::look() noexcept {
   (void)use_.engine.is_turn_over();  // from now on it is timed
   const std::uint64_t before = moves_;
-  use_.handler.letters_came(use_.peer);
+  use_.handler.packets_came(use_.peer);
   const bool has_moved = moves_ != before;
   is_refused_ = !has_moved && (!is_polled() || has_something());
   return has_moved;
 }
 
-bool StreamLetters::has_something() const noexcept {
-  const bool holds_a_letter = has_header_ ? is_whole() : staging_.size() >= kHeaderBytes;
-  return holds_a_letter || (is_polled() ? in_->is_readable() : !is_drained_);
+bool StreamPackets::has_something() const noexcept {
+  const bool holds_a_packet = has_header_ ? is_whole() : staging_.size() >= kHeaderBytes;
+  return holds_a_packet || (is_polled() ? in_->is_readable() : !is_drained_);
 }
 
-bool StreamLetters::is_waited_for() const noexcept {
+bool StreamPackets::is_waited_for() const noexcept {
   if (is_closed_) return false;
   if (has_more()) return true;
   const Waiting waiting = use_.handler.waiting_for(use_.peer);
@@ -349,7 +349,7 @@ bool StreamLetters::is_waited_for() const noexcept {
                      : watch_ == Watch::loop && waiting == Waiting::for_this_rank;
 }
 
-void StreamLetters::look_for_breakage() noexcept {
+void StreamPackets::look_for_breakage() noexcept {
   const bool has_news = out_ && !is_out_over_ && !out_->asks_kernel() && out_->is_readable();
   if (!has_news) return;
   std::array<std::byte, 1> nothing{};
@@ -357,7 +357,7 @@ void StreamLetters::look_for_breakage() noexcept {
   if (result < 0) fail_sending_by(result);
 }
 
-bool StreamLetters::poll() noexcept {
+bool StreamPackets::poll() noexcept {
   if (is_closed_) return false;
   look_for_breakage();
   if (is_polled()) {
@@ -374,14 +374,14 @@ bool StreamLetters::poll() noexcept {
   return has_moved;
 }
 
-bool StreamLetters::arm() noexcept {
+bool StreamPackets::arm() noexcept {
   if (has_more()) return false;
   if (watch_ == Watch::kernel || is_closed_ || is_polled()) return true;
   leave_to_kernel();
   return false;
 }
 
-bool StreamLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexcept {
+bool StreamPackets::receive(std::span<std::byte> into, std::size_t& bytes) noexcept {
   bytes = 0;
   if (is_closed_ || !in_) return false;
   const int result = in_->try_receive_some(into);
@@ -400,7 +400,7 @@ bool StreamLetters::receive(std::span<std::byte> into, std::size_t& bytes) noexc
   return false;
 }
 
-bool StreamLetters::peek(Letter& letter) noexcept {
+bool StreamPackets::peek(Packet& packet) noexcept {
   while (!has_header_) {
     if (staging_.size() < kHeaderBytes) {
       std::size_t bytes = 0;
@@ -417,16 +417,16 @@ bool StreamLetters::peek(Letter& letter) noexcept {
     staging_.drop(kHeaderBytes);
     taken_ = 0;
   }
-  letter = next_;
+  packet = next_;
   return !is_closed_;
 }
 
-bool StreamLetters::spin() noexcept {
-  if (use_.is_on_this_engine || use_.engine.is_crowded()) return false;
-  Letter letter;
+bool StreamPackets::spin() noexcept {
+  if (use_.is_on_this_engine || use_.engine.is_oversubscribed()) return false;
+  Packet packet;
   std::optional<TimePoint> end;
   for (unsigned look = 1; in_ && !is_closed_ && look <= kMostLooks; ++look) {
-    if (peek(letter)) return true;
+    if (peek(packet)) return true;
     if (look % tuning::sockets::kLooksInARow != 0) continue;
     if (!use_.engine.may_spin_on()) return false;
     const TimePoint now = use_.engine.now();
@@ -436,7 +436,7 @@ bool StreamLetters::spin() noexcept {
   return false;
 }
 
-bool StreamLetters::take_by(Copy, std::byte* into) noexcept {
+bool StreamPackets::take_by(Copy, std::byte* into) noexcept {
   const std::size_t all = next_.payload_bytes();
   while (taken_ < all) {
     const std::size_t staged = std::min(staging_.size(), all - taken_);

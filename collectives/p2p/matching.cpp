@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/p2p/messenger.h>
+#include <cohort/collectives/p2p/matching.h>
 
 #include <cohort/collectives/job/listen_for.h>
 #include <cohort/collectives/memory/reduction/copy.h>
@@ -23,7 +23,7 @@ static_assert(BulkChannel::kReasonTime > kQuestionTime, "hear_of_others() ends b
 }  // namespace
 
 /// In its peer's lists, whatever ends it.
-class Messenger::OutgoingPlace : cohort::Immovable {
+class Matching::OutgoingPlace : cohort::Immovable {
  public:
   OutgoingPlace(Peer& peer, Outgoing& outgoing, Flight& flight) noexcept
       : peer_(peer), outgoing_(outgoing), flight_(flight) {
@@ -47,9 +47,9 @@ class Messenger::OutgoingPlace : cohort::Immovable {
   Flight& flight_;
 };
 
-class Messenger::IncomingPlace : cohort::Immovable {
+class Matching::IncomingPlace : cohort::Immovable {
  public:
-  IncomingPlace(Messenger& owner, Incoming& incoming, Flight& flight) noexcept
+  IncomingPlace(Matching& owner, Incoming& incoming, Flight& flight) noexcept
       : owner_(owner), incoming_(incoming), flight_(flight) {}
   ~IncomingPlace() {
     incoming_.unlink();
@@ -67,13 +67,13 @@ class Messenger::IncomingPlace : cohort::Immovable {
   }
 
  private:
-  Messenger& owner_;
+  Matching& owner_;
   Incoming& incoming_;
   Flight& flight_;
 };
 
-Messenger::Flight::Flight(Messenger& messenger, const MessageRequest& asked, CancelScope* around)
-    : owner(messenger), request(asked), start(messenger.use_.engine.now()), scope(around) {
+Matching::Flight::Flight(Matching& matching, const MessageRequest& asked, CancelScope* around)
+    : owner(matching), request(asked), start(matching.use_.engine.now()), scope(around) {
   owner.flights_.push_back(*this);
   if (owner.flight_count_++ == 0 && owner.group_ != nullptr) owner.group_->watch(owner);
   ++owner.flights_like(asked);
@@ -81,13 +81,13 @@ Messenger::Flight::Flight(Messenger& messenger, const MessageRequest& asked, Can
   scope.set_deadline(owner.use_.engine, after(start, timeout));
 }
 
-Messenger::Flight::~Flight() {
+Matching::Flight::~Flight() {
   unlink();
   if (--owner.flight_count_ == 0) static_cast<host::Watcher&>(owner).unlink();
   --owner.flights_like(request);
 }
 
-Messenger::Messenger(Use use)
+Matching::Matching(Use use)
     : use_(std::move(use)),
       no_memory_(Error(ErrorKind::ResourceLimit,
                        fmt::format("{} has no memory for the messages that come on '{}'; {}",
@@ -98,45 +98,45 @@ Messenger::Messenger(Use use)
       peers_(use_.membership.size),
       cache_bytes_(use_.engine.platform().last_level_cache_bytes()) {}
 
-Messenger::~Messenger() {
+Matching::~Matching() {
   COHORT_ASSERT(flights_.empty(), "'{}' ended with {} messages under way", use_.membership.name,
                 flight_count_);
   static_cast<host::Watcher&>(*this).unlink();
 }
 
-bool Messenger::try_complete_now(const MessageRequest& request) noexcept {
+bool Matching::try_complete_now(const MessageRequest& request) noexcept {
   if (use_.health.is_failed() || request.peer == MessageRequest::kAnybody) return false;
   if (++calls_since_look_ % tuning::messages::kCallsBetweenLooks == 0 && use_.engine.is_turn_over())
     return false;
   return request.sends ? try_send_now(request) : try_receive_now(request);
 }
 
-bool Messenger::try_send_now(const MessageRequest& request) noexcept {
+bool Matching::try_send_now(const MessageRequest& request) noexcept {
   Peer& peer = peers_[request.peer];
   const bool is_next = peer.channel != nullptr && peer.unsent.empty() && peer.replies.empty();
   return is_next && send_small(peer, request);
 }
 
-/// The letter that is next, if it is the one and all of it has come.
-bool Messenger::try_receive_now(const MessageRequest& request) noexcept {
+/// The packet that is next, if it is the one and all of it has come.
+bool Matching::try_receive_now(const MessageRequest& request) noexcept {
   Peer& peer = peers_[request.peer];
   if (peer.channel == nullptr || !posted_.empty() || !peer.unexpected.empty() || peer.into != nullptr)
     return false;
-  Letter letter;
-  const bool has_come = peer.channel->peek(letter) || (peer.channel->spin() && peer.channel->peek(letter));
-  if (!has_come || letter.kind != Letter::Kind::message) return false;
-  if (letter.tag != request.tag || letter.bytes != request.bytes) return false;
+  Packet packet;
+  const bool has_come = peer.channel->peek(packet) || (peer.channel->spin() && peer.channel->peek(packet));
+  if (!has_come || packet.kind != Packet::Kind::message) return false;
+  if (packet.tag != request.tag || packet.bytes != request.bytes) return false;
   if (!peer.channel->is_whole() || !peer.channel->take(request.data)) return false;
   ++peer.heard;
   try {
-    use_up(request.peer, letter.bytes);
+    use_up(request.peer, packet.bytes);
   } catch (const std::bad_alloc&) {
     fail_without_memory();  // in what follows: this message is here
   }
   return true;
 }
 
-Task<Rank> Messenger::run(const MessageRequest& request) {
+Task<Rank> Matching::run(const MessageRequest& request) {
   const CallUnderWay under_way(use_.engine);
   CancelScope* around = co_await current_scope();
   if (around != nullptr) around->throw_if_cancelled();
@@ -170,7 +170,7 @@ Task<Rank> Messenger::run(const MessageRequest& request) {
 
 /// At a deadline: an engine that stood still comes to it late, with what others have said unread, and the
 /// other end may be silent. Collectives whose deadline this is, too, ask each other so long.
-Task<> Messenger::hear_of_others(const std::exception_ptr& failure) {
+Task<> Matching::hear_of_others(const std::exception_ptr& failure) {
   const std::optional<Error> error = error_in(failure);
   if (!error || error->kind() != ErrorKind::DeadlineExceeded) co_return;
   CancelScope uncancelled;
@@ -180,14 +180,14 @@ Task<> Messenger::hear_of_others(const std::exception_ptr& failure) {
   co_await hearing;
 }
 
-std::string Messenger::describe(const MessageRequest& request) const {
+std::string Matching::describe(const MessageRequest& request) const {
   const std::string who =
       request.peer == MessageRequest::kAnybody ? "any rank" : use_.membership.peers[request.peer].describe();
   return fmt::format("{} of {} bytes {} {} with tag {}", request.sends ? "send" : "recv", request.bytes,
                      request.sends ? "to" : "from", who, request.tag);
 }
 
-std::optional<std::string> Messenger::current_operation() {
+std::optional<std::string> Matching::current_operation() {
   std::optional<std::string> first;
   flights_.for_each([&](const Flight& flight) {
     if (!first && !flight.failed) first = describe(flight.request);
@@ -195,7 +195,7 @@ std::optional<std::string> Messenger::current_operation() {
   return first;
 }
 
-std::optional<std::string> Messenger::last_operation() {
+std::optional<std::string> Matching::last_operation() {
   std::optional<std::string> operation = current_operation();
   flights_.for_each([&](const Flight& flight) {
     if (!operation) operation = describe(flight.request);
@@ -203,7 +203,7 @@ std::optional<std::string> Messenger::last_operation() {
   return operation;
 }
 
-std::string Messenger::why_unanswered(const MessageRequest& request) const {
+std::string Matching::why_unanswered(const MessageRequest& request) const {
   constexpr std::string_view kNobody = "nobody called what belongs to it";
   constexpr std::string_view kAdvice = "look at what that rank does instead";
   if (request.peer == MessageRequest::kAnybody) return fmt::format("{}; {}", kNobody, kAdvice);
@@ -219,13 +219,13 @@ std::string Messenger::why_unanswered(const MessageRequest& request) const {
                          : kAdvice);
 }
 
-Error Messenger::settle(const Flight& flight, const std::exception_ptr& failure) noexcept {
+Error Matching::settle(const Flight& flight, const std::exception_ptr& failure) noexcept {
   std::optional<Error> own;
   use_.health.unless_out_of_memory([&] { own = find_own_failure(flight, failure); });
   return own ? *own : use_.health.cause();
 }
 
-Error Messenger::find_own_failure(const Flight& flight, const std::exception_ptr& failure) {
+Error Matching::find_own_failure(const Flight& flight, const std::exception_ptr& failure) {
   Health& health = use_.health;
   if (health.is_failed()) return health.cause_of(failure);
   const MessageRequest& request = flight.request;
@@ -258,7 +258,7 @@ Error Messenger::find_own_failure(const Flight& flight, const std::exception_ptr
   return own;
 }
 
-Task<Rank> Messenger::send(const MessageRequest& request, Flight& flight) {
+Task<Rank> Matching::send(const MessageRequest& request, Flight& flight) {
   Peer& peer = peers_[request.peer];
   Outgoing outgoing(request);
   const OutgoingPlace place(peer, outgoing, flight);
@@ -278,14 +278,14 @@ Task<Rank> Messenger::send(const MessageRequest& request, Flight& flight) {
 }
 
 /// As many pieces as there is room for, then waits for more.
-Task<> Messenger::push(Outgoing& outgoing) {
+Task<> Matching::push(Outgoing& outgoing) {
   const MessageRequest& request = outgoing.request;
   Peer& peer = peers_[request.peer];
   (void)use_.engine.is_turn_over();  // from now on it is timed
   std::size_t next_look = outgoing.sent_bytes + tuning::messages::kMostPart;
   while (outgoing.sent_bytes < request.bytes) {
     const std::size_t bytes = std::min(peer.channel->most_piece(), request.bytes - outgoing.sent_bytes);
-    const Letter piece{.kind = Letter::Kind::piece, .id = outgoing.id, .bytes = bytes};
+    const Packet piece{.kind = Packet::Kind::piece, .id = outgoing.id, .bytes = bytes};
     const bool has_room =
         peer.replies.empty() && peer.channel->try_send(piece, request.data + outgoing.sent_bytes);
     if (!has_room) {
@@ -308,8 +308,7 @@ Task<> Messenger::push(Outgoing& outgoing) {
 /// Both ends have the queue in the same order. Who leaves it early takes the channel with it: its bytes would
 /// be taken for those of the next one.
 template <class Message, class Move>
-Task<> Messenger::move_in_turn(IntrusiveList<Message>& queue, Message& message, BulkChannel& bulk,
-                               Move move) {
+Task<> Matching::move_in_turn(IntrusiveList<Message>& queue, Message& message, BulkChannel& bulk, Move move) {
   try {
     while (&queue.front() != &message) co_await message.news.wait();
     co_await move();
@@ -321,23 +320,23 @@ Task<> Messenger::move_in_turn(IntrusiveList<Message>& queue, Message& message, 
   if (!queue.empty()) wake(queue.front().news);
 }
 
-Task<> Messenger::move_out(Outgoing& outgoing, BulkChannel& bulk) {
+Task<> Matching::move_out(Outgoing& outgoing, BulkChannel& bulk) {
   const std::span<const std::byte> data(outgoing.request.data, outgoing.request.bytes);
   const auto send = [&bulk, data] { return bulk.send(data); };
   co_await move_in_turn(peers_[outgoing.request.peer].moving_out, outgoing, bulk, send);
   outgoing.is_over = true;
 }
 
-Task<> Messenger::move_in(Incoming& incoming, BulkChannel& bulk) {
+Task<> Matching::move_in(Incoming& incoming, BulkChannel& bulk) {
   Peer& peer = peers_[incoming.from];
   const std::span<std::byte> data(incoming.request.data, incoming.request.bytes);
   const auto receive = [&bulk, data] { return bulk.receive(data); };
   peer.moving_in.push_back(incoming);
-  reply(incoming.from, {.kind = Letter::Kind::send_it, .id = incoming.offer.id});
+  reply(incoming.from, {.kind = Packet::Kind::send_it, .id = incoming.offer.id});
   co_await move_in_turn(peer.moving_in, incoming, bulk, receive);
 }
 
-Task<Rank> Messenger::receive(const MessageRequest& request, Flight& flight) {
+Task<Rank> Matching::receive(const MessageRequest& request, Flight& flight) {
   Incoming incoming(request);
   const IncomingPlace place(*this, incoming, flight);
   if (!match_unexpected(incoming)) {
@@ -350,7 +349,7 @@ Task<Rank> Messenger::receive(const MessageRequest& request, Flight& flight) {
   co_return incoming.from;
 }
 
-Task<> Messenger::fetch(Incoming& incoming) {
+Task<> Matching::fetch(Incoming& incoming) {
   Peer& peer = peers_[incoming.from];
   const std::byte* const mapped = peer.channel->mapped(incoming.offer);
   bool is_here = incoming.offer.bytes == 0;
@@ -362,7 +361,7 @@ Task<> Messenger::fetch(Incoming& incoming) {
     is_here = was_read;
   }
   if (is_here) {
-    reply(incoming.from, {.kind = Letter::Kind::fetched, .id = incoming.offer.id});
+    reply(incoming.from, {.kind = Packet::Kind::fetched, .id = incoming.offer.id});
     // The sender waits for it, and this rank may leave next.
     if (!peer.replies.empty()) peer.answering.push_back(incoming);
     while (incoming.is_linked()) co_await incoming.news.wait();
@@ -374,12 +373,12 @@ Task<> Messenger::fetch(Incoming& incoming) {
   }
   incoming.arrived_bytes = 0;
   peer.coming[incoming.offer.id] = &incoming;
-  reply(incoming.from, {.kind = Letter::Kind::send_it, .id = incoming.offer.id});
+  reply(incoming.from, {.kind = Packet::Kind::send_it, .id = incoming.offer.id});
   while (!incoming.is_over) co_await incoming.news.wait();
 }
 
 /// At the receiver: a message that both ends copy, until its memory may be its owner's again.
-class Messenger::SharedCopy : cohort::Immovable {
+class Matching::SharedCopy : cohort::Immovable {
  public:
   SharedCopy(Peer& peer, host::PartsCell& cell, std::uint32_t number) noexcept
       : peer_(peer),
@@ -387,13 +386,15 @@ class Messenger::SharedCopy : cohort::Immovable {
         number_(number),
         copied_before_(cell.copied.load(std::memory_order_acquire)) {
     peer_.is_copying_in = true;
-    LetterParts::begin(cell_.taken, number_);
+    CooperativeCopy::begin(cell_.taken, number_);
   }
   ~SharedCopy() {
-    LetterParts::end(cell_.taken, number_);
+    CooperativeCopy::end(cell_.taken, number_);
     peer_.is_copying_in = false;
   }
-  [[nodiscard]] LetterParts parts(std::size_t bytes) const noexcept { return {bytes, cell_.taken, number_}; }
+  [[nodiscard]] CooperativeCopy parts(std::size_t bytes) const noexcept {
+    return {bytes, cell_.taken, number_};
+  }
   /// What the sender's counter comes to when all parts are there of which it has taken so many.
   [[nodiscard]] std::uint32_t copied_with(std::uint32_t by_sender) const noexcept {
     return copied_before_ + by_sender;
@@ -407,33 +408,33 @@ class Messenger::SharedCopy : cohort::Immovable {
 };
 
 /// Where stores reach what it goes to, and a core is free for the sender: one message at a time in each
-/// direction. Then the letter asks for it.
-bool Messenger::may_share(const Incoming& incoming, Letter& letter) const noexcept {
+/// direction. Then the packet asks for it.
+bool Matching::may_share(const Incoming& incoming, Packet& packet) const noexcept {
   const Peer& peer = peers_[incoming.from];
-  const bool has_core = !use_.engine.is_crowded() && !use_.membership.shares_engine(incoming.from);
+  const bool has_core = !use_.engine.is_oversubscribed() && !use_.membership.shares_engine(incoming.from);
   if (incoming.request.bytes < tuning::messages::kCopyTogetherFrom || peer.is_copying_in || !has_core)
     return false;
-  letter = {.kind = Letter::Kind::copy_too, .id = incoming.offer.id, .bytes = incoming.request.bytes};
-  peer.channel->locate(letter, incoming.request.data);
-  return letter.where != Letter::Where::peer_address;
+  packet = {.kind = Packet::Kind::copy_too, .id = incoming.offer.id, .bytes = incoming.request.bytes};
+  peer.channel->locate(packet, incoming.request.data);
+  return packet.where != Packet::Where::peer_address;
 }
 
 /// Where both ends copy, each takes the next part while there are any.
-Task<> Messenger::copy_mapped(Incoming& incoming, const std::byte* from) {
+Task<> Matching::copy_mapped(Incoming& incoming, const std::byte* from) {
   host::Touch touch;
   if (!touch.begin(*group_, incoming.from))
     co_await use_.engine.sleep_until(kNever);  // until the cause comes
   const std::size_t bytes = incoming.request.bytes;
-  host::PartsCell& cell = group_->own().letter_parts(incoming.from);
+  host::PartsCell& cell = group_->own().cooperative_copy(incoming.from);
   std::optional<SharedCopy> shared;
-  LetterParts parts(bytes);
-  Letter letter;
-  if (may_share(incoming, letter)) {
-    shared.emplace(peers_[incoming.from], cell, letter.id);
+  CooperativeCopy parts(bytes);
+  Packet packet;
+  if (may_share(incoming, packet)) {
+    shared.emplace(peers_[incoming.from], cell, packet.id);
     parts = shared->parts(bytes);
-    reply(incoming.from, letter);
+    reply(incoming.from, packet);
   }
-  while (const std::optional<LetterParts::Part> part = parts.next()) {
+  while (const std::optional<CooperativeCopy::Part> part = parts.next()) {
     copy_part(*part, incoming.request.data, from, bytes);
     if (use_.engine.is_turn_over()) co_await pause(touch);
   }
@@ -444,14 +445,14 @@ Task<> Messenger::copy_mapped(Incoming& incoming, const std::byte* from) {
 /// Memory that the receiver gives back only when all parts that this rank has taken are there. One that has
 /// withdrawn it has failed, or has everything and has failed later: what it has said of that is still to
 /// come.
-Task<> Messenger::copy_too(Outgoing& outgoing) {
+Task<> Matching::copy_too(Outgoing& outgoing) {
   const MessageRequest& request = outgoing.request;
   std::byte* const to = peers_[request.peer].channel->mapped(*std::exchange(outgoing.copy_too, {}));
   host::Touch touch;
   if (!touch.begin(*group_, request.peer)) co_return;
-  host::PartsCell& cell = group_->segment(request.peer).letter_parts(use_.membership.rank);
-  LetterParts parts(request.bytes, cell.taken, outgoing.id);
-  while (const std::optional<LetterParts::Part> part = parts.next()) {
+  host::PartsCell& cell = group_->segment(request.peer).cooperative_copy(use_.membership.rank);
+  CooperativeCopy parts(request.bytes, cell.taken, outgoing.id);
+  while (const std::optional<CooperativeCopy::Part> part = parts.next()) {
     copy_part(*part, to, request.data, request.bytes);
     if (!touch.may_go_on()) co_return;
     // Before others run here: the receiver may wait for it.
@@ -464,21 +465,21 @@ Task<> Messenger::copy_too(Outgoing& outgoing) {
 }
 
 /// Of a message of so many bytes.
-void Messenger::copy_part(const LetterParts::Part& part, std::byte* to, const std::byte* from,
-                          std::size_t bytes) const noexcept {
+void Matching::copy_part(const CooperativeCopy::Part& part, std::byte* to, const std::byte* from,
+                         std::size_t bytes) const noexcept {
   const Stores stores = is_beyond_caches(bytes) ? Stores::streaming : Stores::cached;
   cohort::copy(to + part.at, from + part.at, part.bytes, stores);
 }
 
 /// Lets others run amid a touch, and goes on only while the peer's memory is there.
-Task<> Messenger::pause(const host::Touch& touch) {
+Task<> Matching::pause(const host::Touch& touch) {
   co_await use_.engine.let_others_run();
   if (!touch.may_go_on()) co_await use_.engine.sleep_until(kNever);  // until the cause comes
 }
 
 /// False, from then on, where the kernel does not allow it. A process that has ended may have left its number
 /// to another one, whose memory this would be.
-Task<bool> Messenger::pull(Incoming& incoming) {
+Task<bool> Matching::pull(Incoming& incoming) {
   host::Touch touch;
   if (!touch.begin(*group_, incoming.from))
     co_await use_.engine.sleep_until(kNever);  // until the cause comes

@@ -12,7 +12,7 @@ namespace cohort {
 
 /// The parts of a message, in order: for its receiver alone, or for whoever of both ends is free next. Then
 /// both have one of these, on a word that both write, and which outlives them. Threads: one end's.
-class LetterParts {
+class CooperativeCopy {
  public:
   /// Of one part: copied between two looks at whether others on the engine want a turn, about 20 us.
   static constexpr std::size_t kMostBytes = tuning::messages::kMostPart;
@@ -26,9 +26,9 @@ class LetterParts {
     std::size_t bytes;
   };
 
-  explicit LetterParts(std::size_t bytes) noexcept : bytes_(bytes) {}
+  explicit CooperativeCopy(std::size_t bytes) noexcept : bytes_(bytes) {}
   /// Of message `number`, as long as the word says that it is its.
-  LetterParts(std::size_t bytes, Word& word, std::uint32_t number) noexcept
+  CooperativeCopy(std::size_t bytes, Word& word, std::uint32_t number) noexcept
       : bytes_(bytes), word_(&word), number_(number) {}
 
   /// From here on both ends may take parts of that message.

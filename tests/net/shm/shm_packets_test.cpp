@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/tuning.h>
-#include <cohort/net/shm/shm_letters.h>
+#include <cohort/net/shm/shm_packets.h>
 
 #include <cohort/net/transport_list.h>
 #include <cohort/tests/net/link_end.h>
@@ -10,14 +10,14 @@
 
 #include <numeric>
 
-namespace cohort::test::shm_letters_test {
+namespace cohort::test::shm_packets_test {
 namespace {
 
-/// The letters from rank 0 to rank 1, at both ends, and what they lie in.
+/// The packets from rank 0 to rank 1, at both ends, and what they lie in.
 struct Channel {
   host::HostGroup& sender_group;
-  shm::ShmLetters& sender;
-  shm::ShmLetters& receiver;
+  shm::ShmPackets& sender;
+  shm::ShmPackets& receiver;
 };
 
 template <class Body>
@@ -34,8 +34,8 @@ void with_channel(Body& body) {
     {
       FakeHost host;
       host::HostGroup& group = *ends[0]->transports().group();
-      shm::ShmLetters sender(group, host, 1);
-      shm::ShmLetters receiver(*ends[1]->transports().group(), host, 0);
+      shm::ShmPackets sender(group, host, 1);
+      shm::ShmPackets receiver(*ends[1]->transports().group(), host, 0);
       body(Channel{group, sender, receiver});
     }
     for (const auto& end : ends) co_await end->finish();
@@ -50,21 +50,21 @@ std::vector<std::byte> numbered(std::size_t bytes, int from) {
   return data;
 }
 
-Letter message_of(const std::vector<std::byte>& data) {
-  return {.kind = Letter::Kind::message, .bytes = data.size()};
+Packet message_of(const std::vector<std::byte>& data) {
+  return {.kind = Packet::Kind::message, .bytes = data.size()};
 }
 
-void expect_next(shm::ShmLetters& receiver, const std::vector<std::byte>& data) {
-  Letter letter;
-  ASSERT_TRUE(receiver.peek(letter));
-  ASSERT_EQ(letter.bytes, data.size());
+void expect_next(shm::ShmPackets& receiver, const std::vector<std::byte>& data) {
+  Packet packet;
+  ASSERT_TRUE(receiver.peek(packet));
+  ASSERT_EQ(packet.bytes, data.size());
   std::vector<std::byte> got(data.size() + 1);
   ASSERT_TRUE(receiver.take(got.data()));
   got.pop_back();
   EXPECT_EQ(got, data);
 }
 
-TEST(ShmLetters, of_several_parts_go_round_the_ring_between_small_ones) {
+TEST(ShmPackets, of_several_parts_go_round_the_ring_between_small_ones) {
   auto body = [](const Channel& channel) {
     for (int round = 0; round < 100; ++round) {
       const std::vector<std::byte> large =
@@ -79,7 +79,7 @@ TEST(ShmLetters, of_several_parts_go_round_the_ring_between_small_ones) {
   with_channel(body);
 }
 
-TEST(ShmLetters, take_as_many_as_there_is_room_for_whole) {
+TEST(ShmPackets, take_as_many_as_there_is_room_for_whole) {
   auto body = [](const Channel& channel) {
     const std::vector<std::byte> large = numbered(channel.sender.most_payload(), 1);
     const std::vector<std::byte> small = numbered(8, 2);
@@ -100,34 +100,34 @@ TEST(ShmLetters, take_as_many_as_there_is_room_for_whole) {
 }
 
 /// As if the sender were held up amid its copy.
-TEST(ShmLetters, whose_last_part_is_late_are_taken_whole_wherever_they_go_then) {
+TEST(ShmPackets, whose_last_part_is_late_are_taken_whole_wherever_they_go_then) {
   auto body = [](const Channel& channel) {
     const std::vector<std::byte> data = numbered(channel.sender.most_payload(), 3);
     ASSERT_TRUE(channel.sender.try_send(message_of(data), data.data()));
-    host::Counter& last = channel.sender_group.own().letter(1, tuning::messages::kMostCells - 1).stamp;
+    host::Counter& last = channel.sender_group.own().packet(1, tuning::messages::kMostCells - 1).stamp;
     last.store(0);
     std::vector<std::byte> given_up(data.size());
-    Letter letter;
-    ASSERT_TRUE(channel.receiver.peek(letter));
+    Packet packet;
+    ASSERT_TRUE(channel.receiver.peek(packet));
     EXPECT_FALSE(channel.receiver.take(given_up.data()));
     EXPECT_FALSE(channel.receiver.take(given_up.data()));
     last.store(tuning::messages::kMostCells);
     expect_next(channel.receiver, data);
-    EXPECT_FALSE(channel.receiver.peek(letter));
+    EXPECT_FALSE(channel.receiver.peek(packet));
   };
   with_channel(body);
 }
 
 /// A receiver has given it a place by then.
-TEST(ShmLetters, keep_the_size_that_they_had_when_they_were_first_looked_at) {
+TEST(ShmPackets, keep_the_size_that_they_had_when_they_were_first_looked_at) {
   auto body = [](const Channel& channel) {
     const std::vector<std::byte> data = numbered(tuning::messages::kCell + 1, 4);
     ASSERT_TRUE(channel.sender.try_send(message_of(data), data.data()));
-    host::LetterCell& first = channel.sender_group.own().letter(1, 0);
-    host::Counter& last = channel.sender_group.own().letter(1, 1).stamp;
+    host::PacketCell& first = channel.sender_group.own().packet(1, 0);
+    host::Counter& last = channel.sender_group.own().packet(1, 1).stamp;
     last.store(0);
-    Letter letter;
-    ASSERT_TRUE(channel.receiver.peek(letter));
+    Packet packet;
+    ASSERT_TRUE(channel.receiver.peek(packet));
     std::vector<std::byte> place(data.size());
     EXPECT_FALSE(channel.receiver.take(place.data()));
     first.bytes = channel.sender.most_payload();
@@ -138,4 +138,4 @@ TEST(ShmLetters, keep_the_size_that_they_had_when_they_were_first_looked_at) {
 }
 
 }  // namespace
-}  // namespace cohort::test::shm_letters_test
+}  // namespace cohort::test::shm_packets_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank makes of the words that another one leaves in its arrival slot.
-#include <cohort/collectives/onehost/meeting.h>
+#include <cohort/collectives/onehost/arrival.h>
 
 #include <cohort/collectives/call/signature.h>
 #include <cohort/net/transport_list.h>
@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace cohort::test::meeting_test {
+namespace cohort::test::arrival_test {
 namespace {
 
 using ::testing::Each;
@@ -34,9 +34,9 @@ constexpr std::uint32_t kByReference = 4;
 constexpr std::uint32_t kInPieces = 8;
 
 /// Rank 0 meets; what rank 1 says is written by the test.
-class MeetingOfTwo {
+class ArrivalOfTwo {
  public:
-  explicit MeetingOfTwo(Engine& engine) : joined_(join_on(engine, world_of(2, fresh_unix_address()))) {
+  explicit ArrivalOfTwo(Engine& engine) : joined_(join_on(engine, world_of(2, fresh_unix_address()))) {
     const PeerTransports::Choice choice{.kinds = cohort::transports(),
                                         .asked = "shm",
                                         .buffer_bytes = kBufferBytes,
@@ -51,7 +51,7 @@ class MeetingOfTwo {
     peers_heap_ = heap_of(1);
     exec_.emplace(engine, *joined_[0].membership, hosts_[0], *resources_[0]);
     exec_->set_cores(CoreSupply::idle, 2);
-    meeting_.emplace(engine, *joined_[0].membership, *resources_[0]->group(), hosts_[0], hosts_[0].state,
+    arrival_.emplace(engine, *joined_[0].membership, *resources_[0]->group(), hosts_[0], hosts_[0].state,
                      *exec_, own_heap_, reach_);
   }
 
@@ -84,7 +84,7 @@ class MeetingOfTwo {
   Task<bool> fill(const Call& call, std::span<const float> data) {
     std::memcpy(place_of(1, call), data.data(), data.size_bytes());
     peers_group().tell_full(hosts_[0].state.sequence, data.size_bytes());
-    const bool is_done = co_await meeting_->attend(call);
+    const bool is_done = co_await arrival_->attend(call);
     co_return is_done;
   }
   /// Ranks outnumber their cores from now on.
@@ -119,8 +119,8 @@ class MeetingOfTwo {
       peers_group().take_payload_place(running.sequence, call.announced_bytes, ring);
     std::memcpy(are_words ? slot.beside_stamp : place_of(1, call), brought.data(), brought.size());
     peers_group().announce(running.sequence);
-    meeting_->begin(call);
-    return meeting_->complete_here(call);
+    arrival_->begin(call);
+    return arrival_->complete_here(call);
   }
   void introduce(Rank rank) {
     const Introduction said = resources_[rank]->transports().to(1 - rank).introduce(1 - rank);
@@ -136,7 +136,7 @@ class MeetingOfTwo {
   SharedHeap peers_heap_;
   const Reach reach_{.is_host_wide = true, .hosts = 2, .buffer_bytes = kBufferBytes};
   std::optional<MemoryExec> exec_;
-  std::optional<Meeting> meeting_;
+  std::optional<Arrival> arrival_;
 };
 
 Call call_of(const AnyAlgorithm& algorithm, std::span<const float> in, std::span<float> out) {
@@ -148,9 +148,9 @@ Call call_of(const AnyAlgorithm& algorithm, std::span<const float> in, std::span
   return call;
 }
 
-TEST(Meeting, words_that_make_sense_are_followed) {
+TEST(Arrival, words_that_make_sense_are_followed) {
   Engine engine;
-  MeetingOfTwo two(engine);
+  ArrivalOfTwo two(engine);
   const std::span<float> theirs = two.peers_memory(kCount);
   std::ranges::fill(theirs, 2.0F);
   const std::vector<float> in(kCount, 1.0F);
@@ -162,7 +162,7 @@ TEST(Meeting, words_that_make_sense_are_followed) {
   EXPECT_THAT(out, Each(3.0F));
 }
 
-void expect_named_as_nonsense(const MeetingOfTwo& two) {
+void expect_named_as_nonsense(const ArrivalOfTwo& two) {
   ASSERT_EQ(two.failures().size(), 1U);
   const Error& error = two.failures().front();
   EXPECT_EQ(error.kind(), ErrorKind::ProtocolError);
@@ -170,7 +170,7 @@ void expect_named_as_nonsense(const MeetingOfTwo& two) {
   EXPECT_THAT(error.what(), HasSubstr("rank 1 announces buffers that are not where it says"));
 }
 
-TEST(Meeting, words_that_lead_out_of_the_segment_are_reported_with_their_rank) {
+TEST(Arrival, words_that_lead_out_of_the_segment_are_reported_with_their_rank) {
   struct Case {
     std::uint32_t reachable;
     Words words;
@@ -184,7 +184,7 @@ TEST(Meeting, words_that_lead_out_of_the_segment_are_reported_with_their_rank) {
   };
   for (const Case& one : cases) {
     Engine engine;
-    MeetingOfTwo two(engine);
+    ArrivalOfTwo two(engine);
     const std::vector<float> in(kCount, 1.0F);
     std::vector<float> out(kCount);
     EXPECT_FALSE(two.meet(call_of(test::library<AllReduce>("slots"), in, out), one.reachable, one.words));
@@ -192,9 +192,9 @@ TEST(Meeting, words_that_lead_out_of_the_segment_are_reported_with_their_rank) {
   }
 }
 
-TEST(Meeting, a_reference_that_the_algorithm_does_not_allow_is_reported_with_its_rank) {
+TEST(Arrival, a_reference_that_the_algorithm_does_not_allow_is_reported_with_its_rank) {
   Engine engine;
-  MeetingOfTwo two(engine);
+  ArrivalOfTwo two(engine);
   const std::span<float> theirs = two.peers_memory(kCount);
   const std::vector<float> in(kCount, 1.0F);
   std::vector<float> out(kCount);
@@ -205,9 +205,9 @@ TEST(Meeting, a_reference_that_the_algorithm_does_not_allow_is_reported_with_its
   expect_named_as_nonsense(two);
 }
 
-TEST(Meeting, a_reference_that_ranks_without_cores_of_their_own_do_not_make_is_reported_with_its_rank) {
+TEST(Arrival, a_reference_that_ranks_without_cores_of_their_own_do_not_make_is_reported_with_its_rank) {
   Engine engine;
-  MeetingOfTwo two(engine);
+  ArrivalOfTwo two(engine);
   two.share_cores();
   const std::span<float> theirs = two.peers_memory(kCount);
   const std::vector<float> in(kCount, 1.0F);
@@ -218,9 +218,9 @@ TEST(Meeting, a_reference_that_ranks_without_cores_of_their_own_do_not_make_is_r
   expect_named_as_nonsense(two);
 }
 
-TEST(Meeting, what_nobody_else_reads_is_not_copied) {
+TEST(Arrival, what_nobody_else_reads_is_not_copied) {
   Engine engine;
-  MeetingOfTwo two(engine);
+  ArrivalOfTwo two(engine);
   std::ranges::fill(two.own_slot(kCount), -1.0F);
   const std::vector<float> in(kCount, 1.0F);
   const std::vector<float> theirs(kCount, 2.0F);
@@ -230,9 +230,9 @@ TEST(Meeting, what_nobody_else_reads_is_not_copied) {
   EXPECT_THAT(two.own_slot(kCount), Each(-1.0F));
 }
 
-TEST(Meeting, what_a_rank_gives_to_itself_alone_is_not_copied) {
+TEST(Arrival, what_a_rank_gives_to_itself_alone_is_not_copied) {
   Engine engine;
-  MeetingOfTwo two(engine);
+  ArrivalOfTwo two(engine);
   std::ranges::fill(two.own_slot(2 * kCount), -1.0F);
   std::vector<float> in(2 * kCount, 1.0F);
   std::ranges::fill(std::span(in).first(kCount), 5.0F);
@@ -245,9 +245,9 @@ TEST(Meeting, what_a_rank_gives_to_itself_alone_is_not_copied) {
   EXPECT_THAT(two.own_slot(2 * kCount).last(kCount), Each(1.0F));
 }
 
-TEST(Meeting, what_nobody_else_reads_needs_no_phase_wherever_it_lies) {
+TEST(Arrival, what_nobody_else_reads_needs_no_phase_wherever_it_lies) {
   Engine engine;
-  MeetingOfTwo two(engine);
+  ArrivalOfTwo two(engine);
   const std::span<float> in = two.own_memory(kCount);
   const std::span<float> out = two.own_memory(kCount);
   std::ranges::fill(in, 1.0F);
@@ -257,9 +257,9 @@ TEST(Meeting, what_nobody_else_reads_needs_no_phase_wherever_it_lies) {
 }
 
 /// In place what is combined already must not be combined again when the rest comes.
-TEST(Meeting, what_comes_in_pieces_is_taken_as_it_comes) {
+TEST(Arrival, what_comes_in_pieces_is_taken_as_it_comes) {
   Engine engine;
-  MeetingOfTwo two(engine);
+  ArrivalOfTwo two(engine);
   constexpr std::size_t kPiece = SlotFilling::kPieceBytes / sizeof(float);
   std::vector<float> vector(2 * kPiece, 1.0F);
   const std::vector<float> theirs(2 * kPiece, 2.0F);
@@ -273,4 +273,4 @@ TEST(Meeting, what_comes_in_pieces_is_taken_as_it_comes) {
 }
 
 }  // namespace
-}  // namespace cohort::test::meeting_test
+}  // namespace cohort::test::arrival_test

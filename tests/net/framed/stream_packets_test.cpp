@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/framed/stream_letters.h>
+#include <cohort/net/framed/stream_packets.h>
 
 #include <cohort/net/framed/upgrading_stream.h>
 #include <cohort/net/tcp/socket_stream.h>
@@ -24,29 +24,29 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort::framed::stream_letters_test {
+namespace cohort::framed::stream_packets_test {
 namespace {
 
 using test::FakeHost;
-using Waiting = LetterHandler::Waiting;
+using Waiting = PacketHandler::Waiting;
 using namespace std::chrono_literals;
 
 constexpr std::size_t kPieceBytes = std::size_t{512} << 10;  // more than a socket holds
 
-constexpr Letter kPiece = {.kind = Letter::Kind::piece, .id = 3, .bytes = kPieceBytes};
-Letter message_of(std::size_t bytes) { return {.kind = Letter::Kind::message, .tag = 5, .bytes = bytes}; }
+constexpr Packet kPiece = {.kind = Packet::Kind::piece, .id = 3, .bytes = kPieceBytes};
+Packet message_of(std::size_t bytes) { return {.kind = Packet::Kind::message, .tag = 5, .bytes = bytes}; }
 
 /// Takes nothing by itself; counts.
-struct CountingHandler final : LetterHandler {
-  void letters_came(Rank /*from*/) noexcept override {
+struct CountingHandler final : PacketHandler {
+  void packets_came(Rank /*from*/) noexcept override {
     ++looks;
-    if (on_letters) on_letters();
+    if (on_packets) on_packets();
   }
   Waiting waiting_for(Rank /*from*/) const noexcept override { return waiting; }
   void room_came(Rank /*to*/) noexcept override { ++rooms; }
 
   Waiting waiting = Waiting::nobody;
-  std::function<void()> on_letters;
+  std::function<void()> on_packets;
   int looks = 0;
   int rooms = 0;
 };
@@ -66,10 +66,10 @@ struct VerbsPair {
   std::array<std::unique_ptr<verbs::VerbsStream>, 2> ends;
 };
 
-/// Rank 0 sends letters, rank 1 receives them, by TCP or by RDMA.
-class StreamLettersTest : public ::testing::TestWithParam<const char*> {
+/// Rank 0 sends packets, rank 1 receives them, by TCP or by RDMA.
+class StreamPacketsTest : public ::testing::TestWithParam<const char*> {
  protected:
-  StreamLettersTest() {
+  StreamPacketsTest() {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_.data()), 0);
     sender_host_.expected_peer = 1;
     receiver_host_.expected_peer = 0;
@@ -77,7 +77,7 @@ class StreamLettersTest : public ::testing::TestWithParam<const char*> {
     verbs_.emplace(engine_);
     services_.spawn(verbs_->device.watch_completions(engine_));
   }
-  ~StreamLettersTest() override {
+  ~StreamPacketsTest() override {
     auto end = [this]() -> Task<> {
       services_.cancel(Error(ErrorKind::Cancelled, "the test is over"));
       co_await services_.join();
@@ -91,9 +91,9 @@ class StreamLettersTest : public ::testing::TestWithParam<const char*> {
   void make_receiver(bool is_on_this_engine = false, std::unique_ptr<BulkStream> bulk = nullptr) {
     receiver_ = make(receiver_host_, receiver_handler_, 1, 0, is_on_this_engine, std::move(bulk));
   }
-  std::unique_ptr<StreamLetters> make(FakeHost& host, LetterHandler& handler, Rank own, Rank peer,
+  std::unique_ptr<StreamPackets> make(FakeHost& host, PacketHandler& handler, Rank own, Rank peer,
                                       bool is_on_this_engine, std::unique_ptr<BulkStream> bulk = nullptr) {
-    const StreamLetters::Use use{.engine = engine_,
+    const StreamPackets::Use use{.engine = engine_,
                                  .host = host,
                                  .handler = handler,
                                  .services = services_,
@@ -103,8 +103,8 @@ class StreamLettersTest : public ::testing::TestWithParam<const char*> {
                                  .looked_at = looked_at_};
     auto stream = [this, own] { return verbs_ ? open_upgraded(own) : open(ends_[own]); };
     auto none = [this] { return never(); };
-    if (own == 0) return std::make_unique<StreamLetters>(use, stream, none, std::move(bulk));
-    return std::make_unique<StreamLetters>(use, none, stream, std::move(bulk));
+    if (own == 0) return std::make_unique<StreamPackets>(use, stream, none, std::move(bulk));
+    return std::make_unique<StreamPackets>(use, none, stream, std::move(bulk));
   }
   Task<std::unique_ptr<ByteStream>> open(int descriptor) {
     co_return std::make_unique<tcp::SocketStream>(Socket(engine_, Descriptor(descriptor)));
@@ -119,7 +119,7 @@ class StreamLettersTest : public ::testing::TestWithParam<const char*> {
     if (is_late_) co_await is_there_[own].wait();
     co_return std::move(verbs_->ends[own]);
   }
-  /// As of a sender that is not one of letters.
+  /// As of a sender that is not one of packets.
   void close_sender() {
     ::close(ends_[0]);
     if (verbs_) verbs_->ends[0]->shutdown();
@@ -128,13 +128,13 @@ class StreamLettersTest : public ::testing::TestWithParam<const char*> {
     co_await engine_.sleep_until(kNever);
     co_return nullptr;
   }
-  Task<> until_sent(Letter letter, const std::byte* payload) {
-    while (!sender_->try_send(letter, payload)) co_await engine_.sleep_for(100us);
+  Task<> until_sent(Packet packet, const std::byte* payload) {
+    while (!sender_->try_send(packet, payload)) co_await engine_.sleep_for(100us);
   }
   Task<> take_next(std::vector<std::byte>& into) {
-    Letter letter;
-    while (!receiver_->peek(letter)) co_await engine_.sleep_for(100us);
-    into.resize(letter.payload_bytes() + 1);
+    Packet packet;
+    while (!receiver_->peek(packet)) co_await engine_.sleep_for(100us);
+    into.resize(packet.payload_bytes() + 1);
     while (!receiver_->take(into.data())) co_await engine_.sleep_for(100us);
     into.pop_back();
   }
@@ -161,14 +161,14 @@ class StreamLettersTest : public ::testing::TestWithParam<const char*> {
   CountingHandler sender_handler_;
   CountingHandler receiver_handler_;
   TaskScope services_;
-  std::unique_ptr<StreamLetters> sender_;
-  std::unique_ptr<StreamLetters> receiver_;
+  std::unique_ptr<StreamPackets> sender_;
+  std::unique_ptr<StreamPackets> receiver_;
 };
 
-class StreamLettersByTcp : public StreamLettersTest {};
-class StreamLettersByRdma : public StreamLettersTest {};
+class StreamPacketsByTcp : public StreamPacketsTest {};
+class StreamPacketsByRdma : public StreamPacketsTest {};
 
-TEST_P(StreamLettersTest, a_piece_is_sent_from_where_it_lies) {
+TEST_P(StreamPacketsTest, a_piece_is_sent_from_where_it_lies) {
   make_sender();
   make_receiver();
   const std::vector<std::byte> data(kPieceBytes, std::byte{7});
@@ -188,7 +188,7 @@ TEST_P(StreamLettersTest, a_piece_is_sent_from_where_it_lies) {
   run(body());
 }
 
-TEST_P(StreamLettersTest, a_piece_whose_owner_wants_its_memory_back_is_kept) {
+TEST_P(StreamPacketsTest, a_piece_whose_owner_wants_its_memory_back_is_kept) {
   make_sender();
   make_receiver();
   std::vector<std::byte> data(kPieceBytes, std::byte{7});
@@ -204,7 +204,7 @@ TEST_P(StreamLettersTest, a_piece_whose_owner_wants_its_memory_back_is_kept) {
   run(body());
 }
 
-TEST_P(StreamLettersTest, a_piece_that_is_not_sent_when_the_channel_ends_is_told) {
+TEST_P(StreamPacketsTest, a_piece_that_is_not_sent_when_the_channel_ends_is_told) {
   make_sender();
   const std::vector<std::byte> data(kPieceBytes);
   auto body = [&]() -> Task<> {
@@ -222,7 +222,7 @@ TEST_P(StreamLettersTest, a_piece_that_is_not_sent_when_the_channel_ends_is_told
   ::close(ends_[1]);
 }
 
-TEST_P(StreamLettersTest, a_message_that_finds_no_room_is_kept_at_once) {
+TEST_P(StreamPacketsTest, a_message_that_finds_no_room_is_kept_at_once) {
   make_sender();
   make_receiver();
   constexpr int kMessages = 8;  // together more than a socket holds
@@ -248,7 +248,7 @@ TEST_P(StreamLettersTest, a_message_that_finds_no_room_is_kept_at_once) {
 
 /// What the loop looks for by itself the kernel need not tell. No sleep: the loop would leave it to the
 /// kernel.
-TEST_P(StreamLettersByTcp, the_loop_looks_for_letters_while_somebody_waits_for_them) {
+TEST_P(StreamPacketsByTcp, the_loop_looks_for_packets_while_somebody_waits_for_them) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -268,7 +268,7 @@ TEST_P(StreamLettersByTcp, the_loop_looks_for_letters_while_somebody_waits_for_t
   run(body());
 }
 
-TEST_P(StreamLettersByTcp, for_whatever_rank_may_say_the_kernel_tells_at_once) {
+TEST_P(StreamPacketsByTcp, for_whatever_rank_may_say_the_kernel_tells_at_once) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -278,7 +278,7 @@ TEST_P(StreamLettersByTcp, for_whatever_rank_may_say_the_kernel_tells_at_once) {
     const int told = receiver_handler_.looks;
     const std::byte payload{1};
     co_await until_sent(message_of(1), &payload);
-    // Fewer turns than without a letter for nobody, after which the kernel is asked, too.
+    // Fewer turns than without a packet for nobody, after which the kernel is asked, too.
     for (int turn = 0; turn < 100; ++turn) co_await engine_.let_others_run();
     EXPECT_GT(receiver_handler_.looks, told);
   };
@@ -286,7 +286,7 @@ TEST_P(StreamLettersByTcp, for_whatever_rank_may_say_the_kernel_tells_at_once) {
 }
 
 /// Whoever waits, and the handler is asked for what has come, and for nothing else.
-TEST_P(StreamLettersByRdma, the_loop_finds_letters_and_can_sleep_meanwhile) {
+TEST_P(StreamPacketsByRdma, the_loop_finds_packets_and_can_sleep_meanwhile) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -312,7 +312,7 @@ TEST_P(StreamLettersByRdma, the_loop_finds_letters_and_can_sleep_meanwhile) {
 }
 
 /// Looks by TCP that found nothing, and then one in place that found the end of TCP.
-TEST_P(StreamLettersByRdma, the_loop_finds_letters_whoever_has_gone_over) {
+TEST_P(StreamPacketsByRdma, the_loop_finds_packets_whoever_has_gone_over) {
   is_late_ = true;
   make_sender();
   make_receiver();
@@ -322,10 +322,10 @@ TEST_P(StreamLettersByRdma, the_loop_finds_letters_whoever_has_gone_over) {
     for (int turn = 0; turn < 20; ++turn) co_await engine_.let_others_run();
     receiver_handler_.waiting = Waiting::nobody;
     for (Notify& end : is_there_) end.post();
-    Letter letter;
+    Packet packet;
     for (int turn = 0; turn < 20; ++turn) {
       co_await engine_.let_others_run();
-      EXPECT_FALSE(receiver_->peek(letter));
+      EXPECT_FALSE(receiver_->peek(packet));
     }
     const int sends = verbs_->fake.sends_posted;
     const int looks = receiver_handler_.looks;
@@ -339,7 +339,7 @@ TEST_P(StreamLettersByRdma, the_loop_finds_letters_whoever_has_gone_over) {
 }
 
 /// Nothing that is sent afterwards would say so, and the send was over.
-TEST_P(StreamLettersByRdma, a_connection_that_breaks_while_nothing_is_sent_is_told) {
+TEST_P(StreamPacketsByRdma, a_connection_that_breaks_while_nothing_is_sent_is_told) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -357,7 +357,7 @@ TEST_P(StreamLettersByRdma, a_connection_that_breaks_while_nothing_is_sent_is_to
 }
 
 /// Of which the kernel knows nothing any more.
-TEST_P(StreamLettersTest, what_came_with_a_letter_that_was_taken_in_place_is_looked_at) {
+TEST_P(StreamPacketsTest, what_came_with_a_packet_that_was_taken_in_place_is_looked_at) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -366,11 +366,11 @@ TEST_P(StreamLettersTest, what_came_with_a_letter_that_was_taken_in_place_is_loo
     EXPECT_TRUE(sender_->try_send(message_of(1), payload.data()));
     EXPECT_TRUE(sender_->try_send(message_of(1), &payload[1]));
     std::byte in_place{};
-    Letter letter;
-    EXPECT_TRUE(receiver_->spin() && receiver_->peek(letter) && receiver_->take(&in_place));
+    Packet packet;
+    EXPECT_TRUE(receiver_->spin() && receiver_->peek(packet) && receiver_->take(&in_place));
     std::byte next{};
-    receiver_handler_.on_letters = [&] {
-      if (!receiver_->peek(letter)) return;
+    receiver_handler_.on_packets = [&] {
+      if (!receiver_->peek(packet)) return;
       EXPECT_TRUE(receiver_->take(&next));
     };
     for (int turn = 0; turn < 100; ++turn) co_await engine_.let_others_run();
@@ -381,7 +381,7 @@ TEST_P(StreamLettersTest, what_came_with_a_letter_that_was_taken_in_place_is_loo
 }
 
 /// As one that has failed: what it does not take is no reason to look without an end.
-TEST_P(StreamLettersTest, what_the_handler_refuses_is_not_offered_in_every_turn) {
+TEST_P(StreamPacketsTest, what_the_handler_refuses_is_not_offered_in_every_turn) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -396,7 +396,7 @@ TEST_P(StreamLettersTest, what_the_handler_refuses_is_not_offered_in_every_turn)
   run(body());
 }
 
-TEST_P(StreamLettersTest, looking_in_place_finds_a_letter_before_the_loop_does) {
+TEST_P(StreamPacketsTest, looking_in_place_finds_a_packet_before_the_loop_does) {
   make_sender();
   make_receiver();
   auto body = [&]() -> Task<> {
@@ -417,7 +417,7 @@ TEST_P(StreamLettersTest, looking_in_place_finds_a_letter_before_the_loop_does) 
   run(body());
 }
 
-TEST_P(StreamLettersTest, a_peer_on_this_engine_is_not_looked_for_in_place) {
+TEST_P(StreamPacketsTest, a_peer_on_this_engine_is_not_looked_for_in_place) {
   make_sender();
   make_receiver(true);
   auto body = [&]() -> Task<> {
@@ -429,8 +429,8 @@ TEST_P(StreamLettersTest, a_peer_on_this_engine_is_not_looked_for_in_place) {
   run(body());
 }
 
-/// Of a peer that has sent everything and left, the end of its letters may be read before its last bytes.
-TEST_P(StreamLettersTest, what_is_moved_in_bulk_outlives_the_connection_of_the_letters) {
+/// Of a peer that has sent everything and left, the end of its packets may be read before its last bytes.
+TEST_P(StreamPacketsTest, what_is_moved_in_bulk_outlives_the_connection_of_the_packets) {
   constexpr std::size_t kBytes = 100'000;
   constexpr std::size_t kLate = 1000;
   std::array<int, 2> ends{};
@@ -438,9 +438,9 @@ TEST_P(StreamLettersTest, what_is_moved_in_bulk_outlives_the_connection_of_the_l
   const Descriptor far_end(ends[0]);
   auto open_bulk = [&] { return open(ends[1]); };
   make_receiver(false, std::make_unique<BulkStream>(engine_, receiver_host_, 1, 0, open_bulk));
-  receiver_handler_.on_letters = [this] {
-    Letter letter;
-    EXPECT_FALSE(receiver_->peek(letter));
+  receiver_handler_.on_packets = [this] {
+    Packet packet;
+    EXPECT_FALSE(receiver_->peek(packet));
   };
   const std::vector<std::byte> sent(kBytes, std::byte{7});
   auto send = [&](std::size_t bytes) {
@@ -460,18 +460,18 @@ TEST_P(StreamLettersTest, what_is_moved_in_bulk_outlives_the_connection_of_the_l
 }
 
 /// Raw headers: little-endian, kind at 4, bytes at 16.
-TEST_P(StreamLettersTest, more_than_a_letter_of_its_kind_holds_is_refused) {
+TEST_P(StreamPacketsTest, more_than_a_packet_of_its_kind_holds_is_refused) {
   make_receiver();
   std::array<std::byte, 32> header{};
   std::memcpy(header.data(), "CTCL", 4);
-  header[4] = static_cast<std::byte>(Letter::Kind::message);
+  header[4] = static_cast<std::byte>(Packet::Kind::message);
   const std::uint64_t bytes = kPieceBytes;  // which a piece may have
   std::memcpy(header.data() + 16, &bytes, sizeof bytes);
   ASSERT_EQ(::send(ends_[0], header.data(), header.size(), MSG_NOSIGNAL), 32);
   auto body = [&]() -> Task<> {
-    Letter letter;
+    Packet packet;
     while (receiver_host_.failures.empty()) {
-      EXPECT_FALSE(receiver_->peek(letter));
+      EXPECT_FALSE(receiver_->peek(packet));
       co_await engine_.sleep_for(100us);
     }
   };
@@ -480,10 +480,10 @@ TEST_P(StreamLettersTest, more_than_a_letter_of_its_kind_holds_is_refused) {
   ::close(ends_[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, StreamLettersTest, ::testing::Values("tcp", "rdma"),
+INSTANTIATE_TEST_SUITE_P(Over, StreamPacketsTest, ::testing::Values("tcp", "rdma"),
                          [](const auto& test) { return std::string(test.param); });
-INSTANTIATE_TEST_SUITE_P(Over, StreamLettersByTcp, ::testing::Values("tcp"));
-INSTANTIATE_TEST_SUITE_P(Over, StreamLettersByRdma, ::testing::Values("rdma"));
+INSTANTIATE_TEST_SUITE_P(Over, StreamPacketsByTcp, ::testing::Values("tcp"));
+INSTANTIATE_TEST_SUITE_P(Over, StreamPacketsByRdma, ::testing::Values("rdma"));
 
 }  // namespace
-}  // namespace cohort::framed::stream_letters_test
+}  // namespace cohort::framed::stream_packets_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/collectives/machines/stage/meeting.h>
+#include <cohort/collectives/machines/stage/arrival.h>
 
 #include <algorithm>
 

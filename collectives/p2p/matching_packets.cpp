@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Messenger says and hears.
-#include <cohort/collectives/p2p/messenger.h>
+// What a Matching says and hears.
+#include <cohort/collectives/p2p/matching.h>
 
 #include <cohort/collectives/job/listen_for.h>
 #include <cohort/collectives/memory/reduction/copy.h>
@@ -22,7 +22,7 @@ constexpr std::size_t kMessageWeight = 64;
 /// Messages of one sender that nobody wants: beyond is a program that runs away.
 constexpr std::size_t kMostUnexpected = std::size_t{1} << 20;
 
-/// Where letters without payload are "taken" to.
+/// Where packets without payload are "taken" to.
 std::byte nowhere;
 
 void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
@@ -31,21 +31,21 @@ void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) n
 
 }  // namespace
 
-bool Messenger::send_small(Peer& peer, const MessageRequest& request) noexcept {
+bool Matching::send_small(Peer& peer, const MessageRequest& request) noexcept {
   const std::size_t weight = request.bytes + kMessageWeight;
   if (request.bytes > peer.channel->most_payload() ||
       peer.unused_bytes + weight > tuning::messages::kMostUnused)
     return false;
-  const Letter letter{.kind = Letter::Kind::message, .tag = request.tag, .bytes = request.bytes};
-  if (!peer.channel->try_send(letter, request.data)) return false;
+  const Packet packet{.kind = Packet::Kind::message, .tag = request.tag, .bytes = request.bytes};
+  if (!peer.channel->try_send(packet, request.data)) return false;
   peer.unused_bytes += weight;
   return true;
 }
 
-void Messenger::open(Rank rank) {
+void Matching::open(Rank rank) {
   Peer& peer = peers_[rank];
   if (peer.channel != nullptr || rank == use_.membership.rank) return;
-  peer.channel = use_.transports.to(rank).open_letters(rank, *this, use_.services);
+  peer.channel = use_.transports.to(rank).open_packets(rank, *this, use_.services);
   if (peer.channel == nullptr)
     throw Error(ErrorKind::Unsupported,
                 fmt::format("transport {} carries no messages: send() and recv() between rank {} and {} need "
@@ -56,12 +56,12 @@ void Messenger::open(Rank rank) {
   if (use_.transports.capabilities(rank).maps_memory) mapped_.push_back(rank);
 }
 
-LetterHandler::Waiting Messenger::waiting_for(Rank from) const noexcept {
+PacketHandler::Waiting Matching::waiting_for(Rank from) const noexcept {
   if (peers_[from].flights != 0) return Waiting::for_this_rank;
   return flights_with_anybody_ != 0 ? Waiting::for_anybody : Waiting::nobody;
 }
 
-bool Messenger::advance(Rank rank) noexcept {
+bool Matching::advance(Rank rank) noexcept {
   if (peers_[rank].channel == nullptr) return false;
   try {
     const bool has_read = drain(rank);
@@ -74,38 +74,38 @@ bool Messenger::advance(Rank rank) noexcept {
 }
 
 /// What was being taken is left as it is: nothing more is read once the communicator has failed.
-void Messenger::fail_without_memory() noexcept { use_.health.fail(no_memory_); }
+void Matching::fail_without_memory() noexcept { use_.health.fail(no_memory_); }
 
 /// Whose last piece may have left, first: what is read next may close the channel.
-void Messenger::room_came(Rank to) noexcept {
+void Matching::room_came(Rank to) noexcept {
   for (const auto& [id, outgoing] : peers_[to].offered)
     if (outgoing->is_asked_for && outgoing->sent_bytes == outgoing->request.bytes) wake(outgoing->news);
   (void)advance(to);
 }
 
-bool Messenger::poll() noexcept {
+bool Matching::poll() noexcept {
   bool progress = false;
   for (const Rank rank : mapped_) progress |= advance(rank);
   return progress;
 }
 
-bool Messenger::drain(Rank from) {
+bool Matching::drain(Rank from) {
   Peer& peer = peers_[from];
   bool progress = false;
   std::size_t weight = 0;
-  Letter letter;
-  while (!use_.health.is_failed() && peer.channel->peek(letter)) {
-    if (peer.into == nullptr) aim(from, letter);
+  Packet packet;
+  while (!use_.health.is_failed() && peer.channel->peek(packet)) {
+    if (peer.into == nullptr) aim(from, packet);
     if (peer.into == nullptr) return progress;
-    const std::size_t bytes = peer.taking != nullptr ? peer.taking->request.bytes : letter.bytes;
+    const std::size_t bytes = peer.taking != nullptr ? peer.taking->request.bytes : packet.bytes;
     if (!peer.channel->take_by(is_beyond_caches(bytes) ? copy_past_caches : copy_bytes, peer.into))
       return progress;
-    finish(from, letter);
+    finish(from, packet);
     ++peer.heard;
     peer.into = nullptr;
     peer.taking = nullptr;
     progress = true;
-    weight += tuning::messages::kPacketCost + letter.payload_bytes();
+    weight += tuning::messages::kPacketCost + packet.payload_bytes();
     if (weight < tuning::messages::kReadBetweenLooks) continue;
     if (use_.engine.is_turn_over()) break;
     weight = 0;
@@ -113,7 +113,7 @@ bool Messenger::drain(Rank from) {
   return progress;
 }
 
-bool Messenger::flush(Rank to) {
+bool Matching::flush(Rank to) {
   Peer& peer = peers_[to];
   bool progress = false;
   while (!peer.replies.empty() && peer.channel->try_send(peer.replies.front(), nullptr)) {
@@ -132,14 +132,14 @@ bool Messenger::flush(Rank to) {
   return progress;
 }
 
-bool Messenger::announce(Peer& peer, Outgoing& outgoing) {
+bool Matching::announce(Peer& peer, Outgoing& outgoing) {
   const MessageRequest& request = outgoing.request;
   if (send_small(peer, request)) {
     outgoing.is_over = true;
     wake(outgoing.news);
     return true;
   }
-  Letter offer{.kind = Letter::Kind::offer, .tag = request.tag, .id = peer.next_id, .bytes = request.bytes};
+  Packet offer{.kind = Packet::Kind::offer, .tag = request.tag, .id = peer.next_id, .bytes = request.bytes};
   peer.channel->locate(offer, request.data);
   if (!peer.channel->try_send(offer, nullptr)) return false;
   outgoing.id = peer.next_id++;
@@ -148,31 +148,31 @@ bool Messenger::announce(Peer& peer, Outgoing& outgoing) {
   return true;
 }
 
-/// Finds out where the payload of the next letter goes; nowhere, if it makes no sense.
-void Messenger::aim(Rank from, const Letter& letter) {
+/// Finds out where the payload of the next packet goes; nowhere, if it makes no sense.
+void Matching::aim(Rank from, const Packet& packet) {
   Peer& peer = peers_[from];
-  if (letter.kind == Letter::Kind::message) {
-    if (Incoming* const incoming = take_posted(from, letter)) {
+  if (packet.kind == Packet::Kind::message) {
+    if (Incoming* const incoming = take_posted(from, packet)) {
       peer.taking = incoming;
-      if (!use_.health.is_failed()) peer.into = letter.bytes == 0 ? &nowhere : incoming->request.data;
+      if (!use_.health.is_failed()) peer.into = packet.bytes == 0 ? &nowhere : incoming->request.data;
       return;
     }
     Unexpected& message = peer.unexpected.emplace_back();
-    message.letter = letter;
+    message.packet = packet;
     message.order = ++arrivals_;
-    message.payload.resize(letter.bytes + 1);
+    message.payload.resize(packet.bytes + 1);
     peer.into = message.payload.data();
     return;
   }
   peer.into = &nowhere;
-  if (letter.kind != Letter::Kind::piece) return;
-  const auto found = peer.coming.find(letter.id);
+  if (packet.kind != Packet::Kind::piece) return;
+  const auto found = peer.coming.find(packet.id);
   if (found != peer.coming.end() && found->second == nullptr) {
     peer.take_into_sink();
     return;
   }
   if (found == peer.coming.end() ||
-      letter.bytes > found->second->request.bytes - found->second->arrived_bytes) {
+      packet.bytes > found->second->request.bytes - found->second->arrived_bytes) {
     peer.into = nullptr;
     fail_nonsense(from, "a piece of a message that is not expected");
     return;
@@ -181,29 +181,29 @@ void Messenger::aim(Rank from, const Letter& letter) {
   peer.into = found->second->request.data + found->second->arrived_bytes;
 }
 
-void Messenger::finish(Rank from, const Letter& letter) {
-  switch (letter.kind) {
-    case Letter::Kind::message: finish_message(from, letter); return;
-    case Letter::Kind::piece: finish_piece(from, letter); return;
-    case Letter::Kind::offer: take_offer(from, letter); return;
-    case Letter::Kind::fetched:
-    case Letter::Kind::send_it:
-    case Letter::Kind::copy_too: take_answer(from, letter); return;
-    case Letter::Kind::credit:
-      peers_[from].unused_bytes -= std::min<std::uint64_t>(peers_[from].unused_bytes, letter.bytes);
+void Matching::finish(Rank from, const Packet& packet) {
+  switch (packet.kind) {
+    case Packet::Kind::message: finish_message(from, packet); return;
+    case Packet::Kind::piece: finish_piece(from, packet); return;
+    case Packet::Kind::offer: take_offer(from, packet); return;
+    case Packet::Kind::fetched:
+    case Packet::Kind::send_it:
+    case Packet::Kind::copy_too: take_answer(from, packet); return;
+    case Packet::Kind::credit:
+      peers_[from].unused_bytes -= std::min<std::uint64_t>(peers_[from].unused_bytes, packet.bytes);
       return;
   }
 }
 
-void Messenger::finish_message(Rank from, const Letter& letter) {
+void Matching::finish_message(Rank from, const Packet& packet) {
   Peer& peer = peers_[from];
   if (peer.taking != nullptr) {
-    use_up(from, letter.bytes);
+    use_up(from, packet.bytes);
     peer.taking->is_over = true;
     wake(peer.taking->news);
     return;
   }
-  if (!peer.sink.empty() && peer.into == peer.sink.data()) return use_up(from, letter.bytes);
+  if (!peer.sink.empty() && peer.into == peer.sink.data()) return use_up(from, packet.bytes);
   Unexpected& message = peer.unexpected.back();
   message.is_whole = true;
   if (message.wanted_by == nullptr) {
@@ -214,43 +214,43 @@ void Messenger::finish_message(Rank from, const Letter& letter) {
   peer.unexpected.pop_back();
 }
 
-void Messenger::finish_piece(Rank from, const Letter& letter) {
+void Matching::finish_piece(Rank from, const Packet& packet) {
   Incoming* const incoming = peers_[from].taking;
   if (incoming == nullptr) return;  // nobody wants it any more
-  incoming->arrived_bytes += letter.bytes;
+  incoming->arrived_bytes += packet.bytes;
   if (incoming->arrived_bytes != incoming->request.bytes) return;
-  peers_[from].coming.erase(letter.id);
+  peers_[from].coming.erase(packet.id);
   incoming->is_over = true;
   wake(incoming->news);
 }
 
-void Messenger::take_offer(Rank from, const Letter& letter) {
-  if (Incoming* const incoming = take_posted(from, letter)) {
+void Matching::take_offer(Rank from, const Packet& packet) {
+  if (Incoming* const incoming = take_posted(from, packet)) {
     if (use_.health.is_failed()) return;  // of another size: its wait ends with the cause
-    incoming->offer = letter;
+    incoming->offer = packet;
     incoming->is_offered = true;
     wake(incoming->news);
     return;
   }
   Peer& peer = peers_[from];
   Unexpected& message = peer.unexpected.emplace_back();
-  message.letter = letter;
+  message.packet = packet;
   message.order = ++arrivals_;
   message.is_whole = true;
   if (peer.unexpected.size() > kMostUnexpected) fail_nonsense(from, "more messages than anybody receives");
 }
 
-void Messenger::take_answer(Rank from, const Letter& letter) {
+void Matching::take_answer(Rank from, const Packet& packet) {
   Peer& peer = peers_[from];
-  const auto found = peer.offered.find(letter.id);
+  const auto found = peer.offered.find(packet.id);
   if (found == peer.offered.end()) return;  // given up, which the peer does not know yet
   Outgoing& outgoing = *found->second;
   outgoing.is_wanted = true;
-  if (letter.kind == Letter::Kind::copy_too) {
-    const bool is_right = letter.bytes == outgoing.request.bytes && peer.channel->mapped(letter) != nullptr;
+  if (packet.kind == Packet::Kind::copy_too) {
+    const bool is_right = packet.bytes == outgoing.request.bytes && peer.channel->mapped(packet) != nullptr;
     if (!is_right) return fail_nonsense(from, "a place for a message that is none");
-    outgoing.copy_too = letter;
-  } else if (letter.kind == Letter::Kind::fetched) {
+    outgoing.copy_too = packet;
+  } else if (packet.kind == Packet::Kind::fetched) {
     outgoing.is_over = true;
   } else if (!std::exchange(outgoing.is_asked_for, true) && peer.channel->bulk_for(outgoing.request.bytes)) {
     peer.moving_out.push_back(outgoing);
@@ -259,38 +259,38 @@ void Messenger::take_answer(Rank from, const Letter& letter) {
 }
 
 /// The first recv() that wants it: no longer posted then.
-Messenger::Incoming* Messenger::take_posted(Rank from, const Letter& letter) {
+Matching::Incoming* Matching::take_posted(Rank from, const Packet& packet) {
   Incoming* found = nullptr;
   posted_.for_each([&](Incoming& incoming) {
     const MessageRequest& request = incoming.request;
     const bool wants =
-        request.tag == letter.tag && (request.peer == from || request.peer == MessageRequest::kAnybody);
+        request.tag == packet.tag && (request.peer == from || request.peer == MessageRequest::kAnybody);
     if (found == nullptr && wants) found = &incoming;
   });
   if (found == nullptr) return nullptr;
   found->unlink();
-  match(*found, from, letter);
+  match(*found, from, packet);
   return found;
 }
 
 /// Both ends have to agree about the size; who has sent already hears of it all the same.
-void Messenger::match(Incoming& incoming, Rank from, const Letter& letter) {
+void Matching::match(Incoming& incoming, Rank from, const Packet& packet) {
   incoming.from = from;
   incoming.is_matched = true;
-  if (letter.bytes == incoming.request.bytes) return;
+  if (packet.bytes == incoming.request.bytes) return;
   const auto& peers = use_.membership.peers;
   use_.health.fail(
       Error(ErrorKind::Mismatch,
             fmt::format(
                 "{} sends {} bytes with tag {} to {}, which receives {} bytes there, on '{}'; both ends "
                 "have to give the same size",
-                peers[from].describe(), letter.bytes, letter.tag, use_.membership.self().describe(),
+                peers[from].describe(), packet.bytes, packet.tag, use_.membership.self().describe(),
                 incoming.request.bytes, use_.membership.name))
           .with_culprit(from));
 }
 
 /// What came first of what is wanted, from whomever.
-bool Messenger::match_unexpected(Incoming& incoming) {
+bool Matching::match_unexpected(Incoming& incoming) {
   const MessageRequest& request = incoming.request;
   Rank from = 0;
   std::deque<Unexpected>::iterator first;
@@ -299,7 +299,7 @@ bool Messenger::match_unexpected(Incoming& incoming) {
     if (request.peer != rank && request.peer != MessageRequest::kAnybody) continue;
     std::deque<Unexpected>& unexpected = peers_[rank].unexpected;
     const auto found = std::ranges::find_if(unexpected, [&](const Unexpected& message) {
-      return message.letter.tag == request.tag && message.wanted_by == nullptr;
+      return message.packet.tag == request.tag && message.wanted_by == nullptr;
     });
     if (found == unexpected.end() || found->order >= order) continue;
     order = found->order;
@@ -307,10 +307,10 @@ bool Messenger::match_unexpected(Incoming& incoming) {
     from = rank;
   }
   if (order == ~std::uint64_t{0}) return false;
-  match(incoming, from, first->letter);
+  match(incoming, from, first->packet);
   if (use_.health.is_failed()) return true;
-  if (first->letter.kind == Letter::Kind::offer) {
-    incoming.offer = first->letter;
+  if (first->packet.kind == Packet::Kind::offer) {
+    incoming.offer = first->packet;
     incoming.is_offered = true;
   } else if (first->is_whole) {
     deliver(incoming, *first);
@@ -322,20 +322,20 @@ bool Messenger::match_unexpected(Incoming& incoming) {
   return true;
 }
 
-void Messenger::deliver(Incoming& incoming, Unexpected& message) {
-  if (message.letter.bytes != 0)
-    copy_bytes(incoming.request.data, message.payload.data(), message.letter.bytes);
-  use_up(incoming.from, message.letter.bytes);
+void Matching::deliver(Incoming& incoming, Unexpected& message) {
+  if (message.packet.bytes != 0)
+    copy_bytes(incoming.request.data, message.payload.data(), message.packet.bytes);
+  use_up(incoming.from, message.packet.bytes);
   incoming.is_over = true;
   wake(incoming.news);
 }
 
-void Messenger::reply(Rank to, const Letter& letter) {
-  peers_[to].replies.push_back(letter);
+void Matching::reply(Rank to, const Packet& packet) {
+  peers_[to].replies.push_back(packet);
   (void)flush(to);
 }
 
-void Messenger::use_up(Rank from, std::size_t bytes) {
+void Matching::use_up(Rank from, std::size_t bytes) {
   Peer& peer = peers_[from];
   peer.owed_bytes += bytes + kMessageWeight;
   if (peer.owed_bytes < kOwedInARow || std::exchange(peer.is_being_told, true)) return;
@@ -344,31 +344,31 @@ void Messenger::use_up(Rank from, std::size_t bytes) {
 
 /// Whoever has left needs no credit, and its kernel would drop what it still holds for this rank. A goodbye
 /// that is here already is read in the turns that go by.
-Task<> Messenger::pay(Rank to) {
+Task<> Matching::pay(Rank to) {
   constexpr int kTurns = 2;
   for (int turn = 0; turn < kTurns; ++turn) co_await use_.engine.sleep_for(Duration::zero());
   Peer& peer = peers_[to];
   peer.is_being_told = false;
   const std::size_t owed = std::exchange(peer.owed_bytes, 0);
-  if (!use_.health.is_gone(to)) reply(to, {.kind = Letter::Kind::credit, .bytes = owed});
+  if (!use_.health.is_gone(to)) reply(to, {.kind = Packet::Kind::credit, .bytes = owed});
 }
 
-void Messenger::fail_nonsense(Rank from, std::string_view what) {
+void Matching::fail_nonsense(Rank from, std::string_view what) {
   use_.health.fail(Error(ErrorKind::ProtocolError,
                          fmt::format("{} sends {} on '{}'", use_.membership.peers[from].describe(), what,
                                      use_.membership.name))
                        .with_culprit(from));
 }
 
-void Messenger::fail(const Error& cause) noexcept {
+void Matching::fail(const Error& cause) noexcept {
   flights_.for_each([&](Flight& flight) { flight.scope.cancel(cause); });
 }
 
-void Messenger::peer_left(Rank peer) {
+void Matching::peer_left(Rank peer) {
   if (!flights_.empty()) use_.services.spawn(fail_if_missed(peer));
 }
 
-bool Messenger::waits_for(const Flight& flight, Rank peer) const noexcept {
+bool Matching::waits_for(const Flight& flight, Rank peer) const noexcept {
   if (flight.failed) return false;
   if (flight.request.peer == peer) return true;
   if (flight.request.peer != MessageRequest::kAnybody) return false;
@@ -377,15 +377,15 @@ bool Messenger::waits_for(const Flight& flight, Rank peer) const noexcept {
   return use_.health.has_left_last(peer);
 }
 
-std::uint64_t Messenger::last_words() const noexcept {
-  std::uint64_t letters = 0;
+std::uint64_t Matching::last_words() const noexcept {
+  std::uint64_t packets = 0;
   for (Rank rank = 0; rank < peers_.size(); ++rank)
-    if (rank != use_.membership.rank && use_.health.is_gone(rank)) letters += peers_[rank].heard;
-  return letters;
+    if (rank != use_.membership.rank && use_.health.is_gone(rank)) packets += peers_[rank].heard;
+  return packets;
 }
 
 /// What a rank that left has said on another connection comes for as long as it goes on coming.
-Task<> Messenger::fail_if_missed(Rank peer) {
+Task<> Matching::fail_if_missed(Rank peer) {
   std::uint64_t heard = last_words();
   for (Duration quiet{}; quiet < kNewsTime; quiet += kLookInterval) {
     co_await use_.engine.sleep_for(kLookInterval);
@@ -399,7 +399,7 @@ Task<> Messenger::fail_if_missed(Rank peer) {
   if (missed == nullptr || use_.health.is_failed()) co_return;
   for (Rank rank = 0; rank < peers_.size(); ++rank) {
     const bool is_waited_for = missed->peer == rank || missed->peer == MessageRequest::kAnybody;
-    const LetterChannel* const channel = peers_[rank].channel.get();
+    const PacketChannel* const channel = peers_[rank].channel.get();
     if (!is_waited_for || channel == nullptr || !channel->has_lost_words()) continue;
     use_.health.fail(use_.health.link_fault(rank, "messages that it had sent are lost"));
     co_return;

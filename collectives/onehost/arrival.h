@@ -21,9 +21,9 @@ namespace cohort {
 /// Everything here can happen in place, without suspending, while peers come within a short spin; attend()
 /// goes on from wherever that ended. Names no operator and no algorithm: of each it knows what is said in
 /// operators/description.h and by AnyAlgorithm. Threads: the engine's. Lifetime: the communicator's.
-class Meeting : Immovable {
+class Arrival : Immovable {
  public:
-  Meeting(Engine& engine, const Membership& membership, host::HostGroup& group, LinkHost& host,
+  Arrival(Engine& engine, const Membership& membership, host::HostGroup& group, LinkOwner& host,
           RunningOperation& running, MemoryExec& exec, const SharedHeap& heap, const Reach& reach);
 
   /// Says that all ranks live in this process, and any memory of theirs can be reached.
@@ -144,7 +144,7 @@ class Meeting : Immovable {
   Engine& engine_;
   const Membership& membership_;
   host::HostGroup& group_;
-  LinkHost& host_;
+  LinkOwner& host_;
   RunningOperation& running_;
   MemoryExec& exec_;
   const SharedHeap& heap_;

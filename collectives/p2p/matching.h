@@ -3,7 +3,7 @@
 
 #include <cohort/collectives/job/health.h>
 #include <cohort/collectives/p2p/message_request.h>
-#include <cohort/net/letter.h>
+#include <cohort/net/packet.h>
 #include <cohort/net/peer_transports.h>
 #include <cohort/notify/notify.h>
 
@@ -30,7 +30,7 @@ class Touch;
 /// send is over when the buffer may be reused: at once, or when the receiver has it.
 ///
 /// Threads: the engine's. Lifetime: no message is under way when it ends (asserted); services are joined.
-class Messenger final : public LetterHandler, private host::Watcher {
+class Matching final : public PacketHandler, private host::Watcher {
  public:
   struct Use {
     Engine& engine;
@@ -46,8 +46,8 @@ class Messenger final : public LetterHandler, private host::Watcher {
     std::function<Task<>()> withdraw;
   };
 
-  explicit Messenger(Use use);
-  ~Messenger();
+  explicit Matching(Use use);
+  ~Matching();
 
   /// Sends or receives without suspending, if it can.
   [[nodiscard]] bool try_complete_now(const MessageRequest& request) noexcept;
@@ -65,8 +65,8 @@ class Messenger final : public LetterHandler, private host::Watcher {
   /// The same, and of those that have failed and wait for what others say of it, if there are no others.
   [[nodiscard]] std::optional<std::string> last_operation();
 
-  // LetterHandler:
-  void letters_came(Rank from) noexcept override { (void)advance(from); }
+  // PacketHandler:
+  void packets_came(Rank from) noexcept override { (void)advance(from); }
   [[nodiscard]] Waiting waiting_for(Rank from) const noexcept override;
   void room_came(Rank to) noexcept override;
 
@@ -79,7 +79,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
     bool is_offered = false;
     bool is_asked_for = false;       ///< the receiver waits for its bytes
     bool is_wanted = false;          ///< somebody receives it: it was answered
-    std::optional<Letter> copy_too;  ///< the receiver copies it, and this rank may, too
+    std::optional<Packet> copy_too;  ///< the receiver copies it, and this rank may, too
     bool is_over = false;
     std::size_t sent_bytes = 0;
     Notify news;
@@ -91,23 +91,23 @@ class Messenger final : public LetterHandler, private host::Watcher {
     Rank from = 0;
     bool is_matched = false;
     bool is_offered = false;  ///< and then this is the offer
-    Letter offer;
+    Packet offer;
     std::size_t arrived_bytes = 0;
     bool is_over = false;
     Notify news;
   };
   /// What nobody wants so far.
   struct Unexpected {
-    Letter letter;
+    Packet packet;
     std::uint64_t order = 0;  ///< of arrival, among those of all ranks
     std::vector<std::byte> payload{};
     bool is_whole = false;
     Incoming* wanted_by = nullptr;  ///< before it is whole
   };
   struct Peer {
-    std::unique_ptr<LetterChannel> channel;
+    std::unique_ptr<PacketChannel> channel;
     std::size_t flights = 0;  ///< with this rank, not with whomever
-    std::deque<Letter> replies;
+    std::deque<Packet> replies;
     IntrusiveList<Incoming> answering;  ///< those that are over when the replies have gone out
     IntrusiveList<Outgoing> unsent;
     // In bulk, in the order in which the receiver asks: the first one is moved.
@@ -121,8 +121,8 @@ class Messenger final : public LetterHandler, private host::Watcher {
     std::size_t unused_bytes = 0;  ///< that this rank has sent and the peer has not used up
     std::size_t owed_bytes = 0;    ///< that were used up here, and the peer does not know
     bool is_being_told = false;    ///< of them: by pay(), in a turn or two
-    std::uint64_t heard = 0;       ///< letters
-    // Of the letter that is being taken:
+    std::uint64_t heard = 0;       ///< packets
+    // Of the packet that is being taken:
     std::byte* into = nullptr;
     Incoming* taking = nullptr;
     std::vector<std::byte> sink;  ///< for what is not wanted any more
@@ -134,9 +134,9 @@ class Messenger final : public LetterHandler, private host::Watcher {
   };
   /// One run(): its scope ends with the caller's, with the time, and with the communicator.
   struct Flight : ListHook {
-    Flight(Messenger& messenger, const MessageRequest& asked, CancelScope* around);
+    Flight(Matching& matching, const MessageRequest& asked, CancelScope* around);
     ~Flight();
-    Messenger& owner;
+    Matching& owner;
     const MessageRequest& request;
     const TimePoint start;
     CancelScope scope;
@@ -166,15 +166,15 @@ class Messenger final : public LetterHandler, private host::Watcher {
   Task<> fetch(Incoming& incoming);
   class SharedCopy;
   Task<> copy_mapped(Incoming& incoming, const std::byte* from);
-  [[nodiscard]] bool may_share(const Incoming& incoming, Letter& letter) const noexcept;
+  [[nodiscard]] bool may_share(const Incoming& incoming, Packet& packet) const noexcept;
   Task<> copy_too(Outgoing& outgoing);
-  void copy_part(const LetterParts::Part& part, std::byte* to, const std::byte* from,
+  void copy_part(const CooperativeCopy::Part& part, std::byte* to, const std::byte* from,
                  std::size_t bytes) const noexcept;
   /// Whether copying a message of so many bytes through the caches would take more than it leaves there.
   [[nodiscard]] bool is_beyond_caches(std::size_t bytes) const noexcept { return bytes > cache_bytes_; }
   Task<> pause(const host::Touch& touch);
-  [[nodiscard]] bool pulls(const Letter& offer) const noexcept {
-    return may_pull_ && offer.where == Letter::Where::peer_address && offer.bytes >= use_.pull_from_bytes;
+  [[nodiscard]] bool pulls(const Packet& offer) const noexcept {
+    return may_pull_ && offer.where == Packet::Where::peer_address && offer.bytes >= use_.pull_from_bytes;
   }
   Task<bool> pull(Incoming& incoming);
   Task<> hear_of_others(const std::exception_ptr& failure);
@@ -193,23 +193,23 @@ class Messenger final : public LetterHandler, private host::Watcher {
   bool flush(Rank to);
   [[nodiscard]] bool announce(Peer& peer, Outgoing& outgoing);
   [[nodiscard]] bool send_small(Peer& peer, const MessageRequest& request) noexcept;
-  void aim(Rank from, const Letter& letter);
-  void finish(Rank from, const Letter& letter);
-  void finish_message(Rank from, const Letter& letter);
-  void finish_piece(Rank from, const Letter& letter);
-  void take_offer(Rank from, const Letter& letter);
-  void take_answer(Rank from, const Letter& letter);
-  [[nodiscard]] Incoming* take_posted(Rank from, const Letter& letter);
+  void aim(Rank from, const Packet& packet);
+  void finish(Rank from, const Packet& packet);
+  void finish_message(Rank from, const Packet& packet);
+  void finish_piece(Rank from, const Packet& packet);
+  void take_offer(Rank from, const Packet& packet);
+  void take_answer(Rank from, const Packet& packet);
+  [[nodiscard]] Incoming* take_posted(Rank from, const Packet& packet);
   [[nodiscard]] bool match_unexpected(Incoming& incoming);
-  void match(Incoming& incoming, Rank from, const Letter& letter);
+  void match(Incoming& incoming, Rank from, const Packet& packet);
   void deliver(Incoming& incoming, Unexpected& message);
-  void reply(Rank to, const Letter& letter);
+  void reply(Rank to, const Packet& packet);
   void use_up(Rank from, std::size_t bytes);
   Task<> pay(Rank to);
   void fail_nonsense(Rank from, std::string_view what);
   void fail_without_memory() noexcept;
   Task<> fail_if_missed(Rank peer);
-  /// Letters that were read of those that have left.
+  /// Packets that were read of those that have left.
   [[nodiscard]] std::uint64_t last_words() const noexcept;
   /// Whether it waits for that rank, or, waiting for anybody when nobody is there, for who was there last.
   [[nodiscard]] bool waits_for(const Flight& flight, Rank peer) const noexcept;
@@ -222,7 +222,7 @@ class Messenger final : public LetterHandler, private host::Watcher {
   bool may_pull_ = true;  ///< until the kernel forbids it
   std::vector<Peer> peers_;
   const std::size_t cache_bytes_;  ///< of the last level
-  std::vector<Rank> mapped_;       ///< whose letters are polled for
+  std::vector<Rank> mapped_;       ///< whose packets are polled for
   IntrusiveList<Incoming> posted_;
   IntrusiveList<Flight> flights_;
   std::size_t flight_count_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/net/framed/stream_letters.h>
+#include <cohort/net/framed/stream_packets.h>
 
 #include <cohort/net/tcp/socket_stream.h>
 #include <cohort/tests/net/link_end.h>
@@ -17,21 +17,21 @@
 #include <optional>
 #include <vector>
 
-namespace cohort::framed::answered_letters_test {
+namespace cohort::framed::answered_packets_test {
 namespace {
 
 using cohort::test::FakeHost;
 using ::testing::ElementsAre;
 using namespace std::chrono_literals;
 
-struct SilentHandler final : LetterHandler {
-  void letters_came(Rank /*from*/) noexcept override {}
+struct SilentHandler final : PacketHandler {
+  void packets_came(Rank /*from*/) noexcept override {}
   [[nodiscard]] Waiting waiting_for(Rank /*from*/) const noexcept override { return Waiting::nobody; }
   void room_came(Rank /*to*/) noexcept override {}
 };
 
 /// Two ranks, each of which may call the other and be called by it.
-class AnsweredLetters : public ::testing::Test {
+class AnsweredPackets : public ::testing::Test {
  protected:
   struct End {
     FakeHost host;
@@ -40,28 +40,28 @@ class AnsweredLetters : public ::testing::Test {
     Notify was_called;        ///< the other rank
     Notify may_be_through;    ///< with its call
     bool takes_time = false;  ///< to get through
-    std::unique_ptr<StreamLetters> letters;
+    std::unique_ptr<StreamPackets> packets;
   };
 
-  AnsweredLetters() {
+  AnsweredPackets() {
     for (const Rank own : {0U, 1U}) {
       End& end = ends_[own];
       EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, end.of_call.data()), 0);
       end.host.expected_peer = 1 - own;
     }
-    for (const Rank own : {0U, 1U}) ends_[own].letters = make(own);
+    for (const Rank own : {0U, 1U}) ends_[own].packets = make(own);
   }
-  ~AnsweredLetters() override {
+  ~AnsweredPackets() override {
     auto end = [this]() -> Task<> {
       services_.cancel(Error(ErrorKind::Cancelled, "the test is over"));
       co_await services_.join();
     };
-    for (End& one : ends_) one.letters->shutdown();
+    for (End& one : ends_) one.packets->shutdown();
     engine_.run(end());
   }
 
-  std::unique_ptr<StreamLetters> make(Rank own) {
-    const StreamLetters::Use use{.engine = engine_,
+  std::unique_ptr<StreamPackets> make(Rank own) {
+    const StreamPackets::Use use{.engine = engine_,
                                  .host = ends_[own].host,
                                  .handler = handler_,
                                  .services = services_,
@@ -69,7 +69,7 @@ class AnsweredLetters : public ::testing::Test {
                                  .peer = 1 - own,
                                  .is_on_this_engine = true,
                                  .looked_at = looked_at_};
-    return std::make_unique<StreamLetters>(
+    return std::make_unique<StreamPackets>(
         use, [this, own] { return call(own); }, [this, own] { return wait_for_call(1 - own); }, nullptr);
   }
   Task<std::unique_ptr<ByteStream>> call(Rank own) {
@@ -87,15 +87,15 @@ class AnsweredLetters : public ::testing::Test {
 
   Task<> send(Rank from, int tag, std::size_t bytes = 0) {
     const std::vector<std::byte> data(bytes, static_cast<std::byte>(tag));
-    const Letter letter{.kind = Letter::Kind::message, .tag = tag, .bytes = bytes};
-    while (!ends_[from].letters->try_send(letter, data.data())) co_await engine_.sleep_for(100us);
+    const Packet packet{.kind = Packet::Kind::message, .tag = tag, .bytes = bytes};
+    while (!ends_[from].packets->try_send(packet, data.data())) co_await engine_.sleep_for(100us);
   }
   Task<> take(Rank at, std::vector<int>& tags) {
-    Letter letter;
-    while (!ends_[at].letters->peek(letter)) co_await engine_.sleep_for(100us);
-    std::vector<std::byte> data(letter.payload_bytes() + 1);
-    while (!ends_[at].letters->take(data.data())) co_await engine_.sleep_for(100us);
-    tags.push_back(letter.tag);
+    Packet packet;
+    while (!ends_[at].packets->peek(packet)) co_await engine_.sleep_for(100us);
+    std::vector<std::byte> data(packet.payload_bytes() + 1);
+    while (!ends_[at].packets->take(data.data())) co_await engine_.sleep_for(100us);
+    tags.push_back(packet.tag);
   }
   void run(Task<> body) { engine_.run(with_deadline(60s, std::move(body))); }
   void expect_no_failure() {
@@ -109,7 +109,7 @@ class AnsweredLetters : public ::testing::Test {
   std::array<End, 2> ends_;
 };
 
-TEST_F(AnsweredLetters, who_was_called_answers_on_the_callers_connection) {
+TEST_F(AnsweredPackets, who_was_called_answers_on_the_callers_connection) {
   auto body = [this]() -> Task<> {
     std::vector<int> there;
     std::vector<int> back;
@@ -129,7 +129,7 @@ TEST_F(AnsweredLetters, who_was_called_answers_on_the_callers_connection) {
   ::close(ends_[0].of_call[1]);
 }
 
-TEST_F(AnsweredLetters, ranks_that_call_each_other_get_each_others_letters_in_order) {
+TEST_F(AnsweredPackets, ranks_that_call_each_other_get_each_others_packets_in_order) {
   auto body = [this]() -> Task<> {
     std::array<std::vector<int>, 2> taken;
     auto send_all = [this](Rank from) -> Task<> {
@@ -148,7 +148,7 @@ TEST_F(AnsweredLetters, ranks_that_call_each_other_get_each_others_letters_in_or
 }
 
 /// Until its own call is through nothing has gone out on that.
-TEST_F(AnsweredLetters, the_higher_rank_takes_the_lower_ones_connection_if_it_comes_first) {
+TEST_F(AnsweredPackets, the_higher_rank_takes_the_lower_ones_connection_if_it_comes_first) {
   ends_[1].takes_time = true;
   auto body = [this]() -> Task<> {
     std::vector<int> at_lower;
@@ -167,16 +167,16 @@ TEST_F(AnsweredLetters, the_higher_rank_takes_the_lower_ones_connection_if_it_co
   expect_no_failure();
 }
 
-TEST_F(AnsweredLetters, the_lower_rank_waits_for_its_own_connection_once_it_has_called) {
+TEST_F(AnsweredPackets, the_lower_rank_waits_for_its_own_connection_once_it_has_called) {
   ends_[0].takes_time = true;
   auto body = [this]() -> Task<> {
-    const Letter letter{.kind = Letter::Kind::message, .tag = 1};
-    EXPECT_FALSE(ends_[0].letters->try_send(letter, nullptr));
+    const Packet packet{.kind = Packet::Kind::message, .tag = 1};
+    EXPECT_FALSE(ends_[0].packets->try_send(packet, nullptr));
     std::vector<int> at_lower;
     std::vector<int> at_higher;
     co_await send(1, 2);
     co_await take(0, at_lower);
-    EXPECT_FALSE(ends_[0].letters->try_send(letter, nullptr)) << "it has called, and that is not through";
+    EXPECT_FALSE(ends_[0].packets->try_send(packet, nullptr)) << "it has called, and that is not through";
     ends_[0].may_be_through.post();
     co_await send(0, 1);
     co_await take(1, at_higher);
@@ -188,13 +188,13 @@ TEST_F(AnsweredLetters, the_lower_rank_waits_for_its_own_connection_once_it_has_
 }
 
 /// The peer may have ended it before, or a kernel between the two.
-TEST_F(AnsweredLetters, the_end_of_a_connection_on_which_nothing_came_is_not_the_peers_end) {
+TEST_F(AnsweredPackets, the_end_of_a_connection_on_which_nothing_came_is_not_the_peers_end) {
   ends_[0].takes_time = true;
   auto body = [this]() -> Task<> {
     std::vector<int> at_lower;
     std::vector<int> at_higher;
-    const Letter letter{.kind = Letter::Kind::message, .tag = 1};
-    EXPECT_FALSE(ends_[0].letters->try_send(letter, nullptr)) << "it has called";
+    const Packet packet{.kind = Packet::Kind::message, .tag = 1};
+    EXPECT_FALSE(ends_[0].packets->try_send(packet, nullptr)) << "it has called";
     co_await send(1, 2);
     co_await take(0, at_lower);
     EXPECT_EQ(::shutdown(ends_[1].of_call[1], SHUT_WR), 0);
@@ -207,54 +207,54 @@ TEST_F(AnsweredLetters, the_end_of_a_connection_on_which_nothing_came_is_not_the
   expect_no_failure();
 }
 
-TEST_F(AnsweredLetters, the_end_of_both_connections_is) {
+TEST_F(AnsweredPackets, the_end_of_both_connections_is) {
   auto body = [this]() -> Task<> {
     std::vector<int> taken;
     co_await when_all(send(0, 1), send(1, 2));
     for (const int descriptor : {ends_[0].of_call[0], ends_[1].of_call[1]}) ::shutdown(descriptor, SHUT_WR);
-    Letter letter;
+    Packet packet;
     while (ends_[1].host.failures.empty()) {
-      if (ends_[1].letters->peek(letter)) co_await take(1, taken);
+      if (ends_[1].packets->peek(packet)) co_await take(1, taken);
       co_await engine_.sleep_for(100us);
     }
     EXPECT_THAT(taken, ElementsAre(1));
-    EXPECT_FALSE(ends_[1].letters->has_lost_words());
+    EXPECT_FALSE(ends_[1].packets->has_lost_words());
   };
   run(body());
 }
 
 /// A kernel resets a connection whose bytes were not read, and with it what is on its way to the other end.
-TEST_F(AnsweredLetters, what_was_not_read_is_dropped_before_the_connection_ends) {
+TEST_F(AnsweredPackets, what_was_not_read_is_dropped_before_the_connection_ends) {
   auto body = [this]() -> Task<> {
     std::vector<int> taken;
     co_await send(0, 1);
     co_await take(1, taken);
     co_await send(0, 2, 1000);
     co_await send(1, 3, 1000);
-    ends_[0].letters->shutdown();
+    ends_[0].packets->shutdown();
     int unread = -1;
     EXPECT_EQ(::ioctl(ends_[0].of_call[0], FIONREAD, &unread), 0);
     EXPECT_EQ(unread, 0);
     co_await take(1, taken);
     EXPECT_THAT(taken, ElementsAre(1, 2));
-    Letter letter;
+    Packet packet;
     while (ends_[1].host.failures.empty()) {
-      EXPECT_FALSE(ends_[1].letters->peek(letter));
+      EXPECT_FALSE(ends_[1].packets->peek(packet));
       co_await engine_.sleep_for(100us);
     }
-    EXPECT_FALSE(ends_[1].letters->has_lost_words()) << ends_[1].host.failures[0].what();
+    EXPECT_FALSE(ends_[1].packets->has_lost_words()) << ends_[1].host.failures[0].what();
   };
   run(body());
   ::close(ends_[1].of_call[0]);
   ::close(ends_[1].of_call[1]);
 }
 
-TEST_F(AnsweredLetters, leaving_waits_until_the_other_host_has_what_was_sent) {
+TEST_F(AnsweredPackets, leaving_waits_until_the_other_host_has_what_was_sent) {
   auto body = [this]() -> Task<> {
     co_await send(0, 1, 60'000);
     bool is_over = false;
     auto leave = [&]() -> Task<> {
-      co_await ends_[0].letters->until_sent();
+      co_await ends_[0].packets->until_sent();
       is_over = true;
     };
     auto receive = [&]() -> Task<> {
@@ -271,4 +271,4 @@ TEST_F(AnsweredLetters, leaving_waits_until_the_other_host_has_what_was_sent) {
 }
 
 }  // namespace
-}  // namespace cohort::framed::answered_letters_test
+}  // namespace cohort::framed::answered_packets_test

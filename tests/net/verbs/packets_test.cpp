@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort::test::letters_test {
+namespace cohort::test::packets_test {
 namespace {
 
 using test::error_of;
@@ -63,12 +63,12 @@ EngineOptions counting(int& moves) {
   return options;
 }
 
-class VerbsLetters : public VerbsRanks {
+class VerbsPackets : public VerbsRanks {
  protected:
   using Bytes = std::vector<std::uint8_t>;
 
-  VerbsLetters() : VerbsRanks(counting(moves_)) {}
-  ~VerbsLetters() override {
+  VerbsPackets() : VerbsRanks(counting(moves_)) {}
+  ~VerbsPackets() override {
     fake_.most_memory = ~std::size_t{0};
     fake_.locked_memory_limit = ~std::size_t{0};
     fake_.refuses_to_change = 0;
@@ -104,7 +104,7 @@ class VerbsLetters : public VerbsRanks {
 };
 
 /// Declared memory of that size would be lent in a link.
-TEST_F(VerbsLetters, go_by_rdma_when_both_ends_are_there_and_then_enter_no_kernel) {
+TEST_F(VerbsPackets, go_by_rdma_when_both_ends_are_there_and_then_enter_no_kernel) {
   constexpr int kTimes = 100;
   auto body = [this](Communicator& comm) -> Task<> {
     co_await go_over(comm);
@@ -125,7 +125,7 @@ TEST_F(VerbsLetters, go_by_rdma_when_both_ends_are_there_and_then_enter_no_kerne
 }
 
 /// Sent to a rank that receives nothing for long: more than a ring has room for.
-TEST_F(VerbsLetters, that_nobody_wants_yet_are_taken_from_the_ring) {
+TEST_F(VerbsPackets, that_nobody_wants_yet_are_taken_from_the_ring) {
   constexpr std::uint8_t kMessages = 200;
   static_assert(kMessages > verbs::kMostMessages);
   auto body = [this](Communicator& comm) -> Task<> {
@@ -147,7 +147,7 @@ TEST_F(VerbsLetters, that_nobody_wants_yet_are_taken_from_the_ring) {
 
 constexpr std::size_t kBytesOfConnection = 2 * verbs::kRegionBytes + verbs::kBounceBytes;
 
-TEST_F(VerbsLetters, take_a_quarter_of_what_may_be_locked_and_stay_on_tcp_beyond) {
+TEST_F(VerbsPackets, take_a_quarter_of_what_may_be_locked_and_stay_on_tcp_beyond) {
   constexpr std::size_t kBothDirections = 2 * kBytesOfConnection;
   fake_.locked_memory_limit = 4 * 2 * kBothDirections;
   auto expect_taken = [this](Communicator& group, std::size_t bytes) -> Task<> {
@@ -173,7 +173,7 @@ TEST_F(VerbsLetters, take_a_quarter_of_what_may_be_locked_and_stay_on_tcp_beyond
   run_ranks(body);
 }
 
-TEST_F(VerbsLetters, stay_on_tcp_where_an_end_may_lock_no_memory_and_say_so_once) {
+TEST_F(VerbsPackets, stay_on_tcp_where_an_end_may_lock_no_memory_and_say_so_once) {
   for (const std::size_t allowed : {std::size_t{0}, kBytesOfConnection}) {
     auto body = [&](Communicator& comm) -> Task<> {
       fake_.most_memory = fake_.registered_bytes + allowed;
@@ -199,7 +199,7 @@ TEST_F(VerbsLetters, stay_on_tcp_where_an_end_may_lock_no_memory_and_say_so_once
   }
 }
 
-TEST_F(VerbsLetters, stay_on_tcp_where_queue_pairs_cannot_be_connected) {
+TEST_F(VerbsPackets, stay_on_tcp_where_queue_pairs_cannot_be_connected) {
   fake_.refuses_to_change = EINVAL;
   const int sends = fake_.sends_posted;
   auto body = [this](Communicator& comm) -> Task<> {
@@ -214,7 +214,7 @@ TEST_F(VerbsLetters, stay_on_tcp_where_queue_pairs_cannot_be_connected) {
 }
 
 /// The send was over, and nothing follows that would fail: the receiver would wait until its deadline.
-TEST_F(VerbsLetters, that_do_not_arrive_fail_both_ends_with_the_request_and_its_status) {
+TEST_F(VerbsPackets, that_do_not_arrive_fail_both_ends_with_the_request_and_its_status) {
   auto body = [this](Communicator& comm) -> Task<> {
     co_await go_over(comm);
     fake_.status_of = [](const ibv_send_wr& request) {
@@ -231,7 +231,7 @@ TEST_F(VerbsLetters, that_do_not_arrive_fail_both_ends_with_the_request_and_its_
 }
 
 /// It has left with a message unread, and with its last words on their way.
-TEST_F(VerbsLetters, of_a_rank_that_left_are_received_and_missing_ones_are_laid_to_it) {
+TEST_F(VerbsPackets, of_a_rank_that_left_are_received_and_missing_ones_are_laid_to_it) {
   constexpr std::uint8_t kWords = 20;  // after some of which a credit is told, to nobody
   static_assert(kWords > verbs::kCreditMessages);
   auto body = [this](Communicator& comm) -> Task<> {
@@ -256,7 +256,7 @@ TEST_F(VerbsLetters, of_a_rank_that_left_are_received_and_missing_ones_are_laid_
 }
 
 /// Before the connection on which they would go on is made.
-TEST_F(VerbsLetters, of_a_rank_that_left_at_once_are_received_and_nobody_is_warned) {
+TEST_F(VerbsPackets, of_a_rank_that_left_at_once_are_received_and_nobody_is_warned) {
   ::testing::internal::CaptureStderr();
   auto body = [this](Communicator& comm) -> Task<> {
     Bytes data(8);
@@ -276,7 +276,7 @@ TEST_F(VerbsLetters, of_a_rank_that_left_at_once_are_received_and_nobody_is_warn
 }
 
 /// A connection is made for a direction in which there was a message, and for no other.
-TEST_F(VerbsLetters, cost_no_memory_of_the_device_where_none_are_sent) {
+TEST_F(VerbsPackets, cost_no_memory_of_the_device_where_none_are_sent) {
   auto body = [this](Communicator& comm) -> Task<> {
     const int objects = fake_.objects;
     Bytes data(8);
@@ -295,4 +295,4 @@ TEST_F(VerbsLetters, cost_no_memory_of_the_device_where_none_are_sent) {
 }
 
 }  // namespace
-}  // namespace cohort::test::letters_test
+}  // namespace cohort::test::packets_test

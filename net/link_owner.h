@@ -39,7 +39,7 @@ struct RunningOperation {
 }
 
 /// The communicator, as links see it. Threads: the owning engine.
-class LinkHost {
+class LinkOwner {
  public:
   [[nodiscard]] virtual const RunningOperation& running() const noexcept = 0;
   /// The link to `peer` broke, its bytes make no sense, or this rank cannot go on with it: blamed_on() one of
@@ -58,7 +58,7 @@ class LinkHost {
   virtual void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept = 0;
 
  protected:
-  ~LinkHost() = default;
+  ~LinkOwner() = default;
 };
 
 }  // namespace cohort

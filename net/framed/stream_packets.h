@@ -8,8 +8,8 @@
 #include <cohort/net/framed/bulk_stream.h>
 #include <cohort/net/framed/byte_stream.h>
 #include <cohort/net/framed/receive_buffer.h>
-#include <cohort/net/letter.h>
-#include <cohort/net/link_host.h>
+#include <cohort/net/link_owner.h>
+#include <cohort/net/packet.h>
 #include <cohort/notify/notify.h>
 
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace cohort::framed {
 
-/// Letters over streams which a rank calls the other one for when it has something to say: so neither has to
+/// Packets over streams which a rank calls the other one for when it has something to say: so neither has to
 /// know what the other one is about to do.
 ///
 /// Who was called answers on the caller's stream, if that goes both ways, and of two that call each other
@@ -27,41 +27,41 @@ namespace cohort::framed {
 /// 8 B there and back, 6.8 us on one connection and 10.3 on two). Each rank sends on one stream only, so the
 /// first on which something comes is the peer's.
 ///
-/// What the stream does not take at once of a letter is kept, one letter at most; of a piece it is sent from
+/// What the stream does not take at once of a packet is kept, one packet at most; of a piece it is sent from
 /// where it lies, unless its owner wants that back. A payload goes from the stream to its place; only small
 /// ones, which come together with their headers, are copied once more.
 ///
-/// While somebody waits for the peer's letters, each turn of the loop looks for them, which answers faster
+/// While somebody waits for the peer's packets, each turn of the loop looks for them, which answers faster
 /// than the kernel tells; else, and before the loop sleeps, they are left to the kernel. A stream that does
 /// not ask the kernel is looked at in each turn, for whomever.
-class StreamLetters final : public LetterChannel, private Source {
+class StreamPackets final : public PacketChannel, private Source {
  public:
   /// Makes a stream, which copies what it takes: calls, or waits for a call.
   using Open = std::function<Task<std::unique_ptr<ByteStream>>()>;
 
   struct Use {
     Engine& engine;
-    LinkHost& host;
-    LetterHandler& handler;
+    LinkOwner& host;
+    PacketHandler& handler;
     TaskScope& services;
     Rank own;
     Rank peer;
     bool is_on_this_engine;  ///< the peer: nothing comes of it while this rank looks
     unsigned& looked_at;     ///< how many of the transport's the loop looks at
   };
-  /// `bulk`: for what is larger than a letter; may be null.
-  StreamLetters(const Use& use, Open call, Open wait_for_call, std::unique_ptr<BulkStream> bulk);
-  ~StreamLetters() override;
+  /// `bulk`: for what is larger than a packet; may be null.
+  StreamPackets(const Use& use, Open call, Open wait_for_call, std::unique_ptr<BulkStream> bulk);
+  ~StreamPackets() override;
 
   [[nodiscard]] std::size_t most_payload() const noexcept override { return kMostPayload; }
   [[nodiscard]] std::size_t most_piece() const noexcept override { return kMostPiece; }
-  [[nodiscard]] bool try_send(const Letter& letter, const std::byte* payload) noexcept override;
+  [[nodiscard]] bool try_send(const Packet& packet, const std::byte* payload) noexcept override;
   [[nodiscard]] bool has_room() noexcept override {
     return out_ && !is_closed_ && !is_out_over_ && is_all_sent();
   }
   [[nodiscard]] bool borrows_from(std::span<const std::byte> memory) const noexcept override;
   void give_back(std::span<const std::byte> memory) noexcept override;
-  [[nodiscard]] bool peek(Letter& letter) noexcept override;
+  [[nodiscard]] bool peek(Packet& packet) noexcept override;
   [[nodiscard]] bool is_whole() const noexcept override {
     return has_header_ && staging_.size() + taken_ >= next_.payload_bytes();
   }
@@ -92,8 +92,8 @@ class StreamLetters final : public LetterChannel, private Source {
   /// As much as one call of the kernel moves in half of the time that a turn may take.
   static constexpr std::size_t kMostPiece = tuning::sockets::kPiece;
 
-  [[nodiscard]] static std::size_t most_payload_of(const Letter& letter) noexcept {
-    return letter.kind == Letter::Kind::piece ? kMostPiece : kMostPayload;
+  [[nodiscard]] static std::size_t most_payload_of(const Packet& packet) noexcept {
+    return packet.kind == Packet::Kind::piece ? kMostPiece : kMostPayload;
   }
   Task<> serve_calling(Open call);
   Task<> serve_called(Open wait_for_call);
@@ -121,7 +121,7 @@ class StreamLetters final : public LetterChannel, private Source {
   /// So many bytes of what is left went out.
   void drop_sent(std::size_t bytes) noexcept;
   void flush() noexcept;
-  [[nodiscard]] bool send_or_keep(const Letter& letter, const std::byte* payload);
+  [[nodiscard]] bool send_or_keep(const Packet& packet, const std::byte* payload);
   void wake_waiter() noexcept;
   /// Whether what comes is found by poll() alone.
   [[nodiscard]] bool is_polled() const noexcept { return in_ && !in_->asks_kernel(); }
@@ -131,7 +131,7 @@ class StreamLetters final : public LetterChannel, private Source {
   [[nodiscard]] bool receive(std::span<std::byte> into, std::size_t& bytes) noexcept;
   /// Bytes that are never read turn the end of a connection into a failure at its other end.
   void drop_unread() noexcept;
-  void close_letters() noexcept;
+  void close_packets() noexcept;
   /// Minus an error number, or 0.
   [[nodiscard]] Error end_of(const ByteStream& stream, int result) const noexcept;
   void fail(const Error& error) noexcept;
@@ -148,7 +148,7 @@ class StreamLetters final : public LetterChannel, private Source {
   std::unique_ptr<ByteStream> peers_call_;  ///< null until the peer has called
 
   ByteStream* out_ = nullptr;  ///< one of the two, once it is known which
-  // Of the letter that is going out:
+  // Of the packet that is going out:
   std::vector<std::byte> kept_;
   std::size_t kept_sent_ = 0;
   std::span<const std::byte> borrowed_;  ///< behind what is kept
@@ -164,11 +164,11 @@ class StreamLetters final : public LetterChannel, private Source {
   unsigned vain_turns_ = 0;  ///< of the loop, in which nothing came
   bool is_drained_ = true;   ///< nothing had come behind what was received last
   bool is_refused_ = false;  ///< the handler takes nothing of what is there
-  std::uint64_t moves_ = 0;  ///< receptions, and letters that were taken
+  std::uint64_t moves_ = 0;  ///< receptions, and packets that were taken
   Notify receiving_;         ///< posted to leave it to the kernel
   ReceiveBuffer staging_;
   bool has_header_ = false;
-  Letter next_;
+  Packet next_;
   std::size_t taken_ = 0;  ///< of its payload
   bool has_lost_words_ = false;
 };
