@@ -12,15 +12,29 @@
 
 #include <array>
 #include <new>
+#include <string>
 #include <utility>
 
 namespace cohort::verbs {
 namespace {
 
-Task<> hear(Socket& socket, std::span<std::byte> into) {
-  const bool has_come = co_await socket.receive(into);
-  if (!has_come)
-    throw Error(ErrorKind::LinkFault, "it gave up while the connection was set up; its own error says why");
+Task<bool> exchange(Socket& socket, std::span<const std::byte> own, std::span<std::byte> theirs) {
+  co_await socket.send(own);
+  co_return co_await socket.receive(theirs);
+}
+
+/// A socket that ends, in order or not, is the peer's doing.
+Task<> swap(Socket& socket, std::span<const std::byte> own, std::span<std::byte> theirs) {
+  std::string how;
+  try {
+    const bool has_come = co_await exchange(socket, own, theirs);
+    if (has_come) co_return;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::SystemError) throw;
+    how = fmt::format(" ({})", error.message());
+  }
+  throw Error(ErrorKind::LinkFault,
+              fmt::format("it gave up while the connection was set up{}; its own error says why", how));
 }
 
 /// A group has queue pairs of its own, for the reason that it has connections of its own over TCP; the device
@@ -193,14 +207,12 @@ std::unique_ptr<Device> open_device_of_this_host() {
 
 Task<> agree(VerbsStream& stream, Socket& socket) {
   const auto own = encode(stream.end_point());
-  co_await socket.send(own);
   std::array<std::byte, EndPoint::kBytes> theirs{};
-  co_await hear(socket, theirs);
+  co_await swap(socket, own, theirs);
   stream.connect(decode(theirs));
   constexpr std::array kReady = {std::byte{1}};
-  co_await socket.send(kReady);
   std::array<std::byte, 1> ready{};
-  co_await hear(socket, ready);
+  co_await swap(socket, kReady, ready);
 }
 
 std::unique_ptr<Transport> make_transport(const TransportUse& use, std::unique_ptr<Device> device,

@@ -3,7 +3,9 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/net/framed/framed_link.h>
+#include <cohort/net/verbs/verbs_transport.h>
 #include <cohort/tests/net/verbs/verbs_streams.h>
+#include <cohort/tests/support/descriptors.h>
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -373,6 +375,25 @@ TEST_F(VerbsStreams, a_path_that_the_device_refuses_is_a_link_fault) {
   const auto error = error_from([&] { third.connect(one->end_point()); });
   EXPECT_EQ(kind_of(error), "LinkFault");
   EXPECT_THAT(error->what(), HasSubstr("cannot be brought to RTR: Invalid argument"));
+}
+
+/// A socket that a peer closed is not this rank's fault, whether it is found in sending or in receiving.
+TEST_F(VerbsStreams, whose_peer_gives_up_while_they_are_made_lay_it_to_the_peer) {
+  start_anew();
+  for (const bool is_unread : {false, true}) {
+    one.emplace(engine, *device, 1);
+    auto [near, far] = test::socket_pair();
+    if (is_unread) {
+      EXPECT_EQ(::write(near.number(), "x", 1), 1);
+    }
+    far = {};
+    Socket socket(engine, std::move(near));
+    std::optional<Error> error;
+    auto play = [&]() -> Task<> { error = co_await error_of(agree(*one, socket)); };
+    engine.run(play());
+    ASSERT_EQ(kind_of(error), "LinkFault");
+    EXPECT_THAT(error->what(), HasSubstr("gave up while the connection was set up"));
+  }
 }
 
 TEST(EndPoint, comes_back_as_it_was_and_is_checked) {
