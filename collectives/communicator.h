@@ -113,7 +113,7 @@ class Communicator {
 
   /// Registers memory that another allocator made: whole pages (4096 bytes) of ordinary, anonymous memory.
   /// They move into memory that peers map, at the same address and with their contents; nobody may write to
-  /// them meanwhile, and children that fork later share them. Takes a few milliseconds per 2 MiB, so register
+  /// them meanwhile, and children that fork later share them. Takes far longer than to copy it, so register
   /// once. Throws InvalidArgument, ResourceLimit.
   template <class T>
   [[nodiscard]] Registration register_buffer(std::span<T> buffer) {

@@ -21,7 +21,7 @@ class TransferBase {
 
  protected:
   /// Throws InvalidArgument for a rank that is none or this one, and for no memory. Field by field: a request
-  /// that was just written and is copied whole waits until its parts have left the store buffer, 10 ns.
+  /// that was just written and is copied whole waits until its parts have left the store buffer.
   TransferBase(CommunicatorCore& core, bool sends, Rank peer, std::int32_t tag, std::byte* data,
                std::size_t bytes);
   TransferBase(TransferBase&& other) noexcept

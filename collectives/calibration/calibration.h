@@ -13,11 +13,10 @@
 
 namespace cohort {
 
-/// Keeps this rank's thread on a core that no other engine of the host is kept on, where each can have one:
-/// of two ranks that have just started the scheduler may leave both on one core for some milliseconds, and
-/// what is measured then is how they wait for each other (an exchange of 16 KiB took 250 us in place of 1.2
-/// in 2 of 12 starts, and the kernel was chosen to copy). Until it dies; a thread that starts meanwhile would
-/// stay there.
+/// Keeps this rank's thread on a core that no other engine of the host is kept on, where each can have one,
+/// until it dies: of two ranks that have just started the scheduler may leave both on one core for a while,
+/// and what is measured then is how they wait for each other. A thread that starts meanwhile would stay
+/// there.
 class OnOwnCore : Immovable {
  public:
   /// `job`: of all that may measure at the same time, so of a group that of its root.
@@ -40,8 +39,9 @@ class Calibration {
               JointMeasurement::RunCall run);
 
   /// First. What all ranks know already is not measured again. Where each rank can have a core, each has one
-  /// until this object dies. Where many ranks share a core nothing is
-  /// measured: what one of them sees is mostly how long the others had it, and it takes as long.
+  /// until this object dies. Where many share a core nothing is measured: what one of them sees is mostly how
+  /// long the others had it.
+  ///
   /// `pull_from_bytes`: what the options say; 0: nothing. What is not measured within `budget`, on any rank,
   /// stays as if nothing had been, on all.
   Task<> agree_what_to_measure(double ranks_per_core, std::size_t pull_from_bytes, Duration budget);
@@ -61,7 +61,7 @@ class Calibration {
 
  private:
   Task<> measure_pull_again(unsigned round, std::size_t core_cache_bytes, PullCrossover& pull);
-  /// A call of which a rank brings `bytes` to the arrival; shares are whole elements.
+  /// A call to which a rank brings `bytes` when it arrives; shares are whole elements.
   [[nodiscard]] Call call_of(Operator op, std::size_t bytes);
   /// Writes that call's input anew, where each rank has a core.
   [[nodiscard]] JointMeasurement::Rewrite rewriting(const Call& call) const;

@@ -45,12 +45,12 @@ class JointMeasurement {
   /// else runs.
   Task<double> time(const Call& call);
   /// The median of them, of a call that is made in two ways, by turns, so that what disturbs one disturbs the
-  /// other: `way` makes it, and whatever makes it go the first or the second way. Before each call it gets a
-  /// new input from `rewrite`, as from a program that computes, and all ranks meet; neither is timed, but
-  /// that some leave the arrival a little before others is, in both ways. A rank that read memory which
-  /// nobody had written since would find it in its own cache.
-  /// Without `rewrite` calls follow each other, as where ranks share cores: after an arrival they would time
-  /// how they come to have one.
+  /// other: `way` makes it, and whatever makes it go the first or the second way.
+  ///
+  /// Before each call it gets a new input from `rewrite`, as from a program that computes: memory that nobody
+  /// has written since is in its reader's cache. Then all ranks meet. Neither is timed, but that some go on a
+  /// little before others is, in both ways. Without `rewrite` calls follow each other, as where ranks share
+  /// cores: after meeting they would time how ranks come to have one.
   using Way = std::function<Call(std::size_t which)>;
   using Rewrite = std::function<void()>;
   /// Nothing, on all ranks, where the time of one was over meanwhile.
@@ -60,7 +60,7 @@ class JointMeasurement {
   Task<double> time_once(const Call& call) const;
   /// values[i] = the largest of all ranks.
   Task<> agree_on_slowest(std::span<double> values) const;
-  /// Calls follow each other without a pause. 12 calls of 8 ranks on 2 cores take 0.2 ms.
+  /// Calls follow each other without a pause.
   static constexpr int kCallsPerBatch = 4;
 
   /// What all ranks know already. The numbers may differ, as their users' files may: of each the largest

@@ -62,7 +62,7 @@ struct Call {
   std::span<std::byte* const> blocks{};  ///< where it lies apart; `recv` is null then
   std::size_t send_bytes = 0;
   std::size_t recv_bytes = 0;
-  std::size_t announced_bytes = 0;          ///< the largest that any rank brings to an arrival
+  std::size_t announced_bytes = 0;          ///< the largest that any rank brings as it arrives
   const AnyAlgorithm* algorithm = nullptr;  ///< selected
   bool is_algorithm_forced = false;         ///< by the call
   std::uint64_t chosen_until = 0;           ///< by figures that hold up to the message of that number

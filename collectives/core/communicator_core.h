@@ -208,7 +208,7 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
 
   /// Calls in a row that complete without suspending look now and then whether their turn of the loop is
   /// over: a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice.
-  /// Looking costs 25 ns, so the smallest calls, 0.2 us each, do it every 32nd time.
+  /// Looking at the clock costs more than a small call would bear, so many of these share a look.
   static constexpr std::size_t kCallBytes = tuning::waiting::kCall;
 
   CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,

@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-/// What is scaled between two looks at who else waits on the engine: some 10 us.
+/// What is scaled between two looks at who else waits on the engine: less than a turn of the loop.
 constexpr std::size_t kBytesBetweenTurns = std::size_t{64} << 10;
 
 /// Asked without making a list of its parts, which allocates. An exclusive scan leaves rank 0's output alone.

@@ -256,7 +256,7 @@ WindowTable& Arrival::windows_of(Rank rank) noexcept {
 }
 
 /// Where everybody's data lies, unless an arrival says that it stays where it is. This rank finds its own
-/// where the caller gave it: the lines of its slot are on their way to peers (28 ns for the first).
+/// where the caller gave it: the lines of its slot are on their way to peers, and would have to come back.
 void Arrival::bind_slots(const Call& call) noexcept {
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     const bool is_given = rank == membership_.rank && may_read_given(call);
@@ -269,9 +269,9 @@ void Arrival::bind_slots(const Call& call) noexcept {
 }
 
 /// What is to be done if nobody's data stays where it is. Found while the own announcement travels, since
-/// nothing waits for it then; but where ranks share cores, a peer may want this one. So what was found for a
-/// call goes for the next of that kind on the same memory, unless its data goes round a ring. Counts, whose
-/// digest only is signed, are looked at each time.
+/// nothing waits for it then; but where ranks share cores, a peer may want this one. So it serves the next
+/// call of that kind on the same memory, too, unless its data goes round a ring. Counts, whose digest alone
+/// is signed, are looked at each time.
 void Arrival::expect_data(const Call& call) noexcept {
   Expected& expected = this->expected();
   const std::byte* const place = group_.payload(membership_.rank, running_.sequence, call.announced_bytes);

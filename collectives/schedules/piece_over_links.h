@@ -12,10 +12,9 @@ namespace cohort {
 /// message goes whole: what is on the wire lies in nobody's cache, and each piece takes its rounds anew.
 ///
 /// Of the blocks that a root gives or gets each moves once, of others' as many times as there are ranks; a
-/// root that gives has the kernel's copy in its cache as well (scatter of 4 to 16 MiB, 4 ranks of 2 cores:
-/// 0.8 of the time with half of it). On all ranks together no more than p - 1 caches are on the way in a
-/// round: what all of them send whole goes in halves, quarters, ... down to 64 KiB (all_reduce by one_shot
-/// over TCP, 2 ranks, 1 and 4 MiB: 150 and 650 us in halves, 300 and 1300 without).
+/// root that gives has the kernel's copy in its cache as well. On all ranks together no more than p - 1
+/// caches are on the way in a round: what all of them send whole goes in halves, quarters, ... down to 64
+/// KiB.
 [[nodiscard]] std::size_t piece_over_links(const AnyAlgorithm& algorithm, std::size_t largest,
                                            std::size_t message_bytes, const Hosts& hosts,
                                            std::size_t cache_bytes);

@@ -9,8 +9,8 @@
 namespace cohort {
 
 /// What choose_algorithm() chose lately where no name was asked for, so that the costs of a dozen algorithms,
-/// half a microsecond, are not computed for every call. Of one communicator: ranks and model stay as they
-/// are.
+/// which take longer than a small call, are not computed for every one. Of one communicator: ranks and model
+/// stay as they are.
 class ChoiceMemo {
  public:
   /// Null: not known.

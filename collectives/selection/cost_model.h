@@ -19,13 +19,10 @@ namespace cohort {
 ///
 /// Where ranks share cores two things add up: the way from the first message to the last, each of which is
 /// sent and taken before the next one starts, and the work of all messages and bytes at both their ends, over
-/// the cores that do it; or, if that is more, of the core whose rank sends more than others. Against measured
-/// times of all algorithms of all operators, 2, 4 and 8 ranks on 2 cores (AMD), 8 B to 4 MiB: in 337 of 363
-/// cells what it takes is within 10 % of the best, and on average 2.1 % above it.
+/// the cores that do it; or, if that is more, of the core whose rank sends more than others.
 ///
 /// Where each rank has a core, messages are sent and taken while others are on their way: the longest counts
-/// of the way, of a rank's messages on average, and of those of the rank that sends, or takes, most. 4 and 8
-/// ranks on 16 cores (Intel), 8 B to 2 MiB: 94 of 106 cells, and 3.2 % above; 73 and 11 % if they added up.
+/// of the way, of a rank's messages on average, and of those of the rank that sends, or takes, most.
 class CostModel {
  public:
   CostModel() = default;

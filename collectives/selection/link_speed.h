@@ -26,15 +26,15 @@ struct LinkSpeed {
   bool is_measured = false;           ///< the times: by somebody, where ranks have agreed
 
   static constexpr Duration kMostTime = std::chrono::milliseconds(100);
-  /// Takes about 1 ms. Where loopback cannot be used, or takes longer than the budget, what it would have
+  /// Short beside joining. Where loopback cannot be used, or takes longer than the budget, what it would have
   /// measured stays as above.
   static Task<LinkSpeed> measure(Engine& engine, double ranks_per_core, Duration budget = kMostTime);
   /// As ranks tell it to each other; parse(text()) is what they compute with.
   [[nodiscard]] std::string text() const;
   /// Throws ProtocolError for anything that text() does not write.
   static LinkSpeed parse(std::string_view text);
-  /// Of each time the median of those who have measured, the most crowded host, the smallest cache; whether
-  /// all keep figures. At least one.
+  /// Of each time the median of those who have measured, the most oversubscribed host, the smallest cache;
+  /// whether all keep figures. At least one.
   static LinkSpeed agreed(const std::vector<LinkSpeed>& of_ranks);
 
   /// The same as if nothing had been measured: what is known of the hosts stays.

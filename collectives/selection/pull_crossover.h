@@ -54,9 +54,8 @@ class PullCrossover {
   static constexpr double kIsLost = tuning::choosing::kLost;
 
   /// Whether blocks, or shares, of so many bytes are pulled: if it won clearly at the largest size that was
-  /// measured up to there. Where it wins at 16 KiB and at 1 MiB it may lose in between: readers of one page
-  /// table wait for each other, and above 2 MiB buffers lie on huge pages (scatter between 4 ranks of 16
-  /// cores, blocks of 64 KiB, 256 KiB and 1 MiB: 35, 89, 468 us staged and 26, 115, 196 pulled).
+  /// measured up to there. Where it wins for small and for large ones it may lose in between: readers of one
+  /// page table wait for each other, and large buffers lie on huge pages.
   [[nodiscard]] bool pulls(PullUse use, std::size_t bytes) const noexcept;
   /// From which size on all are; kNever if none is.
   [[nodiscard]] std::size_t from_bytes(PullUse use) const noexcept { return of(use).from_bytes; }
@@ -97,11 +96,12 @@ class PullCrossover {
 };
 
 /// From which size on the kernel copies a message between private buffers; smaller ones come in pieces: as
-/// blocks of which each goes to one rank, where that was measured. Pieces are copied by both ends at once,
-/// which is faster than the kernel's one copy between near cores (2 ranks, 1 MiB there and back: 76 us,
-/// pulled 167), and slower between far ones, whose lines it takes over once in place of twice, or where ranks
-/// share a core. Where nothing was measured, as with several hosts, that alone decides. `told_bytes`: what
-/// the options say; 0: nothing.
+/// blocks of which each goes to one rank, where that was measured. `told_bytes`: what the options say; 0:
+/// nothing.
+///
+/// Pieces are copied by both ends at once, which is faster than the kernel's one copy between near cores, and
+/// slower between far ones, whose lines it takes over once in place of twice, or where ranks share a core.
+/// Where nothing was measured, as with several hosts, that alone decides.
 [[nodiscard]] std::size_t messages_pull_from(std::size_t told_bytes, double engines_per_core,
                                              const PullCrossover& measured) noexcept;
 

@@ -100,7 +100,7 @@ void Machine::note_remote(Rank owner, const Slice& slice, const Access& by) {
     holds_in_a_row_ = holds_in_a_row_ && by.when.stream == tasks_[by.task].stream;  // none of links' own
     return;
   }
-  // What is done after an arrival of all comes after their beginnings.
+  // What is done once all have arrived comes after their beginnings.
   holds_in_a_row_ =
       holds_in_a_row_ &&
       (plan_.is_mapped_group || (!rank.begun.empty() && order_.knows(by.when.stream, rank.begun.back())));

@@ -224,7 +224,7 @@ void Machine::finish_average(const TaskRequest& request, const Access& by) {
   write(rank, request.local, sum, by);
 }
 
-/// The n-th phase of every rank is one arrival of all.
+/// In its n-th phase every rank waits for the n-th phases of all.
 bool Machine::arrive(const TaskRequest& request, TaskId task, Operation* operation) {
   const bool is_own = request.kind == TaskKind::phase;
   const StreamId stream = tasks_[task].stream;
@@ -258,7 +258,7 @@ bool Machine::arrive(const TaskRequest& request, TaskId task, Operation* operati
   return true;
 }
 
-/// An arrival at which each waits for those alone whom its result depends on.
+/// A rank arrives, and waits for those alone whom its result depends on.
 bool Machine::arrive_ahead(Gate& gate, const Waiting& arriving) {
   gate.arrived.push_back(arriving);
   gate.stamps.push_back(order_.stamp(arriving.stream));

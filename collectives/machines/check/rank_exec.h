@@ -18,7 +18,7 @@ class RankExec final : public Exec {
 
   /// An operation behind so many others.
   void begin(std::uint32_t operations);
-  /// Brings this rank's input to the arrival, or refers to it.
+  /// Brings this rank's input as it arrives, or refers to it.
   void announce(const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
   /// Before it brings anything: of an operation that did not wait for all, all have come to the last one.
   [[nodiscard]] Task<> catch_up();

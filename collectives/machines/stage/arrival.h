@@ -7,10 +7,10 @@
 
 namespace cohort::machine {
 
-// What a communicator does as its ranks meet (call/arrival.h), for machines without real memory.
+// What a communicator does as its ranks meet (onehost/arrival.h), for machines without real memory.
 
-/// Before they meet: brings this rank's input to the arrival, unless its rank is one of those that refer to
-/// theirs. By rank: whether it refers.
+/// Before they meet: brings this rank's input as it arrives, unless its rank is one of those that refer to
+/// theirs. `refers`: by rank.
 void announce(Exec& x, const AnyAlgorithm& algorithm, const OperatorArguments& arguments,
               const std::vector<bool>& refers);
 

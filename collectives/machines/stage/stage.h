@@ -20,12 +20,14 @@ namespace cohort::machine {
 using StreamId = StreamWatcher::Stream;
 
 /// Runs the schedules of all ranks in one thread, on one engine without a kernel, and knows at every moment
-/// which stream runs: the scope on which machines without real memory stand.
+/// which stream runs: what machines without real memory stand on.
 ///
 /// One stream is resumed at a time, and runs until it waits again. A machine answers what streams wait for
 /// with resume_later(); when nothing is left to resume it may move its world on in advance(), and when that
-/// does not help either everybody waits for ever: stuck() is told, and all are cancelled. The order of
-/// resuming is first in, first out, or shuffled by a seed; the same seed gives the same run.
+/// does not help either everybody waits for ever: stuck() is told, and all are cancelled.
+///
+/// Streams are resumed in the order in which they were asked for, or shuffled by a seed; the same seed gives
+/// the same run.
 ///
 /// A schedule waits for nothing but its machine. One that does all the same, for a timer, an Event or a task
 /// that is no stream, is not resumed by the stage: time does not pass here by itself, and acts_as_running()

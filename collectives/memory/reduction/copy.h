@@ -10,7 +10,7 @@ namespace cohort {
 enum class Stores : std::uint8_t {
   cached,     ///< through the cache: for what is read soon, and for anything that fits there
   streaming,  ///< past the cache, without reading the destination first. Pays only for data larger than the
-              ///< last level: 64 MiB copies at 18 instead of 12 GB/s, but 256 KiB at 27 instead of 55
+              ///< last level: smaller data is written to memory although the cache would have kept it
 };
 
 /// Copies bytes between regions that are disjoint or the same (then nothing happens). Streaming stores are

@@ -189,15 +189,14 @@ HWY_NOINLINE void combine_ragged(Codec codec, const Reduction& r, std::size_t i,
   combine_range(codec, hn::ScalableTag<typename Codec::Lane>(), r, i, end, op, finish);
 }
 
-// The body: blocks of four vectors, which hide the latency of the additions; eight gained nothing. A pack of
+// The body: blocks of four vectors, which hide the latency of the additions; more gain nothing. A pack of
 // values is that many vectors side by side.
 
 /// Input j >= 1 stands at from[kMaxFanIn - number + j], so that the last one is always from[7]: see
 /// combine_block().
 ///
 /// The array is the caller's, so that the rest of this lives in registers: with two inputs no pointer is
-/// loaded in the loop. Such loads wait now and then for a streaming store to the same offset of another page
-/// (12 against 16 GB/s).
+/// loaded in the loop. Such loads wait now and then for a streaming store to the same offset of another page.
 template <class T>
 struct Inputs {
   HWY_INLINE Inputs(const Reduction& r, const T* (&right_aligned)[kMaxFanIn])
@@ -239,9 +238,8 @@ HWY_INLINE void store(Codec, D d, T* to, bool is_streaming, V... value) {
 
 /// Combines as many vectors as there are values; what those hold on entry does not matter.
 ///
-/// A jump into straight code instead of a loop over the inputs, which costs 15 to 30 %, also where memory is
-/// the limit (four inputs of 64 MiB with AVX2: 6.1 against 8.5 GB/s). As fast as one function per number of
-/// inputs.
+/// A jump into straight code: a loop over the inputs is slower, even where memory is the limit, and a
+/// function for each number of inputs would be no faster.
 template <class Codec, class D, class T, class Op, class... V>
 HWY_INLINE void combine_block(Codec codec, D d, const Inputs<T>& in, std::size_t i, Op op, V&... value) {
   static_assert(kMaxFanIn == 8);
@@ -293,9 +291,8 @@ HWY_NOINLINE void combine_blocks(Codec codec, const Reduction& r, Op op, Finish 
 }
 
 /// The same past the cache to several outputs: vector by vector, so that few lines are being gathered at a
-/// time. Against blocks, two outputs take 0.87 to 0.96 of the time; cached ones 1.0 to 1.4 (as many as
-/// inputs, 4 and 8). Of two inputs: no jump by their number for every vector, which took as long as the
-/// memory.
+/// time; through the cache, blocks are faster. Two inputs have code of their own: a jump by their number for
+/// every vector would take as long as the memory.
 template <bool kAreTwo, class Codec, class Op, class Finish>
 HWY_NOINLINE void combine_for_many(Codec codec, const Reduction& r, Op op, Finish finish) {
   using T = typename Codec::Element;

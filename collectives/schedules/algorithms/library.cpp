@@ -12,8 +12,8 @@ struct NameList {};
 
 /// The list: a line each. Of those that run where the ranks are, the first is taken on mapped memory, and of
 /// equal ones over links. So those whose ranks exchange in pairs come before those that pass on around a
-/// ring, which take half as long again where ranks share cores, but all_reduce by nhr before rhd: 4 ranks of
-/// 2 cores took 3.1 and 5.2 ms for 4 MiB, 12.2 and 15.3 for 16.
+/// ring, which is slower where ranks share cores; but all_reduce by nhr, which is faster there, comes before
+/// rhd.
 // clang-format off
 using LibraryNames = NameList<
     struct BarrierSlots,

@@ -13,7 +13,7 @@ void store_at_root(Exec& x, const Op& op) {
 
 /// Takes the own block from where it is, and everybody's from where they announced it, nearest peer first, so
 /// that not all read the same one. The own one first: what comes from the caller's caches is done while
-/// others' lines are on their way, all_gather of 32 KiB by reference, 2 ranks: 2.3 in place of 3.1 us.
+/// others' lines are on their way.
 template <class Op>
 void take_announced_blocks(Exec& x, const Op& op) {
   x.perform(x.copy(op.block(x.rank()), op.send));  // in place it is there already
