@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What keeps the first build short. Reading <string>, fmt and the engine is half of what a typical file of ours costs, so
-# these are compiled once, and the other half is shared by compiling the library's files a few at a time.
+# What keeps the first build short. Most of what a typical file of ours costs is reading <string>, fmt and the engine,
+# so these are compiled once; the rest is shared by compiling the library's files a few at a time.
 
 # Off, every file must include what it uses: lint builds so. Shared libraries do without, because one header
 # cannot serve position independent and other code.
@@ -61,8 +61,8 @@ function(cohort_unite target)
   set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# Those of SOURCES that parse command lines or JSON, in the variable RESULT. The headers that do it define everything inline,
-# run once per process, and take twice as long with -O3 (8 s a file): what includes them is compiled with
+# Those of SOURCES that parse command lines or JSON, in the variable RESULT. The headers that do it define everything
+# inline, run once per process, and take far longer to compile with -O3: what includes them is compiled with
 # COHORT_LIGHT_OPTIMIZATION.
 #
 #   cohort_parsers_of(RESULT source...)

@@ -103,7 +103,7 @@ class Engine : Immovable {
   [[nodiscard]] TaskScope& background() noexcept { return background_; }
   void add_source(Source& source) noexcept { sources_.push_back(source); }
 
-  /// While crowded (more threads that want a core on this host than it has), idle turns give the core away
+  /// While oversubscribed (more threads want a core on this host than it has), idle turns give the core away
   /// instead of spinning on it.
   void set_oversubscribed(bool crowded) noexcept { is_oversubscribed_ = crowded; }
   /// How many engines there are for each core of this host, at least: a communicator knows.

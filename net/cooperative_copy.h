@@ -14,7 +14,7 @@ namespace cohort {
 /// both have one of these, on a word that both write, and which outlives them. Threads: one end's.
 class CooperativeCopy {
  public:
-  /// Of one part: copied between two looks at whether others on the engine want a turn, about 20 us.
+  /// Of one part: copied between two looks at whether others on the engine want a turn.
   static constexpr std::size_t kMostBytes = tuning::messages::kMostPart;
 
   /// The upper half: which message. The lower one: how many of its parts were taken.

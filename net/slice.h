@@ -19,7 +19,7 @@ enum class WindowId : std::uint8_t {
   ccl_in,   ///< the communicator's own input buffer, always reachable by peers
   ccl_out,  ///< the communicator's own output buffer, always reachable by peers
   scratch,  ///< extra memory that the algorithm asked for; local only
-  slot,     ///< what a rank brought to the meeting of its host's ranks
+  slot,     ///< what a rank brought with its arrival at its host's ranks
 };
 inline constexpr std::size_t kWindows = 6;
 /// Those before slot: what a peer may name over a link.

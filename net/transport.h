@@ -78,7 +78,7 @@ class Transport : Immovable {
   /// Whether collective_started() is to be called. Asked once: what must not slow down small messages is not
   /// asked each time.
   [[nodiscard]] virtual bool hears_of_collectives() const noexcept { return false; }
-  /// The host's running() has moved on to the next collective: what came for it early may go on.
+  /// The owner's running() has moved on to the next collective: what came for it early may go on.
   virtual void collective_started() noexcept {}
 
   /// Whether an operation waits for that peer's bytes on a link that is closed.

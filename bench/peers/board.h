@@ -172,7 +172,7 @@ class StartLine {
   }
 
   /// Median round trip of a cache line between the cores of ranks 0 and 1, in ns, on every rank; 0 if they
-  /// share a core. Call on all ranks together. Costs about 1 ms.
+  /// share a core. Call on all ranks together. Short beside a measurement.
   double core_round_trip_ns() {
     ++calibrations_;
     cross(false);

@@ -320,7 +320,8 @@ void measure_all(int rank, const Options& options, Board& board, const std::stri
   std::function<void()> between = [=] { barrier(context, kBarrierTag); };
   if (busy) between = run_of<gloo::BarrierAllToAll>(context);
   // Ranks of the asynchronous API sleep while they wait. One that arrives at an operation after spinning is
-  // soon preempted, and if it then holds a pair's lock, Gloo's own thread polls in vain for 4 ms.
+  // soon preempted, and if it then holds a pair's lock, Gloo's own thread polls in vain for the scheduler's
+  // whole slice.
   const Waiting waiting = busy ? Waiting::awake : Waiting::asleep;
   Measurement measurement(options, board, {"gloo", rank, options.ranks, waiting, between, {}});
   if (rank == 0) std::filesystem::remove_all(rendezvous);  // all have met: nothing is left if we are killed

@@ -22,8 +22,8 @@ struct Form {
   std::function<void()> wait;
 };
 
-/// Arithmetic on memory that stays in the first cache, in pieces of about 10 us; or a device's, which the
-/// rank only waits for.
+/// Arithmetic on memory that stays in the first cache, in pieces of some microseconds; or a device's, which
+/// the rank only waits for.
 class Computation {
  public:
   explicit Computation(bool is_on_device) : is_on_device_(is_on_device) {}

@@ -14,8 +14,8 @@
 #include <typeinfo>
 #include <vector>
 
-/// Methods that Python calls past pybind11's dispatcher, which takes longer than a small collective does:
-/// with keywords 0.3 us.
+/// Methods that Python calls past pybind11's dispatcher, which takes longer than a small collective does,
+/// above all with keywords.
 namespace cohort::python {
 
 namespace py = pybind11;

@@ -13,8 +13,8 @@
 
 namespace cohort::torch_face {
 
-/// Memory for tensors that lie apart and travel in one piece, kept from call to call: new memory of the
-/// kernel's costs several times what copying it does (64 MiB: 33 and 4 ms).
+/// Memory for tensors that lie apart and travel in one piece, kept from call to call: the kernel takes longer
+/// to give new memory than copying to it takes.
 ///
 /// Peers map it where their heap has room. Keeps what has been needed at the same time, up to kMostKeptBytes.
 /// Threads: any.

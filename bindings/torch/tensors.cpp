@@ -51,9 +51,9 @@ bool is_dense(const at::Tensor& tensor) {
          !tensor.is_conj() && !tensor.is_neg();
 }
 
-/// To find out how to copy takes torch microseconds, and one of its threads copies more slowly than memcpy
-/// does: 64 KiB in 6 and 2 us, 512 KiB in 25 and 16, 2 MiB in 64 and 54. Larger ones it may share out over
-/// several, and what takes more than copying bytes is its own.
+/// Torch takes longer to find out how to copy than a small copy takes, and one of its threads copies more
+/// slowly than memcpy. What is larger it may share out over several threads, and what takes more than copying
+/// bytes is its own.
 bool is_copied_as_bytes(const at::Tensor& tensor, const at::Tensor& flat) {
   constexpr std::size_t kMostBytes = std::size_t{2} << 20;
   return tensor.nbytes() <= kMostBytes && tensor.scalar_type() == flat.scalar_type() && is_dense(tensor);

@@ -13,10 +13,11 @@ namespace cohort {
 
 class Engine;
 
-/// When those who move bytes on an engine look whether others should have their turn: together, about every
-/// 128 KiB, which take 5 to 40 us. Up to four parts of a long move go at once where they take less than 50 us
-/// together: each part begins anew with every buffer, which the processor fetches ahead of. Threads: the
-/// engine's. Costs 50 ns a look, and nothing for what is little.
+/// When those who move bytes on an engine look whether others should have their turn: together, whenever
+/// about kBytesBetweenLooks were moved. A few parts of a long move go at once where they take less than a
+/// turn together: each part begins anew with every buffer, which the processor fetches ahead of.
+///
+/// A look reads the clock; what is little costs none. Threads: the engine's.
 class Pace : Immovable {
  public:
   static constexpr std::size_t kBytesBetweenLooks = tuning::waiting::kMovedBetweenLooks;

@@ -20,8 +20,8 @@ namespace {
 /// Of a core's own: what it surely has, and what none has more of.
 constexpr std::size_t kSureBytes = std::size_t{128} << 10;
 constexpr std::size_t kMostCoreBytes = std::size_t{4} << 20;
-/// From its own cache a line takes up to twice as long where more pages are read; from the next one three
-/// times, and more.
+/// From its own cache a line takes somewhat longer where more pages are read; from the next one longer than
+/// this.
 constexpr double kStillItsOwn = 2.3;
 
 constexpr std::size_t kLine = 64;

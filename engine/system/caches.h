@@ -30,8 +30,7 @@ struct Cache {
 /// The same of the largest cache that this core reaches, shared with others; 32 MiB.
 [[nodiscard]] std::size_t told_last_level_bytes();
 
-/// As much of the core's as was measured to be there, where that can be told. Measured once per process, in
-/// less than a millisecond.
+/// As much of the core's as was measured to be there, where that can be told. Measured once per process.
 [[nodiscard]] std::size_t core_bytes();
 /// Of the last level, at most 32 MiB: a first guess.
 [[nodiscard]] std::size_t last_level_bytes();

@@ -44,8 +44,7 @@ inline void copy_both_ends(std::byte* to, const std::byte* from, std::size_t byt
 /// std::memcpy for what may be large: of regions that do not overlap; without bytes, null will do.
 ///
 /// What is large goes by the string instruction, which takes lines over from another core without fetching
-/// what it is about to overwrite: 128 KiB to memory that the other core has just read 1.3 us, by vectors 3.4
-/// to 4.1 (AMD, family 26). On some processors (AMD's of family 25) it takes up to 20 times as long as
+/// what it is about to overwrite. On some processors (AMD's of family 25) it takes many times as long as
 /// vectors, depending on where source and destination begin, and malloc() puts large blocks just there: so it
 /// is tried first.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {

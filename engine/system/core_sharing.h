@@ -8,14 +8,13 @@
 
 namespace cohort {
 
-/// How to give a core away to whoever else needs it: by yielding, or by a short sleep.
+/// How to give a core away to whoever else needs it: by yielding, or by a short sleep. One for each thread.
 ///
-/// Ranks that yield hand a core round within microseconds. A program that computes keeps what it is given for
-/// its whole slice, milliseconds, so that beside one yielding ranks hardly get on. Who sleeps, however
-/// briefly, gets the core back as soon as it wakes: 500 times all_reduce of 8 B on 8 ranks of 2 cores beside
-/// two busy loops took 9.7 s with yields alone, and takes 6.5 s. One for each thread.
+/// Ranks that yield hand a core round quickly. A program that computes keeps what it is given for its whole
+/// slice, so that beside one yielding ranks hardly get on. Who sleeps, however briefly, gets the core back as
+/// soon as it wakes.
 ///
-/// A yield among ranks takes 1 us, and timing it a tenth of that: while none was long, one in 16 is timed.
+/// To time a yield costs a part of it: while none was long, one in kYieldsPerSample is timed.
 class CoreSharing {
  public:
   /// Whether somebody lately kept the core, so that sleeping is better.

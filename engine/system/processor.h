@@ -21,7 +21,7 @@ inline void relax() noexcept {
 #endif
 }
 
-/// Gives the core to whoever waits for it; about 0.5 us when nobody does.
+/// Gives the core to whoever waits for it; costs a system call when nobody does.
 inline void yield() noexcept { ::sched_yield(); }
 
 /// Cores that this process may run on.

@@ -64,8 +64,8 @@ class SharedMemory {
   /// for many.
   void commit_zeros(std::size_t offset, std::size_t bytes);
   /// Backs the whole huge pages of committed memory by such, where the kernel has them: fewer address
-  /// translations, and peers fault once per 2 MiB (64 MiB: 2 ms instead of 27). Takes about 4 ms per huge
-  /// page and changes no contents. False if it could not; nothing is lost then.
+  /// translations, and peers fault once per huge page. Takes far longer than to fault the pages in, and
+  /// changes no contents. False if it could not; nothing is lost then.
   bool use_huge_pages(std::size_t offset, std::size_t bytes) noexcept;
   /// When the kernel backs shared memory by huge pages, in its own words: "never", "advise" (where a process
   /// asks for it), "within_size", "always"; "unknown" where it does not say.

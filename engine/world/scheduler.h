@@ -31,8 +31,9 @@ class Host {
 ///
 /// A process keeps its turn until it sleeps or pauses. Then the one that can go on earliest does, after the
 /// seeded time that its own last turn took; time passes only so. When nobody can ever go on, that is a hang.
+///
 /// Threads: the caller of run(), and those of the processes while it is their turn; these share one core,
-/// since no two of them ever run at once, and waking an idle core takes ten times as long as a switch.
+/// since no two of them ever run at once, and to wake an idle core takes longer than a switch.
 class Scheduler : Immovable {
  public:
   explicit Scheduler(const Settings& settings);

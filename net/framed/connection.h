@@ -42,7 +42,7 @@ struct Connection : Immovable {
     if (half.untaken_posts() == 0) half.post();
   }
 
-  /// Closes, and tells the host why. Only the first failure of an open connection counts.
+  /// Closes, and tells the owner why. Only the first failure of an open connection counts.
   void fail(const Error& error) noexcept {
     if (!is_open) return;
     close();

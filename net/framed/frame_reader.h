@@ -105,7 +105,7 @@ class FrameReader final : public Source {
     header,      ///< between frames, or within a header
     parked,      ///< behind the header of a frame whose time has not come
     mismatched,  ///< behind that of a frame of something that this rank does not run
-    told,        ///< the same, and the host knows
+    told,        ///< the same, and the owner knows
     payload,     ///< within a payload that has been given a place
     failed,      ///< for the reason in failure_, which run() throws
   };

@@ -35,7 +35,7 @@ class FramedLink : public Link {
 
   [[nodiscard]] std::string_view transport() const noexcept override { return transport_; }
 
-  /// Runs the link until shutdown() or until it fails, which it reports to the host. Throws nothing.
+  /// Runs the link until shutdown() or until it fails, which it reports to its owner. Throws nothing.
   Task<> serve();
   /// The host's running() has moved on to the next collective.
   void operation_started() noexcept;

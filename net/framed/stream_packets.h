@@ -23,9 +23,8 @@ namespace cohort::framed {
 /// know what the other one is about to do.
 ///
 /// Who was called answers on the caller's stream, if that goes both ways, and of two that call each other
-/// both send on the lower rank's if it comes in time: where data answers data, kernels acknowledge less (TCP,
-/// 8 B there and back, 6.8 us on one connection and 10.3 on two). Each rank sends on one stream only, so the
-/// first on which something comes is the peer's.
+/// both send on the lower rank's if it comes in time: where data answers data, kernels acknowledge less. Each
+/// rank sends on one stream only, so the first on which something comes is the peer's.
 ///
 /// What the stream does not take at once of a packet is kept, one packet at most; of a piece it is sent from
 /// where it lies, unless its owner wants that back. A payload goes from the stream to its place; only small

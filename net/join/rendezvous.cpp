@@ -12,7 +12,7 @@ namespace cohort {
 namespace {
 
 constexpr Service kJoinOnly{.join = true};
-/// The kernel takes up to 45 ms to close what a killed process had in flight through io_uring.
+/// The kernel takes a while to close what a killed process had in flight through io_uring.
 constexpr Duration kVacationTime = std::chrono::milliseconds(250);
 constexpr Duration kVacationInterval = std::chrono::milliseconds(5);
 

@@ -57,7 +57,7 @@ class ShmLink final : public Link, private host::Watcher {
   };
   [[nodiscard]] Announced announced(std::size_t left) noexcept;
 
-  /// Tells the host, once.
+  /// Tells the owner, once.
   void fail(const Error& error) noexcept;
   void fail_left_over(Signal signal) noexcept;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every program of tests runs: all of them, or those of the files that its arguments name, as
-// net/framed/letters_test.cpp. GoogleTest's options go before. A test that takes too long ends the program.
+// net/framed/stream_packets_test.cpp. GoogleTest's options go before. A test that takes too long ends the
+// program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

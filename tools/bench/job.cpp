@@ -29,8 +29,8 @@ constexpr int kWrongStatus = 1;
 /// In the environment of a rank's process: the descriptor of the board.
 constexpr const char* kBoardVariable = "COHORT_BENCH_BOARD_FD";
 
-/// After joining: from how many processors a rank may run on, the communicator learns whether ranks are
-/// crowded.
+/// After joining: from how many processors a rank may run on, the communicator learns whether the host is
+/// oversubscribed.
 void pin(const Membership& membership) {
   const std::vector<unsigned> processors = affinity::usable_processors();
   const std::vector<std::size_t> threads = threads_of(membership);

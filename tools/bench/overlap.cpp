@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kForm = "engine and pool";
 constexpr long kTrialPieces = 64;
 
-/// Arithmetic on memory that stays in the first cache, in pieces of about 10 us.
+/// Arithmetic on memory that stays in the first cache, in pieces of some microseconds.
 class Computation {
  public:
   void run(long pieces) {

@@ -15,7 +15,7 @@ enum class Distance { siblings, near, far };
 
 /// How far the cores of rank 0 and a partner are from each other: the median round trip of a cache line, as
 /// bench/peers/board.h measures it. Hypervisors move virtual processors, and everything in shared memory
-/// takes two to four times as long between far ones as between near ones.
+/// takes longer between far ones than between near ones.
 ///
 /// All ranks meet, call measure(), which returns false on ranks that only have to wait, and is_done() on
 /// those until it says so; then round_trip_ns() is the answer on all.
