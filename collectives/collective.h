@@ -20,11 +20,14 @@ class ValueCollective;
 ///
 /// Small messages between ranks of one host complete where they are awaited: the engine is not entered,
 /// nothing is allocated, and there is no system call. Converts to Task<> for TaskScope; when_all and Stream
-/// take it as it is. The buffers belong to it until it completes. One that ends without having been awaited
-/// is a rank that the others wait for: asserts, unless an exception is on its way; in a task or a stream it
-/// may be dropped. Threads: its communicator's engine (asserted). Throws Mismatch, PeerDied, PeerAborted,
-/// LinkFault, DeadlineExceeded, Cancelled, ...: whatever it is, the communicator cannot be used any more
-/// after it, on any rank, and all ranks are given the same cause.
+/// take it as it is.
+///
+/// The buffers belong to it until it completes. One that ends without having been awaited is a rank that the
+/// others wait for: asserts, unless an exception is on its way; in a task or a stream it may be dropped.
+///
+/// Threads: its communicator's engine (asserted). Throws Mismatch, PeerDied, PeerAborted, LinkFault,
+/// DeadlineExceeded, Cancelled, ...: whatever it is, the communicator cannot be used any more after it, on
+/// any rank, and all ranks are given the same cause.
 ///
 /// Request is a Call, or what is made of several messages, to which all of this applies together: a
 /// TensorCall, a FunctionCall. It has an operator, `op`, and a `timeout`; the core chooses and runs it.

@@ -27,8 +27,10 @@ int run(const RankFunction& function, CommunicatorOptions options) noexcept;
 ///
 /// Ranks that share a thread take turns on its engine wherever they await: more ranks than cores meet without
 /// the kernel switching between them. What one of them computes without awaiting keeps the others waiting,
-/// and it must not block on them by other means. None begins where not all threads, engines and descriptors
-/// can be had; the soft limit on open files is raised as far as it needs.
+/// and it must not block on them by other means.
+///
+/// None begins where not all threads, engines and descriptors can be had; the soft limit on open files is
+/// raised as far as it needs.
 int run_threads(Rank ranks, const RankFunction& function, CommunicatorOptions options,
                 unsigned threads = 0) noexcept;
 /// With the collectives' part of the environment (COHORT_TRANSPORT, COHORT_ALGO, ...) for options.

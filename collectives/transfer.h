@@ -42,7 +42,10 @@ class TransferBase {
 ///
 /// A small one between ranks of one host that is there, or that has room, completes where it is awaited. The
 /// buffer belongs to it until it completes. Messages between two ranks are matched by tag, in the order in
-/// which they were awaited; any number may be under way. Threads: its communicator's engine (asserted).
+/// which they were awaited; any number may be under way.
+///
+/// Threads: its communicator's engine (asserted).
+///
 /// Throws Mismatch, PeerDied, PeerAborted, LinkFault, DeadlineExceeded, ...: the communicator cannot be used
 /// any more then, on any rank. Cancelled leaves it usable, if the other end had not heard of the message.
 template <class Result>

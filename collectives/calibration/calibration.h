@@ -14,9 +14,8 @@
 namespace cohort {
 
 /// Keeps this rank's thread on a core that no other engine of the host is kept on, where each can have one,
-/// until it dies: of two ranks that have just started the scheduler may leave both on one core for a while,
-/// and what is measured then is how they wait for each other. A thread that starts meanwhile would stay
-/// there.
+/// until it dies: the scheduler may leave two ranks that have just started on one core for a while, and then
+/// how they wait is measured. A thread that starts meanwhile would stay there.
 class OnOwnCore : Immovable {
  public:
   /// `job`: of all that may measure at the same time, so of a group that of its root.

@@ -49,8 +49,10 @@ class JointMeasurement {
   ///
   /// Before each call it gets a new input from `rewrite`, as from a program that computes: memory that nobody
   /// has written since is in its reader's cache. Then all ranks meet. Neither is timed, but that some go on a
-  /// little before others is, in both ways. Without `rewrite` calls follow each other, as where ranks share
-  /// cores: after meeting they would time how ranks come to have one.
+  /// little before others is, in both ways.
+  ///
+  /// Without `rewrite` calls follow each other, as where ranks share cores: after meeting they would time how
+  /// ranks come to have one.
   using Way = std::function<Call(std::size_t which)>;
   using Rewrite = std::function<void()>;
   /// Nothing, on all ranks, where the time of one was over meanwhile.

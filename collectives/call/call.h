@@ -87,10 +87,12 @@ struct Call {
   [[nodiscard]] Form form(Rank ranks) const noexcept { return {count, ranks, root, counts}; }
 };
 
-/// The call that these arguments make on that rank. Throws InvalidArgument for buffers that do not fit the
-/// operator, its counts, each other or their type, that overlap in part, that are null or not aligned to
-/// their elements, for counts that are too few or too many, for a reduction that does not combine such
-/// elements, for a factor that cannot be one of them, and for a root that is no rank.
+/// The call that these arguments make on that rank.
+///
+/// Throws InvalidArgument for buffers that do not fit the operator, its counts, each other or their type,
+/// that overlap in part, that are null or not aligned to their elements, for counts that are too few or too
+/// many, for a reduction that does not combine such elements, for a factor that cannot be one of them, and
+/// for a root that is no rank.
 [[nodiscard]] Call make_call(Operator op, const CallArguments& arguments, Rank rank, Rank ranks);
 
 /// The same in bytes, DataType::uint8, for elements of a type of the program's that has so many, 1 or more.

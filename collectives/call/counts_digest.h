@@ -11,9 +11,10 @@ namespace cohort {
 /// 48 bits that differ where the counts do, and tell which count it is where it is one.
 ///
 /// Two sums modulo 2^24 of the counts, each hashed: as they are, and times an odd weight of the place, as in
-/// a code that corrects one error. Lists that differ in one count are alike for one pair in 2^24, two counts
-/// that were exchanged for one in 2^19, other lists for one in 2^40 or less: that one place can be named
-/// takes half of the bits.
+/// a code that corrects one error.
+///
+/// Lists that differ in one count are alike for one pair in 2^24, two counts that were exchanged for one in
+/// 2^19, other lists for one in 2^40 or less: that one place can be named takes half of the bits.
 class CountsDigest {
  public:
   /// The count of the next place.

@@ -83,10 +83,11 @@ CallArguments own_arguments(In& in, Out& out, Rank root = 0) {
 ///
 /// Elements are of any trivially copyable type of up to kMostElementBytes. The function has to be
 /// associative; it need not be commutative, since the ranks' elements are combined in rank order, from left
-/// to right, whatever the size and the transport. The ranks compare size and name of the type; that all give
-/// the same function cannot be seen. What it throws ends the
-/// communicator, on every rank, as an Error of kind Internal with its text that names the rank. It runs on
-/// the engine's thread.
+/// to right, whatever the size and the transport.
+///
+/// The ranks compare size and name of the type; that all give the same function cannot be seen. What it
+/// throws ends the communicator, on every rank, as an Error of kind Internal with its text that names the
+/// rank. It runs on the engine's thread.
 template <class T, class F>
 [[nodiscard]] FunctionReduction<T> reduction(F) {
   static_assert(std::is_trivially_copyable_v<T> && std::is_copy_assignable_v<T> && !std::is_pointer_v<T>,

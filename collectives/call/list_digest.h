@@ -13,10 +13,13 @@ namespace cohort {
 ///
 /// How many there are, and two sums over GF(p), of the counts and of the counts times a weight that belongs
 /// to the place: of a change at one place the second is its weight times the first, as in a code that
-/// corrects one error. Lists that differ at several places are alike for one pair in 2^36, of permutations of
-/// one list for one in 2^18. A change by a multiple of p at one place is not seen here: such a tensor is so
-/// large that it runs by itself, and is signed by its count, or, in a call's first message, by how often p
-/// goes into it.
+/// corrects one error.
+///
+/// Lists that differ at several places are alike for one pair in 2^36, of permutations of one list for one in
+/// 2^18.
+///
+/// A change by a multiple of p at one place is not seen here: such a tensor is so large that it runs by
+/// itself, and is signed by its count, or, in a call's first message, by how often p goes into it.
 class ListDigest {
  public:
   /// More tensors than that are told apart by their sizes only, and none of them is named.

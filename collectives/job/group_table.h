@@ -22,12 +22,15 @@ class CommunicatorCore;
 /// members, over the control connections that there are.
 ///
 /// Each member sends every other one an invitation: the group's name and ranks, its own number for it, where
-/// its part of the segment lies, and how large its buffers may be. Each accepts one invitation of every other
-/// one, and is done when all have accepted its own with that: nobody decides, and groups that are made at the
-/// same time do not wait for each other. Of groups of one name that are given up and made again, no two that
-/// were not made together meet. What a member says of a group bears its own number, which it uses for no
-/// other one. A region is used again when every member whose invitation was accepted has left the group,
-/// since until then it may write there.
+/// its part of the segment lies, how large buffers may be. Each accepts one invitation of every other one,
+/// and is done when all have accepted its own with that: nobody decides, and groups made at once do not wait
+/// for each other.
+///
+/// Of groups of one name that are given up and made again, no two that were not made together meet. What a
+/// member says of a group bears its own number, which it uses for no other one.
+///
+/// A region is used again when every member whose invitation was accepted has left the group, since until
+/// then it may write there.
 ///
 /// Ranks are those of the communicator that was joined, unless it says otherwise. Threads: the engine's.
 /// Lifetime: what it refers to outlives it; no group is in use when it ends.

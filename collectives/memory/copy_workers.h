@@ -18,9 +18,13 @@ namespace cohort {
 ///
 /// Nobody waits for a worker that does not come: parts are claimed one by one, the caller takes what is left,
 /// and waits only for parts that a worker has begun. Between its parts others on the engine have their turns,
-/// while workers go on. The first large steps are done in turn with and without
-/// help, and workers go on only if they made them faster. Threads: one caller. Workers run on the processors
-/// that the caller may use when they are started, by the first large step.
+/// while workers go on.
+///
+/// The first large steps are done in turn with and without help, and workers go on only if they made them
+/// faster.
+///
+/// Threads: one caller. Workers run on the processors that the caller may use when they are started, by the
+/// first large step.
 class CopyWorkers : Immovable {
  public:
   /// A step below this many bytes is over before a sleeping worker is awake.

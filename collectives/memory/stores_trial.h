@@ -14,9 +14,12 @@ namespace cohort {
 /// says of its last level may be another one's, and others use it as well.
 ///
 /// What is about as large as the cache still has most of its lines there, and is read by other ranks from it;
-/// what is larger only drives others out. The first calls of a kind and size go both ways in turn, on all
-/// ranks alike, the faster way serves the following ones, and after a while both are tried again. Threads:
-/// one.
+/// what is larger only drives others out.
+///
+/// The first calls of a kind and size go both ways in turn, on all ranks alike, the faster way serves the
+/// following ones, and after a while both are tried again.
+///
+/// Threads: one.
 class StoresTrial {
  public:
   /// `cache_bytes`: a first guess.

@@ -15,8 +15,10 @@ namespace cohort {
 
 /// How the ranks of one host begin a collective, whether they are all of the communicator's or not: each
 /// announces what it runs, with its data if that is small, else with the places of its buffers, and waits for
-/// the others. Then a local schedule runs on what was announced. Where data travels, a rank waits only for
-/// those that it needs, and hears of the others before it announces the next one.
+/// the others. Then a local schedule runs on what was announced.
+///
+/// Where data travels, a rank waits only for those that it needs, and hears of the others before it announces
+/// the next one.
 ///
 /// Everything here can happen in place, without suspending, while peers come within a short spin; attend()
 /// goes on from wherever that ended. Names no operator and no algorithm: of each it knows what is said in

@@ -25,6 +25,7 @@ class Touch;
 ///
 /// Messages between two ranks are matched by tag, in the order of their sends. Small ones travel at once, as
 /// long as the receiver has not too much of this rank's that nobody wanted so far; the others are offered.
+///
 /// What comes is always read, so any batch of sends and receives gets on, in whatever order they are awaited;
 /// of what nobody wants yet, the receiver keeps at most 1 MiB of each sender, and what describes the rest. A
 /// send is over when the buffer may be reused: at once, or when the receiver has it.

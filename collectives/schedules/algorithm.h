@@ -31,6 +31,7 @@ struct LocalSchedule {
   bool (*meets_again)(const Exec& x, std::size_t bytes) = nullptr;
   /// Inputs of tuning::slots::kReferFrom bytes or more need not travel: a rank whose windows all others map
   /// announces them by reference (Exec::has_referred), at the price of one phase if others read any of them.
+  ///
   /// Each decides for itself, of its result, too, where it gives nothing. What by the operator's definition
   /// nobody else gets travels in no case: who gives it finds it in its send window.
   bool may_refer = false;
@@ -72,9 +73,10 @@ class ForRanks {
 /// One algorithm for one operator: what it costs, what it needs, and the schedule, or a local one, or both.
 ///
 /// `bytes` is Op::size_bytes() of the piece that a run handles; for needs(), of the largest one of its size
-/// class, and so what a schedule asks for by its own bytes it has to ask for here by any as large. A message
-/// above largest_piece is run in pieces. With both, the local schedule runs where all ranks map all user
-/// windows, the other elsewhere.
+/// class, and so what a schedule asks for by its own bytes it has to ask for here by any as large.
+///
+/// A message above largest_piece is run in pieces. With both, the local schedule runs where all ranks map all
+/// user windows, the other elsewhere.
 template <class Op>
 struct Algorithm {
   std::string_view name;

@@ -17,9 +17,9 @@ namespace cohort {
 /// What a schedule takes over TCP on hosts of a certain speed; the same numbers on all ranks, since all must
 /// come to the same choice. What a schedule says it does inside of hosts it does over shared memory.
 ///
-/// Where ranks share cores two things add up: the way from the first message to the last, each of which is
-/// sent and taken before the next one starts, and the work of all messages and bytes at both their ends, over
-/// the cores that do it; or, if that is more, of the core whose rank sends more than others.
+/// Where ranks share cores two things add up: the way from the first message to the last, each sent and taken
+/// before the next one starts, and the work of all messages and bytes at both their ends, over the cores that
+/// do it; or, if that is more, of the core whose rank sends more than others.
 ///
 /// Where each rank has a core, messages are sent and taken while others are on their way: the longest counts
 /// of the way, of a rank's messages on average, and of those of the rank that sends, or takes, most.

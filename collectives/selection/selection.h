@@ -50,9 +50,10 @@ struct Choice {
 }
 
 /// The algorithm for a call, and what decided: the one that the call forces, else the one that is forced for
-/// all if it can run the call, else the cheapest that applies here, or nearly so in fewer rounds. Throws
-/// InvalidArgument when the one that the call forces does not exist for the operator or cannot run here,
-/// naming those that can.
+/// all if it can run the call, else the cheapest that applies here, or nearly so in fewer rounds.
+///
+/// Throws InvalidArgument when the one that the call forces does not exist for the operator or cannot run
+/// here, naming those that can.
 [[nodiscard]] Choice choose_algorithm(const Call& call, const Reach& reach, const AlgorithmTable& algorithms,
                                       const Forced& forced);
 

@@ -37,9 +37,11 @@ inline constexpr std::size_t kUnsaidScratch = std::size_t{1} << 60;
 ///
 /// Its links are the strictest that a schedule may meet: a send completes when it has been received; what one
 /// rank sends another on a link and lane, bytes and signals alike, arrives in order and waits behind bytes
-/// that nobody receives yet. Streams are deterministic and each end of a link is used by one stream at a
-/// time, which is checked; so what can complete does not depend on the order in which streams run, and a run
-/// that ends here ends on every machine.
+/// that nobody receives yet.
+///
+/// Streams are deterministic and each end of a link is used by one stream at a time, which is checked; so
+/// what can complete does not depend on the order in which streams run, and a run that ends here ends on
+/// every machine.
 class Machine final : public machine::Stage {
  public:
   Machine(const Plan& plan, const Fault* fault);
@@ -66,10 +68,13 @@ class Machine final : public machine::Stage {
   [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
   /// If nothing was found, nothing would be in any operation that follows, with the same arguments. Each
   /// rank's own accesses are ordered by its streams, which are joined, and peers' accesses to its memory are
-  /// over when it leaves (check_left_behind), or before all meet again. So the next operation meets them only
-  /// by what peers do before it has begun there: nothing, if all that they touch in this one comes certainly
-  /// after its beginning. Then the next one starts as this one did, with nothing on its way that is not in
-  /// front of all that it sends: links keep order, and tell its signals from older ones.
+  /// over when it leaves (check_left_behind), or before all meet again.
+  ///
+  /// So the next operation meets them only by what peers do before it has begun there: nothing, if all that
+  /// they touch in this one comes certainly after its beginning.
+  ///
+  /// Then the next one starts as this one did, with nothing on its way that is not in front of all that it
+  /// sends: links keep order, and tell its signals from older ones.
   [[nodiscard]] bool holds_in_a_row() const noexcept {
     return holds_in_a_row_ && plan_.tags_signals && !plan_.is_eager && !plan_.goes_ahead;
   }

@@ -56,7 +56,9 @@ inline constexpr std::uint64_t kOrdersTried = 4;
 
 /// The cases whose mutants are worth checking, in place and out of place. Of the filter's: those that divide
 /// evenly, so that costs count, with the last rank as the root; and, unless it has counts, those that leave a
-/// remainder of one, with root 0, in one piece and in two. Without ranks in the filter, with 2 to 5, 7 and 8.
+/// remainder of one, with root 0, in one piece and in two.
+///
+/// Without ranks in the filter, with 2 to 5, 7 and 8.
 [[nodiscard]] std::vector<Case> cases_for_mutants(CaseFilter filter);
 
 }  // namespace cohort::check

@@ -33,10 +33,9 @@ struct CaseFilter {
 };
 
 inline constexpr Rank kMostRanksByDefault = 64;
-/// Roots multiply the cases of a number of ranks by it, and what a case takes grows with its square. So
-/// unless numbers are asked for, every root is checked only of few ranks, and of many where they are about
-/// powers of two or have many divisors, which is what schedules depend on; of others the first, the middle
-/// and the last.
+/// A number of ranks has as many roots, and what a case takes grows with its square. So unless numbers are
+/// asked for, every root is checked only of few ranks, and of many where they are about powers of two or have
+/// many divisors, which is what schedules depend on; of others the first, the middle and the last.
 inline constexpr Rank kRanksOfEveryRoot[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
                                              13, 14, 15, 16, 17, 24, 31, 32, 33, 63, 64};
 /// Elements per rank of the count at which costs show: one piece, and no rounding.

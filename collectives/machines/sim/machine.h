@@ -38,11 +38,13 @@ struct Watchers {
 
 /// The machine that predicts: no data, a virtual clock, a network and processors that take time.
 ///
-/// Links buffer whatever is sent: a send is over when its bytes have left. Each stream has a time of its own,
-/// which may be ahead of the clock: a stream goes on at once when it is known how long its step takes, and
-/// only its next request for something that others use too waits until the clock has come so far. So a
-/// message costs one event where a rank computes little. What happens at one moment happens in an order that
-/// the seed chooses; the same seed gives the same run.
+/// Links buffer whatever is sent: a send is over when its bytes have left.
+///
+/// Each stream has a time of its own, which may be ahead of the clock: a stream goes on at once when it is
+/// known how long its step takes, and only its next request for something that others use too waits until the
+/// clock has come so far. So a message costs one event where a rank computes little.
+///
+/// What happens at one moment happens in an order that the seed chooses; the same seed gives the same run.
 class Machine final : public machine::Stage {
  public:
   /// The watchers outlive it.

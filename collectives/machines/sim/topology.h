@@ -28,11 +28,12 @@ struct LinkModel {
 /// The machines and the network of a simulation.
 ///
 /// Ranks fill hosts one after another: the first hosts as `ranks_of_hosts` says, further ones with
-/// `ranks_per_host` each. Ranks of one host reach each other over ports of their own; other
-/// hosts through the host's NICs, of which the ranks take turns: the NICs of the first hosts carry what
-/// `gigabytes_per_second_of_hosts` says, each, further ones as `network` does. Hosts below one switch see
-/// full bisection; from switch to switch all NICs of its hosts share one uplink, which has their bandwidth
-/// divided by `oversubscription`. All ports, NICs and uplinks are full duplex.
+/// `ranks_per_host` each. Ranks of one host reach each other over ports of their own; other hosts through the
+/// host's NICs, of which the ranks take turns: the NICs of the first hosts carry what
+/// `gigabytes_per_second_of_hosts` says, each, further ones as `network` does.
+///
+/// Hosts below one switch see full bisection; from switch to switch all NICs of its hosts share one uplink,
+/// which has their bandwidth divided by `oversubscription`. All ports, NICs and uplinks are full duplex.
 struct Topology {
   Rank ranks_per_host = 1;
   std::vector<Rank> ranks_of_hosts;  ///< of the first hosts, where these differ

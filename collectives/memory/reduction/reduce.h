@@ -15,18 +15,20 @@ namespace cohort {
 ///
 /// Strictly from left to right for each element, with the same instructions' results in vectors, tails and on
 /// every instruction set: the bits depend on the order of the inputs alone, never on count, slicing,
-/// alignment or machine (levels D2 and D3, as far as the caller keeps the order). The meaning per element:
+/// alignment or machine (levels D2 and D3, as far as the caller keeps the order).
+///
+/// The meaning per element:
 /// - sum, prod: floats by IEEE 754 in the thread's rounding mode, no fused or reassociated steps; integers
-/// wrap modulo 2^n.
+///   wrap modulo 2^n.
 /// - max, min: IEEE 754-2019 maximum and minimum: a NaN wins, +0 is above -0. So these do not depend on the
-/// order either.
+///   order either.
 /// - scaled_sum: the sum; scale() comes before.
 /// - avg: the sum, and when `average_over` is given divided by it at the end: floats by true division,
-/// integers toward zero after the wrapped sum.
+///   integers toward zero after the wrapped sum.
 /// - Floats of 8 and 16 bits are combined as float32, however many inputs there are, and the result is
-/// rounded once (SmallFloat says how).
+///   rounded once (SmallFloat says how).
 /// - A float result that is NaN is always the positive quiet NaN without payload. x86 would hand on either
-/// operand's.
+///   operand's.
 /// - logical_and, logical_or, logical_xor: 1 or 0; bit_and, bit_or, bit_xor: bit for bit. Integers only.
 /// - One input that is not averaged is copied bit for bit.
 ///

@@ -7,10 +7,13 @@
 #include <cohort/collectives/schedules/operators/list.h>
 
 /// The operators over hosts of any sizes: a mesh inside of hosts, and between them all pairs of ranks of
-/// which one carries what is the other's. Source: asymmetric hierarchical concatenation, as in HCCL's
-/// algorithm guide: every host cuts the data evenly among its ranks, and between neighbouring cuts of all
-/// hosts each has one rank that takes part. Here each host's vector is cut at the cuts of two hosts at a
-/// time, its own and the other's, so that a pair exchanges one message.
+/// which one carries what is the other's.
+///
+/// Source: asymmetric hierarchical concatenation, as in HCCL's algorithm guide: every host cuts the data
+/// evenly among its ranks, and between neighbouring cuts of all hosts each has one rank that takes part.
+///
+/// Here each host's vector is cut at the cuts of two hosts at a time, its own and the other's, so that a pair
+/// exchanges one message.
 ///
 /// A vector is cut among hosts by the bandwidths of their networks, where these are known; otherwise, and
 /// where they are the same, each host has as much.

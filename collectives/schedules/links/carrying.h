@@ -12,8 +12,10 @@
 namespace cohort {
 
 /// A vector for each host, cut into as many parts as anybody asks for, all of one size but for an element.
-/// One vector of all is cut among the hosts by their bandwidths. Of blocks that differ a part is as many,
-/// whole or a fraction of one, whatever their sizes: so each of a host's ranks has its own block there.
+/// One vector of all is cut among the hosts by their bandwidths.
+///
+/// Of blocks that differ a part is as many, whole or a fraction of one, whatever their sizes: so each of a
+/// host's ranks has its own block there.
 ///
 /// A cut is a fraction of the vector, or of its blocks, rounded down: two parts of which neither begins where
 /// the other has ended, as fractions, are the only ones that may have elements in common.
@@ -80,8 +82,10 @@ class HostVectors {
 
 /// Hosts of any sizes that share their work. The ranks of a host cut the vector of every host into a part for
 /// each of them, their own vector too, and what a rank has of its own host is its *slice*: that it has in the
-/// end of a combination, and gives in the beginning of a gathering. A rank *carries* its parts of all
-/// vectors: between hosts, each part passes between its carrier and those whose slices it overlaps.
+/// end of a combination, and gives in the beginning of a gathering.
+///
+/// A rank *carries* its parts of all vectors: between hosts, each part passes between its carrier and those
+/// whose slices it overlaps.
 ///
 /// What all ranks of a host carry lies in the first scratch, by place and, for each place, by host. Behind it
 /// is that of levels. Lifetime: within one schedule; uses x.inside().

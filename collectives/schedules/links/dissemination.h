@@ -10,17 +10,18 @@
 namespace cohort {
 
 /// How every rank comes to have a slice of each other rank in ceil(log2 p) rounds, for every number of ranks
-/// p, and with the fewest bytes there are: in a round of distance d each rank passes all that it has to the
-/// rank d ahead, but for what comes from so far behind that it would arrive where it began.
+/// p, with the fewest bytes: in a round of distance d each rank passes all that it has to the rank d ahead,
+/// but for what comes from so far behind that it would arrive where it began.
 ///
 /// Nearest first, distances 1, 2, 4, ...: Bruck's concatenation (Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE
 /// TPDS 8(11), 1997), where the largest message goes farthest. Farthest first, distances ..., 4, 2, 1: the
 /// largest message goes to the next rank, which suits networks that taper (compare PAT, arXiv 2506.20252).
+///
 /// Run backwards in time and combining, either is a reduce_scatter (compare Traeff, arXiv 2410.14234).
 ///
-/// A slice's *way* is how far it has come: the distance from its owner to the rank that has it. A rank keeps
-/// slices in *places*, in the order in which they come, which is the same on all ranks. So what comes in a
-/// round fills one run of places, and what goes out is one run or two, for every p.
+/// A slice's *way* is the distance from its owner to the rank that has it. A rank keeps slices in *places*,
+/// in the order in which they come, which is the same on all ranks. So what comes in a round fills one run of
+/// places, and what goes out is one run or two, for every p.
 class Dissemination {
  public:
   enum class Order : std::uint8_t { nearest_first, farthest_first };

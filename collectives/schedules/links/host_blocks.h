@@ -21,7 +21,8 @@ namespace cohort {
 
 /// Blocks of the ranks of a host, in the order of places: what goes from host to host for the root of a
 /// Gather or Scatter. Where hosts are in rank order and these lie side by side in the root's window, that is
-/// one message, and else one each. Who passes them on has them packed, one behind the other.
+/// one message, else one each. Who passes them on has them packed, one behind the other.
+///
 /// Where each lies is found once, in a list leased from the Exec: where counts differ, what lies before a
 /// block is a sum. Lifetime: within one schedule.
 class HostBlocks : Immovable {

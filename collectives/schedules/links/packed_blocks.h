@@ -9,7 +9,9 @@ namespace cohort {
 
 /// A block for each place and each host, as large as it is, in scratch: those of a place side by side, or
 /// those of a host, so that what goes to a rank of this host, or of another one, is one message. On hosts of
-/// as many ranks each. The list is leased from the Exec. Lifetime: within one schedule.
+/// as many ranks each. The list is leased from the Exec.
+///
+/// Lifetime: within one schedule.
 class PackedBlocks : Immovable {
  public:
   enum class Order : std::uint8_t { by_place, by_host };

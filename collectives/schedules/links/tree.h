@@ -13,8 +13,10 @@ namespace cohort {
 ///
 /// Data goes up it and down again with 2(p-1) messages, the fewest there are: what matters where ranks share
 /// cores, for then the messages of all of them add up. Places count from the root; with rank 0 as the root,
-/// the ranks below a rank are a range in rank order. `for (Rank distance = 1; tree.has_child(distance);
-/// distance *= 2) ... tree.child(distance)` visits the children, smallest subtree first.
+/// the ranks below a rank are a range in rank order.
+///
+/// `for (Rank distance = 1; tree.has_child(distance); distance *= 2) ... tree.child(distance)` visits the
+/// children, smallest subtree first.
 class Tree {
  public:
   explicit Tree(const Exec& x, Rank root = 0) noexcept
