@@ -39,8 +39,10 @@ struct EngineOptions {
 ///
 /// A turn: run what was ready at its start, expire timers, drain the inbox, poll the driver and the sources;
 /// if there was nothing, spin for a while, then sleep until something completes. Who runs for long asks now
-/// and then is_turn_over(). Threads: created, run and destroyed on one; post() from any. Lifetime: outlives
-/// every task, operation and communicator on it.
+/// and then is_turn_over().
+///
+/// Threads: created, run and destroyed on one; post() from any. Lifetime: outlives every task, operation and
+/// communicator on it.
 class Engine : Immovable {
  public:
   explicit Engine(EngineOptions options = {});
@@ -53,8 +55,10 @@ class Engine : Immovable {
 
   /// Drives the loop in this thread until the task is over, then finishes what runs in background(), such as
   /// a communicator saying goodbye. Returns the task's result; throws what it threw, or else what failed in
-  /// background(). Not from a task of this engine (asserted); another engine of the thread may run inside
-  /// one. SteppedRun does the same in an event loop of somebody else's.
+  /// background().
+  ///
+  /// Not from a task of this engine (asserted); another engine of the thread may run inside one. SteppedRun
+  /// does the same in an event loop of somebody else's.
   template <class T>
   T run(Task<T> task);
 

@@ -16,10 +16,11 @@ namespace cohort {
 ///   run.take();
 ///
 /// Runs the task, and then what is in background(), as run() does. Nothing of the engine happens outside of
-/// step(), so collectives wait, and peers for this rank, until the loop comes back to it. Threads: the
-/// engine's; where its driver is epoll any, one at a time, and the descriptor may be waited for meanwhile.
-/// One at a time on an engine, and no run() meanwhile. Lifetime: over before it ends (asserted). Costs: a
-/// sleep of the engine's for each wait of the loop's; it does not spin.
+/// step(), so collectives wait, and peers for this rank, until the loop comes back to it.
+///
+/// Threads: the engine's; where its driver is epoll any, one at a time, and the descriptor may be waited for
+/// meanwhile. One at a time on an engine, and no run() meanwhile. Lifetime: over before it ends (asserted).
+/// Costs: a sleep of the engine's for each wait of the loop's; it does not spin.
 class SteppedRun : Immovable {
  public:
   /// Starts the task, which runs until its first suspension. Asserts that the engine's driver has a

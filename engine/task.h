@@ -125,9 +125,10 @@ CancelScope* scope_of(std::coroutine_handle<P> handle) noexcept {
 ///
 /// Lazy and move-only. A child that completes without suspending costs its parent no hop; one that had
 /// suspended hands over through the ready queue. Its frame comes from the thread's FramePool. Reference
-/// arguments live until it ends. Throws what its body throws. Threads: one engine. Destroying a task destroys
-/// the coroutines it awaits; a task with an operation in flight may not be destroyed (asserted): cancel it
-/// and await it.
+/// arguments live until it ends. Throws what its body throws.
+///
+/// Threads: one engine. Destroying a task destroys the coroutines it awaits; a task with an operation in
+/// flight may not be destroyed (asserted): cancel it and await it.
 template <class T = void>
 class [[nodiscard]] Task {
  public:

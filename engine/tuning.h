@@ -5,10 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Every threshold that was found by measuring: its unit, and what it trades. Sizes are bytes unless they say
-/// otherwise; what is a part of a cache is derived from the cache. Another kind of machine is another such
-/// file. Ranks of a job have to be built with the same one: much of it decides what they expect of each
-/// other.
+/// Every measured threshold: its unit, and what it trades. Sizes are bytes unless they say otherwise; what is
+/// a part of a cache is derived from the cache. Another kind of machine is another such file. Ranks of a job
+/// have to be built with the same one: much of it decides what they expect of each other.
 namespace cohort::tuning {
 
 inline constexpr std::size_t kKiB = 1024;

@@ -14,7 +14,9 @@ namespace cohort {
 ///
 /// A question, or what a rank says of itself or of another one, stands for the earlier one of its kind in the
 /// same group. Of groups that were made and given up again before the peer has heard of them, the last ones
-/// are told. What else there is has a bound in the number of groups. Threads: one engine.
+/// are told. What else there is has a bound in the number of groups.
+///
+/// Threads: one engine.
 class ControlQueue {
  public:
   /// Of messages: the first and the last two words of each group, and two others.

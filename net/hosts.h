@@ -19,8 +19,10 @@ inline constexpr std::uint32_t kMostHostBandwidth = 1U << 20;
 ///
 /// Hosts are numbered by their first ranks, and the *place* of a rank is its number among those of its host.
 /// Which hosts are below one switch is the same again, with hosts in place of ranks and switches in place of
-/// hosts, where that is known. What is cut among hosts is cut by the bandwidths of their networks, which are
-/// the same unless they are given.
+/// hosts, where that is known.
+///
+/// What is cut among hosts is cut by the bandwidths of their networks, which are the same unless they are
+/// given.
 class Hosts {
  public:
   /// All ranks on one host.

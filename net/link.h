@@ -80,13 +80,18 @@ class LinkOperation final : public Operation {
 ///
 /// Effects of one link arrive in order; a signal arrives after the bytes before it; zero bytes are legal. One
 /// coroutine at a time uses a link in each direction, but where its transport says that more may
-/// (framed::FramedLink). Each started operation completes exactly once, from the loop or at once. Sizes come
-/// from the local schedule; a peer that disagrees is an error.
+/// (framed::FramedLink).
+///
+/// Each started operation completes exactly once, from the loop or at once. Sizes come from the local
+/// schedule; a peer that disagrees is an error.
 ///
 /// Signals count, within a collective: at most kMostUntaken posts of one wait to be taken, and all have been
-/// taken when the collective is over. One too many, or one left over, is a ProtocolError, at the latest when
-/// the link is used for that signal again or first used in the next collective; it never satisfies a wait of
-/// another collective. What a peer posts that is ahead of this rank keeps until this rank comes there.
+/// taken when the collective is over.
+///
+/// One too many, or one left over, is a ProtocolError, at the latest when the link is used for that signal
+/// again or first used in the next collective; it never satisfies a wait of another collective.
+///
+/// What a peer posts that is ahead of this rank keeps until this rank comes there.
 ///
 /// Errors: a link never fails an operation by itself: it reports to its LinkOwner, which cancels the
 /// collective's scope with the one cause that all ranks get.

@@ -13,10 +13,11 @@ namespace cohort {
 /// A mark in the work of one stream that other streams wait for: compute before communication, and back.
 ///
 /// stream.record(event) marks, other.wait(event) waits for the marks made so far; it may be recorded again
-/// and again. Any number of waiters. An event that was never recorded lets everybody pass. When the work
-/// before a mark fails, whoever waits for it gets that failure, or for one that was recorded before all marks
-/// were reached; what is recorded after that does not. Threads: one engine. Lifetime: outlives its records
-/// and waits.
+/// and again. Any number of waiters. An event that was never recorded lets everybody pass.
+///
+/// When the work before a mark fails, whoever waits for it gets that failure, or for one that was recorded
+/// before all marks were reached; what is recorded after that does not. Threads: one engine. Lifetime:
+/// outlives its records and waits.
 class Event : Immovable {
  public:
   Event() = default;

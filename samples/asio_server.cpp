@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A service on Asio whose answers several processes compute together.
 //   build/release/bin/cohort run -n 4 -- build/release/bin/asio_server --requests 20
+//
 // Rank 0 serves on loopback: each line is a number n, the answer the sum of 1 / k^2 for k of 1 to n, which
 // goes against pi^2 / 6. Every rank sums its share of the terms. A client in rank 0's process asks, and
 // checks.

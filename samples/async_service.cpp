@@ -2,6 +2,7 @@
 // A service that answers requests on loopback while it takes part in collectives, on one engine and one
 // thread.
 //   build/release/bin/cohort run -n 2 -- build/release/bin/async_service --seconds 2
+//
 // Each rank serves lines of text: "stats" answers with how far it has come; anything else is echoed. A client
 // coroutine beside it asks all the time and reports how long the answers took.
 #include <cohort/cohort.h>

@@ -2,6 +2,7 @@
 // Training that goes on when ranks die: those that are left make a group of the living and share the work
 // anew.
 //   build/release/bin/cohort run -n 4 --keep-going -- build/release/bin/survivors --lose 2 30 --lose 0 60
+//
 // Each step shares its items among the ranks there are, so that the weights at the end are the same however
 // many died on the way, and every rank checks them.
 #include <cohort/cohort.h>

@@ -106,6 +106,7 @@ inline Placement placement_of(double round_trip_ns) {
 enum class Waiting {
   /// With a core per rank: spins, then all leave at a time the last one set, so that no rank has a head
   /// start.
+  ///
   /// With fewer cores: yields, and each leaves as it is scheduled; an operation has begun when the last one
   /// had come, since whoever leaves first is at work on it while others are still to be scheduled.
   awake,

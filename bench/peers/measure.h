@@ -61,11 +61,14 @@ struct Peer {
 ///
 /// One iteration: the library's barrier (the previous operation has ended everywhere, and the library has
 /// moved its last bytes), new values in the input (unless --no-rewrite), the start line, the timed operation.
-/// Its latency is the duration on the slowest rank. Iterations run until the budget is used, at least five
-/// (three, where those take four times the budget), at most kMaxIterations. Results are verified on every
-/// rank before the timed iterations and after them. The round trip between two cores is measured around the
-/// timed iterations; they run once more if the cores moved meanwhile. Where ranks share processors, more
-/// iterations go before the timed ones, until these have as many to carry each, or for a while.
+/// Its latency is the duration on the slowest rank.
+///
+/// Iterations run until the budget is used, at least five (three, where those take four times the budget), at
+/// most kMaxIterations. Results are verified on every rank before the timed iterations and after them.
+///
+/// The round trip between two cores is measured around the timed iterations; they run once more if the cores
+/// moved meanwhile. Where ranks share processors, more iterations go before the timed ones, until these have
+/// as many to carry each, or for a while.
 class Measurement {
  public:
   Measurement(const Options& options, Board& board, Peer peer)

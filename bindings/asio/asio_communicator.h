@@ -19,9 +19,12 @@ namespace cohort {
 ///
 /// Handlers get an std::exception_ptr first: null, or an Error, which use_awaitable and use_future throw.
 /// Calls start where they are initiated, in that order, which has to be the same on all ranks; any number may
-/// be under way. Buffers belong to a call until it completes, counts too. Cancelling one, by whatever kind,
-/// gives the communicator up, on all ranks, once it has begun: the buffers are free when the handler runs. A
-/// copy is another hold on the same; the end of the last one closes it. Threads: any. The context of its
+/// be under way. Buffers belong to a call until it completes, counts too.
+///
+/// Cancelling one, by whatever kind, gives the communicator up, on all ranks, once it has begun: the buffers
+/// are free when the handler runs.
+///
+/// A copy is another hold on the same; the end of the last one closes it. Threads: any. The context of its
 /// executor runs until all has completed.
 class AsioCommunicator {
  public:

@@ -9,8 +9,10 @@
 //
 // Handles are opaque; each is freed by its own function, in any order. Functions return a status: COHORT_OK,
 // or what went wrong, of which the calling thread can ask for the text and the culprit until its next call
-// fails. Threads: any. All ranks make the same calls on a communicator in the same order; threads that call
-// at once have a group each. In a child of fork() everything returns COHORT_INVALID_ARGUMENT.
+// fails.
+//
+// Threads: any. All ranks make the same calls on a communicator in the same order; threads that call at once
+// have a group each. In a child of fork() everything returns COHORT_INVALID_ARGUMENT.
 //
 // Every call that moves data waits for its end where `request` is null. Else it is started, and *request is
 // what tells its end: it belongs to the caller, who frees it. Memory that is named stays the call's until

@@ -22,8 +22,10 @@ namespace cohort::bindings {
 ///
 /// Whoever waits for something drives the engine itself, so that a blocking call is as fast as a coroutine's.
 /// While nobody does, a thread of the loop's own, the keeper, sleeps until the engine needs a turn: for what
-/// was started and not waited for, timers, and news of peers. One thread drives at a time; the others hand
-/// over what they want and wait. The engine is on epoll, whose requests belong to no thread.
+/// was started and not waited for, timers, and news of peers.
+///
+/// One thread drives at a time; the others hand over what they want and wait. The engine is on epoll, whose
+/// requests belong to no thread.
 ///
 /// Threads: any. In a child of fork() everything throws InvalidArgument, and ending it does nothing.
 class SharedLoop : Immovable {

@@ -13,8 +13,10 @@ namespace cohort {
 ///
 /// Requests end as those of io_uring do, but for a connection to a Unix listener whose queue is full: -EAGAIN
 /// at once, since the kernel tells nobody when there is room. A socket that it connects is left non-blocking.
-/// Has no futex waits. Threads: one at a time, any, since no request belongs to who made it; the descriptor
-/// may be waited for meanwhile. Throws SystemError, ResourceLimit.
+/// Has no futex waits.
+///
+/// Threads: one at a time, any, since no request belongs to who made it; the descriptor may be waited for
+/// meanwhile. Throws SystemError, ResourceLimit.
 [[nodiscard]] std::unique_ptr<Driver> make_epoll_driver(std::string why);
 
 }  // namespace cohort

@@ -52,11 +52,15 @@ class CoreGroup final : public ListHook {
 /// Which engines of the same jobs share a core with this one.
 ///
 /// A scheduler may put two ranks on one core beside a core where a busy program runs alone, and leave them
-/// there: each has its fair share. Who then spins for the other keeps it from answering. While this engine
-/// runs, one that was last seen on the same core waits for it, sleeps, or has been moved without having run:
-/// in each case giving the core away loses little. Not where a busy program shares that core, too: it keeps
-/// what it is given for its whole slice, and who yields gives up its claim, while who sleeps gets the core
-/// back when it wakes. Threads: the engine's.
+/// there: each has its fair share. Who then spins for the other keeps it from answering.
+///
+/// While this engine runs, one that was last seen on the same core waits for it, sleeps, or has been moved
+/// without having run: in each case giving the core away loses little.
+///
+/// Not where a busy program shares that core, too: it keeps what it is given for its whole slice, and who
+/// yields gives up its claim, while who sleeps gets the core back when it wakes.
+///
+/// Threads: the engine's.
 class CorePeers : Immovable {
  public:
   [[nodiscard]] bool empty() const noexcept { return groups_.empty(); }

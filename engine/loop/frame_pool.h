@@ -10,8 +10,9 @@ namespace cohort {
 /// above.
 ///
 /// Every block is 64-byte aligned, which also repairs over-aligned locals that g++ 12 misplaces (PR 104177).
-/// A block may be freed by another thread than the one that asked for it: it then joins that thread's pool. A
-/// pool keeps at most 256 KiB of each class, unless told otherwise, so that a thread which only frees does
+/// A block may be freed by another thread than the one that asked for it: it then joins that thread's pool.
+///
+/// A pool keeps at most 256 KiB of each class, unless told otherwise, so that a thread which only frees does
 /// not hoard. Sanitizer builds do not recycle, so that a use after free is seen.
 class FramePool {
  public:

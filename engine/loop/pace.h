@@ -43,10 +43,10 @@ class Pace : Immovable {
     return true;
   }
 
-  /// Calls move(at, bytes) for what is left of `size` bytes, `done` of which are done: for all at once if
-  /// that is little, by what `traffic` says, and nothing of it has begun; else in parts of `part` bytes
-  /// each, or several. True: all is done; false: others should have their turn first. The first part
-  /// that is done takes `has_waited` back.
+  /// Calls move(at, bytes) for what is left of `size` bytes, of which `done` are: for all at once if that is
+  /// little, by what `traffic` says, and not begun; else in parts of `part` bytes each, or several. True: all
+  /// is done; false: others should have their turn first. The first part that is done takes `has_waited`
+  /// back.
   template <class Move>
   [[nodiscard]] bool move_awhile(std::size_t& done, std::size_t size, std::size_t part, std::size_t traffic,
                                  bool& has_waited, Move&& move) {

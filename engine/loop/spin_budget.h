@@ -13,9 +13,11 @@ namespace cohort {
 ///
 /// Of two who answer each other, one that sleeps answers late by its wake. If the other one spins for less,
 /// it sleeps, too, and then its own wake is what makes the first one sleep again, for ever. Who spins for
-/// twice a wake is still there when the answer comes. The budget rises at once and falls slowly, so that a
-/// wake which was fast by chance does not bring that state back. What would take longer than the most that is
-/// spun counts as nothing: to spin for a part of it is in vain. One for each engine.
+/// twice a wake is still there when the answer comes.
+///
+/// The budget rises at once and falls slowly, so that a wake which was fast by chance does not bring that
+/// state back. What would take longer than the most that is spun counts as nothing: to spin for a part of it
+/// is in vain. One for each engine.
 class SpinBudget {
  public:
   /// Enough for a round trip through the kernel on a quiet host, and what is spun where nothing is learnt.

@@ -8,10 +8,9 @@
 
 /// What the caches of this machine hold.
 ///
-/// What Linux says of each core (sysfs) is told to a virtual machine by its host, which may say anything, or
-/// describe the whole of a processor of which the machine has a part. So it is a bound only: a core's own
-/// cache is measured, and of the last level, which it takes as much memory to measure, no more is believed
-/// than processors usually have.
+/// What Linux says of each core (sysfs) a virtual machine is told by its host, which may say anything, or
+/// describe a processor of which the machine has a part. So it is a bound only: a core's own cache is
+/// measured, and of the last level, too large to measure, no more is believed than processors usually have.
 namespace cohort::caches {
 
 /// One cache that holds data.

@@ -58,8 +58,10 @@ struct SpawnOptions {
 ///
 /// It reads nothing from standard input, starts with no signal blocked, and is killed when the thread that
 /// started it ends, however that happens. It stays a zombie until this object dies, so that its numbers
-/// cannot come to mean a stranger. Threads: the owning engine's. The destructor kills the whole group and
-/// waits for the kernel to end the program, which takes microseconds; wait() first for an orderly end.
+/// cannot come to mean a stranger.
+///
+/// Threads: the owning engine's. The destructor kills the whole group and waits for the kernel to end the
+/// program, which takes microseconds; wait() first for an orderly end.
 class ChildProcess {
  public:
   /// Returns when the program runs. Throws InvalidArgument naming a program that cannot be run and why, or

@@ -19,10 +19,12 @@ inline constexpr Duration kAnswerTime = 3 * kAuthenticationTime;
 /// listening end has really taken the connection when this returns.
 ///
 /// `callee` says whom we expect. Unix: the other end must run under our user. Lifetime: the references
-/// outlive the task. Errors: AuthFailed (another secret or user), DuplicateRank, WorldSize, Mismatch,
-/// ProtocolError as the handshake found it, with the callee's rank as culprit; LinkFault when the connection
-/// ended before a verdict, or the other end said nothing for `patience`: worth another attempt. Without
-/// patience of its own it waits as long as its caller.
+/// outlive the task.
+///
+/// Errors: AuthFailed (another secret or user), DuplicateRank, WorldSize, Mismatch, ProtocolError as the
+/// handshake found it, with the callee's rank as culprit; LinkFault when the connection ended before a
+/// verdict, or the other end said nothing for `patience`: worth another attempt. Without patience of its own
+/// it waits as long as its caller.
 Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Identity mine,
                                       const Callee& callee, std::optional<Duration> patience = kAnswerTime);
 

@@ -27,9 +27,12 @@ struct Visitor {
 ///
 /// Before it has proven itself, a connection costs one place and one fixed buffer, for kAuthenticationTime.
 /// There is a place for every rank of the world, so that ranks which all come at once do not drive each other
-/// away, and kPlacesBeside more. When all are taken, the oldest connection of whoever holds most of them
-/// gives way, so that idle strangers cannot keep ranks out; a rank that had to give way comes again. Once a
-/// connection was told that it is taken, it keeps its place. A newcomer costs a look at each place.
+/// away, and kPlacesBeside more.
+///
+/// When all are taken, the oldest connection of whoever holds most of them gives way, so that idle strangers
+/// cannot keep ranks out; a rank that had to give way comes again.
+///
+/// Once a connection was told that it is taken, it keeps its place. A newcomer costs a look at each place.
 ///
 /// Threads: the engine's. Lifetime: the references and the handler outlive serve().
 class Gate : Immovable {

@@ -26,9 +26,10 @@
 ///
 /// Fresh nonces make recordings worthless, the labels stop one's own message from coming back as the answer,
 /// and the MACs cover every field of both ends, the other job's id or another world size included: such a
-/// mix-up is found after both ends have proven themselves, so both can report it with both values. A
-/// stranger's listener gets no MAC from us. It authenticates the beginning of a connection; bytes sent later
-/// are as safe as the network is.
+/// mix-up is found after both ends have proven themselves, so both can report it with both values.
+///
+/// A stranger's listener gets no MAC from us. It authenticates the beginning of a connection; bytes sent
+/// later are as safe as the network is.
 ///
 /// No I/O and no time here: the caller moves the bytes, reads exactly one message at a time into a fixed
 /// buffer, and gives each connection a deadline. Threads: each object on one. Errors: Internal if OpenSSL

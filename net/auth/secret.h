@@ -31,8 +31,7 @@ class Secret {
   /// What a file, a descriptor or a variable holds:
   ///  - 64 hexadecimal digits: the 32 bytes they spell;
   ///  - other printable ASCII text of at least 16 characters: hashed (HKDF-SHA256). White space at its end
-  ///  does not
-  ///    count, so that a file with and one without a last newline are the same secret;
+  ///    does not count, so that a file with and one without a last newline are the same secret;
   ///  - anything else must be exactly 32 bytes, taken as they are.
   ///
   /// Hashing spreads a text's entropy and adds none: whoever records a handshake can try guesses at leisure,

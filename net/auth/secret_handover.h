@@ -9,8 +9,8 @@
 #include <string_view>
 
 /// Before the handshake with rank 0 at a Unix address: processes of one user on one host may begin without a
-/// secret. Rank 0 then makes one and gives it to whoever the kernel says runs under the same user; a secret
-/// that somebody chose is never given away, and a process that has one does not trade it for another.
+/// secret. Rank 0 then makes one and gives it to whom the kernel says runs under the same user; a secret that
+/// somebody chose is never given away; a process that has one does not trade it.
 ///
 ///     connecting                     rank 0
 ///     do I have a secret?  ----->

@@ -25,8 +25,9 @@ namespace cohort::framed {
 ///
 /// A device may move large pieces while nobody runs here. Then a call answers EAGAIN until they are moved:
 /// its caller comes again with the same memory, as the second piece without a first one or to receive into,
-/// and touches that memory only after an answer other than EAGAIN, or after shutdown(). Of other memory
-/// nobody holds on to anything when a call returns.
+/// and touches that memory only after an answer other than EAGAIN, or after shutdown().
+///
+/// Of other memory nobody holds on to anything when a call returns.
 class ByteStream : Immovable {
  public:
   virtual ~ByteStream() = default;

@@ -16,10 +16,14 @@ namespace cohort::framed {
 ///
 /// Frames come into a staging buffer, several at a time if they are small, so that one completion serves a
 /// small message. The rest of a larger payload goes straight to its destination, or, to be combined, through
-/// the staging buffer. A frame whose time has not come stays where it is and nothing is read behind it: the
-/// peer's sending then waits for room in the stream. Pieces are taken while somebody runs here, but for
-/// payloads that were lent whole: the stream fetches these while those behind them are looked at, if they
-/// were lent, too, and are to be stored. Anything else waits until all before it were fetched.
+/// the staging buffer.
+///
+/// A frame whose time has not come stays where it is and nothing is read behind it: the peer's sending then
+/// waits for room in the stream.
+///
+/// Pieces are taken while somebody runs here, but for payloads that were lent whole: the stream fetches these
+/// while those behind them are looked at, if they were lent, too, and are to be stored. Anything else waits
+/// until all before it were fetched.
 class FrameReader final : public Source {
  public:
   FrameReader(Connection& connection, FrameWriter& writer);

@@ -15,9 +15,10 @@ namespace cohort::framed {
 ///
 /// A frame that the stream has room for goes out inside start(), over TCP with one system call, while the
 /// turn of the loop lasts; the rest is sent by poll(), turn by turn. The kernel never holds on to an
-/// operation's memory: each piece is copied while somebody runs here. Payloads of operations that the stream
-/// lends whole are out of the way at once: frames behind them go out meanwhile, and these operations
-/// complete, in their order, as their memory returns.
+/// operation's memory: each piece is copied while somebody runs here.
+///
+/// Payloads of operations that the stream lends whole are out of the way at once: frames behind them go out
+/// meanwhile, and these operations complete, in their order, as their memory returns.
 class FrameWriter final : public Source {
  public:
   explicit FrameWriter(Connection& connection) noexcept : connection_(connection) {}

@@ -15,15 +15,17 @@ namespace cohort::framed {
 ///
 /// Each frame says which collective it belongs to. One that is ahead of this rank waits in the connection
 /// until operation_started(); one of another signature is a mismatch; one that is behind, or that names bytes
-/// which this rank's schedule or windows do not have, fails the link. Bytes are only moved while somebody
-/// runs here, or by a device that is stopped first, so an operation that is cancelled ends at once; if half
-/// of it had been done, the link is broken then, silently: whoever cancels knows. A broken link completes
-/// nothing: what is started on it waits for its scope to be cancelled.
+/// which this rank's schedule or windows do not have, fails the link.
+///
+/// Bytes are only moved while somebody runs here, or by a device that is stopped first, so an operation that
+/// is cancelled ends at once; if half of it had been done, the link is broken then, silently: whoever cancels
+/// knows. A broken link completes nothing: what is started on it waits for its scope to be cancelled.
 ///
 /// Several operations may be under way in each direction, but one get and one wait for each signal: what they
-/// send goes out in the order of their start, and what comes is received by them in that order. Those that
-/// receive complete in that order too; those that send complete as their memory may be used again, which of a
-/// small message may be before a large one that was started earlier.
+/// send goes out in the order of their start, and what comes is received by them in that order.
+///
+/// Those that receive complete in that order too; those that send complete as their memory may be used again,
+/// which of a small message may be before a large one that was started earlier.
 ///
 /// Threads: the engine's. Lifetime: no operation on it when it ends (asserted), and serve() is over.
 class FramedLink : public Link {

@@ -16,8 +16,9 @@ namespace cohort::framed {
 ///
 /// The second stream begins where the first one ends, so that bytes keep their order and none travels twice.
 /// Who sends ends the first one when both ends of the second are there; who receives reads the first one to
-/// its end, and whether it has a second one tells whether that was all. Lifetime: serve() is over when it
-/// ends.
+/// its end, and whether it has a second one tells whether that was all.
+///
+/// Lifetime: serve() is over when it ends.
 class UpgradingStream : public ByteStream {
  public:
   /// Makes this end of the second stream while the peer makes the other. Null: one of them cannot.

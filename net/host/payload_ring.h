@@ -11,8 +11,10 @@ inline constexpr std::size_t kCacheLine = tuning::kCacheLine;
 
 /// Where ranks put what travels with an arrival, unless it lies in the slot: one after the other, round and
 /// round, so that a place is written again long after peers have read it; see Staging in
-/// collectives/schedules for what that saves. Of every rank's memory the same place, found by all of them
-/// from the sizes of their collectives. Two in a row do not overlap: peers may still read the last one.
+/// collectives/schedules for what that saves.
+///
+/// Of every rank's memory the same place, found by all of them from the sizes of their collectives. Two in a
+/// row do not overlap: peers may still read the last one.
 class PayloadRing {
  public:
   static constexpr std::size_t kMostBytes = tuning::stages::kRing;

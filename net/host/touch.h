@@ -14,8 +14,9 @@ namespace cohort::host {
 ///
 /// A rank whose call fails withdraws its memory, waits for touches, 5 s at most, and uses it anew. So end()
 /// comes before this rank tells anybody that it is through (a phase, a counter, a packet): until then the
-/// owner's call is not over, and a withdrawal belongs to it. Who finds one goes no further: it waits for the
-/// cause, which ends the call as its deadline does.
+/// owner's call is not over, and a withdrawal belongs to it.
+///
+/// Who finds one goes no further: it waits for the cause, which ends the call as its deadline does.
 ///
 /// Threads: the engine's. Lifetime: the group outlives it. Costs a store at each end and a look at each
 /// owner.

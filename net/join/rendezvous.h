@@ -18,9 +18,12 @@ namespace cohort {
 ///
 /// A cause that ends the joining is told to every member, also to those that come within kFarewell after it.
 /// A member that dies while others are missing frees its place for a new incarnation of it; once the table is
-/// out, a death ends the joining. Who comes when all ranks are there, or as another rank 0, is of another
-/// job, most likely: it is sent away, and nobody here is disturbed. Threads: the engine's. Lifetime: `state`
-/// and `listener` outlive run().
+/// out, a death ends the joining.
+///
+/// Who comes when all ranks are there, or as another rank 0, is of another job, most likely: it is sent away,
+/// and nobody here is disturbed.
+///
+/// Threads: the engine's. Lifetime: `state` and `listener` outlive run().
 class Rendezvous final : private Gate::Handler, Immovable {
  public:
   static constexpr Duration kFarewell = std::chrono::seconds(2);

@@ -16,7 +16,9 @@ namespace cohort::shm {
 /// Source memory that the receiver maps (a communicator's buffer, or any memory inside one process) is read
 /// in place; private memory goes through two staging slots of 128 KiB that the sender fills while the
 /// receiver empties. Both ends have met at the start of the collective (HostGroup's arrivals), where they
-/// have compared their signatures: nothing here carries one. A broken link completes nothing that waits.
+/// have compared their signatures: nothing here carries one.
+///
+/// A broken link completes nothing that waits.
 class ShmLink final : public Link, private host::Watcher {
  public:
   ShmLink(host::HostGroup& group, LinkOwner& host, Rank peer, Lane lane) noexcept;

@@ -13,8 +13,9 @@ namespace cohort::shm {
 
 /// Packets through shared memory: a ring of cache lines in the sender's segment, each with its number, which
 /// the receiver waits for. A packet of up to 32 bytes is one cache line's way. Payloads beyond that lie
-/// beside, in several parts if they are large, so that the receiver copies one while the next is copied. It
-/// says only now and then how far it has read, so that the line is not asked for.
+/// beside, in several parts if they are large, so that the receiver copies one while the next is copied.
+///
+/// It says only now and then how far it has read, so that the line is not asked for.
 class ShmPackets final : public PacketChannel {
  public:
   ShmPackets(host::HostGroup& group, LinkOwner& host, Rank peer) noexcept

@@ -17,9 +17,12 @@ namespace cohort::verbs {
 /// What the peer has lent and the device reads from there, by RDMA READ, by all queue pairs of a connection.
 ///
 /// A read is cut into parts, one for each pair as long as they have kLeastPartBytes, and pairs take turns:
-/// who follows the last one of a read begins the next. Pairs know nothing of each other, so parts are done in
-/// any order; reads are over in the order in which they were started, each once all its parts are done. A
-/// pair has no more parts under way than the peer's device serves.
+/// who follows the last one of a read begins the next.
+///
+/// Pairs know nothing of each other, so parts are done in any order; reads are over in the order in which
+/// they were started, each once all its parts are done.
+///
+/// A pair has no more parts under way than the peer's device serves.
 ///
 /// The device writes into a read's memory until the read is over, or the pairs are destroyed. Threads: the
 /// engine's.

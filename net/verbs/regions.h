@@ -18,7 +18,9 @@ namespace cohort::verbs {
 /// Where the limit on locked memory is reached, what nobody uses is given back; where that is not enough,
 /// nothing is registered until something was given back. Where a child's memory is not kept apart by the
 /// kernel (before Linux 5.12), nothing is registered at all: what shares a page with it would be missing in
-/// children. Threads: the engine's. Lifetime: ends before the domain and after its regions' users.
+/// children.
+///
+/// Threads: the engine's. Lifetime: ends before the domain and after its regions' users.
 class Regions : Immovable {
  public:
   /// Registered as long as somebody has it.

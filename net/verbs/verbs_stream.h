@@ -32,16 +32,21 @@ enum class LargePieces : std::uint8_t { lent, copied };
 /// A message is copied into the own ring and from there written into the peer's, by RDMA WRITE WITH
 /// IMMEDIATE; the immediate says how many bytes it was, and takes one of the receives that stand ready there.
 /// What the receiver has used up it tells by immediates too: credits, so that neither ring nor receives run
-/// out. Small messages are inline, every sixteenth request or so asks for a completion, and completions are
-/// taken in batches, in every turn of the loop, or when the completion channel wakes it.
+/// out.
+///
+/// Small messages are inline, every sixteenth request or so asks for a completion, and completions are taken
+/// in batches, in every turn of the loop, or when the completion channel wakes it.
 ///
 /// A large piece of memory that the device may reach is lent instead: behind the bytes before it the peer is
 /// told where it lies, reads it from there to where it belongs (RDMA READ, by all queue pairs that the
-/// connection has: LoanReads), and says so. Each loan has its place among the bytes: those that came before
-/// it are received first, those behind it later. At most kMostLoans are open in a direction; try_send_some()
-/// has one at a time, and nothing follows that one until it was answered. Who cannot reach the memory that it
-/// is to be read into reads it in small pieces through a block of the stream's, and asks that all goes
-/// through the ring from then on.
+/// connection has: LoanReads), and says so.
+///
+/// Each loan has its place among the bytes: those that came before it are received first, those behind it
+/// later. At most kMostLoans are open in a direction; try_send_some() has one at a time, and nothing follows
+/// that one until it was answered.
+///
+/// Who cannot reach the memory that it is to be read into reads it in small pieces through a block of the
+/// stream's, and asks that all goes through the ring from then on.
 ///
 /// A peer can write nothing but the receiving ring, and read what was lent, with the rest of its region.
 ///

@@ -25,8 +25,7 @@ struct Step {
 ///
 ///     network.forward(batch);                              // this rank's shard of the global batch
 ///     for (layer = last; layer >= 0; --layer)
-///       network.backward_layer(layer);                     // then start the sum of gradient(layer) over all
-///       ranks
+///       network.backward_layer(layer);                     // then start the sum of gradient(layer)
 ///     network.apply(layer, step);                          // for each layer, when its sum has arrived
 ///
 /// Losses and gradients are divided by the size of the *global* batch. So their *sum* over the ranks is the

@@ -34,9 +34,10 @@ void summarise(std::span<double> samples_us, Result& result);
 /// five (three, where those take four times the budget), at most kMostIterations.
 ///
 /// Where ranks share processors more of them go before, until these have as many to carry each, or for a
-/// while: after a pause of some ranks a scheduler leaves most of them on one processor. Results are verified
-/// in an iteration before the timed ones, over destroyed old results, and in one more after them, which
-/// differs from them in nothing.
+/// while: after a pause of some ranks a scheduler leaves most of them on one processor.
+///
+/// Results are verified in an iteration before the timed ones, over destroyed old results, and in one more
+/// after them, which differs from them in nothing.
 ///
 /// Ranks of a job that others have started may be on several hosts: an all_reduce takes the place of the
 /// start line, and another one brings the samples together.

@@ -44,11 +44,15 @@ struct Board {
 /// for other libraries: figures compare only if the start is the same.
 ///
 /// One crossing: arrive(), is_released() until it says so, leave(). Between two polls the caller lets its
-/// engine take a turn: a peer that is not here yet may wait for bytes that this rank has still to send. Where
-/// each rank has a processor, polls spin, and all leave at a time that the last one has set, so that nobody
-/// has a head start. Where they do not, polls yield, and each leaves as it is scheduled: an operation has
-/// begun there when the last one had come, since whoever leaves first is at work on it while others are still
-/// to be scheduled. Ranks that share an engine poll once: the one that is missing needs the turn.
+/// engine take a turn: a peer that is not here yet may wait for bytes that this rank has still to send.
+///
+/// Where each rank has a processor, polls spin, and all leave at a time that the last one has set, so that
+/// nobody has a head start.
+///
+/// Where they do not, polls yield, and each leaves as it is scheduled: an operation has begun there when the
+/// last one had come, since whoever leaves first is at work on it while others are still to be scheduled.
+///
+/// Ranks that share an engine poll once: the one that is missing needs the turn.
 class StartLine : Immovable {
  public:
   enum class Polls { spin, yield, once };
