@@ -7,10 +7,11 @@ namespace all_gather_ahc {
 namespace {
 
 /// All_gather over hosts of any sizes: a rank sends its block to each other host, cut among those that carry
-/// it there, and on a mesh inside of hosts all pass on what they carry. Cost, p ranks on m hosts, the largest
-/// of g ranks and the smallest of s, blocks of `bytes`: 2 rounds; per rank up to (p-s)/s * bytes received
-/// across and (g-1)p/g * bytes inside. Streams: main and one for each peer inside, or partner across.
-/// Scratch: p blocks. Source: as all_reduce_ahc.
+/// it there, and on a mesh inside of hosts all pass on what they carry.
+///
+/// Cost, p ranks on m hosts, the largest of g ranks and the smallest of s, blocks of `bytes`: 2 rounds; per
+/// rank up to (p-s)/s * bytes received across and (g-1)p/g * bytes inside. Streams: main and one for each
+/// peer inside, or partner across. Scratch: p blocks. Source: as all_reduce_ahc.
 Task<> all_gather_ahc(Exec& x, AllGather op) { return carrying::all_gather(x, op); }
 
 const Algorithm<AllGather> kAlgorithm = {.name = "ahc",

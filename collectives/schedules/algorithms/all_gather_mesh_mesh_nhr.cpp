@@ -25,10 +25,11 @@ Cost cost_across_hosts(std::size_t bytes, const Hosts& switches) {
 
 /// Three-level all_gather: by nhr across switches everybody gets the blocks of the ranks in its place of the
 /// hosts in its host's place, passes them on to the ranks in its place below its switch, on a mesh, and all
-/// of these inside of its host, on another. Cost, s switches of h hosts of q ranks, m hosts in all, blocks of
-/// `bytes`: ceil(log2 s) + 2 rounds; per rank (s-1) * bytes sent across, (h-1)s * bytes below the switch and
-/// (q-1)m * bytes inside. Streams: main and q-1, h-1 or two sub streams. Scratch: p + m + s blocks. Source:
-/// as all_reduce_mesh_mesh_nhr.
+/// of these inside of its host, on another.
+///
+/// Cost, s switches of h hosts of q ranks, m hosts in all, blocks of `bytes`: ceil(log2 s) + 2 rounds; per
+/// rank (s-1) * bytes sent across, (h-1)s * bytes below the switch and (q-1)m * bytes inside. Streams: main
+/// and q-1, h-1 or two sub streams. Scratch: p + m + s blocks. Source: as all_reduce_mesh_mesh_nhr.
 Task<> all_gather_mesh_mesh_nhr(Exec& x, AllGather op) { return levels::all_gather(x, op, across_hosts); }
 
 Cost cost(std::size_t bytes, const Hosts& hosts) {

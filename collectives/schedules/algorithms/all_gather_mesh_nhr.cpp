@@ -16,9 +16,11 @@ Cost cost_across(std::size_t bytes, Rank ranks) {
 }
 
 /// Two-level all_gather: by nhr across hosts everybody gets the blocks of the ranks in its place, and passes
-/// them on inside of its host, on a mesh. Cost, m hosts of q ranks, blocks of `bytes`: ceil(log2 m) + 1
-/// rounds; per rank (m-1) * bytes sent across and (q-1)m * bytes inside. Streams: main and q-1 or two sub
-/// streams. Scratch: p + m blocks. Source: as all_reduce_mesh_nhr.
+/// them on inside of its host, on a mesh.
+///
+/// Cost, m hosts of q ranks, blocks of `bytes`: ceil(log2 m) + 1 rounds; per rank (m-1) * bytes sent across
+/// and (q-1)m * bytes inside. Streams: main and q-1 or two sub streams. Scratch: p + m blocks. Source: as
+/// all_reduce_mesh_nhr.
 Task<> all_gather_mesh_nhr(Exec& x, AllGather op) { return levels::all_gather(x, op, across); }
 
 Cost cost(std::size_t bytes, const Hosts& hosts) {

@@ -9,9 +9,10 @@ namespace {
 using dissemination::Order;
 
 /// Nonuniform Bruck all_gather: in round k every rank sends all blocks that it has, or in the last round
-/// those that are missing there, to the rank 2^k ahead. Cost: ceil(log2 p) rounds for every p, one message
-/// each; (p-1) * block bytes sent per rank. Streams: main and two sub streams. Scratch: p * block bytes.
-/// Source: Bruck et al., IEEE TPDS 8(11), 1997, concatenation.
+/// those that are missing there, to the rank 2^k ahead.
+///
+/// Cost: ceil(log2 p) rounds for every p, one message each; (p-1) * block bytes sent per rank. Streams: main
+/// and two sub streams. Scratch: p * block bytes. Source: Bruck et al., IEEE TPDS 8(11), 1997, concatenation.
 Task<> all_gather_nb(Exec& x, AllGather op) { return dissemination::all_gather(x, op, Order::nearest_first); }
 
 Cost cost(std::size_t bytes, Rank ranks) {

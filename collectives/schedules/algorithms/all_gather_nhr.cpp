@@ -9,10 +9,11 @@ namespace {
 using dissemination::Order;
 
 /// Nonuniform hierarchical ring all_gather: Bruck's distances from the largest down, so that the largest
-/// message, of half of all blocks, goes to the next rank. Cost: ceil(log2 p) rounds for every p, one or two
-/// messages each; (p-1) * block bytes sent per rank. Streams: main and two sub streams. Scratch: p * block
-/// bytes. Source: Bruck et al., IEEE TPDS 8(11), 1997, with the dimensions reversed; compare PAT, arXiv
-/// 2506.20252.
+/// message, of half of all blocks, goes to the next rank.
+///
+/// Cost: ceil(log2 p) rounds for every p, one or two messages each; (p-1) * block bytes sent per rank.
+/// Streams: main and two sub streams. Scratch: p * block bytes. Source: Bruck et al., IEEE TPDS 8(11), 1997,
+/// with the dimensions reversed; compare PAT, arXiv 2506.20252.
 Task<> all_gather_nhr(Exec& x, AllGather op) {
   return dissemination::all_gather(x, op, Order::farthest_first);
 }

@@ -7,9 +7,11 @@ namespace all_gather_recursive_doubling {
 namespace {
 
 /// Recursive doubling all_gather, also of blocks that differ: in round k, places 2^k apart exchange all
-/// blocks that they have. Cost: log2 p rounds (2 more at most when p is no power of two); (p-1) * block bytes
-/// sent per rank for a power of two, up to twice as much otherwise. Streams: main and two sub streams.
-/// Scratch: none. Source: Thakur, Rabenseifner, Gropp 2005, section 4.1.
+/// blocks that they have.
+///
+/// Cost: log2 p rounds (2 more at most when p is no power of two); (p-1) * block bytes sent per rank for a
+/// power of two, up to twice as much otherwise. Streams: main and two sub streams. Scratch: none. Source:
+/// Thakur, Rabenseifner, Gropp 2005, section 4.1.
 template <class Op>
 Task<> all_gather_recursive_doubling(Exec& x, Op op) {
   const Fold fold(x.size());

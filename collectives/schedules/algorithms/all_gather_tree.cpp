@@ -8,9 +8,11 @@ namespace all_gather_tree {
 namespace {
 
 /// Tree all_gather, also of blocks that differ: they are collected up a binomial tree to rank 0, all of them
-/// come down it. Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; at
-/// most p * block bytes up and p * block bytes per child down. Streams: main. Scratch: none. Source: Chan et
-/// al. 2007, gather and broadcast.
+/// come down it.
+///
+/// Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; at most p * block
+/// bytes up and p * block bytes per child down. Streams: main. Scratch: none. Source: Chan et al. 2007,
+/// gather and broadcast.
 template <class Op>
 Task<> all_gather_tree(Exec& x, Op op) {
   const Tree tree(x);

@@ -7,9 +7,11 @@ namespace all_gather_two_rings {
 namespace {
 
 /// All_gather on two rings: the first half of every block travels once around ahead, the second half once
-/// around back. Cost: p-1 rounds of two messages; (p-1) * block bytes sent per rank, half of them each way.
-/// Streams: main and two sub streams, which fork two more in each step. Scratch: none. Source: Chan et al.
-/// 2007, in both directions.
+/// around back.
+///
+/// Cost: p-1 rounds of two messages; (p-1) * block bytes sent per rank, half of them each way. Streams: main
+/// and two sub streams, which fork two more in each step. Scratch: none. Source: Chan et al. 2007, in both
+/// directions.
 Task<> all_gather_two_rings(Exec& x, AllGather op) {
   TwoRings rings(x);
   auto first = [&](Rank rank) { return half_ahead(op.block(rank), op.element_bytes); };

@@ -9,10 +9,11 @@ namespace all_gather_v_mesh_one_shot {
 namespace {
 
 /// Two-level all_gather of blocks that differ: every rank exchanges blocks with those in its place of all
-/// other hosts, at once, and passes them on inside of its host, on a mesh. Cost, m hosts of q ranks: 2
-/// rounds; m-1 times its block sent across and (q-1) m * block bytes inside per rank. Streams: main, and two
-/// for each peer of a level. Scratch: all blocks. Source: as all_gather_mesh_nhr, with the exchange that
-/// takes blocks of any size.
+/// other hosts, at once, and passes them on inside of its host, on a mesh.
+///
+/// Cost, m hosts of q ranks: 2 rounds; m-1 times its block sent across and (q-1) m * block bytes inside per
+/// rank. Streams: main, and two for each peer of a level. Scratch: all blocks. Source: as
+/// all_gather_mesh_nhr, with the exchange that takes blocks of any size.
 Task<> all_gather_v_mesh_one_shot(Exec& x, AllGatherV op) {
   Exec& across = x.across();
   auto block = [&](Rank rank) { return op.block(rank); };

@@ -19,6 +19,7 @@ Task<> from_user_windows(Exec& x, AllReduce op) {
 }
 
 /// Direct all_reduce on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3).
+///
 /// Cost: 1 phase (zero copy), 2 (pulled), or 1 per piece of half a stage and 1 more; 2(p-1)/p * bytes moved
 /// and bytes reduced per rank. Streams: main. Scratch: none. Source: the reduce-scatter + all-gather
 /// composition of Rabenseifner 2004, with loads and stores in place of messages.

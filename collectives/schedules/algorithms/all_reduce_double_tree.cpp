@@ -7,11 +7,14 @@ namespace all_reduce_double_tree {
 namespace {
 
 /// Double binary tree all_reduce: partial sums of each half go up a tree of its own to rank 0, chunk by
-/// chunk, and the sums come down it while the next ones go up. Cost: 2 (1 + floor(log2(p-1))) rounds, about 2
-/// * bytes sent and bytes reduced by each rank with children; the trees fill with a chunk for each level,
-/// both ways. Streams: main and sub streams for each neighbour in the trees. Scratch: none. Order of
-/// reduction: own value first, then the left and the right subtree (determinism D1). Source: Sanders, Speck,
-/// Traeff, Parallel Computing 35(12), 2009.
+/// chunk, and the sums come down it while the next ones go up.
+///
+/// Cost: 2 (1 + floor(log2(p-1))) rounds, about 2 * bytes sent and bytes reduced by each rank with children;
+/// the trees fill with a chunk for each level, both ways.
+///
+/// Streams: main and sub streams for each neighbour in the trees. Scratch: none. Order of reduction: own
+/// value first, then the left and the right subtree (determinism D1). Source: Sanders, Speck, Traeff,
+/// Parallel Computing 35(12), 2009.
 Task<> all_reduce_double_tree(Exec& x, AllReduce op) {
   DoubleTreeFlow trees(x, 0, HalfTree::Flow::both);
   for (const std::size_t which : {0U, 1U}) {

@@ -30,8 +30,11 @@ Cost cost_in_place(std::size_t bytes, const Hosts& switches) {
 
 /// Three-level all_reduce: a mesh reduce_scatter inside of hosts, and one of 1/q of the data among the ranks
 /// in each place of the hosts below a switch; nhr all_reduces of 1/(q h) across switches; mesh all_gathers
-/// back. Cost, s switches of h hosts of q ranks: 4 + 2 ceil(log2 s) rounds; per rank 2(q-1)/q * bytes sent
-/// inside, 2(h-1)/(q h) * bytes below the switch and 2(s-1)/p * bytes across, and (p-1)/p * bytes reduced.
+/// back.
+///
+/// Cost, s switches of h hosts of q ranks: 4 + 2 ceil(log2 s) rounds; per rank 2(q-1)/q * bytes sent inside,
+/// 2(h-1)/(q h) * bytes below the switch and 2(s-1)/p * bytes across, and (p-1)/p * bytes reduced.
+///
 /// Streams: main and q-1, h-1 or two sub streams. Scratch: bytes. Order of reduction: by rank inside of a
 /// host, by host below a switch, then as nhr (determinism D1). Source: Cho et al., BlueConnect, 2019, which
 /// takes a stage for each level of a network; nhr as in all_reduce_mesh_nhr.

@@ -19,8 +19,11 @@ Cost cost_across(std::size_t bytes, Rank ranks) {
 }
 
 /// Two-level all_reduce: a mesh reduce_scatter inside of hosts, nhr all_reduces across them, of 1/q of the
-/// data among the ranks in each place, a mesh all_gather inside. Cost, m hosts of q ranks: 2 + 2 ceil(log2 m)
-/// rounds; per rank 2(q-1)/q * bytes sent inside and 2(m-1)/p * bytes across, and (p-1)/p * bytes reduced.
+/// data among the ranks in each place, a mesh all_gather inside.
+///
+/// Cost, m hosts of q ranks: 2 + 2 ceil(log2 m) rounds; per rank 2(q-1)/q * bytes sent inside and 2(m-1)/p *
+/// bytes across, and (p-1)/p * bytes reduced.
+///
 /// Streams: main and q-1 or two sub streams. Scratch: bytes. Order of reduction: by rank inside of a host,
 /// then as nhr (determinism D1). Source: two-level all_reduce with a share of the network for each rank (Cho
 /// et al., BlueConnect, 2019); for nhr compare PAT, arXiv 2506.20252.

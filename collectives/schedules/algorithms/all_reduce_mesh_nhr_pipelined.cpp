@@ -71,10 +71,14 @@ Task<> in_pieces(Exec& x, AllReduce op) {
 }
 
 /// mesh_nhr in up to 8 pieces, of 64 KiB and more: while one passes between hosts, the next one is combined
-/// inside of them, and the one before is spread there. Cost, m hosts of q ranks, k pieces: 2 + 2k ceil(log2
-/// m) rounds; bytes as mesh_nhr, but both levels carry theirs at once. Streams: three, and q-1 or two sub
-/// streams of each. Scratch: 2/k * bytes. Order of reduction: by rank inside of a host, then as nhr
-/// (determinism D1). Source: two-level pipelines as in HCCL's guide, with the levels of all_reduce_mesh_nhr.
+/// inside of them, and the one before is spread there.
+///
+/// Cost, m hosts of q ranks, k pieces: 2 + 2k ceil(log2 m) rounds; bytes as mesh_nhr, but both levels carry
+/// theirs at once.
+///
+/// Streams: three, and q-1 or two sub streams of each. Scratch: 2/k * bytes. Order of reduction: by rank
+/// inside of a host, then as nhr (determinism D1). Source: two-level pipelines as in HCCL's guide, with the
+/// levels of all_reduce_mesh_nhr.
 ///
 /// Only by name, without a cost(): an estimate would add up what goes on at once here.
 Task<> all_reduce_mesh_nhr_pipelined(Exec& x, AllReduce op) {

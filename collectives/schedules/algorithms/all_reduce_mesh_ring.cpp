@@ -10,10 +10,12 @@ namespace {
 constexpr levels::Schedule<AllReduce> kAcross = ring::all_reduce;
 
 /// Two-level all_reduce: a mesh reduce_scatter inside of hosts, ring all_reduces across them, of 1/q of the
-/// data among the ranks in each place, a mesh all_gather inside. Cost, m hosts of q ranks: 2m rounds; per
-/// rank 2(q-1)/q * bytes sent inside and 2(m-1)/p * bytes across, and (p-1)/p * bytes reduced. Streams: main
-/// and q-1 sub streams. Scratch: bytes. Order of reduction: by rank inside of a host, then around the ring
-/// (determinism D1). Source: Cho et al., BlueConnect, 2019; Patarasuk and Yuan 2009.
+/// data among the ranks in each place, a mesh all_gather inside.
+///
+/// Cost, m hosts of q ranks: 2m rounds; per rank 2(q-1)/q * bytes sent inside and 2(m-1)/p * bytes across,
+/// and (p-1)/p * bytes reduced. Streams: main and q-1 sub streams. Scratch: bytes. Order of reduction: by
+/// rank inside of a host, then around the ring (determinism D1). Source: Cho et al., BlueConnect, 2019;
+/// Patarasuk and Yuan 2009.
 Task<> all_reduce_mesh_ring(Exec& x, AllReduce op) { return levels::all_reduce(x, op, kAcross); }
 
 Cost cost_in_place(std::size_t bytes, Rank ranks) {

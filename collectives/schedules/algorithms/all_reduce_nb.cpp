@@ -10,10 +10,11 @@ using dissemination::Order;
 using dissemination::Towards;
 
 /// Nonuniform Bruck all_reduce: the forward reduce_scatter, whose largest message goes to the next rank, then
-/// Bruck's all_gather. Cost: 2 ceil(log2 p) rounds for every p; 2(p-1)/p * bytes sent and (p-1)/p * bytes
-/// reduced per rank. Streams: main and two sub streams. Scratch: bytes. Order of reduction: own partial sum
-/// first, then round by round (determinism D1). Source: Traeff, arXiv 2410.14234; Bruck et al., IEEE TPDS
-/// 8(11), 1997.
+/// Bruck's all_gather.
+///
+/// Cost: 2 ceil(log2 p) rounds for every p; 2(p-1)/p * bytes sent and (p-1)/p * bytes reduced per rank.
+/// Streams: main and two sub streams. Scratch: bytes. Order of reduction: own partial sum first, then round
+/// by round (determinism D1). Source: Traeff, arXiv 2410.14234; Bruck et al., IEEE TPDS 8(11), 1997.
 Task<> all_reduce_nb(Exec& x, AllReduce op) {
   return dissemination::all_reduce(x, op, Order::farthest_first, Towards::previous, Order::nearest_first);
 }

@@ -10,6 +10,7 @@ using dissemination::Order;
 using dissemination::Towards;
 
 /// Nonuniform Bruck all_reduce, reversed: Bruck's all_gather run backwards, combining, and then forwards.
+///
 /// Cost: 2 ceil(log2 p) rounds for every p, one message each; 2(p-1)/p * bytes sent and (p-1)/p * bytes
 /// reduced per rank. Streams: main and two sub streams. Scratch: bytes. Order of reduction: own partial sum
 /// first, then round by round (determinism D1). Source: Bruck et al., IEEE TPDS 8(11), 1997, concatenation.

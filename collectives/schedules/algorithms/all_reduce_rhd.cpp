@@ -7,11 +7,13 @@ namespace all_reduce_rhd {
 namespace {
 
 /// Recursive halving and doubling all_reduce (Rabenseifner): partial sums of half of what is left go to the
-/// place that differs in one bit, until each place has the sums of its slices; the same way back. Cost: 2
-/// log2 p rounds (2 more at most when p is no power of two); 2(p-1)/p * bytes sent and (p-1)/p * bytes
-/// reduced per rank for a power of two, up to twice as much otherwise. Streams: main and two sub streams.
-/// Scratch: none. Order of reduction: own partial sum first, from the farthest place to the nearest
-/// (determinism D1). Source: Thakur, Rabenseifner, Gropp 2005, section 4.5.
+/// place that differs in one bit, until each place has the sums of its slices; the same way back.
+///
+/// Cost: 2 log2 p rounds (2 more at most when p is no power of two); 2(p-1)/p * bytes sent and (p-1)/p *
+/// bytes reduced per rank for a power of two, up to twice as much otherwise.
+///
+/// Streams: main and two sub streams. Scratch: none. Order of reduction: own partial sum first, from the
+/// farthest place to the nearest (determinism D1). Source: Thakur, Rabenseifner, Gropp 2005, section 4.5.
 Task<> all_reduce_rhd(Exec& x, AllReduce op) {
   const Fold fold(x.size());
   const VectorSlices slices(op.recv, x.size(), op.element_bytes);

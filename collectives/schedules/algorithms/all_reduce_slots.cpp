@@ -47,9 +47,10 @@ void take_shares(Exec& x, const AllReduce& op) {
 ///
 /// A vector that all ranks map need not travel: its owner announces it by reference, which spares the copy
 /// into a slot whose cache lines the peers hold from the call before last. If all do, each rank combines its
-/// share and stores it into all outputs. If some do, the others read those vectors in place; who has referred
-/// may not overwrite its own yet, so that its result waits in its slot, which is empty, until all have passed
-/// the phase.
+/// share and stores it into all outputs.
+///
+/// If some do, the others read those vectors in place; who has referred may not overwrite its own yet, so
+/// that its result waits in its slot, which is empty, until all have passed the phase.
 ///
 /// Where reading all of all vectors would take longer than to meet again, each rank combines its share, and
 /// after a phase takes the others'.

@@ -7,10 +7,12 @@ namespace all_reduce_tree {
 namespace {
 
 /// Tree all_reduce: partial sums go up a binomial tree to rank 0, the result comes down it.
+///
 /// Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; twice the bytes
-/// sent per rank, at most, and the bytes reduced once per child. Streams: main. Scratch: none. Order of
-/// reduction: by rank within each subtree, subtrees from left to right (determinism D1). Source: Chan et al.
-/// 2007, minimum spanning tree algorithms.
+/// sent per rank, at most, and the bytes reduced once per child.
+///
+/// Streams: main. Scratch: none. Order of reduction: by rank within each subtree, subtrees from left to right
+/// (determinism D1). Source: Chan et al. 2007, minimum spanning tree algorithms.
 Task<> all_reduce_tree(Exec& x, AllReduce op) {
   const Tree tree(x);
   co_await x.copy(op.recv, op.send);

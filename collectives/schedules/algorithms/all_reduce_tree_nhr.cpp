@@ -12,12 +12,14 @@ using dissemination::Order;
 using dissemination::Towards;
 
 /// All_reduce between leaders: the sum of each host goes up a binomial tree to its first rank, these combine
-/// theirs by nhr, and the result goes down the trees. Hosts of any sizes. Cost, m hosts, the largest of q
-/// ranks: 2 ceil(log2 m) rounds and twice as many as a tree of q is high; up to log2 q * bytes sent inside
-/// each way, and 2(m-1)/m * bytes across by the leaders. Streams: main, and two sub streams in a round of
-/// nhr. Scratch: bytes. Order of reduction: by place within each subtree, then as nhr (determinism D1).
-/// Source: HCCL's algorithm guide: reduce, all_reduce between leaders, broadcast; Chan et al. 2007 for the
-/// trees.
+/// theirs by nhr, and the result goes down the trees. Hosts of any sizes.
+///
+/// Cost, m hosts, the largest of q ranks: 2 ceil(log2 m) rounds and twice as many as a tree of q is high; up
+/// to log2 q * bytes sent inside each way, and 2(m-1)/m * bytes across by the leaders.
+///
+/// Streams: main, and two sub streams in a round of nhr. Scratch: bytes. Order of reduction: by place within
+/// each subtree, then as nhr (determinism D1). Source: HCCL's algorithm guide: reduce, all_reduce between
+/// leaders, broadcast; Chan et al. 2007 for the trees.
 Task<> all_reduce_tree_nhr(Exec& x, AllReduce op) {
   Exec& inside = x.inside();
   const Tree tree(inside);

@@ -7,6 +7,7 @@ namespace all_reduce_two_rings {
 namespace {
 
 /// All_reduce on two rings: the first half of every block as by ring, the second half the other way around.
+///
 /// Cost: 2(p-1) rounds of two messages; 2(p-1)/p * bytes sent and (p-1)/p * bytes reduced per rank, half of
 /// them each way. Streams: main and two sub streams, which fork two more in each step. Scratch: none. Order
 /// of reduction: around the ring, fixed per element (determinism D1). Source: Patarasuk and Yuan 2009, in

@@ -97,10 +97,11 @@ class Travelling : Immovable {
 };
 
 /// Bruck's all_to_all, also of blocks that differ: in round k every rank sends to the one 2^k ahead all
-/// blocks whose distance has bit k, own ones and those that it passes on, in one message. Cost: ceil(log2 p)
-/// rounds; about p/2 * block bytes sent per round and rank. Streams: main and two sub streams. Scratch: a
-/// packed message, and what comes in each round. Source: Bruck et al. 1997, index operation, without its
-/// first rotation: blocks start from where the caller has them.
+/// blocks whose distance has bit k, own ones and those that it passes on, in one message.
+///
+/// Cost: ceil(log2 p) rounds; about p/2 * block bytes sent per round and rank. Streams: main and two sub
+/// streams. Scratch: a packed message, and what comes in each round. Source: Bruck et al. 1997, index
+/// operation, without its first rotation: blocks start from where the caller has them.
 template <class Op>
 Task<> all_to_all_bruck(Exec& x, Op op) {
   const Ways ways(x.size());

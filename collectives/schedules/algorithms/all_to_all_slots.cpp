@@ -8,8 +8,9 @@ namespace {
 
 /// Small all_to_all between the ranks of a host: every rank brings all its blocks when all meet, or says
 /// where they are if all map them, and takes its own of everybody's: first from itself, while others' lines
-/// are on their way, then the nearest peer's, so that not all read the same one. Cost: the arrival, 1 round;
-/// (p-1) * block bytes read per rank. Streams: main. Scratch: none.
+/// are on their way, then the nearest peer's, so that not all read the same one.
+///
+/// Cost: the arrival, 1 round; (p-1) * block bytes read per rank. Streams: main. Scratch: none.
 void take(Exec& x, const AllToAll& op) {
   const auto take_from = [&](Rank giver) {
     const Slice block = op.at_giver(giver);

@@ -19,10 +19,12 @@ Task<> exchange_across(Exec& across, const PackedBlocks& to, const PackedBlocks&
   }
 }
 
-/// Two-level all_to_all of blocks that differ, as all_to_all_mesh_pairwise. Cost, m hosts of q ranks: m
-/// rounds; (q-1)m blocks sent inside and (m-1)q across per rank, each step as long as its largest message.
-/// Streams: main and q-1 or two sub streams. Scratch: 2 p of the largest block. Source: Traeff and Rougier,
-/// MPI collectives and datatypes for hierarchical all-to-all communication, EuroMPI 2014.
+/// Two-level all_to_all of blocks that differ, as all_to_all_mesh_pairwise.
+///
+/// Cost, m hosts of q ranks: m rounds; (q-1)m blocks sent inside and (m-1)q across per rank, each step as
+/// long as its largest message. Streams: main and q-1 or two sub streams. Scratch: 2 p of the largest block.
+/// Source: Traeff and Rougier, MPI collectives and datatypes for hierarchical all-to-all communication,
+/// EuroMPI 2014.
 Task<> all_to_all_vc_mesh_pairwise(Exec& x, AllToAllVc op) {
   const Hosts& hosts = x.hosts();
   const Rank own_host = hosts.host_of(x.rank());

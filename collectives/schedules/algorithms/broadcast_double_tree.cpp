@@ -7,9 +7,11 @@ namespace broadcast_double_tree {
 namespace {
 
 /// Double binary tree broadcast: each half of the data goes down a tree of its own, chunk by chunk, after
-/// Acks have gone up the first one. Cost: 2 (1 + floor(log2(p-1))) rounds, about bytes sent by each rank with
-/// children; the trees fill with a chunk for each level. Streams: main and a sub stream for each neighbour in
-/// the trees. Scratch: none. Source: Sanders, Speck, Traeff, Parallel Computing 35(12), 2009.
+/// Acks have gone up the first one.
+///
+/// Cost: 2 (1 + floor(log2(p-1))) rounds, about bytes sent by each rank with children; the trees fill with a
+/// chunk for each level. Streams: main and a sub stream for each neighbour in the trees. Scratch: none.
+/// Source: Sanders, Speck, Traeff, Parallel Computing 35(12), 2009.
 Task<> broadcast_double_tree(Exec& x, Broadcast op) {
   DoubleTreeFlow trees(x, op.root, HalfTree::Flow::down);
   for (const std::size_t which : {0U, 1U}) trees.tree(which).use(half_of(op.data, which));

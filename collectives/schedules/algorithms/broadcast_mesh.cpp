@@ -14,6 +14,7 @@ Task<> serve(Link& link, Slice theirs, Slice mine) {
 }
 
 /// Two-shot mesh broadcast: the root scatters blocks, then everybody sends its block to everybody.
+///
 /// Cost: 3 rounds, with the Acks that tell the root that all run the same collective; (p-1)/p * bytes sent
 /// per rank, twice that by the root. Streams: main and p-1 sub streams. Scratch: none. Source: van de Geijn's
 /// scatter + all-gather broadcast (Barnett et al. 1994), both steps on a mesh.

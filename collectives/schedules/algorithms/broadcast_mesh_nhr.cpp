@@ -17,9 +17,10 @@ Cost cost_across(std::size_t bytes, Rank ranks) {
 }
 
 /// Two-level broadcast: the root scatters inside of its host, each rank of that host broadcasts its block
-/// across by nhr, to the ranks in its place, and on a mesh inside of each host all pass theirs on. Cost, m
-/// hosts of q ranks: 2 + 2 ceil(log2 m) rounds; the root sends 2(q-1)/q * bytes inside and 2(m-1)/p * bytes
-/// across. Streams: main and q-1 or two sub streams. Scratch: bytes. Source: van de Geijn's scatter +
+/// across by nhr, to the ranks in its place, and on a mesh inside of each host all pass theirs on.
+///
+/// Cost, m hosts of q ranks: 2 + 2 ceil(log2 m) rounds; the root sends 2(q-1)/q * bytes inside and 2(m-1)/p *
+/// bytes across. Streams: main and q-1 or two sub streams. Scratch: bytes. Source: van de Geijn's scatter +
 /// all_gather broadcast (Barnett et al. 1994) on both levels.
 ///
 /// Across, all of a place hear of each other; inside, the root gets an Ack for the block that it has already.

@@ -9,9 +9,11 @@ namespace {
 using dissemination::Order;
 
 /// Nonuniform hierarchical ring broadcast: a scatter whose largest messages go to the neighbour, then an
-/// all_gather that goes back the same way. Cost: 2 ceil(log2 p) rounds for every p; (p-1)/p * bytes sent per
-/// rank, twice that by the root. Streams: main and two sub streams. Scratch: bytes. Source: van de Geijn's
-/// scatter + all-gather broadcast (Barnett et al. 1994); compare PAT, arXiv 2506.20252.
+/// all_gather that goes back the same way.
+///
+/// Cost: 2 ceil(log2 p) rounds for every p; (p-1)/p * bytes sent per rank, twice that by the root. Streams:
+/// main and two sub streams. Scratch: bytes. Source: van de Geijn's scatter + all-gather broadcast (Barnett
+/// et al. 1994); compare PAT, arXiv 2506.20252.
 Task<> broadcast_nhr(Exec& x, Broadcast op) { return dissemination::broadcast(x, op, Order::farthest_first); }
 
 Cost cost(std::size_t bytes, Rank ranks) {

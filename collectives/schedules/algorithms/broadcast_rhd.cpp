@@ -7,10 +7,12 @@ namespace broadcast_rhd {
 namespace {
 
 /// Recursive halving and doubling broadcast: the root scatters slices, half of what is left to the place that
-/// differs in one bit, and they come together the same way back. Cost: 2 log2 p rounds (2 more at most when p
-/// is no power of two); 2(p-1)/p * bytes sent by the root for a power of two, bytes more otherwise. Streams:
-/// main and two sub streams. Scratch: none. Source: van de Geijn's scatter + all-gather broadcast (Barnett et
-/// al. 1994); Thakur, Rabenseifner, Gropp 2005, section 4.2.
+/// differs in one bit, and they come together the same way back.
+///
+/// Cost: 2 log2 p rounds (2 more at most when p is no power of two); 2(p-1)/p * bytes sent by the root for a
+/// power of two, bytes more otherwise. Streams: main and two sub streams. Scratch: none. Source: van de
+/// Geijn's scatter + all-gather broadcast (Barnett et al. 1994); Thakur, Rabenseifner, Gropp 2005, section
+/// 4.2.
 ///
 /// The Ack of the second rank of a place goes on with the data of the first: all hear from everybody.
 Task<> broadcast_rhd(Exec& x, Broadcast op) {

@@ -7,10 +7,11 @@ namespace cohort {
 namespace gather_slots {
 namespace {
 
-/// Small gather between the ranks of a host: every rank brings its block as it comes, or says where it is
-/// if all map it, and the root takes them. If all blocks and the root's buffer are mapped, each rank stores
-/// its own there instead. Cost: the arrival, 1 round; (p-1) * block bytes read by the root. Streams: main.
-/// Scratch: none.
+/// Small gather between the ranks of a host: every rank brings its block as it comes, or says where it is if
+/// all map it, and the root takes them. If all blocks and the root's buffer are mapped, each rank stores its
+/// own there instead.
+///
+/// Cost: the arrival, 1 round; (p-1) * block bytes read by the root. Streams: main. Scratch: none.
 void take(Exec& x, const Gather& op) {
   if (x.all_referred()) return store_at_root(x, op);
   if (x.rank() == op.root) take_announced_blocks(x, op);

@@ -55,10 +55,13 @@ Task<> give(Link& link, Slice block) {
 
 /// Two-level gather, on hosts of any sizes: inside of hosts everybody gives its block to the rank in the
 /// root's place, counted around, which passes all of its host on to the root; Acks come back the same way.
+///
 /// Cost, m hosts of at most q ranks: 4 rounds; (p-1) * block bytes received by the root, of which those of
 /// other hosts come in m-1 messages, where ranks of a host follow one another and the call is not cut into
-/// pieces, else in as many as blocks. Streams: main, and of the root two sub streams with m-1 and q-1 of
-/// their own, of others q-1. Scratch: q blocks. Source: the star of the seed, on each level.
+/// pieces, else in as many as blocks.
+///
+/// Streams: main, and of the root two sub streams with m-1 and q-1 of their own, of others q-1. Scratch: q
+/// blocks. Source: the star of the seed, on each level.
 ///
 /// The Acks tell everybody that all run the same collective: the root has heard from all when it posts them.
 Task<> gather_star_star(Exec& x, Gather op) {

@@ -41,10 +41,12 @@ Task<> take_all(Exec& x, Gather op, Tree tree) {
 }
 
 /// Tree gather: blocks go up a binomial tree to the root, those of a subtree in one message.
+///
 /// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all, twice as many where all
-/// hear of each other (is_joint); (p-1) * block bytes received by the root. Streams: main. Scratch: the
-/// blocks of the largest subtree below the root, for more than three ranks. Source: Chan et al. 2007, minimum
-/// spanning tree gather.
+/// hear of each other (is_joint); (p-1) * block bytes received by the root.
+///
+/// Streams: main. Scratch: the blocks of the largest subtree below the root, for more than three ranks.
+/// Source: Chan et al. 2007, minimum spanning tree gather.
 Task<> gather_tree(Exec& x, Gather op) {
   const Tree tree(x, op.root);
   if (tree.is_root())

@@ -11,9 +11,8 @@ template <class... Name>
 struct NameList {};
 
 /// The list: a line each. Of those that run where the ranks are, the first is taken on mapped memory, and of
-/// equal ones over links. So those whose ranks exchange in pairs come before those that pass on around a
-/// ring, which is slower where ranks share cores; but all_reduce by nhr, which is faster there, comes before
-/// rhd.
+/// equal ones over links. So those whose ranks exchange in pairs come before those around a ring, slower
+/// where ranks share cores; but all_reduce by nhr, faster there, comes before rhd.
 // clang-format off
 using LibraryNames = NameList<
     struct BarrierSlots,

@@ -55,10 +55,14 @@ Task<> combine_at_root(Exec& x, Reduce op) {
 }
 
 /// Direct reduce on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3), for
-/// the root. Cost: 1 phase where the root's memory can be reached, or 1 per piece of half a stage, and 1 more
-/// for shares that pass through the CCL buffers; (p-1)/p * bytes read and reduced per rank, as much again
-/// copied by the root of those shares. Streams: main. Scratch: none. Source: the reduce-scatter + gather
-/// composition of Rabenseifner 2004, with loads and stores in place of messages.
+/// the root.
+///
+/// Cost: 1 phase where the root's memory can be reached, or 1 per piece of half a stage, and 1 more for
+/// shares that pass through the CCL buffers; (p-1)/p * bytes read and reduced per rank, as much again copied
+/// by the root of those shares.
+///
+/// Streams: main. Scratch: none. Source: the reduce-scatter + gather composition of Rabenseifner 2004, with
+/// loads and stores in place of messages.
 Task<> reduce_direct(Exec& x, Reduce op) {
   if (x.plan().reaches()) return through_user_windows(x, op);
   if (x.size() == 2 && x.plan().has_core_each()) return combine_at_root(x, op);

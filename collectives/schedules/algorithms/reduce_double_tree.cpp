@@ -7,11 +7,14 @@ namespace reduce_double_tree {
 namespace {
 
 /// Double binary tree reduce: partial sums of each half go up a tree of its own, chunk by chunk; then
-/// DataSignals go down the first one. Cost: 2 (1 + floor(log2(p-1))) rounds, about bytes received and reduced
-/// by each rank with children; the trees fill with a chunk for each level. Streams: main and a sub stream for
-/// each neighbour in the trees. Scratch: half of the bytes, as only the root has memory for a sum. Order of
-/// reduction: own value first, then the left and the right subtree (determinism D1). Source: Sanders, Speck,
-/// Traeff, Parallel Computing 35(12), 2009.
+/// DataSignals go down the first one.
+///
+/// Cost: 2 (1 + floor(log2(p-1))) rounds, about bytes received and reduced by each rank with children; the
+/// trees fill with a chunk for each level.
+///
+/// Streams: main and a sub stream for each neighbour in the trees. Scratch: half of the bytes, as only the
+/// root has memory for a sum. Order of reduction: own value first, then the left and the right subtree
+/// (determinism D1). Source: Sanders, Speck, Traeff, Parallel Computing 35(12), 2009.
 Task<> reduce_double_tree(Exec& x, Reduce op) {
   DoubleTreeFlow trees(x, op.root, HalfTree::Flow::up);
   for (const std::size_t which : {0U, 1U}) {

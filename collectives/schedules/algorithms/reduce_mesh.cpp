@@ -8,6 +8,7 @@ namespace reduce_mesh {
 namespace {
 
 /// Two-shot mesh reduce: every rank combines its share of all inputs, then sends it to the root.
+///
 /// Cost: 2 rounds; (p-1)/p * bytes reduced and bytes sent per rank, 2(p-1)/p * bytes received by the root.
 /// Streams: main and p-1 sub streams. Scratch: bytes, for p-1 contributions to my share and their sum. Order
 /// of reduction: by rank (determinism D3). Source: Rabenseifner's reduce-scatter + gather (Thakur,

@@ -9,10 +9,13 @@ namespace {
 using dissemination::Order;
 
 /// Nonuniform Bruck reduce: Bruck's all_gather run backwards, combining, then a gather up a binomial tree.
+///
 /// Cost: 2 ceil(log2 p) rounds for every p; (p-1)/p * bytes reduced and sent per rank, twice that received by
-/// the root. Streams: main and two sub streams. Scratch: bytes. Order of reduction: own partial sum first,
-/// then round by round (determinism D1). Source: Rabenseifner's reduce-scatter + gather (Thakur,
-/// Rabenseifner, Gropp 2005, section 4.4); Bruck et al., IEEE TPDS 8(11), 1997.
+/// the root.
+///
+/// Streams: main and two sub streams. Scratch: bytes. Order of reduction: own partial sum first, then round
+/// by round (determinism D1). Source: Rabenseifner's reduce-scatter + gather (Thakur, Rabenseifner, Gropp
+/// 2005, section 4.4); Bruck et al., IEEE TPDS 8(11), 1997.
 Task<> reduce_nb(Exec& x, Reduce op) { return dissemination::reduce(x, op, Order::nearest_first); }
 
 Cost cost(std::size_t bytes, Rank ranks) {

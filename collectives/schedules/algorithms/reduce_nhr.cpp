@@ -9,10 +9,12 @@ namespace {
 using dissemination::Order;
 
 /// Nonuniform hierarchical ring reduce: a reduce_scatter whose largest messages go to the neighbour, then a
-/// gather that goes back the same way. Cost: 2 ceil(log2 p) rounds for every p; (p-1)/p * bytes reduced and
-/// sent per rank, twice that received by the root. Streams: main and two sub streams. Scratch: bytes. Order
-/// of reduction: own partial sum first, then round by round (determinism D1). Source: Rabenseifner's
-/// reduce-scatter + gather (Thakur, Rabenseifner, Gropp 2005, section 4.4); compare PAT, arXiv 2506.20252.
+/// gather that goes back the same way.
+///
+/// Cost: 2 ceil(log2 p) rounds for every p; (p-1)/p * bytes reduced and sent per rank, twice that received by
+/// the root. Streams: main and two sub streams. Scratch: bytes. Order of reduction: own partial sum first,
+/// then round by round (determinism D1). Source: Rabenseifner's reduce-scatter + gather (Thakur,
+/// Rabenseifner, Gropp 2005, section 4.4); compare PAT, arXiv 2506.20252.
 Task<> reduce_nhr(Exec& x, Reduce op) { return dissemination::reduce(x, op, Order::farthest_first); }
 
 Cost cost(std::size_t bytes, Rank ranks) {

@@ -27,6 +27,7 @@ Task<> combine_all(Exec& x, Reduce op) {
 }
 
 /// One-shot reduce: everybody sends its whole input to the root, which combines all of them in rank order.
+///
 /// Cost: 1 round, 2 where all hear of each other (is_joint); (p-1) * bytes received and reduced by the root.
 /// Streams: main and p-1 sub streams of the root. Scratch: (p-1) * bytes for more than two ranks. Order of
 /// reduction: by rank (determinism D3).

@@ -7,11 +7,14 @@ namespace reduce_rhd {
 namespace {
 
 /// Recursive halving reduce (Rabenseifner): partial sums of half of what is left go to the place that differs
-/// in one bit, and the sums of each place's slices come together at the root. Cost: 2 log2 p rounds (1 more
-/// at most when p is no power of two); (p-1)/p * bytes reduced and 2(p-1)/p * bytes received by the root for
-/// a power of two, bytes more otherwise. Streams: main and two sub streams. Scratch: bytes, as only the root
-/// has memory for a sum. Order of reduction: own partial sum first, from the farthest place to the nearest
-/// (determinism D1). Source: Thakur, Rabenseifner, Gropp 2005, section 4.4.
+/// in one bit, and the sums of each place's slices come together at the root.
+///
+/// Cost: 2 log2 p rounds (1 more at most when p is no power of two); (p-1)/p * bytes reduced and 2(p-1)/p *
+/// bytes received by the root for a power of two, bytes more otherwise.
+///
+/// Streams: main and two sub streams. Scratch: bytes, as only the root has memory for a sum. Order of
+/// reduction: own partial sum first, from the farthest place to the nearest (determinism D1). Source: Thakur,
+/// Rabenseifner, Gropp 2005, section 4.4.
 ///
 /// The second rank of a place hears from the first when that has heard from everybody.
 Task<> reduce_rhd(Exec& x, Reduce op) {

@@ -16,11 +16,12 @@ Task<> combine_chunks(Link& previous, Slice sum, Reducer reducer, LocalNotify* s
   }
 }
 
-/// Ring reduce: a chain from the rank behind the root, around to the root, in chunks, every rank
-/// combining one chunk while it passes on the sum of the one before; then a DataSignal around the chain lets
-/// all go. Cost: 2(p-1) rounds; bytes sent and reduced per rank. Streams: main and two sub streams. Scratch:
-/// bytes, as only the root has memory for a sum. Order of reduction: own value first, then the sum of those
-/// before in the chain (determinism D1). Source: the chain of broadcast_ring, backwards.
+/// Ring reduce: a chain from the rank behind the root, around to the root, in chunks, every rank combining
+/// one chunk while it passes on the sum of the one before; then a DataSignal around the chain lets all go.
+///
+/// Cost: 2(p-1) rounds; bytes sent and reduced per rank. Streams: main and two sub streams. Scratch: bytes,
+/// as only the root has memory for a sum. Order of reduction: own value first, then the sum of those before
+/// in the chain (determinism D1). Source: the chain of broadcast_ring, backwards.
 Task<> reduce_ring(Exec& x, Reduce op) {
   Link& next = x.link(x.ahead(1));
   Link& previous = x.link(x.behind(1));

@@ -26,11 +26,15 @@ Cost cost_across_hosts(std::size_t bytes, const Hosts& switches) {
 
 /// Three-level reduce_scatter: on a mesh inside of hosts everybody gets what is for its place of all hosts,
 /// on one below a switch what is for its host's place below all switches, by nhr across them each rank its
-/// own. Cost, s switches of h hosts of q ranks, m hosts in all, blocks of `bytes`: 2 + ceil(log2 s) rounds;
-/// per rank (q-1)m * bytes sent inside, (h-1)s * bytes below the switch and (s-1) * bytes across, and as much
-/// reduced. Streams: main and q-1, h-1 or two sub streams. Scratch: p + max((q-1)m, m + max(h-1, 1)s) blocks.
-/// Order of reduction: by rank inside of a host, by host below a switch, then as nhr (determinism D1).
-/// Source: as all_reduce_mesh_mesh_nhr.
+/// own.
+///
+/// Cost, s switches of h hosts of q ranks, m hosts in all, blocks of `bytes`: 2 + ceil(log2 s) rounds; per
+/// rank (q-1)m * bytes sent inside, (h-1)s * bytes below the switch and (s-1) * bytes across, and as much
+/// reduced.
+///
+/// Streams: main and q-1, h-1 or two sub streams. Scratch: p + max((q-1)m, m + max(h-1, 1)s) blocks. Order of
+/// reduction: by rank inside of a host, by host below a switch, then as nhr (determinism D1). Source: as
+/// all_reduce_mesh_mesh_nhr.
 Task<> reduce_scatter_mesh_mesh_nhr(Exec& x, ReduceScatter op) {
   return levels::reduce_scatter(x, op, across_hosts);
 }

@@ -19,10 +19,13 @@ Cost cost_across(std::size_t bytes, Rank ranks) {
 }
 
 /// Two-level reduce_scatter: on a mesh inside of hosts everybody gets what is for its place of all hosts, by
-/// nhr across them each rank its own. Cost, m hosts of q ranks, blocks of `bytes`: 1 + ceil(log2 m) rounds;
-/// per rank (q-1)m * bytes sent inside and (m-1) * bytes across, and as much reduced. Streams: main and q-1
-/// or two sub streams. Scratch: p + max(q-1, 1)m blocks. Order of reduction: by rank inside of a host, then
-/// as nhr (determinism D1). Source: as all_reduce_mesh_nhr.
+/// nhr across them each rank its own.
+///
+/// Cost, m hosts of q ranks, blocks of `bytes`: 1 + ceil(log2 m) rounds; per rank (q-1)m * bytes sent inside
+/// and (m-1) * bytes across, and as much reduced.
+///
+/// Streams: main and q-1 or two sub streams. Scratch: p + max(q-1, 1)m blocks. Order of reduction: by rank
+/// inside of a host, then as nhr (determinism D1). Source: as all_reduce_mesh_nhr.
 Task<> reduce_scatter_mesh_nhr(Exec& x, ReduceScatter op) { return levels::reduce_scatter(x, op, across); }
 
 Cost cost(std::size_t bytes, const Hosts& hosts) {

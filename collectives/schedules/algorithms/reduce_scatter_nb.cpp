@@ -10,10 +10,12 @@ using dissemination::Order;
 using dissemination::Towards;
 
 /// Nonuniform Bruck reduce_scatter, forward: in round k every rank sends its partial sums of half of the
-/// blocks that are left to the rank 2^k ahead, so that the largest message goes to the next rank. Cost:
-/// ceil(log2 p) rounds for every p, one or two messages each; (p-1) * block bytes sent and reduced per rank.
-/// Streams: main and two sub streams. Scratch: p * block bytes; the caller's input stays as it is. Order of
-/// reduction: own partial sum first, then round by round (determinism D1). Source: Traeff, arXiv 2410.14234.
+/// blocks that are left to the rank 2^k ahead, so that the largest message goes to the next rank.
+///
+/// Cost: ceil(log2 p) rounds for every p, one or two messages each; (p-1) * block bytes sent and reduced per
+/// rank. Streams: main and two sub streams. Scratch: p * block bytes; the caller's input stays as it is.
+/// Order of reduction: own partial sum first, then round by round (determinism D1). Source: Traeff, arXiv
+/// 2410.14234.
 Task<> reduce_scatter_nb(Exec& x, ReduceScatter op) {
   return dissemination::reduce_scatter(x, op, Order::farthest_first, Towards::previous);
 }

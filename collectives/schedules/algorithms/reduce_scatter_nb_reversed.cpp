@@ -10,10 +10,12 @@ using dissemination::Order;
 using dissemination::Towards;
 
 /// Nonuniform Bruck reduce_scatter, reversed: Bruck's all_gather run backwards, partial sums coming back the
-/// way on which blocks would go out, so that the largest message goes farthest. Cost: ceil(log2 p) rounds for
-/// every p, one message each; (p-1) * block bytes sent and reduced per rank. Streams: main and two sub
-/// streams. Scratch: p * block bytes; the caller's input stays as it is. Order of reduction: own partial sum
-/// first, then round by round (determinism D1). Source: Bruck et al., IEEE TPDS 8(11), 1997, concatenation.
+/// way on which blocks would go out, so that the largest message goes farthest.
+///
+/// Cost: ceil(log2 p) rounds for every p, one message each; (p-1) * block bytes sent and reduced per rank.
+/// Streams: main and two sub streams. Scratch: p * block bytes; the caller's input stays as it is. Order of
+/// reduction: own partial sum first, then round by round (determinism D1). Source: Bruck et al., IEEE TPDS
+/// 8(11), 1997, concatenation.
 Task<> reduce_scatter_nb_reversed(Exec& x, ReduceScatter op) {
   return dissemination::reduce_scatter(x, op, Order::nearest_first, Towards::next);
 }

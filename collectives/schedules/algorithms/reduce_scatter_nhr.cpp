@@ -11,10 +11,12 @@ using dissemination::Towards;
 
 /// Nonuniform hierarchical ring reduce_scatter: in round k every rank sends its partial sums of half of the
 /// blocks that are left to the rank 2^k behind, so that the largest message goes to the neighbour, and an
-/// all_gather by nhr goes back the same way. Cost: ceil(log2 p) rounds for every p, one or two messages each;
-/// (p-1) * block bytes sent and reduced per rank. Streams: main and two sub streams. Scratch: p * block
-/// bytes; the caller's input stays as it is. Order of reduction: own partial sum first, then round by round
-/// (determinism D1). Source: compare PAT, arXiv 2506.20252.
+/// all_gather by nhr goes back the same way.
+///
+/// Cost: ceil(log2 p) rounds for every p, one or two messages each; (p-1) * block bytes sent and reduced per
+/// rank. Streams: main and two sub streams. Scratch: p * block bytes; the caller's input stays as it is.
+/// Order of reduction: own partial sum first, then round by round (determinism D1). Source: compare PAT,
+/// arXiv 2506.20252.
 Task<> reduce_scatter_nhr(Exec& x, ReduceScatter op) {
   return dissemination::reduce_scatter(x, op, Order::farthest_first, Towards::next);
 }

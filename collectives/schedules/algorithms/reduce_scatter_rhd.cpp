@@ -35,8 +35,11 @@ class Sums : Immovable {
 };
 
 /// Recursive halving reduce_scatter, also of blocks that differ: partial sums of half of the blocks that are
-/// left go to the place that differs in one bit. Cost: log2 p rounds (2 more at most when p is no power of
-/// two); (p-1) * block bytes sent and reduced per rank for a power of two, up to twice as much otherwise.
+/// left go to the place that differs in one bit.
+///
+/// Cost: log2 p rounds (2 more at most when p is no power of two); (p-1) * block bytes sent and reduced per
+/// rank for a power of two, up to twice as much otherwise.
+///
 /// Streams: main and two sub streams. Scratch: p * block bytes; the caller's input stays as it is. Order of
 /// reduction: own partial sum first, from the farthest place to the nearest (determinism D1). Source: Thakur,
 /// Rabenseifner, Gropp 2005, section 4.3.

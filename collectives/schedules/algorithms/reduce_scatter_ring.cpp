@@ -7,9 +7,11 @@ namespace reduce_scatter_ring {
 namespace {
 
 /// Ring reduce_scatter, also of blocks that differ: a partial sum of each block travels once around, growing,
-/// and ends at its owner. Cost: p-1 rounds; all other blocks sent and reduced per rank, each step as long as
-/// its largest block. Streams: main and two sub streams. Scratch: twice the largest block; the caller's input
-/// stays as it is. Order of reduction: around the ring (determinism D1). Source: Chan et al. 2007.
+/// and ends at its owner.
+///
+/// Cost: p-1 rounds; all other blocks sent and reduced per rank, each step as long as its largest block.
+/// Streams: main and two sub streams. Scratch: twice the largest block; the caller's input stays as it is.
+/// Order of reduction: around the ring (determinism D1). Source: Chan et al. 2007.
 template <class Op>
 Task<> reduce_scatter_ring(Exec& x, Op op) {
   Ring ring(x);

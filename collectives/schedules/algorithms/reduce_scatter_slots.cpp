@@ -7,9 +7,10 @@ namespace reduce_scatter_slots {
 namespace {
 
 /// Small reduce_scatter, also of blocks that differ, between the ranks of a host: every rank brings its input
-/// when all meet, or says where it is if all map it, and combines its block of all of them. Cost: the
-/// arrival, 1 round; (p-1) * block bytes read and reduced per rank. Streams: main. Scratch: none. Order of
-/// reduction: by rank (determinism D3).
+/// when all meet, or says where it is if all map it, and combines its block of all of them.
+///
+/// Cost: the arrival, 1 round; (p-1) * block bytes read and reduced per rank. Streams: main. Scratch: none.
+/// Order of reduction: by rank (determinism D3).
 template <class Op>
 void combine(Exec& x, const Op& op) {
   const Slice own = op.block(x.rank());

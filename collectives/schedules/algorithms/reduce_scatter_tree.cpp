@@ -19,11 +19,14 @@ std::size_t bytes_before(const Op& op, Rank rank) {
 }
 
 /// Tree reduce_scatter, also of blocks that differ: partial sums of all blocks go up a binomial tree to rank
-/// 0, each subtree's blocks come down it. Cost: twice as many rounds as the tree is high (at most log2 p),
-/// 2(p-1) messages in all; p * block bytes up, at most p/2 * block bytes per child down, p * block bytes
-/// reduced per child. Streams: main. Scratch: p * block bytes; the caller's input stays as it is. Order of
-/// reduction: by rank within each subtree, subtrees from left to right (determinism D1). Source: Chan et al.
-/// 2007, reduce and scatter.
+/// 0, each subtree's blocks come down it.
+///
+/// Cost: twice as many rounds as the tree is high (at most log2 p), 2(p-1) messages in all; p * block bytes
+/// up, at most p/2 * block bytes per child down, p * block bytes reduced per child.
+///
+/// Streams: main. Scratch: p * block bytes; the caller's input stays as it is. Order of reduction: by rank
+/// within each subtree, subtrees from left to right (determinism D1). Source: Chan et al. 2007, reduce and
+/// scatter.
 template <class Op>
 Task<> reduce_scatter_tree(Exec& x, Op op) {
   const Tree tree(x);

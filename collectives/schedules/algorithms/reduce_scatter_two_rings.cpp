@@ -7,8 +7,11 @@ namespace reduce_scatter_two_rings {
 namespace {
 
 /// Reduce_scatter on two rings: the first half of every block as by ring, the second half the other way
-/// around. Cost: p-1 rounds of two messages; (p-1) * block bytes sent and reduced per rank, half of them each
-/// way. Streams: main and two sub streams, which fork two more in each step. Scratch: 2 * block bytes; the
+/// around.
+///
+/// Cost: p-1 rounds of two messages; (p-1) * block bytes sent and reduced per rank, half of them each way.
+///
+/// Streams: main and two sub streams, which fork two more in each step. Scratch: 2 * block bytes; the
 /// caller's input stays as it is. Order of reduction: around the ring (determinism D1). Source: Chan et al.
 /// 2007, in both directions.
 Task<> reduce_scatter_two_rings(Exec& x, ReduceScatter op) {

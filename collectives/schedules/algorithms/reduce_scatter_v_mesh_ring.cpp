@@ -18,12 +18,14 @@ Task<> reduce_across(Exec& across, const PackedBlocks& packed, ReduceScatterV op
 }
 
 /// Two-level reduce_scatter of blocks that differ: inside of hosts, on a mesh, every rank gets what is for
-/// the ranks in its place of all hosts, combined; rings across hosts combine that. Cost, m hosts of q ranks:
-/// 1 + (m-1) rounds; (q-1) m * block bytes sent inside and (m-1) * block bytes across per rank, each step as
-/// long as its largest block, and as much reduced. Streams: main, and two or q-1 sub streams. Scratch: all
-/// blocks, and q-1 of each host for more than two ranks. Order of reduction: by rank inside of a host, then
-/// around the ring (determinism D1). Source: as reduce_scatter_mesh_nhr, with the ring that takes blocks of
-/// any size.
+/// the ranks in its place of all hosts, combined; rings across hosts combine that.
+///
+/// Cost, m hosts of q ranks: 1 + (m-1) rounds; (q-1) m * block bytes sent inside and (m-1) * block bytes
+/// across per rank, each step as long as its largest block, and as much reduced.
+///
+/// Streams: main, and two or q-1 sub streams. Scratch: all blocks, and q-1 of each host for more than two
+/// ranks. Order of reduction: by rank inside of a host, then around the ring (determinism D1). Source: as
+/// reduce_scatter_mesh_nhr, with the ring that takes blocks of any size.
 Task<> reduce_scatter_v_mesh_ring(Exec& x, ReduceScatterV op) {
   Exec& inside = x.inside();
   auto block = [&](Rank rank) { return op.block(rank); };

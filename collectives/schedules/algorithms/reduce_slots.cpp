@@ -6,10 +6,11 @@ namespace cohort {
 namespace reduce_slots {
 namespace {
 
-/// Small reduce between the ranks of a host: every rank brings its vector as it comes, or says where it is
-/// if all map it, and the root combines all of them, in rank order (determinism D3). If all vectors and the
-/// root's output are mapped, each rank combines its share instead, and stores it there. Cost: the arrival, 1
-/// round; (p-1) * bytes read and reduced by the root. Streams: main. Scratch: none.
+/// Small reduce between the ranks of a host: every rank brings its vector as it comes, or says where it is if
+/// all map it, and the root combines all of them, in rank order (determinism D3). If all vectors and the
+/// root's output are mapped, each rank combines its share instead, and stores it there.
+///
+/// Cost: the arrival, 1 round; (p-1) * bytes read and reduced by the root. Streams: main. Scratch: none.
 void combine(Exec& x, const Reduce& op) {
   if (x.all_referred()) return combine_own_share(x, op);
   if (x.rank() != op.root) return;

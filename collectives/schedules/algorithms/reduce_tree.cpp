@@ -9,11 +9,13 @@ namespace reduce_tree {
 namespace {
 
 /// Tree reduce: partial sums go up a binomial tree to the root.
+///
 /// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all, twice as many where all
-/// hear of each other (is_joint); bytes received and reduced once per child. Streams: main. Scratch: bytes
-/// for more than two ranks, as only the root has memory for a sum. Order of reduction: by place within each
-/// subtree, subtrees from left to right (determinism D1). Source: Chan et al. 2007, minimum spanning tree
-/// reduce.
+/// hear of each other (is_joint); bytes received and reduced once per child.
+///
+/// Streams: main. Scratch: bytes for more than two ranks, as only the root has memory for a sum. Order of
+/// reduction: by place within each subtree, subtrees from left to right (determinism D1). Source: Chan et al.
+/// 2007, minimum spanning tree reduce.
 Task<> reduce_tree(Exec& x, Reduce op) {
   const Tree tree(x, op.root);
   const Reducer reducer = x.reducer(op.combine);

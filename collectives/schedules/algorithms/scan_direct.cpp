@@ -152,9 +152,11 @@ Task<> pass_on(Exec& x, Scan op) {
 }
 
 /// Direct scan on mapped memory: rank r combines share r of all inputs, in rank order (determinism D3), to
-/// all ranks' results. Cost: 1 phase (zero copy), or 1 phase per piece of half a stage, and 1 more for
-/// shares; about 2(p-1)/p * bytes read, (p-1)/p * bytes stored at peers and reduced per rank. Streams: main.
-/// Scratch: none. Source: the reduce-scatter + gather composition of Rabenseifner 2004, of prefixes.
+/// all ranks' results.
+///
+/// Cost: 1 phase (zero copy), or 1 phase per piece of half a stage, and 1 more for shares; about 2(p-1)/p *
+/// bytes read, (p-1)/p * bytes stored at peers and reduced per rank. Streams: main. Scratch: none. Source:
+/// the reduce-scatter + gather composition of Rabenseifner 2004, of prefixes.
 Task<> scan_direct(Exec& x, Scan op) {
   if (x.size() == 2 && x.plan().has_core_each()) {
     co_await pass_on(x, op);

@@ -73,6 +73,7 @@ Task<> keep_own(Exec& x, Scan op, const Chain& chain) {
 
 /// Two-shot mesh scan: every rank collects its share of all inputs, combines it rank after rank (determinism
 /// D3), and sends every rank but the first its share of the result.
+///
 /// Cost: 2 rounds; 2(p-1)/p * bytes sent by the first rank, (p-1)/p * bytes reduced per rank, a share less
 /// where the own input is left out. Streams: main and p-1 sub streams. Scratch: a share of every input.
 /// Source: Rabenseifner's reduce-scatter + gather, of prefixes, both steps on a mesh.

@@ -42,6 +42,7 @@ Task<> add_to_exclusive(Exec& x, Scan op, Rank distance, Slice lower) {
 
 /// Recursive doubling scan: in round k every rank sends the sum of the 2^k ranks up to itself to the one 2^k
 /// ahead, which puts it before its own.
+///
 /// Cost: ceil(log2 p) rounds; bytes sent per round and rank, and reduced as often or, where the own input is
 /// left out, up to twice. Streams: main and two sub streams. Scratch: bytes, twice where the own input is
 /// left out. Order of reduction: by rank, in groups of powers of two (determinism D1). Source: Hillis and

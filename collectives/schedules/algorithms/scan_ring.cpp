@@ -70,6 +70,7 @@ Task<> pass_sums(Exec& x, const Places& at, LocalNotify& summed, LocalNotify& se
 
 /// Ring scan: a chain from the first rank to the last, in chunks, every rank passing on the sum of one chunk
 /// while it combines the next, lower ranks first (determinism D3); closed as broadcast_ring is.
+///
 /// Cost: 2p - 1 + chunks rounds; bytes sent per rank, and reduced by all but the first, and but the last
 /// where the own input is left out. Streams: main and two sub streams. Scratch: a chunk, three where the own
 /// input is left out. Source: the linear scan of MPI libraries, in chunks, as the chain of broadcast_ring.

@@ -30,10 +30,11 @@ void combine_shares(Exec& x, const Scan& op) {
 }
 
 /// Small scan between the ranks of a host: every rank brings its vector as it comes, or says where it is if
-/// all map it, and combines those of the ranks up to itself, in rank order (determinism D3). Cost: the
-/// arrival, 1 round; (p-1) * bytes read and reduced by the last rank, one vector less reduced where its own
-/// is left out. Streams: main. Scratch: none. If all vectors and results are mapped, each rank combines its
-/// share of all results instead: (p+1)/2 * bytes read per rank, for p * bytes by the last one.
+/// all map it, and combines those of the ranks up to itself, in rank order (determinism D3).
+///
+/// Cost: the arrival, 1 round; (p-1) * bytes read and reduced by the last rank, one vector less reduced where
+/// its own is left out. Streams: main. Scratch: none. If all vectors and results are mapped, each rank
+/// combines its share of all results instead: (p+1)/2 * bytes read per rank, for p * bytes by the last one.
 void combine(Exec& x, const Scan& op) {
   if (x.all_referred()) return combine_shares(x, op);
   const Rank combined = op.combined_by(x.rank());

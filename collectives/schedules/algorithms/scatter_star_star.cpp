@@ -54,11 +54,14 @@ Task<> take(Link& link, Slice block) {
 }
 
 /// Two-level scatter, on hosts of any sizes: Acks go to the root by the ranks in its place, counted around,
-/// of all hosts; it sends each of these the blocks of its host, which that one hands out. Cost, m hosts of at
-/// most q ranks: 4 rounds; (p-1) * block bytes sent by the root, of which those of other hosts go in m-1
-/// messages, where ranks of a host follow one another and the call is not cut into pieces, else in as many as
-/// blocks. Streams: main, and of the root two sub streams with m-1 and q-1 of their own, of others q-1.
-/// Scratch: q blocks. Source: the star of the seed, on each level.
+/// of all hosts; it sends each of these the blocks of its host, which that one hands out.
+///
+/// Cost, m hosts of at most q ranks: 4 rounds; (p-1) * block bytes sent by the root, of which those of other
+/// hosts go in m-1 messages, where ranks of a host follow one another and the call is not cut into pieces,
+/// else in as many as blocks.
+///
+/// Streams: main, and of the root two sub streams with m-1 and q-1 of their own, of others q-1. Scratch: q
+/// blocks. Source: the star of the seed, on each level.
 ///
 /// The Acks tell the root that all run the same collective, and what it sends after them tells the others.
 Task<> scatter_star_star(Exec& x, Scatter op) {

@@ -42,10 +42,12 @@ Task<> pass_subtree_down(Exec& x, Scatter op, Tree tree) {
 }
 
 /// Tree scatter: blocks come down a binomial tree, those of a subtree in one message.
+///
 /// Cost: as many rounds as the tree is high (at most log2 p), p-1 messages in all, twice as many where all
-/// hear of each other (is_joint); (p-1) * block bytes sent by the root. Streams: main. Scratch: the blocks of
-/// the largest subtree below the root, for more than three ranks. Source: Chan et al. 2007, minimum spanning
-/// tree scatter.
+/// hear of each other (is_joint); (p-1) * block bytes sent by the root.
+///
+/// Streams: main. Scratch: the blocks of the largest subtree below the root, for more than three ranks.
+/// Source: Chan et al. 2007, minimum spanning tree scatter.
 Task<> scatter_tree(Exec& x, Scatter op) {
   const Tree tree(x, op.root);
   if (is_joint(op.size_bytes(), x.size())) co_await signal_upwards(x, tree);
