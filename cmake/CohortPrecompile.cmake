@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What keeps the first build short. Most of what a typical file of ours costs is reading <string>, fmt and the engine,
+# What keeps the first build short. Much of what a typical file of ours costs is reading <string>, fmt and the engine,
 # so these are compiled once; the rest is shared by compiling the library's files a few at a time.
 
 # Off, every file must include what it uses: lint builds so. Shared libraries do without, because one header

@@ -44,10 +44,9 @@ class TransferBase {
 /// buffer belongs to it until it completes. Messages between two ranks are matched by tag, in the order in
 /// which they were awaited; any number may be under way.
 ///
-/// Threads: its communicator's engine (asserted).
-///
-/// Throws Mismatch, PeerDied, PeerAborted, LinkFault, DeadlineExceeded, ...: the communicator cannot be used
-/// any more then, on any rank. Cancelled leaves it usable, if the other end had not heard of the message.
+/// Threads: its communicator's engine (asserted). Throws Mismatch, PeerDied, PeerAborted, LinkFault,
+/// DeadlineExceeded, ...: the communicator cannot be used any more then, on any rank. Cancelled leaves it
+/// usable, if the other end had not heard of the message.
 template <class Result>
 class [[nodiscard]] Transfer : private detail::TransferBase {
  public:

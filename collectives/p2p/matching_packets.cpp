@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Matching says and hears.
+// The packets of a Matching: what it says and hears.
 #include <cohort/collectives/p2p/matching.h>
 
 #include <cohort/collectives/job/listen_for.h>

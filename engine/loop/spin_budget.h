@@ -22,7 +22,7 @@ class SpinBudget {
  public:
   /// Enough for a round trip through the kernel on a quiet host, and what is spun where nothing is learnt.
   static constexpr Duration kLeast = tuning::waiting::kLeastSpin;
-  /// Covers two slow wakes, as where cores sleep deeply, and some work.
+  /// Covers two slow wakes, and some work.
   static constexpr Duration kMost = tuning::waiting::kMostSpin;
 
   /// Fixed: nothing is learnt.

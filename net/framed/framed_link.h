@@ -39,7 +39,7 @@ class FramedLink : public Link {
 
   /// Runs the link until shutdown() or until it fails, which it reports to its owner. Throws nothing.
   Task<> serve();
-  /// The host's running() has moved on to the next collective.
+  /// The owner's running() has moved on to the next collective.
   void operation_started() noexcept;
   /// As ByteStream::until_sent().
   [[nodiscard]] Task<> until_sent() { return connection_.stream.until_sent(); }

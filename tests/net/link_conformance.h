@@ -36,7 +36,7 @@ struct TransportCase {
   bool reaches_user_windows = false;
   /// Several operations of one direction may be under way.
   bool has_several_under_way = false;
-  /// Closing one end is told to the other end's host.
+  /// Closing one end is told to the other end's owner.
   bool reports_closing = false;
 
   friend std::ostream& operator<<(std::ostream& out, const TransportCase& transport) {
@@ -54,7 +54,7 @@ using Role = std::function<Task<>(LinkEnd&)>;
 
 class LinkConformance : public ::testing::TestWithParam<TransportCase> {
  protected:
-  /// Plays rank 0's and rank 1's role on the ends of a new link, and expects that neither host was told of
+  /// Plays rank 0's and rank 1's role on the ends of a new link, and expects that neither owner was told of
   /// any trouble.
   static void run(const Role& role_0, const Role& role_1) {
     const auto untroubled = [](const Role& role) {

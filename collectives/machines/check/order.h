@@ -98,9 +98,10 @@ struct Stamp {
 /// The order that holds in every run of the schedules: within a stream, from fork and to join, from a post to
 /// its wait, from sent bytes to whoever receives them. Vector clocks over streams.
 ///
-/// What is not ordered here happens in either order somewhere. Copies of a past are shared until one changes.
-/// What a stream has heard of deeper ones, forked by streams that others forked, it tells at its next fork or
-/// join: from then on nobody carries it along, since whoever knows that moment of the stream knows it, too.
+/// What is not ordered here happens in either order on some machine. Copies of a past are shared until one
+/// changes. What a stream has heard of deeper ones, forked by streams that others forked, it tells at its
+/// next fork or join: from then on nobody carries it along, since whoever knows that moment of the stream
+/// knows it.
 class Order {
  public:
   explicit Order(Rank ranks);

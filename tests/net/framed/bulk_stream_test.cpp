@@ -75,7 +75,7 @@ TEST_F(BulkStreamTest, moves_what_is_large_in_both_directions_at_once) {
   EXPECT_TRUE(far_host_.failures.empty());
 }
 
-/// Ends by the cause that the host is told.
+/// Ends by the cause that the owner is told.
 Task<> expect_failure(Task<> moving, FakeHost& host, ErrorKind kind) {
   CancelScope scope;
   host.collective = &scope;
