@@ -54,8 +54,8 @@ void ControlQueue::drop_superseded_by(const ControlMessage& message) noexcept {
 }
 
 /// Whoever asks for groups again and again of a peer that computes tells it of each that it is made, why it
-/// was given up, and that it is over. Numbers are not used twice, so one tells all of that. A group that
-/// accepts an invitation of the peer's is none of these: the peer waits for what becomes of it.
+/// was given up, and that it is over: all under one number, which is never used again. A group that accepts
+/// an invitation of the peer's is none of these: the peer waits for what becomes of it.
 void ControlQueue::note_given_up(GroupNumber group) noexcept {
   if (invites_ == 0) return;
   const auto find_from = [&](Place first, Type type) {

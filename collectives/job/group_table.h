@@ -23,8 +23,8 @@ class CommunicatorCore;
 ///
 /// Each member sends every other one an invitation: the group's name and ranks, its own number for it, where
 /// its part of the segment lies, how large buffers may be. Each accepts one invitation of every other one,
-/// and is done when all have accepted its own with that: nobody decides, and groups made at once do not wait
-/// for each other.
+/// and is done when all have accepted its own with that: nobody decides, and groups do not wait for each
+/// other.
 ///
 /// Of groups of one name that are given up and made again, no two that were not made together meet. What a
 /// member says of a group bears its own number, which it uses for no other one.

@@ -121,7 +121,7 @@ struct Report {
 /// It proves, for this case: each result is exactly the contributions it should be, in one order on all
 /// ranks; no two accesses to the same bytes can meet; no notify is lost or posted twice; nobody waits for
 /// ever, in whatever order streams run and however little links buffer; slices lie inside their windows;
-/// links and lanes are those that needs() asks for.
+/// links and lanes are as in needs().
 ///
 /// Costs grow with the number of tasks, not with counts. Throws InvalidArgument for options that make no
 /// sense. `fault` is for tests of the checker itself.
