@@ -279,10 +279,10 @@ void Arrival::expect_data(const Call& call) noexcept {
   if (expected.is_for(call, running_.signature, place)) return;
   bind_slots(call);
   const OperatorArguments arguments = call.arguments(membership_.size);
-  exec_.prepare(expected.steps, [&] { call.algorithm->combine(exec_, arguments); });
+  exec_.record(expected.steps, [&] { call.algorithm->combine(exec_, arguments); });
   expected.meets_again = call.algorithm->meets_again(exec_, call.announced_bytes);
   if (expected.meets_again)
-    exec_.prepare(expected.after_phase, [&] { call.algorithm->finish(exec_, arguments); });
+    exec_.record(expected.after_phase, [&] { call.algorithm->finish(exec_, arguments); });
   expected.algorithm = call.counts.empty() ? call.algorithm : nullptr;
   expected.count = call.count;
   expected.signature = running_.signature;
@@ -313,7 +313,7 @@ bool Arrival::take_references(const Call& call) noexcept {
 /// needs no phase.
 bool Arrival::combine_announced(const Call& call) noexcept {
   if (!some_refer_) {
-    if (!combine_prepared(call)) {
+    if (!combine_recorded(call)) {
       progress_ = Progress::filling;
     } else if (expected().meets_again) {
       group_.arrive_at_phase();
@@ -338,15 +338,15 @@ bool Arrival::combine_announced(const Call& call) noexcept {
 
 /// All data is in slots, or on its way there: false if it is so beyond a short spin, or others on the engine
 /// want their turns.
-bool Arrival::combine_prepared(const Call& call) noexcept {
+bool Arrival::combine_recorded(const Call& call) noexcept {
   if (refers_) expect_data(call);
   if (!some_are_filling_ && call.announced_bytes <= tuning::slots::kBetweenLooks) {
-    MemoryExec::perform(expected().steps);
+    expected().steps.run();
     return true;
   }
   const std::size_t part = some_are_filling_ ? SlotFilling::kPieceBytes : tuning::slots::kBetweenLooks;
   const auto has_come = [this](Rank peer, std::size_t bytes) { return filling_.has_come(peer, bytes); };
-  return exec_.perform_as_it_comes(expected().steps, done_, part, has_come, has_waited_);
+  return exec_.run_as_it_comes(expected().steps, done_, part, has_come, has_waited_);
 }
 
 /// A peer's words on where its buffers lie cannot be followed. The collective ends by what comes of this.
@@ -382,7 +382,7 @@ Task<> Arrival::combine_in_turns(const Call& call) {
 
 void Arrival::finish(const Call& call) noexcept {
   if (call.algorithm->announces() == Announces::data && !some_refer_)
-    MemoryExec::perform(expected().after_phase);
+    expected().after_phase.run();
   else
     call.algorithm->finish(exec_, call.arguments(membership_.size));
   progress_ = Progress::over;

@@ -94,8 +94,8 @@ class Arrival : Immovable {
     const std::byte* recv = nullptr;
     const std::byte* place = nullptr;  ///< of this rank's data, as of everybody's
     bool meets_again = false;
-    MemoryExec::Prepared steps;
-    MemoryExec::Prepared after_phase;  ///< if all meet again
+    StepList steps;
+    StepList after_phase;  ///< if all meet again
   };
 
   void announce(const Call& call) noexcept;
@@ -126,7 +126,7 @@ class Arrival : Immovable {
   /// tell, and asked again it touches nothing.
   [[nodiscard]] bool combine(const Call& call) noexcept;
   [[nodiscard]] bool combine_announced(const Call& call) noexcept;
-  [[nodiscard]] bool combine_prepared(const Call& call) noexcept;
+  [[nodiscard]] bool combine_recorded(const Call& call) noexcept;
   [[nodiscard]] bool combine_on_windows(const Call& call) noexcept;
   Task<> combine_in_turns(const Call& call);
   [[nodiscard]] bool take_references(const Call& call) noexcept;

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <utility>
 
@@ -64,8 +63,8 @@ MemoryExec::MemoryExec(Engine& engine, const Membership& membership, LinkOwner& 
       workers_(engine) {
   own_plan().goes_round = false;
   own_plan().stage_bytes = resources.buffer_bytes();
-  operands_.inputs.resize(membership.size);
-  operands_.outputs.resize(membership.size);
+  lists_.inputs.resize(membership.size);
+  lists_.outputs.resize(membership.size);
 }
 
 void MemoryExec::begin(UserWindows user_windows, std::size_t footprint_bytes, std::size_t kind) noexcept {
@@ -187,78 +186,21 @@ Stores MemoryExec::stores_of(const LocalStep& step) const noexcept {
 }
 
 void MemoryExec::perform(const LocalStep& step) {
-  switch (steps_are_) {
-    case Steps::noted: return note(step);
-    case Steps::prepared: return prepare(step);
-    case Steps::performed: break;
-  }
-  if (moved_bytes_of(step) != 0) perform_part(step, 0, step.size_bytes(), operands_);
+  const std::size_t bytes = moved_bytes_of(step);
+  if (bytes == 0) return;
+  if (recorded_ == nullptr) return part_of(step, 0, bytes, lists_).run();
+  StepList::Step& recorded = recorded_->add(step);
+  recorded.addressed = part_of(step, 0, bytes, recorded.lists);
 }
 
-void MemoryExec::perform_part(const LocalStep& step, std::size_t at, std::size_t bytes,
-                              Operands& operands) const {
-  carry_out(work_of(step, at, bytes, operands));
-}
-
-MemoryExec::Work MemoryExec::work_of(const LocalStep& step, std::size_t at, std::size_t bytes,
-                                     Operands& operands) const {
+AddressedStep MemoryExec::part_of(const LocalStep& step, std::size_t at, std::size_t bytes,
+                                  AddressedStep::Lists& lists) const {
   return {.kind = step.kind(),
           .combine = step.combine(),
           .bytes = bytes,
-          .inputs = addresses(step.inputs(), at, operands.inputs),
-          .outputs = addresses(step.outputs(), at, operands.outputs),
+          .inputs = addresses(step.inputs(), at, lists.inputs),
+          .outputs = addresses(step.outputs(), at, lists.outputs),
           .stores = stores_of(step)};
-}
-
-void MemoryExec::carry_out(const Work& work) noexcept {
-  if (work.kind == LocalStep::Kind::copy) {
-    std::byte* const to = work.outputs.front();
-    const std::byte* const from = work.inputs.front();
-    if (to != from) cohort::copy(to, from, work.bytes, work.stores);
-    return;
-  }
-  const Combine& combine = work.combine;
-  const std::size_t count = work.bytes >> std::countr_zero(size_bytes(combine.type));
-  if (work.kind == LocalStep::Kind::finish_average) {
-    cohort::finish_average(combine.type, work.outputs.front(), count, combine.average_over);
-    return;
-  }
-  cohort::reduce({.type = combine.type,
-                  .op = combine.op,
-                  .count = count,
-                  .inputs = work.inputs,
-                  .outputs = work.outputs,
-                  .average_over = combine.average_over,
-                  .stores = work.stores});
-}
-
-void MemoryExec::prepare(const LocalStep& step) {
-  const std::size_t bytes = moved_bytes_of(step);
-  if (bytes == 0) return;
-  std::vector<Prepared::Step>& steps = prepared_->steps_;
-  if (prepared_->count_ == steps.size()) steps.emplace_back();
-  Prepared::Step& next = steps[prepared_->count_++];
-  next.work = work_of(step, 0, bytes, next.operands);
-  next.brought.clear();
-  for (const PlacedSlice& input : step.inputs())
-    if (input.slice.window == WindowId::slot && input.rank != rank())
-      next.brought.push_back({input.rank, input.slice.offset});
-}
-
-MemoryExec::Work MemoryExec::part_of(const Work& work, std::size_t at, std::size_t bytes) {
-  Work part = work;
-  part.bytes = bytes;
-  operands_.inputs.assign(work.inputs.begin(), work.inputs.end());
-  operands_.outputs.assign(work.outputs.begin(), work.outputs.end());
-  for (const std::byte*& input : operands_.inputs) input += at;
-  for (std::byte*& output : operands_.outputs) output += at;
-  part.inputs = operands_.inputs;
-  part.outputs = operands_.outputs;
-  return part;
-}
-
-void MemoryExec::perform(const Prepared& steps) noexcept {
-  for (std::size_t i = 0; i < steps.count_; ++i) carry_out(steps.steps_[i].work);
 }
 
 /// What the schedule touches, whose touch is around it, a peer may have withdrawn since the last look.
@@ -275,7 +217,7 @@ bool MemoryExec::perform_awhile(LocalStep& step) {
 /// The parts of a step that was begun are all done here, whoever could help with it by now.
 bool MemoryExec::perform_parts_awhile(LocalStep& step, bool has_waited) {
   const auto perform_next = [&](std::size_t at, std::size_t bytes) {
-    perform_part(step, at, bytes, operands_);
+    part_of(step, at, bytes, lists_).run();
   };
   return engine_.pace().move_awhile(step.done_bytes(), moved_bytes_of(step), part_bytes_of(step),
                                     traffic_of(step), has_waited, perform_next);
@@ -296,36 +238,25 @@ Task<> MemoryExec::share(const LocalStep& step) {
   const host::HostGroup* const group = resources_.group();
   const host::HostGroup* const touched = group != nullptr && group->is_touching() ? group : nullptr;
   const CopyWorkers::Work work = [&](std::size_t begin, std::size_t end) {
-    thread_local Operands operands;  // of this thread, kept so that steps allocate nothing
+    thread_local AddressedStep::Lists lists;  // kept so that steps allocate nothing
     if (touched != nullptr && touched->is_any_withdrawn()) return false;
-    perform_part(step, begin, end - begin, operands);
+    part_of(step, begin, end - begin, lists).run();
     return true;
   };
   const bool is_whole = co_await workers_.share(step.size_bytes(), kGrain, traffic_of(step), work);
   if (!is_whole) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
 }
 
-void MemoryExec::note(const LocalStep& step) {
-  if (noted_count_ == noted_.size()) noted_.emplace_back();
-  Noted& noted = noted_[noted_count_++];
-  noted.kind = step.kind();
-  noted.outputs.assign(step.outputs().begin(), step.outputs().end());
-  noted.inputs.assign(step.inputs().begin(), step.inputs().end());
-  noted.combine = step.combine();
-}
-
 Task<> MemoryExec::combine_in_turns(const AnyAlgorithm& algorithm, const OperatorArguments& arguments) {
-  noted_count_ = 0;
-  steps_are_ = Steps::noted;
-  algorithm.combine(*this, arguments);
-  steps_are_ = Steps::performed;
-  for (std::size_t i = 0; i < noted_count_; ++i) {
-    const Noted& noted = noted_[i];
-    if (noted.kind == LocalStep::Kind::reduce) {
-      LocalStep step(*this, noted.outputs, noted.inputs, noted.combine);
+  record(in_turns_, [&] { algorithm.combine(*this, arguments); });
+  for (const StepList::Step& recorded : in_turns_.steps()) {
+    const AddressedStep& addressed = recorded.addressed;
+    if (addressed.kind == LocalStep::Kind::reduce) {
+      LocalStep step(*this, recorded.outputs, recorded.inputs, addressed.combine);
       co_await step;
     } else {
-      LocalStep step(*this, noted.kind, noted.outputs.front(), noted.inputs.front(), noted.combine);
+      LocalStep step(*this, addressed.kind, recorded.outputs.front(), recorded.inputs.front(),
+                     addressed.combine);
       co_await step;
     }
   }

@@ -3,8 +3,8 @@
 
 #include <cohort/collectives/job/resources.h>
 #include <cohort/collectives/memory/copy_workers.h>
-#include <cohort/collectives/memory/reduction/copy.h>
 #include <cohort/collectives/memory/stores_trial.h>
+#include <cohort/collectives/onehost/step_list.h>
 #include <cohort/collectives/schedules/any_algorithm.h>
 #include <cohort/collectives/schedules/exec.h>
 
@@ -22,42 +22,7 @@ namespace cohort {
 /// Large steps are done in parts of some ten microseconds, and after each something else on the engine that
 /// waits may have a turn.
 class MemoryExec final : public Exec {
- private:
-  /// Addresses of one part of a reduction, in lists that are kept: steps allocate nothing.
-  struct Operands {
-    std::vector<const std::byte*> inputs;
-    std::vector<std::byte*> outputs;
-  };
-  /// A step down to addresses: what of it no longer depends on ranks or windows.
-  struct Work {
-    LocalStep::Kind kind{};
-    Combine combine;
-    std::size_t bytes = 0;
-    std::span<const std::byte* const> inputs;
-    std::span<std::byte* const> outputs;
-    Stores stores = Stores::cached;
-  };
-
  public:
-  /// What the first part of a local schedule comes to on a rank: its steps, with the addresses that their
-  /// slices had as they were prepared. May be performed again for as long as these are the same.
-  class Prepared {
-    friend MemoryExec;
-    /// Where in a peer's slot an operand begins.
-    struct Brought {
-      Rank by = 0;
-      std::size_t at = 0;
-    };
-    /// With the lists that it names, which are kept, to allocate nothing.
-    struct Step {
-      Work work;
-      Operands operands;
-      std::vector<Brought> brought;
-    };
-    std::size_t count_ = 0;
-    std::vector<Step> steps_;
-  };
-
   MemoryExec(Engine& engine, const Membership& membership, LinkOwner& host, Resources& resources);
 
   /// Before each collective: how its user windows are reached, the same everywhere, how much data it touches,
@@ -68,15 +33,17 @@ class MemoryExec final : public Exec {
 
   /// Finds the steps of a part of a local schedule, without touching any data.
   template <std::invocable Part>
-  void prepare(Prepared& steps, Part part) {
-    steps.count_ = 0;
-    prepared_ = &steps;
-    steps_are_ = Steps::prepared;
+  void record(StepList& steps, Part part) {
+    struct Recording {
+      StepList*& to;
+      ~Recording() { to = nullptr; }
+    };
+    steps.clear();
+    recorded_ = &steps;
+    const Recording until_here{recorded_};
     part();
-    steps_are_ = Steps::performed;
   }
-  static void perform(const Prepared& steps) noexcept;
-  /// How much of them is done.
+  /// How much of recorded steps is done.
   struct Position {
     std::size_t step = 0;
     std::size_t bytes = 0;  ///< of that one
@@ -85,16 +52,17 @@ class MemoryExec final : public Exec {
   /// others on the engine should have their turn: has_come(rank, bytes) says whether so many bytes have, from
   /// the beginning of the slot. True: all is done. `has_waited`: for this turn; the first part takes it back.
   template <class HasCome>
-  [[nodiscard]] bool perform_as_it_comes(const Prepared& steps, Position& done, std::size_t part_bytes,
-                                         const HasCome& has_come, bool& has_waited) {
-    for (; done.step < steps.count_; ++done.step, done.bytes = 0) {
-      const Prepared::Step& step = steps.steps_[done.step];
-      while (done.bytes < step.work.bytes) {
-        const std::size_t bytes = std::min(part_bytes, step.work.bytes - done.bytes);
-        if (!may_perform(step.work, bytes, has_waited)) return false;
-        for (const Prepared::Brought& brought : step.brought)
-          if (!has_come(brought.by, brought.at + done.bytes + bytes)) return false;
-        carry_out(part_of(step.work, done.bytes, bytes));
+  [[nodiscard]] bool run_as_it_comes(const StepList& steps, Position& done, std::size_t part_bytes,
+                                     const HasCome& has_come, bool& has_waited) {
+    for (; done.step < steps.steps().size(); ++done.step, done.bytes = 0) {
+      const StepList::Step& step = steps.steps()[done.step];
+      while (done.bytes < step.addressed.bytes) {
+        const std::size_t bytes = std::min(part_bytes, step.addressed.bytes - done.bytes);
+        if (!may_run(step.addressed, bytes, has_waited)) return false;
+        for (const PlacedSlice& input : step.inputs)
+          if (is_peers_slot(input) && !has_come(input.rank, input.slice.offset + done.bytes + bytes))
+            return false;
+        step.addressed.part(done.bytes, bytes, lists_).run();
         done.bytes += bytes;
       }
     }
@@ -110,8 +78,8 @@ class MemoryExec final : public Exec {
   /// Threads that help with large steps.
   [[nodiscard]] CopyWorkers& workers() noexcept { return workers_; }
 
-  /// Runs the first part of a local schedule, whose steps are plain calls: they are noted, and then done in
-  /// turns with others on the engine. Both arguments outlive the task.
+  /// Runs the first part of a local schedule, whose steps are plain calls: they are recorded, and then done
+  /// in turns with others on the engine. Both arguments outlive the task.
   Task<> combine_in_turns(const AnyAlgorithm& algorithm, const OperatorArguments& arguments);
 
   [[nodiscard]] const Hosts& hosts() const noexcept override { return resources_.transports().hosts(); }
@@ -126,14 +94,6 @@ class MemoryExec final : public Exec {
   [[nodiscard]] Task<> perform_rest(LocalStep& step) override;
 
  private:
-  /// A step of a local schedule that was noted.
-  struct Noted {
-    LocalStep::Kind kind{};
-    std::vector<PlacedSlice> outputs;
-    std::vector<PlacedSlice> inputs;
-    Combine combine;
-  };
-
   /// Which way the kernel copies.
   enum class ByKernel : std::uint8_t { pull, push };
   /// Between as many bytes of this rank's memory and of a peer's process.
@@ -149,20 +109,17 @@ class MemoryExec final : public Exec {
   [[nodiscard]] std::span<const Address> addresses(std::span<const PlacedSlice> places, std::size_t at,
                                                    std::vector<Address>& kept) const;
   [[nodiscard]] Stores stores_of(const LocalStep& step) const noexcept;
-  static void carry_out(const Work& work) noexcept;
   /// Whether so many bytes of each of its slices may be done in this turn.
-  [[nodiscard]] bool may_perform(const Work& work, std::size_t bytes, bool& has_waited) noexcept {
-    const std::size_t traffic = bytes * (work.inputs.size() + work.outputs.size()) / 2;
+  [[nodiscard]] bool may_run(const AddressedStep& step, std::size_t bytes, bool& has_waited) noexcept {
+    const std::size_t traffic = bytes * (step.inputs.size() + step.outputs.size()) / 2;
     return engine_.pace().may_do(traffic, std::exchange(has_waited, false));
   }
-  /// `bytes` from `at` on of each of a step's slices. On any thread, with operands of its own.
-  void perform_part(const LocalStep& step, std::size_t at, std::size_t bytes, Operands& operands) const;
-  [[nodiscard]] Work work_of(const LocalStep& step, std::size_t at, std::size_t bytes,
-                             Operands& operands) const;
-  /// In lists of this rank's.
-  [[nodiscard]] Work part_of(const Work& work, std::size_t at, std::size_t bytes);
-  void prepare(const LocalStep& step);
-  void note(const LocalStep& step);
+  [[nodiscard]] bool is_peers_slot(const PlacedSlice& place) const noexcept {
+    return place.slice.window == WindowId::slot && place.rank != rank();
+  }
+  /// `bytes` from `at` on of each of a step's slices. On any thread, with lists of its own.
+  [[nodiscard]] AddressedStep part_of(const LocalStep& step, std::size_t at, std::size_t bytes,
+                                      AddressedStep::Lists& lists) const;
   [[nodiscard]] bool perform_parts_awhile(LocalStep& step, bool has_waited);
   [[nodiscard]] bool may_go_on() const noexcept;
   /// A peer has withdrawn its memory, and says why: ends by the cancellation that this brings.
@@ -179,13 +136,9 @@ class MemoryExec final : public Exec {
   StoresTrial stores_trial_;
   Stores stores_ = Stores::cached;  ///< of results
 
-  Operands operands_;
-  /// What becomes of the steps of a local schedule that runs.
-  enum class Steps : std::uint8_t { performed, prepared, noted };
-  Steps steps_are_ = Steps::performed;
-  Prepared* prepared_ = nullptr;  ///< what they are added to
-  std::size_t noted_count_ = 0;
-  std::vector<Noted> noted_;  ///< kept, to allocate nothing
+  AddressedStep::Lists lists_;    ///< of the part of a step that runs
+  StepList in_turns_;             ///< of combine_in_turns(), kept
+  StepList* recorded_ = nullptr;  ///< where the steps of a local schedule go; null: they are run
   CopyWorkers workers_;
 };
 

@@ -162,26 +162,26 @@ OperatorArguments arguments_of(ReduceOp op) {
   return arguments;
 }
 
-TEST_F(MemoryExecTest, what_was_prepared_is_done_whenever_it_is_asked_for_and_not_before) {
+TEST_F(MemoryExecTest, what_was_recorded_is_done_whenever_it_is_asked_for_and_not_before) {
   static constexpr Algorithm<AllReduce> kDoubling = {
       .name = "doubling", .local = {.announces = Announces::windows, .combine = double_it}};
   const AnyAlgorithm doubling(kDoubling);
   std::fill_n(recv_.begin(), 8, 100.0F);
-  MemoryExec::Prepared summing;
-  exec_.prepare(summing, [&] { doubling.combine(exec_, arguments_of(ReduceOp::sum)); });
+  StepList summing;
+  exec_.record(summing, [&] { doubling.combine(exec_, arguments_of(ReduceOp::sum)); });
   EXPECT_TRUE(is_all(8 * sizeof(float), 100));
   send_[7] = 3;  // prepared are addresses, not values
-  MemoryExec::perform(summing);
+  summing.run();
   EXPECT_EQ(recv_[0], 2 * kGiven);
   EXPECT_EQ(recv_[7], 6);
 
-  MemoryExec::Prepared averaging;
-  exec_.prepare(averaging, [&] { doubling.combine(exec_, arguments_of(ReduceOp::avg)); });
-  MemoryExec::perform(averaging);
+  StepList averaging;
+  exec_.record(averaging, [&] { doubling.combine(exec_, arguments_of(ReduceOp::avg)); });
+  averaging.run();
   // The reduction divides, and the step after it once more.
   EXPECT_EQ(recv_[0], 2 * kGiven / 4 / 4);
 
-  MemoryExec::perform(summing);
+  summing.run();
   EXPECT_EQ(recv_[0], 2 * kGiven);
 }
 
