@@ -93,9 +93,7 @@ Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions option
   co_return communicator;
 }
 
-Task<Communicator> Communicator::open(std::shared_ptr<CommunicatorCore> core,
-                                      std::shared_ptr<CommunicatorCore> parent) {
-  Communicator communicator(handle_of(std::move(core)));
+Task<Communicator> Communicator::open(Communicator communicator, std::shared_ptr<CommunicatorCore> parent) {
   communicator.core_->set_handle(communicator.core_);
   CommunicatorCore& of = *communicator.core_;
   const std::optional<Error> failure = co_await failure_to_establish(of, of.timeout());
@@ -107,14 +105,16 @@ Task<Communicator> Communicator::make_group(std::shared_ptr<CommunicatorCore> pa
                                             std::string name) {
   std::shared_ptr<CommunicatorCore> core =
       co_await cohort::make_group(parent, std::move(ranks), std::move(name));
-  co_return co_await open(std::move(core), std::move(parent));
+  Communicator communicator(handle_of(std::move(core)));
+  co_return co_await open(std::move(communicator), std::move(parent));
 }
 
 Task<std::optional<Communicator>> Communicator::make_split(std::shared_ptr<CommunicatorCore> parent,
                                                            int color, int key) {
   std::shared_ptr<CommunicatorCore> core = co_await split_group(parent, color, key);
   if (core == nullptr) co_return std::nullopt;
-  co_return co_await open(std::move(core), std::move(parent));
+  Communicator communicator(handle_of(std::move(core)));
+  co_return co_await open(std::move(communicator), std::move(parent));
 }
 
 Task<std::optional<Communicator>> Communicator::split(int color, int key) {

@@ -478,8 +478,7 @@ class Communicator {
                                                       int key);
   static Task<Communicator> make_group(std::shared_ptr<CommunicatorCore> parent, std::vector<Rank> ranks,
                                        std::string name);
-  static Task<Communicator> open(std::shared_ptr<CommunicatorCore> core,
-                                 std::shared_ptr<CommunicatorCore> parent);
+  static Task<Communicator> open(Communicator communicator, std::shared_ptr<CommunicatorCore> parent);
   [[nodiscard]] Transfer<void> send_bytes(std::span<const std::byte> data, Rank to, std::int32_t tag);
   [[nodiscard]] Transfer<void> recv_bytes(std::span<std::byte> data, Rank from, std::int32_t tag);
   [[nodiscard]] Transfer<Rank> recv_any_bytes(std::span<std::byte> data, std::int32_t tag);

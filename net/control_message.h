@@ -24,6 +24,7 @@ struct ControlMessage {
     invite,     ///< the sender makes a group, which it calls `group`, with the receiver: GroupTable's words
     answer,     ///< to a `query`: "I have come to this collective", whether or not the sender waits
     accept,     ///< the sender's `group` is the one that the receiver calls `sequence`: GroupTable's words
+    agree,      ///< all of `group` have accepted the sender; `signature.what` tells which of their groups
     gives_up,  ///< the sender gives up what it was at and closes its link to the receiver: a `revoke` follows
   };
   static constexpr std::uint32_t kMagic = 0x31637463;  // "ctc1"

@@ -18,14 +18,15 @@ bool stands_for(const ControlMessage& later, const ControlMessage& earlier) noex
     case Type::status:
     case Type::query:
     case Type::answer:
+    case Type::accept:
+    case Type::agree:
     case Type::gives_up: return true;
     case Type::lost:
     case Type::alive: return later.culprit == earlier.culprit;
     case Type::hello:
     case Type::revoke:
     case Type::goodbye:
-    case Type::invite:
-    case Type::accept: return false;
+    case Type::invite: return false;
   }
   return false;
 }
@@ -49,7 +50,7 @@ void ControlQueue::drop_if(const Predicate& predicate) noexcept {
 }
 
 void ControlQueue::drop_superseded_by(const ControlMessage& message) noexcept {
-  if (message.is_last_word() || message.type == Type::invite || message.type == Type::accept) return;
+  if (message.is_last_word() || message.type == Type::invite) return;
   drop_if([&](const ControlMessage& earlier) { return stands_for(message, earlier); });
 }
 

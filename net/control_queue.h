@@ -19,7 +19,7 @@ namespace cohort {
 /// Threads: one engine.
 class ControlQueue {
  public:
-  /// Of messages: the first and the last two words of each group, and two others.
+  /// Of messages: the first three and the last two words of each group, and another one.
   static constexpr std::size_t kMost = 6 * kMostGroups;
   /// Of groups that the peer has not heard of, and that are over.
   static constexpr std::size_t kMostGivenUp = 16;

@@ -20,21 +20,22 @@ namespace {
 
 /// Of what is left: some groups of full size, then smaller ones rather than none.
 constexpr std::size_t kShareOfBudget = 4;
+
+}  // namespace
+
 /// FNV-1a (Fowler, Noll, Vo): ranks that differ are found by it, nobody who wants to deceive.
-std::uint64_t digest_of(std::span<const Rank> ranks) noexcept {
+std::uint64_t GroupTable::digest_of(std::span<const std::uint32_t> numbers) noexcept {
   std::uint64_t digest = 0xcbf29ce484222325;
-  const auto mix = [&](Rank value) {
+  const auto mix = [&](std::uint32_t value) {
     for (unsigned byte = 0; byte < sizeof value; ++byte) {
       digest ^= (value >> (8 * byte)) & 0xff;
       digest *= 0x100000001b3;
     }
   };
-  mix(static_cast<Rank>(ranks.size()));
-  for (const Rank rank : ranks) mix(rank);
-  return digest;
+  mix(static_cast<std::uint32_t>(numbers.size()));
+  for (const std::uint32_t number : numbers) mix(number);
+  return std::max(digest, std::uint64_t{1});
 }
-
-}  // namespace
 
 GroupTable::GroupTable(Engine& engine, ControlPlane& control, const Membership& membership, SharedHeap* heap,
                        std::size_t budget_bytes)
@@ -47,7 +48,6 @@ GroupTable::GroupTable(Engine& engine, ControlPlane& control, const Membership& 
 
 Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
   Group& group = begin(plan);
-  const auto is_settled = [&group] { return group.failure_ || group.is_complete(); };
   bool is_late = false;
   std::optional<Error> failure;
   try {
@@ -62,12 +62,13 @@ Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
     failure =
         is_own ? error_unless_out_of_memory([&] { return error.with_culprit(membership_.rank); }) : error;
   }
-  if (is_late) {  // an engine that stood still comes to its deadline before it has read what others say
-    CancelScope uncancelled;
-    Task<> hearing = with_scope(uncancelled, listen_for(engine_, kNewsTime, is_settled));
-    co_await hearing;
-    failure = group.failure_;
-    if (!failure && !group.is_complete()) failure = not_made_in_time(group, plan.timeout);
+  try {
+    if (is_late) {
+      const std::optional<Error> found = co_await failure_when_late(group, plan.timeout);
+      failure = found;
+    }
+  } catch (const std::bad_alloc&) {
+    failure = out_of_memory();
   }
   if (!failure) {
     settle_buffers(group);
@@ -76,6 +77,17 @@ Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
   if (!group.is_invited_) invite(group);  // to nothing, so that they hear why
   give_up(group, *failure);
   throw Error(*failure);
+}
+
+/// An engine that stood still comes to its deadline before it has read what others say.
+Task<std::optional<Error>> GroupTable::failure_when_late(Group& group, Duration timeout) {
+  const auto is_settled = [&group] { return group.failure_ || group.is_complete(); };
+  CancelScope uncancelled;
+  Task<> hearing = with_scope(uncancelled, listen_for(engine_, kNewsTime, is_settled));
+  co_await hearing;
+  if (group.failure_) co_return group.failure_;
+  if (group.is_complete()) co_return std::nullopt;
+  co_return not_made_in_time(group, timeout);
 }
 
 GroupTable::Group& GroupTable::begin(const Plan& plan) {
@@ -120,9 +132,11 @@ void GroupTable::fill(Group& group, const Plan& plan) {
   for (Rank member = 0; member < size; ++member) {
     const Rank rank = plan.ranks[member];
     if (rank == membership_.rank) continue;
-    for (auto& [their_number, invitation] : heard_[rank])
-      if (invitation.group == nullptr && invitation.accepted == 0 && invitation.name == group.name)
-        bind(group, member, their_number, invitation);
+    const auto found = std::ranges::find_if(heard_[rank], [&group](const auto& entry) {
+      const Invitation& invitation = entry.second;
+      return invitation.group == nullptr && invitation.accepted == 0 && invitation.name == group.name;
+    });
+    if (found != heard_[rank].end()) bind(group, member, found->first, found->second);
     if (!control_.is_reached(rank))
       fail_making(group, gone(group, member, control_.said_goodbye(rank) && !has_died(rank)));
   }
@@ -196,6 +210,10 @@ void GroupTable::deliver(Group& group, Rank member, const ControlMessage& messag
 
 void GroupTable::fail_making(Group& group, Error error) {
   if (!group.failure_) group.failure_ = std::move(error);
+  tell_news(group);
+}
+
+void GroupTable::tell_news(Group& group) noexcept {
   if (group.news_.untaken_posts() == 0) group.news_.post();
 }
 
@@ -262,6 +280,8 @@ void GroupTable::release_if_over(Group& group) noexcept {
   if (group.is_open_ || !std::ranges::all_of(group.members_, has_left)) return;
   if (group.has_region_) heap_->give_back(group.place.regions[group.rank]);
   budget_left_ += group.budgeted_bytes_;
+  for (const Rank rank : group.place.ranks)
+    std::erase_if(heard_[rank], [&](const auto& entry) { return entry.second.group == &group; });
   groups_.erase(group.number);
 }
 

@@ -23,11 +23,11 @@ class CommunicatorCore;
 ///
 /// Each member sends every other one an invitation: the group's name and ranks, its own number for it, where
 /// its part of the segment lies, how large buffers may be. Each accepts one invitation of every other one,
-/// and is done when all have accepted its own with that: nobody decides, and groups do not wait for each
-/// other.
+/// with its own number. When all have accepted its own with that, it tells them the numbers of all, and is
+/// done when all have told the same. Nobody decides, and groups do not wait for each other.
 ///
-/// Of groups of one name that are given up and made again, no two that were not made together meet. What a
-/// member says of a group bears its own number, which it uses for no other one.
+/// Of groups of one name that are given up and made again, only those meet that all agree on. What a member
+/// says of a group bears its own number, which it uses for no other one.
 ///
 /// A region is used again when every member whose invitation was accepted has left the group, since until
 /// then it may write there.
@@ -70,13 +70,14 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     friend class GroupTable;
     struct Member {
       bool is_here = false;       ///< has invited this rank, which accepts that
-      bool has_accepted = false;  ///< this rank's invitation, with what is_here is of
+      bool has_accepted = false;  ///< this rank's invitation, with the one that is_here is of
+      std::uint64_t agreed = 0;   ///< digest of the numbers of all, as it told them; 0: it has not
       bool has_left = false;
       bool has_died = false;           ///< has ended, and had not left
       std::uint64_t buffer_bytes = 0;  ///< that it has room for
       std::size_t parted = 0;          ///< invitations of its that are parted from the group, and not over
 
-      [[nodiscard]] bool is_ready() const noexcept { return is_here && has_accepted; }
+      [[nodiscard]] bool is_bound() const noexcept { return is_here && has_accepted; }
     };
     bool is_open_ = true;  ///< until leave()
     bool has_region_ = false;
@@ -92,8 +93,13 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
       return listener_ == nullptr && is_open_ && !failure_;
     }
     /// All have invited this rank, and accepted its invitation.
+    [[nodiscard]] bool is_bound() const noexcept { return std::ranges::all_of(members_, &Member::is_bound); }
+    /// And all mean the same ones.
     [[nodiscard]] bool is_complete() const noexcept {
-      return std::ranges::all_of(members_, &Member::is_ready);
+      const std::uint64_t own = members_[rank].agreed;
+      return own != 0 && std::ranges::all_of(members_, [own](const Member& member) {
+               return member.is_bound() && member.agreed == own;
+             });
     }
   };
 
@@ -135,6 +141,7 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     Rank member = 0;
     bool is_over = false;      ///< its sender has given it up
     GroupNumber accepted = 0;  ///< this rank's, which its sender accepts last
+    std::uint64_t agreed = 0;  ///< what its sender says that all have accepted
     bool is_parted = false;    ///< from `group`, which had accepted it: its sender accepts another one
     std::vector<ControlMessage> early;
   };
@@ -147,12 +154,19 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   Task<> reserve_soon(Group& group, std::size_t buffer_bytes);
   void invite(Group& group) noexcept;
   void take_invitation(Rank from, const ControlMessage& message);
-  /// The member's invitation, where this rank has invited it and it can take part.
+  /// Tells the member that its invitation is the group's, once this rank has invited it; of a group that has
+  /// failed, too, so that what the member says of its own is not taken for news.
   void accept(const Group& group, Rank member) noexcept;
+  /// Binds what accepts a group of this rank's to it, or parts what accepts another one.
   void take_acceptance(Rank from, GroupNumber theirs, std::uint64_t accepted);
+  void take_agreement(Invitation& invitation, std::uint64_t digest) noexcept;
+  /// Tells all which groups of theirs this one is made with, when all have accepted it.
+  void agree(Group& group) noexcept;
   /// The member's invitation is not the group's any more, which waits for another one.
   static void part(Group& group, Invitation& invitation) noexcept;
+  /// Its sender does not use this rank's part of the heap, or any longer. The former group may end by it.
   void forget_parted(Invitation& invitation) noexcept;
+  /// Of what its sender says of a parted one, only the goodbye counts.
   void take_word_of_parted(Rank from, Invitations::iterator at, const ControlMessage& message) noexcept;
   /// Gives a new group its members, and what was heard of it from them.
   void fill(Group& group, const Plan& plan);
@@ -165,6 +179,10 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   void fail_making(Group& group, Error error);
   void take_cause(Group& group, const ControlMessage& revoke);
   Task<> until_all_are_here(Group& group);
+  /// After the deadline: what is known when all has been read that others have said by then.
+  Task<std::optional<Error>> failure_when_late(Group& group, Duration timeout);
+  static void tell_news(Group& group) noexcept;
+  [[nodiscard]] static std::uint64_t digest_of(std::span<const std::uint32_t> numbers) noexcept;
   void settle_buffers(Group& group) noexcept;
   void release_if_over(Group& group) noexcept;
   void tell_members(const Group& group, ControlMessage message) noexcept;

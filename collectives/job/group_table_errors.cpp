@@ -16,14 +16,14 @@ Error GroupTable::not_made_in_time(const Group& group, Duration timeout) const {
   std::optional<Rank> culprit;
   for (Rank member = 0; member < group.members_.size(); ++member) {
     const Group::Member& state = group.members_[member];
-    if (state.is_ready()) continue;
+    if (state.is_bound() && state.agreed == group.members_[group.rank].agreed) continue;
     const Rank rank = group.place.ranks[member];
     std::string& those = state.is_here ? silent : absent;
     those += (those.empty() ? "" : ", ") + membership_.peers[rank].describe();
     if (!culprit || (!state.is_here && group.members_[*culprit].is_here)) culprit = member;
   }
   const std::string why = absent.empty()
-                              ? fmt::format("not answered so far by {}, whose engine is held up", silent)
+                              ? fmt::format("not answered so far by {}, which has called it", silent)
                               : fmt::format("not called so far by {}", absent);
   const Error error(ErrorKind::DeadlineExceeded,
                     fmt::format("group '{}' was not made within {:.3f} s: {}; every rank of a group has to "

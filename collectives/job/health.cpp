@@ -261,7 +261,8 @@ void Health::take_control(Rank from, const ControlMessage& message) {
     case ControlMessage::Type::gives_up: peers_[from].gives_up = true; return;
     case ControlMessage::Type::hello:
     case ControlMessage::Type::invite:
-    case ControlMessage::Type::accept: return;
+    case ControlMessage::Type::accept:
+    case ControlMessage::Type::agree: return;
   }
 }
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace cohort {
@@ -108,7 +109,7 @@ void Arrival::announce(const Call& call) noexcept {
   is_ahead_ = goes_ahead_ = may_go_ahead(call);
   filling_.begin();
   if (travels) filling_.take_places(call, plan_.ring_bytes);
-  is_bound_ = false;
+  is_bound_ = lacks_memory_ = false;
   if (travels && !refers_) {
     const bool is_given = call.op.gives_to_others(membership_.rank, membership_.size, call.root);
     if (is_given && call.send_bytes != 0) filling_.bring_first(call, may_read_given(call));
@@ -209,13 +210,13 @@ Task<bool> Arrival::attend(const Call& call) {
   }
   if (progress_ == Progress::announced) {
     co_await meet(call);
-    if (!combine(call)) co_await engine_.sleep_until(kNever);  // until the cause of the peer's failure comes
+    if (!combine(call)) co_await end_by_cause();
   }
   while (progress_ == Progress::filling) {
     if (engine_.is_turn_over()) co_await engine_.let_others_run();
     has_waited_ = true;
     co_await filling_.until_all_have_come(exec_.peers(), call);
-    if (!combine(call)) co_await engine_.sleep_until(kNever);
+    if (!combine(call)) co_await end_by_cause();
   }
   if (progress_ == Progress::bound) co_await combine_in_turns(call);
   if (progress_ == Progress::combined) {
@@ -223,6 +224,11 @@ Task<bool> Arrival::attend(const Call& call) {
     finish(call);
   }
   co_return progress_ == Progress::over;
+}
+
+Task<> Arrival::end_by_cause() {
+  if (lacks_memory_) throw std::bad_alloc();
+  co_await engine_.sleep_until(kNever);
 }
 
 /// All whom this rank needs are here and run the same.
@@ -278,17 +284,27 @@ void Arrival::expect_data(const Call& call) noexcept {
   const std::byte* const place = group_.payload(membership_.rank, running_.sequence, call.announced_bytes);
   if (expected.is_for(call, running_.signature, place)) return;
   bind_slots(call);
-  const OperatorArguments arguments = call.arguments(membership_.size);
-  exec_.record(expected.steps, [&] { call.algorithm->combine(exec_, arguments); });
-  expected.meets_again = call.algorithm->meets_again(exec_, call.announced_bytes);
-  if (expected.meets_again)
-    exec_.record(expected.after_phase, [&] { call.algorithm->finish(exec_, arguments); });
+  expected.algorithm = nullptr;
+  try {
+    record_steps(call, expected);
+  } catch (const std::bad_alloc&) {
+    lacks_memory_ = true;
+    return;
+  }
   expected.algorithm = call.counts.empty() ? call.algorithm : nullptr;
   expected.count = call.count;
   expected.signature = running_.signature;
   expected.send = call.send;
   expected.recv = call.recv;
   expected.place = place;
+}
+
+void Arrival::record_steps(const Call& call, Expected& expected) {
+  const OperatorArguments arguments = call.arguments(membership_.size);
+  exec_.record(expected.steps, [&] { call.algorithm->combine(exec_, arguments); });
+  expected.meets_again = call.algorithm->meets_again(exec_, call.announced_bytes);
+  if (!expected.meets_again) return;
+  exec_.record(expected.after_phase, [&] { call.algorithm->finish(exec_, arguments); });
 }
 
 /// Finds the inputs, some of which stayed where they were. False if somebody's cannot have.
@@ -313,6 +329,8 @@ bool Arrival::take_references(const Call& call) noexcept {
 /// needs no phase.
 bool Arrival::combine_announced(const Call& call) noexcept {
   if (!some_refer_) {
+    if (refers_) expect_data(call);
+    if (lacks_memory_) return false;
     if (!combine_recorded(call)) {
       progress_ = Progress::filling;
     } else if (expected().meets_again) {
@@ -339,7 +357,6 @@ bool Arrival::combine_announced(const Call& call) noexcept {
 /// All data is in slots, or on its way there: false if it is so beyond a short spin, or others on the engine
 /// want their turns.
 bool Arrival::combine_recorded(const Call& call) noexcept {
-  if (refers_) expect_data(call);
   if (!some_are_filling_ && call.announced_bytes <= tuning::slots::kBetweenLooks) {
     expected().steps.run();
     return true;

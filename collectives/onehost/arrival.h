@@ -112,7 +112,9 @@ class Arrival : Immovable {
   /// It has heard of those, and finds that it waits for the others, too: a root has referred.
   [[nodiscard]] bool has_to_wait_for_all() noexcept;
   void bind_slots(const Call& call) noexcept;
+  /// Without memory for it lacks_memory_.
   void expect_data(const Call& call) noexcept;
+  void record_steps(const Call& call, Expected& expected);
   [[nodiscard]] Expected& expected() noexcept {
     return expected_[host::HostGroup::turn_of(running_.sequence)];
   }
@@ -125,6 +127,8 @@ class Arrival : Immovable {
   /// Everybody has come. False if a peer has withdrawn its memory; what comes of that is not this rank's to
   /// tell, and asked again it touches nothing.
   [[nodiscard]] bool combine(const Call& call) noexcept;
+  /// What cannot be combined ends by the cause that a peer gives, or without memory by std::bad_alloc.
+  Task<> end_by_cause();
   [[nodiscard]] bool combine_announced(const Call& call) noexcept;
   [[nodiscard]] bool combine_recorded(const Call& call) noexcept;
   [[nodiscard]] bool combine_on_windows(const Call& call) noexcept;
@@ -160,6 +164,7 @@ class Arrival : Immovable {
   bool is_ahead_ = false;    ///< and all have not been heard of since
   Signature announced_;      ///< of the call that this rank has come to last
   bool refers_ = false;
+  bool lacks_memory_ = false;      ///< for what this call does: it cannot be combined
   bool some_refer_ = false;        ///< of those that have come, to what others read
   bool some_are_filling_ = false;  ///< of those: their data comes in pieces
   MemoryExec::Position done_;      ///< of expected().steps, where they are done in parts

@@ -119,6 +119,20 @@ TEST(ControlQueue, of_groups_given_up_before_the_peer_has_heard_of_them_the_last
   queue.clear();
 }
 
+/// Its invitation waits for what becomes of that group.
+TEST(ControlQueue, of_groups_that_accept_the_peers_invitation_all_is_told) {
+  constexpr GroupNumber kGroups = 100;
+  ControlQueue queue;
+  for (GroupNumber group = 1; group <= kGroups; ++group) {
+    push(queue, Type::invite, group);
+    push(queue, Type::accept, group, 1);
+    push(queue, Type::accept, group, 2);  // instead
+    push(queue, Type::revoke, group);
+    push(queue, Type::goodbye, group);
+  }
+  EXPECT_EQ(queue.size(), 4 * kGroups);
+}
+
 TEST(ControlQueue, whose_invitation_is_on_its_way_is_given_up_in_words_too) {
   ControlQueue queue;
   EXPECT_TRUE(queue.push(message_of(Type::invite, 1), 1));

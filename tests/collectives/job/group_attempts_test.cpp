@@ -10,6 +10,7 @@
 
 #include <array>
 #include <chrono>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,10 @@ namespace cohort::group_attempts_test {
 namespace {
 
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::error_of;
+using test::kind_of;
 
 constexpr int kMostAttempts = 200;
 
@@ -27,27 +30,32 @@ Duration patience(std::uint64_t draw, int attempt) {
   return attempt >= 10 ? Duration(seconds(5)) : Duration(microseconds(draw % 600));
 }
 
-Task<> sum_in(Communicator& group) {
-  std::array<int, 4> data{};
-  data.fill(static_cast<int>(group.rank()) + 1);
-  co_await group.all_reduce(data, ReduceOp::sum);
-  const int expected = static_cast<int>(group.size() * (group.size() + 1) / 2);
-  EXPECT_EQ(data, (std::array<int, 4>{expected, expected, expected, expected})) << "rank " << group.rank();
+/// What each member gives in this attempt comes to all of them, and no other attempt's.
+Task<> expect_to_be_together(Communicator& group, std::uint64_t own) {
+  std::vector<std::uint64_t> all(group.size());
+  co_await group.all_gather(std::span<const std::uint64_t>(&own, 1), all);
+  EXPECT_EQ(all[group.rank()], own);
+  std::uint64_t digest = 0;
+  for (const std::uint64_t one : all) digest = splitmix64(digest ^ one);
+  std::array<std::uint64_t, 2> most{digest, ~digest};
+  co_await group.all_reduce(most, ReduceOp::max);
+  EXPECT_EQ(most[0], ~most[1]) << "ranks were given different data; rank " << group.rank();
 }
 
 /// One whole attempt: a member that gives up makes this one fail as well, whatever it is at.
-Task<> attempt_at(Communicator& comm, Duration limit) {
+Task<> attempt_at(Communicator& comm, Duration limit, std::uint64_t draw) {
   std::vector<Rank> all;
   for (Rank rank = 0; rank < comm.size(); ++rank) all.push_back(rank);
   Communicator group = co_await with_deadline(limit, comm.group(all, "again"));
-  co_await sum_in(group);
+  co_await expect_to_be_together(group, draw);
 }
 
 Task<> make_at_last(Communicator& comm, std::uint64_t seed) {
   std::uint64_t drawn = (seed << 32) + (std::uint64_t{comm.rank()} << 16);
   co_await comm.barrier();
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    const auto error = co_await error_of(attempt_at(comm, patience(splitmix64(++drawn), attempt)));
+    const std::uint64_t draw = splitmix64(++drawn);
+    const auto error = co_await error_of(attempt_at(comm, patience(draw, attempt), draw));
     if (!error) co_return;
     co_await comm.engine().sleep_for(microseconds(splitmix64(++drawn) % 400));
   }
@@ -63,6 +71,28 @@ TEST_P(GroupAttempts, that_cross_meet_at_last_and_never_read_what_is_anothers) {
     test::run_ranks_in_world(
         ranks, [seed = seed](Communicator& comm) { return make_at_last(comm, seed); }, {}, hosts);
   }
+}
+
+/// Each tells the other, who is not there, why; nobody takes the echo of his own words for news.
+TEST(GroupAttemptsInTurn, are_not_failed_by_the_echo_of_those_before) {
+  const auto body = [](Communicator& comm) -> Task<> {
+    const std::vector<Rank> both = {0, 1};
+    co_await comm.barrier();
+    if (comm.rank() == 0) {
+      const auto error = co_await error_of(with_deadline(milliseconds(1), comm.group(both, "pair")));
+      EXPECT_EQ(kind_of(error), "DeadlineExceeded");
+      co_await comm.engine().sleep_for(seconds(4));
+    } else {
+      co_await comm.engine().sleep_for(seconds(2));
+      const auto error = co_await error_of(comm.group(both, "pair"));
+      EXPECT_EQ(kind_of(error), "DeadlineExceeded") << "who comes late is told why";
+      co_await comm.engine().sleep_for(seconds(4));
+    }
+    Communicator pair = co_await comm.group(both, "pair");
+    co_await pair.barrier();
+  };
+  test::run_ranks_in_world(2, body);
+  test::run_ranks_in_world(2, body, {}, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, GroupAttempts,

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace cohort {
@@ -31,10 +32,11 @@ void GroupTable::invite(Group& group) noexcept {
   group.is_invited_ = true;
   for (Rank member = 0; member < group.members_.size(); ++member)
     if (member != group.rank) accept(group, member);
+  agree(group);  // at once in a group of one
 }
 
 void GroupTable::accept(const Group& group, Rank member) noexcept {
-  if (!group.is_invited_ || !group.members_[member].is_here || group.failure_) return;
+  if (!group.is_invited_ || group.place.numbers[member] == 0) return;
   ControlMessage message;
   message.type = ControlMessage::Type::accept;
   message.group = group.number;
@@ -55,6 +57,7 @@ void GroupTable::on_group_message(Rank from, const ControlMessage& message) {
     take_acceptance(from, message.group, message.sequence);
     return;
   }
+  if (message.type == ControlMessage::Type::agree) return take_agreement(invitation, message.signature.what);
   if (invitation.is_parted) return take_word_of_parted(from, found, message);
   const Group* const group = invitation.group;
   if (group != nullptr && (group->listener_ != nullptr || !group->is_open_))
@@ -102,16 +105,17 @@ void GroupTable::take_invitation(Rank from, const ControlMessage& message) {
 void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation& invitation) {
   invitation.group = &group;
   invitation.member = member;
-  group.members_[member].is_here = invitation.buffer_bytes != 0;  // else it only says next why it cannot
-  group.members_[member].has_left = invitation.is_over;
+  Group::Member& state = group.members_[member];
+  state.is_here = invitation.buffer_bytes != 0;  // else it only says next why it cannot
+  state.has_left = invitation.is_over;
+  state.buffer_bytes = invitation.buffer_bytes;
+  state.agreed = invitation.agreed;
   group.place.numbers[member] = number;
   group.place.regions[member] = invitation.region;
-  if (invitation.digest != group.digest_) fail_making(group, other_members(group, member));
-  group.members_[member].buffer_bytes = invitation.buffer_bytes;
   for (const ControlMessage& message : invitation.early)
     if (message.type == ControlMessage::Type::revoke) take_cause(group, message);
   accept(group, member);
-  if (group.news_.untaken_posts() == 0) group.news_.post();
+  tell_news(group);
 }
 
 /// What a member accepts may be the invitation to a group that this rank has given up since. The group that
@@ -119,10 +123,12 @@ void GroupTable::bind(Group& group, Rank member, GroupNumber number, Invitation&
 /// anew.
 void GroupTable::take_acceptance(Rank from, GroupNumber theirs, std::uint64_t accepted) {
   Invitation& invitation = heard_[from].at(theirs);
+  if (invitation.is_over || accepted > std::numeric_limits<GroupNumber>::max()) return;
   invitation.accepted = static_cast<GroupNumber>(accepted);
   const bool is_current = invitation.group != nullptr && !invitation.is_parted;
   if (is_current && invitation.group->number != invitation.accepted) {
-    if (invitation.group->is_being_made()) part(*invitation.group, invitation);
+    Group& current = *invitation.group;
+    if (current.is_being_made() && !current.is_complete()) part(current, invitation);
     return;
   }
   const auto found = groups_.find(invitation.accepted);
@@ -138,12 +144,32 @@ void GroupTable::take_acceptance(Rank from, GroupNumber theirs, std::uint64_t ac
   }
   if (group.place.numbers[member] != theirs) return;
   group.members_[member].has_accepted = true;
-  if (group.news_.untaken_posts() == 0) group.news_.post();
+  if (invitation.digest != group.digest_) fail_making(group, other_members(group, member));
+  agree(group);
+  tell_news(group);
+}
+
+void GroupTable::agree(Group& group) noexcept {
+  if (!group.is_bound()) return;
+  const std::uint64_t digest = digest_of(group.place.numbers);
+  if (std::exchange(group.members_[group.rank].agreed, digest) == digest) return;
+  ControlMessage message;
+  message.type = ControlMessage::Type::agree;
+  message.signature.what = digest;
+  tell_members(group, message);
+}
+
+void GroupTable::take_agreement(Invitation& invitation, std::uint64_t digest) noexcept {
+  invitation.agreed = digest;
+  if (invitation.group == nullptr || invitation.is_parted) return;
+  invitation.group->members_[invitation.member].agreed = digest;
+  tell_news(*invitation.group);
 }
 
 void GroupTable::part(Group& group, Invitation& invitation) noexcept {
   Group::Member& member = group.members_[invitation.member];
   member.is_here = member.has_accepted = false;
+  group.place.numbers[invitation.member] = 0;
   ++member.parted;
   invitation.is_parted = true;
 }
@@ -169,14 +195,14 @@ void GroupTable::keep_early(Invitation& invitation, const ControlMessage& messag
   if (invitation.is_over) return;
   const bool is_goodbye = message.type == ControlMessage::Type::goodbye;
   invitation.is_over = is_goodbye;
+  if (is_goodbye && invitation.group != nullptr)
+    invitation.group->members_[invitation.member].has_left = true;
   const bool is_cause = message.type == ControlMessage::Type::revoke;
   const auto is_revoke = [](const ControlMessage& said) { return said.type == ControlMessage::Type::revoke; };
   const bool is_first_cause = is_cause && std::ranges::none_of(invitation.early, is_revoke);
   if (invitation.early.size() < kMostEarly || is_goodbye || is_first_cause)
     invitation.early.push_back(message);
-  if (invitation.group == nullptr) return;
-  if (is_goodbye) invitation.group->members_[invitation.member].has_left = true;
-  if (is_cause) take_cause(*invitation.group, message);
+  if (is_cause && invitation.group != nullptr) take_cause(*invitation.group, message);
 }
 
 /// Lower numbers are older.
