@@ -76,12 +76,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
                place_.ranks),
       health_(
           engine, membership_, control_, running_, call_, services_, algorithms_,
-          [this](const Error& cause) {
-            takes_calls_ = false;
-            if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
-            if (matching_) matching_->fail(cause);
-            resources_.shutdown();
-          },
+          [this](const Error& cause) { end_with(cause); },
           [this](Rank peer) { return resources_.is_cut_off(peer); }),
       run_ahead_(engine, membership_, running_, health_),
       within_(root_ ? std::optional<PeerTransports::Within>({root_->resources_.transports(), place_})
@@ -97,7 +92,8 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
           [this] {
             if (!call_.is_between_messages()) health_.report_stall();
           },
-          [this] { time_is_over(); }) {
+          [this] { time_is_over(); }),
+      report_({engine, membership_, exec_, arrival_, health_, running_, call_, watchdog_}) {
   services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
   resources_.bind(running_.windows);
   reach_ = {.is_host_wide = resources_.is_host_wide(),
@@ -313,7 +309,7 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
   operation_scope_ = nullptr;
   if (failure) {
     health_.tell_giving_up();
-    co_await hear_of_others(failure);
+    co_await report_.hear_of_others(failure);
     const Error cause = settle_failure(failure);
     co_await withdraw();
     calibration_.reset();

@@ -4,6 +4,7 @@
 #include <cohort/collectives/calibration/later_measuring.h>
 #include <cohort/collectives/call/own_counts.h>
 #include <cohort/collectives/call/running_call.h>
+#include <cohort/collectives/core/failure_report.h>
 #include <cohort/collectives/core/function_reducer.h>
 #include <cohort/collectives/core/packed_tensors.h>
 #include <cohort/collectives/core/run_ahead.h>
@@ -259,24 +260,8 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   Task<> run_on_peers_memory(const Call& call, std::size_t piece);
 
   // Failures (communicator_core_failures.cpp):
-  /// Who has not come to the message that runs, as far as this rank knows.
-  struct Missing {
-    std::vector<Rank> ranks;
-    std::optional<Rank> culprit;  ///< the lowest that does not wait itself, if there is one
-    std::optional<Rank> waiting;  ///< the lowest that does: only the next one to be waited for
-    bool is_certain = true;       ///< these it are, and no other is the culprit; else nothing else was heard
-    bool have_answered = true;    ///< all of them, since this rank asked around
-  };
-  [[nodiscard]] Missing missing() const;
-  /// Of those that have come, who does not answer: on any host, for all ranks are asked.
-  [[nodiscard]] std::vector<Rank> silent() const;
-  [[nodiscard]] std::string names_of(std::span<const Rank> ranks) const;
-  [[nodiscard]] std::string whereabouts_of(std::span<const Rank> ranks) const;
-  /// Before settle_failure(): what others know of it.
-  Task<> hear_of_others(const std::exception_ptr& failure);
-  Task<> ask_others();
-  Task<> ask_who_answers();
-  [[nodiscard]] std::optional<Rank> silent_while_measuring() const;
+  /// What runs, as the communicator has failed.
+  void end_with(const Error& cause) noexcept;
   void time_is_over() noexcept;
   /// `sequence`: of the call that it gives up; 0: none runs.
   void leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept;
@@ -370,6 +355,7 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   std::optional<Matching> matching_;          ///< from the first message on
   std::unique_ptr<Calibration> calibration_;  ///< peers touch its memory until this rank's is withdrawn
   Watchdog watchdog_;
+  FailureReport report_;
 };
 
 }  // namespace cohort

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/collectives/core/failure_report.h>
+
+#include <cohort/collectives/job/listen_for.h>
+#include <cohort/engine/failure.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cohort {
+
+/// At a deadline, who is missing; of a connection that cannot be made, whether that rank is dead.
+Task<> FailureReport::hear_of_others(const std::exception_ptr& failure) {
+  const std::optional<Error> error = error_in(failure);
+  if (!error || health_.is_failed()) co_return;
+  const bool is_of_peer = error->kind() == ErrorKind::LinkFault && error->culprit() &&
+                          *error->culprit() < membership_.size && *error->culprit() != membership_.rank;
+  CancelScope uncancelled;
+  if (error->kind() == ErrorKind::DeadlineExceeded) {
+    Task<> asking = with_scope(uncancelled, ask_others());
+    co_await asking;
+  } else if (is_of_peer) {
+    Task<> settling = with_scope(uncancelled, health_.settle_link_fault(*error->culprit(), *error));
+    co_await settling;
+  }
+}
+
+/// At a deadline, which all ranks reach together, before somebody is named: whoever has come may not have
+/// said so yet, nor whoever waits before this call, and where all have come, others may know who is to blame.
+/// Who is certain to be missing may say where it is, unless it computes.
+Task<> FailureReport::ask_others() {
+  constexpr Duration kWhereaboutsTime = std::chrono::milliseconds(50);
+  if (health_.is_failed() || call_.is_between_messages() || exec_.peers().empty()) co_return;
+  health_.ask_around();
+  const TimePoint asked_at = engine_.now();
+  const auto is_known = [&] {
+    const Missing now = missing();
+    const bool is_enough =
+        now.have_answered || (now.is_certain && engine_.now() - asked_at >= kWhereaboutsTime);
+    return health_.is_failed() || (now.culprit && is_enough);
+  };
+  co_await listen_for(engine_, kQuestionTime, is_known);
+}
+
+Task<> FailureReport::ask_who_answers() {
+  health_.ask_around();
+  const auto is_known = [this] { return health_.is_failed() || silent().empty(); };
+  co_await listen_for(engine_, kQuestionTime, is_known);
+}
+
+/// Of those that did not answer, one that this rank itself waits for, if it is there: others may be through,
+/// and compute. Who waits in a phase may have forgotten its arrivals; who waits for an arrival has come to
+/// all phases.
+std::optional<Rank> FailureReport::silent_while_measuring() const {
+  const std::vector<Rank> silent = this->silent();
+  const auto is_of_host = [this](Rank peer) { return arrival_ && arrival_->includes(peer); };
+  for (const Rank peer : silent)
+    if (is_of_host(peer) && !arrival_->has_come_to_phase(peer)) return peer;
+  for (const Rank peer : silent)
+    if (is_of_host(peer) && !arrival_->has_arrived(peer)) return peer;
+  return silent.empty() ? std::nullopt : std::optional(silent.front());
+}
+
+Error FailureReport::deadline_exceeded() const {
+  const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
+  std::string who = "all ranks have called it and wait for data";
+  std::string advice = "look at the network between them and at how busy their hosts are";
+  std::optional<Rank> culprit;
+  if (call_.is_between_messages()) {  // the others wait for this rank
+    culprit = membership_.rank;
+    who = fmt::format("{} is at work on it by itself", membership_.self().describe());
+    advice = "look at how busy its host is";
+  } else {
+    const Missing missing = this->missing();
+    const std::vector<Rank> silent = this->silent();
+    if (!missing.ranks.empty()) {
+      culprit = missing.culprit ? missing.culprit : missing.waiting;
+      who = fmt::format("{} so far by {}{}",
+                        call_.is_in_later_message() ? "its message not begun" : "not called",
+                        names_of(missing.ranks), whereabouts_of(missing.ranks));
+      advice = missing.ranks.size() == 1 ? "find out what that rank does instead"
+                                         : "find out what those ranks do instead";
+    } else if (!silent.empty()) {
+      if (silent.size() == 1) culprit = silent.front();  // of several, some may compute only
+      who = fmt::format("all ranks have called it, but no answer comes from {}{}", names_of(silent),
+                        whereabouts_of(silent));
+      advice = silent.size() == 1 ? "find out whether it is stopped, and whether its host can be reached"
+                                  : "find out which is stopped, or whose host cannot be reached";
+    }
+  }
+  Error error(ErrorKind::DeadlineExceeded,
+              fmt::format("{} on '{}' was not finished within {:.3f} s: {}; {}, or give the call a longer "
+                          "deadline (COHORT_TIMEOUT)",
+                          call_.text(), membership_.name, seconds, who, advice));
+  return culprit ? error.with_culprit(*culprit) : error;
+}
+
+/// Ranks of this host are seen to come. Others say that they have, when they stall or are asked.
+FailureReport::Missing FailureReport::missing() const {
+  Missing missing;
+  for (const Rank peer : exec_.peers()) {
+    const bool is_seen = arrival_ && arrival_->includes(peer);
+    const bool is_here =
+        (is_seen && arrival_->has_arrived(peer)) || health_.last_seen(peer) >= running_.sequence;
+    if (is_here) continue;
+    missing.ranks.push_back(peer);
+    const bool waits = health_.waits_too(peer, running_.sequence);
+    // Which of several does not wait itself, they may have yet to say.
+    missing.is_certain = missing.is_certain && is_seen && (waits || !missing.culprit);
+    missing.have_answered = missing.have_answered && !health_.is_silent(peer);
+    std::optional<Rank>& lowest = waits ? missing.waiting : missing.culprit;
+    lowest = lowest ? std::min(*lowest, peer) : peer;
+  }
+  return missing;
+}
+
+std::vector<Rank> FailureReport::silent() const {
+  std::vector<Rank> ranks;
+  for (const Rank peer : exec_.peers())
+    if (health_.is_silent(peer)) ranks.push_back(peer);
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+std::string FailureReport::names_of(std::span<const Rank> ranks) const {
+  std::string names;
+  for (const Rank rank : ranks) names += (names.empty() ? "" : ", ") + membership_.peers[rank].describe();
+  return names;
+}
+
+/// What else is known of ranks that are missing, or silent: " (rank 1: it is in recv of ...)".
+std::string FailureReport::whereabouts_of(std::span<const Rank> ranks) const {
+  constexpr std::size_t kMostTold = 3;
+  std::string told;
+  for (const Rank rank : ranks.first(std::min(ranks.size(), kMostTold))) {
+    const std::string where = health_.whereabouts_of(rank);
+    if (!where.empty()) told += fmt::format("{}rank {}: {}", told.empty() ? "" : "; ", rank, where);
+  }
+  return told.empty() ? "" : fmt::format(" ({})", told);
+}
+
+}  // namespace cohort
