@@ -9,21 +9,21 @@ template <class Request>
 CollectiveOf<Request>::CollectiveOf(CommunicatorCore& core, Operator op,
                                     const CallArguments& arguments) requires std::same_as<Request, Call>
     : core_(&core), call_(make_call(op, arguments, core.membership().rank, core.membership().size)) {
-  core.choose_first(call_);
+  core.choices().choose_first(call_);
 }
 
 template <class Request>
 CollectiveOf<Request>::CollectiveOf(CommunicatorCore& core,
                                     const Request& request) requires(!std::same_as<Request, Call>)
     : core_(&core), call_(request) {
-  core.choose_first(call_);
+  core.choices().choose_first(call_);
 }
 
 /// What cannot be run need not be awaited.
 template <class Request>
 CollectiveOf<Request>&& CollectiveOf<Request>::with_algorithm(std::string_view algorithm) && {
   CommunicatorCore* const core = std::exchange(core_, nullptr);
-  core->choose(call_, algorithm);
+  core->choices().choose(call_, algorithm);
   core_ = core;
   return std::move(*this);
 }
@@ -31,7 +31,7 @@ CollectiveOf<Request>&& CollectiveOf<Request>::with_algorithm(std::string_view a
 template <class Request>
 CollectiveOf<Request>&& CollectiveOf<Request>::with_determinism(Determinism level) && {
   CommunicatorCore* const core = std::exchange(core_, nullptr);
-  core->determine(call_, level);
+  core->choices().determine(call_, level);
   core_ = core;
   return std::move(*this);
 }

@@ -162,8 +162,8 @@ const std::string& Communicator::transport() const noexcept { return core().tran
 const Membership& Communicator::membership() const noexcept { return core().membership(); }
 bool Communicator::is_failed() const noexcept { return core().health().is_failed(); }
 const Error& Communicator::failure() const noexcept { return core().health().cause(); }
-const Reach& Communicator::reach() const noexcept { return core().reach(); }
-const AlgorithmTable& Communicator::algorithms() const noexcept { return core().algorithms(); }
+const Reach& Communicator::reach() const noexcept { return core().choices().reach(); }
+const AlgorithmTable& Communicator::algorithms() const noexcept { return core().choices().algorithms(); }
 const std::shared_ptr<SharedHeap>& Communicator::heap(std::string_view call) const {
   return core_for(call).heap();
 }
@@ -172,13 +172,13 @@ Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes,
                                   std::optional<Determinism> determinism) const {
   const CommunicatorCore& core = core_for("explain");
   Call call = make_call_of_size(op, type, bytes, size_);
-  call.ask_for(determinism.value_or(core.determinism()));
+  call.ask_for(determinism.value_or(core.choices().determinism()));
   return core.explain(call, forced);
 }
 
 bool Communicator::takes_blocks_apart(Operator op, DataType type, std::size_t bytes) const {
   const CommunicatorCore& core = core_for("takes_blocks_apart");
-  return core.select(make_call_of_size(op, type, bytes, size_), {}).keeps_to_blocks();
+  return core.choices().select(make_call_of_size(op, type, bytes, size_), {}).keeps_to_blocks();
 }
 
 Collective Communicator::call(Operator op, const CallArguments& arguments) {

@@ -28,7 +28,7 @@ bool is_finding(const std::exception_ptr& failure) {
 }  // namespace
 
 void CommunicatorCore::check(const CommunicatorOptions& options) {
-  (void)ForcedAlgorithms(options.algorithm, table_of(options));
+  Choices::check(options);
   transports_of(options).check();
 }
 
@@ -65,17 +65,15 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       membership_(*membership),
       group_(group),
       place_(group == nullptr ? place_of_root(membership_.size) : group->place),
-      algorithms_(table_of(options)),
       timeout_(timeout_of(options)),
-      forced_(options.algorithm, algorithms_),
-      determinism_(options.determinism),
+      choices_(options, membership_),
       copy_threads_(options.copy_threads),
       pull_from_bytes_(options.pull_from_bytes),
       plane_(root_ ? nullptr : std::make_unique<ControlPlane>(engine, membership_, health_)),
       control_(root_ ? *root_->plane_ : *plane_, place_.numbers[membership_.rank], membership_.rank,
                place_.ranks),
       health_(
-          engine, membership_, control_, running_, call_, services_, algorithms_,
+          engine, membership_, control_, running_, call_, services_, choices_.algorithms(),
           [this](const Error& cause) { end_with(cause); },
           [this](Rank peer) { return resources_.is_cut_off(peer); }),
       run_ahead_(engine, membership_, running_, health_),
@@ -96,9 +94,9 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       report_({engine, membership_, exec_, arrival_, health_, running_, call_, watchdog_}) {
   services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
   resources_.bind(running_.windows);
-  reach_ = {.is_host_wide = resources_.is_host_wide(),
-            .hosts = resources_.transports().hosts(),
-            .buffer_bytes = resources_.buffer_bytes()};
+  choices_.measured_reach() = {.is_host_wide = resources_.is_host_wide(),
+                               .hosts = resources_.transports().hosts(),
+                               .buffer_bytes = resources_.buffer_bytes()};
   host::HostGroup* const group_of_host = resources_.group();
   if (!root_) {
     const Resources::HeapPlace heap = resources_.heap();
@@ -109,7 +107,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
     plane_->set_group_handler(*groups_);
   }
   if (group_of_host != nullptr && group_of_host->members().size() > 1)
-    arrival_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, *heap_, reach_);
+    arrival_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, *heap_, choices_.reach());
   owned_membership_ = std::move(membership);
 }
 
@@ -137,20 +135,22 @@ Task<> CommunicatorCore::establish_with_all(Duration timeout) {
   // What this rank has found by itself goes before what it heard, and that before how connections ended.
   if (health_.is_failed() && !is_finding(failure)) throw Error(health_.cause());
   if (failure) std::rethrow_exception(failure);
-  if (speed) reach_.model = CostModel(*speed, membership_.size, NetworkSpeed::between(membership_));
-  reach_.hosts = resources_.transports().hosts();
+  Reach& reach = choices_.measured_reach();
+  if (speed) reach.model = CostModel(*speed, membership_.size, NetworkSpeed::between(membership_));
+  reach.hosts = resources_.transports().hosts();
   if (ranks_per_core() > 1) engine_.set_oversubscribed(true);
   engine_.expect_engines_per_core(ranks_per_core());
 }
 
 /// By what the root has measured as it was joined, which is the same on all ranks.
 void CommunicatorCore::establish_in_root() noexcept {
-  const Reach& known = root_->reach_;
+  const Reach& known = root_->choices_.reach();
+  Reach& reach = choices_.measured_reach();
   if (!known.is_host_wide)
-    reach_.model = {known.model.speed(), known.model.inside(), membership_.size,
-                    NetworkSpeed::between(membership_).by(known.model.network())};
-  reach_.slots = root_->as_joined_.slots;
-  reach_.pull = root_->as_joined_.pull;
+    reach.model = {known.model.speed(), known.model.inside(), membership_.size,
+                   NetworkSpeed::between(membership_).by(known.model.network())};
+  reach.slots = root_->as_joined_.slots;
+  reach.pull = root_->as_joined_.pull;
 }
 
 void CommunicatorCore::make_ready() noexcept {
@@ -215,11 +215,6 @@ Task<> CommunicatorCore::end_if_unused() {
     co_await services_.join();
   } catch (...) {  // told when it happened: service_failed()
   }
-}
-
-void CommunicatorCore::refuse_blocks(const Call& call) {
-  refuse_call(fmt::format("{} by {} does not write to blocks that lie apart: give it one piece of memory",
-                          to_string(call.op), call.algorithm->name()));
 }
 
 /// The call has its number from here on.
@@ -328,20 +323,13 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
 Task<> CommunicatorCore::perform(Asked asked, bool has_begun) {
   if (has_begun && health_.is_failed()) throw Error(health_.cause());
   if (has_begun) return orchestrate(*std::get<Call*>(asked));
-  if (Call* const* const call = std::get_if<Call*>(&asked)) renew_choice(**call);
-  const bool is_due = running_.sequence >= choices_end_;
+  if (Call* const* const call = std::get_if<Call*>(&asked)) choices_.renew(**call);
+  const bool is_due = running_.sequence >= choices_.end();
   Task<> running = std::visit([this](const auto* call) { return begin_and_run(*call); }, asked);
   if (!is_due) [[likely]]
     return running;
   const bool is_joint = !std::visit([](const auto* call) { return call->op.is_one_way(); }, asked);
   return run_and_measure_again(std::move(running), is_joint);
-}
-
-/// It may have been made before the last time that ranks measured.
-void CommunicatorCore::renew_choice(Call& call) const {
-  if (call.chosen_until == choices_end_) [[likely]]
-    return;
-  choose(call, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
 }
 
 Task<> CommunicatorCore::begin_and_run(const Call& call) {
@@ -358,7 +346,8 @@ Task<> CommunicatorCore::begin_and_run(const Call& call) {
 Task<> CommunicatorCore::orchestrate(const Call& call) {
   if (!arrival_) exec_.begin(UserWindows::staged, 0);
   Task<> running = arrival_ ? attend_and_run(call) : run_schedule(call);
-  if (!reach_.is_host_wide && run_ahead_.is_too_long()) return run_ahead_.shorten_before(std::move(running));
+  if (!choices_.reach().is_host_wide && run_ahead_.is_too_long())
+    return run_ahead_.shorten_before(std::move(running));
   return running;
 }
 
@@ -370,7 +359,7 @@ Task<> CommunicatorCore::attend_and_run(const Call& call) {
 
 Task<> CommunicatorCore::run_schedule(const Call& call) {
   if (call.algorithm->scope() == Scope::self) return complete_alone(call);
-  const std::size_t piece = piece_bytes(*call.algorithm, call, reach_for(call));
+  const std::size_t piece = piece_bytes(*call.algorithm, call, choices_.reach_for(call));
   const ResourceTag tag{call.algorithm, size_class(piece)};
   if (!resources_.is_provided(tag)) return provide_and_run(call, tag);
   const bool touches = call.algorithm->scope() == Scope::node && arrival_->windows() == UserWindows::mapped;
@@ -385,7 +374,7 @@ Task<> CommunicatorCore::complete_alone(const Call& call) {
 }
 
 Task<> CommunicatorCore::provide_and_run(const Call& call, ResourceTag tag) {
-  const Needs needs = call.algorithm->needs(class_bytes(tag.size_class), reach_.hosts);
+  const Needs needs = call.algorithm->needs(class_bytes(tag.size_class), choices_.reach().hosts);
   co_await resources_.provide(tag, needs);
   resources_.bind(running_.windows);
   co_await run_schedule(call);

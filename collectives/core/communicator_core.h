@@ -4,6 +4,7 @@
 #include <cohort/collectives/calibration/later_measuring.h>
 #include <cohort/collectives/call/own_counts.h>
 #include <cohort/collectives/call/running_call.h>
+#include <cohort/collectives/core/choices.h>
 #include <cohort/collectives/core/failure_report.h>
 #include <cohort/collectives/core/function_reducer.h>
 #include <cohort/collectives/core/packed_tensors.h>
@@ -18,15 +19,10 @@
 #include <cohort/collectives/onehost/arrival.h>
 #include <cohort/collectives/onehost/memory_exec.h>
 #include <cohort/collectives/p2p/matching.h>
-#include <cohort/collectives/selection/choice_memo.h>
-#include <cohort/collectives/selection/explanation.h>
-#include <cohort/collectives/selection/forced_algorithms.h>
-#include <cohort/collectives/selection/selection.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/mutex.h>
 #include <cohort/engine/tuning.h>
 
-#include <limits>
 #include <memory>
 #include <variant>
 
@@ -100,29 +96,12 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   [[nodiscard]] const Health& health() const noexcept { return health_; }
   [[nodiscard]] const std::shared_ptr<SharedHeap>& heap() noexcept { return heap_; }
   [[nodiscard]] std::size_t buffer_bytes() const noexcept { return resources_.buffer_bytes(); }
-  [[nodiscard]] const AlgorithmTable& algorithms() const noexcept { return algorithms_; }
-  /// The algorithm for a call; `forced` by it, if not empty.
-  [[nodiscard]] const AnyAlgorithm& select(const Call& call, std::string_view forced) const {
-    const Forced names{forced, forced_.of(call.op)};
-    const Reach& reach = reach_for(call);
-    if (!names.by_call.empty() || !names.by_communicator.empty())
-      return *choose_algorithm(call, reach, algorithms_, names).algorithm;
-    if (const AnyAlgorithm* const small = choose_in_slots(call, reach, algorithms_)) return *small;
-    if (const AnyAlgorithm* const known = chosen_.find(call)) return *known;
-    const AnyAlgorithm& chosen = *choose_algorithm(call, reach, algorithms_, names).algorithm;
-    chosen_.keep(call, chosen);
-    return chosen;
-  }
+  /// By which algorithms calls are run, and what is known for it.
+  [[nodiscard]] Choices& choices() noexcept { return choices_; }
+  [[nodiscard]] const Choices& choices() const noexcept { return choices_; }
   [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
-    return explain_choice(call, reach_for(call), algorithms_, {forced, forced_.of(call.op)}, exec_.plan());
+    return choices_.explain(call, forced, exec_.plan());
   }
-  [[nodiscard]] const Reach& reach() const noexcept { return reach_; }
-  /// By which a call is chosen and cut: at D1 nothing that was measured decides.
-  [[nodiscard]] const Reach& reach_for(const Call& call) const noexcept {
-    return call.determinism == Determinism::D1 ? unmeasured_ : reach_;
-  }
-  /// What calls promise of their bits, unless they ask for another level.
-  [[nodiscard]] Determinism determinism() const noexcept { return determinism_; }
 
   /// The path of small messages: completes the call without suspending if it can. Otherwise run() does;
   /// `has_begun` tells it that the call has its number already and waits for peers.
@@ -132,37 +111,6 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   using Asked = std::variant<Call*, const TensorCall*, const FunctionCall*>;
   /// Runs the call, which outlives the task, in its turn.
   [[nodiscard]] Task<> run(Asked asked, bool has_begun);
-
-  // Before a call is run: what runs it, `forced` by it if not empty. Throws InvalidArgument for what is wrong
-  // with it on this rank alone.
-  void choose(Call& call, std::string_view forced) const {
-    call.algorithm = &select(call, forced);
-    call.chosen_until = choices_end_;
-    call.is_algorithm_forced = !forced.empty();
-    if (!call.blocks.empty() && !call.algorithm->keeps_to_blocks()) [[unlikely]]
-      refuse_blocks(call);
-  }
-  void choose(TensorCall& call, std::string_view forced);
-  void choose(FunctionCall& call, std::string_view forced) const;
-  // At first, and anew for another level than the communicator's.
-  void choose_first(Call& call) const {
-    call.ask_for(determinism_);
-    choose(call, {});
-  }
-  void choose_first(TensorCall& call) {
-    call.determinism = determinism_;
-    choose(call, {});
-  }
-  void choose_first(FunctionCall& call) const { choose(call, {}); }
-  void determine(Call& call, Determinism level) const {
-    call.ask_for(level);
-    choose(call, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
-  }
-  void determine(TensorCall& call, Determinism level) {
-    call.determinism = level;
-    choose(call, std::string_view(call.algorithm));
-  }
-  void determine(FunctionCall&, Determinism) const noexcept {}  // by rank at every level
 
   /// A call is awaited where its communicator lives.
   void assert_is_on_engine(Operator op) const noexcept {
@@ -205,8 +153,6 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
     ended,    ///< a root: and what it shares with its groups
   };
 
-  [[noreturn, gnu::cold]] static void refuse_blocks(const Call& call);
-
   /// Calls in a row that complete without suspending look now and then whether their turn of the loop is
   /// over: a call itself takes as long as to copy so many bytes, and each byte of a message is moved twice.
   /// Looking at the clock costs more than a small call would bear, so many of these share a look.
@@ -229,7 +175,6 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
 
   // One call, in its turn:
   [[nodiscard]] Task<> perform(Asked asked, bool has_begun);
-  void renew_choice(Call& call) const;
   [[nodiscard]] Task<> begin_and_run(const Call& call);
   [[nodiscard]] Task<> begin_and_run(const TensorCall& call);
   [[nodiscard]] Task<> begin_and_run(const FunctionCall& call);
@@ -305,10 +250,8 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   Membership& membership_;
   GroupTable::Group* group_;  ///< of a group, until it has left
   const GroupPlace place_;    ///< in the root
-  const AlgorithmTable algorithms_;
   const Duration timeout_;
-  const ForcedAlgorithms forced_;
-  const Determinism determinism_;
+  Choices choices_;
   const std::optional<unsigned> copy_threads_;
   const std::size_t pull_from_bytes_;  ///< what the options say
 
@@ -324,9 +267,6 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   const std::shared_ptr<SharedHeap> heap_;  ///< the root's
   std::optional<GroupTable> groups_;        ///< the root's
   MemoryExec exec_;
-  Reach reach_;
-  Reach unmeasured_;           ///< the same as if nothing had been measured
-  mutable ChoiceMemo chosen_;  ///< by what reach_ is now
   /// What all ranks know for as long as there is a communicator. What is measured later they do not know at
   /// the same moment: who begins something beside the calls, such as a group, goes by this.
   struct {
@@ -336,15 +276,12 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   bool measures_again_ = false;
   LaterMeasuring later_;
   TimePoint measured_at_{};
-  /// Choices hold up to the message of that number: then all ranks look whether to measure again.
-  std::uint64_t choices_end_ = std::numeric_limits<std::uint64_t>::max();
   bool takes_calls_ = true;         ///< neither failed nor closed
   std::optional<Arrival> arrival_;  ///< where there are other ranks on this host, over shared memory
 
-  OwnCounts counts_;          ///< of the call that runs, where ranks have to tell them
-  ScaledInput scaled_;        ///< of the call that runs, where it is a scaled_sum
-  TensorPlan asked_tensors_;  ///< of the call that is being made
-  TensorPlan tensors_;        ///< of the call that runs, where it has several
+  OwnCounts counts_;    ///< of the call that runs, where ranks have to tell them
+  ScaledInput scaled_;  ///< of the call that runs, where it is a scaled_sum
+  TensorPlan tensors_;  ///< of the call that runs, where it has several
   PackedTensors packed_;
   FunctionReducer function_reducer_;
   Mutex turn_;             ///< held by the call that runs

@@ -20,25 +20,6 @@ Signature name_of(const TensorCall& call, Rank ranks) {
 
 }  // namespace
 
-void CommunicatorCore::choose(TensorCall& call, std::string_view forced) {
-  asked_tensors_.begin(call, membership_.rank, membership_.size);
-  call.algorithm = {};
-  if (forced.empty()) return;
-  while (const std::optional<TensorPlan::Message> message = asked_tensors_.next()) {
-    const std::size_t elements = message->count * call.op.elements_per_count(membership_.size);
-    const std::size_t bytes = elements * size_bytes(call.arguments.out.type);
-    Call one = make_call_of_size(call.op, call.arguments.out.type, bytes, membership_.size);
-    one.reduce = call.arguments.reduce.op;
-    one.ask_for(call.determinism);
-    call.algorithm = select(one, forced).name();  // for as long as the communicator lives
-  }
-}
-
-void CommunicatorCore::choose(FunctionCall& call, std::string_view forced) const {
-  FunctionReducer::check(call, forced);
-  (void)FunctionReducer::whole_of(call, membership_.rank, membership_.size);
-}
-
 Task<> CommunicatorCore::begin_and_run(const TensorCall& call) {
   call_.begin(name_of(call, membership_.size));
   return run_tensors(call);
@@ -60,12 +41,12 @@ Task<> CommunicatorCore::scale_and_run(const Call& call) {
 /// Telling has the signature of the call, moving the data that of the call that it has become.
 Task<> CommunicatorCore::tell_counts_and_run(const Call& call) {
   Call& telling = counts_.tell(call, membership_.rank, membership_.size);
-  telling.algorithm = &select(telling, {});
+  telling.algorithm = &choices_.select(telling, {});
   begin(telling, *call_.whole());
   co_await orchestrate(telling);
   call_.end_message();
   Call& whole = counts_.complete(call, membership_.rank, membership_.size);
-  whole.algorithm = &select(whole, call.is_algorithm_forced ? call.algorithm->name() : std::string_view());
+  whole.algorithm = &choices_.select(whole, Choices::name_forced_by(call));
   begin(whole);
   co_await orchestrate(whole);
 }
@@ -82,7 +63,7 @@ Task<> CommunicatorCore::run_message(const TensorCall& call, const TensorPlan::M
                    ? packed_.place(call, tensors_, message)
                    : TensorPlan::call_of(call, message.first, membership_.rank, membership_.size);
   whole.ask_for(call.determinism);
-  whole.algorithm = &select(whole, call.algorithm);
+  whole.algorithm = &choices_.select(whole, call.algorithm);
   // As for calls of their own: those that complete in place would not suspend.
   const bool may_go_on = engine_.pace().may_do(kCallBytes + 2 * whole.message_bytes());
   if (!may_go_on) co_await engine_.let_others_run();
@@ -110,7 +91,7 @@ Task<> CommunicatorCore::run_function(const FunctionCall& call) {
 
 /// The first message is signed for the whole call.
 Task<> CommunicatorCore::move_for_function(Call& call) {
-  call.algorithm = &select(call, {});
+  call.algorithm = &choices_.select(call, {});
   if (call_.is_before_messages())
     begin(call, with_algorithm(*call_.whole(), call.algorithm->id()));
   else

@@ -31,25 +31,20 @@ Task<> CommunicatorCore::establish(Duration timeout) {
   else
     co_await establish_with_all(timeout);
   make_ready();
-  const bool is_measured = root_ && root_->reach_.is_host_wide;
+  const bool is_measured = root_ && root_->choices_.reach().is_host_wide;
   const auto on_host = [&] { return measure_host(budget(kMostForHost)); };
   const auto on_network = [&] { return measure_network(budget(kMostForNetwork)); };
-  const LinkSpeed& speed = reach_.model.speed();
+  const LinkSpeed& speed = choices_.reach().model.speed();
   const bool may_measure = speed.keeps_figures && speed.ranks_per_core <= kMostRanksPerCoreToMeasure;
-  const bool measures_network = !root_ && reach_.model.network().ports > 1 && may_measure;
-  if (arrival_ && reach_.is_host_wide && !is_measured) co_await measure(on_host);
+  const bool measures_network = !root_ && choices_.reach().model.network().ports > 1 && may_measure;
+  if (arrival_ && choices_.reach().is_host_wide && !is_measured) co_await measure(on_host);
   if (measures_network) co_await measure(on_network);
   health_.joined();
-  unmeasured_ = reach_;
-  unmeasured_.slots = SlotCrossover();
-  if (!reach_.is_host_wide)
-    unmeasured_.model = {reach_.model.speed().unmeasured(), membership_.size,
-                         NetworkSpeed::between(membership_)};
-  chosen_ = {};
+  choices_.joined();
   if (is_measured) measures_again_ = root_->measures_again_;
-  if (measures_again_ && arrival_) choices_end_ = later_.begin(running_.sequence);
+  if (measures_again_ && arrival_) choices_.set_end(later_.begin(running_.sequence));
   measured_at_ = engine_.now();
-  as_joined_ = {reach_.slots, reach_.pull};
+  as_joined_ = {choices_.reach().slots, choices_.reach().pull};
 }
 
 /// What ranks measure together, so that what follows is chosen by figures of these hosts.
@@ -75,9 +70,10 @@ Task<> CommunicatorCore::measure_host(Duration budget) {
   Calibration& calibration = begin_calibration();
   co_await calibration.agree_what_to_measure(membership_.engines_per_core(), pull_from_bytes_, budget);
   measures_again_ = calibration.measures();
-  if (may_pull()) co_await calibration.measure_pull(reach_.pull);
-  co_await calibration.measure_slots(reach_.slots);  // against what the kernel copies, where it does
-  co_await exec_.phase();                            // all are through
+  if (may_pull()) co_await calibration.measure_pull(choices_.measured_reach().pull);
+  co_await calibration.measure_slots(
+      choices_.measured_reach().slots);  // against what the kernel copies, where it does
+  co_await exec_.phase();                // all are through
   resources_.group()->forget_arrivals();
   arrival_->forget_last_call();
   co_await exec_.phase();  // all have forgotten
@@ -88,16 +84,16 @@ Task<> CommunicatorCore::measure_host(Duration budget) {
 Task<> CommunicatorCore::measure_network(Duration budget) {
   const KnownFigures known(
       engine_.platform(),
-      fmt::format("{}ranks/{:.3g}percore", membership_.size, reach_.model.speed().ranks_per_core),
+      fmt::format("{}ranks/{:.3g}percore", membership_.size, choices_.reach().model.speed().ranks_per_core),
       &membership_);
   const auto choose = [this](const Call& call) {
-    return choose_algorithm(call, reach_, algorithms_, {}).algorithm;
+    return choose_algorithm(call, choices_.reach(), choices_.algorithms(), {}).algorithm;
   };
   JointMeasurement together(
       engine_, membership_, [this](const Call& call) { return run_unnumbered(call); }, choose);
-  NetworkCalibration calibration(std::move(together), reach_, known, budget);
+  NetworkCalibration calibration(std::move(together), choices_.reach(), known, budget);
   const CostModel measured = co_await calibration.measure();
-  reach_.model = measured;
+  choices_.measured_reach().model = measured;
 }
 
 /// Within one process everything is mapped.
@@ -110,8 +106,8 @@ Calibration& CommunicatorCore::begin_calibration() {
       fmt::format("{}ranks/{:.3g}percore/{}", membership_.size, membership_.engines_per_core(),
                   arrival_->is_one_process() ? "threads" : "processes");
   calibration_ =
-      std::make_unique<Calibration>(engine_, membership_, job_membership(), algorithms_, *resources_.group(),
-                                    KnownFigures(engine_.platform(), conditions),
+      std::make_unique<Calibration>(engine_, membership_, job_membership(), choices_.algorithms(),
+                                    *resources_.group(), KnownFigures(engine_.platform(), conditions),
                                     [this](const Call& call) { return run_unnumbered(call); });
   return *calibration_;
 }
@@ -128,7 +124,7 @@ Task<> CommunicatorCore::run_unnumbered(const Call& call) {
 Task<> CommunicatorCore::run_and_measure_again(Task<> running, bool is_joint) {
   co_await running;
   if (!is_joint) {
-    choices_end_ = later_.postpone(running_.sequence);
+    choices_.set_end(later_.postpone(running_.sequence));
     co_return;
   }
   const TimePoint until = std::min(watchdog_.deadline(), operation_scope_->deadline());
@@ -142,7 +138,7 @@ Task<> CommunicatorCore::run_and_measure_again(Task<> running, bool is_joint) {
 Task<> CommunicatorCore::measure_again(TimePoint until) {
   const JointMeasurement together(
       engine_, membership_, [this](const Call& call) { return run_unnumbered(call); },
-      [this](const Call& call) { return algorithms_.ways_on_host(call.op).in_slots; });
+      [this](const Call& call) { return choices_.algorithms().ways_on_host(call.op).in_slots; });
   const TimePoint now = engine_.now();
   const bool has_time = until == kNever || until - now >= LaterMeasuring::kLeastLeft;
   std::array<double, 4> most = {in_microseconds(now - measured_at_),
@@ -150,20 +146,21 @@ Task<> CommunicatorCore::measure_again(TimePoint until) {
                                 pull_from_bytes_ == 0 ? 0.0 : 1.0, has_time ? 0.0 : 1.0};
   co_await together.agree_on_slowest(most);
   if (most[3] != 0) {
-    choices_end_ = later_.put_off(running_.sequence);
+    choices_.set_end(later_.put_off(running_.sequence));
     co_return;
   }
   const LaterMeasuring::Round round = later_.next(running_.sequence, most[0]);
   if (round.budget > Duration::zero()) {
     Calibration& calibration = begin_calibration();
     const bool pulls = may_pull() && most[2] == 0;
-    PullCrossover* const pull = pulls ? &reach_.pull : nullptr;
-    co_await calibration.measure_again(round, static_cast<std::size_t>(most[1]), pull, reach_.slots);
+    PullCrossover* const pull = pulls ? &choices_.measured_reach().pull : nullptr;
+    co_await calibration.measure_again(round, static_cast<std::size_t>(most[1]), pull,
+                                       choices_.measured_reach().slots);
     calibration_.reset();
-    chosen_ = {};
+    choices_.forget_chosen();
     measured_at_ = engine_.now();
   }
-  choices_end_ = later_.end_after(running_.sequence);
+  choices_.set_end(later_.end_after(running_.sequence));
 }
 
 }  // namespace cohort
