@@ -82,9 +82,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       resources_(engine, membership_, *this, transports_of(options), within_ ? &*within_ : nullptr),
       heap_(root_ ? root_->heap_ : std::make_shared<SharedHeap>()),
       exec_(engine, membership_, *this, resources_),
-      packed_(engine, heap_, membership_.rank, membership_.size),
-      function_reducer_(engine, heap_, membership_.rank, membership_.size,
-                        [this](Call& call) { return move_for_function(call); }),
+      composite_(engine, membership_, choices_, heap_, running_, call_, exec_, *this),
       watchdog_(
           engine,
           [this] {
@@ -217,11 +215,8 @@ Task<> CommunicatorCore::end_if_unused() {
   }
 }
 
-/// The call has its number from here on.
-void CommunicatorCore::begin(const Call& call) { begin(call, sign(call, membership_.size)); }
-
-void CommunicatorCore::begin(const Call& call, const Signature& signature) {
-  prepare(call, signature);
+void CommunicatorCore::begin(const Call& message, const Signature& signature) {
+  prepare(message, signature);
   if (call_.whole()) {
     call_.begin_message();
     watchdog_.begin_message();
@@ -323,9 +318,12 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
 Task<> CommunicatorCore::perform(Asked asked, bool has_begun) {
   if (has_begun && health_.is_failed()) throw Error(health_.cause());
   if (has_begun) return orchestrate(*std::get<Call*>(asked));
-  if (Call* const* const call = std::get_if<Call*>(&asked)) choices_.renew(**call);
+  Call* const* const one = std::get_if<Call*>(&asked);
+  if (one != nullptr) choices_.renew(**one);
   const bool is_due = running_.sequence >= choices_.end();
-  Task<> running = std::visit([this](const auto* call) { return begin_and_run(*call); }, asked);
+  const bool is_message = one != nullptr && !CompositeCalls::is_composite(**one);
+  Task<> running = is_message ? begin_and_run(**one)
+                              : std::visit([this](const auto* call) { return composite_.run(*call); }, asked);
   if (!is_due) [[likely]]
     return running;
   const bool is_joint = !std::visit([](const auto* call) { return call->op.is_one_way(); }, asked);
@@ -333,16 +331,12 @@ Task<> CommunicatorCore::perform(Asked asked, bool has_begun) {
 }
 
 Task<> CommunicatorCore::begin_and_run(const Call& call) {
-  const bool is_scaled = call.reduce == ReduceOp::scaled_sum;
-  if (is_scaled || call.has_own_counts()) {
-    call_.begin(sign(call, membership_.size));
-    return is_scaled ? scale_and_run(call) : tell_counts_and_run(call);
-  }
   call_.begin();
-  begin(call);
+  begin(call, sign(call, membership_.size));
   return orchestrate(call);
 }
 
+/// Over links the schedule's own task, else one that meets or provides first.
 Task<> CommunicatorCore::orchestrate(const Call& call) {
   if (!arrival_) exec_.begin(UserWindows::staged, 0);
   Task<> running = arrival_ ? attend_and_run(call) : run_schedule(call);

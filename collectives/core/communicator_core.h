@@ -2,14 +2,11 @@
 #pragma once
 
 #include <cohort/collectives/calibration/later_measuring.h>
-#include <cohort/collectives/call/own_counts.h>
 #include <cohort/collectives/call/running_call.h>
 #include <cohort/collectives/core/choices.h>
+#include <cohort/collectives/core/composite_calls.h>
 #include <cohort/collectives/core/failure_report.h>
-#include <cohort/collectives/core/function_reducer.h>
-#include <cohort/collectives/core/packed_tensors.h>
 #include <cohort/collectives/core/run_ahead.h>
-#include <cohort/collectives/core/scaled_input.h>
 #include <cohort/collectives/job/communicator_options.h>
 #include <cohort/collectives/job/group_table.h>
 #include <cohort/collectives/job/health.h>
@@ -38,7 +35,10 @@ class Calibration;
 /// That of a group has links, slots and buffers of its own, and shares with the one that was joined, its
 /// root, what costs connections and memory: control connections, segments, doorbells, listener, heap. It owns
 /// the root, which therefore serves on after it was closed, until its last group is. Threads: the engine's.
-class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, Immovable {
+class CommunicatorCore final : public LinkOwner,
+                               private GroupTable::Listener,
+                               private CompositeCalls::Messages,
+                               Immovable {
  public:
   /// Throws InvalidArgument for options that no rank could use; before joining.
   static void check(const CommunicatorOptions& options);
@@ -176,28 +176,16 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   // One call, in its turn:
   [[nodiscard]] Task<> perform(Asked asked, bool has_begun);
   [[nodiscard]] Task<> begin_and_run(const Call& call);
-  [[nodiscard]] Task<> begin_and_run(const TensorCall& call);
-  [[nodiscard]] Task<> begin_and_run(const FunctionCall& call);
-
-  // The messages of a call that is made of several (communicator_core_messages.cpp):
-  Task<> scale_and_run(const Call& call);
-  Task<> tell_counts_and_run(const Call& call);
-  Task<> run_tensors(const TensorCall& call);
-  Task<> run_message(const TensorCall& call, const TensorPlan::Message& message);
-  Task<> run_function(const FunctionCall& call);
-  Task<> move_for_function(Call& call);
 
   // One message:
-  Task<> run_begun(const Call& call);
-  // Throw the cause if the communicator has failed by then.
-  void begin(const Call& call);
-  void begin(const Call& call, const Signature& signature);
+  // CompositeCalls::Messages:
+  void begin(const Call& message, const Signature& signature) override;
+  [[nodiscard]] Task<> orchestrate(const Call& message) override;
+  [[nodiscard]] Task<> run_begun(const Call& message) override;
   void prepare(const Call& call, const Signature& signature) noexcept;
   [[nodiscard]] bool may_complete_here(const Call& call) const noexcept;
   [[nodiscard]] bool complete_here(const Call& call) noexcept;
   Task<> run_unnumbered(const Call& call);
-  /// What runs it: over links the schedule's own task, else one that meets or provides first.
-  [[nodiscard]] Task<> orchestrate(const Call& call);
   Task<> attend_and_run(const Call& call);
   [[nodiscard]] Task<> run_schedule(const Call& call);
   Task<> complete_alone(const Call& call);
@@ -279,11 +267,7 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   bool takes_calls_ = true;         ///< neither failed nor closed
   std::optional<Arrival> arrival_;  ///< where there are other ranks on this host, over shared memory
 
-  OwnCounts counts_;    ///< of the call that runs, where ranks have to tell them
-  ScaledInput scaled_;  ///< of the call that runs, where it is a scaled_sum
-  TensorPlan tensors_;  ///< of the call that runs, where it has several
-  PackedTensors packed_;
-  FunctionReducer function_reducer_;
+  CompositeCalls composite_;
   Mutex turn_;             ///< held by the call that runs
   bool has_told_ = false;  ///< the cause of its failure, to a caller
   Stage stage_ = Stage::open;

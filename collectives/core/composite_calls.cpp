@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a CommunicatorCore runs calls that are made of several messages, or that have work to do before theirs.
-#include <cohort/collectives/core/communicator_core.h>
+#include <cohort/collectives/core/composite_calls.h>
 
 #include <cohort/engine/tuning.h>
 
@@ -20,56 +19,77 @@ Signature name_of(const TensorCall& call, Rank ranks) {
 
 }  // namespace
 
-Task<> CommunicatorCore::begin_and_run(const TensorCall& call) {
+CompositeCalls::CompositeCalls(Engine& engine, const Membership& membership, const Choices& choices,
+                               const std::shared_ptr<SharedHeap>& heap, RunningOperation& running,
+                               RunningCall& call, MemoryExec& exec, Messages& messages)
+    : engine_(engine),
+      membership_(membership),
+      choices_(choices),
+      running_(running),
+      call_(call),
+      exec_(exec),
+      messages_(messages),
+      packed_(engine, heap, membership.rank, membership.size),
+      function_reducer_(engine, heap, membership.rank, membership.size,
+                        [this](Call& message) { return move_for_function(message); }) {}
+
+Task<> CompositeCalls::run(const Call& call) {
+  call_.begin(sign(call, membership_.size));
+  return call.reduce == ReduceOp::scaled_sum ? scale_and_run(call) : tell_counts_and_run(call);
+}
+
+Task<> CompositeCalls::run(const TensorCall& call) {
   call_.begin(name_of(call, membership_.size));
   return run_tensors(call);
 }
 
-Task<> CommunicatorCore::begin_and_run(const FunctionCall& call) {
+Task<> CompositeCalls::run(const FunctionCall& call) {
   const Call whole = FunctionReducer::whole_of(call, membership_.rank, membership_.size);
   call_.begin(sign_function(whole, membership_.size, *call.function));
   return run_function(call);
 }
 
-Task<> CommunicatorCore::scale_and_run(const Call& call) {
+void CompositeCalls::begin(const Call& message) { messages_.begin(message, sign(message, membership_.size)); }
+
+Task<> CompositeCalls::scale_and_run(const Call& call) {
   const Call scaled = co_await scaled_.scale(engine_, call, membership_.rank);
   call_.become_one_message();
   begin(scaled);
-  co_await orchestrate(scaled);
+  co_await messages_.orchestrate(scaled);
 }
 
 /// Telling has the signature of the call, moving the data that of the call that it has become.
-Task<> CommunicatorCore::tell_counts_and_run(const Call& call) {
+Task<> CompositeCalls::tell_counts_and_run(const Call& call) {
   Call& telling = counts_.tell(call, membership_.rank, membership_.size);
   telling.algorithm = &choices_.select(telling, {});
-  begin(telling, *call_.whole());
-  co_await orchestrate(telling);
+  messages_.begin(telling, *call_.whole());
+  co_await messages_.orchestrate(telling);
   call_.end_message();
   Call& whole = counts_.complete(call, membership_.rank, membership_.size);
   whole.algorithm = &choices_.select(whole, Choices::name_forced_by(call));
   begin(whole);
-  co_await orchestrate(whole);
+  co_await messages_.orchestrate(whole);
 }
 
-Task<> CommunicatorCore::run_tensors(const TensorCall& call) {
+Task<> CompositeCalls::run_tensors(const TensorCall& call) {
   tensors_.begin(call, membership_.rank, membership_.size);
   while (const std::optional<TensorPlan::Message> message = tensors_.next())
     co_await run_message(call, *message);
 }
 
 /// The first one is signed for all tensors; the others for themselves.
-Task<> CommunicatorCore::run_message(const TensorCall& call, const TensorPlan::Message& message) {
+Task<> CompositeCalls::run_message(const TensorCall& call, const TensorPlan::Message& message) {
   Call whole = message.is_packed
                    ? packed_.place(call, tensors_, message)
                    : TensorPlan::call_of(call, message.first, membership_.rank, membership_.size);
   whole.ask_for(call.determinism);
   whole.algorithm = &choices_.select(whole, call.algorithm);
   // As for calls of their own: those that complete in place would not suspend.
-  const bool may_go_on = engine_.pace().may_do(kCallBytes + 2 * whole.message_bytes());
+  const bool may_go_on = engine_.pace().may_do(tuning::waiting::kCall + 2 * whole.message_bytes());
   if (!may_go_on) co_await engine_.let_others_run();
   call_.set_tensors({.first = message.first, .end = message.end, .is_packed = message.is_packed});
   if (call_.is_before_messages())
-    begin(whole, sign_tensors(whole, membership_.size, ListDigest(tensors_.counts())));
+    messages_.begin(whole, sign_tensors(whole, membership_.size, ListDigest(tensors_.counts())));
   else
     begin(whole);
   if (message.is_packed) {
@@ -79,24 +99,24 @@ Task<> CommunicatorCore::run_message(const TensorCall& call, const TensorPlan::M
     whole = scaled;
     running_.windows.bind(WindowId::send, whole.send, whole.send_bytes);
   }
-  co_await run_begun(whole);
+  co_await messages_.run_begun(whole);
   if (whole.message_bytes() > tuning::slots::kMostInPlace) exec_.end();
   if (message.is_packed) co_await packed_.unpack(whole);
 }
 
-Task<> CommunicatorCore::run_function(const FunctionCall& call) {
+Task<> CompositeCalls::run_function(const FunctionCall& call) {
   const Call whole = FunctionReducer::whole_of(call, membership_.rank, membership_.size);
   co_await function_reducer_.run(whole, *call.function);
 }
 
 /// The first message is signed for the whole call.
-Task<> CommunicatorCore::move_for_function(Call& call) {
+Task<> CompositeCalls::move_for_function(Call& call) {
   call.algorithm = &choices_.select(call, {});
   if (call_.is_before_messages())
-    begin(call, with_algorithm(*call_.whole(), call.algorithm->id()));
+    messages_.begin(call, with_algorithm(*call_.whole(), call.algorithm->id()));
   else
     begin(call);
-  co_await run_begun(call);
+  co_await messages_.run_begun(call);
 }
 
 }  // namespace cohort
