@@ -128,7 +128,7 @@ Task<Communicator> Communicator::group(std::vector<Rank> ranks, std::string name
 }
 
 std::optional<Communicator> Communicator::find_group(std::string_view name) const {
-  const GroupTable::Group* const group = core().groups().find(name_in(core(), name));
+  const GroupTable::Group* const group = core().job().groups().find(name_in(core(), name));
   if (group == nullptr) return std::nullopt;
   std::shared_ptr<CommunicatorCore> handle = group->handle.lock();
   if (handle == nullptr) return std::nullopt;
@@ -165,7 +165,7 @@ const Error& Communicator::failure() const noexcept { return core().health().cau
 const Reach& Communicator::reach() const noexcept { return core().choices().reach(); }
 const AlgorithmTable& Communicator::algorithms() const noexcept { return core().choices().algorithms(); }
 const std::shared_ptr<SharedHeap>& Communicator::heap(std::string_view call) const {
-  return core_for(call).heap();
+  return core_for(call).job().heap();
 }
 
 Explanation Communicator::explain(Operator op, DataType type, std::size_t bytes, std::string_view forced,

@@ -80,13 +80,14 @@ Task<std::shared_ptr<CommunicatorCore>> make_group(std::shared_ptr<CommunicatorC
   for (const Rank rank : ranks) plan.ranks.push_back(parent->world_rank(rank));
   plan.buffer_bytes = parent->buffer_bytes();
   plan.timeout = parent->timeout();
-  const std::shared_ptr<CommunicatorCore> root = parent->root();
-  const DataConnections::Making making(root->connections(), plan.ranks);
+  Job& job = parent->job();
+  const std::shared_ptr<CommunicatorCore> root = job.root();
+  const DataConnections::Making making(job.transports().connections(), plan.ranks);
   GroupTable::Group* group = nullptr;
   std::shared_ptr<CommunicatorCore> core;
   std::optional<Error> failure;
   try {
-    GroupTable::Group* const made = co_await parent->groups().make(plan);
+    GroupTable::Group* const made = co_await job.groups().make(plan);
     group = made;
     core = CommunicatorCore::create_group(root, *group);
   } catch (...) {
@@ -95,7 +96,7 @@ Task<std::shared_ptr<CommunicatorCore>> make_group(std::shared_ptr<CommunicatorC
   if (!failure) co_return core;
   if (group != nullptr) {
     failure = error_unless_out_of_memory([&] { return named_in(*root, *failure, plan.name, plan.ranks); });
-    parent->groups().give_up(*group, *failure);
+    job.groups().give_up(*group, *failure);
   }
   throw named_in(*parent, *failure, *root);
 }

@@ -36,53 +36,43 @@ std::shared_ptr<CommunicatorCore> CommunicatorCore::create(Engine& engine,
                                                            std::unique_ptr<Membership>& membership,
                                                            const CommunicatorOptions& options) {
   std::shared_ptr<CommunicatorCore> core(new CommunicatorCore(engine, membership, options, nullptr, nullptr));
-  core->self_ = core;
+  core->job_->set_root(core);
   return core;
 }
 
-std::shared_ptr<CommunicatorCore> CommunicatorCore::create_group(std::shared_ptr<CommunicatorCore> root,
-                                                                 GroupTable::Group& group) {
-  const CommunicatorCore& of = *root;
-  CommunicatorOptions options = of.options_;
+std::shared_ptr<CommunicatorCore> CommunicatorCore::create_group(
+    const std::shared_ptr<CommunicatorCore>& root, GroupTable::Group& group) {
+  const std::shared_ptr<Job> job(root, root->job_.get());  // owns the root
+  CommunicatorOptions options = job->options();
   options.buffer_bytes = group.buffer_bytes;
-  auto membership = std::make_unique<Membership>(membership_in(of.membership_, group));
-  std::shared_ptr<CommunicatorCore> core(
-      new CommunicatorCore(of.engine_, membership, options, std::move(root), &group));
-  core->self_ = core;
-  return core;
-}
-
-std::shared_ptr<CommunicatorCore> CommunicatorCore::root() const noexcept {
-  return root_ ? root_ : self_.lock();
+  auto membership = std::make_unique<Membership>(membership_in(job->membership(), group));
+  return std::shared_ptr<CommunicatorCore>(
+      new CommunicatorCore(job->engine(), membership, options, job, &group));
 }
 
 CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
-                                   const CommunicatorOptions& options, std::shared_ptr<CommunicatorCore> root,
+                                   const CommunicatorOptions& options, std::shared_ptr<Job> job,
                                    GroupTable::Group* group)
-    : root_(std::move(root)),
-      engine_(engine),
-      options_(options),
+    : engine_(engine),
       membership_(*membership),
+      is_group_(group != nullptr),
       group_(group),
-      place_(group == nullptr ? place_of_root(membership_.size) : group->place),
+      place_(is_group_ ? group->place : place_of_root(membership_.size)),
       timeout_(timeout_of(options)),
       choices_(options, membership_),
       copy_threads_(options.copy_threads),
       pull_from_bytes_(options.pull_from_bytes),
-      plane_(root_ ? nullptr : std::make_unique<ControlPlane>(engine, membership_, health_)),
-      control_(root_ ? *root_->plane_ : *plane_, place_.numbers[membership_.rank], membership_.rank,
-               place_.ranks),
+      job_(job ? std::move(job) : std::make_shared<Job>(engine, membership_, health_, services_, options)),
+      control_(job_->plane(), place_.numbers[membership_.rank], membership_.rank, place_.ranks),
       health_(
           engine, membership_, control_, running_, call_, services_, choices_.algorithms(),
           [this](const Error& cause) { end_with(cause); },
           [this](Rank peer) { return resources_.is_cut_off(peer); }),
       run_ahead_(engine, membership_, running_, health_),
-      within_(root_ ? std::optional<PeerTransports::Within>({root_->resources_.transports(), place_})
-                    : std::nullopt),
+      within_(is_group_ ? std::optional<PeerTransports::Within>({job_->transports(), place_}) : std::nullopt),
       resources_(engine, membership_, *this, transports_of(options), within_ ? &*within_ : nullptr),
-      heap_(root_ ? root_->heap_ : std::make_shared<SharedHeap>()),
       exec_(engine, membership_, *this, resources_),
-      composite_(engine, membership_, choices_, heap_, running_, call_, exec_, *this),
+      composite_(engine, membership_, choices_, job_->heap(), running_, call_, exec_, *this),
       watchdog_(
           engine,
           [this] {
@@ -95,17 +85,11 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
   choices_.measured_reach() = {.is_host_wide = resources_.is_host_wide(),
                                .hosts = resources_.transports().hosts(),
                                .buffer_bytes = resources_.buffer_bytes()};
+  if (!is_group_) job_->serve(resources_);
   host::HostGroup* const group_of_host = resources_.group();
-  if (!root_) {
-    const Resources::HeapPlace heap = resources_.heap();
-    *heap_ =
-        SharedHeap(heap.memory, heap.offset, heap.bytes, options.uses_huge_pages, &resources_.transports());
-    groups_.emplace(engine, *plane_, membership_, group_of_host == nullptr ? nullptr : heap_.get(),
-                    group_buffer_bytes_of(options));
-    plane_->set_group_handler(*groups_);
-  }
   if (group_of_host != nullptr && group_of_host->members().size() > 1)
-    arrival_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, *heap_, choices_.reach());
+    arrival_.emplace(engine, membership_, *group_of_host, *this, running_, exec_, *job_->heap(),
+                     choices_.reach());
   owned_membership_ = std::move(membership);
 }
 
@@ -121,9 +105,9 @@ Task<> CommunicatorCore::establish_with_all(Duration timeout) {
   std::optional<LinkSpeed> speed;
   std::exception_ptr failure;
   try {
-    Task<std::optional<LinkSpeed>> exchanging = with_scope(
-        scope,
-        exchange_hellos(engine_, membership_, *plane_, resources_, services_, ranks_per_core(), budget));
+    Task<std::optional<LinkSpeed>> exchanging =
+        with_scope(scope, exchange_hellos(engine_, membership_, job_->plane(), resources_, services_,
+                                          job_->ranks_per_core(), budget));
     const std::optional<LinkSpeed> agreed = co_await exchanging;
     speed = agreed;
   } catch (...) {
@@ -136,33 +120,30 @@ Task<> CommunicatorCore::establish_with_all(Duration timeout) {
   Reach& reach = choices_.measured_reach();
   if (speed) reach.model = CostModel(*speed, membership_.size, NetworkSpeed::between(membership_));
   reach.hosts = resources_.transports().hosts();
-  if (ranks_per_core() > 1) engine_.set_oversubscribed(true);
-  engine_.expect_engines_per_core(ranks_per_core());
+  if (job_->ranks_per_core() > 1) engine_.set_oversubscribed(true);
+  engine_.expect_engines_per_core(job_->ranks_per_core());
 }
 
 /// By what the root has measured as it was joined, which is the same on all ranks.
-void CommunicatorCore::establish_in_root() noexcept {
-  const Reach& known = root_->choices_.reach();
+void CommunicatorCore::establish_in_job() noexcept {
+  const Reach& known = job_->as_joined().reach;
   Reach& reach = choices_.measured_reach();
   if (!known.is_host_wide)
     reach.model = {known.model.speed(), known.model.inside(), membership_.size,
                    NetworkSpeed::between(membership_).by(known.model.network())};
-  reach.slots = root_->as_joined_.slots;
-  reach.pull = root_->as_joined_.pull;
+  reach.slots = known.slots;
+  reach.pull = known.pull;
 }
 
 void CommunicatorCore::make_ready() noexcept {
   resources_.start(services_);
-  if (root_)
-    root_->groups_->attach(*group_, *this);
-  else
-    connections().set_is_making([this](Rank peer, GroupNumber of) { return groups_->is_making(peer, of); });
+  if (is_group_) job_->groups().attach(*group_, *this);
   bool is_one_process = !resources_.is_isolated();
   for (Rank peer = 0; peer < membership_.size; ++peer)
     is_one_process = is_one_process && membership_.shares_process(peer);
   if (arrival_ && is_one_process) arrival_->set_one_process();
-  exec_.set_cores(job_membership().core_supply(), job_membership().ranks_of_host());
-  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(ranks_per_core()));
+  exec_.set_cores(job_->membership().core_supply(), job_->membership().ranks_of_host());
+  exec_.workers().allow(copy_threads_ ? *copy_threads_ : CopyWorkers::most_for(job_->ranks_per_core()));
 }
 
 Task<> CommunicatorCore::run_begun(const Call& call) {
@@ -184,31 +165,18 @@ Task<> CommunicatorCore::close() {
   goodbye.sequence = running_.sequence;
   goodbye.signature = running_.signature;
   control_.broadcast(goodbye);
-  stage_ = Stage::parted;
   resources_.shutdown();
-  if (root_)
-    co_await end_group();
-  else
-    co_await end_if_unused();
+  if (is_group_) {
+    co_await end_services();
+    co_await job_->group_has_left(*std::exchange(group_, nullptr));
+  } else {
+    co_await job_->root_has_left();
+  }
   if (is_untold()) throw Error(health_.cause());
 }
 
-Task<> CommunicatorCore::end_group() {
+Task<> CommunicatorCore::end_services() {
   services_.cancel();
-  try {
-    co_await services_.join();
-  } catch (...) {  // told when it happened: service_failed()
-  }
-  if (group_ != nullptr) root_->groups_->leave(*std::exchange(group_, nullptr));
-  co_await root_->end_if_unused();
-}
-
-Task<> CommunicatorCore::end_if_unused() {
-  if (stage_ != Stage::parted || groups_->is_in_use()) co_return;
-  stage_ = Stage::ended;
-  co_await let_goodbyes_leave();
-  services_.cancel();
-  plane_->shutdown();
   try {
     co_await services_.join();
   } catch (...) {  // told when it happened: service_failed()
@@ -404,7 +372,7 @@ Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
         .services = services_,
         .timeout = timeout_,
         .pull_from_bytes =
-            messages_pull_from(pull_from_bytes_, membership_.engines_per_core(), as_joined_.pull),
+            messages_pull_from(pull_from_bytes_, membership_.engines_per_core(), pull_as_joined_),
         .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
         .withdraw = [this] { return withdraw(); }});
     health_.set_on_goodbye([this](Rank peer) { matching_->peer_left(peer); });

@@ -10,9 +10,9 @@
 #include <cohort/collectives/job/communicator_options.h>
 #include <cohort/collectives/job/group_table.h>
 #include <cohort/collectives/job/health.h>
+#include <cohort/collectives/job/job.h>
 #include <cohort/collectives/job/resources.h>
 #include <cohort/collectives/job/watchdog.h>
-#include <cohort/collectives/memory/shared_heap.h>
 #include <cohort/collectives/onehost/arrival.h>
 #include <cohort/collectives/onehost/memory_exec.h>
 #include <cohort/collectives/p2p/matching.h>
@@ -33,8 +33,7 @@ class Calibration;
 /// what the schedule needs, run it.
 ///
 /// That of a group has links, slots and buffers of its own, and shares with the one that was joined, its
-/// root, what costs connections and memory: control connections, segments, doorbells, listener, heap. It owns
-/// the root, which therefore serves on after it was closed, until its last group is. Threads: the engine's.
+/// root, what costs connections and memory: a Job, by which it owns the root, too. Threads: the engine's.
 class CommunicatorCore final : public LinkOwner,
                                private GroupTable::Listener,
                                private CompositeCalls::Messages,
@@ -49,7 +48,7 @@ class CommunicatorCore final : public LinkOwner,
   static std::shared_ptr<CommunicatorCore> create(Engine& engine, std::unique_ptr<Membership>& membership,
                                                   const CommunicatorOptions& options);
   /// For a group that the root's table has made. Throws ProtocolError, ResourceLimit, Unsupported.
-  static std::shared_ptr<CommunicatorCore> create_group(std::shared_ptr<CommunicatorCore> root,
+  static std::shared_ptr<CommunicatorCore> create_group(const std::shared_ptr<CommunicatorCore>& root,
                                                         GroupTable::Group& group);
   ~CommunicatorCore();
 
@@ -61,14 +60,8 @@ class CommunicatorCore final : public LinkOwner,
   /// Throws, when that is done, the cause of a failure of the last call that this rank hears of only here.
   Task<> close();
 
-  /// The communicator that was joined, which may be this one; owned together.
-  [[nodiscard]] std::shared_ptr<CommunicatorCore> root() const noexcept;
-  /// Its groups.
-  [[nodiscard]] GroupTable& groups() noexcept { return root_ ? *root_->groups_ : *groups_; }
-  /// For making groups, of the communicator that was joined.
-  [[nodiscard]] DataConnections& connections() noexcept {
-    return root_ ? root_->connections() : resources_.transports().connections();
-  }
+  /// What it shares with the communicator that was joined, which may be this one, and its groups.
+  [[nodiscard]] Job& job() const noexcept { return *job_; }
   /// By which a group is found as long as somebody holds it.
   void set_handle(const std::shared_ptr<CommunicatorCore>& handle) noexcept { group_->handle = handle; }
   /// Which rank of the root one of this communicator is.
@@ -88,13 +81,8 @@ class CommunicatorCore final : public LinkOwner,
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const Membership& membership() const noexcept { return membership_; }
-  /// Of the communicator that was joined: this one, or the one whose group it is.
-  [[nodiscard]] const Membership& job_membership() const noexcept {
-    return root_ ? root_->membership_ : membership_;
-  }
   [[nodiscard]] const std::string& transport() const noexcept { return resources_.transports().name(); }
   [[nodiscard]] const Health& health() const noexcept { return health_; }
-  [[nodiscard]] const std::shared_ptr<SharedHeap>& heap() noexcept { return heap_; }
   [[nodiscard]] std::size_t buffer_bytes() const noexcept { return resources_.buffer_bytes(); }
   /// By which algorithms calls are run, and what is known for it.
   [[nodiscard]] Choices& choices() noexcept { return choices_; }
@@ -149,8 +137,6 @@ class CommunicatorCore final : public LinkOwner,
     open,
     closing,  ///< takes no more calls
     left,     ///< is told of no failure of its peers any more
-    parted,   ///< and they have been told that this rank is gone
-    ended,    ///< a root: and what it shares with its groups
   };
 
   /// Calls in a row that complete without suspending look now and then whether their turn of the loop is
@@ -159,8 +145,7 @@ class CommunicatorCore final : public LinkOwner,
   static constexpr std::size_t kCallBytes = tuning::waiting::kCall;
 
   CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& membership,
-                   const CommunicatorOptions& options, std::shared_ptr<CommunicatorCore> root,
-                   GroupTable::Group* group);
+                   const CommunicatorOptions& options, std::shared_ptr<Job> job, GroupTable::Group* group);
 
   // GroupTable::Listener:
   void on_group_control(Rank from, const ControlMessage& message) noexcept override {
@@ -205,7 +190,6 @@ class CommunicatorCore final : public LinkOwner,
   void fail_of_service(const std::exception_ptr& failure);
   [[nodiscard]] Error deadline_exceeded() const;
   Task<> let_data_leave();
-  Task<> let_goodbyes_leave();
   Task<> hear_of_last_call();
   /// Whether the last call of this rank is known to have failed since it was over.
   [[nodiscard]] bool is_untold() const noexcept;
@@ -218,24 +202,18 @@ class CommunicatorCore final : public LinkOwner,
 
   // Establishing:
   Task<> establish_with_all(Duration timeout);
-  void establish_in_root() noexcept;
+  void establish_in_job() noexcept;
   void make_ready() noexcept;
   Task<> measure(const std::function<Task<>()>& what);
   Task<> measure_host(Duration budget);
   Task<> measure_network(Duration budget);
-  Task<> end_group();
-  /// Ends what a root and its groups share, if nobody needs it any more.
-  Task<> end_if_unused();
-  [[nodiscard]] double ranks_per_core() const {
-    return root_ ? root_->ranks_per_core() : membership_.engines_per_core();
-  }
+  /// A group's: what ran beside its calls.
+  Task<> end_services();
 
-  const std::shared_ptr<CommunicatorCore> root_;  ///< of a group; null: this is one
-  std::weak_ptr<CommunicatorCore> self_;
   Engine& engine_;
-  const CommunicatorOptions options_;
   std::unique_ptr<Membership> owned_membership_;
   Membership& membership_;
+  const bool is_group_;       ///< else the root
   GroupTable::Group* group_;  ///< of a group, until it has left
   const GroupPlace place_;    ///< in the root
   const Duration timeout_;
@@ -246,21 +224,14 @@ class CommunicatorCore final : public LinkOwner,
   RunningOperation running_;
   RunningCall call_{running_};
   TaskScope services_{nullptr, TaskScope::OnFailure::keep_others};  ///< one that ends must not silence others
-  std::unique_ptr<ControlPlane> plane_;                             ///< the root's
+  const std::shared_ptr<Job> job_;
   ControlChannel control_;
   Health health_;
   RunAhead run_ahead_;
   std::optional<PeerTransports::Within> within_;  ///< of a group
   Resources resources_;
-  const std::shared_ptr<SharedHeap> heap_;  ///< the root's
-  std::optional<GroupTable> groups_;        ///< the root's
   MemoryExec exec_;
-  /// What all ranks know for as long as there is a communicator. What is measured later they do not know at
-  /// the same moment: who begins something beside the calls, such as a group, goes by this.
-  struct {
-    SlotCrossover slots;
-    PullCrossover pull;
-  } as_joined_;
+  PullCrossover pull_as_joined_;  ///< for messages, of which ranks do not measure again at the same moment
   bool measures_again_ = false;
   LaterMeasuring later_;
   TimePoint measured_at_{};

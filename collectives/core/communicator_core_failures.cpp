@@ -13,16 +13,10 @@
 #include <exception>
 
 namespace cohort {
-namespace {
-
-/// Of a rank that leaves, where the others have failed it.
-constexpr Duration kPatience = std::chrono::seconds(2);
-
-}  // namespace
 
 Task<Error> CommunicatorCore::silence() {
   if (health_.is_failed()) co_return health_.cause();
-  std::optional<Rank> silent = root_ ? std::nullopt : plane_->awaited();
+  std::optional<Rank> silent = job_->plane().awaited();
   if (!silent) {
     CancelScope uncancelled;
     Task<> asking = with_scope(uncancelled, report_.ask_who_answers());
@@ -30,8 +24,8 @@ Task<Error> CommunicatorCore::silence() {
     if (health_.is_failed()) co_return health_.cause();
     silent = report_.silent_while_measuring();
   }
-  if (root_) co_return silence_in_group(membership_, silent);
-  co_return silence_at_joining(membership_, silent, plane_->waits_for_room());
+  if (is_group_) co_return silence_in_group(membership_, silent);
+  co_return silence_at_joining(membership_, silent, job_->plane().waits_for_room());
 }
 
 Task<> CommunicatorCore::give_up(Error cause) {
@@ -84,13 +78,13 @@ Error CommunicatorCore::find_own_failure(const std::exception_ptr& failure) {
 
 /// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.
 void CommunicatorCore::service_failed(const std::exception_ptr& failure) noexcept {
-  if (stage_ >= (root_ ? Stage::left : Stage::ended)) return;
+  if (is_group_ ? stage_ >= Stage::left : job_->is_over()) return;
   bool are_told = false;
   health_.unless_out_of_memory([&] {
     fail_of_service(failure);
     are_told = true;
   });
-  if (!are_told && groups_) groups_->fail_all(health_.cause());
+  if (!are_told && !is_group_) job_->groups().fail_all(health_.cause());
 }
 
 void CommunicatorCore::fail_of_service(const std::exception_ptr& failure) {
@@ -100,11 +94,11 @@ void CommunicatorCore::fail_of_service(const std::exception_ptr& failure) {
                                                     own.message(), advice_on(own.kind(), membership_.self())))
                           .with_culprit(membership_.rank);
   if (stage_ < Stage::left) health_.fail(error);
-  if (groups_) groups_->fail_all(error);
+  if (!is_group_) job_->groups().fail_all(error);
 }
 
 void CommunicatorCore::link_failed(Rank peer, const Error& error) noexcept {
-  if (!root_) return health_.report_link_fault(peer, error);
+  if (!is_group_) return health_.report_link_fault(peer, error);
   health_.unless_out_of_memory([&] {
     const std::string in_world = fmt::format("{} (that is {}, in '{}')", error.message(),
                                              membership_.peers[peer].describe(), membership_.name);
@@ -150,20 +144,9 @@ bool CommunicatorCore::is_untold() const noexcept {
 /// this time has failed, which is told to those who wait.
 Task<> CommunicatorCore::let_data_leave() {
   try {
-    co_await with_deadline(kPatience, resources_.until_sent());
+    co_await with_deadline(Job::kPatience, resources_.until_sent());
   } catch (const Error& error) {
     log(LogLevel::info, "'{}' is closed before all that was sent has left: {}", membership_.name,
-        error.what());
-  }
-}
-
-/// To a peer that computes, and has not read so many words for as long: it would take this rank for dead.
-Task<> CommunicatorCore::let_goodbyes_leave() {
-  const Duration patience = health_.is_failed() ? kPatience : timeout_;
-  try {
-    co_await with_deadline(patience, plane_->until_sent());
-  } catch (const Error& error) {
-    log(LogLevel::warn, "'{}' is closed before all ranks have taken its goodbye: {}", membership_.name,
         error.what());
   }
 }

@@ -26,25 +26,26 @@ Task<> CommunicatorCore::establish(Duration timeout) {
   const auto budget = [&](Duration most) {
     return std::min(most, Duration(until - engine_.now()) / kPartForMeasuring);
   };
-  if (root_)
-    establish_in_root();
+  if (is_group_)
+    establish_in_job();
   else
     co_await establish_with_all(timeout);
   make_ready();
-  const bool is_measured = root_ && root_->choices_.reach().is_host_wide;
+  const bool is_measured = is_group_ && job_->as_joined().reach.is_host_wide;
   const auto on_host = [&] { return measure_host(budget(kMostForHost)); };
   const auto on_network = [&] { return measure_network(budget(kMostForNetwork)); };
   const LinkSpeed& speed = choices_.reach().model.speed();
   const bool may_measure = speed.keeps_figures && speed.ranks_per_core <= kMostRanksPerCoreToMeasure;
-  const bool measures_network = !root_ && choices_.reach().model.network().ports > 1 && may_measure;
+  const bool measures_network = !is_group_ && choices_.reach().model.network().ports > 1 && may_measure;
   if (arrival_ && choices_.reach().is_host_wide && !is_measured) co_await measure(on_host);
   if (measures_network) co_await measure(on_network);
   health_.joined();
   choices_.joined();
-  if (is_measured) measures_again_ = root_->measures_again_;
+  if (is_measured) measures_again_ = job_->as_joined().measures_again;
   if (measures_again_ && arrival_) choices_.set_end(later_.begin(running_.sequence));
   measured_at_ = engine_.now();
-  as_joined_ = {choices_.reach().slots, choices_.reach().pull};
+  pull_as_joined_ = choices_.reach().pull;
+  if (!is_group_) job_->set_as_joined({choices_.reach(), measures_again_});
 }
 
 /// What ranks measure together, so that what follows is chosen by figures of these hosts.
@@ -106,7 +107,7 @@ Calibration& CommunicatorCore::begin_calibration() {
       fmt::format("{}ranks/{:.3g}percore/{}", membership_.size, membership_.engines_per_core(),
                   arrival_->is_one_process() ? "threads" : "processes");
   calibration_ =
-      std::make_unique<Calibration>(engine_, membership_, job_membership(), choices_.algorithms(),
+      std::make_unique<Calibration>(engine_, membership_, job_->membership(), choices_.algorithms(),
                                     *resources_.group(), KnownFigures(engine_.platform(), conditions),
                                     [this](const Call& call) { return run_unnumbered(call); });
   return *calibration_;
