@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/collectives/core/communicator_core.h>
 
-#include <cohort/collectives/calibration/calibration.h>
 #include <cohort/collectives/job/establish.h>
 #include <cohort/collectives/job/resolved_options.h>
 #include <cohort/engine/assert.h>
@@ -61,7 +60,6 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       timeout_(timeout_of(options)),
       choices_(options, membership_),
       copy_threads_(options.copy_threads),
-      pull_from_bytes_(options.pull_from_bytes),
       job_(job ? std::move(job) : std::make_shared<Job>(engine, membership_, health_, services_, options)),
       control_(job_->plane(), place_.numbers[membership_.rank], membership_.rank, place_.ranks),
       health_(
@@ -73,6 +71,8 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       resources_(engine, membership_, *this, transports_of(options), within_ ? &*within_ : nullptr),
       exec_(engine, membership_, *this, resources_),
       composite_(engine, membership_, choices_, job_->heap(), running_, call_, exec_, *this),
+      calibrator_({engine, membership_, *job_, is_group_, choices_, resources_, arrival_, exec_, running_,
+                   options.pull_from_bytes, [this](const Call& call) { return run_unnumbered(call); }}),
       watchdog_(
           engine,
           [this] {
@@ -95,6 +95,36 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
 
 CommunicatorCore::~CommunicatorCore() {
   COHORT_ASSERT(!turn_.is_locked(), "communicator '{}' ended with a collective running", membership_.name);
+}
+
+Task<> CommunicatorCore::establish(Duration timeout) {
+  const TimePoint until = after(engine_.now(), timeout);
+  if (is_group_)
+    calibrator_.take_over_from_job();
+  else
+    co_await establish_with_all(timeout);
+  make_ready();
+  if (calibrator_.has_to_measure()) co_await measure_as_joined(until);
+  health_.joined();
+  calibrator_.joined();
+}
+
+/// What ranks measure together, so that what follows is chosen by figures of these hosts.
+Task<> CommunicatorCore::measure_as_joined(TimePoint until) {
+  CancelScope* around = co_await current_scope();
+  CancelScope scope(around);
+  operation_scope_ = &scope;
+  if (health_.is_failed()) scope.cancel(health_.cause());
+  std::exception_ptr failure;
+  try {
+    Task<> measuring = with_scope(scope, calibrator_.measure_as_joined(until));
+    co_await measuring;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  operation_scope_ = nullptr;
+  running_.is_running = false;
+  if (failure) std::rethrow_exception(failure);
 }
 
 Task<> CommunicatorCore::establish_with_all(Duration timeout) {
@@ -122,17 +152,6 @@ Task<> CommunicatorCore::establish_with_all(Duration timeout) {
   reach.hosts = resources_.transports().hosts();
   if (job_->ranks_per_core() > 1) engine_.set_oversubscribed(true);
   engine_.expect_engines_per_core(job_->ranks_per_core());
-}
-
-/// By what the root has measured as it was joined, which is the same on all ranks.
-void CommunicatorCore::establish_in_job() noexcept {
-  const Reach& known = job_->as_joined().reach;
-  Reach& reach = choices_.measured_reach();
-  if (!known.is_host_wide)
-    reach.model = {known.model.speed(), known.model.inside(), membership_.size,
-                   NetworkSpeed::between(membership_).by(known.model.network())};
-  reach.slots = known.slots;
-  reach.pull = known.pull;
 }
 
 void CommunicatorCore::make_ready() noexcept {
@@ -181,6 +200,27 @@ Task<> CommunicatorCore::end_services() {
     co_await services_.join();
   } catch (...) {  // told when it happened: service_failed()
   }
+}
+
+/// One call outside the numbered sequence of the user's: no watchdog, since the joining has its deadline.
+Task<> CommunicatorCore::run_unnumbered(const Call& call) {
+  prepare(call, sign(call, membership_.size));
+  co_await run_begun(call);
+  running_.is_running = false;
+}
+
+/// After a call to which all have come, so that they are together; `is_joint`: it was one. The time that it
+/// takes is the call's: where that could become short, nothing is measured.
+Task<> CommunicatorCore::run_and_measure_again(Task<> running, bool is_joint) {
+  co_await running;
+  if (!is_joint) {
+    calibrator_.postpone();
+    co_return;
+  }
+  const TimePoint until = std::min(watchdog_.deadline(), operation_scope_->deadline());
+  call_.begin_measuring();
+  watchdog_.begin_message();
+  co_await calibrator_.measure_again(until);
 }
 
 void CommunicatorCore::begin(const Call& message, const Signature& signature) {
@@ -270,7 +310,7 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
     co_await report_.hear_of_others(failure);
     const Error cause = settle_failure(failure);
     co_await withdraw();
-    calibration_.reset();
+    calibrator_.release();
     running_.is_running = false;
     call_.end();
     has_told_ = true;
@@ -364,17 +404,16 @@ Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
   if (is_closed())
     throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
   if (!matching_) {
-    matching_.emplace(Matching::Use{
-        .engine = engine_,
-        .membership = membership_,
-        .transports = resources_.transports(),
-        .health = health_,
-        .services = services_,
-        .timeout = timeout_,
-        .pull_from_bytes =
-            messages_pull_from(pull_from_bytes_, membership_.engines_per_core(), pull_as_joined_),
-        .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
-        .withdraw = [this] { return withdraw(); }});
+    matching_.emplace(
+        Matching::Use{.engine = engine_,
+                      .membership = membership_,
+                      .transports = resources_.transports(),
+                      .health = health_,
+                      .services = services_,
+                      .timeout = timeout_,
+                      .pull_from_bytes = calibrator_.least_pulled_message(),
+                      .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
+                      .withdraw = [this] { return withdraw(); }});
     health_.set_on_goodbye([this](Rank peer) { matching_->peer_left(peer); });
     health_.set_other_work([this](Health::OfWork of) -> std::optional<std::string> {
       if (!matching_) return std::nullopt;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cohort/collectives/calibration/later_measuring.h>
 #include <cohort/collectives/call/running_call.h>
+#include <cohort/collectives/core/calibrator.h>
 #include <cohort/collectives/core/choices.h>
 #include <cohort/collectives/core/composite_calls.h>
 #include <cohort/collectives/core/failure_report.h>
@@ -24,8 +24,6 @@
 #include <variant>
 
 namespace cohort {
-
-class Calibration;
 
 /// A communicator's inside: runs one collective after the other, in the order of the calls.
 ///
@@ -194,19 +192,12 @@ class CommunicatorCore final : public LinkOwner,
   /// Whether the last call of this rank is known to have failed since it was over.
   [[nodiscard]] bool is_untold() const noexcept;
 
-  // What ranks measure together (communicator_core_measuring.cpp):
-  [[nodiscard]] Calibration& begin_calibration();
-  [[nodiscard]] bool may_pull() const noexcept;
   [[nodiscard]] Task<> run_and_measure_again(Task<> running, bool is_joint);
-  Task<> measure_again(TimePoint until);
 
   // Establishing:
   Task<> establish_with_all(Duration timeout);
-  void establish_in_job() noexcept;
   void make_ready() noexcept;
-  Task<> measure(const std::function<Task<>()>& what);
-  Task<> measure_host(Duration budget);
-  Task<> measure_network(Duration budget);
+  Task<> measure_as_joined(TimePoint until);
   /// A group's: what ran beside its calls.
   Task<> end_services();
 
@@ -219,7 +210,6 @@ class CommunicatorCore final : public LinkOwner,
   const Duration timeout_;
   Choices choices_;
   const std::optional<unsigned> copy_threads_;
-  const std::size_t pull_from_bytes_;  ///< what the options say
 
   RunningOperation running_;
   RunningCall call_{running_};
@@ -231,21 +221,17 @@ class CommunicatorCore final : public LinkOwner,
   std::optional<PeerTransports::Within> within_;  ///< of a group
   Resources resources_;
   MemoryExec exec_;
-  PullCrossover pull_as_joined_;  ///< for messages, of which ranks do not measure again at the same moment
-  bool measures_again_ = false;
-  LaterMeasuring later_;
-  TimePoint measured_at_{};
   bool takes_calls_ = true;         ///< neither failed nor closed
   std::optional<Arrival> arrival_;  ///< where there are other ranks on this host, over shared memory
 
   CompositeCalls composite_;
+  Calibrator calibrator_;
   Mutex turn_;             ///< held by the call that runs
   bool has_told_ = false;  ///< the cause of its failure, to a caller
   Stage stage_ = Stage::open;
   std::uint64_t splits_ = 0;
   CancelScope* operation_scope_ = nullptr;
-  std::optional<Matching> matching_;          ///< from the first message on
-  std::unique_ptr<Calibration> calibration_;  ///< peers touch its memory until this rank's is withdrawn
+  std::optional<Matching> matching_;  ///< from the first message on
   Watchdog watchdog_;
   FailureReport report_;
 };

@@ -2,7 +2,6 @@
 // How a CommunicatorCore fails: what it tells its callers and the other ranks.
 #include <cohort/collectives/core/communicator_core.h>
 
-#include <cohort/collectives/calibration/calibration.h>
 #include <cohort/collectives/job/establish.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
@@ -31,7 +30,7 @@ Task<Error> CommunicatorCore::silence() {
 Task<> CommunicatorCore::give_up(Error cause) {
   health_.fail(cause);
   co_await withdraw();
-  calibration_.reset();
+  calibrator_.release();
 }
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
