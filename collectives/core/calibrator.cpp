@@ -33,7 +33,7 @@ bool Calibrator::is_known_to_job() const noexcept {
 }
 
 bool Calibrator::measures_host() const noexcept {
-  return use_.arrival && use_.choices.reach().is_host_wide && !is_known_to_job();
+  return use_.messages.arrival() && use_.choices.reach().is_host_wide && !is_known_to_job();
 }
 
 bool Calibrator::measures_network() const noexcept {
@@ -54,7 +54,8 @@ Task<> Calibrator::measure_as_joined(TimePoint until) {
 void Calibrator::joined() {
   use_.choices.joined();
   if (is_known_to_job()) measures_again_ = use_.job.as_joined().measures_again;
-  if (measures_again_ && use_.arrival) use_.choices.set_end(later_.begin(use_.running.sequence));
+  if (measures_again_ && use_.messages.arrival())
+    use_.choices.set_end(later_.begin(use_.messages.running().sequence));
   measured_at_ = use_.engine.now();
   pull_as_joined_ = use_.choices.reach().pull;
   if (!use_.is_group) use_.job.set_as_joined({use_.choices.reach(), measures_again_});
@@ -73,11 +74,7 @@ Task<> Calibrator::measure_host(Duration budget) {
   Reach& reach = use_.choices.measured_reach();
   if (may_pull()) co_await calibration.measure_pull(reach.pull);
   co_await calibration.measure_slots(reach.slots);  // against what the kernel copies, where it does
-  co_await use_.exec.phase();                       // all are through
-  use_.resources.group()->forget_arrivals();
-  use_.arrival->forget_last_call();
-  co_await use_.exec.phase();  // all have forgotten
-  use_.running.sequence = 0;
+  co_await use_.messages.forget_unnumbered();
   calibration_.reset();
 }
 
@@ -89,31 +86,36 @@ Task<> Calibrator::measure_network(Duration budget) {
   const auto choose = [this](const Call& call) {
     return choose_algorithm(call, use_.choices.reach(), use_.choices.algorithms(), {}).algorithm;
   };
-  JointMeasurement together(use_.engine, use_.membership, use_.run, choose);
+  JointMeasurement together(use_.engine, use_.membership, runs_call(), choose);
   NetworkCalibration calibration(std::move(together), use_.choices.reach(), known, budget);
   const CostModel measured = co_await calibration.measure();
   use_.choices.measured_reach().model = measured;
 }
 
+JointMeasurement::RunCall Calibrator::runs_call() const {
+  return [this](const Call& call) { return use_.messages.run_unnumbered(call); };
+}
+
 /// Within one process everything is mapped.
 bool Calibrator::may_pull() const noexcept {
-  return use_.resources.transports().common_capabilities().reads_memory && !use_.arrival->is_one_process();
+  return use_.messages.resources().transports().common_capabilities().reads_memory &&
+         !use_.messages.arrival()->is_one_process();
 }
 
 Calibration& Calibrator::begin_calibration() {
   const std::string conditions =
       fmt::format("{}ranks/{:.3g}percore/{}", use_.membership.size, use_.membership.engines_per_core(),
-                  use_.arrival->is_one_process() ? "threads" : "processes");
+                  use_.messages.arrival()->is_one_process() ? "threads" : "processes");
   calibration_ = std::make_unique<Calibration>(use_.engine, use_.membership, use_.job.membership(),
-                                               use_.choices.algorithms(), *use_.resources.group(),
-                                               KnownFigures(use_.engine.platform(), conditions), use_.run);
+                                               use_.choices.algorithms(), *use_.messages.resources().group(),
+                                               KnownFigures(use_.engine.platform(), conditions), runs_call());
   return *calibration_;
 }
 
 /// Ranks have come here by the number of their calls, and agree on how much time has passed, on whether all
 /// have some and on what they find, so that they go on with equal figures.
 Task<> Calibrator::measure_again(TimePoint until) {
-  const JointMeasurement together(use_.engine, use_.membership, use_.run, [this](const Call& call) {
+  const JointMeasurement together(use_.engine, use_.membership, runs_call(), [this](const Call& call) {
     return use_.choices.algorithms().ways_on_host(call.op).in_slots;
   });
   const TimePoint now = use_.engine.now();
@@ -123,10 +125,10 @@ Task<> Calibrator::measure_again(TimePoint until) {
                                 use_.pull_from_bytes == 0 ? 0.0 : 1.0, has_time ? 0.0 : 1.0};
   co_await together.agree_on_slowest(most);
   if (most[3] != 0) {
-    use_.choices.set_end(later_.put_off(use_.running.sequence));
+    use_.choices.set_end(later_.put_off(use_.messages.running().sequence));
     co_return;
   }
-  const LaterMeasuring::Round round = later_.next(use_.running.sequence, most[0]);
+  const LaterMeasuring::Round round = later_.next(use_.messages.running().sequence, most[0]);
   if (round.budget > Duration::zero()) {
     Calibration& calibration = begin_calibration();
     const bool pulls = may_pull() && most[2] == 0;
@@ -137,7 +139,7 @@ Task<> Calibrator::measure_again(TimePoint until) {
     use_.choices.forget_chosen();
     measured_at_ = use_.engine.now();
   }
-  use_.choices.set_end(later_.end_after(use_.running.sequence));
+  use_.choices.set_end(later_.end_after(use_.messages.running().sequence));
 }
 
 }  // namespace cohort

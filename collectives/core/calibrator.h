@@ -5,13 +5,10 @@
 #include <cohort/collectives/calibration/joint_measurement.h>
 #include <cohort/collectives/calibration/later_measuring.h>
 #include <cohort/collectives/core/choices.h>
+#include <cohort/collectives/core/message_runner.h>
 #include <cohort/collectives/job/job.h>
-#include <cohort/collectives/job/resources.h>
-#include <cohort/collectives/onehost/arrival.h>
-#include <cohort/collectives/onehost/memory_exec.h>
 
 #include <memory>
-#include <optional>
 
 namespace cohort {
 
@@ -27,15 +24,11 @@ class Calibrator : Immovable {
     Job& job;
     bool is_group;
     Choices& choices;
-    Resources& resources;
-    std::optional<Arrival>& arrival;
-    MemoryExec& exec;
-    RunningOperation& running;
+    MessageRunner& messages;
     std::size_t pull_from_bytes;  ///< what the options say
-    JointMeasurement::RunCall run;
   };
 
-  explicit Calibrator(Use use) : use_(std::move(use)) {}
+  explicit Calibrator(const Use& use) noexcept : use_(use) {}
 
   /// A group begins with what the root has measured as it was joined, which is the same on all ranks.
   void take_over_from_job() noexcept;
@@ -48,7 +41,7 @@ class Calibrator : Immovable {
   void joined();
 
   /// Choices were to hold up to the call that is over, and the others do not wait for this rank in it.
-  void postpone() noexcept { use_.choices.set_end(later_.postpone(use_.running.sequence)); }
+  void postpone() noexcept { use_.choices.set_end(later_.postpone(use_.messages.running().sequence)); }
   /// The same after a call of all ranks, which go on together, with equal figures. Where some rank has not
   /// enough time before `until`, nothing is measured.
   Task<> measure_again(TimePoint until);
@@ -67,6 +60,8 @@ class Calibrator : Immovable {
   Task<> measure_host(Duration budget);
   Task<> measure_network(Duration budget);
   [[nodiscard]] Calibration& begin_calibration();
+  /// Runs a call of all ranks, outside of the numbers of the user's.
+  [[nodiscard]] JointMeasurement::RunCall runs_call() const;
   [[nodiscard]] bool may_pull() const noexcept;
 
   const Use use_;

@@ -6,15 +6,12 @@
 #include <cohort/collectives/core/choices.h>
 #include <cohort/collectives/core/composite_calls.h>
 #include <cohort/collectives/core/failure_report.h>
-#include <cohort/collectives/core/run_ahead.h>
+#include <cohort/collectives/core/message_runner.h>
 #include <cohort/collectives/job/communicator_options.h>
 #include <cohort/collectives/job/group_table.h>
 #include <cohort/collectives/job/health.h>
 #include <cohort/collectives/job/job.h>
-#include <cohort/collectives/job/resources.h>
 #include <cohort/collectives/job/watchdog.h>
-#include <cohort/collectives/onehost/arrival.h>
-#include <cohort/collectives/onehost/memory_exec.h>
 #include <cohort/collectives/p2p/matching.h>
 #include <cohort/engine/assert.h>
 #include <cohort/engine/mutex.h>
@@ -27,15 +24,11 @@ namespace cohort {
 
 /// A communicator's inside: runs one collective after the other, in the order of the calls.
 ///
-/// From call to bytes: select the algorithm, number and sign the call, meet where ranks share memory, provide
-/// what the schedule needs, run it.
+/// From call to bytes: Choices, CompositeCalls, MessageRunner.
 ///
 /// That of a group has links, slots and buffers of its own, and shares with the one that was joined, its
 /// root, what costs connections and memory: a Job, by which it owns the root, too. Threads: the engine's.
-class CommunicatorCore final : public LinkOwner,
-                               private GroupTable::Listener,
-                               private CompositeCalls::Messages,
-                               Immovable {
+class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, Immovable {
  public:
   /// Throws InvalidArgument for options that no rank could use; before joining.
   static void check(const CommunicatorOptions& options);
@@ -79,14 +72,16 @@ class CommunicatorCore final : public LinkOwner,
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const Membership& membership() const noexcept { return membership_; }
-  [[nodiscard]] const std::string& transport() const noexcept { return resources_.transports().name(); }
+  [[nodiscard]] const std::string& transport() const noexcept {
+    return messages_.resources().transports().name();
+  }
   [[nodiscard]] const Health& health() const noexcept { return health_; }
-  [[nodiscard]] std::size_t buffer_bytes() const noexcept { return resources_.buffer_bytes(); }
+  [[nodiscard]] std::size_t buffer_bytes() const noexcept { return messages_.resources().buffer_bytes(); }
   /// By which algorithms calls are run, and what is known for it.
   [[nodiscard]] Choices& choices() noexcept { return choices_; }
   [[nodiscard]] const Choices& choices() const noexcept { return choices_; }
   [[nodiscard]] Explanation explain(const Call& call, std::string_view forced) const {
-    return choices_.explain(call, forced, exec_.plan());
+    return choices_.explain(call, forced, messages_.exec().plan());
   }
 
   /// The path of small messages: completes the call without suspending if it can. Otherwise run() does;
@@ -116,7 +111,7 @@ class CommunicatorCore final : public LinkOwner,
   [[nodiscard]] Task<Rank> transfer(const MessageRequest& request);
 
   // LinkOwner:
-  [[nodiscard]] const RunningOperation& running() const noexcept override { return running_; }
+  [[nodiscard]] const RunningOperation& running() const noexcept override { return messages_.running(); }
   void link_failed(Rank peer, const Error& error) noexcept override;
   void gives_up(Rank peer) noexcept override { health_.tell_giving_up(peer); }
   [[nodiscard]] bool ran_another(std::uint64_t sequence, const Signature& than) const noexcept override {
@@ -160,21 +155,6 @@ class CommunicatorCore final : public LinkOwner,
   [[nodiscard]] Task<> perform(Asked asked, bool has_begun);
   [[nodiscard]] Task<> begin_and_run(const Call& call);
 
-  // One message:
-  // CompositeCalls::Messages:
-  void begin(const Call& message, const Signature& signature) override;
-  [[nodiscard]] Task<> orchestrate(const Call& message) override;
-  [[nodiscard]] Task<> run_begun(const Call& message) override;
-  void prepare(const Call& call, const Signature& signature) noexcept;
-  [[nodiscard]] bool may_complete_here(const Call& call) const noexcept;
-  [[nodiscard]] bool complete_here(const Call& call) noexcept;
-  Task<> run_unnumbered(const Call& call);
-  Task<> attend_and_run(const Call& call);
-  [[nodiscard]] Task<> run_schedule(const Call& call);
-  Task<> complete_alone(const Call& call);
-  Task<> provide_and_run(const Call& call, ResourceTag tag);
-  Task<> run_on_peers_memory(const Call& call, std::size_t piece);
-
   // Failures (communicator_core_failures.cpp):
   /// What runs, as the communicator has failed.
   void end_with(const Error& cause) noexcept;
@@ -183,10 +163,8 @@ class CommunicatorCore final : public LinkOwner,
   void leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept;
   [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
   [[nodiscard]] Error find_own_failure(const std::exception_ptr& failure);
-  Task<> withdraw();
   void service_failed(const std::exception_ptr& failure) noexcept;
   void fail_of_service(const std::exception_ptr& failure);
-  [[nodiscard]] Error deadline_exceeded() const;
   Task<> let_data_leave();
   Task<> hear_of_last_call();
   /// Whether the last call of this rank is known to have failed since it was over.
@@ -196,7 +174,6 @@ class CommunicatorCore final : public LinkOwner,
 
   // Establishing:
   Task<> establish_with_all(Duration timeout);
-  void make_ready() noexcept;
   Task<> measure_as_joined(TimePoint until);
   /// A group's: what ran beside its calls.
   Task<> end_services();
@@ -211,19 +188,13 @@ class CommunicatorCore final : public LinkOwner,
   Choices choices_;
   const std::optional<unsigned> copy_threads_;
 
-  RunningOperation running_;
-  RunningCall call_{running_};
   TaskScope services_{nullptr, TaskScope::OnFailure::keep_others};  ///< one that ends must not silence others
   const std::shared_ptr<Job> job_;
+  MessageRunner messages_;
+  RunningCall call_;
   ControlChannel control_;
   Health health_;
-  RunAhead run_ahead_;
-  std::optional<PeerTransports::Within> within_;  ///< of a group
-  Resources resources_;
-  MemoryExec exec_;
-  bool takes_calls_ = true;         ///< neither failed nor closed
-  std::optional<Arrival> arrival_;  ///< where there are other ranks on this host, over shared memory
-
+  bool takes_calls_ = true;  ///< neither failed nor closed
   CompositeCalls composite_;
   Calibrator calibrator_;
   Mutex turn_;             ///< held by the call that runs

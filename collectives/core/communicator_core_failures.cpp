@@ -29,7 +29,7 @@ Task<Error> CommunicatorCore::silence() {
 
 Task<> CommunicatorCore::give_up(Error cause) {
   health_.fail(cause);
-  co_await withdraw();
+  co_await messages_.withdraw();
   calibrator_.release();
 }
 
@@ -109,7 +109,7 @@ void CommunicatorCore::end_with(const Error& cause) noexcept {
   takes_calls_ = false;
   if (operation_scope_ != nullptr) operation_scope_->cancel(cause);
   if (matching_) matching_->fail(cause);
-  resources_.shutdown();
+  messages_.resources().shutdown();
 }
 
 void CommunicatorCore::time_is_over() noexcept {
@@ -127,14 +127,13 @@ void CommunicatorCore::report_never_awaited(Operator op) const noexcept {
 
 Task<> CommunicatorCore::hear_of_last_call() {
   CancelScope uncancelled;
-  Arrival* const arrival = arrival_ && arrival_->sees_all() ? &*arrival_ : nullptr;
-  Task<> hearing = with_scope(uncancelled, run_ahead_.hear_of_last(arrival));
+  Task<> hearing = with_scope(uncancelled, messages_.hear_of_last());
   co_await hearing;
 }
 
 /// Who only gives is done before others have come. Other calls have told what was wrong with them.
 bool CommunicatorCore::is_untold() const noexcept {
-  if (!health_.is_failed() || has_told_ || !run_ahead_.is_one_way()) return false;
+  if (!health_.is_failed() || has_told_ || !messages_.run_ahead().is_one_way()) return false;
   const std::optional<std::uint64_t> failed = health_.cause().sequence();
   return failed && *failed != 0 && *failed <= call_.number();
 }
@@ -143,7 +142,7 @@ bool CommunicatorCore::is_untold() const noexcept {
 /// this time has failed, which is told to those who wait.
 Task<> CommunicatorCore::let_data_leave() {
   try {
-    co_await with_deadline(Job::kPatience, resources_.until_sent());
+    co_await with_deadline(Job::kPatience, messages_.resources().until_sent());
   } catch (const Error& error) {
     log(LogLevel::info, "'{}' is closed before all that was sent has left: {}", membership_.name,
         error.what());

@@ -20,14 +20,12 @@ Signature name_of(const TensorCall& call, Rank ranks) {
 }  // namespace
 
 CompositeCalls::CompositeCalls(Engine& engine, const Membership& membership, const Choices& choices,
-                               const std::shared_ptr<SharedHeap>& heap, RunningOperation& running,
-                               RunningCall& call, MemoryExec& exec, Messages& messages)
+                               const std::shared_ptr<SharedHeap>& heap, RunningCall& call,
+                               MessageRunner& messages)
     : engine_(engine),
       membership_(membership),
       choices_(choices),
-      running_(running),
       call_(call),
-      exec_(exec),
       messages_(messages),
       packed_(engine, heap, membership.rank, membership.size),
       function_reducer_(engine, heap, membership.rank, membership.size,
@@ -55,7 +53,7 @@ Task<> CompositeCalls::scale_and_run(const Call& call) {
   const Call scaled = co_await scaled_.scale(engine_, call, membership_.rank);
   call_.become_one_message();
   begin(scaled);
-  co_await messages_.orchestrate(scaled);
+  co_await messages_.run(scaled);
 }
 
 /// Telling has the signature of the call, moving the data that of the call that it has become.
@@ -63,12 +61,12 @@ Task<> CompositeCalls::tell_counts_and_run(const Call& call) {
   Call& telling = counts_.tell(call, membership_.rank, membership_.size);
   telling.algorithm = &choices_.select(telling, {});
   messages_.begin(telling, *call_.whole());
-  co_await messages_.orchestrate(telling);
+  co_await messages_.run(telling);
   call_.end_message();
   Call& whole = counts_.complete(call, membership_.rank, membership_.size);
   whole.algorithm = &choices_.select(whole, Choices::name_forced_by(call));
   begin(whole);
-  co_await messages_.orchestrate(whole);
+  co_await messages_.run(whole);
 }
 
 Task<> CompositeCalls::run_tensors(const TensorCall& call) {
@@ -97,10 +95,10 @@ Task<> CompositeCalls::run_message(const TensorCall& call, const TensorPlan::Mes
   } else if (whole.reduce == ReduceOp::scaled_sum) {
     const Call scaled = co_await scaled_.scale(engine_, whole, membership_.rank);
     whole = scaled;
-    running_.windows.bind(WindowId::send, whole.send, whole.send_bytes);
+    messages_.bind_input(whole);
   }
-  co_await messages_.run_begun(whole);
-  if (whole.message_bytes() > tuning::slots::kMostInPlace) exec_.end();
+  co_await messages_.run_or_complete(whole);
+  messages_.finish(whole);
   if (message.is_packed) co_await packed_.unpack(whole);
 }
 
@@ -116,7 +114,7 @@ Task<> CompositeCalls::move_for_function(Call& call) {
     messages_.begin(call, with_algorithm(*call_.whole(), call.algorithm->id()));
   else
     begin(call);
-  co_await messages_.run_begun(call);
+  co_await messages_.run_or_complete(call);
 }
 
 }  // namespace cohort

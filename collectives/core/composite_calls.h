@@ -5,9 +5,9 @@
 #include <cohort/collectives/call/running_call.h>
 #include <cohort/collectives/core/choices.h>
 #include <cohort/collectives/core/function_reducer.h>
+#include <cohort/collectives/core/message_runner.h>
 #include <cohort/collectives/core/packed_tensors.h>
 #include <cohort/collectives/core/scaled_input.h>
-#include <cohort/collectives/onehost/memory_exec.h>
 
 #include <memory>
 
@@ -20,23 +20,8 @@ namespace cohort {
 /// communicator's, whose parts it uses.
 class CompositeCalls : Immovable {
  public:
-  /// How one message is run. What it is given outlives the task.
-  class Messages {
-   public:
-    /// The message has its number from here on. Throws the cause if the communicator has failed by then.
-    virtual void begin(const Call& message, const Signature& signature) = 0;
-    /// Then runs it.
-    [[nodiscard]] virtual Task<> orchestrate(const Call& message) = 0;
-    /// The same, in place if it is small enough; ends it for the call that runs.
-    [[nodiscard]] virtual Task<> run_begun(const Call& message) = 0;
-
-   protected:
-    ~Messages() = default;
-  };
-
   CompositeCalls(Engine& engine, const Membership& membership, const Choices& choices,
-                 const std::shared_ptr<SharedHeap>& heap, RunningOperation& running, RunningCall& call,
-                 MemoryExec& exec, Messages& messages);
+                 const std::shared_ptr<SharedHeap>& heap, RunningCall& call, MessageRunner& messages);
 
   /// Whether a call on one buffer is one of these.
   [[nodiscard]] static bool is_composite(const Call& call) noexcept {
@@ -61,10 +46,8 @@ class CompositeCalls : Immovable {
   Engine& engine_;
   const Membership& membership_;
   const Choices& choices_;
-  RunningOperation& running_;
   RunningCall& call_;
-  MemoryExec& exec_;
-  Messages& messages_;
+  MessageRunner& messages_;
 
   OwnCounts counts_;    ///< where ranks have to tell them
   ScaledInput scaled_;  ///< where it is a scaled_sum

@@ -31,7 +31,7 @@ Task<> FailureReport::hear_of_others(const std::exception_ptr& failure) {
 /// Who is certain to be missing may say where it is, unless it computes.
 Task<> FailureReport::ask_others() {
   constexpr Duration kWhereaboutsTime = std::chrono::milliseconds(50);
-  if (health_.is_failed() || call_.is_between_messages() || exec_.peers().empty()) co_return;
+  if (health_.is_failed() || call_.is_between_messages() || messages_.exec().peers().empty()) co_return;
   health_.ask_around();
   const TimePoint asked_at = engine_.now();
   const auto is_known = [&] {
@@ -54,11 +54,13 @@ Task<> FailureReport::ask_who_answers() {
 /// all phases.
 std::optional<Rank> FailureReport::silent_while_measuring() const {
   const std::vector<Rank> silent = this->silent();
-  const auto is_of_host = [this](Rank peer) { return arrival_ && arrival_->includes(peer); };
+  const auto is_of_host = [this](Rank peer) {
+    return messages_.arrival() && messages_.arrival()->includes(peer);
+  };
   for (const Rank peer : silent)
-    if (is_of_host(peer) && !arrival_->has_come_to_phase(peer)) return peer;
+    if (is_of_host(peer) && !messages_.arrival()->has_come_to_phase(peer)) return peer;
   for (const Rank peer : silent)
-    if (is_of_host(peer) && !arrival_->has_arrived(peer)) return peer;
+    if (is_of_host(peer) && !messages_.arrival()->has_arrived(peer)) return peer;
   return silent.empty() ? std::nullopt : std::optional(silent.front());
 }
 
@@ -99,13 +101,13 @@ Error FailureReport::deadline_exceeded() const {
 /// Ranks of this host are seen to come. Others say that they have, when they stall or are asked.
 FailureReport::Missing FailureReport::missing() const {
   Missing missing;
-  for (const Rank peer : exec_.peers()) {
-    const bool is_seen = arrival_ && arrival_->includes(peer);
-    const bool is_here =
-        (is_seen && arrival_->has_arrived(peer)) || health_.last_seen(peer) >= running_.sequence;
+  for (const Rank peer : messages_.exec().peers()) {
+    const bool is_seen = messages_.arrival() && messages_.arrival()->includes(peer);
+    const bool is_here = (is_seen && messages_.arrival()->has_arrived(peer)) ||
+                         health_.last_seen(peer) >= messages_.running().sequence;
     if (is_here) continue;
     missing.ranks.push_back(peer);
-    const bool waits = health_.waits_too(peer, running_.sequence);
+    const bool waits = health_.waits_too(peer, messages_.running().sequence);
     // Which of several does not wait itself, they may have yet to say.
     missing.is_certain = missing.is_certain && is_seen && (waits || !missing.culprit);
     missing.have_answered = missing.have_answered && !health_.is_silent(peer);
@@ -117,7 +119,7 @@ FailureReport::Missing FailureReport::missing() const {
 
 std::vector<Rank> FailureReport::silent() const {
   std::vector<Rank> ranks;
-  for (const Rank peer : exec_.peers())
+  for (const Rank peer : messages_.exec().peers())
     if (health_.is_silent(peer)) ranks.push_back(peer);
   std::ranges::sort(ranks);
   return ranks;

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cohort/collectives/call/running_call.h>
+#include <cohort/collectives/core/message_runner.h>
 #include <cohort/collectives/job/health.h>
 #include <cohort/collectives/job/watchdog.h>
-#include <cohort/collectives/onehost/arrival.h>
-#include <cohort/collectives/schedules/exec.h>
 
 #include <exception>
 #include <optional>
@@ -25,10 +24,8 @@ class FailureReport : Immovable {
   struct Sources {
     Engine& engine;
     const Membership& membership;
-    const Exec& exec;
-    const std::optional<Arrival>& arrival;
+    const MessageRunner& messages;
     Health& health;
-    const RunningOperation& running;
     const RunningCall& call;
     const Watchdog& watchdog;
   };
@@ -36,10 +33,8 @@ class FailureReport : Immovable {
   explicit FailureReport(const Sources& sources) noexcept
       : engine_(sources.engine),
         membership_(sources.membership),
-        exec_(sources.exec),
-        arrival_(sources.arrival),
+        messages_(sources.messages),
         health_(sources.health),
-        running_(sources.running),
         call_(sources.call),
         watchdog_(sources.watchdog) {}
 
@@ -72,10 +67,8 @@ class FailureReport : Immovable {
 
   Engine& engine_;
   const Membership& membership_;
-  const Exec& exec_;
-  const std::optional<Arrival>& arrival_;
+  const MessageRunner& messages_;
   Health& health_;
-  const RunningOperation& running_;
   const RunningCall& call_;
   const Watchdog& watchdog_;
 };
