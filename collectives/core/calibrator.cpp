@@ -61,7 +61,7 @@ void Calibrator::joined() {
   if (!use_.is_group) use_.job.set_as_joined({use_.choices.reach(), measures_again_});
 }
 
-std::size_t Calibrator::least_pulled_message() const noexcept {
+std::size_t Calibrator::least_pulled_message() const {
   return messages_pull_from(use_.pull_from_bytes, use_.membership.engines_per_core(), pull_as_joined_);
 }
 

@@ -48,7 +48,7 @@ class Calibrator : Immovable {
 
   /// A message of at least so many bytes is read by the kernel where it may. As known when ranks joined,
   /// since they do not measure again at the same moment.
-  [[nodiscard]] std::size_t least_pulled_message() const noexcept;
+  [[nodiscard]] std::size_t least_pulled_message() const;
   /// After a failure, when no peer touches this rank's memory any more.
   void release() noexcept { calibration_.reset(); }
 
